@@ -1,0 +1,19 @@
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+
+/// Our own bug: a broken invariant ends the process with its place. Never for
+/// a user's mistake (diagnostics) or a failing machine (Result).
+#define CHECK(condition)                                                    \
+  do {                                                                      \
+    if (!(condition)) ::unisono::check_failed(#condition, __FILE__, __LINE__); \
+  } while (false)
+
+namespace unisono {
+[[noreturn]] inline void check_failed(const char* condition, const char* file,
+                                      int line) {
+  std::fprintf(stderr, "unisono: internal error: %s at %s:%d\n", condition,
+               file, line);
+  std::abort();
+}
+}  // namespace unisono

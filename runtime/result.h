@@ -1,0 +1,62 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "runtime/check.h"
+
+namespace unisono {
+
+/// Why the machine failed: a stable kind for code, a sentence for people.
+struct Error {
+  enum class Kind {
+    out_of_memory,    // a device's heap, or a size that no memory can hold
+    invalid_file,     // a file that is not what it says it is
+    io,               // the operating system refused
+    integer_division, // a checked error in compiled code: division by zero
+    index_out_of_bounds,
+    check_failed,     // any other checked error in compiled code
+    cancelled,        // stop flag, deadline
+    device_lost,
+    compile_failed,
+  };
+  Kind kind = Kind::io;
+  std::string message;
+  /// Position in the source for errors in compiled code: the `source` of the
+  /// IR node that failed; 0 when there is none.
+  uint32_t source = 0;
+  /// For errors in compiled code: logical device and first member, or -1.
+  int device = -1;
+  int64_t member = -1;
+};
+
+/// A value, or why there is none.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}      // NOLINT: implicit
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT: implicit
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() & { return get(); }
+  const T& operator*() const& { return const_cast<Result*>(this)->get(); }
+  T&& operator*() && { return std::move(get()); }
+  T* operator->() { return &get(); }
+  const T* operator->() const { return &const_cast<Result*>(this)->get(); }
+  const Error& error() const {
+    CHECK(state_.index() == 1);
+    return std::get<1>(state_);
+  }
+
+ private:
+  T& get() {
+    CHECK(state_.index() == 0);
+    return std::get<0>(state_);
+  }
+  std::variant<T, Error> state_;
+};
+
+struct Unit {};
+using Status = Result<Unit>;
+
+}  // namespace unisono

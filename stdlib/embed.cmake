@@ -1,0 +1,13 @@
+# Writes ${OUT}: the .uni files of ${IN} as a table of name and text.
+file(GLOB files ${IN}/*.uni)
+list(SORT files)
+set(text "#include \"lang/stdlib.h\"\n\nnamespace unisono::lang {\n")
+string(APPEND text "const std::vector<StdlibModule>& stdlib_modules() {\n")
+string(APPEND text "  static const std::vector<StdlibModule> modules = {\n")
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} body)
+  string(APPEND text "      {\"${name}\", R\"UNISONO(${body})UNISONO\"},\n")
+endforeach()
+string(APPEND text "  };\n  return modules;\n}\n}  // namespace unisono::lang\n")
+file(WRITE ${OUT} "${text}")
