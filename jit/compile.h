@@ -1,0 +1,60 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "jit/ir/graph.h"
+#include "runtime/program.h"
+
+namespace unisono::jit {
+
+/// What a compilation says about itself, for `inspect` and for tests that
+/// assert structure: "1 kernel, 1 all_reduce, 0 copies".
+struct CompileStats {
+  int kernels = 0;
+  int copies = 0;
+  int collectives = 0;
+  double seconds = 0;
+};
+
+/// Rendered stages for `inspect --emit=`; only filled when asked for.
+struct CompileDump {
+  std::string kernels, llvm, assembly;
+};
+
+struct CompileOptions {
+  /// Number of devices that the program runs on; collectives in the graph are
+  /// over them.
+  int devices = 1;
+  bool checked = true;
+  /// Renders the operands of the graph's host_call nodes: called with the node
+  /// and the operands' bytes.
+  std::function<void(const ir::Node& node, int position,
+                     const std::vector<std::vector<uint8_t>>& operands)>
+      host_call;
+  CompileDump* dump = nullptr;
+};
+
+/// Compiles graphs for this machine's CPU, and keeps what it compiled (in
+/// memory, bounded, keyed by the printed kernel). Thread-safe. LLVM is not
+/// touched before the first compile.
+class Compiler {
+ public:
+  Compiler();
+  ~Compiler();
+  /// `graph` is concrete; it is optimised here. Fails with compile_failed.
+  Result<std::shared_ptr<const Program>> compile(const ir::Graph& graph,
+                                                 const CompileOptions& options,
+                                                 CompileStats* stats = nullptr);
+  /// Programs compiled and kernels generated so far (not those found in the
+  /// cache): what tests of "compiled once" read.
+  int64_t programs_compiled() const;
+  int64_t kernels_generated() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace unisono::jit

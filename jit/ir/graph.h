@@ -1,0 +1,227 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "jit/ir/type.h"
+
+namespace unisono::ir {
+
+enum class Op : uint8_t {
+#define UNARY(name, ...) name,
+#define BINARY(name, ...) name,
+#define COMPARE(name, ...) name,
+#define PREDICATE(name, ...) name,
+#define REDUCE(name, ...) name,
+#define SCAN(name, ...) name,
+#define OTHER(name, ...) name,
+#include "jit/ir/ops.def"
+};
+
+/// The family that owns an operation's rules (see ops.def).
+enum class Kind : uint8_t {
+  map,
+  reduce,
+  argreduce,
+  scan,
+  move,
+  source,
+  index,
+  dot,
+  sort,
+  control,
+  collective,
+  host,
+};
+
+using NodeId = int32_t;
+/// A declared axis (`axis dev = devices()`), or the anonymous one of a map.
+using AxisId = int32_t;
+
+class Graph;
+
+// ---- attributes: what an operation knows besides its operands
+// ----------------
+
+struct NoAttrs {
+  bool operator==(const NoAttrs&) const = default;
+};
+/// Which order the operands of a reduction are combined in; see reduce_order.h.
+enum class ReduceOrder : uint8_t { elements, members };
+/// reduce: the axes removed, ascending. argreduce: exactly one.
+struct ReduceAttrs {
+  std::vector<int> axes;
+  ReduceOrder order = ReduceOrder::elements;
+  bool operator==(const ReduceAttrs&) const = default;
+};
+struct ScanAttrs {
+  int axis = 0;
+  bool reverse = false;
+  bool operator==(const ScanAttrs&) const = default;
+};
+/// reshape, iota (`axis`), and others whose result type says it all.
+struct ShapeAttrs {
+  Shape shape;
+  bool operator==(const ShapeAttrs&) const = default;
+};
+/// transpose: result axis i is operand axis axes[i]. flip: the axes reversed.
+struct AxesAttrs {
+  std::vector<int> axes;
+  bool operator==(const AxesAttrs&) const = default;
+};
+/// broadcast: operand axis i becomes result axis axes[i] (ascending), and has
+/// size 1 or the result's size there.
+struct BroadcastAttrs {
+  Shape shape;
+  std::vector<int> axes;
+  bool operator==(const BroadcastAttrs&) const = default;
+};
+/// slice: along axis i the elements start[i] + j * step[i], 0 <= j < size[i];
+/// step > 0 (a negative step is a slice of a flip).
+struct SliceAttrs {
+  Shape start, step, size;
+  bool operator==(const SliceAttrs&) const = default;
+};
+/// pad: operands are the array and a scalar of its element type.
+struct PadAttrs {
+  Shape low, high;  // never negative
+  bool operator==(const PadAttrs&) const = default;
+};
+/// concat, iota, sort along, all_gather at: one axis.
+struct AxisAttrs {
+  int axis = 0;
+  bool operator==(const AxisAttrs&) const = default;
+};
+/// source: operation `input` number index.
+struct InputAttrs {
+  int index = 0;
+  bool operator==(const InputAttrs&) const = default;
+};
+/// constant: `bytes` holds one element (broadcast to the type's shape), or all
+/// of them in row-major order. A symbolic value (a size used as a number while
+/// checking) has no bytes.
+struct ConstantAttrs {
+  std::vector<uint8_t> bytes;
+  bool operator==(const ConstantAttrs&) const = default;
+};
+/// iota: element type and shape of the result, counting along `axis`.
+struct IotaAttrs {
+  Type type;
+  int axis = 0;
+  bool operator==(const IotaAttrs&) const = default;
+};
+/// cast: the result's element type.
+struct CastAttrs {
+  DType dtype = DType::F32;
+  bool operator==(const CastAttrs&) const = default;
+};
+/// gather(x, i0, i1, ...): the index arrays are i32 or i64 of one shape S and
+/// count along axes[0], axes[1], ... (distinct) of x; the result has shape
+/// S ++ (shape of x without those axes). An index may be negative down to
+/// -size (it counts from the end) and is otherwise an error when `checked`;
+/// unchecked ones are clamped.
+/// scatter(x, updates, i0, ...): updates has that result shape; where an index
+/// repeats, the last one in row-major order wins (set) or all are added in
+/// row-major order (add).
+struct IndexAttrs {
+  std::vector<int> axes;
+  bool checked = true;
+  bool operator==(const IndexAttrs&) const = default;
+};
+/// dot(a, b): result axes are batch, then the free axes of a, then those of b,
+/// each in the operand's order. Sizes of batch and contracted axes agree
+/// pairwise. Element types agree; f16 and bf16 accumulate in f32.
+struct DotAttrs {
+  std::vector<int> batch_a, batch_b, contract_a, contract_b;
+  bool operator==(const DotAttrs&) const = default;
+};
+/// if_else(condition: bool[], captures...): both graphs take the captures and
+/// give the same result types.
+struct IfAttrs {
+  std::shared_ptr<const Graph> then_graph, else_graph;
+  bool operator==(const IfAttrs&) const = default;
+};
+/// loop(carries..., captures...): while condition(carries, captures) gives
+/// true, carries = body(carries, captures). Results are the carries. The first
+/// `carries` operands are carries.
+struct LoopAttrs {
+  std::shared_ptr<const Graph> condition, body;
+  int carries = 0;
+  bool operator==(const LoopAttrs&) const = default;
+};
+struct ProjectAttrs {
+  int index = 0;
+  bool operator==(const ProjectAttrs&) const = default;
+};
+enum class ReduceOp : uint8_t { sum, max, min };
+/// all_reduce, all_gather, permute, axis_index. `size` is the number of
+/// members. pairs: (source, destination), for permute.
+struct CollectiveAttrs {
+  AxisId axis = 0;
+  int64_t size = 1;
+  ReduceOp reduce = ReduceOp::sum;
+  std::vector<std::pair<int, int>> pairs;
+  bool operator==(const CollectiveAttrs&) const = default;
+};
+/// host_call: `format` has one piece of text before each operand and one after
+/// the last; the host renders operands with `specs` (one per operand, "" for
+/// the default).
+struct HostCallAttrs {
+  std::vector<std::string> format, specs;
+  bool operator==(const HostCallAttrs&) const = default;
+};
+
+using Attrs = std::variant<NoAttrs, ReduceAttrs, ScanAttrs, ShapeAttrs,
+                           AxesAttrs, BroadcastAttrs, SliceAttrs, PadAttrs,
+                           AxisAttrs, InputAttrs, ConstantAttrs, IotaAttrs,
+                           CastAttrs, IndexAttrs, DotAttrs, IfAttrs, LoopAttrs,
+                           ProjectAttrs, CollectiveAttrs, HostCallAttrs>;
+
+/// One operation. Operands come before it in the graph. Map operands have the
+/// same shape: broadcasting is explicit. A control node's `type` is its first
+/// result's; the others are read by `project`, which index 0 uses as well.
+struct Node {
+  Op op;
+  std::vector<NodeId> inputs;
+  Attrs attrs;
+  Type type;
+  /// Place in the program for messages; opaque to this floor, 0 is none.
+  uint32_t source = 0;
+};
+
+/// A straight list of nodes in program order: static single assignment, pure
+/// but for `host_call`, whose order is the program's.
+class Graph {
+ public:
+  std::vector<Node> nodes;
+  /// Ids of the `input` nodes in order; inputs come first in `nodes`.
+  std::vector<NodeId> inputs;
+  std::vector<NodeId> outputs;
+
+  const Node& operator[](NodeId id) const { return nodes[id]; }
+  Node& operator[](NodeId id) { return nodes[id]; }
+  const Type& type(NodeId id) const { return nodes[id].type; }
+  std::vector<Type> input_types() const;
+  std::vector<Type> output_types() const;
+
+  /// Appends a parameter.
+  NodeId add_input(Type type, uint32_t source = 0);
+  /// Appends an operation whose operands and attributes are right (CHECKed by
+  /// the type rule); gives its id.
+  NodeId add(Op op, std::vector<NodeId> inputs, Attrs attrs = NoAttrs{},
+             uint32_t source = 0);
+};
+
+std::string_view name(Op op);
+Kind kind(Op op);
+
+template <class T>
+const T& attrs(const Node& node) {
+  return std::get<T>(node.attrs);
+}
+
+}  // namespace unisono::ir

@@ -1,0 +1,34 @@
+#pragma once
+#include <span>
+
+#include "jit/ir/graph.h"
+#include "runtime/result.h"
+
+namespace unisono::ir {
+
+/// The type rule of every operation: the type of the result (the first result
+/// of a control operation) from operand types and attributes, with symbolic
+/// sizes or constants alike. An error says in one sentence why the operands do
+/// not fit; the language checks its users' mistakes before and with better
+/// words, so an error here is a bug of a pass or of printed IR.
+Result<Type> infer_type(Op op, std::span<const Type> operands,
+                        const Attrs& attrs);
+
+/// What a REDUCE or SCAN row says: the operation that combines two elements,
+/// and the identity as bytes of one element of `dtype`.
+Op combine_op(Op reduce_or_scan);
+std::vector<uint8_t> identity_element(Op reduce_or_scan, DType dtype);
+
+/// Whether the row's type class admits `dtype`.
+bool admits(Op op, DType dtype);
+/// Number of results (more than one for control only).
+int result_count(const Node& node);
+/// The type of result `index` of a control node.
+Type result_type(const Node& node, int index);
+/// Can raise a checked error, or has an effect: kept though nobody uses it.
+bool must_stay(const Graph& graph, const Node& node);
+/// A row's help text, and the interval its generated test samples.
+std::string_view help(Op op);
+std::pair<double, double> domain(Op op);
+
+}  // namespace unisono::ir

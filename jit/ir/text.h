@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "jit/ir/graph.h"
+#include "runtime/result.h"
+
+namespace unisono::ir {
+
+/// The printed form, one line per node: `%3: f32[4, 3] = mul %1, %2`.
+std::string print(const Graph& graph);
+/// Reads the printed form; print(parse(print(g))) == print(g). Never crashes
+/// on bad input: an error names the line.
+Result<Graph> parse(std::string_view text);
+
+}  // namespace unisono::ir

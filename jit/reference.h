@@ -1,0 +1,47 @@
+#pragma once
+// The definition of every operation: one plain loop per kind, no LLVM.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "runtime/result.h"
+
+namespace unisono::jit {
+
+/// One array on the host, dense and row-major: the currency of the evaluator.
+/// Elements as stored (f16 and bf16 as 16 bits, bool as 0 or 1).
+struct HostArray {
+  ir::Type type;  // concrete
+  std::vector<uint8_t> bytes;
+};
+
+/// Called by `host_call`, for each member in order. `member` is -1 outside a
+/// map; `axis` is its axis.
+using HostCall = std::function<void(const ir::Node& node, int64_t member,
+                                    const std::vector<HostArray>& operands)>;
+
+struct ReferenceOptions {
+  HostCall host_call;
+  /// Polled at every loop iteration and every node; true stops evaluation.
+  std::function<bool()> stop;
+  /// Whether integer division by zero and bad indexes are errors.
+  bool checked = true;
+};
+
+/// Evaluates `graph`. Fails with integer_division, index_out_of_bounds,
+/// out_of_memory (a value above 2^34 bytes) or cancelled.
+Result<std::vector<HostArray>> evaluate(const ir::Graph& graph,
+                                        const std::vector<HostArray>& inputs,
+                                        const ReferenceOptions& options = {});
+
+/// Evaluates one member's graph for all `members` of `axis`, in lockstep where
+/// members communicate: inputs[m] are the arguments of member m. This is what
+/// `pmap` means, whatever devices do.
+Result<std::vector<std::vector<HostArray>>> evaluate_members(
+    const ir::Graph& graph, ir::AxisId axis,
+    const std::vector<std::vector<HostArray>>& inputs,
+    const ReferenceOptions& options = {});
+
+}  // namespace unisono::jit

@@ -1,0 +1,51 @@
+#pragma once
+// The passes over array IR. One file per pass; each takes a graph and gives a
+// graph, and is verified after. pipeline.cpp is the ordered list.
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jit/ir/graph.h"
+
+namespace unisono::jit {
+
+using ir::Graph;
+using ir::NodeId;
+
+/// vmap.cpp: `graph` for one member becomes the graph for `size` members. The
+/// inputs with `mapped[i]` gain a leading axis of that size; every output has
+/// a leading axis of that size (broadcast if it does not depend on a mapped
+/// input). Collectives over `axis` become reductions (in the order of
+/// members), gathers and reshapes over the new axis; those over other axes
+/// stay, member-wise. Conditions that are mapped become selects, loops whose
+/// condition is mapped run until every member is done, and checked operations
+/// of members that take no part are given harmless operands.
+struct VmapSpec {
+  ir::AxisId axis = 0;
+  int64_t size = 1;
+  std::vector<bool> mapped;
+  /// Members of the axis on all devices together. If it is larger than
+  /// `size`, this graph runs on `devices` = members / size devices, each with
+  /// `size` consecutive members, and collectives over `axis` become a local
+  /// part and a collective over devices (same AxisId, size = devices).
+  int64_t devices = 1;
+};
+Graph vmap(const Graph& graph, const VmapSpec& spec);
+
+/// inline.cpp: appends the nodes of `callee` to `graph`, its inputs replaced
+/// by `arguments`; gives the ids of its outputs.
+std::vector<NodeId> inline_graph(Graph& graph, const Graph& callee,
+                                 const std::vector<NodeId>& arguments);
+/// simplify.cpp: algebraic identities that keep every bit, constant folding of
+/// scalars (by the reference evaluator), moves of moves.
+Graph simplify(const Graph& graph);
+/// cse.cpp: equal nodes become one; nodes nobody needs go (must_stay stays).
+Graph cse_dce(const Graph& graph);
+
+/// pipeline.cpp: the passes before kernels are formed, in order, verifying
+/// after each. `after`, if set, is called with each pass's name and result.
+using AfterPass = std::function<void(std::string_view pass, const Graph&)>;
+Graph optimise(const Graph& graph, const AfterPass& after = nullptr);
+
+}  // namespace unisono::jit

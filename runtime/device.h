@@ -1,0 +1,70 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "runtime/result.h"
+
+namespace unisono {
+
+class Device;
+
+/// Memory of one device, owned; freed to its device's heap. Move-only. The
+/// pointer is dereferenced by code of that device alone; others copy.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device* device, void* data, int64_t bytes)
+      : device_(device), data_(data), bytes_(bytes) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer();
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  Device* device() const { return device_; }
+
+ private:
+  void swap(Buffer& other) {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+/// One logical device: a heap of its own and copies in and out of it. What it
+/// runs is a Program (program.h). Thread-safe.
+class Device {
+ public:
+  virtual ~Device() = default;
+  /// "cpu:0"
+  virtual const std::string& name() const = 0;
+  /// Position in the session's list of devices.
+  virtual int index() const = 0;
+  /// At least `bytes` (0 is allowed), aligned to 64; contents are unspecified
+  /// but never another session's data. out_of_memory names the bytes.
+  virtual Result<Buffer> allocate(int64_t bytes) = 0;
+  virtual void free(void* data, int64_t bytes) = 0;
+  /// Synchronous copies between this device's memory and the host's, and from
+  /// a peer's memory to this device's.
+  virtual void copy_from_host(void* to, const void* from, int64_t bytes) = 0;
+  virtual void copy_to_host(void* to, const void* from, int64_t bytes) = 0;
+  virtual void copy_from_peer(void* to, const Device& peer, const void* from,
+                              int64_t bytes) = 0;
+  /// Bytes allocated now, and the most ever.
+  virtual int64_t bytes_in_use() const = 0;
+  virtual int64_t peak_bytes() const = 0;
+};
+
+inline Buffer::~Buffer() {
+  if (device_ && data_) device_->free(data_, bytes_);
+}
+
+}  // namespace unisono

@@ -1,0 +1,170 @@
+#pragma once
+// A compiled program: what each device does, in order. The same steps run on
+// every device, on that device's own slots; only collectives meet.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/array.h"
+#include "runtime/device.h"
+#include "runtime/dtype.h"
+#include "runtime/result.h"
+
+namespace unisono {
+
+/// Written by compiled code when a checked operation fails; the first writer
+/// wins (compare-and-swap of `code` from 0). Layout is known to the emitter.
+struct ErrorWord {
+  enum Code : int32_t {
+    none = 0,
+    integer_division_by_zero = 1,
+    index_out_of_bounds = 2,  // value = index, bound = size
+    negative_exponent = 3,    // value = exponent
+  };
+  std::atomic<int32_t> code{0};
+  uint32_t source = 0;
+  int64_t value = 0;
+  int64_t bound = 0;
+};
+
+/// What a kernel is called with besides its buffers.
+struct KernelContext {
+  ErrorWord* error;
+  const std::atomic<bool>* stop;  // read at back-edges of long loops
+  int32_t device_position;        // along the program's axis: 0 ... devices-1
+};
+
+/// A compiled kernel: does units begin ... end-1 of its outermost parallel
+/// loop. Never unwinds. buffers[i] is the kernel's i-th argument.
+using KernelFunction = void (*)(void* const* buffers, int64_t begin,
+                                int64_t end, const KernelContext* context);
+
+/// A place for one array on each device. Offset into the device's arena,
+/// unless it is an input or an output (own buffers) or a constant.
+struct Slot {
+  enum class Home : uint8_t { arena, input, output, constant };
+  Home home = Home::arena;
+  int64_t bytes = 0;
+  int64_t offset = 0;  // arena: bytes from its start, 64-byte aligned
+  int index = 0;       // input, output, constant: which
+};
+using SlotId = int;
+
+struct Step;
+using Steps = std::vector<Step>;
+
+struct LaunchStep {
+  KernelFunction function = nullptr;
+  std::string name;
+  std::vector<SlotId> arguments;
+  int64_t units = 1;  // the parallel loop's length
+  int64_t grain = 1;  // fewer units than this are not worth another worker
+};
+/// Dense copy of the first `bytes` of a slot.
+struct CopyStep {
+  SlotId from = 0, to = 0;
+  int64_t bytes = 0;
+};
+/// to = the combination of all devices' `from`, in the fixed tree over
+/// positions: neighbours first, in aligned blocks of powers of two.
+struct AllReduceStep {
+  enum class Op : uint8_t { sum, max, min };
+  SlotId from = 0, to = 0;
+  DType dtype = DType::F32;
+  int64_t elements = 0;
+  Op op = Op::sum;
+  uint32_t source = 0;
+};
+/// to (devices * bytes) = all devices' `from`, stacked in order.
+struct AllGatherStep {
+  SlotId from = 0, to = 0;
+  int64_t bytes = 0;
+  uint32_t source = 0;
+};
+/// to = `from` of the device that sends here, zeros if none. pairs: (source,
+/// destination) positions, each at most once on either side.
+struct PermuteStep {
+  SlotId from = 0, to = 0;
+  int64_t bytes = 0;
+  std::vector<std::pair<int, int>> pairs;
+  uint32_t source = 0;
+};
+/// while (run(condition), slot `flag` holds a true bool) run(body).
+struct LoopStep {
+  std::shared_ptr<const Steps> condition, body;
+  SlotId flag = 0;
+};
+struct IfStep {
+  SlotId flag = 0;
+  std::shared_ptr<const Steps> then_steps, else_steps;
+};
+/// Calls back on the host with copies of the slots' bytes, in program order
+/// on each device, one device at a time.
+struct HostCallStep {
+  std::vector<SlotId> arguments;
+  std::vector<int64_t> bytes;
+  int call = 0;  // index into Program::host_calls
+};
+
+struct Step {
+  std::variant<LaunchStep, CopyStep, AllReduceStep, AllGatherStep, PermuteStep,
+               LoopStep, IfStep, HostCallStep>
+      what;
+};
+
+/// `arguments` are copies of the operands; `position` the device's.
+using HostCallback = std::function<void(
+    int position, const std::vector<std::vector<uint8_t>>& arguments)>;
+
+/// Immutable after compilation; shared by calls. Thread-safe.
+struct Program {
+  std::vector<Slot> slots;
+  std::vector<SlotId> inputs, outputs;
+  std::vector<std::vector<uint8_t>> constants;  // copied to each device once
+  std::vector<HostCallback> host_calls;
+  int64_t arena_bytes = 0;
+  Steps steps;
+  int devices = 1;
+  /// Keeps the machine code alive.
+  std::shared_ptr<void> code;
+};
+
+class Runtime;
+
+struct RunOptions {
+  /// Set by another thread to stop: the run fails with `cancelled`.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Runs `program` on `devices` (as many as it was compiled for): blocks[i][d]
+/// is input i's block on device d. Everything is allocated before the first
+/// step. Gives the outputs' blocks in the same form. On an error on one device
+/// all stop, and the first error (by device position) is returned.
+Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run(
+    Runtime& runtime, const Program& program,
+    const std::vector<Device*>& devices,
+    const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks,
+    const RunOptions& options = {});
+
+/// The machine: N CPU devices and the pool of workers they share. Owns its
+/// devices; arrays must not outlive it.
+class Runtime {
+ public:
+  /// `cpu_devices` in 1 ... 64; `workers` 0 means one per processor.
+  explicit Runtime(int cpu_devices, int workers = 0);
+  ~Runtime();
+  const std::vector<Device*>& devices() const { return device_list_; }
+  class Pool& pool() { return *pool_; }
+
+ private:
+  std::unique_ptr<class Pool> pool_;
+  std::vector<std::unique_ptr<Device>> owned_;
+  std::vector<Device*> device_list_;
+};
+
+}  // namespace unisono
