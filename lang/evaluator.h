@@ -1,0 +1,161 @@
+#pragma once
+// The one walk over the AST: checks, traces and runs (docs/internals.md).
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jit/compile.h"
+#include "lang/ast.h"
+#include "lang/builtin.h"
+#include "lang/diagnostics.h"
+#include "lang/environment.h"
+#include "lang/function.h"
+#include "lang/scope.h"
+#include "lang/value.h"
+#include "runtime/program.h"
+
+namespace unisono::lang {
+
+enum class Mode : uint8_t { check, trace, run };
+
+/// What the program runs on; owned by the session.
+struct Machine {
+  Runtime* runtime = nullptr;
+  jit::Compiler* compiler = nullptr;
+  /// Evaluate everything by the reference evaluator: no LLVM at all.
+  bool reference_only = false;
+  bool checked = true;
+  /// A statement's array work from this many bytes on is compiled.
+  int64_t compile_threshold = 64 * 1024;
+  const std::atomic<bool>* stop = nullptr;
+  /// Where `print` goes. Each call is one or more whole lines.
+  std::function<void(std::string_view)> output;
+  /// The script's arguments, after its file name.
+  std::vector<std::string> arguments;
+};
+
+/// A located error that ends the statement being evaluated. Thrown inside
+/// lang/, caught by Evaluator's public entry points; never leaves this floor.
+struct Failure {
+  Diagnostic diagnostic;
+};
+
+/// An axis that is mapped around the code being walked.
+struct MappedAxis {
+  std::shared_ptr<const AxisInfo> axis;
+  ir::Dim size;       // members
+  bool over_devices;  // pmap, not vmap
+  Span where;         // the map's call
+};
+
+/// State of one walk. Not thread-safe; one per session and thread.
+class Evaluator {
+ public:
+  Evaluator(Machine& machine, SourceMap& sources, Diagnostics& diagnostics);
+  ~Evaluator();
+
+  /// Checks the whole program in a copy of the global names: nothing runs,
+  /// nothing is printed. True if there was no error.
+  bool check(const Program& program);
+  /// Runs the program's statements in order, after `check`. False when an
+  /// error stopped it (reported to the diagnostics).
+  bool run(const Program& program);
+
+  // ---- for builtins, maps and the interpreter's own files ------------------
+
+  Mode mode() const { return mode_; }
+  Machine& machine() { return machine_; }
+  Diagnostics& diagnostics() { return diagnostics_; }
+
+  /// Appends an array operation (trace, run) or only types it (check). The
+  /// operands were checked by the caller, in better words than the type
+  /// rule's. Result varies where any operand does.
+  ArrayValue add(ir::Op op, std::span<const ArrayValue> operands,
+                 ir::Attrs attrs, Span where);
+  ArrayValue add(ir::Op op, std::initializer_list<ArrayValue> operands,
+                 ir::Attrs attrs, Span where);
+  /// A scalar constant of `dtype`; weak if it is a literal's.
+  ArrayValue constant(double value, DType dtype, bool weak, Span where);
+  ArrayValue constant_int(int64_t value, DType dtype, bool weak, Span where);
+  /// A size as a number (an i32 literal, or i64 where it does not fit).
+  ArrayValue constant_size(const ir::Dim& size, Span where);
+  /// A literal array: all elements as bytes.
+  ArrayValue constant_array(ir::Type type, std::vector<uint8_t> bytes,
+                            Span where);
+  /// An array that is on devices (run mode).
+  ArrayValue from_array(Array array);
+
+  /// `value` as an array: arrays as they are, ints and bools as constants;
+  /// otherwise an error that says what was expected.
+  ArrayValue to_array(const Value& value, Span where, std::string_view what);
+  /// Calls any callable value.
+  Value call(const Value& function, std::vector<Argument> positional,
+             std::vector<std::pair<std::string, Argument>> named, Span where);
+
+  /// Computes what is pending (run mode), so that the array is on a device.
+  const Array& force(const ArrayValue& value, Span where);
+  /// Its elements on the host, dense and row-major.
+  std::vector<uint8_t> host_bytes(const ArrayValue& value, Span where);
+  /// Evaluates and clears the pending statement graph (run mode).
+  void flush(Span where);
+
+  /// Walks `body` in a new graph scope (trace) inside the current one; in
+  /// check mode there is no scope. Gives the scope with its outputs unset.
+  std::shared_ptr<GraphScope> with_scope(const std::function<void()>& body);
+  const std::shared_ptr<GraphScope>& scope() const { return scope_; }
+  /// Like with_scope, but without a parent: what it uses from outside are
+  /// arrays on devices, captured as hidden inputs. Mode is trace within.
+  std::shared_ptr<GraphScope> trace(const std::function<void()>& body);
+
+  /// Axes mapped around this place, outermost first.
+  std::vector<MappedAxis>& mapped_axes() { return mapped_axes_; }
+  /// Conditions that vary around this place: a collective over one of their
+  /// axes is an error (path for the message).
+  struct VaryingCondition {
+    AxisSet axes;
+    Span where;
+    bool is_loop;
+  };
+  std::vector<VaryingCondition>& varying_conditions() {
+    return varying_conditions_;
+  }
+
+  /// Reads of names outside the traced function, for the caches of maps: set
+  /// while tracing, each read is appended with the value it had.
+  struct OuterRead {
+    std::shared_ptr<Environment> environment;
+    std::string name;
+    Value value;
+  };
+  std::vector<OuterRead>* outer_reads = nullptr;
+
+  ir::AxisId new_axis_id() { return next_axis_++; }
+  uint32_t new_symbol_id() { return next_symbol_++; }
+  /// The number that stands for `where` in IR nodes, and back.
+  uint32_t source_id(Span where);
+  Span source_span(uint32_t id) const;
+
+  /// Reports and ends the statement.
+  [[noreturn]] void fail(Diagnostic diagnostic);
+
+ private:
+  friend class Interpreter;  // evaluate_*.cpp
+  Machine& machine_;
+  SourceMap& sources_;
+  Diagnostics& diagnostics_;
+  Mode mode_ = Mode::run;
+  std::shared_ptr<GraphScope> scope_;
+  std::vector<MappedAxis> mapped_axes_;
+  std::vector<VaryingCondition> varying_conditions_;
+  std::vector<Span> source_spans_;
+  ir::AxisId next_axis_ = 1;
+  uint32_t next_symbol_ = 1;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace unisono::lang

@@ -1,0 +1,40 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lang/environment.h"
+#include "lang/value.h"
+
+namespace unisono::lang {
+
+struct DefStatement;  // ast.h
+struct LambdaExpr;    // ast.h
+struct Builtin;       // builtin.h
+struct MapState;      // maps: what a `pmap` keeps between calls
+
+/// A `def` or `fn` with the names around it.
+struct Closure {
+  const DefStatement* definition = nullptr;  // one of these two
+  const LambdaExpr* lambda = nullptr;
+  std::shared_ptr<Environment> environment;
+};
+
+/// `pmap(f, ...)`, `vmap(f, ...)`, `jit(f)`: a function that is another one
+/// transformed. The specification is kept as the values it was written as.
+struct Transformed {
+  enum class Kind { jit, vmap, pmap } kind = Kind::jit;
+  std::shared_ptr<const FunctionValue> inner;
+  Value in_axes, out_axes, over;
+  Span in_axes_span, out_axes_span, over_span, where;
+  std::shared_ptr<MapState> state;  // caches; shared by copies of the value
+};
+
+struct FunctionValue {
+  std::string name;  // "scale", "fn" for a lambda, "pmap(scale)"
+  std::variant<Closure, const Builtin*, Transformed> what;
+};
+
+}  // namespace unisono::lang

@@ -1,0 +1,47 @@
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "lang/value.h"
+
+namespace unisono::lang {
+
+/// A graph under construction. Values of outer scopes (or arrays on devices)
+/// that its operations use become inputs, once each: the captures. Explicit
+/// parameters are inputs, too, and are added before anything is captured.
+class GraphScope : public std::enable_shared_from_this<GraphScope> {
+ public:
+  explicit GraphScope(std::shared_ptr<GraphScope> parent = nullptr)
+      : parent_(std::move(parent)) {}
+
+  /// A new array value that is an input of this graph.
+  ArrayValue add_parameter(ir::Type type, AxisSet varies, Span where);
+  /// The node of this graph that stands for `value`: its own, or the input it
+  /// is captured as.
+  ir::NodeId import(const ArrayValue& value);
+  /// Appends an operation and gives its value.
+  ArrayValue add(ir::Op op, std::vector<ir::NodeId> operands, ir::Attrs attrs,
+                 ir::Type type, uint32_t source);
+
+  ir::Graph& graph() { return graph_; }
+  const std::shared_ptr<GraphScope>& parent() const { return parent_; }
+  /// The outer value behind each captured input, in the order of inputs after
+  /// the parameters.
+  const std::vector<ArrayValue>& captures() const { return captures_; }
+  /// Values created here that somebody may still hold: what a flush of the
+  /// pending statement must compute.
+  const std::vector<std::weak_ptr<ArrayCell>>& values() const {
+    return values_;
+  }
+
+ private:
+  std::shared_ptr<GraphScope> parent_;
+  ir::Graph graph_;
+  std::vector<ArrayValue> captures_;
+  std::vector<ir::NodeId> capture_nodes_;
+  std::vector<std::weak_ptr<ArrayCell>> values_;
+};
+
+}  // namespace unisono::lang

@@ -1,0 +1,146 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "lang/source.h"
+#include "runtime/array.h"
+
+namespace unisono::lang {
+
+class GraphScope;      // scope.h: a graph under construction
+struct FunctionValue;  // function.h
+struct Environment;    // environment.h
+struct Value;
+
+/// The axes over which a value varies inside maps, ascending and unique.
+using AxisSet = std::vector<ir::AxisId>;
+
+/// One array value; shared by all names that hold it, so that a lazy value is
+/// computed once. What it is depends on the evaluator's mode (docs/internals):
+///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
+///   trace   also `scope` and `node`
+///   run     `scope` and `node` while pending, then `array`
+struct ArrayCell {
+  ir::Type type;
+  /// The type of a literal, which adopts the other operand's width.
+  bool weak = false;
+  AxisSet varies;
+  /// Why it varies, for messages: the place of the mapped argument or call of
+  /// `axis_index` that it came from.
+  Span varies_from;
+  std::weak_ptr<GraphScope> scope;
+  ir::NodeId node = -1;
+  std::optional<Array> array;
+};
+using ArrayValue = std::shared_ptr<ArrayCell>;
+
+/// An integer known when the program is compiled, so it can be a size. In
+/// check mode it may be symbolic; in the other modes it is a constant.
+struct IntValue {
+  ir::Dim value;
+};
+/// Host booleans and strings; empty while checking when only running tells.
+struct BoolValue {
+  std::optional<bool> value;
+};
+struct StrValue {
+  std::optional<std::string> value;
+};
+/// `none`, and the value of a block without a last expression.
+struct NoneValue {};
+
+/// A type as a value: `f32[n, d]`. Sizes left open (`_`, `...`) are not values
+/// and are handled where annotations are matched.
+struct TypeValue {
+  ir::Type type;
+};
+
+struct TupleValue {
+  std::vector<Value> items;
+};
+struct RecordValue {
+  std::vector<std::pair<std::string, Value>> fields;
+  const Value* find(std::string_view name) const;
+};
+/// `range(start, stop, step)`; each an IntValue or an integer scalar array.
+struct RangeValue {
+  std::shared_ptr<const std::vector<Value>> start_stop_step;
+};
+struct DeviceValue {
+  int index = 0;  // into the session's devices
+};
+/// A declared axis, as a value: over devices (their indices), or logical (no
+/// devices; its size comes from the data).
+struct AxisInfo {
+  ir::AxisId id = 0;
+  std::string name;
+  std::optional<std::vector<int>> devices;
+  Span declared;
+};
+struct AxisValue {
+  std::shared_ptr<const AxisInfo> axis;
+};
+/// `split(k)`, an entry of in_axes or out_axes.
+struct SplitValue {
+  int axis = 0;
+};
+/// An imported module: its definitions.
+struct ModuleValue {
+  std::string name;
+  std::shared_ptr<Environment> environment;
+};
+
+/// Any value of the language. Cheap to copy.
+struct Value {
+  using Any = std::variant<NoneValue, ArrayValue, IntValue, BoolValue, StrValue,
+                           TypeValue, std::shared_ptr<const TupleValue>,
+                           std::shared_ptr<const RecordValue>,
+                           std::shared_ptr<const FunctionValue>, RangeValue,
+                           DeviceValue, AxisValue, SplitValue, ModuleValue>;
+  Any any;
+
+  Value() = default;
+  template <class T>
+    requires std::constructible_from<Any, T>
+  Value(T value) : any(std::move(value)) {}  // NOLINT: implicit
+
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&any);
+  }
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(any);
+  }
+  const TupleValue* tuple() const;
+  const RecordValue* record() const;
+  /// The array, if it is one.
+  ArrayCell* array() const;
+};
+
+Value make_tuple(std::vector<Value> items);
+Value make_record(std::vector<std::pair<std::string, Value>> fields);
+
+/// What a value is, for messages and `typeof`: "f32[3]", "(f32[2], i32)",
+/// "int", "str", "function scale", "(w: f32[d], b: f32)".
+std::string type_name(const Value& value);
+
+/// Trees: tuples and records are nodes, everything else is a leaf. Calls `f`
+/// for each leaf in order and rebuilds.
+Value map_leaves(const Value& tree,
+                 const std::function<Value(const Value&)>& f);
+void for_each_leaf(const Value& tree,
+                   const std::function<void(const Value&)>& f);
+
+/// Union of two axis sets.
+AxisSet join(const AxisSet& a, const AxisSet& b);
+
+}  // namespace unisono::lang
