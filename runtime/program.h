@@ -32,11 +32,15 @@ struct ErrorWord {
   int64_t bound = 0;
 };
 
-/// What a kernel is called with besides its buffers.
+/// What a kernel is called with besides its buffers. Layout is known to the
+/// emitter. A kernel whose loops may run long reads both flags at their
+/// back-edges and returns when one is set; neither is ever null.
 struct KernelContext {
   ErrorWord* error;
-  const std::atomic<bool>* stop;  // read at back-edges of long loops
-  int32_t device_position;        // along the program's axis: 0 ... devices-1
+  const std::atomic<bool>* stop;    // the whole run shall stop
+  int32_t device_position;          // along the program's axis
+  const std::atomic<bool>* cancel;  // another device failed: this one's work
+                                    // is no longer wanted
 };
 
 /// A compiled kernel: does units begin ... end-1 of its outermost parallel
