@@ -1,0 +1,22 @@
+#pragma once
+#include <memory>
+
+#include "lang/ast.h"
+#include "lang/diagnostics.h"
+
+namespace unisono::lang {
+
+struct ParseResult {
+  /// Never null. With errors, what could be read.
+  std::unique_ptr<Program> program;
+  /// True exactly when the parser ran out of input: more text may make a
+  /// program of it. A REPL then asks for another line; everybody else shows
+  /// the diagnostic, which is there too.
+  bool incomplete = false;
+  bool ok = false;  ///< no errors
+};
+
+/// Text to syntax tree. `file` outlives the program.
+ParseResult parse(const SourceFile& file, Diagnostics& diagnostics);
+
+}  // namespace unisono::lang
