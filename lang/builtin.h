@@ -12,7 +12,7 @@ namespace unisono::lang {
 class Evaluator;
 
 /// An argument as the call wrote it.
-struct Argument {
+struct CallArgument {
   Value value;
   Span where;
 };
@@ -22,11 +22,11 @@ struct Argument {
 struct BuiltinCall {
   Evaluator& evaluator;
   const Builtin& builtin;
-  Span where;                                      // the whole call
-  std::vector<std::optional<Argument>> arguments;  // one per parameter
-  std::vector<Argument> rest;  // of a `*name` parameter (print, zip, ...)
+  Span where;                                          // the whole call
+  std::vector<std::optional<CallArgument>> arguments;  // one per parameter
+  std::vector<CallArgument> rest;  // of a `*name` parameter (print, zip, ...)
 
-  const Argument& operator[](size_t i) const { return *arguments[i]; }
+  const CallArgument& operator[](size_t i) const { return *arguments[i]; }
   bool has(size_t i) const { return arguments[i].has_value(); }
 };
 

@@ -87,17 +87,18 @@ class Evaluator {
   ArrayValue constant_array(ir::Type type, std::vector<uint8_t> bytes,
                             Span where);
   /// An array that is on devices (run mode).
-  ArrayValue from_array(Array array);
+  ArrayValue from_array(unisono::Array array);
 
   /// `value` as an array: arrays as they are, ints and bools as constants;
   /// otherwise an error that says what was expected.
   ArrayValue to_array(const Value& value, Span where, std::string_view what);
   /// Calls any callable value.
-  Value call(const Value& function, std::vector<Argument> positional,
-             std::vector<std::pair<std::string, Argument>> named, Span where);
+  Value call(const Value& function, std::vector<CallArgument> positional,
+             std::vector<std::pair<std::string, CallArgument>> named,
+             Span where);
 
   /// Computes what is pending (run mode), so that the array is on a device.
-  const Array& force(const ArrayValue& value, Span where);
+  const unisono::Array& force(const ArrayValue& value, Span where);
   /// Its elements on the host, dense and row-major.
   std::vector<uint8_t> host_bytes(const ArrayValue& value, Span where);
   /// Evaluates and clears the pending statement graph (run mode).

@@ -10,15 +10,15 @@
 
 namespace unisono::lang {
 
-struct DefStatement;  // ast.h
-struct LambdaExpr;    // ast.h
-struct Builtin;       // builtin.h
-struct MapState;      // maps: what a `pmap` keeps between calls
+struct DefStmt;   // ast.h
+struct FnExpr;    // ast.h
+struct Builtin;   // builtin.h
+struct MapState;  // maps: what a `pmap` keeps between calls
 
 /// A `def` or `fn` with the names around it.
 struct Closure {
-  const DefStatement* definition = nullptr;  // one of these two
-  const LambdaExpr* lambda = nullptr;
+  const DefStmt* definition = nullptr;  // one of these two
+  const FnExpr* lambda = nullptr;
   std::shared_ptr<Environment> environment;
 };
 

@@ -38,7 +38,7 @@ struct ArrayCell {
   Span varies_from;
   std::weak_ptr<GraphScope> scope;
   ir::NodeId node = -1;
-  std::optional<Array> array;
+  std::optional<unisono::Array> array;
 };
 using ArrayValue = std::shared_ptr<ArrayCell>;
 
