@@ -108,7 +108,7 @@ struct Pattern {
 };
 
 /// `value` or `name = value`: an argument, a field of a record.
-struct Argument {
+struct ArgumentExpr {
   std::optional<Name> name;
   ExprPtr value;
 };
@@ -199,7 +199,7 @@ struct Tuple final : ExprBase<ExprKind::Tuple> {
 };
 /// `(w = a, b = c)`; every argument has a name.
 struct Record final : ExprBase<ExprKind::Record> {
-  std::vector<Argument> fields;
+  std::vector<ArgumentExpr> fields;
 };
 /// `(w: f32[d], b: f32)`.
 struct RecordType final : ExprBase<ExprKind::RecordType> {
@@ -231,7 +231,7 @@ struct Comprehension final : ExprBase<ExprKind::Comprehension> {
 /// Positional arguments first.
 struct Call final : ExprBase<ExprKind::Call> {
   ExprPtr callee;
-  std::vector<Argument> arguments;
+  std::vector<ArgumentExpr> arguments;
 };
 /// `x[1, ::2]`, `f32[n, d]`, `Params[64]`. Items are expressions, or one of
 /// Slice, Rest, NoneLiteral; there may be none.
@@ -274,7 +274,7 @@ struct Cast final : ExprBase<ExprKind::Cast> {
 /// `base with (b = 2.0)`; every argument has a name.
 struct With final : ExprBase<ExprKind::With> {
   ExprPtr base;
-  std::vector<Argument> fields;
+  std::vector<ArgumentExpr> fields;
 };
 /// `value |> function` is `function(value)`.
 struct Pipe final : ExprBase<ExprKind::Pipe> {
