@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "jit/ir/graph.h"
+#include "jit/transform/transforms.h"
 #include "runtime/program.h"
 
 namespace unisono::jit {
@@ -18,9 +19,15 @@ struct CompileStats {
   double seconds = 0;
 };
 
-/// Rendered stages for `inspect --emit=`; only filled when asked for.
+/// Rendered stages of one compilation, for `inspect --emit=`.
 struct CompileDump {
   std::string kernels, llvm, assembly;
+};
+/// Watches compilations (those found in the cache, too, which are then done
+/// again to be seen).
+struct CompileObserver {
+  AfterPass after_pass;
+  std::function<void(const CompileDump&)> dump;  // unset: nothing is rendered
 };
 
 struct CompileOptions {
@@ -33,7 +40,6 @@ struct CompileOptions {
   std::function<void(const ir::Node& node, int position,
                      const std::vector<std::vector<uint8_t>>& operands)>
       host_call;
-  CompileDump* dump = nullptr;
 };
 
 /// Compiles graphs for this machine's CPU, and keeps what it compiled (in
@@ -51,6 +57,8 @@ class Compiler {
   /// cache): what tests of "compiled once" read.
   int64_t programs_compiled() const;
   int64_t kernels_generated() const;
+  /// Not while another thread compiles.
+  void observe(CompileObserver observer);
 
  private:
   struct State;

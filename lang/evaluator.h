@@ -62,8 +62,14 @@ class Evaluator {
   /// nothing is printed. True if there was no error.
   bool check(const Program& program);
   /// Runs the program's statements in order, after `check`. False when an
-  /// error stopped it (reported to the diagnostics).
-  bool run(const Program& program);
+  /// error stopped it (reported to the diagnostics). `last`, if given, gets
+  /// the value of the last statement if that is an expression.
+  bool run(const Program& program, std::optional<Value>* last = nullptr);
+  /// Prints a value as `print` does. False on an error, as above.
+  bool print(const Value& value);
+  /// Each definition and its type, as `check` found them: `inspect
+  /// --emit=types`. One line each.
+  std::string dump_types() const;
 
   // ---- for builtins, maps and the interpreter's own files ------------------
 
