@@ -140,6 +140,12 @@ class Evaluator {
   };
   std::vector<OuterRead>* outer_reads = nullptr;
 
+  /// Maps and `jit`s around the code being walked, in every mode: greater than
+  /// 0 inside code that will be compiled.
+  int compiled_depth = 0;
+  /// What maps keep between calls (map_run.cpp); made at the first use.
+  std::shared_ptr<class MapCache> map_cache;
+
   ir::AxisId new_axis_id() { return next_axis_++; }
   uint32_t new_symbol_id() { return next_symbol_++; }
   /// The number that stands for `where` in IR nodes, and back.

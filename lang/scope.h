@@ -24,6 +24,8 @@ class GraphScope : public std::enable_shared_from_this<GraphScope> {
   /// Appends an operation and gives its value.
   ArrayValue add(ir::Op op, std::vector<ir::NodeId> operands, ir::Attrs attrs,
                  ir::Type type, uint32_t source);
+  /// The value of a node of this graph that a transform appended.
+  ArrayValue value(ir::NodeId node, AxisSet varies, Span varies_from);
 
   ir::Graph& graph() { return graph_; }
   const std::shared_ptr<GraphScope>& parent() const { return parent_; }
