@@ -10,6 +10,7 @@
 namespace unisono::lang {
 
 class Evaluator;
+struct Builtin;
 
 /// An argument as the call wrote it.
 struct CallArgument {

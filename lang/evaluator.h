@@ -143,6 +143,10 @@ class Evaluator {
   /// Maps and `jit`s around the code being walked, in every mode: greater than
   /// 0 inside code that will be compiled.
   int compiled_depth = 0;
+  /// While an annotated function is checked at its definition: an axis that it
+  /// names may be mapped by who calls it, and has a symbolic size
+  /// (`axis_size_here` in maps.h).
+  bool checking_definition = false;
   /// What maps keep between calls (map_run.cpp); made at the first use.
   std::shared_ptr<class MapCache> map_cache;
 

@@ -8,6 +8,7 @@
 //   devices       devices(), `axis dev = devices()`, where an array lives
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,6 +45,12 @@ Value map_members(
     Evaluator& evaluator, const ir::Dim& count, std::vector<Value> mapped,
     const std::function<Value(const std::vector<Value>& member)>& body,
     Span where);
+
+/// The number of members of `axis` around this place, as a size in a type or as
+/// `axis_size`: a symbol while a definition is checked, nothing where the axis
+/// is not mapped.
+std::optional<ir::Dim> axis_size_here(Evaluator& evaluator,
+                                      const AxisInfo& axis);
 
 /// `axis dev = devices()`, `axis batch`: the axes that a statement declares,
 /// one per name. `value` is what stands after `=`, or null.

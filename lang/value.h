@@ -84,6 +84,8 @@ struct AxisInfo {
   std::string name;
   std::optional<std::vector<int>> devices;
   Span declared;
+  /// A symbol: its number of members where a definition is checked.
+  ir::Dim any_size;
 };
 struct AxisValue {
   std::shared_ptr<const AxisInfo> axis;
