@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,7 +64,7 @@ struct ScanAttrs {
   bool reverse = false;
   bool operator==(const ScanAttrs&) const = default;
 };
-/// reshape, iota (`axis`), and others whose result type says it all.
+/// reshape: the result's shape.
 struct ShapeAttrs {
   Shape shape;
   bool operator==(const ShapeAttrs&) const = default;
@@ -91,7 +92,7 @@ struct PadAttrs {
   Shape low, high;  // never negative
   bool operator==(const PadAttrs&) const = default;
 };
-/// concat, iota, sort along, all_gather at: one axis.
+/// concat: the axis that grows.
 struct AxisAttrs {
   int axis = 0;
   bool operator==(const AxisAttrs&) const = default;
@@ -101,10 +102,11 @@ struct InputAttrs {
   int index = 0;
   bool operator==(const InputAttrs&) const = default;
 };
-/// constant: `bytes` holds one element (broadcast to the type's shape), or all
-/// of them in row-major order. A symbolic value (a size used as a number while
-/// checking) has no bytes.
+/// constant: the result's type; `bytes` holds one element (broadcast to the
+/// type's shape), or all of them in row-major order. A symbolic value (a size
+/// used as a number while checking) has no bytes.
 struct ConstantAttrs {
+  Type type;
   std::vector<uint8_t> bytes;
   bool operator==(const ConstantAttrs&) const = default;
 };
@@ -159,10 +161,11 @@ struct ProjectAttrs {
 };
 enum class ReduceOp : uint8_t { sum, max, min };
 /// all_reduce, all_gather, permute, axis_index. `size` is the number of
-/// members. pairs: (source, destination), for permute.
+/// members (a symbol while checking). pairs: (source, destination), for
+/// permute; each at most once on either side.
 struct CollectiveAttrs {
   AxisId axis = 0;
-  int64_t size = 1;
+  Dim size = 1;
   ReduceOp reduce = ReduceOp::sum;
   std::vector<std::pair<int, int>> pairs;
   bool operator==(const CollectiveAttrs&) const = default;
@@ -183,7 +186,8 @@ using Attrs = std::variant<NoAttrs, ReduceAttrs, ScanAttrs, ShapeAttrs,
 
 /// One operation. Operands come before it in the graph. Map operands have the
 /// same shape: broadcasting is explicit. A control node's `type` is its first
-/// result's; the others are read by `project`, which index 0 uses as well.
+/// result's; the others are read by `project`, which index 0 uses as well. What
+/// has no result (host_call, control without results) has the type `bool`.
 struct Node {
   Op op;
   std::vector<NodeId> inputs;
@@ -208,8 +212,11 @@ class Graph {
   std::vector<Type> input_types() const;
   std::vector<Type> output_types() const;
 
-  /// Appends a parameter.
+  /// Appends a parameter; before all other nodes.
   NodeId add_input(Type type, uint32_t source = 0);
+  /// Appends a constant; `bytes` as in ConstantAttrs.
+  NodeId add_constant(Type type, std::vector<uint8_t> bytes,
+                      uint32_t source = 0);
   /// Appends an operation whose operands and attributes are right (CHECKed by
   /// the type rule); gives its id.
   NodeId add(Op op, std::vector<NodeId> inputs, Attrs attrs = NoAttrs{},
@@ -217,7 +224,12 @@ class Graph {
 };
 
 std::string_view name(Op op);
+std::optional<Op> op_from_name(std::string_view name);
 Kind kind(Op op);
+
+/// One stored element with the value, converted as `cast` does.
+std::vector<uint8_t> element_bytes(DType dtype, int64_t value);
+std::vector<uint8_t> element_bytes(DType dtype, double value);
 
 template <class T>
 const T& attrs(const Node& node) {

@@ -10,7 +10,8 @@ namespace unisono::ir {
 /// of a control operation) from operand types and attributes, with symbolic
 /// sizes or constants alike. An error says in one sentence why the operands do
 /// not fit; the language checks its users' mistakes before and with better
-/// words, so an error here is a bug of a pass or of printed IR.
+/// words, so an error here is a bug of a pass or of printed IR. Not for `input`
+/// (its type is given) and `project` (`result_type` of its operand).
 Result<Type> infer_type(Op op, std::span<const Type> operands,
                         const Attrs& attrs);
 

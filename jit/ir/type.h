@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "jit/ir/dim.h"
 #include "runtime/dtype.h"
@@ -17,7 +18,8 @@ struct Type {
   std::string to_string() const;
   /// True if every size is a constant.
   bool is_concrete() const;
-  /// Sizes as integers, elements, bytes; only if `is_concrete()`.
+  /// Sizes as integers, elements, bytes; only if `is_concrete()`. More than
+  /// int64 can hold counts as the largest int64.
   std::vector<int64_t> sizes() const;
   int64_t elements() const;
   int64_t bytes() const;

@@ -1,0 +1,271 @@
+#include "jit/ir/kinds.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "jit/cast.h"
+#include "runtime/check.h"
+
+namespace unisono::ir {
+namespace {
+
+enum class TypeClass : uint8_t {
+  Any,
+  Number,
+  Integer,
+  Float,
+  Bool,
+  Bits,
+  Signed
+};
+
+bool in_class(TypeClass c, DType d) {
+  switch (c) {
+    case TypeClass::Any: return true;
+    case TypeClass::Number: return !is_bool(d);
+    case TypeClass::Integer: return is_integer(d);
+    case TypeClass::Float: return is_floating(d);
+    case TypeClass::Bool: return is_bool(d);
+    case TypeClass::Bits: return is_integer(d) || is_bool(d);
+    case TypeClass::Signed: return is_signed(d) || is_floating(d);
+  }
+  __builtin_unreachable();
+}
+
+/// The class of a row that has a column for it.
+TypeClass type_class(Op op) {
+  switch (op) {
+#define UNARY(name, types, ...) \
+  case Op::name: return TypeClass::types;
+#define BINARY UNARY
+#define COMPARE UNARY
+#define PREDICATE UNARY
+#define REDUCE UNARY
+#define SCAN UNARY
+#define OTHER(name, ...) case Op::name:
+#include "jit/ir/ops.def"
+    return op == Op::fma           ? TypeClass::Float
+           : op == Op::dot         ? TypeClass::Number
+           : op == Op::scatter_add ? TypeClass::Number
+                                   : TypeClass::Any;
+  }
+  __builtin_unreachable();
+}
+
+/// What an identity column says.
+enum class Identity : uint8_t { zero, one, lowest, highest };
+
+Identity identity_of(Op op) {
+  constexpr auto from_column = [](std::string_view column) {
+    return column == "0"        ? Identity::zero
+           : column == "1"      ? Identity::one
+           : column == "lowest" ? Identity::lowest
+                                : Identity::highest;
+  };
+  switch (op) {
+#define REDUCE(name, types, combine, identity, ...) \
+  case Op::name: return from_column(#identity);
+#define SCAN REDUCE
+#define UNARY(name, ...) case Op::name:
+#define BINARY UNARY
+#define COMPARE UNARY
+#define PREDICATE UNARY
+#define OTHER UNARY
+#include "jit/ir/ops.def"
+    break;
+  }
+  check_failed("a reduction or scan", __FILE__, __LINE__);
+}
+
+template <DType D>
+typename ComputeOf<D>::type extreme(bool highest) {
+  using T = typename ComputeOf<D>::type;
+  if constexpr (std::is_floating_point_v<T>) {
+    const T infinity = std::numeric_limits<T>::infinity();
+    return highest ? infinity : -infinity;
+  } else {
+    return highest ? std::numeric_limits<T>::max()
+                   : std::numeric_limits<T>::min();
+  }
+}
+
+}  // namespace
+
+Op combine_op(Op op) {
+  switch (op) {
+#define REDUCE(name, types, combine, ...) \
+  case Op::name: return Op::combine;
+#define SCAN REDUCE
+#define UNARY(name, ...) case Op::name:
+#define BINARY UNARY
+#define COMPARE UNARY
+#define PREDICATE UNARY
+#define OTHER UNARY
+#include "jit/ir/ops.def"
+    break;
+  }
+  check_failed("a reduction or scan", __FILE__, __LINE__);
+}
+
+std::vector<uint8_t> identity_element(Op op, DType dtype) {
+  const Identity identity = identity_of(op);
+  return with_dtype(dtype, [&]<DType D>() {
+    using T = typename ComputeOf<D>::type;
+    T value{};
+    switch (identity) {
+      case Identity::zero: value = T(0); break;
+      case Identity::one: value = T(1); break;
+      case Identity::lowest: value = extreme<D>(false); break;
+      case Identity::highest: value = extreme<D>(true); break;
+    }
+    const auto stored = jit::cast_element<D>(value);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&stored);
+    return std::vector<uint8_t>(bytes, bytes + sizeof stored);
+  });
+}
+
+bool admits(Op op, DType dtype) { return in_class(type_class(op), dtype); }
+
+int result_count(const Node& node) {
+  if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
+    return static_cast<int>(a->then_graph->outputs.size());
+  if (const auto* a = std::get_if<LoopAttrs>(&node.attrs)) return a->carries;
+  return 1;
+}
+
+Type result_type(const Node& node, int index) {
+  CHECK(index >= 0 && index < result_count(node));
+  if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
+    return a->then_graph->type(a->then_graph->outputs[index]);
+  if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
+    return a->body->type(a->body->outputs[index]);
+  return node.type;
+}
+
+namespace {
+
+/// The elements of a constant as integers, at most `limit`; nothing otherwise.
+/// One element that stands for all is given once.
+std::optional<std::vector<int64_t>> small_integers(const Node& node,
+                                                   size_t limit) {
+  if (node.op != Op::constant || !is_integer(node.type.dtype))
+    return std::nullopt;
+  const auto& bytes = attrs<ConstantAttrs>(node).bytes;
+  return with_dtype(
+      node.type.dtype, [&]<DType D>() -> std::optional<std::vector<int64_t>> {
+        using T = typename StorageOf<D>::type;
+        if constexpr (!std::is_integral_v<T>) {
+          return std::nullopt;
+        } else {
+          const size_t n = bytes.size() / sizeof(T);
+          if (n == 0 || n > limit) return std::nullopt;
+          std::vector<int64_t> out(n);
+          for (size_t i = 0; i < n; ++i) {
+            T value;
+            std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+            if (sizeof(T) == 8 && std::is_unsigned_v<T> &&
+                value > static_cast<T>(INT64_MAX))
+              return std::nullopt;
+            out[i] = static_cast<int64_t>(value);
+          }
+          return out;
+        }
+      });
+}
+
+/// Whether all elements of a constant are proved to lie in low ... high.
+bool proved_within(const Graph& graph, NodeId id, int64_t low, int64_t high) {
+  const Node* node = &graph[id];
+  while (node->op == Op::broadcast || node->op == Op::reshape)
+    node = &graph[node->inputs[0]];
+  const auto values = small_integers(*node, 64);
+  if (!values) return false;
+  for (int64_t v : *values)
+    if (v < low || v > high) return false;
+  return true;
+}
+
+bool may_fail(const Graph& graph, const Node& node) {
+  switch (node.op) {
+    case Op::floor_div:
+    case Op::mod:
+      return is_integer(node.type.dtype) &&
+             !proved_within(graph, node.inputs[1], 1, INT64_MAX) &&
+             !proved_within(graph, node.inputs[1], INT64_MIN, -1);
+    case Op::pow:
+      return is_signed(node.type.dtype) &&
+             !proved_within(graph, node.inputs[1], 0, INT64_MAX);
+    case Op::gather:
+    case Op::scatter:
+    case Op::scatter_add: {
+      const auto& a = attrs<IndexAttrs>(node);
+      if (!a.checked) return false;
+      const Type& x = graph.type(node.inputs[0]);
+      const size_t first = node.inputs.size() - a.axes.size();
+      for (size_t i = 0; i < a.axes.size(); ++i) {
+        const Dim& size = x.shape[a.axes[i]];
+        if (!size.is_constant() ||
+            !proved_within(graph, node.inputs[first + i], -size.value(),
+                           size.value() - 1))
+          return true;
+      }
+      return false;
+    }
+    default: return false;
+  }
+}
+
+bool any_must_stay(const Graph& graph) {
+  for (const Node& node : graph.nodes)
+    if (must_stay(graph, node)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool must_stay(const Graph& graph, const Node& node) {
+  if (node.op == Op::host_call) return true;
+  if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
+    return any_must_stay(*a->then_graph) || any_must_stay(*a->else_graph);
+  if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
+    return any_must_stay(*a->condition) || any_must_stay(*a->body);
+  return may_fail(graph, node);
+}
+
+std::string_view help(Op op) {
+  switch (op) {
+#define UNARY(name, types, scalar, domain, help) \
+  case Op::name: return help;
+#define BINARY UNARY
+#define COMPARE(name, types, scalar, help) \
+  case Op::name: return help;
+#define PREDICATE COMPARE
+#define REDUCE(name, types, combine, identity, help) \
+  case Op::name: return help;
+#define SCAN REDUCE
+#define OTHER(name, kind, help) \
+  case Op::name: return help;
+#include "jit/ir/ops.def"
+  }
+  __builtin_unreachable();
+}
+
+std::pair<double, double> domain(Op op) {
+  using Interval = std::pair<double, double>;
+  switch (op) {
+#define UNARY(name, types, scalar, domain, help) \
+  case Op::name: return Interval domain;
+#define BINARY UNARY
+#define COMPARE(name, ...) case Op::name:
+#define PREDICATE COMPARE
+#define REDUCE COMPARE
+#define SCAN COMPARE
+#define OTHER COMPARE
+#include "jit/ir/ops.def"
+    break;
+  }
+  return {-4, 4};
+}
+
+}  // namespace unisono::ir
