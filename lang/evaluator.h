@@ -42,6 +42,8 @@ struct Machine {
 /// lang/, caught by Evaluator's public entry points; never leaves this floor.
 struct Failure {
   Diagnostic diagnostic;
+  /// It is about something that was reported before: say nothing more.
+  bool reported = false;
 };
 
 /// An axis that is mapped around the code being walked.
@@ -74,7 +76,12 @@ class Evaluator {
   // ---- for builtins, maps and the interpreter's own files ------------------
 
   Mode mode() const { return mode_; }
+  /// No host decision can depend on an array's elements here.
+  bool in_compiled_code() const {
+    return compiled_depth > 0 || mode_ == Mode::trace;
+  }
   Machine& machine() { return machine_; }
+  SourceMap& sources() { return sources_; }
   Diagnostics& diagnostics() { return diagnostics_; }
 
   /// Appends an array operation (trace, run) or only types it (check). The
@@ -94,6 +101,8 @@ class Evaluator {
                             Span where);
   /// An array that is on devices (run mode).
   ArrayValue from_array(unisono::Array array);
+  /// In check mode, a value of which only the type is known.
+  ArrayValue unknown_array(ir::Type type);
 
   /// `value` as an array: arrays as they are, ints and bools as constants;
   /// otherwise an error that says what was expected.
@@ -111,7 +120,8 @@ class Evaluator {
   void flush(Span where);
 
   /// Walks `body` in a new graph scope (trace) inside the current one; in
-  /// check mode there is no scope. Gives the scope with its outputs unset.
+  /// check mode there is no scope, and null is given. In run mode the mode is
+  /// trace within.
   std::shared_ptr<GraphScope> with_scope(const std::function<void()>& body);
   const std::shared_ptr<GraphScope>& scope() const { return scope_; }
   /// Like with_scope, but without a parent: what it uses from outside are
@@ -156,11 +166,14 @@ class Evaluator {
   uint32_t source_id(Span where);
   Span source_span(uint32_t id) const;
 
-  /// Reports and ends the statement.
+  /// Ends the statement with this error.
   [[noreturn]] void fail(Diagnostic diagnostic);
+  /// The same for an error of the machine or of compiled code, located at the
+  /// operation that failed if it has a place, else at `where`.
+  [[noreturn]] void fail(const Error& error, Span where);
 
  private:
-  friend class Interpreter;  // evaluate_*.cpp
+  friend class Interpreter;  // interpreter.h, evaluate_*.cpp
   Machine& machine_;
   SourceMap& sources_;
   Diagnostics& diagnostics_;
@@ -168,7 +181,6 @@ class Evaluator {
   std::shared_ptr<GraphScope> scope_;
   std::vector<MappedAxis> mapped_axes_;
   std::vector<VaryingCondition> varying_conditions_;
-  std::vector<Span> source_spans_;
   ir::AxisId next_axis_ = 1;
   uint32_t next_symbol_ = 1;
   struct State;

@@ -10,10 +10,11 @@
 
 namespace unisono::lang {
 
-struct DefStmt;   // ast.h
-struct FnExpr;    // ast.h
-struct Builtin;   // builtin.h
-struct MapState;  // maps: what a `pmap` keeps between calls
+struct DefStmt;       // ast.h
+struct FnExpr;        // ast.h
+struct FunctionType;  // ast.h
+struct Builtin;       // builtin.h
+struct MapState;      // maps: what a `pmap` keeps between calls
 
 /// A `def` or `fn` with the names around it.
 struct Closure {
@@ -32,9 +33,16 @@ struct Transformed {
   std::shared_ptr<MapState> state;  // caches; shared by copies of the value
 };
 
+/// A parameter declared `(A, B) -> C`, while its function is checked for all
+/// arguments: only its type is known. Names are looked up in `environment`.
+struct DeclaredFunction {
+  const FunctionType* type = nullptr;
+  std::shared_ptr<Environment> environment;
+};
+
 struct FunctionValue {
   std::string name;  // "scale", "fn" for a lambda, "pmap(scale)"
-  std::variant<Closure, const Builtin*, Transformed> what;
+  std::variant<Closure, const Builtin*, Transformed, DeclaredFunction> what;
 };
 
 }  // namespace unisono::lang

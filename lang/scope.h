@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,7 +29,15 @@ class GraphScope : public std::enable_shared_from_this<GraphScope> {
   /// The value of a node of this graph that a transform appended.
   ArrayValue value(ir::NodeId node, AxisSet varies, Span varies_from);
 
-  ir::Graph& graph() { return graph_; }
+  /// The graph so far. Captures are inputs that stand among the nodes; finish
+  /// moves them to the front.
+  const ir::Graph& graph() const { return graph_; }
+  /// The finished graph: inputs are the parameters, then one for each of
+  /// `captures`, which holds all of this scope's own (two graphs of one
+  /// control node share one list). May be called again.
+  ir::Graph finish(std::span<const ArrayValue> outputs,
+                   std::span<const ArrayValue> captures);
+  ir::Graph finish(std::span<const ArrayValue> outputs);
   const std::shared_ptr<GraphScope>& parent() const { return parent_; }
   /// The outer value behind each captured input, in the order of inputs after
   /// the parameters.
@@ -41,8 +51,12 @@ class GraphScope : public std::enable_shared_from_this<GraphScope> {
  private:
   std::shared_ptr<GraphScope> parent_;
   ir::Graph graph_;
+  std::vector<ir::NodeId> parameters_;
   std::vector<ArrayValue> captures_;
-  std::vector<ir::NodeId> capture_nodes_;
+  /// The nodes of captured values and constants; `constants_` keeps the latter
+  /// alive, so that an address means one value.
+  std::unordered_map<const ArrayCell*, ir::NodeId> imported_;
+  std::vector<ArrayValue> constants_;
   std::vector<std::weak_ptr<ArrayCell>> values_;
 };
 

@@ -18,6 +18,7 @@ namespace unisono::lang {
 class GraphScope;      // scope.h: a graph under construction
 struct FunctionValue;  // function.h
 struct Environment;    // environment.h
+struct TypeStmt;       // ast.h
 struct Value;
 
 /// The axes over which a value varies inside maps, ascending and unique.
@@ -28,10 +29,17 @@ using AxisSet = std::vector<ir::AxisId>;
 ///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
 ///   trace   also `scope` and `node`
 ///   run     `scope` and `node` while pending, then `array`
+/// A constant is the same in all modes: `constant`, and its node is made in
+/// each graph that uses it.
 struct ArrayCell {
   ir::Type type;
   /// The type of a literal, which adopts the other operand's width.
   bool weak = false;
+  /// One element (the same everywhere), or all in row-major order.
+  std::shared_ptr<const std::vector<uint8_t>> constant;
+  /// What a literal said before it was rounded to f32: adopting another width
+  /// rounds this. Only if `weak`.
+  std::optional<double> literal;
   AxisSet varies;
   /// Why it varies, for messages: the place of the mapped argument or call of
   /// `axis_index` that it came from.
@@ -61,6 +69,12 @@ struct NoneValue {};
 /// and are handled where annotations are matched.
 struct TypeValue {
   ir::Type type;
+};
+
+/// `type Params[d] = ...`: what an annotation that names it means.
+struct TypeAliasValue {
+  const TypeStmt* definition = nullptr;
+  std::shared_ptr<Environment> environment;
 };
 
 struct TupleValue {
@@ -102,11 +116,11 @@ struct ModuleValue {
 
 /// Any value of the language. Cheap to copy.
 struct Value {
-  using Any = std::variant<NoneValue, ArrayValue, IntValue, BoolValue, StrValue,
-                           TypeValue, std::shared_ptr<const TupleValue>,
-                           std::shared_ptr<const RecordValue>,
-                           std::shared_ptr<const FunctionValue>, RangeValue,
-                           DeviceValue, AxisValue, SplitValue, ModuleValue>;
+  using Any = std::variant<
+      NoneValue, ArrayValue, IntValue, BoolValue, StrValue, TypeValue,
+      std::shared_ptr<const TupleValue>, std::shared_ptr<const RecordValue>,
+      std::shared_ptr<const FunctionValue>, RangeValue, DeviceValue, AxisValue,
+      SplitValue, ModuleValue, TypeAliasValue>;
   Any any;
 
   Value() = default;

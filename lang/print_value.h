@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lang/evaluator.h"
+
+namespace unisono::lang {
+
+/// A value as `print` shows it (run mode; forces what is pending). `spec` is
+/// what stands after the colon in an interpolation, "" for the default.
+std::string to_text(Evaluator& evaluator, const Value& value,
+                    std::string_view spec, Span where);
+
+/// Elements as NumPy prints them: aligned, corners only above 1,000 elements.
+std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
+                       std::string_view spec);
+
+/// The line that a `host_call` node prints, without prefix, from its operands'
+/// types and bytes.
+std::string render_host_call(const ir::HostCallAttrs& attrs,
+                             const std::vector<ir::Type>& types,
+                             const std::vector<std::vector<uint8_t>>& operands);
+
+/// Why `spec` cannot format a `what` value; empty if it can.
+enum class SpecClass { integer, floating, boolean, text };
+std::string check_spec(std::string_view spec, SpecClass what);
+
+/// The builtin `print`.
+Value print_values(BuiltinCall& call);
+
+}  // namespace unisono::lang
