@@ -1,0 +1,37 @@
+#pragma once
+// Hand-written C++ for the same work: OpenMP, -O3 -march=native. Arrays are
+// aligned to 64 bytes and lengths are multiples of 4,096.
+#include <cstddef>
+#include <cstdint>
+
+namespace peers {
+
+/// t = x; then, in turn, + y, * 0.9, max(-1), - y: `operations` of them
+/// (1, 4 or 16).
+void chain(int operations, const float* x, const float* y, float* out,
+           size_t n);
+/// European call and put (Abramowitz and Stegun's polynomial for the normal
+/// distribution function), r = 0.02, v = 0.3. Built with -ffast-math and
+/// libmvec: the best build there is.
+void black_scholes(const float* s, const float* k, const float* t, float* call,
+                   float* put, size_t n);
+
+float sum(const float* x, size_t n);
+/// One pass, both sums shifted by the first element.
+void mean_variance(const float* x, size_t n, float* mean, float* variance);
+float max(const float* x, size_t n);
+int64_t argmax(const float* x, size_t n);
+
+void cumsum(const float* x, float* out, size_t n);
+/// Radix sort, three digits of 11 bits.
+void sort(const float* x, float* out, size_t n);
+void argsort(const float* x, int32_t* out, size_t n);
+/// out[j, i] = x[i, j], n x n.
+void transpose(const float* x, float* out, size_t n);
+void gather(const float* x, const int32_t* index, float* out, size_t n);
+void gather_rows(const float* x, const int32_t* index, float* out, size_t rows,
+                 size_t columns);
+/// Non-temporal copy: the limit of memory-bound work.
+void copy(const float* x, float* out, size_t n);
+
+}  // namespace peers
