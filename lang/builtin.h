@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lang/value.h"
@@ -44,5 +45,11 @@ struct Builtin {
 /// The table, and a row of it by name (null if there is none).
 std::span<const Builtin> builtins();
 const Builtin* find_builtin(std::string_view name);
+
+/// Matches the arguments and calls it.
+Value call_builtin(Evaluator& evaluator, const Builtin& builtin,
+                   std::vector<CallArgument> positional,
+                   std::vector<std::pair<std::string, CallArgument>> named,
+                   Span where);
 
 }  // namespace unisono::lang
