@@ -1,0 +1,181 @@
+#include "jit/scalar_llvm.h"
+
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Support/xxhash.h>
+
+namespace unisono::jit::scalar {
+
+llvm::Type* shaped(EmitContext& context, llvm::Type* element) {
+  if (context.lanes == 0) return element;
+  return llvm::FixedVectorType::get(element, context.lanes);
+}
+
+llvm::Constant* splat(EmitContext& context, llvm::Constant* element) {
+  if (context.lanes == 0) return element;
+  return llvm::ConstantVector::getSplat(
+      llvm::ElementCount::getFixed(context.lanes), element);
+}
+
+llvm::Value* any_lane(EmitContext& context, llvm::Value* mask) {
+  return context.lanes == 0 ? mask : context.builder.CreateOrReduce(mask);
+}
+
+/// The module's constant array with these elements.
+static llvm::GlobalVariable* table_global(
+    llvm::Module& module, llvm::ArrayRef<llvm::Constant*> table) {
+  auto* type = llvm::ArrayType::get(table[0]->getType(), table.size());
+  llvm::Constant* contents = llvm::ConstantArray::get(type, table);
+  std::string text;
+  llvm::raw_string_ostream(text) << *contents;
+  std::string name =
+      "unisono.table." + llvm::utohexstr(llvm::xxh3_64bits(text));
+  if (auto* existing = module.getNamedGlobal(name)) return existing;
+  auto* global = new llvm::GlobalVariable(module, type, /*isConstant=*/true,
+                                          llvm::GlobalValue::InternalLinkage,
+                                          contents, name);
+  global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  global->setAlignment(llvm::Align(64));
+  return global;
+}
+
+llvm::Value* emit_lookup(EmitContext& context,
+                         llvm::ArrayRef<llvm::Constant*> table,
+                         llvm::Value* index) {
+  llvm::IRBuilderBase& b = context.builder;
+  llvm::Module& module = *b.GetInsertBlock()->getModule();
+  llvm::Type* element = table[0]->getType();
+  llvm::Value* place = b.CreateGEP(element, table_global(module, table), index);
+  llvm::Align align(element->getScalarSizeInBits() / 8);
+  if (context.lanes == 0) return b.CreateAlignedLoad(element, place, align);
+  return b.CreateMaskedGather(shaped(context, element), place, align);
+}
+
+/// The module's internal function for rare results, made by `body` at its first
+/// use; the types of arguments and results are part of its name.
+static llvm::Function* rare_function(
+    EmitContext& context, std::string_view name, const ValueList& results,
+    const ValueList& arguments,
+    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body) {
+  llvm::Function& caller = *context.builder.GetInsertBlock()->getParent();
+  llvm::Module& module = *caller.getParent();
+  llvm::LLVMContext& llvm_context = module.getContext();
+  std::string full_name = "unisono.";
+  llvm::raw_string_ostream full(full_name);
+  full << llvm::StringRef(name);
+  llvm::SmallVector<llvm::Type*> parameter_types, result_types;
+  for (llvm::Value* v : arguments) {
+    parameter_types.push_back(v->getType());
+    full << "." << *v->getType();
+  }
+  for (llvm::Value* v : results) result_types.push_back(v->getType());
+  if (auto* existing = module.getFunction(full_name)) return existing;
+
+  auto* result_type = llvm::StructType::get(llvm_context, result_types);
+  auto* function = llvm::Function::Create(
+      llvm::FunctionType::get(result_type, parameter_types, false),
+      llvm::Function::InternalLinkage, full_name, module);
+  // The caller's target, hence its registers for vectors.
+  llvm::AttributeSet attributes = caller.getAttributes().getFnAttrs();
+  for (const llvm::Attribute& attribute : attributes) {
+    if (attribute.isStringAttribute()) function->addFnAttr(attribute);
+  }
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->addFnAttr(llvm::Attribute::Cold);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+
+  llvm::IRBuilder<> builder(
+      llvm::BasicBlock::Create(llvm_context, "", function));
+  EmitContext inner{builder, context.lanes, context.native_half};
+  ValueList values;
+  for (llvm::Argument& argument : function->args()) values.push_back(&argument);
+  ValueList computed = body(inner, values);
+  CHECK(inner.faults.empty());
+  llvm::Value* all = llvm::PoisonValue::get(result_type);
+  for (unsigned i = 0; i < computed.size(); ++i) {
+    all = builder.CreateInsertValue(all, computed[i], i);
+  }
+  builder.CreateRet(all);
+  return function;
+}
+
+/// A new block of the current function, after the current one.
+static llvm::BasicBlock* next_block(llvm::IRBuilderBase& builder,
+                                    const char* name) {
+  llvm::BasicBlock* here = builder.GetInsertBlock();
+  CHECK(builder.GetInsertPoint() == here->end());
+  return llvm::BasicBlock::Create(here->getContext(), name, here->getParent(),
+                                  here->getNextNode());
+}
+
+ValueList emit_rare(
+    EmitContext& context, std::string_view name, llvm::Value* mask,
+    ValueList usual, ValueList arguments,
+    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body) {
+  llvm::IRBuilderBase& b = context.builder;
+  llvm::Function* function =
+      rare_function(context, name, usual, arguments, body);
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  llvm::BasicBlock* join = next_block(b, "join");
+  llvm::BasicBlock* rare = next_block(b, "rare");
+  llvm::MDBuilder metadata(b.getContext());
+  b.CreateCondBr(any_lane(context, mask), rare, join,
+                 metadata.createUnlikelyBranchWeights());
+
+  b.SetInsertPoint(rare);
+  llvm::CallInst* call = b.CreateCall(function, arguments);
+  ValueList chosen;
+  for (unsigned i = 0; i < usual.size(); ++i) {
+    chosen.push_back(
+        b.CreateSelect(mask, b.CreateExtractValue(call, i), usual[i]));
+  }
+  b.CreateBr(join);
+
+  b.SetInsertPoint(join);
+  ValueList results;
+  for (unsigned i = 0; i < usual.size(); ++i) {
+    llvm::PHINode* phi = b.CreatePHI(usual[i]->getType(), 2);
+    phi->addIncoming(usual[i], before);
+    phi->addIncoming(chosen[i], rare);
+    results.push_back(phi);
+  }
+  return results;
+}
+
+ValueList emit_iterate(EmitContext& context, ValueList state,
+                       llvm::function_ref<llvm::Value*(const ValueList&)> more,
+                       llvm::function_ref<ValueList(const ValueList&)> step) {
+  llvm::IRBuilderBase& b = context.builder;
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  llvm::BasicBlock* done = next_block(b, "done");
+  llvm::BasicBlock* body = next_block(b, "step");
+  llvm::BasicBlock* head = next_block(b, "while");
+  b.CreateBr(head);
+
+  b.SetInsertPoint(head);
+  ValueList current;
+  llvm::SmallVector<llvm::PHINode*, 4> phis;
+  for (llvm::Value* initial : state) {
+    phis.push_back(b.CreatePHI(initial->getType(), 2));
+    phis.back()->addIncoming(initial, before);
+    current.push_back(phis.back());
+  }
+  llvm::Value* mask = more(current);
+  b.CreateCondBr(any_lane(context, mask), body, done);
+
+  b.SetInsertPoint(body);
+  ValueList next = step(current);
+  for (unsigned i = 0; i < next.size(); ++i) {
+    llvm::Value* kept = b.CreateSelect(mask, next[i], current[i]);
+    phis[i]->addIncoming(kept, b.GetInsertBlock());
+  }
+  b.CreateBr(head);
+
+  b.SetInsertPoint(done);
+  return current;
+}
+
+}  // namespace unisono::jit::scalar

@@ -1,0 +1,2 @@
+#pragma once
+#include "jit/scalar_ops.h"
