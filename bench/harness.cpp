@@ -1,0 +1,143 @@
+#include "bench/harness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace bench {
+
+using unisono::lang::Value;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double seconds(const std::function<void()>& work) {
+  const double start = now();
+  work();
+  return now() - start;
+}
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
+  return v[v.size() / 2];
+}
+
+std::string shown(double s) {
+  if (s == 0) return "";
+  if (s < 1e-3) return fmt::format("{:.3g} µs", s * 1e6);
+  if (s < 1) return fmt::format("{:.3g} ms", s * 1e3);
+  return fmt::format("{:.3g} s", s);
+}
+
+}  // namespace
+
+Paired time_pair(const std::function<void()>& ours,
+                 const std::function<void()>& peer, double budget_seconds) {
+  ours();
+  peer();
+  std::vector<double> a, b, ratio;
+  const double end = now() + budget_seconds;
+  while (a.size() < 7 || (now() < end && a.size() < 400)) {
+    a.push_back(seconds(ours));
+    b.push_back(seconds(peer));
+    ratio.push_back(b.back() / a.back());
+  }
+  return {median(a), median(b), median(ratio)};
+}
+
+double time_one(const std::function<void()>& work, double budget_seconds,
+                int inner) {
+  work();
+  std::vector<double> times;
+  const double end = now() + budget_seconds;
+  while (times.size() < 7 || (now() < end && times.size() < 1000)) {
+    times.push_back(seconds([&] {
+                      for (int i = 0; i < inner; ++i) work();
+                    }) /
+                    inner);
+  }
+  return median(times);
+}
+
+void fail(const std::string& message) {
+  fmt::print(stderr, "bench: {}\n", message);
+  std::exit(1);
+}
+
+Script::Script(const std::string& text, int devices) {
+  unisono::host::SessionOptions options;
+  options.cpu_devices = devices;
+  options.output = [](std::string_view) {};
+  session_ = std::make_unique<unisono::host::Session>(std::move(options));
+  const unisono::lang::Program* program = session_->check("bench.uni", text);
+  if (!program || !session_->run(*program)) {
+    fail(unisono::lang::render(session_->diagnostics()));
+  }
+}
+
+Value Script::operator[](const std::string& name) {
+  const Value* value = session_->evaluator().global(name);
+  if (!value) fail("no global `" + name + "`");
+  return *value;
+}
+
+Value Script::call(const Value& function, const std::vector<Value>& arguments) {
+  std::optional<Value> result =
+      session_->evaluator().call_from_host(function, arguments);
+  if (!result) fail(unisono::lang::render(session_->diagnostics()));
+  return *result;
+}
+
+std::vector<float> Script::floats(const Value& value) {
+  const std::vector<uint8_t> bytes =
+      unisono::array_to_host(*value.array()->array);
+  std::vector<float> result(bytes.size() / sizeof(float));
+  std::memcpy(result.data(), bytes.data(), bytes.size());
+  return result;
+}
+
+bool Table::wanted(std::string_view group, std::string_view name) const {
+  return filters_.empty() ||
+         std::any_of(filters_.begin(), filters_.end(), [&](const auto& f) {
+           return group.find(f) != group.npos || name.find(f) != name.npos;
+         });
+}
+
+void Table::add(Row row) {
+  fmt::print(stderr, "{:<16} {:<34} {:>10} {:>10}\n", row.group, row.name,
+             shown(row.ours), shown(row.peer));
+  rows_.push_back(std::move(row));
+}
+
+std::string Table::markdown() const {
+  std::string text =
+      "| group | what | Unisono | peer | peer / Unisono | wanted | |\n"
+      "|---|---|---|---|---|---|---|\n";
+  for (const Row& row : rows_) {
+    const double ratio = row.peer / row.ours;
+    const bool reached =
+        row.at_most ? row.ours <= row.target : ratio >= row.target;
+    const std::string wanted = row.target == 0 ? ""
+                               : row.at_most
+                                   ? "≤ " + shown(row.target)
+                                   : fmt::format("≥ {:.2f}", row.target);
+    text += fmt::format(
+        "| {} | {} | {} | {} | {} | {} | {} |\n", row.group, row.name,
+        shown(row.ours), shown(row.peer),
+        row.peer == 0 ? "" : fmt::format("{:.2f}", ratio), wanted,
+        row.target == 0 ? row.note
+                        : (reached ? "reached " : "not reached ") + row.note);
+  }
+  return text;
+}
+
+}  // namespace bench

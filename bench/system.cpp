@@ -1,0 +1,119 @@
+// What the system itself costs: start, first result, compile time, calls.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/harness.h"
+
+namespace bench {
+namespace {
+
+using unisono::lang::Value;
+
+/// Runs `unisono run FILE`, beside this program, with its output thrown away.
+void run_unisono(const std::string& file) {
+  static const std::string program = [] {
+    char path[4096];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+    const std::string self(path, size > 0 ? static_cast<size_t>(size) : 0);
+    return self.substr(0, self.rfind('/')) + "/unisono";
+  }();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!freopen("/dev/null", "w", stdout)) _exit(3);
+    execl(program.c_str(), "unisono", "run", file.c_str(), nullptr);
+    _exit(3);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) fail("unisono run " + file + " failed");
+}
+
+std::string write_program(const std::string& name, const std::string& text) {
+  const std::string path = "/tmp/unisono_bench_" + name + ".uni";
+  std::ofstream(path) << text;
+  return path;
+}
+
+/// f(x) = x * a + b ..., a chain of `operations` that cannot be simplified.
+std::string chain_program(int operations) {
+  std::string text = "def f(x) {\n  let t0 = x\n";
+  for (int i = 0; i < operations; i += 2) {
+    text += fmt::format("  let t{} = t{} * {}.5 + x\n", i / 2 + 1, i / 2,
+                        i % 7 + 1);
+  }
+  return text + fmt::format("  t{}\n}}\n", (operations + 1) / 2);
+}
+
+void compile_time(Table& table, int operations, double target) {
+  const std::string name = fmt::format("compile {} operations", operations);
+  if (!table.wanted("system", name)) return;
+  const std::string program = chain_program(operations) +
+                              "let x = arange(8, f32)\n"
+                              "let g = jit(f)\n";
+  std::vector<double> times;
+  const double t = time_one(
+      [&] {
+        Script s(program, 1);
+        const auto start = std::chrono::steady_clock::now();
+        s.call(s["g"], {s["x"]});
+        times.push_back(std::chrono::duration<double>(
+                            std::chrono::steady_clock::now() - start)
+                            .count());
+      },
+      1);
+  (void)t;
+  std::sort(times.begin(), times.end());
+  table.add({"system", name, times[times.size() / 2], 0, target, true,
+             "(trace, optimise, generate, run)"});
+}
+
+void call_latency(Table& table) {
+  if (table.wanted("system", "jit call")) {
+    Script s("let f = jit(fn(x) => x * 2.0)\nlet x = arange(8, f32)\n", 1);
+    const Value f = s["f"], x = s["x"];
+    table.add({"system", "jit call, 1 argument",
+               time_one([&] { s.call(f, {x}); }, 1, 1000), 0, 0, true, ""});
+  }
+  for (const int devices : {2, 8, 64}) {
+    const std::string name = fmt::format("pmap call, {} devices", devices);
+    if (!table.wanted("system", name)) continue;
+    Script s(fmt::format("let f = pmap(fn(x) => x * 2.0)\n"
+                         "let x = f(arange({}, f32))\n",
+                         devices),
+             devices);
+    const Value f = s["f"], x = s["x"];
+    table.add({"system", name, time_one([&] { s.call(f, {x}); }, 1, 1000), 0,
+               devices == 2 ? 10e-6 : 0, true, ""});
+  }
+}
+
+}  // namespace
+
+void system_costs(Table& table) {
+  if (table.wanted("system", "start")) {
+    const std::string hello = write_program("hello", "print(1 + 2)\n");
+    table.add({"system", "start: print(1 + 2)",
+               time_one([&] { run_unisono(hello); }), 0, 15e-3, true, ""});
+  }
+  if (table.wanted("system", "first result")) {
+    const std::string first = write_program(
+        "first", chain_program(10) +
+                     "let g = jit(f)\nprint(sum(g(arange(100_000, f32))))\n");
+    table.add({"system", "first result, 10 operations, cold",
+               time_one([&] { run_unisono(first); }), 0, 40e-3, true, ""});
+  }
+  for (const int operations : {10, 100, 1000, 10000}) {
+    compile_time(table, operations, operations == 10000 ? 1.0 : 0);
+  }
+  call_latency(table);
+}
+
+}  // namespace bench
