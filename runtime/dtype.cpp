@@ -6,15 +6,15 @@
 
 namespace unisono {
 
-// Floats to 16 bits, to nearest, ties to even; a NaN stays one, made quiet,
-// with the top bits of its payload.
+// Floats to 16 bits, to nearest, ties to even. A NaN keeps its sign; as f16 it
+// has no payload, as bf16 the top bits of it.
 
 Half::Half(float value) {
   const uint32_t f = std::bit_cast<uint32_t>(value);
   const uint16_t sign = static_cast<uint16_t>(f >> 16 & 0x8000);
   const uint32_t magnitude = f & 0x7fffffff;
   if (magnitude > 0x7f800000) {
-    bits = static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+    bits = sign | 0x7e00;
   } else if (magnitude >= 0x477ff000) {  // rounds to 2^16 or above
     bits = sign | 0x7c00;
   } else if (magnitude < 0x38800000) {  // below the least normal, 2^-14
@@ -37,10 +37,8 @@ Half::operator float() const {
     const float value = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
   }
-  if (exponent == 0x1f) {
-    const uint32_t quiet = mantissa ? 0x400000 : 0;
-    return std::bit_cast<float>(sign | 0x7f800000 | quiet | mantissa << 13);
-  }
+  if (exponent == 0x1f)
+    return std::bit_cast<float>(sign | 0x7f800000 | mantissa << 13);
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 

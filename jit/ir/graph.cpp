@@ -1,8 +1,6 @@
 #include "jit/ir/graph.h"
 
-#include <cstring>
-
-#include "jit/cast.h"
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "runtime/check.h"
 
@@ -89,17 +87,6 @@ constexpr Op all_ops[] = {
 #include "jit/ir/ops.def"
 };
 
-template <class T>
-std::vector<uint8_t> cast_to_bytes(DType dtype, T value) {
-  return with_dtype(dtype, [&]<DType D>() {
-    using Storage = typename StorageOf<D>::type;
-    const Storage element = jit::cast_element<D>(value);
-    std::vector<uint8_t> bytes(sizeof element);
-    std::memcpy(bytes.data(), &element, sizeof element);
-    return bytes;
-  });
-}
-
 }  // namespace
 
 std::optional<Op> op_from_name(std::string_view text) {
@@ -126,12 +113,23 @@ Kind kind(Op op) {
   __builtin_unreachable();
 }
 
+namespace {
+
+std::vector<uint8_t> cast_to_bytes(DType from, const void* value, DType to) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(to)));
+  const int64_t stride = 0;
+  jit::cast_loop(from, to)(bytes.data(), &value, &stride, 1, nullptr);
+  return bytes;
+}
+
+}  // namespace
+
 std::vector<uint8_t> element_bytes(DType dtype, int64_t value) {
-  return cast_to_bytes(dtype, value);
+  return cast_to_bytes(DType::I64, &value, dtype);
 }
 
 std::vector<uint8_t> element_bytes(DType dtype, double value) {
-  return cast_to_bytes(dtype, value);
+  return cast_to_bytes(DType::F64, &value, dtype);
 }
 
 }  // namespace unisono::ir

@@ -4,34 +4,11 @@
 #include <cstring>
 #include <limits>
 
-#include "jit/cast.h"
+#include "jit/ir/type_class.h"
 #include "runtime/check.h"
 
 namespace unisono::ir {
 namespace {
-
-enum class TypeClass : uint8_t {
-  Any,
-  Number,
-  Integer,
-  Float,
-  Bool,
-  Bits,
-  Signed
-};
-
-bool in_class(TypeClass c, DType d) {
-  switch (c) {
-    case TypeClass::Any: return true;
-    case TypeClass::Number: return !is_bool(d);
-    case TypeClass::Integer: return is_integer(d);
-    case TypeClass::Float: return is_floating(d);
-    case TypeClass::Bool: return is_bool(d);
-    case TypeClass::Bits: return is_integer(d) || is_bool(d);
-    case TypeClass::Signed: return is_signed(d) || is_floating(d);
-  }
-  __builtin_unreachable();
-}
 
 /// The class of a row that has a column for it.
 TypeClass type_class(Op op) {
@@ -119,13 +96,13 @@ std::vector<uint8_t> identity_element(Op op, DType dtype) {
       case Identity::lowest: value = extreme<D>(false); break;
       case Identity::highest: value = extreme<D>(true); break;
     }
-    const auto stored = jit::cast_element<D>(value);
+    const auto stored = static_cast<typename StorageOf<D>::type>(value);
     const auto* bytes = reinterpret_cast<const uint8_t*>(&stored);
     return std::vector<uint8_t>(bytes, bytes + sizeof stored);
   });
 }
 
-bool admits(Op op, DType dtype) { return in_class(type_class(op), dtype); }
+bool admits(Op op, DType dtype) { return admits(type_class(op), dtype); }
 
 int result_count(const Node& node) {
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))

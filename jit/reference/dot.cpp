@@ -1,0 +1,114 @@
+// dot: both operands are packed so that for each batch position they are
+// matrices (M, K) and (K, N) of the accumulating type; each result element is
+// one fma chain in the order of k, from 0.
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "jit/reference/kernels.h"
+#include "jit/reference/walk.h"
+#include "jit/scalar.h"
+
+// An fma instruction where the processor has one (a call of libm gives the
+// same bits).
+#if defined(__x86_64__)
+#define UNISONO_WITH_FMA \
+  __attribute__((target_clones("default", "arch=x86-64-v3")))
+#else
+#define UNISONO_WITH_FMA
+#endif
+
+namespace unisono::jit::reference {
+namespace {
+
+/// sums[i] += a * b[i], rounded once.
+UNISONO_WITH_FMA void add_products_f32(float a, const float* b, float* sums,
+                                       int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sums[i] = __builtin_fmaf(a, b[i], sums[i]);
+}
+UNISONO_WITH_FMA void add_products_f64(double a, const double* b, double* sums,
+                                       int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sums[i] = __builtin_fma(a, b[i], sums[i]);
+}
+
+template <class T>
+void add_products(T a, const T* b, T* sums, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    add_products_f32(a, b, sums, n);
+  } else if constexpr (std::is_same_v<T, double>) {
+    add_products_f64(a, b, sums, n);
+  } else if constexpr (!std::is_same_v<T, bool>) {
+    using S = scalar::Scalar<T>;
+    for (int64_t i = 0; i < n; ++i)
+      sums[i] = (S(a) * S(b[i]) + S(sums[i])).value();
+  }
+}
+
+/// The elements in computing form, axes in the order of the lists.
+template <DType D>
+std::vector<typename ComputeOf<D>::type> packed(
+    View x, std::initializer_list<const std::vector<int>*> lists) {
+  const auto sizes = x.type.sizes();
+  const auto strides = dense_strides(sizes);
+  Axes axes;
+  for (const auto* list : lists)
+    for (int axis : *list) axes.add(sizes[axis], strides[axis]);
+  const auto* elements =
+      reinterpret_cast<const typename StorageOf<D>::type*>(x.data);
+  std::vector<typename ComputeOf<D>::type> out;
+  out.reserve(static_cast<size_t>(x.type.elements()));
+  for_each_offset(axes, 0, [&](int64_t i) {
+    out.push_back(static_cast<typename ComputeOf<D>::type>(elements[i]));
+  });
+  return out;
+}
+
+std::vector<int> free_axes(int rank, const std::vector<int>& batch,
+                           const std::vector<int>& contract) {
+  std::vector<int> out;
+  const auto has = [](const std::vector<int>& axes, int axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  };
+  for (int i = 0; i < rank; ++i)
+    if (!has(batch, i) && !has(contract, i)) out.push_back(i);
+  return out;
+}
+
+int64_t count(const ir::Type& type, const std::vector<int>& axes) {
+  int64_t out = 1;
+  for (int axis : axes) out *= type.shape[axis].value();
+  return out;
+}
+
+}  // namespace
+
+void dot(const ir::Node& node, View a, View b, uint8_t* out) {
+  const auto& d = ir::attrs<ir::DotAttrs>(node);
+  const auto free_a = free_axes(a.type.rank(), d.batch_a, d.contract_a);
+  const auto free_b = free_axes(b.type.rank(), d.batch_b, d.contract_b);
+  const int64_t batches = count(a.type, d.batch_a);
+  const int64_t M = count(a.type, free_a), N = count(b.type, free_b);
+  const int64_t K = count(a.type, d.contract_a);
+  with_dtype(node.type.dtype, [&]<DType D>() {
+    using T = typename ComputeOf<D>::type;
+    if constexpr (std::is_same_v<T, bool>) {
+      return;  // the type rule admits numbers
+    } else {
+      const auto left = packed<D>(a, {&d.batch_a, &free_a, &d.contract_a});
+      const auto right = packed<D>(b, {&d.batch_b, &d.contract_b, &free_b});
+      auto* results = reinterpret_cast<typename StorageOf<D>::type*>(out);
+      std::vector<T> sums(static_cast<size_t>(N));
+      for (int64_t i = 0; i < batches * M; ++i) {
+        std::fill(sums.begin(), sums.end(), T{0});
+        const int64_t batch = i / M;
+        for (int64_t k = 0; k < K; ++k)
+          add_products(left[i * K + k], right.data() + (batch * K + k) * N,
+                       sums.data(), N);
+        for (const T sum : sums)
+          *results++ = static_cast<typename StorageOf<D>::type>(sum);
+      }
+    }
+  });
+}
+
+}  // namespace unisono::jit::reference

@@ -1,0 +1,243 @@
+// Kinds that work along some axes of their operand: for each position along
+// the other axes, the elements along these (a line) are loaded in row-major
+// order into a buffer of the computing type, worked on, and stored.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
+
+#include "jit/element_rows.h"
+#include "jit/ir/kinds.h"
+#include "jit/ir/type_class.h"
+#include "jit/reduce_order.h"
+#include "jit/reference/kernels.h"
+#include "jit/reference/walk.h"
+#include "runtime/check.h"
+
+namespace unisono::jit::reference {
+namespace {
+
+/// A row's scalar expression as a function of two elements.
+template <class Row>
+struct Combine {
+  template <class T>
+  T operator()(T a, T b) const {
+    using S = scalar::Scalar<T>;
+    return Row::apply(S(a), S(b)).value();
+  }
+};
+
+/// Calls f.operator()<Row, D>() with the row that a reduction or scan combines
+/// with, and the static element type.
+template <class F>
+void with_combination(ir::Op op, DType dtype, F&& f) {
+  with_dtype(dtype, [&]<DType D>() {
+    switch (op) {
+#define REDUCE(name, types, combine, ...)                     \
+  case ir::Op::name:                                          \
+    if constexpr (ir::admits(ir::TypeClass::types, D))        \
+      return f.template operator()<rows::combine##_row, D>(); \
+    break;
+#define SCAN REDUCE
+#define UNARY(name, ...) case ir::Op::name:
+#define BINARY UNARY
+#define COMPARE UNARY
+#define PREDICATE UNARY
+#define OTHER UNARY
+#include "jit/ir/ops.def"
+      break;
+    }
+    check_failed("a reduction that admits the type", __FILE__, __LINE__);
+  });
+}
+
+/// How an operand splits into lines.
+struct Lines {
+  Axes across;  // one position per line
+  Axes along;   // the elements of a line
+
+  Lines(const ir::Type& type, const std::vector<int>& axes) {
+    const std::vector<int64_t> sizes = type.sizes();
+    const std::vector<int64_t> strides = dense_strides(sizes);
+    for (int i = 0; i < type.rank(); ++i) {
+      const bool reduced = std::find(axes.begin(), axes.end(), i) != axes.end();
+      (reduced ? along : across).add(sizes[i], strides[i]);
+    }
+  }
+};
+
+template <DType D>
+using Stored = typename StorageOf<D>::type;
+template <DType D>
+using Computed = typename ComputeOf<D>::type;
+
+/// A buffer of T; std::vector<bool> would pack.
+template <class T>
+struct Buffer {
+  std::unique_ptr<T[]> data;
+  explicit Buffer(int64_t n) : data(new T[static_cast<size_t>(n)]) {}
+};
+
+template <DType D>
+void load_line(const Stored<D>* x, const Axes& along, int64_t start,
+               Computed<D>* line) {
+  for_each_run(along, start, [&](int64_t offset, int64_t n, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i)
+      *line++ = static_cast<Computed<D>>(x[offset + i * stride]);
+  });
+}
+
+template <DType D>
+void store_line(Stored<D>* out, const Axes& along, int64_t start,
+                const Computed<D>* line) {
+  for_each_run(along, start, [&](int64_t offset, int64_t n, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i)
+      out[offset + i * stride] = static_cast<Stored<D>>(*line++);
+  });
+}
+
+/// Loads every line and calls work(line's number, line's start, elements).
+template <DType D, class Work>
+void for_each_line(View x, const Lines& lines, Work&& work) {
+  const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
+  const Buffer<Computed<D>> line(lines.along.count());
+  int64_t number = 0;
+  for_each_offset(lines.across, 0, [&](int64_t start) {
+    load_line<D>(elements, lines.along, start, line.data.get());
+    work(number++, start, line.data.get());
+  });
+}
+
+bool is_contiguous(const ir::ReduceAttrs& a, const ir::Type& type) {
+  return !a.axes.empty() && a.axes.back() == type.rank() - 1;
+}
+
+}  // namespace
+
+void reduce(const ir::Node& node, View x, uint8_t* out) {
+  const auto& a = ir::attrs<ir::ReduceAttrs>(node);
+  const Lines lines(x.type, a.axes);
+  const int64_t n = lines.along.count();
+  if (n == 0) {
+    const auto identity = ir::identity_element(node.op, x.type.dtype);
+    for (int64_t i = lines.across.count(); i-- > 0; out += identity.size())
+      std::memcpy(out, identity.data(), identity.size());
+    return;
+  }
+  const bool contiguous = is_contiguous(a, x.type);
+  with_combination(node.op, x.type.dtype, [&]<class Row, DType D>() {
+    auto* results = reinterpret_cast<Stored<D>*>(out);
+    for_each_line<D>(x, lines, [&](int64_t i, int64_t, Computed<D>* line) {
+      const auto get = [line](int64_t j) { return line[j]; };
+      const Combine<Row> combine;
+      results[i] = static_cast<Stored<D>>(
+          a.order == ir::ReduceOrder::members ? reduce_members(n, get, combine)
+          : contiguous ? reduce_contiguous(n, get, combine)
+                       : reduce_strided(n, get, combine));
+    });
+  });
+}
+
+void combine_members(ir::ReduceOp op, const ir::Type& type,
+                     std::span<const uint8_t* const> members, uint8_t* out) {
+  const ir::Op reduction = op == ir::ReduceOp::sum   ? ir::Op::sum
+                           : op == ir::ReduceOp::max ? ir::Op::max
+                                                     : ir::Op::min;
+  const auto count = static_cast<int64_t>(members.size());
+  const int64_t elements = type.elements();
+  with_combination(reduction, type.dtype, [&]<class Row, DType D>() {
+    auto* results = reinterpret_cast<Stored<D>*>(out);
+    for (int64_t i = 0; i < elements; ++i) {
+      const auto get = [&](int64_t m) {
+        return static_cast<Computed<D>>(
+            reinterpret_cast<const Stored<D>*>(members[m])[i]);
+      };
+      results[i] =
+          static_cast<Stored<D>>(reduce_members(count, get, Combine<Row>()));
+    }
+  });
+}
+
+void argreduce(const ir::Node& node, View x, uint8_t* out) {
+  const Lines lines(x.type, ir::attrs<ir::ReduceAttrs>(node).axes);
+  const int64_t n = lines.along.count();
+  const bool largest = node.op == ir::Op::argmax;
+  auto* positions = reinterpret_cast<int32_t*>(out);
+  with_dtype(x.type.dtype, [&]<DType D>() {
+    for_each_line<D>(x, lines, [&](int64_t i, int64_t, Computed<D>* line) {
+      int64_t best = 0;
+      for (int64_t j = 1; j < n; ++j) {
+        // A NaN that stands first is better than all that follow.
+        if (line[best] != line[best]) break;
+        const bool better =
+            largest ? line[j] > line[best] : line[j] < line[best];
+        if (better || line[j] != line[j]) best = j;
+      }
+      positions[i] = static_cast<int32_t>(best);
+    });
+  });
+}
+
+void scan(const ir::Node& node, View x, uint8_t* out) {
+  const auto& a = ir::attrs<ir::ScanAttrs>(node);
+  const Lines lines(x.type, {a.axis});
+  const int64_t n = lines.along.count();
+  const bool contiguous = a.axis == x.type.rank() - 1;
+  with_combination(node.op, x.type.dtype, [&]<class Row, DType D>() {
+    auto* results = reinterpret_cast<Stored<D>*>(out);
+    for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
+      // Flip, scan, flip.
+      const auto place = [&](int64_t i) { return a.reverse ? n - 1 - i : i; };
+      const auto get = [&](int64_t i) { return line[place(i)]; };
+      const auto put = [&](int64_t i, Computed<D> v) { line[place(i)] = v; };
+      if (contiguous) {
+        scan_contiguous(n, get, put, Combine<Row>());
+      } else {
+        scan_strided(n, get, put, Combine<Row>());
+      }
+      store_line<D>(results, lines.along, start, line);
+    });
+  });
+}
+
+namespace {
+
+/// Ascending, NaN last (all NaN are equal), -0.0 equal to 0.0.
+template <class T>
+bool sorts_before(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return a < b || (b != b && a == a);
+  } else {
+    return a < b;
+  }
+}
+
+}  // namespace
+
+void sort(const ir::Node& node, View x, uint8_t* out) {
+  const Lines lines(x.type, {x.type.rank() - 1});
+  const int64_t n = lines.along.count();
+  std::vector<int32_t> order(static_cast<size_t>(n));
+  with_dtype(x.type.dtype, [&]<DType D>() {
+    const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
+    for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
+      std::iota(order.begin(), order.end(), 0);
+      // Stable: equal elements by position.
+      std::sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
+        if (sorts_before(line[i], line[j])) return true;
+        return i < j && !sorts_before(line[j], line[i]);
+      });
+      if (node.op == ir::Op::argsort) {
+        std::memcpy(out + start * 4, order.data(), order.size() * 4);
+        return;
+      }
+      // Elements as stored: a NaN keeps its bits.
+      auto* results = reinterpret_cast<Stored<D>*>(out);
+      for (int64_t i = 0; i < n; ++i)
+        results[start + i] = elements[start + order[i]];
+    });
+  });
+}
+
+}  // namespace unisono::jit::reference

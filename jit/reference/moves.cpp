@@ -1,0 +1,151 @@
+// Kinds that move elements without computing, and iota.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "jit/element.h"
+#include "jit/reference/kernels.h"
+#include "jit/reference/walk.h"
+
+namespace unisono::jit::reference {
+namespace {
+
+/// Calls f with an unsigned integer type of the element's size.
+template <class F>
+void with_element_size(DType dtype, F&& f) {
+  switch (byte_size(dtype)) {
+    case 1: return f(uint8_t{});
+    case 2: return f(uint16_t{});
+    case 4: return f(uint32_t{});
+    default: return f(uint64_t{});
+  }
+}
+
+/// out, dense = the elements of x at `offset` along `axes`.
+template <class T>
+void copy_from(T* out, const T* x, int64_t offset, const Axes& axes) {
+  for_each_run(axes, offset, [&](int64_t start, int64_t n, int64_t stride) {
+    const T* from = x + start;
+    if (stride == 1) {
+      std::memcpy(out, from, static_cast<size_t>(n) * sizeof(T));
+    } else {
+      for (int64_t i = 0; i < n; ++i) out[i] = from[i * stride];
+    }
+    out += n;
+  });
+}
+
+/// The elements of out at `offset` along `axes` = x, dense.
+template <class T>
+void copy_to(T* out, int64_t offset, const Axes& axes, const T* x) {
+  for_each_run(axes, offset, [&](int64_t start, int64_t n, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i) out[start + i * stride] = *x++;
+  });
+}
+
+/// Where each result element comes from: offset + sum of position * stride.
+struct Source {
+  int64_t offset = 0;
+  Axes axes;
+};
+
+Source source_of(const ir::Node& node, const ir::Type& x) {
+  const auto strides = dense_strides(x.sizes());
+  const auto result = node.type.sizes();
+  Source s;
+  switch (node.op) {
+    case ir::Op::transpose:
+      for (int axis : ir::attrs<ir::AxesAttrs>(node).axes)
+        s.axes.add(x.shape[axis].value(), strides[axis]);
+      break;
+    case ir::Op::broadcast: {
+      const auto& a = ir::attrs<ir::BroadcastAttrs>(node);
+      s.axes = {result, std::vector<int64_t>(result.size(), 0)};
+      for (size_t i = 0; i < a.axes.size(); ++i)
+        if (x.shape[i].value() != 1) s.axes.strides[a.axes[i]] = strides[i];
+      break;
+    }
+    case ir::Op::slice: {
+      const auto& a = ir::attrs<ir::SliceAttrs>(node);
+      for (size_t i = 0; i < strides.size(); ++i) {
+        // A step beyond the axis is never taken; it need not fit.
+        const int64_t step = result[i] > 1 ? a.step[i].value() : 1;
+        s.offset += a.start[i].value() * strides[i];
+        s.axes.add(result[i], step * strides[i]);
+      }
+      break;
+    }
+    default: {  // flip
+      s.axes = {result, strides};
+      for (int axis : ir::attrs<ir::AxesAttrs>(node).axes) {
+        s.offset += (result[axis] - 1) * strides[axis];
+        s.axes.strides[axis] = -strides[axis];
+      }
+    }
+  }
+  return s;
+}
+
+template <class T>
+void pad(const ir::Node& node, View x, const T* value, T* out) {
+  const auto& a = ir::attrs<ir::PadAttrs>(node);
+  const auto strides = dense_strides(node.type.sizes());
+  std::fill_n(out, node.type.elements(), *value);
+  int64_t offset = 0;
+  for (size_t i = 0; i < strides.size(); ++i)
+    offset += a.low[i].value() * strides[i];
+  copy_to(out, offset, Axes{x.type.sizes(), strides},
+          reinterpret_cast<const T*>(x.data));
+}
+
+template <class T>
+void concat(const ir::Node& node, std::span<const View> x, T* out) {
+  const int axis = ir::attrs<ir::AxisAttrs>(node).axis;
+  const auto strides = dense_strides(node.type.sizes());
+  int64_t offset = 0;
+  for (const View& v : x) {
+    copy_to(out, offset, Axes{v.type.sizes(), strides},
+            reinterpret_cast<const T*>(v.data));
+    offset += v.type.shape[axis].value() * strides[axis];
+  }
+}
+
+}  // namespace
+
+void move(const ir::Node& node, std::span<const View> x, uint8_t* out) {
+  with_element_size(node.type.dtype, [&]<class T>(T) {
+    T* results = reinterpret_cast<T*>(out);
+    const T* elements = reinterpret_cast<const T*>(x[0].data);
+    if (node.op == ir::Op::pad) {
+      pad(node, x[0], reinterpret_cast<const T*>(x[1].data), results);
+    } else if (node.op == ir::Op::concat) {
+      concat(node, x, results);
+    } else if (node.op == ir::Op::reshape) {
+      std::memcpy(out, x[0].data, static_cast<size_t>(node.type.bytes()));
+    } else {
+      const Source s = source_of(node, x[0].type);
+      copy_from(results, elements, s.offset, s.axes);
+    }
+  });
+}
+
+void iota(const ir::Node& node, uint8_t* out) {
+  const auto sizes = node.type.sizes();
+  const int axis = ir::attrs<ir::IotaAttrs>(node).axis;
+  std::vector<int64_t> counts(static_cast<size_t>(sizes[axis]));
+  std::iota(counts.begin(), counts.end(), 0);
+  const auto size = static_cast<size_t>(byte_size(node.type.dtype));
+  std::vector<uint8_t> line(counts.size() * size);
+  const void* operand = counts.data();
+  const int64_t dense = 1;
+  cast_loop(DType::I64, node.type.dtype)(line.data(), &operand, &dense,
+                                         sizes[axis], nullptr);
+  Axes along{sizes, std::vector<int64_t>(sizes.size(), 0)};
+  along.strides[axis] = 1;
+  with_element_size(node.type.dtype, [&]<class T>(T) {
+    copy_from(reinterpret_cast<T*>(out),
+              reinterpret_cast<const T*>(line.data()), 0, along);
+  });
+}
+
+}  // namespace unisono::jit::reference
