@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <variant>
 #include <vector>
@@ -69,15 +70,17 @@ struct LaunchStep {
   int64_t units = 1;  // the parallel loop's length
   int64_t grain = 1;  // fewer units than this are not worth another worker
 };
-/// Dense copy of the first `bytes` of a slot.
+/// Dense copy of the first `bytes` of a slot. Here and below, `from` and `to`
+/// do not overlap, except that those of an all_reduce may be one slot.
 struct CopyStep {
   SlotId from = 0, to = 0;
   int64_t bytes = 0;
 };
 /// to = the combination of all devices' `from`, in the fixed tree over
 /// positions: neighbours first, in aligned blocks of powers of two.
+enum class ReduceOp : uint8_t { sum, max, min };
 struct AllReduceStep {
-  enum class Op : uint8_t { sum, max, min };
+  using Op = ReduceOp;
   SlotId from = 0, to = 0;
   DType dtype = DType::F32;
   int64_t elements = 0;
@@ -108,7 +111,8 @@ struct IfStep {
   std::shared_ptr<const Steps> then_steps, else_steps;
 };
 /// Calls back on the host with copies of the slots' bytes, in program order
-/// on each device, one device at a time.
+/// on each device, one device at a time, and between two collectives first all
+/// calls of device 0, then those of device 1, ...: the same order in every run.
 struct HostCallStep {
   std::vector<SlotId> arguments;
   std::vector<int64_t> bytes;
@@ -125,6 +129,22 @@ struct Step {
 using HostCallback = std::function<void(
     int position, const std::vector<std::vector<uint8_t>>& arguments)>;
 
+class ProgramCache;
+
+/// What runs of a program leave for the next one: its steps in a form that is
+/// quick to execute, constants on devices, working memory. A copy starts empty.
+class ProgramCacheHandle {
+ public:
+  ProgramCacheHandle();
+  ProgramCacheHandle(const ProgramCacheHandle&) : ProgramCacheHandle() {}
+  ProgramCacheHandle& operator=(const ProgramCacheHandle&);
+  ~ProgramCacheHandle();
+  const std::shared_ptr<ProgramCache>& get() const { return cache_; }
+
+ private:
+  std::shared_ptr<ProgramCache> cache_;
+};
+
 /// Immutable after compilation; shared by calls. Thread-safe.
 struct Program {
   std::vector<Slot> slots;
@@ -136,6 +156,7 @@ struct Program {
   int devices = 1;
   /// Keeps the machine code alive.
   std::shared_ptr<void> code;
+  ProgramCacheHandle cache;
 };
 
 class Runtime;
@@ -145,10 +166,13 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// Runs `program` on `devices` (as many as it was compiled for): blocks[i][d]
-/// is input i's block on device d. Everything is allocated before the first
-/// step. Gives the outputs' blocks in the same form. On an error on one device
-/// all stop, and the first error (by device position) is returned.
+/// Runs `program` on `devices` (as many as it was compiled for, 64 at most):
+/// blocks[i][d] is input i's block on device d. Everything is allocated before
+/// the first step. Gives the outputs' blocks in the same form; an output that
+/// is an input is that input's block. On an error on one device those after it
+/// stop, those before it go on to the next collective, and the error of the
+/// first device that has one is returned: the same one in every run. May be
+/// called from several threads at once, and from a host callback.
 Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run(
     Runtime& runtime, const Program& program,
     const std::vector<Device*>& devices,
@@ -156,19 +180,26 @@ Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run(
     const RunOptions& options = {});
 
 /// The machine: N CPU devices and the pool of workers they share. Owns its
-/// devices; arrays must not outlive it.
+/// devices; arrays must not outlive it, and no run may be under way when it
+/// ends. Thread-safe.
 class Runtime {
  public:
-  /// `cpu_devices` in 1 ... 64; `workers` 0 means one per processor.
-  explicit Runtime(int cpu_devices, int workers = 0);
+  /// `cpu_devices` in 1 ... 64; `workers` 0 means one per processor;
+  /// `memory_limit`, of all devices together, 0 means 80 % of the machine's.
+  explicit Runtime(int cpu_devices, int workers = 0, int64_t memory_limit = 0);
   ~Runtime();
   const std::vector<Device*>& devices() const { return device_list_; }
   class Pool& pool() { return *pool_; }
+  /// Remembers a program's cache, whose device memory goes before the devices.
+  void keep(const std::shared_ptr<ProgramCache>& cache);
 
  private:
   std::unique_ptr<class Pool> pool_;
+  std::unique_ptr<class MemoryBudget> budget_;
   std::vector<std::unique_ptr<Device>> owned_;
   std::vector<Device*> device_list_;
+  std::mutex caches_mutex_;
+  std::vector<std::weak_ptr<ProgramCache>> caches_;
 };
 
 }  // namespace unisono

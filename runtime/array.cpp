@@ -1,0 +1,208 @@
+#include "runtime/array.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/check.h"
+
+namespace unisono {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+int64_t product(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1},
+                         std::multiplies<>());
+}
+
+Shape block_shape_of(const Shape& shape, const Sharding& sharding) {
+  Shape block = shape;
+  if (sharding.is_split()) {
+    auto devices = static_cast<int64_t>(sharding.devices.size());
+    CHECK(static_cast<size_t>(sharding.axis) < shape.size());
+    CHECK(devices > 0 && shape[sharding.axis] % devices == 0);
+    block[sharding.axis] /= devices;
+  }
+  return block;
+}
+
+/// The part of an array that one block holds.
+struct Box {
+  Shape origin, extent;
+  bool operator==(const Box&) const = default;
+  bool empty() const { return product(extent) == 0; }
+};
+
+Box box_of(const Shape& shape, const Sharding& sharding, size_t block) {
+  Box box{Shape(shape.size(), 0), block_shape_of(shape, sharding)};
+  if (sharding.is_split())
+    box.origin[sharding.axis] =
+        static_cast<int64_t>(block) * box.extent[sharding.axis];
+  return box;
+}
+
+Box intersect(const Box& a, const Box& b) {
+  Box both = a;
+  for (size_t i = 0; i < a.origin.size(); ++i) {
+    int64_t begin = std::max(a.origin[i], b.origin[i]);
+    int64_t end =
+        std::min(a.origin[i] + a.extent[i], b.origin[i] + b.extent[i]);
+    both.origin[i] = begin;
+    both.extent[i] = std::max<int64_t>(end - begin, 0);
+  }
+  return both;
+}
+
+/// Bytes from the start of the dense block that holds `box` to `index`.
+int64_t offset_in(const Box& box, const Shape& index, int64_t element_bytes) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < index.size(); ++i)
+    offset = offset * box.extent[i] + (index[i] - box.origin[i]);
+  return offset * element_bytes;
+}
+
+/// Calls copy(to offset, from offset, bytes) for each contiguous run of `part`,
+/// which lies in both boxes.
+template <class Copy>
+void for_each_run(const Box& part, const Box& to, const Box& from,
+                  int64_t element_bytes, Copy&& copy) {
+  // Trailing axes that are whole on both sides make a run, with one more.
+  size_t outer = part.extent.size();
+  int64_t run = element_bytes;
+  bool whole = true;
+  while (outer > 0 && whole) {
+    --outer;
+    run *= part.extent[outer];
+    whole = part.extent[outer] == to.extent[outer] &&
+            part.extent[outer] == from.extent[outer];
+  }
+  Shape index = part.origin;
+  for (;;) {
+    copy(offset_in(to, index, element_bytes),
+         offset_in(from, index, element_bytes), run);
+    size_t axis = outer;
+    for (; axis > 0; --axis) {
+      if (++index[axis - 1] < part.origin[axis - 1] + part.extent[axis - 1])
+        break;
+      index[axis - 1] = part.origin[axis - 1];
+    }
+    if (axis == 0) return;
+  }
+}
+
+/// Fills `to` (which holds `box` on `device`) from the array's blocks.
+void fill_block(Buffer& to, const Box& box, Device& device, const Array& array,
+                CopyCounter& counter) {
+  const Sharding& sharding = array.sharding();
+  int64_t element_bytes = byte_size(array.dtype());
+  // Of whole copies one is enough: the device's own, or else the first.
+  size_t begin = 0, end = array.blocks().size();
+  if (!sharding.is_split()) {
+    auto own =
+        std::find(sharding.devices.begin(), sharding.devices.end(), &device);
+    begin = own == sharding.devices.end() ? 0 : own - sharding.devices.begin();
+    end = begin + 1;
+  }
+  for (size_t b = begin; b < end; ++b) {
+    Box source = box_of(array.shape(), sharding, b);
+    Box part = intersect(box, source);
+    if (part.empty()) continue;
+    const auto* from = static_cast<const char*>(array.blocks()[b]->data());
+    const Device& peer = *sharding.devices[b];
+    for_each_run(part, box, source, element_bytes,
+                 [&](int64_t to_offset, int64_t from_offset, int64_t bytes) {
+                   device.copy_from_peer(
+                       static_cast<char*>(to.data()) + to_offset, peer,
+                       from + from_offset, bytes);
+                 });
+    ++counter.copies;
+    counter.bytes += product(part.extent) * element_bytes;
+  }
+}
+
+/// The array's block that holds exactly `box` on `device`, or null.
+std::shared_ptr<Buffer> find_block(const Array& array, const Box& box,
+                                   const Device* device) {
+  const Sharding& sharding = array.sharding();
+  for (size_t b = 0; b < array.blocks().size(); ++b)
+    if (sharding.devices[b] == device &&
+        box_of(array.shape(), sharding, b) == box)
+      return array.blocks()[b];
+  return nullptr;
+}
+
+}  // namespace
+
+std::string Sharding::to_string() const {
+  std::string text = is_split() ? fmt::format("split({}) over ", axis)
+                     : devices.size() == 1 ? "on "
+                                           : "copied to ";
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += devices[i]->name();
+  }
+  return text;
+}
+
+int64_t Array::elements() const { return product(shape_); }
+
+std::vector<int64_t> Array::block_shape() const {
+  return block_shape_of(shape_, sharding_);
+}
+
+Result<Array> array_from_host(Device& device, DType dtype,
+                              std::vector<int64_t> shape, const void* bytes) {
+  int64_t size = product(shape) * byte_size(dtype);
+  Result<Buffer> buffer = device.allocate(size);
+  if (!buffer) return buffer.error();
+  device.copy_from_host(buffer->data(), bytes, size);
+  return Array(dtype, std::move(shape), Sharding{-1, {&device}},
+               {std::make_shared<Buffer>(std::move(*buffer))});
+}
+
+std::vector<uint8_t> array_to_host(const Array& array) {
+  std::vector<uint8_t> bytes(array.bytes());
+  if (bytes.empty()) return bytes;
+  Box whole{Shape(array.shape().size(), 0), array.shape()};
+  const Sharding& sharding = array.sharding();
+  size_t count = sharding.is_split() ? array.blocks().size() : 1;
+  for (size_t b = 0; b < count; ++b) {
+    Box box = box_of(array.shape(), sharding, b);
+    const auto* from = static_cast<const char*>(array.blocks()[b]->data());
+    for_each_run(box, whole, box, byte_size(array.dtype()),
+                 [&](int64_t to, int64_t offset, int64_t size) {
+                   sharding.devices[b]->copy_to_host(bytes.data() + to,
+                                                     from + offset, size);
+                 });
+  }
+  return bytes;
+}
+
+Result<Array> reshard(const Array& array, const Sharding& to,
+                      CopyCounter* counter) {
+  CHECK(!to.devices.empty());
+  CopyCounter moved;
+  std::vector<std::shared_ptr<Buffer>> blocks;
+  for (size_t b = 0; b < to.devices.size(); ++b) {
+    Device& device = *to.devices[b];
+    Box box = box_of(array.shape(), to, b);
+    if (auto shared = find_block(array, box, &device)) {
+      blocks.push_back(std::move(shared));
+      continue;
+    }
+    Result<Buffer> buffer =
+        device.allocate(product(box.extent) * byte_size(array.dtype()));
+    if (!buffer) return buffer.error();
+    fill_block(*buffer, box, device, array, moved);
+    blocks.push_back(std::make_shared<Buffer>(std::move(*buffer)));
+  }
+  if (counter) {
+    counter->copies += moved.copies;
+    counter->bytes += moved.bytes;
+  }
+  return Array(array.dtype(), array.shape(), to, std::move(blocks));
+}
+
+}  // namespace unisono

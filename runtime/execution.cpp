@@ -1,0 +1,401 @@
+#include "runtime/execution.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "runtime/check.h"
+#include "runtime/collective.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+
+// In grains, of which each is worth another worker.
+constexpr float worth_sharing = 2;
+
+constexpr uint64_t bit(int device) { return uint64_t{1} << device; }
+
+void set_error(ErrorWord& to, const ErrorWord& from) {
+  to.source = from.source;
+  to.value = from.value;
+  to.bound = from.bound;
+  to.code.store(from.code.load());
+}
+
+Error decode(const ErrorWord& word, int device) {
+  Error error;
+  error.source = word.source;
+  error.device = device;
+  switch (static_cast<ErrorWord::Code>(word.code.load())) {
+    case ErrorWord::none: break;
+    case ErrorWord::integer_division_by_zero:
+      error.kind = Error::Kind::integer_division;
+      error.message = "integer division by zero";
+      return error;
+    case ErrorWord::index_out_of_bounds:
+      error.kind = Error::Kind::index_out_of_bounds;
+      error.message = fmt::format("index {} is out of bounds for size {}",
+                                  word.value, word.bound);
+      return error;
+    case ErrorWord::negative_exponent:
+      error.kind = Error::Kind::check_failed;
+      error.message = fmt::format(
+          "an integer cannot be raised to the negative power {}", word.value);
+      return error;
+  }
+  error.kind = Error::Kind::check_failed;
+  error.message = fmt::format("check {} failed", word.code.load());
+  return error;
+}
+
+uint32_t source_of(const Instruction& instruction) {
+  switch (instruction.kind) {
+    case Kind::all_reduce: return instruction.as<AllReduceStep>().source;
+    case Kind::all_gather: return instruction.as<AllGatherStep>().source;
+    case Kind::permute: return instruction.as<PermuteStep>().source;
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Execution::Execution(const Program& program, const FlatProgram& flat)
+    : Work(this, false),
+      program_(program),
+      flat_(flat),
+      count_(program.devices),
+      all_(~Mask{0} >> (64 - count_)),
+      devices_(std::make_unique<DeviceState[]>(count_)),
+      from_(count_),
+      to_(count_) {
+  for (int d = 0; d < count_; ++d) {
+    DeviceState& device = devices_[d];
+    device.slots.resize(program.slots.size());
+    device.arguments.resize(flat.most_arguments);
+    device.context.error = &device.error;
+    device.context.device_position = d;
+    device.context.cancel = &device.cancel;
+  }
+}
+
+void Execution::reset(Pool& pool, const RunOptions& options) {
+  static constexpr std::atomic<bool> never{false};
+  pool_ = &pool;
+  stop_ = options.stop ? options.stop : &never;
+  for (int d = 0; d < count_; ++d) {
+    DeviceState& device = devices_[d];
+    device.pc = 0;
+    device.work = 0;
+    device.context.stop = stop_;
+    device.error.code = ErrorWord::none;
+    device.cancel = false;
+    device.failure.reset();
+  }
+  published_ = false;
+  arrived_ = waiting_turn_ = ended_ = 0;
+  failed_ = stopped_ = false;
+  phase_ = 0;
+  phase_work_ = 0;
+  shared_ = false;
+  done_ = false;
+  ready_ = all_;
+}
+
+std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
+  reset(pool, options);
+  drive(0);
+  auto done = [this] { return done_.load(std::memory_order_acquire); };
+  if (published_) {
+    pool.help_until(this, done);
+    pool.remove(*this);
+  }
+  CHECK(done());
+  for (int d = 0; d < count_; ++d)
+    if (devices_[d].failure) return std::move(devices_[d].failure);
+  if (stopped_)
+    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+  return std::nullopt;
+}
+
+bool Execution::has_work() const {
+  return shared_.load(std::memory_order_acquire) &&
+         ready_.load(std::memory_order_acquire) != 0;
+}
+
+void Execution::help() { drive(-1); }
+
+void Execution::drive(int owned_phase) {
+  for (int d = take(owned_phase); d >= 0; d = take(owned_phase))
+    advance(d, owned_phase);
+}
+
+int Execution::take(int owned_phase) {
+  Mask ready = ready_.load(std::memory_order_acquire);
+  while (ready != 0) {
+    if (!shared_.load(std::memory_order_acquire) &&
+        owned_phase != phase_.load(std::memory_order_acquire))
+      return -1;
+    Mask rest = ready & (ready - 1);
+    if (ready_.compare_exchange_weak(ready, rest, std::memory_order_acq_rel))
+      return std::countr_zero(ready);
+  }
+  return -1;
+}
+
+void Execution::advance(int d, int& owned_phase) {
+  DeviceState& device = devices_[d];
+  for (;;) {
+    if (device.cancel.load(std::memory_order_relaxed)) return end(d);
+    if (stop_->load(std::memory_order_relaxed)) return stop_all(d);
+    const Instruction& instruction = flat_.instructions[device.pc];
+    switch (instruction.kind) {
+      case Kind::launch:
+        launch(device, instruction.as<LaunchStep>(), instruction.work);
+        if (device.error.code.load(std::memory_order_relaxed))
+          return fail(d, decode(device.error, d));
+        break;
+      case Kind::copy: {
+        const auto& copy = instruction.as<CopyStep>();
+        if (copy.bytes)
+          std::memcpy(device.slots[copy.to], device.slots[copy.from],
+                      copy.bytes);
+        break;
+      }
+      case Kind::host_call:
+        if (!have_turn(d)) return;
+        host_call(d, instruction.as<HostCallStep>());
+        break;
+      case Kind::all_reduce:
+      case Kind::all_gather:
+      case Kind::permute:
+        if (!meet(d, owned_phase)) return;
+        continue;  // begin_phase has moved all devices on
+      case Kind::jump: device.pc = instruction.target; continue;
+      case Kind::jump_if_false:
+        if (*static_cast<const uint8_t*>(device.slots[instruction.flag]) == 0) {
+          device.pc = instruction.target;
+          continue;
+        }
+        break;
+      case Kind::end: return end(d);
+    }
+    ++device.pc;
+  }
+}
+
+void Execution::launch(DeviceState& device, const LaunchStep& step,
+                       float work) {
+  for (size_t i = 0; i < step.arguments.size(); ++i)
+    device.arguments[i] = device.slots[step.arguments[i]];
+  device.work += work;
+  if (!shared_.load(std::memory_order_relaxed) &&
+      phase_work_.load(std::memory_order_relaxed) + device.work >
+          worth_sharing &&
+      ready_.load(std::memory_order_relaxed) != 0)
+    share();
+  if (work >= 2 && pool_->workers() > 1) return launch_split(device, step);
+  if (step.units > 0)
+    step.function(device.arguments.data(), 0, step.units, &device.context);
+}
+
+// The error that is reported is that of the first piece that has one: pieces
+// are claimed in order, so all before it are done too, in every run.
+void Execution::launch_split(DeviceState& device, const LaunchStep& step) {
+  std::atomic<int64_t> first_failure{step.units};
+  std::mutex mutex;
+  auto unwanted = [&](int64_t begin) {
+    return stop_->load(std::memory_order_relaxed) ||
+           device.cancel.load(std::memory_order_relaxed) ||
+           first_failure.load(std::memory_order_relaxed) < begin;
+  };
+  pool_->parallel_for(
+      step.units, step.grain, this, [&](int64_t begin, int64_t end) {
+        if (unwanted(begin)) return;
+        ErrorWord error;
+        KernelContext context = device.context;
+        context.error = &error;
+        step.function(device.arguments.data(), begin, end, &context);
+        if (error.code.load(std::memory_order_relaxed) == 0) return;
+        std::lock_guard lock(mutex);
+        if (begin > first_failure.load(std::memory_order_relaxed)) return;
+        first_failure.store(begin, std::memory_order_relaxed);
+        set_error(device.error, error);
+      });
+}
+
+void Execution::host_call(int d, const HostCallStep& step) {
+  std::vector<std::vector<uint8_t>> arguments;
+  arguments.reserve(step.arguments.size());
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    const auto* data =
+        static_cast<const uint8_t*>(devices_[d].slots[step.arguments[i]]);
+    arguments.emplace_back(data, data + step.bytes[i]);
+  }
+  program_.host_calls[step.call](d, arguments);
+}
+
+bool Execution::have_turn(int device) {
+  std::lock_guard lock(mutex_);
+  if (std::countr_one(arrived_ | ended_) == device) return true;
+  waiting_turn_ |= bit(device);
+  return false;
+}
+
+bool Execution::meet(int device, int& owned_phase) {
+  {
+    std::lock_guard lock(mutex_);
+    arrived_ |= bit(device);
+    phase_work_.store(phase_work_ + devices_[device].work,
+                      std::memory_order_relaxed);
+    devices_[device].work = 0;
+    if (!settle()) return false;
+  }
+  // All other devices stand still until this returns.
+  perform(flat_.instructions[devices_[device].pc]);
+  begin_phase(device, owned_phase);
+  return true;
+}
+
+void Execution::perform(const Instruction& collective) {
+  CollectiveWorkers workers{*pool_, this};
+  auto buffers = [&](const auto& step) {
+    for (int d = 0; d < count_; ++d) {
+      from_[d] = devices_[d].slots[step.from];
+      to_[d] = devices_[d].slots[step.to];
+    }
+    return CollectiveBuffers{from_, to_};
+  };
+  if (collective.kind == Kind::all_reduce) {
+    const auto& step = collective.as<AllReduceStep>();
+    all_reduce(workers, step.op, step.dtype, step.elements, buffers(step));
+  } else if (collective.kind == Kind::all_gather) {
+    const auto& step = collective.as<AllGatherStep>();
+    all_gather(workers, step.bytes, buffers(step));
+  } else {
+    CHECK(collective.kind == Kind::permute);
+    const auto& step = collective.as<PermuteStep>();
+    permute(workers, step.bytes, step.pairs, buffers(step));
+  }
+}
+
+void Execution::begin_phase(int device, int& owned_phase) {
+  std::lock_guard lock(mutex_);
+  for (int d = 0; d < count_; ++d) ++devices_[d].pc;
+  arrived_ = 0;
+  owned_phase = phase_.load(std::memory_order_relaxed) + 1;
+  // What comes is likely to be like what was, above all in a loop.
+  bool sharing = phase_work_.load(std::memory_order_relaxed) > worth_sharing;
+  phase_work_.store(0, std::memory_order_relaxed);
+  shared_.store(false, std::memory_order_release);
+  phase_.store(owned_phase, std::memory_order_release);
+  ready_.store(all_ & ~bit(device), std::memory_order_release);
+  if (sharing && count_ > 1) share();
+}
+
+void Execution::share() {
+  shared_.store(true, std::memory_order_release);
+  if (published_) return pool_->notify();
+  // Before it is published, only the thread that called run() comes here.
+  published_ = true;
+  pool_->add(*this);
+}
+
+void Execution::end(int device) {
+  std::lock_guard lock(mutex_);
+  ended_ |= bit(device);
+  settle();
+}
+
+void Execution::fail(int device, Error error) {
+  std::lock_guard lock(mutex_);
+  failed_ = true;
+  devices_[device].failure = std::move(error);
+  ended_ |= bit(device);
+  // Those before it go on to where they meet: they may have an error, too, and
+  // the first one's is reported, whoever is faster.
+  cancel_from(device + 1);
+  settle();
+}
+
+void Execution::stop_all(int device) {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  ended_ |= bit(device);
+  cancel_from(0);
+  settle();
+}
+
+void Execution::cancel_from(int device) {
+  if (device >= count_) return;
+  Mask later = all_ & ~(bit(device) - 1);
+  for (int d = device; d < count_; ++d)
+    devices_[d].cancel.store(true, std::memory_order_relaxed);
+  // Those that a thread leads on end by themselves.
+  Mask standing = arrived_ | waiting_turn_ |
+                  ready_.fetch_and(~later, std::memory_order_acq_rel);
+  ended_ |= standing & later;
+  arrived_ &= ~later;
+  waiting_turn_ &= ~later;
+}
+
+bool Execution::settle() {
+  Mask halted = arrived_ | ended_;
+  if (halted != all_) {
+    Mask next = bit(std::countr_one(halted)) & waiting_turn_;
+    if (next) make_ready(next);
+    return false;
+  }
+  if (ended_ == 0) check_stuck();
+  if (ended_ == 0) return true;
+  if (ended_ != all_ && !failed_ && !stopped_) check_stuck();
+  finish();
+  return false;
+}
+
+// All devices stand before a collective, or have ended. If they cannot meet,
+// this is an error, and not a wait for ever.
+void Execution::check_stuck() {
+  int first = std::countr_zero(arrived_);
+  int pc = devices_[first].pc;
+  std::string message;
+  if (ended_ != 0) {
+    message =
+        fmt::format("a collective waits for device {}, which has already ended",
+                    std::countr_zero(ended_));
+  } else {
+    for (int d = 0; d < count_ && message.empty(); ++d)
+      if (devices_[d].pc != pc)
+        message = fmt::format("devices {} and {} wait in different collectives",
+                              first, d);
+  }
+  if (message.empty()) return;
+  failed_ = true;
+  devices_[first].failure = Error{.kind = Error::Kind::check_failed,
+                                  .message = std::move(message),
+                                  .source = source_of(flat_.instructions[pc]),
+                                  .device = first};
+  ended_ = all_;
+  arrived_ = 0;
+}
+
+void Execution::finish() {
+  done_.store(true, std::memory_order_release);
+  if (published_) pool_->notify();
+}
+
+void Execution::make_ready(Mask devices) {
+  waiting_turn_ &= ~devices;
+  ready_.fetch_or(devices, std::memory_order_acq_rel);
+  if (published_) pool_->notify();
+}
+
+}  // namespace unisono

@@ -1,0 +1,117 @@
+#pragma once
+// One run of a program: where each device stands, and how devices meet.
+//
+// A device is no thread but a number, its place in the instructions. Whoever
+// takes a device that is ready (the caller of run(), or an idle worker) leads
+// it on until it must wait: at a collective for the others, at a host call for
+// its turn. Nobody blocks for a device; it is left where it stands. Who brings
+// the last device to a collective performs it, and all are ready again.
+//
+// What happens between two collectives is a phase. A phase with little work in
+// it is done by one thread, the phase's owner, device after device: to involve
+// another would take longer. Once more work than `worth_sharing` is met, the
+// devices that are ready are offered to the pool.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "runtime/flat_program.h"
+#include "runtime/pool.h"
+#include "runtime/program.h"
+
+namespace unisono {
+
+/// Used for one run at a time; may be used again afterwards.
+class Execution final : public Work {
+ public:
+  Execution(const Program& program, const FlatProgram& flat);
+
+  /// Where a device's slot is. All slots must be bound before run().
+  void bind(int device, SlotId slot, void* data) {
+    devices_[device].slots[slot] = data;
+  }
+  /// Runs all devices to the end, or gives the error of the first that failed.
+  std::optional<Error> run(Pool& pool, const RunOptions& options);
+
+  bool has_work() const override;
+  void help() override;
+
+ private:
+  using Mask = uint64_t;  // a set of devices
+
+  struct alignas(64) DeviceState {
+    int pc = 0;
+    float work = 0;  // done in this phase, in grains
+    KernelContext context;
+    ErrorWord error;
+    std::atomic<bool> cancel{false};
+    std::vector<void*> slots;
+    std::vector<void*> arguments;
+    std::optional<Error> failure;
+  };
+
+  void reset(Pool& pool, const RunOptions& options);
+  /// Leads devices on while there are any that this thread may take.
+  /// `owned_phase`: the phase that this thread owns, or -1.
+  void drive(int owned_phase);
+  int take(int owned_phase);
+  /// Leads one device on until it must wait or has ended.
+  void advance(int device, int& owned_phase);
+
+  void launch(DeviceState& device, const LaunchStep& step, float work);
+  void launch_split(DeviceState& device, const LaunchStep& step);
+  void host_call(int device, const HostCallStep& step);
+
+  /// False: the device has been left waiting.
+  bool have_turn(int device);
+  /// The device stands before a collective. True: it was the last, all have
+  /// met, and this thread owns the phase that begins.
+  bool meet(int device, int& owned_phase);
+  void perform(const Instruction& collective);
+  void begin_phase(int device, int& owned_phase);
+
+  void end(int device);
+  void fail(int device, Error error);
+  void stop_all(int device);
+
+  // With the lock held:
+  void cancel_from(int device);
+  /// Draws the conclusions after a device has come to a halt. True: all stand
+  /// before a collective, and it can be performed.
+  bool settle();
+  void check_stuck();
+  void finish();
+  void make_ready(Mask devices);
+  /// Offers ready devices to the pool from now to the end of the phase.
+  void share();
+
+  const Program& program_;
+  const FlatProgram& flat_;
+  const int count_;
+  const Mask all_;
+  std::unique_ptr<DeviceState[]> devices_;
+  Pool* pool_ = nullptr;
+  const std::atomic<bool>* stop_ = nullptr;
+  bool published_ = false;  // the caller's: whether added to the pool
+
+  // Each device is in one of these sets, or is being led on by some thread.
+  std::atomic<Mask> ready_{0};
+  std::mutex mutex_;
+  Mask arrived_ = 0;       // before a collective
+  Mask waiting_turn_ = 0;  // before a host call
+  Mask ended_ = 0;
+  bool failed_ = false;
+  bool stopped_ = false;
+
+  std::atomic<int> phase_{0};
+  std::atomic<bool> shared_{false};
+  std::atomic<float> phase_work_{0};  // of devices that came to a halt
+  std::atomic<bool> done_{false};
+  std::vector<const void*> from_;  // while a collective is performed
+  std::vector<void*> to_;
+};
+
+}  // namespace unisono

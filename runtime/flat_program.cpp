@@ -1,0 +1,119 @@
+#include "runtime/flat_program.h"
+
+#include <algorithm>
+
+#include "runtime/check.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+
+class Flattener {
+ public:
+  explicit Flattener(const Program& program) : program_(program) {}
+
+  FlatProgram flatten() && {
+    add_steps(program_.steps);
+    add({.kind = Kind::end});
+    return std::move(flat_);
+  }
+
+ private:
+  void add_steps(const Steps& steps) {
+    for (const Step& step : steps)
+      std::visit([this](const auto& what) { add_step(what); }, step.what);
+  }
+
+  void add_step(const LaunchStep& launch) {
+    CHECK(launch.function);
+    for (SlotId slot : launch.arguments) check_slot(slot, 0);
+    flat_.most_arguments = std::max(flat_.most_arguments,
+                                    static_cast<int>(launch.arguments.size()));
+    float work = static_cast<float>(launch.units) /
+                 static_cast<float>(std::max<int64_t>(launch.grain, 1));
+    add({.kind = Kind::launch,
+         .step = &launch,
+         .work = std::min(work, much_work)});
+  }
+  void add_step(const CopyStep& copy) {
+    check_slot(copy.from, copy.bytes);
+    check_slot(copy.to, copy.bytes);
+    add({.kind = Kind::copy, .step = &copy});
+  }
+  void add_step(const HostCallStep& call) {
+    CHECK(call.arguments.size() == call.bytes.size());
+    CHECK(static_cast<size_t>(call.call) < program_.host_calls.size());
+    for (size_t i = 0; i < call.arguments.size(); ++i)
+      check_slot(call.arguments[i], call.bytes[i]);
+    add({.kind = Kind::host_call, .step = &call});
+  }
+  void add_step(const AllReduceStep& reduce) {
+    int64_t bytes = reduce.elements * byte_size(reduce.dtype);
+    check_slot(reduce.from, bytes);
+    check_slot(reduce.to, bytes);
+    add({.kind = Kind::all_reduce, .step = &reduce});
+  }
+  void add_step(const AllGatherStep& gather) {
+    check_slot(gather.from, gather.bytes);
+    check_slot(gather.to, gather.bytes * program_.devices);
+    add({.kind = Kind::all_gather, .step = &gather});
+  }
+  void add_step(const PermuteStep& permute) {
+    check_slot(permute.from, permute.bytes);
+    check_slot(permute.to, permute.bytes);
+    uint64_t sources = 0, destinations = 0;
+    for (auto [source, destination] : permute.pairs) {
+      CHECK(source >= 0 && source < program_.devices);
+      CHECK(destination >= 0 && destination < program_.devices);
+      CHECK(!(sources >> source & 1) && !(destinations >> destination & 1));
+      sources |= uint64_t{1} << source;
+      destinations |= uint64_t{1} << destination;
+    }
+    add({.kind = Kind::permute, .step = &permute});
+  }
+  void add_step(const LoopStep& loop) {
+    check_slot(loop.flag, 1);
+    int start = next();
+    add_steps(*loop.condition);
+    int leave = add({.kind = Kind::jump_if_false, .flag = loop.flag});
+    add_steps(*loop.body);
+    add({.kind = Kind::jump, .target = start});
+    land(leave);
+  }
+  void add_step(const IfStep& branch) {
+    check_slot(branch.flag, 1);
+    int to_else = add({.kind = Kind::jump_if_false, .flag = branch.flag});
+    if (branch.then_steps) add_steps(*branch.then_steps);
+    if (branch.else_steps && !branch.else_steps->empty()) {
+      int to_end = add({.kind = Kind::jump});
+      land(to_else);
+      add_steps(*branch.else_steps);
+      land(to_end);
+    } else {
+      land(to_else);
+    }
+  }
+
+  void check_slot(SlotId slot, int64_t bytes) const {
+    CHECK(slot >= 0 && static_cast<size_t>(slot) < program_.slots.size());
+    CHECK(program_.slots[slot].bytes >= bytes);
+  }
+  int next() const { return static_cast<int>(flat_.instructions.size()); }
+  int add(const Instruction& instruction) {
+    flat_.instructions.push_back(instruction);
+    return next() - 1;
+  }
+  void land(int jump) { flat_.instructions[jump].target = next(); }
+
+  const Program& program_;
+  FlatProgram flat_;
+};
+
+}  // namespace
+
+FlatProgram flatten(const Program& program) {
+  return Flattener(program).flatten();
+}
+
+}  // namespace unisono

@@ -1,0 +1,50 @@
+#pragma once
+// A program's steps as one list of instructions with jumps, so that where a
+// device stands is one number, and it can stop and resume anywhere.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/program.h"
+
+namespace unisono {
+
+struct Instruction {
+  enum class Kind : uint8_t {
+    launch,
+    copy,
+    host_call,
+    all_reduce,
+    all_gather,
+    permute,
+    jump,           // to `target`
+    jump_if_false,  // to `target` if slot `flag` holds false
+    end,
+  };
+  Kind kind = Kind::end;
+  SlotId flag = 0;
+  int target = 0;
+  /// The step, of the kind's type, in the program.
+  const void* step = nullptr;
+  /// launch: how many times its grain there is to do, at most `much_work`.
+  float work = 0;
+
+  template <class S>
+  const S& as() const {
+    return *static_cast<const S*>(step);
+  }
+};
+
+inline constexpr float much_work = 1e6;
+
+struct FlatProgram {
+  std::vector<Instruction> instructions;
+  /// Most arguments that a launch has.
+  int most_arguments = 0;
+};
+
+/// Points into `program`, which outlives it. Checks that steps name slots that
+/// exist and that collectives fit the number of devices (CHECK).
+FlatProgram flatten(const Program& program);
+
+}  // namespace unisono

@@ -1,0 +1,150 @@
+#include "runtime/pool.h"
+
+#include <chrono>
+
+#include "runtime/check.h"
+
+namespace unisono {
+namespace {
+
+int processors() {
+  unsigned count = std::thread::hardware_concurrency();
+  return count ? static_cast<int>(count) : 1;
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// A pause takes some 20 to 50 ns: 500 of them about 20 us.
+constexpr int spins = 500;
+constexpr int yields = 50;
+
+}  // namespace
+
+Pool::Pool(int workers) : workers_(workers > 0 ? workers : processors()) {}
+
+Pool::~Pool() {
+  {
+    std::lock_guard lock(mutex_);
+    CHECK(works_.empty());
+    quit_ = true;
+  }
+  notify();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Pool::start_threads() {
+  for (int i = 1; i < workers_; ++i) threads_.emplace_back([this] { work(); });
+}
+
+void Pool::add(Work& work) {
+  if (workers_ == 1) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (threads_.empty()) start_threads();
+    works_.insert(work.inner_ ? works_.end() : works_.begin(), &work);
+    work_count_.store(static_cast<int>(works_.size()),
+                      std::memory_order_release);
+  }
+  notify();
+}
+
+void Pool::remove(Work& work) {
+  if (workers_ == 1) return;
+  {
+    std::lock_guard lock(mutex_);
+    std::erase(works_, &work);
+    work_count_.store(static_cast<int>(works_.size()),
+                      std::memory_order_release);
+  }
+  // Nobody enters any more, and who is inside is doing the last pieces.
+  auto left = [&] {
+    return work.visitors_.load(std::memory_order_acquire) == 0;
+  };
+  for (Patience patience(*this); !left();) patience.wait(left);
+}
+
+Work* Pool::enter(const void* group) {
+  if (work_count_.load(std::memory_order_acquire) == 0) return nullptr;
+  std::lock_guard lock(mutex_);
+  for (Work* work : works_) {
+    if ((!group || work->group_ == group) && work->has_work()) {
+      work->visitors_.fetch_add(1, std::memory_order_relaxed);
+      return work;
+    }
+  }
+  return nullptr;
+}
+
+void Pool::leave(Work& work) {
+  // `work` may be gone as soon as its last visitor is.
+  if (work.visitors_.fetch_sub(1, std::memory_order_acq_rel) == 1) notify();
+}
+
+bool Pool::help_one(const void* group) {
+  Work* work = enter(group);
+  if (!work) return false;
+  work->help();
+  leave(*work);
+  return true;
+}
+
+bool Pool::any_work(const void* group) const {
+  std::lock_guard lock(mutex_);
+  for (const Work* work : works_) {
+    if ((!group || work->group_ == group) && work->has_work()) return true;
+  }
+  return false;
+}
+
+void Pool::work() {
+  Patience patience(*this);
+  while (!quit_.load(std::memory_order_acquire)) {
+    if (help_one(nullptr)) {
+      patience.reset();
+    } else {
+      patience.wait([this] { return quit_ || any_work(nullptr); });
+    }
+  }
+}
+
+bool Pool::Patience::keep_spinning() {
+  if (++turns_ < spins) {
+    pause();
+  } else if (turns_ < spins + yields) {
+    std::this_thread::yield();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Sleeping loses no wake-up: who sleeps says so, then looks again, then waits
+// for the epoch to move; who notifies moves the epoch, then asks for sleepers.
+uint64_t Pool::prepare_sleep() {
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  return epoch_.load(std::memory_order_seq_cst);
+}
+
+void Pool::sleep(uint64_t epoch) {
+  std::unique_lock lock(sleep_mutex_);
+  wake_.wait(lock,
+             [&] { return epoch_.load(std::memory_order_seq_cst) != epoch; });
+}
+
+void Pool::end_sleep() { sleepers_.fetch_sub(1, std::memory_order_seq_cst); }
+
+void Pool::notify() {
+  epoch_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+  // Taking the lock puts this after the sleeper's last look at the epoch.
+  {
+    std::lock_guard lock(sleep_mutex_);
+  }
+  wake_.notify_all();
+}
+
+}  // namespace unisono

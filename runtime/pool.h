@@ -1,0 +1,182 @@
+#pragma once
+// The workers that all devices of a machine share. Nothing is queued: who has
+// work to share (a running program, a parallel loop) adds itself as a Work,
+// does it, and is helped by workers that are idle. Whoever adds work takes
+// part, so one worker (no threads at all) is enough, and a Work may add
+// others while it is helped. Threads start at the first work that is shared.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace unisono {
+
+/// Something that several threads can do together.
+class Work {
+ public:
+  /// `group` names what it is part of: a thread that waits for something helps
+  /// only within its own group, so that it comes back soon.
+  /// `inner`: a part of some other work; helped only when there is no outer.
+  Work(const void* group, bool inner) : group_(group), inner_(inner) {}
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  virtual ~Work() = default;
+  /// Cheap, and may be out of date: whether help() would find something to do.
+  virtual bool has_work() const = 0;
+  /// Does what there is to do now.
+  virtual void help() = 0;
+
+ private:
+  friend class Pool;
+  const void* group_;
+  bool inner_;
+  std::atomic<int> visitors_{0};
+};
+
+/// Thread-safe.
+class Pool {
+ public:
+  /// `workers` counts the thread that calls; 0 is one per processor.
+  explicit Pool(int workers = 0);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  int workers() const { return workers_; }
+
+  /// Lets idle workers help with `work` until remove(), which waits for those
+  /// that are in it. `work` outlives that.
+  void add(Work& work);
+  void remove(Work& work);
+  /// Work has appeared in something that was added before, or what a thread
+  /// waits for has happened.
+  void notify();
+  /// Helps `group` until `done`, whose coming true is followed by notify().
+  template <class Done>
+  void help_until(const void* group, Done&& done) {
+    Patience patience(*this);
+    while (!done()) {
+      if (help_one(group)) {
+        patience.reset();
+      } else {
+        patience.wait([&] { return done() || any_work(group); });
+      }
+    }
+  }
+
+  /// body(begin, end) over pieces of 0 ... units-1, each of at least `grain`
+  /// units but the last, claimed in order; returns when all are done.
+  template <class Body>
+  void parallel_for(int64_t units, int64_t grain, const void* group,
+                    Body&& body);
+
+ private:
+  /// How a thread passes its time while there is nothing to do: it spins for
+  /// a while, then lets others run, then sleeps.
+  class Patience {
+   public:
+    explicit Patience(Pool& pool) : pool_(pool) {}
+    void reset() { turns_ = 0; }
+    /// One turn; `happened` is asked again before sleeping.
+    template <class Happened>
+    void wait(Happened&& happened) {
+      if (keep_spinning()) return;
+      uint64_t epoch = pool_.prepare_sleep();
+      if (!happened()) {
+        pool_.sleep(epoch);
+        turns_ = 0;
+      }
+      pool_.end_sleep();
+    }
+
+   private:
+    bool keep_spinning();
+    Pool& pool_;
+    int turns_ = 0;
+  };
+
+  class Loop;
+
+  void start_threads();
+  void work();
+  /// Helps some work (of `group` unless null), or finds none.
+  bool help_one(const void* group);
+  Work* enter(const void* group);
+  void leave(Work& work);
+  bool any_work(const void* group) const;
+  uint64_t prepare_sleep();
+  void sleep(uint64_t epoch);
+  void end_sleep();
+
+  const int workers_;
+  mutable std::mutex mutex_;  // works_, threads_
+  std::vector<Work*> works_;  // outer ones first
+  std::atomic<int> work_count_{0};
+  std::vector<std::thread> threads_;
+  std::atomic<bool> quit_{false};
+
+  std::mutex sleep_mutex_;
+  std::condition_variable wake_;
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<int> sleepers_{0};
+};
+
+/// The loop of parallel_for: pieces shrink as the end comes near, so that the
+/// workers finish together.
+class Pool::Loop : public Work {
+ public:
+  Loop(int64_t units, int64_t grain, int workers, const void* group)
+      : Work(group, true),
+        units_(units),
+        grain_(std::max<int64_t>(grain, 1)),
+        shares_(2 * workers) {}
+  bool has_work() const override {
+    return next_.load(std::memory_order_relaxed) < units_;
+  }
+
+ protected:
+  bool claim(int64_t& begin, int64_t& end) {
+    begin = next_.load(std::memory_order_relaxed);
+    do {
+      if (begin >= units_) return false;
+      int64_t piece = std::max(grain_, (units_ - begin) / shares_);
+      // What is left over from a piece is done with it, if it is no piece.
+      end = units_ - begin < piece + grain_ ? units_ : begin + piece;
+    } while (
+        !next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+    return true;
+  }
+
+ private:
+  const int64_t units_, grain_, shares_;
+  std::atomic<int64_t> next_{0};
+};
+
+template <class Body>
+void Pool::parallel_for(int64_t units, int64_t grain, const void* group,
+                        Body&& body) {
+  if (units <= 0) return;
+  if (workers_ == 1 || units / 2 < grain) return body(int64_t{0}, units);
+
+  class BodyLoop final : public Loop {
+   public:
+    BodyLoop(int64_t units, int64_t grain, int workers, const void* group,
+             Body& body)
+        : Loop(units, grain, workers, group), body_(body) {}
+    void help() override {
+      int64_t begin, end;
+      while (claim(begin, end)) body_(begin, end);
+    }
+
+   private:
+    Body& body_;
+  };
+  BodyLoop loop(units, grain, workers_, group, body);
+  add(loop);
+  loop.help();
+  remove(loop);
+}
+
+}  // namespace unisono

@@ -1,0 +1,341 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/runtime/programs.h"
+
+namespace unisono {
+namespace {
+
+void store_position(void* const* buffers, int64_t, int64_t,
+                    const KernelContext* context) {
+  *static_cast<int32_t*>(buffers[0]) = context->device_position;
+}
+void store_zero(void* const* buffers, int64_t, int64_t, const KernelContext*) {
+  *static_cast<int32_t*>(buffers[0]) = 0;
+}
+void add_one(void* const* buffers, int64_t, int64_t, const KernelContext*) {
+  ++*static_cast<int32_t*>(buffers[0]);
+}
+void add_to(void* const* buffers, int64_t, int64_t, const KernelContext*) {
+  *static_cast<int32_t*>(buffers[0]) += *static_cast<int32_t*>(buffers[1]);
+}
+// flag = counter < bound
+void less(void* const* buffers, int64_t, int64_t, const KernelContext*) {
+  *static_cast<uint8_t*>(buffers[0]) =
+      *static_cast<int32_t*>(buffers[1]) < *static_cast<int32_t*>(buffers[2]);
+}
+void is_odd(void* const* buffers, int64_t, int64_t, const KernelContext*) {
+  *static_cast<uint8_t*>(buffers[0]) = *static_cast<int32_t*>(buffers[1]) & 1;
+}
+void square(void* const* buffers, int64_t begin, int64_t end,
+            const KernelContext*) {
+  for (int64_t i = begin; i < end; ++i)
+    static_cast<float*>(buffers[1])[i] =
+        static_cast<float*>(buffers[0])[i] * static_cast<float*>(buffers[0])[i];
+}
+void fail_index(const KernelContext* context, int64_t index, int64_t size) {
+  int32_t none = 0;
+  if (context->error->code.compare_exchange_strong(
+          none, ErrorWord::index_out_of_bounds)) {
+    context->error->source = 42;
+    context->error->value = index;
+    context->error->bound = size;
+  }
+}
+// Fails on devices whose flag is set, with the device's position as index.
+void fail_if(void* const* buffers, int64_t, int64_t,
+             const KernelContext* context) {
+  if (*static_cast<const uint8_t*>(buffers[0]))
+    fail_index(context, context->device_position, 5);
+}
+void fail_from_100(void* const*, int64_t begin, int64_t end,
+                   const KernelContext* context) {
+  for (int64_t i = begin; i < end; ++i)
+    if (i >= 100) return fail_index(context, i, 100);
+}
+// Runs until it is told to stop.
+void spin(void* const*, int64_t, int64_t, const KernelContext* context) {
+  while (!context->stop->load() && !context->cancel->load())
+    std::this_thread::yield();
+}
+
+constexpr int device_counts[] = {1, 2, 3, 4, 5, 7, 8, 16, 64};
+
+TEST_CASE("every device runs the kernel on its own block") {
+  for (int devices : device_counts) {
+    for (int workers : {1, 2, 4}) {
+      Runtime runtime(devices, workers);
+      ProgramBuilder b(devices);
+      SlotId in = b.input(400), out = b.output(400), where = b.output(4);
+      b.program.steps = {launch(square, {in, out}, 100, 10),
+                         launch(store_position, {where})};
+      auto input = make_blocks<float>(
+          runtime.devices(), 100,
+          [](int d, int64_t i) { return static_cast<float>(d * 100 + i); });
+      Blocks outputs = run_all(runtime, b.program, {input});
+      REQUIRE(outputs.size() == 2);
+      for (int d = 0; d < devices; ++d) {
+        CHECK(outputs[0][d]->device() == runtime.devices()[d]);
+        CHECK(*values<int32_t>(outputs[1][d]) == d);
+        for (int i = 0; i < 100; ++i) {
+          auto x = static_cast<float>(d * 100 + i);
+          REQUIRE(values<float>(outputs[0][d])[i] == x * x);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("constants, and inputs that are outputs") {
+  Runtime runtime(3, 2);
+  ProgramBuilder b(3);
+  SlotId in = b.input(4), constant = b.constant<int32_t>({7}),
+         out = b.output(4);
+  b.program.outputs = {in, out, constant, out};
+  b.program.steps = {{CopyStep{constant, out, 4}}, launch(add_to, {out, in})};
+  auto input = make_blocks<int32_t>(runtime.devices(), 1,
+                                    [](int d, int64_t) { return d; });
+  for (int turn = 0; turn < 2; ++turn) {
+    Blocks outputs = run_all(runtime, b.program, {input});
+    for (int d = 0; d < 3; ++d) {
+      CHECK(outputs[0][d] == input[d]);
+      CHECK(*values<int32_t>(outputs[1][d]) == 7 + d);
+      CHECK(*values<int32_t>(outputs[2][d]) == 7);
+      CHECK(outputs[3][d] == outputs[1][d]);
+    }
+  }
+}
+
+/// Sums `rounds` times over the devices what each counted up to its position.
+Program nested_loops(int devices, int32_t rounds) {
+  ProgramBuilder b(devices);
+  SlotId position = b.arena(4), inner = b.arena(4), outer = b.arena(4),
+         flag = b.arena(1), total = b.output(4), sum = b.arena(4),
+         bound = b.constant<int32_t>({rounds});
+  Steps count = {launch(store_zero, {inner}),
+                 {LoopStep{steps({launch(less, {flag, inner, position})}),
+                           steps({launch(add_one, {inner})}), flag}}};
+  Steps body = count;
+  body.push_back({AllReduceStep{inner, sum, DType::I32, 1, ReduceOp::sum, 0}});
+  // Odd sums are added twice.
+  body.push_back(launch(is_odd, {flag, sum}));
+  body.push_back(
+      {IfStep{flag, steps({launch(add_to, {total, sum})}), nullptr}});
+  body.push_back(launch(add_to, {total, sum}));
+  body.push_back(launch(add_one, {outer}));
+  b.program.steps = {launch(store_position, {position}),
+                     launch(store_zero, {total}),
+                     launch(store_zero, {outer}),
+                     {LoopStep{steps({launch(less, {flag, outer, bound})}),
+                               steps(body), flag}}};
+  return std::move(b.program);
+}
+
+TEST_CASE("loops with different trip counts around collectives") {
+  for (int devices : device_counts) {
+    for (int workers : {1, 2, 4}) {
+      Runtime runtime(devices, workers);
+      Program program = nested_loops(devices, 20);
+      int sum = devices * (devices - 1) / 2;
+      int expected = 20 * sum * (sum % 2 ? 2 : 1);
+      for (int turn = 0; turn < 3; ++turn) {
+        Blocks outputs = run_all(runtime, program);
+        for (int d = 0; d < devices; ++d)
+          REQUIRE(*values<int32_t>(outputs[0][d]) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("several threads run one program") {
+  Runtime runtime(5, 4);
+  Program program = nested_loops(5, 50);
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 20; ++turn) {
+        auto outputs = run(runtime, program, runtime.devices(), {});
+        if (outputs && *values<int32_t>((*outputs)[0][4]) == 500) ++right;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 120);
+}
+
+TEST_CASE("the error of the first device that fails is reported") {
+  for (int devices : device_counts) {
+    for (int workers : {1, 2, 4}) {
+      Runtime runtime(devices, workers);
+      for (int failing = 0; failing < devices; ++failing) {
+        ProgramBuilder b(devices);
+        SlotId flag = b.input(1), value = b.arena(4);
+        b.program.steps = {
+            launch(store_position, {value}),
+            {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 0}},
+            launch(fail_if, {flag}),
+            {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 0}},
+        };
+        auto flags = make_blocks<uint8_t>(
+            runtime.devices(), 1, [&](int d, int64_t) { return d >= failing; });
+        auto outputs = run(runtime, b.program, runtime.devices(), {flags});
+        REQUIRE(!outputs);
+        const Error& error = outputs.error();
+        CHECK(error.kind == Error::Kind::index_out_of_bounds);
+        CHECK(error.message == "index " + std::to_string(failing) +
+                                   " is out of bounds for size 5");
+        CHECK(error.device == failing);
+        CHECK(error.source == 42);
+      }
+    }
+  }
+}
+
+TEST_CASE("an error in a launch that is split is the first unit's") {
+  Runtime runtime(1, 4);
+  ProgramBuilder b(1);
+  b.program.steps = {launch(fail_from_100, {}, 10'000, 7)};
+  for (int turn = 0; turn < 200; ++turn) {
+    auto outputs = run(runtime, b.program, runtime.devices(), {});
+    REQUIRE(!outputs);
+    REQUIRE(outputs.error().message ==
+            "index 100 is out of bounds for size 100");
+  }
+}
+
+TEST_CASE("an error cancels kernels of later devices that would never end") {
+  Runtime runtime(4, 3);
+  ProgramBuilder b(4);
+  SlotId first = b.input(1);
+  b.program.steps = {{IfStep{first, steps({launch(fail_if, {first}, 1, 1)}),
+                             steps({launch(spin, {}, 100, 1)})}}};
+  auto flags = make_blocks<uint8_t>(runtime.devices(), 1,
+                                    [&](int d, int64_t) { return d == 0; });
+  auto outputs = run(runtime, b.program, runtime.devices(), {flags});
+  REQUIRE(!outputs);
+  CHECK(outputs.error().device == 0);
+}
+
+TEST_CASE("the stop flag ends a run") {
+  for (int workers : {1, 2, 4}) {
+    Runtime runtime(6, workers);
+    ProgramBuilder b(6);
+    SlotId flag = b.constant<uint8_t>({1});
+    SUBCASE("in a kernel") { b.program.steps = {launch(spin, {}, 1, 1)}; }
+    SUBCASE("in a loop of steps") {
+      b.program.steps = {{LoopStep{steps({}), steps({}), flag}}};
+    }
+    SUBCASE("in a loop with a collective") {
+      SlotId value = b.arena(4);
+      b.program.steps = {
+          launch(store_zero, {value}),
+          {LoopStep{steps({}),
+                    steps({{AllReduceStep{value, value, DType::I32, 1,
+                                          ReduceOp::sum, 0}}}),
+                    flag}}};
+    }
+    std::atomic<bool> stop{false};
+    std::thread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      stop = true;
+    });
+    auto outputs =
+        run(runtime, b.program, runtime.devices(), {}, {.stop = &stop});
+    stopper.join();
+    REQUIRE(!outputs);
+    CHECK(outputs.error().kind == Error::Kind::cancelled);
+    // The session stays usable.
+    Program next = nested_loops(6, 3);
+    CHECK(*values<int32_t>(run_all(runtime, next)[0][0]) == 90);
+  }
+}
+
+TEST_CASE("a collective that some device never reaches is an error") {
+  for (int workers : {1, 2}) {
+    Runtime runtime(4, workers);
+    ProgramBuilder b(4);
+    SlotId flag = b.input(1), value = b.arena(4);
+    Step reduce = {
+        AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 9}};
+    SUBCASE("it ended") {
+      b.program.steps = {launch(store_zero, {value}),
+                         {IfStep{flag, steps({reduce}), nullptr}}};
+    }
+    SUBCASE("it waits in another") {
+      b.program.steps = {launch(store_zero, {value}),
+                         {IfStep{flag, steps({reduce}), steps({reduce})}}};
+    }
+    auto flags = make_blocks<uint8_t>(runtime.devices(), 1,
+                                      [&](int d, int64_t) { return d != 2; });
+    auto outputs = run(runtime, b.program, runtime.devices(), {flags});
+    REQUIRE(!outputs);
+    CHECK(outputs.error().kind == Error::Kind::check_failed);
+    CHECK(outputs.error().source == 9);
+    CHECK(outputs.error().device == 0);
+  }
+}
+
+TEST_CASE("host calls come in the same order in every run") {
+  for (int workers : {1, 2, 4}) {
+    Runtime runtime(5, workers);
+    ProgramBuilder b(5);
+    SlotId position = b.arena(4), i = b.arena(4), flag = b.arena(1);
+    std::string seen;
+    b.program.host_calls = {[&](int device, const auto& arguments) {
+      int32_t number;
+      REQUIRE(arguments[0].size() == 4);
+      std::memcpy(&number, arguments[0].data(), 4);
+      seen += std::to_string(device) + ":" + std::to_string(number) + " ";
+    }};
+    Step call = {HostCallStep{{i}, {4}, 0}};
+    b.program.steps = {
+        launch(store_position, {position}),
+        launch(store_zero, {i}),
+        {LoopStep{steps({launch(less, {flag, i, position})}),
+                  steps({launch(add_one, {i}), call}), flag}},
+        {AllReduceStep{i, i, DType::I32, 1, ReduceOp::sum, 0}},
+        call,
+    };
+    for (int turn = 0; turn < 20; ++turn) {
+      seen.clear();
+      run_all(runtime, b.program);
+      REQUIRE(seen ==
+              "1:1 2:1 2:2 3:1 3:2 3:3 4:1 4:2 4:3 4:4 "
+              "0:10 1:10 2:10 3:10 4:10 ");
+    }
+  }
+}
+
+TEST_CASE("a host call may run another program") {
+  Runtime runtime(2, 2);
+  Program inner = nested_loops(2, 10);
+  ProgramBuilder b(2);
+  SlotId i = b.arena(4);
+  int right = 0;
+  b.program.host_calls = {[&](int, const auto&) {
+    right += *values<int32_t>(run_all(runtime, inner)[0][1]) == 20;
+  }};
+  b.program.steps = {launch(store_zero, {i}), {HostCallStep{{i}, {4}, 0}}};
+  run_all(runtime, b.program);
+  CHECK(right == 2);
+}
+
+TEST_CASE("memory that does not exist is an error before the first step") {
+  Runtime runtime(4, 2, int64_t{64} << 20);
+  ProgramBuilder b(4);
+  SlotId out = b.output(int64_t{20} << 20);
+  (void)out;
+  bool called = false;
+  b.program.host_calls = {[&](int, const auto&) { called = true; }};
+  b.program.steps = {{HostCallStep{{}, {}, 0}}};
+  auto outputs = run(runtime, b.program, runtime.devices(), {});
+  REQUIRE(!outputs);
+  CHECK(outputs.error().kind == Error::Kind::out_of_memory);
+  CHECK(!called);
+  for (Device* device : runtime.devices()) CHECK(device->bytes_in_use() == 0);
+}
+
+}  // namespace
+}  // namespace unisono
