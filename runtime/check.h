@@ -3,11 +3,15 @@
 #include <cstdlib>
 
 /// Our own bug: a broken invariant ends the process with its place. Never for
-/// a user's mistake (diagnostics) or a failing machine (Result).
-#define CHECK(condition)                                                    \
-  do {                                                                      \
+/// a user's mistake (diagnostics) or a failing machine (Result). Headers write
+/// UNISONO_CHECK, as CHECK is doctest's in tests.
+#define UNISONO_CHECK(condition)                                               \
+  do {                                                                         \
     if (!(condition)) ::unisono::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)
+#ifndef DOCTEST_LIBRARY_INCLUDED
+#define CHECK UNISONO_CHECK
+#endif
 
 namespace unisono {
 [[noreturn]] inline void check_failed(const char* condition, const char* file,

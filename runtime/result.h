@@ -44,13 +44,13 @@ class [[nodiscard]] Result {
   T* operator->() { return &get(); }
   const T* operator->() const { return &const_cast<Result*>(this)->get(); }
   const Error& error() const {
-    CHECK(state_.index() == 1);
+    UNISONO_CHECK(state_.index() == 1);
     return std::get<1>(state_);
   }
 
  private:
   T& get() {
-    CHECK(state_.index() == 0);
+    UNISONO_CHECK(state_.index() == 0);
     return std::get<0>(state_);
   }
   std::variant<T, Error> state_;
