@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "jit/ir/graph.h"
+#include "jit/reference.h"
 #include "jit/transform/transforms.h"
 #include "runtime/program.h"
 
@@ -35,10 +36,10 @@ struct CompileOptions {
   /// over them.
   int devices = 1;
   bool checked = true;
-  /// Renders the operands of the graph's host_call nodes: called with the node
-  /// and the operands' bytes.
+  /// Renders the operands of the graph's host_call nodes. `position` is the
+  /// device's.
   std::function<void(const ir::Node& node, int position,
-                     const std::vector<std::vector<uint8_t>>& operands)>
+                     const std::vector<HostArray>& operands)>
       host_call;
 };
 
