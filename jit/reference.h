@@ -30,15 +30,17 @@ struct ReferenceOptions {
   bool checked = true;
 };
 
-/// Evaluates `graph`. Fails with integer_division, index_out_of_bounds,
-/// out_of_memory (a value above 2^34 bytes) or cancelled.
+/// Evaluates `graph`, which has no collectives. Fails with integer_division,
+/// index_out_of_bounds, check_failed (a negative exponent), out_of_memory (a
+/// value above 2^34 bytes) or cancelled.
 Result<std::vector<HostArray>> evaluate(const ir::Graph& graph,
                                         const std::vector<HostArray>& inputs,
                                         const ReferenceOptions& options = {});
 
-/// Evaluates one member's graph for all `members` of `axis`, in lockstep where
-/// members communicate: inputs[m] are the arguments of member m. This is what
-/// `pmap` means, whatever devices do.
+/// Evaluates one member's graph for all members of `axis`, in lockstep: each
+/// node for every member that takes part, before the next node. inputs[m] are
+/// the arguments of member m. This is what `pmap` means, whatever devices do. A
+/// collective that not all members reach together is an error (check_failed).
 Result<std::vector<std::vector<HostArray>>> evaluate_members(
     const ir::Graph& graph, ir::AxisId axis,
     const std::vector<std::vector<HostArray>>& inputs,

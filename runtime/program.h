@@ -33,6 +33,10 @@ struct ErrorWord {
   int64_t bound = 0;
 };
 
+/// The error that a failed check is reported as, wherever it ran; without
+/// place, device and member.
+Error checked_error(ErrorWord::Code code, int64_t value, int64_t bound);
+
 /// What a kernel is called with besides its buffers. Layout is known to the
 /// emitter. A kernel whose loops may run long reads both flags at their
 /// back-edges and returns when one is set; neither is ever null.
