@@ -386,9 +386,9 @@ int operand_count(Op op) {
 #define PREDICATE UNARY
 #define REDUCE UNARY
 #define SCAN UNARY
-#define OTHER(name, ...) case Op::name:
+#define OTHER(name, ...) \
+  case Op::name: break;
 #include "jit/ir/ops.def"
-    break;
   }
   switch (op) {
     case Op::select:

@@ -20,14 +20,13 @@ TypeClass type_class(Op op) {
 #define PREDICATE UNARY
 #define REDUCE UNARY
 #define SCAN UNARY
-#define OTHER(name, ...) case Op::name:
+#define OTHER(name, ...) \
+  case Op::name: break;
 #include "jit/ir/ops.def"
-    return op == Op::fma           ? TypeClass::Float
-           : op == Op::dot         ? TypeClass::Number
-           : op == Op::scatter_add ? TypeClass::Number
-                                   : TypeClass::Any;
   }
-  __builtin_unreachable();
+  return op == Op::fma                            ? TypeClass::Float
+         : op == Op::dot || op == Op::scatter_add ? TypeClass::Number
+                                                  : TypeClass::Any;
 }
 
 /// What an identity column says.
@@ -44,13 +43,13 @@ Identity identity_of(Op op) {
 #define REDUCE(name, types, combine, identity, ...) \
   case Op::name: return from_column(#identity);
 #define SCAN REDUCE
-#define UNARY(name, ...) case Op::name:
+#define UNARY(name, ...) \
+  case Op::name: break;
 #define BINARY UNARY
 #define COMPARE UNARY
 #define PREDICATE UNARY
 #define OTHER UNARY
 #include "jit/ir/ops.def"
-    break;
   }
   check_failed("a reduction or scan", __FILE__, __LINE__);
 }
@@ -74,13 +73,13 @@ Op combine_op(Op op) {
 #define REDUCE(name, types, combine, ...) \
   case Op::name: return Op::combine;
 #define SCAN REDUCE
-#define UNARY(name, ...) case Op::name:
+#define UNARY(name, ...) \
+  case Op::name: break;
 #define BINARY UNARY
 #define COMPARE UNARY
 #define PREDICATE UNARY
 #define OTHER UNARY
 #include "jit/ir/ops.def"
-    break;
   }
   check_failed("a reduction or scan", __FILE__, __LINE__);
 }
@@ -234,13 +233,13 @@ std::pair<double, double> domain(Op op) {
 #define UNARY(name, types, scalar, domain, help) \
   case Op::name: return Interval domain;
 #define BINARY UNARY
-#define COMPARE(name, ...) case Op::name:
+#define COMPARE(name, ...) \
+  case Op::name: break;
 #define PREDICATE COMPARE
 #define REDUCE COMPARE
 #define SCAN COMPARE
 #define OTHER COMPARE
 #include "jit/ir/ops.def"
-    break;
   }
   return {-4, 4};
 }

@@ -40,13 +40,13 @@ void with_combination(ir::Op op, DType dtype, F&& f) {
       return f.template operator()<rows::combine##_row, D>(); \
     break;
 #define SCAN REDUCE
-#define UNARY(name, ...) case ir::Op::name:
+#define UNARY(name, ...) \
+  case ir::Op::name: break;
 #define BINARY UNARY
 #define COMPARE UNARY
 #define PREDICATE UNARY
 #define OTHER UNARY
 #include "jit/ir/ops.def"
-      break;
     }
     check_failed("a reduction that admits the type", __FILE__, __LINE__);
   });
