@@ -52,6 +52,11 @@ Value map_members(
 std::optional<ir::Dim> axis_size_here(Evaluator& evaluator,
                                       const AxisInfo& axis);
 
+/// A tuple of different devices (or one device) as their indices; nothing if
+/// it is something else. The same device twice is an error.
+std::optional<std::vector<int>> device_list(Evaluator& evaluator,
+                                            const CallArgument& argument);
+
 /// `axis dev = devices()`, `axis batch`: the axes that a statement declares,
 /// one per name. `value` is what stands after `=`, or null.
 std::vector<AxisValue> declare_axes(Evaluator& evaluator,

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jit/reference.h"
 #include "lang/evaluator.h"
 
 namespace unisono::lang {
@@ -17,11 +18,9 @@ std::string to_text(Evaluator& evaluator, const Value& value,
 std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
                        std::string_view spec);
 
-/// The line that a `host_call` node prints, without prefix, from its operands'
-/// types and bytes.
+/// What a `host_call` node prints, without prefix and line end.
 std::string render_host_call(const ir::HostCallAttrs& attrs,
-                             const std::vector<ir::Type>& types,
-                             const std::vector<std::vector<uint8_t>>& operands);
+                             const std::vector<jit::HostArray>& operands);
 
 /// Why `spec` cannot format a `what` value; empty if it can.
 enum class SpecClass { integer, floating, boolean, text };

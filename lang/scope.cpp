@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jit/transform/transforms.h"
 #include "runtime/check.h"
 
 namespace unisono::lang {
@@ -47,11 +48,26 @@ ArrayValue GraphScope::add(ir::Op op, std::vector<ir::NodeId> operands,
                            ir::Attrs attrs, ir::Type type, uint32_t source) {
   const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
   graph_.nodes.push_back(
-      {op, std::move(operands), std::move(attrs), type, source});
+      {op, std::move(operands), std::move(attrs), std::move(type), source});
+  return new_value(id);
+}
+
+std::vector<ArrayValue> GraphScope::append(
+    const ir::Graph& callee, std::span<const ArrayValue> arguments) {
+  std::vector<ir::NodeId> nodes;
+  for (const ArrayValue& argument : arguments)
+    nodes.push_back(import(argument));
+  std::vector<ArrayValue> outputs;
+  for (ir::NodeId id : jit::inline_graph(graph_, callee, nodes))
+    outputs.push_back(new_value(id));
+  return outputs;
+}
+
+ArrayValue GraphScope::new_value(ir::NodeId node) {
   auto cell = std::make_shared<ArrayCell>();
-  cell->type = std::move(type);
+  cell->type = graph_.type(node);
   cell->scope = weak_from_this();
-  cell->node = id;
+  cell->node = node;
   values_.push_back(cell);
   return cell;
 }

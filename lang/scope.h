@@ -26,8 +26,10 @@ class GraphScope : public std::enable_shared_from_this<GraphScope> {
   /// Appends an operation and gives its value.
   ArrayValue add(ir::Op op, std::vector<ir::NodeId> operands, ir::Attrs attrs,
                  ir::Type type, uint32_t source);
-  /// The value of a node of this graph that a transform appended.
-  ArrayValue value(ir::NodeId node, AxisSet varies, Span varies_from);
+  /// Appends all nodes of a graph, with `arguments` for its inputs; gives the
+  /// values of its outputs. Over which axes they vary is the caller's to say.
+  std::vector<ArrayValue> append(const ir::Graph& callee,
+                                 std::span<const ArrayValue> arguments);
 
   /// The graph so far. Captures are inputs that stand among the nodes; finish
   /// moves them to the front.
@@ -49,6 +51,8 @@ class GraphScope : public std::enable_shared_from_this<GraphScope> {
   }
 
  private:
+  ArrayValue new_value(ir::NodeId node);
+
   std::shared_ptr<GraphScope> parent_;
   ir::Graph graph_;
   std::vector<ir::NodeId> parameters_;

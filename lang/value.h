@@ -98,6 +98,8 @@ struct AxisInfo {
   std::string name;
   std::optional<std::vector<int>> devices;
   Span declared;
+  /// Made for a map without `over`; `name` is then the map's: "pmap(scale)".
+  bool anonymous = false;
   /// A symbol: its number of members where a definition is checked.
   ir::Dim any_size;
 };

@@ -1,0 +1,472 @@
+// `pmap` and `jit` at the top level: the first call with some types traces the
+// function for one member and compiles it; further calls place their arrays and
+// run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lang/environment.h"
+#include "lang/map_call.h"
+#include "lang/map_graph.h"
+#include "lang/map_state.h"
+#include "lang/print_value.h"
+#include "lang/scope.h"
+
+namespace unisono::lang {
+namespace {
+
+/// What one map keeps: calls with more kinds of arguments trace again.
+constexpr size_t kept_entries = 32;
+
+using Named = std::vector<std::pair<std::string, CallArgument>>;
+
+// ---- finding what was compiled
+
+/// A value whose arrays are types alone: for keys, which hold no memory.
+Value types_of(const Value& value, bool keep_constants = false) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array || is_static(*array)) return leaf;
+    auto type = std::make_shared<ArrayCell>();
+    type->type = array->type;
+    type->weak = array->weak;
+    if (keep_constants) {
+      type->constant = array->constant;
+      type->literal = array->literal;
+    }
+    return type;
+  });
+}
+
+ArrayValue leaf_of(const Value& tree, int wanted) {
+  if (const auto* array = tree.get_if<ArrayValue>()) return *array;
+  ArrayValue found;
+  int leaf = 0;
+  for_each_leaf(tree, [&](const Value& value) {
+    if (leaf++ == wanted) found = *value.get_if<ArrayValue>();
+  });
+  return found;
+}
+
+/// What a name read by the traced function is now, or null if it is gone or
+/// something else.
+const Value* value_now(const OuterName& read) {
+  const std::shared_ptr<Environment> environment = read.environment.lock();
+  if (!environment) return nullptr;
+  const Binding* binding = environment->find(read.name).first;
+  if (!binding || !same_for_code(read.value, binding->value)) return nullptr;
+  return &binding->value;
+}
+
+bool same_arguments(const MapEntry& entry,
+                    const std::vector<CallArgument>& positional,
+                    const Named& named) {
+  if (entry.positional.size() != positional.size()) return false;
+  if (entry.named.size() != named.size()) return false;
+  for (size_t i = 0; i < positional.size(); ++i) {
+    if (!same_for_code(entry.positional[i], positional[i].value)) return false;
+  }
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (entry.named[i].first != named[i].first) return false;
+    if (!same_for_code(entry.named[i].second, named[i].second.value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The captured arrays as they are now; nothing if a name has become something
+/// for which the code was not made.
+bool read_captures(const MapEntry& entry, std::vector<ArrayValue>& captures) {
+  std::vector<const Value*> values;
+  values.reserve(entry.names.size());
+  for (const OuterName& read : entry.names) {
+    values.push_back(value_now(read));
+    if (!values.back()) return false;
+  }
+  captures.clear();
+  for (const Capture& capture : entry.captures) {
+    captures.push_back(capture.name < 0
+                           ? capture.fixed
+                           : leaf_of(*values[capture.name], capture.leaf));
+  }
+  return true;
+}
+
+/// The entry for this call, moved to the front, and the arrays that it
+/// captures; null if there is none.
+MapEntry* find_entry(MapState& state,
+                     const std::vector<CallArgument>& positional,
+                     const Named& named, std::vector<ArrayValue>& captures) {
+  for (size_t i = 0; i < state.entries.size(); ++i) {
+    const MapEntry& entry = *state.entries[i];
+    if (!same_arguments(entry, positional, named)) continue;
+    if (!read_captures(entry, captures)) continue;
+    std::rotate(state.entries.begin(), state.entries.begin() + i,
+                state.entries.begin() + i + 1);
+    return state.entries.front().get();
+  }
+  return nullptr;
+}
+
+// ---- making it
+
+Placed place(const ir::Type& type, const AxisEntry& entry,
+             const std::vector<Device*>& devices) {
+  // On one device, a block is the whole.
+  const bool whole = entry.is_none() || devices.size() == 1;
+  return {type.dtype, type.sizes(), Sharding{whole ? -1 : entry.axis, devices}};
+}
+
+/// Each name once: the first read, which has the value that the code is for.
+void forget_repeats(std::vector<Evaluator::OuterRead>& reads) {
+  std::set<std::pair<const Environment*, std::string>> seen;
+  std::erase_if(reads, [&](const Evaluator::OuterRead& read) {
+    return !seen.emplace(read.environment.get(), read.name).second;
+  });
+}
+
+/// The leaf of the names read that is this array.
+Capture find_capture(const std::vector<Evaluator::OuterRead>& reads,
+                     const ArrayValue& array) {
+  Capture capture;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    int leaf = 0;
+    for_each_leaf(reads[i].value, [&](const Value& value) {
+      if (value.array() == array.get() && capture.name < 0) {
+        capture.name = static_cast<int>(i);
+        capture.leaf = leaf;
+      }
+      ++leaf;
+    });
+    if (capture.name >= 0) return capture;
+  }
+  capture.fixed = array;  // made while the function was, and held by it alone
+  return capture;
+}
+
+/// Traces and compiles one call.
+class EntryBuilder {
+ public:
+  EntryBuilder(Evaluator& evaluator, const MapCallee& callee, Span where)
+      : evaluator_(evaluator), callee_(callee), where_(where) {}
+
+  /// `captures` are then the arrays that it captures.
+  std::unique_ptr<MapEntry> build(std::vector<CallArgument> positional,
+                                  Named named,
+                                  std::vector<ArrayValue>& captures) {
+    entry_ = std::make_unique<MapEntry>();
+    for (const CallArgument& a : positional) {
+      entry_->positional.push_back(types_of(a.value));
+    }
+    for (const auto& [name, a] : named) {
+      entry_->named.emplace_back(name, types_of(a.value));
+    }
+    choose_devices();
+    const BoundCall call = bind_call(evaluator_, callee_, std::move(positional),
+                                     std::move(named), where_);
+    captures = trace(call);
+    for (size_t i = 0; i < map_.inputs.size(); ++i) {
+      const bool argument = i < call.inputs.size();
+      entry_->inputs.push_back(
+          place(argument ? call.inputs[i].type
+                         : map_.graph.type(map_.graph.inputs[i]),
+                map_.inputs[i], entry_->devices));
+    }
+    finish();
+    return std::move(entry_);
+  }
+
+ private:
+  void choose_devices() {
+    const auto& all = evaluator_.machine().runtime->devices();
+    if (!callee_.axis) {
+      entry_->devices = {all[0]};
+      return;
+    }
+    for (int index : *callee_.axis->devices) {
+      entry_->devices.push_back(all[index]);
+    }
+  }
+
+  std::vector<ArrayValue> trace(const BoundCall& call) {
+    map_.axis = callee_.axis ? callee_.axis->id : 0;
+    map_.devices = call.layout.devices;
+    map_.per_device = call.layout.per_device.value();
+    BoundResult result;
+    std::vector<Evaluator::OuterRead> reads;
+    ReadsGuard recording(evaluator_, reads);
+    const auto scope = evaluator_.trace([&] {
+      InsideMap inside(evaluator_, callee_.axis, call.layout.members, true,
+                       where_);
+      std::vector<ArrayValue> members;
+      for (const MapInput& input : call.inputs) {
+        const bool whole = input.entry.is_none();
+        members.push_back(evaluator_.scope()->add_parameter(
+            input.member, member_varies(input, callee_.axis.get()),
+            whole ? input.value->varies_from : input.where));
+        members.back()->weak = whole && input.value->weak;
+      }
+      result = call_member(evaluator_, callee_, call, members, where_);
+      std::vector<ArrayValue> values;
+      for (const MapOutput& output : result.outputs) {
+        values.push_back(output.value);
+      }
+      map_.graph = evaluator_.scope()->finish(values);
+    });
+    for (const MapInput& input : call.inputs) {
+      map_.inputs.push_back(input.entry);
+    }
+    forget_repeats(reads);
+    for (const ArrayValue& capture : scope->captures()) {
+      map_.inputs.emplace_back();
+      entry_->captures.push_back(find_capture(reads, capture));
+    }
+    for (const MapOutput& output : result.outputs) {
+      map_.outputs.push_back(output.entry);
+      entry_->outputs.push_back(
+          place(output.type, output.entry, entry_->devices));
+    }
+    entry_->result = types_of(result.tree);
+    for (Evaluator::OuterRead& read : reads) {
+      entry_->names.push_back(
+          {read.environment, std::move(read.name), types_of(read.value, true)});
+    }
+    return scope->captures();
+  }
+
+  void finish() {
+    Machine& machine = evaluator_.machine();
+    if (map_.members() == 0) return;  // nothing will run
+    if (machine.reference_only) {
+      entry_->member = std::make_shared<MemberGraph>(std::move(map_));
+      return;
+    }
+    jit::CompileOptions options;
+    options.devices = map_.devices;
+    options.checked = machine.checked;
+    options.host_call = [&machine, devices = entry_->devices](
+                            const ir::Node& node, int position,
+                            const std::vector<jit::HostArray>& operands) {
+      print_line(machine, *devices[position], node, operands);
+    };
+    auto program = machine.compiler->compile(device_graph(map_), options);
+    if (!program) evaluator_.fail(program.error(), where_);
+    entry_->program = std::move(*program);
+  }
+
+ public:
+  /// What `print` inside the map shows: the device, then the line.
+  static void print_line(Machine& machine, const Device& device,
+                         const ir::Node& node,
+                         const std::vector<jit::HostArray>& operands) {
+    machine.output(fmt::format(
+        "[{}] {}\n", device.name(),
+        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands)));
+  }
+
+ private:
+  /// Records reads of outer names while it lives.
+  class ReadsGuard {
+   public:
+    ReadsGuard(Evaluator& evaluator, std::vector<Evaluator::OuterRead>& reads)
+        : evaluator_(evaluator), before_(evaluator.outer_reads) {
+      evaluator_.outer_reads = &reads;
+    }
+    ~ReadsGuard() { evaluator_.outer_reads = before_; }
+    ReadsGuard(const ReadsGuard&) = delete;
+    ReadsGuard& operator=(const ReadsGuard&) = delete;
+
+   private:
+    Evaluator& evaluator_;
+    std::vector<Evaluator::OuterRead>* before_;
+  };
+
+  Evaluator& evaluator_;
+  const MapCallee& callee_;
+  Span where_;
+  std::unique_ptr<MapEntry> entry_;
+  MemberGraph map_;
+};
+
+// ---- running it
+
+/// One run of an entry.
+class MapRun {
+ public:
+  MapRun(Evaluator& evaluator, MapEntry& entry, Span where)
+      : evaluator_(evaluator), entry_(entry), where_(where) {
+    arrays_.reserve(entry.inputs.size());
+  }
+
+  void add_arguments(const std::vector<CallArgument>& positional,
+                     const Named& named) {
+    for (const CallArgument& argument : positional) add_leaves(argument);
+    for (const auto& [name, argument] : named) add_leaves(argument);
+  }
+
+  void add_captures(const std::vector<ArrayValue>& captures) {
+    for (size_t i = 0; i < captures.size(); ++i) {
+      Capture& capture = entry_.captures[i];
+      // An array that was captured before stays on the devices.
+      if (capture.source.lock() != captures[i]) {
+        capture.placed = placed(captures[i]);
+        capture.source = captures[i];
+      }
+      arrays_.push_back(capture.placed);
+    }
+  }
+
+  Value run() {
+    if (entry_.program) return with_arrays(run_program());
+    if (entry_.member) return with_arrays(run_reference());
+    std::vector<unisono::Array> nothing;
+    for (const Placed& output : entry_.outputs) {
+      nothing.push_back(to_devices({}, output));
+    }
+    return with_arrays(std::move(nothing));
+  }
+
+ private:
+  void add_leaves(const CallArgument& argument) {
+    for_each_leaf(argument.value, [&](const Value& leaf) {
+      const auto* array = leaf.get_if<ArrayValue>();
+      if (!array || is_static(**array)) return;
+      arrays_.push_back(placed(*array));
+    });
+  }
+
+  /// The next input, brought to where the program reads it.
+  unisono::Array placed(const ArrayValue& value) {
+    const unisono::Array& array = evaluator_.force(value, where_);
+    const Sharding& to = entry_.inputs[arrays_.size()].sharding;
+    if (array.sharding() == to) return array;
+    auto moved = reshard(array, to);
+    if (!moved) fail(moved.error());
+    return std::move(*moved);
+  }
+
+  std::vector<unisono::Array> run_program() {
+    std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
+    blocks.reserve(arrays_.size());
+    for (const unisono::Array& array : arrays_) {
+      blocks.push_back(array.blocks());
+    }
+    Machine& machine = evaluator_.machine();
+    RunOptions options;
+    options.stop = machine.stop;
+    auto outputs = unisono::run(*machine.runtime, *entry_.program,
+                                entry_.devices, blocks, options);
+    if (!outputs) fail(outputs.error());
+    std::vector<unisono::Array> results;
+    results.reserve(entry_.outputs.size());
+    for (size_t i = 0; i < entry_.outputs.size(); ++i) {
+      const Placed& output = entry_.outputs[i];
+      results.emplace_back(output.dtype, output.shape, output.sharding,
+                           std::move((*outputs)[i]));
+    }
+    return results;
+  }
+
+  std::vector<unisono::Array> run_reference() {
+    const MemberGraph& map = *entry_.member;
+    Machine& machine = evaluator_.machine();
+    std::vector<jit::HostArray> inputs;
+    for (const unisono::Array& array : arrays_) {
+      inputs.push_back(
+          {type_of(array.dtype(), array.shape()), array_to_host(array)});
+    }
+    std::vector<ir::Type> types;
+    for (const Placed& output : entry_.outputs) {
+      types.push_back(type_of(output.dtype, output.shape));
+    }
+    jit::ReferenceOptions options;
+    options.checked = machine.checked;
+    options.stop = [&] { return machine.stop && machine.stop->load(); };
+    options.host_call = [&](const ir::Node& node, int64_t member,
+                            const std::vector<jit::HostArray>& operands) {
+      EntryBuilder::print_line(machine, *device_of(member), node, operands);
+    };
+    auto outputs = evaluate_map(map, inputs, types, options);
+    if (!outputs) {
+      Error error = outputs.error();
+      if (error.member >= 0) {
+        error.device = static_cast<int>(error.member / map.per_device);
+      }
+      fail(std::move(error));
+    }
+    std::vector<unisono::Array> results;
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      results.push_back(to_devices((*outputs)[i], entry_.outputs[i]));
+    }
+    return results;
+  }
+
+  /// A result of the reference evaluator, placed as compiled code leaves it.
+  unisono::Array to_devices(const jit::HostArray& host, const Placed& output) {
+    auto array = array_from_host(*entry_.devices[0], output.dtype, output.shape,
+                                 host.bytes.data());
+    if (!array) fail(array.error());
+    auto moved = reshard(*array, output.sharding);
+    if (!moved) fail(moved.error());
+    return std::move(*moved);
+  }
+
+  const Device* device_of(int64_t member) const {
+    return entry_
+        .devices[std::max<int64_t>(member, 0) / entry_.member->per_device];
+  }
+
+  static ir::Type type_of(DType dtype, const std::vector<int64_t>& sizes) {
+    return {dtype, {sizes.begin(), sizes.end()}};
+  }
+
+  /// Compiled code says on which device of the program; with one member on
+  /// each, that is the member, too.
+  [[noreturn]] void fail(Error error) {
+    if (error.device >= 0) {
+      const bool many = entry_.member && entry_.member->per_device > 1;
+      if (many) error.member = -1;
+      error.device = entry_.devices[error.device]->index();
+    }
+    evaluator_.fail(error, where_);
+  }
+
+  Value with_arrays(std::vector<unisono::Array> arrays) {
+    std::vector<ArrayValue> values;
+    values.reserve(arrays.size());
+    for (unisono::Array& array : arrays) {
+      values.push_back(evaluator_.from_array(std::move(array)));
+    }
+    if (entry_.result.is<ArrayValue>()) return values[0];
+    return replace_arrays(entry_.result, values);
+  }
+
+  Evaluator& evaluator_;
+  MapEntry& entry_;
+  Span where_;
+  std::vector<unisono::Array> arrays_;
+};
+
+}  // namespace
+
+Value run_map(Evaluator& evaluator, const MapCallee& callee,
+              std::vector<CallArgument> positional, Named named, Span where) {
+  MapState& state = *callee.map.state;
+  std::vector<ArrayValue> captures;
+  MapEntry* entry = find_entry(state, positional, named, captures);
+  if (!entry) {
+    auto made = EntryBuilder(evaluator, callee, where)
+                    .build(positional, named, captures);
+    if (state.entries.size() >= kept_entries) state.entries.pop_back();
+    state.entries.insert(state.entries.begin(), std::move(made));
+    entry = state.entries.front().get();
+  }
+  MapRun run(evaluator, *entry, where);
+  run.add_arguments(positional, named);
+  run.add_captures(captures);
+  return run.run();
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,118 @@
+#pragma once
+// What maps keep between calls: traced and compiled code, by what it was made
+// for.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "lang/evaluator.h"
+#include "lang/function.h"
+#include "lang/map_spec.h"
+#include "runtime/program.h"
+
+namespace unisono::lang {
+
+struct MemberGraph;  // map_graph.h
+
+/// Where an array lies while a program runs: how one input is brought there,
+/// or how one output came out.
+struct Placed {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;  // of the whole array
+  Sharding sharding;
+};
+
+/// A name that the traced function read outside itself, with what it was. Of
+/// an array only the type counts, as it is a hidden argument; constants are
+/// part of the code.
+struct OuterName {
+  std::weak_ptr<Environment> environment;
+  std::string name;
+  Value value;
+};
+
+/// A captured array: leaf `leaf` of what `names[name]` is now; or, with name
+/// -1, always the same array (`fixed`).
+struct Capture {
+  int name = -1;
+  int leaf = 0;
+  ArrayValue fixed;
+  /// The last array that was brought to the devices, and where it came from.
+  std::weak_ptr<ArrayCell> source;
+  unisono::Array placed;
+};
+
+/// A function traced and compiled for one set of argument types.
+struct MapEntry {
+  // What it was made for. Arrays in `positional` and `named` are types alone.
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> named;
+  std::vector<OuterName> names;
+
+  // What runs. Inputs are the arrays of the arguments, then the captures.
+  std::vector<Placed> inputs;
+  std::vector<Capture> captures;
+  std::vector<Placed> outputs;
+  std::vector<Device*> devices;
+  Value result;  // the tree; its arrays are replaced by the outputs
+  std::shared_ptr<const unisono::Program> program;  // compiled, or:
+  std::shared_ptr<const MemberGraph> member;        // reference mode
+};
+
+/// What all calls of one map share.
+struct MapState {
+  /// What it runs over; null for jit.
+  std::shared_ptr<const AxisInfo> axis;
+  /// Most recently used first; bounded.
+  std::vector<std::unique_ptr<MapEntry>> entries;
+};
+
+/// `now` is what `known` was, where compiled code is concerned: host values are
+/// equal, functions are the same, arrays have the same type; constants that
+/// `known` has are equal.
+bool same_for_code(const Value& known, const Value& now);
+
+/// A new axis for a map without `over`; `map` is its name: "pmap(scale)".
+std::shared_ptr<AxisInfo> anonymous_axis(Evaluator& evaluator, std::string map,
+                                         Span where);
+
+/// The states of a session's maps. A map made again from the same function and
+/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had. Keeps
+/// the last 32; a state also lives as long as a value that uses it.
+class MapCache {
+ public:
+  /// The state of `map` (its other members are set), made by `make` if there
+  /// is none.
+  template <class Make>
+  std::shared_ptr<MapState> state(const Transformed& map, Make make) {
+    if (auto known = find(map)) return known;
+    return insert(map, make());
+  }
+  /// The axis of a collective that names none, and the symbol of its size,
+  /// while a definition is checked.
+  std::shared_ptr<const AxisInfo> innermost(Evaluator& evaluator);
+
+ private:
+  /// Identity of a map. The environment of a closure is not kept alive.
+  struct Key {
+    Transformed::Kind kind;
+    const void* code;
+    std::weak_ptr<Environment> environment;
+    bool has_environment;
+    Value in_axes, out_axes, over;
+  };
+  static std::optional<Key> key_of(const Transformed& map);
+  std::shared_ptr<MapState> find(const Transformed& map);
+  std::shared_ptr<MapState> insert(const Transformed& map,
+                                   std::shared_ptr<MapState> state);
+
+  std::vector<std::pair<Key, std::shared_ptr<MapState>>> states_;
+  std::shared_ptr<AxisInfo> innermost_;
+};
+
+/// The evaluator's cache, made at the first use.
+MapCache& map_cache(Evaluator& evaluator);
+
+}  // namespace unisono::lang
