@@ -10,8 +10,7 @@ namespace unisono {
 
 /// Size of the left part of `count` > 1 operands.
 constexpr int64_t member_tree_left(int64_t count) {
-  return static_cast<int64_t>(
-      std::bit_floor(static_cast<uint64_t>(count) - 1));
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count) - 1));
 }
 
 /// Combines load(begin) ... load(end - 1), at least one, in the members tree.

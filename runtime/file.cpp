@@ -1,0 +1,130 @@
+#include "runtime/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <random>
+#include <system_error>
+#include <utility>
+
+namespace unisono {
+namespace {
+
+// One call of read or write moves at most this much.
+constexpr size_t largest_transfer = size_t{1} << 30;
+
+Error system_error(std::string_view what) {
+  return {.kind = Error::Kind::io,
+          .message = fmt::format("{}: {}", what,
+                                 std::generic_category().message(errno))};
+}
+
+}  // namespace
+
+Result<InputFile> InputFile::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos)
+    return Error{.kind = Error::Kind::io, .message = "the path holds a NUL"};
+  // O_NONBLOCK: opening a pipe that nobody writes must not wait.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return system_error("cannot open");
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) {
+    Error error = system_error("cannot read");
+    close(descriptor);
+    return error;
+  }
+  if (!S_ISREG(status.st_mode)) {
+    close(descriptor);
+    return Error{.kind = Error::Kind::io, .message = "not a regular file"};
+  }
+  return InputFile(descriptor, status.st_size);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Status InputFile::read(int64_t offset, std::span<uint8_t> to) const {
+  while (!to.empty()) {
+    ssize_t count = pread(descriptor_, to.data(),
+                          std::min(to.size(), largest_transfer), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("cannot read");
+    if (count == 0)
+      return Error{.kind = Error::Kind::invalid_file,
+                   .message = "the file ends too early"};
+    to = to.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+  return Unit{};
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+  if (path.find('\0') != std::string::npos)
+    return Error{.kind = Error::Kind::io, .message = "the path holds a NUL"};
+  std::random_device random;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string temporary = fmt::format("{}.{:08x}.tmp", path, random());
+    int descriptor = ::open(temporary.c_str(),
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno == EEXIST) continue;
+    if (descriptor < 0) return system_error("cannot write");
+    // A file that is replaced keeps its permissions.
+    struct stat status;
+    if (stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+      fchmod(descriptor, status.st_mode & 0777);
+    return OutputFile(descriptor, path, std::move(temporary));
+  }
+  return system_error("cannot write");
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})) {}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+Status OutputFile::write(std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(descriptor_, bytes.data(),
+                            std::min(bytes.size(), largest_transfer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("cannot write");
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+  return Unit{};
+}
+
+Status OutputFile::commit() {
+  if (fsync(descriptor_) != 0) return system_error("cannot write");
+  int closed = close(std::exchange(descriptor_, -1));
+  if (closed != 0) return system_error("cannot write");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0)
+    return system_error("cannot write");
+  temporary_.clear();
+  return Unit{};
+}
+
+Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most) {
+  Error error{.kind = Error::Kind::out_of_memory,
+              .message = fmt::format("out of memory: {} bytes", bytes)};
+  if (bytes > most) return error;
+  try {
+    return std::vector<uint8_t>(static_cast<size_t>(bytes));
+  } catch (const std::bad_alloc&) {
+    return error;
+  }
+}
+
+}  // namespace unisono

@@ -1,0 +1,56 @@
+#pragma once
+// Files, read and replaced with care: only regular files are opened, and a
+// file that is written is either wholly there or not at all.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/result.h"
+
+namespace unisono {
+
+/// A regular file, open for reading; devices, pipes and folders are refused.
+/// Error messages do not repeat the path.
+class InputFile {
+ public:
+  static Result<InputFile> open(const std::string& path);
+  InputFile(InputFile&& other) noexcept;
+  ~InputFile();
+  int64_t size() const { return size_; }
+  /// All of `to`, from `offset` on; an error if the file ends before.
+  Status read(int64_t offset, std::span<uint8_t> to) const;
+
+ private:
+  InputFile(int descriptor, int64_t size)
+      : descriptor_(descriptor), size_(size) {}
+  int descriptor_;
+  int64_t size_;
+};
+
+/// Writes beside `path`, and takes its place in one step at commit(); without
+/// that it leaves nothing behind.
+class OutputFile {
+ public:
+  static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  ~OutputFile();
+  Status write(std::span<const uint8_t> bytes);
+  /// On the disk, then in place.
+  Status commit();
+
+ private:
+  OutputFile(int descriptor, std::string path, std::string temporary)
+      : descriptor_(descriptor),
+        path_(std::move(path)),
+        temporary_(std::move(temporary)) {}
+  int descriptor_;
+  std::string path_, temporary_;
+};
+
+/// `bytes` bytes, or out_of_memory if there is no room or they are more than
+/// `most`.
+Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most);
+
+}  // namespace unisono
