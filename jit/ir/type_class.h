@@ -19,8 +19,7 @@ enum class TypeClass : uint8_t {
 constexpr DTypeClass static_class_of(DType dtype) {
   switch (dtype) {
 #define DTYPE(enumerator, name, storage, cls, ...) \
-  case DType::enumerator:                          \
-    return DTypeClass::cls;
+  case DType::enumerator: return DTypeClass::cls;
 #include "runtime/dtype.def"
   }
   __builtin_unreachable();
@@ -29,18 +28,13 @@ constexpr DTypeClass static_class_of(DType dtype) {
 constexpr bool admits(TypeClass types, DType dtype) {
   const DTypeClass c = static_class_of(dtype);
   switch (types) {
-    case TypeClass::Any:
-      return true;
-    case TypeClass::Number:
-      return c != DTypeClass::boolean;
+    case TypeClass::Any: return true;
+    case TypeClass::Number: return c != DTypeClass::boolean;
     case TypeClass::Integer:
       return c == DTypeClass::signed_ || c == DTypeClass::unsigned_;
-    case TypeClass::Float:
-      return c == DTypeClass::floating;
-    case TypeClass::Bool:
-      return c == DTypeClass::boolean;
-    case TypeClass::Bits:
-      return c != DTypeClass::floating;
+    case TypeClass::Float: return c == DTypeClass::floating;
+    case TypeClass::Bool: return c == DTypeClass::boolean;
+    case TypeClass::Bits: return c != DTypeClass::floating;
     case TypeClass::Signed:
       return c == DTypeClass::signed_ || c == DTypeClass::floating;
   }

@@ -8,5 +8,7 @@ namespace unisono::ir {
 /// attributes fit their operation, subgraphs are well-formed too. The error
 /// names the node.
 Status verify(const Graph& graph);
+/// The same of one node, whose operands are well-formed.
+Status verify_node(const Graph& graph, NodeId id);
 
 }  // namespace unisono::ir

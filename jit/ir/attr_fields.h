@@ -1,0 +1,76 @@
+#pragma once
+// The fields of each operation's attributes, as the printed form names them.
+// `visit(name, field of a, field of b)` is called for each.
+#include "jit/ir/graph.h"
+
+namespace unisono::ir {
+
+template <class A, class B, class Visit>
+void for_each_field(A& a, B& b, Visit&& visit) {
+  using T = std::remove_const_t<A>;
+  if constexpr (std::is_same_v<T, ReduceAttrs>) {
+    visit("axes", a.axes, b.axes);
+    visit("order", a.order, b.order);
+  } else if constexpr (std::is_same_v<T, ScanAttrs>) {
+    visit("axis", a.axis, b.axis);
+    visit("reverse", a.reverse, b.reverse);
+  } else if constexpr (std::is_same_v<T, ShapeAttrs>) {
+    visit("shape", a.shape, b.shape);
+  } else if constexpr (std::is_same_v<T, AxesAttrs>) {
+    visit("axes", a.axes, b.axes);
+  } else if constexpr (std::is_same_v<T, BroadcastAttrs>) {
+    visit("shape", a.shape, b.shape);
+    visit("axes", a.axes, b.axes);
+  } else if constexpr (std::is_same_v<T, SliceAttrs>) {
+    visit("start", a.start, b.start);
+    visit("step", a.step, b.step);
+    visit("size", a.size, b.size);
+  } else if constexpr (std::is_same_v<T, PadAttrs>) {
+    visit("low", a.low, b.low);
+    visit("high", a.high, b.high);
+  } else if constexpr (std::is_same_v<T, AxisAttrs>) {
+    visit("axis", a.axis, b.axis);
+  } else if constexpr (std::is_same_v<T, InputAttrs>) {
+    visit("index", a.index, b.index);
+  } else if constexpr (std::is_same_v<T, IotaAttrs>) {
+    visit("type", a.type, b.type);
+    visit("axis", a.axis, b.axis);
+  } else if constexpr (std::is_same_v<T, CastAttrs>) {
+    visit("dtype", a.dtype, b.dtype);
+  } else if constexpr (std::is_same_v<T, IndexAttrs>) {
+    visit("axes", a.axes, b.axes);
+    visit("checked", a.checked, b.checked);
+  } else if constexpr (std::is_same_v<T, DotAttrs>) {
+    visit("batch_a", a.batch_a, b.batch_a);
+    visit("batch_b", a.batch_b, b.batch_b);
+    visit("contract_a", a.contract_a, b.contract_a);
+    visit("contract_b", a.contract_b, b.contract_b);
+  } else if constexpr (std::is_same_v<T, IfAttrs>) {
+    visit("then", a.then_graph, b.then_graph);
+    visit("else", a.else_graph, b.else_graph);
+  } else if constexpr (std::is_same_v<T, LoopAttrs>) {
+    visit("carries", a.carries, b.carries);
+    visit("condition", a.condition, b.condition);
+    visit("body", a.body, b.body);
+  } else if constexpr (std::is_same_v<T, ProjectAttrs>) {
+    visit("index", a.index, b.index);
+  } else if constexpr (std::is_same_v<T, CollectiveAttrs>) {
+    visit("axis", a.axis, b.axis);
+    visit("size", a.size, b.size);
+    visit("reduce", a.reduce, b.reduce);
+    visit("pairs", a.pairs, b.pairs);
+  } else if constexpr (std::is_same_v<T, HostCallAttrs>) {
+    visit("format", a.format, b.format);
+    visit("specs", a.specs, b.specs);
+  } else {
+    // A constant's elements have a notation of their own.
+    static_assert(std::is_same_v<T, NoAttrs> ||
+                  std::is_same_v<T, ConstantAttrs>);
+  }
+}
+
+/// An operation's attributes as far as its result's type says them, the rest as
+/// usual: what the printed form leaves out. `index` is the node's id.
+Attrs usual_attrs(Op op, const Type& result, NodeId index);
+
+}  // namespace unisono::ir
