@@ -14,7 +14,28 @@ namespace unisono::lang {
 std::string to_text(Evaluator& evaluator, const Value& value,
                     std::string_view spec, Span where);
 
+/// Text with values in it: an interpolation, or what `print` prints. In run
+/// mode values are written out; in trace mode arrays stay operands; in check
+/// mode only specs are looked at.
+class TextBuilder {
+ public:
+  explicit TextBuilder(Evaluator& evaluator) : evaluator_(evaluator) {}
+  void text(std::string_view text);
+  /// `quoted`: strings in quotes, as inside a tuple.
+  void value(const Value& value, std::string_view spec, Span where,
+             bool quoted = false);
+  StrValue finish();
+
+ private:
+  void array(const ArrayValue& array, std::string_view spec, Span where);
+  void tree(const Value& value, std::string_view spec, Span where);
+  Evaluator& evaluator_;
+  bool known_ = true;  // not so in check mode when a value is not
+  DeferredText pieces_{{""}, {}, {}};
+};
+
 /// Elements as NumPy prints them: aligned, corners only above 1,000 elements.
+/// (print_array.cpp)
 std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
                        std::string_view spec);
 

@@ -59,8 +59,15 @@ struct IntValue {
 struct BoolValue {
   std::optional<bool> value;
 };
+/// Text with arrays of a trace in it, which only running tells: one piece of
+/// text before each operand and one after the last.
+struct DeferredText {
+  std::vector<std::string> format, specs;
+  std::vector<ArrayValue> operands;
+};
 struct StrValue {
   std::optional<std::string> value;
+  std::shared_ptr<const DeferredText> deferred = nullptr;
 };
 /// `none`, and the value of a block without a last expression.
 struct NoneValue {};

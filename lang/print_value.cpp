@@ -1,0 +1,253 @@
+#include "lang/print_value.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <utility>
+
+namespace unisono::lang {
+namespace {
+
+/// From this many bytes on, `print` says type and place before the corners.
+constexpr int64_t large_elements = 1000;
+
+std::string quote(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+/// Type and place, for arrays that are spread or large; else nothing.
+std::string heading(const unisono::Array& array, const ir::Type& type) {
+  if (array.rank() == 0) return "";
+  if (!array.sharding().is_split() && array.elements() <= large_elements) {
+    return "";
+  }
+  return type.to_string() + " " + array.sharding().to_string() + "\n";
+}
+
+SpecClass class_of_array(DType dtype) {
+  if (is_bool(dtype)) return SpecClass::boolean;
+  return is_floating(dtype) ? SpecClass::floating : SpecClass::integer;
+}
+
+void require_spec(Evaluator& evaluator, std::string_view spec, SpecClass what,
+                  Span where) {
+  std::string reason = check_spec(spec, what);
+  if (reason.empty()) return;
+  Diagnostic d =
+      diagnostic(Code::bad_format_spec, where, std::string(spec), reason);
+  d.set_help("write `{x:8.3f}` for floats, `{n:5d}` for integers, or no spec");
+  evaluator.fail(std::move(d));
+}
+
+}  // namespace
+
+std::string check_spec(std::string_view spec, SpecClass what) {
+  // [[fill]align][sign][0][width][.precision][type]
+  size_t i = 0;
+  const auto at = [&](size_t k) { return k < spec.size() ? spec[k] : '\0'; };
+  const auto is_align = [](char c) { return c == '<' || c == '>' || c == '^'; };
+  if (is_align(at(1)) && at(0) != '{' && at(0) != '}')
+    i = 2;
+  else if (is_align(at(0)))
+    i = 1;
+  if (at(i) == '+' || at(i) == '-' || at(i) == ' ') ++i;
+  size_t digits = 0;
+  for (; std::isdigit(static_cast<unsigned char>(at(i))); ++i) ++digits;
+  if (digits > 3) return "the width is larger than 999";
+  bool has_precision = false;
+  if (at(i) == '.') {
+    has_precision = true;
+    const size_t start = ++i;
+    while (std::isdigit(static_cast<unsigned char>(at(i)))) ++i;
+    if (i == start) return "digits are missing after the point";
+    if (i - start > 2) return "the precision is larger than 99";
+  }
+  const char type = at(i);
+  if (type != '\0') ++i;
+  if (i != spec.size())
+    return "it is not of the form `[align][width][.precision][type]`";
+  const std::string_view floats = "eEfFgG", integers = "dxXob";
+  switch (what) {
+    case SpecClass::text:
+    case SpecClass::boolean:
+      if (type != '\0' && type != 's') {
+        return fmt::format("`{}` is not for text", type);
+      }
+      return "";
+    case SpecClass::floating:
+      if (type != '\0' && floats.find(type) == floats.npos) {
+        return fmt::format("`{}` is not for floats", type);
+      }
+      return "";
+    case SpecClass::integer:
+      if (type != '\0' && floats.find(type) == floats.npos &&
+          integers.find(type) == integers.npos) {
+        return fmt::format("`{}` is not for integers", type);
+      }
+      if (has_precision &&
+          (type == '\0' || integers.find(type) != integers.npos)) {
+        return "integers have no precision";
+      }
+      return "";
+  }
+  return "";
+}
+
+void TextBuilder::text(std::string_view text) { pieces_.format.back() += text; }
+
+void TextBuilder::array(const ArrayValue& array, std::string_view spec,
+                        Span where) {
+  require_spec(evaluator_, spec, class_of_array(array->type.dtype), where);
+  switch (evaluator_.mode()) {
+    case Mode::check: known_ = false; return;
+    case Mode::run:
+      text(array_text(array->type, evaluator_.host_bytes(array, where), spec));
+      return;
+    case Mode::trace:
+      pieces_.operands.push_back(array);
+      pieces_.specs.emplace_back(spec);
+      pieces_.format.emplace_back();
+      return;
+  }
+}
+
+void TextBuilder::tree(const Value& value, std::string_view spec, Span where) {
+  text("(");
+  if (const TupleValue* tuple = value.tuple()) {
+    for (size_t i = 0; i < tuple->items.size(); ++i) {
+      if (i > 0) text(", ");
+      this->value(tuple->items[i], spec, where, true);
+    }
+    if (tuple->items.size() == 1) text(",");
+  } else {
+    const auto& fields = value.record()->fields;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      text(fmt::format("{}{} = ", i > 0 ? ", " : "", fields[i].first));
+      this->value(fields[i].second, spec, where, true);
+    }
+  }
+  text(")");
+}
+
+void TextBuilder::value(const Value& value, std::string_view spec, Span where,
+                        bool quoted) {
+  const std::string format =
+      spec.empty() ? "{}" : "{:" + std::string(spec) + "}";
+  if (value.array()) {
+    array(*value.get_if<ArrayValue>(), spec, where);
+  } else if (value.tuple() || value.record()) {
+    tree(value, spec, where);
+  } else if (const auto* i = value.get_if<IntValue>()) {
+    require_spec(evaluator_, spec, SpecClass::integer, where);
+    known_ = known_ && i->value.is_constant();
+    if (!i->value.is_constant()) return;
+    const bool as_float =
+        !spec.empty() &&
+        std::string_view("eEfFgG").find(spec.back()) != std::string_view::npos;
+    text(as_float ? fmt::format(fmt::runtime(format),
+                                static_cast<double>(i->value.value()))
+                  : fmt::format(fmt::runtime(format), i->value.value()));
+  } else if (const auto* b = value.get_if<BoolValue>()) {
+    require_spec(evaluator_, spec, SpecClass::boolean, where);
+    known_ = known_ && b->value.has_value();
+    if (b->value) {
+      text(fmt::format(fmt::runtime(format), *b->value ? "true" : "false"));
+    }
+  } else if (const auto* s = value.get_if<StrValue>()) {
+    require_spec(evaluator_, spec, SpecClass::text, where);
+    if (s->deferred) {
+      const DeferredText& d = *s->deferred;
+      text(d.format[0]);
+      for (size_t k = 0; k < d.operands.size(); ++k) {
+        pieces_.operands.push_back(d.operands[k]);
+        pieces_.specs.push_back(d.specs[k]);
+        pieces_.format.push_back(d.format[k + 1]);
+      }
+    } else if (s->value) {
+      text(fmt::format(fmt::runtime(format),
+                       quoted ? quote(*s->value) : *s->value));
+    } else {
+      known_ = false;
+    }
+  } else if (const auto* range = value.get_if<RangeValue>()) {
+    text("range");
+    tree(make_tuple(*range->start_stop_step), spec, where);
+  } else if (value.is<NoneValue>()) {
+    text("none");
+  } else if (const auto* device = value.get_if<DeviceValue>()) {
+    text(evaluator_.machine().runtime->devices()[device->index]->name());
+  } else if (const auto* type = value.get_if<TypeValue>()) {
+    text(type->type.to_string());
+  } else {
+    text(type_name(value));
+  }
+}
+
+StrValue TextBuilder::finish() {
+  if (!known_) return {std::nullopt};
+  if (pieces_.operands.empty()) return {pieces_.format[0]};
+  return {std::nullopt,
+          std::make_shared<const DeferredText>(std::move(pieces_))};
+}
+
+std::string to_text(Evaluator& evaluator, const Value& value,
+                    std::string_view spec, Span where) {
+  TextBuilder builder(evaluator);
+  if (const ArrayCell* array = value.array()) {
+    const ArrayValue& cell = *value.get_if<ArrayValue>();
+    builder.text(heading(evaluator.force(cell, where), array->type));
+  }
+  builder.value(value, spec, where);
+  return builder.finish().value.value_or("");
+}
+
+std::string render_host_call(const ir::HostCallAttrs& attrs,
+                             const std::vector<jit::HostArray>& operands) {
+  std::string text = attrs.format[0];
+  for (size_t i = 0; i < operands.size(); ++i) {
+    text += array_text(operands[i].type, operands[i].bytes, attrs.specs[i]);
+    text += attrs.format[i + 1];
+  }
+  return text;
+}
+
+Value print_values(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  if (evaluator.mode() == Mode::run) {
+    std::string line;
+    for (size_t i = 0; i < call.rest.size(); ++i) {
+      if (i > 0) line += ' ';
+      line += to_text(evaluator, call.rest[i].value, "", call.rest[i].where);
+    }
+    evaluator.machine().output(line + "\n");
+    return NoneValue{};
+  }
+  TextBuilder builder(evaluator);
+  for (size_t i = 0; i < call.rest.size(); ++i) {
+    if (i > 0) builder.text(" ");
+    builder.value(call.rest[i].value, "", call.rest[i].where);
+  }
+  if (evaluator.mode() == Mode::check) return NoneValue{};
+  const StrValue text = builder.finish();
+  ir::HostCallAttrs attrs;
+  std::vector<ArrayValue> operands;
+  if (text.deferred) {
+    attrs = {text.deferred->format, text.deferred->specs};
+    operands = text.deferred->operands;
+  } else {
+    attrs.format = {text.value.value_or("")};
+  }
+  evaluator.add(ir::Op::host_call, operands, std::move(attrs), call.where);
+  return NoneValue{};
+}
+
+}  // namespace unisono::lang
