@@ -34,15 +34,21 @@ ArrayValue slice_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
 /// Joined along one axis; element types and other sizes agree.
 ArrayValue concat(Evaluator& evaluator, const std::vector<ArrayValue>& parts,
                   int axis, Span where);
+/// A scalar before and after each axis.
+ArrayValue pad(Evaluator& evaluator, const ArrayValue& x,
+               const ArrayValue& value, ir::Shape low, ir::Shape high,
+               Span where);
 /// 0, 1, 2, ... along one axis of the type.
 ArrayValue iota(Evaluator& evaluator, ir::Type type, int axis, Span where);
-/// One value everywhere.
-ArrayValue fill(Evaluator& evaluator, const ArrayValue& scalar, ir::Shape shape,
-                Span where);
 /// A reduction over some axes (ascending), which stay with size 1 if
 /// `keepdims`.
 ArrayValue reduce(Evaluator& evaluator, ir::Op op, const ArrayValue& x,
                   const std::vector<int>& axes, bool keepdims, Span where);
+/// x without axes of size 1, or with new ones: the axes count in the longer.
+ArrayValue remove_axes(Evaluator& evaluator, const ArrayValue& x,
+                       const std::vector<int>& axes, Span where);
+ArrayValue insert_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
+                       Span where);
 /// gather(x, indices) along `axes`: see ir::IndexAttrs.
 ArrayValue gather(Evaluator& evaluator, const ArrayValue& x,
                   const std::vector<ArrayValue>& indices, std::vector<int> axes,
@@ -52,6 +58,10 @@ ArrayValue apply(Evaluator& evaluator, ir::Op op, const ArrayValue& a,
                  const ArrayValue& b, Span where);
 ArrayValue apply(Evaluator& evaluator, ir::Op op, const ArrayValue& a, double b,
                  Span where);
+/// start + step * (0, 1, ..., size - 1) as an index array: i32, or i64 for
+/// sizes beyond it.
+ArrayValue index_range(Evaluator& evaluator, const ir::Dim& start,
+                       const ir::Dim& step, const ir::Dim& size, Span where);
 /// An integer array as i32 or i64, as gather wants it.
 ArrayValue as_index(Evaluator& evaluator, const ArrayValue& x, Span where);
 
