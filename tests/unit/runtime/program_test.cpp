@@ -219,23 +219,21 @@ TEST_CASE("an error cancels kernels of later devices that would never end") {
 }
 
 TEST_CASE("the stop flag ends a run") {
+  ProgramBuilder b(6);
+  SlotId flag = b.constant<uint8_t>({1}), value = b.arena(4);
+  SUBCASE("in a kernel") { b.program.steps = {launch(spin, {}, 1, 1)}; }
+  SUBCASE("in a loop of steps") {
+    b.program.steps = {{LoopStep{steps({}), steps({}), flag}}};
+  }
+  SUBCASE("in a loop with a collective") {
+    b.program.steps = {launch(store_zero, {value}),
+                       {LoopStep{steps({}),
+                                 steps({{AllReduceStep{value, value, DType::I32,
+                                                       1, ReduceOp::sum, 0}}}),
+                                 flag}}};
+  }
   for (int workers : {1, 2, 4}) {
     Runtime runtime(6, workers);
-    ProgramBuilder b(6);
-    SlotId flag = b.constant<uint8_t>({1});
-    SUBCASE("in a kernel") { b.program.steps = {launch(spin, {}, 1, 1)}; }
-    SUBCASE("in a loop of steps") {
-      b.program.steps = {{LoopStep{steps({}), steps({}), flag}}};
-    }
-    SUBCASE("in a loop with a collective") {
-      SlotId value = b.arena(4);
-      b.program.steps = {
-          launch(store_zero, {value}),
-          {LoopStep{steps({}),
-                    steps({{AllReduceStep{value, value, DType::I32, 1,
-                                          ReduceOp::sum, 0}}}),
-                    flag}}};
-    }
     std::atomic<bool> stop{false};
     std::thread stopper([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -253,25 +251,28 @@ TEST_CASE("the stop flag ends a run") {
 }
 
 TEST_CASE("a collective that some device never reaches is an error") {
+  ProgramBuilder b(4);
+  SlotId flag = b.input(1), value = b.arena(4);
+  Step reduce = {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 9}};
+  const char* message = nullptr;
+  SUBCASE("it ended") {
+    b.program.steps = {launch(store_zero, {value}),
+                       {IfStep{flag, steps({reduce}), nullptr}}};
+    message = "a collective waits for device 2, which has already ended";
+  }
+  SUBCASE("it waits in another") {
+    b.program.steps = {launch(store_zero, {value}),
+                       {IfStep{flag, steps({reduce}), steps({reduce})}}};
+    message = "devices 0 and 2 wait in different collectives";
+  }
   for (int workers : {1, 2}) {
     Runtime runtime(4, workers);
-    ProgramBuilder b(4);
-    SlotId flag = b.input(1), value = b.arena(4);
-    Step reduce = {
-        AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 9}};
-    SUBCASE("it ended") {
-      b.program.steps = {launch(store_zero, {value}),
-                         {IfStep{flag, steps({reduce}), nullptr}}};
-    }
-    SUBCASE("it waits in another") {
-      b.program.steps = {launch(store_zero, {value}),
-                         {IfStep{flag, steps({reduce}), steps({reduce})}}};
-    }
     auto flags = make_blocks<uint8_t>(runtime.devices(), 1,
                                       [&](int d, int64_t) { return d != 2; });
     auto outputs = run(runtime, b.program, runtime.devices(), {flags});
     REQUIRE(!outputs);
     CHECK(outputs.error().kind == Error::Kind::check_failed);
+    CHECK(outputs.error().message == message);
     CHECK(outputs.error().source == 9);
     CHECK(outputs.error().device == 0);
   }
