@@ -52,6 +52,8 @@ struct MappedAxis {
   ir::Dim size;       // members
   bool over_devices;  // pmap, not vmap
   Span where;         // the map's call
+  /// What one member sees of the arguments: added to a type error inside.
+  std::vector<std::string> facts;
 };
 
 /// State of one walk. Not thread-safe; one per session and thread.

@@ -60,7 +60,8 @@ Value check_members(Evaluator& evaluator, const LogicalMap& map,
                     bool over_devices) {
   BoundResult result;
   {
-    InsideMap inside(evaluator, map.axis, map.members, over_devices, map.where);
+    InsideMap inside(evaluator, map.axis, map.members, over_devices, map.where,
+                     inputs);
     std::vector<ArrayValue> members;
     for (const MapInput& input : inputs) {
       const bool whole = input.entry.is_none();
@@ -91,7 +92,8 @@ Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
   ir::Graph member;
   size_t parameters = 0;
   const auto scope = evaluator.with_scope([&] {
-    InsideMap inside(evaluator, map.axis, map.members, false, map.where);
+    InsideMap inside(evaluator, map.axis, map.members, false, map.where,
+                     inputs);
     GraphScope& graph = *evaluator.scope();
     std::vector<ArrayValue> members;
     for (const MapInput& input : inputs) {
@@ -220,11 +222,12 @@ Value call_pmap(Evaluator& evaluator, const MapCallee& callee,
 }  // namespace
 
 InsideMap::InsideMap(Evaluator& evaluator, std::shared_ptr<const AxisInfo> axis,
-                     const ir::Dim& members, bool over_devices, Span where)
+                     const ir::Dim& members, bool over_devices, Span where,
+                     const std::vector<MapInput>& inputs)
     : evaluator_(evaluator), has_axis_(axis != nullptr) {
   if (has_axis_) {
     evaluator_.mapped_axes().push_back(
-        {std::move(axis), members, over_devices, where});
+        {std::move(axis), members, over_devices, where, member_facts(inputs)});
   }
   ++evaluator_.compiled_depth;
 }
@@ -242,7 +245,6 @@ AxisSet member_varies(const MapInput& input, const AxisInfo* axis) {
 BoundResult call_member(Evaluator& evaluator, const MapCallee& callee,
                         BoundCall call, const std::vector<ArrayValue>& arrays,
                         Span where) {
-  const std::vector<std::string> facts = member_facts(call);
   call.replace_arrays(arrays);
   const MapLayout layout = call.layout;
   Value result;
@@ -250,9 +252,12 @@ BoundResult call_member(Evaluator& evaluator, const MapCallee& callee,
     result = evaluator.call(callee.map.inner, std::move(call.positional),
                             std::move(call.named), where);
   } catch (Failure& failure) {
-    // A type error inside is about one member's arrays: say so.
-    if (info(failure.diagnostic.code).number.starts_with("U03")) {
-      for (const std::string& fact : facts) failure.diagnostic.add_fact(fact);
+    // One inside the function has been reported with these facts already.
+    if (!failure.reported && !evaluator.mapped_axes().empty() &&
+        info(failure.diagnostic.code).number.starts_with("U03")) {
+      for (const std::string& fact : evaluator.mapped_axes().back().facts) {
+        failure.diagnostic.add_fact(fact);
+      }
     }
     throw;
   }

@@ -12,11 +12,12 @@
 namespace unisono::lang {
 
 /// While alive, the code being walked is inside a map over `axis` (or a jit,
-/// if it is null).
+/// if it is null). `inputs` are what is mapped, for messages.
 class InsideMap {
  public:
   InsideMap(Evaluator& evaluator, std::shared_ptr<const AxisInfo> axis,
-            const ir::Dim& members, bool over_devices, Span where);
+            const ir::Dim& members, bool over_devices, Span where,
+            const std::vector<MapInput>& inputs = {});
   ~InsideMap();
   InsideMap(const InsideMap&) = delete;
   InsideMap& operator=(const InsideMap&) = delete;

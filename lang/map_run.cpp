@@ -199,7 +199,7 @@ class EntryBuilder {
     ReadsGuard recording(evaluator_, reads);
     const auto scope = evaluator_.trace([&] {
       InsideMap inside(evaluator_, callee_.axis, call.layout.members, true,
-                       where_);
+                       where_, call.inputs);
       std::vector<ArrayValue> members;
       for (const MapInput& input : call.inputs) {
         const bool whole = input.entry.is_none();

@@ -680,10 +680,11 @@ void BoundCall::replace_arrays(const std::vector<ArrayValue>& arrays) {
   }
 }
 
-std::vector<std::string> member_facts(const BoundCall& call) {
+std::vector<std::string> member_facts(const std::vector<MapInput>& inputs) {
   std::vector<std::string> facts;
-  for (const MapInput& input : call.inputs) {
-    if (input.entry.is_none()) continue;
+  for (const MapInput& input : inputs) {
+    const bool is_argument = input.position >= 0 || !input.path.empty();
+    if (input.entry.is_none() || !is_argument) continue;
     if (facts.size() == 4) break;
     facts.push_back(fmt::format(
         "{} is {}; one member sees {}, after {} axis {}", input.label(),

@@ -122,6 +122,6 @@ BoundResult bind_result(Evaluator& evaluator, const MapCallee& callee,
 Value replace_arrays(const Value& tree, const std::vector<ArrayValue>& arrays);
 
 /// What the arguments look like to one member: for errors inside the function.
-std::vector<std::string> member_facts(const BoundCall& call);
+std::vector<std::string> member_facts(const std::vector<MapInput>& inputs);
 
 }  // namespace unisono::lang
