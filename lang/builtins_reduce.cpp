@@ -114,24 +114,84 @@ Value running_total(BuiltinCall& call, ir::Op op) {
       call.where);
 }
 
-Value builtin_mean(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
-  ArrayValue x = array_argument(call, 0);
-  const DType given_type = x->type.dtype;
-  const DType result = is_floating(given_type) ? given_type : DType::F32;
-  // Short floats are summed as f32 and rounded once.
-  const DType wide = byte_size(result) < 4 ? DType::F32 : result;
-  const std::vector<int> axes = axes_argument(call, 1, x->type);
+namespace {
+
+/// Short floats are averaged as f32 and rounded once.
+DType wide_float(DType dtype) {
+  return byte_size(dtype) < 4 ? DType::F32 : dtype;
+}
+
+/// total / count, with a count that is a size.
+ArrayValue divided(Evaluator& evaluator, const ArrayValue& total,
+                   const ir::Dim& count, Span where) {
+  const ArrayValue n = cast_to(evaluator, evaluator.constant_size(count, where),
+                               total->type.dtype, where);
+  return apply(evaluator, ir::Op::div, total,
+               broadcast_to(evaluator, n, total->type.shape, where), where);
+}
+
+/// The operand of an average, as floats wide enough; and what it was.
+struct Averaged {
+  ArrayValue x;
+  std::vector<int> axes;
   ir::Dim count = 1;
-  for (int axis : axes) count = count * x->type.shape[axis];
-  x = cast_to(evaluator, x, wide, call.where);
-  const ArrayValue total = reduce(evaluator, ir::Op::sum, x, axes,
-                                  bool_argument_or(call, 2, false), call.where);
-  ArrayValue n = cast_to(evaluator, evaluator.constant_size(count, call.where),
-                         wide, call.where);
-  n = broadcast_to(evaluator, n, total->type.shape, call.where);
-  return cast_to(evaluator, apply(evaluator, ir::Op::div, total, n, call.where),
-                 result, call.where);
+  DType result = DType::F32;
+};
+
+Averaged averaged_argument(BuiltinCall& call) {
+  Averaged out;
+  out.x = array_argument(call, 0);
+  if (is_floating(out.x->type.dtype)) out.result = out.x->type.dtype;
+  out.axes = axes_argument(call, 1, out.x->type);
+  for (int axis : out.axes) out.count = out.count * out.x->type.shape[axis];
+  out.x = cast_to(call.evaluator, out.x, wide_float(out.result), call[0].where);
+  return out;
+}
+
+ArrayValue average(Evaluator& evaluator, const Averaged& a, bool keepdims,
+                   Span where) {
+  return divided(evaluator,
+                 reduce(evaluator, ir::Op::sum, a.x, a.axes, keepdims, where),
+                 a.count, where);
+}
+
+/// The mean squared distance from the mean, `count - ddof` in the divisor.
+ArrayValue variance(BuiltinCall& call, const Averaged& a) {
+  Evaluator& evaluator = call.evaluator;
+  const ir::Dim ddof = int_argument_or(call, 2, 0);
+  const ArrayValue mean =
+      broadcast_to(evaluator, average(evaluator, a, true, call.where),
+                   a.x->type.shape, call.where);
+  const ArrayValue distance =
+      apply(evaluator, ir::Op::sub, a.x, mean, call.where);
+  const ArrayValue square =
+      apply(evaluator, ir::Op::mul, distance, distance, call.where);
+  return divided(evaluator,
+                 reduce(evaluator, ir::Op::sum, square, a.axes,
+                        bool_argument_or(call, 3, false), call.where),
+                 a.count - ddof, call.where);
+}
+
+}  // namespace
+
+Value builtin_mean(BuiltinCall& call) {
+  const Averaged a = averaged_argument(call);
+  return cast_to(
+      call.evaluator,
+      average(call.evaluator, a, bool_argument_or(call, 2, false), call.where),
+      a.result, call.where);
+}
+
+Value builtin_variance(BuiltinCall& call) {
+  const Averaged a = averaged_argument(call);
+  return cast_to(call.evaluator, variance(call, a), a.result, call.where);
+}
+
+Value builtin_std(BuiltinCall& call) {
+  const Averaged a = averaged_argument(call);
+  const ArrayValue root = call.evaluator.add(ir::Op::sqrt, {variance(call, a)},
+                                             ir::NoAttrs{}, call.where);
+  return cast_to(call.evaluator, root, a.result, call.where);
 }
 
 namespace {
