@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -7,6 +8,8 @@
 
 namespace unisono::lang {
 
+struct Expr;  // ast.h
+
 /// A name's meaning. `var`s may be assigned again.
 struct Binding {
   Value value;
@@ -14,15 +17,21 @@ struct Binding {
   /// Its definition had an error: uses of it are not reported again.
   bool poisoned = false;
   Span where;
+  /// The type that a `var` was declared with, or null.
+  const Expr* type = nullptr;
 };
 
 /// Names of one block, call or module, and the environment around it.
 struct Environment : std::enable_shared_from_this<Environment> {
   std::shared_ptr<Environment> parent;
   std::unordered_map<std::string, Binding> names;
-  /// The call that this environment is the body of, or 0 at top level:
-  /// assignment reaches `var`s of the same function only.
-  uint32_t function_depth = 0;
+  /// The number of the call that this environment belongs to (later calls have
+  /// larger ones), or 0 at top level: assignment reaches `var`s of the same
+  /// call only.
+  uint32_t call = 0;
+  /// Grows with each change, so that what was concluded from its names can be
+  /// forgotten.
+  uint64_t version = 0;
 
   /// The binding and the environment that holds it; null if there is none.
   std::pair<Binding*, Environment*> find(const std::string& name);

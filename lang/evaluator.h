@@ -71,6 +71,11 @@ class Evaluator {
   bool run(const Program& program, std::optional<Value>* last = nullptr);
   /// Prints a value as `print` does. False on an error, as above.
   bool print(const Value& value);
+  /// A name that `run` defined at top level; null if there is none.
+  const Value* global(const std::string& name);
+  /// Calls a function in run mode; nothing after an error, as above.
+  std::optional<Value> call_from_host(const Value& function,
+                                      const std::vector<Value>& arguments);
   /// Each definition and its type, as `check` found them: `inspect
   /// --emit=types`. One line each.
   std::string dump_types() const;
@@ -176,6 +181,16 @@ class Evaluator {
 
  private:
   friend class Interpreter;  // interpreter.h, evaluate_*.cpp
+  void check_size(const ir::Type& type, Span where);
+  std::vector<unisono::Array> run_reference(
+      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
+      Span where);
+  std::vector<unisono::Array> run_compiled(
+      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
+      Span where);
+  std::shared_ptr<const unisono::Program> statement_program(
+      const ir::Graph& graph, Span where);
+
   Machine& machine_;
   SourceMap& sources_;
   Diagnostics& diagnostics_;

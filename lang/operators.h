@@ -18,6 +18,10 @@ Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
 Value unary(Evaluator& evaluator, UnaryOp op, const CallArgument& a,
             Span where);
 
+/// Whether two host values are equal: the inner optional is empty where only
+/// running tells, the outer one where they are not such values.
+std::optional<std::optional<bool>> host_equal(const Value& a, const Value& b);
+
 /// The lattice position of an array, an int or a host bool; nothing for
 /// another value.
 std::optional<WeakDType> element_type(const Value& value);

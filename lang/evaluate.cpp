@@ -1,0 +1,661 @@
+// Entry points, statements, and what names mean.
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "lang/interpreter.h"
+#include "lang/maps.h"
+#include "lang/operators.h"
+#include "lang/print_value.h"
+#include "lang/types.h"
+
+namespace unisono::lang {
+namespace {
+
+/// A walk recurses as deep as the program does: calls nest up to a limit, and
+/// so do expressions. `enter` gives an error before this is used up.
+constexpr size_t stack_bytes = size_t{256} << 20;
+constexpr size_t stack_reserve = size_t{24} << 20;
+constexpr int max_call_depth = 1000;
+/// Notes about calls around an error.
+constexpr size_t max_call_notes = 4;
+
+/// Runs `body` on a stack of its own, with the address it must not go below.
+void on_large_stack(const std::function<void(const char* limit)>& body) {
+  pthread_attr_t attributes;
+  CHECK(pthread_attr_init(&attributes) == 0);
+  CHECK(pthread_attr_setstacksize(&attributes, stack_bytes) == 0);
+  auto run = [](void* argument) -> void* {
+    const char here = 0;
+    const char* limit = &here - (stack_bytes - stack_reserve);
+    (*static_cast<const std::function<void(const char*)>*>(argument))(limit);
+    return nullptr;
+  };
+  pthread_t thread;
+  void* argument = const_cast<void*>(static_cast<const void*>(&body));
+  CHECK(pthread_create(&thread, &attributes, run, argument) == 0);
+  CHECK(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
+}
+
+bool is_standard_library(Span where) {
+  return where.file && where.file->path().starts_with("<stdlib>/");
+}
+
+std::string parameters_text(const CallFrame& frame) {
+  std::string out;
+  for (const Param& param : frame.syntax->params) {
+    if (param.pattern.kind != Pattern::Kind::name) continue;
+    const std::string& name = param.pattern.name.text;
+    const auto found = frame.environment->names.find(name);
+    if (found == frame.environment->names.end()) continue;
+    if (!out.empty()) out += ", ";
+    const Value& value = found->second.value;
+    const auto* i = value.get_if<IntValue>();
+    out += i && i->value.is_constant()
+               ? fmt::format("{} = {}", name, i->value.to_string())
+               : fmt::format("{} is {}", name, type_name(value));
+  }
+  return out;
+}
+
+void add_call_notes(Diagnostic& diagnostic,
+                    const std::vector<CallFrame>& frames) {
+  size_t added = 0;
+  for (size_t i = frames.size(); i-- > 0 && added < max_call_notes;) {
+    const CallFrame& frame = frames[i];
+    if (frame.is_definition) {
+      for (const auto& [name, dtype] : frame.generics)
+        diagnostic.add_fact(fmt::format("`{}` is checked with {} = {}",
+                                        frame.function->name, name,
+                                        unisono::name(dtype)));
+      continue;
+    }
+    if (frame.where == diagnostic.where) continue;
+    const std::string parameters = parameters_text(frame);
+    diagnostic.add_note(
+        frame.where,
+        fmt::format("in this call of `{}`{}{}", frame.function->name,
+                    parameters.empty() ? "" : ": ", parameters));
+    ++added;
+  }
+}
+
+}  // namespace
+
+// ---- entry points ----------------------------------------------------------
+
+Evaluator::Evaluator(Machine& machine, SourceMap& sources,
+                     Diagnostics& diagnostics)
+    : machine_(machine),
+      sources_(sources),
+      diagnostics_(diagnostics),
+      scope_(std::make_shared<GraphScope>()),
+      state_(std::make_unique<State>()) {}
+
+Evaluator::~Evaluator() {
+  // Names hold functions, and functions hold names.
+  for (const auto& weak : state_->function_environments)
+    if (Env env = weak.lock()) env->names.clear();
+}
+
+namespace {
+void begin(Interpreter& interpreter, const char* limit) {
+  interpreter.state().stack_limit = limit;
+  if (!interpreter.state().prelude) interpreter.load_prelude();
+}
+}  // namespace
+
+bool Evaluator::check(const Program& program) {
+  bool ok = false;
+  on_large_stack([&](const char* limit) {
+    Interpreter interpreter(*this);
+    begin(interpreter, limit);
+    state_->types.clear();
+    ok = interpreter.check_program(program);
+  });
+  return ok;
+}
+
+bool Evaluator::run(const Program& program, std::optional<Value>* last) {
+  bool ok = false;
+  on_large_stack([&](const char* limit) {
+    Interpreter interpreter(*this);
+    begin(interpreter, limit);
+    ok = interpreter.run_program(program, last);
+  });
+  return ok;
+}
+
+bool Evaluator::print(const Value& value) {
+  bool ok = false;
+  on_large_stack([&](const char* limit) {
+    Interpreter interpreter(*this);
+    begin(interpreter, limit);
+    try {
+      machine_.output(to_text(*this, value, "", Span()) + "\n");
+      ok = true;
+    } catch (const Failure& failure) {
+      interpreter.report(failure.diagnostic);
+    }
+  });
+  return ok;
+}
+
+const Value* Evaluator::global(const std::string& name) {
+  if (!state_->globals) return nullptr;
+  const auto found = state_->globals->names.find(name);
+  return found == state_->globals->names.end() ? nullptr : &found->second.value;
+}
+
+std::optional<Value> Evaluator::call_from_host(
+    const Value& function, const std::vector<Value>& arguments) {
+  std::optional<Value> result;
+  on_large_stack([&](const char* limit) {
+    Interpreter interpreter(*this);
+    begin(interpreter, limit);
+    result = interpreter.run_call(function, arguments);
+  });
+  return result;
+}
+
+std::string Evaluator::dump_types() const {
+  std::string out;
+  for (const TypeRecord& record : state_->types)
+    out += fmt::format("{}: {}: {}\n", to_string(record.where), record.name,
+                       record.type);
+  return out;
+}
+
+bool Interpreter::check_program(const Program& program) {
+  Saved<Mode> mode(ev_.mode_, Mode::check);
+  s_.main_file = program.file;
+  s_.memo.clear();
+  s_.reported.clear();
+  s_.found.clear();
+  // Modules that do not parse report at once.
+  const size_t errors_before = ev_.diagnostics_.error_count();
+  auto names = std::make_shared<Environment>(*s_.globals);
+  try {
+    statements(program.statements, names, false, false);
+  } catch (const Failure& failure) {
+    if (!failure.reported) report(failure.diagnostic);
+  }
+  s_.definitions.clear();
+  s_.waiting.clear();
+  s_.memo.clear();
+  // In the order of the program, though definitions are checked late.
+  std::vector<size_t> order(s_.found.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto position = [&](size_t i) {
+    const Span& where = s_.found[i].where;
+    return std::tuple(where.file != program.file, where.begin, i);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return position(a) < position(b); });
+  bool ok = true;
+  for (size_t i : order) {
+    ok &= s_.found[i].severity != Severity::error;
+    ev_.diagnostics_.add(std::move(s_.found[i]));
+  }
+  s_.found.clear();
+  return ok && ev_.diagnostics_.error_count() == errors_before;
+}
+
+void Interpreter::abandon_run() {
+  ev_.scope_ = std::make_shared<GraphScope>();
+  s_.frames.clear();
+  s_.journals.clear();
+  s_.call_depth = 0;
+}
+
+std::optional<Value> Interpreter::run_call(
+    const Value& function, const std::vector<Value>& arguments) {
+  Saved<Mode> mode(ev_.mode_, Mode::run);
+  s_.reported.clear();
+  std::vector<CallArgument> positional;
+  for (const Value& value : arguments) positional.push_back({value, Span()});
+  try {
+    Value result =
+        call_value({function, Span()}, std::move(positional), {}, Span());
+    ev_.flush(Span());
+    return result;
+  } catch (const Failure& failure) {
+    if (!failure.reported) report(failure.diagnostic);
+    abandon_run();
+    return std::nullopt;
+  }
+}
+
+bool Interpreter::run_program(const Program& program,
+                              std::optional<Value>* last) {
+  Saved<Mode> mode(ev_.mode_, Mode::run);
+  s_.main_file = program.file;
+  s_.reported.clear();
+  try {
+    for (const StmtPtr& stmt : program.statements) {
+      const bool wanted = last && &stmt == &program.statements.back();
+      std::optional<Value> value = statement(*stmt, s_.globals, wanted);
+      if (wanted) *last = value;
+      value.reset();
+      ev_.flush(stmt->span);
+    }
+    return true;
+  } catch (const Failure& failure) {
+    if (!failure.reported) report(failure.diagnostic);
+    abandon_run();
+    return false;
+  }
+}
+
+void Interpreter::report(Diagnostic diagnostic) {
+  if (is_standard_library(diagnostic.where)) {
+    // The user's call is what is wrong; the library shows how.
+    for (size_t i = s_.frames.size(); i-- > 0;) {
+      if (is_standard_library(s_.frames[i].where)) continue;
+      diagnostic.add_note(diagnostic.where, "found here");
+      diagnostic.where = s_.frames[i].where;
+      break;
+    }
+  }
+  const Span at = diagnostic.where;
+  if (!s_.reported.emplace(diagnostic.code, at.file, at.begin, at.end).second)
+    return;
+  add_call_notes(diagnostic, s_.frames);
+  if (checking())
+    s_.found.push_back(std::move(diagnostic));
+  else
+    ev_.diagnostics_.add(std::move(diagnostic));
+}
+
+void Interpreter::enter(Span where) {
+  const char here = 0;
+  if (s_.call_depth > max_call_depth ||
+      (s_.stack_limit && &here < s_.stack_limit))
+    ev_.fail(diagnostic(Code::recursion_too_deep, where, max_call_depth)
+                 .set_help("a recursion needs a case that ends it, known when "
+                           "the program is compiled or on the host"));
+}
+
+void Interpreter::poll(Span where) {
+  if (ev_.machine_.stop && ev_.machine_.stop->load())
+    ev_.fail(diagnostic(Code::cancelled, where));
+}
+
+// ---- names -----------------------------------------------------------------
+
+void Interpreter::define(const Env& env, const std::string& name, Value value,
+                         bool is_var, Span where, const Expr* type) {
+  if (checking() && where.file == s_.main_file && s_.main_file)
+    s_.types.push_back({where, name, type_name(value)});
+  bool function = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    function |= leaf.is<std::shared_ptr<const FunctionValue>>() ||
+                leaf.is<TypeAliasValue>();
+  });
+  if (function) s_.function_environments.push_back(env);
+  env->names[name] = Binding{std::move(value), is_var, false, where, type};
+  ++env->version;
+}
+
+void Interpreter::poison(const Pattern& pattern, const Env& env) {
+  if (pattern.kind == Pattern::Kind::name) {
+    Binding& binding = env->names[pattern.name.text];
+    binding.poisoned = true;
+    binding.where = pattern.span;
+    ++env->version;
+  }
+  for (const Pattern& item : pattern.items) poison(item, env);
+}
+
+void Interpreter::assign(const Env& holder, const std::string& name,
+                         Value value) {
+  Binding& binding = holder->names.at(name);
+  if (!s_.journals.empty()) {
+    Journal& journal = s_.journals.back();
+    const bool known = std::any_of(
+        journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
+          return c.environment == holder && c.name == name;
+        });
+    if (!known && holder->call <= journal.call)
+      journal.changes.push_back({holder, name, binding.value});
+  }
+  binding.value = std::move(value);
+  ++holder->version;
+}
+
+std::vector<Assigned> Interpreter::take_back() {
+  Journal journal = std::move(s_.journals.back());
+  s_.journals.pop_back();
+  std::vector<Assigned> out;
+  for (Change& change : journal.changes) {
+    Binding& binding = change.environment->names.at(change.name);
+    out.push_back({change.environment, change.name, change.before,
+                   std::move(binding.value)});
+    binding.value = std::move(change.before);
+    ++change.environment->version;
+  }
+  return out;
+}
+
+void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
+                               const Env& env, bool is_var, Span where,
+                               const Expr* type) {
+  switch (pattern.kind) {
+    case Pattern::Kind::wildcard: return;
+    case Pattern::Kind::name:
+      define(env, pattern.name.text,
+             is_var ? strengthen(value, true, where) : value, is_var,
+             pattern.span, type);
+      return;
+    case Pattern::Kind::tuple: break;
+  }
+  auto mismatch = [&] {
+    ev_.fail(diagnostic(Code::pattern_mismatch, pattern.span,
+                        fmt::format("`{}`", pattern.span.text()),
+                        type_name(value)));
+  };
+  if (const RecordValue* record = value.record()) {
+    for (const Pattern& item : pattern.items) {
+      if (item.kind == Pattern::Kind::wildcard) continue;
+      const Value* found = item.kind == Pattern::Kind::name
+                               ? record->find(item.name.text)
+                               : nullptr;
+      if (!found) mismatch();
+      bind_pattern(item, *found, env, is_var, where, nullptr);
+    }
+    return;
+  }
+  std::vector<Value> parts;
+  if (const TupleValue* tuple = value.tuple()) {
+    parts = tuple->items;
+  } else if (const ArrayCell* array = value.array();
+             array && array->type.rank() > 0 &&
+             array->type.shape[0] ==
+                 ir::Dim(static_cast<int64_t>(pattern.items.size()))) {
+    for (size_t i = 0; i < pattern.items.size(); ++i) {
+      IndexItem item;
+      item.value = IntValue{static_cast<int64_t>(i)};
+      item.where = pattern.items[i].span;
+      parts.push_back(index(ev_, value, {item}, where));
+    }
+  } else {
+    mismatch();
+  }
+  if (parts.size() != pattern.items.size()) mismatch();
+  for (size_t i = 0; i < parts.size(); ++i)
+    bind_pattern(pattern.items[i], parts[i], env, is_var, where, nullptr);
+}
+
+// ---- statements ------------------------------------------------------------
+
+Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
+                              bool flush_each, bool wanted) {
+  const size_t waiting = s_.waiting.size();
+  std::optional<Value> last;
+  bool failed = false;
+  for (const StmtPtr& stmt : list) {
+    try {
+      const bool use = wanted && &stmt == &list.back();
+      last = statement(*stmt, env, use);
+      if (!use) last.reset();
+      if (flush_each) ev_.flush(stmt->span);
+    } catch (const Failure& failure) {
+      if (!checking()) throw;
+      if (!failure.reported) report(failure.diagnostic);
+      poison_names(*stmt, env);
+      failed = true;
+    }
+  }
+  if (checking()) failed |= !check_waiting_definitions(waiting);
+  if (failed) throw Failure{diagnostic(Code::cancelled, Span()), true};
+  return last ? *last : Value();
+}
+
+Value Interpreter::block(const Expr& body, const Env& env, bool flush_each,
+                         bool wanted) {
+  const Block* block = as<Block>(body);
+  if (!block) return expr(body, env);
+  return statements(block->statements, inner(env), flush_each, wanted);
+}
+
+Env Interpreter::inner(const Env& env) {
+  auto out = std::make_shared<Environment>();
+  out->parent = env;
+  out->call = env->call;
+  return out;
+}
+
+void Interpreter::poison_names(const Stmt& stmt, const Env& env) {
+  if (const auto* let = as<LetStmt>(stmt)) poison(let->pattern, env);
+  auto name = [&](const Name& n) {
+    Pattern pattern;
+    pattern.name = n;
+    pattern.span = n.span;
+    poison(pattern, env);
+  };
+  if (const auto* def = as<DefStmt>(stmt)) name(def->name);
+  if (const auto* type = as<TypeStmt>(stmt)) name(type->name);
+  if (const auto* axis = as<AxisStmt>(stmt))
+    for (const Name& n : axis->names) name(n);
+  if (const auto* import = as<ImportStmt>(stmt)) name(module_name(*import));
+}
+
+std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,
+                                            bool wanted) {
+  switch (stmt.kind) {
+    case StmtKind::LetStmt:
+      let_stmt(static_cast<const LetStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::AssignStmt:
+      assign_stmt(static_cast<const AssignStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::ExprStmt: {
+      const Expr& e = *static_cast<const ExprStmt&>(stmt).expr;
+      if (const auto* branches = as<If>(e))
+        return if_expr(*branches, env, wanted);
+      return expr(e, env);
+    }
+    case StmtKind::DefStmt:
+      def_stmt(static_cast<const DefStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::TypeStmt: {
+      const auto& type = static_cast<const TypeStmt&>(stmt);
+      define(env, type.name.text, TypeAliasValue{&type, env}, false,
+             type.name.span);
+      return std::nullopt;
+    }
+    case StmtKind::AxisStmt:
+      axis_stmt(static_cast<const AxisStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::ImportStmt:
+      import(static_cast<const ImportStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::ForStmt:
+      for_stmt(static_cast<const ForStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::WhileStmt:
+      while_stmt(static_cast<const WhileStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::TestStmt:
+      if (checking())
+        block(*static_cast<const TestStmt&>(stmt).body, env, false, false);
+      return std::nullopt;
+  }
+  __builtin_unreachable();
+}
+
+void Interpreter::axis_stmt(const AxisStmt& axis, const Env& env) {
+  std::optional<CallArgument> value;
+  if (axis.value) value = argument(*axis.value, env);
+  const std::vector<AxisValue> axes =
+      declare_axes(ev_, axis.names, value ? &*value : nullptr);
+  for (size_t i = 0; i < axes.size(); ++i)
+    define(env, axis.names[i].text, axes[i], false, axis.names[i].span);
+}
+
+Value Interpreter::match_declared(const Expr& type, const Value& value,
+                                  const Env& env, Span where,
+                                  const std::string& what) {
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
+  return matcher.match(type, value, where, what);
+}
+
+void Interpreter::let_stmt(const LetStmt& let, const Env& env) {
+  Value value;
+  if (const Array* array = as<Array>(*let.value); array && let.type)
+    value = array_literal(*array, env, wanted_dtype(*let.type, env));
+  else
+    value = expr(*let.value, env);
+  if (let.type)
+    value = match_declared(*let.type, value, env, let.value->span,
+                           fmt::format("`{}`", let.pattern.span.text()));
+  bind_pattern(
+      let.pattern, value, env, let.is_var, let.value->span,
+      let.pattern.kind == Pattern::Kind::name ? let.type.get() : nullptr);
+}
+
+// ---- assignment ------------------------------------------------------------
+
+namespace {
+
+/// One step from a value to a part of it, on the left of an assignment.
+struct TargetStep {
+  const Index* index = nullptr;  // one of these two
+  const Field* field = nullptr;
+  std::vector<IndexItem> items;
+  Value base;  // what the step is taken from
+};
+
+}  // namespace
+
+Value Interpreter::replace_field(const Value& base, const Field& field,
+                                 Value part) {
+  if (const RecordValue* record = base.record()) {
+    std::vector<std::pair<std::string, Value>> fields = record->fields;
+    for (auto& [name, value] : fields)
+      if (name == field.name.text) value = std::move(part);
+    return make_record(std::move(fields));
+  }
+  std::vector<Value> items = base.tuple()->items;
+  items[*field.index] = std::move(part);
+  return make_tuple(std::move(items));
+}
+
+void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
+  std::vector<TargetStep> steps;
+  const Expr* target = stmt.target.get();
+  while (target->kind != ExprKind::NameExpr) {
+    TargetStep step;
+    step.index = as<Index>(*target);
+    step.field = as<Field>(*target);
+    CHECK(step.index || step.field);
+    target = step.index ? step.index->object.get() : step.field->object.get();
+    steps.push_back(std::move(step));
+  }
+  std::reverse(steps.begin(), steps.end());
+  const auto& name = static_cast<const NameExpr&>(*target);
+  const Env holder = variable(name, env);
+
+  Value current = holder->names.at(name.text).value;
+  for (TargetStep& step : steps) {
+    step.base = current;
+    if (step.index) {
+      step.items = index_items(*step.index, env);
+      const bool needed = stmt.op || &step != &steps.back();
+      if (needed) current = index(ev_, current, step.items, step.index->span);
+    } else {
+      current = field(current, *step.field);
+    }
+  }
+  CallArgument value = argument(*stmt.value, env);
+  if (stmt.op)
+    value.value = binary(ev_, *stmt.op, {current, stmt.target->span}, value,
+                         stmt.op_span, stmt.span);
+  for (size_t i = steps.size(); i-- > 0;) {
+    TargetStep& step = steps[i];
+    if (step.index) {
+      value.value = update(ev_, step.base, step.items, value, step.index->span);
+    } else {
+      value.value = replace_field(step.base, *step.field,
+                                  adopt(value.value, current, value.where));
+    }
+    current = step.base;
+  }
+  const Binding& binding = holder->names.at(name.text);
+  value.value = adopt(value.value, binding.value, value.where);
+  if (binding.type)
+    value.value =
+        match_declared(*binding.type, value.value, holder, stmt.value->span,
+                       fmt::format("`{}`", name.text));
+  assign(holder, name.text, std::move(value.value));
+}
+
+Env Interpreter::variable(const NameExpr& name, const Env& env) {
+  auto [binding, holder] = env->find(name.text);
+  if (!binding) lookup(name, env);  // the error, with its suggestion
+  if (binding->poisoned)
+    throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
+  if (!binding->is_var)
+    ev_.fail(diagnostic(Code::not_a_variable, name.span, name.text)
+                 .add_note(binding->where, "bound here")
+                 .set_help("bind it with `var` to assign it again"));
+  if (holder->call != env->call)
+    ev_.fail(
+        diagnostic(Code::outer_variable, name.span, name.text,
+                   holder->call == 0 ? "the program" : "the enclosing function")
+            .add_note(binding->where, "bound here")
+            .set_help("return the new value, or declare a `var` in this "
+                      "function"));
+  return holder->shared_from_this();
+}
+
+/// A new value for what held `before`: literals take its element type, and
+/// default types where that does not fit.
+Value Interpreter::adopt(const Value& value, const Value& before, Span where) {
+  const ArrayCell* old = before.array();
+  const auto type = element_type(value);
+  if (old && type && type->weak) {
+    const bool fits = is_floating(old->type.dtype) ||
+                      (is_integer(old->type.dtype) && is_integer(type->dtype));
+    if (fits)
+      return to_dtype(ev_, {value, where}, {old->type.dtype, false},
+                      "an assignment");
+  }
+  if (const TupleValue *a = value.tuple(), *b = before.tuple();
+      a && b && a->items.size() == b->items.size()) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < a->items.size(); ++i)
+      items.push_back(adopt(a->items[i], b->items[i], where));
+    return make_tuple(std::move(items));
+  }
+  if (const RecordValue *a = value.record(), *b = before.record(); a && b) {
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const auto& [name, part] : a->fields) {
+      const Value* old_part = b->find(name);
+      fields.emplace_back(name, old_part ? adopt(part, *old_part, where)
+                                         : strengthen(part, true, where));
+    }
+    return make_record(std::move(fields));
+  }
+  return strengthen(value, true, where);
+}
+
+Value Interpreter::strengthen(const Value& value, bool ints, Span where) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    if (const ArrayCell* array = leaf.array()) {
+      if (!array->weak) return leaf;
+      return cast_to(ev_, *leaf.get_if<ArrayValue>(), array->type.dtype, where);
+    }
+    if (ints && leaf.is<IntValue>())
+      return to_dtype(ev_, {leaf, where}, {DType::I32, false}, "a `var`");
+    if (ints && leaf.is<BoolValue>())
+      return ev_.to_array(leaf, where, "a `var`");
+    return leaf;
+  });
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,473 @@
+// Expressions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "lang/array_ops.h"
+#include "lang/function.h"
+#include "lang/operators.h"
+#include "lang/print_value.h"
+#include "lang/types.h"
+
+namespace unisono::lang {
+namespace {
+
+/// Insertions, deletions and replacements that make one of the other; above
+/// `limit`, anything above it.
+size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > limit) return limit + 1;
+  std::vector<size_t> row(a.size() + 1);
+  for (size_t i = 0; i <= a.size(); ++i) row[i] = i;
+  for (size_t j = 1; j <= b.size(); ++j) {
+    size_t diagonal = row[0];
+    row[0] = j;
+    for (size_t i = 1; i <= a.size(); ++i) {
+      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[i];
+      row[i] = std::min({row[i] + 1, row[i - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+/// The visible name most like `name`; empty if none is.
+std::string similar_name(const std::string& name, const Environment* env) {
+  const size_t limit = name.size() <= 3 ? 1 : 2;
+  std::string best;
+  size_t distance = limit + 1;
+  for (; env; env = env->parent.get())
+    for (const auto& [other, binding] : env->names) {
+      const size_t d = edit_distance(name, other, limit);
+      if (d < distance || (d == distance && d <= limit && other < best)) {
+        best = other;
+        distance = d;
+      }
+    }
+  return distance < std::max<size_t>(name.size(), 2) ? best : "";
+}
+
+/// A number of a literal array.
+struct Number {
+  double real = 0;
+  int64_t integer = 0;
+  bool is_real = false;
+  std::optional<DType> suffix;
+};
+
+bool collect_number(const Expr& e, bool negative, Number& out) {
+  if (const auto* unary = as<Unary>(e))
+    return unary->op == UnaryOp::negate &&
+           collect_number(*unary->operand, !negative, out);
+  if (const auto* i = as<IntLiteral>(e)) {
+    if (i->value > INT64_MAX) return false;
+    const auto value = static_cast<int64_t>(i->value);
+    out.integer = negative ? -value : value;
+    out.real = static_cast<double>(out.integer);
+    out.suffix = i->suffix;
+    return true;
+  }
+  if (const auto* f = as<FloatLiteral>(e)) {
+    out.real = negative ? -f->value : f->value;
+    out.is_real = true;
+    out.suffix = f->suffix;
+    return true;
+  }
+  return false;
+}
+
+/// A nested literal of numbers alone: its sizes and elements. False if there is
+/// anything else in it, or rows differ.
+bool collect_numbers(const Array& array, size_t depth,
+                     std::vector<int64_t>& sizes,
+                     std::vector<Number>& numbers) {
+  const auto count = static_cast<int64_t>(array.items.size());
+  if (depth == sizes.size()) sizes.push_back(count);
+  if (sizes[depth] != count) return false;
+  for (const ExprPtr& item : array.items) {
+    if (const auto* row = as<Array>(*item)) {
+      if (!collect_numbers(*row, depth + 1, sizes, numbers)) return false;
+      continue;
+    }
+    if (sizes.size() > depth + 1) return false;
+    numbers.emplace_back();
+    if (!collect_number(*item, false, numbers.back())) return false;
+  }
+  return true;
+}
+
+/// The elements' common type: a suffix (all have the same), or the default.
+std::optional<DType> number_type(const std::vector<Number>& numbers,
+                                 std::optional<DType> wanted) {
+  std::optional<DType> suffix;
+  bool is_real = false;
+  for (const Number& n : numbers) {
+    if (n.suffix && suffix && *n.suffix != *suffix) return std::nullopt;
+    if (n.suffix) suffix = n.suffix;
+    is_real |= n.is_real;
+  }
+  if (suffix) return is_real && !is_floating(*suffix) ? std::nullopt : suffix;
+  if (wanted && (is_floating(*wanted) || (is_integer(*wanted) && !is_real)))
+    return wanted;
+  return is_real ? DType::F32 : DType::I32;
+}
+
+}  // namespace
+
+// ---- names -----------------------------------------------------------------
+
+Value Interpreter::lookup(const NameExpr& name, const Env& env) {
+  auto [binding, holder] = env->find(name.text);
+  if (!binding) {
+    Diagnostic d = diagnostic(Code::unknown_name, name.span, name.text);
+    const std::string similar = similar_name(name.text, env.get());
+    if (!similar.empty())
+      d.set_help(fmt::format("did you mean `{}`?", similar));
+    ev_.fail(std::move(d));
+  }
+  if (binding->poisoned)
+    throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
+  if (ev_.outer_reads && holder->call <= s_.trace_base &&
+      holder != s_.prelude.get())
+    ev_.outer_reads->push_back(
+        {holder->shared_from_this(), name.text, binding->value});
+  return binding->value;
+}
+
+CallArgument Interpreter::argument(const Expr& e, const Env& env) {
+  return {expr(e, env), e.span};
+}
+
+// ---- the walk --------------------------------------------------------------
+
+Value Interpreter::expr(const Expr& e, const Env& env) {
+  enter(e.span);
+  switch (e.kind) {
+    case ExprKind::IntLiteral:
+      return int_literal(static_cast<const IntLiteral&>(e), false, e.span);
+    case ExprKind::FloatLiteral: {
+      const auto& literal = static_cast<const FloatLiteral&>(e);
+      return ev_.constant(literal.value, literal.suffix.value_or(DType::F32),
+                          !literal.suffix, e.span);
+    }
+    case ExprKind::StringLiteral:
+      return string_literal(static_cast<const StringLiteral&>(e), env);
+    case ExprKind::BoolLiteral:
+      return BoolValue{static_cast<const BoolLiteral&>(e).value};
+    case ExprKind::NoneLiteral: return NoneValue{};
+    case ExprKind::NameExpr:
+      return lookup(static_cast<const NameExpr&>(e), env);
+    case ExprKind::Tuple: {
+      std::vector<Value> items;
+      for (const ExprPtr& item : static_cast<const Tuple&>(e).items)
+        items.push_back(expr(*item, env));
+      return make_tuple(std::move(items));
+    }
+    case ExprKind::Record:
+      return record_expr(static_cast<const Record&>(e), env);
+    case ExprKind::Array:
+      return array_literal(static_cast<const Array&>(e), env, std::nullopt);
+    case ExprKind::Comprehension:
+      return comprehension(static_cast<const Comprehension&>(e), env);
+    case ExprKind::Call: return call_expr(static_cast<const Call&>(e), env);
+    case ExprKind::Index: {
+      const auto& x = static_cast<const Index&>(e);
+      const Value base = expr(*x.object, env);
+      return index(ev_, base, index_items(x, env), e.span);
+    }
+    case ExprKind::Field: {
+      const auto& x = static_cast<const Field&>(e);
+      return field(expr(*x.object, env), x);
+    }
+    case ExprKind::Unary: return unary_expr(static_cast<const Unary&>(e), env);
+    case ExprKind::Binary:
+      return binary_expr(static_cast<const Binary&>(e), env);
+    case ExprKind::Cast: {
+      const auto& cast = static_cast<const Cast&>(e);
+      TypeMatcher matcher(*this, env, TypeMatcher::Names::coerce);
+      Value value = matcher.match(*cast.type, expr(*cast.value, env),
+                                  cast.value->span, "the value");
+      matcher.finish();
+      return value;
+    }
+    case ExprKind::With: return with_expr(static_cast<const With&>(e), env);
+    case ExprKind::Pipe: {
+      const auto& pipe = static_cast<const Pipe&>(e);
+      CallArgument value = argument(*pipe.value, env);
+      return call_value(argument(*pipe.function, env), {std::move(value)}, {},
+                        e.span);
+    }
+    case ExprKind::If: return if_expr(static_cast<const If&>(e), env, true);
+    case ExprKind::Block: return block(e, env, false, true);
+    case ExprKind::FnExpr:
+      return std::make_shared<const FunctionValue>(FunctionValue{
+          "fn", Closure{nullptr, &static_cast<const FnExpr&>(e), env}});
+    case ExprKind::Wildcard:
+    case ExprKind::UnknownSize:
+    case ExprKind::Rest:
+    case ExprKind::RecordType:
+    case ExprKind::FunctionType:
+    case ExprKind::Slice: break;
+  }
+  ev_.fail(diagnostic(Code::not_a_value, e.span, e.span.text()));
+}
+
+Value Interpreter::int_literal(const IntLiteral& literal, bool negative,
+                               Span where) {
+  const uint64_t limit = uint64_t{INT64_MAX} + (negative ? 1 : 0);
+  if (literal.value <= limit) {
+    const auto value =
+        static_cast<int64_t>(negative ? 0 - literal.value : literal.value);
+    if (!literal.suffix) return IntValue{value};
+    return ev_.constant_int(value, *literal.suffix, false, where);
+  }
+  if (literal.suffix == DType::U64 && !negative) {
+    ir::Type type{DType::U64, {}};
+    return ev_.constant_array(
+        type,
+        ir::element_bytes(DType::U64, static_cast<int64_t>(literal.value)),
+        where);
+  }
+  ev_.fail(diagnostic(Code::literal_range, where, where.text(),
+                      literal.suffix ? name(*literal.suffix) : "int",
+                      "-2**63 to 2**63 - 1")
+               .set_help("`u64` holds up to 2**64 - 1: write the suffix"));
+}
+
+Value Interpreter::record_expr(const Record& e, const Env& env) {
+  std::vector<std::pair<std::string, Value>> fields;
+  for (const ArgumentExpr& f : e.fields) {
+    for (const auto& [name, value] : fields)
+      if (name == f.name->text)
+        ev_.fail(diagnostic(Code::field_twice, f.name->span, name));
+    fields.emplace_back(f.name->text, expr(*f.value, env));
+  }
+  return make_record(std::move(fields));
+}
+
+Value Interpreter::with_expr(const With& e, const Env& env) {
+  const Value base = expr(*e.base, env);
+  const RecordValue* record = base.record();
+  if (!record)
+    ev_.fail(diagnostic(Code::unknown_field, e.base->span, type_name(base),
+                        e.fields[0].name->text)
+                 .set_help("`with` replaces fields of a record"));
+  std::vector<std::pair<std::string, Value>> fields = record->fields;
+  for (const ArgumentExpr& f : e.fields) {
+    const auto found = std::find_if(
+        fields.begin(), fields.end(),
+        [&](const auto& field) { return field.first == f.name->text; });
+    if (found == fields.end())
+      ev_.fail(diagnostic(Code::unknown_field, f.name->span, type_name(base),
+                          f.name->text));
+    const Value value = expr(*f.value, env);
+    const auto* weak = value.array();
+    found->second =
+        weak && weak->weak ? adopt(value, found->second, f.value->span) : value;
+  }
+  return make_record(std::move(fields));
+}
+
+Value Interpreter::unary_expr(const Unary& e, const Env& env) {
+  // The least integer of a type is written as minus what does not fit it.
+  if (const auto* literal = as<IntLiteral>(*e.operand);
+      literal && e.op == UnaryOp::negate &&
+      !(literal->suffix && is_unsigned(*literal->suffix)))
+    return int_literal(*literal, true, e.span);
+  return unary(ev_, e.op, argument(*e.operand, env), e.span);
+}
+
+Value Interpreter::binary_expr(const Binary& e, const Env& env) {
+  const CallArgument left = argument(*e.left, env);
+  if (class_of(e.op) == OpClass::logic) {
+    const auto* known = left.value.get_if<BoolValue>();
+    const bool absorbing = e.op == BinaryOp::logical_or;
+    if (known && known->value == absorbing) return left.value;
+  }
+  return binary(ev_, e.op, left, argument(*e.right, env), e.op_span, e.span);
+}
+
+// ---- strings ---------------------------------------------------------------
+
+Value Interpreter::string_literal(const StringLiteral& e, const Env& env) {
+  if (auto text = e.plain_text()) return StrValue{std::move(*text)};
+  TextBuilder out(ev_);
+  for (const StringPiece& piece : e.pieces) {
+    if (piece.value)
+      out.value(expr(*piece.value, env), piece.spec, piece.span);
+    else
+      out.text(piece.text);
+  }
+  return out.finish();
+}
+
+// ---- parts of values -------------------------------------------------------
+
+std::vector<IndexItem> Interpreter::index_items(const Index& e,
+                                                const Env& env) {
+  std::vector<IndexItem> out;
+  for (const ExprPtr& item : e.items) {
+    IndexItem one;
+    one.where = item->span;
+    if (const auto* slice = as<Slice>(*item)) {
+      one.kind = IndexItem::Kind::slice;
+      if (slice->start) one.start = argument(*slice->start, env);
+      if (slice->stop) one.stop = argument(*slice->stop, env);
+      if (slice->step) one.step = argument(*slice->step, env);
+    } else if (item->kind == ExprKind::Rest) {
+      one.kind = IndexItem::Kind::ellipsis;
+    } else {
+      one.value = expr(*item, env);
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+const Value* Interpreter::find_field(const Value& base, const Field& e) {
+  if (const RecordValue* record = base.record())
+    return e.index ? nullptr : record->find(e.name.text);
+  if (const TupleValue* tuple = base.tuple())
+    return e.index && static_cast<size_t>(*e.index) < tuple->items.size()
+               ? &tuple->items[*e.index]
+               : nullptr;
+  if (const auto* module = base.get_if<ModuleValue>()) {
+    const auto found = module->environment->names.find(e.name.text);
+    if (found == module->environment->names.end()) return nullptr;
+    if (found->second.poisoned)
+      throw Failure{diagnostic(Code::unknown_name, e.span, e.name.text), true};
+    return &found->second.value;
+  }
+  return nullptr;
+}
+
+Value Interpreter::field(const Value& base, const Field& e) {
+  if (const Value* found = find_field(base, e)) return *found;
+  Diagnostic d = diagnostic(Code::unknown_field, e.name.span, type_name(base),
+                            e.name.text);
+  d.set_label(type_name(base));
+  if (const RecordValue* record = base.record(); record && !e.index) {
+    std::string names;
+    for (const auto& [name, value] : record->fields)
+      names += (names.empty() ? "`" : ", `") + name + "`";
+    d.set_help(fmt::format("its fields are {}", names));
+  } else if (s_.prelude->find(e.name.text).first) {
+    d.set_help(fmt::format("call it: `{}(...)`", e.name.text));
+  }
+  ev_.fail(std::move(d));
+}
+
+// ---- calls -----------------------------------------------------------------
+
+void Interpreter::arguments(
+    const Call& e, const Env& env, std::vector<CallArgument>& positional,
+    std::vector<std::pair<std::string, CallArgument>>& named) {
+  for (const ArgumentExpr& a : e.arguments) {
+    CallArgument value = argument(*a.value, env);
+    if (a.name)
+      named.emplace_back(a.name->text, std::move(value));
+    else
+      positional.push_back(std::move(value));
+  }
+}
+
+Value Interpreter::call_expr(const Call& e, const Env& env) {
+  CallArgument callee;
+  std::vector<CallArgument> positional;
+  std::vector<std::pair<std::string, CallArgument>> named;
+  if (const auto* method = as<Field>(*e.callee)) {
+    CallArgument base = argument(*method->object, env);
+    callee.where = method->span;
+    if (const Value* found = find_field(base.value, *method)) {
+      callee.value = *found;
+    } else {
+      const bool function = !method->index && !base.value.is<ModuleValue>() &&
+                            env->find(method->name.text).first;
+      if (!function) field(base.value, *method);  // the error
+      NameExpr name;
+      name.text = method->name.text;
+      name.span = method->name.span;
+      callee = {lookup(name, env), method->name.span};
+      positional.push_back(std::move(base));
+    }
+  } else {
+    callee = argument(*e.callee, env);
+  }
+  arguments(e, env, positional, named);
+  return call_value(callee, std::move(positional), std::move(named), e.span);
+}
+
+// ---- arrays ----------------------------------------------------------------
+
+std::optional<DType> Interpreter::wanted_dtype(const Expr& annotation,
+                                               const Env& env) {
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
+  return matcher.element_of(annotation);
+}
+
+Value Interpreter::array_literal(const Array& e, const Env& env,
+                                 std::optional<DType> wanted) {
+  std::vector<int64_t> sizes;
+  std::vector<Number> numbers;
+  if (collect_numbers(e, 0, sizes, numbers)) {
+    if (numbers.empty() && !wanted)
+      ev_.fail(diagnostic(Code::empty_array, e.span)
+                   .set_help("declare it: `let x: f32[0] = []`"));
+    if (const auto dtype = number_type(numbers, wanted)) {
+      ir::Type type{*dtype, ir::Shape(sizes.begin(), sizes.end())};
+      std::vector<uint8_t> bytes;
+      for (const Number& n : numbers) {
+        const ArrayValue element =
+            n.is_real || is_floating(*dtype)
+                ? ev_.constant(n.real, *dtype, false, e.span)
+                : ev_.constant_int(n.integer, *dtype, false, e.span);
+        bytes.insert(bytes.end(), element->constant->begin(),
+                     element->constant->end());
+      }
+      return ev_.constant_array(std::move(type), std::move(bytes), e.span);
+    }
+  }
+  return stacked_rows(e, env, wanted);
+}
+
+Value Interpreter::stacked_rows(const Array& e, const Env& env,
+                                std::optional<DType> wanted) {
+  std::vector<CallArgument> rows;
+  for (const ExprPtr& item : e.items) {
+    const auto* inner = as<Array>(*item);
+    rows.push_back(
+        {inner ? array_literal(*inner, env, wanted) : expr(*item, env),
+         item->span});
+    const Value& row = rows.back().value;
+    if (!element_type(row))
+      ev_.fail(diagnostic(Code::mixed_elements, item->span, type_name(row))
+                   .set_help("a tuple `(a, b)` holds values of any type"));
+  }
+  WeakDType type = promoted_type(ev_, rows, "an array");
+  if (type.weak) type = {wanted.value_or(type.dtype), false};
+  std::vector<ArrayValue> parts;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ArrayValue part = to_dtype(ev_, rows[i], type, "an array");
+    if (!parts.empty() &&
+        part->type.shape.size() + 1 != parts[0]->type.shape.size())
+      fail_rows(i, part, parts[0], rows[i].where);
+    ir::Shape shape = part->type.shape;
+    shape.insert(shape.begin(), ir::Dim(1));
+    if (!parts.empty() && shape != parts[0]->type.shape)
+      fail_rows(i, part, parts[0], rows[i].where);
+    parts.push_back(reshape(ev_, part, std::move(shape), e.span));
+  }
+  return concat(ev_, parts, 0, e.span);
+}
+
+void Interpreter::fail_rows(size_t row, const ArrayValue& part,
+                            const ArrayValue& first, Span where) {
+  ir::Type type = first->type;
+  type.shape.erase(type.shape.begin());
+  ev_.fail(diagnostic(Code::rows_differ, where, row, part->type.to_string(),
+                      type.to_string())
+               .set_label(part->type.to_string()));
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,438 @@
+// The values of arrays in the three modes, and the graph of the current
+// statement: operations collect in it, and it is computed when the statement
+// ends or something needs a value.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "jit/ir/kinds.h"
+#include "jit/ir/text.h"
+#include "jit/reference.h"
+#include "lang/interpreter.h"
+#include "lang/print_value.h"
+
+namespace unisono::lang {
+namespace {
+
+/// More bytes than this in one array are a mistake in a size.
+constexpr int64_t max_array_bytes = int64_t{1} << 40;
+/// A statement's graph is computed before it gets longer than this.
+constexpr size_t max_pending_nodes = 2000;
+/// Programs of statements that are kept.
+constexpr size_t max_programs = 256;
+
+AxisSet joined_varies(std::span<const ArrayValue> operands) {
+  AxisSet out;
+  for (const ArrayValue& operand : operands)
+    if (!operand->varies.empty()) out = join(out, operand->varies);
+  return out;
+}
+
+Span first_varying(std::span<const ArrayValue> operands) {
+  for (const ArrayValue& operand : operands)
+    if (!operand->varies.empty()) return operand->varies_from;
+  return {};
+}
+
+/// The bytes of all elements of a constant.
+std::vector<uint8_t> expand_constant(const ArrayCell& cell) {
+  const auto all = static_cast<size_t>(cell.type.bytes());
+  if (cell.constant->size() == all) return *cell.constant;
+  std::vector<uint8_t> out(all);
+  const size_t element = cell.constant->size();
+  for (size_t i = 0; i < all; i += element)
+    std::copy(cell.constant->begin(), cell.constant->end(), out.begin() + i);
+  return out;
+}
+
+std::string integer_range(DType dtype) {
+  return with_dtype(dtype, []<DType D>() -> std::string {
+    using T = typename ComputeOf<D>::type;
+    return fmt::format("{} to {}", +std::numeric_limits<T>::lowest(),
+                       +std::numeric_limits<T>::max());
+  });
+}
+
+bool fits(int64_t value, DType dtype) {
+  if (!is_integer(dtype)) return true;
+  return with_dtype(dtype, [&]<DType D>() {
+    using T = typename ComputeOf<D>::type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return std::in_range<T>(value);
+    return true;
+  });
+}
+
+}  // namespace
+
+// ---- operations ------------------------------------------------------------
+
+ArrayValue Evaluator::add(ir::Op op, std::initializer_list<ArrayValue> operands,
+                          ir::Attrs attrs, Span where) {
+  return add(op, std::span(operands.begin(), operands.size()), std::move(attrs),
+             where);
+}
+
+ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
+                          ir::Attrs attrs, Span where) {
+  ir::Type type;
+  if (op == ir::Op::project) {
+    // Only in a graph: the type rule needs the node that it reads.
+    const ir::NodeId id = scope_->import(operands[0]);
+    type = ir::result_type(scope_->graph()[id],
+                           std::get<ir::ProjectAttrs>(attrs).index);
+  } else {
+    std::vector<ir::Type> types;
+    types.reserve(operands.size());
+    for (const ArrayValue& operand : operands) types.push_back(operand->type);
+    auto inferred = ir::infer_type(op, types, attrs);
+    if (!inferred)
+      fail(diagnostic(Code::no_common_type, where, inferred.error().message));
+    type = std::move(*inferred);
+  }
+  check_size(type, where);
+
+  ArrayValue out;
+  if (mode_ == Mode::check) {
+    out = unknown_array(std::move(type));
+  } else {
+    if (mode_ == Mode::run && scope_->graph().nodes.size() > max_pending_nodes)
+      flush(where);
+    std::vector<ir::NodeId> ids;
+    ids.reserve(operands.size());
+    for (const ArrayValue& operand : operands)
+      ids.push_back(scope_->import(operand));
+    out = scope_->add(op, std::move(ids), std::move(attrs), std::move(type),
+                      source_id(where));
+  }
+  out->varies = joined_varies(operands);
+  if (!out->varies.empty()) out->varies_from = first_varying(operands);
+  out->weak = ir::kind(op) == ir::Kind::map && !operands.empty() &&
+              !is_bool(out->type.dtype) &&
+              std::all_of(operands.begin(), operands.end(),
+                          [](const ArrayValue& a) { return a->weak; });
+  return out;
+}
+
+void Evaluator::check_size(const ir::Type& type, Span where) {
+  bool concrete = true;
+  for (const ir::Dim& size : type.shape) {
+    if (size.overflowed())
+      fail(diagnostic(Code::too_large, where, "this array"));
+    if (!size.is_constant()) {
+      concrete = false;
+    } else if (size.value() < 0) {
+      fail(diagnostic(Code::bad_size, where, size.to_string())
+               .set_help("sizes are not negative"));
+    }
+  }
+  if (concrete && type.bytes() > max_array_bytes)
+    fail(diagnostic(Code::too_large, where, type.to_string()));
+}
+
+namespace {
+ArrayValue constant_cell(ir::Type type, std::vector<uint8_t> bytes) {
+  auto cell = std::make_shared<ArrayCell>();
+  cell->type = std::move(type);
+  cell->constant =
+      std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+  return cell;
+}
+}  // namespace
+
+ArrayValue Evaluator::constant(double value, DType dtype, bool weak, Span) {
+  ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
+  cell->weak = weak;
+  if (weak) cell->literal = value;
+  return cell;
+}
+
+ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
+                                   Span where) {
+  if (!fits(value, dtype))
+    fail(diagnostic(Code::literal_range, where, value, name(dtype),
+                    integer_range(dtype))
+             .set_help(
+                 dtype == DType::I32
+                     ? fmt::format("write it with its type: `{}i64`", value)
+                     : "convert the other operand to a wider type"));
+  ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
+  cell->weak = weak;
+  return cell;
+}
+
+ArrayValue Evaluator::constant_size(const ir::Dim& size, Span where) {
+  if (!size.is_constant()) {
+    ArrayValue unknown = unknown_array({DType::I32, {}});
+    unknown->weak = true;
+    return unknown;
+  }
+  const bool narrow = fits(size.value(), DType::I32);
+  return constant_int(size.value(), narrow ? DType::I32 : DType::I64, narrow,
+                      where);
+}
+
+ArrayValue Evaluator::constant_array(ir::Type type, std::vector<uint8_t> bytes,
+                                     Span) {
+  return constant_cell(std::move(type), std::move(bytes));
+}
+
+ArrayValue Evaluator::from_array(unisono::Array array) {
+  auto cell = std::make_shared<ArrayCell>();
+  cell->type.dtype = array.dtype();
+  for (int64_t size : array.shape()) cell->type.shape.emplace_back(size);
+  cell->array = std::move(array);
+  return cell;
+}
+
+ArrayValue Evaluator::unknown_array(ir::Type type) {
+  auto cell = std::make_shared<ArrayCell>();
+  cell->type = std::move(type);
+  return cell;
+}
+
+ArrayValue Evaluator::to_array(const Value& value, Span where,
+                               std::string_view what) {
+  if (const auto* array = value.get_if<ArrayValue>()) return *array;
+  if (const auto* i = value.get_if<IntValue>()) {
+    if (i->value.is_constant())
+      return constant_int(i->value.value(), DType::I32, true, where);
+    return constant_size(i->value, where);
+  }
+  if (const auto* b = value.get_if<BoolValue>()) {
+    if (!b->value) return unknown_array({DType::Bool, {}});
+    return constant_cell({DType::Bool, {}}, {uint8_t{*b->value}});
+  }
+  fail(diagnostic(Code::expected_array, where, what, type_name(value)));
+}
+
+uint32_t Evaluator::source_id(Span where) { return sources_.number(where); }
+Span Evaluator::source_span(uint32_t id) const { return sources_.span(id); }
+
+// ---- scopes ----------------------------------------------------------------
+
+std::shared_ptr<GraphScope> Evaluator::with_scope(
+    const std::function<void()>& body) {
+  if (mode_ == Mode::check) {
+    body();
+    return nullptr;
+  }
+  const auto inner = std::make_shared<GraphScope>(scope_);
+  Saved<Mode> mode(mode_, Mode::trace);
+  Saved<std::shared_ptr<GraphScope>> scope(scope_, inner);
+  body();
+  return inner;
+}
+
+std::shared_ptr<GraphScope> Evaluator::trace(
+    const std::function<void()>& body) {
+  Saved<uint32_t> base(state_->trace_base, state_->last_call);
+  if (mode_ == Mode::check) {
+    body();
+    return nullptr;
+  }
+  const auto inner = std::make_shared<GraphScope>();
+  Saved<Mode> mode(mode_, Mode::trace);
+  Saved<std::shared_ptr<GraphScope>> scope(scope_, inner);
+  body();
+  return inner;
+}
+
+// ---- computing -------------------------------------------------------------
+
+const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
+  if (value->array) return *value->array;
+  if (mode_ != Mode::run)
+    fail(diagnostic(Code::host_value_in_compiled_code, where,
+                    std::string_view("this")));
+  if (value->constant) {
+    auto array =
+        array_from_host(*machine_.runtime->devices()[0], value->type.dtype,
+                        value->type.sizes(), expand_constant(*value).data());
+    if (!array) fail(array.error(), where);
+    value->array = std::move(*array);
+    return *value->array;
+  }
+  flush(where);
+  CHECK(value->array.has_value());
+  return *value->array;
+}
+
+std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
+                                           Span where) {
+  if (value->constant) {
+    if (value->type.bytes() > max_array_bytes)
+      fail(diagnostic(Code::too_large, where, value->type.to_string()));
+    return expand_constant(*value);
+  }
+  return array_to_host(force(value, where));
+}
+
+namespace {
+
+/// One statement's graph with its inputs.
+struct Pending {
+  ir::Graph graph;
+  std::vector<unisono::Array> inputs;
+  int64_t bytes = 0;  // of all arrays
+  bool has_loop = false;
+};
+
+void measure(Pending& pending) {
+  for (const ir::Node& node : pending.graph.nodes) {
+    const int64_t bytes = std::min(node.type.bytes(), max_array_bytes);
+    pending.bytes = std::min(pending.bytes + bytes, max_array_bytes);
+    pending.has_loop |= node.op == ir::Op::loop;
+  }
+}
+
+}  // namespace
+
+void Evaluator::flush(Span where) {
+  if (mode_ != Mode::run) return;
+  const std::shared_ptr<GraphScope> scope = std::move(scope_);
+  scope_ = std::make_shared<GraphScope>();
+
+  std::vector<ArrayValue> wanted;
+  for (const std::weak_ptr<ArrayCell>& weak : scope->values())
+    if (ArrayValue cell = weak.lock()) wanted.push_back(std::move(cell));
+  Pending pending;
+  pending.graph = jit::cse_dce(scope->finish(wanted));
+  const bool idle = std::none_of(
+      pending.graph.nodes.begin(), pending.graph.nodes.end(),
+      [](const ir::Node& node) { return node.op != ir::Op::input; });
+  if (wanted.empty() && idle) return;
+  for (const ArrayValue& capture : scope->captures()) {
+    CHECK(capture->array.has_value());
+    pending.inputs.push_back(*capture->array);
+  }
+  measure(pending);
+
+  const bool compiled =
+      !machine_.reference_only &&
+      (pending.bytes >= machine_.compile_threshold || pending.has_loop);
+  std::vector<unisono::Array> results =
+      compiled ? run_compiled(pending.graph, pending.inputs, where)
+               : run_reference(pending.graph, pending.inputs, where);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i]->array = std::move(results[i]);
+    wanted[i]->scope.reset();
+    wanted[i]->node = -1;
+  }
+}
+
+std::vector<unisono::Array> Evaluator::run_reference(
+    const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
+    Span where) {
+  std::vector<jit::HostArray> inputs;
+  for (size_t i = 0; i < arrays.size(); ++i)
+    inputs.push_back({graph.type(graph.inputs[i]), array_to_host(arrays[i])});
+  jit::ReferenceOptions options;
+  options.checked = machine_.checked;
+  options.stop = [this] { return machine_.stop && machine_.stop->load(); };
+  options.host_call = [this](const ir::Node& node, int64_t,
+                             const std::vector<jit::HostArray>& operands) {
+    machine_.output(
+        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n");
+  };
+  auto outputs = jit::evaluate(graph, inputs, options);
+  if (!outputs) fail(outputs.error(), where);
+  std::vector<unisono::Array> results;
+  for (const jit::HostArray& output : *outputs) {
+    auto array =
+        array_from_host(*machine_.runtime->devices()[0], output.type.dtype,
+                        output.type.sizes(), output.bytes.data());
+    if (!array) fail(array.error(), where);
+    results.push_back(std::move(*array));
+  }
+  return results;
+}
+
+std::shared_ptr<const unisono::Program> Evaluator::statement_program(
+    const ir::Graph& graph, Span where) {
+  std::string key = ir::print(graph);
+  if (auto found = state_->programs.find(key); found != state_->programs.end())
+    return found->second;
+  jit::CompileOptions options;
+  options.checked = machine_.checked;
+  options.host_call = [this](const ir::Node& node, int,
+                             const std::vector<jit::HostArray>& operands) {
+    machine_.output(
+        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n");
+  };
+  auto program = machine_.compiler->compile(graph, options);
+  if (!program) fail(program.error(), where);
+  if (state_->programs.size() >= max_programs) state_->programs.clear();
+  return state_->programs.emplace(std::move(key), *program).first->second;
+}
+
+std::vector<unisono::Array> Evaluator::run_compiled(
+    const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
+    Span where) {
+  const auto program = statement_program(graph, where);
+  Device* device = machine_.runtime->devices()[0];
+  const Sharding here{-1, {device}};
+  std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
+  for (const unisono::Array& array : arrays) {
+    auto local = reshard(array, here);
+    if (!local) fail(local.error(), where);
+    blocks.push_back(local->blocks());
+  }
+  RunOptions options;
+  options.stop = machine_.stop;
+  auto outputs =
+      unisono::run(*machine_.runtime, *program, {device}, blocks, options);
+  if (!outputs) fail(outputs.error(), where);
+  std::vector<unisono::Array> results;
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const ir::Type& type = graph.type(graph.outputs[i]);
+    results.emplace_back(type.dtype, type.sizes(), here,
+                         std::move((*outputs)[i]));
+  }
+  return results;
+}
+
+// ---- failures --------------------------------------------------------------
+
+void Evaluator::fail(Diagnostic diagnostic) {
+  throw Failure{std::move(diagnostic)};
+}
+
+void Evaluator::fail(const Error& error, Span where) {
+  const Span place = error.source && source_span(error.source)
+                         ? source_span(error.source)
+                         : where;
+  auto make = [&]() -> Diagnostic {
+    switch (error.kind) {
+      case Error::Kind::integer_division:
+        return diagnostic(Code::division_by_zero, place);
+      case Error::Kind::index_out_of_bounds:
+        return diagnostic(Code::index_out_of_bounds, place, error.message);
+      case Error::Kind::check_failed:
+        return diagnostic(Code::check_failed_at_run_time, place, error.message);
+      case Error::Kind::out_of_memory:
+        return diagnostic(Code::out_of_memory, place, error.message);
+      case Error::Kind::cancelled: return diagnostic(Code::cancelled, place);
+      case Error::Kind::device_lost:
+        return diagnostic(Code::device_lost, place, error.message);
+      case Error::Kind::compile_failed:
+        return diagnostic(Code::compile_failed, place, error.message);
+      case Error::Kind::invalid_file:
+      case Error::Kind::io:
+        return diagnostic(Code::file_failed, place, error.message);
+    }
+    __builtin_unreachable();
+  };
+  Diagnostic out = make();
+  if (error.device >= 0) {
+    const std::string& device =
+        machine_.runtime->devices()[error.device]->name();
+    out.add_fact(error.member >= 0
+                     ? fmt::format("on {}, member {}", device, error.member)
+                     : fmt::format("on {}", device));
+  }
+  fail(std::move(out));
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,363 @@
+#pragma once
+// The walk over the syntax tree and its state: private to evaluate*.cpp,
+// types.cpp and module.cpp.
+//
+//   evaluate.cpp          entry points, statements, blocks
+//   evaluate_expr.cpp     expressions
+//   evaluate_call.cpp     calls of functions, definitions
+//   evaluate_control.cpp  if, for, while in three modes
+//   evaluate_loop.cpp     loops of compiled code
+//   evaluate_pending.cpp  the graph of the current statement
+//   module.cpp            import
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lang/ast.h"
+#include "lang/evaluator.h"
+#include "lang/function.h"
+#include "lang/indexing.h"
+#include "lang/scope.h"
+
+namespace unisono::lang {
+
+using Env = std::shared_ptr<Environment>;
+
+/// Sets a variable for the life of this object.
+template <class T>
+class Saved {
+ public:
+  explicit Saved(T& place) : place_(place), before_(place) {}
+  Saved(T& place, T value) : Saved(place) { place = std::move(value); }
+  ~Saved() { place_ = std::move(before_); }
+  Saved(const Saved&) = delete;
+  Saved& operator=(const Saved&) = delete;
+
+ private:
+  T& place_;
+  T before_;
+};
+
+/// The first assignment to a `var` since the journal was opened, and what it
+/// held before.
+struct Change {
+  Env environment;
+  std::string name;
+  Value before;
+};
+struct Journal {
+  uint32_t call = 0;  // names of later calls are gone when it is closed
+  std::vector<Change> changes;
+};
+
+/// A call around the code being walked, for the notes of an error.
+struct CallFrame {
+  const FunctionValue* function = nullptr;
+  const Function* syntax = nullptr;
+  Env environment;  // of the body: the parameters
+  Span where;
+  bool is_definition = false;  // walked for all arguments, not called
+  std::map<std::string, DType> generics = {};  // of a definition
+};
+
+/// A function written in the language: what `def` and `fn` share.
+struct FunctionSyntax {
+  const Function* function;
+  Span name;  // where it is defined
+};
+FunctionSyntax syntax_of(const Closure& closure);
+
+/// A binding of the checked program, for `inspect --emit=types`.
+struct TypeRecord {
+  Span where;
+  std::string name;
+  std::string type;
+};
+
+/// A file or a module of the standard library that was imported.
+struct Module {
+  std::unique_ptr<Program> program;
+  Env checked, run;     // its names in either mode; null before
+  bool active = false;  // being evaluated: an import of it now is a cycle
+  bool failed = false;
+};
+
+struct Evaluator::State {
+  State() = default;
+
+  Env prelude;  // what is in scope without import
+  Env globals;  // of the program that runs
+
+  uint32_t last_call = 0;  // number of the latest call
+  int call_depth = 0;
+  uint32_t trace_base = 0;  // environments of calls after it are traced
+  const char* stack_limit = nullptr;
+  std::vector<CallFrame> frames;
+  std::vector<Journal> journals;
+
+  /// Check mode: results of calls by function, names around it, and arguments.
+  struct Memo {
+    std::optional<Value> result;  // empty: in progress
+    bool failed = false;
+    std::vector<Value> keep;  // so that addresses in the key stay unique
+    Env environment;
+  };
+  std::unordered_map<std::string, Memo> memo;
+  enum class Definition : uint8_t { waiting, active, done, failed };
+  struct WaitingDefinition {
+    std::shared_ptr<const FunctionValue> function;
+    Definition state = Definition::waiting;
+  };
+  /// Annotated functions, checked at the end of the block that defines them or
+  /// at their first call.
+  std::map<std::pair<const void*, const Environment*>, WaitingDefinition>
+      definitions;
+  std::vector<std::pair<const void*, const Environment*>> waiting;
+
+  /// Errors of the check so far, and where they were: each mistake once.
+  std::vector<Diagnostic> found;
+  std::set<std::tuple<Code, const SourceFile*, uint32_t, uint32_t>> reported;
+  std::vector<TypeRecord> types;
+  std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
+
+  std::map<std::string, Module> modules;
+  std::vector<std::unique_ptr<Program>> programs_kept;  // of the prelude
+  const SourceFile* main_file = nullptr;
+  /// Environments that hold a function, which may hold them in turn: their
+  /// names are cleared when nothing can use them any more.
+  std::vector<std::weak_ptr<Environment>> function_environments;
+
+  /// Programs of large statements, by their printed graph.
+  std::unordered_map<std::string, std::shared_ptr<const unisono::Program>>
+      programs;
+};
+
+/// A `var` that was assigned under a journal.
+struct Assigned {
+  Env environment;
+  std::string name;
+  Value before, after;
+};
+
+/// A `var` that a loop assigns: its value before the loop, and what it is
+/// inside: of its arrays only the type.
+struct Carry {
+  Env environment;
+  std::string name;
+  Value value;
+  Value shape = {};
+};
+
+/// Opens a journal; its changes are undone by `finish`, or at the end.
+class JournalScope {
+ public:
+  explicit JournalScope(class Interpreter& interpreter);
+  ~JournalScope();
+  JournalScope(const JournalScope&) = delete;
+  JournalScope& operator=(const JournalScope&) = delete;
+  std::vector<Assigned> finish();
+
+ private:
+  Interpreter& interpreter_;
+  bool open_ = true;
+};
+
+/// Both are one host value (a function, an int, a device).
+bool same_host_value(const Value& a, const Value& b);
+
+class Interpreter {
+ public:
+  using Named = std::vector<std::pair<std::string, CallArgument>>;
+
+  explicit Interpreter(Evaluator& evaluator)
+      : ev_(evaluator), s_(*evaluator.state_) {}
+  Evaluator& evaluator() { return ev_; }
+  Evaluator::State& state() { return s_; }
+  bool checking() const { return ev_.mode() == Mode::check; }
+
+  // ---- evaluate.cpp
+  bool check_program(const Program& program);
+  bool run_program(const Program& program, std::optional<Value>* last);
+  std::optional<Value> run_call(const Value& function,
+                                const std::vector<Value>& arguments);
+  /// Reports, with the calls around it as notes; each mistake once.
+  void report(Diagnostic diagnostic);
+  /// An error when the stack is used up.
+  void enter(Span where);
+  /// An error when the machine is told to stop.
+  void poll(Span where);
+
+  static Env inner(const Env& env);
+  void define(const Env& env, const std::string& name, Value value, bool is_var,
+              Span where, const Expr* type = nullptr);
+  void assign(const Env& holder, const std::string& name, Value value);
+  /// Undoes the changes of the innermost journal and gives them.
+  std::vector<Assigned> take_back();
+  /// Statements in order; in check mode after an error, too, and then a silent
+  /// failure at the end. Gives the value of a last expression, if `wanted`
+  /// (else the branches of a last `if` need not agree).
+  Value statements(const std::vector<StmtPtr>& list, const Env& env,
+                   bool flush_each, bool wanted);
+
+  // ---- evaluate_expr.cpp
+  Value expr(const Expr& e, const Env& env);
+  Value lookup(const NameExpr& name, const Env& env);
+
+  // ---- evaluate_call.cpp
+  Value call_value(const CallArgument& callee,
+                   std::vector<CallArgument> positional, Named named,
+                   Span where);
+
+  // ---- module.cpp
+  void load_prelude();
+
+ private:
+  // ---- evaluate.cpp
+  void abandon_run();
+  std::optional<Value> statement(const Stmt& stmt, const Env& env, bool wanted);
+  Value block(const Expr& body, const Env& env, bool flush_each, bool wanted);
+  void bind_pattern(const Pattern& pattern, const Value& value, const Env& env,
+                    bool is_var, Span where, const Expr* type = nullptr);
+  void poison(const Pattern& pattern, const Env& env);
+  void poison_names(const Stmt& stmt, const Env& env);
+  void let_stmt(const LetStmt& let, const Env& env);
+  void axis_stmt(const AxisStmt& axis, const Env& env);
+  void assign_stmt(const AssignStmt& stmt, const Env& env);
+  Env variable(const NameExpr& name, const Env& env);
+  static Value replace_field(const Value& base, const Field& field, Value part);
+  Value adopt(const Value& value, const Value& before, Span where);
+  Value strengthen(const Value& value, bool ints, Span where);
+  Value match_declared(const Expr& type, const Value& value, const Env& env,
+                       Span where, const std::string& what);
+
+  // ---- evaluate_expr.cpp
+  CallArgument argument(const Expr& e, const Env& env);
+  void arguments(const Call& e, const Env& env,
+                 std::vector<CallArgument>& positional, Named& named);
+  Value int_literal(const IntLiteral& literal, bool negative, Span where);
+  Value string_literal(const StringLiteral& e, const Env& env);
+  Value record_expr(const Record& e, const Env& env);
+  Value with_expr(const With& e, const Env& env);
+  Value unary_expr(const Unary& e, const Env& env);
+  Value binary_expr(const Binary& e, const Env& env);
+  Value call_expr(const Call& e, const Env& env);
+  std::vector<IndexItem> index_items(const Index& e, const Env& env);
+  static const Value* find_field(const Value& base, const Field& e);
+  Value field(const Value& base, const Field& e);
+  /// `wanted` is the element type of an annotation, which literals adopt.
+  Value array_literal(const Array& e, const Env& env,
+                      std::optional<DType> wanted);
+  Value stacked_rows(const Array& e, const Env& env,
+                     std::optional<DType> wanted);
+  [[noreturn]] void fail_rows(size_t row, const ArrayValue& part,
+                              const ArrayValue& first, Span where);
+  std::optional<DType> wanted_dtype(const Expr& annotation, const Env& env);
+
+  // ---- evaluate_call.cpp
+  void def_stmt(const DefStmt& def, const Env& env);
+  /// The definitions that wait from this one on. False if one has an error.
+  bool check_waiting_definitions(size_t from);
+  using DefinitionKey = std::pair<const void*, const Environment*>;
+  bool check_definition(const DefinitionKey& key);
+  void check_definition_with(
+      const std::shared_ptr<const FunctionValue>& function,
+      const std::map<std::string, DType>& generics);
+  Value call(const std::shared_ptr<const FunctionValue>& function,
+             std::vector<CallArgument> positional, Named named, Span where);
+  Value call_closure(const std::shared_ptr<const FunctionValue>& function,
+                     std::vector<CallArgument> positional, Named named,
+                     Span where);
+  Value call_declared(const FunctionValue& function,
+                      const DeclaredFunction& declared,
+                      const std::vector<CallArgument>& positional,
+                      const Named& named, Span where);
+  Value checked_call(const std::shared_ptr<const FunctionValue>& function,
+                     const Function& syntax, const Env& env, Span where);
+  Env bind_arguments(const FunctionValue& function,
+                     std::vector<CallArgument> positional, Named named,
+                     Span where);
+  Value function_body(const FunctionValue& function, const Function& syntax,
+                      const Env& env);
+  [[noreturn]] void report_in_frame(std::exception_ptr exception);
+  std::string call_key(const std::shared_ptr<const FunctionValue>& function,
+                       const Function& syntax, const Env& env);
+  void forget_functions(size_t from);
+
+  // ---- evaluate_control.cpp
+  /// A condition's value where it is known now; else `array`, or null if it is
+  /// a host boolean that only running tells.
+  struct Condition {
+    std::optional<bool> known;
+    ArrayValue array;
+    AxisSet varies;
+  };
+  Condition condition(const Value& value, Span where);
+  /// What two values become that may both be the result: leaves that differ are
+  /// arrays of which only the type is there. Nothing if the types differ.
+  std::optional<Value> meet(const Value& a, const Value& b,
+                            const AxisSet& varies);
+  std::optional<Value> meet_leaf(const Value& a, const Value& b,
+                                 const AxisSet& varies);
+  Value branch(const Expr* body, const Env& env, bool wanted);
+  Value if_expr(const If& e, const Env& env, bool wanted);
+  void for_stmt(const ForStmt& s, const Env& env);
+  void while_stmt(const WhileStmt& s, const Env& env);
+  void turn(const Pattern& pattern, const Value& value, const Expr& body,
+            const Env& env, bool flush_each);
+  std::vector<Carry> carries_of(const Stmt& loop, const Env& env);
+  int64_t host_int(const Value& value, Span where);
+  ArrayValue host_counter(int64_t value, Span where);
+  Value comprehension(const Comprehension& e, const Env& env);
+  Value generate(const Comprehension& e, size_t generator, const Env& env);
+  ir::Dim range_count(const RangeValue& range, Span where);
+
+  // ---- evaluate_loop.cpp
+  void gather_leaves(const Value& value, const Value& shape,
+                     std::vector<ArrayValue>& out, Span where);
+  std::vector<Value> fill_leaves(const std::vector<Value>& shapes,
+                                 const std::vector<ArrayValue>& arrays);
+  void in_scope(const std::shared_ptr<GraphScope>& scope,
+                const std::function<void()>& body);
+  std::vector<ArrayValue> project_all(const ArrayValue& node, size_t count,
+                                      Span where);
+  std::vector<Value> if_node(const ArrayValue& condition,
+                             const std::shared_ptr<GraphScope>& one,
+                             const std::shared_ptr<GraphScope>& other,
+                             const std::vector<Value>& ones,
+                             const std::vector<Value>& others,
+                             const std::vector<Value>& results, Span where);
+  Value carry_shape(const Value& value, const AxisSet& varies);
+  bool close_turn(std::vector<Carry>& carries,
+                  const std::vector<Assigned>& changes,
+                  const AxisSet& condition_varies, Span where);
+  void check_loop(std::vector<Carry>& carries, const AxisSet& bound_varies,
+                  Span where, const std::function<AxisSet()>& walk);
+  using LoopPart = std::function<ArrayValue(const ArrayValue& counter)>;
+  void loop_node(std::vector<Carry>& carries, const ArrayValue& counter,
+                 const AxisSet& bound_varies, Span where,
+                 const LoopPart& condition, const LoopPart& body);
+  void finish_loop(std::vector<Carry>& carries, const ArrayValue& counter,
+                   const ArrayValue& go_on,
+                   const std::vector<ArrayValue>& outputs,
+                   const std::shared_ptr<GraphScope>& condition_scope,
+                   const std::shared_ptr<GraphScope>& body_scope, Span where);
+  void compiled_for(const ForStmt& s, const Value& over, const Env& env);
+  void compiled_while(const WhileStmt& s, const Env& env);
+
+  // ---- module.cpp
+  void import(const ImportStmt& s, const Env& env);
+  Module& find_module(const ImportStmt& s);
+  static Name module_name(const ImportStmt& s);
+
+  Evaluator& ev_;
+  Evaluator::State& s_;
+};
+
+}  // namespace unisono::lang

@@ -1,0 +1,170 @@
+// Modules: the names that are in scope without import, and `import`.
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <variant>
+
+#include "lang/function.h"
+#include "lang/interpreter.h"
+#include "lang/parser.h"
+#include "lang/stdlib.h"
+
+namespace unisono::lang {
+namespace {
+
+constexpr std::array prelude_modules = {"math", "array", "linalg", "random"};
+constexpr size_t max_module_bytes = size_t{16} << 20;
+
+const StdlibModule* find_stdlib(std::string_view name) {
+  for (const StdlibModule& module : stdlib_modules())
+    if (module.name == name) return &module;
+  return nullptr;
+}
+
+std::string stdlib_path(std::string_view name) {
+  return fmt::format("<stdlib>/{}.uni", name);
+}
+
+/// The text of a file, or why it cannot be read.
+std::variant<std::string, std::string_view> read_text(
+    const std::filesystem::path& path) {
+  using namespace std::string_view_literals;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "there is no such file"sv;
+  if (!std::filesystem::is_regular_file(path, error)) return "it is no file"sv;
+  if (std::filesystem::file_size(path, error) > max_module_bytes)
+    return "it is too large"sv;
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return "the system refused"sv;
+  return text.str();
+}
+
+}  // namespace
+
+void Interpreter::load_prelude() {
+  auto names = std::make_shared<Environment>();
+  auto add_builtin = [&](std::string_view name, const Builtin& builtin) {
+    names->names[std::string(name)].value =
+        std::make_shared<const FunctionValue>(
+            FunctionValue{std::string(name), &builtin});
+  };
+  for (const Builtin& builtin : builtins()) add_builtin(builtin.name, builtin);
+#define BUILTIN_ALIAS(alias, name) \
+  if (const Builtin* b = find_builtin(#name)) add_builtin(#alias, *b);
+#include "lang/builtins.def"
+  for (DType dtype : all_dtypes)
+    names->names[std::string(name(dtype))].value = TypeValue{{dtype, {}}};
+
+  s_.prelude = std::make_shared<Environment>();
+  s_.prelude->parent = names;
+  Saved<Mode> mode(ev_.mode_, Mode::check);
+  for (const char* name : prelude_modules) {
+    const StdlibModule* module = find_stdlib(name);
+    if (!module) continue;
+    const SourceFile& file =
+        ev_.sources_.add(stdlib_path(name), std::string(module->text));
+    ParseResult parsed = parse(file, ev_.diagnostics_);
+    CHECK(parsed.ok);
+    try {
+      statements(parsed.program->statements, s_.prelude, false, false);
+    } catch (const Failure& failure) {
+      if (!failure.reported) report(failure.diagnostic);
+    }
+    s_.programs_kept.push_back(std::move(parsed.program));
+  }
+  s_.globals = std::make_shared<Environment>();
+  s_.globals->parent = s_.prelude;
+}
+
+Name Interpreter::module_name(const ImportStmt& s) {
+  if (s.alias) return *s.alias;
+  if (!s.is_file) return s.module;
+  return {std::filesystem::path(s.module.text).stem().string(), s.module.span};
+}
+
+/// The module, parsed; reports why not.
+Module& Interpreter::find_module(const ImportStmt& s) {
+  std::filesystem::path path;
+  std::string key = s.module.text;
+  if (s.is_file) {
+    path = std::filesystem::path(s.span.file->path()).parent_path() /
+           s.module.text;
+    std::error_code error;
+    key = "file:" + std::filesystem::weakly_canonical(path, error).string();
+  }
+  Module& module = s_.modules[key];
+  if (module.program || module.failed) return module;
+
+  std::string text, name = path.string();
+  if (s.is_file) {
+    auto read = read_text(path);
+    if (const auto* why = std::get_if<std::string_view>(&read)) {
+      s_.modules.erase(key);
+      ev_.fail(
+          diagnostic(Code::import_not_found, s.module.span, s.module.text, *why)
+              .set_help("a path is relative to the file that imports it"));
+    }
+    text = std::move(std::get<std::string>(read));
+  } else {
+    const StdlibModule* found = find_stdlib(s.module.text);
+    if (!found) {
+      std::string all;
+      for (const StdlibModule& m : stdlib_modules())
+        all += fmt::format("{}`{}`", all.empty() ? "" : ", ", m.name);
+      s_.modules.erase(key);
+      ev_.fail(
+          diagnostic(Code::unknown_module, s.module.span, s.module.text)
+              .set_help(fmt::format("there are {}; a file is imported by its "
+                                    "path in quotes",
+                                    all)));
+    }
+    text = std::string(found->text);
+    name = stdlib_path(s.module.text);
+  }
+  const SourceFile& file = ev_.sources_.add(name, std::move(text));
+  ParseResult parsed = parse(file, ev_.diagnostics_);
+  module.program = std::move(parsed.program);
+  module.failed = !parsed.ok;
+  return module;
+}
+
+void Interpreter::import(const ImportStmt& s, const Env& env) {
+  const Name name = module_name(s);
+  Module& module = find_module(s);
+  auto failed = [&] {
+    throw Failure{diagnostic(Code::import_failed, s.module.span, s.module.text),
+                  true};
+  };
+  if (module.active)
+    ev_.fail(diagnostic(Code::import_cycle, s.module.span, s.module.text,
+                        "one of its imports needs this file")
+                 .set_help("move what both need to a third file"));
+  if (module.failed) {
+    report(diagnostic(Code::import_failed, s.module.span, s.module.text));
+    failed();
+  }
+  Env& names = checking() ? module.checked : module.run;
+  if (!names) {
+    names = std::make_shared<Environment>();
+    names->parent = s_.prelude;
+    Saved<bool> active(module.active, true);
+    Saved<const SourceFile*> main(s_.main_file, s_.main_file);
+    try {
+      statements(module.program->statements, names, ev_.mode() == Mode::run,
+                 false);
+    } catch (const Failure& failure) {
+      if (!failure.reported) report(failure.diagnostic);
+      module.failed = true;
+      failed();
+    }
+  }
+  define(env, name.text, ModuleValue{name.text, names}, false, name.span);
+}
+
+}  // namespace unisono::lang

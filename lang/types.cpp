@@ -1,0 +1,652 @@
+#include "lang/types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "lang/function.h"
+#include "lang/maps.h"
+#include "lang/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+bool is_host_type(const std::string& name) {
+  return name == "int" || name == "str" || name == "type";
+}
+
+bool in_class(DType dtype, std::string_view restriction) {
+  if (restriction == "float") return is_floating(dtype);
+  if (restriction == "integer") return is_integer(dtype);
+  if (restriction == "number") return !is_bool(dtype);
+  return true;
+}
+
+std::string quoted(const Expr& e) { return fmt::format("`{}`", e.span.text()); }
+
+std::string restriction_name(const Expr* restriction) {
+  return restriction ? std::string(restriction->span.text()) : "";
+}
+
+}  // namespace
+
+void TypeMatcher::declare(const std::vector<TypeParam>& params) {
+  for (const TypeParam& param : params) {
+    const Expr* restriction = param.restriction.get();
+    const std::string text = restriction_name(restriction);
+    if (restriction && text != "float" && text != "integer" &&
+        text != "number" && text != "any")
+      ev_.fail(
+          diagnostic(Code::bad_type, restriction->span, quoted(*restriction))
+              .set_help("a restriction is `float`, `integer`, `number` or "
+                        "`any`"));
+    declared_[param.name.text] = restriction;
+  }
+}
+
+void TypeMatcher::choose(const std::string& generic, DType dtype) {
+  chosen_[generic] = dtype;
+}
+
+void TypeMatcher::mismatch(const Subject& subject, std::string help) {
+  std::string expected(subject.whole.span.text());
+  Diagnostic d = diagnostic(Code::type_mismatch, subject.where, subject.what,
+                            type_name(subject.value), expected);
+  d.set_label(type_name(subject.value));
+  if (!help.empty()) d.set_help(std::move(help));
+  if (subject.whole.span.file != subject.where.file ||
+      subject.whole.span.begin < subject.where.begin)
+    d.add_note(subject.whole.span, "declared here");
+  ev_.fail(std::move(d));
+}
+
+// ---- names -----------------------------------------------------------------
+
+TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
+  Meaning out;
+  const auto* name = as<NameExpr>(e);
+  if (!name) return out;
+  if (auto argument = frame->arguments.find(name->text);
+      argument != frame->arguments.end()) {
+    // A parameter of a named type: what its argument means, where it stands.
+    if (!argument->second) return out;
+    frame = frame->outer;
+    return meaning(*argument->second, frame);
+  }
+  const bool at_root = frame->env == nullptr;
+  if (at_root && declared_.contains(name->text)) {
+    out.kind = Meaning::Kind::generic;
+    out.name = name->text;
+    return out;
+  }
+  auto [binding, holder] = env_of(frame)->find(name->text);
+  if (binding && binding->poisoned)
+    throw Failure{diagnostic(Code::unknown_name, e.span, name->text), true};
+  if (binding && own_.contains(name->text)) {
+    if (binding->value.is<TypeValue>()) {
+      out.kind = Meaning::Kind::generic;
+      out.name = name->text;
+    }
+    return out;
+  }
+  if (binding) {
+    if (const auto* type = binding->value.get_if<TypeValue>()) {
+      out.kind = Meaning::Kind::array;
+      out.type = type->type;
+      return out;
+    }
+    if (const auto* alias = binding->value.get_if<TypeAliasValue>()) {
+      out.kind = Meaning::Kind::alias;
+      out.alias = alias->definition;
+      out.alias_env = alias->environment;
+      return out;
+    }
+  }
+  if (is_host_type(name->text)) {
+    out.kind = Meaning::Kind::host;
+    out.name = name->text;
+  } else if (!binding && names_ == Names::bind && at_root &&
+             std::isupper(static_cast<unsigned char>(name->text[0]))) {
+    out.kind = Meaning::Kind::generic;
+    out.name = name->text;
+  }
+  return out;
+}
+
+const TypeMatcher::Frame* TypeMatcher::alias_frame(
+    const Meaning& alias, const std::vector<ExprPtr>* arguments,
+    const Frame* frame, Span where) {
+  const std::vector<TypeParam>& params = alias.alias->type_params;
+  const size_t given = arguments ? arguments->size() : 0;
+  if (given != 0 && given != params.size())
+    ev_.fail(diagnostic(Code::type_arguments, where, alias.alias->name.text,
+                        params.size(), given)
+                 .add_note(alias.alias->name.span, "declared here"));
+  int depth = 0;
+  for (const Frame* f = frame; f; f = f->outer) ++depth;
+  if (depth > 100)
+    ev_.fail(diagnostic(Code::bad_type, where, quoted(*alias.alias->type))
+                 .set_help("a type cannot contain itself"));
+  Frame inner{frame, alias.alias_env, {}};
+  for (size_t i = 0; i < params.size(); ++i)
+    inner.arguments[params[i].name.text] =
+        given ? (*arguments)[i].get() : nullptr;
+  frames_.push_back(std::move(inner));
+  return &frames_.back();
+}
+
+// ---- sizes -----------------------------------------------------------------
+
+void TypeMatcher::bind_size(const NameExpr& name, ir::Dim value) {
+  own_.insert(name.text);
+  in_.define(env_, name.text, IntValue{std::move(value)}, false, name.span);
+}
+
+std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
+                                               const Frame* frame,
+                                               bool create) {
+  if (auto argument = frame->arguments.find(name.text);
+      argument != frame->arguments.end()) {
+    if (!argument->second)
+      return create ? std::optional(ir::Dim::symbol(ev_.new_symbol_id(), "_"))
+                    : std::nullopt;
+    return size_value(*argument->second, frame->outer, create);
+  }
+  auto [binding, holder] = env_of(frame)->find(name.text);
+  const bool mine = binding && (own_.contains(name.text) ||
+                                names_ != Names::bind || frame->env);
+  if (binding && binding->poisoned)
+    throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
+  if (binding && !declared_.contains(name.text))
+    if (const auto* axis = binding->value.get_if<AxisValue>()) {
+      if (auto size = axis_size_here(ev_, *axis->axis)) return *size;
+      ev_.fail(diagnostic(Code::bad_size, name.span,
+                          fmt::format("the axis `{}`", name.text))
+                   .set_help("it is not mapped here"));
+    }
+  if (mine) {
+    if (const auto* size = binding->value.get_if<IntValue>())
+      return size->value;
+    ev_.fail(diagnostic(
+                 Code::bad_size, name.span,
+                 fmt::format("`{}` ({})", name.text, type_name(binding->value)))
+                 .set_help("a size is an int, known when the program is "
+                           "compiled"));
+  }
+  if (!create || names_ == Names::known) return std::nullopt;
+  bind_size(name, ir::Dim::symbol(ev_.new_symbol_id(), name.text));
+  return env_->names.at(name.text).value.get_if<IntValue>()->value;
+}
+
+std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
+                                               const Frame* frame,
+                                               bool create) {
+  if (const auto* name = as<NameExpr>(size))
+    return name_value(*name, frame, create);
+  if (const auto* literal = as<IntLiteral>(size))
+    if (literal->value <= INT64_MAX && !literal->suffix)
+      return ir::Dim(static_cast<int64_t>(literal->value));
+  if (const auto* op = as<Binary>(size)) {
+    const auto a = size_value(*op->left, frame, create);
+    const auto b = size_value(*op->right, frame, create);
+    if (!a || !b) return std::nullopt;
+    const bool by_zero = b->is_constant() && b->value() == 0;
+    if (op->op == BinaryOp::add) return *a + *b;
+    if (op->op == BinaryOp::sub) return *a - *b;
+    if (op->op == BinaryOp::mul) return *a * *b;
+    if (op->op == BinaryOp::floor_div && !by_zero) return floor_div(*a, *b);
+    if (op->op == BinaryOp::mod && !by_zero) return floor_mod(*a, *b);
+    if (op->op == BinaryOp::div && !by_zero) {
+      if (auto quotient = exact_div(*a, *b)) return quotient;
+      if (a->is_constant() && b->is_constant())
+        ev_.fail(diagnostic(Code::bad_size, size.span,
+                            fmt::format("{} / {}", a->value(), b->value()))
+                     .set_help("it does not divide evenly; write `//` to "
+                               "round down"));
+      return floor_div(*a, *b);
+    }
+  }
+  // Anything else that is an int: `shape(x)[0]`, `2 ** k`.
+  const Value value = in_.expr(size, env_of(frame));
+  if (const auto* i = value.get_if<IntValue>()) return i->value;
+  ev_.fail(diagnostic(Code::bad_size, size.span,
+                      fmt::format("{} ({})", quoted(size), type_name(value)))
+               .set_help("a size is an int, known when the program is "
+                         "compiled"));
+}
+
+const NameExpr* TypeMatcher::own_name(const Expr& size, const Frame* frame) {
+  const auto* name = as<NameExpr>(size);
+  if (!name) return nullptr;
+  if (auto argument = frame->arguments.find(name->text);
+      argument != frame->arguments.end())
+    return argument->second ? own_name(*argument->second, frame->outer)
+                            : nullptr;
+  return frame->env || names_ == Names::known ? nullptr : name;
+}
+
+void TypeMatcher::require_size(const ir::Dim& expected, const ir::Dim& seen,
+                               int axis, Span where, const std::string& what,
+                               const std::string& seen_type) {
+  if (expected == seen) return;
+  const ir::Dim difference = expected - seen;
+  if (difference.is_constant()) {
+    ev_.fail(diagnostic(Code::size_mismatch, where, what, seen.to_string(),
+                        axis, expected.to_string())
+                 .set_label(seen_type));
+  }
+  if (names_ == Names::coerce) return;  // tested when it runs
+  ev_.fail(
+      diagnostic(Code::size_unproved, where, what, seen.to_string(), axis,
+                 expected.to_string())
+          .set_label(seen_type)
+          .set_help(fmt::format("state it with `as`, which is checked when "
+                                "it runs: `... as {}`",
+                                "f32[...]")));
+}
+
+ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
+                                const ir::Dim& seen, int axis,
+                                const Subject& subject) {
+  if (size.kind == ExprKind::Wildcard || size.kind == ExprKind::UnknownSize)
+    return seen;
+  const auto value = size_value(size, frame, false);
+  if (value) {
+    require_size(*value, seen, axis, subject.where, subject.what,
+                 type_name(subject.value));
+    return *value;
+  }
+  if (names_ == Names::known)
+    ev_.fail(diagnostic(Code::unbound_size, size.span, size.span.text(),
+                        "the parameters")
+                 .set_help("a size that only running tells is written `?k`"));
+  if (const NameExpr* name = own_name(size, frame)) {
+    bind_size(*name, seen);
+    return seen;
+  }
+  waiting_.push_back({&size, frame, seen, axis, subject.where, subject.what,
+                      type_name(subject.value)});
+  return seen;
+}
+
+/// Finds the one name in a linear size that has no value yet.
+bool TypeMatcher::solve(const Waiting& waiting) {
+  std::vector<const NameExpr*> unknown;
+  std::function<void(const Expr&, const Frame*)> visit =
+      [&](const Expr& e, const Frame* frame) {
+        if (const auto* name = as<NameExpr>(e)) {
+          if (auto argument = frame->arguments.find(name->text);
+              argument != frame->arguments.end()) {
+            if (argument->second) visit(*argument->second, frame->outer);
+          } else if (!name_value(*name, frame, false)) {
+            unknown.push_back(name);
+          }
+          return;
+        }
+        for_each_child(
+            e, [&](const Expr& child) { visit(child, frame); },
+            [](const Stmt&) {});
+      };
+  visit(*waiting.size, waiting.frame);
+  for (const NameExpr* name : unknown)
+    if (name->text != unknown[0]->text) return false;
+  if (unknown.empty()) return true;
+  const NameExpr& name = *unknown[0];
+  const uint32_t id = ev_.new_symbol_id();
+  bind_size(name, ir::Dim::symbol(id, name.text));
+  const auto form = size_value(*waiting.size, waiting.frame, false);
+  auto at = [&](int64_t x) {
+    return form->substitute([&](uint32_t symbol) -> std::optional<ir::Dim> {
+      if (symbol == id) return ir::Dim(x);
+      return std::nullopt;
+    });
+  };
+  const ir::Dim factor = at(1) - at(0);
+  std::optional<ir::Dim> solution;
+  const bool linear = at(2) - at(1) == factor;
+  const bool zero = factor.is_constant() && factor.value() == 0;
+  if (linear && !zero) solution = exact_div(waiting.seen - at(0), factor);
+  if (!solution)
+    ev_.fail(diagnostic(Code::size_mismatch, waiting.where, waiting.what,
+                        waiting.seen.to_string(), waiting.axis,
+                        std::string(waiting.size->span.text()))
+                 .set_label(waiting.seen_type));
+  bind_size(name, *solution);
+  return true;
+}
+
+void TypeMatcher::finish() {
+  // Each solution may be what another one waits for.
+  bool progress = true;
+  std::vector<Waiting> open = std::move(waiting_);
+  waiting_.clear();
+  while (progress && !open.empty()) {
+    progress = false;
+    std::vector<Waiting> left;
+    for (Waiting& waiting : open) {
+      if (!solve(waiting)) {
+        left.push_back(std::move(waiting));
+        continue;
+      }
+      progress = true;
+      require_size(*size_value(*waiting.size, waiting.frame, false),
+                   waiting.seen, waiting.axis, waiting.where, waiting.what,
+                   waiting.seen_type);
+    }
+    open = std::move(left);
+  }
+  if (!open.empty())
+    ev_.fail(diagnostic(Code::unbound_size, open[0].size->span,
+                        open[0].size->span.text(), "the arguments"));
+}
+
+// ---- matching --------------------------------------------------------------
+
+Value TypeMatcher::match(const Expr& type, const Value& value, Span where,
+                         const std::string& what) {
+  return match_in(type, root(), {value, where, what, type});
+}
+
+Value TypeMatcher::match_in(const Expr& type, const Frame* frame,
+                            const Subject& subject) {
+  switch (type.kind) {
+    case ExprKind::NameExpr: return match_name(type, nullptr, frame, subject);
+    case ExprKind::Index: {
+      const auto& index = static_cast<const Index&>(type);
+      return match_name(*index.object, &index.items, frame, subject);
+    }
+    case ExprKind::Wildcard: return subject.value;
+    case ExprKind::NoneLiteral:
+      if (!subject.value.is<NoneValue>()) mismatch(subject);
+      return subject.value;
+    case ExprKind::Tuple:
+    case ExprKind::RecordType:
+    case ExprKind::FunctionType: return match_tree(type, frame, subject);
+    default: break;  // an expression that gives a type
+  }
+  const Value value = in_.expr(type, env_of(frame));
+  const auto* wanted = value.get_if<TypeValue>();
+  if (!wanted)
+    ev_.fail(
+        diagnostic(Code::bad_type, type.span,
+                   fmt::format("{} ({})", quoted(type), type_name(value))));
+  return match_array(wanted->type, nullptr, frame, subject);
+}
+
+Value TypeMatcher::match_tree(const Expr& type, const Frame* frame,
+                              const Subject& subject) {
+  auto part = [&](const Expr& part_type, const Value& part_value,
+                  const std::string& path) {
+    const std::string what = subject.what + path;
+    return match_in(part_type, frame,
+                    {part_value, subject.where, what, part_type});
+  };
+  if (const auto* tuple_type = as<Tuple>(type)) {
+    const TupleValue* tuple = subject.value.tuple();
+    if (!tuple || tuple->items.size() != tuple_type->items.size())
+      mismatch(subject);
+    std::vector<Value> items;
+    for (size_t i = 0; i < tuple->items.size(); ++i)
+      items.push_back(
+          part(*tuple_type->items[i], tuple->items[i], fmt::format(".{}", i)));
+    return make_tuple(std::move(items));
+  }
+  if (const auto* record_type = as<RecordType>(type)) {
+    const RecordValue* record = subject.value.record();
+    if (!record || record->fields.size() != record_type->fields.size())
+      mismatch(subject);
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const TypedName& field : record_type->fields) {
+      const Value* value = record->find(field.name.text);
+      if (!value)
+        mismatch(subject,
+                 fmt::format("there is no field `{}`", field.name.text));
+      fields.emplace_back(field.name.text,
+                          part(*field.type, *value, "." + field.name.text));
+    }
+    return make_record(std::move(fields));
+  }
+  if (!subject.value.is<std::shared_ptr<const FunctionValue>>())
+    mismatch(subject);
+  return subject.value;
+}
+
+Value TypeMatcher::match_name(const Expr& type,
+                              const std::vector<ExprPtr>* items,
+                              const Frame* frame, const Subject& subject) {
+  const Frame* place = frame;
+  const Meaning what = meaning(type, place);
+  switch (what.kind) {
+    case Meaning::Kind::array:
+      if (items && !what.type.shape.empty()) mismatch(subject);
+      if (!items && what.type == ir::Type{DType::Bool, {}} &&
+          subject.value.is<BoolValue>())
+        return subject.value;
+      return match_array(what.type, items, frame, subject);
+    case Meaning::Kind::generic:
+      return match_generic(what.name, items, frame, subject);
+    case Meaning::Kind::alias:
+      return match_in(*what.alias->type,
+                      alias_frame(what, items, frame, type.span), subject);
+    case Meaning::Kind::host: {
+      const Value& v = subject.value;
+      const bool right = what.name == "int"   ? v.is<IntValue>()
+                         : what.name == "str" ? v.is<StrValue>()
+                                              : v.is<TypeValue>();
+      if (!right || items)
+        mismatch(subject,
+                 what.name == "int" && v.array()
+                     ? "an int is known when the program is compiled; the "
+                       "elements of an array are not"
+                     : "");
+      return v;
+    }
+    case Meaning::Kind::unknown: break;
+  }
+  if (const auto* name = as<NameExpr>(type);
+      name && !env_->find(name->text).first)
+    in_.lookup(*name, env_of(frame));  // the error, with its suggestion
+  ev_.fail(diagnostic(Code::bad_type, type.span, quoted(type))
+               .set_help("a type is `f32[n, 3]`, `int`, `(A, B)`, `(w: A)` or "
+                         "the name of one"));
+}
+
+Value TypeMatcher::match_array(const ir::Type& wanted,
+                               const std::vector<ExprPtr>* items,
+                               const Frame* frame, const Subject& subject) {
+  const auto type = element_type(subject.value);
+  if (!type) mismatch(subject);
+  const DType dtype = wanted.dtype;
+  ArrayValue array;
+  if (type->dtype == dtype && !type->weak) {
+    array = ev_.to_array(subject.value, subject.where, subject.what);
+  } else {
+    const bool adopts =
+        type->weak &&
+        (is_floating(dtype) || (is_integer(dtype) && is_integer(type->dtype)));
+    if (!adopts)
+      mismatch(subject,
+               fmt::format("convert it: `cast(..., {})`", name(dtype)));
+    array = to_dtype(ev_, {subject.value, subject.where}, {dtype, false},
+                     subject.what);
+  }
+  if (items) return match_shape(std::move(array), items, frame, subject);
+  if (array->type.shape != wanted.shape) mismatch(subject);
+  return array;
+}
+
+Value TypeMatcher::match_shape(ArrayValue array,
+                               const std::vector<ExprPtr>* items,
+                               const Frame* frame, const Subject& subject) {
+  const ir::Shape& seen = array->type.shape;
+  size_t rest = items->size();
+  for (size_t i = 0; i < items->size(); ++i)
+    if ((*items)[i]->kind == ExprKind::Rest) rest = i;
+  const bool open = rest < items->size();
+  const size_t named = items->size() - (open ? 1 : 0);
+  if (open ? seen.size() < named : seen.size() != named) mismatch(subject);
+  ir::Shape shape = seen;
+  for (size_t i = 0; i < items->size(); ++i) {
+    if (i == rest) continue;
+    const size_t axis = i < rest ? i : seen.size() - (items->size() - i);
+    shape[axis] = match_size(*(*items)[i], frame, seen[axis],
+                             static_cast<int>(axis), subject);
+  }
+  if (shape == seen || names_ != Names::coerce) return array;
+  // A coercion that the checker believes; when it runs, sizes are equal.
+  auto coerced = std::make_shared<ArrayCell>(*array);
+  coerced->type.shape = std::move(shape);
+  return coerced;
+}
+
+Value TypeMatcher::match_generic(const std::string& name,
+                                 const std::vector<ExprPtr>* items,
+                                 const Frame* frame, const Subject& subject) {
+  const auto type = element_type(subject.value);
+  if (!type) mismatch(subject);
+  const auto bound = env_->names.find(name);
+  DType dtype = type->dtype;
+  if (bound != env_->names.end() && own_.contains(name)) {
+    dtype = bound->second.value.get_if<TypeValue>()->type.dtype;
+    if (!type->weak && type->dtype != dtype)
+      mismatch(subject,
+               fmt::format("`{}` is {} here", name, unisono::name(dtype)));
+  } else {
+    const auto declared = declared_.find(name);
+    const std::string restriction = restriction_name(
+        declared == declared_.end() ? nullptr : declared->second);
+    if (!in_class(dtype, restriction))
+      ev_.fail(diagnostic(Code::generic_restriction, subject.where, name,
+                          unisono::name(dtype), name, restriction)
+                   .set_label(type_name(subject.value)));
+    own_.insert(name);
+    in_.define(env_, name, TypeValue{{dtype, {}}}, false, subject.whole.span);
+  }
+  return match_array({dtype, {}}, items, frame, subject);
+}
+
+// ---- values of a type ------------------------------------------------------
+
+Value TypeMatcher::any_value(const Expr& type) { return any_in(type, root()); }
+
+ir::Shape TypeMatcher::any_shape(const std::vector<ExprPtr>& items,
+                                 const Frame* frame) {
+  ir::Shape shape;
+  for (const ExprPtr& item : items) {
+    if (item->kind == ExprKind::Wildcard || item->kind == ExprKind::Rest) {
+      shape.push_back(ir::Dim::symbol(ev_.new_symbol_id(), "_"));
+    } else if (const auto* unknown = as<UnknownSize>(*item)) {
+      shape.push_back(
+          ir::Dim::symbol(ev_.new_symbol_id(), "?" + unknown->name.text));
+    } else if (auto size = size_value(*item, frame, true)) {
+      shape.push_back(*size);
+    } else {
+      ev_.fail(diagnostic(Code::unbound_size, item->span, item->span.text(),
+                          "the parameters")
+                   .set_help("a size that only running tells is written `?k`"));
+    }
+  }
+  return shape;
+}
+
+Value TypeMatcher::any_name(const Expr& type, const std::vector<ExprPtr>* items,
+                            const Frame* frame) {
+  const Frame* place = frame;
+  const Meaning what = meaning(type, place);
+  const ir::Shape shape = items && what.kind != Meaning::Kind::alias
+                              ? any_shape(*items, frame)
+                              : ir::Shape{};
+  switch (what.kind) {
+    case Meaning::Kind::array: {
+      ir::Type array = what.type;
+      if (items) array.shape = shape;
+      return ev_.unknown_array(std::move(array));
+    }
+    case Meaning::Kind::generic: {
+      DType dtype = DType::F32;
+      if (auto chosen = chosen_.find(what.name); chosen != chosen_.end()) {
+        dtype = chosen->second;
+        if (own_.insert(what.name).second)
+          in_.define(env_, what.name, TypeValue{{dtype, {}}}, false, type.span);
+      } else if (auto bound = env_->names.find(what.name);
+                 bound != env_->names.end()) {
+        if (const auto* t = bound->second.value.get_if<TypeValue>())
+          dtype = t->type.dtype;
+      }
+      return ev_.unknown_array({dtype, shape});
+    }
+    case Meaning::Kind::alias:
+      return any_in(*what.alias->type,
+                    alias_frame(what, items, frame, type.span));
+    case Meaning::Kind::host:
+      if (what.name == "str") return StrValue{};
+      if (what.name == "int")
+        return IntValue{ir::Dim::symbol(ev_.new_symbol_id(), "int")};
+      break;
+    case Meaning::Kind::unknown: break;
+  }
+  if (const auto* name = as<NameExpr>(type);
+      name && !env_->find(name->text).first)
+    in_.lookup(*name, env_of(frame));
+  ev_.fail(diagnostic(Code::bad_type, type.span, quoted(type)));
+}
+
+Value TypeMatcher::any_in(const Expr& type, const Frame* frame) {
+  if (type.kind == ExprKind::NameExpr) return any_name(type, nullptr, frame);
+  if (const auto* index = as<Index>(type))
+    return any_name(*index->object, &index->items, frame);
+  if (type.kind == ExprKind::NoneLiteral) return NoneValue{};
+  if (const auto* tuple = as<Tuple>(type)) {
+    std::vector<Value> items;
+    for (const ExprPtr& item : tuple->items)
+      items.push_back(any_in(*item, frame));
+    return make_tuple(std::move(items));
+  }
+  if (const auto* record = as<RecordType>(type)) {
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const TypedName& field : record->fields)
+      fields.emplace_back(field.name.text, any_in(*field.type, frame));
+    return make_record(std::move(fields));
+  }
+  if (const auto* function = as<FunctionType>(type))
+    return std::make_shared<const FunctionValue>(
+        FunctionValue{std::string(type.span.text()),
+                      DeclaredFunction{function, env_of(frame)}});
+  const Value value = in_.expr(type, env_of(frame));
+  if (const auto* known = value.get_if<TypeValue>())
+    return ev_.unknown_array(known->type);
+  ev_.fail(diagnostic(Code::bad_type, type.span, quoted(type)));
+}
+
+// ---- questions -------------------------------------------------------------
+
+void TypeMatcher::collect_generics(
+    const Expr& type, std::map<std::string, std::string>& restrictions) {
+  auto consider = [&](const Expr& e) {
+    const Frame* place = root();
+    const Meaning what = meaning(e, place);
+    if (what.kind != Meaning::Kind::generic) return;
+    const auto declared = declared_.find(what.name);
+    restrictions[what.name] = restriction_name(
+        declared == declared_.end() ? nullptr : declared->second);
+  };
+  if (type.kind == ExprKind::NameExpr) consider(type);
+  if (const auto* index = as<Index>(type)) return consider(*index->object);
+  if (const auto* record = as<RecordType>(type))
+    for (const TypedName& field : record->fields)
+      collect_generics(*field.type, restrictions);
+  if (const auto* tuple = as<Tuple>(type))
+    for (const ExprPtr& item : tuple->items)
+      collect_generics(*item, restrictions);
+}
+
+std::optional<DType> TypeMatcher::element_of(const Expr& type) {
+  const auto* index = as<Index>(type);
+  const Frame* place = root();
+  const Meaning what = meaning(index ? *index->object : type, place);
+  if (what.kind == Meaning::Kind::array) return what.type.dtype;
+  return std::nullopt;
+}
+
+}  // namespace unisono::lang
