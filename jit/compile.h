@@ -48,7 +48,9 @@ struct CompileOptions {
 /// touched before the first compile.
 class Compiler {
  public:
-  Compiler();
+  /// Vectors of at most `vector_bytes` (16, 32 or 64; 0: the widest there are),
+  /// to try what narrower machines get.
+  explicit Compiler(int vector_bytes = 0);
   ~Compiler();
   /// `graph` is concrete; it is optimised here. Fails with compile_failed.
   Result<std::shared_ptr<const Program>> compile(const ir::Graph& graph,

@@ -1,0 +1,84 @@
+#include "jit/emit.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
+
+#include <cstddef>
+
+#include "jit/emit_nest.h"
+#include "runtime/program.h"
+
+namespace unisono::jit {
+namespace {
+
+llvm::Value* field(llvm::IRBuilder<>& b, llvm::Value* base, size_t offset,
+                   llvm::Type* type) {
+  llvm::Value* at = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset);
+  return b.CreateLoad(type, at);
+}
+
+void open_frame(Frame& frame) {
+  llvm::IRBuilder<>& b = frame.builder;
+  llvm::Value* buffers = frame.function->getArg(0);
+  llvm::Value* context = frame.function->getArg(3);
+  frame.error = field(b, context, offsetof(KernelContext, error), b.getPtrTy());
+  frame.stop = field(b, context, offsetof(KernelContext, stop), b.getPtrTy());
+  frame.cancel =
+      field(b, context, offsetof(KernelContext, cancel), b.getPtrTy());
+  frame.position = field(b, context, offsetof(KernelContext, device_position),
+                         b.getInt32Ty());
+  for (size_t i = 0; i < frame.kernel.arguments.size(); ++i)
+    frame.arguments.push_back(
+        field(b, buffers, i * sizeof(void*), b.getPtrTy()));
+}
+
+}  // namespace
+
+EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
+                          const Kernel& kernel, const Machine& machine) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  llvm::Type* i64 = b.getInt64Ty();
+  auto* type = llvm::FunctionType::get(
+      b.getVoidTy(), {b.getPtrTy(), i64, i64, b.getPtrTy()}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                          name, module);
+  function->setDoesNotThrow();
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+
+  Frame frame{module, function, b, kernel, machine};
+  frame.leave = llvm::BasicBlock::Create(context, "leave");
+  open_frame(frame);
+  EmittedKernel result{.name = name};
+  bool streaming = false;
+  for (const Nest& unmerged : kernel.nests) {
+    Nest nest = unmerged;
+    merge_axes(nest);
+    const Schedule plan = schedule(nest, kernel, machine);
+    llvm::Value *begin = function->getArg(1), *end = function->getArg(2);
+    if (kernel.nests.size() > 1) {
+      // This nest's units are numbered from `result.units` on.
+      llvm::Value* first = llvm::ConstantInt::get(i64, result.units);
+      llvm::Value* last =
+          llvm::ConstantInt::get(i64, result.units + plan.units);
+      begin = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, begin, first);
+      end = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, last);
+      begin = b.CreateSub(begin, first);
+      end = b.CreateSub(end, first);
+    }
+    NestEmitter(frame, nest, plan).emit(begin, end);
+    result.grain = std::max(result.units ? result.grain : 1, plan.grain);
+    result.units += plan.units;
+    streaming = streaming || plan.streaming;
+  }
+  b.CreateBr(frame.leave);
+  frame.leave->insertInto(function);
+  b.SetInsertPoint(frame.leave);
+  // Stores that bypass the cache are seen by others only after a fence.
+  if (streaming) b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  b.CreateRetVoid();
+  return result;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,163 @@
+#pragma once
+// A kernel: what one launch does, as loop nests over scalar expressions. Made
+// by fuse.cpp, arranged by schedule.cpp, turned into code by emit*.cpp.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jit/affine.h"
+#include "jit/ir/graph.h"
+#include "runtime/dtype.h"
+
+namespace unisono::jit {
+
+using ExprId = int32_t;
+
+/// One value at each point of a nest; a node of a directed acyclic graph.
+struct Expr {
+  enum class Kind : uint8_t {
+    constant,   // `bits`
+    position,   // the device's along the program's axis
+    iota,       // the value of `at`
+    load,       // argument[at]
+    gather,     // argument[at + sum of index * stride], indices checked
+    operation,  // `op` of operands, computed in operand_dtype
+    reduced,    // result of the nest's reduction number `reduction`
+  };
+  Kind kind = Kind::constant;
+  ir::Op op = ir::Op::input;
+  DType dtype = DType::F32;
+  DType operand_dtype = DType::F32;
+  int argument = -1;
+  int reduction = -1;
+  bool best = false;  // reduced, of argmax: the value instead of its index
+  /// Loops of the nest run one after another: an expression is available from
+  /// this one on. A reduction over loop p is available from loop p + 1 on.
+  int phase = 0;
+  bool checked = false;
+  uint32_t source = 0;  // of the node, if it can raise an error
+  uint64_t bits = 0;    // one element as stored
+  Affine at = {};
+  std::vector<ExprId> operands = {};
+  struct IndexedAxis {
+    int64_t size = 0, stride = 0;
+    bool operator==(const IndexedAxis&) const = default;
+  };
+  std::vector<IndexedAxis> indexed = {};  // gather: one per operand
+};
+
+struct Store {
+  int argument = 0;
+  Affine at;
+  ExprId value = 0;
+};
+
+/// The order in which a reduction combines; see docs/internals.md.
+enum class CombineOrder : uint8_t {
+  lanes,    // elements, the last axis of the operand is reduced
+  runs,     // elements, the last axis is kept
+  members,  // neighbours first
+  chain,    // one after the other: the fma chain of `dot`
+};
+
+/// One element per point of the kept axes, from all points along the reduced.
+struct Reduction {
+  enum class Kind : uint8_t { combine, argmax, argmin, dot };
+  Kind kind = Kind::combine;
+  ir::Op op = ir::Op::add;   // combine
+  DType dtype = DType::F32;  // of operand and result (argmax: of operand)
+  CombineOrder order = CombineOrder::lanes;
+  ExprId operand = 0;
+  ExprId second = -1;  // argmax, argmin: the index; dot: the other factor
+  int phase = 0;
+};
+
+/// A running reduction along the reduced axes, stored at every point.
+struct Scan {
+  ir::Op op = ir::Op::add;
+  DType dtype = DType::F32;   // accumulated in
+  DType result = DType::F32;  // stored as
+  bool reverse = false;
+  bool contiguous = true;  // along the array's last axis: the order of groups
+  ExprId operand = 0;
+  int argument = 0;
+  Affine at;
+};
+
+/// argument[at + sum of index * stride] = value, or += in order; points whose
+/// reduced axes differ go one after the other, in row-major order.
+struct Scatter {
+  bool add = false;
+  DType dtype = DType::F32;
+  int argument = 0;
+  Affine at;
+  ExprId value = 0;
+  std::vector<ExprId> indices;
+  std::vector<Expr::IndexedAxis> indexed;
+  bool checked = true;
+  uint32_t source = 0;
+};
+
+/// Loops over a box. The kept axes are independent of one another; the points
+/// of the reduced axes combine.
+struct Nest {
+  std::vector<int64_t> extents;  // all positive
+  std::vector<bool> reduced;     // one per axis
+  std::vector<Expr> exprs;       // operands before users
+  std::vector<Store> stores = {};
+  std::vector<Reduction> reductions = {};
+  std::optional<Scan> scan = {};
+  std::optional<Scatter> scatter = {};
+
+  int64_t points() const;
+  int64_t kept_points() const;
+};
+
+/// An array that a kernel reads or writes: dense, row-major.
+struct Argument {
+  int32_t buffer = 0;  // of the plan
+  DType dtype = DType::F32;
+  bool written = false;
+};
+
+struct Kernel {
+  std::vector<Nest> nests;  // independent of one another
+  std::vector<Argument> arguments;
+};
+
+/// For each expression, whether its value changes along the reduced axes
+/// (results of reductions do not).
+std::vector<bool> inner_expressions(const Nest& nest);
+
+/// Whether the store happens at every point of the reduced axes.
+bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
+                    const Store& store);
+
+/// Removes expressions and reductions that nothing uses; checked expressions
+/// stay if `keep_checked` says so (one per expression).
+void prune(Nest& nest, const std::vector<bool>& keep_checked);
+
+/// Calls `f(Affine&)` for every index expression of the nest.
+template <class F>
+void for_each_affine(Nest& nest, F&& f) {
+  for (Expr& expr : nest.exprs) f(expr.at);
+  for (Store& store : nest.stores) f(store.at);
+  if (nest.scan) f(nest.scan->at);
+  if (nest.scatter) f(nest.scatter->at);
+}
+/// Calls `f(int& argument)` for every argument that the nest names.
+template <class F>
+void for_each_argument(Nest& nest, F&& f) {
+  for (Expr& expr : nest.exprs)
+    if (expr.argument >= 0) f(expr.argument);
+  for (Store& store : nest.stores) f(store.argument);
+  if (nest.scan) f(nest.scan->argument);
+  if (nest.scatter) f(nest.scatter->argument);
+}
+
+/// For people, and as the key that tells equal kernels: everything but the
+/// buffers is in it.
+std::string print(const Kernel& kernel);
+
+}  // namespace unisono::jit

@@ -1,0 +1,203 @@
+// Linear scan over the buffers' lifetimes in the order of steps. A buffer that
+// a kernel reads for the last time, element by element where it writes a new
+// one, gives its place to the new one at once.
+#include "jit/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "jit/schedule.h"
+
+namespace unisono::jit {
+namespace {
+
+constexpr int64_t alignment = 64;
+
+struct Lifetime {
+  int first = -1, last = -1;  // positions of steps
+};
+
+struct Positions {
+  std::vector<Lifetime> lifetimes;
+  /// Kernels by position; null for other steps.
+  std::vector<const Kernel*> kernels;
+
+  void touch(BufferId buffer, int position) {
+    Lifetime& life = lifetimes[buffer];
+    if (life.first < 0) life.first = position;
+    life.last = std::max(life.last, position);
+  }
+  void visit(const PlanSteps& steps);
+};
+
+/// Numbers the steps; what a loop uses but does not make lives until its end.
+void Positions::visit(const PlanSteps& steps) {
+  for (const PlanStep& step : steps) {
+    const int position = static_cast<int>(kernels.size());
+    kernels.push_back(std::get_if<Kernel>(&step.what));
+    if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
+      visit(*loop->condition);
+      touch(loop->flag, static_cast<int>(kernels.size()));
+      kernels.push_back(nullptr);
+      visit(*loop->body);
+      const int end = static_cast<int>(kernels.size());
+      kernels.push_back(nullptr);
+      touch(loop->flag, end);
+      for (Lifetime& life : lifetimes)
+        if (life.first >= 0 && life.first < position && life.last >= position)
+          life.last = end;
+      continue;
+    }
+    if (const auto* branch = std::get_if<IfTask>(&step.what)) {
+      touch(branch->flag, position);
+      visit(*branch->then_steps);
+      visit(*branch->else_steps);
+      continue;
+    }
+    if (const auto* kernel = std::get_if<Kernel>(&step.what))
+      for (const Argument& argument : kernel->arguments)
+        touch(argument.buffer, position);
+    if (const auto* copy = std::get_if<CopyTask>(&step.what))
+      touch(copy->from, position), touch(copy->to, position);
+    if (const auto* sort = std::get_if<SortTask>(&step.what))
+      touch(sort->from, position), touch(sort->to, position);
+    if (const auto* task = std::get_if<CollectiveTask>(&step.what))
+      touch(task->from, position), touch(task->to, position);
+    if (const auto* host = std::get_if<HostTask>(&step.what))
+      for (BufferId argument : host->arguments) touch(argument, position);
+  }
+}
+
+/// Free parts of the arena, by offset.
+class Arena {
+ public:
+  int64_t take(int64_t bytes) {
+    auto best = free_.end();
+    for (auto at = free_.begin(); at != free_.end(); ++at)
+      if (at->second >= bytes &&
+          (best == free_.end() || at->second < best->second))
+        best = at;
+    if (best == free_.end()) {
+      // Grow, from the free part at the end if there is one.
+      int64_t offset = end_;
+      if (!free_.empty()) {
+        auto last = std::prev(free_.end());
+        if (last->first + last->second == end_) {
+          offset = last->first;
+          free_.erase(last);
+        }
+      }
+      end_ = offset + bytes;
+      return offset;
+    }
+    const int64_t offset = best->first, size = best->second;
+    free_.erase(best);
+    if (size > bytes) free_[offset + bytes] = size - bytes;
+    return offset;
+  }
+  void give(int64_t offset, int64_t bytes) {
+    auto at = free_.emplace(offset, bytes).first;
+    auto next = std::next(at);
+    if (next != free_.end() && at->first + at->second == next->first) {
+      at->second += next->second;
+      free_.erase(next);
+    }
+    if (at != free_.begin()) {
+      auto before = std::prev(at);
+      if (before->first + before->second == at->first) {
+        before->second += at->second;
+        free_.erase(at);
+      }
+    }
+  }
+  int64_t end() const { return end_; }
+
+ private:
+  std::map<int64_t, int64_t> free_;
+  int64_t end_ = 0;
+};
+
+int64_t rounded(int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// A buffer that dies at `position` and whose place `buffer` may take.
+BufferId overwritten(const Kernel& kernel, BufferId buffer, int position,
+                     const Plan& plan, const Positions& positions,
+                     const std::vector<bool>& given) {
+  int written = -1;
+  for (size_t i = 0; i < kernel.arguments.size(); ++i)
+    if (kernel.arguments[i].buffer == buffer) written = static_cast<int>(i);
+  for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+    const BufferId other = kernel.arguments[i].buffer;
+    if (kernel.arguments[i].written || given[other] ||
+        positions.lifetimes[other].last != position ||
+        plan.buffers[other].bytes != plan.buffers[buffer].bytes)
+      continue;
+    if (may_overwrite(kernel, static_cast<int>(i), written)) return other;
+  }
+  return -1;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Plan& plan) {
+  MemoryPlan result;
+  const size_t count = plan.buffers.size();
+  result.slots.resize(count);
+  std::vector<bool> fixed(count), given(count);
+  for (size_t i = 0; i < count; ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    Slot& slot = result.slots[i];
+    slot.bytes = buffer.bytes;
+    slot.index = buffer.index;
+    fixed[i] = buffer.home != PlanBuffer::Home::temporary;
+    if (buffer.home == PlanBuffer::Home::input) slot.home = Slot::Home::input;
+    if (buffer.home == PlanBuffer::Home::constant)
+      slot.home = Slot::Home::constant;
+  }
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const BufferId output = plan.outputs[i];
+    if (fixed[output]) continue;
+    fixed[output] = true;
+    result.slots[output].home = Slot::Home::output;
+    result.slots[output].index = static_cast<int>(i);
+  }
+
+  Positions positions;
+  positions.lifetimes.resize(count);
+  positions.visit(plan.steps);
+  std::vector<std::vector<BufferId>> starts(positions.kernels.size()),
+      ends(positions.kernels.size());
+  for (size_t i = 0; i < count; ++i) {
+    if (fixed[i] || positions.lifetimes[i].first < 0) continue;
+    starts[positions.lifetimes[i].first].push_back(static_cast<BufferId>(i));
+    ends[positions.lifetimes[i].last].push_back(static_cast<BufferId>(i));
+  }
+  Arena arena;
+  std::vector<bool> fixed_or_given = fixed;
+  for (size_t position = 0; position < starts.size(); ++position) {
+    for (BufferId buffer : starts[position]) {
+      const Kernel* kernel = positions.kernels[position];
+      const BufferId other =
+          kernel ? overwritten(*kernel, buffer, static_cast<int>(position),
+                               plan, positions, fixed_or_given)
+                 : -1;
+      if (other >= 0) {
+        fixed_or_given[other] = true;
+        result.slots[buffer].offset = result.slots[other].offset;
+      } else {
+        result.slots[buffer].offset =
+            arena.take(rounded(plan.buffers[buffer].bytes));
+      }
+    }
+    for (BufferId buffer : ends[position])
+      if (!fixed_or_given[buffer])
+        arena.give(result.slots[buffer].offset,
+                   rounded(plan.buffers[buffer].bytes));
+  }
+  result.arena_bytes = arena.end();
+  return result;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,200 @@
+#include "jit/schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "jit/group.h"
+#include "jit/reduce_order.h"
+
+namespace unisono::jit {
+namespace {
+
+/// Removes an axis of the nest; its index is 0.
+void drop_axis(Nest& nest, size_t axis) {
+  auto at = static_cast<ptrdiff_t>(axis);
+  nest.extents.erase(nest.extents.begin() + at);
+  nest.reduced.erase(nest.reduced.begin() + at);
+  for_each_affine(nest, [&](Affine& affine) {
+    affine.factors.erase(affine.factors.begin() + at);
+  });
+}
+
+/// The kept axes first; both kinds in their order.
+void kept_first(Nest& nest) {
+  std::vector<size_t> order;
+  for (bool reduced : {false, true})
+    for (size_t a = 0; a < nest.extents.size(); ++a)
+      if (nest.reduced[a] == reduced) order.push_back(a);
+  auto permute = [&](const auto& from) {
+    auto out = from;
+    for (size_t a = 0; a < order.size(); ++a) out[a] = from[order[a]];
+    return out;
+  };
+  nest.extents = permute(nest.extents);
+  nest.reduced = permute(nest.reduced);
+  for_each_affine(nest, [&](Affine& at) { at.factors = permute(at.factors); });
+}
+
+/// The axis and the next are one axis to everything that the nest does.
+bool joins_next(Nest& nest, size_t axis) {
+  if (nest.reduced[axis] != nest.reduced[axis + 1]) return false;
+  bool joins = true;
+  for_each_affine(nest, [&](const Affine& at) {
+    joins = joins &&
+            at.factors[axis] == at.factors[axis + 1] * nest.extents[axis + 1];
+  });
+  return joins;
+}
+
+}  // namespace
+
+void merge_axes(Nest& nest) {
+  for (size_t a = nest.extents.size(); a-- > 0;)
+    if (nest.extents[a] == 1) drop_axis(nest, a);
+  kept_first(nest);
+  for (size_t a = nest.extents.size(); a-- > 1;) {
+    if (!joins_next(nest, a - 1)) continue;
+    nest.extents[a] *= nest.extents[a - 1];
+    drop_axis(nest, a - 1);
+  }
+}
+
+bool may_overwrite(const Kernel& kernel, int read, int written) {
+  if (kernel.nests.size() != 1) return false;
+  if (byte_size(kernel.arguments[read].dtype) !=
+      byte_size(kernel.arguments[written].dtype))
+    return false;
+  const Nest& nest = kernel.nests[0];
+  if (nest.scatter || nest.scan) return false;
+  const Store* store = nullptr;
+  for (const Store& s : nest.stores) {
+    if (s.argument != written) continue;
+    if (store) return false;
+    store = &s;
+  }
+  if (!store) return false;
+  // A point that is visited again, or late, would read what was written.
+  const std::vector<bool> inner = inner_expressions(nest);
+  const int phase = nest.exprs[store->value].phase;
+  if (!nest.reductions.empty() && !is_inner_store(nest, inner, *store))
+    return false;
+  for (const Reduction& reduction : nest.reductions)
+    if (reduction.phase > phase) return false;
+  for (const Store& s : nest.stores)
+    if (nest.exprs[s.value].phase > phase) return false;
+  for (const Expr& expr : nest.exprs) {
+    if (expr.argument != read) continue;
+    if (expr.kind != Expr::Kind::load || expr.at != store->at) return false;
+  }
+  return true;
+}
+
+namespace {
+
+struct Work {
+  int64_t flops = 0, bytes = 0;  // of one point
+  int widest = 1;                // bytes of the widest element
+  bool narrow = false;           // touches elements of 1 or 2 bytes
+};
+
+Work work_of(const Nest& nest, const Kernel& kernel) {
+  Work work;
+  auto access = [&](int argument) {
+    const int size =
+        static_cast<int>(byte_size(kernel.arguments[argument].dtype));
+    work.bytes += size;
+    work.widest = std::max(work.widest, size);
+    work.narrow = work.narrow || size < 4;
+  };
+  for (const Expr& expr : nest.exprs) {
+    if (expr.argument >= 0) access(expr.argument);
+    if (expr.kind == Expr::Kind::operation) work.flops += flops(expr.op);
+    work.widest =
+        std::max(work.widest, static_cast<int>(byte_size(expr.dtype)));
+  }
+  for (const Store& store : nest.stores) access(store.argument);
+  if (nest.scan) access(nest.scan->argument);
+  if (nest.scatter) access(nest.scatter->argument);
+  work.flops += static_cast<int64_t>(nest.reductions.size());
+  return work;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Form form_of(const Nest& nest) {
+  if (nest.scan) return nest.scan->contiguous ? Form::scan : Form::columns;
+  if (nest.scatter) return Form::scatter;
+  if (nest.reductions.empty()) return Form::map;
+  return nest.reductions[0].order == CombineOrder::lanes ? Form::lanes
+                                                         : Form::columns;
+}
+
+/// Whether all stores to `nest` are vectors at multiples of 64 bytes.
+bool stores_aligned(const Nest& nest, const Kernel& kernel,
+                    const Schedule& plan) {
+  return std::all_of(
+      nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
+        const int64_t size = byte_size(kernel.arguments[store.argument].dtype);
+        if ((plan.lanes * size) % 64 || (store.at.constant * size) % 64)
+          return false;
+        for (size_t a = 0; a < nest.extents.size(); ++a) {
+          const int64_t factor = store.at.factors[a];
+          const bool along = static_cast<int>(a) == plan.vector_axis;
+          if (along ? factor != 1 : (factor * size) % 64 != 0) return false;
+        }
+        return true;
+      });
+}
+
+}  // namespace
+
+Schedule schedule(const Nest& nest, const Kernel& kernel,
+                  const Machine& machine) {
+  Schedule plan;
+  plan.form = form_of(nest);
+  const Work work = work_of(nest, kernel);
+  int kept = 0;
+  while (kept < static_cast<int>(nest.extents.size()) && !nest.reduced[kept])
+    ++kept;
+  if (plan.form != Form::lanes && plan.form != Form::scan)
+    plan.vector_axis = kept - 1;
+  const int64_t native = std::max(machine.vector_bytes / work.widest, 1);
+  int64_t rows = nest.kept_points();
+  if (plan.form == Form::lanes || plan.form == Form::scan) {
+    plan.lanes = static_cast<int>(native);
+    plan.units = rows;
+  } else if (plan.vector_axis < 0) {
+    plan.units = 1;
+  } else {
+    const int64_t extent = nest.extents[plan.vector_axis];
+    const int64_t wide = native * (work.flops <= 12 ? 4 : 2);
+    plan.lanes = static_cast<int>(std::min<int64_t>(
+        wide,
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)))));
+    const int64_t target =
+        plan.form == Form::map ? (int64_t{1} << 14) / work.widest : plan.lanes;
+    plan.block =
+        extent < 2 * target && plan.form == Form::map ? extent : target;
+    plan.blocks = ceil_div(extent, plan.block);
+    rows /= extent;
+    plan.units = rows * plan.blocks;
+  }
+  // About 20 microseconds of work are worth another worker.
+  const double nanoseconds = (static_cast<double>(work.bytes) / 12 +
+                              static_cast<double>(work.flops) * .03) *
+                             static_cast<double>(nest.points()) /
+                             static_cast<double>(plan.units);
+  plan.grain =
+      std::max<int64_t>(1, static_cast<int64_t>(20000 / (nanoseconds + 2)));
+  plan.scalar_tails = work.narrow && !machine.masked_bytes;
+  int64_t written = 0;
+  for (const Store& store : nest.stores)
+    written +=
+        nest.points() * byte_size(kernel.arguments[store.argument].dtype);
+  plan.streaming = plan.form == Form::map &&
+                   written >= machine.last_level_cache / 2 &&
+                   stores_aligned(nest, kernel, plan);
+  return plan;
+}
+
+}  // namespace unisono::jit

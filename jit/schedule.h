@@ -1,0 +1,65 @@
+#pragma once
+// How a nest runs: the order of its axes, which one is vectorised and how wide,
+// what the units of parallel work are; and the two stages of large reductions.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "jit/kernel.h"
+
+namespace unisono::jit {
+
+/// What a schedule needs to know of the machine.
+struct Machine {
+  int vector_bytes = 16;
+  bool masked_bytes = false;  // masked loads and stores of 1 and 2 bytes
+  bool native_half = false;   // half <-> float in hardware
+  int64_t last_level_cache = 32 << 20;
+};
+
+/// Whether a reduction has too few kept points to occupy the machine, so that
+/// its chunks are reduced by one kernel and combined by a second.
+bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order);
+
+/// If the kernel's one nest is such a reduction: makes the kernel reduce chunks
+/// into new buffers, which `add_buffer` gives, and returns the kernel that
+/// combines them and does what follows.
+std::optional<Kernel> split_stages(
+    Kernel& kernel,
+    const std::function<int32_t(DType, int64_t elements)>& add_buffer);
+
+/// Puts kept axes before reduced ones, drops those of extent 1, and joins
+/// neighbours that every access crosses alike.
+void merge_axes(Nest& nest);
+
+/// Whether what argument `read` holds may be overwritten by argument `written`:
+/// every element is read where, and before, it is written.
+bool may_overwrite(const Kernel& kernel, int read, int written);
+
+/// How the points of a nest are walked.
+enum class Form : uint8_t {
+  map,      // vectors along the last axis
+  lanes,    // vectors along the reduced axes, which are innermost
+  columns,  // vectors along the last kept axis; reduced axes in order
+  scan,     // along the reduced axis
+  scatter,  // points of the reduced axes in order
+};
+
+/// A nest arranged: kept axes come first. A unit is one point of the kept axes
+/// but the vectorised one, and one block of that.
+struct Schedule {
+  Form form = Form::map;
+  int vector_axis = -1;  // -1: there is none, values are scalars
+  int lanes = 1;         // elements per vector
+  int64_t block = 1;     // extent of a unit along the vectorised kept axis
+  int64_t blocks = 1;    // how many there are
+  int64_t units = 1;
+  int64_t grain = 1;
+  bool streaming = false;     // stores bypass the cache
+  bool scalar_tails = false;  // masks are slow for some element's size
+};
+Schedule schedule(const Nest& nest, const Kernel& kernel,
+                  const Machine& machine);
+
+}  // namespace unisono::jit

@@ -1,0 +1,46 @@
+#pragma once
+// From LLVM IR to machine code for one kind of device.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "jit/schedule.h"
+#include "runtime/result.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace unisono::jit {
+
+/// Machine code in memory; freed with the last pointer to it. Thread-safe.
+class LoadedCode {
+ public:
+  virtual ~LoadedCode() = default;
+  /// The address of a function of the module; null if there is none.
+  virtual void* symbol(const std::string& name) const = 0;
+};
+
+/// One thread at a time.
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual const Machine& machine() const = 0;
+  /// Sets data layout and triple.
+  virtual void prepare(llvm::Module& module) = 0;
+  /// Machine code of the module, which is used up. An error that the code
+  /// generator diagnoses fails the compilation.
+  virtual Result<std::shared_ptr<LoadedCode>> load(llvm::Module& module) = 0;
+  /// The module, which is used up, as assembly text.
+  virtual Result<std::string> assembly(llvm::Module& module) = 0;
+};
+
+/// This machine's processor, with vectors of at most `vector_bytes` (0: all it
+/// has). Wakes LLVM's x86 code generator.
+std::unique_ptr<Target> make_cpu_target(int vector_bytes = 0);
+
+/// Runs `f` on a thread of its own, with a stack that LLVM's recursion over
+/// long chains of operations does not exhaust, and waits for it.
+void on_deep_stack(const std::function<void()>& f);
+
+}  // namespace unisono::jit

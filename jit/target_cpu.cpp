@@ -1,0 +1,268 @@
+#include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
+#include <llvm/ExecutionEngine/RuntimeDyld.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "jit/target.h"
+#include "runtime/check.h"
+
+namespace unisono::jit {
+namespace {
+
+Error failed(std::string why) {
+  return {Error::Kind::compile_failed, std::move(why)};
+}
+
+/// One mapping for all sections of an object, so that they reach one another;
+/// code is made executable, and nothing is ever both writable and executable.
+class CodeMemory : public llvm::RTDyldMemoryManager {
+ public:
+  ~CodeMemory() override {
+    if (base_) munmap(base_, static_cast<size_t>(bytes_));
+  }
+  bool needsToReserveAllocationSpace() override { return true; }
+  void reserveAllocationSpace(uintptr_t code, llvm::Align, uintptr_t constants,
+                              llvm::Align, uintptr_t data,
+                              llvm::Align) override {
+    // Every section may lose its alignment once.
+    const uintptr_t slack = 4096;
+    parts_[0].size = pages(code + slack);
+    parts_[1].size = pages(constants + slack);
+    parts_[2].size = pages(data + slack);
+    bytes_ = parts_[0].size + parts_[1].size + parts_[2].size;
+    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return;
+    base_ = static_cast<uint8_t*>(at);
+    uint8_t* next = base_;
+    for (Part& part : parts_) {
+      part.start = part.next = next;
+      next += part.size;
+    }
+  }
+  uint8_t* allocateCodeSection(uintptr_t size, unsigned alignment, unsigned,
+                               llvm::StringRef) override {
+    return take(parts_[0], size, alignment);
+  }
+  uint8_t* allocateDataSection(uintptr_t size, unsigned alignment, unsigned,
+                               llvm::StringRef, bool read_only) override {
+    return take(parts_[read_only ? 1 : 2], size, alignment);
+  }
+  bool finalizeMemory(std::string* error) override {
+    if (base_ &&
+        mprotect(parts_[0].start, parts_[0].size, PROT_READ | PROT_EXEC) == 0 &&
+        mprotect(parts_[1].start, parts_[1].size, PROT_READ) == 0)
+      return false;
+    if (error) *error = "the system gives no executable memory";
+    return true;
+  }
+  // Compiled code never unwinds.
+  void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
+  void deregisterEHFrames() override {}
+
+ private:
+  struct Part {
+    uint8_t *start = nullptr, *next = nullptr;
+    uintptr_t size = 0;
+  };
+  static uintptr_t pages(uintptr_t bytes) {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    return (bytes + page - 1) / page * page;
+  }
+  static uint8_t* take(Part& part, uintptr_t size, unsigned alignment) {
+    if (!part.start) return nullptr;
+    const uintptr_t align = std::max(alignment, 16u);
+    auto at = reinterpret_cast<uintptr_t>(part.next);
+    at = (at + align - 1) / align * align;
+    part.next = reinterpret_cast<uint8_t*>(at + size);
+    if (part.next > part.start + part.size) return nullptr;
+    return reinterpret_cast<uint8_t*>(at);
+  }
+
+  uint8_t* base_ = nullptr;
+  uintptr_t bytes_ = 0;
+  Part parts_[3];
+};
+
+class CpuCode : public LoadedCode {
+ public:
+  CpuCode() : linker_(memory_, memory_) {}
+  Status load(llvm::MemoryBufferRef bytes) {
+    auto object = llvm::object::ObjectFile::createObjectFile(bytes);
+    if (!object) return failed(llvm::toString(object.takeError()));
+    linker_.loadObject(**object);
+    if (linker_.hasError()) return failed(linker_.getErrorString().str());
+    linker_.resolveRelocations();
+    if (linker_.hasError()) return failed(linker_.getErrorString().str());
+    std::string error;
+    if (memory_.finalizeMemory(&error)) return failed(error);
+    return Unit{};
+  }
+  void* symbol(const std::string& name) const override {
+    return reinterpret_cast<void*>(linker_.getSymbol(name).getAddress());
+  }
+
+ private:
+  CodeMemory memory_;
+  llvm::RuntimeDyld linker_;
+};
+
+/// Errors that LLVM reports while it is in scope. Without a handler they would
+/// end the process.
+class Diagnostics : public llvm::DiagnosticHandler {
+ public:
+  explicit Diagnostics(std::string& errors) : errors_(errors) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() != llvm::DS_Error) return true;
+    llvm::raw_string_ostream out(errors_);
+    llvm::DiagnosticPrinterRawOStream printer(out);
+    info.print(printer);
+    out << "\n";
+    return true;
+  }
+
+ private:
+  std::string& errors_;
+};
+
+class CpuTarget : public Target {
+ public:
+  explicit CpuTarget(int vector_bytes);
+  const Machine& machine() const override { return machine_; }
+  void prepare(llvm::Module& module) override {
+    module.setDataLayout(machine_code_->createDataLayout());
+    module.setTargetTriple(machine_code_->getTargetTriple().str());
+  }
+  Result<std::shared_ptr<LoadedCode>> load(llvm::Module& module) override;
+  Result<std::string> assembly(llvm::Module& module) override;
+
+ private:
+  Status generate(llvm::Module& module, llvm::CodeGenFileType type,
+                  llvm::SmallVectorImpl<char>& out);
+
+  std::unique_ptr<llvm::TargetMachine> machine_code_;
+  Machine machine_;
+};
+
+void wake_llvm() {
+  static const bool awake = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  CHECK(awake);
+}
+
+int64_t last_level_cache() {
+  const int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? bytes : int64_t{32} << 20;
+}
+
+CpuTarget::CpuTarget(int vector_bytes) {
+  wake_llvm();
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  const bool wide = features["avx512f"] && features["avx512bw"] &&
+                    features["avx512dq"] && features["avx512vl"];
+  int most = wide ? 64 : features["avx2"] && features["fma"] ? 32 : 16;
+  if (vector_bytes) most = std::min(most, vector_bytes);
+  std::string cpu = llvm::sys::getHostCPUName().str(), list;
+  for (const auto& feature : features)
+    list += (feature.second ? ",+" : ",-") + feature.first().str();
+  if (most < 64) list += ",-avx512f";
+  if (most < 32) list += ",-avx,-fma,-f16c";
+  machine_.vector_bytes = most;
+  machine_.masked_bytes = most == 64;
+  machine_.native_half = most >= 32 && features["f16c"];
+  machine_.last_level_cache = last_level_cache();
+
+  const std::string triple = llvm::sys::getProcessTriple();
+  std::string error;
+  const llvm::Target* target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  CHECK(target);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  machine_code_.reset(target->createTargetMachine(
+      triple, cpu, list.empty() ? list : list.substr(1), options,
+      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less,
+      true));
+}
+
+Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
+                           llvm::SmallVectorImpl<char>& out) {
+  std::string errors;
+  llvm::raw_string_ostream why(errors);
+  if (llvm::verifyModule(module, &why)) return failed(errors);
+  module.getContext().setDiagnosticHandler(
+      std::make_unique<Diagnostics>(errors));
+  llvm::raw_svector_ostream stream(out);
+  llvm::legacy::PassManager passes;
+  if (machine_code_->addPassesToEmitFile(passes, stream, nullptr, type))
+    return failed("no code can be generated for this processor");
+  passes.run(module);
+  module.getContext().setDiagnosticHandler(nullptr);
+  if (!errors.empty()) return failed(errors);
+  return Unit{};
+}
+
+Result<std::shared_ptr<LoadedCode>> CpuTarget::load(llvm::Module& module) {
+  llvm::SmallVector<char, 0> object;
+  if (auto status = generate(module, llvm::CodeGenFileType::ObjectFile, object);
+      !status)
+    return status.error();
+  auto code = std::make_shared<CpuCode>();
+  llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()),
+                              "kernels");
+  if (auto status = code->load(bytes); !status) return status.error();
+  return std::shared_ptr<LoadedCode>(std::move(code));
+}
+
+Result<std::string> CpuTarget::assembly(llvm::Module& module) {
+  llvm::SmallVector<char, 0> text;
+  if (auto status = generate(module, llvm::CodeGenFileType::AssemblyFile, text);
+      !status)
+    return status.error();
+  return std::string(text.data(), text.size());
+}
+
+}  // namespace
+
+std::unique_ptr<Target> make_cpu_target(int vector_bytes) {
+  return std::make_unique<CpuTarget>(vector_bytes);
+}
+
+void on_deep_stack(const std::function<void()>& f) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t{64} << 20);
+  pthread_t thread;
+  auto run = [](void* work) -> void* {
+    (*static_cast<const std::function<void()>*>(work))();
+    return nullptr;
+  };
+  const int status =
+      pthread_create(&thread, &attributes, run,
+                     const_cast<void*>(static_cast<const void*>(&f)));
+  pthread_attr_destroy(&attributes);
+  if (status != 0) return f();  // no thread: with the stack there is
+  pthread_join(thread, nullptr);
+}
+
+}  // namespace unisono::jit

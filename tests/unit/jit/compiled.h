@@ -1,0 +1,117 @@
+#pragma once
+// Runs graphs compiled and by the reference evaluator.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "jit/compile.h"
+#include "jit/ir/graph.h"
+#include "jit/ir/text.h"
+#include "jit/ir/verify.h"
+#include "jit/reference.h"
+#include "runtime/program.h"
+
+namespace unisono::jit::testing {
+
+using Arrays = std::vector<HostArray>;
+
+/// One machine with one device, and a compiler.
+struct Bench {
+  explicit Bench(int vector_bytes = 0) : compiler(vector_bytes) {}
+  Runtime runtime{1};
+  Compiler compiler;
+
+  Result<Arrays> run(const ir::Graph& graph, const Arrays& inputs,
+                     bool checked = true, CompileStats* stats = nullptr) {
+    CompileOptions options;
+    options.checked = checked;
+    auto program = compiler.compile(graph, options, stats);
+    if (!program) return program.error();
+    Device* device = runtime.devices()[0];
+    std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
+    for (const HostArray& input : inputs) {
+      auto array = array_from_host(*device, input.type.dtype,
+                                   input.type.sizes(), input.bytes.data());
+      if (!array) return array.error();
+      blocks.push_back(array->blocks());
+    }
+    auto results = unisono::run(runtime, **program, {device}, blocks);
+    if (!results) return results.error();
+    Arrays out;
+    const auto types = graph.output_types();
+    for (size_t i = 0; i < types.size(); ++i) {
+      HostArray array{types[i], std::vector<uint8_t>(types[i].bytes())};
+      if (types[i].bytes() > 0)
+        device->copy_to_host(array.bytes.data(), (*results)[i][0]->data(),
+                             types[i].bytes());
+      out.push_back(std::move(array));
+    }
+    return out;
+  }
+};
+
+template <class T>
+HostArray array_of(DType dtype, ir::Shape shape, const std::vector<T>& values) {
+  HostArray out{{dtype, std::move(shape)},
+                std::vector<uint8_t>(values.size() * sizeof(T))};
+  std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
+  return out;
+}
+
+/// Any NaN of a float equals any other, everything else bit by bit.
+inline bool same_elements(const HostArray& a, const HostArray& b) {
+  if (a.bytes == b.bytes) return true;
+  if (a.bytes.size() != b.bytes.size()) return false;
+  return with_dtype(a.type.dtype, [&]<DType D>() {
+    using Stored = typename StorageOf<D>::type;
+    using Computed = typename ComputeOf<D>::type;
+    for (size_t at = 0; at < a.bytes.size(); at += sizeof(Stored)) {
+      Stored x, y;
+      std::memcpy(&x, a.bytes.data() + at, sizeof x);
+      std::memcpy(&y, b.bytes.data() + at, sizeof y);
+      if (std::memcmp(&x, &y, sizeof x) == 0) continue;
+      const auto u = static_cast<Computed>(x), v = static_cast<Computed>(y);
+      if (u == u || v == v) return false;
+    }
+    return true;
+  });
+}
+
+/// "" if compiled code and the evaluator agree, else what differs.
+inline std::string difference(Bench& bench, const ir::Graph& graph,
+                              const Arrays& inputs, bool checked = true) {
+  ReferenceOptions options;
+  options.checked = checked;
+  auto expected = evaluate(graph, inputs, options);
+  auto got = bench.run(graph, inputs, checked);
+  if (!expected || !got) {
+    if (!expected && !got && expected.error().kind == got.error().kind)
+      return "";
+    return "reference: " + (expected ? "fine" : expected.error().message) +
+           ", compiled: " + (got ? "fine" : got.error().message) + "\n" +
+           ir::print(graph);
+  }
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const HostArray &want = (*expected)[i], &have = (*got)[i];
+    if (same_elements(want, have)) continue;
+    const size_t size = static_cast<size_t>(byte_size(want.type.dtype));
+    size_t at = 0;
+    while (at < want.bytes.size() &&
+           std::memcmp(&want.bytes[at], &have.bytes[at], size) == 0)
+      at += size;
+    uint64_t w = 0, h = 0;
+    std::memcpy(&w, &want.bytes[at], size);
+    std::memcpy(&h, &have.bytes[at], size);
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "output %zu, element %zu: want %#llx, have %#llx\n", i,
+                  at / size, static_cast<unsigned long long>(w),
+                  static_cast<unsigned long long>(h));
+    return text + ir::print(graph);
+  }
+  return "";
+}
+
+}  // namespace unisono::jit::testing
