@@ -214,7 +214,8 @@ TEST_CASE("f16 and bf16 are rounded once, at the end") {
 TEST_CASE("all_gather and permute") {
   Pool pool(3);
   for (int devices : device_counts) {
-    for (int64_t bytes : {int64_t{0}, int64_t{5}, int64_t{70'000}}) {
+    for (int64_t bytes :
+         {int64_t{0}, int64_t{5}, int64_t{4 << 20} / devices / devices}) {
       Memory from(devices, bytes), stacked(devices, bytes * devices),
           moved(devices, bytes);
       uint64_t state = 5;

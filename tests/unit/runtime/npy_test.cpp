@@ -238,7 +238,7 @@ TEST_CASE("npy: every prefix of a file and every changed byte is survived") {
     CHECK(!read_npy(path));
   }
   for (size_t at = 0; at < good.size(); ++at) {
-    for (int value : {0, 1, 0x27, 0x28, 0x30, 0x39, 0x7f, 0xff}) {
+    for (int value : {0, 0x28, 0x39, 0xff}) {
       Bytes file = good;
       file[at] = static_cast<uint8_t>(value);
       put_file(path, file);

@@ -230,7 +230,7 @@ TEST_CASE("npz: every prefix of a file and every changed byte is survived") {
     CHECK(!read_npz(path));
   }
   for (size_t at = 0; at < good.bytes.size(); ++at) {
-    for (int value : {0, 1, 0x7f, 0x80, 0xff}) {
+    for (int value : {0, 0x7f, 0xff}) {
       Bytes file = good.bytes;
       file[at] = static_cast<uint8_t>(value);
       put_file(path, file);

@@ -26,6 +26,18 @@ void less(void* const* buffers, int64_t, int64_t, const KernelContext*) {
   *static_cast<uint8_t*>(buffers[0]) =
       *static_cast<int32_t*>(buffers[1]) < *static_cast<int32_t*>(buffers[2]);
 }
+void clear(void* const* buffers, int64_t begin, int64_t end,
+           const KernelContext*) {
+  for (int64_t i = begin; i < end; ++i)
+    static_cast<int32_t*>(buffers[0])[i] = 0;
+}
+// Each of many elements, times itself plus a number.
+void advance(void* const* buffers, int64_t begin, int64_t end,
+             const KernelContext*) {
+  auto* values = static_cast<uint32_t*>(buffers[0]);
+  for (int64_t i = begin; i < end; ++i)
+    values[i] = values[i] * values[i] + *static_cast<uint32_t*>(buffers[1]) + 1;
+}
 void is_odd(void* const* buffers, int64_t, int64_t, const KernelContext*) {
   *static_cast<uint8_t*>(buffers[0]) = *static_cast<int32_t*>(buffers[1]) & 1;
 }
@@ -144,6 +156,55 @@ TEST_CASE("loops with different trip counts around collectives") {
         Blocks outputs = run_all(runtime, program);
         for (int d = 0; d < devices; ++d)
           REQUIRE(*values<int32_t>(outputs[0][d]) == expected);
+      }
+    }
+  }
+}
+
+/// Phases with launches that are worth sharing, in loops of different lengths.
+TEST_CASE("launches, loops and collectives that workers share") {
+  constexpr int32_t elements = 64, rounds = 12;
+  for (int devices : device_counts) {
+    ProgramBuilder b(devices);
+    SlotId position = b.arena(4), inner = b.arena(4), outer = b.arena(4),
+           flag = b.arena(1), data = b.output(4 * elements),
+           bound = b.constant<int32_t>({rounds});
+    b.program.steps = {
+        launch(store_position, {position}),
+        launch(store_zero, {outer}),
+        launch(clear, {data}, elements, 8),
+        {LoopStep{
+            steps({launch(less, {flag, outer, bound})}),
+            steps({launch(store_zero, {inner}),
+                   {LoopStep{steps({launch(less, {flag, inner, position})}),
+                             steps({launch(advance, {data, inner}, elements, 4),
+                                    launch(add_one, {inner})}),
+                             flag}},
+                   {AllReduceStep{data, data, DType::U32, elements,
+                                  ReduceOp::sum, 0}},
+                   launch(advance, {data, position}, elements, 4),
+                   launch(add_one, {outer})}),
+            flag}}};
+
+    // The same in lockstep, for one element, as all are alike.
+    std::vector<uint32_t> expected(static_cast<size_t>(devices), 0);
+    for (int round = 0; round < rounds; ++round) {
+      uint32_t sum = 0, d = 0;
+      for (uint32_t& x : expected) {
+        for (uint32_t i = 0; i < d; ++i) x = x * x + i + 1;
+        sum += x;
+        ++d;
+      }
+      d = 0;
+      for (uint32_t& x : expected) x = sum * sum + d++ + 1;
+    }
+    for (int workers : {1, 2, 3, 6}) {
+      Runtime runtime(devices, workers);
+      for (int turn = 0; turn < 5; ++turn) {
+        Blocks outputs = run_all(runtime, b.program);
+        for (int d = 0; d < devices; ++d)
+          for (int i = 0; i < elements; ++i)
+            REQUIRE(values<uint32_t>(outputs[0][d])[i] == expected[d]);
       }
     }
   }
