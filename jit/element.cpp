@@ -105,8 +105,7 @@ void loop(void* out, const void* const* in, const int64_t* stride, int64_t n,
 
 template <class Row, DType D>
 ElementLoop row_loop() {
-  if constexpr (!ir::admits(Row::type_class, D) ||
-                (!is_written<Row> && ir::admits(ir::TypeClass::Float, D))) {
+  if constexpr (!ir::admits(Row::type_class, D)) {
     return nullptr;
   } else if constexpr (Row::operands == 1) {
     constexpr DType R = Row::gives_bool ? DType::Bool : D;

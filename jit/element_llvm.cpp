@@ -49,8 +49,7 @@ Value* write(EmitContext& c, Lanes<Compute<D>> value) {
 
 template <class Row, DType D>
 Value* emit_row(EmitContext& c, llvm::ArrayRef<Value*> operands) {
-  if constexpr (!ir::admits(Row::type_class, D) ||
-                (!is_written<Row> && ir::admits(ir::TypeClass::Float, D))) {
+  if constexpr (!ir::admits(Row::type_class, D)) {
     CHECK(!"the row admits this element type");
     return nullptr;
   } else {

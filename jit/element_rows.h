@@ -63,25 +63,9 @@ constexpr bool has_row(ir::Op op) {
   __builtin_unreachable();
 }
 
-/// Elementary functions, which are still to come.
-template <class Row>
-constexpr bool is_written = true;
-#define MISSING(name) \
-  template <>         \
-  inline constexpr bool is_written<rows::name##_row> = false;
-MISSING(rsqrt)
-MISSING(cbrt) MISSING(exp) MISSING(exp2) MISSING(expm1) MISSING(log)
-    MISSING(log2) MISSING(log10) MISSING(log1p) MISSING(sin) MISSING(cos)
-        MISSING(tan) MISSING(asin) MISSING(acos) MISSING(atan) MISSING(sinh)
-            MISSING(cosh) MISSING(tanh) MISSING(asinh) MISSING(acosh)
-                MISSING(atanh) MISSING(erf) MISSING(erfc) MISSING(lgamma)
-                    MISSING(pow) MISSING(atan2) MISSING(hypot)
-                        MISSING(floor_div) MISSING(mod)
-#undef MISSING
-
-    /// Calls `f.template operator()<Row>()` with the struct of `op`, a map row.
-    template <class F>
-    decltype(auto) with_row(ir::Op op, F&& f) {
+/// Calls `f.template operator()<Row>()` with the struct of `op`, a map row.
+template <class F>
+decltype(auto) with_row(ir::Op op, F&& f) {
   switch (op) {
 #define UNARY(name, ...) \
   case ir::Op::name: return f.template operator()<rows::name##_row>();
