@@ -63,25 +63,32 @@ int64_t offset_in(const Box& box, const Shape& index, int64_t element_bytes) {
   return offset * element_bytes;
 }
 
-/// Calls copy(to offset, from offset, bytes) for each contiguous run of `part`,
-/// which lies in both boxes.
+/// Calls copy(to offset, from offset, extent) until all of `part`, which lies
+/// in both boxes, is covered.
 template <class Copy>
-void for_each_run(const Box& part, const Box& to, const Box& from,
-                  int64_t element_bytes, Copy&& copy) {
+void for_each_copy(const Box& part, const Box& to, const Box& from,
+                   int64_t element_bytes, Copy&& copy) {
   // Trailing axes that are whole on both sides make a run, with one more.
   size_t outer = part.extent.size();
-  int64_t run = element_bytes;
+  int64_t run = element_bytes, to_run = run, from_run = run;
   bool whole = true;
   while (outer > 0 && whole) {
     --outer;
     run *= part.extent[outer];
-    whole = part.extent[outer] == to.extent[outer] &&
-            part.extent[outer] == from.extent[outer];
+    to_run *= to.extent[outer];
+    from_run *= from.extent[outer];
+    whole = run == to_run && run == from_run;
+  }
+  // Runs along the next axis make the rows of one copy.
+  CopyExtent extent(run);
+  if (outer > 0) {
+    --outer;
+    extent = CopyExtent(run, part.extent[outer], to_run, from_run);
   }
   Shape index = part.origin;
   for (;;) {
     copy(offset_in(to, index, element_bytes),
-         offset_in(from, index, element_bytes), run);
+         offset_in(from, index, element_bytes), extent);
     size_t axis = outer;
     for (; axis > 0; --axis) {
       if (++index[axis - 1] < part.origin[axis - 1] + part.extent[axis - 1])
@@ -111,12 +118,12 @@ void fill_block(Buffer& to, const Box& box, Device& device, const Array& array,
     if (part.empty()) continue;
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
     const Device& peer = *sharding.devices[b];
-    for_each_run(part, box, source, element_bytes,
-                 [&](int64_t to_offset, int64_t from_offset, int64_t bytes) {
-                   device.copy_from_peer(
-                       static_cast<char*>(to.data()) + to_offset, peer,
-                       from + from_offset, bytes);
-                 });
+    for_each_copy(
+        part, box, source, element_bytes,
+        [&](int64_t to_offset, int64_t from_offset, const CopyExtent& extent) {
+          device.copy_from_peer(static_cast<char*>(to.data()) + to_offset, peer,
+                                from + from_offset, extent);
+        });
     ++counter.copies;
     counter.bytes += product(part.extent) * element_bytes;
   }
@@ -171,11 +178,11 @@ std::vector<uint8_t> array_to_host(const Array& array) {
   for (size_t b = 0; b < count; ++b) {
     Box box = box_of(array.shape(), sharding, b);
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
-    for_each_run(box, whole, box, byte_size(array.dtype()),
-                 [&](int64_t to, int64_t offset, int64_t size) {
-                   sharding.devices[b]->copy_to_host(bytes.data() + to,
-                                                     from + offset, size);
-                 });
+    for_each_copy(box, whole, box, byte_size(array.dtype()),
+                  [&](int64_t to, int64_t offset, const CopyExtent& extent) {
+                    sharding.devices[b]->copy_to_host(bytes.data() + to,
+                                                      from + offset, extent);
+                  });
   }
   return bytes;
 }

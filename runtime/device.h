@@ -39,6 +39,18 @@ class Buffer {
   int64_t bytes_ = 0;
 };
 
+/// What a copy covers: `rows` runs of `bytes` bytes each, whose starts lie
+/// `to_step` and `from_step` bytes apart.
+struct CopyExtent {
+  CopyExtent(int64_t bytes) : bytes(bytes) {}  // NOLINT: implicit, one run
+  CopyExtent(int64_t bytes, int64_t rows, int64_t to_step, int64_t from_step)
+      : bytes(bytes), rows(rows), to_step(to_step), from_step(from_step) {}
+  int64_t bytes;
+  int64_t rows = 1;
+  int64_t to_step = 0;
+  int64_t from_step = 0;
+};
+
 /// One logical device: a heap of its own and copies in and out of it. What it
 /// runs is a Program (program.h). Thread-safe.
 class Device {
@@ -54,10 +66,12 @@ class Device {
   virtual void free(void* data, int64_t bytes) = 0;
   /// Synchronous copies between this device's memory and the host's, and from
   /// a peer's memory to this device's.
-  virtual void copy_from_host(void* to, const void* from, int64_t bytes) = 0;
-  virtual void copy_to_host(void* to, const void* from, int64_t bytes) = 0;
+  virtual void copy_from_host(void* to, const void* from,
+                              const CopyExtent& extent) = 0;
+  virtual void copy_to_host(void* to, const void* from,
+                            const CopyExtent& extent) = 0;
   virtual void copy_from_peer(void* to, const Device& peer, const void* from,
-                              int64_t bytes) = 0;
+                              const CopyExtent& extent) = 0;
   /// Bytes allocated now, and the most ever.
   virtual int64_t bytes_in_use() const = 0;
   virtual int64_t peak_bytes() const = 0;

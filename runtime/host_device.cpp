@@ -2,17 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace unisono {
 namespace {
 
+// Fewer bytes are not worth another worker.
+constexpr int64_t copy_grain = 256 << 10;
+
+void copy_rows(char* to, const char* from, const CopyExtent& extent,
+               int64_t rows) {
+  auto copy = [&](auto bytes) {
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(to + row * extent.to_step, from + row * extent.from_step,
+                  bytes);
+  };
+  // Single elements are moved in registers, without a call each.
+  switch (extent.bytes) {
+    case 1: return copy(std::integral_constant<size_t, 1>());
+    case 2: return copy(std::integral_constant<size_t, 2>());
+    case 4: return copy(std::integral_constant<size_t, 4>());
+    case 8: return copy(std::integral_constant<size_t, 8>());
+    default: return copy(static_cast<size_t>(extent.bytes));
+  }
+}
+
 class HostDevice final : public Device {
  public:
-  HostDevice(int index, MemoryBudget& budget)
+  HostDevice(int index, MemoryBudget& budget, Pool& pool)
       : name_(fmt::format("cpu:{}", index)),
         index_(index),
         budget_(budget),
+        pool_(pool),
         heap_(budget) {}
 
   const std::string& name() const override { return name_; }
@@ -28,36 +51,55 @@ class HostDevice final : public Device {
   }
   void free(void* data, int64_t bytes) override { heap_.free(data, bytes); }
 
-  void copy_from_host(void* to, const void* from, int64_t bytes) override {
-    copy(to, from, bytes);
+  void copy_from_host(void* to, const void* from,
+                      const CopyExtent& extent) override {
+    copy(to, from, extent);
   }
-  void copy_to_host(void* to, const void* from, int64_t bytes) override {
-    copy(to, from, bytes);
+  void copy_to_host(void* to, const void* from,
+                    const CopyExtent& extent) override {
+    copy(to, from, extent);
   }
   void copy_from_peer(void* to, const Device&, const void* from,
-                      int64_t bytes) override {
-    copy(to, from, bytes);
+                      const CopyExtent& extent) override {
+    copy(to, from, extent);
   }
 
   int64_t bytes_in_use() const override { return heap_.bytes_in_use(); }
   int64_t peak_bytes() const override { return heap_.peak_bytes(); }
 
  private:
-  // An empty copy may come with null pointers, which memcpy does not allow.
-  static void copy(void* to, const void* from, int64_t bytes) {
-    if (bytes) std::memcpy(to, from, bytes);
+  void copy(void* to, const void* from, const CopyExtent& extent) {
+    auto* target = static_cast<char*>(to);
+    auto* source = static_cast<const char*>(from);
+    if (extent.rows > 1 && extent.bytes < copy_grain) {
+      pool_.parallel_for(
+          extent.rows, copy_grain / std::max<int64_t>(extent.bytes, 1), this,
+          [&](int64_t begin, int64_t end) {
+            copy_rows(target + begin * extent.to_step,
+                      source + begin * extent.from_step, extent, end - begin);
+          });
+      return;
+    }
+    for (int64_t row = 0; row < extent.rows; ++row)
+      pool_.parallel_for(
+          extent.bytes, copy_grain, this, [&](int64_t begin, int64_t end) {
+            std::memcpy(target + row * extent.to_step + begin,
+                        source + row * extent.from_step + begin, end - begin);
+          });
   }
 
   const std::string name_;
   const int index_;
   const MemoryBudget& budget_;
+  Pool& pool_;
   Heap heap_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_host_device(int index, MemoryBudget& budget) {
-  return std::make_unique<HostDevice>(index, budget);
+std::unique_ptr<Device> make_host_device(int index, MemoryBudget& budget,
+                                         Pool& pool) {
+  return std::make_unique<HostDevice>(index, budget, pool);
 }
 
 }  // namespace unisono

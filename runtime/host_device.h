@@ -3,11 +3,14 @@
 
 #include "runtime/device.h"
 #include "runtime/heap.h"
+#include "runtime/pool.h"
 
 namespace unisono {
 
 /// A CPU device: a heap of its own, on a budget that it shares with the other
-/// devices of its machine. Outlived by `budget`.
-std::unique_ptr<Device> make_host_device(int index, MemoryBudget& budget);
+/// devices of its machine. Large copies are shared out among the pool's
+/// workers. Outlived by `budget` and `pool`.
+std::unique_ptr<Device> make_host_device(int index, MemoryBudget& budget,
+                                         Pool& pool);
 
 }  // namespace unisono

@@ -127,7 +127,7 @@ Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
           memory_limit > 0 ? memory_limit : MemoryBudget::default_limit())) {
   CHECK(cpu_devices >= 1 && cpu_devices <= 64);
   for (int i = 0; i < cpu_devices; ++i) {
-    owned_.push_back(make_host_device(i, *budget_));
+    owned_.push_back(make_host_device(i, *budget_, *pool_));
     device_list_.push_back(owned_.back().get());
   }
 }
