@@ -350,7 +350,7 @@ Status check_pairs(const CollectiveAttrs& a) {
 }
 
 Result<Type> collective_rule(Op op, Operands x, const CollectiveAttrs& a) {
-  if (known_less(a.size, 1)) return wrong("{} members", a.size.to_string());
+  if (known_less(a.size, 0)) return wrong("{} members", a.size.to_string());
   switch (op) {
     case Op::axis_index: return Type{DType::I32, {}};
     case Op::all_gather: {

@@ -319,13 +319,13 @@ void RandomGraph::random_host_call(Graph& g, NodeId x) {
 NodeId RandomGraph::step(Graph& g) {
   const NodeId x = any_node(g);
   if (element_count(g.type(x).shape).value() > 2000) return x;
+  if (options_.collectives && chance(15)) return random_collective(g, x);
   const int kind = below(100);
   if (kind < 35) return random_map(g, x);
   if (kind < 50) return random_line(g, x);
   if (kind < 68) return random_move(g, x);
   if (kind < 76) return random_index(g, x);
   if (kind < 82) return random_dot(g, x);
-  if (kind < 88 && options_.collectives) return random_collective(g, x);
   if (kind < 90 && options_.host_calls) return random_host_call(g, x), x;
   if (depth_ < options_.control_depth)
     return chance(50) ? random_if(g, x) : random_loop(g, x);
@@ -339,7 +339,7 @@ Graph RandomGraph::make() {
   Graph g;
   for (int i = 1 + below(3); i > 0; --i) g.add_input(random_type());
   for (int i = 0; i < options_.nodes; ++i) step(g);
-  for (int i = 1 + below(3); i > 0; --i) g.outputs.push_back(any_node(g));
+  for (int i = 1 + below(6); i > 0; --i) g.outputs.push_back(any_node(g));
   return g;
 }
 
@@ -349,7 +349,7 @@ HostArray RandomGraph::random_array(const Type& type) {
   for (int64_t i = 0; i < n; ++i) {
     double v = below(19) - 9;
     if (is_floating(type.dtype)) {
-      v += below(8) / 8.0;
+      v += below(1000) / 997.0;
       if (chance(2)) v = std::nan("");
       if (chance(2)) v = -0.0;
       if (chance(1)) v = HUGE_VAL;

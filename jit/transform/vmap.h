@@ -1,0 +1,118 @@
+#pragma once
+// The parts of vmap. A Mapper builds the graph for all members; the rule of
+// each family of kinds is one function, in vmap_*.cpp.
+#include <optional>
+#include <unordered_map>
+
+#include "jit/ir/graph.h"
+#include "jit/transform/transforms.h"
+
+namespace unisono::jit::vmapping {
+
+/// A node of the new graph: of one value for all members, or `mapped`, with the
+/// members along a leading axis.
+struct Value {
+  NodeId id = 0;
+  bool mapped = false;
+};
+using Values = std::vector<Value>;
+using Flags = std::vector<bool>;
+
+// vmap_varies.cpp: which values differ between members. The mapper makes
+// exactly these mapped.
+
+/// The outputs that do, when the inputs flagged do.
+Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs);
+/// Carries and condition of a loop whose operands do as flagged.
+struct LoopVaries {
+  Flags operands;  // carries, widened to a fixed point, then captures
+  bool condition = false;
+};
+LoopVaries varying_loop(const ir::LoopAttrs& loop, ir::AxisId axis,
+                        Flags operands);
+
+class Mapper {
+ public:
+  explicit Mapper(const VmapSpec& spec) : spec_(spec) {}
+
+  Graph run(const Graph& graph);
+
+ private:
+  // vmap.cpp: graphs
+  /// Appends `graph` for all members; gives its outputs.
+  Values place(const Graph& graph, const Values& arguments);
+  Value place_node(const Graph& graph, const ir::Node& node,
+                   const Values& operands);
+  Value input(const ir::Type& member_type, bool mapped);
+
+  // vmap.cpp: building blocks
+  NodeId add(ir::Op op, std::vector<NodeId> inputs,
+             ir::Attrs attrs = ir::NoAttrs{});
+  /// One member's type, of the value as one member has it.
+  ir::Type member_type(Value x) const;
+  /// The type with the members in front.
+  ir::Type with_members(const ir::Type& type) const;
+  /// The value with the members in front, repeated if all have the same.
+  NodeId lift(Value x);
+  NodeId splat(const ir::Type& type, int64_t value);
+  /// 0, 1, ... along the members, in front of `shape`.
+  NodeId member_numbers(DType dtype, const ir::Shape& shape);
+  /// `flags`, one bool per member, along the axes of a mapped value.
+  NodeId spread(NodeId flags, const ir::Shape& shape);
+  /// a where the member's flag is true, else b, of one member type.
+  NodeId choose(NodeId flags, Value a, Value b);
+  /// Moves an axis to the front.
+  NodeId to_front(NodeId x, int axis);
+
+  // vmap.cpp: members that take no part
+  /// Whether any member takes part: a scalar.
+  NodeId any_member();
+  /// x, an operand of a checked operation, where the member takes part, else
+  /// `harmless`. `mapped` says whether the operation is for each member.
+  Value guarded(Value x, bool mapped, int64_t harmless);
+
+  // vmap_kinds.cpp
+  Value place_map(const Graph& graph, const ir::Node& node, Values x);
+  Value place_line(const ir::Node& node, Value x);
+  Value place_move(const ir::Node& node, const Values& x);
+  Value place_pad(const ir::Node& node, Value x, Value value);
+  Value place_dot(const ir::Node& node, Value a, Value b);
+
+  // vmap_index.cpp
+  Value place_index(const Graph& graph, const ir::Node& node, Values x);
+  Value index_each(const ir::Node& node, const Values& x);
+  Value index_same(const ir::Node& node, const Values& x);
+  Value index_nothing(const ir::Node& node, const Values& x);
+
+  // vmap_collective.cpp
+  Value place_collective(const ir::Node& node, const Values& x);
+  Value place_other_axis(const ir::Node& node, const Values& x);
+  Value all_reduce(const ir::CollectiveAttrs& a, Value x);
+  Value all_gather(Value x);
+  Value permute(const ir::CollectiveAttrs& a, Value x);
+  /// i32: own positions of the members that this graph holds.
+  NodeId positions();
+  ir::CollectiveAttrs between_devices() const;
+
+  // vmap_control.cpp
+  Values place_if(const ir::Node& node, const Values& x);
+  Values place_loop(const ir::Node& node, const Values& x);
+  Values place_lockstep_loop(const ir::Node& node, const Values& x,
+                             const LoopVaries& varies);
+  void place_host_call(const ir::Node& node, const Values& x);
+  static void call_host(Graph& graph, const ir::Node& node,
+                        std::vector<NodeId> operands, bool masked);
+  /// A mapper of a subgraph with inputs of these types; the last one is the
+  /// mask, if there is one here.
+  Mapper subgraph(const std::vector<ir::Type>& types, const Flags& mapped,
+                  Values* inputs) const;
+  std::vector<NodeId> ids(const Values& x) const;
+
+  const VmapSpec& spec_;
+  Graph out_;
+  /// bool, by member: who takes part in what is placed now. None: all do.
+  std::optional<NodeId> mask_;
+  uint32_t source_ = 0;
+};
+
+}  // namespace unisono::jit::vmapping

@@ -1,0 +1,87 @@
+#include <algorithm>
+
+#include "jit/ir/kinds.h"
+#include "jit/transform/vmap.h"
+
+namespace unisono::jit::vmapping {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+bool any(const Flags& flags) {
+  return std::find(flags.begin(), flags.end(), true) != flags.end();
+}
+
+Flags varying_branches(const ir::IfAttrs& a, ir::AxisId axis,
+                       const Flags& operands) {
+  const Flags captures(operands.begin() + 1, operands.end());
+  Flags out = varying_outputs(*a.then_graph, axis, captures);
+  const Flags other = varying_outputs(*a.else_graph, axis, captures);
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = out[i] || other[i] || operands[0];
+  return out;
+}
+
+Flags varying_results(const Node& node, ir::AxisId axis,
+                      const Flags& operands) {
+  if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
+    return varying_branches(*a, axis, operands);
+  const auto& a = ir::attrs<ir::LoopAttrs>(node);
+  Flags out = varying_loop(a, axis, operands).operands;
+  out.resize(static_cast<size_t>(a.carries));
+  return out;
+}
+
+bool varies(const Node& node, ir::AxisId axis, const Flags& operands) {
+  if (node.op == Op::host_call) return false;
+  if (ir::kind(node.op) == ir::Kind::collective &&
+      ir::attrs<ir::CollectiveAttrs>(node).axis == axis)
+    return node.op == Op::permute || node.op == Op::axis_index;
+  return any(operands);
+}
+
+}  // namespace
+
+Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs) {
+  Flags flags(graph.nodes.size(), false);
+  std::unordered_map<NodeId, Flags> results;  // of control nodes
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    Flags operands;
+    for (NodeId operand : node.inputs) operands.push_back(flags[operand]);
+    if (node.op == Op::input) {
+      flags[i] = inputs[i];
+    } else if (node.op == Op::project) {
+      flags[i] =
+          results[node.inputs[0]][ir::attrs<ir::ProjectAttrs>(node).index];
+    } else if (ir::kind(node.op) == ir::Kind::control) {
+      Flags all = varying_results(node, axis, operands);
+      flags[i] = !all.empty() && all[0];
+      results[static_cast<NodeId>(i)] = std::move(all);
+    } else {
+      flags[i] = varies(node, axis, operands);
+    }
+  }
+  Flags outputs;
+  for (NodeId output : graph.outputs) outputs.push_back(flags[output]);
+  return outputs;
+}
+
+LoopVaries varying_loop(const ir::LoopAttrs& loop, ir::AxisId axis,
+                        Flags operands) {
+  LoopVaries out{std::move(operands), false};
+  while (true) {
+    const Flags before = out.operands;
+    out.condition = varying_outputs(*loop.condition, axis, out.operands)[0];
+    const Flags next = varying_outputs(*loop.body, axis, out.operands);
+    for (size_t i = 0; i < next.size(); ++i) {
+      // Members that stop at different turns differ in what turns change.
+      const bool changes = loop.body->outputs[i] != loop.body->inputs[i];
+      if (next[i] || (out.condition && changes)) out.operands[i] = true;
+    }
+    if (out.operands == before) return out;
+  }
+}
+
+}  // namespace unisono::jit::vmapping
