@@ -115,6 +115,7 @@ class Diagnostics {
   Diagnostic& add(Diagnostic diagnostic);
 
   const std::vector<Diagnostic>& all() const { return all_; }
+  Diagnostic& last() { return all_.back(); }
   size_t size() const { return all_.size(); }
   bool empty() const { return all_.empty(); }
   size_t error_count() const { return error_count_; }
@@ -122,6 +123,9 @@ class Diagnostics {
   /// Forgets everything after the first `size` messages: for an attempt that
   /// is given up.
   void truncate(size_t size);
+  /// Puts the messages after the first `from`, all about one file, in the order
+  /// of the file.
+  void sort_by_place(size_t from);
 
  private:
   std::vector<Diagnostic> all_;

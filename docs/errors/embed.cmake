@@ -1,0 +1,13 @@
+# Writes ${OUT}: the pages U*.md of ${IN} as a table of code and text.
+file(GLOB files ${IN}/U*.md)
+list(SORT files)
+set(text "#include \"lang/explain.h\"\n\nnamespace unisono::lang {\n")
+string(APPEND text "const std::vector<ErrorPage>& error_pages() {\n")
+string(APPEND text "  static const std::vector<ErrorPage> pages = {\n")
+foreach(file ${files})
+  get_filename_component(code ${file} NAME_WE)
+  file(READ ${file} body)
+  string(APPEND text "      {\"${code}\", R\"UNISONO(${body})UNISONO\"},\n")
+endforeach()
+string(APPEND text "  };\n  return pages;\n}\n}  // namespace unisono::lang\n")
+file(WRITE ${OUT} "${text}")

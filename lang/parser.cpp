@@ -1,0 +1,323 @@
+// Tokens, mistakes and recovery; the statements are in parser_statement.cpp.
+#include "lang/parser.h"
+
+#include "lang/parser_impl.h"
+
+namespace unisono::lang {
+namespace {
+
+struct ForeignWord {
+  std::string_view word;
+  std::string_view help;
+};
+/// Words of other languages, where the next token does not fit.
+constexpr ForeignWord foreign_words[] = {
+    {"return", "the value of a block is its last expression"},
+    {"break", "a loop runs to its end; put the condition into a `while`"},
+    {"continue", "put the rest of the body into an `if`"},
+    {"lambda", "write `fn(x) => x + 1`"},
+    {"elif", "write `else if`"},
+    {"const", "write `let`"},
+    {"function", "write `def name(x) = ...`"},
+    {"func", "write `def name(x) = ...`"},
+    {"class", "write `type Name = (field: f32, ...)`"},
+    {"struct", "write `type Name = (field: f32, ...)`"},
+    {"from", "write `import module` and `module.name`"},
+    {"del", "a value is freed when nothing refers to it"},
+    {"global", "a function assigns only its own `var`s; return the new value"},
+    {"match", "write `if ... { } else if ... { }`"},
+    {"try", "there are no exceptions"},
+    {"async", "write `pmap` for what runs at once"},
+};
+
+const ForeignWord* foreign_word(std::string_view word) {
+  for (const ForeignWord& row : foreign_words) {
+    if (row.word == word) return &row;
+  }
+  return nullptr;
+}
+
+/// A line that starts so is a new statement, whatever is still open.
+bool starts_statement(TokenKind kind) {
+  return kind == TokenKind::Let || kind == TokenKind::Var ||
+         kind == TokenKind::Def || kind == TokenKind::Import ||
+         kind == TokenKind::While || kind == TokenKind::At;
+}
+
+}  // namespace
+
+Parser::Parser(ParseState& state, Tokens tokens)
+    : state_(state),
+      tokens_(std::move(tokens.tokens)),
+      comments_(std::move(tokens.comments)) {}
+
+// ---- Tokens
+
+const Token& Parser::token_after(size_t ahead) const {
+  return tokens_[std::min(index_ + ahead, tokens_.size() - 1)];
+}
+
+std::string_view Parser::text_of(const Token& t) const {
+  return span_of(t).text();
+}
+
+Span Parser::span_of(const Token& t) const {
+  return {&state_.file, t.begin, t.end};
+}
+
+TokenKind Parser::kind() const {
+  const Token& t = token();
+  const bool ends = t.line_start && line_ends_matter_ && index_ > 0 &&
+                    line_end_taken_ != index_ &&
+                    !continues_line(tokens_[index_ - 1].kind);
+  return ends ? TokenKind::Newline : t.kind;
+}
+
+bool Parser::at_word(std::string_view word) const {
+  return at(TokenKind::Identifier) && text_of(token()) == word;
+}
+
+bool Parser::at_end() const {
+  return token().kind == TokenKind::EndOfFile ||
+         token().kind == TokenKind::EndOfPart;
+}
+
+bool Parser::at_statement_end() const {
+  return at(TokenKind::Newline) || at(TokenKind::Semicolon) || at_end();
+}
+
+bool Parser::eat(TokenKind wanted) {
+  if (!at(wanted)) return false;
+  advance();
+  return true;
+}
+
+Span Parser::here() const {
+  const bool at_token = !at(TokenKind::Newline) && !at_end();
+  if (at_token) return span_of(token());
+  const uint32_t end = index_ > 0 ? tokens_[index_ - 1].end : token().begin;
+  return {&state_.file, end, end};
+}
+
+Span Parser::span_from(uint32_t begin) const {
+  const uint32_t end = index_ > 0 ? tokens_[index_ - 1].end : begin;
+  return {&state_.file, begin, std::max(begin, end)};
+}
+
+// ---- Mistakes
+
+std::string Parser::found() const {
+  const TokenKind now = kind();
+  const std::string_view text = text_of(token());
+  if (now == TokenKind::Identifier) return fmt::format("the name `{}`", text);
+  if (now == TokenKind::CompoundAssign) return fmt::format("`{}`", text);
+  if (now == TokenKind::Integer || now == TokenKind::Float) {
+    return fmt::format("the number `{}`", text);
+  }
+  return std::string(description(now));
+}
+
+Diagnostic* Parser::add(Diagnostic mistake) {
+  if (mistake.severity != Severity::error) {
+    return &state_.diagnostics.add(std::move(mistake));
+  }
+  brackets_at_error_ = open_brackets_;
+  const bool known =
+      error_index_ == index_ || token().kind == TokenKind::Invalid;
+  error_index_ = index_;
+  if (known || state_.gave_up) return nullptr;
+  const size_t errors = state_.diagnostics.error_count() - state_.errors_before;
+  if (errors >= max_syntax_errors) {
+    state_.diagnostics.report(Code::too_many_errors, mistake.where);
+    state_.gave_up = true;
+    return nullptr;
+  }
+  if (errors == 0) state_.incomplete = mistake.code == Code::unexpected_end;
+  return &state_.diagnostics.add(std::move(mistake));
+}
+
+void Parser::expected(std::string_view what) {
+  if (at(TokenKind::EndOfFile)) {
+    report(Code::unexpected_end, here(), what);
+    return;
+  }
+  Diagnostic* mistake = report(Code::unexpected_token, here(), what, found());
+  const bool brace_below =
+      at(TokenKind::Newline) && token().kind == TokenKind::LeftBrace;
+  if (mistake && brace_below) {
+    mistake->set_help("put the `{` on the line above");
+  }
+}
+
+bool Parser::expect(TokenKind wanted, std::string_view purpose) {
+  if (eat(wanted)) return true;
+  if (at(TokenKind::Assign) && wanted == TokenKind::LeftBrace) {
+    equals_in_expression();
+  } else {
+    expected(purpose.empty() ? description(wanted) : purpose);
+  }
+  return false;
+}
+
+void Parser::equals_in_expression() {
+  if (Diagnostic* mistake =
+          report(Code::assignment_in_expression, here(), text_of(token()))) {
+    mistake->set_help(at(TokenKind::Assign) ? "to compare, write `==`"
+                                            : "an assignment is a statement of "
+                                              "its own");
+  }
+}
+
+bool Parser::close(TokenKind closer, const Token& opener) {
+  if (eat(closer)) {
+    --open_brackets_;
+    return true;
+  }
+  const std::string_view open = spelling(opener.kind);
+  const std::string_view shut = spelling(closer);
+  if (at(TokenKind::Assign) || at(TokenKind::CompoundAssign)) {
+    equals_in_expression();
+    return false;
+  }
+  Diagnostic* mistake =
+      at(TokenKind::EndOfFile)
+          ? report(Code::unexpected_end, here(),
+                   fmt::format("`{}` to close `{}`", shut, open))
+          : report(Code::unclosed_bracket, here(), shut, open, found());
+  const int line = state_.file.place(opener.begin).line;
+  if (mistake && line != state_.file.place(mistake->where.begin).line) {
+    mistake->add_note(span_of(opener),
+                      fmt::format("`{}` is opened here", open));
+  }
+  const bool starts_item = at(TokenKind::Identifier) ||
+                           at(TokenKind::Integer) || at(TokenKind::Float) ||
+                           at(TokenKind::String);
+  if (mistake && starts_item) {
+    mistake->set_help("two items stand on either side of a `,`");
+  }
+  // A line that starts here is taken for a new statement.
+  if (token().line_start) brackets_at_error_ = 0;
+  return false;
+}
+
+void Parser::not_ended() {
+  const Token& previous = tokens_[index_ > 0 ? index_ - 1 : 0];
+  const ForeignWord* foreign = previous.kind == TokenKind::Identifier
+                                   ? foreign_word(text_of(previous))
+                                   : nullptr;
+  if (foreign) {
+    if (Diagnostic* mistake =
+            report(Code::no_such_statement, span_of(previous), foreign->word)) {
+      mistake->set_help(std::string(foreign->help));
+    }
+    return;
+  }
+  if (foreign_word(text_of(token())) && at(TokenKind::Identifier)) {
+    advance();
+    not_ended();
+    return;
+  }
+  const bool closer = at(TokenKind::RightParen) ||
+                      at(TokenKind::RightBracket) || at(TokenKind::RightBrace);
+  if (closer) {
+    report(Code::stray_bracket, here(), text_of(token()));
+    return;
+  }
+  Diagnostic* mistake = report(Code::statement_not_ended, here(), found());
+  if (!mistake) return;
+  if (at(TokenKind::Colon)) {
+    mistake->set_help("a type follows a name in `let name: type = value`");
+  } else if (previous.kind == TokenKind::RightBrace || at(TokenKind::Else)) {
+    mistake->set_help("start a new line after `}`");
+  } else {
+    mistake->set_help("start a new line, or separate statements with `;`");
+  }
+}
+
+bool Parser::duplicate(const std::vector<Name>& names, std::string_view where) {
+  std::map<std::string_view, const Name*> seen;
+  for (const Name& name : names) {
+    const auto [first, fresh] = seen.try_emplace(name.text, &name);
+    if (fresh) continue;
+    if (Diagnostic* mistake =
+            report(Code::duplicate_name, name.span, name.text, where)) {
+      mistake->add_note(first->second->span, "it stands here first");
+    }
+    return true;
+  }
+  return false;
+}
+
+bool Parser::too_high(int height, Span where) {
+  if (height <= max_tree_height) return false;
+  const Span start = {where.file, where.begin, where.begin + 1};
+  if (Diagnostic* mistake =
+          report(Code::expression_too_long, start, max_tree_height)) {
+    mistake->set_help("give a part of it a name with `let`");
+  }
+  return true;
+}
+
+bool Parser::Level::fits() const {
+  if (parser_.state_.nesting <= max_nesting) return true;
+  if (Diagnostic* mistake =
+          parser_.report(Code::nesting_too_deep, parser_.here(), max_nesting)) {
+    mistake->set_help("give a part of it a name with `let` or `def`");
+  }
+  // Where all this closes again is anyone's guess.
+  parser_.state_.gave_up = true;
+  return false;
+}
+
+void Parser::skip_to_next_statement(size_t start) {
+  int parens = brackets_at_error_;
+  int braces = 0;
+  while (!at_end()) {
+    const Token& t = token();
+    const bool line = t.line_start && braces == 0 && index_ > start;
+    if (line && (parens == 0 || starts_statement(t.kind))) return;
+    if (t.kind == TokenKind::Semicolon && braces == 0 && parens == 0) return;
+    if (t.kind == TokenKind::RightBrace && braces == 0) return;
+    if (t.kind == TokenKind::LeftBrace) ++braces;
+    if (t.kind == TokenKind::RightBrace) --braces;
+    const bool opens =
+        t.kind == TokenKind::LeftParen || t.kind == TokenKind::LeftBracket;
+    const bool closes =
+        t.kind == TokenKind::RightParen || t.kind == TokenKind::RightBracket;
+    if (opens && braces == 0) ++parens;
+    if (closes && braces == 0 && parens > 0) --parens;
+    advance();
+  }
+}
+
+// ---- Entry points
+
+std::vector<StmtPtr> Parser::program() {
+  return statements(TokenKind::EndOfFile);
+}
+
+ExprPtr Parser::interpolation() {
+  const LineEnds inside(*this, false);
+  ExprPtr value = expression();
+  if (!value) return nullptr;
+  if (at(TokenKind::EndOfPart)) return value;
+  report(Code::bad_interpolation, here(), "`:` or `}`", found());
+  return nullptr;
+}
+
+ParseResult parse(const SourceFile& file, Diagnostics& diagnostics) {
+  const size_t first = diagnostics.size();
+  ParseState state{file, diagnostics, diagnostics.error_count()};
+  Parser parser(state, lex(file, diagnostics));
+  ParseResult result;
+  result.program = std::make_unique<Program>();
+  result.program->file = &file;
+  result.program->statements = parser.program();
+  result.program->comments = parser.take_comments();
+  result.incomplete = state.incomplete;
+  result.ok = diagnostics.error_count() == state.errors_before;
+  diagnostics.sort_by_place(first);
+  return result;
+}
+
+}  // namespace unisono::lang
