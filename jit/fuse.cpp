@@ -139,6 +139,7 @@ void Fuser::visit(NodeId id) {
     case Kind::argreduce:
     case Kind::dot: return place(id);
     case Kind::scan:
+      if (sources_.is_expression(id)) return;
       place(id);
       materialise(id);
       return;

@@ -133,8 +133,11 @@ ExprId Group::evaluate(NodeId id, const IndexMap& map) {
     }
     case Kind::collective:
       return push({.kind = Expr::Kind::position, .dtype = DType::I32});
-    case Kind::argreduce:
-    case Kind::scan:
+    case Kind::argreduce: {  // of one element
+      const std::vector<uint8_t> zero(8);
+      return constant(node.type.dtype, zero.data());
+    }
+    case Kind::scan: return pull(node.inputs[0], map);  // of one element
     case Kind::sort:
     case Kind::control:
     case Kind::host: return fail(id);

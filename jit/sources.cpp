@@ -93,8 +93,8 @@ bool Sources::is_expression(NodeId id) const {
              count * (cost[operand] + 1) <= few_flops;
     }
     case Kind::dot: return elements[node.inputs[0]] == 0;
-    case Kind::argreduce:
-    case Kind::scan:
+    case Kind::argreduce: return elements[node.inputs[0]] == elements[id];
+    case Kind::scan: return sizes[id][ir::attrs<ir::ScanAttrs>(node).axis] == 1;
     case Kind::sort:
     case Kind::control:
     case Kind::host: return false;

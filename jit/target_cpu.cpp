@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "jit/target.h"
 #include "runtime/check.h"
@@ -71,11 +73,36 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
     if (error) *error = "the system gives no executable memory";
     return true;
   }
+  /// What the code generator calls where the processor has no instruction.
+  uint64_t getSymbolAddress(const std::string& name) override {
+    static const std::pair<const char*, void*> functions[] = {
+        {"fmaf", address<float, float, float, float>(std::fma)},
+        {"fma", address<double, double, double, double>(std::fma)},
+        {"floorf", address<float, float>(std::floor)},
+        {"floor", address<double, double>(std::floor)},
+        {"ceilf", address<float, float>(std::ceil)},
+        {"ceil", address<double, double>(std::ceil)},
+        {"truncf", address<float, float>(std::trunc)},
+        {"trunc", address<double, double>(std::trunc)},
+        {"roundevenf", address<float, float>(::roundevenf)},
+        {"roundeven", address<double, double>(::roundeven)},
+        {"memcpy", address<void*, void*, const void*, size_t>(std::memcpy)},
+        {"memmove", address<void*, void*, const void*, size_t>(std::memmove)},
+        {"memset", address<void*, void*, int, size_t>(std::memset)},
+    };
+    for (const auto& [known, function] : functions)
+      if (name == known) return reinterpret_cast<uint64_t>(function);
+    return 0;
+  }
   // Compiled code never unwinds.
   void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
   void deregisterEHFrames() override {}
 
  private:
+  template <class R, class... Arguments>
+  static void* address(R (*function)(Arguments...)) {
+    return reinterpret_cast<void*>(function);
+  }
   struct Part {
     uint8_t *start = nullptr, *next = nullptr;
     uintptr_t size = 0;

@@ -12,6 +12,7 @@
 #include "jit/ir/verify.h"
 #include "jit/reference.h"
 #include "runtime/program.h"
+#include "tests/unit/jit/random_graph.h"
 
 namespace unisono::jit::testing {
 
@@ -52,33 +53,6 @@ struct Bench {
   }
 };
 
-template <class T>
-HostArray array_of(DType dtype, ir::Shape shape, const std::vector<T>& values) {
-  HostArray out{{dtype, std::move(shape)},
-                std::vector<uint8_t>(values.size() * sizeof(T))};
-  std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
-  return out;
-}
-
-/// Any NaN of a float equals any other, everything else bit by bit.
-inline bool same_elements(const HostArray& a, const HostArray& b) {
-  if (a.bytes == b.bytes) return true;
-  if (a.bytes.size() != b.bytes.size()) return false;
-  return with_dtype(a.type.dtype, [&]<DType D>() {
-    using Stored = typename StorageOf<D>::type;
-    using Computed = typename ComputeOf<D>::type;
-    for (size_t at = 0; at < a.bytes.size(); at += sizeof(Stored)) {
-      Stored x, y;
-      std::memcpy(&x, a.bytes.data() + at, sizeof x);
-      std::memcpy(&y, b.bytes.data() + at, sizeof y);
-      if (std::memcmp(&x, &y, sizeof x) == 0) continue;
-      const auto u = static_cast<Computed>(x), v = static_cast<Computed>(y);
-      if (u == u || v == v) return false;
-    }
-    return true;
-  });
-}
-
 /// "" if compiled code and the evaluator agree, else what differs.
 inline std::string difference(Bench& bench, const ir::Graph& graph,
                               const Arrays& inputs, bool checked = true) {
@@ -95,7 +69,7 @@ inline std::string difference(Bench& bench, const ir::Graph& graph,
   }
   for (size_t i = 0; i < expected->size(); ++i) {
     const HostArray &want = (*expected)[i], &have = (*got)[i];
-    if (same_elements(want, have)) continue;
+    if (same_values(want, have)) continue;
     const size_t size = static_cast<size_t>(byte_size(want.type.dtype));
     size_t at = 0;
     while (at < want.bytes.size() &&
