@@ -6,55 +6,6 @@
 
 namespace unisono {
 
-// Floats to 16 bits, to nearest, ties to even. A NaN keeps its sign; as f16 it
-// has no payload, as bf16 the top bits of it.
-
-Half::Half(float value) {
-  const uint32_t f = std::bit_cast<uint32_t>(value);
-  const uint16_t sign = static_cast<uint16_t>(f >> 16 & 0x8000);
-  const uint32_t magnitude = f & 0x7fffffff;
-  if (magnitude > 0x7f800000) {
-    bits = sign | 0x7e00;
-  } else if (magnitude >= 0x477ff000) {  // rounds to 2^16 or above
-    bits = sign | 0x7c00;
-  } else if (magnitude < 0x38800000) {  // below the least normal, 2^-14
-    // In steps of 2^-24: adding 0.5 leaves that many bits and rounds the rest.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    bits = static_cast<uint16_t>(
-        sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000));
-  } else {
-    const uint32_t odd = magnitude >> 13 & 1;
-    // Exponent bias 127 becomes 15; a carry out of the mantissa is right.
-    bits = static_cast<uint16_t>(
-        sign | ((magnitude - (112u << 23) + 0xfff + odd) >> 13));
-  }
-}
-
-Half::operator float() const {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 0x1p-24f;
-    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
-  }
-  if (exponent == 0x1f)
-    return std::bit_cast<float>(sign | 0x7f800000 | mantissa << 13);
-  return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-
-BFloat16::BFloat16(float value) {
-  const uint32_t f = std::bit_cast<uint32_t>(value);
-  if ((f & 0x7fffffff) > 0x7f800000) {
-    bits = static_cast<uint16_t>(f >> 16 | 0x40);
-  } else {
-    bits = static_cast<uint16_t>((f + 0x7fff + (f >> 16 & 1)) >> 16);
-  }
-}
-
-BFloat16::operator float() const {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
 std::string_view name(DType dtype) {
   switch (dtype) {
 #define DTYPE(enumerator, text, ...) \

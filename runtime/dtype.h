@@ -5,22 +5,9 @@
 #include <optional>
 #include <string_view>
 
-namespace unisono {
+#include "runtime/half.h"
 
-/// A 16-bit float as stored: the bits, and conversions that round once (to
-/// nearest, ties to even). Arithmetic happens in float.
-struct Half {
-  uint16_t bits = 0;
-  Half() = default;
-  explicit Half(float value);
-  explicit operator float() const;
-};
-struct BFloat16 {
-  uint16_t bits = 0;
-  BFloat16() = default;
-  explicit BFloat16(float value);
-  explicit operator float() const;
-};
+namespace unisono {
 
 enum class DTypeClass : uint8_t { boolean, signed_, unsigned_, floating };
 
@@ -88,8 +75,7 @@ template <class F>
 decltype(auto) with_dtype(DType dtype, F&& f) {
   switch (dtype) {
 #define DTYPE(enumerator, ...) \
-  case DType::enumerator:      \
-    return f.template operator()<DType::enumerator>();
+  case DType::enumerator: return f.template operator()<DType::enumerator>();
 #include "runtime/dtype.def"
   }
   __builtin_unreachable();

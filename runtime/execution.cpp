@@ -26,28 +26,10 @@ void set_error(ErrorWord& to, const ErrorWord& from) {
 }
 
 Error decode(const ErrorWord& word, int device) {
-  Error error;
+  Error error = checked_error(static_cast<ErrorWord::Code>(word.code.load()),
+                              word.value, word.bound);
   error.source = word.source;
   error.device = device;
-  switch (static_cast<ErrorWord::Code>(word.code.load())) {
-    case ErrorWord::none: break;
-    case ErrorWord::integer_division_by_zero:
-      error.kind = Error::Kind::integer_division;
-      error.message = "integer division by zero";
-      return error;
-    case ErrorWord::index_out_of_bounds:
-      error.kind = Error::Kind::index_out_of_bounds;
-      error.message = fmt::format("index {} is out of bounds for size {}",
-                                  word.value, word.bound);
-      return error;
-    case ErrorWord::negative_exponent:
-      error.kind = Error::Kind::check_failed;
-      error.message = fmt::format(
-          "an integer cannot be raised to the negative power {}", word.value);
-      return error;
-  }
-  error.kind = Error::Kind::check_failed;
-  error.message = fmt::format("check {} failed", word.code.load());
   return error;
 }
 

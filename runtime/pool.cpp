@@ -1,6 +1,8 @@
 #include "runtime/pool.h"
 
-#include <chrono>
+#include <csignal>
+#include <system_error>
+#include <utility>
 
 #include "runtime/check.h"
 
@@ -37,14 +39,24 @@ Pool::~Pool() {
 }
 
 void Pool::start_threads() {
-  for (int i = 1; i < workers_; ++i) threads_.emplace_back([this] { work(); });
+  // Signals are the business of the threads that the host made.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    while (static_cast<int>(threads_.size()) < workers_ - 1)
+      threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that there are do the work.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Pool::add(Work& work) {
   if (workers_ == 1) return;
   {
     std::lock_guard lock(mutex_);
-    if (threads_.empty()) start_threads();
+    if (!std::exchange(started_, true)) start_threads();
     works_.insert(work.inner_ ? works_.end() : works_.begin(), &work);
     work_count_.store(static_cast<int>(works_.size()),
                       std::memory_order_release);

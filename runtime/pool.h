@@ -111,10 +111,11 @@ class Pool {
   void end_sleep();
 
   const int workers_;
-  mutable std::mutex mutex_;  // works_, threads_
+  mutable std::mutex mutex_;  // works_, threads_, started_
   std::vector<Work*> works_;  // outer ones first
   std::atomic<int> work_count_{0};
   std::vector<std::thread> threads_;
+  bool started_ = false;
   std::atomic<bool> quit_{false};
 
   std::mutex sleep_mutex_;

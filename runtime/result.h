@@ -11,13 +11,13 @@ namespace unisono {
 /// Why the machine failed: a stable kind for code, a sentence for people.
 struct Error {
   enum class Kind {
-    out_of_memory,    // a device's heap, or a size that no memory can hold
-    invalid_file,     // a file that is not what it says it is
-    io,               // the operating system refused
-    integer_division, // a checked error in compiled code: division by zero
+    out_of_memory,     // a device's heap, or a size that no memory can hold
+    invalid_file,      // a file that is not what it says it is
+    io,                // the operating system refused
+    integer_division,  // a checked error in compiled code: division by zero
     index_out_of_bounds,
-    check_failed,     // any other checked error in compiled code
-    cancelled,        // stop flag, deadline
+    check_failed,  // any other checked error in compiled code
+    cancelled,     // stop flag, deadline
     device_lost,
     compile_failed,
   };

@@ -1,0 +1,178 @@
+#include "jit/transform/transforms.h"
+
+#include "jit/ir/kinds.h"
+#include "jit/ir/text.h"
+#include "jit/ir/verify.h"
+#include "tests/unit/jit/arrays.h"
+#include "tests/unit/jit/random_graph.h"
+
+using namespace unisono;
+using namespace unisono::jit;
+using ir::Graph;
+using ir::Op;
+
+namespace {
+
+Graph parsed(const char* text) {
+  auto g = ir::parse(text);
+  if (!g) FAIL(g.error().message);
+  return *std::move(g);
+}
+
+/// The passes' result for a graph in printed form.
+std::string optimised(const char* text) {
+  return ir::print(optimise(parsed(text)));
+}
+
+std::vector<std::string> host_output(const Graph& g,
+                                     const std::vector<HostArray>& inputs,
+                                     std::vector<HostArray>* outputs) {
+  std::vector<std::string> calls;
+  ReferenceOptions options;
+  options.host_call = [&](const ir::Node& node, int64_t member,
+                          const std::vector<HostArray>& operands) {
+    CHECK(member == -1);
+    std::string call = ir::attrs<ir::HostCallAttrs>(node).format[0];
+    for (const auto& x : operands)
+      for (double v : values_of(x)) call += std::to_string(v) + " ";
+    calls.push_back(call);
+  };
+  *outputs = outputs_of(g, inputs, options);
+  return calls;
+}
+
+void check_preserves(Graph (*pass)(const Graph&), uint32_t seed) {
+  CAPTURE(seed);
+  RandomGraph random(seed, {25, 2, false, 1, true});
+  const Graph g = random.make();
+  const Graph h = pass(g);
+  if (auto good = ir::verify(h); !good)
+    FAIL(good.error().message << "\n" << ir::print(g) << ir::print(h));
+  REQUIRE(h.input_types() == g.input_types());
+  REQUIRE(h.output_types() == g.output_types());
+  const auto inputs = random.random_inputs(g);
+  std::vector<HostArray> before, after;
+  const auto said_before = host_output(g, inputs, &before);
+  const auto said_after = host_output(h, inputs, &after);
+  CHECK(said_before == said_after);
+  for (size_t i = 0; i < before.size(); ++i)
+    if (!same_values(before[i], after[i]))
+      FAIL("output " << i << "\n" << ir::print(g) << ir::print(h));
+}
+
+}  // namespace
+
+TEST_CASE("passes keep every bit of random graphs") {
+  for (uint32_t seed = 0; seed < 1500; ++seed) {
+    check_preserves(simplify, seed);
+    check_preserves(cse_dce, seed);
+    check_preserves([](const Graph& g) { return optimise(g); }, seed);
+  }
+}
+
+TEST_CASE("identities that keep every bit") {
+  const auto returns_input = [](const char* middle) {
+    const std::string text = std::string("%0: f32[4, 3] = input\n") + middle;
+    const std::string out = optimised(text.c_str());
+    CHECK(out == "%0: f32[4, 3] = input\nreturn %0\n");
+  };
+  returns_input(
+      "%1: f32 = constant 1\n%2: f32[4, 3] = broadcast %1\n"
+      "%3: f32[4, 3] = mul %0, %2\nreturn %3\n");
+  returns_input(
+      "%1: f32[4, 3] = constant -0\n%2: f32[4, 3] = add %1, %0\nreturn %2\n");
+  returns_input(
+      "%1: f32[3, 4] = transpose %0 axes=[1, 0]\n"
+      "%2: f32[4, 3] = transpose %1 axes=[1, 0]\nreturn %2\n");
+  returns_input(
+      "%1: f32[12] = reshape %0\n%2: f32[2, 6] = reshape %1\n"
+      "%3: f32[4, 3] = reshape %2\nreturn %3\n");
+  returns_input(
+      "%1: f32[4, 3] = flip %0 axes=[0]\n"
+      "%2: f32[4, 3] = flip %1 axes=[0]\nreturn %2\n");
+  returns_input(
+      "%1: f32[4, 3] = slice %0\n%2: f32[4, 3] = concat %1\n"
+      "%3: f32[4, 3] = cast %2\n%4: f32[4, 3] = neg %3\n"
+      "%5: f32[4, 3] = neg %4\nreturn %5\n");
+  returns_input(
+      "%1: bool[4, 3] = constant false\n%2: f32[4, 3] = neg %0\n"
+      "%3: f32[4, 3] = select %1, %2, %0\nreturn %3\n");
+}
+
+TEST_CASE("x + 0.0 stays, for -0.0 + 0.0 is 0.0") {
+  const char* text =
+      "%0: f32 = input\n%1: f32 = constant 0\n%2: f32 = add %0, %1\n"
+      "return %2\n";
+  CHECK(optimised(text) == text);
+}
+
+TEST_CASE("constants fold to scalars, errors wait for the run") {
+  CHECK(optimised("%0: f32[8] = constant 3\n%1: f32[8] = mul %0, %0\n"
+                  "%2: f32[8] = neg %1\nreturn %2\n") ==
+        "%0: f32[8] = constant -9\nreturn %0\n");
+  const char* text =
+      "%0: i32 = constant 1\n%1: i32 = constant 0\n"
+      "%2: i32 = floor_div %0, %1 @5\nreturn %0\n";
+  CHECK(optimised(text) == text);
+}
+
+TEST_CASE("a constant condition takes its branch") {
+  CHECK(optimised("%0: f32 = input\n%1: bool = constant true\n"
+                  "%2: f32 = if_else %1, %0 then={\n"
+                  "  %0: f32 = input\n  %1: f32 = neg %0\n  return %1\n"
+                  "} else={\n  %0: f32 = input\n  return %0\n}\n"
+                  "%3: f32 = project %2\nreturn %3\n") ==
+        "%0: f32 = input\n%1: f32 = neg %0\nreturn %1\n");
+}
+
+TEST_CASE("constants move into subgraphs, unread captures go") {
+  CHECK(optimised("%0: f32 = input\n%1: bool = input\n%2: f32 = constant 1\n"
+                  "%3: f32 = if_else %1, %0, %2, %0 then={\n"
+                  "  %0: f32 = input\n  %1: f32 = input\n  %2: f32 = input\n"
+                  "  %3: f32 = mul %0, %1\n  return %3\n} else={\n"
+                  "  %0: f32 = input\n  %1: f32 = input\n  %2: f32 = input\n"
+                  "  return %1\n}\n%4: f32 = project %3\nreturn %4\n") ==
+        "%0: f32 = input\n%1: bool = input\n"
+        "%2: f32 = if_else %1, %0 then={\n"
+        "  %0: f32 = input\n  return %0\n} else={\n"
+        "  %0: f32 = input\n  %1: f32 = constant 1\n  return %1\n}\n"
+        "%3: f32 = project %2\nreturn %3\n");
+}
+
+TEST_CASE("equal nodes are one, effects and checks stay") {
+  CHECK(optimised("%0: i32 = input\n%1: i32 = input\n"
+                  "%2: i32 = floor_div %0, %1 @3\n"
+                  "%3: i32 = floor_div %0, %1 @4\n"
+                  "%4: i32 = add %0, %1\n"
+                  "%5: i32 = add %0, %1\n"
+                  "%6: bool = host_call format=[\"a\"]\n"
+                  "%7: bool = host_call format=[\"a\"]\n"
+                  "%8: i32 = mul %4, %5\n%9: i32 = neg %8\nreturn %8\n") ==
+        "%0: i32 = input\n%1: i32 = input\n"
+        "%2: i32 = floor_div %0, %1 @3\n"
+        "%3: i32 = add %0, %1\n"
+        "%4: bool = host_call format=[\"a\"]\n"
+        "%5: bool = host_call format=[\"a\"]\n"
+        "%6: i32 = mul %3, %3\nreturn %6\n");
+}
+
+TEST_CASE("collectives over one member are none") {
+  CHECK(optimised("%0: f32[2] = input\n"
+                  "%1: f32[2] = all_reduce %0\n"
+                  "%2: i32 = axis_index\n%3: f32[1, 2] = all_gather %1\n"
+                  "return %1, %2, %3\n") ==
+        "%0: f32[2] = input\n%1: i32 = constant 0\n"
+        "%2: f32[1, 2] = reshape %0\nreturn %0, %1, %2\n");
+}
+
+TEST_CASE("inlining") {
+  Graph g = parsed("%0: f32 = input\n%1: f32 = neg %0\nreturn %1\n");
+  const Graph callee = parsed(
+      "%0: f32 = input\n%1: f32 = input\n%2: f32 = sub %0, %1\n"
+      "return %2, %0\n");
+  g.outputs = inline_graph(g, callee, {1, 0});
+  REQUIRE(ir::verify(g));
+  const auto out = outputs_of(g, {scalar_array(DType::F32, 3)});
+  CHECK(values_of(out[0]) == std::vector<double>{-6});
+  CHECK(values_of(out[1]) == std::vector<double>{-3});
+}
