@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
@@ -54,6 +55,52 @@ llvm::Value* emit_lookup(EmitContext& context,
   return b.CreateMaskedGather(shaped(context, element), place, align);
 }
 
+/// `count` elements of `vector` from `first` on; poison past its end.
+static llvm::Value* part(llvm::IRBuilderBase& b, llvm::Value* vector,
+                         unsigned first, unsigned count) {
+  llvm::SmallVector<int> elements;
+  for (unsigned i = 0; i < count; ++i) elements.push_back(first + i);
+  return b.CreateShuffleVector(vector, elements);
+}
+
+llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
+                               llvm::Value* n) {
+  if (!context.native_scale || context.lanes == 0) return nullptr;
+  llvm::IRBuilderBase& b = context.builder;
+  const bool single = p->getType()->getScalarType()->isFloatTy();
+  const unsigned bits = context.lanes * (single ? 32 : 64);
+  using llvm::Intrinsic::ID;
+  constexpr ID single_ids[] = {llvm::Intrinsic::x86_avx512_mask_scalef_ps_128,
+                               llvm::Intrinsic::x86_avx512_mask_scalef_ps_256,
+                               llvm::Intrinsic::x86_avx512_mask_scalef_ps_512};
+  constexpr ID double_ids[] = {llvm::Intrinsic::x86_avx512_mask_scalef_pd_128,
+                               llvm::Intrinsic::x86_avx512_mask_scalef_pd_256,
+                               llvm::Intrinsic::x86_avx512_mask_scalef_pd_512};
+  if (bits > 512) {
+    // In halves.
+    if (context.lanes % 2 != 0) return nullptr;
+    const unsigned half = context.lanes / 2;
+    EmitContext inner{b, half, context.native_half, true};
+    llvm::Value* low =
+        emit_native_scale(inner, part(b, p, 0, half), part(b, n, 0, half));
+    if (low == nullptr) return nullptr;
+    llvm::Value* high = emit_native_scale(inner, part(b, p, half, half),
+                                          part(b, n, half, half));
+    llvm::SmallVector<int> all;
+    for (unsigned i = 0; i < context.lanes; ++i) all.push_back(i);
+    return b.CreateShuffleVector(low, high, all);
+  }
+  if (bits != 128 && bits != 256 && bits != 512) return nullptr;
+  const int size = bits / 256;  // 0, 1, 2
+  llvm::Type* mask_type = b.getIntNTy(context.lanes < 8 ? 8 : context.lanes);
+  llvm::SmallVector<llvm::Value*, 5> operands = {
+      p, n, llvm::Constant::getNullValue(p->getType()),
+      llvm::Constant::getAllOnesValue(mask_type)};
+  if (bits == 512) operands.push_back(b.getInt32(4));  // current rounding
+  return b.CreateIntrinsic(single ? single_ids[size] : double_ids[size], {},
+                           operands);
+}
+
 /// The module's internal function for rare results, made by `body` at its first
 /// use; the types of arguments and results are part of its name.
 static llvm::Function* rare_function(
@@ -89,7 +136,8 @@ static llvm::Function* rare_function(
 
   llvm::IRBuilder<> builder(
       llvm::BasicBlock::Create(llvm_context, "", function));
-  EmitContext inner{builder, context.lanes, context.native_half};
+  EmitContext inner{builder, context.lanes, context.native_half,
+                    context.native_scale};
   ValueList values;
   for (llvm::Argument& argument : function->args()) values.push_back(&argument);
   ValueList computed = body(inner, values);

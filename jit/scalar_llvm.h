@@ -6,6 +6,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -30,6 +31,11 @@ llvm::Value* any_lane(EmitContext& context, llvm::Value* mask);
 llvm::Value* emit_lookup(EmitContext& context,
                          llvm::ArrayRef<llvm::Constant*> table,
                          llvm::Value* index);
+
+/// p * 2^n for a whole n by the target's own instruction, or null where it has
+/// none for values of this shape.
+llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
+                               llvm::Value* n);
 
 using ValueList = llvm::SmallVector<llvm::Value*, 4>;
 
@@ -215,6 +221,16 @@ class Lanes {
     EmitContext& c = meet(magnitude.context_, sign);
     return intrinsic(c, llvm::Intrinsic::copysign,
                      {magnitude.in(c), sign.in(c)});
+  }
+
+  /// See scale in scalar_exp.h.
+  friend std::optional<Lanes> native_scale(Lanes p, Lanes n)
+    requires FloatElement<T>
+  {
+    EmitContext& c = *p.context_;
+    llvm::Value* scaled = emit_native_scale(c, p.value_, n.in(c));
+    if (scaled == nullptr) return std::nullopt;
+    return Lanes(c, scaled);
   }
 
   friend Lanes quotient(Lanes a, Lanes b)
