@@ -4,8 +4,8 @@
 // element_llvm.h has the same table as code for the emitter.
 #include <cstdint>
 
+#include "jit/element_error.h"
 #include "jit/ir/graph.h"
-#include "jit/scalar.h"
 #include "runtime/dtype.h"
 
 namespace unisono::jit {

@@ -6,8 +6,8 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include "jit/element_error.h"
 #include "jit/ir/graph.h"
-#include "jit/scalar.h"
 #include "runtime/dtype.h"
 
 namespace unisono::jit {

@@ -8,7 +8,7 @@
 #include "jit/scalar_math.h"
 #include "jit/scalar_ops.h"
 
-namespace unisono::jit::rows {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::rows {
 
 #define ROW1(name, types, is_bool, expression)                        \
   struct name##_row {                                                 \
@@ -41,9 +41,9 @@ namespace unisono::jit::rows {
 #undef ROW1
 #undef ROW2
 
-}  // namespace unisono::jit::rows
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::rows
 
-namespace unisono::jit {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS {
 
 /// Whether `op` is a map row with a scalar expression.
 constexpr bool has_row(ir::Op op) {
@@ -82,4 +82,4 @@ decltype(auto) with_row(ir::Op op, F&& f) {
   __builtin_unreachable();
 }
 
-}  // namespace unisono::jit
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS

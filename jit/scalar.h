@@ -45,23 +45,14 @@
 #include <tuple>
 #include <type_traits>
 
-namespace unisono::jit {
+#include "jit/element_error.h"
 
-/// What a checked element operation reports; the values of ErrorWord::Code.
-enum class Fault : int32_t {
-  none = 0,
-  integer_division_by_zero = 1,
-  negative_exponent = 3,
-};
+/// Names the instructions that templates are compiled for (element_loops.h).
+#ifndef UNISONO_INSTRUCTIONS
+#define UNISONO_INSTRUCTIONS baseline
+#endif
 
-/// The first fault that element operations met.
-struct ElementError {
-  Fault fault = Fault::none;
-  /// The operand at fault: the divisor, the exponent.
-  int64_t value = 0;
-};
-
-namespace scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 template <class T>
 concept FloatElement = std::same_as<T, float> || std::same_as<T, double>;
@@ -266,5 +257,4 @@ State iterate(State state, More more, Step step) {
   return state;
 }
 
-}  // namespace scalar
-}  // namespace unisono::jit
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

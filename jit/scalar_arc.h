@@ -2,7 +2,7 @@
 // Inverse trigonometric functions.
 #include "jit/scalar_trig.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 /// pi/2 in two parts.
 template <class T>
@@ -137,4 +137,4 @@ V atan2(V y, V x) {
   return select(is_nan(x) | is_nan(y), not_a_number<V>, copysign(angle, y));
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

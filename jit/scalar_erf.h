@@ -2,7 +2,7 @@
 // The error function and its complement.
 #include "jit/scalar_exp.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 // erfc(a) for a >= 0 is exp(-a^2) u P(u) with u = 1 / (a + K), where P is
 // smooth and t = c - k u runs over [-1, 1] up to the a from which erfc is 0.
@@ -90,4 +90,4 @@ V erf(V x) {
   return select(abs(x) < 1.0, fma(p, x, x), large);
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -5,7 +5,7 @@
 
 #include "jit/scalar_ops.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 /// first * x^k + ... + last, as k chained fmas.
 template <FloatValue V>
@@ -245,4 +245,4 @@ V sinh(V x) {
   return select(abs(x) < number<V>(1), small, large);
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -3,7 +3,7 @@
 #include "jit/scalar_log.h"
 #include "jit/scalar_trig.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 /// log gamma(2 + d) / d for |d| <= 1/2.
 template <DoubleValue V>
@@ -78,4 +78,4 @@ V lgamma(V x) {
   return select(is_inf(x), infinity<V>, select(negative, mirrored, y));
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -8,7 +8,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Support/xxhash.h>
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 llvm::Type* shaped(EmitContext& context, llvm::Type* element) {
   if (context.lanes == 0) return element;
@@ -226,4 +226,4 @@ ValueList emit_iterate(EmitContext& context, ValueList state,
   return current;
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -17,7 +17,7 @@
 #include "jit/scalar.h"
 #include "runtime/check.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 // ---- untyped helpers (scalar_llvm.cpp) -------------------------------------
 
@@ -371,4 +371,4 @@ std::tuple<Lanes<T>...> iterate(std::tuple<Lanes<T>...> state, More more,
                                   }));
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -5,7 +5,7 @@
 
 #include "jit/scalar_exp.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 template <FloatValue V>
 constexpr ElementOf<V> infinity = std::numeric_limits<ElementOf<V>>::infinity();
@@ -206,4 +206,4 @@ V atanh(V x) {
   return copysign(log1p((a + a) / (1.0 - a)) * 0.5, x);
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

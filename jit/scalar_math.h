@@ -11,7 +11,7 @@
 #include "jit/scalar_power.h"
 #include "jit/scalar_trig.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 // Functions seldom used in float are computed in double and rounded.
 template <SingleValue V>
@@ -31,4 +31,4 @@ V lgamma(V x) {
   return convert<float>(lgamma(convert<double>(x)));
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -8,7 +8,7 @@
 
 #include "jit/scalar.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 template <class V>
 using ElementOf = typename V::Element;
@@ -310,4 +310,4 @@ auto cast_to(V x, bool sixteen_bits = false) {
   }
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

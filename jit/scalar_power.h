@@ -2,7 +2,7 @@
 // Powers, roots, and the exact remainder of floats.
 #include "jit/scalar_log.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 // ---- powers -----------------------------------------------------------------
 
@@ -262,4 +262,4 @@ V floor_div(V x, V y) {
   return select(y == zero, ratio, down);
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -8,7 +8,7 @@
 
 #include "jit/scalar_log.h"
 
-namespace unisono::jit::scalar {
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 /// Entry j holds bits 32 j ... 32 j + 63 of 2/pi after 64 zeros.
 inline constexpr std::array<uint64_t, 38> two_over_pi = {
@@ -224,4 +224,4 @@ V tan(V x) {
   return select(x == 0.0f, x, y);
 }
 
-}  // namespace unisono::jit::scalar
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

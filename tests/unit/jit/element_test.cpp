@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/element_instructions.h"
 #include "jit/element_rows.h"
 #include "tests/unit/jit/element_jit.h"
 
@@ -185,10 +186,11 @@ struct Case {
 };
 
 /// One case per operation that admits `dtype`.
-std::vector<Case> row_cases(DType dtype, bool vectors) {
+std::vector<Case> row_cases(const ElementLoops& loops, DType dtype,
+                            bool vectors) {
   std::vector<Case> cases;
   for (ir::Op op : map_operations) {
-    ElementLoop reference = element_loop(op, dtype);
+    ElementLoop reference = loops.row(op, dtype);
     if (reference == nullptr) continue;
     Case c;
     c.reference = reference;
@@ -217,7 +219,8 @@ std::vector<Case> row_cases(DType dtype, bool vectors) {
   return cases;
 }
 
-std::vector<Case> cast_cases(DType from, bool vectors) {
+std::vector<Case> cast_cases(const ElementLoops& loops, DType from,
+                             bool vectors) {
   std::vector<Case> cases;
   for (DType to : all_dtypes) {
     ElementJit::Loop row{
@@ -228,7 +231,7 @@ std::vector<Case> cast_cases(DType from, bool vectors) {
         [from, to](EmitContext& context, llvm::ArrayRef<llvm::Value*> x) {
           return emit_cast(context, from, to, x[0]);
         }};
-    cases.push_back({row, cast_loop(from, to)});
+    cases.push_back({row, loops.cast(from, to)});
   }
   return cases;
 }
@@ -243,18 +246,26 @@ void check_cases(ElementJit& jit, const std::vector<Case>& cases,
   }
 }
 
-void check_all(const std::string& cpu, bool vectors) {
+void check_all(const std::string& cpu, const ElementLoops& loops,
+               bool vectors) {
   ElementJit jit(cpu);
   std::mt19937_64 random(20);
   for (DType dtype : all_dtypes) {
-    check_cases(jit, row_cases(dtype, vectors), random);
-    check_cases(jit, cast_cases(dtype, vectors), random);
+    check_cases(jit, row_cases(loops, dtype, vectors), random);
+    check_cases(jit, cast_cases(loops, dtype, vectors), random);
   }
 }
 
-TEST_CASE("elements: vectors for the host") { check_all("", true); }
+TEST_CASE("elements: vectors for the host") {
+  check_all("", {element_loop, cast_loop}, true);
+}
 TEST_CASE("elements: scalars for the least machine") {
-  check_all("x86-64", false);
+  check_all("x86-64", baseline_loops, false);
+}
+TEST_CASE("elements: vectors without AVX-512") {
+  if (__builtin_cpu_supports("avx2")) {
+    check_all("x86-64-v3", {element_loop, cast_loop}, true);
+  }
 }
 
 }  // namespace
