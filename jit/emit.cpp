@@ -52,12 +52,17 @@ EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
   open_frame(frame);
   EmittedKernel result{.name = name};
   bool streaming = false;
-  for (const Nest& unmerged : kernel.nests) {
-    Nest nest = unmerged;
-    merge_axes(nest);
+  std::vector<Nest> nests;
+  for (const Nest& nest : kernel.nests) {
+    Nest merged = nest;
+    merge_axes(merged);
+    for (Nest& part : cut_tiles(std::move(merged), kernel, machine))
+      nests.push_back(std::move(part));
+  }
+  for (const Nest& nest : nests) {
     const Schedule plan = schedule(nest, kernel, machine);
     llvm::Value *begin = function->getArg(1), *end = function->getArg(2);
-    if (kernel.nests.size() > 1) {
+    if (nests.size() > 1) {
       // This nest's units are numbered from `result.units` on.
       llvm::Value* first = llvm::ConstantInt::get(i64, result.units);
       llvm::Value* last =

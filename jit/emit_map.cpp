@@ -1,5 +1,7 @@
 // The loop over units of a nest, loops along its axes, and the simplest form:
 // every point by itself, in vectors along the last axis.
+#include <numeric>
+
 #include "jit/emit_nest.h"
 
 namespace unisono::jit {
@@ -73,6 +75,15 @@ void NestEmitter::loop(Value* begin, Value* end, int64_t step,
 void NestEmitter::vector_loop(
     Value* begin, Value* end, unsigned lanes,
     const std::function<void(Value*, unsigned, Value*)>& body) {
+  if (plan_.all_masked) {
+    return loop(begin, end, lanes, [&](Value* i) {
+      Value* active = b_.CreateSub(end, i);
+      auto* left = llvm::dyn_cast<llvm::ConstantInt>(active);
+      body(i, lanes,
+           left ? constant_mask(left->getSExtValue(), lanes)
+                : lane_mask(active, lanes));
+    });
+  }
   Value* rest = b_.CreateSub(end, begin);
   Value* full =
       b_.CreateAnd(rest, index_constant(-static_cast<int64_t>(lanes)));
@@ -146,10 +157,16 @@ void NestEmitter::emit_unit(Value* unit) {
     ++outermost;
   for (size_t a = axes; a-- > 0;) {
     if (nest_.reduced[a] || static_cast<int>(a) == plan_.vector_axis) continue;
-    point.index[a] = a == outermost ? rest : take(nest_.extents[a]);
+    // Of the axis of squares a unit is one block, too.
+    const bool tiled = static_cast<int>(a) == plan_.tile_axis;
+    const int64_t extent =
+        tiled ? (nest_.extents[a] + plan_.block - 1) / plan_.block
+              : nest_.extents[a];
+    point.index[a] = a == outermost ? rest : take(extent);
   }
   switch (plan_.form) {
     case Form::map: return emit_map(point, block);
+    case Form::tiles: return emit_tiles(point, block);
     case Form::lanes: return emit_lanes(point);
     case Form::scan: return emit_scan(point);
     case Form::columns:
@@ -159,6 +176,33 @@ void NestEmitter::emit_unit(Value* unit) {
       return with_columns(point, block,
                           [&](Point& at) { emit_scatter_at(at); });
   }
+}
+
+/// Values of what does not change along the vectorised axis.
+Values NestEmitter::fixed_values(Point& point) {
+  std::vector<bool> fixed(nest_.exprs.size());
+  for (size_t e = 0; e < fixed.size(); ++e) fixed[e] = !in_loop_[e];
+  Values values(nest_.exprs.size());
+  point.vector_axis = -1;
+  compute(fixed, point, values);
+  return values;
+}
+
+std::vector<int> NestEmitter::all_stores() const {
+  std::vector<int> stores(nest_.stores.size());
+  std::iota(stores.begin(), stores.end(), 0);
+  return stores;
+}
+
+/// The part of an axis that is block number `block`.
+std::pair<Value*, Value*> NestEmitter::block_range(int axis, Value* block) {
+  const int64_t extent = nest_.extents[axis];
+  Value *begin = index_constant(0), *end = index_constant(extent);
+  if (extent <= plan_.block) return {begin, end};
+  begin = b_.CreateMul(block, index_constant(plan_.block));
+  Value* next = b_.CreateAdd(begin, index_constant(plan_.block));
+  if (extent % plan_.block == 0) return {begin, next};
+  return {begin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, next, end)};
 }
 
 void NestEmitter::emit_map(Point& point, Value* block) {

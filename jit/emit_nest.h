@@ -66,6 +66,13 @@ class NestEmitter {
 
   // ---- forms
   void emit_map(Point& point, llvm::Value* block);
+  void emit_tiles(Point& point, llvm::Value* block);
+  void emit_tile(const Point& point);
+  std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
+  Values fixed_values(Point& point);
+  std::vector<int> all_stores() const;
+  std::pair<llvm::Value*, llvm::Value*> block_range(int axis,
+                                                    llvm::Value* block);
   void emit_lanes(Point& point);
   void emit_columns_at(Point& point);
   void emit_scan(Point& point);

@@ -121,6 +121,39 @@ Work work_of(const Nest& nest, const Kernel& kernel) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// Rows and columns of a square of elements that is transposed in registers.
+int64_t tile_size(const Work& work, const Machine& machine) {
+  return std::min(machine.vector_bytes / work.widest, 16);
+}
+
+/// The axis that loads run along which cross the last axis in strides; -1 if
+/// there is none, or too little of it.
+int tile_axis(const Nest& nest, int64_t size) {
+  if (!nest.reductions.empty() || nest.scan || nest.scatter) return -1;
+  const size_t last = nest.extents.size() - 1;
+  if (nest.extents.size() < 2 || nest.extents[last] < size) return -1;
+  for (const Expr& expr : nest.exprs) {
+    const auto& factors = expr.at.factors;
+    if (expr.kind != Expr::Kind::load || std::abs(factors[last]) <= 1) continue;
+    for (size_t a = 0; a < last; ++a)
+      if (factors[a] == 1 && nest.extents[a] >= size)
+        return static_cast<int>(a);
+  }
+  return -1;
+}
+
+/// The part of the nest from `start` on along an axis.
+Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent) {
+  Nest part = nest;
+  part.extents[axis] = extent;
+  for_each_affine(part,
+                  [&](Affine& at) { at.constant += at.factors[axis] * start; });
+  return part;
+}
+
+/// Elements of a unit along both axes of its squares.
+constexpr int64_t tiled_block = 64;
+
 Form form_of(const Nest& nest) {
   if (nest.scan) return nest.scan->contiguous ? Form::scan : Form::columns;
   if (nest.scatter) return Form::scatter;
@@ -148,6 +181,22 @@ bool stores_aligned(const Nest& nest, const Kernel& kernel,
 
 }  // namespace
 
+std::vector<Nest> cut_tiles(Nest nest, const Kernel& kernel,
+                            const Machine& machine) {
+  const int64_t size = tile_size(work_of(nest, kernel), machine);
+  const int axis = tile_axis(nest, size);
+  if (axis < 0) return {nest};
+  std::vector<Nest> out;
+  for (size_t a : {static_cast<size_t>(axis), nest.extents.size() - 1}) {
+    const int64_t extent = nest.extents[a], rest = extent % size;
+    if (rest == 0) continue;
+    out.push_back(part_of(nest, a, extent - rest, rest));
+    nest = part_of(nest, a, 0, extent - rest);
+  }
+  out.insert(out.begin(), nest);
+  return out;
+}
+
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine) {
   Schedule plan;
@@ -165,9 +214,28 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows;
   } else if (plan.vector_axis < 0) {
     plan.units = 1;
+  } else if (int64_t size = tile_size(work, machine);
+             plan.form == Form::map && tile_axis(nest, size) >= 0 &&
+             nest.extents[tile_axis(nest, size)] % size == 0 &&
+             nest.extents[plan.vector_axis] % size == 0) {
+    plan.form = Form::tiles;
+    plan.tile_axis = tile_axis(nest, size);
+    plan.lanes = static_cast<int>(size);
+    plan.block = tiled_block;
+    const int64_t extent = nest.extents[plan.vector_axis];
+    const int64_t across = nest.extents[plan.tile_axis];
+    plan.blocks = ceil_div(extent, tiled_block);
+    rows = rows / extent / across * ceil_div(across, tiled_block);
+    plan.units = rows * plan.blocks;
   } else {
     const int64_t extent = nest.extents[plan.vector_axis];
-    const int64_t wide = native * (work.flops <= 12 ? 4 : 2);
+    // Interleaving pays where the loop runs long, and costs compile time.
+    const int64_t points = nest.points();
+    const int64_t interleaved = points < 1 << 15    ? 1
+                                : work.flops <= 12  ? 4
+                                : points >= 1 << 19 ? 2
+                                                    : 1;
+    const int64_t wide = native * interleaved;
     plan.lanes = static_cast<int>(std::min<int64_t>(
         wide,
         static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)))));
@@ -187,11 +255,12 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
   plan.grain =
       std::max<int64_t>(1, static_cast<int64_t>(20000 / (nanoseconds + 2)));
   plan.scalar_tails = work.narrow && !machine.masked_bytes;
+  plan.all_masked = machine.masked_bytes && nest.points() < 1 << 19;
   int64_t written = 0;
   for (const Store& store : nest.stores)
     written +=
         nest.points() * byte_size(kernel.arguments[store.argument].dtype);
-  plan.streaming = plan.form == Form::map &&
+  plan.streaming = (plan.form == Form::map || plan.form == Form::tiles) &&
                    written >= machine.last_level_cache / 2 &&
                    stores_aligned(nest, kernel, plan);
   return plan;

@@ -33,6 +33,11 @@ std::optional<Kernel> split_stages(
 /// neighbours that every access crosses alike.
 void merge_axes(Nest& nest);
 
+/// Cuts what does not fill whole squares off a nest that is best done in
+/// squares; gives the nests in place of it.
+std::vector<Nest> cut_tiles(Nest nest, const Kernel& kernel,
+                            const Machine& machine);
+
 /// Whether what argument `read` holds may be overwritten by argument `written`:
 /// every element is read where, and before, it is written.
 bool may_overwrite(const Kernel& kernel, int read, int written);
@@ -40,6 +45,7 @@ bool may_overwrite(const Kernel& kernel, int read, int written);
 /// How the points of a nest are walked.
 enum class Form : uint8_t {
   map,      // vectors along the last axis
+  tiles,    // the same, in squares with another axis that loads run along
   lanes,    // vectors along the reduced axes, which are innermost
   columns,  // vectors along the last kept axis; reduced axes in order
   scan,     // along the reduced axis
@@ -51,6 +57,7 @@ enum class Form : uint8_t {
 struct Schedule {
   Form form = Form::map;
   int vector_axis = -1;  // -1: there is none, values are scalars
+  int tile_axis = -1;    // tiles: the other axis of the squares
   int lanes = 1;         // elements per vector
   int64_t block = 1;     // extent of a unit along the vectorised kept axis
   int64_t blocks = 1;    // how many there are
@@ -58,6 +65,7 @@ struct Schedule {
   int64_t grain = 1;
   bool streaming = false;     // stores bypass the cache
   bool scalar_tails = false;  // masks are slow for some element's size
+  bool all_masked = false;    // one loop, masked, instead of a loop and a tail
 };
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine);

@@ -1,0 +1,245 @@
+// Every form that a kernel can have, at the sizes where its loops change.
+#include <functional>
+
+#include "jit/ir/kinds.h"
+#include "tests/unit/jit/compiled.h"
+
+using namespace unisono;
+using namespace unisono::jit;
+using namespace unisono::jit::testing;
+using ir::Graph;
+using ir::NodeId;
+using ir::Op;
+using ir::Shape;
+using ir::Type;
+
+namespace {
+
+/// Numbers of which some are special; few repeat, so that orders show.
+HostArray numbers(const Type& type, uint32_t seed) {
+  HostArray out{type, std::vector<uint8_t>(type.bytes())};
+  std::mt19937 random(seed);
+  with_dtype(type.dtype, [&]<DType D>() {
+    using Stored = typename StorageOf<D>::type;
+    for (size_t at = 0; at < out.bytes.size(); at += sizeof(Stored)) {
+      Stored value;
+      const auto draw = static_cast<uint32_t>(random());
+      if constexpr (D == DType::Bool) {
+        value = draw % 2;
+      } else if constexpr (std::is_integral_v<Stored>) {
+        value = static_cast<Stored>(draw);
+      } else {
+        float number = static_cast<float>(draw % 20011) / 1000.0F - 10;
+        if (draw % 977 == 0) number = -0.0F;
+        value = static_cast<Stored>(number);
+      }
+      std::memcpy(&out.bytes[at], &value, sizeof value);
+    }
+  });
+  return out;
+}
+
+/// One input, one output: agrees with the evaluator on all machines.
+void compare(const Type& input, const std::function<NodeId(Graph&, NodeId)>& f,
+             uint32_t seed = 1) {
+  Graph graph;
+  NodeId x = graph.add_input(input);
+  graph.outputs = {f(graph, x)};
+  for (int vector_bytes : {0, 32, 16}) {
+    Bench bench(vector_bytes);
+    INFO("vectors of " << vector_bytes << " bytes");
+    CHECK(difference(bench, graph, {numbers(input, seed)}) == "");
+  }
+}
+
+constexpr int64_t lengths[] = {2,    9,    63,   64,   65,    127,
+                               1000, 4095, 4096, 4097, 12345, 70001};
+
+}  // namespace
+
+TEST_CASE("reductions along the last axis") {
+  for (int64_t n : lengths)
+    for (Op op : {Op::sum, Op::max}) {
+      auto reduce = [&](Graph& g, NodeId x) {
+        return g.add(op, {x}, ir::ReduceAttrs{{g.type(x).rank() - 1}});
+      };
+      compare({DType::F32, {n}}, reduce);
+      compare({DType::F32, {3, n}}, reduce);
+      if (n < 5000) compare({DType::F64, {70, n}}, reduce);
+      if (n < 5000) compare({DType::F16, {2, n}}, reduce);
+      if (n < 5000) compare({DType::I8, {2, n}}, reduce);
+    }
+}
+
+TEST_CASE("reductions along the first axis") {
+  for (int64_t n : lengths)
+    for (auto order : {ir::ReduceOrder::elements, ir::ReduceOrder::members}) {
+      auto reduce = [&](Graph& g, NodeId x) {
+        return g.add(Op::sum, {x}, ir::ReduceAttrs{{0}, order});
+      };
+      compare({DType::F32, {n}}, reduce);
+      compare({DType::F32, {n, 1}}, reduce);
+      compare({DType::F32, {n, 3}}, reduce);
+      compare({DType::F64, {n, 37}}, reduce);
+      if (n < 5000) compare({DType::BF16, {n, 130}}, reduce);
+    }
+}
+
+TEST_CASE("reductions along several axes") {
+  auto reduce = [](std::vector<int> axes) {
+    return [axes](Graph& g, NodeId x) {
+      return g.add(Op::sum, {x}, ir::ReduceAttrs{axes});
+    };
+  };
+  for (int64_t n : {3, 17, 64, 128, 500}) {
+    compare({DType::F32, {9, 5, n}}, reduce({0, 2}));
+    compare({DType::F32, {90, 3, n}}, reduce({0, 2}));
+    compare({DType::F32, {n, 5, 9}}, reduce({0, 1}));
+    compare({DType::F32, {n, 5, 9, 4}}, reduce({0, 2}));
+    compare({DType::F32, {4, n, 9, 4}}, reduce({1, 3}));
+    compare({DType::I32, {n, 5, 9}}, reduce({0, 1, 2}));
+  }
+}
+
+TEST_CASE("what feeds and follows a reduction") {
+  auto softmax = [](int axis) {
+    return [axis](Graph& g, NodeId x) {
+      const Shape shape = g.type(x).shape;
+      std::vector<int> kept;
+      for (int i = 0; i < g.type(x).rank(); ++i)
+        if (i != axis) kept.push_back(i);
+      auto spread = [&](NodeId y) {
+        return g.add(Op::broadcast, {y}, ir::BroadcastAttrs{shape, kept});
+      };
+      NodeId top = g.add(Op::max, {x}, ir::ReduceAttrs{{axis}});
+      NodeId e = g.add(Op::abs, {g.add(Op::sub, {x, spread(top)})});
+      NodeId total = g.add(Op::sum, {e}, ir::ReduceAttrs{{axis}});
+      return g.add(Op::div, {e, spread(total)});
+    };
+  };
+  for (int64_t n : {5, 64, 100, 5000}) {
+    compare({DType::F32, {100, n}}, softmax(1));
+    compare({DType::F32, {2, n}}, softmax(1));
+    compare({DType::F32, {n, 100}}, softmax(0));
+  }
+  // Mean and variance read the array once.
+  Graph g;
+  NodeId x = g.add_input({DType::F32, {1 << 16}});
+  NodeId squares = g.add(Op::mul, {x, x});
+  g.outputs = {g.add(Op::sum, {x}, ir::ReduceAttrs{{0}}),
+               g.add(Op::sum, {squares}, ir::ReduceAttrs{{0}})};
+  Bench bench;
+  CHECK(difference(bench, g, {numbers(g.type(x), 2)}) == "");
+  CompileStats stats;
+  CHECK(bench.run(g, {numbers(g.type(x), 2)}, true, &stats));
+  CHECK(stats.kernels == 2);  // the chunks, and their tree
+}
+
+TEST_CASE("positions of extrema") {
+  auto with_ties = [](uint32_t seed, bool nan) {
+    return [=](Graph& g, NodeId x) {
+      // Coarse numbers repeat.
+      NodeId coarse = g.add(Op::floor, {x});
+      if (nan) {
+        NodeId zero = g.add_constant(g.type(x), {0, 0, 0, 0});
+        NodeId is =
+            g.add(Op::gt, {x, g.add_constant(g.type(x), {0, 0, 0x1f, 0x41})});
+        coarse = g.add(Op::select, {is, g.add(Op::div, {zero, zero}), coarse});
+      }
+      Op op = seed % 2 ? Op::argmax : Op::argmin;
+      return g.add(op, {coarse},
+                   ir::ReduceAttrs{{seed % 3 == 0 ? 0 : g.type(x).rank() - 1}});
+    };
+  };
+  uint32_t seed = 0;
+  for (int64_t n : lengths)
+    for (bool nan : {false, true}) {
+      for (const Shape& shape : {Shape{n}, Shape{n, 5}, Shape{5, n}}) {
+        ++seed;
+        compare({DType::F32, shape}, with_ties(seed, nan), seed);
+      }
+    }
+}
+
+TEST_CASE("scans") {
+  for (int64_t n : lengths)
+    for (bool reverse : {false, true})
+      for (int axis : {0, 1}) {
+        auto scan = [&](Graph& g, NodeId x) {
+          return g.add(Op::cumsum, {x}, ir::ScanAttrs{axis, reverse});
+        };
+        compare({DType::F32, {3, n}}, scan);
+        compare({DType::F32, {n, 3}}, scan);
+        if (n < 5000) compare({DType::F16, {2, n}}, scan);
+        if (n < 5000) compare({DType::I64, {n, 40}}, scan);
+      }
+}
+
+TEST_CASE("moves") {
+  using Dims = std::vector<ir::Dim>;
+  for (DType dtype : {DType::U8, DType::F16, DType::F32, DType::F64})
+    for (int64_t n : {1, 7, 64, 100}) {
+      compare({dtype, {n, 33}}, [](Graph& g, NodeId x) {
+        return g.add(Op::transpose, {x}, ir::AxesAttrs{{1, 0}});
+      });
+      compare({dtype, {3, n, 33}}, [](Graph& g, NodeId x) {
+        return g.add(Op::transpose, {x}, ir::AxesAttrs{{1, 2, 0}});
+      });
+      compare({dtype, {3, n, 33}}, [](Graph& g, NodeId x) {
+        return g.add(Op::transpose, {x}, ir::AxesAttrs{{0, 2, 1}});
+      });
+      compare({dtype, {70, 70}}, [n](Graph& g, NodeId x) {
+        NodeId y = g.add(Op::transpose, {x}, ir::AxesAttrs{{1, 0}});
+        for (int64_t i = 0; i < n / 8; ++i) y = g.add(Op::add, {y, x});
+        return g.add(Op::le, {x, y});
+      });
+      compare({dtype, {70, 70}}, [](Graph& g, NodeId x) {
+        NodeId y = g.add(Op::lt, {x, g.add(Op::flip, {x}, ir::AxesAttrs{{0}})});
+        return g.add(Op::transpose, {y}, ir::AxesAttrs{{1, 0}});
+      });
+      compare({dtype, {n, 33}}, [](Graph& g, NodeId x) {
+        return g.add(Op::flip, {x}, ir::AxesAttrs{{1}});
+      });
+      compare({dtype, {n, 33}}, [n](Graph& g, NodeId x) {
+        return g.add(Op::slice, {x},
+                     ir::SliceAttrs{Dims{0, 2}, Dims{1, 3}, Dims{n, 10}});
+      });
+      compare({dtype, {n, 33}}, [dtype](Graph& g, NodeId x) {
+        NodeId one = g.add_constant({dtype, {}},
+                                    std::vector<uint8_t>(byte_size(dtype), 1));
+        return g.add(Op::pad, {x, one}, ir::PadAttrs{Dims{1, 0}, Dims{2, 3}});
+      });
+      compare({dtype, {n, 33}}, [n](Graph& g, NodeId x) {
+        NodeId y = g.add(Op::concat, {x, x, x}, ir::AxisAttrs{1});
+        return g.add(Op::reshape, {y}, ir::ShapeAttrs{{n * 11, 9}});
+      });
+      compare({dtype, {n, 32}}, [n](Graph& g, NodeId x) {
+        NodeId y = g.add(Op::transpose, {x}, ir::AxesAttrs{{1, 0}});
+        return g.add(Op::reshape, {y}, ir::ShapeAttrs{{8, 4 * n}});
+      });
+    }
+}
+
+TEST_CASE("dot") {
+  for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::I16})
+    for (int64_t n : {1, 3, 17, 64}) {
+      compare({dtype, {n, 33}}, [](Graph& g, NodeId x) {
+        return g.add(Op::dot, {x, x}, ir::DotAttrs{{}, {}, {1}, {1}});
+      });
+      compare({dtype, {n, 33}}, [](Graph& g, NodeId x) {
+        return g.add(Op::dot, {x, x}, ir::DotAttrs{{}, {}, {0}, {0}});
+      });
+      compare({dtype, {3, n, 20}}, [](Graph& g, NodeId x) {
+        NodeId y = g.add(Op::transpose, {x}, ir::AxesAttrs{{0, 2, 1}});
+        return g.add(Op::dot, {x, y}, ir::DotAttrs{{0}, {0}, {2}, {1}});
+      });
+    }
+}
+
+TEST_CASE("sorts") {
+  for (Op op : {Op::sort, Op::argsort})
+    for (int64_t n : {1, 2, 100, 1000})
+      for (DType dtype : {DType::F32, DType::I8, DType::F16, DType::Bool})
+        compare({dtype, {3, n}},
+                [op](Graph& g, NodeId x) { return g.add(op, {x}); });
+}
