@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <map>
 #include <unordered_map>
 
 #include "jit/ir/kinds.h"
@@ -28,8 +29,50 @@ using Values = std::vector<Value>;
 struct Frame {
   int64_t member = 0;
   Values values;  // by node
-  /// Of control nodes with several results: results[0] is the value too.
+  /// Of control nodes, until projections take them.
   std::unordered_map<NodeId, Values> results;
+};
+
+/// What is known of a graph before it is evaluated, by node.
+struct Plan {
+  /// The last node that reads each one; `forever` for outputs.
+  std::vector<NodeId> last_use;
+  /// Of control nodes: read not only by projections.
+  std::vector<bool> read_whole;
+  /// Of projections: the last one of this result.
+  std::vector<bool> takes_result;
+};
+constexpr NodeId forever = INT_MAX;
+
+Plan plan_of(const Graph& graph) {
+  Plan plan{std::vector<NodeId>(graph.nodes.size(), -1),
+            std::vector<bool>(graph.nodes.size(), false),
+            std::vector<bool>(graph.nodes.size(), false)};
+  std::map<std::pair<NodeId, int>, NodeId> last_projection;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const auto id = static_cast<NodeId>(i);
+    for (NodeId operand : node.inputs) {
+      plan.last_use[operand] = id;
+      if (node.op != ir::Op::project) plan.read_whole[operand] = true;
+    }
+    if (node.op == ir::Op::project)
+      last_projection[{node.inputs[0],
+                       ir::attrs<ir::ProjectAttrs>(node).index}] = id;
+  }
+  for (NodeId output : graph.outputs) {
+    plan.last_use[output] = forever;
+    plan.read_whole[output] = true;
+  }
+  for (const auto& [result, id] : last_projection) plan.takes_result[id] = true;
+  return plan;
+}
+
+/// A graph under evaluation, for some members.
+struct Scope {
+  const Graph& graph;
+  const Plan& plan;
+  std::vector<Frame> frames;
 };
 
 /// Evaluates graphs for some members at once, node by node. Without an axis
@@ -46,42 +89,21 @@ class Evaluator {
                                   std::vector<Values> arguments);
 
  private:
-  using Frames = std::vector<Frame>;
-
-  Status run_one(const Graph& graph, NodeId id, Frames& frames);
-  Status run_if(const Graph& graph, NodeId id, Frames& frames);
-  Status run_loop(const Graph& graph, NodeId id, Frames& frames);
-  Status run_collective(const Graph& graph, NodeId id, Frames& frames);
-  Status run_host_call(const Graph& graph, NodeId id, Frames& frames);
-  Status run_plain(const Graph& graph, NodeId id, Frames& frames);
-
-  const std::vector<NodeId>& last_uses(const Graph& graph);
-  /// The value of an operand for one of its uses: moved out after the last one.
-  Value use(const Graph& graph, NodeId user, NodeId operand, Frame& frame,
-            bool again);
+  Status run_one(Scope& scope, NodeId id);
+  Status run_if(Scope& scope, NodeId id);
+  Status run_loop(Scope& scope, NodeId id);
+  Status run_collective(Scope& scope, NodeId id);
+  Status run_permute(Scope& scope, NodeId id, const Values& operands);
+  Status run_host_call(Scope& scope, NodeId id);
+  Status run_plain(Scope& scope, NodeId id);
+  void run_project(Scope& scope, NodeId id);
   Error error(const Node& node, const Frame& frame, Error error) const;
 
   const ReferenceOptions& options_;
   std::optional<ir::AxisId> axis_;
   int64_t members_;
-  std::unordered_map<const Graph*, std::vector<NodeId>> last_uses_;
+  std::unordered_map<const Graph*, Plan> plans_;
 };
-
-const std::vector<NodeId>& Evaluator::last_uses(const Graph& graph) {
-  auto [it, is_new] = last_uses_.try_emplace(&graph);
-  if (is_new) {
-    auto& last = it->second;
-    last.assign(graph.nodes.size(), -1);
-    for (size_t i = 0; i < graph.nodes.size(); ++i)
-      for (NodeId operand : graph.nodes[i].inputs)
-        last[operand] = static_cast<NodeId>(i);
-    for (NodeId output : graph.outputs) last[output] = INT_MAX;
-    // What belongs to a control node lives as long as its results.
-    for (size_t i = 0; i < graph.nodes.size(); ++i)
-      if (ir::kind(graph.nodes[i].op) == ir::Kind::control) last[i] = INT_MAX;
-  }
-  return it->second;
-}
 
 Error Evaluator::error(const Node& node, const Frame& frame,
                        Error error) const {
@@ -93,44 +115,49 @@ Error Evaluator::error(const Node& node, const Frame& frame,
 Result<std::vector<Values>> Evaluator::run(const Graph& graph,
                                            const std::vector<int64_t>& members,
                                            std::vector<Values> arguments) {
-  Frames frames(members.size());
+  auto [plan, is_new] = plans_.try_emplace(&graph);
+  if (is_new) plan->second = plan_of(graph);
+  Scope scope{graph, plan->second, std::vector<Frame>(members.size())};
   for (size_t m = 0; m < members.size(); ++m) {
-    frames[m].member = members[m];
-    frames[m].values.resize(graph.nodes.size());
+    Frame& frame = scope.frames[m];
+    frame.member = members[m];
+    frame.values.resize(graph.nodes.size());
     for (size_t i = 0; i < graph.inputs.size(); ++i)
-      frames[m].values[graph.inputs[i]] = std::move(arguments[m][i]);
+      frame.values[graph.inputs[i]] = std::move(arguments[m][i]);
   }
-  const auto& last = last_uses(graph);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+  for (size_t i = graph.inputs.size(); i < graph.nodes.size(); ++i) {
     const auto id = static_cast<NodeId>(i);
     if (options_.stop && options_.stop())
       return Error{Error::Kind::cancelled, "stopped"};
-    if (graph[id].op == ir::Op::input) continue;
-    if (auto done = run_one(graph, id, frames); !done) return done.error();
+    if (auto done = run_one(scope, id); !done) return done.error();
     for (NodeId operand : graph[id].inputs)
-      if (last[operand] == id)
-        for (Frame& frame : frames) frame.values[operand] = Value();
+      if (scope.plan.last_use[operand] == id)
+        for (Frame& frame : scope.frames) frame.values[operand] = Value();
   }
   std::vector<Values> results(members.size());
-  for (size_t m = 0; m < members.size(); ++m)
-    for (NodeId output : graph.outputs)
-      results[m].push_back(frames[m].values[output]);
+  for (size_t m = 0; m < members.size(); ++m) {
+    Values& values = scope.frames[m].values;
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const NodeId output = graph.outputs[i];
+      const bool again =
+          std::find(graph.outputs.begin() + i + 1, graph.outputs.end(),
+                    output) != graph.outputs.end();
+      results[m].push_back(again ? values[output] : std::move(values[output]));
+    }
+  }
   return results;
 }
 
-Status Evaluator::run_one(const Graph& graph, NodeId id, Frames& frames) {
-  const Node& node = graph[id];
+Status Evaluator::run_one(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
   switch (ir::kind(node.op)) {
     case ir::Kind::control:
-      if (node.op == ir::Op::if_else) return run_if(graph, id, frames);
-      if (node.op == ir::Op::loop) return run_loop(graph, id, frames);
-      for (Frame& frame : frames) {
-        const int index = ir::attrs<ir::ProjectAttrs>(node).index;
-        frame.values[id] = frame.results.at(node.inputs[0])[index];
-      }
+      if (node.op == ir::Op::if_else) return run_if(scope, id);
+      if (node.op == ir::Op::loop) return run_loop(scope, id);
+      run_project(scope, id);
       return Unit{};
-    case ir::Kind::collective: return run_collective(graph, id, frames);
-    case ir::Kind::host: return run_host_call(graph, id, frames);
+    case ir::Kind::collective: return run_collective(scope, id);
+    case ir::Kind::host: return run_host_call(scope, id);
     case ir::Kind::map:
     case ir::Kind::reduce:
     case ir::Kind::argreduce:
@@ -139,22 +166,28 @@ Status Evaluator::run_one(const Graph& graph, NodeId id, Frames& frames) {
     case ir::Kind::source:
     case ir::Kind::index:
     case ir::Kind::dot:
-    case ir::Kind::sort: return run_plain(graph, id, frames);
+    case ir::Kind::sort: return run_plain(scope, id);
   }
   __builtin_unreachable();
 }
 
-Status Evaluator::run_plain(const Graph& graph, NodeId id, Frames& frames) {
-  const Node& node = graph[id];
-  const auto& last = last_uses(graph);
+/// Whether `node` reads the operand at `position` again at a later one.
+bool reads_again(const Node& node, size_t position) {
+  const auto begin = node.inputs.begin() + position;
+  return std::find(begin + 1, node.inputs.end(), *begin) != node.inputs.end();
+}
+
+Status Evaluator::run_plain(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
   std::vector<Operand> operands(node.inputs.size());
-  for (Frame& frame : frames) {
+  for (Frame& frame : scope.frames) {
     for (size_t i = 0; i < operands.size(); ++i) {
       const NodeId operand = node.inputs[i];
-      const bool once =
-          std::count(node.inputs.begin(), node.inputs.end(), operand) == 1;
-      operands[i] = {&graph.type(operand), &frame.values[operand],
-                     last[operand] == id && once};
+      const bool first = std::find(node.inputs.begin(), node.inputs.end(),
+                                   operand) == node.inputs.begin() + i;
+      operands[i] = {
+          &scope.graph.type(operand), &frame.values[operand],
+          scope.plan.last_use[operand] == id && first && !reads_again(node, i)};
     }
     auto value = reference::run_node(node, operands, options_.checked);
     if (!value) return error(node, frame, value.error());
@@ -163,109 +196,133 @@ Status Evaluator::run_plain(const Graph& graph, NodeId id, Frames& frames) {
   return Unit{};
 }
 
-Value Evaluator::use(const Graph& graph, NodeId user, NodeId operand,
-                     Frame& frame, bool again) {
-  Value& value = frame.values[operand];
-  if (again || last_uses(graph)[operand] != user) return value;
-  Value out = std::move(value);
-  value = Value();
+void Evaluator::run_project(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
+  const auto index =
+      static_cast<size_t>(ir::attrs<ir::ProjectAttrs>(node).index);
+  for (Frame& frame : scope.frames) {
+    Value& result = frame.results.at(node.inputs[0])[index];
+    frame.values[id] = scope.plan.takes_result[id] ? std::move(result) : result;
+  }
+}
+
+/// The operands from `begin` on, moved out of the frame after their last use.
+Values take_operands(Scope& scope, NodeId id, Frame& frame, size_t begin) {
+  const Node& node = scope.graph[id];
+  Values out;
+  out.reserve(node.inputs.size() - begin);
+  for (size_t i = begin; i < node.inputs.size(); ++i) {
+    const NodeId operand = node.inputs[i];
+    Value& value = frame.values[operand];
+    const bool last =
+        scope.plan.last_use[operand] == id && !reads_again(node, i);
+    out.push_back(last ? std::move(value) : value);
+  }
   return out;
+}
+
+void set_results(Scope& scope, NodeId id, Frame& frame, Values results) {
+  if (scope.plan.read_whole[id] && !results.empty())
+    frame.values[id] = results[0];
+  frame.results[id] = std::move(results);
 }
 
 bool is_true(const Value& value) { return *value.data() != 0; }
 
-Status Evaluator::run_if(const Graph& graph, NodeId id, Frames& frames) {
-  const Node& node = graph[id];
+Status Evaluator::run_if(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
   const auto& a = ir::attrs<ir::IfAttrs>(node);
+  std::vector<bool> conditions;
+  for (const Frame& frame : scope.frames)
+    conditions.push_back(is_true(frame.values[node.inputs[0]]));
   for (const bool branch : {true, false}) {
     std::vector<int64_t> members;
     std::vector<Frame*> takers;
     std::vector<Values> arguments;
-    for (Frame& frame : frames) {
-      if (is_true(frame.values[node.inputs[0]]) != branch) continue;
+    for (size_t f = 0; f < scope.frames.size(); ++f) {
+      Frame& frame = scope.frames[f];
+      if (conditions[f] != branch) continue;
       takers.push_back(&frame);
       members.push_back(frame.member);
-      auto& captures = arguments.emplace_back();
-      for (size_t i = 1; i < node.inputs.size(); ++i)
-        captures.push_back(frame.values[node.inputs[i]]);
+      arguments.push_back(take_operands(scope, id, frame, 1));
     }
     if (takers.empty()) continue;
     auto results = run(branch ? *a.then_graph : *a.else_graph, members,
                        std::move(arguments));
     if (!results) return results.error();
-    for (size_t t = 0; t < takers.size(); ++t) {
-      Values& mine = (*results)[t];
-      if (!mine.empty()) takers[t]->values[id] = mine[0];
-      takers[t]->results[id] = std::move(mine);
-    }
+    for (size_t t = 0; t < takers.size(); ++t)
+      set_results(scope, id, *takers[t], std::move((*results)[t]));
   }
   return Unit{};
 }
 
-Status Evaluator::run_loop(const Graph& graph, NodeId id, Frames& frames) {
-  const Node& node = graph[id];
+/// One member in a loop: carries, then captures.
+struct Turn {
+  Frame* frame;
+  Values arguments;
+};
+
+Status Evaluator::run_loop(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
   const auto& a = ir::attrs<ir::LoopAttrs>(node);
   const auto carries = static_cast<size_t>(a.carries);
-  struct Turn {
-    Frame* frame;
-    Values carries, captures;
-    Values arguments() const {
-      Values all = carries;
-      all.insert(all.end(), captures.begin(), captures.end());
-      return all;
-    }
-  };
   std::vector<Turn> turns;
-  for (Frame& frame : frames) {
-    Turn turn{&frame, {}, {}};
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const NodeId operand = node.inputs[i];
-      const bool again =
-          std::find(node.inputs.begin() + i + 1, node.inputs.end(), operand) !=
-          node.inputs.end();
-      (i < carries ? turn.carries : turn.captures)
-          .push_back(use(graph, id, operand, frame, again));
-    }
-    turns.push_back(std::move(turn));
-  }
-  while (!turns.empty()) {
+  for (Frame& frame : scope.frames)
+    turns.push_back({&frame, take_operands(scope, id, frame, 0)});
+  while (true) {
     std::vector<int64_t> members;
     std::vector<Values> arguments;
     for (const Turn& turn : turns) {
       members.push_back(turn.frame->member);
-      arguments.push_back(turn.arguments());
+      arguments.push_back(turn.arguments);
     }
     auto goes_on = run(*a.condition, members, std::move(arguments));
     if (!goes_on) return goes_on.error();
-    std::vector<Turn> rest;
     members.clear();
     arguments.clear();
+    std::vector<Turn> rest;
     for (size_t t = 0; t < turns.size(); ++t) {
       Turn& turn = turns[t];
-      if (is_true((*goes_on)[t][0])) {
-        members.push_back(turn.frame->member);
-        Values all = std::move(turn.carries);
-        all.insert(all.end(), turn.captures.begin(), turn.captures.end());
-        arguments.push_back(std::move(all));
-        rest.push_back(std::move(turn));
-      } else {
-        if (carries) turn.frame->values[id] = turn.carries[0];
-        turn.frame->results[id] = std::move(turn.carries);
+      if (!is_true((*goes_on)[t][0])) {
+        turn.arguments.resize(carries);
+        set_results(scope, id, *turn.frame, std::move(turn.arguments));
+        continue;
       }
+      // The captures stay for the next turn; the carries are the body's own.
+      Values captures(carries);
+      captures.insert(captures.end(), turn.arguments.begin() + carries,
+                      turn.arguments.end());
+      members.push_back(turn.frame->member);
+      arguments.push_back(std::move(turn.arguments));
+      rest.push_back({turn.frame, std::move(captures)});
     }
     turns = std::move(rest);
-    if (turns.empty()) break;
+    if (turns.empty()) return Unit{};
     auto next = run(*a.body, members, std::move(arguments));
     if (!next) return next.error();
     for (size_t t = 0; t < turns.size(); ++t)
-      turns[t].carries = std::move((*next)[t]);
+      std::move((*next)[t].begin(), (*next)[t].end(),
+                turns[t].arguments.begin());
   }
+}
+
+Status Evaluator::run_permute(Scope& scope, NodeId id, const Values& operands) {
+  const Node& node = scope.graph[id];
+  const int64_t bytes = node.type.bytes();
+  Value zeros = Value::allocate(bytes);
+  if (!zeros.ok())
+    return error(node, scope.frames[0], reference::out_of_memory(node.type));
+  if (bytes > 0) std::memset(zeros.mutable_data(), 0, bytes);
+  for (Frame& frame : scope.frames) frame.values[id] = zeros;
+  for (const auto [from, to] : ir::attrs<ir::CollectiveAttrs>(node).pairs)
+    scope.frames[to].values[id] = operands[from];
   return Unit{};
 }
 
-Status Evaluator::run_collective(const Graph& graph, NodeId id,
-                                 Frames& frames) {
+Status Evaluator::run_collective(Scope& scope, NodeId id) {
+  const Graph& graph = scope.graph;
   const Node& node = graph[id];
+  auto& frames = scope.frames;
   const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
   const auto fail = [&](std::string message) -> Status {
     return error(node, frames[0], {Error::Kind::check_failed, message});
@@ -297,15 +354,7 @@ Status Evaluator::run_collective(const Graph& graph, NodeId id,
     operands.push_back(reference::dense(frame.values[node.inputs[0]], type));
   for (const Value& operand : operands)
     if (!operand.ok()) return no_memory();
-  if (node.op == ir::Op::permute) {
-    Value zeros = Value::allocate(bytes);
-    if (!zeros.ok()) return no_memory();
-    if (bytes > 0) std::memset(zeros.mutable_data(), 0, bytes);
-    for (Frame& frame : frames) frame.values[id] = zeros;
-    for (const auto [from, to] : a.pairs)
-      frames[to].values[id] = operands[from];
-    return Unit{};
-  }
+  if (node.op == ir::Op::permute) return run_permute(scope, id, operands);
   Value result = Value::allocate(node.type.bytes());
   if (!result.ok()) return no_memory();
   if (node.op == ir::Op::all_gather) {
@@ -331,9 +380,10 @@ Result<HostArray> to_host(const Value& value, const ir::Type& type) {
   return out;
 }
 
-Status Evaluator::run_host_call(const Graph& graph, NodeId id, Frames& frames) {
+Status Evaluator::run_host_call(Scope& scope, NodeId id) {
+  const Graph& graph = scope.graph;
   const Node& node = graph[id];
-  for (Frame& frame : frames) {
+  for (Frame& frame : scope.frames) {
     if (!options_.host_call) continue;
     std::vector<HostArray> operands;
     for (NodeId operand : node.inputs) {
@@ -344,7 +394,7 @@ Status Evaluator::run_host_call(const Graph& graph, NodeId id, Frames& frames) {
     options_.host_call(node, axis_ ? frame.member : -1, operands);
   }
   const uint8_t nothing = 0;
-  for (Frame& frame : frames) frame.values[id] = Value::view(&nothing, 1);
+  for (Frame& frame : scope.frames) frame.values[id] = Value::view(&nothing, 1);
   return Unit{};
 }
 

@@ -128,7 +128,9 @@ struct CastAttrs {
 /// unchecked ones are clamped.
 /// scatter(x, updates, i0, ...): updates has that result shape; where an index
 /// repeats, the last one in row-major order wins (set) or all are added in
-/// row-major order (add).
+/// row-major order, each sum rounded to the element type (add). Unchecked
+/// indices are clamped after counting from the end; of an axis without elements
+/// nothing is written, and zeros are read.
 struct IndexAttrs {
   std::vector<int> axes;
   bool checked = true;

@@ -229,7 +229,8 @@ void sort(const ir::Node& node, View x, uint8_t* out) {
         return i < j && !sorts_before(line[j], line[i]);
       });
       if (node.op == ir::Op::argsort) {
-        std::memcpy(out + start * 4, order.data(), order.size() * 4);
+        std::copy(order.begin(), order.end(),
+                  reinterpret_cast<int32_t*>(out) + start);
         return;
       }
       // Elements as stored: a NaN keeps its bits.
