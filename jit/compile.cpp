@@ -240,7 +240,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   const auto start = std::chrono::steady_clock::now();
   CompileDump dump;
   CachedProgram result;
-  Plan plan = fuse(graph, options.checked);
+  Plan plan = fuse(optimise(graph, observer.after_pass), options.checked);
   MemoryPlan memory = plan_memory(plan);
   std::vector<const Kernel*> kernels;
   list_kernels(plan.steps, kernels);

@@ -1,5 +1,6 @@
 #include <cstdlib>
 
+#include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/compiled.h"
 
 using namespace unisono;
@@ -94,4 +95,116 @@ TEST_CASE("random graphs on narrower machines") {
 }
 TEST_CASE("random graphs of many nodes") {
   compare_random_graphs(0, 40, {.nodes = 60, .control_depth = 2});
+}
+
+TEST_CASE("random graphs with collectives on several devices") {
+  for (int devices : {2, 3, 8}) {
+    Bench bench(0, devices);
+    RandomOptions options{.collectives = true, .members = devices};
+    for (uint32_t seed = 0; seed < 60; ++seed) {
+      RandomGraph random(seed, options);
+      const ir::Graph graph = random.make();
+      std::vector<Arrays> inputs;
+      for (int d = 0; d < devices; ++d)
+        inputs.push_back(random.random_inputs(graph));
+      auto expected = evaluate_members(graph, 1, inputs);
+      auto got = bench.run_all(graph, inputs);
+      INFO("seed " << seed << " on " << devices << "\n" << ir::print(graph));
+      if (!expected || !got) {
+        CHECK(!expected);
+        CHECK(!got);
+        continue;
+      }
+      for (int d = 0; d < devices; ++d)
+        for (size_t i = 0; i < (*got)[d].size(); ++i)
+          CHECK(same_values((*got)[d][i], (*expected)[d][i]));
+    }
+  }
+}
+
+TEST_CASE("host calls happen in order, with their operands") {
+  Bench bench;
+  std::vector<std::string> calls;
+  auto say = [&](const ir::Node& node, const std::vector<HostArray>& operands) {
+    std::string call = ir::attrs<ir::HostCallAttrs>(node).format[0];
+    for (const HostArray& operand : operands) call += operand.type.to_string();
+    for (const HostArray& operand : operands)
+      call.append(operand.bytes.begin(), operand.bytes.end());
+    calls.push_back(call);
+  };
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    RandomGraph random(seed, {.nodes = 20, .host_calls = true});
+    const ir::Graph graph = random.make();
+    const Arrays inputs = random.random_inputs(graph);
+    ReferenceOptions reference;
+    reference.host_call = [&](const ir::Node& node, int64_t,
+                              const Arrays& operands) { say(node, operands); };
+    calls.clear();
+    REQUIRE(evaluate(graph, inputs, reference));
+    const auto expected = calls;
+    CompileOptions options;
+    options.host_call = [&](const ir::Node& node, int, const Arrays& operands) {
+      say(node, operands);
+    };
+    for (int again = 0; again < 2; ++again) {
+      calls.clear();
+      REQUIRE(bench.run_all(graph, {inputs}, options));
+      INFO("seed " << seed << "\n" << ir::print(graph));
+      CHECK(calls == expected);
+    }
+  }
+}
+
+TEST_CASE("a failed check says what failed, and nothing else happens") {
+  Bench bench;
+  auto failing = [&](const char* text, const Arrays& inputs) {
+    const ir::Graph graph = parsed(text);
+    auto out = bench.run(graph, inputs);
+    REQUIRE(!out);
+    auto unchecked = bench.run(graph, inputs, false);
+    CHECK(unchecked);
+    CHECK(difference(bench, graph, inputs, false) == "");
+    CHECK(difference(bench, graph, inputs) == "");
+    return out.error();
+  };
+  std::vector<double> counts(100, 1), big(100, 3);
+  counts[70] = 0;
+  big[33] = 10;
+  Error error = failing(
+      R"(%0: i32[100] = input
+%1: i32[100] = input
+%2: i32[100] = floor_div %1, %0 @17
+return %2
+)",
+      {array(DType::I32, {100}, counts), array(DType::I32, {100}, big)});
+  CHECK(error.kind == Error::Kind::integer_division);
+  CHECK(error.source == 17);
+  // Nobody uses the result, yet the check is made.
+  error = failing(R"(%0: f32[10, 2] = input
+%1: i32[100] = input
+%2: f32[100, 2] = gather %0, %1 axes=[0] @18
+return %0
+)",
+                  {array(DType::F32, {10, 2}, std::vector<double>(20, 1)),
+                   array(DType::I32, {100}, big)});
+  CHECK(error.kind == Error::Kind::index_out_of_bounds);
+  CHECK(error.source == 18);
+  CHECK(error.message.find("10") != std::string::npos);
+  error =
+      failing(R"(%0: f32[10] = input
+%1: i32[100] = input
+%2: f32[100] = input
+%3: f32[10] = scatter_add %0, %2, %1 axes=[0] @19
+return %3
+)",
+              {array(DType::F32, {10}, std::vector<double>(10, 1)),
+               array(DType::I32, {100}, big), array(DType::F32, {100}, big)});
+  CHECK(error.source == 19);
+  error = failing(R"(%0: i64[100] = input
+%1: i64[100] = neg %0
+%2: i64[100] = pow %0, %1 @20
+return %2
+)",
+                  {array(DType::I64, {100}, big)});
+  CHECK(error.kind == Error::Kind::check_failed);
 }

@@ -18,38 +18,54 @@ namespace unisono::jit::testing {
 
 using Arrays = std::vector<HostArray>;
 
-/// One machine with one device, and a compiler.
+/// A machine and a compiler.
 struct Bench {
-  explicit Bench(int vector_bytes = 0) : compiler(vector_bytes) {}
-  Runtime runtime{1};
+  explicit Bench(int vector_bytes = 0, int devices = 1)
+      : runtime(devices), compiler(vector_bytes) {}
+  Runtime runtime;
   Compiler compiler;
 
+  /// Runs on all devices: inputs[d] are those of device d; so are the results.
+  Result<std::vector<Arrays>> run_all(const ir::Graph& graph,
+                                      const std::vector<Arrays>& inputs,
+                                      CompileOptions options = {},
+                                      CompileStats* stats = nullptr) {
+    const auto& devices = runtime.devices();
+    options.devices = static_cast<int>(devices.size());
+    auto program = compiler.compile(graph, options, stats);
+    if (!program) return program.error();
+    std::vector<std::vector<std::shared_ptr<Buffer>>> blocks(
+        graph.inputs.size());
+    for (size_t d = 0; d < devices.size(); ++d)
+      for (size_t i = 0; i < inputs[d].size(); ++i) {
+        const HostArray& input = inputs[d][i];
+        auto array = array_from_host(*devices[d], input.type.dtype,
+                                     input.type.sizes(), input.bytes.data());
+        if (!array) return array.error();
+        blocks[i].push_back(array->blocks()[0]);
+      }
+    auto results = unisono::run(runtime, **program, devices, blocks);
+    if (!results) return results.error();
+    std::vector<Arrays> out(devices.size());
+    for (const ir::Type& type : graph.output_types()) {
+      const size_t i = out[0].size();
+      for (size_t d = 0; d < devices.size(); ++d) {
+        HostArray array{type, std::vector<uint8_t>(type.bytes())};
+        if (type.bytes() > 0)
+          devices[d]->copy_to_host(array.bytes.data(), (*results)[i][d]->data(),
+                                   type.bytes());
+        out[d].push_back(std::move(array));
+      }
+    }
+    return out;
+  }
   Result<Arrays> run(const ir::Graph& graph, const Arrays& inputs,
                      bool checked = true, CompileStats* stats = nullptr) {
     CompileOptions options;
     options.checked = checked;
-    auto program = compiler.compile(graph, options, stats);
-    if (!program) return program.error();
-    Device* device = runtime.devices()[0];
-    std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
-    for (const HostArray& input : inputs) {
-      auto array = array_from_host(*device, input.type.dtype,
-                                   input.type.sizes(), input.bytes.data());
-      if (!array) return array.error();
-      blocks.push_back(array->blocks());
-    }
-    auto results = unisono::run(runtime, **program, {device}, blocks);
-    if (!results) return results.error();
-    Arrays out;
-    const auto types = graph.output_types();
-    for (size_t i = 0; i < types.size(); ++i) {
-      HostArray array{types[i], std::vector<uint8_t>(types[i].bytes())};
-      if (types[i].bytes() > 0)
-        device->copy_to_host(array.bytes.data(), (*results)[i][0]->data(),
-                             types[i].bytes());
-      out.push_back(std::move(array));
-    }
-    return out;
+    auto out = run_all(graph, {inputs}, options, stats);
+    if (!out) return out.error();
+    return (*out)[0];
   }
 };
 
