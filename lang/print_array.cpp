@@ -31,7 +31,8 @@ Decimal from_scientific(const char* begin, const char* end) {
   for (; p != end && *p != 'e'; ++p) {
     if (*p >= '0' && *p <= '9') d.digits += *p;
   }
-  if (p != end) d.exponent = std::atoi(p + 1);
+  if (p != end && *++p == '+') ++p;
+  std::from_chars(p, end, d.exponent);  // nothing ends the text but `end`
   while (d.digits.size() > 1 && d.digits.back() == '0') d.digits.pop_back();
   return d;
 }
