@@ -426,8 +426,13 @@ Value builtin_ppermute(BuiltinCall& call) {
 }
 
 Value builtin_pshuffle(BuiltinCall& call) {
-  const Members members = meeting_members(call, 2);
-  return permute_tree(call, members, read_shuffle(call, 1, members));
+  const Members members = meeting_members(call, 1);
+  if (!given(call, 2)) {
+    call.evaluator.fail(diagnostic(Code::bad_map_argument, call.where,
+                                   call.builtin.name, "`perm` is missing")
+                            .set_help("write `pshuffle(x, perm=(1, 0))`"));
+  }
+  return permute_tree(call, members, read_shuffle(call, 2, members));
 }
 
 Value builtin_pbroadcast(BuiltinCall& call) {

@@ -264,6 +264,11 @@ void Interpreter::report(Diagnostic diagnostic) {
   const Span at = diagnostic.where;
   if (!s_.reported.emplace(diagnostic.code, at.file, at.begin, at.end).second)
     return;
+  // A type error inside a map is about what one member sees.
+  if (!ev_.mapped_axes_.empty() &&
+      info(diagnostic.code).number.starts_with("U03"))
+    for (const std::string& fact : ev_.mapped_axes_.back().facts)
+      diagnostic.add_fact(fact);
   add_call_notes(diagnostic, s_.frames);
   if (checking())
     s_.found.push_back(std::move(diagnostic));

@@ -128,11 +128,18 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
   }
   if (binding->poisoned)
     throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
-  if (ev_.outer_reads && holder->call <= s_.trace_base &&
-      holder != s_.prelude.get())
-    ev_.outer_reads->push_back(
-        {holder->shared_from_this(), name.text, binding->value});
+  note_read(*binding, *holder, name.text);
   return binding->value;
+}
+
+/// A read of a name outside the function that is traced is part of what its
+/// code was made for.
+void Interpreter::note_read(const Binding& binding, Environment& holder,
+                            const std::string& name) {
+  if (ev_.outer_reads && holder.call <= s_.trace_base &&
+      &holder != s_.prelude.get())
+    ev_.outer_reads->push_back(
+        {holder.shared_from_this(), name, binding.value});
 }
 
 CallArgument Interpreter::argument(const Expr& e, const Env& env) {
@@ -174,7 +181,8 @@ Value Interpreter::expr(const Expr& e, const Env& env) {
     case ExprKind::Index: {
       const auto& x = static_cast<const Index&>(e);
       const Value base = expr(*x.object, env);
-      return index(ev_, base, index_items(x, env), e.span);
+      return index(ev_, base, index_items(x, env, base.is<TypeValue>()),
+                   e.span);
     }
     case ExprKind::Field: {
       const auto& x = static_cast<const Field&>(e);
@@ -304,8 +312,19 @@ Value Interpreter::string_literal(const StringLiteral& e, const Env& env) {
 
 // ---- parts of values -------------------------------------------------------
 
-std::vector<IndexItem> Interpreter::index_items(const Index& e,
-                                                const Env& env) {
+namespace {
+/// Whether a size is computed from an axis's number of members.
+bool mentions_axis(const Expr& e, const Env& env) {
+  if (const auto* op = as<Binary>(e))
+    return mentions_axis(*op->left, env) || mentions_axis(*op->right, env);
+  const auto* name = as<NameExpr>(e);
+  const Binding* binding = name ? env->find(name->text).first : nullptr;
+  return binding && binding->value.is<AxisValue>();
+}
+}  // namespace
+
+std::vector<IndexItem> Interpreter::index_items(const Index& e, const Env& env,
+                                                bool sizes) {
   std::vector<IndexItem> out;
   for (const ExprPtr& item : e.items) {
     IndexItem one;
@@ -317,6 +336,9 @@ std::vector<IndexItem> Interpreter::index_items(const Index& e,
       if (slice->step) one.step = argument(*slice->step, env);
     } else if (item->kind == ExprKind::Rest) {
       one.kind = IndexItem::Kind::ellipsis;
+    } else if (sizes && mentions_axis(*item, env)) {
+      one.value = IntValue{
+          TypeMatcher(*this, env, TypeMatcher::Names::known).size(*item)};
     } else {
       one.value = expr(*item, env);
     }

@@ -207,6 +207,8 @@ class Interpreter {
                    bool flush_each, bool wanted);
 
   // ---- evaluate_expr.cpp
+  void note_read(const Binding& binding, Environment& holder,
+                 const std::string& name);
   Value expr(const Expr& e, const Env& env);
   Value lookup(const NameExpr& name, const Env& env);
 
@@ -248,7 +250,9 @@ class Interpreter {
   Value unary_expr(const Unary& e, const Env& env);
   Value binary_expr(const Binary& e, const Env& env);
   Value call_expr(const Call& e, const Env& env);
-  std::vector<IndexItem> index_items(const Index& e, const Env& env);
+  /// With `sizes`, those of a type: `f32[n / dev]`.
+  std::vector<IndexItem> index_items(const Index& e, const Env& env,
+                                     bool sizes = false);
   static const Value* find_field(const Value& base, const Field& e);
   Value field(const Value& base, const Field& e);
   /// `wanted` is the element type of an annotation, which literals adopt.

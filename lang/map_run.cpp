@@ -193,7 +193,7 @@ class EntryBuilder {
   std::vector<ArrayValue> trace(const BoundCall& call) {
     map_.axis = callee_.axis ? callee_.axis->id : 0;
     map_.devices = call.layout.devices;
-    map_.per_device = call.layout.per_device.value();
+    map_.per_device = entry_->per_device = call.layout.per_device.value();
     BoundResult result;
     std::vector<Evaluator::OuterRead> reads;
     ReadsGuard recording(evaluator_, reads);
@@ -392,7 +392,7 @@ class MapRun {
     if (!outputs) {
       Error error = outputs.error();
       if (error.member >= 0) {
-        error.device = static_cast<int>(error.member / map.per_device);
+        error.device = static_cast<int>(error.member / entry_.per_device);
       }
       fail(std::move(error));
     }
@@ -414,20 +414,19 @@ class MapRun {
   }
 
   const Device* device_of(int64_t member) const {
-    return entry_
-        .devices[std::max<int64_t>(member, 0) / entry_.member->per_device];
+    return entry_.devices[std::max<int64_t>(member, 0) / entry_.per_device];
   }
 
   static ir::Type type_of(DType dtype, const std::vector<int64_t>& sizes) {
     return {dtype, {sizes.begin(), sizes.end()}};
   }
 
-  /// Compiled code says on which device of the program; with one member on
-  /// each, that is the member, too.
+  /// Compiled code knows the device of the program; that is the member, too,
+  /// where each device has one.
   [[noreturn]] void fail(Error error) {
     if (error.device >= 0) {
-      const bool many = entry_.member && entry_.member->per_device > 1;
-      if (many) error.member = -1;
+      const bool one_each = entry_.per_device == 1 && entry_.devices.size() > 1;
+      error.member = one_each ? error.device : -1;
       error.device = entry_.devices[error.device]->index();
     }
     evaluator_.fail(error, where_);

@@ -284,14 +284,14 @@ class CallBinder {
     if (array && !is_static(**array)) {
       input.value = *array;
       input.type = (*array)->type;
-      check_rank(input, input.type.rank());
+      check_rank(input, input.type.rank(), input.type.to_string());
       input.member = input.type;
       call.inputs.push_back(std::move(input));
       return;
     }
     if (input.entry.is_none()) return;
     if (array || leaf.is<IntValue>() || leaf.is<BoolValue>()) {
-      check_rank(input, 0);
+      check_rank(input, 0, type_name(leaf));
     }
     auto error = diagnostic(Code::not_mappable, input.where, input.label(),
                             type_name(leaf));
@@ -299,7 +299,7 @@ class CallBinder {
     evaluator_.fail(std::move(error));
   }
 
-  void check_rank(MapInput& input, int rank) {
+  void check_rank(MapInput& input, int rank, std::string type) {
     if (input.entry.is_none()) return;
     const int axis =
         input.entry.axis < 0 ? input.entry.axis + rank : input.entry.axis;
@@ -309,12 +309,13 @@ class CallBinder {
     }
     auto error = diagnostic(Code::axis_out_of_range, input.where, input.label(),
                             rank, input.entry.axis);
-    if (input.value) error.set_label(input.type.to_string());
+    error.set_label(std::move(type));
     error.add_fact(mapping_fact(map_, input));
-    error.set_help(rank == 0 ? "use none to broadcast it to all members"
-                             : fmt::format("its axes are 0 to {}; use none to "
-                                           "broadcast it to all members",
-                                           rank - 1));
+    const std::string axes =
+        rank < 2 ? "its only axis is 0"
+                 : fmt::format("its axes are 0 to {}", rank - 1);
+    error.set_help((rank == 0 ? "" : axes + "; ") +
+                   "use none to broadcast it to all members");
     evaluator_.fail(std::move(error));
   }
 
@@ -548,9 +549,9 @@ class ResultBinder {
                               output.entry.to_string(), result_label(path),
                               output.type.to_string(), -rank, rank - 1);
       note_call(error);
-      error.set_help(output.type.rank() == 0
+      error.set_help(rank == 0
                          ? "use out_axes=0: a scalar has no axis to join along"
-                         : "choose an axis in this range");
+                         : "it counts in the stacked result");
       evaluator_.fail(std::move(error));
     }
     output.entry.axis = axis;

@@ -56,7 +56,8 @@ struct MapEntry {
   std::vector<Capture> captures;
   std::vector<Placed> outputs;
   std::vector<Device*> devices;
-  Value result;  // the tree; its arrays are replaced by the outputs
+  int64_t per_device = 1;  // members on each
+  Value result;            // the tree; its arrays are replaced by the outputs
   std::shared_ptr<const unisono::Program> program;  // compiled, or:
   std::shared_ptr<const MemberGraph> member;        // reference mode
 };

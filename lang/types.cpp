@@ -81,6 +81,7 @@ TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
     return out;
   }
   auto [binding, holder] = env_of(frame)->find(name->text);
+  if (binding) in_.note_read(*binding, *holder, name->text);
   if (binding && binding->poisoned)
     throw Failure{diagnostic(Code::unknown_name, e.span, name->text), true};
   if (binding && own_.contains(name->text)) {
@@ -156,6 +157,7 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
   auto [binding, holder] = env_of(frame)->find(name.text);
   const bool mine = binding && (own_.contains(name.text) ||
                                 names_ != Names::bind || frame->env);
+  if (binding) in_.note_read(*binding, *holder, name.text);
   if (binding && binding->poisoned)
     throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
   if (binding && !declared_.contains(name.text))
@@ -527,6 +529,11 @@ Value TypeMatcher::match_generic(const std::string& name,
 }
 
 // ---- values of a type ------------------------------------------------------
+
+ir::Dim TypeMatcher::size(const Expr& size) {
+  if (auto value = size_value(size, root(), false)) return *value;
+  ev_.fail(diagnostic(Code::bad_size, size.span, quoted(size)));
+}
 
 Value TypeMatcher::any_value(const Expr& type) { return any_in(type, root()); }
 

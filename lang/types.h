@@ -43,6 +43,9 @@ class TypeMatcher {
   /// Sizes such as `n + 1` that waited for the others.
   void finish();
 
+  /// A size in which every name has a value.
+  ir::Dim size(const Expr& size);
+
   /// A value of which nothing is known but that it has this type (check mode);
   /// unknown names get symbols.
   Value any_value(const Expr& type);
