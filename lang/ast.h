@@ -149,12 +149,14 @@ struct Function {
 /// `12`, `0x1f`, `2u8`. A minus sign is a Unary. A number with the suffix of a
 /// floating type is a FloatLiteral, with or without a point.
 struct IntLiteral final : ExprBase<ExprKind::IntLiteral> {
+  Span written;  ///< without parentheses around it
   uint64_t value = 0;
   std::optional<DType> suffix;
 };
 
 /// `1.5`, `1e-3`, `1f64`, `0.5bf16`: the nearest double.
 struct FloatLiteral final : ExprBase<ExprKind::FloatLiteral> {
+  Span written;
   double value = 0;
   std::optional<DType> suffix;
 };
@@ -167,6 +169,7 @@ struct StringPiece {
   Span span;
 };
 struct StringLiteral final : ExprBase<ExprKind::StringLiteral> {
+  Span written;
   std::vector<StringPiece> pieces;
   /// The text of a string without values, else nothing.
   std::optional<std::string> plain_text() const;
@@ -341,7 +344,7 @@ struct AxisStmt final : StmtBase<StmtKind::AxisStmt> {
 /// `import nn`, `import "layers.uni" as layers`.
 struct ImportStmt final : StmtBase<StmtKind::ImportStmt> {
   bool is_file = false;
-  Name module;  ///< the path as written, or the name
+  Name module;  ///< the path or the name, and where it stands
   std::optional<Name> alias;
 };
 struct ForStmt final : StmtBase<StmtKind::ForStmt> {

@@ -162,8 +162,10 @@ class Lexer {
     bool is_float = false;
     if (!field && !prefixed) {
       digits();
-      const bool point = peek() == '.' && peek(1) != '.' &&
-                         (is_digit(peek(1)) || !is_ascii_letter(peek(1)));
+      const char next = peek(1);
+      const bool name =
+          is_ascii_letter(next) || static_cast<uint8_t>(next) >= 0x80;
+      const bool point = peek() == '.' && next != '.' && !name;
       if (point) {
         ++at_;
         digits();

@@ -111,7 +111,7 @@ bool Parser::arguments(const Token& opener, std::vector<ArgumentExpr>* out) {
       names.push_back(*argument.name);
       advance();
       advance();
-    } else if (!names.empty()) {
+    } else if (!names.empty() && !at_end()) {
       if (Diagnostic* mistake = report(Code::positional_after_named, here())) {
         mistake->add_note(names.back().span, "the named one");
         mistake->set_help("put positional arguments first");

@@ -123,6 +123,7 @@ class Parser {
 
   // ---- what an expression starts with: parser_primary.cpp
   ExprPtr primary(bool negated);
+  bool at_variance() const;
   ExprPtr name_expression();
   ExprPtr unknown_size();
   ExprPtr unary(UnaryOp op, Precedence operand);

@@ -12,7 +12,7 @@ ExprPtr Parser::primary(bool negated) {
     return number(negated);
   }
   if (now == TokenKind::String) return string();
-  if (now == TokenKind::Identifier) return name_expression();
+  if (now == TokenKind::Identifier || at_variance()) return name_expression();
   if (now == TokenKind::LeftParen) return parentheses();
   if (now == TokenKind::LeftBracket) return brackets();
   if (now == TokenKind::LeftBrace) return block();
@@ -74,6 +74,15 @@ ExprPtr Parser::not_an_expression() {
     state_.diagnostics.last().set_help(std::move(help));
   }
   return nullptr;
+}
+
+/// `var` starts a statement; within one, it is the function of that name.
+bool Parser::at_variance() const {
+  const TokenKind next = token_after().kind;
+  const bool used = next == TokenKind::LeftParen ||
+                    next == TokenKind::RightParen || next == TokenKind::Comma;
+  return at(TokenKind::Var) && used && !token().line_start &&
+         statement_start_ != index_;
 }
 
 ExprPtr Parser::name_expression() {
@@ -159,7 +168,8 @@ ExprPtr Parser::parenthesized_items(const Token& opener) {
     const std::string_view part = has_value  ? "a field `name = value`"
                                   : has_type ? "a field `name: type`"
                                              : "an item without a name";
-    if (!before.empty() && part != before) return mixed_parts(part, before);
+    const bool same = before.empty() || part == before || at_end();
+    if (!same) return mixed_parts(part, before);
     before = part;
     if (has_value || has_type) {
       names.push_back({std::string(text_of(token())), span_of(token())});

@@ -49,6 +49,7 @@ TEST_CASE("trees and types come from one parser") {
   CHECK(shape("t.0.1") == "t.0.1");
   CHECK(shape("f(a, axis=0)") == "f(a, axis=0)");
   CHECK(shape("f(in=1, type=2).with") == "f(in=1, type=2).with");
+  CHECK(shape("f(var(x), var)") == "f(var(x), var)");
   CHECK(shape("type + axis * test") == "(type + (axis * test))");
   CHECK(shape("fn(x, *, k = 2) => x * k") == "(fn => (x * k))");
 }
