@@ -31,9 +31,9 @@ struct EmitContext {
   /// Whether the target converts half <-> float in hardware (x86: f16c);
   /// otherwise by integer operations, to the same bits.
   bool native_half = false;
-  /// Whether the target multiplies by powers of two in one instruction
-  /// (AVX-512F with VL: vscalef); likewise.
-  bool native_scale = false;
+  /// Whether the target has instructions for exponents (AVX-512F with VL:
+  /// vscalef, vgetexp, vgetmant); likewise.
+  bool native_exponents = false;
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};
 };

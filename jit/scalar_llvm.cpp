@@ -8,6 +8,9 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Support/xxhash.h>
 
+#include <algorithm>
+#include <numeric>
+
 namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 llvm::Type* shaped(EmitContext& context, llvm::Type* element) {
@@ -55,50 +58,83 @@ llvm::Value* emit_lookup(EmitContext& context,
   return b.CreateMaskedGather(shaped(context, element), place, align);
 }
 
-/// `count` elements of `vector` from `first` on; poison past its end.
-static llvm::Value* part(llvm::IRBuilderBase& b, llvm::Value* vector,
-                         unsigned first, unsigned count) {
-  llvm::SmallVector<int> elements;
-  for (unsigned i = 0; i < count; ++i) elements.push_back(first + i);
-  return b.CreateShuffleVector(vector, elements);
+/// The AVX-512 forms of one operation: for floats and doubles in vectors of
+/// 128, 256 and 512 bits.
+struct VectorForms {
+  llvm::Intrinsic::ID single[3], twice[3];
+};
+#define FORMS(name)                                         \
+  {                                                         \
+    {llvm::Intrinsic::x86_avx512_mask_##name##_ps_128,      \
+     llvm::Intrinsic::x86_avx512_mask_##name##_ps_256,      \
+     llvm::Intrinsic::x86_avx512_mask_##name##_ps_512},     \
+    {                                                       \
+      llvm::Intrinsic::x86_avx512_mask_##name##_pd_128,     \
+          llvm::Intrinsic::x86_avx512_mask_##name##_pd_256, \
+          llvm::Intrinsic::x86_avx512_mask_##name##_pd_512  \
+    }                                                       \
+  }
+constexpr VectorForms scale_forms = FORMS(scalef);
+constexpr VectorForms exponent_forms = FORMS(getexp);
+constexpr VectorForms mantissa_forms = FORMS(getmant);
+#undef FORMS
+
+static unsigned vector_bits(llvm::Value* vector) {
+  return vector->getType()->getPrimitiveSizeInBits().getFixedValue();
+}
+
+/// `operands` (vectors but for immediate ones) through the form that fits, in
+/// halves where they are wider than 512 bits; null where none fits.
+static llvm::Value* emit_form(llvm::IRBuilderBase& b, const VectorForms& forms,
+                              llvm::ArrayRef<llvm::Value*> operands) {
+  auto* type = llvm::cast<llvm::FixedVectorType>(operands[0]->getType());
+  const unsigned lanes = type->getNumElements();
+  const unsigned bits = vector_bits(operands[0]);
+  if (bits > 512 && lanes % 2 == 0) {
+    llvm::SmallVector<int> all(lanes);
+    std::iota(all.begin(), all.end(), 0);
+    llvm::Value* halves[2];
+    for (unsigned h = 0; h < 2; ++h) {
+      llvm::ArrayRef<int> mine =
+          llvm::ArrayRef(all).slice(h * (lanes / 2), lanes / 2);
+      llvm::SmallVector<llvm::Value*, 3> parts;
+      for (llvm::Value* v : operands) {
+        parts.push_back(
+            v->getType()->isVectorTy() ? b.CreateShuffleVector(v, mine) : v);
+      }
+      halves[h] = emit_form(b, forms, parts);
+      if (halves[h] == nullptr) return nullptr;
+    }
+    return b.CreateShuffleVector(halves[0], halves[1], all);
+  }
+  if (bits != 128 && bits != 256 && bits != 512) return nullptr;
+  const bool single = type->getElementType()->isFloatTy();
+  llvm::SmallVector<llvm::Value*, 6> all(operands);
+  all.push_back(llvm::Constant::getNullValue(type));
+  all.push_back(
+      llvm::Constant::getAllOnesValue(b.getIntNTy(std::max(lanes, 8u))));
+  if (bits == 512) all.push_back(b.getInt32(4));  // the current rounding
+  const auto& ids = single ? forms.single : forms.twice;
+  return b.CreateIntrinsic(ids[bits / 256], {}, all);
 }
 
 llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
                                llvm::Value* n) {
-  if (!context.native_scale || context.lanes == 0) return nullptr;
+  if (!context.native_exponents || context.lanes == 0) return nullptr;
+  return emit_form(context.builder, scale_forms, {p, n});
+}
+
+std::optional<std::array<llvm::Value*, 2>> emit_native_split(
+    EmitContext& context, llvm::Value* x) {
+  if (!context.native_exponents || context.lanes == 0) return std::nullopt;
   llvm::IRBuilderBase& b = context.builder;
-  const bool single = p->getType()->getScalarType()->isFloatTy();
-  const unsigned bits = context.lanes * (single ? 32 : 64);
-  using llvm::Intrinsic::ID;
-  constexpr ID single_ids[] = {llvm::Intrinsic::x86_avx512_mask_scalef_ps_128,
-                               llvm::Intrinsic::x86_avx512_mask_scalef_ps_256,
-                               llvm::Intrinsic::x86_avx512_mask_scalef_ps_512};
-  constexpr ID double_ids[] = {llvm::Intrinsic::x86_avx512_mask_scalef_pd_128,
-                               llvm::Intrinsic::x86_avx512_mask_scalef_pd_256,
-                               llvm::Intrinsic::x86_avx512_mask_scalef_pd_512};
-  if (bits > 512) {
-    // In halves.
-    if (context.lanes % 2 != 0) return nullptr;
-    const unsigned half = context.lanes / 2;
-    EmitContext inner{b, half, context.native_half, true};
-    llvm::Value* low =
-        emit_native_scale(inner, part(b, p, 0, half), part(b, n, 0, half));
-    if (low == nullptr) return nullptr;
-    llvm::Value* high = emit_native_scale(inner, part(b, p, half, half),
-                                          part(b, n, half, half));
-    llvm::SmallVector<int> all;
-    for (unsigned i = 0; i < context.lanes; ++i) all.push_back(i);
-    return b.CreateShuffleVector(low, high, all);
-  }
-  if (bits != 128 && bits != 256 && bits != 512) return nullptr;
-  const int size = bits / 256;  // 0, 1, 2
-  llvm::Type* mask_type = b.getIntNTy(context.lanes < 8 ? 8 : context.lanes);
-  llvm::SmallVector<llvm::Value*, 5> operands = {
-      p, n, llvm::Constant::getNullValue(p->getType()),
-      llvm::Constant::getAllOnesValue(mask_type)};
-  if (bits == 512) operands.push_back(b.getInt32(4));  // current rounding
-  return b.CreateIntrinsic(single ? single_ids[size] : double_ids[size], {},
-                           operands);
+  // [3/4, 3/2), and NaN for negative x.
+  llvm::Value* mantissa = emit_form(b, mantissa_forms, {x, b.getInt32(0b1011)});
+  if (mantissa == nullptr) return std::nullopt;
+  // Exponents count for mantissas in [1, 2).
+  llvm::Value* exponent = emit_form(b, exponent_forms, {x});
+  llvm::Value* below_one = emit_form(b, exponent_forms, {mantissa});
+  return std::array{b.CreateFSub(exponent, below_one), mantissa};
 }
 
 /// The module's internal function for rare results, made by `body` at its first
@@ -137,7 +173,7 @@ static llvm::Function* rare_function(
   llvm::IRBuilder<> builder(
       llvm::BasicBlock::Create(llvm_context, "", function));
   EmitContext inner{builder, context.lanes, context.native_half,
-                    context.native_scale};
+                    context.native_exponents};
   ValueList values;
   for (llvm::Argument& argument : function->args()) values.push_back(&argument);
   ValueList computed = body(inner, values);

@@ -6,6 +6,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,11 @@ llvm::Value* emit_lookup(EmitContext& context,
                          llvm::ArrayRef<llvm::Constant*> table,
                          llvm::Value* index);
 
+/// The exponent and the mantissa in [3/4, 3/2) of x likewise, or nothing. Of a
+/// zero and an infinity the exponent is infinite, negative x have a mantissa of
+/// NaN.
+std::optional<std::array<llvm::Value*, 2>> emit_native_split(
+    EmitContext& context, llvm::Value* x);
 /// p * 2^n for a whole n by the target's own instruction, or null where it has
 /// none for values of this shape.
 llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
@@ -231,6 +237,16 @@ class Lanes {
     llvm::Value* scaled = emit_native_scale(c, p.value_, n.in(c));
     if (scaled == nullptr) return std::nullopt;
     return Lanes(c, scaled);
+  }
+
+  /// See log_parts in scalar_log.h.
+  friend std::optional<std::array<Lanes, 2>> native_split(Lanes x)
+    requires FloatElement<T>
+  {
+    EmitContext& c = *x.context_;
+    auto parts = emit_native_split(c, x.value_);
+    if (!parts) return std::nullopt;
+    return std::array{Lanes(c, (*parts)[0]), Lanes(c, (*parts)[1])};
   }
 
   friend Lanes quotient(Lanes a, Lanes b)

@@ -48,13 +48,17 @@ V log_limits(V x, V y) {
   return select(x > ElementOf<V>{0}, y, outside);
 }
 
-/// log(1 + f) - f, for 1 + f a mantissa from `lowest_mantissa` up.
+/// (log(1 + f) - f + f^2 / 2) / f^3, for 1 + f in [3/4, 3/2).
+template <SingleValue V>
+V log1p_cubic(V f) {
+  return horner(f, V(-0x1.71e3eep-5f), V(0x1.ad088ap-4f), -0x1.0da4b6p-3f,
+                0x1.28848cp-3f, -0x1.54ed88p-3f, 0x1.99695ep-3f,
+                -0x1.000046p-2f, 0x1.5555a4p-2f);
+}
+/// log(1 + f) - f.
 template <SingleValue V>
 V log1p_tail(V f) {
-  V p = horner(f, V(-0x1.0920fcp-3f), V(0x1.1e8f74p-3f), -0x1.f29a02p-4f,
-               0x1.1ecf8cp-3f, -0x1.55a192p-3f, 0x1.99d088p-3f, -0x1.fffedep-3f,
-               0x1.555506p-2f, -0.5f);
-  return p * (f * f);
+  return fma(log1p_cubic(f), f, -0.5f) * (f * f);
 }
 /// f^2 / 2 is the first term of the series, and `high` is f less that; the rest
 /// is log(1 + f) - high.
@@ -63,9 +67,9 @@ V log1p_rest(V f, V high) {
   // log(1 + f) = 2 s + s R(s^2), and 2 s = f - s f.
   V s = f / (f + 2.0);
   V z = s * s;
-  V r = horner(z, V(0x1.2f116f90c25bfp-3), V(0x1.39a09703193fbp-3),
-               0x1.746649a22b089p-3, 0x1.c71c51d809515p-3, 0x1.249249422a099p-2,
-               0x1.999999997f9fbp-2, 0x1.5555555555593p-1);
+  V r = horner(z, V(0x1.3abeaa5d5ab3ap-3), V(0x1.3852c5a594e9ap-3),
+               0x1.7474e3a0ca17cp-3, 0x1.c71c015e957a1p-3, 0x1.249249b22b8bcp-2,
+               0x1.99999998f0b58p-2, 0x1.5555555555776p-1);
   V half_square = f * f * 0.5;
   return ((f - high) - half_square) + s * fma(r, z, half_square);
 }
@@ -74,19 +78,28 @@ V log1p_tail(V f) {
   return log1p_rest(f, f);
 }
 
-template <FloatValue V>
-constexpr typename FloatBits<ElementOf<V>>::Unsigned lowest_mantissa =
-    SingleValue<V> ? 0x3f2aaaab            // 2/3
-                   : 0x3fe6a09e667f3bcdu;  // sqrt(1/2)
-
-/// x = 2^exponent (1 + fraction).
+/// x = 2^exponent (1 + fraction), the mantissa 1 + fraction in [3/4, 3/2).
 template <FloatValue V>
 struct LogParts {
   V exponent;
   V fraction;
+  /// Whether the parts of 0, negative, infinite x and NaN are such that the
+  /// formula for positive finite ones gives the right logarithm.
+  bool total = false;
 };
 template <FloatValue V>
+constexpr auto lowest_mantissa =
+    (typename FloatBits<ElementOf<V>>::Unsigned{FloatBits<ElementOf<V>>::bias}
+     << FloatBits<ElementOf<V>>::mantissa) -
+    (typename FloatBits<ElementOf<V>>::Unsigned{1}
+     << (FloatBits<ElementOf<V>>::mantissa - 1));
+template <FloatValue V>
 LogParts<V> log_parts(V x) {
+  if constexpr (requires { native_split(x); }) {
+    if (auto parts = native_split(x)) {
+      return {(*parts)[0], (*parts)[1] - number<V>(1), true};
+    }
+  }
   auto [exponent, mantissa] = split(x, lowest_mantissa<V>);
   return {exponent, mantissa - number<V>(1)};
 }
@@ -104,41 +117,59 @@ V log_sum(V e, V f) {
 
 template <FloatValue V>
 V log(V x) {
-  auto [e, f] = log_parts(x);
-  return log_limits(x, log_sum(e, f));
+  auto [e, f, total] = log_parts(x);
+  V y = log_sum(e, f);
+  return total ? y : log_limits(x, y);
 }
 
+/// The same where the formula for `y` does not stand an infinite exponent.
+template <FloatValue V>
+V log_result(V x, LogParts<V> parts, V y) {
+  if (!parts.total) return log_limits(x, y);
+  return select(is_inf(parts.exponent), parts.exponent + parts.fraction, y);
+}
+
+/// e + first * high part of log2(e) + rest: e and the product may cancel, so
+/// the rounding of both is kept.
+template <FloatValue V>
+V log2_sum(V e, V first, V rest, ElementOf<V> log2_e) {
+  V product = first * log2_e;
+  V sum = e + product;
+  V low = ((e - sum) + product) + fma(first, log2_e, -product);
+  return sum + (low + rest);
+}
 template <SingleValue V>
 V log2(V x) {
-  auto [e, f] = log_parts(x);
-  V low = fma(f, 0x1.4ae0cp-26f, log1p_tail(f) * 0x1.715476p0f);
-  // e and f may cancel: the rounding of their sum is kept.
-  V high = fma(f, 0x1.715476p0f, e);
-  low = low + fma(f, 0x1.715476p0f, e - high);
-  return log_limits(x, high + low);
+  LogParts<V> parts = log_parts(x);
+  auto [e, f, total] = parts;
+  V half = f * -0.5f;
+  V first = fma(half, f, f);
+  V rest = fma(log1p_cubic(f) * (f * f), f, fma(half, f, f - first));
+  rest = fma(first, 0x1.4ae0cp-26f, rest * 0x1.715476p0f);
+  return log_result(x, parts, log2_sum(e, first, rest, 0x1.715476p0f));
 }
 template <DoubleValue V>
 V log2(V x) {
-  auto [e, f] = log_parts(x);
+  LogParts<V> parts = log_parts(x);
+  auto [e, f, total] = parts;
   V first = f - f * f * 0.5;
-  V rest = log1p_rest(f, first);
-  V high = fma(first, 0x1.71547652b82fep0, e);
-  V low = fma(first, 0x1.71547652b82fep0, e - high);
-  low = fma(first, 0x1.777d0ffda0d24p-56, low);
-  low = fma(rest, 0x1.71547652b82fep0, low);
-  return log_limits(x, high + low);
+  V rest = log1p_rest(f, first) * 0x1.71547652b82fep0;
+  rest = fma(first, 0x1.777d0ffda0d24p-56, rest);
+  return log_result(x, parts, log2_sum(e, first, rest, 0x1.71547652b82fep0));
 }
 
 template <SingleValue V>
 V log10(V x) {
-  auto [e, f] = log_parts(x);
+  auto [e, f, total] = log_parts(x);
   V low = fma(log1p_tail(f), 0x1.bcb7b2p-2f, e * 0x1.3509f8p-18f);
   low = fma(f, -0x1.5b235ep-27f, low);
-  return log_limits(x, fma(e, 0x1.344p-2f, fma(f, 0x1.bcb7b2p-2f, low)));
+  V y = fma(e, 0x1.344p-2f, fma(f, 0x1.bcb7b2p-2f, low));
+  return total ? y : log_limits(x, y);
 }
 template <DoubleValue V>
 V log10(V x) {
-  auto [e, f] = log_parts(x);
+  LogParts<V> parts = log_parts(x);
+  auto [e, f, total] = parts;
   V first = f - f * f * 0.5;
   V rest = log1p_rest(f, first);
   V whole = e * 0x1.34413509f8p-2;  // exact
@@ -147,7 +178,7 @@ V log10(V x) {
   low = fma(first, 0x1.95355baaafad3p-57, low);
   low = fma(e, -0x1.80433b83b532ap-44, low);
   low = fma(rest, 0x1.bcb7b1526e50ep-2, low);
-  return log_limits(x, high + low);
+  return log_result(x, parts, high + low);
 }
 
 /// log(1 + x) for -1 < x < infinity.

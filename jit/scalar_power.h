@@ -16,7 +16,7 @@ struct Pair {
 /// The base-2 logarithm of a positive finite x to about 2^-66.
 template <DoubleValue V>
 Pair<V> log2_pair(V x) {
-  auto [e, f] = log_parts(x);
+  auto [e, f, total] = log_parts(x);
   // s = f / (2 + f), z = s^2, log(1 + f) = 2 s + s z (2/3 + z q(z)).
   V d = f + 2.0;
   V inverse = 1.0 / d;
@@ -24,10 +24,11 @@ Pair<V> log2_pair(V x) {
   V s_low = inverse * fma(-s, f - (d - 2.0), fma(-s, d, f));
   V z = s * s;
   V z_low = fma(s, s, -z) + (s + s) * s_low;
-  V q = horner(z, V(0x1.0e4ae9bbcaaaap-3), V(0x1.0f7f0d49677dep-3),
-               0x1.3b1ef52f8b3aap-3, 0x1.745ce9b2704p-3, 0x1.c71c722def98fp-3,
-               0x1.249249245777ep-2, 0x1.9999999999b33p-2) *
-        z;
+  V q =
+      horner(z, V(0x1.01769d753156p-3), V(0x1.dad2b0c0fdb9cp-4),
+             0x1.113a04af6b90ap-3, 0x1.3b1299176b0c8p-3, 0x1.745d1bc2c2276p-3,
+             0x1.c71c71bc7838cp-3, 0x1.2492492498d3cp-2, 0x1.9999999999968p-2) *
+      z;
   V c = q + 0x1.5555555555555p-1;
   V c_low = ((0x1.5555555555555p-1 - c) + q) + 0x1.5555555555555p-55;
   V cube = s * z;
@@ -82,7 +83,7 @@ V pow(V x, V y) {
 /// In double, to about 2^-37 of the exponent.
 template <SingleValue V>
 V pow(V x, V y) {
-  auto [e, f] = log_parts(abs(x));
+  auto [e, f, total] = log_parts(abs(x));
   auto g = convert<double>(f);
   auto s = g / (g + 2.0);
   auto z = s * s;

@@ -216,9 +216,15 @@ V tan(V x) {
 template <SingleValue V>
 V tan(V x) {
   // The quotient leaves no room for the rounding of a float angle.
-  auto [angle, low, turns] = reduce_quarter(convert<double>(x));
-  V high = convert<float>(angle);
-  V rest = convert<float>(angle - convert<double>(high));
+  auto wide = convert<double>(x);
+  auto n = nearest_whole(wide, decltype(wide)(0x1.45f306dc9c883p-1));
+  auto angle = fma(n.n, -0x1.921fb54442d18p0, wide);
+  angle = fma(n.n, -0x1.1a62633145c06p-54, angle);
+  auto [exact, correction, turns] = rare<ReduceLarge>(
+      abs(wide) > 0x1p26,
+      std::tuple(angle, decltype(angle)(0.0), bits_of(n.shifted)), wide);
+  V high = convert<float>(exact);
+  V rest = convert<float>(exact - convert<double>(high));
   Quarter<V> r = {high, rest, convert<uint32_t>(turns)};
   V y = quarter_tan(quarter_sin(r), quarter_cos(r), r.turns);
   return select(x == 0.0f, x, y);

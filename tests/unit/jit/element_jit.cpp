@@ -22,7 +22,7 @@ ElementJit::ElementJit(const std::string& cpu) {
   target.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
   llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
   native_half = cpu.empty() && host.lookup("f16c");
-  native_scale =
+  native_exponents =
       cpu.empty() && host.lookup("avx512f") && host.lookup("avx512vl");
   jit_ = llvm::cantFail(llvm::orc::LLJITBuilder()
                             .setJITTargetMachineBuilder(std::move(target))
@@ -38,6 +38,8 @@ void ElementJit::emit(llvm::Module& module, const Loop& loop) {
           b.getVoidTy(), {pointer, pointer, pointer, b.getInt64Ty()}, false),
       llvm::Function::ExternalLinkage, loop.name, module);
   function->addFnAttr("prefer-vector-width", "512");
+  // Lets vectors be spilled to aligned places.
+  function->addFnAttr("frame-pointer", "all");
   auto* entry = llvm::BasicBlock::Create(llvm_context, "entry", function);
   auto* body = llvm::BasicBlock::Create(llvm_context, "body", function);
   auto* done = llvm::BasicBlock::Create(llvm_context, "done", function);
@@ -45,7 +47,7 @@ void ElementJit::emit(llvm::Module& module, const Loop& loop) {
   b.CreateBr(body);
 
   b.SetInsertPoint(body);
-  EmitContext context{b, loop.lanes, native_half, native_scale};
+  EmitContext context{b, loop.lanes, native_half, native_exponents};
   llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
   i->addIncoming(b.getInt64(0), entry);
   auto place = [&](Value* base, DType dtype) {

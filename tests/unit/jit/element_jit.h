@@ -35,7 +35,7 @@ class ElementJit {
   CompiledLoop operator[](const std::string& name);
 
   bool native_half = false;
-  bool native_scale = false;
+  bool native_exponents = false;
 
  private:
   void emit(llvm::Module& module, const Loop& loop);
