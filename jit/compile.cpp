@@ -15,11 +15,11 @@
 #include <unordered_map>
 
 #include "jit/emit.h"
+#include "jit/emit_dot.h"
 #include "jit/fuse.h"
 #include "jit/ir/text.h"
 #include "jit/lru_cache.h"
 #include "jit/memory_plan.h"
-#include "jit/sort.h"
 #include "jit/target.h"
 
 namespace unisono::jit {
@@ -28,26 +28,56 @@ namespace {
 constexpr int64_t most_cached_programs = 1024;
 constexpr int64_t most_cached_kernel_bytes = int64_t{64} << 20;
 
-/// A kernel as machine code.
+/// What code is generated for: a kernel, or the three of a packed product.
+using Request = std::variant<const Kernel*, const DotTask*>;
+
+std::string key_of(const Kernel& kernel) { return print(kernel); }
+std::string key_of(const DotTask& task) {
+  const DotShape& s = task.shape;
+  return fmt::format(
+      "{} dot {} times {} x {} x {}, a at {} by {} {} {}, b at {} by {} {} "
+      "{}\n",
+      name(s.dtype), s.batch, s.m, s.n, s.k, s.a_offset, s.a_batch, s.a_row,
+      s.a_column, s.b_offset, s.b_batch, s.b_row, s.b_column);
+}
+
+/// Machine code: launches in order.
 struct Compiled {
-  KernelFunction function = nullptr;
-  int64_t units = 1, grain = 1;
+  struct Launch {
+    KernelFunction function = nullptr;
+    int64_t units = 1, grain = 1;
+  };
+  std::vector<Launch> launches;
   std::shared_ptr<LoadedCode> code;
 };
 using CompiledKernels = std::unordered_map<std::string, Compiled>;
 
-/// The kernels of a plan, in the order of steps.
-void list_kernels(const PlanSteps& steps, std::vector<const Kernel*>& out) {
+std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
+                                const Request& request,
+                                const Machine& machine) {
+  if (const auto* kernel = std::get_if<const Kernel*>(&request))
+    return {emit_kernel(module, name, **kernel, machine)};
+  const DotTask& task = *std::get<const DotTask*>(request);
+  EmittedDot dot = emit_dot(module, name, task.shape, machine.vector_bytes);
+  std::vector<EmittedKernel> out;
+  for (const auto& launch : {dot.pack_a, dot.pack_b, dot.multiply})
+    out.push_back({launch.name, launch.units, launch.grain});
+  return out;
+}
+
+/// All that a plan needs code for, in the order of steps.
+void list_requests(const PlanSteps& steps, std::vector<Request>& out) {
   for (const PlanStep& step : steps) {
     if (const auto* kernel = std::get_if<Kernel>(&step.what))
       out.push_back(kernel);
+    if (const auto* dot = std::get_if<DotTask>(&step.what)) out.push_back(dot);
     if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
-      list_kernels(*loop->condition, out);
-      list_kernels(*loop->body, out);
+      list_requests(*loop->condition, out);
+      list_requests(*loop->body, out);
     }
     if (const auto* branch = std::get_if<IfTask>(&step.what)) {
-      list_kernels(*branch->then_steps, out);
-      list_kernels(*branch->else_steps, out);
+      list_requests(*branch->then_steps, out);
+      list_requests(*branch->else_steps, out);
     }
   }
 }
@@ -60,84 +90,87 @@ class StepWriter {
       : kernels_(kernels), program_(program), stats_(stats) {}
 
   Steps write(const PlanSteps& steps) {
-    Steps out;
     for (const PlanStep& step : steps)
-      std::visit([&](const auto& what) { out.push_back(write(what)); },
-                 step.what);
-    return out;
+      std::visit([&](const auto& what) { write(what); }, step.what);
+    return std::move(steps_);
   }
 
  private:
-  std::shared_ptr<const Steps> shared(const PlanSteps& steps) {
-    return std::make_shared<const Steps>(write(steps));
+  std::shared_ptr<const Steps> apart(const PlanSteps& steps) {
+    Steps outer = std::move(steps_);
+    steps_.clear();
+    auto inner = std::make_shared<const Steps>(write(steps));
+    steps_ = std::move(outer);
+    return inner;
   }
-  Step write(const Kernel& kernel) {
-    const Compiled& compiled = kernels_.at(print(kernel));
-    LaunchStep step;
-    step.function = compiled.function;
-    step.name = fmt::format("kernel{}", stats_.kernels++);
+  void launch(const Compiled::Launch& compiled, std::vector<SlotId> arguments) {
+    steps_.push_back({LaunchStep{
+        compiled.function, fmt::format("kernel{}", stats_.kernels++),
+        std::move(arguments), compiled.units, compiled.grain}});
+  }
+  void write(const Kernel& kernel) {
+    std::vector<SlotId> arguments;
     for (const Argument& argument : kernel.arguments)
-      step.arguments.push_back(argument.buffer);
-    step.units = compiled.units;
-    step.grain = compiled.grain;
-    return {step};
+      arguments.push_back(argument.buffer);
+    launch(kernels_.at(key_of(kernel)).launches[0], std::move(arguments));
   }
-  Step write(const SortTask& task) {
-    SortKernel sort =
-        sort_kernel(task.dtype, task.rows, task.length, task.positions);
-    LaunchStep step;
-    step.function = sort.function;
-    step.name = "sort";
-    step.arguments = {task.from, task.to,
-                      static_cast<SlotId>(program_.slots.size())};
-    Slot parameters{.home = Slot::Home::constant};
-    parameters.bytes = static_cast<int64_t>(sort.parameters.size());
-    parameters.index = static_cast<int>(program_.constants.size());
-    program_.slots.push_back(parameters);
-    program_.constants.push_back(std::move(sort.parameters));
-    step.units = sort.units;
-    step.grain = sort.grain;
+  void write(const DotTask& dot) {
+    const auto& launches = kernels_.at(key_of(dot)).launches;
+    launch(launches[0], {dot.a, dot.packed_a});
+    launch(launches[1], {dot.b, dot.packed_b});
+    launch(launches[2], {dot.packed_a, dot.packed_b, dot.to});
+  }
+  void write(const NativeTask& task) {
     ++stats_.kernels;
-    return {step};
+    steps_.push_back({LaunchStep{task.function, task.name, task.arguments,
+                                 task.units, task.grain}});
   }
-  Step write(const CopyTask& task) {
+  void write(const CopyTask& task) {
     ++stats_.copies;
-    return {CopyStep{task.from, task.to, task.bytes}};
+    steps_.push_back({CopyStep{task.from, task.to, task.bytes}});
   }
-  Step write(const CollectiveTask& task) {
+  void write(const CollectiveTask& task) {
     ++stats_.collectives;
     const int64_t bytes = task.elements * byte_size(task.dtype);
-    if (task.op == ir::Op::all_gather)
-      return {AllGatherStep{task.from, task.to, bytes, task.source}};
-    if (task.op == ir::Op::permute)
-      return {PermuteStep{task.from, task.to, bytes, task.attrs.pairs,
-                          task.source}};
-    AllReduceStep step{.from = task.from, .to = task.to, .dtype = task.dtype};
-    step.elements = task.elements;
-    switch (task.attrs.reduce) {
-      case ir::ReduceOp::sum: step.op = AllReduceStep::Op::sum; break;
-      case ir::ReduceOp::max: step.op = AllReduceStep::Op::max; break;
-      case ir::ReduceOp::min: step.op = AllReduceStep::Op::min; break;
+    if (task.op == ir::Op::all_gather) {
+      steps_.push_back({AllGatherStep{task.from, task.to, bytes, task.source}});
+      return;
     }
-    step.source = task.source;
-    return {step};
+    if (task.op == ir::Op::permute) {
+      steps_.push_back({PermuteStep{task.from, task.to, bytes, task.attrs.pairs,
+                                    task.source}});
+      return;
+    }
+    steps_.push_back(
+        {AllReduceStep{task.from, task.to, task.dtype, task.elements,
+                       reduction(task.attrs.reduce), task.source}});
   }
-  Step write(const LoopTask& task) {
-    return {LoopStep{shared(*task.condition), shared(*task.body), task.flag}};
+  static AllReduceStep::Op reduction(ir::ReduceOp op) {
+    switch (op) {
+      case ir::ReduceOp::sum: return AllReduceStep::Op::sum;
+      case ir::ReduceOp::max: return AllReduceStep::Op::max;
+      case ir::ReduceOp::min: return AllReduceStep::Op::min;
+    }
+    __builtin_unreachable();
   }
-  Step write(const IfTask& task) {
-    return {
-        IfStep{task.flag, shared(*task.then_steps), shared(*task.else_steps)}};
+  void write(const LoopTask& task) {
+    steps_.push_back(
+        {LoopStep{apart(*task.condition), apart(*task.body), task.flag}});
   }
-  Step write(const HostTask& task) {
+  void write(const IfTask& task) {
+    steps_.push_back(
+        {IfStep{task.flag, apart(*task.then_steps), apart(*task.else_steps)}});
+  }
+  void write(const HostTask& task) {
     HostCallStep step;
     step.arguments = task.arguments;
     for (BufferId argument : task.arguments)
       step.bytes.push_back(program_.slots[argument].bytes);
     step.call = task.call;
-    return {step};
+    steps_.push_back({std::move(step)});
   }
 
+  Steps steps_;
   const CompiledKernels& kernels_;
   Program& program_;
   CompileStats& stats_;
@@ -182,34 +215,33 @@ struct Compiler::State {
 
   Result<CachedProgram> compile(const ir::Graph& graph,
                                 const CompileOptions& options);
-  Result<CompiledKernels> generate(const std::vector<const Kernel*>& kernels,
+  Result<CompiledKernels> generate(const std::vector<Request>& requests,
                                    CompileDump* dump);
 };
 
-/// Machine code for all kernels; one module for those not known yet. With
+/// Machine code for all requests; one module for those not known yet. With
 /// `dump` all are generated again to be seen.
 Result<CompiledKernels> Compiler::State::generate(
-    const std::vector<const Kernel*>& all, CompileDump* dump) {
+    const std::vector<Request>& requests, CompileDump* dump) {
   CompiledKernels result;
-  std::vector<std::pair<std::string, const Kernel*>> fresh;
-  for (const Kernel* kernel : all) {
-    std::string key = print(*kernel);
+  std::vector<std::pair<std::string, Request>> fresh;
+  for (const Request& request : requests) {
+    std::string key =
+        std::visit([](const auto* what) { return key_of(*what); }, request);
     if (dump) dump->kernels += key;
     if (result.contains(key)) continue;
     const Compiled* known = dump ? nullptr : kernels.find(key);
     result[key] = known ? *known : Compiled{};
-    if (!known) fresh.emplace_back(std::move(key), kernel);
+    if (!known) fresh.emplace_back(std::move(key), request);
   }
   if (fresh.empty()) return result;
-  if (!target) target = make_cpu_target(vector_bytes);
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
   target->prepare(module);
-  std::vector<EmittedKernel> emitted;
-  for (const auto& [key, kernel] : fresh)
-    emitted.push_back(emit_kernel(module,
-                                  fmt::format("kernel{}", emitted.size()),
-                                  *kernel, target->machine()));
+  std::vector<std::vector<EmittedKernel>> emitted;
+  for (const auto& [key, request] : fresh)
+    emitted.push_back(emit(module, fmt::format("kernel{}", emitted.size()),
+                           request, target->machine()));
   if (dump) {
     llvm::raw_string_ostream(dump->llvm) << module;
     auto text = target->assembly(*llvm::CloneModule(module));
@@ -220,12 +252,13 @@ Result<CompiledKernels> Compiler::State::generate(
   if (!code) return code.error();
   for (size_t i = 0; i < fresh.size(); ++i) {
     Compiled& compiled = result[fresh[i].first];
-    compiled.function =
-        reinterpret_cast<KernelFunction>((*code)->symbol(emitted[i].name));
-    if (!compiled.function)
-      return Error{Error::Kind::compile_failed, "a kernel has no code"};
-    compiled.units = emitted[i].units;
-    compiled.grain = emitted[i].grain;
+    for (const EmittedKernel& kernel : emitted[i]) {
+      auto function =
+          reinterpret_cast<KernelFunction>((*code)->symbol(kernel.name));
+      if (!function)
+        return Error{Error::Kind::compile_failed, "a kernel has no code"};
+      compiled.launches.push_back({function, kernel.units, kernel.grain});
+    }
     compiled.code = *code;
     // Text and code grow alike.
     kernels.put(fresh[i].first, compiled,
@@ -240,11 +273,13 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   const auto start = std::chrono::steady_clock::now();
   CompileDump dump;
   CachedProgram result;
-  Plan plan = fuse(optimise(graph, observer.after_pass), options.checked);
+  if (!target) target = make_cpu_target(vector_bytes);
+  Plan plan = fuse(optimise(graph, observer.after_pass), options.checked,
+                   target->machine().vector_bytes);
   MemoryPlan memory = plan_memory(plan);
-  std::vector<const Kernel*> kernels;
-  list_kernels(plan.steps, kernels);
-  auto compiled = generate(kernels, observer.dump ? &dump : nullptr);
+  std::vector<Request> requests;
+  list_requests(plan.steps, requests);
+  auto compiled = generate(requests, observer.dump ? &dump : nullptr);
   if (!compiled) return compiled.error();
 
   auto program = std::make_shared<Program>();

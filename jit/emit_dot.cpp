@@ -49,13 +49,6 @@ class DotEmitter {
         m_panels_(ceil_div(shape.m, tile.rows)),
         n_panels_(ceil_div(shape.n, tile.columns())) {}
 
-  int64_t packed_a_elements() const {
-    return shape_.batch * m_panels_ * shape_.k * tile_.rows;
-  }
-  int64_t packed_b_elements() const {
-    return shape_.batch * n_panels_ * shape_.k * tile_.columns();
-  }
-
   EmittedDot::Launch pack(const std::string& name, bool is_a);
   EmittedDot::Launch multiply(const std::string& name);
 
@@ -144,12 +137,13 @@ EmittedDot::Launch DotEmitter::pack(const std::string& name, bool is_a) {
   const int64_t across = is_a ? shape_.a_row : shape_.b_column;
   const int64_t along = is_a ? shape_.a_column : shape_.b_row;
   const int64_t batch_stride = is_a ? shape_.a_batch : shape_.b_batch;
+  const int64_t offset = is_a ? shape_.a_offset : shape_.b_offset;
   kernel(name, 2, [&](llvm::ArrayRef<Value> buffers, Value unit) {
     Value panel = b_.CreateSRem(unit, i64(panels));
     Value first = mul(panel, width);
     Value from =
         at(buffers[0], add(mul(b_.CreateSDiv(unit, i64(panels)), batch_stride),
-                           mul(first, across)));
+                           add(mul(first, across), i64(offset))));
     Value to = at(buffers[1], mul(unit, shape_.k * width));
     Value there = min(b_.CreateSub(i64(size), first), i64(width));
     // The faster axis of the source is the inner loop.
@@ -360,13 +354,17 @@ bool packs_well(const DotShape& s) {
   return s.m >= 8 && s.n >= 16 && s.k >= 16 && s.m * s.n * s.k >= 64 * 64 * 32;
 }
 
+PackedBytes packed_bytes(const DotShape& s, int vector_bytes) {
+  const Tile tile = tile_of(s.dtype, vector_bytes);
+  const int64_t elements = s.batch * s.k * byte_size(s.dtype);
+  return {elements * ceil_div(s.m, tile.rows) * tile.rows,
+          elements * ceil_div(s.n, tile.columns()) * tile.columns()};
+}
+
 EmittedDot emit_dot(llvm::Module& module, const std::string& name,
                     const DotShape& shape, int vector_bytes) {
   DotEmitter emitter(module, shape, tile_of(shape.dtype, vector_bytes));
   EmittedDot dot;
-  const int64_t size = byte_size(shape.dtype);
-  dot.packed_a_bytes = emitter.packed_a_elements() * size;
-  dot.packed_b_bytes = emitter.packed_b_elements() * size;
   dot.pack_a = emitter.pack(name + ".pack_a", true);
   dot.pack_b = emitter.pack(name + ".pack_b", false);
   dot.multiply = emitter.multiply(name);

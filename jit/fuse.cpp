@@ -12,6 +12,7 @@
 #include "jit/group.h"
 #include "jit/ir/kinds.h"
 #include "jit/schedule.h"
+#include "jit/sort_kernels.h"
 #include "runtime/check.h"
 
 namespace unisono::jit {
@@ -35,11 +36,53 @@ struct Item {
   std::vector<PlanStep> steps;
 };
 
+/// The nest as a packed matrix product, where that is what it is and pays.
+std::optional<DotTask> packed_dot(Nest nest,
+                                  const std::vector<Argument>& arguments) {
+  merge_axes(nest);
+  if (nest.reductions.size() != 1 || nest.stores.size() != 1)
+    return std::nullopt;
+  const Reduction& reduction = nest.reductions[0];
+  const Expr& a = nest.exprs[reduction.operand];
+  const Expr& b = nest.exprs[reduction.second];
+  if (reduction.kind != Reduction::Kind::dot || a.kind != Expr::Kind::load ||
+      b.kind != Expr::Kind::load)
+    return std::nullopt;
+  // Axes are batch, rows, columns, contracted; each at most once.
+  DotTask task;
+  DotShape& shape = task.shape;
+  shape.dtype = reduction.dtype;
+  shape.a_offset = a.at.constant;
+  shape.b_offset = b.at.constant;
+  shape.a_column = shape.b_row = 0;
+  int last = -1;
+  for (size_t axis = 0; axis < nest.extents.size(); ++axis) {
+    const int64_t in_a = a.at.factors[axis], in_b = b.at.factors[axis];
+    const int role = nest.reduced[axis] ? 3 : in_a && in_b ? 0 : in_a ? 1 : 2;
+    if (role <= last) return std::nullopt;
+    last = role;
+    const int64_t extent = nest.extents[axis];
+    if (role == 0)
+      shape.batch = extent, shape.a_batch = in_a, shape.b_batch = in_b;
+    if (role == 1) shape.m = extent, shape.a_row = in_a;
+    if (role == 2) shape.n = extent, shape.b_column = in_b;
+    if (role == 3) shape.k = extent, shape.a_column = in_a, shape.b_row = in_b;
+  }
+  if (!packs_well(shape)) return std::nullopt;
+  task.a = arguments[a.argument].buffer;
+  task.b = arguments[b.argument].buffer;
+  task.to = arguments[nest.stores[0].argument].buffer;
+  return task;
+}
+
 class Fuser {
  public:
   Fuser(Plan& plan, const Graph& graph, std::vector<BufferId> inputs,
-        bool checked)
-      : plan_(plan), graph_(graph), sources_(graph, checked) {
+        bool checked, int vector_bytes)
+      : plan_(plan),
+        graph_(graph),
+        sources_(graph, checked),
+        vector_bytes_(vector_bytes) {
     for (size_t i = 0; i < inputs.size(); ++i)
       sources_.buffer[graph.inputs[i]] = inputs[i];
     find_users();
@@ -54,6 +97,7 @@ class Fuser {
   void visit(NodeId node);
   void place(NodeId node);
   void place_boxes(NodeId node);
+  void place_dot(NodeId node);
   void place_sort(NodeId node);
   void place_collective(NodeId node);
   void place_host_call(NodeId node);
@@ -67,6 +111,7 @@ class Fuser {
   void for_each_leaf(NodeId node, F&& f) const;
   size_t append(PlanStep step);
   BufferId own_buffer(NodeId node);
+  BufferId constant_buffer(std::vector<uint8_t> bytes);
   void finish(Item& item, PlanSteps& steps);
   PlanSteps lower(const Graph& graph, const std::vector<BufferId>& inputs,
                   std::vector<BufferId>& outputs);
@@ -74,6 +119,7 @@ class Fuser {
   Plan& plan_;
   const Graph& graph_;
   Sources sources_;
+  int vector_bytes_;
   std::vector<bool> live_;
   std::vector<int> uses_;
   std::vector<NodeId> user_;  // the last one
@@ -123,10 +169,7 @@ void Fuser::visit(NodeId id) {
     const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
     if (static_cast<int64_t>(bytes.size()) == byte_size(node.type.dtype))
       return;
-    sources_.buffer[id] = plan_.add_buffer(node.type.bytes());
-    plan_.buffers.back() = {PlanBuffer::Home::constant, node.type.bytes(),
-                            static_cast<int>(plan_.constants.size())};
-    plan_.constants.push_back(bytes);
+    sources_.buffer[id] = constant_buffer(bytes);
     return;
   }
   switch (ir::kind(node.op)) {
@@ -136,8 +179,8 @@ void Fuser::visit(NodeId id) {
     case Kind::reduce:
       if (is_virtual(id)) return;
       [[fallthrough]];
-    case Kind::argreduce:
-    case Kind::dot: return place(id);
+    case Kind::argreduce: return place(id);
+    case Kind::dot: return place_dot(id);
     case Kind::scan:
       if (sources_.is_expression(id)) return;
       place(id);
@@ -309,20 +352,55 @@ size_t Fuser::append(PlanStep step) {
   return items_.size() - 1;
 }
 
+BufferId Fuser::constant_buffer(std::vector<uint8_t> bytes) {
+  const BufferId buffer = plan_.add_buffer(static_cast<int64_t>(bytes.size()));
+  plan_.buffers[buffer].home = PlanBuffer::Home::constant;
+  plan_.buffers[buffer].index = static_cast<int>(plan_.constants.size());
+  plan_.constants.push_back(std::move(bytes));
+  return buffer;
+}
+
 BufferId Fuser::own_buffer(NodeId id) {
   return sources_.buffer[id] = plan_.add_buffer(graph_.type(id).bytes());
 }
 
 void Fuser::place_sort(NodeId id) {
   const BufferId from = materialise(graph_[id].inputs[0]);
-  const auto& shape = sources_.sizes[id];
-  SortTask task{.from = from, .to = own_buffer(id)};
+  const BufferId to = own_buffer(id);
   if (sources_.elements[id] == 0) return;
-  task.dtype = graph_.type(graph_[id].inputs[0]).dtype;
-  task.length = shape.back();
-  task.rows = sources_.elements[id] / shape.back();
-  task.positions = graph_[id].op == Op::argsort;
-  sources_.step[id] = static_cast<int>(append({task}));
+  const int64_t length = sources_.sizes[id].back();
+  SortPlan sort = plan_sort(graph_.type(graph_[id].inputs[0]).dtype,
+                            sources_.elements[id] / length, length,
+                            graph_[id].op == Op::argsort);
+  const BufferId parameters = constant_buffer(std::move(sort.parameters));
+  const BufferId scratch = plan_.add_buffer(sort.scratch_bytes);
+  for (SortPlan::Launch& launch : sort.launches)
+    sources_.step[id] =
+        static_cast<int>(append({NativeTask{launch.function,
+                                            std::move(launch.name),
+                                            {parameters, from, to, scratch},
+                                            launch.units,
+                                            launch.grain}}));
+}
+
+/// Large products are packed; others are a nest like any other, which may take
+/// in what follows.
+void Fuser::place_dot(NodeId id) {
+  place(id);
+  if (sources_.step[id] < 0) return;  // nothing to multiply
+  Item& item = items_[sources_.step[id]];
+  std::vector<Argument> arguments;
+  const BufferId to = plan_.add_buffer(graph_.type(id).bytes());
+  Group group = item.groups[0];
+  group.store(id, to);
+  auto task = packed_dot(group.finish(arguments), arguments);
+  if (!task) return;
+  const PackedBytes bytes = packed_bytes(task->shape, vector_bytes_);
+  task->packed_a = plan_.add_buffer(bytes.a);
+  task->packed_b = plan_.add_buffer(bytes.b);
+  item.groups.clear();
+  item.steps.push_back({*task});
+  sources_.buffer[id] = to;
 }
 
 void Fuser::place_collective(NodeId id) {
@@ -376,7 +454,8 @@ void Fuser::place_scatter(NodeId id) {
 PlanSteps Fuser::lower(const Graph& graph, const std::vector<BufferId>& inputs,
                        std::vector<BufferId>& outputs) {
   PlanSteps steps;
-  outputs = Fuser(plan_, graph, inputs, sources_.checked).run(steps);
+  outputs =
+      Fuser(plan_, graph, inputs, sources_.checked, vector_bytes_).run(steps);
   return steps;
 }
 
@@ -494,14 +573,15 @@ std::vector<BufferId> Fuser::run(PlanSteps& steps) {
 
 }  // namespace
 
-Plan fuse(const Graph& graph, bool checked) {
+Plan fuse(const Graph& graph, bool checked, int vector_bytes) {
   Plan plan;
   for (NodeId input : graph.inputs) {
     plan.inputs.push_back(plan.add_buffer(graph.type(input).bytes()));
     plan.buffers.back().home = PlanBuffer::Home::input;
     plan.buffers.back().index = static_cast<int>(plan.inputs.size()) - 1;
   }
-  plan.outputs = Fuser(plan, graph, plan.inputs, checked).run(plan.steps);
+  plan.outputs =
+      Fuser(plan, graph, plan.inputs, checked, vector_bytes).run(plan.steps);
   std::vector<bool> taken(plan.buffers.size());
   for (BufferId& output : plan.outputs) {
     const PlanBuffer buffer = plan.buffers[output];

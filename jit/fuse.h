@@ -6,8 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "jit/emit_dot.h"
 #include "jit/ir/graph.h"
 #include "jit/kernel.h"
+#include "runtime/program.h"
 
 namespace unisono::jit {
 
@@ -23,11 +25,17 @@ using BufferId = int;
 struct PlanStep;
 using PlanSteps = std::vector<PlanStep>;
 
-struct SortTask {
-  BufferId from = 0, to = 0;
-  DType dtype = DType::F32;
-  int64_t rows = 0, length = 0;
-  bool positions = false;  // argsort
+/// A launch of code that is not generated.
+struct NativeTask {
+  KernelFunction function = nullptr;
+  std::string name;
+  std::vector<BufferId> arguments;
+  int64_t units = 1, grain = 1;
+};
+/// A packed matrix product (emit_dot.h).
+struct DotTask {
+  DotShape shape;
+  BufferId a = 0, b = 0, packed_a = 0, packed_b = 0, to = 0;
 };
 struct CopyTask {
   BufferId from = 0, to = 0;
@@ -55,8 +63,8 @@ struct HostTask {
 };
 
 struct PlanStep {
-  std::variant<Kernel, SortTask, CopyTask, CollectiveTask, LoopTask, IfTask,
-               HostTask>
+  std::variant<Kernel, NativeTask, DotTask, CopyTask, CollectiveTask, LoopTask,
+               IfTask, HostTask>
       what;
 };
 
@@ -78,9 +86,9 @@ struct Plan {
   }
 };
 
-/// `graph` is concrete and optimised. Each output has a buffer of its own, or
-/// is an input.
-Plan fuse(const ir::Graph& graph, bool checked);
+/// `graph` is concrete and optimised; vectors of the machine have
+/// `vector_bytes`. Each output has a buffer of its own, or is an input.
+Plan fuse(const ir::Graph& graph, bool checked, int vector_bytes);
 
 /// Calls `f(buffer)`, which gives a buffer, for every buffer that the steps
 /// name, and puts what it gives in its place.
@@ -90,8 +98,12 @@ void rename_buffers(PlanSteps& steps, const F& f) {
     if (auto* kernel = std::get_if<Kernel>(&step.what)) {
       for (Argument& argument : kernel->arguments)
         argument.buffer = f(argument.buffer);
-    } else if (auto* sort = std::get_if<SortTask>(&step.what)) {
-      sort->from = f(sort->from), sort->to = f(sort->to);
+    } else if (auto* native = std::get_if<NativeTask>(&step.what)) {
+      for (BufferId& argument : native->arguments) argument = f(argument);
+    } else if (auto* dot = std::get_if<DotTask>(&step.what)) {
+      for (BufferId* buffer :
+           {&dot->a, &dot->b, &dot->packed_a, &dot->packed_b, &dot->to})
+        *buffer = f(*buffer);
     } else if (auto* copy = std::get_if<CopyTask>(&step.what)) {
       copy->from = f(copy->from), copy->to = f(copy->to);
     } else if (auto* task = std::get_if<CollectiveTask>(&step.what)) {
