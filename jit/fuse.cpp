@@ -27,6 +27,8 @@ namespace {
 
 /// Groups that a node tries to join before it starts one.
 constexpr size_t most_candidates = 3;
+/// Expressions of a group that two become.
+constexpr size_t most_absorbed = 160;
 /// Nests of one kernel.
 constexpr size_t most_nests = 16;
 
@@ -106,6 +108,8 @@ class Fuser {
   void place_scatter(NodeId node);
   BufferId materialise(NodeId node);
   std::vector<size_t> candidates(NodeId node);
+  void join_operands(NodeId node);
+  void absorb(int from, int to);
   void note_readers(NodeId node, size_t item);
   template <class F>
   void for_each_leaf(NodeId node, F&& f) const;
@@ -238,6 +242,37 @@ std::vector<size_t> Fuser::candidates(NodeId id) {
   return found;
 }
 
+/// Where the node's operands come from several groups, makes them one if it
+/// can be: nothing of the earlier ones is read yet.
+void Fuser::join_operands(NodeId id) {
+  std::vector<int> sources;
+  for_each_leaf(id, [&](NodeId leaf) {
+    const int step = sources_.step[leaf];
+    if (step >= 0 && sources_.buffer[leaf] < 0) sources.push_back(step);
+  });
+  if (sources.empty()) return;
+  const int last = *std::max_element(sources.begin(), sources.end());
+  for (int earlier : sources)
+    if (earlier != last) absorb(earlier, last);
+}
+
+void Fuser::absorb(int from, int to) {
+  if (items_[from].groups.size() != 1 || items_[to].groups.size() != 1) return;
+  const Group& early = items_[from].groups[0];
+  Group& late = items_[to].groups[0];
+  if (early.has_stores() || !early.is_plain_map() ||
+      early.points() != late.points() ||
+      early.size() + late.size() > most_absorbed)
+    return;
+  for (NodeId node : early.nodes())
+    if (sources_.can_fail(node) && last_host_call_ > static_cast<size_t>(from))
+      return;
+  for (NodeId node : early.nodes())
+    if (late.add(node).outcome != Group::Outcome::added) return;
+  for (NodeId node : early.nodes()) sources_.step[node] = to;
+  items_[from].groups.clear();
+}
+
 void Fuser::note_readers(NodeId id, size_t item) {
   for_each_leaf(id, [&](NodeId leaf) {
     if (sources_.buffer[leaf] >= 0) last_reader_[sources_.buffer[leaf]] = item;
@@ -251,6 +286,7 @@ void Fuser::place(NodeId id) {
   }
   const Kind kind = ir::kind(graph_[id].op);
   const bool alone = kind == Kind::scan || kind == Kind::dot;
+  if (!alone) join_operands(id);
   for (;;) {
     if (!alone) {
       for (size_t item : candidates(id)) {

@@ -133,7 +133,10 @@ Group::Answer Group::attempt(NodeId node, F&& f) {
                           reduced_};
     failure_ = {};
     if (f()) {
-      if (fresh || exprs_.size() <= most_exprs) return {Outcome::added};
+      if (fresh || exprs_.size() <= most_exprs) {
+        nodes_.push_back(node);
+        return {Outcome::added};
+      }
       failure_ = {};
       members_.erase(node);
     }

@@ -74,7 +74,13 @@ class Group {
   void store(ir::NodeId member, int buffer);
 
   bool empty() const { return exprs_.empty(); }
+  /// Nodes added, in order. Nobody else reads them while nothing is stored.
+  const std::vector<ir::NodeId>& nodes() const { return nodes_; }
+  bool is_plain_map() const {
+    return reductions_.empty() && !scan_ && !scatter_;
+  }
   bool has_stores() const { return !stores_.empty(); }
+  size_t size() const { return exprs_.size(); }
   int64_t points() const;
   int64_t kept_points() const;
   int64_t reduced_points() const { return points() / kept_points(); }
@@ -150,6 +156,7 @@ class Group {
   std::vector<Reduction> reductions_;
   std::vector<PendingStore> stores_;
   std::unordered_map<ir::NodeId, Member> members_;
+  std::vector<ir::NodeId> nodes_;
   std::vector<IndexMap> maps_;
   std::map<std::vector<int64_t>, int> map_ids_;
   std::unordered_map<uint64_t, ExprId> memo_;
