@@ -128,18 +128,21 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
   }
   if (binding->poisoned)
     throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
-  note_read(*binding, *holder, name.text);
+  note_read(*binding, *holder, env, name.text);
   return binding->value;
 }
 
 /// A read of a name outside the function that is traced is part of what its
-/// code was made for.
-void Interpreter::note_read(const Binding& binding, Environment& holder,
-                            const std::string& name) {
-  if (ev_.outer_reads && holder.call <= s_.trace_base &&
-      &holder != s_.prelude.get())
-    ev_.outer_reads->push_back(
-        {holder.shared_from_this(), name, binding.value});
+/// code was made for. It is looked up again from where the lookup left the
+/// function, so that a name that is defined later in between is noticed.
+void Interpreter::note_read(const Binding& binding, const Environment& holder,
+                            const Env& from, const std::string& name) {
+  if (!ev_.outer_reads || holder.call > s_.trace_base) return;
+  Environment* outside = from.get();
+  while (outside->call > s_.trace_base) outside = outside->parent.get();
+  if (outside == s_.prelude.get()) return;  // never changes
+  ev_.outer_reads->push_back(
+      {outside->shared_from_this(), name, binding.value});
 }
 
 CallArgument Interpreter::argument(const Expr& e, const Env& env) {

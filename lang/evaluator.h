@@ -149,7 +149,8 @@ class Evaluator {
   }
 
   /// Reads of names outside the traced function, for the caches of maps: set
-  /// while tracing, each read is appended with the value it had.
+  /// while tracing, each read is appended with the environment in which the
+  /// name is found (or in one around it), and the value it had.
   struct OuterRead {
     std::shared_ptr<Environment> environment;
     std::string name;

@@ -207,8 +207,8 @@ class Interpreter {
                    bool flush_each, bool wanted);
 
   // ---- evaluate_expr.cpp
-  void note_read(const Binding& binding, Environment& holder,
-                 const std::string& name);
+  void note_read(const Binding& binding, const Environment& holder,
+                 const Env& from, const std::string& name);
   Value expr(const Expr& e, const Env& env);
   Value lookup(const NameExpr& name, const Env& env);
 

@@ -81,7 +81,7 @@ TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
     return out;
   }
   auto [binding, holder] = env_of(frame)->find(name->text);
-  if (binding) in_.note_read(*binding, *holder, name->text);
+  if (binding) in_.note_read(*binding, *holder, env_of(frame), name->text);
   if (binding && binding->poisoned)
     throw Failure{diagnostic(Code::unknown_name, e.span, name->text), true};
   if (binding && own_.contains(name->text)) {
@@ -157,7 +157,7 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
   auto [binding, holder] = env_of(frame)->find(name.text);
   const bool mine = binding && (own_.contains(name.text) ||
                                 names_ != Names::bind || frame->env);
-  if (binding) in_.note_read(*binding, *holder, name.text);
+  if (binding) in_.note_read(*binding, *holder, env_of(frame), name.text);
   if (binding && binding->poisoned)
     throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
   if (binding && !declared_.contains(name.text))
