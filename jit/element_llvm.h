@@ -34,6 +34,9 @@ struct EmitContext {
   /// Whether the target has instructions for exponents (AVX-512F with VL:
   /// vscalef, vgetexp, vgetmant); likewise.
   bool native_exponents = false;
+  /// Whether the code runs in this process: what is rarely needed is then
+  /// called here instead of emitted, which saves milliseconds of compilation.
+  bool in_process = false;
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};
 };

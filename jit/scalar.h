@@ -26,10 +26,11 @@
 //                               std::array with static lifetime
 //   raise(mask, fault, operand) records a checked error where mask holds;
 //                               `operand` is an operand of the expression
-//   rare<F>(mask, usual, x...)  usual where mask is false, else F{}(x...): a
-//                               branch when no lane (or element) needs F.
-//                               `usual` and F's result are std::tuples of
-//                               values
+//   rare<F>(mask, usual, x...)  usual where mask is false, else F{}(x...),
+//   which
+//                               is computed there alone: a branch when no
+//                               element needs it. `usual` and F's result are
+//                               std::tuples of values
 //   iterate(state, more, step)  state = step(state) while more(state), element
 //                               by element; state is a std::tuple of values
 //

@@ -137,55 +137,6 @@ std::optional<std::array<llvm::Value*, 2>> emit_native_split(
   return std::array{b.CreateFSub(exponent, below_one), mantissa};
 }
 
-/// The module's internal function for rare results, made by `body` at its first
-/// use; the types of arguments and results are part of its name.
-static llvm::Function* rare_function(
-    EmitContext& context, std::string_view name, const ValueList& results,
-    const ValueList& arguments,
-    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body) {
-  llvm::Function& caller = *context.builder.GetInsertBlock()->getParent();
-  llvm::Module& module = *caller.getParent();
-  llvm::LLVMContext& llvm_context = module.getContext();
-  std::string full_name = "unisono.";
-  llvm::raw_string_ostream full(full_name);
-  full << llvm::StringRef(name);
-  llvm::SmallVector<llvm::Type*> parameter_types, result_types;
-  for (llvm::Value* v : arguments) {
-    parameter_types.push_back(v->getType());
-    full << "." << *v->getType();
-  }
-  for (llvm::Value* v : results) result_types.push_back(v->getType());
-  if (auto* existing = module.getFunction(full_name)) return existing;
-
-  auto* result_type = llvm::StructType::get(llvm_context, result_types);
-  auto* function = llvm::Function::Create(
-      llvm::FunctionType::get(result_type, parameter_types, false),
-      llvm::Function::InternalLinkage, full_name, module);
-  // The caller's target, hence its registers for vectors.
-  llvm::AttributeSet attributes = caller.getAttributes().getFnAttrs();
-  for (const llvm::Attribute& attribute : attributes) {
-    if (attribute.isStringAttribute()) function->addFnAttr(attribute);
-  }
-  function->addFnAttr(llvm::Attribute::NoInline);
-  function->addFnAttr(llvm::Attribute::Cold);
-  function->addFnAttr(llvm::Attribute::NoUnwind);
-
-  llvm::IRBuilder<> builder(
-      llvm::BasicBlock::Create(llvm_context, "", function));
-  EmitContext inner{builder, context.lanes, context.native_half,
-                    context.native_exponents};
-  ValueList values;
-  for (llvm::Argument& argument : function->args()) values.push_back(&argument);
-  ValueList computed = body(inner, values);
-  CHECK(inner.faults.empty());
-  llvm::Value* all = llvm::PoisonValue::get(result_type);
-  for (unsigned i = 0; i < computed.size(); ++i) {
-    all = builder.CreateInsertValue(all, computed[i], i);
-  }
-  builder.CreateRet(all);
-  return function;
-}
-
 /// A new block of the current function, after the current one.
 static llvm::BasicBlock* next_block(llvm::IRBuilderBase& builder,
                                     const char* name) {
@@ -195,13 +146,188 @@ static llvm::BasicBlock* next_block(llvm::IRBuilderBase& builder,
                                   here->getNextNode());
 }
 
-ValueList emit_rare(
+/// A new internal function like `caller`: for its target, hence with its
+/// registers for vectors.
+static llvm::Function* cold_function(llvm::Function& caller,
+                                     llvm::FunctionType* type,
+                                     llvm::StringRef name) {
+  auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage,
+                                          name, *caller.getParent());
+  for (const llvm::Attribute& a : caller.getAttributes().getFnAttrs()) {
+    if (a.isStringAttribute()) function->addFnAttr(a);
+  }
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->addFnAttr(llvm::Attribute::Cold);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  return function;
+}
+
+/// Fills a function of (mask, arguments...) that computes one lane after the
+/// other, those where the mask holds: rare code is compiled once, as scalars.
+static void emit_lane_loop(
+    EmitContext& context, llvm::Function* function,
+    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body) {
+  llvm::IRBuilderBase& b = context.builder;
+  auto* result_type = llvm::cast<llvm::StructType>(function->getReturnType());
+  llvm::Type* byte = b.getInt8Ty();
+  auto in_memory = [&](llvm::Type* type) { return b.CreateAlloca(type); };
+  llvm::Value* mask = function->getArg(0);
+  llvm::Value* flags =
+      in_memory(llvm::FixedVectorType::get(byte, context.lanes));
+  b.CreateStore(b.CreateZExt(mask, shaped(context, byte)), flags);
+  ValueList inputs, outputs;
+  for (llvm::Argument& argument : llvm::drop_begin(function->args())) {
+    inputs.push_back(in_memory(argument.getType()));
+    b.CreateStore(&argument, inputs.back());
+  }
+  for (llvm::Type* type : result_type->elements()) {
+    outputs.push_back(in_memory(type));
+    b.CreateStore(llvm::Constant::getNullValue(type), outputs.back());
+  }
+  llvm::BasicBlock* entry = b.GetInsertBlock();
+  llvm::BasicBlock* done = next_block(b, "done");
+  llvm::BasicBlock* skip = next_block(b, "next");
+  llvm::BasicBlock* work = next_block(b, "lane");
+  llvm::BasicBlock* head = next_block(b, "loop");
+  b.CreateBr(head);
+
+  b.SetInsertPoint(head);
+  llvm::PHINode* lane = b.CreatePHI(b.getInt64Ty(), 2);
+  lane->addIncoming(b.getInt64(0), entry);
+  llvm::Value* flag = b.CreateLoad(byte, b.CreateGEP(byte, flags, lane));
+  b.CreateCondBr(b.CreateIsNotNull(flag), work, skip);
+
+  b.SetInsertPoint(work);
+  ValueList scalars;
+  for (unsigned i = 0; i < inputs.size(); ++i) {
+    llvm::Type* type = function->getArg(i + 1)->getType()->getScalarType();
+    scalars.push_back(b.CreateLoad(type, b.CreateGEP(type, inputs[i], lane)));
+  }
+  EmitContext one{b, 0, context.native_half, context.native_exponents,
+                  context.in_process};
+  ValueList computed = body(one, scalars);
+  CHECK(one.faults.empty());
+  for (unsigned i = 0; i < outputs.size(); ++i) {
+    b.CreateStore(computed[i],
+                  b.CreateGEP(computed[i]->getType(), outputs[i], lane));
+  }
+  b.CreateBr(skip);
+
+  b.SetInsertPoint(skip);
+  llvm::Value* next = b.CreateAdd(lane, b.getInt64(1));
+  lane->addIncoming(next, skip);
+  b.CreateCondBr(b.CreateICmpULT(next, b.getInt64(context.lanes)), head, done);
+
+  b.SetInsertPoint(done);
+  llvm::Value* all = llvm::PoisonValue::get(result_type);
+  for (unsigned i = 0; i < outputs.size(); ++i) {
+    all = b.CreateInsertValue(
+        all, b.CreateLoad(result_type->getElementType(i), outputs[i]), i);
+  }
+  b.CreateRet(all);
+}
+
+/// The module's internal function for rare results, made by `body` at its first
+/// use; the types of arguments and results are part of its name.
+static llvm::Function* rare_function(
     EmitContext& context, std::string_view name, llvm::Value* mask,
-    ValueList usual, ValueList arguments,
+    const ValueList& results, const ValueList& arguments,
+    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body) {
+  llvm::Function& caller = *context.builder.GetInsertBlock()->getParent();
+  llvm::LLVMContext& llvm_context = caller.getContext();
+  std::string full_name = "unisono.";
+  llvm::raw_string_ostream full(full_name);
+  full << llvm::StringRef(name);
+  llvm::SmallVector<llvm::Type*> parameter_types, result_types;
+  parameter_types.push_back(mask->getType());
+  for (llvm::Value* v : arguments) {
+    parameter_types.push_back(v->getType());
+    full << "." << *v->getType();
+  }
+  for (llvm::Value* v : results) result_types.push_back(v->getType());
+  if (auto* existing = caller.getParent()->getFunction(full_name)) {
+    return existing;
+  }
+  auto* result_type = llvm::StructType::get(llvm_context, result_types);
+  llvm::Function* function = cold_function(
+      caller, llvm::FunctionType::get(result_type, parameter_types, false),
+      full_name);
+  llvm::IRBuilder<> builder(
+      llvm::BasicBlock::Create(llvm_context, "", function));
+  EmitContext inner{builder, context.lanes, context.native_half,
+                    context.native_exponents, context.in_process};
+  if (context.lanes != 0) {
+    emit_lane_loop(inner, function, body);
+    return function;
+  }
+  ValueList values;
+  for (llvm::Argument& argument : llvm::drop_begin(function->args())) {
+    values.push_back(&argument);
+  }
+  ValueList computed = body(inner, values);
+  CHECK(inner.faults.empty());
+  builder.CreateAggregateRet(computed.data(), computed.size());
+  return function;
+}
+
+/// The results of the module's function.
+static ValueList call_module(
+    EmitContext& context, std::string_view name, llvm::Value* mask,
+    const ValueList& usual, const ValueList& arguments,
     llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body) {
   llvm::IRBuilderBase& b = context.builder;
   llvm::Function* function =
-      rare_function(context, name, usual, arguments, body);
+      rare_function(context, name, mask, usual, arguments, body);
+  ValueList all = {mask};
+  all.append(arguments);
+  llvm::CallInst* call = b.CreateCall(function, all);
+  ValueList results;
+  for (unsigned i = 0; i < usual.size(); ++i) {
+    results.push_back(b.CreateExtractValue(call, i));
+  }
+  return results;
+}
+
+/// The results of this process's function.
+static ValueList call_helper(EmitContext& context, RareHelper helper,
+                             llvm::Value* mask, const ValueList& usual,
+                             const ValueList& arguments) {
+  llvm::IRBuilderBase& b = context.builder;
+  llvm::Type* byte = b.getInt8Ty();
+  llvm::Function* caller = b.GetInsertBlock()->getParent();
+  const unsigned lanes = std::max(context.lanes, 1u);
+  CHECK(lanes * 8 <= rare_slot);
+  const uint64_t slots = 1 + arguments.size() + usual.size();
+  llvm::IRBuilder<> at_entry(&caller->getEntryBlock(),
+                             caller->getEntryBlock().begin());
+  llvm::AllocaInst* place =
+      at_entry.CreateAlloca(llvm::ArrayType::get(byte, slots * rare_slot));
+  place->setAlignment(llvm::Align(64));
+  auto slot = [&](uint64_t i) {
+    return b.CreateConstGEP1_64(byte, place, i * rare_slot);
+  };
+  b.CreateStore(b.CreateZExt(mask, shaped(context, byte)), slot(0));
+  uint64_t next = 1;
+  for (llvm::Value* argument : arguments) b.CreateStore(argument, slot(next++));
+  llvm::Type* pointer = b.getPtrTy();
+  auto* type =
+      llvm::FunctionType::get(b.getVoidTy(), {pointer, b.getInt64Ty()}, false);
+  llvm::Value* address =
+      b.CreateIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(helper)), pointer);
+  b.CreateCall(type, address, {place, b.getInt64(lanes)});
+  ValueList results;
+  for (llvm::Value* like : usual) {
+    results.push_back(b.CreateLoad(like->getType(), slot(next++)));
+  }
+  return results;
+}
+
+ValueList emit_rare(
+    EmitContext& context, std::string_view name, llvm::Value* mask,
+    ValueList usual, ValueList arguments,
+    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body,
+    RareHelper helper) {
+  llvm::IRBuilderBase& b = context.builder;
   llvm::BasicBlock* before = b.GetInsertBlock();
   llvm::BasicBlock* join = next_block(b, "join");
   llvm::BasicBlock* rare = next_block(b, "rare");
@@ -210,11 +336,12 @@ ValueList emit_rare(
                  metadata.createUnlikelyBranchWeights());
 
   b.SetInsertPoint(rare);
-  llvm::CallInst* call = b.CreateCall(function, arguments);
-  ValueList chosen;
+  ValueList chosen =
+      context.in_process
+          ? call_helper(context, helper, mask, usual, arguments)
+          : call_module(context, name, mask, usual, arguments, body);
   for (unsigned i = 0; i < usual.size(); ++i) {
-    chosen.push_back(
-        b.CreateSelect(mask, b.CreateExtractValue(call, i), usual[i]));
+    chosen[i] = b.CreateSelect(mask, chosen[i], usual[i]);
   }
   b.CreateBr(join);
 

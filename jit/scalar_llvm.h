@@ -45,13 +45,21 @@ llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
 
 using ValueList = llvm::SmallVector<llvm::Value*, 4>;
 
-/// Branches to a call of the module's function `name` if `mask` holds anywhere,
-/// and selects its results where it holds. The function is made by `body` (in a
-/// context of its own) if it does not exist yet.
+/// A rare function as C++ for code in this process: computes the lanes whose
+/// byte of the mask is set. `place` holds the mask, each argument and each
+/// result, one after the other in slots of `rare_slot` bytes.
+using RareHelper = void (*)(uint8_t* place, int64_t lanes);
+constexpr unsigned rare_slot = 64 * 8;
+
+/// Branches to the rare function `name` if `mask` holds anywhere, and selects
+/// its results where it holds: to `helper` if the code runs in this process,
+/// else to a function of the module, made by `body` (in a context of its own)
+/// at its first use.
 ValueList emit_rare(
     EmitContext& context, std::string_view name, llvm::Value* mask,
     ValueList usual, ValueList arguments,
-    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body);
+    llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body,
+    RareHelper helper);
 /// A loop while `more` holds in any lane; lanes where it does not keep their
 /// state.
 ValueList emit_iterate(EmitContext& context, ValueList state,
@@ -356,6 +364,29 @@ Tuple from_list(EmitContext& context, const ValueList& values) {
   }(std::make_index_sequence<std::tuple_size_v<Tuple>>());
 }
 
+template <class F, class... Results, class... T>
+void rare_helper(uint8_t* place, int64_t lanes, std::tuple<Results...>*,
+                 std::tuple<Lanes<T>...>*) {
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    if (place[lane] == 0) continue;
+    unsigned slot = 0;
+    auto element = [&]<class U>(U*) {
+      return reinterpret_cast<U*>(place + ++slot * rare_slot) + lane;
+    };
+    // Braces: from left to right.
+    std::tuple<Scalar<T>...> x{
+        Scalar<T>(*element(static_cast<T*>(nullptr)))...};
+    auto results = std::apply(F{}, x);
+    std::apply(
+        [&](auto... result) {
+          ((*element(static_cast<typename decltype(result)::Element*>(
+                nullptr)) = result.value()),
+           ...);
+        },
+        results);
+  }
+}
+
 template <class F, class... V, class... T>
 std::tuple<V...> rare(Lanes<bool> mask, std::tuple<V...> usual, Lanes<T>... x) {
   EmitContext& c = *mask.context();
@@ -363,9 +394,13 @@ std::tuple<V...> rare(Lanes<bool> mask, std::tuple<V...> usual, Lanes<T>... x) {
     auto values = from_list<std::tuple<Lanes<T>...>>(inner, arguments);
     return to_list(inner, std::apply(F{}, values));
   };
+  RareHelper helper = [](uint8_t* place, int64_t lanes) {
+    rare_helper<F>(place, lanes, static_cast<std::tuple<V...>*>(nullptr),
+                   static_cast<std::tuple<Lanes<T>...>*>(nullptr));
+  };
   return from_list<std::tuple<V...>>(
       c, emit_rare(c, F::name, mask.in(c), to_list(c, usual),
-                   to_list(c, std::tuple(x...)), body));
+                   to_list(c, std::tuple(x...)), body, helper));
 }
 
 template <class... T, class More, class Step>

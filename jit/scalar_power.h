@@ -175,9 +175,8 @@ V hypot(V x, V y) {
 // ---- remainders
 // ---------------------------------------------------------------
 
-/// a modulo b for 0 < b <= a, both finite (0 for other operands), where the
-/// quotient has more bits than a float: as many of them at a time as leave each
-/// step exact.
+/// a modulo b for 0 < b <= a, both finite, where the quotient has more bits
+/// than a float: as many of them at a time as leave each step exact.
 struct LongRemainder {
   static constexpr const char* name = "long_remainder";
 
@@ -202,11 +201,8 @@ struct LongRemainder {
 
   template <FloatValue V>
   std::tuple<V> operator()(V a, V b) const {
-    constexpr ElementOf<V> zero = 0, one = 1;
-    auto valid = (b > zero) & (a >= b) & is_finite(a);
-    V start = select(valid, a, zero), modulus = select(valid, b, one);
     auto [rest, same] = iterate(
-        std::tuple(start, modulus),
+        std::tuple(a, b),
         [](auto& state) { return std::get<0>(state) >= std::get<1>(state); },
         [](auto& state) {
           constexpr ElementOf<V> zero = 0;

@@ -54,7 +54,7 @@ struct ReduceLarge {
     U low = mantissa & 0xffffffffu, high = mantissa >> 32;
     // x = mantissa * 2^(biased - 1075): bits of weight 4 and more of the
     // product come from bits before number biased - 1076 of 2/pi.
-    U first = select(biased < 1013, U(0), biased - 1013);
+    U first = biased - 1013;
     auto word = convert<int32_t>(first >> 5);
     U shift = 32 - (first & 31);
     U carry = U(0);

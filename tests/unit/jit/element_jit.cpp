@@ -21,6 +21,7 @@ ElementJit::ElementJit(const std::string& cpu) {
   }
   target.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
   llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  in_process = cpu.empty();
   native_half = cpu.empty() && host.lookup("f16c");
   native_exponents =
       cpu.empty() && host.lookup("avx512f") && host.lookup("avx512vl");
@@ -47,7 +48,7 @@ void ElementJit::emit(llvm::Module& module, const Loop& loop) {
   b.CreateBr(body);
 
   b.SetInsertPoint(body);
-  EmitContext context{b, loop.lanes, native_half, native_exponents};
+  EmitContext context{b, loop.lanes, native_half, native_exponents, in_process};
   llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
   i->addIncoming(b.getInt64(0), entry);
   auto place = [&](Value* base, DType dtype) {

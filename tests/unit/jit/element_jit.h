@@ -36,6 +36,7 @@ class ElementJit {
 
   bool native_half = false;
   bool native_exponents = false;
+  bool in_process = false;
 
  private:
   void emit(llvm::Module& module, const Loop& loop);
