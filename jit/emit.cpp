@@ -45,6 +45,8 @@ EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
   auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
                                           name, module);
   function->setDoesNotThrow();
+  // A frame of its own lets vectors be spilled to aligned places.
+  function->addFnAttr("frame-pointer", "all");
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
 
   Frame frame{module, function, b, kernel, machine};

@@ -12,7 +12,11 @@ namespace unisono::jit {
 using llvm::Value;
 
 EmitContext NestEmitter::context(unsigned lanes) {
-  return EmitContext{b_, lanes, frame_.machine.native_half};
+  return EmitContext{.builder = b_,
+                     .lanes = lanes,
+                     .native_half = frame_.machine.native_half,
+                     .native_exponents = frame_.machine.native_exponents,
+                     .in_process = true};
 }
 
 llvm::Type* NestEmitter::vector_type(llvm::Type* element, unsigned lanes) {

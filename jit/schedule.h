@@ -13,8 +13,9 @@ namespace unisono::jit {
 /// What a schedule needs to know of the machine.
 struct Machine {
   int vector_bytes = 16;
-  bool masked_bytes = false;  // masked loads and stores of 1 and 2 bytes
-  bool native_half = false;   // half <-> float in hardware
+  bool masked_bytes = false;      // masked loads and stores of 1 and 2 bytes
+  bool native_half = false;       // half <-> float in hardware
+  bool native_exponents = false;  // AVX-512's instructions for exponents
   int64_t last_level_cache = 32 << 20;
 };
 

@@ -217,6 +217,7 @@ CpuTarget::CpuTarget(int vector_bytes) {
   machine_.vector_bytes = most;
   machine_.masked_bytes = most == 64;
   machine_.native_half = most >= 32 && features["f16c"];
+  machine_.native_exponents = most == 64;
   machine_.last_level_cache = last_level_cache();
 
   const std::string triple = llvm::sys::getProcessTriple();
