@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "jit/ir/kinds.h"
 #include "jit/schedule.h"
@@ -44,12 +45,34 @@ int64_t Group::kept_points() const {
   return total;
 }
 
-bool Group::enter_space(NodeId shaped_like) {
-  if (empty()) {
-    extents_ = without_ones(sources_.sizes[shaped_like]);
+/// The first member's shape is the space.
+bool Group::enter_space(const std::vector<int64_t>& shape) {
+  if (!entered_) {
+    extents_ = without_ones(shape);
     reduced_.assign(extents_.size(), false);
+    entered_ = true;
   }
-  return points() == sources_.elements[shaped_like];
+  int64_t elements = 1;
+  for (int64_t size : shape) elements *= size;
+  return points() == elements;
+}
+
+/// Marks the axes of the space that `map`, the identity in some shape, crosses
+/// along `axes` of the shape; false if one is crossed along others, too.
+bool Group::reduce_along(const IndexMap& map, const std::vector<int>& axes,
+                         std::vector<bool>& reduced) const {
+  reduced.assign(extents_.size(), false);
+  for (size_t a = 0; a < extents_.size(); ++a) {
+    int users = 0;
+    for (size_t i = 0; i < map.size(); ++i) {
+      if (!map[i].factors[a]) continue;
+      ++users;
+      reduced[a] = std::find(axes.begin(), axes.end(), static_cast<int>(i)) !=
+                   axes.end();
+    }
+    if (users != 1) return false;
+  }
+  return true;
 }
 
 std::optional<IndexMap> Group::coordinates(const Affine& offset,
@@ -94,6 +117,7 @@ void Group::roll_back(const Checkpoint& checkpoint) {
   exprs_.resize(checkpoint.exprs);
   reductions_.resize(checkpoint.reductions);
   reduced_ = checkpoint.reduced;
+  reduced_.resize(extents_.size(), false);  // entered since
   while (log_.size() > checkpoint.log) {
     memo_.erase(log_.back());
     log_.pop_back();
@@ -178,7 +202,7 @@ bool Group::add_map(NodeId node) {
   bool kept_only = false;
   const bool dot =
       !reductions_.empty() && reductions_[0].kind == Reduction::Kind::dot;
-  if (!enter_space(node) || dot) {
+  if (!enter_space(shape) || dot) {
     kept_only = kept_points() == sources_.elements[node];
     if (!kept_only) return false;
   }
@@ -228,20 +252,11 @@ bool Group::add_reduction(NodeId id) {
   const auto& attrs = ir::attrs<ir::ReduceAttrs>(node);
   const NodeId operand = node.inputs[0];
   const auto& shape = sources_.sizes[operand];
-  if (!enter_space(operand)) return false;
+  if (!enter_space(shape)) return false;
   auto map = identity(shape, false);
   if (!map) return false;
-  std::vector<bool> reduced(extents_.size());
-  for (size_t a = 0; a < extents_.size(); ++a) {
-    int users = 0;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (!(*map)[i].factors[a]) continue;
-      ++users;
-      reduced[a] = std::find(attrs.axes.begin(), attrs.axes.end(),
-                             static_cast<int>(i)) != attrs.axes.end();
-    }
-    if (users != 1) return false;
-  }
+  std::vector<bool> reduced;
+  if (!reduce_along(*map, attrs.axes, reduced)) return false;
   Reduction reduction;
   reduction.order = combine_order(attrs, static_cast<int>(shape.size()));
   if (!reductions_.empty() &&
@@ -299,34 +314,33 @@ bool Group::add_dot(NodeId id) {
            axes.end();
   };
   // Axes of the space: batch, free ones of a, free ones of b, contracted.
-  extents_.clear();
-  reduced_.clear();
+  std::vector<int64_t> space;
   std::vector<int> of_a(sources_.sizes[a].size()),
-      of_b(sources_.sizes[b].size());
-  auto axis = [&](int64_t extent, bool reduced) {
-    extents_.push_back(extent);
-    reduced_.push_back(reduced);
-    return static_cast<int>(extents_.size()) - 1;
+      of_b(sources_.sizes[b].size()), contracted;
+  auto axis = [&](int64_t extent) {
+    space.push_back(extent);
+    return static_cast<int>(space.size()) - 1;
   };
   for (size_t i = 0; i < attrs.batch_a.size(); ++i)
     of_a[attrs.batch_a[i]] = of_b[attrs.batch_b[i]] =
-        axis(sources_.sizes[a][attrs.batch_a[i]], false);
+        axis(sources_.sizes[a][attrs.batch_a[i]]);
   for (size_t i = 0; i < of_a.size(); ++i)
     if (!contains(attrs.batch_a, i) && !contains(attrs.contract_a, i))
-      of_a[i] = axis(sources_.sizes[a][i], false);
+      of_a[i] = axis(sources_.sizes[a][i]);
   for (size_t i = 0; i < of_b.size(); ++i)
     if (!contains(attrs.batch_b, i) && !contains(attrs.contract_b, i))
-      of_b[i] = axis(sources_.sizes[b][i], false);
-  for (size_t i = 0; i < attrs.contract_a.size(); ++i)
-    of_a[attrs.contract_a[i]] = of_b[attrs.contract_b[i]] =
-        axis(sources_.sizes[a][attrs.contract_a[i]], true);
+      of_b[i] = axis(sources_.sizes[b][i]);
+  for (size_t i = 0; i < attrs.contract_a.size(); ++i) {
+    contracted.push_back(axis(sources_.sizes[a][attrs.contract_a[i]]));
+    of_a[attrs.contract_a[i]] = of_b[attrs.contract_b[i]] = contracted.back();
+  }
+  enter_space(space);
+  auto point = identity(space, false);
+  if (!point || !reduce_along(*point, contracted, reduced_)) return false;
 
   auto factor = [&](NodeId operand, const std::vector<int>& axes) -> ExprId {
     IndexMap map;
-    for (int of : axes) {
-      map.push_back(constant_affine(0, extents_.size()));
-      map.back().factors[of] = 1;
-    }
+    for (int of : axes) map.push_back((*point)[of]);
     ExprId value = pull(operand, map);
     if (value >= 0 && exprs_[value].kind != Expr::Kind::load)
       return fail(operand);
@@ -348,11 +362,9 @@ bool Group::add_scan(NodeId id) {
   if (!empty()) return false;
   const Node& node = sources_.graph[id];
   const auto& attrs = ir::attrs<ir::ScanAttrs>(node);
-  enter_space(id);
+  enter_space(sources_.sizes[id]);
   auto map = identity(sources_.sizes[id], false);
-  CHECK(map);
-  for (size_t a = 0; a < extents_.size(); ++a)
-    reduced_[a] = (*map)[attrs.axis].factors[a] != 0;
+  CHECK(map && reduce_along(*map, {attrs.axis}, reduced_));
   ExprId value = pull(node.inputs[0], *map);
   if (value < 0) return false;
   Scan scan;
@@ -373,12 +385,11 @@ bool Group::add_scatter(NodeId id) {
   const auto& attrs = ir::attrs<ir::IndexAttrs>(node);
   const NodeId updates = node.inputs[1];
   const size_t index_rank = sources_.sizes[node.inputs[2]].size();
-  enter_space(updates);
+  enter_space(sources_.sizes[updates]);
   auto map = identity(sources_.sizes[updates], false);
-  CHECK(map);
-  for (size_t a = 0; a < extents_.size(); ++a)
-    for (size_t i = 0; i < index_rank; ++i)
-      if ((*map)[i].factors[a]) reduced_[a] = true;
+  std::vector<int> positions(index_rank);
+  std::iota(positions.begin(), positions.end(), 0);
+  CHECK(map && reduce_along(*map, positions, reduced_));
   Scatter scatter;
   scatter.value = pull(updates, *map);
   if (scatter.value < 0) return false;
@@ -410,9 +421,8 @@ Group::Answer Group::add_box(NodeId part, const std::vector<int64_t>& size,
                              NodeId whole, const std::vector<int64_t>& offset,
                              int buffer) {
   CHECK(empty());
-  extents_ = without_ones(size);
-  reduced_.assign(extents_.size(), false);
   return attempt(whole, [&] {
+    enter_space(size);
     auto map = identity(size, false);
     if (!map) return false;
     bool scalar = sources_.sizes[part].empty();

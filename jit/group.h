@@ -117,7 +117,9 @@ class Group {
   bool add_scan(ir::NodeId node);
   bool add_scatter(ir::NodeId node);
   bool phases_fit(ExprId value) const;
-  bool enter_space(ir::NodeId shaped_like);
+  bool enter_space(const std::vector<int64_t>& shape);
+  bool reduce_along(const IndexMap& map, const std::vector<int>& axes,
+                    std::vector<bool>& reduced) const;
 
   ExprId pull(ir::NodeId node, const IndexMap& map);
   ExprId evaluate(ir::NodeId node, const IndexMap& map);
@@ -150,6 +152,7 @@ class Group {
 
   const Sources& sources_;
   int step_;
+  bool entered_ = false;  // the space is known
   std::vector<int64_t> extents_;
   std::vector<bool> reduced_;
   std::vector<Expr> exprs_;  // `argument` is a buffer here

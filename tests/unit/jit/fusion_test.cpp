@@ -1,0 +1,195 @@
+// What becomes one kernel, and that programs of any size compile.
+#include <chrono>
+
+#include "jit/ir/kinds.h"
+#include "tests/unit/jit/arrays.h"
+#include "tests/unit/jit/compiled.h"
+
+using namespace unisono;
+using namespace unisono::jit;
+using namespace unisono::jit::testing;
+using ir::Graph;
+using ir::NodeId;
+using ir::Op;
+using ir::Type;
+
+namespace {
+
+struct Counted {
+  int kernels, copies;
+  bool operator==(const Counted&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Counted& c) {
+  return out << c.kernels << " kernels, " << c.copies << " copies";
+}
+
+/// Compiles the printed graph, and compares what it computes.
+Counted counted(const std::string& text, uint32_t seed = 1) {
+  auto graph = ir::parse(text);
+  if (!graph) FAIL(graph.error().message);
+  Bench bench;
+  RandomGraph random(seed, {});
+  const Arrays inputs = random.random_inputs(*graph);
+  CHECK(difference(bench, *graph, inputs) == "");
+  CompileStats stats;
+  CHECK(bench.compiler.compile(*graph, {}, &stats));
+  return {stats.kernels, stats.copies};
+}
+
+double seconds_to_compile(const Graph& graph, int most_kernels) {
+  Compiler compiler;
+  CompileStats stats;
+  const auto start = std::chrono::steady_clock::now();
+  auto program = compiler.compile(graph, {}, &stats);
+  const std::chrono::duration<double> time =
+      std::chrono::steady_clock::now() - start;
+  if (!program) FAIL(program.error().message);
+  CHECK(stats.kernels <= most_kernels);
+  return time.count();
+}
+
+NodeId constant(Graph& g, const Type& type, double value) {
+  return g.add_constant(type, ir::element_bytes(type.dtype, value));
+}
+
+}  // namespace
+
+TEST_CASE("views cost no kernel") {
+  CHECK(counted(R"(%0: f32[30, 40] = input
+%1: f32[40, 30] = transpose %0 axes=[1, 0]
+%2: f32[1200] = reshape %1
+%3: f32[600] = slice %2 start=[0] step=[2]
+%4: f32[600] = flip %3 axes=[0]
+%5: f32[20, 30] = reshape %4
+%6: f32[20, 30] = exp %5
+return %6
+)") == Counted{1, 0});
+  CHECK(counted(R"(%0: f32[40] = input
+%1: f32[30, 1] = input
+%2: f32[30, 40] = broadcast %0 axes=[1]
+%3: f32[30, 40] = broadcast %1 axes=[0, 1]
+%4: f32[30, 40] = mul %2, %3
+%5: f32[30, 40] = iota axis=1
+%6: f32[30, 40] = add %4, %5
+return %6
+)") == Counted{1, 0});
+  // Reshaped or not, an input that is an output is not copied.
+  CHECK(counted(R"(%0: f32[40] = input
+%1: f32[8, 5] = reshape %0
+return %0, %1
+)") == Counted{0, 0});
+}
+
+TEST_CASE("what shares a space shares a kernel") {
+  CHECK(counted(R"(%0: f32[1000] = input
+%1: f32[1000] = sin %0
+%2: f32[1000] = cos %0
+%3: f32[1000] = mul %1, %2
+return %1, %2, %3
+)") == Counted{1, 0});
+  CHECK(counted(R"(%0: f32[100, 1000] = input
+%1: f32[100] = sum %0 axes=[1]
+%2: f32[100] = max %0 axes=[1]
+%3: f32[100, 1000] = mul %0, %0
+%4: f32[100] = sum %3 axes=[1]
+%5: f32[100] = sub %4, %1
+%6: f32[100] = add %5, %2
+return %6
+)") == Counted{1, 0});
+}
+
+TEST_CASE("a row's reductions and what they are used for are one kernel") {
+  CHECK(counted(R"(%0: f32[100, 1000] = input
+%1: f32[100] = sum %0 axes=[1]
+%2: f32[100, 1000] = broadcast %1 axes=[0]
+%3: f32[100, 1000] = sub %0, %2
+%4: f32[100, 1000] = mul %3, %3
+%5: f32[100] = sum %4 axes=[1]
+%6: f32[100, 1000] = broadcast %5 axes=[0]
+%7: f32[100, 1000] = div %3, %6
+return %7
+)") == Counted{1, 0});
+}
+
+TEST_CASE("concatenation and padding are written in place") {
+  CHECK(counted(R"(%0: f32[30, 40] = input
+%1: f32[30, 20] = input
+%2: f32[30, 40] = neg %0
+%3: f32[30, 60] = concat %2, %1 axis=1
+%4: f32 = constant 1
+%5: f32[32, 62] = pad %3, %4 low=[1, 1] high=[1, 1]
+%6: f32[31, 62] = slice %5 start=[1, 0]
+return %6
+)") == Counted{3, 0});
+  // A slice that lies within one part reads that part.
+  CHECK(counted(R"(%0: f32[30] = input
+%1: f32[20] = input
+%2: f32[50] = concat %0, %1 axis=0
+%3: f32[10] = slice %2 start=[35]
+return %3
+)") == Counted{1, 0});
+}
+
+TEST_CASE("equal kernels are generated once") {
+  Graph g;
+  const Type type{DType::F32, {1000}};
+  NodeId x = g.add_input(type);
+  for (int i = 0; i < 10; ++i) {
+    x = g.add(Op::cumsum, {x}, ir::ScanAttrs{0, false});
+    x = g.add(Op::flip, {x}, ir::AxesAttrs{{0}});
+  }
+  g.outputs = {x};
+  Compiler compiler;
+  CHECK(compiler.compile(g, {}));
+  CHECK(compiler.kernels_generated() <= 3);
+}
+
+TEST_CASE("programs of ten thousand operations compile") {
+  const Type type{DType::F32, {1000}};
+  Graph chain;
+  NodeId x = chain.add_input(type);
+  for (int i = 0; i < 5000; ++i) {
+    x = chain.add(Op::mul, {x, constant(chain, type, 1.0 / (i + 1))});
+    x = chain.add(Op::add, {x, chain.inputs[0]});
+  }
+  chain.outputs = {x};
+  MESSAGE("a chain: " << seconds_to_compile(chain, 100) << " s");
+
+  Graph braid;
+  NodeId a = braid.add_input(type), b = a;
+  for (int i = 0; i < 3300; ++i) {
+    NodeId next = braid.add(Op::sin, {braid.add(Op::mul, {a, b})});
+    b = braid.add(Op::sub, {a, next});
+    a = next;
+  }
+  braid.outputs = {a, b};
+  MESSAGE("a braid: " << seconds_to_compile(braid, 100) << " s");
+
+  Graph wide;
+  std::vector<NodeId> inputs;
+  for (int i = 0; i < 2000; ++i) inputs.push_back(wide.add_input(type));
+  NodeId total = inputs[0];
+  for (NodeId input : inputs) total = wide.add(Op::maximum, {total, input});
+  wide.outputs = {total};
+  MESSAGE("two thousand inputs: " << seconds_to_compile(wide, 120) << " s");
+
+  Graph moves;
+  x = moves.add_input({DType::F32, {30, 40}});
+  for (int i = 0; i < 5000; ++i) {
+    x = moves.add(Op::transpose, {x}, ir::AxesAttrs{{1, 0}});
+    x = moves.add(Op::flip, {x}, ir::AxesAttrs{{i % 2}});
+  }
+  moves.outputs = {x};
+  MESSAGE("views: " << seconds_to_compile(moves, 30) << " s");
+
+  Graph reductions;
+  x = reductions.add_input({DType::F32, {50, 60}});
+  for (int i = 0; i < 1000; ++i) {
+    NodeId sum = reductions.add(Op::sum, {x}, ir::ReduceAttrs{{i % 2}});
+    NodeId wide_sum = reductions.add(Op::broadcast, {sum},
+                                     ir::BroadcastAttrs{{50, 60}, {1 - i % 2}});
+    x = reductions.add(Op::sub, {x, wide_sum});
+  }
+  reductions.outputs = {x};
+  MESSAGE("reductions: " << seconds_to_compile(reductions, 2100) << " s");
+}
