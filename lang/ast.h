@@ -44,6 +44,7 @@ struct Expr {
   /// Levels of the tree below and with this node; at most max_tree_height.
   uint16_t height = 1;
   Span span;
+  Span inner;  ///< without these parentheses
 
   virtual ~Expr() = default;
   Expr(const Expr&) = delete;
@@ -149,14 +150,12 @@ struct Function {
 /// `12`, `0x1f`, `2u8`. A minus sign is a Unary. A number with the suffix of a
 /// floating type is a FloatLiteral, with or without a point.
 struct IntLiteral final : ExprBase<ExprKind::IntLiteral> {
-  Span written;  ///< without parentheses around it
   uint64_t value = 0;
   std::optional<DType> suffix;
 };
 
 /// `1.5`, `1e-3`, `1f64`, `0.5bf16`: the nearest double.
 struct FloatLiteral final : ExprBase<ExprKind::FloatLiteral> {
-  Span written;
   double value = 0;
   std::optional<DType> suffix;
 };
@@ -169,7 +168,6 @@ struct StringPiece {
   Span span;
 };
 struct StringLiteral final : ExprBase<ExprKind::StringLiteral> {
-  Span written;
   std::vector<StringPiece> pieces;
   /// The text of a string without values, else nothing.
   std::optional<std::string> plain_text() const;

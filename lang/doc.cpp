@@ -125,12 +125,12 @@ class Printer {
   }
 
   void fill(const Doc& doc, Context context) {
-    const int first_trailing = context.trailing;
-    context.indent += doc.indent;
+    const int last_trailing = context.trailing;
     for (size_t i = 0; i < doc.children.size(); ++i) {
       const Doc& child = *doc.children[i];
       const bool last = i + 1 == doc.children.size();
-      context.trailing = last ? first_trailing : 0;
+      context.trailing = last ? last_trailing : 0;
+      if (i == 1) context.indent += doc.indent;
       if (i > 0) {
         if (doc.breaks[i - 1] || !stays(child, context)) {
           new_line(context.indent);

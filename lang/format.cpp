@@ -178,13 +178,11 @@ DocPtr Formatter::params(const Function& function) {
   bool starred = false;
   for (const Param& p : function.params) {
     before_part(parts, p.span.begin);
-    if (p.keyword_only && !starred) {
-      add_part(parts, text("*"), true, p.span.begin);
-      parts.breaks.push_back(false);
-      starred = true;
-    }
-    DocPtr doc = param(p);
-    add_part(parts, std::move(doc), &p != &function.params.back(), p.span.end);
+    Row row;
+    if (p.keyword_only && !starred) row.add("*, ");
+    starred = starred || p.keyword_only;
+    row.add(param(p));
+    add_part(parts, row.done(), &p != &function.params.back(), p.span.end);
   }
   return close_list(std::move(parts), "(", ")", span.end - 1,
                     line_ends_after(span.begin + 1));

@@ -15,46 +15,40 @@ DocPtr Formatter::leaf(uint32_t begin, std::string content) {
   return comments_before(begin, text(std::move(content)));
 }
 
-DocPtr Formatter::number(Span written) {
-  std::string digits(written.text());
+DocPtr Formatter::number(Span literal) {
+  std::string digits(literal.text());
   if (digits.ends_with('.')) digits += '0';
-  return leaf(written.begin, std::move(digits));
+  return leaf(literal.begin, std::move(digits));
 }
 
 DocPtr Formatter::expr(const Expr& e) {
-  return e.parenthesized ? parentheses(e) : bare(e);
+  if (!next_comment(e.span.begin)) {
+    return e.parenthesized ? parentheses(e) : bare(e);
+  }
+  DocPtr comments = comments_before(e.span.begin, text(""));
+  return Row().add(std::move(comments)).add(expr(e)).done();
 }
 
 DocPtr Formatter::parentheses(const Expr& e) {
   Parts parts(e.span.begin + 1);
-  // Comments before the content are taken by its first leaf, but for those at
-  // the start.
-  const size_t content = text_.find_first_not_of("( \t\r\n", e.span.begin);
-  if (text_[content] == '#') {
-    const size_t line_end = text_.find('\n', content);
-    before_part(parts, static_cast<uint32_t>(line_end));
-    if (!parts.breaks.empty()) parts.breaks.clear();
-  }
+  before_part(parts, e.inner.begin);
   in_parentheses_ = true;
   DocPtr inside = bare(e);
   in_parentheses_ = false;
-  if (!parts.docs.empty()) parts.breaks.push_back(true);
-  add_part(parts, std::move(inside), false, e.span.end - 1);
+  add_part(parts, std::move(inside), false, e.inner.end);
   return close_list(std::move(parts), "(", ")", e.span.end - 1,
                     line_ends_after(e.span.begin + 1));
 }
 
 DocPtr Formatter::bare(const Expr& e) {
   const bool fills_parentheses = std::exchange(in_parentheses_, false);
-  const uint32_t begin = e.span.begin;
-  const uint32_t close = e.span.end - 1;
+  const uint32_t begin = e.inner.begin;
+  const uint32_t close = e.inner.end - 1;
   switch (e.kind) {
-    case ExprKind::IntLiteral: return number(as<IntLiteral>(e)->written);
-    case ExprKind::FloatLiteral: return number(as<FloatLiteral>(e)->written);
-    case ExprKind::StringLiteral: {
-      const Span written = as<StringLiteral>(e)->written;
-      return leaf(written.begin, std::string(written.text()));
-    }
+    case ExprKind::IntLiteral: return number(e.inner);
+    case ExprKind::FloatLiteral: return number(e.inner);
+    case ExprKind::StringLiteral:
+      return leaf(begin, std::string(e.inner.text()));
     case ExprKind::BoolLiteral:
       return leaf(begin, as<BoolLiteral>(e)->value ? "true" : "false");
     case ExprKind::NoneLiteral: return leaf(begin, "none");
@@ -150,22 +144,35 @@ DocPtr Formatter::arguments(const std::vector<ArgumentExpr>& items,
   return close_list(std::move(parts), "(", ")", end, spread);
 }
 
-/// One field a line: the signs stand below one another.
-DocPtr Formatter::record(const Record& e) {
-  Parts parts(e.span.begin + 1);
-  bool one_a_line = e.fields.size() > 1;
-  int widest = 0;
-  for (size_t i = 0; i < e.fields.size(); ++i) {
-    const Name& name = *e.fields[i].name;
-    widest = std::max(widest, display_width(name.text));
-    if (i > 0 &&
-        !line_ends_between(e.fields[i - 1].value->span.end, name.span.begin)) {
-      one_a_line = false;
+/// The signs stand below one another if the user had them so, each field on a
+/// line of its own.
+bool Formatter::signs_are_aligned(const Record& e) const {
+  int column = 0;
+  uint32_t end = 0;
+  for (const ArgumentExpr& field : e.fields) {
+    const Span name = field.name->span;
+    const size_t sign = text_.find_first_not_of(' ', name.end);
+    const int here = program_.file->place(static_cast<uint32_t>(sign)).column;
+    if (text_[sign] != '=') return false;
+    if (end > 0 && (here != column || !line_ends_between(end, name.begin))) {
+      return false;
     }
+    column = here;
+    end = field.value->span.end;
+  }
+  return true;
+}
+
+DocPtr Formatter::record(const Record& e) {
+  Parts parts(e.inner.begin + 1);
+  const bool aligned = signs_are_aligned(e);
+  int widest = 0;
+  for (const ArgumentExpr& field : e.fields) {
+    widest = std::max(widest, display_width(field.name->text));
   }
   for (const ArgumentExpr& field : e.fields) {
     before_part(parts, field.name->span.begin);
-    const int pad = one_a_line ? widest - display_width(field.name->text) : 0;
+    const int pad = aligned ? widest - display_width(field.name->text) : 0;
     Row row;
     row.add(name(*field.name));
     row.add(std::string(static_cast<size_t>(pad), ' ') + " = ");
@@ -173,12 +180,12 @@ DocPtr Formatter::record(const Record& e) {
     add_part(parts, row.done(), &field != &e.fields.back(),
              field.value->span.end);
   }
-  return close_list(std::move(parts), "(", ")", e.span.end - 1,
-                    line_ends_after(e.span.begin + 1));
+  return close_list(std::move(parts), "(", ")", e.inner.end - 1,
+                    line_ends_after(e.inner.begin + 1));
 }
 
 DocPtr Formatter::record_type(const RecordType& e) {
-  Parts parts(e.span.begin + 1);
+  Parts parts(e.inner.begin + 1);
   for (const TypedName& field : e.fields) {
     before_part(parts, field.name.span.begin);
     Row row;
@@ -186,20 +193,20 @@ DocPtr Formatter::record_type(const RecordType& e) {
     add_part(parts, row.done(), &field != &e.fields.back(),
              field.type->span.end);
   }
-  return close_list(std::move(parts), "(", ")", e.span.end - 1,
-                    line_ends_after(e.span.begin + 1));
+  return close_list(std::move(parts), "(", ")", e.inner.end - 1,
+                    line_ends_after(e.inner.begin + 1));
 }
 
 DocPtr Formatter::function_type(const FunctionType& e) {
   const uint32_t end =
-      e.params.empty() ? e.span.begin + 1 : e.params.back()->span.end;
+      e.params.empty() ? e.inner.begin + 1 : e.params.back()->span.end;
   Row row;
-  row.add(list(e.params, "(", ")", e.span.begin + 1, end));
+  row.add(list(e.params, "(", ")", e.inner.begin + 1, end));
   return row.add(" -> ").add(expr(*e.result)).done();
 }
 
 DocPtr Formatter::comprehension(const Comprehension& e) {
-  Parts parts(e.span.begin + 1);
+  Parts parts(e.inner.begin + 1);
   before_part(parts, e.element->span.begin);
   DocPtr element = expr(*e.element);
   add_part(parts, std::move(element), false, e.element->span.end);
@@ -211,8 +218,8 @@ DocPtr Formatter::comprehension(const Comprehension& e) {
     add_part(parts, row.done(), &g != &e.generators.back(),
              g.iterable->span.end);
   }
-  return close_list(std::move(parts), "[", "]", e.span.end - 1,
-                    line_ends_after(e.span.begin + 1));
+  return close_list(std::move(parts), "[", "]", e.inner.end - 1,
+                    line_ends_after(e.inner.begin + 1));
 }
 
 DocPtr Formatter::slice(const Slice& e) {
@@ -296,11 +303,11 @@ DocPtr Formatter::pipe(const Pipe& e, bool fills_parentheses) {
 
 /// No line ends in its blocks, so it may stay on one line.
 bool Formatter::on_one_line(const Expr& e) const {
-  return !line_ends_between(e.span.begin, e.span.end);
+  return !line_ends_between(e.inner.begin, e.inner.end);
 }
 
 DocPtr Formatter::block(const Block& e) {
-  const uint32_t close = e.span.end - 1;
+  const uint32_t close = e.inner.end - 1;
   if (e.statements.empty() && !next_comment(close)) return text("{ }");
   if (on_one_line(e) && !next_comment(close)) {
     Row row;

@@ -63,7 +63,7 @@ class Formatter {
   DocPtr expr(const Expr& e);
   DocPtr bare(const Expr& e);
   DocPtr leaf(uint32_t begin, std::string text);
-  DocPtr number(Span written);
+  DocPtr number(Span literal);
   DocPtr unary(const Unary& e);
   DocPtr function_type(const FunctionType& e);
   DocPtr parentheses(const Expr& e);
@@ -72,6 +72,7 @@ class Formatter {
               bool last_comma = false);
   DocPtr arguments(const std::vector<ArgumentExpr>& items,
                    std::string_view sign, uint32_t begin, uint32_t end);
+  bool signs_are_aligned(const Record& e) const;
   DocPtr record(const Record& e);
   DocPtr record_type(const RecordType& e);
   DocPtr comprehension(const Comprehension& e);

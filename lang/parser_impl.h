@@ -225,6 +225,7 @@ std::unique_ptr<T> Parser::finish(std::unique_ptr<T> node, uint32_t begin) {
     for_each_child(*node, expr);
   }
   node->span = span_from(begin);
+  if constexpr (std::is_base_of_v<Expr, T>) node->inner = node->span;
   node->height = static_cast<uint16_t>(below + 1);
   if (too_high(below + 1, node->span)) return nullptr;
   return node;

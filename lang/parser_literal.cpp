@@ -158,7 +158,6 @@ ExprPtr Parser::integer(std::string_view digits, int base,
                         std::optional<DType> dtype, bool negated) {
   auto node = std::make_unique<IntLiteral>();
   node->suffix = dtype;
-  node->written = here();
   const auto read = std::from_chars(
       digits.data(), digits.data() + digits.size(), node->value, base);
   // In `-128i8 ** 2` the sign comes last.
@@ -181,7 +180,6 @@ ExprPtr Parser::integer(std::string_view digits, int base,
 ExprPtr Parser::floating(std::string_view digits, std::optional<DType> dtype) {
   auto node = std::make_unique<FloatLiteral>();
   node->suffix = dtype;
-  node->written = here();
   const auto read = std::from_chars(digits.data(),
                                     digits.data() + digits.size(), node->value);
   bool too_large = false;
@@ -205,7 +203,6 @@ ExprPtr Parser::string() {
   const Token whole = token();
   const std::string_view text = state_.file.text();
   auto node = std::make_unique<StringLiteral>();
-  node->written = span_of(whole);
   const uint32_t end = whole.end - 1;  // the closing quote
   uint32_t at = whole.begin + 1;
   while (at < end) {

@@ -15,8 +15,8 @@ struct Row {
 };
 
 constexpr Row rows[] = {
-#define SPECIAL(name, description) \
-  {#name, "", description, Class::special, LineEnd::ends},
+#define SPECIAL(name, description, line_end) \
+  {#name, "", description, Class::special, LineEnd::line_end},
 #define PUNCTUATION(name, text, line_end) \
   {#name, text, "`" text "`", Class::punctuation, LineEnd::line_end},
 #define KEYWORD(name, text, line_end) \

@@ -5,7 +5,7 @@
 namespace unisono::lang {
 
 enum class TokenKind : uint8_t {
-#define SPECIAL(name, description) name,
+#define SPECIAL(name, description, line_end) name,
 #define PUNCTUATION(name, text, line_end) name,
 #define KEYWORD(name, text, line_end) name,
 #include "lang/token.def"

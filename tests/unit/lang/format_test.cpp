@@ -96,7 +96,10 @@ TEST_CASE("line ends in brackets are the user's") {
           "let m = [[1, 2],\n         [3, 4]]\n");
   becomes("f(\n a,\n b)", "f(\n  a,\n  b\n)\n");
   becomes("f(\n a, b,\n c,\n)", "f(\n  a, b,\n  c\n)\n");
-  becomes("(call = a,\n put = b)", "(call = a,\n put  = b)\n");
+  stays("(call = a,\n put  = b)\n");
+  becomes("(call  = a,\n put   = b)", "(call = a,\n put  = b)\n");
+  becomes("(call = a,\n  put =  b)", "(call = a,\n put  = b)\n");
+  becomes("(call = a,\n put =  b)", "(call = a,\n put = b)\n");
   becomes("let x = (a\n + b)", "let x = (a +\n         b)\n");
   becomes("let x = a +\n b", "let x = a +\n  b\n");
   becomes("let x =\n   y", "let x =\n  y\n");

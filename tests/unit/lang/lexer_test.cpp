@@ -30,7 +30,7 @@ std::string tokens_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("every punctuation and keyword is its own token") {
-#define SPECIAL(name, description)
+#define SPECIAL(name, description, line_end)
 #define PUNCTUATION(name, text, line_end) \
   CHECK(tokens_of(text) == #name ":" text);
 #define KEYWORD(name, text, line_end) CHECK(tokens_of(text) == #name ":" text);
