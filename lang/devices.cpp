@@ -27,14 +27,16 @@ Value first_devices(size_t count) {
 
 /// The array in argument `i` of a question about places, which have an answer
 /// only where arrays are on devices.
-ArrayValue placed_argument(BuiltinCall& call, size_t i) {
+ArrayValue placed_argument(BuiltinCall& call, size_t i,
+                           std::string_view expected = "an array") {
   if (call.evaluator.in_compiled_code()) {
     call.evaluator.fail(
         diagnostic(Code::bad_map_argument, call.where, call.builtin.name,
                    "inside compiled code an array has no place of its own")
             .set_help("ask at the top level, about the result"));
   }
-  if (!call[i].value.is<ArrayValue>()) wrong_argument(call, i, "an array");
+  const ArrayCell* array = call[i].value.array();
+  if (!array || is_static(*array)) wrong_argument(call, i, expected);
   return array_argument(call, i);
 }
 
@@ -100,7 +102,8 @@ Value builtin_devices(BuiltinCall& call) {
   if (!given(call, 0)) return first_devices(all.size());
   if (call[0].value.is<IntValue>()) {
     const int64_t count = known_int_argument(call, 0);
-    if (count < 0 || count > static_cast<int64_t>(all.size())) {
+    if (count < 0) wrong_argument(call, 0, "a number of devices");
+    if (count > static_cast<int64_t>(all.size())) {
       evaluator.fail(
           diagnostic(Code::too_few_devices, call[0].where, count, all.size())
               .set_help(fmt::format("start with `--devices cpu:{}`",
@@ -108,7 +111,8 @@ Value builtin_devices(BuiltinCall& call) {
     }
     return first_devices(static_cast<size_t>(count));
   }
-  const ArrayValue array = placed_argument(call, 0);
+  const ArrayValue array =
+      placed_argument(call, 0, "a number of devices, or an array");
   // Where an array will live is known when the program runs; the checker
   // takes it to be on all devices.
   if (evaluator.mode() == Mode::check) return first_devices(all.size());

@@ -501,11 +501,13 @@ class ResultBinder {
     const auto* array = leaf.get_if<ArrayValue>();
     if (!array && entry.is_none()) return leaf;  // known when it is compiled
     if (!array && !leaf.is<IntValue>() && !leaf.is<BoolValue>()) {
-      auto error =
-          diagnostic(Code::result_not_array, where_, result_label(path),
-                     type_name(leaf), entry.to_string());
+      auto error = diagnostic(Code::result_not_array, where_,
+                              result_label(path), type_name(leaf));
       note_call(error);
-      error.set_help("give it the entry none, or do not return it");
+      if (callee_.map.state) {  // not of a comprehension
+        error.add_fact("its entry in out_axes is " + entry.to_string());
+        error.set_help("give it the entry none, or do not return it");
+      }
       evaluator_.fail(std::move(error));
     }
     MapOutput output;

@@ -190,6 +190,8 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
     if (literal->value <= INT64_MAX && !literal->suffix)
       return ir::Dim(static_cast<int64_t>(literal->value));
   if (const auto* op = as<Binary>(size)) {
+    if (create)
+      if (auto quotient = new_quotient(*op, frame)) return quotient;
     const auto a = size_value(*op->left, frame, create);
     const auto b = size_value(*op->right, frame, create);
     if (!a || !b) return std::nullopt;
@@ -216,6 +218,22 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
                       fmt::format("{} ({})", quoted(size), type_name(value)))
                .set_help("a size is an int, known when the program is "
                          "compiled"));
+}
+
+/// `n / dev`, where n is bound by this: a new symbol, and n is dev times it, so
+/// that it divides evenly.
+std::optional<ir::Dim> TypeMatcher::new_quotient(const Binary& op,
+                                                 const Frame* frame) {
+  const NameExpr* name =
+      op.op == BinaryOp::div ? own_name(*op.left, frame) : nullptr;
+  if (!name || name_value(*name, root(), false)) return std::nullopt;
+  const auto divisor = size_value(*op.right, frame, true);
+  if (!divisor) return std::nullopt;
+  ir::Dim quotient = ir::Dim::symbol(
+      ev_.new_symbol_id(),
+      fmt::format("{}/{}", op.left->span.text(), op.right->span.text()));
+  bind_size(*name, quotient * *divisor);
+  return quotient;
 }
 
 const NameExpr* TypeMatcher::own_name(const Expr& size, const Frame* frame) {
@@ -294,10 +312,20 @@ bool TypeMatcher::solve(const Waiting& waiting) {
   for (const NameExpr* name : unknown)
     if (name->text != unknown[0]->text) return false;
   if (unknown.empty()) return true;
+  // `n / dev` divides evenly, so n is dev times what is seen.
+  const Expr* size = waiting.size;
+  ir::Dim seen = waiting.seen;
+  while (const auto* op = as<Binary>(*size)) {
+    if (op->op != BinaryOp::div) break;
+    const auto divisor = size_value(*op->right, waiting.frame, false);
+    if (!divisor) break;
+    seen = seen * *divisor;
+    size = op->left.get();
+  }
   const NameExpr& name = *unknown[0];
   const uint32_t id = ev_.new_symbol_id();
   bind_size(name, ir::Dim::symbol(id, name.text));
-  const auto form = size_value(*waiting.size, waiting.frame, false);
+  const auto form = size_value(*size, waiting.frame, false);
   auto at = [&](int64_t x) {
     return form->substitute([&](uint32_t symbol) -> std::optional<ir::Dim> {
       if (symbol == id) return ir::Dim(x);
@@ -308,7 +336,7 @@ bool TypeMatcher::solve(const Waiting& waiting) {
   std::optional<ir::Dim> solution;
   const bool linear = at(2) - at(1) == factor;
   const bool zero = factor.is_constant() && factor.value() == 0;
-  if (linear && !zero) solution = exact_div(waiting.seen - at(0), factor);
+  if (linear && !zero) solution = exact_div(seen - at(0), factor);
   if (!solution)
     ev_.fail(diagnostic(Code::size_mismatch, waiting.where, waiting.what,
                         waiting.seen.to_string(), waiting.axis,

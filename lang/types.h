@@ -134,6 +134,7 @@ class TypeMatcher {
                                     bool create);
   std::optional<ir::Dim> name_value(const NameExpr& name, const Frame* frame,
                                     bool create);
+  std::optional<ir::Dim> new_quotient(const Binary& op, const Frame* frame);
   /// A lone name that is bound by this signature, if `size` is one.
   const NameExpr* own_name(const Expr& size, const Frame* frame);
   void bind_size(const NameExpr& name, ir::Dim value);
