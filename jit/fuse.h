@@ -90,35 +90,35 @@ struct Plan {
 /// `vector_bytes`. Each output has a buffer of its own, or is an input.
 Plan fuse(const ir::Graph& graph, bool checked, int vector_bytes);
 
-/// Calls `f(buffer)`, which gives a buffer, for every buffer that the steps
-/// name, and puts what it gives in its place.
-template <class F>
-void rename_buffers(PlanSteps& steps, const F& f) {
-  for (PlanStep& step : steps) {
-    if (auto* kernel = std::get_if<Kernel>(&step.what)) {
-      for (Argument& argument : kernel->arguments)
-        argument.buffer = f(argument.buffer);
-    } else if (auto* native = std::get_if<NativeTask>(&step.what)) {
-      for (BufferId& argument : native->arguments) argument = f(argument);
-    } else if (auto* dot = std::get_if<DotTask>(&step.what)) {
-      for (BufferId* buffer :
-           {&dot->a, &dot->b, &dot->packed_a, &dot->packed_b, &dot->to})
-        *buffer = f(*buffer);
-    } else if (auto* copy = std::get_if<CopyTask>(&step.what)) {
-      copy->from = f(copy->from), copy->to = f(copy->to);
-    } else if (auto* task = std::get_if<CollectiveTask>(&step.what)) {
-      task->from = f(task->from), task->to = f(task->to);
-    } else if (auto* loop = std::get_if<LoopTask>(&step.what)) {
-      loop->flag = f(loop->flag);
-      rename_buffers(*loop->condition, f);
-      rename_buffers(*loop->body, f);
-    } else if (auto* branch = std::get_if<IfTask>(&step.what)) {
-      branch->flag = f(branch->flag);
-      rename_buffers(*branch->then_steps, f);
-      rename_buffers(*branch->else_steps, f);
-    } else if (auto* host = std::get_if<HostTask>(&step.what)) {
-      for (BufferId& argument : host->arguments) argument = f(argument);
-    }
+/// Calls `f(BufferId&, bool written)` for every buffer that a step names, in
+/// the steps inside it, too.
+template <class Step, class F>
+void for_each_buffer(Step& step, const F& f) {
+  auto inside = [&](auto& steps) {
+    for (auto& inner : *steps) for_each_buffer(inner, f);
+  };
+  if (auto* kernel = std::get_if<Kernel>(&step.what)) {
+    for (auto& argument : kernel->arguments)
+      f(argument.buffer, argument.written);
+  } else if (auto* native = std::get_if<NativeTask>(&step.what)) {
+    for (auto& argument : native->arguments) f(argument, true);
+  } else if (auto* dot = std::get_if<DotTask>(&step.what)) {
+    f(dot->a, false), f(dot->b, false);
+    f(dot->packed_a, true), f(dot->packed_b, true), f(dot->to, true);
+  } else if (auto* copy = std::get_if<CopyTask>(&step.what)) {
+    f(copy->from, false), f(copy->to, true);
+  } else if (auto* task = std::get_if<CollectiveTask>(&step.what)) {
+    f(task->from, false), f(task->to, true);
+  } else if (auto* host = std::get_if<HostTask>(&step.what)) {
+    for (auto& argument : host->arguments) f(argument, false);
+  } else if (auto* loop = std::get_if<LoopTask>(&step.what)) {
+    inside(loop->condition);
+    f(loop->flag, false);
+    inside(loop->body);
+  } else if (auto* branch = std::get_if<IfTask>(&step.what)) {
+    f(branch->flag, false);
+    inside(branch->then_steps);
+    inside(branch->else_steps);
   }
 }
 

@@ -54,21 +54,8 @@ void Positions::visit(const PlanSteps& steps) {
       visit(*branch->else_steps);
       continue;
     }
-    if (const auto* kernel = std::get_if<Kernel>(&step.what))
-      for (const Argument& argument : kernel->arguments)
-        touch(argument.buffer, position);
-    if (const auto* copy = std::get_if<CopyTask>(&step.what))
-      touch(copy->from, position), touch(copy->to, position);
-    if (const auto* native = std::get_if<NativeTask>(&step.what))
-      for (BufferId argument : native->arguments) touch(argument, position);
-    if (const auto* dot = std::get_if<DotTask>(&step.what))
-      for (BufferId buffer :
-           {dot->a, dot->b, dot->packed_a, dot->packed_b, dot->to})
-        touch(buffer, position);
-    if (const auto* task = std::get_if<CollectiveTask>(&step.what))
-      touch(task->from, position), touch(task->to, position);
-    if (const auto* host = std::get_if<HostTask>(&step.what))
-      for (BufferId argument : host->arguments) touch(argument, position);
+    for_each_buffer(step,
+                    [&](BufferId buffer, bool) { touch(buffer, position); });
   }
 }
 

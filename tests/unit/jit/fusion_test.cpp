@@ -130,6 +130,66 @@ return %3
 )") == Counted{1, 0});
 }
 
+namespace {
+
+/// A loop of `turns` turns over x: f32[n] and i: i32[3], given the body's lines
+/// from %6 on; the results are in %8 and %9.
+Counted counted_loop(int64_t n, int turns, const std::string& lines,
+                     const std::string& results) {
+  const std::string x = "f32[" + std::to_string(n) + "]";
+  const std::string inputs =
+      "  %0: i32 = input\n  %1: " + x + " = input\n  %2: " + x + " = input\n";
+  return counted("%0: " + x + " = input\n%1: " + x +
+                 " = input\n%2: i32 = constant 0\n" +
+                 "%3: i32 = loop %2, %0, %1 carries=3 condition={\n" + inputs +
+                 "  %3: i32 = constant " + std::to_string(turns) +
+                 "\n  %4: bool = lt %0, %3\n  return %4\n} body={\n" + inputs +
+                 "  %3: i32 = constant 1\n  %4: i32 = add %0, %3\n" + lines +
+                 "  return %4, " + results + "\n}\n%4: " + x +
+                 " = project %3 index=1\n%5: " + x +
+                 " = project %3 index=2\nreturn %4, %5\n");
+}
+
+}  // namespace
+
+TEST_CASE("carries are changed in place, or go back and forth") {
+  for (int turns : {0, 1, 2, 5}) {
+    // In place: what is copied is the start.
+    CHECK(counted_loop(2000, turns,
+                       "  %5: f32[2000] = mul %1, %2\n"
+                       "  %6: f32[2000] = sub %5, %1\n",
+                       "%6, %2")
+              .copies == 3);
+    // A stencil reads neighbours: two places.
+    CHECK(counted_loop(2000, turns,
+                       "  %5: f32[2000] = flip %1 axes=[0]\n"
+                       "  %6: f32[2000] = sub %5, %2\n",
+                       "%6, %2")
+              .copies == 4);
+    // Swapped, large and small.
+    CHECK(counted_loop(2000, turns, "", "%2, %1").copies > 3);
+    CHECK(counted_loop(20, turns, "", "%2, %1").copies > 3);
+    CHECK(counted_loop(20, turns,
+                       "  %5: f32[20] = flip %1 axes=[0]\n"
+                       "  %6: f32[20] = add %5, %2\n",
+                       "%6, %6")
+              .copies > 3);
+    // The old value is read after the new one is made.
+    CHECK(counted_loop(2000, turns,
+                       "  %5: f32[2000] = cumsum %1 axis=0\n"
+                       "  %6: f32[2000] = cumsum %5 axis=0\n"
+                       "  %7: f32[2000] = sub %6, %1\n",
+                       "%5, %7")
+              .copies > 3);
+    // One element changes: nothing is copied in the loop.
+    CHECK(counted_loop(2000, turns,
+                       "  %5: f32 = constant 7\n  %6: i32 = constant 5\n"
+                       "  %7: f32[2000] = scatter_add %1, %5, %6 axes=[0]\n",
+                       "%7, %2")
+              .copies == 3);
+  }
+}
+
 TEST_CASE("equal kernels are generated once") {
   Graph g;
   const Type type{DType::F32, {1000}};
