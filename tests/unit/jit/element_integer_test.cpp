@@ -67,7 +67,8 @@ std::vector<Row<T>> rows() {
   return {
       ROW(add, {wrap<T>(x + y)}),
       ROW(sub, {wrap<T>(x - y)}),
-      ROW(mul, {wrap<T>(x * y)}),
+      ROW(mul, {static_cast<T>(static_cast<unsigned __int128>(x) *
+                               static_cast<unsigned __int128>(y))}),
       ROW(floor_div, y == 0 ? Outcome<T>{0, by_zero}
                             : Outcome<T>{wrap<T>(floor_quotient(x, y))}),
       ROW(mod, y == 0 ? Outcome<T>{0, by_zero}
