@@ -380,15 +380,22 @@ std::vector<std::vector<T>> true_positions(const std::vector<uint8_t>& mask,
   return out;
 }
 
+/// The positions as arrays: constants if the mask is one, else on a device.
 template <class T>
 std::vector<ArrayValue> to_arrays(Evaluator& evaluator,
                                   const std::vector<std::vector<T>>& positions,
-                                  DType dtype, Span where) {
+                                  DType dtype, bool constant, Span where) {
   std::vector<ArrayValue> out;
-  Device& device = *evaluator.machine().runtime->devices()[0];
   for (const std::vector<T>& axis : positions) {
-    auto array = array_from_host(
-        device, dtype, {static_cast<int64_t>(axis.size())}, axis.data());
+    const auto size = static_cast<int64_t>(axis.size());
+    if (constant) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(axis.data());
+      out.push_back(evaluator.constant_array(
+          {dtype, {size}}, {bytes, bytes + axis.size() * sizeof(T)}, where));
+      continue;
+    }
+    auto array = array_from_host(*evaluator.machine().runtime->devices()[0],
+                                 dtype, {size}, axis.data());
     if (!array) evaluator.fail(array.error(), where);
     out.push_back(evaluator.from_array(std::move(*array)));
   }
@@ -399,16 +406,17 @@ std::vector<ArrayValue> to_arrays(Evaluator& evaluator,
 
 std::vector<ArrayValue> positions_of_true(Evaluator& evaluator,
                                           const ArrayValue& mask, Span where) {
-  if (evaluator.in_compiled_code())
+  const ir::Shape& shape = mask->type.shape;
+  const bool constant = mask->constant && mask->type.is_concrete();
+  if (!constant && evaluator.in_compiled_code())
     evaluator.fail(diagnostic(Code::size_known_at_run_time, where)
                        .set_help("inside compiled code write "
                                  "`where(condition, x, 0)`"));
-  const ir::Shape& shape = mask->type.shape;
   bool wide = false;
   for (const ir::Dim& d : shape)
     wide |= d.is_constant() && d.value() > INT32_MAX;
   const DType dtype = wide ? DType::I64 : DType::I32;
-  if (evaluator.mode() == Mode::check) {
+  if (!constant && evaluator.mode() == Mode::check) {
     const uint32_t id = evaluator.new_symbol_id();
     const ir::Dim count = ir::Dim::symbol(id, fmt::format("?k{}", id));
     std::vector<ArrayValue> out;
@@ -423,9 +431,9 @@ std::vector<ArrayValue> positions_of_true(Evaluator& evaluator,
   const std::vector<int64_t> sizes = mask->type.sizes();
   if (wide)
     return to_arrays(evaluator, true_positions<int64_t>(bytes, sizes), dtype,
-                     where);
+                     constant, where);
   return to_arrays(evaluator, true_positions<int32_t>(bytes, sizes), dtype,
-                   where);
+                   constant, where);
 }
 
 }  // namespace unisono::lang
