@@ -14,6 +14,9 @@ namespace unisono::lang {
 ArrayValue reshape(Evaluator& evaluator, const ArrayValue& x, ir::Shape shape,
                    Span where) {
   if (x->type.shape == shape) return x;
+  if (x->constant)
+    return evaluator.constant_array({x->type.dtype, std::move(shape)},
+                                    *x->constant, where);
   return evaluator.add(ir::Op::reshape, {x}, ir::ShapeAttrs{std::move(shape)},
                        where);
 }
@@ -42,9 +45,37 @@ ArrayValue slice_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
   return evaluator.add(ir::Op::slice, {x}, std::move(attrs), where);
 }
 
+namespace {
+
+/// Constants joined along axis 0 are a constant, as a literal would be; null if
+/// they are not, or too large to be meant so.
+ArrayValue joined_constants(Evaluator& evaluator,
+                            const std::vector<ArrayValue>& parts, Span where) {
+  constexpr int64_t most_bytes = 4096;
+  ir::Type type = parts[0]->type;
+  type.shape[0] = 0;
+  std::vector<uint8_t> bytes;
+  for (const ArrayValue& part : parts) {
+    if (!part->constant || !part->type.is_concrete()) return nullptr;
+    const int64_t wanted = part->type.bytes();
+    if (static_cast<int64_t>(bytes.size()) > most_bytes - wanted)
+      return nullptr;
+    const std::vector<uint8_t>& element = *part->constant;
+    for (int64_t i = 0; i < wanted; i += static_cast<int64_t>(element.size()))
+      bytes.insert(bytes.end(), element.begin(), element.end());
+    type.shape[0] = type.shape[0] + part->type.shape[0];
+  }
+  return evaluator.constant_array(std::move(type), std::move(bytes), where);
+}
+
+}  // namespace
+
 ArrayValue concat(Evaluator& evaluator, const std::vector<ArrayValue>& parts,
                   int axis, Span where) {
   if (parts.size() == 1) return parts[0];
+  if (axis == 0)
+    if (ArrayValue joined = joined_constants(evaluator, parts, where))
+      return joined;
   return evaluator.add(ir::Op::concat, parts, ir::AxisAttrs{axis}, where);
 }
 

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""What the documentation shows is run.
+
+Each `docs/errors/CODE.md`: the program under "Wrong" gives that message, the one under "Right" runs.
+Each `>>>` line in stdlib/*.uni prints what stands under it.
+
+usage: tests/documentation.py UNISONO
+"""
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run(unisono, text, folder):
+    done = subprocess.run([unisono, "run", "-", "--devices", "cpu:8"], input=text.encode(), cwd=folder,
+                          capture_output=True, timeout=120)
+    return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+
+def page(unisono, path):
+    """The programs of one page of a message."""
+    text, code = path.read_text(), path.stem
+    programs = re.findall(r"^(Wrong|Right):\n\n```\n(.*?)^```", text, re.M | re.S)
+    for kind, program in programs:
+        with tempfile.TemporaryDirectory() as folder:
+            status, out, err = run(unisono, program, folder)
+        if kind == "Wrong" and f"[{code}]" not in err:
+            return f"{path}: the wrong program does not give {code}\n{program}{out}{err}"
+        if kind == "Right" and (status != 0 or f"[{code}]" in err):
+            return f"{path}: the right program fails\n{program}{err}"
+    return None
+
+
+def module(unisono, path):
+    """The examples of one module, each a program of its own line in one script."""
+    lines = [l[2:].strip() if l.startswith("##") else None for l in path.read_text().splitlines()]
+    raw = path.read_text().splitlines()
+    examples = []
+    for i, line in enumerate(lines):
+        if not line or not line.startswith(">>> "):
+            continue
+        indent, expected = raw[i].index(">>>"), []
+        for following in raw[i + 1:]:
+            if not following.startswith("##") or not following[2:].strip() or ">>>" in following:
+                break
+            expected.append(following[indent:].rstrip())
+        examples.append((line[4:], "\n".join(expected)))
+    imports = "" if path.stem in ("math", "array", "linalg", "random") else f"import {path.stem}\n"
+    script = imports + "".join(f'print("#")\nprint({code})\n' for code, _ in examples)
+    status, out, err = run(unisono, script, ROOT)
+    if status:
+        return f"{path}: an example fails\n{err}"
+    printed = [piece.strip("\n") for piece in out.split("#\n")[1:]]
+    for (code, expected), got in zip(examples, printed):
+        if got != expected:
+            return f"{path}: {code} gives\n{got}\nnot\n{expected}"
+    return None
+
+
+def main():
+    unisono = os.path.abspath(sys.argv[1])
+    jobs = [(page, p) for p in sorted((ROOT / "docs/errors").glob("U*.md"))]
+    jobs += [(module, p) for p in sorted((ROOT / "stdlib").glob("*.uni"))]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        problems = [p for p in pool.map(lambda job: job[0](unisono, job[1]), jobs) if p]
+    print("\n\n".join(problems) or f"{len(jobs)} pages and modules")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
