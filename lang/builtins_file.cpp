@@ -68,8 +68,12 @@ void refuse_in_compiled_code(const BuiltinCall& call) {
 std::optional<Value> loaded_type(Evaluator& evaluator,
                                  const CallArgument& path) {
   const auto known = array_path(evaluator, path, "load");
+  if (!known) return std::nullopt;
+  if (const auto written = evaluator.written_files.find(*known);
+      written != evaluator.written_files.end())
+    return written->second;
   std::error_code ignored;
-  if (!known || !std::filesystem::exists(*known, ignored)) return std::nullopt;
+  if (!std::filesystem::exists(*known, ignored)) return std::nullopt;
   if (!is_archive(*known)) {
     auto header = read_npy_header(*known);
     if (!header) cannot_read(evaluator, *known, header.error(), path.where);
@@ -113,6 +117,18 @@ Value builtin_load(BuiltinCall& call) {
 
 namespace {
 
+/// What a file that is written holds when it is read, if all sizes are known.
+std::optional<Value> written_type(Evaluator& evaluator, const Value& value) {
+  bool concrete = true;
+  Value type = map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayValue array = evaluator.to_array(leaf, {}, "a saved value");
+    concrete &= array->type.is_concrete();
+    return evaluator.unknown_array(array->type);
+  });
+  if (!concrete) return std::nullopt;
+  return type;
+}
+
 HostData host_data(Evaluator& evaluator, const ArrayValue& array, Span where) {
   return {array->type.dtype, array->type.sizes(),
           evaluator.host_bytes(array, where)};
@@ -137,7 +153,11 @@ Value builtin_save(BuiltinCall& call) {
                                              fmt::format("field `{}`", name)));
   else
     arrays.emplace_back("", array_argument(call, 1));
-  if (evaluator.mode() == Mode::check) return NoneValue{};
+  if (evaluator.mode() == Mode::check) {
+    if (path)
+      evaluator.written_files[*path] = written_type(evaluator, call[1].value);
+    return NoneValue{};
+  }
 
   if (!record) {
     const HostData data = host_data(evaluator, arrays[0].second, call[1].where);

@@ -298,7 +298,8 @@ std::string help_text(const FunctionValue& function) {
   std::string_view text = def.documentation;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    out += fmt::format("  {}\n", text.substr(0, end));
+    if (end > 0) out += "  ";
+    out += fmt::format("{}\n", text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;

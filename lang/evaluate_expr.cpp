@@ -6,6 +6,7 @@
 
 #include "lang/array_ops.h"
 #include "lang/function.h"
+#include "lang/load.h"
 #include "lang/operators.h"
 #include "lang/print_value.h"
 #include "lang/types.h"
@@ -194,14 +195,7 @@ Value Interpreter::expr(const Expr& e, const Env& env) {
     case ExprKind::Unary: return unary_expr(static_cast<const Unary&>(e), env);
     case ExprKind::Binary:
       return binary_expr(static_cast<const Binary&>(e), env);
-    case ExprKind::Cast: {
-      const auto& cast = static_cast<const Cast&>(e);
-      TypeMatcher matcher(*this, env, TypeMatcher::Names::coerce);
-      Value value = matcher.match(*cast.type, expr(*cast.value, env),
-                                  cast.value->span, "the value");
-      matcher.finish();
-      return value;
-    }
+    case ExprKind::Cast: return cast_expr(static_cast<const Cast&>(e), env);
     case ExprKind::With: return with_expr(static_cast<const With&>(e), env);
     case ExprKind::Pipe: {
       const auto& pipe = static_cast<const Pipe&>(e);
@@ -255,6 +249,34 @@ Value Interpreter::record_expr(const Record& e, const Env& env) {
     fields.emplace_back(f.name->text, expr(*f.value, env));
   }
   return make_record(std::move(fields));
+}
+
+std::optional<Value> Interpreter::awaited_load(const Expr& e, const Env& env) {
+  const auto* call = as<Call>(e);
+  const bool one = call && call->arguments.size() == 1;
+  const auto* name = one ? as<NameExpr>(*call->callee) : nullptr;
+  if (!name || !checking() || ev_.in_compiled_code()) return std::nullopt;
+  const Value callee = lookup(*name, env);
+  const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  if (!builtin || *builtin != find_builtin("load")) return std::nullopt;
+  return argument(*call->arguments[0].value, env).value;
+}
+
+Value Interpreter::cast_expr(const Cast& e, const Env& env) {
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::coerce);
+  // What a file will hold that is not there yet, the type says.
+  if (const auto path = awaited_load(*e.value, env))
+    if (!loaded_type(ev_, {*path, e.value->span})) {
+      Value value = matcher.any_value(*e.type);
+      matcher.finish();
+      return value;
+    }
+  Value value =
+      matcher.match(*e.type, expr(*e.value, env), e.value->span, "the value");
+  matcher.finish();
+  return value;
 }
 
 Value Interpreter::with_expr(const With& e, const Env& env) {

@@ -2,6 +2,7 @@
 // The one walk over the AST: checks, traces and runs (docs/internals.md).
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -157,6 +158,10 @@ class Evaluator {
     Value value;
   };
   std::vector<OuterRead>* outer_reads = nullptr;
+
+  /// Files that the program writes before the place being checked, and what
+  /// they will hold (nothing if its sizes are symbols): for `load`.
+  std::map<std::string, std::optional<Value>> written_files;
 
   /// Maps and `jit`s around the code being walked, in every mode: greater than
   /// 0 inside code that will be compiled.

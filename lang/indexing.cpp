@@ -75,6 +75,20 @@ ArrayValue read_array(Evaluator& evaluator, const ArrayValue& base,
 
 // ---- writing an array ------------------------------------------------------
 
+/// In check mode: the value fits a part of which a size is known only at run
+/// time, if it fits for some such size.
+bool may_fit(const ir::Shape& value, const ir::Shape& part) {
+  if (value.size() > part.size()) return false;
+  const size_t lead = part.size() - value.size();
+  for (size_t i = 0; i < value.size(); ++i) {
+    const ir::Dim &have = value[i], &want = part[lead + i];
+    if (!(have == want) && !(have == ir::Dim(1)) &&
+        !want.to_string().starts_with('?'))
+      return false;
+  }
+  return true;
+}
+
 /// The value at the selected shape and x's element type.
 ArrayValue fitted_value(Evaluator& evaluator, const ArrayValue& base,
                         const CallArgument& value, const ir::Shape& shape,
@@ -99,6 +113,12 @@ ArrayValue fitted_value(Evaluator& evaluator, const ArrayValue& base,
     out = remove_axes(evaluator, out, surplus, where);
   }
   const auto common_shape = broadcast_shape(out->type.shape, shape);
+  if (evaluator.mode() == Mode::check && may_fit(out->type.shape, shape)) {
+    ArrayValue fitted = evaluator.unknown_array({base->type.dtype, shape});
+    fitted->varies = out->varies;
+    fitted->varies_from = out->varies_from;
+    return fitted;
+  }
   if (!common_shape || *common_shape != shape)
     evaluator.fail(diagnostic(Code::assigned_shape, value.where,
                               out->type.to_string(),

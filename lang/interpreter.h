@@ -247,6 +247,9 @@ class Interpreter {
   Value string_literal(const StringLiteral& e, const Env& env);
   Value record_expr(const Record& e, const Env& env);
   Value with_expr(const With& e, const Env& env);
+  Value cast_expr(const Cast& e, const Env& env);
+  /// The path of a `load` that is written here, in check mode.
+  std::optional<Value> awaited_load(const Expr& e, const Env& env);
   Value unary_expr(const Unary& e, const Env& env);
   Value binary_expr(const Binary& e, const Env& env);
   Value call_expr(const Call& e, const Env& env);

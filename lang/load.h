@@ -6,9 +6,10 @@
 namespace unisono::lang {
 
 /// What `load(path)` will give, as far as the file's header says it while the
-/// program is checked. Nothing if the path is not known yet or there is no such
-/// file: then the program says the type, `load(path) as f32[n, 3]`. A file that
-/// is there and is no array file is an error.
+/// program is checked, or an earlier `save` of the program. Nothing if the path
+/// is not known yet or there is no such file: then the program says the type,
+/// `load(path) as f32[n, 3]`. A file that is there and is no array file is an
+/// error.
 std::optional<Value> loaded_type(Evaluator& evaluator,
                                  const CallArgument& path);
 
