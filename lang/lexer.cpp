@@ -360,8 +360,8 @@ std::optional<InterpolationEnd> find_interpolation_end(std::string_view text,
 Tokens lex(const SourceFile& file, Diagnostics& diagnostics) {
   const std::string_view text = file.text();
   if (text.size() > max_file_bytes) {
-    diagnostics.report(Code::file_too_large, {&file, 0, 0}, text.size(),
-                       max_file_bytes);
+    diagnostics.report(Code::too_long, {&file, 0, 0}, "the file",
+                       max_file_bytes, "bytes");
     return nothing(file);
   }
   const auto size = static_cast<uint32_t>(text.size());

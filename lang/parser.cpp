@@ -251,8 +251,8 @@ bool Parser::duplicate(const std::vector<Name>& names, std::string_view where) {
 bool Parser::too_high(int height, Span where) {
   if (height <= max_tree_height) return false;
   const Span start = {where.file, where.begin, where.begin + 1};
-  if (Diagnostic* mistake =
-          report(Code::expression_too_long, start, max_tree_height)) {
+  if (Diagnostic* mistake = report(Code::too_long, start, "the expression",
+                                   max_tree_height, "operations in a row")) {
     mistake->set_help("give a part of it a name with `let`");
   }
   return true;
