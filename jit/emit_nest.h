@@ -147,6 +147,7 @@ class NestEmitter {
   llvm::Value* value_of(const Expr& expr, ExprId id, Point& point,
                         const Values& values);
   llvm::Value* operation(const Expr& expr, Point& point, const Values& values);
+  llvm::Value* bounded(const Expr& expr, llvm::Value* a, llvm::Value* b);
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,
                       const Values& values);

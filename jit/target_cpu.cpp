@@ -11,6 +11,9 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -197,9 +200,22 @@ void wake_llvm() {
   CHECK(awake);
 }
 
+/// Bytes of the largest cache of this processor, from its own description:
+/// what the system says may count those of other processors.
 int64_t last_level_cache() {
-  const int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? bytes : int64_t{32} << 20;
+  int64_t largest = 0;
+#if defined(__x86_64__)
+  // Intel's leaf and AMD's, which have the same form.
+  for (unsigned leaf : {0x4u, 0x8000001du})
+    for (unsigned i = 0; i < 8; ++i) {
+      unsigned a = 0, b = 0, c = 0, d = 0;
+      if (!__get_cpuid_count(leaf, i, &a, &b, &c, &d) || (a & 31) == 0) break;
+      const int64_t ways = (b >> 22) + 1, partitions = (b >> 12 & 1023) + 1;
+      const int64_t line = (b & 4095) + 1, sets = int64_t{c} + 1;
+      largest = std::max(largest, ways * partitions * line * sets);
+    }
+#endif
+  return largest > 0 ? largest : int64_t{32} << 20;
 }
 
 CpuTarget::CpuTarget(int vector_bytes) {

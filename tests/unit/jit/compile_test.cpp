@@ -1,5 +1,7 @@
+#include <cmath>
 #include <cstdlib>
 
+#include "jit/ir/kinds.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/compiled.h"
 
@@ -207,4 +209,22 @@ return %2
 )",
                   {array(DType::I64, {100}, big)});
   CHECK(error.kind == Error::Kind::check_failed);
+}
+
+TEST_CASE("bounds with zeros, infinities and NaN") {
+  Bench bench;
+  const double inf = INFINITY, nan = NAN;
+  const std::vector<double> values = {0.0, -0.0, 1, -1, inf, -inf, nan, 3};
+  for (DType dtype : {DType::F32, DType::F64, DType::F16})
+    for (Op op : {Op::maximum, Op::minimum})
+      for (double bound : {0.0, -0.0, 1.0, -3.0, inf, -inf, nan})
+        for (bool first : {false, true}) {
+          ir::Graph g;
+          const ir::Type type{dtype, {8}};
+          ir::NodeId x = g.add_input(type);
+          ir::NodeId b = g.add_constant(type, ir::element_bytes(dtype, bound));
+          g.outputs = {first ? g.add(op, {b, x}) : g.add(op, {x, b})};
+          INFO(ir::name(op) << " with " << bound << (first ? " first" : ""));
+          CHECK(difference(bench, g, {array(dtype, {8}, values)}) == "");
+        }
 }
