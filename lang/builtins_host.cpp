@@ -132,6 +132,13 @@ Value builtin_int(BuiltinCall& call) {
   return computed_int(call, array_argument(call, 0));
 }
 
+Value builtin_args(BuiltinCall& call) {
+  std::vector<Value> out;
+  for (const std::string& word : call.evaluator.machine().arguments)
+    out.push_back(StrValue{word});
+  return make_tuple(std::move(out));
+}
+
 Value builtin_range(BuiltinCall& call) {
   const auto bound = [&](size_t i, int64_t otherwise) -> Value {
     if (!given(call, i)) return IntValue{otherwise};
