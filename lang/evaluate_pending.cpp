@@ -11,6 +11,8 @@
 #include "jit/reference.h"
 #include "lang/interpreter.h"
 #include "lang/print_value.h"
+#include "runtime/file.h"
+#include "runtime/heap.h"
 
 namespace unisono::lang {
 namespace {
@@ -36,13 +38,14 @@ Span first_varying(std::span<const ArrayValue> operands) {
 }
 
 /// The bytes of all elements of a constant.
-std::vector<uint8_t> expand_constant(const ArrayCell& cell) {
-  const auto all = static_cast<size_t>(cell.type.bytes());
-  if (cell.constant->size() == all) return *cell.constant;
-  std::vector<uint8_t> out(all);
-  const size_t element = cell.constant->size();
-  for (size_t i = 0; i < all; i += element)
-    std::copy(cell.constant->begin(), cell.constant->end(), out.begin() + i);
+Result<std::vector<uint8_t>> expand_constant(const ArrayCell& cell) {
+  const int64_t all = cell.type.bytes();
+  const auto element = static_cast<int64_t>(cell.constant->size());
+  if (element == all) return *cell.constant;
+  auto out = allocate_bytes(all, MemoryBudget::default_limit());
+  if (!out) return out;
+  for (int64_t i = 0; i < all; i += element)
+    std::copy(cell.constant->begin(), cell.constant->end(), out->begin() + i);
   return out;
 }
 
@@ -247,9 +250,11 @@ const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
     fail(diagnostic(Code::host_value_in_compiled_code, where,
                     std::string_view("this")));
   if (value->constant) {
+    auto bytes = expand_constant(*value);
+    if (!bytes) fail(bytes.error(), where);
     auto array =
         array_from_host(*machine_.runtime->devices()[0], value->type.dtype,
-                        value->type.sizes(), expand_constant(*value).data());
+                        value->type.sizes(), bytes->data());
     if (!array) fail(array.error(), where);
     value->array = std::move(*array);
     return *value->array;
@@ -262,9 +267,9 @@ const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
 std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
                                            Span where) {
   if (value->constant) {
-    if (value->type.bytes() > max_array_bytes)
-      fail(diagnostic(Code::too_large, where, value->type.to_string()));
-    return expand_constant(*value);
+    auto bytes = expand_constant(*value);
+    if (!bytes) fail(bytes.error(), where);
+    return std::move(*bytes);
   }
   return array_to_host(force(value, where));
 }

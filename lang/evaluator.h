@@ -185,9 +185,12 @@ class Evaluator {
   /// operation that failed if it has a place, else at `where`.
   [[noreturn]] void fail(const Error& error, Span where);
 
+  /// An error for a type that no array can have: a negative size, or more
+  /// bytes than any machine has.
+  void check_size(const ir::Type& type, Span where);
+
  private:
   friend class Interpreter;  // interpreter.h, evaluate_*.cpp
-  void check_size(const ir::Type& type, Span where);
   std::vector<unisono::Array> run_reference(
       const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
       Span where);

@@ -460,6 +460,7 @@ ArrayValue broadcast_to(Evaluator& evaluator, const ArrayValue& array,
                              byte_size(array->type.dtype)) {
     auto constant = std::make_shared<ArrayCell>(*array);
     constant->type.shape = shape;
+    evaluator.check_size(constant->type, where);
     constant->weak = false;
     constant->literal = std::nullopt;
     return constant;
