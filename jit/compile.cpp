@@ -193,6 +193,27 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
   return out;
 }
 
+/// No address space holds more; sizes below it can be computed with.
+constexpr int64_t most_bytes = int64_t{1} << 46;
+
+/// A node whose array is larger than any memory.
+const ir::Node* too_large(const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes) {
+    const ir::Node* inside = nullptr;
+    if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs)) {
+      inside = too_large(*loop->condition);
+      if (!inside) inside = too_large(*loop->body);
+    }
+    if (const auto* branch = std::get_if<ir::IfAttrs>(&node.attrs)) {
+      inside = too_large(*branch->then_graph);
+      if (!inside) inside = too_large(*branch->else_graph);
+    }
+    if (inside) return inside;
+    if (node.type.bytes() > most_bytes) return &node;
+  }
+  return nullptr;
+}
+
 struct CachedProgram {
   std::shared_ptr<const Program> program;
   std::vector<PlanHostCall> host_calls;
@@ -311,6 +332,12 @@ Compiler::~Compiler() = default;
 Result<std::shared_ptr<const Program>> Compiler::compile(
     const ir::Graph& graph, const CompileOptions& options,
     CompileStats* stats) {
+  if (const ir::Node* node = too_large(graph)) {
+    Error error{Error::Kind::out_of_memory,
+                fmt::format("no memory holds {}", node->type.to_string())};
+    error.source = node->source;
+    return error;
+  }
   const std::string key = fmt::format("{} {}\n{}", options.devices,
                                       options.checked, ir::print(graph));
   const bool observed = state_->observer.after_pass || state_->observer.dump;

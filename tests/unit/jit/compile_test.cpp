@@ -228,3 +228,21 @@ TEST_CASE("bounds with zeros, infinities and NaN") {
           CHECK(difference(bench, g, {array(dtype, {8}, values)}) == "");
         }
 }
+
+TEST_CASE("arrays that no memory holds are an error") {
+  Bench bench;
+  for (const ir::Shape& shape :
+       {ir::Shape{1 << 20, 1 << 20, 64}, ir::Shape{1 << 30, 1 << 30}}) {
+    ir::Graph g;
+    ir::NodeId x = g.add_input({DType::F32, {}});
+    ir::NodeId wide =
+        g.add(Op::broadcast, {x}, ir::BroadcastAttrs{shape, {}}, 5);
+    std::vector<int> axes(shape.size());
+    for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
+    g.outputs = {g.add(Op::sum, {wide}, ir::ReduceAttrs{axes})};
+    auto out = bench.run(g, {array(DType::F32, {}, {1})});
+    REQUIRE(!out);
+    CHECK(out.error().kind == Error::Kind::out_of_memory);
+    CHECK(out.error().source == 5);
+  }
+}
