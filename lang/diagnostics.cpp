@@ -9,6 +9,7 @@ namespace {
 
 constexpr int tab_width = 4;
 constexpr int window_width = 120;
+constexpr size_t max_text = 4000;
 
 /// One code point of a source line as a terminal shows it.
 struct Cell {
@@ -36,9 +37,11 @@ Cell cell_at(std::string_view text, uint32_t at, uint32_t* length) {
           display_width(point.value)};
 }
 
-std::vector<Cell> cells_of(std::string_view text) {
+/// The cells of the bytes [begin, end), and of the rest of the last character.
+std::vector<Cell> cells_of(std::string_view text, size_t begin, size_t end) {
   std::vector<Cell> cells;
-  for (uint32_t at = 0; at < text.size();) {
+  for (auto at = static_cast<uint32_t>(begin);
+       at < std::min(end, text.size());) {
     uint32_t length = 0;
     cells.push_back(cell_at(text, at, &length));
     at += length;
@@ -46,10 +49,11 @@ std::vector<Cell> cells_of(std::string_view text) {
   return cells;
 }
 
-/// Text that a terminal only shows.
+/// Text that a terminal only shows, and not too much of it.
 std::string inert(std::string_view text) {
   std::string out;
-  for (const Cell& cell : cells_of(text)) out += cell.shown;
+  for (const Cell& cell : cells_of(text, 0, max_text)) out += cell.shown;
+  if (text.size() > max_text) out += "...";
   return out;
 }
 
@@ -72,26 +76,41 @@ Style style_of(Severity severity, bool colour) {
 /// The part of a line around the marked bytes that fits the window.
 struct Window {
   std::string before;  ///< an ellipsis, if the line starts further left
-  size_t first = 0, last = 0;
+  std::vector<Cell> cells;
   std::string after;
 };
 
-Window window_around(const std::vector<Cell>& cells, size_t mark) {
-  int total = 0;
-  for (const Cell& cell : cells) total += cell.width;
-  if (total <= window_width) return {"", 0, cells.size(), ""};
-  Window window;
-  int left = window_width / 3;
-  window.first = std::min(mark, cells.size());
-  while (window.first > 0 && left > 0) left -= cells[--window.first].width;
-  int room = window_width;
-  window.last = window.first;
-  while (window.last < cells.size() && room > 0) {
-    room -= cells[window.last++].width;
+Window window_around(std::string_view line, size_t mark) {
+  constexpr size_t reach = 4 * window_width;  // bytes looked at on either side
+  size_t begin = mark > reach ? mark - reach : 0;
+  while (begin > 0 && (static_cast<uint8_t>(line[begin]) & 0xC0) == 0x80) {
+    --begin;
   }
-  if (window.first > 0) window.before = "...";
-  if (window.last < cells.size()) window.after = "...";
-  return window;
+  std::vector<Cell> cells = cells_of(line, begin, mark + reach);
+  bool cut_before = begin > 0;
+  bool cut_after = mark + reach < line.size();
+  int total = 0;
+  size_t marked = 0;
+  for (const Cell& cell : cells) {
+    total += cell.width;
+    if (cell.offset < mark) ++marked;
+  }
+  size_t first = 0;
+  size_t last = cells.size();
+  if (total > window_width) {
+    first = marked;
+    int left = window_width / 3;
+    while (first > 0 && left > 0) left -= cells[--first].width;
+    int room = window_width;
+    last = first;
+    while (last < cells.size() && room > 0) room -= cells[last++].width;
+    cut_before = cut_before || first > 0;
+    cut_after = cut_after || last < cells.size();
+  }
+  cells.resize(last);
+  cells.erase(cells.begin(),
+              cells.begin() + static_cast<std::ptrdiff_t>(first));
+  return {cut_before ? "..." : "", std::move(cells), cut_after ? "..." : ""};
 }
 
 /// Place, source line and caret line.
@@ -105,23 +124,18 @@ void excerpt(std::string& out, Span where, std::string_view label,
 
   const std::string_view line = where.file->line(place.line);
   const uint32_t start = where.file->line_offset(place.line);
-  const std::vector<Cell> cells = cells_of(line);
   const uint32_t mark_begin = where.begin - start;
   const uint32_t mark_end = std::max(where.end - start, mark_begin + 1);
-  size_t mark = 0;
-  while (mark < cells.size() && cells[mark].offset < mark_begin) ++mark;
-  const Window window = window_around(cells, mark);
+  const Window window = window_around(line, mark_begin);
 
   std::string shown = window.before;
   std::string under(window.before.size(), ' ');
   size_t carets = 0;
-  for (size_t i = window.first; i < window.last; ++i) {
-    shown += cells[i].shown;
-    const auto width = static_cast<size_t>(cells[i].width);
-    if (cells[i].offset < mark_begin) under.append(width, ' ');
-    if (cells[i].offset >= mark_begin && cells[i].offset < mark_end) {
-      carets += width;
-    }
+  for (const Cell& cell : window.cells) {
+    shown += cell.shown;
+    const auto width = static_cast<size_t>(cell.width);
+    if (cell.offset < mark_begin) under.append(width, ' ');
+    if (cell.offset >= mark_begin && cell.offset < mark_end) carets += width;
   }
   shown += window.after;
   out += fmt::format("{}{:>{}} |{} {}", style.dim, place.line, gutter,

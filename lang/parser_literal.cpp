@@ -28,6 +28,14 @@ size_t digit_run(std::string_view text, int base) {
   return length;
 }
 
+/// Of `e-3` at the start; 0 where digits do not follow.
+size_t exponent_length(std::string_view text) {
+  if (!text.starts_with('e') && !text.starts_with('E')) return 0;
+  const size_t sign = text.substr(1).find_first_of("+-") == 0 ? 1 : 0;
+  const size_t digits = digit_run(text.substr(1 + sign), 10);
+  return digits == 0 ? 0 : 1 + sign + digits;
+}
+
 std::string without_underscores(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -121,11 +129,7 @@ ExprPtr Parser::number(bool negated) {
       ++end;
       end += digit_run(text.substr(end), 10);
     }
-    if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
-      ++end;
-      if (text[end] == '+' || text[end] == '-') ++end;
-      end += digit_run(text.substr(end), 10);
-    }
+    end += exponent_length(text.substr(end));
   }
   const std::string digits =
       without_underscores(text.substr(start, end - start));

@@ -79,8 +79,8 @@ TEST_CASE("literals") {
                            "70000f16", "1e39f32", "1e400f64"}) {
     CHECK_MESSAGE(value(text) == "U0117", std::string(text));
   }
-  for (const char* text :
-       {"1__0", "1_", "0x", "0b2", "007", "1.5u8", "1abc", "1bool", "1e5i32"}) {
+  for (const char* text : {"1__0", "1_", "0x", "0b2", "007", "1.5u8", "1abc",
+                           "1bool", "1e5i32", "3.5e", "3.5e+", "2e"}) {
     CHECK_MESSAGE(value(text) == "U0116", std::string(text));
   }
   CHECK(shape("-128i8") == "(-128i8)");
