@@ -242,12 +242,8 @@ Value Interpreter::int_literal(const IntLiteral& literal, bool negative,
 
 Value Interpreter::record_expr(const Record& e, const Env& env) {
   std::vector<std::pair<std::string, Value>> fields;
-  for (const ArgumentExpr& f : e.fields) {
-    for (const auto& [name, value] : fields)
-      if (name == f.name->text)
-        ev_.fail(diagnostic(Code::field_twice, f.name->span, name));
+  for (const ArgumentExpr& f : e.fields)
     fields.emplace_back(f.name->text, expr(*f.value, env));
-  }
   return make_record(std::move(fields));
 }
 

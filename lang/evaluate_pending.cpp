@@ -17,8 +17,9 @@
 namespace unisono::lang {
 namespace {
 
-/// More bytes than this in one array are a mistake in a size.
-constexpr int64_t max_array_bytes = int64_t{1} << 40;
+/// More bytes than this in one array are a mistake in a size, even where fused
+/// code never holds it.
+constexpr int64_t max_array_bytes = int64_t{1} << 38;
 /// A statement's graph is computed before it gets longer than this.
 constexpr size_t max_pending_nodes = 2000;
 /// Programs of statements that are kept.

@@ -246,24 +246,21 @@ const NameExpr* TypeMatcher::own_name(const Expr& size, const Frame* frame) {
   return frame->env || names_ == Names::known ? nullptr : name;
 }
 
-void TypeMatcher::require_size(const ir::Dim& expected, const ir::Dim& seen,
-                               int axis, Span where, const std::string& what,
-                               const std::string& seen_type) {
+void TypeMatcher::require_size(const ir::Dim& expected, const Waiting& found) {
+  const ir::Dim& seen = found.seen;
   if (expected == seen) return;
   const ir::Dim difference = expected - seen;
-  if (difference.is_constant()) {
-    ev_.fail(diagnostic(Code::size_mismatch, where, what, seen.to_string(),
-                        axis, expected.to_string())
-                 .set_label(seen_type));
-  }
+  if (difference.is_constant())
+    ev_.fail(diagnostic(Code::size_mismatch, found.where, found.what,
+                        seen.to_string(), found.axis, expected.to_string())
+                 .set_label(found.seen_type));
   if (names_ == Names::coerce) return;  // tested when it runs
-  ev_.fail(
-      diagnostic(Code::size_unproved, where, what, seen.to_string(), axis,
-                 expected.to_string())
-          .set_label(seen_type)
-          .set_help(fmt::format("state it with `as`, which is checked when "
-                                "it runs: `... as {}`",
-                                "f32[...]")));
+  ev_.fail(diagnostic(Code::size_unproved, found.where, found.what,
+                      seen.to_string(), found.axis, expected.to_string())
+               .set_label(found.seen_type)
+               .set_help(fmt::format("state it with `... as {}`, which is "
+                                     "checked when it runs",
+                                     found.declared)));
 }
 
 ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
@@ -271,10 +268,16 @@ ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
                                 const Subject& subject) {
   if (size.kind == ExprKind::Wildcard || size.kind == ExprKind::UnknownSize)
     return seen;
-  const auto value = size_value(size, frame, false);
-  if (value) {
-    require_size(*value, seen, axis, subject.where, subject.what,
-                 type_name(subject.value));
+  Waiting found{&size,
+                frame,
+                seen,
+                axis,
+                subject.where,
+                subject.what,
+                type_name(subject.value),
+                std::string(subject.whole.span.text())};
+  if (const auto value = size_value(size, frame, false)) {
+    require_size(*value, found);
     return *value;
   }
   if (names_ == Names::known)
@@ -285,8 +288,7 @@ ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
     bind_size(*name, seen);
     return seen;
   }
-  waiting_.push_back({&size, frame, seen, axis, subject.where, subject.what,
-                      type_name(subject.value)});
+  waiting_.push_back(std::move(found));
   return seen;
 }
 
@@ -360,9 +362,7 @@ void TypeMatcher::finish() {
         continue;
       }
       progress = true;
-      require_size(*size_value(*waiting.size, waiting.frame, false),
-                   waiting.seen, waiting.axis, waiting.where, waiting.what,
-                   waiting.seen_type);
+      require_size(*size_value(*waiting.size, waiting.frame, false), waiting);
     }
     open = std::move(left);
   }

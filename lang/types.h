@@ -71,6 +71,7 @@ class TypeMatcher {
     Span where;
     std::string what;
     std::string seen_type;
+    std::string declared;  // the whole type, as written
   };
   /// What a name in the place of an element type or a type means.
   struct Meaning {
@@ -118,9 +119,7 @@ class TypeMatcher {
   /// The size that the value has from here on.
   ir::Dim match_size(const Expr& size, const Frame* frame, const ir::Dim& seen,
                      int axis, const Subject& subject);
-  void require_size(const ir::Dim& expected, const ir::Dim& seen, int axis,
-                    Span where, const std::string& what,
-                    const std::string& seen_type);
+  void require_size(const ir::Dim& expected, const Waiting& found);
   bool solve(const Waiting& waiting);
 
   Value any_in(const Expr& type, const Frame* frame);
