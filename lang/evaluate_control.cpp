@@ -387,7 +387,8 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
     const int64_t start = host_int(parts[0], where);
     const int64_t stop = host_int(parts[1], where);
     const int64_t step = host_int(parts[2], where);
-    if (step == 0) ev_.fail(diagnostic(Code::zero_step, where, std::string_view("range")));
+    if (step == 0)
+      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("range")));
     for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
       turn(s.pattern, host_counter(i, where), *s.body, env, true);
     return;
