@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <tuple>
 
@@ -451,6 +452,16 @@ void Interpreter::poison_names(const Stmt& stmt, const Env& env) {
 
 std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,
                                             bool wanted) {
+  try {
+    return walk_statement(stmt, env, wanted);
+  } catch (const std::bad_alloc&) {
+    ev_.fail(diagnostic(Code::out_of_memory, stmt.span,
+                        "there is not enough memory on the host for this"));
+  }
+}
+
+std::optional<Value> Interpreter::walk_statement(const Stmt& stmt,
+                                                 const Env& env, bool wanted) {
   switch (stmt.kind) {
     case StmtKind::LetStmt:
       let_stmt(static_cast<const LetStmt&>(stmt), env);

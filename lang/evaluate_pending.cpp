@@ -92,7 +92,7 @@ ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
     for (const ArrayValue& operand : operands) types.push_back(operand->type);
     auto inferred = ir::infer_type(op, types, attrs);
     if (!inferred)
-      fail(diagnostic(Code::no_common_type, where, inferred.error().message));
+      fail(diagnostic(Code::compile_failed, where, inferred.error().message));
     type = std::move(*inferred);
   }
   check_size(type, where);
@@ -245,29 +245,33 @@ std::shared_ptr<GraphScope> Evaluator::trace(
 
 // ---- computing -------------------------------------------------------------
 
+const unisono::Array& Evaluator::computed(const ArrayCell& cell, Span where) {
+  if (cell.array) return *cell.array;
+  fail(diagnostic(
+      Code::check_failed_at_run_time, where,
+      std::string_view(
+          "this value was not computed: the statement that should have "
+          "computed it failed")));
+}
+
 const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
   if (value->array) return *value->array;
   if (mode_ != Mode::run)
     fail(diagnostic(Code::host_value_in_compiled_code, where,
                     std::string_view("this")));
   if (value->constant) {
-    auto bytes = expand_constant(*value);
-    if (!bytes) fail(bytes.error(), where);
-    auto array =
-        array_from_host(*machine_.runtime->devices()[0], value->type.dtype,
-                        value->type.sizes(), bytes->data());
-    if (!array) fail(array.error(), where);
-    value->array = std::move(*array);
+    ir::Graph graph;
+    graph.outputs = {graph.add_constant(value->type, *value->constant)};
+    value->array = compute(graph, {}, where)[0];
     return *value->array;
   }
   flush(where);
-  CHECK(value->array.has_value());
-  return *value->array;
+  return computed(*value, where);
 }
 
 std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
                                            Span where) {
-  if (value->constant) {
+  if (value->constant && value->type.bytes() < machine_.compile_threshold) {
     auto bytes = expand_constant(*value);
     if (!bytes) fail(bytes.error(), where);
     return std::move(*bytes);
@@ -275,54 +279,50 @@ std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
   return array_to_host(force(value, where));
 }
 
-namespace {
-
-/// One statement's graph with its inputs.
-struct Pending {
-  ir::Graph graph;
-  std::vector<unisono::Array> inputs;
-  int64_t bytes = 0;  // of all arrays
+std::vector<unisono::Array> Evaluator::compute(
+    const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
+    Span where) {
+  int64_t bytes = 0;
   bool has_loop = false;
-};
-
-void measure(Pending& pending) {
-  for (const ir::Node& node : pending.graph.nodes) {
-    const int64_t bytes = std::min(node.type.bytes(), max_array_bytes);
-    pending.bytes = std::min(pending.bytes + bytes, max_array_bytes);
-    pending.has_loop |= node.op == ir::Op::loop;
+  for (const ir::Node& node : graph.nodes) {
+    bytes = std::min(bytes + std::min(node.type.bytes(), max_array_bytes),
+                     max_array_bytes);
+    has_loop |= node.op == ir::Op::loop;
   }
+  const bool compiled = !machine_.reference_only &&
+                        (bytes >= machine_.compile_threshold || has_loop);
+  return compiled ? run_compiled(graph, inputs, where)
+                  : run_reference(graph, inputs, where);
 }
-
-}  // namespace
 
 void Evaluator::flush(Span where) {
   if (mode_ != Mode::run) return;
   const std::shared_ptr<GraphScope> scope = std::move(scope_);
   scope_ = std::make_shared<GraphScope>();
 
-  std::vector<ArrayValue> wanted;
-  for (const std::weak_ptr<ArrayCell>& weak : scope->values())
-    if (ArrayValue cell = weak.lock()) wanted.push_back(std::move(cell));
-  Pending pending;
-  pending.graph = jit::cse_dce(scope->finish(wanted));
+  // Several values may be one node: a literal's, and the same made strong.
+  std::vector<ArrayValue> wanted, outputs;
+  std::vector<size_t> output_of;
+  std::unordered_map<ir::NodeId, size_t> by_node;
+  for (const std::weak_ptr<ArrayCell>& weak : scope->values()) {
+    ArrayValue cell = weak.lock();
+    if (!cell) continue;
+    const auto [known, added] = by_node.emplace(cell->node, outputs.size());
+    if (added) outputs.push_back(cell);
+    output_of.push_back(known->second);
+    wanted.push_back(std::move(cell));
+  }
+  const ir::Graph graph = jit::cse_dce(scope->finish(outputs));
   const bool idle = std::none_of(
-      pending.graph.nodes.begin(), pending.graph.nodes.end(),
+      graph.nodes.begin(), graph.nodes.end(),
       [](const ir::Node& node) { return node.op != ir::Op::input; });
   if (wanted.empty() && idle) return;
-  for (const ArrayValue& capture : scope->captures()) {
-    CHECK(capture->array.has_value());
-    pending.inputs.push_back(*capture->array);
-  }
-  measure(pending);
-
-  const bool compiled =
-      !machine_.reference_only &&
-      (pending.bytes >= machine_.compile_threshold || pending.has_loop);
-  std::vector<unisono::Array> results =
-      compiled ? run_compiled(pending.graph, pending.inputs, where)
-               : run_reference(pending.graph, pending.inputs, where);
+  std::vector<unisono::Array> inputs;
+  for (const ArrayValue& capture : scope->captures())
+    inputs.push_back(computed(*capture, where));
+  std::vector<unisono::Array> results = compute(graph, inputs, where);
   for (size_t i = 0; i < wanted.size(); ++i) {
-    wanted[i]->array = std::move(results[i]);
+    wanted[i]->array = results[output_of[i]];
     wanted[i]->scope.reset();
     wanted[i]->node = -1;
   }
@@ -416,6 +416,8 @@ void Evaluator::fail(const Error& error, Span where) {
       case Error::Kind::index_out_of_bounds:
         return diagnostic(Code::index_out_of_bounds, place, error.message);
       case Error::Kind::check_failed:
+      case Error::Kind::invalid_file:
+      case Error::Kind::io:
         return diagnostic(Code::check_failed_at_run_time, place, error.message);
       case Error::Kind::out_of_memory:
         return diagnostic(Code::out_of_memory, place, error.message);
@@ -424,9 +426,6 @@ void Evaluator::fail(const Error& error, Span where) {
         return diagnostic(Code::device_lost, place, error.message);
       case Error::Kind::compile_failed:
         return diagnostic(Code::compile_failed, place, error.message);
-      case Error::Kind::invalid_file:
-      case Error::Kind::io:
-        return diagnostic(Code::file_failed, place, error.message);
     }
     __builtin_unreachable();
   };

@@ -99,6 +99,8 @@ class Evaluator {
                  ir::Attrs attrs, Span where);
   ArrayValue add(ir::Op op, std::initializer_list<ArrayValue> operands,
                  ir::Attrs attrs, Span where);
+  /// An error if no memory can hold such an array, or a size is negative.
+  void check_size(const ir::Type& type, Span where);
   /// A scalar constant of `dtype`; weak if it is a literal's.
   ArrayValue constant(double value, DType dtype, bool weak, Span where);
   ArrayValue constant_int(int64_t value, DType dtype, bool weak, Span where);
@@ -191,6 +193,11 @@ class Evaluator {
 
  private:
   friend class Interpreter;  // interpreter.h, evaluate_*.cpp
+  const unisono::Array& computed(const ArrayCell& cell, Span where);
+  /// Runs a graph on the first device: small ones by the reference evaluator.
+  std::vector<unisono::Array> compute(const ir::Graph& graph,
+                                      const std::vector<unisono::Array>& inputs,
+                                      Span where);
   std::vector<unisono::Array> run_reference(
       const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
       Span where);

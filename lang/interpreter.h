@@ -224,6 +224,8 @@ class Interpreter {
   // ---- evaluate.cpp
   void abandon_run();
   std::optional<Value> statement(const Stmt& stmt, const Env& env, bool wanted);
+  std::optional<Value> walk_statement(const Stmt& stmt, const Env& env,
+                                      bool wanted);
   Value block(const Expr& body, const Env& env, bool flush_each, bool wanted);
   void bind_pattern(const Pattern& pattern, const Value& value, const Env& env,
                     bool is_var, Span where, const Expr* type = nullptr);

@@ -7,6 +7,7 @@
 
 #include "jit/ir/kinds.h"
 #include "lang/array_ops.h"
+#include "lang/scope.h"
 
 namespace unisono::lang {
 
@@ -326,7 +327,9 @@ ArrayValue cast_to(Evaluator& evaluator, const ArrayValue& array, DType dtype,
     return evaluator.constant(*array->literal, dtype, false, where);
   if (array->type.dtype == dtype) {
     // The same node, no longer a literal's.
-    auto strong = std::make_shared<ArrayCell>(*array);
+    const auto scope = array->scope.lock();
+    ArrayValue strong =
+        scope ? scope->same_node(array) : std::make_shared<ArrayCell>(*array);
     strong->weak = false;
     strong->literal = std::nullopt;
     return strong;
@@ -458,9 +461,10 @@ ArrayValue broadcast_to(Evaluator& evaluator, const ArrayValue& array,
                 "broadcasting");
   if (array->constant && static_cast<int64_t>(array->constant->size()) ==
                              byte_size(array->type.dtype)) {
+    evaluator.check_size({array->type.dtype, shape}, where);
     auto constant = std::make_shared<ArrayCell>(*array);
     constant->type.shape = shape;
-    evaluator.check_size(constant->type, where);
+    constant->array.reset();
     constant->weak = false;
     constant->literal = std::nullopt;
     return constant;

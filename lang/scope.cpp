@@ -44,6 +44,12 @@ ir::NodeId GraphScope::import(const ArrayValue& value) {
   return id;
 }
 
+ArrayValue GraphScope::same_node(const ArrayValue& value) {
+  auto cell = std::make_shared<ArrayCell>(*value);
+  values_.push_back(cell);
+  return cell;
+}
+
 ArrayValue GraphScope::add(ir::Op op, std::vector<ir::NodeId> operands,
                            ir::Attrs attrs, ir::Type type, uint32_t source) {
   const auto id = static_cast<ir::NodeId>(graph_.nodes.size());

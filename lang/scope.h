@@ -23,6 +23,8 @@ class GraphScope : public std::enable_shared_from_this<GraphScope> {
   /// The node of this graph that stands for `value`: its own, or the input it
   /// is captured as.
   ir::NodeId import(const ArrayValue& value);
+  /// Another value that stands for the node of `value`, for a flush to compute.
+  ArrayValue same_node(const ArrayValue& value);
   /// Appends an operation and gives its value.
   ArrayValue add(ir::Op op, std::vector<ir::NodeId> operands, ir::Attrs attrs,
                  ir::Type type, uint32_t source);
