@@ -143,6 +143,8 @@ int normalise_axis(BuiltinCall& call, int64_t axis, const ir::Type& type,
                               call.builtin.name, type.to_string(), type.rank());
     if (rank == 0)
       d.set_help("a scalar has no axes");
+    else if (rank == 1)
+      d.set_help("the only axis here is 0, or -1 from the end");
     else
       d.set_help(
           fmt::format("axes here are 0 ... {}, or -{} ... -1", rank - 1, rank));

@@ -112,10 +112,10 @@ Value elementwise_unary(BuiltinCall& call, ir::Op op) {
   if (const auto* x = call[0].value.get_if<IntValue>())
     if (auto result = unary_of_int(op, x->value)) return *result;
   const std::string what = fmt::format("`{}`", call.builtin.name);
-  const ArrayValue x =
-      floats_only(op)
-          ? promote_to_float(call.evaluator, all_arguments(call), what)[0]
-          : array_argument(call, 0);
+  const std::array<CallArgument, 1> written = {call[0]};
+  const ArrayValue x = floats_only(op)
+                           ? promote_to_float(call.evaluator, written, what)[0]
+                           : array_argument(call, 0);
   check_class(call, op, x, call[0].where);
   ArrayValue out = call.evaluator.add(op, {x}, ir::NoAttrs{}, call.where);
   out->weak = x->weak && out->type.dtype == x->type.dtype;
@@ -164,6 +164,7 @@ Value builtin_where(BuiltinCall& call) {
 }
 
 Value builtin_clip(BuiltinCall& call) {
+  if (!given(call, 0)) wrong_argument(call, 0, "an array");
   const std::vector<CallArgument> written = all_arguments(call);
   std::vector<ArrayValue> values =
       promote_operands(call.evaluator, written, "`clip`");

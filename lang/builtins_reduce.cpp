@@ -64,8 +64,9 @@ void check_axis_is_meant(BuiltinCall& call, ir::Op op) {
   if (op != ir::Op::max && op != ir::Op::min) return;
   if (!given(call, 1)) return;
   const Value& axis = call[1].value;
+  const ArrayCell* array = call[0].value.array();
   const bool scalar =
-      !call[0].value.array() || call[0].value.array()->type.rank() == 0;
+      array ? array->type.rank() == 0 : call[0].value.is<IntValue>();
   if (!axis.array() && !(scalar && axis.is<IntValue>())) return;
   call.evaluator.fail(
       diagnostic(Code::wrong_argument, call[1].where,

@@ -99,8 +99,6 @@ class Evaluator {
                  ir::Attrs attrs, Span where);
   ArrayValue add(ir::Op op, std::initializer_list<ArrayValue> operands,
                  ir::Attrs attrs, Span where);
-  /// An error if no memory can hold such an array, or a size is negative.
-  void check_size(const ir::Type& type, Span where);
   /// A scalar constant of `dtype`; weak if it is a literal's.
   ArrayValue constant(double value, DType dtype, bool weak, Span where);
   ArrayValue constant_int(int64_t value, DType dtype, bool weak, Span where);

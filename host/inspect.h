@@ -1,0 +1,17 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "host/session.h"
+
+namespace unisono::host {
+
+/// Shows one stage of what a program becomes: tokens, ast, types, or, for each
+/// graph that running it compiles, ir (after pass `after`, by default the
+/// last), kernels, llvm, asm. False when the program had errors.
+bool inspect(Session& session, std::string path, std::string text,
+             std::string_view emit, std::string_view after,
+             const std::function<void(std::string_view)>& output);
+
+}  // namespace unisono::host

@@ -1,0 +1,47 @@
+#include "host/session.h"
+
+#include <optional>
+#include <utility>
+
+#include "lang/parser.h"
+
+namespace unisono::host {
+
+Session::Session(SessionOptions options) : runtime_(options.cpu_devices) {
+  machine_.runtime = &runtime_;
+  machine_.compiler = &compiler_;
+  machine_.reference_only = options.reference_only;
+  machine_.checked = options.checked;
+  machine_.arguments = std::move(options.arguments);
+  machine_.output = std::move(options.output);
+  machine_.stop = options.stop;
+  evaluator_ =
+      std::make_unique<lang::Evaluator>(machine_, sources_, diagnostics_);
+}
+
+Session::~Session() = default;
+
+const lang::Program* Session::check(std::string path, std::string text) {
+  const lang::SourceFile& file = sources_.add(std::move(path), std::move(text));
+  lang::ParseResult parsed = lang::parse(file, diagnostics_);  // text to AST
+  if (diagnostics_.has_errors()) return nullptr;
+  programs_.push_back(std::move(parsed.program));
+  const lang::Program& program = *programs_.back();
+  return evaluator_->check(program) ? &program : nullptr;  // types and sizes
+}
+
+bool Session::run(const lang::Program& program) {
+  return evaluator_->run(program);  // array IR, machine code, devices
+}
+
+bool Session::run_and_print(const lang::Program& program) {
+  std::optional<lang::Value> last;
+  if (!evaluator_->run(program, &last)) return false;
+  return !last || evaluator_->print(*last);
+}
+
+void Session::mute() {
+  machine_.output = [](std::string_view) {};
+}
+
+}  // namespace unisono::host

@@ -1,0 +1,62 @@
+#pragma once
+// One program's life, from text to output: the walk through the house.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jit/compile.h"
+#include "lang/ast.h"
+#include "lang/diagnostics.h"
+#include "lang/evaluator.h"
+#include "lang/source.h"
+#include "runtime/program.h"
+
+namespace unisono::host {
+
+struct SessionOptions {
+  int cpu_devices = 1;  // 1 ... 64
+  bool reference_only = false;
+  bool checked = true;
+  std::vector<std::string> arguments;
+  std::function<void(std::string_view)> output;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Devices, a compiler and the names defined so far. Not thread-safe.
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+
+  /// Reads, parses and checks a program; nothing runs. The program lives as
+  /// long as the session. Null if there were errors (see diagnostics()).
+  const lang::Program* check(std::string path, std::string text);
+  /// Runs a program that `check` gave. False when an error stopped it.
+  bool run(const lang::Program& program);
+  /// Like run, and prints the value of the last statement, if it is an
+  /// expression with a value.
+  bool run_and_print(const lang::Program& program);
+
+  /// Throws the program's output away from now on.
+  void mute();
+
+  lang::Diagnostics& diagnostics() { return diagnostics_; }
+  lang::Evaluator& evaluator() { return *evaluator_; }
+  Runtime& runtime() { return runtime_; }
+  jit::Compiler& compiler() { return compiler_; }
+  lang::SourceMap& sources() { return sources_; }
+
+ private:
+  Runtime runtime_;
+  jit::Compiler compiler_;
+  lang::Machine machine_;
+  lang::SourceMap sources_;
+  lang::Diagnostics diagnostics_;
+  std::vector<std::unique_ptr<lang::Program>> programs_;
+  std::unique_ptr<lang::Evaluator> evaluator_;
+};
+
+}  // namespace unisono::host
