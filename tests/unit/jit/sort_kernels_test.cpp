@@ -1,4 +1,5 @@
-// The sorting kernels against std::sort with ties by position, in one and in many parts.
+// The sorting kernels against std::sort with ties by position, in one and in
+// many parts.
 #include "jit/sort_kernels.h"
 
 #include <doctest/doctest.h>
