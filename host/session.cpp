@@ -37,7 +37,8 @@ bool Session::run(const lang::Program& program) {
 bool Session::run_and_print(const lang::Program& program) {
   std::optional<lang::Value> last;
   if (!evaluator_->run(program, &last)) return false;
-  return !last || evaluator_->print(*last);
+  if (!last || last->is<lang::NoneValue>()) return true;
+  return evaluator_->print(*last);
 }
 
 void Session::mute() {

@@ -37,7 +37,7 @@ class Session {
   /// Runs a program that `check` gave. False when an error stopped it.
   bool run(const lang::Program& program);
   /// Like run, and prints the value of the last statement, if it is an
-  /// expression with a value.
+  /// expression with a value other than `none`.other than `none`.
   bool run_and_print(const lang::Program& program);
 
   /// Throws the program's output away from now on.
