@@ -172,8 +172,12 @@ void Fuser::place(NodeId id) {
   for (;;) {
     if (!alone) {
       for (size_t item : candidates(id)) {
-        if (items_[item].groups[0].add(id).outcome != Group::Outcome::added)
-          continue;
+        auto answer = items_[item].groups[0].add(id);
+        while (answer.outcome == Group::Outcome::keep) {
+          materialise(answer.needed);
+          answer = items_[item].groups[0].add(id);
+        }
+        if (answer.outcome != Group::Outcome::added) continue;
         sources_.step[id] = static_cast<int>(item);
         return note_readers(id, item);
       }

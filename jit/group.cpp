@@ -167,6 +167,8 @@ Group::Answer Group::attempt(NodeId node, F&& f) {
     roll_back(checkpoint);
     if (failure_.split) {
       apply(*failure_.split);
+    } else if (failure_.keep >= 0) {
+      return {Outcome::keep, failure_.keep};
     } else if (failure_.needs >= 0 && failure_.needs != node) {
       return {Outcome::needs, failure_.needs};
     } else {
@@ -209,17 +211,16 @@ bool Group::add_map(NodeId node) {
   auto map = identity(shape, kept_only);
   if (!map) return false;
   ExprId value = evaluate(node, *map);
-  if (value < 0 || !phases_fit(value)) return false;
+  if (value < 0) return false;
+  if (!phases_fit(value) && !fits_with_reloads(node, *map, value)) return false;
   int id = intern(*map);
   remember(node, id, value);
   members_[node] = {value, id};
   return true;
 }
 
-bool Group::phases_fit(ExprId value) const {
-  const int phase = exprs_[value].phase;
-  if (phase == 0) return true;
-  std::vector<bool> inner(exprs_.size()), used(exprs_.size());
+std::vector<bool> Group::inner_exprs() const {
+  std::vector<bool> inner(exprs_.size());
   for (size_t e = 0; e < exprs_.size(); ++e) {
     if (exprs_[e].kind == Expr::Kind::reduced) continue;
     for (size_t a = 0; a < extents_.size(); ++a)
@@ -227,8 +228,18 @@ bool Group::phases_fit(ExprId value) const {
     for (ExprId operand : exprs_[e].operands)
       if (inner[operand]) inner[e] = true;
   }
+  return inner;
+}
+
+/// Whether a loop may compute `value`, with what it takes from the loops before
+/// computed again.
+bool Group::phases_fit(ExprId value) {
+  const int phase = exprs_[value].phase;
+  if (phase == 0) return true;
+  const std::vector<bool> inner = inner_exprs();
   if (!inner[value]) return true;
   if (is_two_stage()) return false;
+  std::vector<bool> used(exprs_.size());
   int again = 0;
   used[value] = true;
   for (size_t e = exprs_.size(); e-- > 0;) {
@@ -239,6 +250,48 @@ bool Group::phases_fit(ExprId value) const {
     for (ExprId operand : exprs_[e].operands) used[operand] = true;
   }
   return again <= recomputed_flops;
+}
+
+/// The members that `value` takes from earlier loops and that are too dear to
+/// compute again; empty if some such value is no member.
+std::vector<NodeId> Group::members_to_reload(ExprId value) {
+  const int phase = exprs_[value].phase;
+  const std::vector<bool> inner = inner_exprs();
+  std::vector<bool> used(exprs_.size());
+  std::vector<NodeId> out;
+  used[value] = true;
+  for (size_t e = exprs_.size(); e-- > 0;) {
+    if (!used[e] || !inner[e]) continue;
+    if (exprs_[e].phase == phase) {
+      for (ExprId operand : exprs_[e].operands) used[operand] = true;
+      continue;
+    }
+    if (exprs_[e].kind == Expr::Kind::load) continue;
+    auto member = std::find_if(nodes_.begin(), nodes_.end(), [&](NodeId node) {
+      return members_.at(node).value == static_cast<ExprId>(e);
+    });
+    if (member == nodes_.end()) return {};
+    out.push_back(*member);
+  }
+  return out;
+}
+
+/// The same with the members of earlier loops that are dear stored and loaded
+/// again; asks for the first that is not stored.
+bool Group::fits_with_reloads(NodeId node, const IndexMap& map, ExprId& value) {
+  if (is_two_stage()) return false;
+  const int phase = exprs_[value].phase;
+  const std::vector<NodeId> members = members_to_reload(value);
+  if (members.empty()) return false;
+  for (NodeId member : members) {
+    if (sources_.buffer[member] >= 0) continue;
+    failure_.keep = member;
+    return false;
+  }
+  reload_before_ = phase;
+  value = evaluate(node, map);
+  reload_before_ = 0;
+  return value >= 0 && phases_fit(value);
 }
 
 bool Group::is_two_stage() const {

@@ -57,6 +57,7 @@ class Group {
     added,
     declined,  // another group may take it
     needs,     // some other node must be stored first
+    keep,      // it fits once a member of this group is stored
   };
   struct Answer {
     Outcome outcome = Outcome::declined;
@@ -98,7 +99,7 @@ class Group {
     std::vector<bool> reduced;
   };
   struct Failure {
-    ir::NodeId needs = -1;
+    ir::NodeId needs = -1, keep = -1;
     std::optional<AxisSplit> split;
   };
   struct PendingStore {
@@ -116,7 +117,10 @@ class Group {
   bool add_dot(ir::NodeId node);
   bool add_scan(ir::NodeId node);
   bool add_scatter(ir::NodeId node);
-  bool phases_fit(ExprId value) const;
+  bool phases_fit(ExprId value);
+  std::vector<bool> inner_exprs() const;
+  bool fits_with_reloads(ir::NodeId node, const IndexMap& map, ExprId& value);
+  std::vector<ir::NodeId> members_to_reload(ExprId value);
   bool enter_space(const std::vector<int64_t>& shape);
   bool reduce_along(const IndexMap& map, const std::vector<int>& axes,
                     std::vector<bool>& reduced) const;
@@ -132,6 +136,7 @@ class Group {
   ExprId evaluate_pad(ir::NodeId node, const IndexMap& map);
   bool readable(ir::NodeId stored) const;
   ExprId load(ir::NodeId stored, Affine at);
+  ExprId reload(ir::NodeId member, const IndexMap& map, int phase);
   ExprId constant(DType dtype, const uint8_t* bytes);
   ExprId combine(ir::Op op, ExprId a, ExprId b);
   ExprId convert(ExprId value, DType dtype);
@@ -168,6 +173,9 @@ class Group {
   std::optional<Scan> scan_;
   std::optional<Scatter> scatter_;
   Failure failure_;
+  /// Members of earlier phases than this one are read from where they were
+  /// stored.
+  int reload_before_ = 0;
   int depth_ = 0;
 };
 

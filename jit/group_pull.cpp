@@ -86,11 +86,33 @@ ExprId Group::load(NodeId stored, Affine at) {
   return value;
 }
 
+/// What an earlier loop of the nest stored.
+ExprId Group::reload(NodeId member, const IndexMap& map, int phase) {
+  Affine at = linearise(map, sources_.sizes[member], extents_.size());
+  for (size_t e = 0; e < exprs_.size(); ++e)
+    if (exprs_[e].kind == Expr::Kind::load && exprs_[e].phase == phase &&
+        exprs_[e].argument == sources_.buffer[member] && exprs_[e].at == at)
+      return static_cast<ExprId>(e);
+  Expr expr{.kind = Expr::Kind::load,
+            .dtype = sources_.graph.type(member).dtype};
+  expr.argument = sources_.buffer[member];
+  expr.at = std::move(at);
+  expr.phase = phase;
+  buffer_dtypes_[expr.argument] = expr.dtype;
+  return push(std::move(expr));
+}
+
 ExprId Group::pull(NodeId node, const IndexMap& map) {
   const int id = intern(map);
   uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(node)) << 32 |
                  static_cast<uint32_t>(id);
-  if (auto found = memo_.find(key); found != memo_.end()) return found->second;
+  if (auto found = memo_.find(key); found != memo_.end()) {
+    const int phase = exprs_[found->second].phase;
+    const bool here =
+        sources_.buffer[node] >= 0 && sources_.step[node] == step_;
+    return here && phase < reload_before_ ? reload(node, map, phase + 1)
+                                          : found->second;
+  }
   ExprId value;
   const NodeId stored = sources_.stored_node(node);
   if (readable(stored)) {

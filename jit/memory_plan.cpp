@@ -130,6 +130,42 @@ BufferId overwritten(const Kernel& kernel, BufferId buffer, int position,
   return -1;
 }
 
+/// For a buffer that only passes from one loop of a kernel to the next: the
+/// result of that kernel in whose place it lies; -1 for others.
+std::vector<BufferId> result_hosts(const Plan& plan, const Positions& positions,
+                                   const std::vector<bool>& fixed) {
+  std::vector<BufferId> hosts(plan.buffers.size(), -1);
+  std::vector<bool> is_host(plan.buffers.size());
+  for (size_t position = 0; position < positions.kernels.size(); ++position) {
+    const Kernel* kernel = positions.kernels[position];
+    if (!kernel) continue;
+    const auto& arguments = kernel->arguments;
+    auto begins_here = [&](BufferId buffer) {
+      return positions.lifetimes[buffer].first == static_cast<int>(position);
+    };
+    for (size_t early = 0; early < arguments.size(); ++early) {
+      const BufferId guest = arguments[early].buffer;
+      if (!arguments[early].written || fixed[guest] || !begins_here(guest) ||
+          positions.lifetimes[guest].last != static_cast<int>(position))
+        continue;
+      for (size_t late = 0; late < arguments.size(); ++late) {
+        const BufferId host = arguments[late].buffer;
+        const bool is_result =
+            plan.buffers[host].home == PlanBuffer::Home::temporary;
+        if (late == early || !arguments[late].written || !begins_here(host) ||
+            !is_result || is_host[host] || hosts[host] >= 0 ||
+            !may_share(*kernel, static_cast<int>(early),
+                       static_cast<int>(late)))
+          continue;
+        hosts[guest] = host;
+        is_host[host] = true;
+        break;
+      }
+    }
+  }
+  return hosts;
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const Plan& plan) {
@@ -160,8 +196,12 @@ MemoryPlan plan_memory(const Plan& plan) {
   positions.visit(plan.steps);
   std::vector<std::vector<BufferId>> starts(positions.kernels.size()),
       ends(positions.kernels.size());
+  const std::vector<BufferId> hosts = result_hosts(plan, positions, fixed);
+  std::vector<bool> is_host(count);
+  for (BufferId host : hosts)
+    if (host >= 0) is_host[host] = true;
   for (size_t i = 0; i < count; ++i) {
-    if (fixed[i] || positions.lifetimes[i].first < 0) continue;
+    if (fixed[i] || hosts[i] >= 0 || positions.lifetimes[i].first < 0) continue;
     starts[positions.lifetimes[i].first].push_back(static_cast<BufferId>(i));
     ends[positions.lifetimes[i].last].push_back(static_cast<BufferId>(i));
   }
@@ -171,9 +211,10 @@ MemoryPlan plan_memory(const Plan& plan) {
     for (BufferId buffer : starts[position]) {
       const Kernel* kernel = positions.kernels[position];
       const BufferId other =
-          kernel ? overwritten(*kernel, buffer, static_cast<int>(position),
-                               plan, positions, fixed_or_given)
-                 : -1;
+          kernel && !is_host[buffer]
+              ? overwritten(*kernel, buffer, static_cast<int>(position), plan,
+                            positions, fixed_or_given)
+              : -1;
       if (other >= 0) {
         fixed_or_given[other] = true;
         result.slots[buffer].offset = result.slots[other].offset;
@@ -187,6 +228,8 @@ MemoryPlan plan_memory(const Plan& plan) {
         arena.give(result.slots[buffer].offset,
                    rounded(plan.buffers[buffer].bytes));
   }
+  for (size_t i = 0; i < count; ++i)
+    if (hosts[i] >= 0) result.slots[i] = result.slots[hosts[i]];
   result.arena_bytes = arena.end();
   return result;
 }

@@ -89,6 +89,32 @@ bool may_overwrite(const Kernel& kernel, int read, int written) {
   return true;
 }
 
+bool may_share(const Kernel& kernel, int early, int late) {
+  if (kernel.nests.size() != 1 || byte_size(kernel.arguments[early].dtype) !=
+                                      byte_size(kernel.arguments[late].dtype))
+    return false;
+  const Nest& nest = kernel.nests[0];
+  const Store *first = nullptr, *second = nullptr;
+  for (const Store& store : nest.stores) {
+    if (store.argument == early) first = &store;
+    if (store.argument == late) second = &store;
+  }
+  if (!first || !second || first->at != second->at) return false;
+  const int phase = nest.exprs[second->value].phase;
+  if (phase <= nest.exprs[first->value].phase) return false;
+  for (const Expr& expr : nest.exprs)
+    if ((expr.argument == early &&
+         (expr.at != first->at || expr.phase > phase)) ||
+        expr.argument == late)
+      return false;
+  // A loop after that which stores `late` may load `early` once more.
+  for (const Store& store : nest.stores)
+    if (nest.exprs[store.value].phase > phase) return false;
+  for (const Reduction& reduction : nest.reductions)
+    if (reduction.phase > phase) return false;
+  return true;
+}
+
 namespace {
 
 struct Work {

@@ -43,6 +43,10 @@ std::vector<Nest> cut_tiles(Nest nest, const Kernel& kernel,
 /// every element is read where, and before, it is written.
 bool may_overwrite(const Kernel& kernel, int read, int written);
 
+/// Whether argument `early`, which the kernel stores and reads again later, may
+/// lie where it then stores argument `late`.
+bool may_share(const Kernel& kernel, int early, int late);
+
 /// How the points of a nest are walked.
 enum class Form : uint8_t {
   map,      // vectors along the last axis

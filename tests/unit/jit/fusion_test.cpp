@@ -109,6 +109,16 @@ TEST_CASE("a row's reductions and what they are used for are one kernel") {
 %7: f32[100, 1000] = div %3, %6
 return %7
 )") == Counted{1, 0});
+  CHECK(counted(R"(%0: f32[100, 1000] = input
+%1: f32[100] = max %0 axes=[1]
+%2: f32[100, 1000] = broadcast %1 axes=[0]
+%3: f32[100, 1000] = sub %0, %2
+%4: f32[100, 1000] = exp %3
+%5: f32[100] = sum %4 axes=[1]
+%6: f32[100, 1000] = broadcast %5 axes=[0]
+%7: f32[100, 1000] = div %4, %6
+return %7
+)") == Counted{1, 0});
 }
 
 TEST_CASE("concatenation and padding are written in place") {
