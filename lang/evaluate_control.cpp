@@ -72,13 +72,15 @@ bool same_host_value(const Value& a, const Value& b) {
 }
 
 std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
-                                            const AxisSet& varies) {
+                                            const Condition& c) {
   const auto *x = a.get_if<ArrayValue>(), *y = b.get_if<ArrayValue>();
   if (x && y && *x == *y) return a;
   if (same_host_value(a, b)) return a;
   if (is_unit(a) && is_unit(b)) return Value(NoneValue{});
-  if (!ev_.in_compiled_code() && checking()) {
+  if (checking() && (!c.array || !ev_.in_compiled_code())) {
     // Only running tells which; one of them it is.
+    if (!c.array && a.is<IntValue>() && b.is<IntValue>())
+      return Value(IntValue{ir::Dim::symbol(ev_.new_symbol_id(), "int")});
     if (a.is<BoolValue>() && b.is<BoolValue>()) return Value(BoolValue{});
     if (a.is<StrValue>() && b.is<StrValue>()) return Value(StrValue{});
   }
@@ -90,7 +92,7 @@ std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
     return std::nullopt;
   ArrayValue met = ev_.unknown_array({type->dtype, shape});
   met->weak = type->weak;
-  met->varies = varies;
+  met->varies = c.varies;
   for (const ArrayValue* side : {x, y}) {
     if (!side || (*side)->varies.empty()) continue;
     met->varies = join(met->varies, (*side)->varies);
@@ -100,12 +102,12 @@ std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
 }
 
 std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
-                                       const AxisSet& varies) {
+                                       const Condition& c) {
   const TupleValue *s = a.tuple(), *t = b.tuple();
   if (s && t && s->items.size() == t->items.size()) {
     std::vector<Value> items;
     for (size_t i = 0; i < s->items.size(); ++i) {
-      auto item = meet(s->items[i], t->items[i], varies);
+      auto item = meet(s->items[i], t->items[i], c);
       if (!item) return std::nullopt;
       items.push_back(std::move(*item));
     }
@@ -116,13 +118,13 @@ std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
     std::vector<std::pair<std::string, Value>> fields;
     for (const auto& [name, value] : p->fields) {
       const Value* other = q->find(name);
-      auto field = other ? meet(value, *other, varies) : std::nullopt;
+      auto field = other ? meet(value, *other, c) : std::nullopt;
       if (!field) return std::nullopt;
       fields.emplace_back(name, std::move(*field));
     }
     return make_record(std::move(fields));
   }
-  return meet_leaf(a, b, varies);
+  return meet_leaf(a, b, c);
 }
 
 // ---- conditions ------------------------------------------------------------
@@ -236,7 +238,7 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
   std::vector<Value> results;
   auto add_result = [&](const Value& a, const Value& b,
                         const std::string& what) {
-    auto met = meet(a, b, c.varies);
+    auto met = meet(a, b, c);
     if (!met && type_name(a) == type_name(b))
       ev_.fail(diagnostic(Code::host_value_in_compiled_code, e.condition->span,
                           fmt::format("this choice between two values of type "

@@ -308,12 +308,13 @@ class Interpreter {
     AxisSet varies;
   };
   Condition condition(const Value& value, Span where);
-  /// What two values become that may both be the result: leaves that differ are
-  /// arrays of which only the type is there. Nothing if the types differ.
+  /// What two values become of which `condition` chooses one: leaves that
+  /// differ are arrays of which only the type is there, or new symbols for
+  /// `int`s if the host chooses. Nothing if the types differ.
   std::optional<Value> meet(const Value& a, const Value& b,
-                            const AxisSet& varies);
+                            const Condition& condition);
   std::optional<Value> meet_leaf(const Value& a, const Value& b,
-                                 const AxisSet& varies);
+                                 const Condition& condition);
   Value branch(const Expr* body, const Env& env, bool wanted);
   Value if_expr(const If& e, const Env& env, bool wanted);
   void for_stmt(const ForStmt& s, const Env& env);
