@@ -15,18 +15,25 @@ namespace bench {
 struct Row {
   std::string group, name;
   double ours = 0, peer = 0;
-  double target = 0;  // ratio peer / ours to reach, or seconds if at_most
+  double ratio = 0, best_ratio = 0;  // peer / ours: median, and of the minima
+  double target = 0;                 // ratio to reach, or seconds if at_most
   bool at_most = false;
-  std::string note;
+  std::string note = {};
 };
 
-/// Median times of both, and the median of the ratios peer / ours pair by
-/// pair is what the table prints. Warms both up once.
+/// The threads that a peer's work is done by. They wake up before it is timed,
+/// and sleep before ours is: main.cpp sees to it that they soon do.
+enum class Team : uint8_t { one_thread, openmp, openblas };
+
+/// Medians of both; the median of the ratios peer / ours pair by pair, and the
+/// ratio of the least times. Work of less than a millisecond is repeated within
+/// each timing.
 struct Paired {
-  double ours = 0, peer = 0, ratio = 0;
+  double ours = 0, peer = 0, ratio = 0, best_ratio = 0;
 };
 Paired time_pair(const std::function<void()>& ours,
-                 const std::function<void()>& peer, double budget_seconds = 2);
+                 const std::function<void()>& peer, Team team,
+                 double budget_seconds = 2);
 /// Median seconds of one call, of at least 7 runs (each of `inner` calls).
 double time_one(const std::function<void()>& work, double budget_seconds = 1,
                 int inner = 1);
@@ -40,6 +47,8 @@ class Script {
   /// Calls a function and waits for the result's arrays.
   unisono::lang::Value call(const unisono::lang::Value& function,
                             const std::vector<unisono::lang::Value>& arguments);
+  /// Runs `body`, in which calls are as quick as in a program.
+  void on_stack(const std::function<void()>& body);
   /// Elements of a global or a result on the host.
   std::vector<float> floats(const unisono::lang::Value& value);
   unisono::host::Session& session() { return *session_; }

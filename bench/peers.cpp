@@ -1,5 +1,6 @@
 #include "bench/peers.h"
 
+#include <cblas.h>
 #include <immintrin.h>
 #include <omp.h>
 
@@ -177,6 +178,23 @@ void transpose_tile(const float* x, float* out, size_t n) {
 }
 
 }  // namespace
+
+void wake(bool openmp, bool openblas) {
+  if (openmp) {
+#pragma omp parallel
+    {
+      volatile int here = 0;
+      (void)here;
+    }
+  }
+  if (openblas) {
+    constexpr int n = 256;
+    static const std::vector<float> a(n * n, 1.0f);
+    static std::vector<float> c(n * n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, a.data(),
+                n, a.data(), n, 0, c.data(), n);
+  }
+}
 
 void chain(int operations, const float* x, const float* y, float* out,
            size_t n) {

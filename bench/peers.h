@@ -6,6 +6,9 @@
 
 namespace peers {
 
+/// Wakes the threads that the peers' work is done by.
+void wake(bool openmp, bool openblas);
+
 /// t = x; then, in turn, + y, * 0.9, max(-1), - y: `operations` of them
 /// (1, 4 or 16).
 void chain(int operations, const float* x, const float* y, float* out,

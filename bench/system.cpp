@@ -36,6 +36,17 @@ void run_unisono(const std::string& file) {
   if (status != 0) fail("unisono run " + file + " failed");
 }
 
+/// A row of seconds, at most `target` if that is given.
+void add_time(Table& table, const std::string& name, double seconds,
+              double target, const std::string& note = "") {
+  table.add({.group = "system",
+             .name = name,
+             .ours = seconds,
+             .target = target,
+             .at_most = true,
+             .note = note});
+}
+
 std::string write_program(const std::string& name, const std::string& text) {
   const std::string path = "/tmp/unisono_bench_" + name + ".uni";
   std::ofstream(path) << text;
@@ -52,6 +63,13 @@ std::string chain_program(int operations) {
   return text + fmt::format("  t{}\n}}\n", (operations + 1) / 2);
 }
 
+double time_call(Script& s) {
+  const auto start = std::chrono::steady_clock::now();
+  s.call(s["g"], {s["x"]});
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
 void compile_time(Table& table, int operations, double target) {
   const std::string name = fmt::format("compile {} operations", operations);
   if (!table.wanted("system", name)) return;
@@ -59,28 +77,29 @@ void compile_time(Table& table, int operations, double target) {
                               "let x = arange(8, f32)\n"
                               "let g = jit(f)\n";
   std::vector<double> times;
-  const double t = time_one(
+  time_one(
       [&] {
         Script s(program, 1);
-        const auto start = std::chrono::steady_clock::now();
-        s.call(s["g"], {s["x"]});
-        times.push_back(std::chrono::duration<double>(
-                            std::chrono::steady_clock::now() - start)
-                            .count());
+        s.on_stack([&] { times.push_back(time_call(s)); });
       },
       1);
-  (void)t;
   std::sort(times.begin(), times.end());
-  table.add({"system", name, times[times.size() / 2], 0, target, true,
-             "(trace, optimise, generate, run)"});
+  add_time(table, name, times[times.size() / 2], target,
+           "trace, optimise, generate, run");
+}
+
+/// A row: seconds of a call of f on x.
+void add_call(Table& table, Script& s, const std::string& name, double target) {
+  const Value f = s["f"], x = s["x"];
+  double t = 0;
+  s.on_stack([&] { t = time_one([&] { s.call(f, {x}); }, 1, 1000); });
+  add_time(table, name, t, target);
 }
 
 void call_latency(Table& table) {
   if (table.wanted("system", "jit call")) {
     Script s("let f = jit(fn(x) => x * 2.0)\nlet x = arange(8, f32)\n", 1);
-    const Value f = s["f"], x = s["x"];
-    table.add({"system", "jit call, 1 argument",
-               time_one([&] { s.call(f, {x}); }, 1, 1000), 0, 0, true, ""});
+    add_call(table, s, "jit call, 1 argument", 0);
   }
   for (const int devices : {2, 8, 64}) {
     const std::string name = fmt::format("pmap call, {} devices", devices);
@@ -89,9 +108,7 @@ void call_latency(Table& table) {
                          "let x = f(arange({}, f32))\n",
                          devices),
              devices);
-    const Value f = s["f"], x = s["x"];
-    table.add({"system", name, time_one([&] { s.call(f, {x}); }, 1, 1000), 0,
-               devices == 2 ? 10e-6 : 0, true, ""});
+    add_call(table, s, name, devices == 2 ? 10e-6 : 0);
   }
 }
 
@@ -100,15 +117,15 @@ void call_latency(Table& table) {
 void system_costs(Table& table) {
   if (table.wanted("system", "start")) {
     const std::string hello = write_program("hello", "print(1 + 2)\n");
-    table.add({"system", "start: print(1 + 2)",
-               time_one([&] { run_unisono(hello); }), 0, 15e-3, true, ""});
+    add_time(table, "start: print(1 + 2)",
+             time_one([&] { run_unisono(hello); }), 15e-3);
   }
   if (table.wanted("system", "first result")) {
     const std::string first = write_program(
         "first", chain_program(10) +
                      "let g = jit(f)\nprint(sum(g(arange(100_000, f32))))\n");
-    table.add({"system", "first result, 10 operations, cold",
-               time_one([&] { run_unisono(first); }), 0, 40e-3, true, ""});
+    add_time(table, "first result, 10 operations, cold",
+             time_one([&] { run_unisono(first); }), 40e-3);
   }
   for (const int operations : {10, 100, 1000, 10000}) {
     compile_time(table, operations, operations == 10000 ? 1.0 : 0);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 #include <numeric>
+#include <thread>
 #include <tuple>
 
 #include "lang/interpreter.h"
@@ -103,18 +104,21 @@ Evaluator::~Evaluator() {
     if (Env env = weak.lock()) env->names.clear();
 }
 
-namespace {
-void begin(Interpreter& interpreter, const char* limit) {
-  interpreter.state().stack_limit = limit;
-  if (!interpreter.state().prelude) interpreter.load_prelude();
+void Evaluator::on_stack(const std::function<void()>& body) {
+  State& state = *state_;
+  if (state.stack_owner == std::this_thread::get_id()) return body();
+  on_large_stack([&](const char* limit) {
+    Saved<const char*> new_limit(state.stack_limit, limit);
+    Saved<std::thread::id> owner(state.stack_owner, std::this_thread::get_id());
+    if (!state.prelude) Interpreter(*this).load_prelude();
+    body();
+  });
 }
-}  // namespace
 
 bool Evaluator::check(const Program& program) {
   bool ok = false;
-  on_large_stack([&](const char* limit) {
+  on_stack([&] {
     Interpreter interpreter(*this);
-    begin(interpreter, limit);
     state_->types.clear();
     ok = interpreter.check_program(program);
   });
@@ -123,9 +127,8 @@ bool Evaluator::check(const Program& program) {
 
 bool Evaluator::run(const Program& program, std::optional<Value>* last) {
   bool ok = false;
-  on_large_stack([&](const char* limit) {
+  on_stack([&] {
     Interpreter interpreter(*this);
-    begin(interpreter, limit);
     ok = interpreter.run_program(program, last);
   });
   return ok;
@@ -133,9 +136,8 @@ bool Evaluator::run(const Program& program, std::optional<Value>* last) {
 
 bool Evaluator::print(const Value& value) {
   bool ok = false;
-  on_large_stack([&](const char* limit) {
+  on_stack([&] {
     Interpreter interpreter(*this);
-    begin(interpreter, limit);
     try {
       machine_.output(to_text(*this, value, "", Span()) + "\n");
       ok = true;
@@ -155,9 +157,8 @@ const Value* Evaluator::global(const std::string& name) {
 std::optional<Value> Evaluator::call_from_host(
     const Value& function, const std::vector<Value>& arguments) {
   std::optional<Value> result;
-  on_large_stack([&](const char* limit) {
+  on_stack([&] {
     Interpreter interpreter(*this);
-    begin(interpreter, limit);
     result = interpreter.run_call(function, arguments);
   });
   return result;

@@ -74,9 +74,12 @@ class Evaluator {
   bool print(const Value& value);
   /// A name that `run` defined at top level; null if there is none.
   const Value* global(const std::string& name);
-  /// Calls a function in run mode; nothing after an error, as above.
+  /// Calls a function in run mode; nothing after an error, as above. Inside
+  /// `on_stack` as quick as a call in the program, else some 80 microseconds.
   std::optional<Value> call_from_host(const Value& function,
                                       const std::vector<Value>& arguments);
+  /// Runs `body` where the functions above need no new stack: they walk deep.
+  void on_stack(const std::function<void()>& body);
   /// Each definition and its type, as `check` found them: `inspect
   /// --emit=types`. One line each.
   std::string dump_types() const;

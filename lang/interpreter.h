@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -99,6 +100,7 @@ struct Evaluator::State {
   int call_depth = 0;
   uint32_t trace_base = 0;  // environments of calls after it are traced
   const char* stack_limit = nullptr;
+  std::thread::id stack_owner;  // of the large stack in use
   std::vector<CallFrame> frames;
   std::vector<Journal> journals;
 

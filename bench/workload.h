@@ -1,0 +1,51 @@
+#pragma once
+// What the groups of workloads share: memory for the peers, checks of results
+// against theirs, and rows of pairs.
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/harness.h"
+
+namespace bench {
+
+/// Host memory for a peer, aligned to 64 bytes, touched once.
+template <class T>
+struct Aligned {
+  explicit Aligned(size_t n)
+      : data(static_cast<T*>(
+                 std::aligned_alloc(64, (n * sizeof(T) + 63) / 64 * 64)),
+             std::free),
+        size(n) {
+    std::fill_n(data.get(), n, T{});
+  }
+  T* get() const { return data.get(); }
+  std::unique_ptr<T, decltype(&std::free)> data;
+  size_t size;
+};
+
+Aligned<float> copy_of(Script& script, const std::string& name);
+
+/// Ends the bench with a message if they differ by more than `relative`.
+void expect_close(const std::string& what, double got, double want,
+                  double relative);
+/// Every 4,099th element of both results agrees.
+void expect_same(const std::string& what, const std::vector<float>& got,
+                 const float* want, double relative);
+
+/// What a row compares with.
+struct Peer {
+  std::function<void()> work;
+  Team team = Team::openmp;
+  std::string note = {};
+};
+
+/// Measures the row if it is wanted. `target` 0 means there is none.
+void add_pair(Table& table, Script& script, const std::string& group,
+              const std::string& name, const std::function<void()>& ours,
+              const Peer& peer, double target = 0);
+
+}  // namespace bench
