@@ -148,7 +148,12 @@ struct Cast {
 
 static ElementLoop find_element_loop(ir::Op op, DType dtype) {
   return with_dtype(dtype, [op]<DType D>() -> ElementLoop {
-    if (op == ir::Op::select) return loop<Select, D, DType::Bool, D, D>;
+    if (op == ir::Op::select) {
+      // What is chosen is not computed with: NaN keep their bits.
+      constexpr bool sixteen_bits = D == DType::F16 || D == DType::BF16;
+      constexpr DType B = sixteen_bits ? DType::U16 : D;
+      return loop<Select, B, DType::Bool, B, B>;
+    }
     if (op == ir::Op::fma) {
       if constexpr (ir::admits(ir::TypeClass::Float, D)) {
         return loop<Fma, D, D, D, D>;

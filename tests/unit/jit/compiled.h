@@ -12,6 +12,7 @@
 #include "jit/ir/verify.h"
 #include "jit/reference.h"
 #include "runtime/program.h"
+#include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/random_graph.h"
 
 namespace unisono::jit::testing {
@@ -69,6 +70,30 @@ struct Bench {
   }
 };
 
+/// The first element in which two arrays of one type differ.
+inline std::string first_difference(const HostArray& want,
+                                    const HostArray& have) {
+  const size_t size = static_cast<size_t>(byte_size(want.type.dtype));
+  const auto differ = [&](size_t at) {
+    return std::memcmp(&want.bytes[at], &have.bytes[at], size) != 0;
+  };
+  // One that is not NaN in both, if there is any.
+  const std::vector<double> x = values_of(want), y = values_of(have);
+  size_t at = 0;
+  for (size_t i = 0; i < x.size() && !at; ++i)
+    if (differ(i * size) && !(x[i] != x[i] && y[i] != y[i])) at = i * size;
+  while (at < want.bytes.size() && !differ(at)) at += size;
+  if (at >= want.bytes.size()) return "nothing";
+  uint64_t w = 0, h = 0;
+  std::memcpy(&w, &want.bytes[at], size);
+  std::memcpy(&h, &have.bytes[at], size);
+  char text[160];
+  std::snprintf(text, sizeof text, "element %zu: want %#llx, have %#llx",
+                at / size, static_cast<unsigned long long>(w),
+                static_cast<unsigned long long>(h));
+  return text;
+}
+
 /// "" if compiled code and the evaluator agree, else what differs.
 inline std::string difference(Bench& bench, const ir::Graph& graph,
                               const Arrays& inputs, bool checked = true) {
@@ -86,20 +111,8 @@ inline std::string difference(Bench& bench, const ir::Graph& graph,
   for (size_t i = 0; i < expected->size(); ++i) {
     const HostArray &want = (*expected)[i], &have = (*got)[i];
     if (same_values(want, have)) continue;
-    const size_t size = static_cast<size_t>(byte_size(want.type.dtype));
-    size_t at = 0;
-    while (at < want.bytes.size() &&
-           std::memcmp(&want.bytes[at], &have.bytes[at], size) == 0)
-      at += size;
-    uint64_t w = 0, h = 0;
-    std::memcpy(&w, &want.bytes[at], size);
-    std::memcpy(&h, &have.bytes[at], size);
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "output %zu, element %zu: want %#llx, have %#llx\n", i,
-                  at / size, static_cast<unsigned long long>(w),
-                  static_cast<unsigned long long>(h));
-    return text + ir::print(graph);
+    return "output " + std::to_string(i) + ", " + first_difference(want, have) +
+           "\n" + ir::print(graph);
   }
   return "";
 }
