@@ -146,7 +146,8 @@ Shape shape_of(int rank, int turn, int64_t most_elements) {
   Shape shape;
   const int place = turn % rank;
   int64_t rest = most_elements;
-  const int64_t size = longer[static_cast<size_t>(turn) % std::size(longer)];
+  int64_t size = longer[static_cast<size_t>(turn) % std::size(longer)];
+  if (size > most_elements) size = std::min<int64_t>(63 + turn % 3, rest);
   if (size > 0) rest /= size;
   for (int i = 0; i < rank; ++i) {
     int64_t other = shorter[static_cast<size_t>(turn + 7 * i) % 6];
