@@ -161,7 +161,7 @@ TEST_CASE("table of operations: moves") {
   OpTable table;
   for (DType dtype : all_dtypes)
     for (int rank = 0; rank <= most_rank; ++rank)
-      for (int again = 0; again < 3; ++again) {
+      for (int again = 0; again < 2; ++again) {
         const int turn = static_cast<int>(dtype) * 3 + rank * 5 + again * 4;
         Trial trial(static_cast<uint32_t>(turn));
         const Shape shape = shape_of(rank, turn, again ? 700 : 5000);
@@ -283,9 +283,9 @@ TEST_CASE("table of operations: gather and scatter") {
   OpTable table;
   for (DType dtype : all_dtypes)
     for (int rank = 1; rank <= most_rank; ++rank)
-      for (int again = 0; again < layout_count; ++again)
+      for (int again = 0; again < 7; ++again)
         try_indices(table, dtype, rank,
-                    again + rank * 5 + static_cast<int>(dtype) * 7);
+                    again + rank * 7 + static_cast<int>(dtype) * 29);
   for (Op op : all_ops)
     if (ir::kind(op) == ir::Kind::index) table.check_covered(op, 1);
 }
