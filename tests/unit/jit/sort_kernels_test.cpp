@@ -84,10 +84,13 @@ void check(int64_t rows, int64_t length, int spread) {
   }
   const auto values = run_plan(plan_sort(D, rows, length, false), x.data(),
                                x.size() * sizeof(T));
-  CHECK(std::memcmp(values.data(), sorted.data(), values.size()) == 0);
+  const auto same = [](const std::vector<uint8_t>& bytes, const void* want) {
+    return bytes.empty() || std::memcmp(bytes.data(), want, bytes.size()) == 0;
+  };
+  CHECK(same(values, sorted.data()));
   const auto positions = run_plan(plan_sort(D, rows, length, true), x.data(),
                                   x.size() * sizeof(int32_t));
-  CHECK(std::memcmp(positions.data(), order.data(), positions.size()) == 0);
+  CHECK(same(positions, order.data()));
 }
 
 TEST_CASE("sort and argsort are stable, NaN last, zeros equal") {
