@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <thread>
 
 #include "bench/peers.h"
@@ -17,16 +18,22 @@ using unisono::lang::Value;
 
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+double clock_seconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) +
+         static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+double now() { return clock_seconds(CLOCK_MONOTONIC); }
+
 double seconds(const std::function<void()>& work) {
-  const double start = now();
+  static const clockid_t clock = std::getenv("BENCH_PROCESSOR_TIME")
+                                     ? CLOCK_PROCESS_CPUTIME_ID
+                                     : CLOCK_MONOTONIC;
+  const double start = clock_seconds(clock);
   work();
-  return now() - start;
+  return clock_seconds(clock) - start;
 }
 
 double median(std::vector<double> v) {

@@ -1,5 +1,7 @@
 // usage: bench [NAME ...]: measures the groups and rows whose name contains
 // one of the words (all without), and prints a Markdown table.
+// On a machine that others use, too, `BENCH_PROCESSOR_TIME=1 taskset -c 0
+// bench` compares the processor time of one thread.
 #include <fmt/format.h>
 #include <unistd.h>
 

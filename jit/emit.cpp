@@ -35,18 +35,31 @@ void open_frame(Frame& frame) {
 
 }  // namespace
 
+void add_attributes(llvm::Function& function) {
+  function.setDoesNotThrow();
+  // A frame of its own lets vectors be spilled to aligned places.
+  function.addFnAttr("frame-pointer", "all");
+}
+
+llvm::Function* add_kernel_function(llvm::Module& module,
+                                    const std::string& name) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                       {pointer, i64, i64, pointer}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                          name, module);
+  add_attributes(*function);
+  return function;
+}
+
 EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
                           const Kernel& kernel, const Machine& machine) {
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<> b(context);
   llvm::Type* i64 = b.getInt64Ty();
-  auto* type = llvm::FunctionType::get(
-      b.getVoidTy(), {b.getPtrTy(), i64, i64, b.getPtrTy()}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
-                                          name, module);
-  function->setDoesNotThrow();
-  // A frame of its own lets vectors be spilled to aligned places.
-  function->addFnAttr("frame-pointer", "all");
+  llvm::Function* function = add_kernel_function(module, name);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
 
   Frame frame{module, function, b, kernel, machine};

@@ -8,8 +8,9 @@
 #include "jit/schedule.h"
 
 namespace llvm {
+class Function;
 class Module;
-}
+}  // namespace llvm
 
 namespace unisono::jit {
 
@@ -17,6 +18,12 @@ struct EmittedKernel {
   std::string name;
   int64_t units = 0, grain = 1;
 };
+
+/// What all generated functions have in common.
+void add_attributes(llvm::Function& function);
+/// A function to be filled, with the calling convention of KernelFunction.
+llvm::Function* add_kernel_function(llvm::Module& module,
+                                    const std::string& name);
 
 /// Appends the kernel's function to the module.
 EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,

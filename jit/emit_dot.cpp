@@ -13,6 +13,8 @@
 #include <functional>
 #include <vector>
 
+#include "jit/emit.h"
+
 namespace unisono::jit {
 namespace {
 
@@ -111,12 +113,7 @@ void DotEmitter::kernel(
     const std::string& name, int arguments,
     const std::function<void(llvm::ArrayRef<Value>, Value)>& unit_body) {
   llvm::Type* pointer = b_.getPtrTy();
-  auto* type = llvm::FunctionType::get(
-      b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer},
-      false);
-  auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name,
-                                   module_);
-  f->setDoesNotThrow();
+  llvm::Function* f = add_kernel_function(module_, name);
   b_.SetInsertPoint(llvm::BasicBlock::Create(b_.getContext(), "entry", f));
   std::vector<Value> buffers;
   for (int i = 0; i < arguments; ++i) {
@@ -250,7 +247,7 @@ llvm::Function* DotEmitter::micro_kernel(const std::string& name) {
       false);
   auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name,
                                    module_);
-  f->setDoesNotThrow();
+  add_attributes(*f);
   f->addFnAttr(llvm::Attribute::NoInline);
   Value a = f->getArg(0), b = f->getArg(1), c = f->getArg(2);
   Value count = f->getArg(3), first = f->getArg(4), rows = f->getArg(5),

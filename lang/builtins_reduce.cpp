@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "jit/ir/kinds.h"
+#include "jit/reduce_order.h"
 #include "lang/array_ops.h"
 #include "lang/builtin_arguments.h"
 #include "lang/operators.h"
@@ -149,28 +150,135 @@ Averaged averaged_argument(BuiltinCall& call) {
   return out;
 }
 
+/// The reduced elements in chunks as reductions have them, where there are so
+/// many that one pass over memory is worth it: a part for full chunks, one for
+/// what is left. Each is kept axes x chunks x elements of a chunk.
+std::vector<ArrayValue> chunks_of(Evaluator& evaluator, const Averaged& a,
+                                  Span where) {
+  constexpr int64_t many = 16 * jit::reduce_chunk;
+  const size_t kept = a.x->type.shape.size() - a.axes.size();
+  const bool trailing =
+      !a.axes.empty() && a.axes.front() == static_cast<int>(kept);
+  if (!trailing || !a.count.is_constant() || a.count.value() < many) return {};
+  ir::Shape shape(a.x->type.shape.begin(), a.x->type.shape.begin() + kept);
+  const int axis = static_cast<int>(kept);
+  const int64_t full = a.count.value() / jit::reduce_chunk,
+                left = a.count.value() % jit::reduce_chunk;
+  ir::Shape rows = shape, chunks = shape, rest = shape;
+  rows.push_back(a.count);
+  chunks.insert(chunks.end(), {full, jit::reduce_chunk});
+  rest.insert(rest.end(), {1, left});
+  const ArrayValue x = reshape(evaluator, a.x, rows, where);
+  const int64_t most = full * jit::reduce_chunk;
+  if (left == 0) return {reshape(evaluator, x, chunks, where)};
+  return {reshape(evaluator, slice_axis(evaluator, x, axis, 0, most, where),
+                  chunks, where),
+          reshape(evaluator, slice_axis(evaluator, x, axis, most, left, where),
+                  rest, where)};
+}
+
+/// Sums over the last axis, which stays with size 1.
+ArrayValue chunk_sums(Evaluator& evaluator, const ArrayValue& chunks,
+                      Span where) {
+  return reduce(evaluator, ir::Op::sum, chunks, {chunks->type.rank() - 1}, true,
+                where);
+}
+
+/// The sum of all chunks, from kept axes x chunks x 1: as `sum` has it.
+ArrayValue sum_of_chunks(Evaluator& evaluator,
+                         const std::vector<ArrayValue>& sums, Span where) {
+  const int axis = sums[0]->type.rank() - 2;
+  const ArrayValue all =
+      sums.size() == 1 ? sums[0] : concat(evaluator, sums, axis, where);
+  return evaluator.add(
+      ir::Op::sum, {all},
+      ir::ReduceAttrs{{axis, axis + 1}, ir::ReduceOrder::members}, where);
+}
+
+/// Of a result without the reduced axes, with them if `keepdims`.
+ArrayValue with_axes(Evaluator& evaluator, const ArrayValue& result,
+                     const Averaged& a, bool keepdims, Span where) {
+  if (!keepdims) return result;
+  ir::Shape shape = a.x->type.shape;
+  for (int axis : a.axes) shape[axis] = 1;
+  return reshape(evaluator, result, std::move(shape), where);
+}
+
 ArrayValue average(Evaluator& evaluator, const Averaged& a, bool keepdims,
                    Span where) {
-  return divided(evaluator,
-                 reduce(evaluator, ir::Op::sum, a.x, a.axes, keepdims, where),
-                 a.count, where);
+  std::vector<ArrayValue> sums;
+  for (const ArrayValue& part : chunks_of(evaluator, a, where))
+    sums.push_back(chunk_sums(evaluator, part, where));
+  const ArrayValue total =
+      sums.empty() ? reduce(evaluator, ir::Op::sum, a.x, a.axes, false, where)
+                   : sum_of_chunks(evaluator, sums, where);
+  return with_axes(evaluator, divided(evaluator, total, a.count, where), a,
+                   keepdims, where);
+}
+
+ArrayValue squared(Evaluator& evaluator, const ArrayValue& x, Span where) {
+  return apply(evaluator, ir::Op::mul, x, x, where);
+}
+
+/// x minus what is the same along some axes, of which `mean` has one element.
+ArrayValue distance(Evaluator& evaluator, const ArrayValue& x,
+                    const ArrayValue& mean, Span where) {
+  return apply(evaluator, ir::Op::sub, x,
+               broadcast_to(evaluator, mean, x->type.shape, where), where);
+}
+
+/// Squared distances from the mean, summed, in one pass: those from each
+/// chunk's own mean, while it is in the cache, and those of these means (Chan,
+/// Golub, LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing
+/// Sample Variances", 1979).
+ArrayValue distances_of_chunks(Evaluator& evaluator,
+                               const std::vector<ArrayValue>& chunks,
+                               const Averaged& a, Span where) {
+  std::vector<ArrayValue> sums, means, totals;
+  for (const ArrayValue& part : chunks) {
+    sums.push_back(chunk_sums(evaluator, part, where));
+    means.push_back(
+        divided(evaluator, sums.back(), part->type.shape.back(), where));
+  }
+  const ArrayValue mean =
+      divided(evaluator, sum_of_chunks(evaluator, sums, where), a.count, where);
+  ir::Shape once = mean->type.shape;
+  once.insert(once.end(), {1, 1});
+  const ArrayValue mean_once = reshape(evaluator, mean, once, where);
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const ArrayValue inside = chunk_sums(
+        evaluator,
+        squared(evaluator, distance(evaluator, chunks[i], means[i], where),
+                where),
+        where);
+    const ArrayValue between = squared(
+        evaluator, distance(evaluator, means[i], mean_once, where), where);
+    const auto size = static_cast<double>(chunks[i]->type.shape.back().value());
+    totals.push_back(apply(evaluator, ir::Op::add, inside,
+                           apply(evaluator, ir::Op::mul, between, size, where),
+                           where));
+  }
+  return sum_of_chunks(evaluator, totals, where);
 }
 
 /// The mean squared distance from the mean, `count - ddof` in the divisor.
 ArrayValue variance(BuiltinCall& call, const Averaged& a) {
   Evaluator& evaluator = call.evaluator;
   const ir::Dim ddof = int_argument_or(call, 2, 0);
-  const ArrayValue mean =
-      broadcast_to(evaluator, average(evaluator, a, true, call.where),
-                   a.x->type.shape, call.where);
-  const ArrayValue distance =
-      apply(evaluator, ir::Op::sub, a.x, mean, call.where);
-  const ArrayValue square =
-      apply(evaluator, ir::Op::mul, distance, distance, call.where);
-  return divided(evaluator,
-                 reduce(evaluator, ir::Op::sum, square, a.axes,
-                        bool_argument_or(call, 3, false), call.where),
-                 a.count - ddof, call.where);
+  const Span where = call.where;
+  const std::vector<ArrayValue> chunks = chunks_of(evaluator, a, where);
+  ArrayValue total;
+  if (chunks.empty()) {
+    const ArrayValue mean = average(evaluator, a, true, where);
+    total =
+        reduce(evaluator, ir::Op::sum,
+               squared(evaluator, distance(evaluator, a.x, mean, where), where),
+               a.axes, false, where);
+  } else {
+    total = distances_of_chunks(evaluator, chunks, a, where);
+  }
+  return with_axes(evaluator, divided(evaluator, total, a.count - ddof, where),
+                   a, bool_argument_or(call, 3, false), where);
 }
 
 }  // namespace
