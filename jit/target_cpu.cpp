@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "jit/instrument.h"
 #include "jit/target.h"
 #include "runtime/check.h"
 
@@ -95,7 +96,7 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
     };
     for (const auto& [known, function] : functions)
       if (name == known) return reinterpret_cast<uint64_t>(function);
-    return 0;
+    return reinterpret_cast<uint64_t>(asan_function(name.c_str()));
   }
   // Compiled code never unwinds.
   void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
@@ -254,6 +255,7 @@ Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
   std::string errors;
   llvm::raw_string_ostream why(errors);
   if (llvm::verifyModule(module, &why)) return failed(errors);
+  instrument(module);
   module.getContext().setDiagnosticHandler(
       std::make_unique<Diagnostics>(errors));
   llvm::raw_svector_ostream stream(out);

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "runtime/check.h"
+#include "runtime/poison.h"
 
 namespace unisono {
 namespace {
@@ -45,6 +46,12 @@ int64_t size_of_class(int size_class) {
 constexpr int64_t colours = 16;
 constexpr int64_t colour_step = 192;
 static_assert(colours * colour_step <= page && colour_step % 64 == 0);
+
+// Addresses mean something else the next time they are mapped.
+void unmap_region(char* start, int64_t bytes) {
+  unpoison(start, bytes);
+  munmap(start, bytes);
+}
 
 int64_t pages_for(int64_t bytes) { return round_up(bytes, page) + page; }
 
@@ -108,7 +115,7 @@ Heap::~Heap() {
     std::lock_guard lock(budget_.mutex_);
     std::erase(budget_.heaps_, this);
   }
-  for (auto [start, bytes] : regions_) munmap(start, bytes);
+  for (auto [start, bytes] : regions_) unmap_region(start, bytes);
   budget_.release(mapped_);
 }
 
@@ -123,6 +130,8 @@ void* Heap::allocate(int64_t bytes) {
     data = start + colour_step * (colour_++ % colours);
   }
   if (data) {
+    poison(data, sizeof(FreeBlock));
+    unpoison(data, bytes);
     in_use_ += bytes;
     peak_ = std::max(peak_, in_use_);
   }
@@ -133,15 +142,21 @@ void Heap::free(void* data, int64_t bytes) {
   std::lock_guard lock(mutex_);
   in_use_ -= bytes;
   if (bytes <= largest_small) {
-    auto* block = static_cast<FreeBlock*>(data);
-    FreeBlock*& list = free_small_[size_class_of(bytes)];
-    block->next = list;
-    list = block;
+    add_free_block(size_class_of(bytes), data);
   } else {
+    poison(data, bytes);
     auto address = reinterpret_cast<uintptr_t>(data);
     auto* start = static_cast<char*>(data) - address % page;
     add_free_range(start, pages_for(bytes));
   }
+}
+
+void Heap::add_free_block(int size_class, void* data) {
+  poison(data, size_of_class(size_class));
+  unpoison(data, sizeof(FreeBlock));
+  auto* block = static_cast<FreeBlock*>(data);
+  block->next = free_small_[size_class];
+  free_small_[size_class] = block;
 }
 
 void* Heap::allocate_small(int size_class) {
@@ -155,9 +170,7 @@ void* Heap::allocate_small(int size_class) {
     if (!start) return nullptr;
     for (char* block = start + bytes / size * size; block != start;) {
       block -= size;
-      auto* free_block = reinterpret_cast<FreeBlock*>(block);
-      free_block->next = list;
-      list = free_block;
+      add_free_block(size_class, block);
     }
   }
   FreeBlock* block = list;
@@ -240,6 +253,7 @@ bool Heap::map_region(int64_t bytes) {
     if (extra - before) munmap(start + bytes, extra - before);
     madvise(start, bytes, MADV_HUGEPAGE);
   }
+  poison(start, bytes);
   regions_[start] = bytes;
   mapped_ += bytes;
   add_free_range(start, bytes);
@@ -252,7 +266,7 @@ int64_t Heap::unmap_free_regions() {
     auto range = free_ranges_.find(region->first);
     if (range != free_ranges_.end() && range->second == region->second) {
       remove_free_range(range);
-      munmap(region->first, region->second);
+      unmap_region(region->first, region->second);
       unmapped += region->second;
       region = regions_.erase(region);
     } else {

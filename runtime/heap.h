@@ -69,6 +69,8 @@ class Heap {
   using Ranges = std::map<char*, int64_t>;  // start, bytes: whole pages
 
   void* allocate_small(int size_class);
+  /// The link in a free block is all of it that may be touched.
+  void add_free_block(int size_class, void* data);
   char* allocate_pages(int64_t bytes);
   void free_pages(char* start, int64_t bytes);
   char* take_free_range(int64_t bytes);

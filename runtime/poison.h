@@ -1,0 +1,29 @@
+#pragma once
+// Memory that nobody may touch, for builds with AddressSanitizer; nothing in
+// others.
+#include <cstdint>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define UNISONO_POISONS 1
+#endif
+#endif
+
+namespace unisono {
+
+inline void poison([[maybe_unused]] void* start,
+                   [[maybe_unused]] int64_t bytes) {
+#ifdef UNISONO_POISONS
+  __asan_poison_memory_region(start, static_cast<size_t>(bytes));
+#endif
+}
+
+inline void unpoison([[maybe_unused]] void* start,
+                     [[maybe_unused]] int64_t bytes) {
+#ifdef UNISONO_POISONS
+  __asan_unpoison_memory_region(start, static_cast<size_t>(bytes));
+#endif
+}
+
+}  // namespace unisono
