@@ -88,6 +88,7 @@ EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
       end = b.CreateSub(end, first);
     }
     NestEmitter(frame, nest, plan).emit(begin, end);
+    frame.checks += static_cast<uint32_t>(nest.exprs.size()) + 1;
     result.grain = std::max(result.units ? result.grain : 1, plan.grain);
     result.units += plan.units;
     streaming = streaming || plan.streaming;

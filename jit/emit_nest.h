@@ -27,6 +27,7 @@ struct Frame {
   llvm::Value* cancel = nullptr;
   llvm::Value* position = nullptr;
   llvm::BasicBlock* leave = nullptr;  // where the function returns
+  uint32_t checks = 0;                // in the nests emitted so far
 };
 
 /// Where in the nest values are computed.
@@ -51,6 +52,12 @@ class NestEmitter {
 
  private:
   using Body = std::function<void(llvm::Value* index)>;
+  /// What a check that fails says besides its code and value.
+  struct Check {
+    uint32_t source;
+    const MemberPlace& member;
+    size_t rank;  // among the nest's checks
+  };
 
   // ---- loops
   /// for (i = begin; i < end; i += step) body(i)
@@ -146,7 +153,8 @@ class NestEmitter {
   void compute(const std::vector<bool>& needed, Point& point, Values& values);
   llvm::Value* value_of(const Expr& expr, ExprId id, Point& point,
                         const Values& values);
-  llvm::Value* operation(const Expr& expr, Point& point, const Values& values);
+  llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
+                         const Values& values);
   llvm::Value* bounded(const Expr& expr, llvm::Value* a, llvm::Value* b);
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,
@@ -154,7 +162,7 @@ class NestEmitter {
   llvm::Value* indexed_offset(llvm::Value* offset,
                               const std::vector<Expr::IndexedAxis>& axes,
                               const std::vector<ExprId>& indices, bool checked,
-                              uint32_t source, Point& point,
+                              const Check& check, Point& point,
                               const Values& values);
   llvm::Value* all_lane_offsets(const Affine& at, llvm::Value* offset,
                                 Point& point);
@@ -186,7 +194,9 @@ class NestEmitter {
   llvm::Value* lane_mask(llvm::Value* active, unsigned lanes);
   llvm::Value* constant_mask(int64_t active, unsigned lanes);
   void report(int32_t code, llvm::Value* where, llvm::Value* value,
-              int64_t bound, uint32_t source, Point& point);
+              int64_t bound, const Check& check, Point& point);
+  llvm::Value* member_at(const MemberPlace& place, llvm::Value* lane,
+                         Point& point);
   EmitContext context(unsigned lanes);
   llvm::Type* vector_type(llvm::Type* element, unsigned lanes);
   llvm::Value* index_constant(int64_t value);

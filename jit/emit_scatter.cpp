@@ -19,8 +19,9 @@ void NestEmitter::emit_scatter_at(Point& point) {
          Values values = fixed;
          compute(all, at, values);
          Value* offset = offset_at(scatter.at, side_part_, at);
-         offset = indexed_offset(offset, scatter.indexed, scatter.indices,
-                                 scatter.checked, scatter.source, at, values);
+         offset = indexed_offset(
+             offset, scatter.indexed, scatter.indices, scatter.checked,
+             {scatter.source, scatter.member, nest_.exprs.size()}, at, values);
          if (!offset) return;
          Value* value = values[scatter.value];
          if (scatter.add) {

@@ -288,7 +288,7 @@ Value* NestEmitter::value_of(const Expr& expr, ExprId id, Point& point,
     case Expr::Kind::position: return frame_.position;
     case Expr::Kind::iota: return iota(expr, id, point);
     case Expr::Kind::gather: return gather(expr, id, point, values);
-    case Expr::Kind::operation: return operation(expr, point, values);
+    case Expr::Kind::operation: return operation(expr, id, point, values);
     case Expr::Kind::load: {
       Value* offset = offset_at(expr.at, unit_parts_[id], point);
       if (!varies(expr.at, point)) {
@@ -345,7 +345,7 @@ Value* NestEmitter::bounded(const Expr& expr, Value* a, Value* b) {
   return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, better(x, bound));
 }
 
-Value* NestEmitter::operation(const Expr& expr, Point& point,
+Value* NestEmitter::operation(const Expr& expr, ExprId id, Point& point,
                               const Values& values) {
   llvm::SmallVector<Value*> operands;
   bool vector = false;
@@ -365,7 +365,7 @@ Value* NestEmitter::operation(const Expr& expr, Point& point,
   if (expr.checked)
     for (const EmittedFault& fault : c.faults)
       report(static_cast<int32_t>(fault.fault), fault.mask, fault.value, 0,
-             expr.source, point);
+             {expr.source, expr.member, static_cast<size_t>(id)}, point);
   return result;
 }
 
@@ -397,8 +397,8 @@ Value* NestEmitter::iota(const Expr& expr, ExprId id, Point& point) {
 Value* NestEmitter::indexed_offset(Value* offset,
                                    const std::vector<Expr::IndexedAxis>& axes,
                                    const std::vector<ExprId>& indices,
-                                   bool checked, uint32_t source, Point& point,
-                                   const Values& values) {
+                                   bool checked, const Check& check,
+                                   Point& point, const Values& values) {
   bool exists = true;
   for (size_t i = 0; i < axes.size(); ++i) {
     Value* index = values[indices[i]];
@@ -413,7 +413,7 @@ Value* NestEmitter::indexed_offset(Value* offset,
                                      b_.CreateAdd(index, size), index);
     if (checked) {
       Value* bad = b_.CreateICmpUGE(wrapped, size);
-      report(ErrorWord::index_out_of_bounds, bad, index, axes[i].size, source,
+      report(ErrorWord::index_out_of_bounds, bad, index, axes[i].size, check,
              point);
       wrapped = b_.CreateSelect(bad, constant(0), wrapped);
     } else {
@@ -454,7 +454,8 @@ Value* NestEmitter::gather(const Expr& expr, ExprId id, Point& point,
                            const Values& values) {
   Value* offset = offset_at(expr.at, unit_parts_[id], point);
   offset = indexed_offset(offset, expr.indexed, expr.operands, expr.checked,
-                          expr.source, point, values);
+                          {expr.source, expr.member, static_cast<size_t>(id)},
+                          point, values);
   if (!offset) return element_constant(expr.dtype, 0);
   const bool own = varies(expr.at, point);
   if (!own && !offset->getType()->isVectorTy()) {
@@ -472,16 +473,17 @@ Value* NestEmitter::gather(const Expr& expr, ExprId id, Point& point,
 
 namespace {
 
-/// report(error, code, source, value, bound): the first one is kept.
+/// report(error, code, source, value, bound, member, rank): the error of the
+/// first member is kept, of its errors that of the check with the lowest rank,
+/// of these the first. So what is reported depends neither on the width of
+/// vectors nor on who runs what.
 llvm::Function* report_function(llvm::Module& module) {
   if (auto* known = module.getFunction("report")) return known;
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<> b(context);
-  auto* type =
-      llvm::FunctionType::get(b.getVoidTy(),
-                              {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty(),
-                               b.getInt64Ty(), b.getInt64Ty()},
-                              false);
+  llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
+  auto* type = llvm::FunctionType::get(
+      b.getVoidTy(), {b.getPtrTy(), i32, i32, i64, i64, i64, i32}, false);
   auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage,
                                           "report", module);
   function->setDoesNotThrow();
@@ -490,23 +492,37 @@ llvm::Function* report_function(llvm::Module& module) {
   auto block = [&](const char* name) {
     return llvm::BasicBlock::Create(context, name, function);
   };
-  auto *entry = block("entry"), *first = block("first"), *done = block("done");
+  auto *entry = block("entry"), *keep = block("keep"), *done = block("done");
   b.SetInsertPoint(entry);
-  auto at = [&](size_t offset) {
-    return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), function->getArg(0),
-                                        offset);
+  struct Field {
+    size_t offset;
+    llvm::Type* type;
+    Value* value;
   };
-  Value* won = b.CreateExtractValue(
-      b.CreateAtomicCmpXchg(at(offsetof(ErrorWord, code)), b.getInt32(0),
-                            function->getArg(1), llvm::MaybeAlign(4),
-                            llvm::AtomicOrdering::AcquireRelease,
-                            llvm::AtomicOrdering::Acquire),
-      1);
-  b.CreateCondBr(won, first, done);
-  b.SetInsertPoint(first);
-  b.CreateStore(function->getArg(2), at(offsetof(ErrorWord, source)));
-  b.CreateStore(function->getArg(3), at(offsetof(ErrorWord, value)));
-  b.CreateStore(function->getArg(4), at(offsetof(ErrorWord, bound)));
+  const Field fields[] = {
+      {offsetof(ErrorWord, code), i32, function->getArg(1)},
+      {offsetof(ErrorWord, source), i32, function->getArg(2)},
+      {offsetof(ErrorWord, value), i64, function->getArg(3)},
+      {offsetof(ErrorWord, bound), i64, function->getArg(4)},
+      {offsetof(ErrorWord, member), i64, function->getArg(5)},
+      {offsetof(ErrorWord, rank), i32, function->getArg(6)}};
+  auto at = [&](const Field& field) {
+    return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), function->getArg(0),
+                                        field.offset);
+  };
+  auto known = [&](const Field& field) {
+    return b.CreateLoad(field.type, at(field));
+  };
+  const Field &member = fields[4], &rank = fields[5];
+  Value* known_member = known(member);
+  Value* same_member = b.CreateICmpEQ(member.value, known_member);
+  Value* earlier = b.CreateOr(
+      b.CreateICmpSLT(member.value, known_member),
+      b.CreateAnd(same_member, b.CreateICmpULT(rank.value, known(rank))));
+  Value* none = b.CreateIsNull(known(fields[0]));
+  b.CreateCondBr(b.CreateOr(none, earlier), keep, done);
+  b.SetInsertPoint(keep);
+  for (const Field& field : fields) b.CreateStore(field.value, at(field));
   b.CreateBr(done);
   b.SetInsertPoint(done);
   b.CreateRetVoid();
@@ -515,8 +531,26 @@ llvm::Function* report_function(llvm::Module& module) {
 
 }  // namespace
 
+/// The member, among the device's, whose element stands in `lane` (null: in
+/// the first).
+Value* NestEmitter::member_at(const MemberPlace& place, Value* lane,
+                              Point& point) {
+  if (place.per_member == 0) return index_constant(0);
+  Value* element = unit_part(place.element, point);  // of all axes, here
+  const bool vector = lane && varies(place.element, point);
+  if (vector) {
+    const int64_t step =
+        point.vector_axis >= 0 ? place.element.factors[point.vector_axis] : 0;
+    Value* offsets = lane_offsets(place.element, element, point);
+    element = offsets ? b_.CreateExtractElement(offsets, lane)
+                      : b_.CreateAdd(element,
+                                     b_.CreateMul(lane, index_constant(step)));
+  }
+  return b_.CreateSDiv(element, index_constant(place.per_member));
+}
+
 void NestEmitter::report(int32_t code, Value* where, Value* value,
-                         int64_t bound, uint32_t source, Point& point) {
+                         int64_t bound, const Check& check, Point& point) {
   if (auto* constant = llvm::dyn_cast<llvm::Constant>(where))
     if (constant->isNullValue()) return;
   const bool vector = where->getType()->isVectorTy();
@@ -528,16 +562,20 @@ void NestEmitter::report(int32_t code, Value* where, Value* value,
   b_.CreateCondBr(any, bad, good,
                   llvm::MDBuilder(context).createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(bad);
+  Value* lane = nullptr;
   if (vector) {
     const unsigned lanes = point.lanes;
     Value* bits = b_.CreateBitCast(where, b_.getIntNTy(lanes));
-    Value* lane =
-        b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, b_.getInt1(true));
+    lane = b_.CreateZExt(
+        b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, b_.getInt1(true)),
+        b_.getInt64Ty());
     value = b_.CreateExtractElement(value, lane);
   }
+  const auto rank = frame_.checks + static_cast<uint32_t>(check.rank);
   b_.CreateCall(report_function(frame_.module),
                 {frame_.error, b_.getInt32(static_cast<uint32_t>(code)),
-                 b_.getInt32(source), value, index_constant(bound)});
+                 b_.getInt32(check.source), value, index_constant(bound),
+                 member_at(check.member, lane, point), b_.getInt32(rank)});
   b_.CreateBr(good);
   b_.SetInsertPoint(good);
 }

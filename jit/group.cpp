@@ -129,7 +129,10 @@ void Group::roll_back(const Checkpoint& checkpoint) {
 
 void Group::apply(const AxisSplit& wish) {
   auto change = [&](Affine& affine) { affine = split(affine, wish); };
-  for (Expr& expr : exprs_) change(expr.at);
+  for (Expr& expr : exprs_) {
+    change(expr.at);
+    if (expr.member.per_member) change(expr.member.element);
+  }
   for (PendingStore& store : stores_) change(store.at);
   map_ids_.clear();
   std::vector<IndexMap> maps = std::move(maps_);
@@ -465,6 +468,7 @@ bool Group::add_scatter(NodeId id) {
   scatter.dtype = node.type.dtype;
   scatter.checked = sources_.checked && ir::must_stay(sources_.graph, node);
   scatter.source = node.source;
+  scatter.member = member_place(id, sources_.sizes[updates], *map);
   scatter_ = scatter;
   members_[id] = {scatter.value, intern(*map)};
   return true;

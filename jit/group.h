@@ -127,6 +127,9 @@ class Group {
 
   ExprId pull(ir::NodeId node, const IndexMap& map);
   ExprId evaluate(ir::NodeId node, const IndexMap& map);
+  MemberPlace member_place(ir::NodeId node, const std::vector<int64_t>& shape,
+                           const IndexMap& map) const;
+  void mark_checked(Expr& expr, ir::NodeId node, const IndexMap& map) const;
   ExprId evaluate_map(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_gather(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_small_reduction(ir::NodeId node, const IndexMap& map);

@@ -167,6 +167,19 @@ ExprId Group::evaluate(NodeId id, const IndexMap& map) {
   __builtin_unreachable();
 }
 
+MemberPlace Group::member_place(NodeId id, const std::vector<int64_t>& shape,
+                                const IndexMap& map) const {
+  if (!sources_.graph[id].by_member) return {};
+  int64_t per_member = 1;
+  for (size_t i = 1; i < shape.size(); ++i) per_member *= shape[i];
+  return {linearise(map, shape, extents_.size()), per_member};
+}
+
+void Group::mark_checked(Expr& expr, NodeId id, const IndexMap& map) const {
+  expr.source = sources_.graph[id].source;
+  expr.member = member_place(id, sources_.sizes[id], map);
+}
+
 ExprId Group::evaluate_map(NodeId id, const IndexMap& map) {
   const Node& node = sources_.graph[id];
   Expr expr{
@@ -174,7 +187,7 @@ ExprId Group::evaluate_map(NodeId id, const IndexMap& map) {
   NodeId typed = node.inputs[node.op == Op::select ? 1 : 0];
   expr.operand_dtype = sources_.graph.type(typed).dtype;
   expr.checked = sources_.can_fail(id);
-  if (expr.checked) expr.source = node.source;
+  if (expr.checked) mark_checked(expr, id, map);
   for (NodeId operand : node.inputs) {
     ExprId value = pull(operand, map);
     if (value < 0) return -1;
@@ -193,7 +206,7 @@ ExprId Group::evaluate_gather(NodeId id, const IndexMap& map) {
   expr.argument = sources_.buffer[stored];
   buffer_dtypes_[expr.argument] = sources_.graph.type(stored).dtype;
   expr.checked = sources_.can_fail(id);
-  if (expr.checked) expr.source = node.source;
+  if (expr.checked) mark_checked(expr, id, map);
   const auto& shape = sources_.sizes[node.inputs[0]];
   const size_t index_rank = sources_.sizes[node.inputs[1]].size();
   const IndexMap index_map(map.begin(),

@@ -114,8 +114,14 @@ std::string indexed_text(const Affine& at, const std::vector<ExprId>& indices,
   return out;
 }
 
-std::string checked_text(bool checked, uint32_t source) {
-  return checked ? fmt::format(" checked@{}", source) : "";
+std::string checked_text(bool checked, uint32_t source,
+                         const MemberPlace& member) {
+  if (!checked) return "";
+  std::string out = fmt::format(" checked@{}", source);
+  if (member.per_member)
+    out += fmt::format(" of member ({}) / {}", text(member.element),
+                       member.per_member);
+  return out;
 }
 
 std::string text(const Expr& expr) {
@@ -128,12 +134,12 @@ std::string text(const Expr& expr) {
     case Expr::Kind::gather:
       return fmt::format("gather a{}[{}]{}", expr.argument,
                          indexed_text(expr.at, expr.operands, expr.indexed),
-                         checked_text(expr.checked, expr.source));
+                         checked_text(expr.checked, expr.source, expr.member));
     case Expr::Kind::operation:
       return fmt::format("{}.{} %{}{}", ir::name(expr.op),
                          name(expr.operand_dtype),
                          fmt::join(expr.operands, ", %"),
-                         checked_text(expr.checked, expr.source));
+                         checked_text(expr.checked, expr.source, expr.member));
     case Expr::Kind::reduced:
       return fmt::format("reduction {}{}", expr.reduction,
                          expr.best ? " best" : "");
@@ -192,7 +198,7 @@ void print(std::string& out, const Nest& nest) {
         "    scatter a{}[{}] {} %{}{}\n", scatter->argument,
         indexed_text(scatter->at, scatter->indices, scatter->indexed),
         scatter->add ? "+=" : "=", scatter->value,
-        checked_text(scatter->checked, scatter->source));
+        checked_text(scatter->checked, scatter->source, scatter->member));
 }
 
 }  // namespace

@@ -14,6 +14,14 @@ namespace unisono::jit {
 
 using ExprId = int32_t;
 
+/// Whose an element is, of a checked node that has a device's members along
+/// axis 0: its row-major place in the node's array, and the elements of each
+/// member.
+struct MemberPlace {
+  Affine element = {};
+  int64_t per_member = 0;  // 0: there are no members here
+};
+
 /// One value at each point of a nest; a node of a directed acyclic graph.
 struct Expr {
   enum class Kind : uint8_t {
@@ -37,7 +45,8 @@ struct Expr {
   int phase = 0;
   bool checked = false;
   uint32_t source = 0;  // of the node, if it can raise an error
-  uint64_t bits = 0;    // one element as stored
+  MemberPlace member = {};
+  uint64_t bits = 0;  // one element as stored
   Affine at = {};
   std::vector<ExprId> operands = {};
   struct IndexedAxis {
@@ -97,6 +106,7 @@ struct Scatter {
   std::vector<Expr::IndexedAxis> indexed;
   bool checked = true;
   uint32_t source = 0;
+  MemberPlace member = {};
 };
 
 /// Loops over a box. The kept axes are independent of one another; the points
@@ -141,10 +151,16 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked);
 /// Calls `f(Affine&)` for every index expression of the nest.
 template <class F>
 void for_each_affine(Nest& nest, F&& f) {
-  for (Expr& expr : nest.exprs) f(expr.at);
+  for (Expr& expr : nest.exprs) {
+    f(expr.at);
+    if (expr.member.per_member) f(expr.member.element);
+  }
   for (Store& store : nest.stores) f(store.at);
   if (nest.scan) f(nest.scan->at);
-  if (nest.scatter) f(nest.scatter->at);
+  if (nest.scatter) {
+    f(nest.scatter->at);
+    if (nest.scatter->member.per_member) f(nest.scatter->member.element);
+  }
 }
 /// Calls `f(int& argument)` for every argument that the nest names.
 template <class F>

@@ -83,10 +83,12 @@ class Evaluator {
             int64_t members)
       : options_(options), axis_(axis), members_(members) {}
 
-  /// arguments[i] are those of members[i]; results in the same form.
+  /// arguments[i] are those of members[i]; results in the same form, but of
+  /// those members alone that come before one that failed.
   Result<std::vector<Values>> run(const Graph& graph,
                                   const std::vector<int64_t>& members,
                                   std::vector<Values> arguments);
+  const std::optional<Error>& failure() const { return failure_; }
 
  private:
   Status run_one(Scope& scope, NodeId id);
@@ -97,12 +99,17 @@ class Evaluator {
   Status run_host_call(Scope& scope, NodeId id);
   Status run_plain(Scope& scope, NodeId id);
   void run_project(Scope& scope, NodeId id);
+  /// A member's error: it and those after it take no further part. Those
+  /// before it go on to where they meet, and may have one, too.
+  Status drop(Scope& scope, Error error);
+  void drop_failed(Scope& scope) const;
   Error error(const Node& node, const Frame& frame, Error error) const;
 
   const ReferenceOptions& options_;
   std::optional<ir::AxisId> axis_;
   int64_t members_;
   std::unordered_map<const Graph*, Plan> plans_;
+  std::optional<Error> failure_;  // of the first member so far that has one
 };
 
 Error Evaluator::error(const Node& node, const Frame& frame,
@@ -110,6 +117,20 @@ Error Evaluator::error(const Node& node, const Frame& frame,
   if (error.source == 0) error.source = node.source;
   if (axis_ && error.member < 0) error.member = frame.member;
   return error;
+}
+
+Status Evaluator::drop(Scope& scope, Error error) {
+  if (!axis_) return error;
+  if (!failure_ || error.member < failure_->member) failure_ = std::move(error);
+  drop_failed(scope);
+  return Unit{};
+}
+
+void Evaluator::drop_failed(Scope& scope) const {
+  if (!failure_) return;
+  std::erase_if(scope.frames, [&](const Frame& frame) {
+    return frame.member >= failure_->member;
+  });
 }
 
 Result<std::vector<Values>> Evaluator::run(const Graph& graph,
@@ -129,13 +150,14 @@ Result<std::vector<Values>> Evaluator::run(const Graph& graph,
     const auto id = static_cast<NodeId>(i);
     if (options_.stop && options_.stop())
       return Error{Error::Kind::cancelled, "stopped"};
+    if (scope.frames.empty()) break;  // all have failed
     if (auto done = run_one(scope, id); !done) return done.error();
     for (NodeId operand : graph[id].inputs)
       if (scope.plan.last_use[operand] == id)
         for (Frame& frame : scope.frames) frame.values[operand] = Value();
   }
-  std::vector<Values> results(members.size());
-  for (size_t m = 0; m < members.size(); ++m) {
+  std::vector<Values> results(scope.frames.size());
+  for (size_t m = 0; m < scope.frames.size(); ++m) {
     Values& values = scope.frames[m].values;
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
       const NodeId output = graph.outputs[i];
@@ -190,7 +212,7 @@ Status Evaluator::run_plain(Scope& scope, NodeId id) {
           scope.plan.last_use[operand] == id && first && !reads_again(node, i)};
     }
     auto value = reference::run_node(node, operands, options_.checked);
-    if (!value) return error(node, frame, value.error());
+    if (!value) return drop(scope, error(node, frame, value.error()));
     frame.values[id] = *std::move(value);
   }
   return Unit{};
@@ -250,9 +272,10 @@ Status Evaluator::run_if(Scope& scope, NodeId id) {
     auto results = run(branch ? *a.then_graph : *a.else_graph, members,
                        std::move(arguments));
     if (!results) return results.error();
-    for (size_t t = 0; t < takers.size(); ++t)
+    for (size_t t = 0; t < results->size(); ++t)
       set_results(scope, id, *takers[t], std::move((*results)[t]));
   }
+  drop_failed(scope);
   return Unit{};
 }
 
@@ -278,6 +301,8 @@ Status Evaluator::run_loop(Scope& scope, NodeId id) {
     }
     auto goes_on = run(*a.condition, members, std::move(arguments));
     if (!goes_on) return goes_on.error();
+    turns.erase(turns.begin() + static_cast<ptrdiff_t>(goes_on->size()),
+                turns.end());
     members.clear();
     arguments.clear();
     std::vector<Turn> rest;
@@ -297,13 +322,17 @@ Status Evaluator::run_loop(Scope& scope, NodeId id) {
       rest.push_back({turn.frame, std::move(captures)});
     }
     turns = std::move(rest);
-    if (turns.empty()) return Unit{};
+    if (turns.empty()) break;
     auto next = run(*a.body, members, std::move(arguments));
     if (!next) return next.error();
+    turns.erase(turns.begin() + static_cast<ptrdiff_t>(next->size()),
+                turns.end());
     for (size_t t = 0; t < turns.size(); ++t)
       std::move((*next)[t].begin(), (*next)[t].end(),
                 turns[t].arguments.begin());
   }
+  drop_failed(scope);
+  return Unit{};
 }
 
 Status Evaluator::run_permute(Scope& scope, NodeId id, const Values& operands) {
@@ -341,6 +370,7 @@ Status Evaluator::run_collective(Scope& scope, NodeId id) {
     }
     return Unit{};
   }
+  if (failure_) return *failure_;  // they meet here
   if (static_cast<int64_t>(frames.size()) != members_)
     return fail(fmt::format("only some members reach `{}`", ir::name(node.op)));
   const auto no_memory = [&]() -> Status {
@@ -419,6 +449,7 @@ Result<std::vector<std::vector<HostArray>>> evaluate_all(
   Evaluator evaluator(options, axis, count);
   auto results = evaluator.run(graph, members, std::move(arguments));
   if (!results) return results.error();
+  if (evaluator.failure()) return *evaluator.failure();
   std::vector<std::vector<HostArray>> out(inputs.size());
   for (size_t m = 0; m < inputs.size(); ++m)
     for (size_t i = 0; i < graph.outputs.size(); ++i) {

@@ -41,6 +41,8 @@ Result<std::vector<HostArray>> evaluate(const ir::Graph& graph,
 /// node for every member that takes part, before the next node. inputs[m] are
 /// the arguments of member m. This is what `pmap` means, whatever devices do. A
 /// collective that not all members reach together is an error (check_failed).
+/// Of errors that several members have before they meet again, that of the
+/// first member is given, as it would be on devices.
 Result<std::vector<std::vector<HostArray>>> evaluate_members(
     const ir::Graph& graph, ir::AxisId axis,
     const std::vector<std::vector<HostArray>>& inputs,

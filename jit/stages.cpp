@@ -166,6 +166,8 @@ Nest second_stage(const Nest& nest, const Chunks& chunks, int first_argument) {
     if (inner[e]) continue;
     Expr expr = nest.exprs[e];
     expr.at = project(expr.at);
+    if (expr.member.per_member)
+      expr.member.element = project(expr.member.element);
     for (ExprId& operand : expr.operands) operand = renamed[operand];
     renamed[e] = static_cast<ExprId>(stage.exprs.size());
     stage.exprs.push_back(std::move(expr));

@@ -72,6 +72,7 @@ class DeviceGraph {
     spec.axis = map_.axis;
     spec.size = map_.per_device;
     spec.devices = map_.devices;
+    spec.names_members = true;
     for (const AxisEntry& entry : map_.inputs) {
       spec.mapped.push_back(!entry.is_none());
     }

@@ -393,6 +393,7 @@ class MapRun {
       Error error = outputs.error();
       if (error.member >= 0) {
         error.device = static_cast<int>(error.member / entry_.per_device);
+        error.member %= entry_.per_device;
       }
       fail(std::move(error));
     }
@@ -421,12 +422,10 @@ class MapRun {
     return {dtype, {sizes.begin(), sizes.end()}};
   }
 
-  /// Compiled code knows the device of the program; that is the member, too,
-  /// where each device has one.
+  /// Compiled code counts devices along the axis, and members on the device.
   [[noreturn]] void fail(Error error) {
     if (error.device >= 0) {
-      const bool one_each = entry_.per_device == 1 && entry_.devices.size() > 1;
-      error.member = one_each ? error.device : -1;
+      if (error.member >= 0) error.member += error.device * entry_.per_device;
       error.device = entry_.devices[error.device]->index();
     }
     evaluator_.fail(error, where_);

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <tuple>
 
 #include "runtime/check.h"
 #include "runtime/collective.h"
@@ -22,6 +23,8 @@ void set_error(ErrorWord& to, const ErrorWord& from) {
   to.source = from.source;
   to.value = from.value;
   to.bound = from.bound;
+  to.member = from.member;
+  to.rank = from.rank;
   to.code.store(from.code.load());
 }
 
@@ -30,6 +33,7 @@ Error decode(const ErrorWord& word, int device) {
                               word.value, word.bound);
   error.source = word.source;
   error.device = device;
+  error.member = word.member;
   return error;
 }
 
@@ -189,27 +193,29 @@ void Execution::launch(DeviceState& device, const LaunchStep& step,
     step.function(device.arguments.data(), 0, step.units, &device.context);
 }
 
-// The error that is reported is that of the first piece that has one: pieces
-// are claimed in order, so all before it are done too, in every run.
+// The error that is reported is the first in the order of ErrorWord, so no
+// piece is left out because another has failed; of equal ones the first
+// piece's.
 void Execution::launch_split(DeviceState& device, const LaunchStep& step) {
-  std::atomic<int64_t> first_failure{step.units};
   std::mutex mutex;
-  auto unwanted = [&](int64_t begin) {
-    return stop_->load(std::memory_order_relaxed) ||
-           device.cancel.load(std::memory_order_relaxed) ||
-           first_failure.load(std::memory_order_relaxed) < begin;
+  std::optional<int64_t> failed_at;  // the piece of device.error
+  auto order = [](const ErrorWord& error, int64_t begin) {
+    return std::tuple(error.member, error.rank, begin);
   };
   pool_->parallel_for(
       step.units, step.grain, this, [&](int64_t begin, int64_t end) {
-        if (unwanted(begin)) return;
+        if (stop_->load(std::memory_order_relaxed) ||
+            device.cancel.load(std::memory_order_relaxed))
+          return;
         ErrorWord error;
         KernelContext context = device.context;
         context.error = &error;
         step.function(device.arguments.data(), begin, end, &context);
         if (error.code.load(std::memory_order_relaxed) == 0) return;
         std::lock_guard lock(mutex);
-        if (begin > first_failure.load(std::memory_order_relaxed)) return;
-        first_failure.store(begin, std::memory_order_relaxed);
+        if (failed_at && order(device.error, *failed_at) <= order(error, begin))
+          return;
+        failed_at = begin;
         set_error(device.error, error);
       });
 }

@@ -18,8 +18,9 @@
 
 namespace unisono {
 
-/// Written by compiled code when a checked operation fails; the first writer
-/// wins (compare-and-swap of `code` from 0). Layout is known to the emitter.
+/// Written by compiled code when a checked operation fails: the error of the
+/// first member, and of its errors that of the check with the lowest rank. One
+/// thread writes at a time. Layout is known to the emitter.
 struct ErrorWord {
   enum Code : int32_t {
     none = 0,
@@ -31,6 +32,8 @@ struct ErrorWord {
   uint32_t source = 0;
   int64_t value = 0;
   int64_t bound = 0;
+  int64_t member = 0;  // among those of the device
+  uint32_t rank = 0;   // of the check in its kernel
 };
 
 /// The error that a failed check is reported as, wherever it ran; without

@@ -197,6 +197,9 @@ struct Node {
   Type type;
   /// Place in the program for messages; opaque to this floor, 0 is none.
   uint32_t source = 0;
+  /// What a check of this node fails for is counted along axis 0: by the
+  /// members that one device runs (VmapSpec::names_members).
+  bool by_member = false;
 };
 
 /// A straight list of nodes in program order: static single assignment, pure

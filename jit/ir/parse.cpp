@@ -341,6 +341,10 @@ class Parser {
       if (!expect('=') || !attribute(n.attrs, name)) return false;
     }
     if (accept('@') && !number(n.source)) return false;
+    if (!at('\n') && !rest_.empty()) {
+      n.by_member = word() == "by" && word() == "member";
+      if (!n.by_member) return fail("expected the end of the line");
+    }
     if (n.op == Op::input) g.inputs.push_back(id);
     g.nodes.push_back(std::move(n));
     if (auto good = verify_node(g, id); !good)

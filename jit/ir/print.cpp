@@ -109,6 +109,7 @@ class Printer {
           n.attrs);
     }
     if (n.source) text += fmt::format(" @{}", n.source);
+    if (n.by_member) text += " by member";
     text += "\n";
   }
 

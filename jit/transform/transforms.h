@@ -30,6 +30,8 @@ struct VmapSpec {
   /// `size` consecutive members, and collectives over `axis` become a local
   /// part and a collective over devices (same AxisId, size = devices).
   int64_t devices = 1;
+  /// Errors say which of the graph's members they are about.
+  bool names_members = false;
 };
 Graph vmap(const Graph& graph, const VmapSpec& spec);
 

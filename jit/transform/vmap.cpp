@@ -88,6 +88,11 @@ NodeId Mapper::add(Op op, std::vector<NodeId> inputs, ir::Attrs attrs) {
   return out_.add(op, std::move(inputs), std::move(attrs), source_);
 }
 
+Value Mapper::checked(NodeId id) {
+  out_[id].by_member = spec_.names_members;
+  return {id, true};
+}
+
 Type Mapper::member_type(Value x) const {
   Type type = out_.type(x.id);
   if (x.mapped) type.shape.erase(type.shape.begin());

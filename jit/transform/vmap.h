@@ -48,6 +48,8 @@ class Mapper {
   // vmap.cpp: building blocks
   NodeId add(ir::Op op, std::vector<NodeId> inputs,
              ir::Attrs attrs = ir::NoAttrs{});
+  /// The same, of a node that checks each member's own elements.
+  Value checked(NodeId id);
   /// One member's type, of the value as one member has it.
   ir::Type member_type(Value x) const;
   /// The type with the members in front.

@@ -35,7 +35,7 @@ Value Mapper::place_index(const Graph& graph, const Node& node, Values x) {
   // An array that all members share needs no members' axis to gather from.
   if (node.op == Op::gather && !x[0].mapped) {
     for (size_t i = arrays; i < x.size(); ++i) x[i] = {lift(x[i]), true};
-    return {add(node.op, ids(x), node.attrs), true};
+    return checked(add(node.op, ids(x), node.attrs));
   }
   return indices_mapped ? index_each(node, x) : index_same(node, x);
 }
@@ -51,7 +51,7 @@ Value Mapper::index_each(const Node& node, const Values& x) {
   const ir::Type indices = member_type(x[arrays]);
   operands.insert(operands.begin() + static_cast<std::ptrdiff_t>(arrays),
                   member_numbers(indices.dtype, indices.shape));
-  return {add(node.op, std::move(operands), std::move(attrs)), true};
+  return checked(add(node.op, std::move(operands), std::move(attrs)));
 }
 
 /// All members have the same indices: the members' axis belongs to the parts,

@@ -45,7 +45,8 @@ Value Mapper::place_map(const Graph& graph, const Node& node, Values x) {
     x[checked] = guarded(x[checked], mapped, node.op == Op::pow ? 0 : 1);
   std::vector<NodeId> operands;
   for (const Value& v : x) operands.push_back(mapped ? lift(v) : v.id);
-  return {add(node.op, std::move(operands), node.attrs), mapped};
+  const NodeId id = add(node.op, std::move(operands), node.attrs);
+  return mapped && checked >= 0 ? this->checked(id) : Value{id, mapped};
 }
 
 Value Mapper::place_line(const Node& node, Value x) {
