@@ -389,7 +389,11 @@ std::vector<unisono::Array> Evaluator::run_compiled(
   options.stop = machine_.stop;
   auto outputs =
       unisono::run(*machine_.runtime, *program, {device}, blocks, options);
-  if (!outputs) fail(outputs.error(), where);
+  if (!outputs) {
+    Error error = outputs.error();
+    error.device = -1;  // the evaluator says none for small statements
+    fail(error, where);
+  }
   std::vector<unisono::Array> results;
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const ir::Type& type = graph.type(graph.outputs[i]);

@@ -295,8 +295,8 @@ class EntryBuilder {
 /// One run of an entry.
 class MapRun {
  public:
-  MapRun(Evaluator& evaluator, MapEntry& entry, Span where)
-      : evaluator_(evaluator), entry_(entry), where_(where) {
+  MapRun(Evaluator& evaluator, MapEntry& entry, bool is_jit, Span where)
+      : evaluator_(evaluator), entry_(entry), is_jit_(is_jit), where_(where) {
     arrays_.reserve(entry.inputs.size());
   }
 
@@ -423,7 +423,9 @@ class MapRun {
   }
 
   /// Compiled code counts devices along the axis, and members on the device.
+  /// `jit` has one device, which is not worth words.
   [[noreturn]] void fail(Error error) {
+    if (is_jit_) error.device = -1;
     if (error.device >= 0) {
       if (error.member >= 0) error.member += error.device * entry_.per_device;
       error.device = entry_.devices[error.device]->index();
@@ -443,6 +445,7 @@ class MapRun {
 
   Evaluator& evaluator_;
   MapEntry& entry_;
+  bool is_jit_;
   Span where_;
   std::vector<unisono::Array> arrays_;
 };
@@ -461,7 +464,7 @@ Value run_map(Evaluator& evaluator, const MapCallee& callee,
     state.entries.insert(state.entries.begin(), std::move(made));
     entry = state.entries.front().get();
   }
-  MapRun run(evaluator, *entry, where);
+  MapRun run(evaluator, *entry, !state.axis, where);
   run.add_arguments(positional, named);
   run.add_captures(captures);
   return run.run();
