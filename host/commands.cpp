@@ -1,33 +1,34 @@
 #include "host/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "host/inspect.h"
-#include "host/read_file.h"
+#include "host/interrupt.h"
+#include "host/messages_json.h"
+#include "host/replace_file.h"
 #include "host/session.h"
+#include "jit/transform/transforms.h"
 #include "lang/explain.h"
 #include "lang/format.h"
 #include "lang/parser.h"
+#include "lang/read_source.h"
 
 namespace unisono::host {
 namespace {
 
-constexpr int usage_error = 2;
 constexpr int max_devices = 64;
-
-void print_error(std::string_view message) {
-  std::fflush(stdout);
-  fmt::print(stderr, "error: {}\n", message);
-}
 
 void write_output(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -42,165 +43,157 @@ void show(const lang::Diagnostics& diagnostics) {
 }
 
 /// The number of CPU devices that a `--devices` text means: 4 for "cpu:4".
-/// Nothing if it is malformed; then a message was printed.
-std::optional<int> parse_devices(const std::string& text) {
-  if (text.empty()) return 1;
-  int count = 0;
+std::optional<int> parse_devices(std::string_view text) {
   constexpr std::string_view prefix = "cpu:";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  int count = 0;
   const char* end = text.data() + text.size();
-  if (text.starts_with(prefix)) {
-    const auto [stop, problem] =
-        std::from_chars(text.data() + prefix.size(), end, count);
-    if (problem == std::errc() && stop == end && count >= 1 &&
-        count <= max_devices) {
-      return count;
-    }
-  }
-  print_error(fmt::format(
+  const auto [stop, problem] =
+      std::from_chars(text.data() + prefix.size(), end, count);
+  const bool number = problem == std::errc() && stop == end;
+  if (!number || count < 1 || count > max_devices) return std::nullopt;
+  return count;
+}
+
+int wrong_devices(const std::string& text) {
+  return wrong_usage(fmt::format(
       "--devices expects cpu:N with N from 1 to {}, such as cpu:8; got `{}`",
       max_devices, text));
+}
+
+/// A program's text and the name that messages give it.
+struct Source {
+  std::string name, text;
+};
+
+/// The program in a file or on standard input; reports why there is none.
+std::optional<Source> read_program(const std::string& path,
+                                   lang::Diagnostics& diagnostics) {
+  Result<std::string> text =
+      path == "-" ? lang::read_source(stdin) : lang::read_source(path);
+  const std::string name = path == "-" ? "<stdin>" : path;
+  if (text) return Source{name, std::move(*text)};
+  diagnostics.report(lang::Code::cannot_read, {}, fmt::format("`{}`", name),
+                     text.error().message);
   return std::nullopt;
 }
 
-/// Opens a session for the options' devices, reads the file, and gives both
-/// to `body`; its result decides the exit status after the messages.
+/// Opens a session for the options' devices and gives it to `body`, with the
+/// program in `source` or else in the options' file; its result decides the
+/// exit status after the messages.
 template <class Body>
-int with_program(const CommandOptions& options, Body body) {
+int with_program(const CommandOptions& options, std::optional<Source> source,
+                 Body body) {
   const std::optional<int> devices = parse_devices(options.devices);
-  if (!devices) return usage_error;
-  Result<std::string> text = read_text(options.file);
-  if (!text) {
-    print_error(text.error().message);
-    return 1;
-  }
+  if (!devices) return wrong_devices(options.devices);
   SessionOptions session_options;
   session_options.cpu_devices = *devices;
   session_options.reference_only = options.reference;
   session_options.checked = !options.unchecked;
   session_options.arguments = options.arguments;
   session_options.output = write_output;
+  session_options.stop = stop_on_interrupt();
   Session session(std::move(session_options));
-  const std::string name = options.file == "-" ? "<stdin>" : options.file;
-  const bool ok = body(session, name, std::move(*text));
-  if (!options.json) show(session.diagnostics());
-  return ok && !session.diagnostics().has_errors() ? 0 : 1;
-}
-
-nlohmann::json to_json(lang::Span where) {
-  if (!where) return nullptr;
-  const auto begin = where.file->place(where.begin);
-  const auto end = where.file->place(where.end);
-  return {{"file", where.file->path()},
-          {"line", begin.line},
-          {"column", begin.column},
-          {"end_line", end.line},
-          {"end_column", end.column}};
-}
-
-nlohmann::json to_json(const lang::Diagnostic& d) {
-  nlohmann::json notes = nlohmann::json::array();
-  for (const lang::Note& note : d.notes) {
-    notes.push_back({{"where", to_json(note.where)}, {"text", note.text}});
+  if (!source) source = read_program(options.file, session.diagnostics());
+  const bool ok = source && body(session, std::move(*source));
+  if (options.json) {
+    write_output(to_json(session.diagnostics()));
+  } else {
+    show(session.diagnostics());
   }
-  return {{"code", lang::info(d.code).number},
-          {"severity", lang::name(d.severity)},
-          {"message", d.message},
-          {"where", to_json(d.where)},
-          {"label", d.label},
-          {"notes", notes},
-          {"facts", d.facts},
-          {"help", d.help}};
+  return ok && !session.diagnostics().has_errors() ? 0 : 1;
 }
 
 /// Formats one file; false if it has errors, cannot be written, or (with
 /// `--check`) is not formatted.
-bool format_file(const std::string& path, bool check_only) {
-  const Result<std::string> text = read_text(path);
-  if (!text) {
-    print_error(text.error().message);
-    return false;
-  }
-  lang::SourceMap sources;
-  lang::Diagnostics diagnostics;
-  const lang::SourceFile& file = sources.add(path, *text);
+bool format_file(const std::string& path, bool check_only,
+                 lang::Diagnostics& diagnostics, lang::SourceMap& sources) {
+  std::optional<Source> source = read_program(path, diagnostics);
+  if (!source) return false;
+  const lang::SourceFile& file =
+      sources.add(std::move(source->name), std::move(source->text));
   const lang::ParseResult parsed = lang::parse(file, diagnostics);
-  if (!parsed.ok) {
-    show(diagnostics);
-    return false;
-  }
+  if (!parsed.ok) return false;
   const std::string formatted = lang::format(*parsed.program);
-  if (path == "-") {
-    write_output(formatted);
-    return true;
-  }
-  if (formatted == *text) return true;
+  const bool changed = formatted != file.text();
   if (check_only) {
-    fmt::print("{}: not formatted; run `unisono fmt {}`\n", path, path);
-    return false;
+    if (changed)
+      fmt::print("{0}: not formatted; run `unisono fmt {0}`\n", path);
+    return !changed;
   }
+  if (path == "-") write_output(formatted);
+  if (path == "-" || !changed) return true;
   const Status written = replace_file(path, formatted);
-  if (!written) print_error(written.error().message);
+  if (!written)
+    diagnostics.report(lang::Code::cannot_write, {}, fmt::format("`{}`", path),
+                       written.error().message);
   return static_cast<bool>(written);
 }
 
 }  // namespace
 
+int wrong_usage(const std::string& message) {
+  fmt::print(stderr, "error: {}\n", message);
+  return usage_error;
+}
+
+int finish_output(int status) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+  fmt::print(stderr, "error: cannot write standard output: {}\n",
+             std::strerror(errno));
+  return std::max(status, 1);
+}
+
 int run_file(const CommandOptions& options) {
-  return with_program(options,
-                      [](Session& session, std::string name, std::string text) {
-                        const lang::Program* program =
-                            session.check(std::move(name), std::move(text));
-                        return program && session.run(*program);
-                      });
+  return with_program(
+      options, std::nullopt, [](Session& session, Source source) {
+        const lang::Program* program =
+            session.check(std::move(source.name), std::move(source.text));
+        return program && session.run(*program);
+      });
 }
 
 int run_expression(const CommandOptions& options, const std::string& text) {
-  CommandOptions nothing = options;
-  nothing.file = "/dev/null";
-  return with_program(nothing, [&](Session& session, std::string, std::string) {
-    const lang::Program* program = session.check("<expression>", text);
-    return program && session.run_and_print(*program);
-  });
+  return with_program(options, Source{"<expression>", text},
+                      [](Session& session, Source source) {
+                        const lang::Program* program = session.check(
+                            std::move(source.name), std::move(source.text));
+                        return program && session.run_and_print(*program);
+                      });
 }
 
 int check_file(const CommandOptions& options) {
-  return with_program(options, [&](Session& session, std::string name,
-                                   std::string text) {
-    const bool ok = session.check(std::move(name), std::move(text)) != nullptr;
-    if (options.json) {
-      nlohmann::json all = nlohmann::json::array();
-      for (const lang::Diagnostic& d : session.diagnostics().all()) {
-        all.push_back(to_json(d));
-      }
-      fmt::print("{}\n", all.dump(2));
-    }
-    return ok;
-  });
+  return with_program(
+      options, std::nullopt, [](Session& session, Source source) {
+        return session.check(std::move(source.name), std::move(source.text)) !=
+               nullptr;
+      });
 }
 
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options) {
   bool ok = true;
   for (const std::string& path : files) {
-    ok = format_file(path, options.format_check) && ok;
+    lang::SourceMap sources;
+    lang::Diagnostics diagnostics;
+    ok &= format_file(path, options.format_check, diagnostics, sources);
+    show(diagnostics);
   }
   return ok ? 0 : 1;
 }
 
 int explain_code(const std::string& code) {
   const auto page = lang::explain(code);
-  if (!page) {
-    print_error(
+  if (!page)
+    return wrong_usage(
         fmt::format("there is no message `{}`; codes look like U0412", code));
-    return usage_error;
-  }
   write_output(*page);
   return 0;
 }
 
 int list_devices(const CommandOptions& options) {
   const std::optional<int> count = parse_devices(options.devices);
-  if (!count) return usage_error;
+  if (!count) return wrong_devices(options.devices);
   const Runtime runtime(*count);
   for (const Device* device : runtime.devices()) {
     fmt::print("{}\n", device->name());
@@ -211,10 +204,20 @@ int list_devices(const CommandOptions& options) {
 }
 
 int inspect_file(const CommandOptions& options) {
+  const std::vector<std::string_view> passes = jit::pass_names();
+  if (!options.after.empty()) {
+    if (options.emit != "ir")
+      return wrong_usage("--after chooses among the stages of --emit=ir");
+    if (std::find(passes.begin(), passes.end(), options.after) == passes.end())
+      return wrong_usage(fmt::format("there is no pass `{}`; there are {}",
+                                     options.after, fmt::join(passes, ", ")));
+  }
+  const std::string after =
+      options.after.empty() ? std::string(passes.back()) : options.after;
   return with_program(
-      options, [&](Session& session, std::string name, std::string text) {
-        return inspect(session, std::move(name), std::move(text), options.emit,
-                       options.after, write_output);
+      options, std::nullopt, [&](Session& session, Source source) {
+        return inspect(session, std::move(source.name), std::move(source.text),
+                       options.emit, after, write_output);
       });
 }
 

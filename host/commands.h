@@ -4,11 +4,15 @@
 
 namespace unisono::host {
 
+/// Exit status of a wrong command line.
+inline constexpr int usage_error = 2;
+
 /// What the command line asked for; one function below per command. Each
-/// returns the exit status: 0, or 1 when the program (or file) had an error.
+/// returns the exit status: 0; 1 when the program (or file) has or gets an
+/// error, or standard output cannot be written; or `usage_error`.
 struct CommandOptions {
   std::string file;     // a path, or "-" for standard input
-  std::string devices;  // "cpu:4"; empty is one CPU device
+  std::string devices = "cpu:1";
   std::vector<std::string> arguments;
   bool reference = false;  // the reference evaluator only
   bool unchecked = false;
@@ -22,10 +26,17 @@ int run_file(const CommandOptions& options);
 /// `-e`: prints the value of the last expression.
 int run_expression(const CommandOptions& options, const std::string& text);
 int check_file(const CommandOptions& options);
+/// Each file in place; "-" from standard input to standard output.
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options);
 int explain_code(const std::string& code);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
+
+/// Says what is wrong with the command line; gives `usage_error`.
+int wrong_usage(const std::string& message);
+/// The status to leave with: `status`, or 1 when standard output could not be
+/// written.
+int finish_output(int status);
 
 }  // namespace unisono::host

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <utility>
 
 #include "jit/ir/text.h"
@@ -13,12 +14,38 @@ namespace {
 
 using Output = std::function<void(std::string_view)>;
 
-/// Prints each compiled graph as it is after one pass.
-jit::AfterPass print_pass(std::string_view after, const Output& output) {
-  return [after = std::string(after), &output](std::string_view pass,
-                                               const ir::Graph& graph) {
-    if (pass == after) output(ir::print(graph) + "\n");
-  };
+/// One line of printed IR with the place that its `@source` stands for: `@7:3`
+/// in the program, `@<stdlib>/array.uni:12:5` elsewhere.
+std::string with_place(std::string_view line, Session& session,
+                       const lang::SourceFile* program) {
+  const size_t at = line.rfind(" @");
+  uint32_t id = 0;
+  if (at == std::string_view::npos) return std::string(line);
+  const char* end = line.data() + line.size();
+  const auto [stop, problem] = std::from_chars(line.data() + at + 2, end, id);
+  const lang::Span where = problem == std::errc() && stop == end
+                               ? session.sources().span(id)
+                               : lang::Span();
+  if (!where) return std::string(line);
+  const auto place = where.file->place(where.begin);
+  const std::string text = where.file == program
+                               ? fmt::format("{}:{}", place.line, place.column)
+                               : lang::to_string(where);
+  return fmt::format("{} @{}", line.substr(0, at), text);
+}
+
+std::string print_ir(const ir::Graph& graph, Session& session,
+                     const lang::SourceFile* program) {
+  const std::string text = ir::print(graph);
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    out += with_place(std::string_view(text).substr(begin, end - begin),
+                      session, program) +
+           "\n";
+    begin = end + 1;
+  }
+  return out;
 }
 
 }  // namespace
@@ -34,6 +61,7 @@ bool inspect(Session& session, std::string path, std::string text,
                             : lang::dump_ast(*parsed.program));
     return parsed.ok;
   }
+  session.evaluator().keep_types = emit == "types";
   const lang::Program* program =
       session.check(std::move(path), std::move(text));
   if (emit == "types") {
@@ -42,18 +70,32 @@ bool inspect(Session& session, std::string path, std::string text,
   }
   if (!program) return false;
   session.mute();
+  int graphs = 0;
+  const auto show = [&](std::string_view stage) {
+    output(fmt::format("{}# graph {}\n{}", graphs == 0 ? "" : "\n", graphs + 1,
+                       stage));
+    ++graphs;
+  };
   jit::CompileObserver observer;
   if (emit == "ir") {
-    observer.after_pass = print_pass(after.empty() ? "last" : after, output);
+    observer.after_pass = [&](std::string_view pass, const ir::Graph& graph) {
+      if (pass == after) show(print_ir(graph, session, program->file));
+    };
   } else {
     observer.dump = [&](const jit::CompileDump& dump) {
-      output(emit == "kernels" ? dump.kernels
-             : emit == "llvm"  ? dump.llvm
-                               : dump.assembly);
+      show(emit == "kernels" ? dump.kernels
+           : emit == "llvm"  ? dump.llvm
+                             : dump.assembly);
     };
   }
   session.compiler().observe(std::move(observer));
-  return session.run(*program);
+  const bool ok = session.run(*program);
+  session.compiler().observe({});
+  if (graphs == 0)
+    output(
+        "# nothing was compiled: small work at the top level needs no "
+        "compiler\n");
+  return ok;
 }
 
 }  // namespace unisono::host

@@ -1,5 +1,7 @@
 // The command line: what `unisono --help` shows, and nothing else.
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -8,89 +10,188 @@
 
 namespace {
 
-using unisono::host::CommandOptions;
+using namespace unisono::host;
 
-constexpr const char* footer = R"(examples:
+constexpr const char* help =
+    R"(Unisono, an array language that plays one program on many devices
+
+usage:
+  unisono run FILE [--devices cpu:N] [ARGUMENT ...]   run a program
+  unisono -e 'EXPRESSION'                             print a value
+  unisono -                                           run standard input
+  unisono check FILE [--json]                         find mistakes, run nothing
+  unisono fmt [--check] FILE ...                      format in place
+  unisono explain CODE                                what a message means
+  unisono devices [--devices cpu:N]                   list the devices
+  unisono inspect --emit=STAGE [--after=PASS] FILE    show a stage of the compiler
+  unisono --version, unisono --help, unisono COMMAND --help
+
+FILE may be - for standard input.
+
+options of run, - and -e:
+  --devices cpu:N   N CPU devices, 1 to 64, on any machine; without it, one
+  --reference       the reference evaluator alone: slow, without generated code
+  --unchecked       no errors for bad indexes and integer division by zero
+
+examples:
   unisono run train.uni --devices cpu:8     run a program on eight CPU devices
+  unisono run train.uni data.npy -- -v      the program's args() are data.npy, -v
   unisono -e 'sum(arange(10))'              print the value of an expression
   echo 'print(1 + 2)' | unisono -           run standard input
   unisono check train.uni                   find mistakes without running
   unisono fmt *.uni                         format files in place
   unisono explain U0412                     what a message means
-  unisono inspect --emit=ir train.uni       the array IR of what is compiled)";
+  unisono inspect --emit=ir train.uni       the array IR of what is compiled
+
+exit status: 0; 1 when the program has or gets an error; 2 when the command
+line is wrong
+)";
+
+/// What one parse of the command line fills.
+struct CommandLine {
+  CLI::App app{"", "unisono"};
+  CommandOptions options;
+  std::string expression, code;
+  std::vector<std::string> files, words;
+  CLI::App* run = nullptr;
+  CLI::App* check = nullptr;
+  CLI::App* format = nullptr;
+  CLI::App* explain = nullptr;
+  CLI::App* devices = nullptr;
+  CLI::App* inspect = nullptr;
+  CLI::Option* evaluate = nullptr;
+};
+
+void add_devices(CLI::App* app, CommandOptions& options) {
+  app->add_option("--devices", options.devices,
+                  "devices to run on: cpu:N is N CPU devices, 1 to 64")
+      ->take_last();
+}
 
 void add_run_options(CLI::App* app, CommandOptions& options) {
-  app->add_option("--devices", options.devices,
-                  "devices to run on: cpu:N is N CPU devices, 1 to 64");
+  add_devices(app, options);
   app->add_flag("--reference", options.reference,
                 "use the reference evaluator instead of compiled code");
   app->add_flag("--unchecked", options.unchecked,
                 "no errors for bad indexes and integer division by zero");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app{
-      "Unisono, an array language that plays one program on many devices"};
-  app.footer(footer);
-  app.set_version_flag("--version", "unisono " UNISONO_VERSION);
-  CommandOptions options;
-  std::string expression, code;
-  std::vector<std::string> files;
-
-  app.add_option("-e", expression, "evaluate an expression and print it");
-  add_run_options(&app, options);
-  app.add_option("file", options.file, "a program to run; - is standard input");
-
-  auto* run = app.add_subcommand("run", "run a program");
-  run->add_option("file", options.file, "the program; - is standard input")
+void add_inspect(CommandLine& line) {
+  line.inspect =
+      line.app.add_subcommand("inspect", "show a stage of the compiler");
+  line.inspect
+      ->add_option("file", line.options.file,
+                   "the program; - is standard input")
       ->required();
-  add_run_options(run, options);
-  run->add_option("arguments", options.arguments,
-                  "for the program, which sees them as `args()`");
-
-  auto* check = app.add_subcommand("check", "check a program, run nothing");
-  check->add_option("file", options.file, "the program")->required();
-  check->add_flag("--json", options.json, "messages as JSON");
-  add_run_options(check, options);
-
-  auto* format = app.add_subcommand("fmt", "format programs in place");
-  format->add_option("files", files, "the programs")->required();
-  format->add_flag("--check", options.format_check,
-                   "change nothing; fail if a file would change");
-
-  auto* explain = app.add_subcommand("explain", "what a message means");
-  explain->add_option("code", code, "its code: U0412")->required();
-
-  auto* devices = app.add_subcommand("devices", "list the devices");
-  add_run_options(devices, options);
-
-  auto* inspect = app.add_subcommand("inspect", "show a stage of the compiler");
-  inspect->add_option("file", options.file, "the program")->required();
-  inspect
-      ->add_option("--emit", options.emit,
+  line.inspect
+      ->add_option("--emit", line.options.emit,
                    "tokens, ast, types, ir, kernels, llvm or asm")
       ->check(CLI::IsMember(
           {"tokens", "ast", "types", "ir", "kernels", "llvm", "asm"}));
-  inspect->add_option("--after", options.after, "the IR after this pass");
-  add_run_options(inspect, options);
+  line.inspect->add_option("--after", line.options.after,
+                           "the IR after this pass: trace, simplify or cse");
+  add_devices(line.inspect, line.options);
+  line.inspect->add_flag("--unchecked", line.options.unchecked,
+                         "code without checks of indexes and divisors");
+}
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+/// What is printed when the command line does not fit what was declared.
+std::string failure_message(const CLI::App* app, const CLI::Error& error) {
+  std::string command = "unisono";
+  bool is_run = false;
+  for (const CLI::App* chosen : app->get_subcommands()) {
+    command += " " + chosen->get_name();
+    is_run = chosen->get_name() == "run";
   }
+  const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error);
+  return fmt::format("error: {}\n{}see `{} --help`\n", error.what(),
+                     is_run && unexpected
+                         ? "what is for the program and starts with - stands "
+                           "after --; "
+                         : "",
+                     command);
+}
 
-  using namespace unisono::host;
-  if (*run) return run_file(options);
-  if (*check) return check_file(options);
-  if (*format) return format_files(files, options);
-  if (*explain) return explain_code(code);
-  if (*devices) return list_devices(options);
-  if (*inspect) return inspect_file(options);
-  if (app.count("-e")) return run_expression(options, expression);
-  if (!options.file.empty()) return run_file(options);
-  std::fputs(app.help().c_str(), stderr);
-  return 2;
+void declare(CommandLine& line) {
+  CommandOptions& options = line.options;
+  line.app.set_version_flag("--version", "unisono " UNISONO_VERSION);
+  line.evaluate = line.app.add_option("-e", line.expression,
+                                      "evaluate an expression and print it");
+  add_run_options(&line.app, options);
+  line.app.add_option("words", line.words, "- to run standard input");
+
+  line.run = line.app.add_subcommand("run", "run a program");
+  line.run->add_option("file", options.file, "the program; - is standard input")
+      ->required();
+  add_run_options(line.run, options);
+  line.run->add_option("arguments", options.arguments,
+                       "for the program, which sees them as `args()`; those "
+                       "that start with - stand after --");
+
+  line.check = line.app.add_subcommand("check", "check a program, run nothing");
+  line.check
+      ->add_option("file", options.file, "the program; - is standard input")
+      ->required();
+  line.check->add_flag("--json", options.json, "messages as JSON");
+  add_devices(line.check, options);
+
+  line.format = line.app.add_subcommand("fmt", "format programs in place");
+  line.format
+      ->add_option("files", line.files,
+                   "the programs; - is standard input, to standard output")
+      ->required();
+  line.format->add_flag("--check", options.format_check,
+                        "change nothing; fail if a file would change");
+
+  line.explain = line.app.add_subcommand("explain", "what a message means");
+  line.explain->add_option("code", line.code, "its code: U0412")->required();
+
+  line.devices = line.app.add_subcommand("devices", "list the devices");
+  add_devices(line.devices, options);
+  add_inspect(line);
+  // Not those of the commands, which have copied the one before.
+  line.app.formatter_fn([](auto&&...) { return std::string(help); });
+  line.app.failure_message(failure_message);
+}
+
+int dispatch(CommandLine& line) {
+  CommandOptions& options = line.options;
+  if (*line.run) return run_file(options);
+  if (*line.check) return check_file(options);
+  if (*line.format) return format_files(line.files, options);
+  if (*line.explain) return explain_code(line.code);
+  if (*line.devices) return list_devices(options);
+  if (*line.inspect) return inspect_file(options);
+  if (line.evaluate->count() > 0 && !line.words.empty())
+    return wrong_usage(
+        fmt::format("`{}` is not expected: -e takes one word, in "
+                    "quotes: -e 'sum(arange(10))'",
+                    line.words[0]));
+  if (line.evaluate->count() > 0)
+    return run_expression(options, line.expression);
+  if (line.words.empty()) {
+    std::fputs(line.app.help().c_str(), stderr);
+    return usage_error;
+  }
+  options.file = line.words[0];
+  if (options.file != "-")
+    return wrong_usage(
+        fmt::format("there is no command `{0}`; `unisono run {0}` runs a "
+                    "program, `unisono --help` lists the commands",
+                    options.file));
+  options.arguments.assign(line.words.begin() + 1, line.words.end());
+  return run_file(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line;
+  declare(line);
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return finish_output(line.app.exit(error) == 0 ? 0 : usage_error);
+  }
+  return finish_output(dispatch(line));
 }

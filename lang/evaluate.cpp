@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "lang/interpreter.h"
+#include "lang/lexer.h"
 #include "lang/maps.h"
 #include "lang/operators.h"
 #include "lang/print_value.h"
@@ -22,6 +23,11 @@ namespace {
 constexpr size_t stack_bytes = size_t{256} << 20;
 constexpr size_t stack_reserve = size_t{24} << 20;
 constexpr int max_call_depth = 1000;
+/// A check or trace walks each expression once for each turn of an unrolled
+/// loop and for each call with new types: this is some seconds of it.
+constexpr uint64_t max_steps = 5'000'000;
+constexpr size_t max_leaves = 65'536;
+constexpr size_t max_levels = 256;
 /// Notes about calls around an error.
 constexpr size_t max_call_notes = 4;
 
@@ -47,6 +53,14 @@ bool is_standard_library(Span where) {
   return where.file && where.file->path().starts_with("<stdlib>/");
 }
 
+/// The type of a tree with very many leaves is no help.
+std::string short_type_name(const Value& value) {
+  constexpr size_t most = 200;
+  std::string out = type_name(value);
+  if (out.size() > most) out = out.substr(0, most) + "...";
+  return out;
+}
+
 std::string parameters_text(const CallFrame& frame) {
   std::string out;
   for (const Param& param : frame.syntax->params) {
@@ -59,7 +73,7 @@ std::string parameters_text(const CallFrame& frame) {
     const auto* i = value.get_if<IntValue>();
     out += i && i->value.is_constant()
                ? fmt::format("{} = {}", name, i->value.to_string())
-               : fmt::format("{} is {}", name, type_name(value));
+               : fmt::format("{} is {}", name, short_type_name(value));
   }
   return out;
 }
@@ -178,6 +192,9 @@ bool Interpreter::check_program(const Program& program) {
   s_.memo.clear();
   s_.reported.clear();
   s_.found.clear();
+  s_.gave_up = false;
+  s_.too_many_errors = {};
+  s_.steps = 0;
   // Modules that do not parse report at once.
   const size_t errors_before = ev_.diagnostics_.error_count();
   auto names = std::make_shared<Environment>(*s_.globals);
@@ -204,6 +221,8 @@ bool Interpreter::check_program(const Program& program) {
     ev_.diagnostics_.add(std::move(s_.found[i]));
   }
   s_.found.clear();
+  if (s_.too_many_errors)
+    ev_.diagnostics_.report(Code::too_many_errors, s_.too_many_errors);
   return ok && ev_.diagnostics_.error_count() == errors_before;
 }
 
@@ -271,6 +290,11 @@ void Interpreter::report(Diagnostic diagnostic) {
       info(diagnostic.code).number.starts_with("U03"))
     for (const std::string& fact : ev_.mapped_axes_.back().facts)
       diagnostic.add_fact(fact);
+  if (checking() && s_.found.size() >= max_errors) {
+    if (!s_.gave_up) s_.too_many_errors = at;
+    s_.gave_up = true;
+    return;
+  }
   add_call_notes(diagnostic, s_.frames);
   if (checking())
     s_.found.push_back(std::move(diagnostic));
@@ -278,13 +302,34 @@ void Interpreter::report(Diagnostic diagnostic) {
     ev_.diagnostics_.add(std::move(diagnostic));
 }
 
+void Interpreter::check_tree(const Value& value, Span where) {
+  const TreeSize size = tree_size(value);
+  if (size.leaves > max_leaves)
+    ev_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                        max_leaves, "leaves")
+                 .set_help("many values of one type are an array"));
+  if (size.height > max_levels)
+    ev_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                        max_levels, "levels"));
+}
+
 void Interpreter::enter(Span where) {
+  poll(where);
+  s_.steps = ev_.mode() == Mode::run ? 0 : s_.steps + 1;
+  if (s_.steps > max_steps) {
+    s_.gave_up = true;
+    ev_.fail(diagnostic(Code::too_many_steps, where,
+                        checking() ? "checking" : "compiling", max_steps)
+                 .set_help("loop over a `range`, which is not unrolled"));
+  }
   const char here = 0;
   if (s_.call_depth > max_call_depth ||
-      (s_.stack_limit && &here < s_.stack_limit))
+      (s_.stack_limit && &here < s_.stack_limit)) {
+    s_.gave_up = true;  // else each call on the way tries its next statement
     ev_.fail(diagnostic(Code::recursion_too_deep, where, max_call_depth)
                  .set_help("a recursion needs a case that ends it, known when "
                            "the program is compiled or on the host"));
+  }
 }
 
 void Interpreter::poll(Span where) {
@@ -296,7 +341,8 @@ void Interpreter::poll(Span where) {
 
 void Interpreter::define(const Env& env, const std::string& name, Value value,
                          bool is_var, Span where, const Expr* type) {
-  if (checking() && where.file == s_.main_file && s_.main_file)
+  if (ev_.keep_types && checking() && s_.main_file &&
+      where.file == s_.main_file)
     s_.types.push_back({where, name, type_name(value)});
   bool function = false;
   for_each_leaf(value, [&](const Value& leaf) {
@@ -405,6 +451,10 @@ Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
   std::optional<Value> last;
   bool failed = false;
   for (const StmtPtr& stmt : list) {
+    if (checking() && s_.gave_up) {
+      failed = true;
+      break;
+    }
     try {
       const bool use = wanted && &stmt == &list.back();
       last = statement(*stmt, env, use);
@@ -602,6 +652,7 @@ void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
     }
     current = step.base;
   }
+  check_tree(value.value, stmt.value->span);
   const Binding& binding = holder->names.at(name.text);
   value.value = adopt(value.value, binding.value, value.where);
   if (binding.type)

@@ -154,6 +154,12 @@ CallArgument Interpreter::argument(const Expr& e, const Env& env) {
 
 Value Interpreter::expr(const Expr& e, const Env& env) {
   enter(e.span);
+  Value value = walk_expr(e, env);
+  check_tree(value, e.span);
+  return value;
+}
+
+Value Interpreter::walk_expr(const Expr& e, const Env& env) {
   switch (e.kind) {
     case ExprKind::IntLiteral:
       return int_literal(static_cast<const IntLiteral&>(e), false, e.span);

@@ -80,6 +80,8 @@ class Evaluator {
                                       const std::vector<Value>& arguments);
   /// Runs `body` where the functions above need no new stack: they walk deep.
   void on_stack(const std::function<void()>& body);
+  /// Set before `check`, for `dump_types`.
+  bool keep_types = false;
   /// Each definition and its type, as `check` found them: `inspect
   /// --emit=types`. One line each.
   std::string dump_types() const;

@@ -125,6 +125,9 @@ struct Evaluator::State {
 
   /// Errors of the check so far, and where they were: each mistake once.
   std::vector<Diagnostic> found;
+  bool gave_up = false;       // the rest is not checked,
+  Span too_many_errors = {};  // because of too many: the first left out
+  uint64_t steps = 0;         // expressions walked by this check, or this trace
   std::set<std::tuple<Code, const SourceFile*, uint32_t, uint32_t>> reported;
   std::vector<TypeRecord> types;
   std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
@@ -191,10 +194,14 @@ class Interpreter {
                                 const std::vector<Value>& arguments);
   /// Reports, with the calls around it as notes; each mistake once.
   void report(Diagnostic diagnostic);
-  /// An error when the stack is used up.
+  /// Where an expression or call begins: an error when the stack is used up,
+  /// the machine is told to stop, or a check or trace has taken more steps than
+  /// any sensible program needs.
   void enter(Span where);
   /// An error when the machine is told to stop.
   void poll(Span where);
+  /// An error for a tuple or record with too much in it.
+  void check_tree(const Value& value, Span where);
 
   static Env inner(const Env& env);
   void define(const Env& env, const std::string& name, Value value, bool is_var,
@@ -247,6 +254,7 @@ class Interpreter {
   CallArgument argument(const Expr& e, const Env& env);
   void arguments(const Call& e, const Env& env,
                  std::vector<CallArgument>& positional, Named& named);
+  Value walk_expr(const Expr& e, const Env& env);
   Value int_literal(const IntLiteral& literal, bool negative, Span where);
   Value string_literal(const StringLiteral& e, const Env& env);
   Value record_expr(const Record& e, const Env& env);

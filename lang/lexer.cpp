@@ -90,7 +90,7 @@ class Lexer {
     const size_t errors_before = diagnostics_.error_count();
     if (!part_ && text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
     while (at_ < text_.size()) {
-      if (diagnostics_.error_count() >= errors_before + max_syntax_errors) {
+      if (diagnostics_.error_count() >= errors_before + max_errors) {
         at_ = static_cast<uint32_t>(text_.size());
         break;
       }

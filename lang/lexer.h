@@ -10,7 +10,7 @@
 namespace unisono::lang {
 
 /// After so many mistakes the rest of a file is not read.
-inline constexpr size_t max_syntax_errors = 20;
+inline constexpr size_t max_errors = 20;
 /// Larger files are an error.
 inline constexpr size_t max_file_bytes = 8 << 20;
 

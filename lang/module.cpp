@@ -3,21 +3,18 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string_view>
-#include <variant>
 
 #include "lang/function.h"
 #include "lang/interpreter.h"
 #include "lang/parser.h"
+#include "lang/read_source.h"
 #include "lang/stdlib.h"
 
 namespace unisono::lang {
 namespace {
 
 constexpr std::array prelude_modules = {"math", "array", "linalg", "random"};
-constexpr size_t max_module_bytes = size_t{16} << 20;
 
 const StdlibModule* find_stdlib(std::string_view name) {
   for (const StdlibModule& module : stdlib_modules())
@@ -30,19 +27,13 @@ std::string stdlib_path(std::string_view name) {
 }
 
 /// The text of a file, or why it cannot be read.
-std::variant<std::string, std::string_view> read_text(
-    const std::filesystem::path& path) {
-  using namespace std::string_view_literals;
+Result<std::string> read_module(const std::filesystem::path& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return "there is no such file"sv;
-  if (!std::filesystem::is_regular_file(path, error)) return "it is no file"sv;
-  if (std::filesystem::file_size(path, error) > max_module_bytes)
-    return "it is too large"sv;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return "the system refused"sv;
-  return text.str();
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::fifo ||
+      kind == std::filesystem::file_type::character)
+    return Error{Error::Kind::io, "it is no file"};
+  return read_source(path.string());
 }
 
 }  // namespace
@@ -103,14 +94,14 @@ Module& Interpreter::find_module(const ImportStmt& s) {
 
   std::string text, name = path.string();
   if (s.is_file) {
-    auto read = read_text(path);
-    if (const auto* why = std::get_if<std::string_view>(&read)) {
+    Result<std::string> read = read_module(path);
+    if (!read) {
       s_.modules.erase(key);
-      ev_.fail(
-          diagnostic(Code::import_not_found, s.module.span, s.module.text, *why)
-              .set_help("a path is relative to the file that imports it"));
+      ev_.fail(diagnostic(Code::import_not_found, s.module.span, s.module.text,
+                          read.error().message)
+                   .set_help("a path is relative to the file that imports it"));
     }
-    text = std::move(std::get<std::string>(read));
+    text = std::move(*read);
   } else {
     const StdlibModule* found = find_stdlib(s.module.text);
     if (!found) {

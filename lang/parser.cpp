@@ -127,7 +127,7 @@ Diagnostic* Parser::add(Diagnostic mistake) {
   error_index_ = index_;
   if (known || state_.gave_up) return nullptr;
   const size_t errors = state_.diagnostics.error_count() - state_.errors_before;
-  if (errors >= max_syntax_errors) {
+  if (errors >= max_errors) {
     state_.diagnostics.report(Code::too_many_errors, mistake.where);
     state_.gave_up = true;
     return nullptr;

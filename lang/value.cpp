@@ -29,12 +29,32 @@ ArrayCell* Value::array() const {
   return array ? array->get() : nullptr;
 }
 
+TreeSize tree_size(const Value& value) {
+  if (const TupleValue* tuple = value.tuple()) return tuple->size;
+  if (const RecordValue* record = value.record()) return record->size;
+  return {};
+}
+
+namespace {
+void add_part(TreeSize& whole, const Value& part) {
+  const TreeSize size = tree_size(part);
+  constexpr size_t most = SIZE_MAX / 2;  // so that a sum of two fits
+  whole.leaves = std::min(most, whole.leaves + size.leaves);
+  whole.height = std::max(whole.height, size.height + 1);
+}
+}  // namespace
+
 Value make_tuple(std::vector<Value> items) {
-  return std::make_shared<const TupleValue>(TupleValue{std::move(items)});
+  TreeSize size{0, 1};
+  for (const Value& item : items) add_part(size, item);
+  return std::make_shared<const TupleValue>(TupleValue{std::move(items), size});
 }
 
 Value make_record(std::vector<std::pair<std::string, Value>> fields) {
-  return std::make_shared<const RecordValue>(RecordValue{std::move(fields)});
+  TreeSize size{0, 1};
+  for (const auto& [name, value] : fields) add_part(size, value);
+  return std::make_shared<const RecordValue>(
+      RecordValue{std::move(fields), size});
 }
 
 namespace {

@@ -84,11 +84,19 @@ struct TypeAliasValue {
   std::shared_ptr<Environment> environment;
 };
 
+/// How large a tree of values is: one value is one leaf of no height. Values
+/// are shared, so a tree may have more leaves than memory has bytes.
+struct TreeSize {
+  size_t leaves = 1;
+  size_t height = 0;
+};
 struct TupleValue {
   std::vector<Value> items;
+  TreeSize size;
 };
 struct RecordValue {
   std::vector<std::pair<std::string, Value>> fields;
+  TreeSize size;
   const Value* find(std::string_view name) const;
 };
 /// `range(start, stop, step)`; each an IntValue or an integer scalar array.
@@ -151,6 +159,7 @@ struct Value {
   ArrayCell* array() const;
 };
 
+TreeSize tree_size(const Value& value);
 Value make_tuple(std::vector<Value> items);
 Value make_record(std::vector<std::pair<std::string, Value>> fields);
 

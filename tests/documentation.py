@@ -15,12 +15,16 @@ import subprocess
 import sys
 import tempfile
 
+SECONDS = 5
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def run(unisono, text, folder, devices=1):
-    done = subprocess.run([unisono, "run", "-", "--devices", f"cpu:{devices}"], input=text.encode(), cwd=folder,
-                          capture_output=True, timeout=120)
+    try:
+        done = subprocess.run([unisono, "run", "-", "--devices", f"cpu:{devices}"], input=text.encode(), cwd=folder,
+                              capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return -9, "", f"error[none]: no end after {SECONDS} s\n"
     return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
 
 
@@ -33,7 +37,7 @@ def page(unisono, path):
         for devices in (4, 8, 3, 2, 1):
             with tempfile.TemporaryDirectory() as folder:
                 _, _, err = run(unisono, program, folder, devices)
-            codes = set(re.findall(r"^(?:error|warning)\[(U\d+)\]", err, re.M))
+            codes = set(re.findall(r"^(?:error|warning)\[(U\d+|none)\]", err, re.M))
             if code in codes if kind == "Wrong" else codes <= {"U0201", "U0652"}:
                 break
         else:

@@ -3,17 +3,24 @@
 #include "runtime/check.h"
 
 namespace unisono::jit {
+namespace {
+
+struct Pass {
+  const char* name;
+  Graph (*run)(const Graph&);
+};
+constexpr Pass passes[] = {
+    {"simplify", simplify},
+    {"cse", cse_dce},
+};
+/// The graph before them, as it was traced.
+constexpr const char* before_all = "trace";
+
+}  // namespace
 
 Graph optimise(const Graph& graph, const AfterPass& after) {
-  struct Pass {
-    const char* name;
-    Graph (*run)(const Graph&);
-  };
-  constexpr Pass passes[] = {
-      {"simplify", simplify},
-      {"cse", cse_dce},
-  };
   Graph current = graph;
+  if (after) after(before_all, current);
   for (const Pass& pass : passes) {
     current = pass.run(current);
     if (auto good = ir::verify(current); !good)
@@ -21,6 +28,12 @@ Graph optimise(const Graph& graph, const AfterPass& after) {
     if (after) after(pass.name, current);
   }
   return current;
+}
+
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> out{before_all};
+  for (const Pass& pass : passes) out.emplace_back(pass.name);
+  return out;
 }
 
 }  // namespace unisono::jit

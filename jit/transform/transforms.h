@@ -49,5 +49,7 @@ Graph cse_dce(const Graph& graph);
 /// after each. `after`, if set, is called with each pass's name and result.
 using AfterPass = std::function<void(std::string_view pass, const Graph&)>;
 Graph optimise(const Graph& graph, const AfterPass& after = nullptr);
+/// Their names in order; the first, "trace", is the graph before any pass.
+std::vector<std::string_view> pass_names();
 
 }  // namespace unisono::jit

@@ -6,10 +6,8 @@
 
 namespace unisono::host {
 
-/// The bytes of a file, or of standard input for "-". At most 64 MiB.
-Result<std::string> read_text(const std::string& path);
-
-/// Replaces a file in one step: a reader sees the old text or the new.
+/// Replaces a file (that a link leads to) in one step: a reader sees the old
+/// text or the new, and after an error the old.
 Status replace_file(const std::string& path, std::string_view text);
 
 }  // namespace unisono::host
