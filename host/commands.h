@@ -11,7 +11,7 @@ inline constexpr int usage_error = 2;
 /// returns the exit status: 0; 1 when the program (or file) has or gets an
 /// error, or standard output cannot be written; or `usage_error`.
 struct CommandOptions {
-  std::string file;     // a path, or "-" for standard input
+  std::string file;  // a path, or "-" for standard input
   std::string devices = "cpu:1";
   std::vector<std::string> arguments;
   bool reference = false;  // the reference evaluator only

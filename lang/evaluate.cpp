@@ -25,7 +25,7 @@ constexpr size_t stack_reserve = size_t{24} << 20;
 constexpr int max_call_depth = 1000;
 /// A check or trace walks each expression once for each turn of an unrolled
 /// loop and for each call with new types: this is some seconds of it.
-constexpr uint64_t max_steps = 5'000'000;
+constexpr uint64_t max_steps = 3'000'000;
 constexpr size_t max_leaves = 65'536;
 constexpr size_t max_levels = 256;
 /// Notes about calls around an error.
@@ -206,12 +206,13 @@ bool Interpreter::check_program(const Program& program) {
   s_.definitions.clear();
   s_.waiting.clear();
   s_.memo.clear();
-  // In the order of the program, though definitions are checked late.
+  // Those of modules first, which may be why there are others; then in the
+  // order of the program, though definitions are checked late.
   std::vector<size_t> order(s_.found.size());
   std::iota(order.begin(), order.end(), size_t{0});
   auto position = [&](size_t i) {
     const Span& where = s_.found[i].where;
-    return std::tuple(where.file != program.file, where.begin, i);
+    return std::tuple(where.file == program.file, where.begin, i);
   };
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return position(a) < position(b); });

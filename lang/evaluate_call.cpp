@@ -324,7 +324,8 @@ Value Interpreter::call_declared(const FunctionValue& function,
   if (!named.empty() || positional.size() != type.params.size())
     ev_.fail(diagnostic(
         Code::function_mismatch, where, "this call", function.name,
-        fmt::format("it takes {} positional arguments", type.params.size())));
+        fmt::format("it takes {} positional argument{}", type.params.size(),
+                    type.params.size() == 1 ? "" : "s")));
   TypeMatcher matcher(*this, inner(declared.environment),
                       TypeMatcher::Names::extend);
   for (size_t i = 0; i < positional.size(); ++i)

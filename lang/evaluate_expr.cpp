@@ -33,21 +33,31 @@ size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   return row.back();
 }
 
-/// The visible name most like `name`; empty if none is.
-std::string similar_name(const std::string& name, const Environment* env) {
-  const size_t limit = name.size() <= 3 ? 1 : 2;
-  std::string best;
-  size_t distance = limit + 1;
-  for (; env; env = env->parent.get())
-    for (const auto& [other, binding] : env->names) {
-      const size_t d = edit_distance(name, other, limit);
-      if (d < distance || (d == distance && d <= limit && other < best)) {
-        best = other;
-        distance = d;
-      }
-    }
-  return distance < std::max<size_t>(name.size(), 2) ? best : "";
-}
+/// The candidate most like a name, if one is like it.
+class SimilarName {
+ public:
+  explicit SimilarName(std::string_view name)
+      : name_(name), limit_(name.size() <= 3 ? 1 : 2), distance_(limit_ + 1) {}
+  void consider(const std::string& other) {
+    const size_t d = edit_distance(name_, other, limit_);
+    if (d > limit_ || d > distance_) return;
+    if (d == distance_ && other >= best_) return;
+    best_ = other;
+    distance_ = d;
+  }
+  void consider(const Environment& env) {
+    for (const auto& [other, binding] : env.names) consider(other);
+  }
+  /// Empty if none is.
+  std::string best() const {
+    return distance_ < std::max<size_t>(name_.size(), 2) ? best_ : "";
+  }
+
+ private:
+  std::string_view name_;
+  size_t limit_, distance_;
+  std::string best_;
+};
 
 /// A number of a literal array.
 struct Number {
@@ -122,9 +132,11 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) {
     Diagnostic d = diagnostic(Code::unknown_name, name.span, name.text);
-    const std::string similar = similar_name(name.text, env.get());
-    if (!similar.empty())
-      d.set_help(fmt::format("did you mean `{}`?", similar));
+    SimilarName similar(name.text);
+    for (const Environment* e = env.get(); e; e = e->parent.get())
+      similar.consider(*e);
+    if (!similar.best().empty())
+      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
     ev_.fail(std::move(d));
   }
   if (binding->poisoned)
@@ -395,6 +407,13 @@ Value Interpreter::field(const Value& base, const Field& e) {
   if (const Value* found = find_field(base, e)) return *found;
   Diagnostic d = diagnostic(Code::unknown_field, e.name.span, type_name(base),
                             e.name.text);
+  if (const auto* module = base.get_if<ModuleValue>()) {
+    SimilarName similar(e.name.text);
+    similar.consider(*module->environment);
+    if (!similar.best().empty())
+      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
+    ev_.fail(std::move(d));
+  }
   d.set_label(type_name(base));
   if (const RecordValue* record = base.record(); record && !e.index) {
     std::string names;

@@ -88,6 +88,7 @@ struct Module {
   Env checked, run;     // its names in either mode; null before
   bool active = false;  // being evaluated: an import of it now is a cycle
   bool failed = false;
+  bool reported = false;  // at the first import
 };
 
 struct Evaluator::State {

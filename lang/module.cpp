@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "lang/function.h"
 #include "lang/interpreter.h"
@@ -136,10 +137,12 @@ void Interpreter::import(const ImportStmt& s, const Env& env) {
     ev_.fail(diagnostic(Code::import_cycle, s.module.span, s.module.text,
                         "one of its imports needs this file")
                  .set_help("move what both need to a third file"));
-  if (module.failed) {
-    report(diagnostic(Code::import_failed, s.module.span, s.module.text));
+  auto report_failure = [&] {
+    if (!std::exchange(module.reported, true))
+      report(diagnostic(Code::import_failed, s.module.span, s.module.text));
     failed();
-  }
+  };
+  if (module.failed) report_failure();
   Env& names = checking() ? module.checked : module.run;
   if (!names) {
     names = std::make_shared<Environment>();
@@ -152,7 +155,7 @@ void Interpreter::import(const ImportStmt& s, const Env& env) {
     } catch (const Failure& failure) {
       if (!failure.reported) report(failure.diagnostic);
       module.failed = true;
-      failed();
+      report_failure();
     }
   }
   define(env, name.text, ModuleValue{name.text, names}, false, name.span);

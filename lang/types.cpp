@@ -404,6 +404,32 @@ Value TypeMatcher::match_in(const Expr& type, const Frame* frame,
   return match_array(wanted->type, nullptr, frame, subject);
 }
 
+/// Whether a function can be called with so many arguments. Their types are
+/// checked where it is called.
+void TypeMatcher::check_parameters(const Closure& closure, size_t given,
+                                   const Subject& subject) {
+  const FunctionSyntax syntax = syntax_of(closure);
+  size_t least = 0, most = 0;
+  std::string by_name;
+  for (const Param& param : syntax.function->params) {
+    if (param.keyword_only && !param.default_value)
+      by_name = param.pattern.span.text();
+    if (param.keyword_only) continue;
+    ++most;
+    least += !param.default_value;
+  }
+  if (least <= given && given <= most && by_name.empty()) return;
+  const size_t takes = given < least ? least : most;
+  Diagnostic d = diagnostic(
+      Code::function_mismatch, subject.where, subject.what,
+      subject.whole.span.text(),
+      by_name.empty()
+          ? fmt::format("it takes {} argument{}", takes, takes == 1 ? "" : "s")
+          : fmt::format("it needs `{}` by name", by_name));
+  if (syntax.name != subject.where) d.add_note(syntax.name, "defined here");
+  ev_.fail(std::move(d));
+}
+
 Value TypeMatcher::match_tree(const Expr& type, const Frame* frame,
                               const Subject& subject) {
   auto part = [&](const Expr& part_type, const Value& part_value,
@@ -437,8 +463,12 @@ Value TypeMatcher::match_tree(const Expr& type, const Frame* frame,
     }
     return make_record(std::move(fields));
   }
-  if (!subject.value.is<std::shared_ptr<const FunctionValue>>())
-    mismatch(subject);
+  const auto* function =
+      subject.value.get_if<std::shared_ptr<const FunctionValue>>();
+  if (!function) mismatch(subject);
+  const size_t given = static_cast<const FunctionType&>(type).params.size();
+  if (const auto* closure = std::get_if<Closure>(&(*function)->what))
+    check_parameters(*closure, given, subject);
   return subject.value;
 }
 

@@ -15,13 +15,20 @@ import subprocess
 import sys
 import tempfile
 
-SECONDS = 5
+SECONDS = 60
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def run(unisono, text, folder, devices=1):
+    """Runs a program. A line `# NAME.uni` begins a file, and the first one is the program."""
+    name = "-"
+    if text.startswith("# ") and text.splitlines()[0].endswith(".uni"):
+        files = re.findall(r"^# (\S+\.uni)\n(.*?)(?=^# \S+\.uni$|\Z)", text, re.M | re.S)
+        name = files[0][0]
+        for path, content in files:
+            (pathlib.Path(folder) / path).write_text(content)
     try:
-        done = subprocess.run([unisono, "run", "-", "--devices", f"cpu:{devices}"], input=text.encode(), cwd=folder,
+        done = subprocess.run([unisono, "run", name, "--devices", f"cpu:{devices}"], input=text.encode(), cwd=folder,
                               capture_output=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return -9, "", f"error[none]: no end after {SECONDS} s\n"
