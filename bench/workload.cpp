@@ -1,11 +1,22 @@
 #include "bench/workload.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 
 namespace bench {
+
+void* huge_pages(size_t bytes) {
+  constexpr size_t page = size_t{2} << 20;
+  const size_t whole = (bytes + page - 1) / page * page;
+  void* memory = std::aligned_alloc(bytes < page ? 64 : page, whole);
+  if (bytes >= page) madvise(memory, whole, MADV_HUGEPAGE);
+  return std::memset(memory, 0, whole);
+}
 
 Aligned<float> copy_of(Script& script, const std::string& name) {
   const std::vector<float> values = script.floats(script[name]);

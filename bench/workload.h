@@ -12,16 +12,14 @@
 
 namespace bench {
 
-/// Host memory for a peer, aligned to 64 bytes, touched once.
+/// Memory from aligned_alloc, zeros.
+void* huge_pages(size_t bytes);
+
+/// Host memory for a peer, in huge pages as ours is, touched once.
 template <class T>
 struct Aligned {
   explicit Aligned(size_t n)
-      : data(static_cast<T*>(
-                 std::aligned_alloc(64, (n * sizeof(T) + 63) / 64 * 64)),
-             std::free),
-        size(n) {
-    std::fill_n(data.get(), n, T{});
-  }
+      : data(static_cast<T*>(huge_pages(n * sizeof(T))), std::free), size(n) {}
   T* get() const { return data.get(); }
   std::unique_ptr<T, decltype(&std::free)> data;
   size_t size;

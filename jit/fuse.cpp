@@ -25,6 +25,8 @@ namespace {
 constexpr size_t most_candidates = 3;
 /// Expressions of a group that two become.
 constexpr size_t most_absorbed = 160;
+/// Points that become one, so that the results are few.
+constexpr int64_t much_reduced = 64;
 /// Nests of one kernel.
 constexpr size_t most_nests = 16;
 
@@ -114,11 +116,21 @@ std::vector<size_t> Fuser::candidates(NodeId id) {
           at != last_reader_.end())
         found.push_back(at->second);
   });
-  std::sort(found.rbegin(), found.rend());
+  std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::erase_if(found, [&](size_t item) {
     return items_[item].groups.size() != 1 ||
            (sources_.can_fail(id) && item < last_host_call_);
+  });
+  // The group that reduced an operand may use what follows once more, at all
+  // its points; at one of the few results it costs next to nothing there.
+  auto reduces_to_it = [&](size_t item) {
+    const Group& group = items_[item].groups[0];
+    return !group.empty() && sources_.elements[id] == group.kept_points() &&
+           group.reduced_points() >= much_reduced;
+  };
+  std::sort(found.begin(), found.end(), [&](size_t a, size_t b) {
+    return std::pair(reduces_to_it(a), a) > std::pair(reduces_to_it(b), b);
   });
   if (found.size() > most_candidates) found.resize(most_candidates);
   return found;
