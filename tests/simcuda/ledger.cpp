@@ -1,0 +1,117 @@
+// What went wrong without failing, and what was never given back.
+#include <cstdio>
+
+#include "simulator.h"
+
+namespace simcuda {
+namespace {
+constexpr size_t max_findings = 1000;
+}
+
+DeviceMemory& DeviceState::memory() { return simulator->memory; }
+void DeviceState::report(const std::string& finding) {
+  simulator->report(finding);
+}
+bool DeviceState::strict_reads() const {
+  return simulator->configuration.unwritten == Configuration::Unwritten::fault;
+}
+
+bool DeviceState::may_read(const Allocation& a) const {
+  switch (a.kind) {
+    case Allocation::Kind::host:
+    case Allocation::Kind::registered: return true;
+    case Allocation::Kind::device:
+    case Allocation::Kind::module:
+      return a.device == number || peers.count(a.device) != 0;
+    case Allocation::Kind::pool: {
+      if (a.device == number) return true;
+      const auto* pool = static_cast<const PoolObject*>(a.pool);
+      auto it = pool->access.find(number);
+      return it != pool->access.end() && it->second != MemoryAccess::none;
+    }
+  }
+  return false;
+}
+bool DeviceState::may_write(const Allocation& a) const {
+  if (a.kind != Allocation::Kind::pool || a.device == number) {
+    return may_read(a);
+  }
+  const auto* pool = static_cast<const PoolObject*>(a.pool);
+  auto it = pool->access.find(number);
+  return it != pool->access.end() && it->second == MemoryAccess::read_write;
+}
+
+void Simulator::report(const std::string& finding) {
+  if (configuration.unwritten == Configuration::Unwritten::off &&
+      (finding.find("was never written") != std::string::npos ||
+       finding.find("no thread wrote") != std::string::npos)) {
+    return;
+  }
+  std::lock_guard lock(findings_mutex_);
+  if (findings_.size() < max_findings || findings_.count(finding)) {
+    ++findings_[finding];
+  }
+}
+
+std::string Simulator::findings() const {
+  std::lock_guard lock(findings_mutex_);
+  std::string text;
+  for (const auto& [finding, times] : findings_) {
+    text += finding;
+    if (times > 1) text += " (" + std::to_string(times) + " times)";
+    text += "\n";
+  }
+  return text;
+}
+
+uint64_t Simulator::finding_count() const {
+  std::lock_guard lock(findings_mutex_);
+  return findings_.size();
+}
+
+std::string Simulator::leaks() {
+  std::string text;
+  for (const auto& allocation : memory.all()) {
+    if (allocation->kind == Allocation::Kind::module) continue;
+    text += "leak: " + memory.describe(allocation->begin) + "\n";
+  }
+  auto count = [&](const char* what, size_t n) {
+    if (n != 0) text += "leak: " + std::to_string(n) + " " + what + "\n";
+  };
+  count("streams", streams.size());
+  count("events", events.size());
+  count("modules", modules.size());
+  count("memory pools", pools.size());
+  count("graphs", graphs.size());
+  count("executable graphs", execs.size());
+  count("link states", links.size());
+  for (const auto& device : devices) {
+    if (device->retained > 0) {
+      text += "leak: the primary context of device " +
+              std::to_string(device->number) + " is retained " +
+              std::to_string(device->retained) + " times\n";
+    }
+  }
+  return text;
+}
+
+void Simulator::print_report() {
+  std::string text = findings();
+  if (configuration.leaks) text += leaks();
+  if (text.empty()) return;
+  FILE* to = stderr;
+  if (!configuration.report.empty()) {
+    to = std::fopen(configuration.report.c_str(), "a");
+    if (to == nullptr) return;
+  }
+  size_t begin = 0;
+  while (begin < text.size()) {
+    size_t end = text.find('\n', begin);
+    std::fprintf(to, "simcuda: %.*s\n", static_cast<int>(end - begin),
+                 text.data() + begin);
+    begin = end + 1;
+  }
+  if (to != stderr) std::fclose(to);
+}
+
+}  // namespace simcuda

@@ -1,0 +1,349 @@
+#include "ptx_access.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+namespace simcuda {
+
+using namespace unisono::cuda;
+
+namespace {
+
+struct Addresses {
+  alignas(64) uint64_t lane[warp_size];
+  uint64_t low = ~uint64_t{0}, high = 0;  // of the lanes that execute
+};
+
+const char* verb(Access access) {
+  return access == Access::read ? "reads" : "writes";
+}
+
+std::string hexadecimal(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "0x%" PRIx64, value);
+  return text;
+}
+
+Flow misaligned(Warp& warp, const Instruction& i, uint64_t address,
+                uint32_t bytes, Access access) {
+  return warp.fail(misaligned_address, i,
+                   std::string(verb(access)) + " " + std::to_string(bytes) +
+                       " bytes at " + hexadecimal(address) +
+                       ", which is not aligned to as many");
+}
+
+Flow beyond(Warp& warp, const Instruction& i, const char* what,
+            uint64_t address, uint64_t size, uint32_t bytes, Access access) {
+  return warp.fail(illegal_address, i,
+                   std::string(verb(access)) + " " + std::to_string(bytes) +
+                       " bytes at " + hexadecimal(address) + " of " + what +
+                       ", which has " + std::to_string(size));
+}
+
+Flow shared_lane(Warp& warp, const Instruction& i, uint64_t address,
+                 uint32_t bytes, Access access, uint8_t*& at) {
+  Block& block = *warp.block;
+  if (address + bytes > block.shared.size() || address + bytes < address) {
+    return beyond(warp, i, "shared memory", address, block.shared.size(), bytes,
+                  access);
+  }
+  at = block.shared.data() + address;
+  if (!block.shared_written.empty()) {
+    uint8_t* written = block.shared_written.data() + address;
+    if (access != Access::write &&
+        std::find(written, written + bytes, 0) != written + bytes) {
+      std::string text = "kernel `" + warp.kernel->name + "`, PTX line " +
+                         std::to_string(i.line) +
+                         ": reads shared memory that no thread wrote";
+      warp.worker->memory->report(text);
+      if (warp.worker->memory->strict_reads()) {
+        return warp.fail(launch_failed, i, "reads unwritten shared memory");
+      }
+    }
+    if (access != Access::read) std::fill_n(written, bytes, uint8_t{1});
+  }
+  return Flow::next;
+}
+
+Flow local_lane(Warp& warp, const Instruction& i, int lane, uint64_t address,
+                uint32_t bytes, Access access, uint8_t*& at) {
+  const uint32_t size = warp.kernel->local_bytes;
+  if (address + bytes > size || address + bytes < address) {
+    return beyond(warp, i, "local memory", address, size, bytes, access);
+  }
+  at = warp.local + size_t{static_cast<uint32_t>(lane)} * size + address;
+  return Flow::next;
+}
+
+Flow parameter_lane(Warp& warp, const Instruction& i, uint64_t address,
+                    uint32_t bytes, Access access, uint8_t*& at) {
+  const auto& parameters = warp.block->launch.parameters;
+  if (address + bytes > parameters.size() || address + bytes < address) {
+    return beyond(warp, i, "the parameters", address, parameters.size(), bytes,
+                  access);
+  }
+  if (access != Access::read) {
+    return warp.fail(illegal_address, i, "writes to its parameters");
+  }
+  at = const_cast<uint8_t*>(parameters.data()) + address;
+  return Flow::next;
+}
+
+/// The allocation behind [first, last), remembered for the next time.
+Flow find_range(Warp& warp, const Instruction& i, uint64_t first, uint64_t last,
+                Access access, MemoryRange*& range) {
+  Worker& worker = *warp.worker;
+  MemoryView& view = *worker.memory;
+  DeviceMemory& memory = view.memory();
+  if (worker.generation != memory.generation()) {
+    std::fill(worker.ranges.begin(), worker.ranges.end(), MemoryRange());
+    worker.generation = memory.generation();
+  }
+  range = &worker.ranges[i.memory];
+  const bool writes = access != Access::read;
+  if (range->contains(first, last) && (range->writable || !writes)) {
+    return Flow::next;
+  }
+  auto complain = [&](const std::string& why) {
+    return warp.fail(illegal_address, i,
+                     std::string(verb(access)) + " " +
+                         std::to_string(last - first) + " bytes at " +
+                         hexadecimal(first) + ", " + why);
+  };
+  std::shared_ptr<Allocation> found = memory.find(first);
+  if (!found || last > found->end()) return complain(memory.describe(first));
+  switch (found->state.load()) {
+    case Allocation::State::freed:
+      return complain("which was freed: " + memory.describe(first));
+    case Allocation::State::pending:
+      return complain("whose stream-ordered allocation has not happened yet: " +
+                      memory.describe(first));
+    case Allocation::State::live: break;
+  }
+  if (!view.may_read(*found) || (writes && !view.may_write(*found))) {
+    return complain("which device " + std::to_string(view.device()) +
+                    " has no access to: " + memory.describe(first));
+  }
+  *range = {found->begin, found->end(), found->data, found.get(),
+            view.may_write(*found)};
+  return Flow::next;
+}
+
+Flow check_written(Warp& warp, const Instruction& i, Allocation& allocation,
+                   uint64_t offset, uint64_t bytes) {
+  int64_t missing = allocation.first_unwritten(offset, bytes);
+  if (missing < 0) return Flow::next;
+  MemoryView& view = *warp.worker->memory;
+  view.report("kernel `" + warp.kernel->name + "`, PTX line " +
+              std::to_string(i.line) + ": reads byte " +
+              std::to_string(missing) + " that was never written, of " +
+              view.memory().describe(allocation.begin + offset));
+  if (!view.strict_reads()) return Flow::next;
+  return warp.fail(launch_failed, i, "reads memory that was never written");
+}
+
+/// Notes for the part of an allocation that was accessed.
+Flow note(Warp& warp, const Instruction& i, const MemoryRange& range,
+          uint64_t address, uint64_t bytes, Access access) {
+  Allocation& allocation = *range.allocation;
+  if (!allocation.tracks()) return Flow::next;
+  uint64_t offset = address - range.begin;
+  if (access != Access::write &&
+      check_written(warp, i, allocation, offset, bytes) != Flow::next) {
+    return Flow::fault;
+  }
+  if (access != Access::read) allocation.mark_written(offset, bytes);
+  return Flow::next;
+}
+
+Flow global_lanes(Warp& warp, const Instruction& i, const Addresses& addresses,
+                  uint32_t bytes, Access access, LaneAddresses& lanes) {
+  if (i.ordered || access == Access::read_write) warp.worker->polled = true;
+  if (access != Access::read) warp.worker->changed = true;
+  MemoryRange* range = nullptr;
+  Worker& worker = *warp.worker;
+  uint64_t high = addresses.high + bytes;
+  // One allocation for all lanes is the rule.
+  const MemoryRange& known = worker.ranges[i.memory];
+  bool together = worker.generation == worker.memory->memory().generation() &&
+                  known.contains(addresses.low, high) &&
+                  (known.writable || access == Access::read);
+  if (!together) {
+    int first = warp.first_lane();
+    warp.at_lane = first;
+    if (find_range(warp, i, addresses.lane[first],
+                   addresses.lane[first] + bytes, access,
+                   range) != Flow::next) {
+      return Flow::fault;
+    }
+    together = range->contains(addresses.low, high);
+  }
+  if (together) {
+    range = &worker.ranges[i.memory];
+    for (int lane = 0; lane < warp_size; ++lane) {
+      lanes.at[lane] = range->data + (addresses.lane[lane] - range->begin);
+    }
+    lanes.contiguous =
+        warp.mask == ~0u && high - addresses.low == uint64_t{bytes} * warp_size;
+    for (int lane = 0; lanes.contiguous && lane < warp_size; ++lane) {
+      lanes.contiguous =
+          addresses.lane[lane] == addresses.low + uint64_t(lane) * bytes;
+    }
+    if (!range->allocation->tracks()) return Flow::next;
+    if (lanes.contiguous) {
+      return note(warp, i, *range, addresses.low, high - addresses.low, access);
+    }
+  }
+  Flow flow = Flow::next;
+  each_lane(warp, [&](int lane) {
+    if (flow != Flow::next) return;
+    warp.at_lane = lane;
+    uint64_t address = addresses.lane[lane];
+    flow = find_range(warp, i, address, address + bytes, access, range);
+    if (flow != Flow::next) return;
+    lanes.at[lane] = range->data + (address - range->begin);
+    flow = note(warp, i, *range, address, bytes, access);
+  });
+  return flow;
+}
+
+Flow generic_lanes(Warp& warp, const Instruction& i, Addresses& addresses,
+                   uint32_t bytes, Access access, LaneAddresses& lanes) {
+  auto inside = [](uint64_t address, uint64_t window) {
+    return address >= window && address < window + window_size;
+  };
+  bool any_window = false;
+  each_lane(warp, [&](int lane) {
+    uint64_t a = addresses.lane[lane];
+    any_window |= inside(a, shared_window) || inside(a, local_window) ||
+                  inside(a, parameter_window);
+  });
+  if (!any_window) {
+    return global_lanes(warp, i, addresses, bytes, access, lanes);
+  }
+  Flow flow = Flow::next;
+  each_lane(warp, [&](int lane) {
+    if (flow != Flow::next) return;
+    warp.at_lane = lane;
+    uint64_t a = addresses.lane[lane];
+    uint8_t*& at = lanes.at[lane];
+    if (inside(a, shared_window)) {
+      flow = shared_lane(warp, i, a - shared_window, bytes, access, at);
+    } else if (inside(a, local_window)) {
+      flow = local_lane(warp, i, lane, a - local_window, bytes, access, at);
+    } else if (inside(a, parameter_window)) {
+      flow = parameter_lane(warp, i, a - parameter_window, bytes, access, at);
+    } else {
+      MemoryRange* range = nullptr;
+      flow = find_range(warp, i, a, a + bytes, access, range);
+      if (flow != Flow::next) return;
+      at = range->data + (a - range->begin);
+      if (access != Access::read) warp.worker->changed = true;
+      flow = note(warp, i, *range, a, bytes, access);
+    }
+  });
+  if (i.ordered || access == Access::read_write) warp.worker->polled = true;
+  return flow;
+}
+
+void compute(Warp& warp, Slot base, bool narrow, int64_t offset,
+             Addresses& addresses) {
+  const uint64_t add = static_cast<uint64_t>(offset);
+  if (base == no_slot) {
+    std::fill_n(addresses.lane, warp_size, add);
+  } else if (narrow) {
+    const auto* row = warp.row<uint32_t>(base);
+    for (int k = 0; k < warp_size; ++k) addresses.lane[k] = row[k] + add;
+  } else {
+    const auto* row = warp.row<uint64_t>(base);
+    for (int k = 0; k < warp_size; ++k) addresses.lane[k] = row[k] + add;
+  }
+  if (warp.mask == ~0u) {
+    for (int k = 0; k < warp_size; ++k) {
+      addresses.low = std::min(addresses.low, addresses.lane[k]);
+      addresses.high = std::max(addresses.high, addresses.lane[k]);
+    }
+    return;
+  }
+  each_lane(warp, [&](int k) {
+    addresses.low = std::min(addresses.low, addresses.lane[k]);
+    addresses.high = std::max(addresses.high, addresses.lane[k]);
+  });
+}
+
+}  // namespace
+
+Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
+                int64_t offset, Space space, uint32_t bytes, Access access,
+                LaneAddresses& lanes) {
+  Addresses addresses;
+  compute(warp, base, narrow, offset, addresses);
+  uint64_t odd = 0;
+  if (warp.mask == ~0u) {
+    for (int k = 0; k < warp_size; ++k) odd |= addresses.lane[k];
+  } else {
+    each_lane(warp, [&](int k) { odd |= addresses.lane[k]; });
+  }
+  if ((odd & (bytes - 1)) != 0) {
+    uint64_t culprit = 0;
+    each_lane(warp, [&](int k) {
+      if (addresses.lane[k] & (bytes - 1)) {
+        culprit = addresses.lane[k];
+        warp.at_lane = k;
+      }
+    });
+    return misaligned(warp, i, culprit, bytes, access);
+  }
+  Flow flow = Flow::next;
+  switch (space) {
+    case Space::global:
+    case Space::constant:
+      return global_lanes(warp, i, addresses, bytes, access, lanes);
+    case Space::generic:
+      return generic_lanes(warp, i, addresses, bytes, access, lanes);
+    case Space::shared: {
+      Block& block = *warp.block;
+      if (addresses.high + bytes <= block.shared.size() &&
+          addresses.high < block.shared.size() &&
+          block.shared_written.empty()) {
+        for (int k = 0; k < warp_size; ++k) {
+          lanes.at[k] = block.shared.data() + addresses.lane[k];
+        }
+        return Flow::next;
+      }
+      each_lane(warp, [&](int k) {
+        if (flow != Flow::next) return;
+        warp.at_lane = k;
+        flow =
+            shared_lane(warp, i, addresses.lane[k], bytes, access, lanes.at[k]);
+      });
+      return flow;
+    }
+    case Space::local:
+      each_lane(warp, [&](int k) {
+        if (flow != Flow::next) return;
+        warp.at_lane = k;
+        flow = local_lane(warp, i, k, addresses.lane[k], bytes, access,
+                          lanes.at[k]);
+      });
+      return flow;
+    case Space::parameter:
+      each_lane(warp, [&](int k) {
+        if (flow != Flow::next) return;
+        warp.at_lane = k;
+        flow = parameter_lane(warp, i, addresses.lane[k], bytes, access,
+                              lanes.at[k]);
+      });
+      return flow;
+  }
+  return flow;
+}
+
+Flow resolve(Warp& warp, const Instruction& i, uint32_t bytes, Access access,
+             LaneAddresses& lanes) {
+  return resolve_at(warp, i, i.a, i.narrow_address, i.offset, i.space, bytes,
+                    access, lanes);
+}
+
+}  // namespace simcuda

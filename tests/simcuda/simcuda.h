@@ -1,0 +1,25 @@
+#pragma once
+// What the simulated driver exports besides the driver's own functions, for
+// tests and for `--devices sim:N`; to be found with dlsym.
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+/// Ends the simulation that there is, as if the process began again, and sets
+/// up another, by the keys of docs/testing.md; before that the file
+/// $SIMCUDA_CONFIG and the text $SIMCUDA are read. 0: done; else it says on
+/// standard error what it does not understand. No other call may be under way.
+int simcuda_configure(const char* text);
+
+/// What was found wrong so far, a line each; and what was not given back.
+/// Writes at most `size` bytes, with a 0 at the end; returns the bytes needed.
+size_t simcuda_findings(char* buffer, size_t size);
+size_t simcuda_leaks(char* buffer, size_t size);
+
+/// How often a function was called, by its name or symbol; null: all.
+uint64_t simcuda_calls(const char* function);
+
+/// `launches`, `copied_bytes`, `peer_bytes`; 0 for other names.
+uint64_t simcuda_counter(const char* name);
+}

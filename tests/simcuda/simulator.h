@@ -1,0 +1,257 @@
+#pragma once
+// The simulated driver's state. One mutex guards all of it; it is released
+// while an operation executes. Handles are the addresses of objects that are
+// looked up before they are used, so a wrong handle is an error, not a crash.
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "device_memory.h"
+#include "launch.h"
+#include "ptx_decode.h"
+#include "topology.h"
+#include "workers.h"
+
+namespace simcuda {
+
+using namespace unisono::cuda;
+
+/// The functions of the driver, by their name in cuda_driver.def.
+enum class Entry : uint16_t {
+#define CUDA_FUNCTION(name, symbol, since, need, parameters) name,
+#include "runtime/cuda_driver.def"
+  count,
+};
+struct EntryRow {
+  const char* name;
+  const char* symbol;
+  int since;
+};
+const EntryRow& entry_row(Entry entry);
+
+class Simulator;
+struct DeviceState;
+struct Operation;
+using OperationPtr = std::shared_ptr<Operation>;
+
+/// Why an operation failed; success when it did not.
+struct Failure {
+  Code code = success;
+  std::string text;
+};
+
+/// What an operation does, as often as it is executed.
+struct Work {
+  std::string what;  // "memcpy of 400 bytes", "kernel `add`"
+  DeviceState* device = nullptr;
+  std::function<Failure()> run;                     // one of both,
+  std::function<std::unique_ptr<Launch>()> launch;  // or none: a marker
+};
+
+/// One execution of a Work, in the order of its stream.
+struct Operation {
+  enum class State : uint8_t { waiting, ready, running, done };
+  uint64_t number = 0;
+  uint64_t stream = 0;  // its number
+  std::shared_ptr<const Work> work;
+  State state = State::waiting;
+  int missing = 0;  // operations that must be done before
+  std::vector<OperationPtr> dependents;
+  std::unique_ptr<Launch> launch;  // when it has begun
+  std::chrono::steady_clock::time_point end;
+};
+
+struct GraphObject {
+  struct Node {
+    std::shared_ptr<const Work> work;
+    std::vector<size_t> after;
+  };
+  std::vector<Node> nodes;
+};
+
+/// A capture that is under way, on one or several streams.
+struct Capture {
+  GraphObject graph;
+  CaptureMode mode = CaptureMode::global;
+  std::thread::id thread;
+  bool invalidated = false;
+};
+using CapturePtr = std::shared_ptr<Capture>;
+
+struct StreamObject {
+  DeviceState* device = nullptr;
+  uint64_t number = 0;
+  bool blocking = true;  // waits for the legacy stream, and it for this
+  int priority = 0;
+  OperationPtr last;
+  CapturePtr capture;
+  bool is_origin = false;
+  std::vector<size_t> frontier;  // nodes of the capture that the next follows
+};
+
+struct EventObject {
+  DeviceState* device = nullptr;
+  unsigned flags = 0;
+  OperationPtr recorded;
+  CapturePtr capture;  // recorded in a capture, behind these nodes
+  std::vector<size_t> frontier;
+};
+
+struct ModuleObject;
+struct FunctionObject {
+  ModuleObject* module = nullptr;
+  std::shared_ptr<Kernel> kernel;
+  int max_dynamic_shared = 48 << 10;
+  int carveout = -1;
+};
+struct ModuleObject {
+  DeviceState* device = nullptr;
+  int target = 0;
+  int ptx_version = 0;
+  std::map<std::string, std::unique_ptr<FunctionObject>> functions;
+  std::map<std::string, std::shared_ptr<Allocation>> variables;
+};
+
+struct PoolObject {
+  DeviceState* device = nullptr;
+  bool is_default = false;
+  uint64_t threshold = 0;  // bytes to keep when all is free
+  uint64_t used = 0, used_high = 0;
+  uint64_t reserved = 0, reserved_high = 0;
+  int reuse[3] = {1, 1, 1};
+  std::map<int, MemoryAccess> access;  // of other devices
+  uint64_t max_size = 0;
+};
+
+struct ExecObject {
+  DeviceState* device = nullptr;
+  GraphObject graph;
+  OperationPtr last;  // of its last launch; launches follow each other
+};
+
+struct LinkObject {
+  DeviceState* device = nullptr;
+  std::string text;
+  std::vector<char> image;
+};
+
+/// A device, its primary context, and what its kernels see.
+struct DeviceState final : MemoryView {
+  Simulator* simulator = nullptr;
+  int number = 0;
+  DeviceModel model;
+  int retained = 0;
+  unsigned flags = 0;
+  Code sticky = success;  // an error that the context does not get over
+  std::string sticky_text;
+  std::set<int> peers;  // whose memory is mapped
+  PoolObject default_pool;
+  PoolObject* pool = nullptr;
+  StreamObject legacy;
+  uint64_t used = 0;       // bytes, of device memory and reserved by pools
+  uint64_t allocated = 0;  // bytes, ever: for the fault plan
+  uint64_t operations = 0;
+  size_t limits[3] = {1024, 1 << 20, 8 << 20};
+
+  Context handle() { return reinterpret_cast<Context>(this); }
+  DeviceMemory& memory() override;
+  int device() const override { return number; }
+  bool may_read(const Allocation& allocation) const override;
+  bool may_write(const Allocation& allocation) const override;
+  void report(const std::string& finding) override;
+  bool strict_reads() const override;
+};
+
+class Simulator {
+ public:
+  explicit Simulator(Configuration configuration);
+  ~Simulator();
+
+  const Configuration configuration;
+  std::mutex mutex;
+  bool initialised = false;
+  DeviceMemory memory;
+  Workers workers;
+  std::vector<std::unique_ptr<DeviceState>> devices;
+
+  // Objects by their handles.
+  std::unordered_map<void*, std::unique_ptr<StreamObject>> streams;
+  std::unordered_map<void*, std::unique_ptr<EventObject>> events;
+  std::unordered_map<void*, std::unique_ptr<ModuleObject>> modules;
+  std::unordered_map<void*, FunctionObject*> functions;
+  std::unordered_map<void*, std::unique_ptr<PoolObject>> pools;
+  std::unordered_map<void*, std::unique_ptr<GraphObject>> graphs;
+  std::unordered_map<void*, std::unique_ptr<ExecObject>> execs;
+  std::unordered_map<void*, std::unique_ptr<LinkObject>> links;
+  std::vector<std::weak_ptr<Capture>> captures;
+
+  // scheduler.cpp. All with `lock` held, which they release while they work.
+  using Lock = std::unique_lock<std::mutex>;
+  OperationPtr add(std::shared_ptr<const Work> work, StreamObject& stream,
+                   const std::vector<OperationPtr>& after = {});
+  /// Puts work behind what the stream has, or into its capture.
+  Code enqueue(Lock& lock, StreamObject& stream,
+               std::shared_ptr<const Work> work);
+  /// Executes something; false when there is nothing that could be.
+  bool run_one(Lock& lock, const Operation* wanted);
+  void wait_for(Lock& lock, OperationPtr operation);
+  void wait_device(Lock& lock, DeviceState& device);
+  void wait_all(Lock& lock);
+  /// The last operations of all streams of a device.
+  std::vector<OperationPtr> tails(DeviceState& device, bool blocking_only);
+  /// Marks the context as lost to this error.
+  void lose(DeviceState& device, const Failure& failure);
+
+  // faults.cpp
+  /// The code with which this call shall fail, or success.
+  Code planned_call_fault(Entry entry);
+  Code planned_operation_fault(DeviceState& device);
+  bool planned_out_of_memory(DeviceState& device, uint64_t bytes);
+  uint64_t calls(Entry entry) const {
+    return calls_[static_cast<size_t>(entry)];
+  }
+
+  // ledger.cpp. The findings have a lock of their own.
+  void report(const std::string& finding);
+  std::string findings() const;
+  uint64_t finding_count() const;
+  /// What still exists, one line each.
+  std::string leaks();
+  void print_report();
+
+  uint64_t next_stream = 1, next_launch = 1;
+  uint64_t launches = 0, copied_bytes = 0, peer_bytes = 0;
+
+ private:
+  OperationPtr choose(const Operation* wanted);
+  void execute(Lock& lock, const OperationPtr& operation);
+  void finish(const OperationPtr& operation);
+  void make_ready(const OperationPtr& operation);
+  bool deadlocked(Lock& lock);
+
+  std::mt19937_64 random_;
+  std::condition_variable changed_;
+  std::vector<OperationPtr> ready_;
+  uint64_t next_operation_ = 1;
+  uint64_t pending_ = 0;
+  int executing_ = 0;
+  uint64_t stalled_ = 0;
+  std::chrono::steady_clock::time_point progress_;
+  std::array<uint64_t, static_cast<size_t>(Entry::count)> calls_{};
+  uint64_t all_calls_ = 0;
+  mutable std::mutex findings_mutex_;
+  std::map<std::string, uint64_t> findings_;
+};
+
+}  // namespace simcuda
