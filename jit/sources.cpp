@@ -13,6 +13,7 @@ using ir::Op;
 namespace {
 
 constexpr int too_dear = 1 << 20;
+constexpr int64_t too_many = 1 << 10;  // arrays that are read
 
 /// Reductions of a few elements are a short expression of each of them.
 constexpr int64_t few_strided = 16, few_contiguous = 8, few_flops = 64;
@@ -50,8 +51,7 @@ Sources::Sources(const ir::Graph& graph, bool checked)
     const Node& node = graph.nodes[i];
     sizes.push_back(node.type.sizes());
     elements.push_back(node.type.elements());
-    int64_t total = 0;
-    int arrays = 0;
+    int64_t total = 0, arrays = 0;
     bool scalars = true;
     for (NodeId operand : node.inputs) {
       bool small = elements[operand] <= 1;
@@ -64,7 +64,7 @@ Sources::Sources(const ir::Graph& graph, bool checked)
       total = (total + 1) *
               std::min<int64_t>(elements[node.inputs[0]] / elements[i], 1024);
     cost.push_back(static_cast<int>(std::min<int64_t>(total, too_dear)));
-    streams.push_back(arrays);
+    streams.push_back(static_cast<int>(std::min(arrays, too_many)));
     NodeId id = static_cast<NodeId>(i);
     if (node.op == Op::input) {
       streams[i] = 1;

@@ -83,8 +83,12 @@ Bytes operand_bytes(int k, int64_t n, std::mt19937_64& random) {
       const uint64_t bits = random();
       std::memcpy(&elements[i], &bits, sizeof(Storage<D>));
     } else {
-      elements[i] = stored<D>(static_cast<Compute<D>>(
-          std::abs(moderate(random)) * (i % 4 == 1 ? 1 : -1)));
+      const double v = std::abs(moderate(random)) * (i % 4 == 1 ? 1 : -1);
+      if constexpr (std::is_integral_v<Compute<D>>) {
+        elements[i] = stored<D>(static_cast<Compute<D>>(std::lrint(v)));
+      } else {
+        elements[i] = stored<D>(static_cast<Compute<D>>(v));
+      }
     }
   }
   return bytes;

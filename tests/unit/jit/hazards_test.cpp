@@ -5,8 +5,12 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <regex>
 #include <sstream>
@@ -192,6 +196,45 @@ TEST_CASE("hazards: what LLVM rejects is an error, and the process goes on") {
   CHECK(wrong.error().kind == Error::Kind::compile_failed);
   CHECK(call(**good, 4) == 8);
 }
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+
+namespace {
+
+/// What a process of its own says that reads the element at `at` of 12 in a
+/// block of a device's heap, in generated code.
+int status_of_reading(int at) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::fclose(stderr);
+    auto code = load([at](llvm::IRBuilder<>& b) {
+      llvm::Value* bits = b.CreateBitCast(argument(b), b.getInt64Ty());
+      llvm::Value* base = b.CreateIntToPtr(bits, b.getPtrTy());
+      b.CreateRet(b.CreateLoad(
+          b.getDoubleTy(), b.CreateConstGEP1_64(b.getDoubleTy(), base,
+                                                static_cast<uint64_t>(at))));
+    });
+    Runtime runtime(1);
+    auto block = runtime.devices()[0]->allocate(12 * sizeof(double));
+    std::memset(block->data(), 0, 12 * sizeof(double));
+    _exit(call(**code, std::bit_cast<double>(block->data())) == 0 ? 0 : 2);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("hazards: generated code is watched like all other code") {
+  CHECK(status_of_reading(0) == 0);
+  CHECK(status_of_reading(11) == 0);
+  CHECK(status_of_reading(12) != 0);  // its block is of 128 bytes
+}
+
+#endif
+#endif
 
 TEST_CASE("hazards: multiplication and addition are not contracted") {
   Bench bench;
