@@ -53,12 +53,13 @@ std::string write_program(const std::string& name, const std::string& text) {
   return path;
 }
 
-/// f(x) = x * a + b ..., a chain of `operations` that cannot be simplified.
+/// f(x) = (x * a + x) * b + x ..., a chain of `operations` with a constant of
+/// its own in each product, so that no two kernels are equal.
 std::string chain_program(int operations) {
   std::string text = "def f(x) {\n  let t0 = x\n";
   for (int i = 0; i < operations; i += 2) {
-    text += fmt::format("  let t{} = t{} * {}.5 + x\n", i / 2 + 1, i / 2,
-                        i % 7 + 1);
+    text +=
+        fmt::format("  let t{} = t{} * 0.{:05} + x\n", i / 2 + 1, i / 2, i + 1);
   }
   return text + fmt::format("  t{}\n}}\n", (operations + 1) / 2);
 }

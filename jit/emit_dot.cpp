@@ -22,6 +22,7 @@ constexpr int64_t k_block = 256;  // panels of one block lie in the caches
 constexpr int64_t m_panels_a_unit = 16;
 constexpr int64_t n_panels_a_unit = 4;
 constexpr int k_unroll = 4;
+constexpr int64_t most_square = 8;  // transposed in registers
 
 struct Tile {
   int lanes, rows, vectors;
@@ -70,6 +71,19 @@ class DotEmitter {
   llvm::Align element_align() {
     return llvm::Align(static_cast<uint64_t>(byte_size(shape_.dtype)));
   }
+  /// Where a panel comes from and goes to: rows `across` apart, their elements
+  /// `along`.
+  struct Panel {
+    Value from, to;
+    int64_t width, across, along;
+  };
+  void copy_element(const Panel& panel, Value k, Value i);
+  void copy_part(const Panel& panel, Value there);
+  void copy_whole(const Panel& panel);
+  void copy_square(const Panel& panel, Value k, int64_t first, int64_t size);
+  Value interleaved(llvm::ArrayRef<Value> rows);
+  void if_else(Value condition, const std::function<void()>& yes,
+               const std::function<void()>& no);
   void for_loop(Value begin, Value end, int64_t step, const Body& body);
   /// void name(ptr buffers, i64 begin, i64 end, ptr context), its body called
   /// for every unit.
@@ -125,6 +139,110 @@ void DotEmitter::kernel(
   b_.CreateRetVoid();
 }
 
+void DotEmitter::if_else(Value condition, const std::function<void()>& yes,
+                         const std::function<void()>& no) {
+  llvm::Function* f = b_.GetInsertBlock()->getParent();
+  auto* then = llvm::BasicBlock::Create(b_.getContext(), "then", f);
+  auto* other = llvm::BasicBlock::Create(b_.getContext(), "else", f);
+  auto* done = llvm::BasicBlock::Create(b_.getContext(), "done", f);
+  b_.CreateCondBr(condition, then, other);
+  b_.SetInsertPoint(then);
+  yes();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(other);
+  no();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
+void DotEmitter::copy_element(const Panel& panel, Value k, Value i) {
+  Value source = at(panel.from, add(mul(k, panel.along), mul(i, panel.across)));
+  Value x = b_.CreateAlignedLoad(element_, source, element_align());
+  b_.CreateAlignedStore(x, at(panel.to, add(mul(k, panel.width), i)),
+                        element_align());
+}
+
+/// The first `there` rows of a panel, and zeros for the others.
+void DotEmitter::copy_part(const Panel& panel, Value there) {
+  for_loop(i64(0), i64(shape_.k), 1, [&](Value k) {
+    for_loop(i64(0), there, 1, [&](Value i) { copy_element(panel, k, i); });
+    for_loop(there, i64(panel.width), 1, [&](Value i) {
+      b_.CreateAlignedStore(llvm::ConstantFP::get(element_, 0),
+                            at(panel.to, add(mul(k, panel.width), i)),
+                            element_align());
+    });
+  });
+}
+
+/// row 0's element 0, row 1's element 0, ..., row 0's element 1, ...
+llvm::Value* DotEmitter::interleaved(llvm::ArrayRef<Value> rows) {
+  if (rows.size() == 1) return rows[0];
+  std::vector<Value> even, odd;
+  for (size_t i = 0; i < rows.size(); ++i)
+    (i % 2 ? odd : even).push_back(rows[i]);
+  Value a = interleaved(even), b = interleaved(odd);
+  const auto count =
+      llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
+  llvm::SmallVector<int> order;
+  for (unsigned i = 0; i < count; ++i) {
+    order.push_back(static_cast<int>(i));
+    order.push_back(static_cast<int>(i + count));
+  }
+  return b_.CreateShuffleVector(a, b, order);
+}
+
+/// A panel of which all rows are there. They lie one element apart, or their
+/// elements do and are transposed in registers, or neither.
+void DotEmitter::copy_whole(const Panel& panel) {
+  int64_t group = tile_.lanes;
+  if (panel.across != 1) group = std::min<int64_t>(group, most_square);
+  while (panel.width % group) group /= 2;
+  if (panel.across == 1) {
+    auto* type = llvm::FixedVectorType::get(element_, group);
+    for_loop(i64(0), i64(shape_.k), 1, [&](Value k) {
+      for (int64_t i = 0; i < panel.width; i += group) {
+        Value x = b_.CreateAlignedLoad(
+            type, at(panel.from, add(mul(k, panel.along), i64(i))),
+            element_align());
+        b_.CreateAlignedStore(x, at(panel.to, add(mul(k, panel.width), i64(i))),
+                              element_align());
+      }
+    });
+    return;
+  }
+  Value done = i64(0);
+  if (panel.along == 1) {
+    done = i64(shape_.k / group * group);
+    for_loop(i64(0), done, group, [&](Value k) {
+      for (int64_t i = 0; i < panel.width; i += group)
+        copy_square(panel, k, i, group);
+    });
+  }
+  for_loop(done, i64(shape_.k), 1, [&](Value k) {
+    for_loop(i64(0), i64(panel.width), 1,
+             [&](Value i) { copy_element(panel, k, i); });
+  });
+}
+
+/// `size` elements from k on of each of the `size` rows from `first` on.
+void DotEmitter::copy_square(const Panel& panel, Value k, int64_t first,
+                             int64_t size) {
+  auto* type = llvm::FixedVectorType::get(element_, size);
+  std::vector<Value> rows;
+  for (int64_t i = first; i < first + size; ++i)
+    rows.push_back(b_.CreateAlignedLoad(
+        type, at(panel.from, add(k, i64(i * panel.across))), element_align()));
+  Value all = interleaved(rows);
+  for (int64_t j = 0; j < size; ++j) {
+    llvm::SmallVector<int> part;
+    for (int64_t i = 0; i < size; ++i)
+      part.push_back(static_cast<int>(j * size + i));
+    Value to = at(panel.to, add(mul(add(k, i64(j)), panel.width), i64(first)));
+    b_.CreateAlignedStore(b_.CreateShuffleVector(all, part), to,
+                          element_align());
+  }
+}
+
 /// A panel of `width` rows of A (columns of B): for each k its elements side by
 /// side, zeros where the matrix ends. One unit is one panel.
 EmittedDot::Launch DotEmitter::pack(const std::string& name, bool is_a) {
@@ -143,30 +261,11 @@ EmittedDot::Launch DotEmitter::pack(const std::string& name, bool is_a) {
                            add(mul(first, across), i64(offset))));
     Value to = at(buffers[1], mul(unit, shape_.k * width));
     Value there = min(b_.CreateSub(i64(size), first), i64(width));
-    // The faster axis of the source is the inner loop.
-    const bool k_inside = along == 1 && across != 1;
-    const auto copy = [&](Value k, Value i) {
-      Value source = at(from, add(mul(k, along), mul(i, across)));
-      Value x = b_.CreateAlignedLoad(element_, source, element_align());
-      b_.CreateAlignedStore(x, at(to, add(mul(k, width), i)), element_align());
-    };
-    const auto zero = [&](Value k, Value i) {
-      b_.CreateAlignedStore(llvm::ConstantFP::get(element_, 0),
-                            at(to, add(mul(k, width), i)), element_align());
-    };
-    const auto both = [&](Value low, Value high, const auto& what) {
-      if (k_inside) {
-        for_loop(low, high, 1, [&](Value i) {
-          for_loop(i64(0), i64(shape_.k), 1, [&](Value k) { what(k, i); });
-        });
-      } else {
-        for_loop(i64(0), i64(shape_.k), 1, [&](Value k) {
-          for_loop(low, high, 1, [&](Value i) { what(k, i); });
-        });
-      }
-    };
-    both(i64(0), there, copy);
-    both(there, i64(width), zero);
+    const Panel panel_at{from, to, width, across, along};
+    if (size % width == 0) return copy_whole(panel_at);
+    if_else(
+        b_.CreateICmpEQ(there, i64(width)), [&] { copy_whole(panel_at); },
+        [&] { copy_part(panel_at, there); });
   });
   const int64_t work = shape_.k * width;
   return {name, shape_.batch * panels, std::max<int64_t>(1, 32768 / work)};

@@ -23,7 +23,7 @@ namespace {
 
 /// Groups that a node tries to join before it starts one.
 constexpr size_t most_candidates = 3;
-/// Expressions of a group that two become.
+/// Weight of a group that two become.
 constexpr size_t most_absorbed = 160;
 /// Points that become one, so that the results are few.
 constexpr int64_t much_reduced = 64;
@@ -156,7 +156,7 @@ void Fuser::absorb(int from, int to) {
   Group& late = items_[to].groups[0];
   if (early.has_stores() || !early.is_plain_map() ||
       early.points() != late.points() ||
-      early.size() + late.size() > most_absorbed)
+      early.weight() + late.weight() > most_absorbed)
     return;
   for (NodeId node : early.nodes())
     if (sources_.can_fail(node) && last_host_call_ > static_cast<size_t>(from))

@@ -17,7 +17,10 @@ using ir::Op;
 
 namespace {
 
-constexpr size_t most_exprs = 240, most_streams = 24, most_reductions = 4;
+/// Registers are assigned in more than linear time: 66 sines take 25 ms, 20
+/// take 2.
+constexpr size_t most_weight = 240, dear_weight = 8;
+constexpr size_t most_streams = 24, most_reductions = 4;
 /// Flops that a later loop of the nest may compute again.
 constexpr int recomputed_flops = 12;
 
@@ -148,6 +151,14 @@ void Group::apply(const AxisSplit& wish) {
                   static_cast<bool>(reduced_[wish.axis]));
 }
 
+size_t Group::weight() const {
+  size_t total = exprs_.size();
+  for (const Expr& expr : exprs_)
+    if (expr.kind == Expr::Kind::operation && is_dear(expr.op))
+      total += dear_weight;
+  return total;
+}
+
 // ---- members ---------------------------------------------------------------
 
 /// Runs `f`, again after every split of an axis that it asks for; undoes what
@@ -160,7 +171,7 @@ Group::Answer Group::attempt(NodeId node, F&& f) {
                           reduced_};
     failure_ = {};
     if (f()) {
-      if (fresh || exprs_.size() <= most_exprs) {
+      if (fresh || weight() <= most_weight) {
         nodes_.push_back(node);
         return {Outcome::added};
       }

@@ -40,6 +40,9 @@ struct Sources {
 /// Flops of one element of a map operation, roughly.
 int flops(ir::Op op);
 
+/// Takes some twenty flops or more.
+bool is_dear(ir::Op op);
+
 /// What reductions accumulate in.
 inline DType accumulator(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
@@ -81,7 +84,8 @@ class Group {
     return reductions_.empty() && !scan_ && !scatter_;
   }
   bool has_stores() const { return !stores_.empty(); }
-  size_t size() const { return exprs_.size(); }
+  /// How much code it is, in cheap expressions.
+  size_t weight() const;
   int64_t points() const;
   int64_t kept_points() const;
   int64_t reduced_points() const { return points() / kept_points(); }
