@@ -118,7 +118,7 @@ bool format_file(const std::string& path, bool check_only,
   const bool changed = formatted != file.text();
   if (check_only) {
     if (changed)
-      fmt::print("{0}: not formatted; run `unisono fmt {0}`\n", path);
+      fmt::print("{}: not formatted; `unisono fmt` formats it\n", file.path());
     return !changed;
   }
   if (path == "-") write_output(formatted);
@@ -138,9 +138,11 @@ int wrong_usage(const std::string& message) {
 }
 
 int finish_output(int status) {
-  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
-  fmt::print(stderr, "error: cannot write standard output: {}\n",
-             std::strerror(errno));
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && !std::ferror(stdout)) return status;
+  // An earlier write that failed has kept its reason to itself.
+  fmt::print(stderr, "error: cannot write standard output{}{}\n",
+             flushed ? "" : ": ", flushed ? "" : std::strerror(errno));
   return std::max(status, 1);
 }
 

@@ -91,7 +91,7 @@ bool inspect(Session& session, std::string path, std::string text,
   session.compiler().observe(std::move(observer));
   const bool ok = session.run(*program);
   session.compiler().observe({});
-  if (graphs == 0)
+  if (ok && graphs == 0)
     output(
         "# nothing was compiled: small work at the top level needs no "
         "compiler\n");

@@ -82,8 +82,8 @@ class Evaluator {
   void on_stack(const std::function<void()>& body);
   /// Set before `check`, for `dump_types`.
   bool keep_types = false;
-  /// Each definition and its type, as `check` found them: `inspect
-  /// --emit=types`. One line each.
+  /// Each definition and the types that `check` found for it, in the order of
+  /// the program: `inspect --emit=types`. One line each.
   std::string dump_types() const;
 
   // ---- for builtins, maps and the interpreter's own files ------------------

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""The command line: what golden programs cannot show. Exit status 2, standard input and -e, files that an error
+leaves alone, outputs that cannot be written, signals, and what `inspect` shows of every example.
+
+usage: tests/cli.py UNISONO
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+UNISONO = os.path.abspath(sys.argv[1])
+SECONDS = 60
+NOBODY = 65534
+PROBLEMS = []
+
+
+class Ran:
+    def __init__(self, done):
+        self.status = done.returncode
+        self.out = (done.stdout or b"").decode(errors="replace")
+        self.err = (done.stderr or b"").decode(errors="replace")
+
+    def __str__(self):
+        return f"status {self.status}\nout: {self.out[:1000]}\nerr: {self.err[:1000]}"
+
+
+def run(*words, text=b"", folder=None, **more):
+    if "stdin" not in more:
+        more["input"] = text.encode() if isinstance(text, str) else text
+    more.setdefault("stdout", subprocess.PIPE)
+    return Ran(subprocess.run([UNISONO, *words], cwd=folder, stderr=subprocess.PIPE, timeout=SECONDS, **more))
+
+
+def expect(name, ran, status, out=None, err=None):
+    """`out` and `err` are patterns to be found, or "" for nothing at all."""
+    def fits(pattern, text):
+        return pattern is None or (text == "" if pattern == "" else re.search(pattern, text, re.M | re.S))
+    if ran.status != status or not fits(out, ran.out) or not fits(err, ran.err):
+        PROBLEMS.append(f"{name}: expected status {status}, out {out!r}, err {err!r}; got {ran}")
+
+
+def usage_errors(folder):
+    (folder / "fine.uni").write_text("print(args())\n")
+    wrong = {
+        "nothing": [],
+        "unknown command": ["frobnicate"],
+        "unknown option": ["--frobnicate"],
+        "file without a command": ["fine.uni"],
+        "-e without a word": ["-e"],
+        "-e with two words": ["-e", "1", "2"],
+        "run without a file": ["run"],
+        "run with an unknown option": ["run", "fine.uni", "--fast"],
+        "run --json": ["run", "fine.uni", "--json"],
+        "check without a file": ["check"],
+        "check with two files": ["check", "fine.uni", "fine.uni"],
+        "fmt without a file": ["fmt"],
+        "explain without a code": ["explain"],
+        "explain of an unknown code": ["explain", "U9999"],
+        "explain of nonsense": ["explain", "what?"],
+        "explain of two": ["explain", "U0412", "U0413"],
+        "devices with a file": ["devices", "fine.uni"],
+        "inspect without a file": ["inspect"],
+        "inspect of an unknown stage": ["inspect", "--emit=soup", "fine.uni"],
+        "inspect after an unknown pass": ["inspect", "--after=soup", "fine.uni"],
+        "inspect of types after a pass": ["inspect", "--emit=types", "--after=cse", "fine.uni"],
+    }
+    for devices in ("", "cpu", "cpu:", "cpu:0", "cpu:65", "cpu:-1", "cpu:4x", "cpu:99999999999999999999", "gpu:1", "4"):
+        wrong[f"devices {devices!r}"] = ["run", "fine.uni", "--devices", devices]
+        wrong[f"list of devices {devices!r}"] = ["devices", "--devices", devices]
+    for name, words in wrong.items():
+        expect(name, run(*words, folder=folder), 2, "", r"^error: |^usage:")
+
+
+def helps():
+    expect("--help", run("--help"), 0, r"usage:.*unisono run FILE.*examples:.*exit status", "")
+    expect("--version", run("--version"), 0, r"^unisono \d+\.\d+\.\d+\n$", "")
+    for command in ("run", "check", "fmt", "explain", "devices", "inspect"):
+        expect(f"{command} --help", run(command, "--help"), 0, rf"unisono {command}", "")
+    expect("devices", run("devices", "--devices", "cpu:3"), 0, r"^cpu:0\ncpu:1\ncpu:2\n", "")
+    for code in ("U0412", "u0412", "0412", "412"):
+        expect(f"explain {code}", run("explain", code), 0, r"^# U0412: ", "")
+    table = (ROOT / "lang/diagnostics.def").read_text()
+    for code in re.findall(r"^DIAGNOSTIC\((U\d{4})", table, re.M):
+        expect(f"explain {code}", run("explain", code), 0, rf"^# {code}: .*Wrong:.*Right:", "")
+
+
+def programs(folder):
+    (folder / "args.uni").write_text("print(args())\n")
+    expect("arguments", run("run", "args.uni", "a", "--devices", "cpu:2", "b c", folder=folder), 0,
+           r'^\("a", "b c"\)$', "")
+    expect("arguments after --", run("run", "args.uni", "--", "-v", "--devices", folder=folder), 0,
+           r'^\("-v", "--devices"\)$', "")
+    expect("unknown option says where arguments go", run("run", "args.uni", "-v", folder=folder), 2, "", r"after --")
+    expect("last --devices counts", run("run", "-", "--devices", "cpu:2", "--devices", "cpu:3",
+                                        text="print(device_count())"), 0, r"^3\n$", "")
+    for words in (["-"], ["run", "-"], ["run", "/dev/stdin"]):
+        expect(f"standard input as {words}", run(*words, text="print(1 + 2)\n"), 0, r"^3\n$", "")
+        expect(f"empty standard input as {words}", run(*words), 0, "", "")
+    expect("a mistake on standard input", run("-", text="print(x)"), 1, "", r"U0201.*--> <stdin>:1:7")
+    expect("a missing file", run("run", "nowhere.uni", folder=folder), 1, "", r"^error\[U0650\].*`nowhere\.uni`")
+    expect("a folder", run("run", ".", folder=folder), 1, "", r"^error\[U0650\].*folder")
+    expect("no name", run("run", "", folder=folder), 1, "", r"^error\[U0650\]")
+    expect("a file without end", run("run", "/dev/zero"), 1, "", r"U0119.*--> /dev/zero:1:1")
+    expect("a mistake on the last line", run("-", text="print(1)\nprint(y)"), 1, "", r"U0201")
+    expect("output before an error", run("-", text="print(1)\nlet i = argmax([1, 2]) + 1\nprint([1, 2][i])"), 1,
+           r"^1\n$", r"U0502.*<stdin>:3:7")
+    expect("crlf", run("-", text="let x = 1\r\nprint(x)\r\nprint(y)\r\n"), 1, "", r"<stdin>:3:7\n.*print\(y\)\n")
+
+    expect("-e", run("-e", "sum(arange(10))"), 0, r"^45\n$", "")
+    expect("-e on devices", run("-e", "device_count()", "--devices", "cpu:3"), 0, r"^3\n$", "")
+    expect("-e of a statement", run("-e", "let x = 3"), 0, "", "")
+    expect("-e of several", run("-e", "let x = 3\nx * x"), 0, r"^9\n$", "")
+    expect("-e of nothing", run("-e", ""), 0, "", "")
+    expect("-e prints once", run("-e", "print(3)"), 0, r"^3\n$", "")
+    expect("-e with a mistake", run("-e", "1 +"), 1, "", r"U0102.*--> <expression>:1:4")
+
+
+def checks(folder):
+    (folder / "wrong.uni").write_text('print("never")\nlet x = f32[2](3)\nprint(α)\n')
+    expect("check", run("check", "wrong.uni", folder=folder), 1, "", r"--> wrong\.uni:3:7")
+    expect("check of a good program", run("check", "-", text="print(1)"), 0, "", "")
+    ran = run("check", "--json", "wrong.uni", folder=folder)
+    expect("check --json", ran, 1, r"^\{", "")
+    answer = json.loads(ran.out)
+    keys = ["code", "severity", "message", "where", "label", "notes", "facts", "help"]
+    last = answer["messages"][-1]
+    where = {"file": "wrong.uni", "line": 3, "column": 7, "end_line": 3, "end_column": 8, "begin": 39, "end": 41}
+    if list(answer) != ["version", "ok", "messages"] or answer["version"] != 1 or answer["ok"] is not False:
+        PROBLEMS.append(f"check --json: {ran}")
+    if list(last) != keys or last["code"] != "U0201" or last["where"] != where:
+        PROBLEMS.append(f"check --json: {last}")
+    ran = run("check", "--json", "-", text="print(1)")
+    if ran.status != 0 or json.loads(ran.out) != {"version": 1, "ok": True, "messages": []}:
+        PROBLEMS.append(f"check --json of a good program: {ran}")
+    ran = run("check", "--json", "nowhere.uni", folder=folder)
+    if ran.status != 1 or json.loads(ran.out)["messages"][0]["where"] is not None:
+        PROBLEMS.append(f"check --json of a missing file: {ran}")
+    name = os.fsencode(folder) + b"/n\xff\x1b[2J.uni"
+    pathlib.Path(os.fsdecode(name)).write_text("print(x)\n")
+    ran = run("check", "--json", os.fsdecode(name))
+    if ran.status != 1 or json.loads(ran.out)["messages"][0]["code"] != "U0201":
+        PROBLEMS.append(f"check --json of a path that is no text: {ran}")
+    ran = run("check", os.fsdecode(name))
+    expect("a path that is no text", ran, 1, "", r"U0201")
+    if "\x1b" in ran.err:
+        PROBLEMS.append(f"a path that moves the cursor: {ran}")
+
+
+def formats(folder):
+    ugly, pretty, wrong = "let   x=1\n", "let x = 1\n", "let x = = 1\n"
+    for name, text in (("ugly", ugly), ("pretty", pretty), ("wrong", wrong)):
+        (folder / f"{name}.uni").write_text(text)
+    read = lambda name: (folder / name).read_text()
+    expect("fmt --check", run("fmt", "--check", "ugly.uni", "pretty.uni", folder=folder), 1,
+           r"^ugly\.uni: not formatted[^\n]*\n$", "")
+    expect("fmt --check of good files", run("fmt", "--check", "pretty.uni", folder=folder), 0, "", "")
+    if read("ugly.uni") != ugly:
+        PROBLEMS.append("fmt --check wrote the file")
+    expect("fmt of a wrong file", run("fmt", "wrong.uni", "nowhere.uni", "ugly.uni", folder=folder), 1, "",
+           r"wrong\.uni:1:9.*`nowhere\.uni`")
+    if read("wrong.uni") != wrong or read("ugly.uni") != pretty:
+        PROBLEMS.append("fmt: a wrong file is left alone, the others are formatted")
+    expect("fmt of standard input", run("fmt", "-", text=ugly), 0, r"^let x = 1\n$", "")
+    expect("fmt --check of standard input", run("fmt", "--check", "-", text=ugly), 1, r"^<stdin>: not formatted", "")
+    expect("fmt of wrong standard input", run("fmt", "-", text=wrong), 1, "", r"<stdin>:1:9")
+    expect("fmt of a folder", run("fmt", ".", folder=folder), 1, "", r"U0650")
+
+    target, link = folder / "target.uni", folder / "link.uni"
+    target.write_text(ugly)
+    target.chmod(0o640)
+    link.symlink_to("target.uni")
+    expect("fmt of a link", run("fmt", "link.uni", folder=folder), 0, "", "")
+    if not link.is_symlink() or target.read_text() != pretty or target.stat().st_mode & 0o777 != 0o640:
+        PROBLEMS.append("fmt of a link keeps the link, and the file's mode")
+    locked = folder / "locked"
+    locked.mkdir()
+    (locked / "ugly.uni").write_text(ugly)
+    (locked / "ugly.uni").chmod(0o666)
+    locked.chmod(0o555)
+    other = {"user": NOBODY} if os.geteuid() == 0 else {}
+    expect("fmt in a folder that cannot be written", run("fmt", "ugly.uni", folder=locked, **other), 1, "", r"U0651")
+    ran = run("-", text='save("x.npy", arange(3))', folder=locked, **other)
+    expect("save in a folder that cannot be written", ran, 1, "", r"U0651.*<stdin>:1:")
+    if os.listdir(locked) != ["ugly.uni"] or (locked / "ugly.uni").read_text() != ugly:
+        PROBLEMS.append("fmt or save left something in a folder that cannot be written")
+    locked.chmod(0o755)
+    left = [p for p in os.listdir(folder) if re.search(r"\.\w{6}$", p)]
+    if left:
+        PROBLEMS.append(f"temporary files are left: {left}")
+
+
+def outputs():
+    full = open("/dev/full", "w")
+    many = "for i in range(100_000) { print(i) }"
+    for name, words in {"-e": ["-e", "1"], "explain": ["explain", "U0101"], "--help": ["--help"],
+                        "check --json": ["check", "--json", "/dev/null"], "devices": ["devices"]}.items():
+        expect(f"{name} to a full device", run(*words, stdout=full), 1, None, r"cannot write standard output")
+    expect("many lines to a full device", run("-e", many, stdout=full), 1, None, r"cannot write standard output")
+    for ignore in (False, True):  # SIGPIPE
+        child = subprocess.Popen([UNISONO, "-e", many], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 restore_signals=not ignore)
+        child.stdout.readline()
+        child.stdout.close()
+        if child.wait(SECONDS) != (1 if ignore else -signal.SIGPIPE):
+            PROBLEMS.append(f"reader gone, SIGPIPE {'ignored' if ignore else 'not ignored'}: {child.returncode}")
+        child.stderr.close()
+    ran = Ran(subprocess.run(["sh", "-c", '"$0" -e 1 >&-', UNISONO], capture_output=True, timeout=SECONDS))
+    expect("closed standard output", ran, 1, "", r"cannot write standard output")
+    ran = Ran(subprocess.run(["sh", "-c", '"$0" run - <&-', UNISONO], capture_output=True, timeout=SECONDS))
+    expect("closed standard input", ran, 1, "", r"U0650")
+
+
+def interrupts():
+    endless = {
+        "a loop of the host": "while true { }",
+        "compiled code": "def f(x) {\n  var y = x\n  while y > 0.0 { y = y * 0.5 + 1.0 }\n  y\n}\nprint(jit(f)(3.0))",
+        "members that meet": "def f(x) {\n  var y = x\n  while pmax(y) > 0.0 { y = psum(y) * 0.5 + 1.0 }\n  y\n}\n"
+                             "print(pmap(f)(ones(f32[4])))",
+        "recursion": "def f(x: i32) -> i32 = if x == 0 { 1 } else { f(x - 1) + f(x - 1) }\nprint(f(100))",
+    }
+    for name, program in endless.items():
+        for options in ([], ["--reference"]):
+            child = subprocess.Popen([UNISONO, "-", "--devices", "cpu:4", *options], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            child.stdin.write(f'print("before")\n{program}\n'.encode())
+            child.stdin.close()
+            time.sleep(0.5)
+            if child.poll() is not None:
+                PROBLEMS.append(f"{name} {options}: ended by itself\n{child.stderr.read().decode()}")
+            child.send_signal(signal.SIGINT)
+            try:
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                child.kill()
+            out, err = child.stdout.read(), child.stderr.read()
+            ran = Ran(subprocess.CompletedProcess([], child.wait(), out, err))
+            expect(f"Ctrl-C in {name} {options}", ran, 1, r"^before\n$", r"^error\[U0505\]: stopped\n.*<stdin>:\d+:\d+")
+
+
+def memory():
+    program = "let x = ones(f64[30_000_000_000])\nprint(1)\nprint(x, x + 1.0, x + 2.0, x + 3.0)\n"
+    expect("more memory than there is", run("-", text=program), 1, r"^1\n$", r"^error\[U0504\]: .*<stdin>:\d:\d+")
+
+
+STAGES = {
+    "tokens": r"^\d+:\d+ (Identifier|Print|Let|Def|Import|Axis) ",
+    "ast": r"^(LetStmt|DefStmt|AxisStmt|ImportStmt) .*@\d+:\d+$",
+    "types": r"^\S+:\d+:\d+: \w+: ",
+    "ir": r"^# graph 1\n%0: .* = .*^return %\d+",
+    "kernels": r"^# graph 1\n.*^kernel\(",
+    "llvm": r"^# graph 1\n; ModuleID.*^define void @kernel0",
+    "asm": r"^# graph 1\n.*^kernel0:",
+}
+NOTHING = r"^# nothing was compiled"
+
+
+def inspections():
+    for path in sorted((ROOT / "examples").glob("*.uni")):
+        held = ROOT / "examples/expected" / (path.stem + ".txt")
+        devices = re.search(r"^# run(?:-compiled)?:.*?(cpu:\d+)", held.read_text(), re.M) if held.exists() else None
+        options = ["--devices", devices[1] if devices else "cpu:2"]
+        for stage, pattern in STAGES.items():
+            ran = run("inspect", f"--emit={stage}", f"examples/{path.name}", *options, folder=ROOT)
+            compiled = stage in ("ir", "kernels", "llvm", "asm")
+            expect(f"inspect {stage} {path.name}", ran, 0, f"{pattern}|{NOTHING}" if compiled else pattern, "")
+    loop = "let f = jit(fn(x) => x * 1.0 + 0.0 * 2.0)\nprint(f(arange(4, f32)))\n"
+    shown = {p: run("inspect", "--emit=ir", f"--after={p}", "-", text=loop) for p in ("trace", "simplify", "cse")}
+    for name, ran in shown.items():
+        expect(f"inspect after {name}", ran, 0, STAGES["ir"], "")
+    if not len(shown["trace"].out) > len(shown["cse"].out):
+        PROBLEMS.append(f"inspect --after: passes do nothing\n{shown['trace']}{shown['cse']}")
+    if shown["cse"].out != run("inspect", "-", text=loop).out:
+        PROBLEMS.append("inspect shows the IR after the last pass")
+    expect("inspect of a wrong program", run("inspect", "-", text="print(x)"), 1, "", r"U0201")
+    expect("inspect tokens of a wrong program", run("inspect", "--emit=tokens", "-", text="let = 3"), 1,
+           r"^1:1 Let", r"U0101")
+    expect("inspect does not show the program's output", run("inspect", "--emit=types", "-", text="print(1)"), 0, "", "")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        folder.chmod(0o755)
+        for part in (usage_errors, programs, checks, formats):
+            part(folder)
+    for part in (helps, outputs, interrupts, memory, inspections):
+        part()
+    print("\n\n".join(PROBLEMS) or "the command line does what its page says")
+    return 1 if PROBLEMS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
