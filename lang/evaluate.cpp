@@ -1,9 +1,9 @@
 // Entry points, statements, and what names mean.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <numeric>
 #include <thread>
@@ -181,22 +181,18 @@ std::optional<Value> Evaluator::call_from_host(
 
 std::string Evaluator::dump_types() const {
   // A name in a function has a type for each way in which that is called.
-  std::vector<TypeRecord> records = state_->types;
-  std::stable_sort(records.begin(), records.end(),
-                   [](const TypeRecord& a, const TypeRecord& b) {
-                     return a.where.begin < b.where.begin;
-                   });
-  std::vector<std::string> lines;
-  for (const TypeRecord& record : records) {
+  std::map<uint32_t, std::vector<std::string>> lines;
+  for (const TypeRecord& record : state_->types) {
     std::string line = fmt::format("{}: {}: {}\n", to_string(record.where),
                                    record.name, record.type);
-    size_t i = lines.size();
-    const std::string place = to_string(record.where) + ":";
-    bool known = false;
-    while (i-- > 0 && lines[i].starts_with(place)) known |= lines[i] == line;
-    if (!known) lines.push_back(std::move(line));
+    auto& here = lines[record.where.begin];
+    if (std::find(here.begin(), here.end(), line) == here.end())
+      here.push_back(std::move(line));
   }
-  return fmt::format("{}", fmt::join(lines, ""));
+  std::string out;
+  for (const auto& [begin, here] : lines)
+    for (const std::string& line : here) out += line;
+  return out;
 }
 
 bool Interpreter::check_program(const Program& program) {

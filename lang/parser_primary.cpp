@@ -287,6 +287,12 @@ ExprPtr Parser::fn_expression() {
     function.result = expression();
     if (!function.result) return nullptr;
   }
+  if (at(TokenKind::LeftBrace)) {
+    Diagnostic* mistake =
+        report(Code::unexpected_token, here(), "`=>`", found());
+    if (mistake) mistake->set_help("write `fn(x) => { ... }`");
+    return nullptr;
+  }
   if (!expect(TokenKind::FatArrow)) return nullptr;
   function.body = expression();
   if (!function.body) return nullptr;
