@@ -120,8 +120,7 @@ Bounds arange_bounds(BuiltinCall& call) {
 /// The number of steps from start that stay before stop.
 ir::Dim steps(BuiltinCall& call, const Bounds& b) {
   if (b.step == ir::Dim(0))
-    call.evaluator.fail(
-        diagnostic(Code::zero_step, call.where, call.builtin.name));
+    call.evaluator.fail(diagnostic(Code::zero_step, call.where, "`arange`"));
   const bool down = b.step.is_constant() && b.step.value() < 0;
   const ir::Dim distance = down ? b.start - b.stop : b.stop - b.start;
   const ir::Dim stride = down ? ir::Dim(0) - b.step : b.step;

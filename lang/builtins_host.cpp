@@ -157,7 +157,7 @@ Value builtin_range(BuiltinCall& call) {
     *bounds = {IntValue{0}, bound(0, 0), bound(2, 1)};
   if (const auto* step = (*bounds)[2].get_if<IntValue>();
       step && step->value == ir::Dim(0))
-    call.evaluator.fail(diagnostic(Code::zero_step, call[2].where, "range"));
+    call.evaluator.fail(diagnostic(Code::zero_step, call[2].where, "`range`"));
   return RangeValue{std::move(bounds)};
 }
 

@@ -379,7 +379,7 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
   if (range)
     if (const auto* step = (*range->start_stop_step)[2].get_if<IntValue>();
         step && step->value == ir::Dim(0))
-      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("range")));
+      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
   if (ev_.mode() != Mode::run) {
     compiled_for(s, over, env);
     return;
@@ -390,7 +390,7 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
     const int64_t stop = host_int(parts[1], where);
     const int64_t step = host_int(parts[2], where);
     if (step == 0)
-      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("range")));
+      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
     for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
       turn(s.pattern, host_counter(i, where), *s.body, env, true);
     return;
@@ -429,7 +429,7 @@ ir::Dim Interpreter::range_count(const RangeValue& range, Span where) {
     parts[i] = known->value;
   }
   if (parts[2] == ir::Dim(0))
-    ev_.fail(diagnostic(Code::zero_step, where, std::string_view("range")));
+    ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
   const ir::Dim distance = parts[1] - parts[0];
   if (parts[2] == ir::Dim(1) && !distance.is_constant()) return distance;
   const ir::Dim count = ir::Dim(0) - floor_div(ir::Dim(0) - distance, parts[2]);

@@ -9,6 +9,7 @@
 #include "lang/load.h"
 #include "lang/operators.h"
 #include "lang/print_value.h"
+#include "lang/stdlib.h"
 #include "lang/types.h"
 
 namespace unisono::lang {
@@ -59,12 +60,20 @@ class SimilarName {
   std::string best_;
 };
 
+std::string fields_text(const RecordValue& record) {
+  std::string names;
+  for (const auto& [name, value] : record.fields)
+    names += (names.empty() ? "`" : ", `") + name + "`";
+  return "its fields are " + names;
+}
+
 /// A number of a literal array.
 struct Number {
   double real = 0;
   int64_t integer = 0;
   bool is_real = false;
   std::optional<DType> suffix;
+  Span where;
 };
 
 bool collect_number(const Expr& e, bool negative, Number& out) {
@@ -102,7 +111,7 @@ bool collect_numbers(const Array& array, size_t depth,
       continue;
     }
     if (sizes.size() > depth + 1) return false;
-    numbers.emplace_back();
+    numbers.emplace_back().where = item->span;
     if (!collect_number(*item, false, numbers.back())) return false;
   }
   return true;
@@ -135,7 +144,9 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
     SimilarName similar(name.text);
     for (const Environment* e = env.get(); e; e = e->parent.get())
       similar.consider(*e);
-    if (!similar.best().empty())
+    if (is_stdlib_module(name.text))
+      d.set_help(fmt::format("write `import {}` first", name.text));
+    else if (!similar.best().empty())
       d.set_help(fmt::format("did you mean `{}`?", similar.best()));
     ev_.fail(std::move(d));
   }
@@ -307,7 +318,8 @@ Value Interpreter::with_expr(const With& e, const Env& env) {
         [&](const auto& field) { return field.first == f.name->text; });
     if (found == fields.end())
       ev_.fail(diagnostic(Code::unknown_field, f.name->span, type_name(base),
-                          f.name->text));
+                          f.name->text)
+                   .set_help(fields_text(*record)));
     const Value value = expr(*f.value, env);
     const auto* weak = value.array();
     found->second =
@@ -415,13 +427,20 @@ Value Interpreter::field(const Value& base, const Field& e) {
     ev_.fail(std::move(d));
   }
   d.set_label(type_name(base));
+  const size_t items = base.tuple() ? base.tuple()->items.size() : 0;
   if (const RecordValue* record = base.record(); record && !e.index) {
-    std::string names;
-    for (const auto& [name, value] : record->fields)
-      names += (names.empty() ? "`" : ", `") + name + "`";
-    d.set_help(fmt::format("its fields are {}", names));
+    d.set_help(fields_text(*record));
   } else if (s_.prelude->find(e.name.text).first) {
     d.set_help(fmt::format("call it: `{}(...)`", e.name.text));
+  } else if (e.index && items > 0) {
+    d.set_help(fmt::format("its items are 0 ... {}", items - 1));
+  } else if (!e.index) {
+    SimilarName similar(e.name.text);
+    for (const Environment* env = s_.prelude.get(); env;
+         env = env->parent.get())
+      similar.consider(*env);
+    if (!similar.best().empty())
+      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
   }
   ev_.fail(std::move(d));
 }
@@ -488,8 +507,8 @@ Value Interpreter::array_literal(const Array& e, const Env& env,
       for (const Number& n : numbers) {
         const ArrayValue element =
             n.is_real || is_floating(*dtype)
-                ? ev_.constant(n.real, *dtype, false, e.span)
-                : ev_.constant_int(n.integer, *dtype, false, e.span);
+                ? ev_.constant(n.real, *dtype, false, n.where)
+                : ev_.constant_int(n.integer, *dtype, false, n.where);
         bytes.insert(bytes.end(), element->constant->begin(),
                      element->constant->end());
       }

@@ -160,7 +160,7 @@ ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
              .set_help(
                  dtype == DType::I32
                      ? fmt::format("write it with its type: `{}i64`", value)
-                     : "convert the other operand to a wider type"));
+                     : "it needs a wider type: `i64`, or a float"));
   ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
   cell->weak = weak;
   return cell;

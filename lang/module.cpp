@@ -39,6 +39,10 @@ Result<std::string> read_module(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool is_stdlib_module(std::string_view name) {
+  return find_stdlib(name) != nullptr;
+}
+
 void Interpreter::load_prelude() {
   auto names = std::make_shared<Environment>();
   auto add_builtin = [&](std::string_view name, const Builtin& builtin) {

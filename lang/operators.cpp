@@ -261,7 +261,8 @@ Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
     }
   }
   if (!element_type(a.value) || !element_type(b.value)) {
-    const bool text = a.value.is<StrValue>() || b.value.is<StrValue>();
+    const bool text = op == BinaryOp::add &&
+                      (a.value.is<StrValue>() || b.value.is<StrValue>());
     fail_operands(evaluator, op, a, b, op_span,
                   text ? "join text by interpolation: \"{a}{b}\""
                        : "operators work on arrays and numbers");

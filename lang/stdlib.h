@@ -13,4 +13,7 @@ struct StdlibModule {
 /// All modules of stdlib/, sorted by name; embedded at build time.
 const std::vector<StdlibModule>& stdlib_modules();
 
+/// Whether there is a module of this name.
+bool is_stdlib_module(std::string_view name);
+
 }  // namespace unisono::lang

@@ -450,8 +450,15 @@ Value TypeMatcher::match_tree(const Expr& type, const Frame* frame,
   }
   if (const auto* record_type = as<RecordType>(type)) {
     const RecordValue* record = subject.value.record();
-    if (!record || record->fields.size() != record_type->fields.size())
-      mismatch(subject);
+    if (!record) mismatch(subject);
+    for (const auto& [name, value] : record->fields) {
+      const auto is_this = [&](const TypedName& field) {
+        return field.name.text == name;
+      };
+      const auto& declared = record_type->fields;
+      if (std::none_of(declared.begin(), declared.end(), is_this))
+        mismatch(subject, fmt::format("no field `{}` is expected", name));
+    }
     std::vector<std::pair<std::string, Value>> fields;
     for (const TypedName& field : record_type->fields) {
       const Value* value = record->find(field.name.text);
