@@ -479,7 +479,12 @@ Value Interpreter::generate(const Comprehension& e, size_t generator,
 }
 
 Value Interpreter::comprehension(const Comprehension& e, const Env& env) {
-  return generate(e, 0, env);
+  const Value result = generate(e, 0, env);
+  for_each_leaf(result, [&](const Value& leaf) {
+    if (const ArrayCell* array = leaf.array())
+      ev_.check_size(array->type, e.span);
+  });
+  return result;
 }
 
 }  // namespace unisono::lang

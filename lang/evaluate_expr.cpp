@@ -15,6 +15,27 @@
 namespace unisono::lang {
 namespace {
 
+constexpr size_t max_text_bytes = size_t{16} << 20;
+/// Items of an array that are computed, each by operations of its own.
+constexpr size_t max_computed_items = 65'536;
+
+/// What the language will have.
+constexpr std::string_view later_names[] = {
+    "grad",        "value_and_grad", "vjp",        "jvp",          "checkpoint",
+    "scan",        "fold",           "key",        "split_key",    "fold_in",
+    "bits",        "uniform",        "normal",     "randint",      "bernoulli",
+    "exponential", "permutation",    "all_to_all", "psum_scatter", "pbroadcast",
+    "pswapaxes",   "pargmax",        "pargmin",    "read_csv",     "write_csv"};
+
+/// A word that is spelled otherwise here: `true` for `True`; empty if none is.
+std::string_view literal_meant(std::string_view name) {
+  if (name == "True" || name == "TRUE") return "true";
+  if (name == "False" || name == "FALSE") return "false";
+  if (name == "None" || name == "null" || name == "nil" || name == "NULL")
+    return "none";
+  return {};
+}
+
 /// Insertions, deletions and replacements that make one of the other; above
 /// `limit`, anything above it.
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
@@ -38,7 +59,7 @@ size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
 class SimilarName {
  public:
   explicit SimilarName(std::string_view name)
-      : name_(name), limit_(name.size() <= 3 ? 1 : 2), distance_(limit_ + 1) {}
+      : name_(name), limit_(name.size() <= 4 ? 1 : 2), distance_(limit_ + 1) {}
   void consider(const std::string& other) {
     const size_t d = edit_distance(name_, other, limit_);
     if (d > limit_ || d > distance_) return;
@@ -140,11 +161,16 @@ std::optional<DType> number_type(const std::vector<Number>& numbers,
 Value Interpreter::lookup(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) {
+    if (std::ranges::count(later_names, name.text))
+      ev_.fail(diagnostic(Code::not_there_yet, name.span,
+                          fmt::format("`{}` is", name.text)));
     Diagnostic d = diagnostic(Code::unknown_name, name.span, name.text);
     SimilarName similar(name.text);
     for (const Environment* e = env.get(); e; e = e->parent.get())
       similar.consider(*e);
-    if (is_stdlib_module(name.text))
+    if (const auto meant = literal_meant(name.text); !meant.empty())
+      d.set_help(fmt::format("write `{}`", meant));
+    else if (is_stdlib_module(name.text))
       d.set_help(fmt::format("write `import {}` first", name.text));
     else if (!similar.best().empty())
       d.set_help(fmt::format("did you mean `{}`?", similar.best()));
@@ -357,6 +383,9 @@ Value Interpreter::string_literal(const StringLiteral& e, const Env& env) {
       out.value(expr(*piece.value, env), piece.spec, piece.span);
     else
       out.text(piece.text);
+    if (out.size() > max_text_bytes)
+      ev_.fail(diagnostic(Code::too_long, e.span, "this text", max_text_bytes,
+                          "bytes"));
   }
   return out.finish();
 }
@@ -520,6 +549,11 @@ Value Interpreter::array_literal(const Array& e, const Env& env,
 
 Value Interpreter::stacked_rows(const Array& e, const Env& env,
                                 std::optional<DType> wanted) {
+  if (e.items.size() > max_computed_items)
+    ev_.fail(diagnostic(Code::too_long, e.span, "this array",
+                        max_computed_items, "computed items")
+                 .set_help("compute it from a range: `[f(i) for i in "
+                           "range(n)]`"));
   std::vector<CallArgument> rows;
   for (const ExprPtr& item : e.items) {
     const auto* inner = as<Array>(*item);

@@ -146,6 +146,8 @@ void Parser::expected(std::string_view what) {
       at(TokenKind::Newline) && token().kind == TokenKind::LeftBrace;
   if (mistake && brace_below) {
     mistake->set_help("put the `{` on the line above");
+  } else if (mistake && at(TokenKind::Colon) && what.find('{') != what.npos) {
+    mistake->set_help("a block stands in braces: `{ ... }`");
   }
 }
 
@@ -229,6 +231,8 @@ void Parser::not_ended() {
     mistake->set_help("a type follows a name in `let name: type = value`");
   } else if (previous.kind == TokenKind::RightBrace || at(TokenKind::Else)) {
     mistake->set_help("start a new line after `}`");
+  } else if (at(TokenKind::If)) {
+    mistake->set_help("`if` stands first: `if c { a } else { b }`");
   } else {
     mistake->set_help("start a new line, or separate statements with `;`");
   }

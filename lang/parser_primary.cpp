@@ -64,7 +64,8 @@ ExprPtr Parser::not_an_expression() {
   std::string help;
   if (doubled && now == TokenKind::Ampersand) help = "write `and`";
   if (doubled && now == TokenKind::Pipe) help = "write `or`";
-  if (now == TokenKind::Plus) help = "there is no sign `+`; leave it out";
+  if (now == TokenKind::Plus)
+    help = doubled ? "write `i += 1`" : "there is no sign `+`; leave it out";
   if (now == TokenKind::Dot && token_after().kind == TokenKind::Integer) {
     help = fmt::format("write `0.{}`", text_of(token_after()));
   }

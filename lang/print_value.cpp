@@ -192,6 +192,12 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
   }
 }
 
+size_t TextBuilder::size() const {
+  size_t bytes = 0;
+  for (const std::string& piece : pieces_.format) bytes += piece.size();
+  return bytes;
+}
+
 StrValue TextBuilder::finish() {
   if (!known_) return {std::nullopt};
   if (pieces_.operands.empty()) return {pieces_.format[0]};

@@ -25,6 +25,8 @@ class TextBuilder {
   void value(const Value& value, std::string_view spec, Span where,
              bool quoted = false);
   StrValue finish();
+  /// Bytes so far.
+  size_t size() const;
 
  private:
   void array(const ArrayValue& array, std::string_view spec, Span where);
