@@ -36,20 +36,24 @@ std::string_view literal_meant(std::string_view name) {
   return {};
 }
 
-/// Insertions, deletions and replacements that make one of the other; above
-/// `limit`, anything above it.
+/// Insertions, deletions, replacements and swaps of neighbours that make one of
+/// the other; above `limit`, anything above it.
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > limit) return limit + 1;
-  std::vector<size_t> row(a.size() + 1);
+  // Rows of the table of prefixes: two before, one before, this one.
+  std::vector<size_t> older(a.size() + 1), old(a.size() + 1), row(a.size() + 1);
   for (size_t i = 0; i <= a.size(); ++i) row[i] = i;
   for (size_t j = 1; j <= b.size(); ++j) {
-    size_t diagonal = row[0];
+    std::swap(older, old);
+    std::swap(old, row);
     row[0] = j;
     for (size_t i = 1; i <= a.size(); ++i) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[i];
-      row[i] = std::min({row[i] + 1, row[i - 1] + 1, replaced});
+      const size_t replaced = old[i - 1] + (a[i - 1] != b[j - 1]);
+      row[i] = std::min({old[i] + 1, row[i - 1] + 1, replaced});
+      const bool swapped =
+          i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[i] = std::min(row[i], older[i - 2] + 1);
     }
   }
   return row.back();

@@ -1,12 +1,14 @@
 // Errors of the machine that no program can bring about: what they become.
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "lang/evaluator.h"
 
 namespace unisono::lang {
 namespace {
 
-Diagnostic failure_of(const Error& error) {
+std::string message_of(const Error& error) {
   Runtime runtime(2, 1);
   Machine machine;
   machine.runtime = &runtime;
@@ -17,14 +19,14 @@ Diagnostic failure_of(const Error& error) {
   try {
     evaluator.fail(error, {&file, 6, 7});
   } catch (const Failure& failure) {
-    return failure.diagnostic;
+    return render(failure.diagnostic);
   }
 }
 
 TEST_CASE("a lost device is named") {
   Error error{Error::Kind::device_lost, "cpu:1 does not answer"};
   error.device = 1;
-  CHECK(render(failure_of(error)) ==
+  CHECK(message_of(error) ==
         "error[U0506]: cpu:1 does not answer\n"
         " --> lost.uni:1:7\n"
         "  |\n"
@@ -36,7 +38,7 @@ TEST_CASE("a lost device is named") {
 
 TEST_CASE("a compilation that fails says where") {
   const Error error{Error::Kind::compile_failed, "a kernel has no code"};
-  CHECK(render(failure_of(error)) ==
+  CHECK(message_of(error) ==
         "error[U0507]: a kernel has no code\n"
         " --> lost.uni:1:7\n"
         "  |\n"
