@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
 namespace simcuda {
 
@@ -64,6 +65,54 @@ Flow shared_lane(Warp& warp, const Instruction& i, uint64_t address,
     if (access != Access::read) std::fill_n(written, bytes, uint8_t{1});
   }
   return Flow::next;
+}
+
+/// Whether all bytes of all lanes were written, or notes that they are; W has
+/// as many bytes as a lane accesses.
+template <class W>
+bool follow_shadow(const Warp& warp, const Addresses& addresses,
+                   uint8_t* written, Access access) {
+  W ones, all;
+  std::memset(&ones, 1, sizeof(W));
+  all = ones;
+  if (access != Access::write) {
+    each_lane(warp, [&](int k) {
+      W here;
+      std::memcpy(&here, written + addresses.lane[k], sizeof(W));
+      all &= here;
+    });
+    if (all != ones) return false;
+  }
+  if (access != Access::read) {
+    each_lane(warp, [&](int k) {
+      std::memcpy(written + addresses.lane[k], &ones, sizeof(W));
+    });
+  }
+  return true;
+}
+
+/// The usual case: all within bounds, and nothing unwritten is read.
+bool shared_lanes(Warp& warp, const Addresses& addresses, uint32_t bytes,
+                  Access access, LaneAddresses& lanes) {
+  Block& block = *warp.block;
+  if (addresses.high >= block.shared.size() ||
+      addresses.high + bytes > block.shared.size()) {
+    return false;
+  }
+  for (int k = 0; k < warp_size; ++k) {
+    lanes.at[k] = block.shared.data() + addresses.lane[k];
+  }
+  if (block.shared_written.empty()) return true;
+  uint8_t* written = block.shared_written.data();
+  switch (bytes) {
+    case 1: return follow_shadow<uint8_t>(warp, addresses, written, access);
+    case 2: return follow_shadow<uint16_t>(warp, addresses, written, access);
+    case 4: return follow_shadow<uint32_t>(warp, addresses, written, access);
+    case 8: return follow_shadow<uint64_t>(warp, addresses, written, access);
+    case 16:
+      return follow_shadow<unsigned __int128>(warp, addresses, written, access);
+  }
+  return false;
 }
 
 Flow local_lane(Warp& warp, const Instruction& i, int lane, uint64_t address,
@@ -302,14 +351,8 @@ Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
       return global_lanes(warp, i, addresses, bytes, access, lanes);
     case Space::generic:
       return generic_lanes(warp, i, addresses, bytes, access, lanes);
-    case Space::shared: {
-      Block& block = *warp.block;
-      if (addresses.high + bytes <= block.shared.size() &&
-          addresses.high < block.shared.size() &&
-          block.shared_written.empty()) {
-        for (int k = 0; k < warp_size; ++k) {
-          lanes.at[k] = block.shared.data() + addresses.lane[k];
-        }
+    case Space::shared:
+      if (shared_lanes(warp, addresses, bytes, access, lanes)) {
         return Flow::next;
       }
       each_lane(warp, [&](int k) {
@@ -319,7 +362,6 @@ Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
             shared_lane(warp, i, addresses.lane[k], bytes, access, lanes.at[k]);
       });
       return flow;
-    }
     case Space::local:
       each_lane(warp, [&](int k) {
         if (flow != Flow::next) return;

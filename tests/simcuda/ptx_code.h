@@ -51,9 +51,14 @@ struct Instruction {
   bool ordered = false;         // volatile, acquire, release: may poll
   uint8_t mode = 0;             // which of a family; the family knows
   uint8_t mode2 = 0;
-  int64_t offset = 0;   // of an address; or a constant
-  uint32_t target = 0;  // of a jump
-  uint32_t list = 0;    // further slots: Kernel::slots
+  int64_t offset = 0;          // of an address; or a constant
+  uint32_t target = 0;         // of a jump
+  bool jumps = false;          // to target
+  uint32_t table = 0;          // labels in the list, of a branch table
+  uint32_t list = 0;           // further slots: Kernel::slots
+  uint8_t list_size = 0;       // rows in it
+  uint8_t list_defines = 0;    // of which the first are written
+  bool dst_is_source = false;  // of a store
   uint32_t memory = 0;  // number among the instructions that touch memory
   int line = 0;
 };

@@ -241,7 +241,7 @@ bool decode_vector_move(Decoding& d, bool packs) {
     }
   }
   d.out.elements = static_cast<uint8_t>(parts);
-  d.out.list = d.add_slots(slots);
+  d.add_slots(d.out, slots, packs ? 0 : slots.size());
   if (packs) {
     d.out.dst = d.write(d.operand(0), d.op.type(), false);
     return d.handler(bytes == 8 ? pack<uint64_t> : pack<uint32_t>);
@@ -278,8 +278,10 @@ bool decode_setp(Decoding& d) {
                ? no_slot
                : d.write(operand, Type::pred, false);
   };
-  second.list = d.add_slots({target(pair ? result.parts[0] : result),
-                             pair ? target(result.parts[1]) : no_slot});
+  d.add_slots(second,
+              {target(pair ? result.parts[0] : result),
+               pair ? target(result.parts[1]) : no_slot},
+              2);
   if (d.count() == 4) {
     int how = d.op.which({"and", "or", "xor"});
     if (how < 0) return d.unsupported();

@@ -89,6 +89,7 @@ Flow warp_barrier(Warp& warp, const Instruction& i) {
 bool decode_bra(Decoding& d) {
   if (d.count() != 1) return d.fail("`bra` takes a label");
   d.out.target = d.label(d.operand(0).name);
+  d.out.jumps = true;
   // The guard becomes an operand.
   d.out.a = d.out.guard;
   d.out.mode2 = d.out.guard_negated;
@@ -104,8 +105,8 @@ bool decode_brx(Decoding& d) {
   std::vector<Slot> places;
   for (const std::string& name : *targets) places.push_back(d.label(name));
   d.out.offset = static_cast<int64_t>(places.size());
-  d.out.list = d.add_slots(places);
-  d.out.mode = 1;  // its slots are labels
+  d.add_labels(places);
+  d.out.table = static_cast<uint32_t>(places.size());
   return d.handler(branch_table);
 }
 
@@ -120,6 +121,7 @@ bool decode_ret(Decoding& d) {
   const std::string* end = d.end_of_call();
   if (end == nullptr) return decode_exit(d);
   d.out.target = d.label(*end);
+  d.out.jumps = true;
   d.out.a = d.out.guard;
   d.out.mode2 = d.out.guard_negated;
   d.out.guard = no_slot;

@@ -69,6 +69,9 @@ bool Decoding::operands(std::string_view pattern) {
   return true;
 }
 
+// ptx_rows.cpp
+void share_rows(Kernel& kernel, const std::vector<uint8_t>& widths);
+
 namespace {
 
 using Family = bool (*)(Decoding&);
@@ -204,6 +207,8 @@ class KernelDecoder {
   const Place* find_variable(const std::string& name) const;
   Slot new_row(int bytes) {
     Slot slot = kernel_.rows;
+    widths_.resize(slot + 2, 0);
+    widths_[slot] = bytes == 8 ? 2 : 1;
     kernel_.rows += bytes == 8 ? 2 : 1;
     return slot;
   }
@@ -236,6 +241,7 @@ class KernelDecoder {
   std::vector<std::string> call_ends_;
   int instance_ = 0, instances_ = 0;
   uint32_t dynamic_begin_ = 0;
+  std::vector<uint8_t> widths_;  // rows of the register that begins at a row
 };
 
 class OneDecoding final : public Decoding {
@@ -340,10 +346,18 @@ class OneDecoding final : public Decoding {
     return true;
   }
 
-  uint32_t add_slots(const std::vector<Slot>& slots) override {
+  void add_slots(Instruction& instruction, const std::vector<Slot>& slots,
+                 size_t defined) override {
     auto& all = on_.kernel_.slots;
+    instruction.list = static_cast<uint32_t>(all.size());
+    instruction.list_size = static_cast<uint8_t>(slots.size());
+    instruction.list_defines = static_cast<uint8_t>(defined);
     all.insert(all.end(), slots.begin(), slots.end());
-    return static_cast<uint32_t>(all.size() - slots.size());
+  }
+  void add_labels(const std::vector<Slot>& labels) override {
+    auto& all = on_.kernel_.slots;
+    out.list = static_cast<uint32_t>(all.size());
+    all.insert(all.end(), labels.begin(), labels.end());
   }
   Slot scratch() override { return on_.new_row(8); }
   Slot constant(uint64_t bits, int bytes) override {
@@ -747,7 +761,10 @@ bool KernelDecoder::run() {
     }
   }
   lay_out_parameters();
-  return lay_out_shared() && body(function_, 0) && finish();
+  if (!lay_out_shared() || !body(function_, 0) || !finish()) return false;
+  widths_.resize(kernel_.rows, 0);
+  share_rows(kernel_, widths_);
+  return true;
 }
 
 }  // namespace

@@ -50,7 +50,9 @@ class Decoding {
   virtual int register_bytes(const Operand& operand) = 0;
   /// Fills in `a` or offset, narrow_address; a name gives its address.
   virtual bool address(const Operand& operand, Space space) = 0;
-  virtual uint32_t add_slots(const std::vector<Slot>& slots) = 0;
+  /// The instruction's list: slots, of which the first `defined` are written.
+  virtual void add_slots(Instruction& instruction,
+                         const std::vector<Slot>& slots, size_t defined) = 0;
   /// A row that only this instruction uses; a row of a constant.
   virtual Slot scratch() = 0;
   virtual Slot constant(uint64_t bits, int bytes) = 0;
@@ -58,6 +60,7 @@ class Decoding {
   virtual void follow(const Instruction& instruction) = 0;
   /// The number of a label's jump, to be filled in later.
   virtual uint32_t label(const std::string& name) = 0;
+  virtual void add_labels(const std::vector<Slot>& labels) = 0;
   /// The labels of a `.branchtargets`, or null.
   virtual const std::vector<std::string>* table(const std::string& name) = 0;
   /// In a function that is inlined: the label at its end; else null.

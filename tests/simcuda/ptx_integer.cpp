@@ -568,7 +568,7 @@ bool decode_bfi(Decoding& d) {
   d.out.a = d.read(d.operand(1), type, false);
   d.out.b = d.read(d.operand(2), type, false);
   d.out.c = d.read(d.operand(3), Type::u32, false);
-  d.out.list = d.add_slots({d.read(d.operand(4), Type::u32, false)});
+  d.add_slots(d.out, {d.read(d.operand(4), Type::u32, false)}, 0);
   return d.handler(type_bytes(type) == 8 ? bit_field_insert<uint64_t>
                                          : bit_field_insert<uint32_t>);
 }

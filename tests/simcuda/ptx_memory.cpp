@@ -186,10 +186,11 @@ bool decode_access(Decoding& d, bool store) {
       return d.fail("the vector's registers differ in size");
     }
   }
+  d.out.dst_is_source = store;
   if (elements == 1)
     d.out.dst = slots[0];
   else
-    d.out.list = d.add_slots(slots);
+    d.add_slots(d.out, slots, store ? 0 : slots.size());
   Direction direction = store ? Direction::out : Direction::in;
   if (d.out.space == Space::parameter && d.out.a == no_slot) {
     if (store) return d.fail("a parameter cannot be written");
@@ -305,7 +306,7 @@ bool decode_cp_async(Decoding& d) {
   if (!d.address(d.operand(1), Space::global)) return false;
   d.out.mode = static_cast<uint8_t>(bytes);
   if (d.count() > 3) d.out.c = d.read(d.operand(3), Type::u32, false);
-  d.out.list = d.add_slots({to, d.constant(static_cast<uint64_t>(offset), 4)});
+  d.add_slots(d.out, {to, d.constant(static_cast<uint64_t>(offset), 4)}, 0);
   return d.handler(copy_async);
 }
 

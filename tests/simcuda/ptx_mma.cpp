@@ -306,7 +306,7 @@ bool decode_mma(Decoding& d) {
                              : d.read(part, type, false));
     }
   }
-  d.out.list = d.add_slots(slots);
+  d.add_slots(d.out, slots, counts[0]);
   return d.handler(multiply);
 }
 
@@ -331,7 +331,7 @@ bool decode_ldmatrix(Decoding& d) {
   for (const Operand& part : vector.parts) {
     slots.push_back(d.write(part, Type::b32, false));
   }
-  d.out.list = d.add_slots(slots);
+  d.add_slots(d.out, slots, slots.size());
   return d.address(d.operand(1), d.out.space) && d.handler(load_matrix);
 }
 

@@ -195,8 +195,9 @@ bool decode_shfl(Decoding& d) {
   d.out.b = d.read(d.operand(2), Type::u32, false);
   d.out.c = d.read(d.operand(3), Type::u32, false);
   Slot members = d.read(d.operand(4), Type::u32, false);
-  d.out.list = d.add_slots(
-      {pair ? optional(d, result.parts[1], Type::pred) : no_slot, members});
+  d.add_slots(
+      d.out,
+      {pair ? optional(d, result.parts[1], Type::pred) : no_slot, members}, 1);
   return d.handler(shuffle);
 }
 
