@@ -266,8 +266,18 @@ __attribute__((visibility("default"))) int simcuda_configure(const char* text) {
   Process& p = process();
   std::lock_guard lock(p.mutex);
   Configuration configuration;
-  if (!read_configuration(text ? text : "", configuration)) return 1;
-  p.text = text ? text : "";
+  const std::string asked = text ? text : "";
+  if (!read_configuration(asked, configuration)) return 1;
+  if (p.simulator) {
+    Simulator::Lock in_use(p.simulator->mutex);
+    for (auto& device : p.simulator->devices) {
+      if (device->retained == 0) continue;
+      if (asked == p.text) return 0;
+      std::fprintf(stderr, "simcuda: other devices are in use\n");
+      return 1;
+    }
+  }
+  p.text = asked;
   p.simulator.reset();
   ++p.generation;
   return 0;

@@ -121,8 +121,7 @@ Code launch(Call& call, Function handle, const LaunchArguments& a,
   shape.dynamic_shared = a.shared_bytes;
   shape.parameters = std::move(parameters);
   shape.multiprocessors = device.model.multiprocessors;
-  shape.track_shared =
-      s.configuration.unwritten != Configuration::Unwritten::off;
+  shape.track_shared = s.configuration.unwritten_shared;
   auto work = std::make_shared<Work>();
   work->what = "kernel `" + function.kernel->name + "`";
   work->device = &device;

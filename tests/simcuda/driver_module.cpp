@@ -28,6 +28,17 @@ std::vector<char> make_cubin(std::string_view ptx, int capability) {
   return image;
 }
 
+/// Keeps the text of a module, once, for other tools (ptxas).
+void keep_text(std::string_view ptx, const std::string& folder) {
+  if (folder.empty()) return;
+  char name[32];
+  std::snprintf(name, sizeof(name), "/%016" PRIx64 ".ptx", checksum(ptx));
+  if (FILE* file = std::fopen((folder + name).c_str(), "wx")) {
+    std::fwrite(ptx.data(), 1, ptx.size(), file);
+    std::fclose(file);
+  }
+}
+
 /// The PTX in an image.
 Code open_image(const char* image, const DeviceState& device,
                 std::string_view& ptx) {
@@ -214,6 +225,7 @@ Code load_image(Call& call, const void* image, ModuleObject& module,
   std::string_view ptx;
   Code code = open_image(static_cast<const char*>(image), *module.device, ptx);
   if (code != success) return code;
+  keep_text(ptx, module.device->simulator->configuration.keep);
   ModuleText text;
   std::string error;
   if (!parse_ptx(ptx, text, error)) {

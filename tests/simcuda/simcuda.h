@@ -9,7 +9,8 @@ extern "C" {
 /// Ends the simulation that there is, as if the process began again, and sets
 /// up another, by the keys of docs/testing.md; before that the file
 /// $SIMCUDA_CONFIG and the text $SIMCUDA are read. 0: done; else it says on
-/// standard error what it does not understand. No other call may be under way.
+/// standard error what it does not understand. While a context is retained,
+/// the same text changes nothing, another one is refused.
 int simcuda_configure(const char* text);
 
 /// What was found wrong so far, a line each; and what was not given back.

@@ -241,11 +241,16 @@ bool read_key(Configuration& c, std::string_view key, std::string_view value) {
     c.unwritten = value == "off"      ? Configuration::Unwritten::off
                   : value == "report" ? Configuration::Unwritten::report
                                       : Configuration::Unwritten::fault;
+  } else if (key == "unwritten_shared") {
+    if (value != "off" && value != "report") return false;
+    c.unwritten_shared = value == "report";
   } else if (key == "leaks") {
     if (value != "off" && value != "report") return false;
     c.leaks = value == "report";
   } else if (key == "report") {
     c.report = value;
+  } else if (key == "keep") {
+    c.keep = value;
   } else if (key == "fail") {
     return read_fault(c, FaultRule::Kind::call, value);
   } else if (key == "fault") {

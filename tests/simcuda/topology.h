@@ -60,8 +60,10 @@ struct Configuration {
   int ptx_version = 87;
   enum class Unwritten : uint8_t { off, report, fault };
   Unwritten unwritten = Unwritten::report;
-  bool leaks = true;   // reported at exit
-  std::string report;  // a file; empty: standard error
+  bool unwritten_shared = false;  // reads of shared memory count, too
+  bool leaks = true;              // reported at exit
+  std::string report;             // a file; empty: standard error
+  std::string keep;  // a folder for the PTX of all modules; empty: none
   std::vector<FaultRule> faults;
 };
 

@@ -262,10 +262,42 @@ TEST_CASE("memory: reads of what nobody wrote are reported") {
   CHECK(s.launch(s.accumulate, 1, n, nullptr, y, x, n) == success);
   CHECK(s.d.ctx_synchronize() == success);
   CHECK(finds("reads byte 1020 that was never written"));
+}
+
+TEST_CASE("memory: reads of what nobody wrote end a kernel, when asked for") {
   Simulation strict("unwritten=fault");
-  x = strict.allocate<unsigned>(n);
+  DevicePointer x = strict.allocate<unsigned>(n);
   CHECK(strict.launch(strict.accumulate, 1, n, nullptr, x, x, n) == success);
   CHECK(strict.d.ctx_synchronize() == launch_failed);
+}
+
+TEST_CASE("memory: reads of unwritten shared memory, when asked for") {
+  const char* ptx = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 o)
+{
+  .shared .align 4 .b8 s[8];
+  .reg .b32 %r<2>; .reg .b64 %rd<3>;
+  mov.u64 %rd1, s;
+  ld.param.u64 %rd2, [o];
+  st.shared.u32 [%rd1], 1;
+  ld.shared.u32 %r1, [%rd1+4];
+  st.global.u32 [%rd2], %r1;
+  ret;
+}
+)";
+  std::set<unsigned> seen;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    Simulation s(with("unwritten_shared=report", seed));
+    DevicePointer o = s.allocate<unsigned>(1);
+    CHECK(s.launch(s.function(s.load(ptx), "k"), 1, 1, nullptr, o) == success);
+    CHECK(s.d.ctx_synchronize() == success);
+    CHECK(finds("PTX line 12: reads shared memory that no thread wrote"));
+    seen.insert(s.download<unsigned>(o, 1)[0]);
+  }
+  CHECK(seen.size() > 1);  // and it is not always the same
 }
 
 TEST_CASE("memory: the host cannot follow an address of a device") {
@@ -333,7 +365,11 @@ TEST_CASE("faults: out of memory after so many bytes") {
   CHECK(s.d.mem_alloc(&x, 900 << 10) == success);
   CHECK(s.d.mem_alloc(&x, 900 << 10) == out_of_memory);
   CHECK(s.d.mem_alloc(&x, 4) == success);
+}
+
+TEST_CASE("topology: devices have only so much memory") {
   Simulation small("memory=1M");
+  DevicePointer x = 0;
   CHECK(small.d.mem_alloc(&x, 2 << 20) == out_of_memory);
   size_t free = 0, total = 0;
   CHECK(small.d.mem_get_info(&free, &total) == success);
