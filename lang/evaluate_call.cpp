@@ -295,6 +295,10 @@ Value Interpreter::call_value(const CallArgument& callee,
   if (const auto* type = callee.value.get_if<TypeValue>();
       type && positional.size() == 1 && named.empty())
     return convert(ev_, positional[0], type->type, where);
+  if (const auto* type = callee.value.get_if<TypeValue>())
+    ev_.fail(diagnostic(Code::too_many_arguments, where, type->type.to_string(),
+                        "one argument", positional.size() + named.size())
+                 .set_help("it converts a number or an array: `f32(x)`"));
   ev_.fail(diagnostic(Code::not_callable, callee.where,
                       fmt::format("{}", type_name(callee.value)))
                .set_label(type_name(callee.value)));

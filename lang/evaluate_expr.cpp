@@ -8,6 +8,7 @@
 #include "lang/function.h"
 #include "lang/load.h"
 #include "lang/operators.h"
+#include "lang/parser.h"
 #include "lang/print_value.h"
 #include "lang/stdlib.h"
 #include "lang/types.h"
@@ -16,6 +17,7 @@ namespace unisono::lang {
 namespace {
 
 constexpr size_t max_text_bytes = size_t{16} << 20;
+constexpr size_t max_index_items = 256;
 /// Items of an array that are computed, each by operations of its own.
 constexpr size_t max_computed_items = 65'536;
 
@@ -26,15 +28,6 @@ constexpr std::string_view later_names[] = {
     "bits",        "uniform",        "normal",     "randint",      "bernoulli",
     "exponential", "permutation",    "all_to_all", "psum_scatter", "pbroadcast",
     "pswapaxes",   "pargmax",        "pargmin",    "read_csv",     "write_csv"};
-
-/// A word that is spelled otherwise here: `true` for `True`; empty if none is.
-std::string_view literal_meant(std::string_view name) {
-  if (name == "True" || name == "TRUE") return "true";
-  if (name == "False" || name == "FALSE") return "false";
-  if (name == "None" || name == "null" || name == "nil" || name == "NULL")
-    return "none";
-  return {};
-}
 
 /// Insertions, deletions, replacements and swaps of neighbours that make one of
 /// the other; above `limit`, anything above it.
@@ -172,8 +165,8 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
     SimilarName similar(name.text);
     for (const Environment* e = env.get(); e; e = e->parent.get())
       similar.consider(*e);
-    if (const auto meant = literal_meant(name.text); !meant.empty())
-      d.set_help(fmt::format("write `{}`", meant));
+    if (const auto help = foreign_word_help(name.text); !help.empty())
+      d.set_help(std::string(help));
     else if (is_stdlib_module(name.text))
       d.set_help(fmt::format("write `import {}` first", name.text));
     else if (!similar.best().empty())
@@ -244,6 +237,9 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
     case ExprKind::Index: {
       const auto& x = static_cast<const Index&>(e);
       const Value base = expr(*x.object, env);
+      if (x.items.size() > max_index_items)
+        ev_.fail(diagnostic(Code::too_long, e.span, "this index",
+                            max_index_items, "items"));
       return index(ev_, base, index_items(x, env, base.is<TypeValue>()),
                    e.span);
     }

@@ -12,7 +12,7 @@ namespace unisono::lang {
 /// After so many mistakes the rest of a file is not read.
 inline constexpr size_t max_errors = 20;
 /// Larger files are an error.
-inline constexpr size_t max_file_bytes = 8 << 20;
+inline constexpr size_t max_file_bytes = 4 << 20;
 
 struct Tokens {
   std::vector<Token> tokens;  ///< the last one is EndOfFile or EndOfPart

@@ -28,6 +28,12 @@ constexpr ForeignWord foreign_words[] = {
     {"match", "write `if ... { } else if ... { }`"},
     {"try", "there are no exceptions"},
     {"async", "write `pmap` for what runs at once"},
+    {"True", "write `true`"},
+    {"False", "write `false`"},
+    {"None", "write `none`"},
+    {"null", "write `none`"},
+    {"nil", "write `none`"},
+    {"self", "there are no methods: `x.f(y)` is `f(x, y)`"},
 };
 
 const ForeignWord* foreign_word(std::string_view word) {
@@ -45,6 +51,11 @@ bool starts_statement(TokenKind kind) {
 }
 
 }  // namespace
+
+std::string_view foreign_word_help(std::string_view word) {
+  const ForeignWord* found = foreign_word(word);
+  return found ? found->help : std::string_view();
+}
 
 Parser::Parser(ParseState& state, Tokens tokens)
     : state_(state),

@@ -16,6 +16,9 @@ struct ParseResult {
   bool ok = false;  ///< no errors
 };
 
+/// What to write instead of a word of another language; empty if it is none.
+std::string_view foreign_word_help(std::string_view word);
+
 /// Text to syntax tree. `file` outlives the program.
 ParseResult parse(const SourceFile& file, Diagnostics& diagnostics);
 
