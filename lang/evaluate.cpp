@@ -14,6 +14,7 @@
 #include "lang/maps.h"
 #include "lang/operators.h"
 #include "lang/print_value.h"
+#include "lang/stdlib.h"
 #include "lang/types.h"
 
 namespace unisono::lang {
@@ -48,10 +49,6 @@ void on_large_stack(const std::function<void(const char* limit)>& body) {
   CHECK(pthread_create(&thread, &attributes, run, argument) == 0);
   CHECK(pthread_join(thread, nullptr) == 0);
   pthread_attr_destroy(&attributes);
-}
-
-bool is_standard_library(Span where) {
-  return where.file && where.file->path().starts_with("<stdlib>/");
 }
 
 /// The type of a tree with very many leaves is no help.
@@ -283,10 +280,10 @@ bool Interpreter::run_program(const Program& program,
 }
 
 void Interpreter::report(Diagnostic diagnostic) {
-  if (is_standard_library(diagnostic.where)) {
+  if (is_in_stdlib(diagnostic.where)) {
     // The user's call is what is wrong; the library shows how.
     for (size_t i = s_.frames.size(); i-- > 0;) {
-      if (is_standard_library(s_.frames[i].where)) continue;
+      if (is_in_stdlib(s_.frames[i].where)) continue;
       diagnostic.add_note(diagnostic.where, "found here");
       diagnostic.where = s_.frames[i].where;
       break;

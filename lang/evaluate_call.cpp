@@ -7,6 +7,7 @@
 #include "lang/array_ops.h"
 #include "lang/function.h"
 #include "lang/maps.h"
+#include "lang/stdlib.h"
 #include "lang/types.h"
 
 namespace unisono::lang {
@@ -162,7 +163,7 @@ bool has_function(const Value& value) {
 void Interpreter::def_stmt(const DefStmt& def, const Env& env) {
   auto function = std::make_shared<const FunctionValue>(
       FunctionValue{def.name.text, Closure{&def, nullptr, env}});
-  const bool trusted = def.span.file->path().starts_with("<stdlib>/");
+  const bool trusted = is_in_stdlib(def.span);
   if (checking() && !trusted && is_annotated(def.function)) {
     const auto key = std::make_pair(static_cast<const void*>(&def.function),
                                     static_cast<const Environment*>(env.get()));

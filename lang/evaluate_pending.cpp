@@ -11,6 +11,7 @@
 #include "jit/reference.h"
 #include "lang/interpreter.h"
 #include "lang/print_value.h"
+#include "lang/stdlib.h"
 #include "runtime/file.h"
 #include "runtime/heap.h"
 
@@ -410,9 +411,10 @@ void Evaluator::fail(Diagnostic diagnostic) {
 }
 
 void Evaluator::fail(const Error& error, Span where) {
-  const Span place = error.source && source_span(error.source)
-                         ? source_span(error.source)
-                         : where;
+  const Span found = error.source ? source_span(error.source) : Span();
+  // The library shows how; what is wrong is where the user waits for it.
+  const bool in_library = is_in_stdlib(found) && where && !is_in_stdlib(where);
+  const Span place = found && !in_library ? found : where;
   auto make = [&]() -> Diagnostic {
     switch (error.kind) {
       case Error::Kind::integer_division:
@@ -434,6 +436,7 @@ void Evaluator::fail(const Error& error, Span where) {
     __builtin_unreachable();
   };
   Diagnostic out = make();
+  if (in_library) out.add_note(found, "found here");
   if (error.device >= 0) {
     const std::string& device =
         machine_.runtime->devices()[error.device]->name();

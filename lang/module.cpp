@@ -39,6 +39,10 @@ Result<std::string> read_module(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool is_in_stdlib(Span where) {
+  return where.file && where.file->path().starts_with("<stdlib>/");
+}
+
 bool is_stdlib_module(std::string_view name) {
   return find_stdlib(name) != nullptr;
 }

@@ -164,7 +164,8 @@ std::optional<Value> int_arithmetic(Evaluator& evaluator, BinaryOp op,
         evaluator, ir::Dim::symbol(evaluator.new_symbol_id(), "int"), where);
   const auto bits = int_bits(op, a.value(), b.value());
   if (!bits)
-    evaluator.fail(diagnostic(Code::int_overflow, where, where.text()));
+    evaluator.fail(diagnostic(Code::int_overflow, where, where.text())
+                       .set_help("an int is shifted by 0 to 63 bits"));
   return IntValue{*bits};
 }
 

@@ -2,6 +2,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lang/source.h"
+
 namespace unisono::lang {
 
 /// One module of the standard library: its name in `import`, and its source.
@@ -15,5 +17,7 @@ const std::vector<StdlibModule>& stdlib_modules();
 
 /// Whether there is a module of this name.
 bool is_stdlib_module(std::string_view name);
+/// Whether the place lies in one of them.
+bool is_in_stdlib(Span where);
 
 }  // namespace unisono::lang

@@ -51,6 +51,8 @@ void TypeMatcher::choose(const std::string& generic, DType dtype) {
 
 void TypeMatcher::mismatch(const Subject& subject, std::string help) {
   std::string expected(subject.whole.span.text());
+  if (subject.whole.kind == ExprKind::NameExpr && expected.starts_with('('))
+    expected = expected.substr(1, expected.size() - 2);  // of `(f32) -> f32`
   Diagnostic d = diagnostic(Code::type_mismatch, subject.where, subject.what,
                             type_name(subject.value), expected);
   d.set_label(type_name(subject.value));
@@ -547,6 +549,7 @@ Value TypeMatcher::match_shape(ArrayValue array,
                                const std::vector<ExprPtr>* items,
                                const Frame* frame, const Subject& subject) {
   const ir::Shape& seen = array->type.shape;
+  check_rest(*items);
   size_t rest = items->size();
   for (size_t i = 0; i < items->size(); ++i)
     if ((*items)[i]->kind == ExprKind::Rest) rest = i;
@@ -602,8 +605,21 @@ ir::Dim TypeMatcher::size(const Expr& size) {
 
 Value TypeMatcher::any_value(const Expr& type) { return any_in(type, root()); }
 
+/// `f32[..., ..., d]` says nothing about where its axes are.
+void TypeMatcher::check_rest(const std::vector<ExprPtr>& items) {
+  const Expr* first = nullptr;
+  for (const ExprPtr& item : items) {
+    if (item->kind != ExprKind::Rest) continue;
+    if (first)
+      ev_.fail(diagnostic(Code::two_ellipses, item->span)
+                   .add_note(first->span, "the first one"));
+    first = item.get();
+  }
+}
+
 ir::Shape TypeMatcher::any_shape(const std::vector<ExprPtr>& items,
                                  const Frame* frame) {
+  check_rest(items);
   ir::Shape shape;
   for (const ExprPtr& item : items) {
     if (item->kind == ExprKind::Wildcard || item->kind == ExprKind::Rest) {

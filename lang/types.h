@@ -138,6 +138,7 @@ class TypeMatcher {
   const NameExpr* own_name(const Expr& size, const Frame* frame);
   void bind_size(const NameExpr& name, ir::Dim value);
 
+  void check_rest(const std::vector<ExprPtr>& items);
   void check_parameters(const Closure& closure, size_t given,
                         const Subject& subject);
   [[noreturn]] void mismatch(const Subject& subject, std::string help = "");
