@@ -165,7 +165,9 @@ std::optional<Value> int_arithmetic(Evaluator& evaluator, BinaryOp op,
   const auto bits = int_bits(op, a.value(), b.value());
   if (!bits)
     evaluator.fail(diagnostic(Code::int_overflow, where, where.text())
-                       .set_help("an int is shifted by 0 to 63 bits"));
+                       .set_help(b.value() < 0 || b.value() > 63
+                                     ? "an int is shifted by 0 to 63 bits"
+                                     : "sizes and other ints have 64 bits"));
   return IntValue{*bits};
 }
 
