@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "tests/conformance/driver.h"
 #include "tests/conformance/kernels.h"
 
@@ -237,4 +239,40 @@ TEST_CASE("launch: atomics between blocks") {
   CHECK(s.download<unsigned>(o, 1)[0] == 500);
   s.d.mem_free(counter);
   s.d.mem_free(o);
+}
+
+TEST_CASE("streams: several threads of the host, each with its own") {
+  Streams s;
+  constexpr int threads = 4, rounds = 30;
+  std::vector<unsigned> results(threads, 0);
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&, t] {
+      Driver& d = s.d;
+      bool fine = d.ctx_set_current(s.context[0]) == success;
+      Stream stream = nullptr;
+      fine &= d.stream_create(&stream, stream_non_blocking) == success;
+      DevicePointer x = 0, one = 0;
+      fine &= d.mem_alloc_async(&x, n * 4, stream) == success;
+      fine &= d.mem_alloc_async(&one, n * 4, stream) == success;
+      fine &= d.memset_d32_async(x, 0, n, stream) == success;
+      fine &= d.memset_d32_async(one, unsigned(t + 1), n, stream) == success;
+      for (int round = 0; round < rounds; ++round) {
+        fine &= s.launch(s.accumulate, 4, 256, stream, x, one, n) == success;
+        if (round % 7 == t) fine &= d.stream_synchronize(stream) == success;
+      }
+      std::vector<unsigned> back(n);
+      fine &= d.memcpy_dtoh_async(back.data(), x, n * 4, stream) == success;
+      fine &= d.stream_synchronize(stream) == success;
+      fine &= d.mem_free_async(x, stream) == success;
+      fine &= d.mem_free_async(one, stream) == success;
+      fine &= d.stream_synchronize(stream) == success;
+      fine &= d.stream_destroy(stream) == success;
+      results[size_t(t)] = fine ? back[n - 1] : 0;
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  for (int t = 0; t < threads; ++t) {
+    CHECK(results[size_t(t)] == unsigned(rounds * (t + 1)));
+  }
 }

@@ -48,8 +48,7 @@ struct Allocation {
   uint8_t* data = nullptr;  // the host's memory behind it
   uint64_t number = 0;      // of this allocation, in order
   void* pool = nullptr;
-  bool free_asked = false;             // cuMemFreeAsync was called
-  std::vector<bool> readers, writers;  // pool: devices with access
+  bool free_asked = false;  // cuMemFreeAsync was called
 
   /// One bit for each byte; empty when all have been written.
   std::unique_ptr<std::atomic<uint64_t>[]> written;

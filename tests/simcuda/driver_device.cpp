@@ -82,14 +82,15 @@ void destroy_context(Call& call, DeviceState& device) {
     if (allocation->device == device.number) s.memory.free(*allocation);
   }
   std::erase_if(s.pools, of_device);
-  PoolObject fresh;
-  fresh.device = &device;
-  fresh.is_default = true;
-  device.default_pool = fresh;
+  PoolObject& pool = device.default_pool;
+  pool.threshold = pool.used = pool.used_high = 0;
+  pool.reserved = pool.reserved_high = 0;
+  pool.readers.clear();
+  pool.writers.clear();
   device.pool = &device.default_pool;
   device.used = 0;
   device.peers.clear();
-  for (auto& other : s.devices) other->peers.erase(device.number);
+  for (auto& other : s.devices) other->peers.remove(device.number);
   device.legacy.last.reset();
   device.retained = 0;
   device.sticky = success;
@@ -367,7 +368,7 @@ Code cuCtxEnablePeerAccess(Context peer, unsigned flags) {
             call.device->number)][static_cast<size_t>(other->number)]) {
       return peer_access_unsupported;
     }
-    if (!call.device->peers.insert(other->number).second) {
+    if (!call.device->peers.add(other->number)) {
       return peer_access_already_enabled;
     }
     return success;
@@ -378,7 +379,7 @@ Code cuCtxDisablePeerAccess(Context peer) {
   return enter(Entry::ctx_disable_peer_access, Needs::context, [&](Call& call) {
     DeviceState* other = call.context(peer);
     if (other == nullptr) return invalid_context;
-    if (call.device->peers.erase(other->number) == 0) {
+    if (!call.device->peers.remove(other->number)) {
       return peer_access_not_enabled;
     }
     call.simulator.memory.forget_ranges();

@@ -256,7 +256,12 @@ Code cuMemPoolSetAccess(MemoryPool pool, const MemoryAccessDescription* access,
                                              [static_cast<size_t>(owner)]) {
         return invalid_device;
       }
-      object->access[device] = access[i].flags;
+      object->readers.remove(device);
+      object->writers.remove(device);
+      if (access[i].flags != MemoryAccess::none) object->readers.add(device);
+      if (access[i].flags == MemoryAccess::read_write) {
+        object->writers.add(device);
+      }
     }
     call.simulator.memory.forget_ranges();
     return success;
@@ -271,10 +276,11 @@ Code cuMemPoolGetAccess(MemoryAccess* access, MemoryPool pool,
       return invalid_value;
     }
     if (!call.valid_device(location->id)) return invalid_device;
-    auto it = object->access.find(location->id);
-    *access = location->id == object->device->number ? MemoryAccess::read_write
-              : it == object->access.end()           ? MemoryAccess::none
-                                                     : it->second;
+    const int device = location->id;
+    *access = device == object->device->number || object->writers.has(device)
+                  ? MemoryAccess::read_write
+              : object->readers.has(device) ? MemoryAccess::read
+                                            : MemoryAccess::none;
     return success;
   });
 }

@@ -22,13 +22,10 @@ bool DeviceState::may_read(const Allocation& a) const {
     case Allocation::Kind::registered: return true;
     case Allocation::Kind::device:
     case Allocation::Kind::module:
-      return a.device == number || peers.count(a.device) != 0;
-    case Allocation::Kind::pool: {
-      if (a.device == number) return true;
-      const auto* pool = static_cast<const PoolObject*>(a.pool);
-      auto it = pool->access.find(number);
-      return it != pool->access.end() && it->second != MemoryAccess::none;
-    }
+      return a.device == number || peers.has(a.device);
+    case Allocation::Kind::pool:
+      return a.device == number ||
+             static_cast<const PoolObject*>(a.pool)->readers.has(number);
   }
   return false;
 }
@@ -36,9 +33,7 @@ bool DeviceState::may_write(const Allocation& a) const {
   if (a.kind != Allocation::Kind::pool || a.device == number) {
     return may_read(a);
   }
-  const auto* pool = static_cast<const PoolObject*>(a.pool);
-  auto it = pool->access.find(number);
-  return it != pool->access.end() && it->second == MemoryAccess::read_write;
+  return static_cast<const PoolObject*>(a.pool)->writers.has(number);
 }
 
 void Simulator::report(const std::string& finding) {

@@ -3,6 +3,7 @@
 // while an operation executes. Handles are the addresses of objects that are
 // looked up before they are used, so a wrong handle is an error, not a crash.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -10,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -123,6 +123,24 @@ struct ModuleObject {
   std::map<std::string, std::shared_ptr<Allocation>> variables;
 };
 
+/// A set of devices, which kernels on other threads may ask.
+class DeviceSet {
+ public:
+  bool has(int device) const { return bits_.load() >> device & 1; }
+  /// False: it was in already.
+  bool add(int device) {
+    return !(bits_.fetch_or(uint64_t{1} << device) >> device & 1);
+  }
+  /// False: it was not in.
+  bool remove(int device) {
+    return bits_.fetch_and(~(uint64_t{1} << device)) >> device & 1;
+  }
+  void clear() { bits_ = 0; }
+
+ private:
+  std::atomic<uint64_t> bits_{0};
+};
+
 struct PoolObject {
   DeviceState* device = nullptr;
   bool is_default = false;
@@ -130,7 +148,7 @@ struct PoolObject {
   uint64_t used = 0, used_high = 0;
   uint64_t reserved = 0, reserved_high = 0;
   int reuse[3] = {1, 1, 1};
-  std::map<int, MemoryAccess> access;  // of other devices
+  DeviceSet readers, writers;  // other devices
   uint64_t max_size = 0;
 };
 
@@ -155,7 +173,7 @@ struct DeviceState final : MemoryView {
   unsigned flags = 0;
   Code sticky = success;  // an error that the context does not get over
   std::string sticky_text;
-  std::set<int> peers;  // whose memory is mapped
+  DeviceSet peers;  // whose memory is mapped
   PoolObject default_pool;
   PoolObject* pool = nullptr;
   StreamObject legacy;
