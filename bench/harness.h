@@ -77,6 +77,7 @@ void fail(const std::string& message);
 // The groups; each adds its rows.
 void elementwise(Table& table);
 void reductions(Table& table);
+void normalise(Table& table);
 void matrix_products(Table& table);
 void primitives(Table& table);
 void system_costs(Table& table);

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   bench::system_costs(table);
   bench::elementwise(table);
   bench::reductions(table);
+  bench::normalise(table);
   bench::matrix_products(table);
   bench::primitives(table);
   fmt::print("{}", table.markdown());

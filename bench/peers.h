@@ -19,6 +19,11 @@ void chain(int operations, const float* x, const float* y, float* out,
 void black_scholes(const float* s, const float* k, const float* t, float* call,
                    float* put, size_t n);
 
+/// Of each row.
+void softmax(const float* x, float* out, size_t rows, size_t columns);
+void layer_norm(const float* x, const float* gain, const float* bias,
+                float* out, size_t rows, size_t columns);
+
 float sum(const float* x, size_t n);
 /// One pass, both sums shifted by the first element.
 void mean_variance(const float* x, size_t n, float* mean, float* variance);

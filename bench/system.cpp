@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/harness.h"
+#include "jit/ir/kinds.h"
 
 namespace bench {
 namespace {
@@ -71,6 +72,33 @@ double time_call(Script& s) {
       .count();
 }
 
+/// One fused kernel of ten operations, by the compiler alone.
+void kernel_time(Table& table) {
+  const std::string name = "compile one kernel, 10 operations";
+  if (!table.wanted("system", name)) return;
+  namespace ir = unisono::ir;
+  const ir::Type type{unisono::DType::F32, {100'000}};
+  int count = 0;
+  const double t = time_one([&] {
+    ir::Graph graph;
+    const ir::NodeId x = graph.add_input(type);
+    ir::NodeId y = x;
+    for (int i = 0; i < 5; ++i) {
+      // Other constants each time: nothing is known from before.
+      y = graph.add(
+          ir::Op::mul,
+          {y, graph.add_constant(
+                  type, ir::element_bytes(type.dtype,
+                                          static_cast<double>(++count)))});
+      y = graph.add(ir::Op::add, {y, x});
+    }
+    graph.outputs = {y};
+    static unisono::jit::Compiler compiler;
+    if (!compiler.compile(graph, {})) fail("a kernel does not compile");
+  });
+  add_time(table, name, t, 2e-3);
+}
+
 void compile_time(Table& table, int operations, double target) {
   const std::string name = fmt::format("compile {} operations", operations);
   if (!table.wanted("system", name)) return;
@@ -128,6 +156,7 @@ void system_costs(Table& table) {
     add_time(table, "first result, 10 operations, cold",
              time_one([&] { run_unisono(first); }), 40e-3);
   }
+  kernel_time(table);
   for (const int operations : {10, 100, 1000, 10000}) {
     compile_time(table, operations, operations == 10000 ? 1.0 : 0);
   }
