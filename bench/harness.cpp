@@ -41,14 +41,14 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
+}  // namespace
+
 std::string shown(double s) {
   if (s == 0) return "";
   if (s < 1e-3) return fmt::format("{:.3g} µs", s * 1e6);
   if (s < 1) return fmt::format("{:.3g} ms", s * 1e3);
   return fmt::format("{:.3g} s", s);
 }
-
-}  // namespace
 
 Paired time_pair(const std::function<void()>& ours,
                  const std::function<void()>& peer, Team team,
@@ -79,8 +79,8 @@ Paired time_pair(const std::function<void()>& ours,
   return {median(a), median(b), median(ratio), best_peer / best_ours};
 }
 
-double time_one(const std::function<void()>& work, double budget_seconds,
-                int inner) {
+Times time_one(const std::function<void()>& work, double budget_seconds,
+               int inner) {
   work();
   std::vector<double> times;
   const double end = now() + budget_seconds;
@@ -90,7 +90,7 @@ double time_one(const std::function<void()>& work, double budget_seconds,
                     }) /
                     inner);
   }
-  return median(times);
+  return {median(times), *std::min_element(times.begin(), times.end())};
 }
 
 void fail(const std::string& message) {

@@ -34,9 +34,13 @@ struct Paired {
 Paired time_pair(const std::function<void()>& ours,
                  const std::function<void()>& peer, Team team,
                  double budget_seconds = 2);
-/// Median seconds of one call, of at least 7 runs (each of `inner` calls).
-double time_one(const std::function<void()>& work, double budget_seconds = 1,
-                int inner = 1);
+/// Median and least seconds of one call, of at least 7 runs (each of `inner`
+/// calls).
+struct Times {
+  double median = 0, least = 0;
+};
+Times time_one(const std::function<void()>& work, double budget_seconds = 1,
+               int inner = 1);
 
 /// A program in a session of its own: runs it, then calls its functions.
 class Script {
@@ -73,6 +77,8 @@ class Table {
 };
 
 void fail(const std::string& message);
+/// "4.2 ms"
+std::string shown(double seconds);
 
 // The groups; each adds its rows.
 void elementwise(Table& table);

@@ -38,14 +38,14 @@ void run_unisono(const std::string& file) {
 }
 
 /// A row of seconds, at most `target` if that is given.
-void add_time(Table& table, const std::string& name, double seconds,
-              double target, const std::string& note = "") {
+void add_time(Table& table, const std::string& name, const Times& times,
+              double target) {
   table.add({.group = "system",
              .name = name,
-             .ours = seconds,
+             .ours = times.median,
              .target = target,
              .at_most = true,
-             .note = note});
+             .note = "least " + shown(times.least)});
 }
 
 std::string write_program(const std::string& name, const std::string& text) {
@@ -79,7 +79,7 @@ void kernel_time(Table& table) {
   namespace ir = unisono::ir;
   const ir::Type type{unisono::DType::F32, {100'000}};
   int count = 0;
-  const double t = time_one([&] {
+  const Times t = time_one([&] {
     ir::Graph graph;
     const ir::NodeId x = graph.add_input(type);
     ir::NodeId y = x;
@@ -99,6 +99,7 @@ void kernel_time(Table& table) {
   add_time(table, name, t, 2e-3);
 }
 
+/// Traces, optimises, generates and runs.
 void compile_time(Table& table, int operations, double target) {
   const std::string name = fmt::format("compile {} operations", operations);
   if (!table.wanted("system", name)) return;
@@ -113,14 +114,13 @@ void compile_time(Table& table, int operations, double target) {
       },
       1);
   std::sort(times.begin(), times.end());
-  add_time(table, name, times[times.size() / 2], target,
-           "trace, optimise, generate, run");
+  add_time(table, name, {times[times.size() / 2], times[0]}, target);
 }
 
 /// A row: seconds of a call of f on x.
 void add_call(Table& table, Script& s, const std::string& name, double target) {
   const Value f = s["f"], x = s["x"];
-  double t = 0;
+  Times t;
   s.on_stack([&] { t = time_one([&] { s.call(f, {x}); }, 1, 1000); });
   add_time(table, name, t, target);
 }
