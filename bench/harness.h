@@ -34,6 +34,8 @@ struct Paired {
 Paired time_pair(const std::function<void()>& ours,
                  const std::function<void()>& peer, Team team,
                  double budget_seconds = 2);
+/// Seconds that `work` takes; of processors if main.cpp's option says so.
+double seconds(const std::function<void()>& work);
 /// Median and least seconds of one call, of at least 7 runs (each of `inner`
 /// calls).
 struct Times {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -65,13 +64,6 @@ std::string chain_program(int operations) {
   return text + fmt::format("  t{}\n}}\n", (operations + 1) / 2);
 }
 
-double time_call(Script& s) {
-  const auto start = std::chrono::steady_clock::now();
-  s.call(s["g"], {s["x"]});
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
 /// One fused kernel of ten operations, by the compiler alone.
 void kernel_time(Table& table) {
   const std::string name = "compile one kernel, 10 operations";
@@ -110,7 +102,9 @@ void compile_time(Table& table, int operations, double target) {
   time_one(
       [&] {
         Script s(program, 1);
-        s.on_stack([&] { times.push_back(time_call(s)); });
+        s.on_stack([&] {
+          times.push_back(seconds([&] { s.call(s["g"], {s["x"]}); }));
+        });
       },
       1);
   std::sort(times.begin(), times.end());
