@@ -19,6 +19,7 @@
 #include "host/messages_json.h"
 #include "host/replace_file.h"
 #include "host/session.h"
+#include "jit/target_nvptx.h"
 #include "jit/transform/transforms.h"
 #include "lang/explain.h"
 #include "lang/format.h"
@@ -59,6 +60,21 @@ int wrong_devices(const std::string& text) {
   return wrong_usage(fmt::format(
       "--devices expects cpu:N with N from 1 to {}, such as cpu:8; got `{}`",
       max_devices, text));
+}
+
+/// The compute capability that a `--target` text means: 90 for "sm_90", 0 for
+/// none.
+std::optional<int> parse_target(std::string_view text) {
+  constexpr std::string_view prefix = "sm_";
+  if (text.empty()) return 0;
+  if (!text.starts_with(prefix)) return std::nullopt;
+  int number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] =
+      std::from_chars(text.data() + prefix.size(), end, number);
+  if (problem != std::errc() || stop != end || number < jit::oldest_capability)
+    return std::nullopt;
+  return number;
 }
 
 /// A program's text and the name that messages give it.
@@ -214,12 +230,17 @@ int inspect_file(const CommandOptions& options) {
       return wrong_usage(fmt::format("there is no pass `{}`; there are {}",
                                      options.after, fmt::join(passes, ", ")));
   }
+  const std::optional<int> capability = parse_target(options.target);
+  if (!capability)
+    return wrong_usage(fmt::format(
+        "--target expects sm_N with N from {}, such as sm_90; got `{}`",
+        jit::oldest_capability, options.target));
   const std::string after =
       options.after.empty() ? std::string(passes.back()) : options.after;
   return with_program(
       options, std::nullopt, [&](Session& session, Source source) {
         return inspect(session, std::move(source.name), std::move(source.text),
-                       options.emit, after, write_output);
+                       options.emit, after, *capability, write_output);
       });
 }
 

@@ -20,6 +20,7 @@ struct CommandOptions {
   bool format_check = false;
   std::string emit = "ir";  // inspect
   std::string after;        // inspect: the IR after this pass
+  std::string target;       // inspect: "sm_90"
 };
 
 int run_file(const CommandOptions& options);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "jit/ir/text.h"
+#include "jit/target_nvptx.h"
 #include "lang/dump.h"
 #include "lang/parser.h"
 
@@ -51,7 +52,7 @@ std::string print_ir(const ir::Graph& graph, Session& session,
 }  // namespace
 
 bool inspect(Session& session, std::string path, std::string text,
-             std::string_view emit, std::string_view after,
+             std::string_view emit, std::string_view after, int capability,
              const Output& output) {
   if (emit == "tokens" || emit == "ast") {
     const lang::SourceFile& file =
@@ -82,10 +83,13 @@ bool inspect(Session& session, std::string path, std::string text,
       if (pass == after) show(print_ir(graph, session, program->file));
     };
   } else {
+    if (capability == 0 && (emit == "nvvm" || emit == "ptx"))
+      capability = jit::newest_capability;
+    if (capability) observer.capability = jit::code_capability(capability);
     observer.dump = [&](const jit::CompileDump& dump) {
-      show(emit == "kernels" ? dump.kernels
-           : emit == "llvm"  ? dump.llvm
-                             : dump.assembly);
+      show(emit == "kernels"                    ? dump.kernels
+           : emit == "llvm" || emit == "nvvm" ? dump.llvm
+                                              : dump.assembly);
     };
   }
   session.compiler().observe(std::move(observer));

@@ -85,9 +85,12 @@ void add_inspect(CommandLine& line) {
       ->required();
   line.inspect
       ->add_option("--emit", line.options.emit,
-                   "tokens, ast, types, ir, kernels, llvm or asm")
-      ->check(CLI::IsMember(
-          {"tokens", "ast", "types", "ir", "kernels", "llvm", "asm"}));
+                   "tokens, ast, types, ir, kernels, llvm, asm, nvvm or ptx")
+      ->check(CLI::IsMember({"tokens", "ast", "types", "ir", "kernels", "llvm",
+                             "asm", "nvvm", "ptx"}));
+  line.inspect->add_option("--target", line.options.target,
+                           "the GPU that kernels, nvvm and ptx are for: "
+                           "sm_75 ... sm_90");
   line.inspect->add_option("--after", line.options.after,
                            "the IR after this pass: trace, simplify or cse");
   add_devices(line.inspect, line.options);

@@ -17,6 +17,7 @@
 #include "jit/emit.h"
 #include "jit/emit_dot.h"
 #include "jit/fuse.h"
+#include "jit/generate_grid.h"
 #include "jit/ir/text.h"
 #include "jit/lru_cache.h"
 #include "jit/memory_plan.h"
@@ -46,6 +47,7 @@ struct Compiled {
   struct Launch {
     KernelFunction function = nullptr;
     int64_t units = 1, grain = 1;
+    std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
   };
   std::vector<Launch> launches;
   std::shared_ptr<LoadedCode> code;
@@ -106,7 +108,7 @@ class StepWriter {
   void launch(const Compiled::Launch& compiled, std::vector<SlotId> arguments) {
     steps_.push_back({LaunchStep{
         compiled.function, fmt::format("kernel{}", stats_.kernels++),
-        std::move(arguments), compiled.units, compiled.grain}});
+        std::move(arguments), compiled.units, compiled.grain, compiled.grid}});
   }
   void write(const Kernel& kernel) {
     std::vector<SlotId> arguments;
@@ -123,7 +125,7 @@ class StepWriter {
   void write(const NativeTask& task) {
     ++stats_.kernels;
     steps_.push_back({LaunchStep{task.function, task.name, task.arguments,
-                                 task.units, task.grain}});
+                                 task.units, task.grain, task.grid}});
   }
   void write(const CopyTask& task) {
     ++stats_.copies;
@@ -231,6 +233,7 @@ struct Compiler::State {
   LruCache<CachedProgram> programs{most_cached_programs};
   LruCache<Compiled> kernels{most_cached_kernel_bytes};
   std::unique_ptr<Target> target;
+  GridGenerator grids;
   CompileObserver observer;
   std::atomic<int64_t> programs_compiled{0}, kernels_generated{0};
 
@@ -238,7 +241,52 @@ struct Compiler::State {
                                 const CompileOptions& options);
   Result<CompiledKernels> generate(const std::vector<Request>& requests,
                                    CompileDump* dump);
+  Result<CompiledKernels> generate_grids(const std::vector<Request>& requests,
+                                         const std::vector<int>& capabilities,
+                                         CompileDump* dump);
+  Status dump_grids(const ir::Graph& optimised, bool checked);
 };
+
+/// The same for GPUs.
+Result<CompiledKernels> Compiler::State::generate_grids(
+    const std::vector<Request>& requests, const std::vector<int>& capabilities,
+    CompileDump* dump) {
+  std::vector<const Kernel*> wanted;
+  for (const Request& request : requests)
+    wanted.push_back(std::get<const Kernel*>(request));
+  GridGenerator::Dump seen;
+  const int64_t before = grids.kernels_generated();
+  auto launches = grids.generate(wanted, capabilities, dump ? &seen : nullptr);
+  if (!launches) return launches.error();
+  kernels_generated += grids.kernels_generated() - before;
+  CompiledKernels result;
+  for (const Kernel* kernel : wanted) {
+    std::string key = key_of(*kernel);
+    if (dump) dump->kernels += key;
+    Compiled compiled;
+    compiled.launches.push_back({.grid = launches->at(key)});
+    result.emplace(std::move(key), std::move(compiled));
+  }
+  if (dump) {
+    dump->llvm = std::move(seen.llvm);
+    dump->assembly = std::move(seen.ptx);
+  }
+  return result;
+}
+
+constexpr Machine grid_machine{.grid = true};
+
+/// Shows the code for GPUs of a program that is compiled for the CPU.
+Status Compiler::State::dump_grids(const ir::Graph& optimised, bool checked) {
+  CompileDump dump;
+  const Plan plan = fuse(optimised, checked, grid_machine);
+  std::vector<Request> requests;
+  list_requests(plan.steps, requests);
+  auto compiled = generate_grids(requests, {observer.capability}, &dump);
+  if (!compiled) return compiled.error();
+  observer.dump(dump);
+  return Unit{};
+}
 
 /// Machine code for all requests; one module for those not known yet. With
 /// `dump` all are generated again to be seen.
@@ -294,13 +342,21 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   const auto start = std::chrono::steady_clock::now();
   CompileDump dump;
   CachedProgram result;
-  if (!target) target = make_cpu_target(vector_bytes);
-  Plan plan = fuse(optimise(graph, observer.after_pass), options.checked,
-                   target->machine().vector_bytes);
+  const bool for_grid = !options.capabilities.empty();
+  if (!for_grid && !target) target = make_cpu_target(vector_bytes);
+  const ir::Graph optimised = optimise(graph, observer.after_pass);
+  if (observer.capability)
+    if (auto seen = dump_grids(optimised, options.checked); !seen)
+      return seen.error();
+  CompileDump* shown = observer.dump && !observer.capability ? &dump : nullptr;
+  Plan plan = fuse(optimised, options.checked,
+                   for_grid ? grid_machine : target->machine());
   MemoryPlan memory = plan_memory(plan);
   std::vector<Request> requests;
   list_requests(plan.steps, requests);
-  auto compiled = generate(requests, observer.dump ? &dump : nullptr);
+  auto compiled =
+      for_grid ? generate_grids(requests, options.capabilities, shown)
+               : generate(requests, shown);
   if (!compiled) return compiled.error();
 
   auto program = std::make_shared<Program>();
@@ -315,7 +371,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   auto codes = std::make_shared<std::vector<std::shared_ptr<LoadedCode>>>();
   for (auto& [key, kernel] : *compiled) codes->push_back(kernel.code);
   program->code = codes;
-  if (observer.dump) observer.dump(dump);
+  if (shown) observer.dump(dump);
   result.program = std::move(program);
   result.host_calls = std::move(plan.host_calls);
   result.stats.seconds =
@@ -338,8 +394,9 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
     error.source = node->source;
     return error;
   }
-  const std::string key = fmt::format("{} {}\n{}", options.devices,
-                                      options.checked, ir::print(graph));
+  const std::string key = fmt::format(
+      "{} {} {}\n{}", options.devices, options.checked,
+      fmt::join(options.capabilities, "+"), ir::print(graph));
   const bool observed = state_->observer.after_pass || state_->observer.dump;
   auto finish = [&](const CachedProgram& cached) {
     if (stats) *stats = cached.stats;

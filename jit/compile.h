@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "jit/ir/graph.h"
 #include "jit/reference.h"
@@ -29,6 +30,9 @@ struct CompileDump {
 struct CompileObserver {
   AfterPass after_pass;
   std::function<void(const CompileDump&)> dump;  // unset: nothing is rendered
+  /// Not 0: kernels, LLVM and PTX are rendered as for this compute capability,
+  /// whatever the program is compiled for.
+  int capability = 0;
 };
 
 struct CompileOptions {
@@ -36,6 +40,9 @@ struct CompileOptions {
   /// over them.
   int devices = 1;
   bool checked = true;
+  /// For GPUs: the compute capabilities of the devices, each once (75 is
+  /// sm_75). None: for this machine's CPU.
+  std::vector<int> capabilities = {};
   /// Renders the operands of the graph's host_call nodes. `position` is the
   /// device's.
   std::function<void(const ir::Node& node, int position,
@@ -43,7 +50,7 @@ struct CompileOptions {
       host_call;
 };
 
-/// Compiles graphs for this machine's CPU, and keeps what it compiled (in
+/// Compiles graphs for this machine's CPU or for GPUs, and keeps what it compiled (in
 /// memory, bounded, keyed by the printed kernel). Thread-safe. LLVM is not
 /// touched before the first compile.
 class Compiler {

@@ -37,6 +37,9 @@ struct EmitContext {
   /// Whether the code runs in this process: what is rarely needed is then
   /// called here instead of emitted, which saves milliseconds of compilation.
   bool in_process = false;
+  /// Whether what is rarely needed stands where it is needed, in a branch,
+  /// instead of in a function: for scalars on targets where calls are dear.
+  bool inline_rare = false;
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};
 };

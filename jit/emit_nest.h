@@ -44,13 +44,16 @@ struct Point {
 /// Values of a nest's expressions that are known so far, null for others.
 using Values = std::vector<llvm::Value*>;
 
+/// For CPUs; GridEmitter (emit_grid_nest.h) has other loops around the same
+/// values.
 class NestEmitter {
  public:
   NestEmitter(Frame& frame, const Nest& nest, const Schedule& plan);
+  virtual ~NestEmitter() = default;
   /// Units begin ... end-1 of this nest (i64 values).
   void emit(llvm::Value* begin, llvm::Value* end);
 
- private:
+ protected:
   using Body = std::function<void(llvm::Value* index)>;
   /// What a check that fails says besides its code and value.
   struct Check {
@@ -65,15 +68,15 @@ class NestEmitter {
             const Body& body);
   void emit_unit(llvm::Value* unit);
   /// Leaves the function if the run shall stop.
-  void poll();
+  virtual void poll();
   /// Vectors of `lanes` along [begin, end), then what is left of them.
   void vector_loop(llvm::Value* begin, llvm::Value* end, unsigned lanes,
                    const std::function<void(llvm::Value* index, unsigned lanes,
                                             llvm::Value* mask)>& body);
 
   // ---- forms
-  void emit_map(Point& point, llvm::Value* block);
-  void emit_tiles(Point& point, llvm::Value* block);
+  virtual void emit_map(Point& point, llvm::Value* block);
+  virtual void emit_tiles(Point& point, llvm::Value* block);
   void emit_tile(const Point& point);
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
   Values fixed_values(Point& point);
@@ -82,7 +85,7 @@ class NestEmitter {
                                                     llvm::Value* block);
   void emit_lanes(Point& point);
   void emit_columns_at(Point& point);
-  void emit_scan(Point& point);
+  virtual void emit_scan(Point& point);
   void emit_scan_in_order(Point& point);
   llvm::Value* scan_chunk(Point& point, const Values& fixed,
                           llvm::Value* number, llvm::Value* carry,
@@ -135,11 +138,11 @@ class NestEmitter {
   void push_leaf(const Loop& loop, llvm::ArrayRef<llvm::Value*> stacks,
                  llvm::Value* leaf, const Accumulators& value);
   void emit_phases(Point& point, bool in_lanes);
-  void phase_in_lanes(Point& point, Values& values, const Loop& loop);
+  virtual void phase_in_lanes(Point& point, Values& values, const Loop& loop);
   Accumulators chunk_in_lanes(Point& point, const Values& values,
                               const Values& first, const Loop& loop,
                               llvm::Value* start, int64_t length);
-  void phase_in_columns(Point& point, Values& values, const Loop& loop);
+  virtual void phase_in_columns(Point& point, Values& values, const Loop& loop);
   void set_reduced_index(Point& point, llvm::Value* flat, unsigned lanes);
   Values first_indices(Point& point, const Values& values, const Loop& loop,
                        bool in_lanes);
@@ -147,7 +150,7 @@ class NestEmitter {
   void finish_phase(Values& values, const Loop& loop,
                     const Accumulators& results);
   void outer_values(Point& point, Values& values, int phase);
-  void outer_stores(Point& point, const Values& values, int phase);
+  virtual void outer_stores(Point& point, const Values& values, int phase);
 
   // ---- values
   void compute(const std::vector<bool>& needed, Point& point, Values& values);
@@ -193,8 +196,8 @@ class NestEmitter {
   llvm::Value* lane_numbers(llvm::Type* element, unsigned lanes);
   llvm::Value* lane_mask(llvm::Value* active, unsigned lanes);
   llvm::Value* constant_mask(int64_t active, unsigned lanes);
-  void report(int32_t code, llvm::Value* where, llvm::Value* value,
-              int64_t bound, const Check& check, Point& point);
+  virtual void report(int32_t code, llvm::Value* where, llvm::Value* value,
+                      int64_t bound, const Check& check, Point& point);
   llvm::Value* member_at(const MemberPlace& place, llvm::Value* lane,
                          Point& point);
   EmitContext context(unsigned lanes);
@@ -212,6 +215,7 @@ class NestEmitter {
   std::vector<bool> unit_axis_;  // its index is fixed by the unit
   Values unit_parts_, store_parts_;
   llvm::Value* side_part_ = nullptr;  // of the scan's or scatter's access
+  int check_number_ = 0;  // reports so far of one expression at one point
 };
 
 }  // namespace unisono::jit

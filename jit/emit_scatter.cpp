@@ -19,6 +19,7 @@ void NestEmitter::emit_scatter_at(Point& point) {
          Values values = fixed;
          compute(all, at, values);
          Value* offset = offset_at(scatter.at, side_part_, at);
+         check_number_ = 0;
          offset = indexed_offset(
              offset, scatter.indexed, scatter.indices, scatter.checked,
              {scatter.source, scatter.member, nest_.exprs.size()}, at, values);

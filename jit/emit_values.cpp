@@ -16,7 +16,8 @@ EmitContext NestEmitter::context(unsigned lanes) {
                      .lanes = lanes,
                      .native_half = frame_.machine.native_half,
                      .native_exponents = frame_.machine.native_exponents,
-                     .in_process = true};
+                     .in_process = !frame_.machine.grid,
+                     .inline_rare = frame_.machine.grid};
 }
 
 llvm::Type* NestEmitter::vector_type(llvm::Type* element, unsigned lanes) {
@@ -283,6 +284,7 @@ void NestEmitter::compute(const std::vector<bool>& needed, Point& point,
 
 Value* NestEmitter::value_of(const Expr& expr, ExprId id, Point& point,
                              const Values& values) {
+  check_number_ = 0;
   switch (expr.kind) {
     case Expr::Kind::constant: return element_constant(expr.dtype, expr.bits);
     case Expr::Kind::position: return frame_.position;

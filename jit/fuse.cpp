@@ -295,9 +295,10 @@ void Fuser::finish(Item& item, PlanSteps& steps) {
     kernel.nests.push_back(std::move(nest));
   }
   if (kernel.nests.empty()) return;
-  auto second = split_stages(kernel, [&](DType dtype, int64_t elements) {
-    return plan_.add_buffer(elements * byte_size(dtype));
-  });
+  auto second = split_stages(
+      kernel, machine_.grid, [&](DType dtype, int64_t elements) {
+        return plan_.add_buffer(elements * byte_size(dtype));
+      });
   emit();
   if (second) steps.push_back({std::move(*second)});
 }
@@ -311,7 +312,7 @@ std::vector<BufferId> Fuser::run(PlanSteps& steps) {
   return outputs;
 }
 
-Plan fuse(const Graph& graph, bool checked, int vector_bytes) {
+Plan fuse(const Graph& graph, bool checked, const Machine& machine) {
   Plan plan;
   for (NodeId input : graph.inputs) {
     plan.inputs.push_back(plan.add_buffer(graph.type(input).bytes()));
@@ -319,7 +320,7 @@ Plan fuse(const Graph& graph, bool checked, int vector_bytes) {
     plan.buffers.back().index = static_cast<int>(plan.inputs.size()) - 1;
   }
   plan.outputs =
-      Fuser(plan, graph, plan.inputs, checked, vector_bytes).run(plan.steps);
+      Fuser(plan, graph, plan.inputs, checked, machine).run(plan.steps);
   std::vector<bool> taken(plan.buffers.size());
   for (BufferId& output : plan.outputs) {
     const PlanBuffer buffer = plan.buffers[output];

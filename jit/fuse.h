@@ -9,6 +9,7 @@
 #include "jit/emit_dot.h"
 #include "jit/ir/graph.h"
 #include "jit/kernel.h"
+#include "jit/schedule.h"
 #include "runtime/program.h"
 
 namespace unisono::jit {
@@ -31,6 +32,7 @@ struct NativeTask {
   std::string name;
   std::vector<BufferId> arguments;
   int64_t units = 1, grain = 1;
+  std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
 };
 /// A packed matrix product (emit_dot.h).
 struct DotTask {
@@ -86,9 +88,9 @@ struct Plan {
   }
 };
 
-/// `graph` is concrete and optimised; vectors of the machine have
-/// `vector_bytes`. Each output has a buffer of its own, or is an input.
-Plan fuse(const ir::Graph& graph, bool checked, int vector_bytes);
+/// `graph` is concrete and optimised; `machine` is what it will run on. Each
+/// output has a buffer of its own, or is an input.
+Plan fuse(const ir::Graph& graph, bool checked, const Machine& machine);
 
 /// Calls `f(BufferId&, bool written)` for every buffer that a step names, in
 /// the steps inside it, too.

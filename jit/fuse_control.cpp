@@ -90,7 +90,7 @@ PlanSteps Fuser::lower(const Graph& graph, const std::vector<BufferId>& inputs,
                        std::vector<BufferId>& outputs) {
   PlanSteps steps;
   outputs =
-      Fuser(plan_, graph, inputs, sources_.checked, vector_bytes_).run(steps);
+      Fuser(plan_, graph, inputs, sources_.checked, machine_).run(steps);
   return steps;
 }
 

@@ -99,6 +99,7 @@ void Fuser::place_sort(NodeId id) {
 void Fuser::place_dot(NodeId id) {
   place(id);
   if (sources_.step[id] < 0) return;  // nothing to multiply
+  if (machine_.grid) return;
   Item& item = items_[sources_.step[id]];
   std::vector<Argument> arguments;
   const BufferId to = plan_.add_buffer(graph_.type(id).bytes());
@@ -106,7 +107,7 @@ void Fuser::place_dot(NodeId id) {
   group.store(id, to);
   auto task = packed_dot(group.finish(arguments), arguments);
   if (!task) return;
-  const PackedBytes bytes = packed_bytes(task->shape, vector_bytes_);
+  const PackedBytes bytes = packed_bytes(task->shape, machine_.vector_bytes);
   task->packed_a = plan_.add_buffer(bytes.a);
   task->packed_b = plan_.add_buffer(bytes.b);
   item.groups.clear();

@@ -19,11 +19,11 @@ struct Item {
 class Fuser {
  public:
   Fuser(Plan& plan, const ir::Graph& graph, std::vector<BufferId> inputs,
-        bool checked, int vector_bytes)
+        bool checked, const Machine& machine)
       : plan_(plan),
         graph_(graph),
-        sources_(graph, checked),
-        vector_bytes_(vector_bytes) {
+        sources_(graph, checked, machine.grid),
+        machine_(machine) {
     for (size_t i = 0; i < inputs.size(); ++i)
       sources_.buffer[graph.inputs[i]] = inputs[i];
     find_users();
@@ -70,7 +70,7 @@ class Fuser {
   Plan& plan_;
   const ir::Graph& graph_;
   Sources sources_;
-  int vector_bytes_;
+  const Machine& machine_;
   std::vector<bool> live_;
   std::vector<int> uses_;
   std::vector<ir::NodeId> user_;  // the last one

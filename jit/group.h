@@ -15,9 +15,10 @@ namespace unisono::jit {
 
 /// What is known about the nodes of the graph while kernels are formed.
 struct Sources {
-  explicit Sources(const ir::Graph& graph, bool checked);
+  Sources(const ir::Graph& graph, bool checked, bool grid);
   const ir::Graph& graph;
   bool checked;
+  bool grid;  // for GPUs
   std::vector<std::vector<int64_t>> sizes;
   std::vector<int64_t> elements;
   /// Flops to compute one element from arrays in memory, and the arrays read;

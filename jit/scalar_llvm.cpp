@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Support/xxhash.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <numeric>
@@ -38,9 +39,11 @@ static llvm::GlobalVariable* table_global(
   std::string name =
       "unisono.table." + llvm::utohexstr(llvm::xxh3_64bits(text));
   if (auto* existing = module.getNamedGlobal(name)) return existing;
-  auto* global = new llvm::GlobalVariable(module, type, /*isConstant=*/true,
-                                          llvm::GlobalValue::InternalLinkage,
-                                          contents, name);
+  // On GPUs an address names its kind of memory: this is the global one.
+  const bool grid = llvm::Triple(module.getTargetTriple()).isNVPTX();
+  auto* global = new llvm::GlobalVariable(
+      module, type, /*isConstant=*/true, llvm::GlobalValue::InternalLinkage,
+      contents, name, nullptr, llvm::GlobalValue::NotThreadLocal, grid ? 1 : 0);
   global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
   global->setAlignment(llvm::Align(64));
   return global;
@@ -336,13 +339,16 @@ ValueList emit_rare(
                  metadata.createUnlikelyBranchWeights());
 
   b.SetInsertPoint(rare);
+  CHECK(!context.inline_rare || context.lanes == 0);
   ValueList chosen =
-      context.in_process
+      context.inline_rare ? body(context, arguments)
+      : context.in_process
           ? call_helper(context, helper, mask, usual, arguments)
           : call_module(context, name, mask, usual, arguments, body);
   for (unsigned i = 0; i < usual.size(); ++i) {
     chosen[i] = b.CreateSelect(mask, chosen[i], usual[i]);
   }
+  rare = b.GetInsertBlock();
   b.CreateBr(join);
 
   b.SetInsertPoint(join);

@@ -152,22 +152,6 @@ int64_t tile_size(const Work& work, const Machine& machine) {
   return std::min(machine.vector_bytes / work.widest, 16);
 }
 
-/// The axis that loads run along which cross the last axis in strides; -1 if
-/// there is none, or too little of it.
-int tile_axis(const Nest& nest, int64_t size) {
-  if (!nest.reductions.empty() || nest.scan || nest.scatter) return -1;
-  const size_t last = nest.extents.size() - 1;
-  if (nest.extents.size() < 2 || nest.extents[last] < size) return -1;
-  for (const Expr& expr : nest.exprs) {
-    const auto& factors = expr.at.factors;
-    if (expr.kind != Expr::Kind::load || std::abs(factors[last]) <= 1) continue;
-    for (size_t a = 0; a < last; ++a)
-      if (factors[a] == 1 && nest.extents[a] >= size)
-        return static_cast<int>(a);
-  }
-  return -1;
-}
-
 /// The part of the nest from `start` on along an axis.
 Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent) {
   Nest part = nest;
@@ -179,14 +163,6 @@ Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent) {
 
 /// Elements of a unit along both axes of its squares.
 constexpr int64_t tiled_block = 64;
-
-Form form_of(const Nest& nest) {
-  if (nest.scan) return nest.scan->contiguous ? Form::scan : Form::columns;
-  if (nest.scatter) return Form::scatter;
-  if (nest.reductions.empty()) return Form::map;
-  return nest.reductions[0].order == CombineOrder::lanes ? Form::lanes
-                                                         : Form::columns;
-}
 
 /// Whether all stores to `nest` are vectors at multiples of 64 bytes.
 bool stores_aligned(const Nest& nest, const Kernel& kernel,
@@ -206,6 +182,28 @@ bool stores_aligned(const Nest& nest, const Kernel& kernel,
 }
 
 }  // namespace
+
+int tile_axis(const Nest& nest, int64_t size) {
+  if (!nest.reductions.empty() || nest.scan || nest.scatter) return -1;
+  const size_t last = nest.extents.size() - 1;
+  if (nest.extents.size() < 2 || nest.extents[last] < size) return -1;
+  for (const Expr& expr : nest.exprs) {
+    const auto& factors = expr.at.factors;
+    if (expr.kind != Expr::Kind::load || std::abs(factors[last]) <= 1) continue;
+    for (size_t a = 0; a < last; ++a)
+      if (factors[a] == 1 && nest.extents[a] >= size)
+        return static_cast<int>(a);
+  }
+  return -1;
+}
+
+Form form_of(const Nest& nest) {
+  if (nest.scan) return nest.scan->contiguous ? Form::scan : Form::columns;
+  if (nest.scatter) return Form::scatter;
+  if (nest.reductions.empty()) return Form::map;
+  return nest.reductions[0].order == CombineOrder::lanes ? Form::lanes
+                                                         : Form::columns;
+}
 
 std::vector<Nest> cut_tiles(Nest nest, const Kernel& kernel,
                             const Machine& machine) {

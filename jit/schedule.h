@@ -17,17 +17,19 @@ struct Machine {
   bool native_half = false;       // half <-> float in hardware
   bool native_exponents = false;  // AVX-512's instructions for exponents
   int64_t last_level_cache = 32 << 20;
+  bool grid = false;  // a GPU: values are scalars, threads are many
 };
 
 /// Whether a reduction has too few kept points to occupy the machine, so that
 /// its chunks are reduced by one kernel and combined by a second.
-bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order);
+bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order,
+                      bool grid);
 
 /// If the kernel's one nest is such a reduction: makes the kernel reduce chunks
 /// into new buffers, which `add_buffer` gives, and returns the kernel that
 /// combines them and does what follows.
 std::optional<Kernel> split_stages(
-    Kernel& kernel,
+    Kernel& kernel, bool grid,
     const std::function<int32_t(DType, int64_t elements)>& add_buffer);
 
 /// Puts kept axes before reduced ones, drops those of extent 1, and joins
@@ -56,6 +58,12 @@ enum class Form : uint8_t {
   scan,     // along the reduced axis
   scatter,  // points of the reduced axes in order
 };
+
+Form form_of(const Nest& nest);
+
+/// The axis that loads run along which cross the last axis in strides; -1 if
+/// there is none, or less than `size` of it.
+int tile_axis(const Nest& nest, int64_t size);
 
 /// A nest arranged: kept axes come first. A unit is one point of the kept axes
 /// but the vectorised one, and one block of that.

@@ -45,8 +45,8 @@ CombineOrder combine_order(const ir::ReduceAttrs& attrs, int rank) {
   return last ? CombineOrder::lanes : CombineOrder::runs;
 }
 
-Sources::Sources(const ir::Graph& graph, bool checked)
-    : graph(graph), checked(checked) {
+Sources::Sources(const ir::Graph& graph, bool checked, bool grid)
+    : graph(graph), checked(checked), grid(grid) {
   size_t n = graph.nodes.size();
   step.assign(n, -1);
   buffer.assign(n, -1);

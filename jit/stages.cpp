@@ -8,7 +8,17 @@
 
 namespace unisono::jit {
 
-bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order) {
+bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order,
+                      bool grid) {
+  if (grid) {
+    // A GPU takes tens of thousands of threads to be busy, and a block can
+    // do a long members tree.
+    const bool lanes = order == CombineOrder::lanes;
+    return order != CombineOrder::chain && order != CombineOrder::members &&
+           (lanes ? kept < 512 && reduced >= 16 * reduce_chunk
+                  : kept < 1 << 16 && reduced >= 4 * reduce_run &&
+                        kept * reduced >= 1 << 16);
+  }
   switch (order) {
     case CombineOrder::lanes: return kept < 64 && reduced >= 4 * reduce_chunk;
     case CombineOrder::runs:
@@ -203,13 +213,13 @@ void drop_arguments(Kernel& kernel) {
 }  // namespace
 
 std::optional<Kernel> split_stages(
-    Kernel& kernel,
+    Kernel& kernel, bool grid,
     const std::function<int32_t(DType, int64_t elements)>& add_buffer) {
   if (kernel.nests.size() != 1) return std::nullopt;
   const Nest nest = kernel.nests[0];
   if (nest.reductions.empty() ||
       !needs_two_stages(nest.kept_points(), nest.points() / nest.kept_points(),
-                        nest.reductions[0].order))
+                        nest.reductions[0].order, grid))
     return std::nullopt;
   auto chunks = chunks_of(nest);
   if (!chunks || chunks->count < 2) return std::nullopt;

@@ -1,7 +1,5 @@
 #include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
 #include <llvm/ExecutionEngine/RuntimeDyld.h>
-#include <llvm/IR/DiagnosticInfo.h>
-#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -23,7 +21,11 @@
 #include <cstdint>
 #include <cstring>
 
+<<<<<<< HEAD
 #include "jit/instrument.h"
+=======
+#include "jit/diagnostic_handler.h"
+>>>>>>> b4210e8 (Kernels as grids of threads: PTX through LLVM)
 #include "jit/target.h"
 #include "runtime/check.h"
 
@@ -151,24 +153,6 @@ class CpuCode : public LoadedCode {
  private:
   CodeMemory memory_;
   llvm::RuntimeDyld linker_;
-};
-
-/// Errors that LLVM reports while it is in scope. Without a handler they would
-/// end the process.
-class Diagnostics : public llvm::DiagnosticHandler {
- public:
-  explicit Diagnostics(std::string& errors) : errors_(errors) {}
-  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
-    if (info.getSeverity() != llvm::DS_Error) return true;
-    llvm::raw_string_ostream out(errors_);
-    llvm::DiagnosticPrinterRawOStream printer(out);
-    info.print(printer);
-    out << "\n";
-    return true;
-  }
-
- private:
-  std::string& errors_;
 };
 
 class CpuTarget : public Target {

@@ -26,7 +26,7 @@ class Flattener {
   }
 
   void add_step(const LaunchStep& launch) {
-    CHECK(launch.function);
+    CHECK(launch.function || launch.grid);
     for (SlotId slot : launch.arguments) check_slot(slot, 0);
     flat_.most_arguments = std::max(flat_.most_arguments,
                                     static_cast<int>(launch.arguments.size()));

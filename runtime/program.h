@@ -14,6 +14,7 @@
 #include "runtime/array.h"
 #include "runtime/device.h"
 #include "runtime/dtype.h"
+#include "runtime/grid.h"
 #include "runtime/result.h"
 
 namespace unisono {
@@ -76,6 +77,7 @@ struct LaunchStep {
   std::vector<SlotId> arguments;
   int64_t units = 1;  // the parallel loop's length
   int64_t grain = 1;  // fewer units than this are not worth another worker
+  std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
 };
 /// Dense copy of the first `bytes` of a slot. Here and below, `from` and `to`
 /// do not overlap, except that those of an all_reduce may be one slot.

@@ -1,0 +1,43 @@
+#pragma once
+// Kernels to PTX for the compute capabilities of a program's devices.
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jit/kernel.h"
+#include "jit/lru_cache.h"
+#include "jit/target_nvptx.h"
+#include "runtime/grid.h"
+#include "runtime/result.h"
+
+namespace unisono::jit {
+
+/// By printed kernel.
+using GridKernels =
+    std::unordered_map<std::string, std::shared_ptr<const GridLaunch>>;
+
+/// Keeps what it generated: in memory, bounded, keyed by the printed kernel and
+/// the capabilities. One thread at a time.
+class GridGenerator {
+ public:
+  struct Dump {
+    std::string llvm, ptx;
+  };
+  /// One module for the kernels not known yet, for each capability. With
+  /// `dump` all are generated again, to be seen.
+  Result<GridKernels> generate(const std::vector<const Kernel*>& kernels,
+                               const std::vector<int>& capabilities,
+                               Dump* dump = nullptr);
+  int64_t kernels_generated() const { return kernels_generated_; }
+
+ private:
+  NvptxTarget& target(int capability);
+
+  std::map<int, NvptxTarget> targets_;
+  LruCache<std::shared_ptr<const GridLaunch>> kernels_{int64_t{64} << 20};
+  int64_t kernels_generated_ = 0;
+};
+
+}  // namespace unisono::jit
