@@ -139,8 +139,9 @@ void Script::on_stack(const std::function<void()>& body) {
 }
 
 std::vector<float> Script::floats(const Value& value) {
-  const std::vector<uint8_t> bytes =
-      unisono::array_to_host(*value.array()->array);
+  const auto read = unisono::array_to_host(*value.array()->array);
+  if (!read) fail(read.error().message);
+  const std::vector<uint8_t>& bytes = *read;
   std::vector<float> result(bytes.size() / sizeof(float));
   std::memcpy(result.data(), bytes.data(), bytes.size());
   return result;

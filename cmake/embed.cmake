@@ -1,8 +1,9 @@
 # Writes ${OUT}: the files ${IN} (a pattern) as a table of name and text, which
-# ${FUNCTION}, declared in ${HEADER}, returns as a vector of ${TYPE}.
+# ${FUNCTION} of ${NAMESPACE}, declared in ${HEADER}, returns as a vector of
+# ${TYPE}.
 file(GLOB files ${IN})
 list(SORT files)
-set(text "#include \"${HEADER}\"\n\nnamespace unisono::lang {\n")
+set(text "#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n")
 string(APPEND text "const std::vector<${TYPE}>& ${FUNCTION}() {\n")
 string(APPEND text "  static const std::vector<${TYPE}> table = {\n")
 foreach(file ${files})
@@ -10,5 +11,5 @@ foreach(file ${files})
   file(READ ${file} body)
   string(APPEND text "      {\"${name}\", R\"UNISONO(${body})UNISONO\"},\n")
 endforeach()
-string(APPEND text "  };\n  return table;\n}\n}  // namespace unisono::lang\n")
+string(APPEND text "  };\n  return table;\n}\n}  // namespace ${NAMESPACE}\n")
 file(WRITE ${OUT} "${text}")

@@ -7,8 +7,18 @@
 
 namespace unisono::host {
 
-Session::Session(SessionOptions options) : runtime_(options.cpu_devices) {
-  machine_.runtime = &runtime_;
+namespace {
+
+std::unique_ptr<Runtime> open_runtime(SessionOptions& options) {
+  if (options.devices.empty())
+    return std::make_unique<Runtime>(options.cpu_devices);
+  return std::make_unique<Runtime>(std::move(options.devices));
+}
+
+}  // namespace
+
+Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
+  machine_.runtime = runtime_.get();
   machine_.compiler = &compiler_;
   machine_.reference_only = options.reference_only;
   machine_.checked = options.checked;

@@ -18,6 +18,8 @@ namespace unisono::host {
 
 struct SessionOptions {
   int cpu_devices = 1;  // 1 ... 64
+  /// These instead of CPU devices, if there are any.
+  std::vector<std::unique_ptr<Device>> devices;
   bool reference_only = false;
   bool checked = true;
   std::vector<std::string> arguments;
@@ -45,12 +47,12 @@ class Session {
 
   lang::Diagnostics& diagnostics() { return diagnostics_; }
   lang::Evaluator& evaluator() { return *evaluator_; }
-  Runtime& runtime() { return runtime_; }
+  Runtime& runtime() { return *runtime_; }
   jit::Compiler& compiler() { return compiler_; }
   lang::SourceMap& sources() { return sources_; }
 
  private:
-  Runtime runtime_;
+  std::unique_ptr<Runtime> runtime_;
   jit::Compiler compiler_;
   lang::Machine machine_;
   lang::SourceMap sources_;

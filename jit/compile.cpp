@@ -10,10 +10,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
+#include "jit/collective_kernel.h"
 #include "jit/emit.h"
 #include "jit/emit_dot.h"
 #include "jit/fuse.h"
@@ -28,6 +31,30 @@ namespace {
 
 constexpr int64_t most_cached_programs = 1024;
 constexpr int64_t most_cached_kernel_bytes = int64_t{64} << 20;
+
+/// Kernels of an all_reduce on GPUs (AllReduceStep::Grid).
+struct AllReduceKernels {
+  int64_t part;
+  Kernel full, last, own;
+};
+ReduceOp reduction(ir::ReduceOp op) {
+  switch (op) {
+    case ir::ReduceOp::sum: return ReduceOp::sum;
+    case ir::ReduceOp::max: return ReduceOp::max;
+    case ir::ReduceOp::min: return ReduceOp::min;
+  }
+  __builtin_unreachable();
+}
+AllReduceKernels all_reduce_kernels(const CollectiveTask& task, int devices) {
+  const int64_t part = all_reduce_part(task.elements, devices);
+  const int64_t rest = task.elements - (task.elements - 1) / part * part;
+  auto kernel = [&](int64_t elements, int targets) {
+    return all_reduce_kernel(reduction(task.attrs.reduce), task.dtype, elements,
+                             devices, targets);
+  };
+  return {part, kernel(part, devices), kernel(rest, devices),
+          kernel(task.elements, 1)};
+}
 
 /// What code is generated for: a kernel, or the three of a packed product.
 using Request = std::variant<const Kernel*, const DotTask*>;
@@ -84,12 +111,32 @@ void list_requests(const PlanSteps& steps, std::vector<Request>& out) {
   }
 }
 
+/// All steps of a kind, in the order of steps.
+void list_all_reduces(const PlanSteps& steps,
+                      std::vector<const CollectiveTask*>& out) {
+  for (const PlanStep& step : steps) {
+    if (const auto* task = std::get_if<CollectiveTask>(&step.what))
+      if (task->op == ir::Op::all_reduce) out.push_back(task);
+    if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
+      list_all_reduces(*loop->condition, out);
+      list_all_reduces(*loop->body, out);
+    }
+    if (const auto* branch = std::get_if<IfTask>(&step.what)) {
+      list_all_reduces(*branch->then_steps, out);
+      list_all_reduces(*branch->else_steps, out);
+    }
+  }
+}
+
 /// Steps of a plan as steps of a program.
 class StepWriter {
  public:
   StepWriter(const CompiledKernels& kernels, Program& program,
              CompileStats& stats)
       : kernels_(kernels), program_(program), stats_(stats) {}
+
+  /// For GPUs.
+  bool on_grid = false;
 
   Steps write(const PlanSteps& steps) {
     for (const PlanStep& step : steps)
@@ -143,17 +190,21 @@ class StepWriter {
                                     task.source}});
       return;
     }
-    steps_.push_back(
-        {AllReduceStep{task.from, task.to, task.dtype, task.elements,
-                       reduction(task.attrs.reduce), task.source}});
-  }
-  static AllReduceStep::Op reduction(ir::ReduceOp op) {
-    switch (op) {
-      case ir::ReduceOp::sum: return AllReduceStep::Op::sum;
-      case ir::ReduceOp::max: return AllReduceStep::Op::max;
-      case ir::ReduceOp::min: return AllReduceStep::Op::min;
+    AllReduceStep step{task.from,
+                       task.to,
+                       task.dtype,
+                       task.elements,
+                       reduction(task.attrs.reduce),
+                       task.source};
+    if (on_grid) {
+      const auto reduce = all_reduce_kernels(task, program_.devices);
+      auto launch = [&](const Kernel& kernel) {
+        return kernels_.at(key_of(kernel)).launches[0].grid;
+      };
+      step.grid = {reduce.part, launch(reduce.full), launch(reduce.last),
+                   launch(reduce.own)};
     }
-    __builtin_unreachable();
+    steps_.push_back({std::move(step)});
   }
   void write(const LoopTask& task) {
     steps_.push_back(
@@ -241,19 +292,28 @@ struct Compiler::State {
                                 const CompileOptions& options);
   Result<CompiledKernels> generate(const std::vector<Request>& requests,
                                    CompileDump* dump);
-  Result<CompiledKernels> generate_grids(const std::vector<Request>& requests,
+  Result<CompiledKernels> generate_grids(const Plan& plan, int devices,
                                          const std::vector<int>& capabilities,
                                          CompileDump* dump);
-  Status dump_grids(const ir::Graph& optimised, bool checked);
+  Status dump_grids(const ir::Graph& optimised, const CompileOptions& options);
 };
 
 /// The same for GPUs.
 Result<CompiledKernels> Compiler::State::generate_grids(
-    const std::vector<Request>& requests, const std::vector<int>& capabilities,
+    const Plan& plan, int devices, const std::vector<int>& capabilities,
     CompileDump* dump) {
+  std::vector<Request> requests;
+  std::vector<const CollectiveTask*> reduces;
+  list_requests(plan.steps, requests);
+  list_all_reduces(plan.steps, reduces);
   std::vector<const Kernel*> wanted;
   for (const Request& request : requests)
     wanted.push_back(std::get<const Kernel*>(request));
+  std::deque<AllReduceKernels> kept;
+  for (const CollectiveTask* task : reduces) {
+    const auto& all = kept.emplace_back(all_reduce_kernels(*task, devices));
+    wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
+  }
   GridGenerator::Dump seen;
   const int64_t before = grids.kernels_generated();
   auto launches = grids.generate(wanted, capabilities, dump ? &seen : nullptr);
@@ -276,13 +336,20 @@ Result<CompiledKernels> Compiler::State::generate_grids(
 
 constexpr Machine grid_machine{.grid = true};
 
+/// What code is generated for, each once.
+std::vector<int> known(const std::vector<int>& capabilities) {
+  std::set<int> out;
+  for (int capability : capabilities) out.insert(code_capability(capability));
+  return {out.begin(), out.end()};
+}
+
 /// Shows the code for GPUs of a program that is compiled for the CPU.
-Status Compiler::State::dump_grids(const ir::Graph& optimised, bool checked) {
+Status Compiler::State::dump_grids(const ir::Graph& optimised,
+                                   const CompileOptions& options) {
   CompileDump dump;
-  const Plan plan = fuse(optimised, checked, grid_machine);
-  std::vector<Request> requests;
-  list_requests(plan.steps, requests);
-  auto compiled = generate_grids(requests, {observer.capability}, &dump);
+  const Plan plan = fuse(optimised, options.checked, grid_machine);
+  auto compiled =
+      generate_grids(plan, options.devices, {observer.capability}, &dump);
   if (!compiled) return compiled.error();
   observer.dump(dump);
   return Unit{};
@@ -346,17 +413,16 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   if (!for_grid && !target) target = make_cpu_target(vector_bytes);
   const ir::Graph optimised = optimise(graph, observer.after_pass);
   if (observer.capability)
-    if (auto seen = dump_grids(optimised, options.checked); !seen)
-      return seen.error();
+    if (auto seen = dump_grids(optimised, options); !seen) return seen.error();
   CompileDump* shown = observer.dump && !observer.capability ? &dump : nullptr;
   Plan plan = fuse(optimised, options.checked,
                    for_grid ? grid_machine : target->machine());
   MemoryPlan memory = plan_memory(plan);
   std::vector<Request> requests;
-  list_requests(plan.steps, requests);
-  auto compiled =
-      for_grid ? generate_grids(requests, options.capabilities, shown)
-               : generate(requests, shown);
+  if (!for_grid) list_requests(plan.steps, requests);
+  auto compiled = for_grid ? generate_grids(plan, options.devices,
+                                            known(options.capabilities), shown)
+                           : generate(requests, shown);
   if (!compiled) return compiled.error();
 
   auto program = std::make_shared<Program>();
@@ -366,8 +432,9 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   program->constants = std::move(plan.constants);
   program->arena_bytes = memory.arena_bytes;
   program->devices = options.devices;
-  program->steps =
-      StepWriter(*compiled, *program, result.stats).write(plan.steps);
+  StepWriter writer(*compiled, *program, result.stats);
+  writer.on_grid = for_grid;
+  program->steps = writer.write(plan.steps);
   auto codes = std::make_shared<std::vector<std::shared_ptr<LoadedCode>>>();
   for (auto& [key, kernel] : *compiled) codes->push_back(kernel.code);
   program->code = codes;
@@ -394,9 +461,9 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
     error.source = node->source;
     return error;
   }
-  const std::string key = fmt::format(
-      "{} {} {}\n{}", options.devices, options.checked,
-      fmt::join(options.capabilities, "+"), ir::print(graph));
+  const std::string key =
+      fmt::format("{} {} {}\n{}", options.devices, options.checked,
+                  fmt::join(options.capabilities, "+"), ir::print(graph));
   const bool observed = state_->observer.after_pass || state_->observer.dump;
   auto finish = [&](const CachedProgram& cached) {
     if (stats) *stats = cached.stats;

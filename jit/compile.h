@@ -40,8 +40,8 @@ struct CompileOptions {
   /// over them.
   int devices = 1;
   bool checked = true;
-  /// For GPUs: the compute capabilities of the devices, each once (75 is
-  /// sm_75). None: for this machine's CPU.
+  /// For GPUs: the compute capabilities of the devices (75 is sm_75). None:
+  /// for this machine's CPU.
   std::vector<int> capabilities = {};
   /// Renders the operands of the graph's host_call nodes. `position` is the
   /// device's.
@@ -50,9 +50,9 @@ struct CompileOptions {
       host_call;
 };
 
-/// Compiles graphs for this machine's CPU or for GPUs, and keeps what it compiled (in
-/// memory, bounded, keyed by the printed kernel). Thread-safe. LLVM is not
-/// touched before the first compile.
+/// Compiles graphs for this machine's CPU or for GPUs, and keeps what it
+/// compiled (in memory, bounded, keyed by the printed kernel). Thread-safe.
+/// LLVM is not touched before the first compile.
 class Compiler {
  public:
   /// Vectors of at most `vector_bytes` (16, 32 or 64; 0: the widest there are),

@@ -15,8 +15,8 @@
 namespace unisono::jit {
 
 using llvm::BasicBlock;
-using llvm::Intrinsic::ID;
 using llvm::Value;
+using llvm::Intrinsic::ID;
 
 GridEmitter::GridEmitter(GridFrame& grid, const Nest& nest,
                          const GridSchedule& schedule)
@@ -174,8 +174,8 @@ int64_t stored_bytes(llvm::Type* type) {
 Value* GridEmitter::shared_array(llvm::Type* type, int64_t count,
                                  int64_t& used) {
   used = (used + 15) / 16 * 16;
-  Value* array = b_.CreateConstInBoundsGEP1_64(
-      b_.getInt8Ty(), grid_.shared, static_cast<uint64_t>(used));
+  Value* array = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), grid_.shared,
+                                               static_cast<uint64_t>(used));
   used += count * stored_bytes(type);
   CHECK(used <= grid_shared_bytes);
   grid_.shared_bytes = std::max(grid_.shared_bytes, used);
@@ -188,9 +188,8 @@ void GridEmitter::put_shared(Value* array, Value* index, Value* value) {
     type = b_.getInt8Ty();
     value = b_.CreateZExt(value, type);
   }
-  b_.CreateAlignedStore(
-      value, b_.CreateGEP(type, array, index),
-      llvm::Align(static_cast<uint64_t>(stored_bytes(type))));
+  b_.CreateAlignedStore(value, b_.CreateGEP(type, array, index),
+                        llvm::Align(static_cast<uint64_t>(stored_bytes(type))));
 }
 
 Value* GridEmitter::get_shared(Value* array, llvm::Type* type, Value* index) {
@@ -226,10 +225,9 @@ void GridEmitter::report(int32_t code, Value* where, Value* value,
                   llvm::MDBuilder(context).createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(bad);
   Value* old = b_.CreateExtractValue(
-      b_.CreateAtomicCmpXchg(frame_.error, b_.getInt64(0), grid_.launch,
-                             llvm::MaybeAlign(8),
-                             llvm::AtomicOrdering::Monotonic,
-                             llvm::AtomicOrdering::Monotonic),
+      b_.CreateAtomicCmpXchg(
+          frame_.error, b_.getInt64(0), grid_.launch, llvm::MaybeAlign(8),
+          llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic),
       0);
   Value* ours = b_.CreateOr(b_.CreateICmpEQ(old, b_.getInt64(0)),
                             b_.CreateICmpEQ(old, grid_.launch));
@@ -243,9 +241,9 @@ void GridEmitter::report(int32_t code, Value* where, Value* value,
   const int64_t most = (int64_t{1} << grid_order_bits) - 1;
   element = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, element,
                                      index_constant(most));
-  Value* key = b_.CreateShl(
-      b_.CreateOr(element, b_.getInt64(number << grid_order_bits)),
-      uint64_t{16});
+  Value* key =
+      b_.CreateShl(b_.CreateOr(element, b_.getInt64(number << grid_order_bits)),
+                   uint64_t{16});
   for (unsigned part = 0; part < std::size(GridError{}.parts); ++part) {
     Value* bits = b_.CreateAnd(b_.CreateLShr(value, uint64_t{16} * part),
                                b_.getInt64(0xffff));
@@ -344,17 +342,16 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
     merge_axes(nest);
     const GridSchedule schedule = grid_schedule(nest, kernel);
     // This nest's blocks are numbered from `result.blocks` on.
-    Value* own = b.CreateSub(
-        block, b.getInt64(static_cast<uint64_t>(result.blocks)));
+    Value* own =
+        b.CreateSub(block, b.getInt64(static_cast<uint64_t>(result.blocks)));
     result.blocks += schedule.blocks;
     auto* inside = BasicBlock::Create(context, "nest", function);
     auto* next = n + 1 < kernel.nests.size()
                      ? BasicBlock::Create(context, "next", function)
                      : leave;
-    b.CreateCondBr(
-        b.CreateICmpULT(own,
-                        b.getInt64(static_cast<uint64_t>(schedule.blocks))),
-        inside, next);
+    b.CreateCondBr(b.CreateICmpULT(
+                       own, b.getInt64(static_cast<uint64_t>(schedule.blocks))),
+                   inside, next);
     b.SetInsertPoint(inside);
     GridEmitter(grid, nest, schedule).emit_block(own);
     b.CreateBr(leave);

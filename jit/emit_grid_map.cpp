@@ -28,8 +28,7 @@ void GridEmitter::emit_map(Point& point, Value* block) {
   Value* is_full = b_.CreateICmpSLT(block, index_constant(full));
   when(is_full, [&] { map_vector(point, first, fixed); });
   when(b_.CreateNot(is_full), [&] {
-    map_element(point,
-                b_.CreateAdd(block, index_constant(full * width - full)),
+    map_element(point, b_.CreateAdd(block, index_constant(full * width - full)),
                 fixed);
   });
 }
@@ -67,8 +66,7 @@ void GridEmitter::map_vector(Point& point, Value* first, const Values& fixed) {
     const Store& output = nest_.stores[s];
     at.index[axis] = first;
     if (aligned_along(output.at, axis, width)) {
-      store_wide(output, offset_at(output.at, store_parts_[s], at),
-                 results[s]);
+      store_wide(output, offset_at(output.at, store_parts_[s], at), results[s]);
       continue;
     }
     for (int64_t i = 0; i < width; ++i) {
@@ -108,13 +106,13 @@ std::vector<Value*> GridEmitter::load_wide(const Expr& expr, ExprId id,
                               offset_at(expr.at, unit_parts_[id], point));
   Value* loaded = b_.CreateAlignedLoad(access_type(b_, element, width), at,
                                        access_align(element, width));
-  loaded = b_.CreateBitCast(
-      loaded, llvm::FixedVectorType::get(element, static_cast<unsigned>(width)));
+  loaded = b_.CreateBitCast(loaded, llvm::FixedVectorType::get(
+                                        element, static_cast<unsigned>(width)));
   std::vector<Value*> out;
   for (int64_t i = 0; i < width; ++i)
-    out.push_back(from_memory(
-        c, expr.dtype,
-        b_.CreateExtractElement(loaded, static_cast<uint64_t>(i))));
+    out.push_back(
+        from_memory(c, expr.dtype,
+                    b_.CreateExtractElement(loaded, static_cast<uint64_t>(i))));
   return out;
 }
 
@@ -129,10 +127,9 @@ void GridEmitter::store_wide(const Store& store, Value* offset,
   for (int64_t i = 0; i < width; ++i)
     all = b_.CreateInsertElement(all, to_memory(c, dtype, lanes[i]),
                                  static_cast<uint64_t>(i));
-  b_.CreateAlignedStore(
-      b_.CreateBitCast(all, access_type(b_, element, width)),
-      element_pointer(store.argument, dtype, offset),
-      access_align(element, width));
+  b_.CreateAlignedStore(b_.CreateBitCast(all, access_type(b_, element, width)),
+                        element_pointer(store.argument, dtype, offset),
+                        access_align(element, width));
 }
 
 /// A square of 32 x 32: loads run down its columns, stores along its rows; a
@@ -150,10 +147,10 @@ void GridEmitter::emit_tiles(Point& point, Value* block) {
   fix_unit_parts(point);
   Value *lane = wide(grid_.lane), *warp = wide(grid_.warp);
   auto inside = [&](const Point& at) {
-    return b_.CreateAnd(b_.CreateICmpSLT(at.index[down],
-                                         index_constant(nest_.extents[down])),
-                        b_.CreateICmpSLT(at.index[along],
-                                         index_constant(nest_.extents[along])));
+    return b_.CreateAnd(
+        b_.CreateICmpSLT(at.index[down], index_constant(nest_.extents[down])),
+        b_.CreateICmpSLT(at.index[along],
+                         index_constant(nest_.extents[along])));
   };
   auto row_of = [&](int64_t round) {
     return b_.CreateAdd(warp, index_constant(round * block_warps));
@@ -176,11 +173,11 @@ void GridEmitter::emit_tiles(Point& point, Value* block) {
       at.index[along] = b_.CreateAdd(first_along, row_of(round));
       when(inside(at), [&] {
         Value* value = value_of(expr, static_cast<ExprId>(e), at, {});
-        put_shared(squares[e],
-                   b_.CreateAdd(b_.CreateMul(row_of(round),
-                                             index_constant(pitch)),
-                                lane),
-                   value);
+        put_shared(
+            squares[e],
+            b_.CreateAdd(b_.CreateMul(row_of(round), index_constant(pitch)),
+                         lane),
+            value);
       });
     }
   }
@@ -193,10 +190,10 @@ void GridEmitter::emit_tiles(Point& point, Value* block) {
       Values values(nest_.exprs.size());
       for (size_t e = 0; e < squares.size(); ++e)
         if (squares[e])
-          values[e] = get_shared(
-              squares[e], register_type(c, nest_.exprs[e].dtype),
-              b_.CreateAdd(b_.CreateMul(lane, index_constant(pitch)),
-                           row_of(round)));
+          values[e] =
+              get_shared(squares[e], register_type(c, nest_.exprs[e].dtype),
+                         b_.CreateAdd(b_.CreateMul(lane, index_constant(pitch)),
+                                      row_of(round)));
       compute(std::vector<bool>(values.size(), true), at, values);
       store_outputs(all_stores(), at, values);
     });

@@ -70,9 +70,9 @@ class GridEmitter final : public NestEmitter {
   llvm::Value* wide(llvm::Value* value);    // i32 to i64
   llvm::Value* narrow(llvm::Value* value);  // i64 to i32
   llvm::Value* is_leader();
-  int workers() const;             // threads that do a unit together
-  llvm::Value* worker();           // number of this one among them, i64
-  void synchronise();              // them
+  int workers() const;    // threads that do a unit together
+  llvm::Value* worker();  // number of this one among them, i64
+  void synchronise();     // them
   enum class Shuffle : uint8_t { up, down, index };
   llvm::Value* shuffle(Shuffle how, llvm::Value* value, llvm::Value* by,
                        int width = warp_threads);

@@ -83,10 +83,9 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
   const Values first = first_indices(point, values, loop, true);
   Accumulators results;
   if (schedule_.workers == Workers::warp) {
-    Accumulators lanes = chunk_in_warp(point, values, first, loop,
-                                       index_constant(0), index_constant(count));
-    results =
-        unflatten(loop, shuffle_all(Shuffle::index, flatten(lanes), 0));
+    Accumulators lanes = chunk_in_warp(
+        point, values, first, loop, index_constant(0), index_constant(count));
+    results = unflatten(loop, shuffle_all(Shuffle::index, flatten(lanes), 0));
   } else {
     auto length_of = [&](Value* start) -> Value* {
       if (count % reduce_chunk == 0) return index_constant(reduce_chunk);
@@ -99,16 +98,16 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
       this->loop(wide(grid_.warp), present, block_warps, [&](Value* number) {
         Value* start = b_.CreateMul(b_.CreateAdd(leaf, number),
                                     index_constant(reduce_chunk));
-        std::vector<Value*> parts = flatten(chunk_in_warp(
-            point, values, first, loop, start, length_of(start)));
+        std::vector<Value*> parts = flatten(
+            chunk_in_warp(point, values, first, loop, start, length_of(start)));
         when(b_.CreateICmpEQ(grid_.lane, i32(0)), [&] {
           for (size_t i = 0; i < parts.size(); ++i)
             put_shared(places[i], number, parts[i]);
         });
       });
     };
-    results = block_tree(loop, (count + reduce_chunk - 1) / reduce_chunk,
-                         chunks);
+    results =
+        block_tree(loop, (count + reduce_chunk - 1) / reduce_chunk, chunks);
   }
   finish_phase(values, loop, results);
   synchronise();
@@ -187,12 +186,11 @@ NestEmitter::Accumulators GridEmitter::chunk_in_warp(
     lanes.insert(lanes.end(), after.begin(), after.end());
   }
   llvm::ArrayRef<Value*> both = lanes;
-  std::vector<Value*> total =
-      flatten(combined(loop, both.take_front(parts).vec(),
-                       both.drop_front(parts).vec(), false));
+  std::vector<Value*> total = flatten(combined(
+      loop, both.take_front(parts).vec(), both.drop_front(parts).vec(), false));
   for (int64_t half = warp_threads / 2; half > 0; half /= 2)
-    total = flatten(combined(
-        loop, total, shuffle_all(Shuffle::down, total, half), false));
+    total = flatten(
+        combined(loop, total, shuffle_all(Shuffle::down, total, half), false));
   return unflatten(loop, total);
 }
 

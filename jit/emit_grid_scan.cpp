@@ -31,9 +31,9 @@ void GridEmitter::emit_scan(Point& point) {
     llvm::Type* stored = places.type->isIntegerTy(1)
                              ? static_cast<llvm::Type*>(b_.getInt8Ty())
                              : places.type;
-    places.totals = b_.CreateGEP(
-        stored, places.totals,
-        b_.CreateMul(wide(grid_.warp), index_constant(groups)));
+    places.totals =
+        b_.CreateGEP(stored, places.totals,
+                     b_.CreateMul(wide(grid_.warp), index_constant(groups)));
   }
   carried_loop(index_constant(chunks),
                {llvm::Constant::getNullValue(places.type)},
@@ -66,32 +66,30 @@ Value* GridEmitter::scan_chunk_here(Point& point, const Values& fixed,
     Value* index = element(step);
     Point at = point;
     set_reduced_index(at, b_.CreateAdd(start, index), 0);
-    std::vector<Value*> value = choose(
-        b_.CreateICmpSLT(index, length),
-        {llvm::Constant::getNullValue(places.type)}, [&] {
-          Values values = fixed;
-          compute(std::vector<bool>(values.size(), true), at, values);
-          return std::vector<Value*>{values[nest_.scan->operand]};
-        });
+    std::vector<Value*> value =
+        choose(b_.CreateICmpSLT(index, length),
+               {llvm::Constant::getNullValue(places.type)}, [&] {
+                 Values values = fixed;
+                 compute(std::vector<bool>(values.size(), true), at, values);
+                 return std::vector<Value*>{values[nest_.scan->operand]};
+               });
     points.push_back(at);
     prefix.push_back(value[0]);
   }
   for (int64_t step = 0; step < steps; ++step) {
     for (int by = 1; by < scan_lanes; by *= 2) {
-      Value* earlier =
-          shuffle(Shuffle::up, prefix[step], i32(by), scan_lanes);
-      prefix[step] = b_.CreateSelect(b_.CreateICmpUGE(lane, i32(by)),
-                                     scan_combine(earlier, prefix[step]),
-                                     prefix[step]);
+      Value* earlier = shuffle(Shuffle::up, prefix[step], i32(by), scan_lanes);
+      prefix[step] =
+          b_.CreateSelect(b_.CreateICmpUGE(lane, i32(by)),
+                          scan_combine(earlier, prefix[step]), prefix[step]);
     }
     Value* index = element(step);
     Value* is_last = b_.CreateOr(
         b_.CreateAnd(b_.CreateICmpEQ(lane, i32(scan_lanes - 1)),
                      b_.CreateICmpSLT(index, length)),
         b_.CreateICmpEQ(index, b_.CreateSub(length, index_constant(1))));
-    when(is_last, [&] {
-      put_shared(places.totals, group_of(index), prefix[step]);
-    });
+    when(is_last,
+         [&] { put_shared(places.totals, group_of(index), prefix[step]); });
   }
   synchronise();
   Value* groups =
@@ -120,9 +118,9 @@ Value* GridEmitter::scan_chunk_here(Point& point, const Values& fixed,
           b_.CreateICmpEQ(group, index_constant(0)), prefix[step],
           scan_combine(get_shared(places.totals, places.type, before),
                        prefix[step]));
-      put_scanned(b_.CreateSelect(is_first, within,
-                                  scan_combine(carry, within)),
-                  points[step]);
+      put_scanned(
+          b_.CreateSelect(is_first, within, scan_combine(carry, within)),
+          points[step]);
     });
   }
   Value* total = get_shared(places.totals, places.type,

@@ -18,8 +18,7 @@ std::vector<llvm::Type*> GridEmitter::part_types(const Loop& loop) {
     const Reduction& reduction = nest_.reductions[r];
     types.push_back(register_type(c, reduction.dtype));
     if (reduction.second >= 0)
-      types.push_back(
-          register_type(c, nest_.exprs[reduction.second].dtype));
+      types.push_back(register_type(c, nest_.exprs[reduction.second].dtype));
   }
   return types;
 }
@@ -66,14 +65,14 @@ std::vector<Value*> GridEmitter::tree_level(Tree& tree, size_t level,
   int64_t below = tree.tile;
   for (size_t i = 1; i < level; ++i) below *= tree.tile;
   Value* size = index_constant(below);
-  Value* tiles = b_.CreateUDiv(
-      b_.CreateAdd(present, index_constant(below - 1)), size);
+  Value* tiles =
+      b_.CreateUDiv(b_.CreateAdd(present, index_constant(below - 1)), size);
   this->loop(index_constant(0), tiles, 1, [&](Value* number) {
     Value* done = b_.CreateMul(number, size);
-    std::vector<Value*> result = tree_level(
-        tree, level - 1, b_.CreateAdd(start, done),
-        b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, size,
-                                 b_.CreateSub(present, done)));
+    std::vector<Value*> result =
+        tree_level(tree, level - 1, b_.CreateAdd(start, done),
+                   b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, size,
+                                            b_.CreateSub(present, done)));
     when(is_leader(), [&] {
       for (size_t i = 0; i < result.size(); ++i)
         put_shared(places[i], number, result[i]);
@@ -88,18 +87,17 @@ std::vector<Value*> GridEmitter::tree_tile(Tree& tree,
                                            const std::vector<Value*>& arrays,
                                            Value* present) {
   // Reading beyond `present` is harmless: what is read is not combined.
-  Value* own = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin,
-                                        wide(grid_.thread),
-                                        index_constant(tree.tile - 1));
+  Value* own = b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::umin, wide(grid_.thread), index_constant(tree.tile - 1));
   auto read = [&](const std::vector<Value*>& from, Value* index) {
     std::vector<Value*> out;
     for (size_t i = 0; i < from.size(); ++i)
       out.push_back(get_shared(from[i], tree.types[i], index));
     return out;
   };
-  std::vector<Value*> parts = tree_steps(tree.loop, read(arrays, own),
-                                         grid_.thread, narrow(present),
-                                         warp_threads);
+  std::vector<Value*> parts =
+      tree_steps(tree.loop, read(arrays, own), grid_.thread, narrow(present),
+                 warp_threads);
   when(b_.CreateICmpEQ(grid_.lane, i32(0)), [&] {
     for (size_t i = 0; i < parts.size(); ++i)
       put_shared(tree.warps[i], wide(grid_.warp), parts[i]);
@@ -107,9 +105,8 @@ std::vector<Value*> GridEmitter::tree_tile(Tree& tree,
   synchronise();
   // Every warp does the rest, so that all have the result.
   Value* warp = b_.CreateAnd(grid_.lane, i32(block_warps - 1));
-  Value* warps =
-      b_.CreateUDiv(b_.CreateAdd(narrow(present), i32(warp_threads - 1)),
-                    i32(warp_threads));
+  Value* warps = b_.CreateUDiv(
+      b_.CreateAdd(narrow(present), i32(warp_threads - 1)), i32(warp_threads));
   parts = tree_steps(tree.loop, read(tree.warps, wide(warp)), grid_.lane, warps,
                      block_warps);
   parts = shuffle_all(Shuffle::index, parts, 0);
@@ -124,8 +121,8 @@ std::vector<Value*> GridEmitter::tree_steps(const Loop& loop,
                                             int64_t most) {
   for (int64_t step = 1; step < most; step *= 2) {
     std::vector<Value*> other = shuffle_all(Shuffle::down, parts, step);
-    Value* is_left = b_.CreateICmpEQ(
-        b_.CreateAnd(number, i32(2 * step - 1)), i32(0));
+    Value* is_left =
+        b_.CreateICmpEQ(b_.CreateAnd(number, i32(2 * step - 1)), i32(0));
     Value* has_right =
         b_.CreateICmpULT(b_.CreateAdd(number, i32(step)), present);
     Value* joins = b_.CreateAnd(is_left, has_right);

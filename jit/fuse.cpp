@@ -295,8 +295,8 @@ void Fuser::finish(Item& item, PlanSteps& steps) {
     kernel.nests.push_back(std::move(nest));
   }
   if (kernel.nests.empty()) return;
-  auto second = split_stages(
-      kernel, machine_.grid, [&](DType dtype, int64_t elements) {
+  auto second =
+      split_stages(kernel, machine_.grid, [&](DType dtype, int64_t elements) {
         return plan_.add_buffer(elements * byte_size(dtype));
       });
   emit();

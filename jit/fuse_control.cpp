@@ -89,8 +89,7 @@ bool is_straight(const PlanSteps& steps) {
 PlanSteps Fuser::lower(const Graph& graph, const std::vector<BufferId>& inputs,
                        std::vector<BufferId>& outputs) {
   PlanSteps steps;
-  outputs =
-      Fuser(plan_, graph, inputs, sources_.checked, machine_).run(steps);
+  outputs = Fuser(plan_, graph, inputs, sources_.checked, machine_).run(steps);
   return steps;
 }
 

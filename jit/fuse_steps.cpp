@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "jit/fuser.h"
+#include "jit/grid_tasks.h"
 #include "jit/ir/kinds.h"
 #include "jit/schedule.h"
 #include "jit/sort_kernels.h"
@@ -17,9 +18,9 @@ using ir::Op;
 
 namespace {
 
-/// The nest as a packed matrix product, where that is what it is and pays.
-std::optional<DotTask> packed_dot(Nest nest,
-                                  const std::vector<Argument>& arguments) {
+/// The nest as a matrix product, where that is what it is.
+std::optional<DotTask> matrix_product(Nest nest,
+                                      const std::vector<Argument>& arguments) {
   merge_axes(nest);
   if (nest.reductions.size() != 1 || nest.stores.size() != 1)
     return std::nullopt;
@@ -49,7 +50,6 @@ std::optional<DotTask> packed_dot(Nest nest,
     if (role == 2) shape.n = extent, shape.b_column = in_b;
     if (role == 3) shape.k = extent, shape.a_column = in_a, shape.b_row = in_b;
   }
-  if (!packs_well(shape)) return std::nullopt;
   task.a = arguments[a.argument].buffer;
   task.b = arguments[b.argument].buffer;
   task.to = arguments[nest.stores[0].argument].buffer;
@@ -80,6 +80,7 @@ void Fuser::place_sort(NodeId id) {
   const BufferId to = own_buffer(id);
   if (sources_.elements[id] == 0) return;
   const int64_t length = sources_.sizes[id].back();
+  if (machine_.grid) return place_grid_sort(id, from, to);
   SortPlan sort = plan_sort(graph_.type(graph_[id].inputs[0]).dtype,
                             sources_.elements[id] / length, length,
                             graph_[id].op == Op::argsort);
@@ -94,19 +95,50 @@ void Fuser::place_sort(NodeId id) {
                                             launch.grain}}));
 }
 
+void Fuser::place_grid_sort(NodeId id, BufferId from, BufferId to) {
+  const int64_t length = sources_.sizes[id].back();
+  GridSort sort = plan_grid_sort(graph_.type(graph_[id].inputs[0]).dtype,
+                                 sources_.elements[id] / length, length,
+                                 graph_[id].op == Op::argsort);
+  auto scratch = [&](int64_t bytes) {
+    return bytes > 0 ? plan_.add_buffer(bytes) : -1;
+  };
+  const BufferId arrays[] = {from, to, scratch(sort.elements0_bytes),
+                             scratch(sort.elements1_bytes),
+                             scratch(sort.positions_bytes)};
+  for (GridSort::Launch& launch : sort.launches) {
+    NativeTask task{.name = launch.grid->entry, .arguments = {}};
+    for (GridSort::Array array : launch.arguments)
+      task.arguments.push_back(arrays[static_cast<size_t>(array)]);
+    task.grid = std::move(launch.grid);
+    sources_.step[id] = static_cast<int>(append({std::move(task)}));
+  }
+}
+
 /// Large products are packed; others are a nest like any other, which may take
 /// in what follows.
 void Fuser::place_dot(NodeId id) {
   place(id);
   if (sources_.step[id] < 0) return;  // nothing to multiply
-  if (machine_.grid) return;
   Item& item = items_[sources_.step[id]];
   std::vector<Argument> arguments;
   const BufferId to = plan_.add_buffer(graph_.type(id).bytes());
   Group group = item.groups[0];
   group.store(id, to);
-  auto task = packed_dot(group.finish(arguments), arguments);
+  auto task = matrix_product(group.finish(arguments), arguments);
   if (!task) return;
+  if (machine_.grid) {
+    auto launch = grid_dot(task->shape);
+    if (!launch) return;
+    NativeTask product{.name = launch->entry,
+                       .arguments = {task->a, task->b, task->to}};
+    product.grid = std::move(launch);
+    item.groups.clear();
+    item.steps.push_back({std::move(product)});
+    sources_.buffer[id] = to;
+    return;
+  }
+  if (!packs_well(task->shape)) return;
   const PackedBytes bytes = packed_bytes(task->shape, machine_.vector_bytes);
   task->packed_a = plan_.add_buffer(bytes.a);
   task->packed_b = plan_.add_buffer(bytes.b);

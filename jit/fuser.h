@@ -40,6 +40,7 @@ class Fuser {
   void place_boxes(ir::NodeId node);
   void place_dot(ir::NodeId node);
   void place_sort(ir::NodeId node);
+  void place_grid_sort(ir::NodeId node, BufferId from, BufferId to);
   void place_collective(ir::NodeId node);
   void place_host_call(ir::NodeId node);
   void place_if(ir::NodeId node);

@@ -36,8 +36,8 @@ Result<GridKernels> GridGenerator::generate(
     target(capability).prepare(module);
     emitted.clear();
     for (const auto& [key, kernel] : fresh)
-      emitted.push_back(emit_grid(
-          module, fmt::format("kernel{}", emitted.size()), *kernel));
+      emitted.push_back(
+          emit_grid(module, fmt::format("kernel{}", emitted.size()), *kernel));
     if (dump) llvm::raw_string_ostream(dump->llvm) << module;
     Result<std::string> ptx = target(capability).ptx(module);
     if (!ptx) return ptx.error();

@@ -39,8 +39,8 @@ int64_t map_width(const Nest& nest, const Kernel& kernel, int axis) {
   const bool sole = extent == nest.points();
   if (extent < width || (!sole && extent % width)) return 1;
   auto wide = [&](const Affine& at) { return aligned_along(at, axis, width); };
-  const bool loads = std::any_of(
-      nest.exprs.begin(), nest.exprs.end(), [&](const Expr& expr) {
+  const bool loads =
+      std::any_of(nest.exprs.begin(), nest.exprs.end(), [&](const Expr& expr) {
         return expr.kind == Expr::Kind::load && wide(expr.at);
       });
   const bool stores =
@@ -86,7 +86,7 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
   int64_t rows = nest.kept_points();
   if (plan.form == Form::lanes || plan.form == Form::scan) {
     plan.units = rows;
-    grid.workers = plan.form == Form::lanes ? reduction_workers(nest)
+    grid.workers = plan.form == Form::lanes            ? reduction_workers(nest)
                    : nest.points() / rows <= warp_scan ? Workers::warp
                                                        : Workers::block;
   } else {
@@ -104,8 +104,7 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
       grid.workers = Workers::block;
     } else if (axis >= 0) {
       const int64_t extent = nest.extents[axis];
-      plan.block =
-          plan.form == Form::map ? map_width(nest, kernel, axis) : 1;
+      plan.block = plan.form == Form::map ? map_width(nest, kernel, axis) : 1;
       // What does not fill a unit is done by one thread an element.
       plan.blocks = extent / plan.block + extent % plan.block;
       plan.units = rows / extent * plan.blocks;

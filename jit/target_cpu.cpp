@@ -21,11 +21,8 @@
 #include <cstdint>
 #include <cstring>
 
-<<<<<<< HEAD
-#include "jit/instrument.h"
-=======
 #include "jit/diagnostic_handler.h"
->>>>>>> b4210e8 (Kernels as grids of threads: PTX through LLVM)
+#include "jit/instrument.h"
 #include "jit/target.h"
 #include "runtime/check.h"
 

@@ -51,9 +51,9 @@ int code_capability(int device_capability) {
 
 NvptxTarget::NvptxTarget(int capability) {
   wake_llvm();
-  auto known = std::find_if(
-      capabilities.begin(), capabilities.end(),
-      [&](const Capability& c) { return c.number == capability; });
+  auto known =
+      std::find_if(capabilities.begin(), capabilities.end(),
+                   [&](const Capability& c) { return c.number == capability; });
   CHECK(known != capabilities.end());
   const char* triple = "nvptx64-nvidia-cuda";
   std::string error;

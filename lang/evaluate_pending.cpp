@@ -277,7 +277,9 @@ std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
     if (!bytes) fail(bytes.error(), where);
     return std::move(*bytes);
   }
-  return array_to_host(force(value, where));
+  auto bytes = array_to_host(force(value, where));
+  if (!bytes) fail(bytes.error(), where);
+  return std::move(*bytes);
 }
 
 std::vector<unisono::Array> Evaluator::compute(
@@ -333,8 +335,11 @@ std::vector<unisono::Array> Evaluator::run_reference(
     const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
     Span where) {
   std::vector<jit::HostArray> inputs;
-  for (size_t i = 0; i < arrays.size(); ++i)
-    inputs.push_back({graph.type(graph.inputs[i]), array_to_host(arrays[i])});
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    auto bytes = array_to_host(arrays[i]);
+    if (!bytes) fail(bytes.error(), where);
+    inputs.push_back({graph.type(graph.inputs[i]), std::move(*bytes)});
+  }
   jit::ReferenceOptions options;
   options.checked = machine_.checked;
   options.stop = [this] { return machine_.stop && machine_.stop->load(); };
@@ -363,6 +368,7 @@ std::shared_ptr<const unisono::Program> Evaluator::statement_program(
     return found->second;
   jit::CompileOptions options;
   options.checked = machine_.checked;
+  options.capabilities = capabilities({machine_.runtime->devices()[0]});
   options.host_call = [this](const ir::Node& node, int,
                              const std::vector<jit::HostArray>& operands) {
     machine_.output(

@@ -246,6 +246,7 @@ class EntryBuilder {
     jit::CompileOptions options;
     options.devices = map_.devices;
     options.checked = machine.checked;
+    options.capabilities = capabilities(entry_->devices);
     options.host_call = [&machine, devices = entry_->devices](
                             const ir::Node& node, int position,
                             const std::vector<jit::HostArray>& operands) {
@@ -374,8 +375,10 @@ class MapRun {
     Machine& machine = evaluator_.machine();
     std::vector<jit::HostArray> inputs;
     for (const unisono::Array& array : arrays_) {
+      auto bytes = array_to_host(array);
+      if (!bytes) fail(bytes.error());
       inputs.push_back(
-          {type_of(array.dtype(), array.shape()), array_to_host(array)});
+          {type_of(array.dtype(), array.shape()), std::move(*bytes)});
     }
     std::vector<ir::Type> types;
     for (const Placed& output : entry_.outputs) {

@@ -64,10 +64,10 @@ int64_t offset_in(const Box& box, const Shape& index, int64_t element_bytes) {
 }
 
 /// Calls copy(to offset, from offset, extent) until all of `part`, which lies
-/// in both boxes, is covered.
+/// in both boxes, is covered, or a copy fails.
 template <class Copy>
-void for_each_copy(const Box& part, const Box& to, const Box& from,
-                   int64_t element_bytes, Copy&& copy) {
+Status for_each_copy(const Box& part, const Box& to, const Box& from,
+                     int64_t element_bytes, Copy&& copy) {
   // Trailing axes that are whole on both sides make a run, with one more.
   size_t outer = part.extent.size();
   int64_t run = element_bytes, to_run = run, from_run = run;
@@ -87,21 +87,22 @@ void for_each_copy(const Box& part, const Box& to, const Box& from,
   }
   Shape index = part.origin;
   for (;;) {
-    copy(offset_in(to, index, element_bytes),
-         offset_in(from, index, element_bytes), extent);
+    Status copied = copy(offset_in(to, index, element_bytes),
+                         offset_in(from, index, element_bytes), extent);
+    if (!copied) return copied;
     size_t axis = outer;
     for (; axis > 0; --axis) {
       if (++index[axis - 1] < part.origin[axis - 1] + part.extent[axis - 1])
         break;
       index[axis - 1] = part.origin[axis - 1];
     }
-    if (axis == 0) return;
+    if (axis == 0) return Unit{};
   }
 }
 
 /// Fills `to` (which holds `box` on `device`) from the array's blocks.
-void fill_block(Buffer& to, const Box& box, Device& device, const Array& array,
-                CopyCounter& counter) {
+Status fill_block(Buffer& to, const Box& box, Device& device,
+                  const Array& array, CopyCounter& counter) {
   const Sharding& sharding = array.sharding();
   int64_t element_bytes = byte_size(array.dtype());
   // Of whole copies one is enough: the device's own, or else the first.
@@ -118,15 +119,18 @@ void fill_block(Buffer& to, const Box& box, Device& device, const Array& array,
     if (part.empty()) continue;
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
     const Device& peer = *sharding.devices[b];
-    for_each_copy(
+    Status copied = for_each_copy(
         part, box, source, element_bytes,
         [&](int64_t to_offset, int64_t from_offset, const CopyExtent& extent) {
-          device.copy_from_peer(static_cast<char*>(to.data()) + to_offset, peer,
-                                from + from_offset, extent);
+          return device.copy_from_peer(
+              static_cast<char*>(to.data()) + to_offset, peer,
+              from + from_offset, extent);
         });
+    if (!copied) return copied;
     ++counter.copies;
     counter.bytes += product(part.extent) * element_bytes;
   }
+  return Unit{};
 }
 
 /// The array's block that holds exactly `box` on `device`, or null.
@@ -164,12 +168,13 @@ Result<Array> array_from_host(Device& device, DType dtype,
   int64_t size = product(shape) * byte_size(dtype);
   Result<Buffer> buffer = device.allocate(size);
   if (!buffer) return buffer.error();
-  device.copy_from_host(buffer->data(), bytes, size);
+  Status copied = device.copy_from_host(buffer->data(), bytes, size);
+  if (!copied) return copied.error();
   return Array(dtype, std::move(shape), Sharding{-1, {&device}},
                {std::make_shared<Buffer>(std::move(*buffer))});
 }
 
-std::vector<uint8_t> array_to_host(const Array& array) {
+Result<std::vector<uint8_t>> array_to_host(const Array& array) {
   std::vector<uint8_t> bytes(array.bytes());
   if (bytes.empty()) return bytes;
   Box whole{Shape(array.shape().size(), 0), array.shape()};
@@ -178,11 +183,13 @@ std::vector<uint8_t> array_to_host(const Array& array) {
   for (size_t b = 0; b < count; ++b) {
     Box box = box_of(array.shape(), sharding, b);
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
-    for_each_copy(box, whole, box, byte_size(array.dtype()),
-                  [&](int64_t to, int64_t offset, const CopyExtent& extent) {
-                    sharding.devices[b]->copy_to_host(bytes.data() + to,
-                                                      from + offset, extent);
-                  });
+    Status copied = for_each_copy(
+        box, whole, box, byte_size(array.dtype()),
+        [&](int64_t to, int64_t offset, const CopyExtent& extent) {
+          return sharding.devices[b]->copy_to_host(bytes.data() + to,
+                                                   from + offset, extent);
+        });
+    if (!copied) return copied.error();
   }
   return bytes;
 }
@@ -202,7 +209,8 @@ Result<Array> reshard(const Array& array, const Sharding& to,
     Result<Buffer> buffer =
         device.allocate(product(box.extent) * byte_size(array.dtype()));
     if (!buffer) return buffer.error();
-    fill_block(*buffer, box, device, array, moved);
+    Status filled = fill_block(*buffer, box, device, array, moved);
+    if (!filled) return filled.error();
     blocks.push_back(std::make_shared<Buffer>(std::move(*buffer)));
   }
   if (counter) {

@@ -63,7 +63,7 @@ struct CopyCounter {
 Result<Array> array_from_host(Device& device, DType dtype,
                               std::vector<int64_t> shape, const void* bytes);
 /// All elements, dense and row-major, gathered to the host.
-std::vector<uint8_t> array_to_host(const Array& array);
+Result<std::vector<uint8_t>> array_to_host(const Array& array);
 /// The same elements placed as `to` says; shares blocks that are already
 /// there, and copies only what differs, device to device. The split axis's
 /// size must be a multiple of the number of devices (CHECK).

@@ -10,6 +10,7 @@
 namespace unisono {
 
 class Device;
+class Queue;
 
 /// Memory of one device, owned; freed to its device's heap. Move-only. The
 /// pointer is dereferenced by code of that device alone; others copy.
@@ -65,13 +66,18 @@ class Device {
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
   virtual void free(void* data, int64_t bytes) = 0;
   /// Synchronous copies between this device's memory and the host's, and from
-  /// a peer's memory to this device's.
-  virtual void copy_from_host(void* to, const void* from,
+  /// a peer's memory to this device's. They fail where a device is lost.
+  virtual Status copy_from_host(void* to, const void* from,
+                                const CopyExtent& extent) = 0;
+  virtual Status copy_to_host(void* to, const void* from,
                               const CopyExtent& extent) = 0;
-  virtual void copy_to_host(void* to, const void* from,
-                            const CopyExtent& extent) = 0;
-  virtual void copy_from_peer(void* to, const Device& peer, const void* from,
-                              const CopyExtent& extent) = 0;
+  virtual Status copy_from_peer(void* to, const Device& peer, const void* from,
+                                const CopyExtent& extent) = 0;
+  /// Where kernels are put that the device runs by itself; null for a CPU,
+  /// whose kernels are run by the threads of this process.
+  virtual Queue* queue() { return nullptr; }
+  /// The compute capability of a GPU (90 is sm_90); 0 for a CPU.
+  virtual int capability() const { return 0; }
   /// Bytes allocated now, and the most ever.
   virtual int64_t bytes_in_use() const = 0;
   virtual int64_t peak_bytes() const = 0;

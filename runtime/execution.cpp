@@ -98,6 +98,7 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
 
 std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   reset(pool, options);
+  if (Status opened = open_queues(); !opened) return opened.error();
   drive(0);
   auto done = [this] { return done_.load(std::memory_order_acquire); };
   if (published_) {
@@ -105,6 +106,7 @@ std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
     pool.remove(*this);
   }
   CHECK(done());
+  finish_queues();
   for (int d = 0; d < count_; ++d)
     if (devices_[d].failure) return std::move(devices_[d].failure);
   if (stopped_)
@@ -145,11 +147,21 @@ void Execution::advance(int d, int& owned_phase) {
     const Instruction& instruction = flat_.instructions[device.pc];
     switch (instruction.kind) {
       case Kind::launch:
+        if (device.queue) {
+          if (Status done = put(d, instruction); !done)
+            return fail(d, done.error());
+          break;
+        }
         launch(device, instruction.as<LaunchStep>(), instruction.work);
         if (device.error.code.load(std::memory_order_relaxed))
           return fail(d, decode(device.error, d));
         break;
       case Kind::copy: {
+        if (device.queue) {
+          if (Status done = put(d, instruction); !done)
+            return fail(d, done.error());
+          break;
+        }
         const auto& copy = instruction.as<CopyStep>();
         if (copy.bytes)
           std::memcpy(device.slots[copy.to], device.slots[copy.from],
@@ -158,7 +170,8 @@ void Execution::advance(int d, int& owned_phase) {
       }
       case Kind::host_call:
         if (!have_turn(d)) return;
-        host_call(d, instruction.as<HostCallStep>());
+        if (Status done = host_call(d, instruction.as<HostCallStep>()); !done)
+          return fail(d, done.error());
         break;
       case Kind::all_reduce:
       case Kind::all_gather:
@@ -166,12 +179,15 @@ void Execution::advance(int d, int& owned_phase) {
         if (!meet(d, owned_phase)) return;
         continue;  // begin_phase has moved all devices on
       case Kind::jump: device.pc = instruction.target; continue;
-      case Kind::jump_if_false:
-        if (*static_cast<const uint8_t*>(device.slots[instruction.flag]) == 0) {
+      case Kind::jump_if_false: {
+        Result<bool> flag = read_flag(d, instruction.flag);
+        if (!flag) return fail(d, flag.error());
+        if (!*flag) {
           device.pc = instruction.target;
           continue;
         }
         break;
+      }
       case Kind::end: return end(d);
     }
     ++device.pc;
@@ -220,15 +236,22 @@ void Execution::launch_split(DeviceState& device, const LaunchStep& step) {
       });
 }
 
-void Execution::host_call(int d, const HostCallStep& step) {
+Status Execution::host_call(int d, const HostCallStep& step) {
   std::vector<std::vector<uint8_t>> arguments;
   arguments.reserve(step.arguments.size());
+  if (devices_[d].queue) {
+    Status read = read_arguments(d, step, arguments);
+    if (!read) return read;
+    program_.host_calls[step.call](d, arguments);
+    return Unit{};
+  }
   for (size_t i = 0; i < step.arguments.size(); ++i) {
     const auto* data =
         static_cast<const uint8_t*>(devices_[d].slots[step.arguments[i]]);
     arguments.emplace_back(data, data + step.bytes[i]);
   }
   program_.host_calls[step.call](d, arguments);
+  return Unit{};
 }
 
 bool Execution::have_turn(int device) {
@@ -248,12 +271,17 @@ bool Execution::meet(int device, int& owned_phase) {
     if (!settle()) return false;
   }
   // All other devices stand still until this returns.
-  perform(flat_.instructions[devices_[device].pc]);
+  Status done = perform(flat_.instructions[devices_[device].pc]);
+  if (!done) {
+    abandon(done.error());
+    return false;
+  }
   begin_phase(device, owned_phase);
   return true;
 }
 
-void Execution::perform(const Instruction& collective) {
+Status Execution::perform(const Instruction& collective) {
+  if (devices_[0].queue) return perform_on_queues(collective);
   CollectiveWorkers workers{*pool_, this};
   auto buffers = [&](const auto& step) {
     for (int d = 0; d < count_; ++d) {
@@ -273,6 +301,7 @@ void Execution::perform(const Instruction& collective) {
     const auto& step = collective.as<PermuteStep>();
     permute(workers, step.bytes, step.pairs, buffers(step));
   }
+  return Unit{};
 }
 
 void Execution::begin_phase(int device, int& owned_phase) {

@@ -21,6 +21,7 @@
 #include "runtime/flat_program.h"
 #include "runtime/pool.h"
 #include "runtime/program.h"
+#include "runtime/queue.h"
 
 namespace unisono {
 
@@ -33,6 +34,9 @@ class Execution final : public Work {
   void bind(int device, SlotId slot, void* data) {
     devices_[device].slots[slot] = data;
   }
+  /// The device that the run is on, where it has a queue. All devices have one,
+  /// or none has.
+  void use(int device, Device* where) { devices_[device].device = where; }
   /// Runs all devices to the end, or gives the error of the first that failed.
   std::optional<Error> run(Pool& pool, const RunOptions& options);
 
@@ -51,6 +55,10 @@ class Execution final : public Work {
     std::vector<void*> slots;
     std::vector<void*> arguments;
     std::optional<Error> failure;
+    Device* device = nullptr;  // with a queue, or null
+    Queue* queue = nullptr;
+    Buffer grid_error;  // a GridError
+    uint64_t launches = 0;
   };
 
   void reset(Pool& pool, const RunOptions& options);
@@ -63,15 +71,26 @@ class Execution final : public Work {
 
   void launch(DeviceState& device, const LaunchStep& step, float work);
   void launch_split(DeviceState& device, const LaunchStep& step);
-  void host_call(int device, const HostCallStep& step);
+  Status host_call(int device, const HostCallStep& step);
 
   /// False: the device has been left waiting.
   bool have_turn(int device);
   /// The device stands before a collective. True: it was the last, all have
   /// met, and this thread owns the phase that begins.
   bool meet(int device, int& owned_phase);
-  void perform(const Instruction& collective);
+  Status perform(const Instruction& collective);
   void begin_phase(int device, int& owned_phase);
+
+  // Devices with queues (execution_queue.cpp): launches and copies are put
+  // there, and failed checks are found out when something waits.
+  Status open_queues();
+  Status put(int device, const Instruction& instruction);
+  Result<bool> read_flag(int device, SlotId flag);
+  Status read_arguments(int device, const HostCallStep& step,
+                        std::vector<std::vector<uint8_t>>& arguments);
+  Status perform_on_queues(const Instruction& collective);
+  void finish_queues();
+  void abandon(Error error);
 
   void end(int device);
   void fail(int device, Error error);

@@ -51,17 +51,20 @@ class HostDevice final : public Device {
   }
   void free(void* data, int64_t bytes) override { heap_.free(data, bytes); }
 
-  void copy_from_host(void* to, const void* from,
+  Status copy_from_host(void* to, const void* from,
                       const CopyExtent& extent) override {
     copy(to, from, extent);
+    return Unit{};
   }
-  void copy_to_host(void* to, const void* from,
+  Status copy_to_host(void* to, const void* from,
                     const CopyExtent& extent) override {
     copy(to, from, extent);
+    return Unit{};
   }
-  void copy_from_peer(void* to, const Device&, const void* from,
+  Status copy_from_peer(void* to, const Device&, const void* from,
                       const CopyExtent& extent) override {
     copy(to, from, extent);
+    return Unit{};
   }
 
   int64_t bytes_in_use() const override { return heap_.bytes_in_use(); }

@@ -1,5 +1,7 @@
 #include "runtime/program.h"
 
+#include <set>
+
 #include "runtime/check.h"
 #include "runtime/execution.h"
 #include "runtime/heap.h"
@@ -101,6 +103,13 @@ Blocks collect_outputs(const Program& program, const RunMemory& memory,
 
 }  // namespace
 
+std::vector<int> capabilities(const std::vector<Device*>& devices) {
+  std::set<int> found;
+  for (const Device* device : devices)
+    if (device->capability() > 0) found.insert(device->capability());
+  return {found.begin(), found.end()};
+}
+
 Result<Blocks> run(Runtime& runtime, const Program& program,
                    const std::vector<Device*>& devices, const Blocks& inputs,
                    const RunOptions& options) {
@@ -110,10 +119,12 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
 
   ProgramCache& cache = *program.cache.get();
   std::unique_ptr<Execution> execution = cache.take_execution(program);
-  for (int d = 0; d < program.devices; ++d)
+  for (int d = 0; d < program.devices; ++d) {
+    execution->use(d, devices[d]);
     for (size_t slot = 0; slot < program.slots.size(); ++slot)
       execution->bind(d, static_cast<SlotId>(slot),
                       place(program.slots[slot], d, *memory, inputs));
+  }
   std::optional<Error> error = execution->run(runtime.pool(), options);
   cache.give_back(std::move(execution));
 
@@ -130,6 +141,12 @@ Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
     owned_.push_back(make_host_device(i, *budget_, *pool_));
     device_list_.push_back(owned_.back().get());
   }
+}
+
+Runtime::Runtime(std::vector<std::unique_ptr<Device>> devices, int workers)
+    : pool_(std::make_unique<Pool>(workers)), owned_(std::move(devices)) {
+  CHECK(!owned_.empty() && owned_.size() <= 64);
+  for (const auto& device : owned_) device_list_.push_back(device.get());
 }
 
 Runtime::~Runtime() {

@@ -95,6 +95,16 @@ struct AllReduceStep {
   int64_t elements = 0;
   Op op = Op::sum;
   uint32_t source = 0;
+  /// On GPUs: kernels whose arguments are the addresses of all operands, then
+  /// of results. Where devices reach one another, device d combines elements
+  /// d * part ... (d + 1) * part - 1 for all: by `full`, the last device that
+  /// has any by `last`. Where they do not, each combines all of copies of the
+  /// operands for itself: `own`.
+  struct Grid {
+    int64_t part = 0;
+    std::shared_ptr<const GridLaunch> full, last, own;
+  };
+  Grid grid = {};
 };
 /// to (devices * bytes) = all devices' `from`, stacked in order.
 struct AllGatherStep {
@@ -168,6 +178,10 @@ struct Program {
   ProgramCacheHandle cache;
 };
 
+/// The compute capabilities of the devices, each once, in ascending order; none
+/// for CPUs.
+std::vector<int> capabilities(const std::vector<Device*>& devices);
+
 class Runtime;
 
 struct RunOptions {
@@ -188,14 +202,17 @@ Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run(
     const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks,
     const RunOptions& options = {});
 
-/// The machine: N CPU devices and the pool of workers they share. Owns its
-/// devices; arrays must not outlive it, and no run may be under way when it
-/// ends. Thread-safe.
+/// The machine: its devices, and the pool of workers that CPU devices share.
+/// Owns its devices; arrays must not outlive it, and no run may be under way
+/// when it ends. Thread-safe.
 class Runtime {
  public:
   /// `cpu_devices` in 1 ... 64; `workers` 0 means one per processor;
   /// `memory_limit`, of all devices together, 0 means 80 % of the machine's.
   explicit Runtime(int cpu_devices, int workers = 0, int64_t memory_limit = 0);
+  /// Devices of another kind, at least one, with Device::index from 0 on.
+  explicit Runtime(std::vector<std::unique_ptr<Device>> devices,
+                   int workers = 0);
   ~Runtime();
   const std::vector<Device*>& devices() const { return device_list_; }
   class Pool& pool() { return *pool_; }

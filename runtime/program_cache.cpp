@@ -33,7 +33,8 @@ Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,
     auto size = static_cast<int64_t>(bytes.size());
     Result<Buffer> buffer = device.allocate(size);
     if (!buffer) return buffer.error();
-    device.copy_from_host(buffer->data(), bytes.data(), size);
+    Status copied = device.copy_from_host(buffer->data(), bytes.data(), size);
+    if (!copied) return copied.error();
     buffers.push_back(std::make_shared<Buffer>(std::move(*buffer)));
   }
   cached = std::make_shared<const std::vector<std::shared_ptr<Buffer>>>(
@@ -45,6 +46,7 @@ Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,
 void ProgramCache::forget(const Device& device) {
   std::lock_guard lock(mutex_);
   constants_.erase(&device);
+  if (device.capability() > 0) idle_.clear();  // hold memory of devices
 }
 
 ProgramCacheHandle::ProgramCacheHandle()

@@ -52,9 +52,11 @@ struct Bench {
       const size_t i = out[0].size();
       for (size_t d = 0; d < devices.size(); ++d) {
         HostArray array{type, std::vector<uint8_t>(type.bytes())};
-        if (type.bytes() > 0)
-          devices[d]->copy_to_host(array.bytes.data(), (*results)[i][d]->data(),
-                                   type.bytes());
+        if (type.bytes() > 0) {
+          auto copied = devices[d]->copy_to_host(
+              array.bytes.data(), (*results)[i][d]->data(), type.bytes());
+          if (!copied) return copied.error();
+        }
         out[d].push_back(std::move(array));
       }
     }

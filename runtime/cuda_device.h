@@ -1,0 +1,30 @@
+#pragma once
+// GPUs as devices.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/result.h"
+
+namespace unisono {
+
+struct CudaOptions {
+  /// The driver's library; "" is the system's.
+  std::string driver;
+  /// One logical device for each: the number of its GPU. A GPU may be named
+  /// more than once. Empty: all GPUs there are.
+  std::vector<int> gpus;
+  /// Devices are called "cuda:0", by their GPU, or "sim:0", in order.
+  std::string kind = "cuda";
+};
+
+/// Opens the driver and the devices, Device::index from 0 on. Peer access is
+/// enabled between all pairs that have it.
+Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
+    const CudaOptions& options);
+
+/// One line for each GPU that the driver finds, and for the driver.
+Result<std::vector<std::string>> describe_cuda(const std::string& driver);
+
+}  // namespace unisono

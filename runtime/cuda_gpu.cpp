@@ -1,0 +1,149 @@
+#include "runtime/cuda_gpu.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace unisono::cuda {
+namespace {
+
+/// Modules of which some may be unused before they are looked through.
+constexpr size_t most_modules = 512;
+
+}  // namespace
+
+Result<std::shared_ptr<Gpu>> Gpu::open(std::shared_ptr<const Driver> driver,
+                                       int ordinal, std::string name) {
+  std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver)));
+  gpu->name_ = std::move(name);
+  const Driver& cuda = gpu->driver();
+  const std::string doing = fmt::format("opening {}", gpu->name_);
+  auto attribute = [&](DeviceAttribute what, int& value) {
+    return gpu->check(cuda.device_get_attribute(&value, what, gpu->device_),
+                      doing);
+  };
+  Status done = gpu->check(cuda.device_get(&gpu->device_, ordinal), doing);
+  if (!done) return done.error();
+  int major = 0, minor = 0, pools = 0;
+  done = attribute(DeviceAttribute::compute_capability_major, major);
+  if (done) done = attribute(DeviceAttribute::compute_capability_minor, minor);
+  if (done) done = attribute(DeviceAttribute::memory_pools_supported, pools);
+  if (!done) return done.error();
+  gpu->capability_ = 10 * major + minor;
+  std::array<char, 256> model{};
+  if (cuda.device_get_name(model.data(), model.size() - 1, gpu->device_) ==
+      success)
+    gpu->model_ = model.data();
+  if (gpu->capability_ < 75 || pools == 0)
+    return Error{
+        .kind = Error::Kind::device_lost,
+        .message = fmt::format(
+            "{} ({}) has compute capability {}.{}{}; 7.5 or newer is needed",
+            gpu->name_, gpu->model_, major, minor,
+            pools ? "" : " and no memory pools")};
+  done =
+      gpu->check(cuda.primary_ctx_retain(&gpu->context_, gpu->device_), doing);
+  if (!done) return done.error();
+  return gpu;
+}
+
+Gpu::~Gpu() {
+  if (!context_) return;
+  {
+    CurrentContext current(*this);
+    for (auto& [code, loaded] : loaded_)
+      if (loaded.module && !lost()) driver_->module_unload(loaded.module);
+  }
+  driver_->primary_ctx_release(device_);
+}
+
+Status Gpu::check(Code code, std::string_view doing) {
+  if (code == success) return Unit{};
+  Error error = driver_->error(code, doing);
+  if (is_sticky(code)) {
+    std::lock_guard lock(mutex_);
+    if (!lost_) {
+      why_lost_ = error;
+      lost_ = true;
+    }
+  }
+  return error;
+}
+
+Error Gpu::lost_error() const {
+  Error error = why_lost_;
+  error.message = fmt::format("{} was lost earlier: {}", name_, error.message);
+  return error;
+}
+
+Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& code,
+                               const std::string& entry) {
+  if (lost()) return lost_error();
+  std::unique_lock lock(mutex_);
+  auto at = loaded_.find(code.get());
+  if (at == loaded_.end()) {
+    if (loaded_.size() >= most_modules) unload_unused();
+    Loaded loaded{.code = code};
+    lock.unlock();
+    Status done = load(loaded);
+    if (!done) return done.error();
+    lock.lock();
+    auto [place, added] = loaded_.try_emplace(code.get(), std::move(loaded));
+    if (!added) driver_->module_unload(loaded.module);  // another thread's
+    at = place;
+  }
+  Loaded& loaded = at->second;
+  if (auto known = loaded.functions.find(entry);
+      known != loaded.functions.end())
+    return known->second;
+  Function function = nullptr;
+  CurrentContext current(*this);
+  const Code found =
+      driver_->module_get_function(&function, loaded.module, entry.c_str());
+  if (found != success)
+    return driver_->error(found,
+                          fmt::format("looking for the kernel `{}`", entry));
+  loaded.functions.emplace(entry, function);
+  return function;
+}
+
+Status Gpu::load(Loaded& loaded) {
+  const GridCode::Image* image = loaded.code->image_for(capability_);
+  if (!image)
+    return Error{
+        .kind = Error::Kind::compile_failed,
+        .message = fmt::format("a program was not compiled for {} (sm_{})",
+                               name_, capability_)};
+  std::array<char, 4096> log{};
+  std::array options = {JitOption::error_log_buffer,
+                        JitOption::error_log_buffer_size_bytes};
+  std::array<void*, 2> values = {log.data(),
+                                 reinterpret_cast<void*>(log.size() - 1)};
+  CurrentContext current(*this);
+  const Code code = driver_->module_load_data_ex(
+      &loaded.module, image->ptx.c_str(), static_cast<unsigned>(options.size()),
+      options.data(), values.data());
+  if (code == success) return Unit{};
+  Status failed =
+      check(code, fmt::format("loading kernels for sm_{} on {} (driver {})",
+                              image->capability, name_,
+                              version_text(driver_->version())));
+  Error error = failed.error();
+  if (log[0]) error.message += fmt::format("\n{}", log.data());
+  return error;
+}
+
+/// With the lock held: modules that nobody else knows any more.
+void Gpu::unload_unused() {
+  CurrentContext current(*this);
+  for (auto at = loaded_.begin(); at != loaded_.end();) {
+    if (at->second.code.use_count() > 1) {
+      ++at;
+      continue;
+    }
+    driver_->module_unload(at->second.module);
+    at = loaded_.erase(at);
+  }
+}
+
+}  // namespace unisono::cuda

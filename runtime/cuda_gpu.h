@@ -1,0 +1,84 @@
+#pragma once
+// What the logical devices on one GPU share: its primary context, the code
+// loaded there, and whether it still works.
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "runtime/cuda_driver.h"
+#include "runtime/grid.h"
+
+namespace unisono::cuda {
+
+/// Thread-safe.
+class Gpu {
+ public:
+  static Result<std::shared_ptr<Gpu>> open(std::shared_ptr<const Driver> driver,
+                                           int ordinal, std::string name);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const Driver& driver() const { return *driver_; }
+  Device device() const { return device_; }
+  Context context() const { return context_; }
+  int capability() const { return capability_; }
+  /// "cuda:0"
+  const std::string& name() const { return name_; }
+  /// "NVIDIA H200"
+  const std::string& model() const { return model_; }
+
+  /// Success, or an error that says what failed; after one that cannot be
+  /// recovered from all calls give it.
+  Status check(Code code, std::string_view doing);
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  Error lost_error() const;
+
+  /// A kernel of the code, which is loaded if it is not yet.
+  Result<Function> function(const std::shared_ptr<const GridCode>& code,
+                            const std::string& entry);
+
+ private:
+  explicit Gpu(std::shared_ptr<const Driver> driver)
+      : driver_(std::move(driver)) {}
+  struct Loaded {
+    std::shared_ptr<const GridCode> code;  // so that its address stays its own
+    Module module = nullptr;
+    std::unordered_map<std::string, Function> functions = {};
+  };
+  Status load(Loaded& loaded);
+  void unload_unused();
+
+  std::shared_ptr<const Driver> driver_;
+  Device device_ = 0;
+  Context context_ = nullptr;
+  int capability_ = 0;
+  std::string name_, model_;
+  std::atomic<bool> lost_{false};
+  std::mutex mutex_;
+  std::map<const GridCode*, Loaded> loaded_;
+  Error why_lost_;
+};
+
+/// Makes the GPU's context the thread's current one while it lives.
+class CurrentContext {
+ public:
+  explicit CurrentContext(const Gpu& gpu) : gpu_(gpu) {
+    pushed_ = gpu.driver().ctx_push_current(gpu.context()) == success;
+  }
+  ~CurrentContext() {
+    Context popped;
+    if (pushed_) gpu_.driver().ctx_pop_current(&popped);
+  }
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+ private:
+  const Gpu& gpu_;
+  bool pushed_ = false;
+};
+
+}  // namespace unisono::cuda

@@ -1,0 +1,67 @@
+#pragma once
+// A stream of a GPU as a Queue, and its memory: a pool of its own, so that what
+// a logical device frees is soon found again.
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda_gpu.h"
+#include "runtime/device.h"
+#include "runtime/queue.h"
+
+namespace unisono::cuda {
+
+class StreamQueue final : public Queue {
+ public:
+  static Result<std::unique_ptr<StreamQueue>> open(std::shared_ptr<Gpu> gpu,
+                                                   std::string name);
+  ~StreamQueue() override;
+
+  Status prepare(const GridLaunch& launch) override;
+  Status launch(const GridLaunch& launch, const Call& call) override;
+  Status copy(void* to, const Queue& peer, const void* from,
+              int64_t bytes) override;
+  Status copy_to_staging(void* to, const void* from, int64_t bytes) override;
+  Status zero(void* to, int64_t bytes) override;
+  Status mark() override;
+  Status wait_for(const Queue& other) override;
+  Status read(std::span<const Read> what) override;
+  Status write(void* to, const void* from, int64_t bytes) override;
+  bool reaches(const Queue& other) const override;
+  Result<void*> staging(int64_t bytes) override;
+
+  Gpu& gpu() const { return *gpu_; }
+  /// Out of memory if there is none even after unused memory was given back.
+  Result<DevicePointer> allocate(int64_t bytes);
+  void free(DevicePointer pointer);
+  /// Gives the pool's unused memory back to the GPU.
+  void trim();
+  /// Waits until all that was put here is done.
+  Status finish();
+  /// Rows between the host and here, and from a peer; they wait.
+  Status rows_from_host(void* to, const void* from, const CopyExtent& extent);
+  Status rows_to_host(void* to, const void* from, const CopyExtent& extent);
+  Status rows_from_peer(void* to, const StreamQueue& peer, const void* from,
+                        const CopyExtent& extent);
+  /// Lets the kernels of another GPU see this one's memory, where it can.
+  Status admit(const Gpu& peer);
+
+ private:
+  StreamQueue(std::shared_ptr<Gpu> gpu, std::string name)
+      : gpu_(std::move(gpu)), name_(std::move(name)) {}
+  Status start();
+  Status usable();
+
+  std::shared_ptr<Gpu> gpu_;
+  const std::string name_;
+  Stream stream_ = nullptr;
+  Event mark_ = nullptr;
+  MemoryPool pool_ = nullptr;
+  std::vector<const Gpu*> admitted_;  // that see this memory
+  std::mutex staging_mutex_;
+  std::vector<void*> stagings_;  // the last is the largest
+  int64_t staging_bytes_ = 0;
+};
+
+}  // namespace unisono::cuda

@@ -1,0 +1,203 @@
+// Devices with queues in a run. Threads put their work there and go on; what
+// fails a check is noticed when something waits: a flag of a loop, a call of
+// the host, the end.
+#include <bit>
+#include <cstring>
+
+#include "runtime/check.h"
+#include "runtime/execution.h"
+#include "runtime/queue_collective.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+
+// A launch's number: one more than the collectives before it, so that it is not
+// 0 and errors have an order; a count, so that it is another one than those
+// before; and its place in the program, which says what failed. A count that
+// starts again is harmless: at worst two failures of a run are taken for one.
+constexpr int place_bits = 20, count_bits = 20;
+constexpr uint64_t most_phases = (uint64_t{1} << 24) - 1;
+
+uint64_t launch_number(int phase, uint64_t count, int pc) {
+  const uint64_t first =
+      std::min<uint64_t>(static_cast<uint64_t>(phase) + 1, most_phases);
+  return first << (place_bits + count_bits) |
+         (count & ((uint64_t{1} << count_bits) - 1)) << place_bits |
+         static_cast<uint64_t>(pc);
+}
+uint64_t phase_of(uint64_t number) {
+  return number >> (place_bits + count_bits);
+}
+size_t place_of(uint64_t number) {
+  return number & ((uint64_t{1} << place_bits) - 1);
+}
+
+Error decode(const GridError& word, const FlatProgram& flat, int device) {
+  const size_t place = place_of(word.launch);
+  CHECK(place < flat.instructions.size());
+  CHECK(flat.instructions[place].kind == Kind::launch);
+  const auto& checks = flat.instructions[place].as<LaunchStep>().grid->checks;
+  const size_t number = word.parts[0] >> 16 >> grid_order_bits;
+  CHECK(number < checks.size());
+  const GridCheck& check = checks[number];
+  uint64_t value = 0;
+  for (size_t i = 0; i < std::size(word.parts); ++i)
+    value |= (word.parts[i] & 0xffff) << 16 * i;
+  Error error = checked_error(static_cast<ErrorWord::Code>(check.code),
+                              static_cast<int64_t>(value), check.bound);
+  error.source = check.source;
+  error.device = device;
+  return error;
+}
+
+}  // namespace
+
+Status Execution::open_queues() {
+  for (int d = 0; d < count_; ++d) {
+    DeviceState& device = devices_[d];
+    Queue* queue = device.device ? device.device->queue() : nullptr;
+    CHECK(d == 0 || (queue != nullptr) == (devices_[0].queue != nullptr));
+    device.queue = queue;
+    device.launches = 0;
+    if (!queue) continue;
+    CHECK(flat_.instructions.size() < size_t{1} << place_bits);
+    if (device.grid_error.device() != device.device) {
+      Result<Buffer> word = device.device->allocate(sizeof(GridError));
+      if (!word) return word.error();
+      device.grid_error = std::move(*word);
+      const GridError none;
+      Status written =
+          queue->write(device.grid_error.data(), &none, sizeof none);
+      if (!written) return written;
+    }
+    for (const Instruction& instruction : flat_.instructions) {
+      if (instruction.kind != Kind::launch) continue;
+      const auto& step = instruction.as<LaunchStep>();
+      CHECK(step.grid);
+      if (Status ready = queue->prepare(*step.grid); !ready) return ready;
+    }
+  }
+  if (!devices_[0].queue) return Unit{};
+  std::vector<Queue*> queues;
+  for (int d = 0; d < count_; ++d) queues.push_back(devices_[d].queue);
+  return prepare_collectives(queues, flat_);
+}
+
+Status Execution::put(int d, const Instruction& instruction) {
+  DeviceState& device = devices_[d];
+  if (instruction.kind == Kind::copy) {
+    const auto& copy = instruction.as<CopyStep>();
+    if (copy.bytes == 0) return Unit{};
+    return device.queue->copy(device.slots[copy.to], *device.queue,
+                              device.slots[copy.from], copy.bytes);
+  }
+  const auto& step = instruction.as<LaunchStep>();
+  for (size_t i = 0; i < step.arguments.size(); ++i)
+    device.arguments[i] = device.slots[step.arguments[i]];
+  const int phase = phase_.load(std::memory_order_relaxed);
+  return device.queue->launch(
+      *step.grid,
+      {.arguments = std::span(device.arguments).first(step.arguments.size()),
+       .error = device.grid_error.data(),
+       .number = launch_number(phase, device.launches++, device.pc),
+       .position = d});
+}
+
+Result<bool> Execution::read_flag(int d, SlotId flag) {
+  DeviceState& device = devices_[d];
+  if (!device.queue)
+    return *static_cast<const uint8_t*>(device.slots[flag]) != 0;
+  uint8_t value = 0;
+  GridError word;
+  const Queue::Read reads[] = {{&value, device.slots[flag], 1},
+                               {&word, device.grid_error.data(), sizeof word}};
+  if (Status read = device.queue->read(reads); !read) return read.error();
+  if (word.launch) return decode(word, flat_, d);
+  return value != 0;
+}
+
+Status Execution::read_arguments(int d, const HostCallStep& step,
+                                 std::vector<std::vector<uint8_t>>& arguments) {
+  DeviceState& device = devices_[d];
+  GridError word;
+  std::vector<Queue::Read> reads = {
+      {&word, device.grid_error.data(), sizeof word}};
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    arguments.emplace_back(step.bytes[i]);
+    if (step.bytes[i])
+      reads.push_back({arguments.back().data(), device.slots[step.arguments[i]],
+                       step.bytes[i]});
+  }
+  if (Status read = device.queue->read(reads); !read) return read;
+  if (word.launch) return decode(word, flat_, d);
+  return Unit{};
+}
+
+Status Execution::perform_on_queues(const Instruction& collective) {
+  std::vector<Queue*> queues;
+  for (int d = 0; d < count_; ++d) queues.push_back(devices_[d].queue);
+  auto buffers = [&](const auto& step) {
+    for (int d = 0; d < count_; ++d) {
+      from_[d] = devices_[d].slots[step.from];
+      to_[d] = devices_[d].slots[step.to];
+    }
+    return CollectiveBuffers{from_, to_};
+  };
+  if (collective.kind == Kind::all_reduce) {
+    const auto& step = collective.as<AllReduceStep>();
+    return all_reduce(queues, step, buffers(step));
+  }
+  if (collective.kind == Kind::all_gather) {
+    const auto& step = collective.as<AllGatherStep>();
+    return all_gather(queues, step, buffers(step));
+  }
+  CHECK(collective.kind == Kind::permute);
+  const auto& step = collective.as<PermuteStep>();
+  return permute(queues, step, buffers(step));
+}
+
+/// Waits for all, and keeps the one error that is reported: of those of the
+/// first phase that has any, the first device's.
+void Execution::finish_queues() {
+  if (!devices_[0].queue) return;
+  uint64_t first_phase = ~uint64_t{0};
+  int first = -1;
+  std::optional<Error> checked, other;
+  for (int d = 0; d < count_; ++d) {
+    DeviceState& device = devices_[d];
+    GridError word;
+    const Queue::Read read{&word, device.grid_error.data(), sizeof word};
+    Status done = device.queue->read({&read, 1});
+    if (!done || !word.launch) {
+      if (device.failure) done = *device.failure;
+      if (!done && !other) other = done.error();
+      continue;
+    }
+    if (phase_of(word.launch) < first_phase) {
+      first_phase = phase_of(word.launch);
+      first = d;
+      checked = decode(word, flat_, d);
+    }
+    const GridError none;
+    done = device.queue->write(device.grid_error.data(), &none, sizeof none);
+    if (!done && !other) other = done.error();
+  }
+  if (!checked && !other) return;
+  if (!checked) checked = std::move(other), first = 0;
+  for (int d = 0; d < count_; ++d) devices_[d].failure.reset();
+  devices_[first].failure = std::move(checked);
+}
+
+/// A collective could not be performed: all devices end.
+void Execution::abandon(Error error) {
+  std::lock_guard lock(mutex_);
+  failed_ = true;
+  devices_[0].failure = std::move(error);
+  ended_ = all_;
+  arrived_ = 0;
+  finish();
+}
+
+}  // namespace unisono

@@ -1,0 +1,41 @@
+#pragma once
+// Kernels for GPUs that are the same in all programs: grid_library/*.cc, which
+// clang turns into PTX when this is built, for the oldest compute capability
+// that is supported. Layouts of their constants are known there.
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "runtime/grid.h"
+
+namespace unisono {
+
+struct GridModule {
+  const char *name, *ptx;
+};
+/// Generated: the files of the library.
+const std::vector<GridModule>& grid_modules();
+
+/// The kernels of one file, by its name without ending.
+std::shared_ptr<const GridCode> grid_library(std::string_view name);
+
+/// The constants of sort.cc.
+struct SortCall {
+  int64_t rows = 1, length = 1;
+  int64_t run = 1;
+  uint64_t infinity = 0;
+  int32_t kind = 0;
+};
+/// Elements of a line that one block sorts at first.
+inline constexpr int64_t sort_tile = 1024;
+
+/// The constants of dot.cc; squares of results that a block does.
+struct DotCall {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  int64_t a_offset = 0, a_batch = 0, a_row = 0, a_column = 1;
+  int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
+};
+inline constexpr int64_t dot_tile_f32 = 128, dot_tile_f64 = 64;
+
+}  // namespace unisono

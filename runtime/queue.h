@@ -1,0 +1,64 @@
+#pragma once
+// The work of a device that does it by itself, in the order in which it is put:
+// calls return before it is done, unless they say so.
+#include <cstdint>
+#include <span>
+
+#include "runtime/grid.h"
+#include "runtime/result.h"
+
+namespace unisono {
+
+/// One per device. Thread-safe; several runs may use it at once, and wait for
+/// one another's work. An error is `device_lost` when the device is gone for
+/// good: what is put from then on fails likewise.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+
+  /// Loads the code of a launch, so that nothing is left to do when it is
+  /// launched.
+  virtual Status prepare(const GridLaunch& launch) = 0;
+
+  /// What a kernel is called with, as GridLaunch tells.
+  struct Call {
+    std::span<void* const> arguments;
+    void* error = nullptr;  // a GridError in the device's memory; null if the
+                            // kernel has no checks
+    uint64_t number = 0;    // of the launch; not 0
+    int32_t position = 0;
+  };
+  virtual Status launch(const GridLaunch& launch, const Call& call) = 0;
+
+  /// A copy to this device's memory, from its own or a peer's. The peer's work
+  /// is not waited for (wait_for does that).
+  virtual Status copy(void* to, const Queue& peer, const void* from,
+                      int64_t bytes) = 0;
+  /// A copy to memory of the host that came from `staging`.
+  virtual Status copy_to_staging(void* to, const void* from, int64_t bytes) = 0;
+  virtual Status zero(void* to, int64_t bytes) = 0;
+
+  /// Marks what has been put here so far.
+  virtual Status mark() = 0;
+  /// What is put here from now on begins after all that `other` had at its last
+  /// mark.
+  virtual Status wait_for(const Queue& other) = 0;
+
+  /// Waits until all is done, and gives bytes to the host.
+  struct Read {
+    void* to;
+    const void* from;
+    int64_t bytes;
+  };
+  virtual Status read(std::span<const Read> what) = 0;
+  /// Bytes from the host, which are free again when this returns.
+  virtual Status write(void* to, const void* from, int64_t bytes) = 0;
+
+  /// Whether kernels of this device read and write the other's memory.
+  virtual bool reaches(const Queue& other) const = 0;
+  /// At least `bytes` of host memory that every device's kernels can read. It
+  /// belongs to the queue, and lives until more is asked for.
+  virtual Result<void*> staging(int64_t bytes) = 0;
+};
+
+}  // namespace unisono
