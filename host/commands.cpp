@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "host/devices.h"
 #include "host/inspect.h"
 #include "host/interrupt.h"
 #include "host/messages_json.h"
@@ -29,8 +30,6 @@
 namespace unisono::host {
 namespace {
 
-constexpr int max_devices = 64;
-
 void write_output(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -41,25 +40,6 @@ void show(const lang::Diagnostics& diagnostics) {
   const bool colour = isatty(STDERR_FILENO) != 0;
   const std::string text = lang::render(diagnostics, {colour});
   std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
-/// The number of CPU devices that a `--devices` text means: 4 for "cpu:4".
-std::optional<int> parse_devices(std::string_view text) {
-  constexpr std::string_view prefix = "cpu:";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  int count = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] =
-      std::from_chars(text.data() + prefix.size(), end, count);
-  const bool number = problem == std::errc() && stop == end;
-  if (!number || count < 1 || count > max_devices) return std::nullopt;
-  return count;
-}
-
-int wrong_devices(const std::string& text) {
-  return wrong_usage(fmt::format(
-      "--devices expects cpu:N with N from 1 to {}, such as cpu:8; got `{}`",
-      max_devices, text));
 }
 
 /// The compute capability that a `--target` text means: 90 for "sm_90", 0 for
@@ -100,10 +80,13 @@ std::optional<Source> read_program(const std::string& path,
 template <class Body>
 int with_program(const CommandOptions& options, std::optional<Source> source,
                  Body body) {
-  const std::optional<int> devices = parse_devices(options.devices);
-  if (!devices) return wrong_devices(options.devices);
+  const Result<DeviceRequest> request = parse_devices(options.devices);
+  if (!request) return wrong_usage(request.error().message);
+  auto devices = open_devices(*request);
+  if (!devices) return wrong_usage(devices.error().message);
   SessionOptions session_options;
-  session_options.cpu_devices = *devices;
+  session_options.cpu_devices = request->count;
+  session_options.devices = std::move(*devices);
   session_options.reference_only = options.reference;
   session_options.checked = !options.unchecked;
   session_options.arguments = options.arguments;
@@ -210,14 +193,18 @@ int explain_code(const std::string& code) {
 }
 
 int list_devices(const CommandOptions& options) {
-  const std::optional<int> count = parse_devices(options.devices);
-  if (!count) return wrong_devices(options.devices);
-  const Runtime runtime(*count);
+  const Result<DeviceRequest> request = parse_devices(options.devices);
+  if (!request) return wrong_usage(request.error().message);
+  auto opened = open_devices(*request);
+  if (!opened) return wrong_usage(opened.error().message);
+  const Runtime runtime = opened->empty() ? Runtime(request->count)
+                                          : Runtime(std::move(*opened));
   for (const Device* device : runtime.devices()) {
     fmt::print("{}\n", device->name());
   }
   fmt::print("{} processors; --devices cpu:N gives N CPU devices, 1 to {}\n",
              std::thread::hardware_concurrency(), max_devices);
+  fmt::print("{}", describe_gpus());
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 #include "jit/emit_grid_nest.h"
@@ -202,51 +203,42 @@ Value* GridEmitter::get_shared(Value* array, llvm::Type* type, Value* index) {
 
 // ---- checked errors --------------------------------------------------------
 
-/// See GridError: all threads that fail take part, and the first element of
-/// the first check wins, whoever comes first.
+/// See GridError: all threads that fail take part, and who comes first is of no
+/// account.
 void GridEmitter::report(int32_t code, Value* where, Value* value,
-                         int64_t bound, uint32_t source, Point& point) {
+                         int64_t bound, const Check& check, Point& point) {
   if (auto* constant = llvm::dyn_cast<llvm::Constant>(where))
     if (constant->isNullValue()) return;
-  const std::pair<ExprId, int> name{check_expr_, check_number_++};
+  const std::pair<size_t, int> name{check.rank, check_number_++};
   auto known = std::find(seen_checks_.begin(), seen_checks_.end(), name);
   const size_t number =
       first_check_ + static_cast<size_t>(known - seen_checks_.begin());
   if (known == seen_checks_.end()) {
     seen_checks_.push_back(name);
-    grid_.checks.push_back({code, source, bound});
+    grid_.checks.push_back({code, check.source, bound});
     CHECK(grid_.checks.size() <= size_t{1} << grid_check_bits);
   }
   llvm::LLVMContext& context = b_.getContext();
   auto* bad = BasicBlock::Create(context, "fault", frame_.function);
-  auto* first = BasicBlock::Create(context, "first", frame_.function);
+  auto* ours = BasicBlock::Create(context, "ours", frame_.function);
   auto* good = BasicBlock::Create(context, "checked", frame_.function);
   b_.CreateCondBr(where, bad, good,
                   llvm::MDBuilder(context).createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(bad);
   Value* old = b_.CreateExtractValue(
-      b_.CreateAtomicCmpXchg(
-          frame_.error, b_.getInt64(0), grid_.launch, llvm::MaybeAlign(8),
-          llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic),
+      b_.CreateAtomicCmpXchg(frame_.error, b_.getInt64(0), grid_.launch,
+                             llvm::MaybeAlign(8),
+                             llvm::AtomicOrdering::Monotonic,
+                             llvm::AtomicOrdering::Monotonic),
       0);
-  Value* ours = b_.CreateOr(b_.CreateICmpEQ(old, b_.getInt64(0)),
-                            b_.CreateICmpEQ(old, grid_.launch));
-  b_.CreateCondBr(ours, first, good);
-  b_.SetInsertPoint(first);
-  Value* element = index_constant(0);
-  for (size_t a = 0; a < nest_.extents.size(); ++a) {
-    element = b_.CreateMul(element, index_constant(nest_.extents[a]));
-    if (point.index[a]) element = b_.CreateAdd(element, point.index[a]);
-  }
-  const int64_t most = (int64_t{1} << grid_order_bits) - 1;
-  element = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, element,
-                                     index_constant(most));
-  Value* key =
-      b_.CreateShl(b_.CreateOr(element, b_.getInt64(number << grid_order_bits)),
-                   uint64_t{16});
+  b_.CreateCondBr(b_.CreateOr(b_.CreateICmpEQ(old, b_.getInt64(0)),
+                              b_.CreateICmpEQ(old, grid_.launch)),
+                  ours, good);
+  b_.SetInsertPoint(ours);
+  Value* key = b_.CreateShl(error_key(number, check, point), uint64_t{8});
   for (unsigned part = 0; part < std::size(GridError{}.parts); ++part) {
-    Value* bits = b_.CreateAnd(b_.CreateLShr(value, uint64_t{16} * part),
-                               b_.getInt64(0xffff));
+    Value* bits = b_.CreateAnd(b_.CreateLShr(value, uint64_t{8} * part),
+                               b_.getInt64(0xff));
     Value* at = b_.CreateConstInBoundsGEP1_64(
         b_.getInt8Ty(), frame_.error,
         offsetof(GridError, parts) + part * sizeof(uint64_t));
@@ -255,6 +247,25 @@ void GridEmitter::report(int32_t code, Value* where, Value* value,
   }
   b_.CreateBr(good);
   b_.SetInsertPoint(good);
+}
+
+/// (member, number of the check, element) in 56 bits.
+Value* GridEmitter::error_key(size_t number, const Check& check,
+                              Point& point) {
+  Value* element = index_constant(0);
+  for (size_t a = 0; a < nest_.extents.size(); ++a) {
+    element = b_.CreateMul(element, index_constant(nest_.extents[a]));
+    if (point.index[a]) element = b_.CreateAdd(element, point.index[a]);
+  }
+  const int member_bits = 56 - grid_check_bits - grid_.element_bits;
+  Value* member = b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::umin, member_at(check.member, nullptr, point),
+      index_constant((int64_t{1} << member_bits) - 1));
+  Value* key = b_.CreateOr(
+      b_.CreateShl(member, static_cast<uint64_t>(grid_check_bits)),
+      b_.getInt64(number));
+  return b_.CreateOr(
+      b_.CreateShl(key, static_cast<uint64_t>(grid_.element_bits)), element);
 }
 
 // ---- the kernel ------------------------------------------------------------
@@ -331,6 +342,12 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
       kernel_function(module, name, kernel.arguments.size());
   llvm::IRBuilder<> b(&function->getEntryBlock());
   GridFrame grid{Frame{module, function, b, kernel, machine}};
+  for (const Nest& nest : kernel.nests)
+    grid.element_bits =
+        std::max(grid.element_bits,
+                 static_cast<int>(std::bit_width(
+                     static_cast<uint64_t>(nest.points() - 1))));
+  CHECK(grid.element_bits + grid_check_bits < 56);
   open_frame(grid);
   EmittedGrid result{.name = name, .blocks = 0, .threads = grid_threads};
   Value* block = b.CreateZExt(
@@ -362,6 +379,7 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
   b.CreateRetVoid();
   close_frame(grid);
   result.checks = std::move(grid.checks);
+  result.element_bits = grid.element_bits;
   return result;
 }
 

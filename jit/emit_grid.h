@@ -19,6 +19,7 @@ struct EmittedGrid {
   int64_t blocks = 1;
   int threads = 1;
   std::vector<GridCheck> checks = {};
+  int element_bits = 0;
 };
 
 /// Appends the kernel's function to the module, which is prepared for NVPTX.

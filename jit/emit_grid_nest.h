@@ -25,6 +25,7 @@ struct GridFrame {
   llvm::GlobalVariable* shared = nullptr;
   int64_t shared_bytes = 0;
   std::vector<GridCheck> checks = {};
+  int element_bits = 0;
 };
 
 class GridEmitter final : public NestEmitter {
@@ -43,7 +44,9 @@ class GridEmitter final : public NestEmitter {
                         const Loop& loop) override;
   void outer_stores(Point& point, const Values& values, int phase) override;
   void report(int32_t code, llvm::Value* where, llvm::Value* value,
-              int64_t bound, uint32_t source, Point& point) override;
+              int64_t bound, const Check& check, Point& point) override;
+
+  llvm::Value* error_key(size_t number, const Check& check, Point& point);
 
   // ---- maps (emit_grid.cpp, emit_grid_map.cpp)
   void map_element(Point& point, llvm::Value* index, const Values& fixed);
@@ -140,7 +143,7 @@ class GridEmitter final : public NestEmitter {
 
   GridFrame& grid_;
   const GridSchedule schedule_;
-  std::vector<std::pair<ExprId, int>> seen_checks_;
+  std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
   size_t first_check_;
 };
 

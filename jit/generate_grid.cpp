@@ -51,6 +51,7 @@ Result<GridKernels> GridGenerator::generate(
     GridLaunch launch{.code = code, .entry = emitted[i].name};
     launch.blocks = emitted[i].blocks;
     launch.threads = emitted[i].threads;
+    launch.element_bits = emitted[i].element_bits;
     launch.checks = std::move(emitted[i].checks);
     auto shared = std::make_shared<const GridLaunch>(std::move(launch));
     result[fresh[i].first] = shared;

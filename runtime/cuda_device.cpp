@@ -137,7 +137,7 @@ Status introduce(const std::vector<CudaDevice*>& devices) {
 
 Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const CudaOptions& options) {
-  auto driver = Driver::open(options.driver);
+  auto driver = Driver::open(options.driver, options.configuration);
   if (!driver) return driver.error();
   Result<std::vector<int>> chosen = choose(**driver, options);
   if (!chosen) return chosen.error();

@@ -17,6 +17,9 @@ struct CudaOptions {
   std::vector<int> gpus;
   /// Devices are called "cuda:0", by their GPU, or "sim:0", in order.
   std::string kind = "cuda";
+  /// For simulated drivers (simcuda_configure), before anything else; "" is
+  /// nothing.
+  std::string configuration = {};
 };
 
 /// Opens the driver and the devices, Device::index from 0 on. Peer access is

@@ -59,12 +59,16 @@ Error Driver::error(Code code, std::string_view doing) const {
   return error;
 }
 
-Result<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
+Result<std::shared_ptr<const Driver>> Driver::open(
+    const std::string& path, const std::string& configuration) {
   std::shared_ptr<Driver> driver(new Driver);
   driver->path_ = path.empty() ? "libcuda.so.1" : path;
   driver->library_ = dlopen(driver->path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!driver->library_)
     return unusable(fmt::format("there is no CUDA driver: {}", dlerror()));
+  if (!configuration.empty())
+    if (Status done = driver->configure(configuration); !done)
+      return done.error();
   if (Status bound = driver->bind(); !bound) return bound.error();
   if (Status started = driver->start(); !started) return started.error();
   return std::shared_ptr<const Driver>(std::move(driver));
@@ -72,6 +76,17 @@ Result<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
 
 Driver::~Driver() {
   if (library_) dlclose(library_);
+}
+
+Status Driver::configure(const std::string& text) {
+  auto function = reinterpret_cast<int (*)(const char*)>(
+      dlsym(library_, "simcuda_configure"));
+  if (!function)
+    return unusable(
+        fmt::format("{} is no simulated CUDA driver; sim:N needs one", path_));
+  if (function(text.c_str()) != 0)
+    return unusable(fmt::format("{} does not understand `{}`", path_, text));
+  return Unit{};
 }
 
 Status Driver::bind() {

@@ -16,7 +16,9 @@ class Driver {
  public:
   /// The library at `path`, initialised; "" is the system's. Says in one line
   /// why there is none: no library, a stub, too old, no device.
-  static Result<std::shared_ptr<const Driver>> open(const std::string& path);
+  /// `configuration` is for a simulated one; "" for others.
+  static Result<std::shared_ptr<const Driver>> open(
+      const std::string& path, const std::string& configuration = {});
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -33,6 +35,7 @@ class Driver {
 
  private:
   Driver() = default;
+  Status configure(const std::string& text);
   Status bind();
   Status start();
 

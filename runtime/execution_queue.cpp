@@ -38,17 +38,19 @@ Error decode(const GridError& word, const FlatProgram& flat, int device) {
   const size_t place = place_of(word.launch);
   CHECK(place < flat.instructions.size());
   CHECK(flat.instructions[place].kind == Kind::launch);
-  const auto& checks = flat.instructions[place].as<LaunchStep>().grid->checks;
-  const size_t number = word.parts[0] >> 16 >> grid_order_bits;
-  CHECK(number < checks.size());
-  const GridCheck& check = checks[number];
+  const GridLaunch& launch = *flat.instructions[place].as<LaunchStep>().grid;
+  const uint64_t key = word.parts[0] >> 8 >> launch.element_bits;
+  const size_t number = key & ((uint64_t{1} << grid_check_bits) - 1);
+  CHECK(number < launch.checks.size());
+  const GridCheck& check = launch.checks[number];
   uint64_t value = 0;
   for (size_t i = 0; i < std::size(word.parts); ++i)
-    value |= (word.parts[i] & 0xffff) << 16 * i;
+    value |= (word.parts[i] & 0xff) << 8 * i;
   Error error = checked_error(static_cast<ErrorWord::Code>(check.code),
                               static_cast<int64_t>(value), check.bound);
   error.source = check.source;
   error.device = device;
+  error.member = static_cast<int64_t>(key >> grid_check_bits);
   return error;
 }
 

@@ -16,15 +16,17 @@ struct GridCheck {
 };
 
 /// Where kernels of one run on one device report failed checks. The first
-/// launch that fails takes the word. Of its failures the least key wins: key =
-/// (number of the check << grid_order_bits) + element. Each of `parts` holds
-/// key << 16 and 16 bits of the value at fault, so that a minimum of 64-bit
-/// integers keeps them together. Layout is known to the emitter.
+/// launch that fails takes the word. Of its failures the least key wins, which
+/// is made of (member, check, element): the check in grid_check_bits, the
+/// element in GridLaunch::element_bits. Each of `parts` holds the key and below
+/// it 8 bits of the value at fault, so that a minimum of 64-bit integers keeps
+/// them together. Layout is known to the emitter.
 struct GridError {
   uint64_t launch = 0;  // number of the launch; 0: nothing failed
-  uint64_t parts[4] = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
+  uint64_t parts[8] = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
+                       ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
 };
-inline constexpr int grid_order_bits = 37, grid_check_bits = 11;
+inline constexpr int grid_check_bits = 11;
 
 /// Kernels as text: the same ones for each compute capability (90 is sm_90)
 /// that they were compiled for.
@@ -49,6 +51,7 @@ struct GridLaunch {
   int threads = 256;   // of each block
   bool reports = true;
   std::vector<GridCheck> checks = {};
+  int element_bits = 0;  // of keys (GridError)
   std::vector<uint8_t> constants = {};
 };
 

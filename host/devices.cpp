@@ -1,0 +1,110 @@
+#include "host/devices.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "runtime/cuda_device.h"
+
+namespace unisono::host {
+namespace {
+
+std::optional<int> number_in(std::string_view text) {
+  int number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  if (text.empty() || problem != std::errc() || stop != end || number < 0)
+    return std::nullopt;
+  return number;
+}
+
+std::optional<int> count_in(std::string_view text) {
+  const std::optional<int> count = number_in(text);
+  return count && *count >= 1 && *count <= max_devices ? count : std::nullopt;
+}
+
+bool take_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+/// "cuda:0,cuda:1"
+std::optional<std::vector<int>> gpus_in(std::string_view text) {
+  std::vector<int> gpus;
+  for (;;) {
+    const size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    if (!take_prefix(item, "cuda:")) return std::nullopt;
+    const std::optional<int> gpu = number_in(item);
+    if (!gpu || gpus.size() == max_devices) return std::nullopt;
+    gpus.push_back(*gpu);
+    if (comma == std::string_view::npos) return gpus;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// The simulated driver is installed beside the program.
+std::string simulator_path() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  std::string file(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  const size_t slash = file.rfind('/');
+  return (slash == std::string::npos ? "" : file.substr(0, slash + 1)) +
+         "libsimcuda.so";
+}
+
+}  // namespace
+
+Result<DeviceRequest> parse_devices(std::string_view text) {
+  using Kind = DeviceRequest::Kind;
+  std::string_view rest = text;
+  if (text.empty()) return DeviceRequest{};
+  if (text == "cuda") return DeviceRequest{.kind = Kind::cuda, .gpus = {}};
+  if (take_prefix(rest, "cpu:")) {
+    if (auto count = count_in(rest))
+      return DeviceRequest{.count = *count, .gpus = {}};
+  } else if (take_prefix(rest, "sim:")) {
+    if (auto count = count_in(rest))
+      return DeviceRequest{.kind = Kind::sim, .count = *count, .gpus = {}};
+  } else if (auto gpus = gpus_in(text)) {
+    return DeviceRequest{.kind = Kind::cuda, .gpus = std::move(*gpus)};
+  }
+  return Error{.message = fmt::format(
+                   "--devices expects cpu:N with N from 1 to {}, such as "
+                   "cpu:8, or cuda, cuda:0,cuda:1, sim:N; got `{}`",
+                   max_devices, text)};
+}
+
+Result<std::vector<std::unique_ptr<Device>>> open_devices(
+    const DeviceRequest& request) {
+  using Kind = DeviceRequest::Kind;
+  if (request.kind == Kind::cpu) return std::vector<std::unique_ptr<Device>>();
+  CudaOptions options;
+  options.driver = environment("UNISONO_CUDA_DRIVER");
+  options.gpus = request.gpus;
+  if (request.kind == Kind::sim) {
+    options.kind = "sim";
+    if (options.driver.empty()) options.driver = simulator_path();
+    options.configuration = fmt::format("devices = {}", request.count);
+  }
+  return open_cuda_devices(options);
+}
+
+std::string describe_gpus() {
+  auto lines = describe_cuda(environment("UNISONO_CUDA_DRIVER"));
+  if (!lines) return lines.error().message + "\n";
+  return fmt::format("{}\n", fmt::join(*lines, "\n"));
+}
+
+}  // namespace unisono::host

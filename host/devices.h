@@ -1,0 +1,36 @@
+#pragma once
+// The devices that `--devices` asks for.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/result.h"
+
+namespace unisono::host {
+
+/// cpu:8 · cuda (all GPUs) · cuda:0,cuda:1 · cuda:0,cuda:0 (two on one GPU) ·
+/// sim:8.
+struct DeviceRequest {
+  enum class Kind { cpu, cuda, sim };
+  Kind kind = Kind::cpu;
+  int count = 1;          // cpu, sim
+  std::vector<int> gpus;  // cuda: one for each device; empty: all
+};
+inline constexpr int max_devices = 64;
+
+/// Fails with one line about what is wrong with the text. "" is one CPU device.
+Result<DeviceRequest> parse_devices(std::string_view text);
+
+/// The devices of a request for GPUs, real or simulated; none for CPUs. The
+/// driver is $UNISONO_CUDA_DRIVER if that is set, else the system's, or for
+/// simulated ones the library beside this program. Fails with one line that
+/// says why there are none.
+Result<std::vector<std::unique_ptr<Device>>> open_devices(
+    const DeviceRequest& request);
+
+/// What `unisono devices` says of GPUs that could be asked for.
+std::string describe_gpus();
+
+}  // namespace unisono::host
