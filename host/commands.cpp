@@ -197,8 +197,8 @@ int list_devices(const CommandOptions& options) {
   if (!request) return wrong_usage(request.error().message);
   auto opened = open_devices(*request);
   if (!opened) return wrong_usage(opened.error().message);
-  const Runtime runtime = opened->empty() ? Runtime(request->count)
-                                          : Runtime(std::move(*opened));
+  const Runtime runtime =
+      opened->empty() ? Runtime(request->count) : Runtime(std::move(*opened));
   for (const Device* device : runtime.devices()) {
     fmt::print("{}\n", device->name());
   }

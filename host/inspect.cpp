@@ -87,7 +87,7 @@ bool inspect(Session& session, std::string path, std::string text,
       capability = jit::newest_capability;
     if (capability) observer.capability = jit::code_capability(capability);
     observer.dump = [&](const jit::CompileDump& dump) {
-      show(emit == "kernels"                    ? dump.kernels
+      show(emit == "kernels"                  ? dump.kernels
            : emit == "llvm" || emit == "nvvm" ? dump.llvm
                                               : dump.assembly);
     };

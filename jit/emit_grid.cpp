@@ -226,10 +226,9 @@ void GridEmitter::report(int32_t code, Value* where, Value* value,
                   llvm::MDBuilder(context).createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(bad);
   Value* old = b_.CreateExtractValue(
-      b_.CreateAtomicCmpXchg(frame_.error, b_.getInt64(0), grid_.launch,
-                             llvm::MaybeAlign(8),
-                             llvm::AtomicOrdering::Monotonic,
-                             llvm::AtomicOrdering::Monotonic),
+      b_.CreateAtomicCmpXchg(
+          frame_.error, b_.getInt64(0), grid_.launch, llvm::MaybeAlign(8),
+          llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic),
       0);
   b_.CreateCondBr(b_.CreateOr(b_.CreateICmpEQ(old, b_.getInt64(0)),
                               b_.CreateICmpEQ(old, grid_.launch)),
@@ -250,8 +249,7 @@ void GridEmitter::report(int32_t code, Value* where, Value* value,
 }
 
 /// (member, number of the check, element) in 56 bits.
-Value* GridEmitter::error_key(size_t number, const Check& check,
-                              Point& point) {
+Value* GridEmitter::error_key(size_t number, const Check& check, Point& point) {
   Value* element = index_constant(0);
   for (size_t a = 0; a < nest_.extents.size(); ++a) {
     element = b_.CreateMul(element, index_constant(nest_.extents[a]));
@@ -261,9 +259,9 @@ Value* GridEmitter::error_key(size_t number, const Check& check,
   Value* member = b_.CreateBinaryIntrinsic(
       llvm::Intrinsic::umin, member_at(check.member, nullptr, point),
       index_constant((int64_t{1} << member_bits) - 1));
-  Value* key = b_.CreateOr(
-      b_.CreateShl(member, static_cast<uint64_t>(grid_check_bits)),
-      b_.getInt64(number));
+  Value* key =
+      b_.CreateOr(b_.CreateShl(member, static_cast<uint64_t>(grid_check_bits)),
+                  b_.getInt64(number));
   return b_.CreateOr(
       b_.CreateShl(key, static_cast<uint64_t>(grid_.element_bits)), element);
 }
@@ -343,10 +341,9 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
   llvm::IRBuilder<> b(&function->getEntryBlock());
   GridFrame grid{Frame{module, function, b, kernel, machine}};
   for (const Nest& nest : kernel.nests)
-    grid.element_bits =
-        std::max(grid.element_bits,
-                 static_cast<int>(std::bit_width(
-                     static_cast<uint64_t>(nest.points() - 1))));
+    grid.element_bits = std::max(
+        grid.element_bits, static_cast<int>(std::bit_width(
+                               static_cast<uint64_t>(nest.points() - 1))));
   CHECK(grid.element_bits + grid_check_bits < 56);
   open_frame(grid);
   EmittedGrid result{.name = name, .blocks = 0, .threads = grid_threads};

@@ -8,8 +8,9 @@
 
 namespace unisono::jit {
 
-/// How `rows` lines of `length` elements are sorted, as plan_sort (sort_kernels.h)
-/// says. Arrays are named by role, each launch's in the order of its arguments.
+/// How `rows` lines of `length` elements are sorted, as plan_sort
+/// (sort_kernels.h) says. Arrays are named by role, each launch's in the order
+/// of its arguments.
 struct GridSort {
   enum class Array : uint8_t { from, to, elements0, elements1, positions };
   struct Launch {

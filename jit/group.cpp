@@ -310,8 +310,8 @@ bool Group::fits_with_reloads(NodeId node, const IndexMap& map, ExprId& value) {
 
 bool Group::is_two_stage() const {
   return !reductions_.empty() &&
-         needs_two_stages(kept_points(), reduced_points(),
-                          reductions_[0].order, sources_.grid);
+         needs_two_stages(kept_points(), reduced_points(), reductions_[0].order,
+                          sources_.grid);
 }
 
 bool Group::add_reduction(NodeId id) {

@@ -52,17 +52,17 @@ class HostDevice final : public Device {
   void free(void* data, int64_t bytes) override { heap_.free(data, bytes); }
 
   Status copy_from_host(void* to, const void* from,
-                      const CopyExtent& extent) override {
+                        const CopyExtent& extent) override {
     copy(to, from, extent);
     return Unit{};
   }
   Status copy_to_host(void* to, const void* from,
-                    const CopyExtent& extent) override {
+                      const CopyExtent& extent) override {
     copy(to, from, extent);
     return Unit{};
   }
   Status copy_from_peer(void* to, const Device&, const void* from,
-                      const CopyExtent& extent) override {
+                        const CopyExtent& extent) override {
     copy(to, from, extent);
     return Unit{};
   }

@@ -23,6 +23,9 @@ using Arrays = std::vector<HostArray>;
 struct Bench {
   explicit Bench(int vector_bytes = 0, int devices = 1)
       : runtime(devices), compiler(vector_bytes) {}
+  /// On GPUs (simulated.h).
+  explicit Bench(std::vector<std::unique_ptr<Device>> gpus)
+      : runtime(std::move(gpus)) {}
   Runtime runtime;
   Compiler compiler;
 
@@ -33,6 +36,7 @@ struct Bench {
                                       CompileStats* stats = nullptr) {
     const auto& devices = runtime.devices();
     options.devices = static_cast<int>(devices.size());
+    options.capabilities = capabilities(devices);
     auto program = compiler.compile(graph, options, stats);
     if (!program) return program.error();
     std::vector<std::vector<std::shared_ptr<Buffer>>> blocks(

@@ -3,6 +3,7 @@
 
 #include "jit/ir/kinds.h"
 #include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/simulated.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -50,6 +51,9 @@ void compare(const Type& input, const std::function<NodeId(Graph&, NodeId)>& f,
     INFO("vectors of " << vector_bytes << " bytes");
     CHECK(difference(bench, graph, {numbers(input, seed)}) == "");
   }
+  Bench gpu(simulated_gpus(1));
+  INFO("a simulated GPU");
+  CHECK(difference(gpu, graph, {numbers(input, seed)}) == "");
 }
 
 constexpr int64_t lengths[] = {2,    9,    63,   64,   65,    127,

@@ -1,0 +1,163 @@
+// Code for GPUs, run by the simulated driver: random graphs against the
+// reference evaluator, on any wiring of devices; failed checks; and what a
+// device answers when it fails itself.
+#include "jit/ir/text.h"
+#include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/random_graph.h"
+#include "tests/unit/jit/simulated.h"
+
+using namespace unisono;
+using namespace unisono::jit;
+using namespace unisono::jit::testing;
+using ir::Graph;
+using ir::NodeId;
+using ir::Op;
+using ir::Type;
+
+namespace {
+
+/// `x + x` of so many elements.
+Graph doubling(int64_t elements) {
+  Graph graph;
+  const NodeId x = graph.add_input({DType::F32, ir::Shape{elements}});
+  graph.outputs = {graph.add(Op::add, {x, x})};
+  return graph;
+}
+
+HostArray ones(int64_t elements) {
+  HostArray out{{DType::F32, ir::Shape{elements}}, {}};
+  const float one = 1;
+  for (int64_t i = 0; i < elements; ++i) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&one);
+    out.bytes.insert(out.bytes.end(), bytes, bytes + sizeof one);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("random graphs on a simulated GPU") {
+  Bench bench(simulated_gpus(1));
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    RandomGraph random(seed, {});
+    const Graph graph = random.make();
+    INFO("seed " << seed);
+    CHECK(difference(bench, graph, random.random_inputs(graph)) == "");
+  }
+}
+
+TEST_CASE("random graphs with collectives on simulated GPUs") {
+  for (int devices : {2, 3, 8}) {
+    for (const char* settings :
+         {"peers=all", "peers=none", "peers=ring;seed=2", "peers=islands:2"}) {
+      Bench bench(simulated_gpus(devices, settings));
+      RandomOptions options{.collectives = true, .members = devices};
+      for (uint32_t seed = 0; seed < 12; ++seed) {
+        RandomGraph random(seed, options);
+        const Graph graph = random.make();
+        std::vector<Arrays> inputs;
+        for (int d = 0; d < devices; ++d)
+          inputs.push_back(random.random_inputs(graph));
+        auto expected = evaluate_members(graph, 1, inputs);
+        auto got = bench.run_all(graph, inputs);
+        INFO("seed " << seed << " on " << devices << ", " << settings << "\n"
+                     << ir::print(graph));
+        if (!expected || !got) {
+          CHECK(!expected);
+          CHECK(!got);
+          continue;
+        }
+        for (int d = 0; d < devices; ++d)
+          for (size_t i = 0; i < (*got)[d].size(); ++i)
+            CHECK(same_values((*got)[d][i], (*expected)[d][i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("the first element that fails a check on a GPU is the one reported") {
+  for (const char* settings : {"seed=0", "seed=1", "seed=2", "seed=3"}) {
+    Bench bench(simulated_gpus(1, settings));
+    Graph graph;
+    const NodeId x = graph.add_input({DType::F32, ir::Shape{100}});
+    const NodeId at = graph.add_input({DType::I32, ir::Shape{5000}});
+    graph.outputs = {graph.add(Op::gather, {x, at}, ir::GatherAttrs{{0}})};
+    HostArray indices{{DType::I32, ir::Shape{5000}},
+                      std::vector<uint8_t>(20000)};
+    auto* values = reinterpret_cast<int32_t*>(indices.bytes.data());
+    for (int i = 700; i < 5000; i += 3) values[i] = 100 + i;
+    auto failed = bench.run(graph, {ones(100), indices});
+    REQUIRE(!failed);
+    CHECK(failed.error().kind == Error::Kind::index_out_of_bounds);
+    CHECK(failed.error().message.find("800") != std::string::npos);
+    // The device is as good as before.
+    CHECK(difference(bench, doubling(3000), {ones(3000)}) == "");
+  }
+}
+
+TEST_CASE("memory of a GPU that does not suffice is an error, and no more") {
+  Bench bench(simulated_gpus(1, "memory=64M"));
+  const int64_t elements = int64_t{1} << 24;
+  auto failed = bench.run(doubling(elements), {ones(elements)});
+  REQUIRE(!failed);
+  CHECK(failed.error().kind == Error::Kind::out_of_memory);
+  CHECK(failed.error().message.find("sim:0") != std::string::npos);
+  CHECK(difference(bench, doubling(3000), {ones(3000)}) == "");
+}
+
+TEST_CASE("a GPU that is lost gives an error each time") {
+  Bench bench(simulated_gpus(1, "fault=0:3:700:sticky"));
+  for (int i = 0; i < 3; ++i) {
+    auto got = bench.run(doubling(3000), {ones(3000)});
+    if (!got) CHECK(got.error().kind == Error::Kind::device_lost);
+    if (i == 2) CHECK(!got);
+  }
+}
+
+TEST_CASE("any call of the driver may fail once") {
+  // The k-th call of all fails with out of memory; then the same work succeeds.
+  int failures = 0;
+  for (int k = 60; k < 160; k += 3) {
+    CudaOptions options;
+    options.driver = SIMCUDA_LIBRARY;
+    options.kind = "sim";
+    options.configuration = "devices=2; fail=*:" + std::to_string(k) + ":2";
+    auto devices = open_cuda_devices(options);
+    if (!devices) {
+      ++failures;
+      continue;
+    }
+    Bench bench(std::move(*devices));
+    const Graph graph = doubling(3000);
+    auto got = bench.run_all(graph, {{ones(3000)}, {ones(3000)}});
+    if (!got) ++failures;
+    INFO("call " << k);
+    auto again = bench.run_all(graph, {{ones(3000)}, {ones(3000)}});
+    REQUIRE(again);
+  }
+  CHECK(failures > 0);
+}
+
+TEST_CASE("why there is no CUDA device is said in one line") {
+  auto why = [](const std::string& path, const std::string& settings) {
+    CudaOptions options;
+    options.driver = path;
+    options.configuration = settings;
+    auto devices = open_cuda_devices(options);
+    REQUIRE(!devices);
+    CHECK(devices.error().message.find('\n') == std::string::npos);
+    return devices.error().message;
+  };
+  auto holds = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string sim = SIMCUDA_LIBRARY;
+  CHECK(holds(why("/nowhere/libcuda.so", ""), "no CUDA driver"));
+  CHECK(holds(why("libm.so.6", ""), "is no CUDA driver"));
+  CHECK(holds(why("libm.so.6", "devices=1"), "no simulated CUDA driver"));
+  CHECK(holds(why(sim, "devices=0"), "no GPU"));
+  CHECK(holds(why(sim, "devices=1; fail=cuInit:1:34"), "a stub"));
+  CHECK(holds(why(sim, "devices=1; fail=cuInit:1:100"), "found no GPU"));
+  CHECK(holds(why(sim, "devices=1; driver=11.4"), "11.4"));
+  CHECK(holds(why(sim, "devices=1; cc=7.0"), "7.5"));
+}
