@@ -68,11 +68,10 @@ Status Execution::open_queues() {
     if (device.grid_error.device() != device.device) {
       Result<Buffer> word = device.device->allocate(sizeof(GridError));
       if (!word) return word.error();
-      device.grid_error = std::move(*word);
       const GridError none;
-      Status written =
-          queue->write(device.grid_error.data(), &none, sizeof none);
+      Status written = queue->write(word->data(), &none, sizeof none);
       if (!written) return written;
+      device.grid_error = std::move(*word);
     }
     for (const Instruction& instruction : flat_.instructions) {
       if (instruction.kind != Kind::launch) continue;
@@ -184,6 +183,7 @@ void Execution::finish_queues() {
     }
     const GridError none;
     done = device.queue->write(device.grid_error.data(), &none, sizeof none);
+    if (!done) device.grid_error = Buffer();  // a new one for the next run
     if (!done && !other) other = done.error();
   }
   if (!checked && !other) return;

@@ -81,7 +81,7 @@ TEST_CASE("the first element that fails a check on a GPU is the one reported") {
     Graph graph;
     const NodeId x = graph.add_input({DType::F32, ir::Shape{100}});
     const NodeId at = graph.add_input({DType::I32, ir::Shape{5000}});
-    graph.outputs = {graph.add(Op::gather, {x, at}, ir::GatherAttrs{{0}})};
+    graph.outputs = {graph.add(Op::gather, {x, at}, ir::IndexAttrs{{0}})};
     HostArray indices{{DType::I32, ir::Shape{5000}},
                       std::vector<uint8_t>(20000)};
     auto* values = reinterpret_cast<int32_t*>(indices.bytes.data());
@@ -115,7 +115,8 @@ TEST_CASE("a GPU that is lost gives an error each time") {
 }
 
 TEST_CASE("any call of the driver may fail once") {
-  // The k-th call of all fails with out of memory; then the same work succeeds.
+  // The k-th call of all fails with out of memory; the work after that does
+  // not.
   int failures = 0;
   for (int k = 60; k < 160; k += 3) {
     CudaOptions options;
@@ -129,11 +130,12 @@ TEST_CASE("any call of the driver may fail once") {
     }
     Bench bench(std::move(*devices));
     const Graph graph = doubling(3000);
-    auto got = bench.run_all(graph, {{ones(3000)}, {ones(3000)}});
-    if (!got) ++failures;
+    int failed = 0;
+    for (int run = 0; run < 4; ++run)
+      if (!bench.run_all(graph, {{ones(3000)}, {ones(3000)}})) ++failed;
     INFO("call " << k);
-    auto again = bench.run_all(graph, {{ones(3000)}, {ones(3000)}});
-    REQUIRE(again);
+    CHECK(failed <= 1);
+    failures += failed;
   }
   CHECK(failures > 0);
 }

@@ -8,6 +8,7 @@
 
 #include "jit/transform/transforms.h"
 #include "tests/unit/jit/arrays.h"
+#include "tests/unit/jit/simulated.h"
 
 namespace unisono::jit::testing {
 
@@ -29,6 +30,7 @@ std::string Trial::Output::to_string() const {
 OpTable::OpTable() {
   for (int vector_bytes : {0, 32, 16})
     benches_.push_back(std::make_unique<Bench>(vector_bytes));
+  benches_.push_back(std::make_unique<Bench>(simulated_gpus(1)));
 }
 
 namespace {

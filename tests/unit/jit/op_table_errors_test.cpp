@@ -1,6 +1,7 @@
 // Checked errors of every operation that can raise one: compiled code and the
 // evaluator say the same, wherever the element at fault stands.
 #include "tests/unit/jit/op_table.h"
+#include "tests/unit/jit/simulated.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -13,7 +14,7 @@ using ir::Type;
 
 namespace {
 
-constexpr int machine_count = 3;  // by the width of their vectors
+constexpr int machine_count = 4;  // three widths of vectors, and a GPU
 
 /// Machines that stay after errors.
 class Machines {
@@ -21,6 +22,7 @@ class Machines {
   Machines() {
     for (int vector_bytes : {0, 32, 16})
       benches_.push_back(std::make_unique<Bench>(vector_bytes));
+    benches_.push_back(std::make_unique<Bench>(simulated_gpus(1)));
   }
 
   /// Both fail, with the same words.
