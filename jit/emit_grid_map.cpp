@@ -137,11 +137,13 @@ void GridEmitter::store_wide(const Store& store, Value* offset,
 void GridEmitter::emit_tiles(Point& point, Value* block) {
   const int down = plan_.tile_axis, along = plan_.vector_axis;
   constexpr int64_t pitch = grid_tile + 1, rounds = grid_tile / block_warps;
-  auto start_of = [&](Value* number) {
+  // Of a square's axis that has one block the number says nothing.
+  auto start_of = [&](Value* number, int axis) -> Value* {
+    if (nest_.extents[axis] <= grid_tile) return index_constant(0);
     return b_.CreateMul(number, index_constant(grid_tile));
   };
-  Value *first_down = start_of(point.index[down]),
-        *first_along = start_of(block);
+  Value *first_down = start_of(point.index[down], down),
+        *first_along = start_of(block, along);
   point.index[down] = nullptr;
   point.vector_axis = -1;
   fix_unit_parts(point);
