@@ -42,6 +42,12 @@ void show(const lang::Diagnostics& diagnostics) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+/// What was asked for is not there.
+int no_devices(const Error& error) {
+  fmt::print(stderr, "error: {}\n", error.message);
+  return 1;
+}
+
 /// The compute capability that a `--target` text means: 90 for "sm_90", 0 for
 /// none.
 std::optional<int> parse_target(std::string_view text) {
@@ -83,7 +89,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   const Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
   auto devices = open_devices(*request);
-  if (!devices) return wrong_usage(devices.error().message);
+  if (!devices) return no_devices(devices.error());
   SessionOptions session_options;
   session_options.cpu_devices = request->count;
   session_options.devices = std::move(*devices);
@@ -196,7 +202,7 @@ int list_devices(const CommandOptions& options) {
   const Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
   auto opened = open_devices(*request);
-  if (!opened) return wrong_usage(opened.error().message);
+  if (!opened) return no_devices(opened.error());
   const Runtime runtime =
       opened->empty() ? Runtime(request->count) : Runtime(std::move(*opened));
   for (const Device* device : runtime.devices()) {

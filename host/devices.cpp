@@ -69,7 +69,6 @@ std::string simulator_path() {
 Result<DeviceRequest> parse_devices(std::string_view text) {
   using Kind = DeviceRequest::Kind;
   std::string_view rest = text;
-  if (text.empty()) return DeviceRequest{};
   if (text == "cuda") return DeviceRequest{.kind = Kind::cuda, .gpus = {}};
   if (take_prefix(rest, "cpu:")) {
     if (auto count = count_in(rest))

@@ -20,7 +20,7 @@ struct DeviceRequest {
 };
 inline constexpr int max_devices = 64;
 
-/// Fails with one line about what is wrong with the text. "" is one CPU device.
+/// Fails with one line about what is wrong with the text.
 Result<DeviceRequest> parse_devices(std::string_view text);
 
 /// The devices of a request for GPUs, real or simulated; none for CPUs. The

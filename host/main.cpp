@@ -30,6 +30,8 @@ FILE may be - for standard input.
 
 options of run, - and -e:
   --devices cpu:N   N CPU devices, 1 to 64, on any machine; without it, one
+  --devices cuda    all GPUs; cuda:0,cuda:1 are two; cuda:0,cuda:0 two on one
+  --devices sim:N   N simulated GPUs, slow, on any machine
   --reference       the reference evaluator alone: slow, without generated code
   --unchecked       no errors for bad indexes and integer division by zero
 
@@ -64,7 +66,7 @@ struct CommandLine {
 
 void add_devices(CLI::App* app, CommandOptions& options) {
   app->add_option("--devices", options.devices,
-                  "devices to run on: cpu:N is N CPU devices, 1 to 64")
+                  "cpu:N (1 to 64), cuda, cuda:0,cuda:1 or sim:N")
       ->take_last();
 }
 

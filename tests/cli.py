@@ -84,6 +84,12 @@ def helps():
     for command in ("run", "check", "fmt", "explain", "devices", "inspect"):
         expect(f"{command} --help", run(command, "--help"), 0, rf"unisono {command}", "")
     expect("devices", run("devices", "--devices", "cpu:3"), 0, r"^cpu:0\ncpu:1\ncpu:2\n", "")
+    nowhere = {**os.environ, "UNISONO_CUDA_DRIVER": "/nowhere/libcuda.so"}
+    for devices in ("cuda", "cuda:0,cuda:0", "sim:2"):
+        expect(f"no driver for {devices}", run("-e", "1", "--devices", devices, env=nowhere), 1, "",
+               r"^error: there is no CUDA driver: /nowhere/libcuda.so[^\n]*\n$")
+    expect("devices without a driver", run("devices", env=nowhere), 0, r"^cpu:0\n.*there is no CUDA driver", "")
+    expect("inspect --target", run("inspect", "--emit=ptx", "--target=sm_70", "/dev/null"), 2, "", r"^error: --target")
     for code in ("U0412", "u0412", "0412", "412"):
         expect(f"explain {code}", run("explain", code), 0, r"^# U0412: ", "")
     table = (ROOT / "lang/diagnostics.def").read_text()
