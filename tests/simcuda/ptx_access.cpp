@@ -16,6 +16,11 @@ struct Addresses {
   uint64_t low = ~uint64_t{0}, high = 0;  // of the lanes that execute
 };
 
+/// Lanes that do not execute may have any offset; theirs is not used.
+uint8_t* moved(uint8_t* base, uint64_t offset) {
+  return reinterpret_cast<uint8_t*>(reinterpret_cast<uint64_t>(base) + offset);
+}
+
 const char* verb(Access access) {
   return access == Access::read ? "reads" : "writes";
 }
@@ -100,7 +105,7 @@ bool shared_lanes(Warp& warp, const Addresses& addresses, uint32_t bytes,
     return false;
   }
   for (int k = 0; k < warp_size; ++k) {
-    lanes.at[k] = block.shared.data() + addresses.lane[k];
+    lanes.at[k] = moved(block.shared.data(), addresses.lane[k]);
   }
   if (block.shared_written.empty()) return true;
   uint8_t* written = block.shared_written.data();
@@ -231,7 +236,7 @@ Flow global_lanes(Warp& warp, const Instruction& i, const Addresses& addresses,
   if (together) {
     range = &worker.ranges[i.memory];
     for (int lane = 0; lane < warp_size; ++lane) {
-      lanes.at[lane] = range->data + (addresses.lane[lane] - range->begin);
+      lanes.at[lane] = moved(range->data, addresses.lane[lane] - range->begin);
     }
     lanes.contiguous =
         warp.mask == ~0u && high - addresses.low == uint64_t{bytes} * warp_size;

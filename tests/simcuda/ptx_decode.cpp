@@ -366,6 +366,9 @@ class OneDecoding final : public Decoding {
   void follow(const Instruction& instruction) override {
     followers.push_back(instruction);
   }
+  uint32_t parameter_bytes() const override {
+    return on_.kernel_.parameter_bytes;
+  }
   uint32_t label(const std::string& name) override { return on_.label(name); }
   const std::vector<std::string>* table(const std::string& name) override {
     auto it = on_.tables_.find(std::to_string(on_.instance_) + ":" + name);

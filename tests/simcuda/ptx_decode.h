@@ -60,6 +60,8 @@ class Decoding {
   virtual void follow(const Instruction& instruction) = 0;
   /// The number of a label's jump, to be filled in later.
   virtual uint32_t label(const std::string& name) = 0;
+  /// Of the kernel's parameters.
+  virtual uint32_t parameter_bytes() const = 0;
   virtual void add_labels(const std::vector<Slot>& labels) = 0;
   /// The labels of a `.branchtargets`, or null.
   virtual const std::vector<std::string>* table(const std::string& name) = 0;

@@ -194,6 +194,11 @@ bool decode_access(Decoding& d, bool store) {
   Direction direction = store ? Direction::out : Direction::in;
   if (d.out.space == Space::parameter && d.out.a == no_slot) {
     if (store) return d.fail("a parameter cannot be written");
+    const int64_t bytes = elements * type_bytes(type);
+    if (d.out.offset < 0 || d.out.offset % bytes != 0 ||
+        d.out.offset + bytes > int64_t{d.parameter_bytes()}) {
+      return d.fail("no parameter lies there");
+    }
     direction = Direction::parameter;
     d.out.mode2 = 1;
   }

@@ -45,7 +45,9 @@ void arithmetic(std::vector<Case>& cases, const std::string& type) {
   cases.push_back(two<T>("mul.lo." + type,
                          [](T a, T b) { return uint64_t(a) * uint64_t(b); }));
   cases.push_back(two<T>("mul.hi." + type, [](T a, T b) {
-    return (__int128(a) * __int128(b)) >> bits;
+    using Wide =
+        std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+    return (Wide(a) * Wide(b)) >> bits;
   }));
   cases.push_back(
       two<T>("min." + type, [](T a, T b) { return std::min(a, b); }));
