@@ -22,12 +22,20 @@ constexpr size_t max_index_items = 256;
 constexpr size_t max_computed_items = 65'536;
 
 /// What the language will have.
-constexpr std::string_view later_names[] = {
-    "grad",        "value_and_grad", "vjp",        "jvp",          "checkpoint",
-    "scan",        "fold",           "key",        "split_key",    "fold_in",
-    "bits",        "uniform",        "normal",     "randint",      "bernoulli",
-    "exponential", "permutation",    "all_to_all", "psum_scatter", "pbroadcast",
-    "pswapaxes",   "pargmax",        "pargmin",    "read_csv",     "write_csv"};
+constexpr std::string_view later_names[] = {"grad",         "value_and_grad",
+                                            "vjp",          "jvp",
+                                            "checkpoint",   "scan",
+                                            "fold",         "key",
+                                            "split_key",    "fold_in",
+                                            "bits",         "uniform",
+                                            "normal",       "randint",
+                                            "bernoulli",    "exponential",
+                                            "permutation",  "all_to_all",
+                                            "psum_scatter", "pbroadcast",
+                                            "pswapaxes",    "pargmax",
+                                            "pargmin",      "read_csv",
+                                            "write_csv",    "c64",
+                                            "c128"};
 
 /// Insertions, deletions, replacements and swaps of neighbours that make one of
 /// the other; above `limit`, anything above it.
