@@ -21,6 +21,7 @@
 #include "jit/emit_dot.h"
 #include "jit/fuse.h"
 #include "jit/generate_grid.h"
+#include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
 #include "jit/lru_cache.h"
 #include "jit/memory_plan.h"
@@ -181,21 +182,34 @@ class StepWriter {
   void write(const CollectiveTask& task) {
     ++stats_.collectives;
     const int64_t bytes = task.elements * byte_size(task.dtype);
-    if (task.op == ir::Op::all_gather) {
-      steps_.push_back({AllGatherStep{task.from, task.to, bytes, task.source}});
-      return;
+    const ir::CollectiveAttrs& a = task.attrs;
+    const int64_t part = task.elements / ir::team_size(a).value();
+    switch (task.op) {
+      case ir::Op::all_gather:
+        return add(
+            AllGatherStep{task.from, task.to, bytes, task.source, a.groups});
+      case ir::Op::permute:
+        return add(
+            PermuteStep{task.from, task.to, bytes, a.pairs, task.source});
+      case ir::Op::all_to_all:
+        return add(AllToAllStep{task.from, task.to,
+                                part * byte_size(task.dtype), task.source,
+                                a.groups});
+      case ir::Op::reduce_scatter:
+        return add(ReduceScatterStep{task.from, task.to, task.dtype, part,
+                                     reduction(a.reduce), task.source,
+                                     a.groups});
+      default: return add(all_reduce(task));
     }
-    if (task.op == ir::Op::permute) {
-      steps_.push_back({PermuteStep{task.from, task.to, bytes, task.attrs.pairs,
-                                    task.source}});
-      return;
-    }
+  }
+  AllReduceStep all_reduce(const CollectiveTask& task) const {
     AllReduceStep step{task.from,
                        task.to,
                        task.dtype,
                        task.elements,
                        reduction(task.attrs.reduce),
-                       task.source};
+                       task.source,
+                       task.attrs.groups};
     if (on_grid) {
       const auto reduce = all_reduce_kernels(task, program_.devices);
       auto launch = [&](const Kernel& kernel) {
@@ -204,7 +218,11 @@ class StepWriter {
       step.grid = {reduce.part, launch(reduce.full), launch(reduce.last),
                    launch(reduce.own)};
     }
-    steps_.push_back({std::move(step)});
+    return step;
+  }
+  template <class What>
+  void add(What what) {
+    steps_.push_back({std::move(what)});
   }
   void write(const LoopTask& task) {
     steps_.push_back(
@@ -263,6 +281,25 @@ const ir::Node* too_large(const ir::Graph& graph) {
     }
     if (inside) return inside;
     if (node.type.bytes() > most_bytes) return &node;
+  }
+  return nullptr;
+}
+
+/// A reduction over groups of devices.
+const ir::Node* grouped_reduction(const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes) {
+    const ir::Node* found = nullptr;
+    if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs)) {
+      found = grouped_reduction(*loop->condition);
+      if (!found) found = grouped_reduction(*loop->body);
+    } else if (const auto* branch = std::get_if<ir::IfAttrs>(&node.attrs)) {
+      found = grouped_reduction(*branch->then_graph);
+      if (!found) found = grouped_reduction(*branch->else_graph);
+    } else if (node.op == ir::Op::all_reduce &&
+               !ir::attrs<ir::CollectiveAttrs>(node).groups.empty()) {
+      found = &node;
+    }
+    if (found) return found;
   }
   return nullptr;
 }
@@ -411,6 +448,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   CachedProgram result;
   const bool for_grid = !options.capabilities.empty();
   if (!for_grid && !target) target = make_cpu_target(vector_bytes);
+  if (observer.after_pass) observer.after_pass("spmd", graph);
   const ir::Graph optimised = optimise(graph, observer.after_pass);
   if (observer.capability)
     if (auto seen = dump_grids(optimised, options); !seen) return seen.error();
@@ -453,8 +491,20 @@ Compiler::Compiler(int vector_bytes)
 Compiler::~Compiler() = default;
 
 Result<std::shared_ptr<const Program>> Compiler::compile(
-    const ir::Graph& graph, const CompileOptions& options,
+    const ir::Graph& on_grid, const CompileOptions& options,
     CompileStats* stats) {
+  const std::vector<GridAxis> line = {{options.devices, {}}};
+  const ir::Graph graph =
+      spmd(on_grid, options.grid.empty() ? line : options.grid,
+           !options.capabilities.empty());
+  if (const ir::Node* node = grouped_reduction(graph);
+      node && !options.capabilities.empty()) {
+    Error error{Error::Kind::compile_failed,
+                "reductions in groups of several sizes are not there yet on "
+                "GPUs"};
+    error.source = node->source;
+    return error;
+  }
   if (const ir::Node* node = too_large(graph)) {
     Error error{Error::Kind::out_of_memory,
                 fmt::format("no memory holds {}", node->type.to_string())};

@@ -36,9 +36,10 @@ struct CompileObserver {
 };
 
 struct CompileOptions {
-  /// Number of devices that the program runs on; collectives in the graph are
-  /// over them.
+  /// Number of devices that the program runs on. They form a grid over whose
+  /// axes the graph's collectives are; none: one axis, whatever its id.
   int devices = 1;
+  std::vector<GridAxis> grid = {};
   bool checked = true;
   /// For GPUs: the compute capabilities of the devices (75 is sm_75). None:
   /// for this machine's CPU.

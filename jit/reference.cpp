@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "jit/ir/kinds.h"
+#include "jit/reference/collective.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/nodes.h"
 #include "jit/reference/value.h"
@@ -79,9 +80,13 @@ struct Scope {
 /// there is one member.
 class Evaluator {
  public:
-  Evaluator(const ReferenceOptions& options, std::optional<ir::AxisId> axis,
-            int64_t members)
-      : options_(options), axis_(axis), members_(members) {}
+  Evaluator(const ReferenceOptions& options,
+            const std::vector<MemberAxis>& axes)
+      : options_(options) {
+    int64_t stride = 1;
+    for (size_t i = axes.size(); i-- > 0; stride *= axes[i].size)
+      mapped_[axes[i].id] = {axes[i].size, stride};
+  }
 
   /// arguments[i] are those of members[i]; results in the same form, but of
   /// those members alone that come before one that failed.
@@ -95,7 +100,6 @@ class Evaluator {
   Status run_if(Scope& scope, NodeId id);
   Status run_loop(Scope& scope, NodeId id);
   Status run_collective(Scope& scope, NodeId id);
-  Status run_permute(Scope& scope, NodeId id, const Values& operands);
   Status run_host_call(Scope& scope, NodeId id);
   Status run_plain(Scope& scope, NodeId id);
   void run_project(Scope& scope, NodeId id);
@@ -105,9 +109,17 @@ class Evaluator {
   void drop_failed(Scope& scope) const;
   Error error(const Node& node, const Frame& frame, Error error) const;
 
+  int64_t position_of(int64_t member, const ir::CollectiveAttrs& a) const;
+  std::vector<int64_t> team_of(int64_t member,
+                               const ir::CollectiveAttrs& a) const;
+  Status check_axes(const Node& node, const Frame& frame) const;
+
+  /// Where an axis stands in a member's number.
+  struct Mapped {
+    int64_t size = 1, stride = 1;
+  };
   const ReferenceOptions& options_;
-  std::optional<ir::AxisId> axis_;
-  int64_t members_;
+  std::unordered_map<ir::AxisId, Mapped> mapped_;
   std::unordered_map<const Graph*, Plan> plans_;
   std::optional<Error> failure_;  // of the first member so far that has one
 };
@@ -115,12 +127,12 @@ class Evaluator {
 Error Evaluator::error(const Node& node, const Frame& frame,
                        Error error) const {
   if (error.source == 0) error.source = node.source;
-  if (axis_ && error.member < 0) error.member = frame.member;
+  if (!mapped_.empty() && error.member < 0) error.member = frame.member;
   return error;
 }
 
 Status Evaluator::drop(Scope& scope, Error error) {
-  if (!axis_) return error;
+  if (mapped_.empty()) return error;
   if (!failure_ || error.member < failure_->member) failure_ = std::move(error);
   drop_failed(scope);
   return Unit{};
@@ -335,16 +347,50 @@ Status Evaluator::run_loop(Scope& scope, NodeId id) {
   return Unit{};
 }
 
-Status Evaluator::run_permute(Scope& scope, NodeId id, const Values& operands) {
-  const Node& node = scope.graph[id];
-  const int64_t bytes = node.type.bytes();
-  Value zeros = Value::allocate(bytes);
-  if (!zeros.ok())
-    return error(node, scope.frames[0], reference::out_of_memory(node.type));
-  if (bytes > 0) std::memset(zeros.mutable_data(), 0, bytes);
-  for (Frame& frame : scope.frames) frame.values[id] = zeros;
-  for (const auto [from, to] : ir::attrs<ir::CollectiveAttrs>(node).pairs)
-    scope.frames[to].values[id] = operands[from];
+int64_t Evaluator::position_of(int64_t member,
+                               const ir::CollectiveAttrs& a) const {
+  int64_t position = 0;
+  for (size_t i = 0; i < a.axes.size(); ++i) {
+    const Mapped& axis = mapped_.at(a.axes[i]);
+    position = position * axis.size + member / axis.stride % axis.size;
+  }
+  return position;
+}
+
+/// The members that meet `member`, by position.
+std::vector<int64_t> Evaluator::team_of(int64_t member,
+                                        const ir::CollectiveAttrs& a) const {
+  std::vector<int64_t> team = {member};
+  for (const ir::AxisId id : a.axes) {
+    const Mapped& axis = mapped_.at(id);
+    team[0] -= member / axis.stride % axis.size * axis.stride;
+  }
+  for (const ir::AxisId id : a.axes) {
+    const Mapped& axis = mapped_.at(id);
+    std::vector<int64_t> wider;
+    for (const int64_t m : team)
+      for (int64_t p = 0; p < axis.size; ++p)
+        wider.push_back(m + p * axis.stride);
+    team = std::move(wider);
+  }
+  return team;
+}
+
+Status Evaluator::check_axes(const Node& node, const Frame& frame) const {
+  const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
+  const auto fail = [&](std::string message) -> Status {
+    return error(node, frame, {Error::Kind::check_failed, message});
+  };
+  for (size_t i = 0; i < a.axes.size(); ++i) {
+    const auto axis = mapped_.find(a.axes[i]);
+    if (axis == mapped_.end())
+      return fail(fmt::format("`{}` over an axis that is not mapped here",
+                              ir::name(node.op)));
+    if (!(a.sizes[i] == ir::Dim(axis->second.size)))
+      return fail(fmt::format("`{}` over {} members, but there are {}",
+                              ir::name(node.op), a.sizes[i].to_string(),
+                              axis->second.size));
+  }
   return Unit{};
 }
 
@@ -352,50 +398,58 @@ Status Evaluator::run_collective(Scope& scope, NodeId id) {
   const Graph& graph = scope.graph;
   const Node& node = graph[id];
   auto& frames = scope.frames;
+  if (frames.empty()) return Unit{};
+  if (auto good = check_axes(node, frames[0]); !good) return good;
   const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
-  const auto fail = [&](std::string message) -> Status {
-    return error(node, frames[0], {Error::Kind::check_failed, message});
-  };
-  if (!axis_ || a.axis != *axis_)
-    return fail(fmt::format("`{}` over an axis that is not mapped here",
-                            ir::name(node.op)));
-  if (!(a.size == ir::Dim(members_)))
-    return fail(fmt::format("`{}` over {} members, but there are {}",
-                            ir::name(node.op), a.size.to_string(), members_));
   if (node.op == ir::Op::axis_index) {
     for (Frame& frame : frames) {
-      const auto index = static_cast<int32_t>(frame.member);
+      const auto index = static_cast<int32_t>(position_of(frame.member, a));
       frame.values[id] =
           Value::view(reinterpret_cast<const uint8_t*>(&index), sizeof index);
     }
     return Unit{};
   }
-  if (failure_) return *failure_;  // they meet here
-  if (static_cast<int64_t>(frames.size()) != members_)
-    return fail(fmt::format("only some members reach `{}`", ir::name(node.op)));
+  // They meet here; own_part is no meeting.
+  if (failure_ && node.op != ir::Op::own_part) return *failure_;
   const auto no_memory = [&]() -> Status {
     return error(node, frames[0], reference::out_of_memory(node.type));
   };
   if (!reference::fits_in_memory(node.type)) return no_memory();
   const ir::Type& type = graph.type(node.inputs[0]);
-  const int64_t bytes = type.bytes();
-  Values operands;
-  for (Frame& frame : frames)
-    operands.push_back(reference::dense(frame.values[node.inputs[0]], type));
-  for (const Value& operand : operands)
+  std::unordered_map<int64_t, Frame*> present;
+  std::unordered_map<int64_t, Value> operands;
+  for (Frame& frame : frames) {
+    Value operand = reference::dense(frame.values[node.inputs[0]], type);
     if (!operand.ok()) return no_memory();
-  if (node.op == ir::Op::permute) return run_permute(scope, id, operands);
-  Value result = Value::allocate(node.type.bytes());
-  if (!result.ok()) return no_memory();
-  if (node.op == ir::Op::all_gather) {
-    for (size_t m = 0; m < operands.size() && bytes > 0; ++m)
-      std::memcpy(result.mutable_data() + m * bytes, operands[m].data(), bytes);
-  } else {
-    std::vector<const uint8_t*> data;
-    for (const Value& operand : operands) data.push_back(operand.data());
-    reference::combine_members(a.reduce, type, data, result.mutable_data());
+    if (node.op == ir::Op::own_part) {
+      frame.values[id] = reference::own_part(node, type, operand,
+                                             position_of(frame.member, a));
+      if (!frame.values[id].ok()) return no_memory();
+    } else {
+      operands.emplace(frame.member, std::move(operand));
+      present.emplace(frame.member, &frame);
+    }
   }
-  for (Frame& frame : frames) frame.values[id] = result;
+  while (!present.empty()) {
+    const std::vector<int64_t> team = team_of(present.begin()->first, a);
+    Values given;
+    for (const int64_t member : team) {
+      const auto operand = operands.find(member);
+      if (operand == operands.end())
+        return error(
+            node, frames[0],
+            {Error::Kind::check_failed,
+             fmt::format("only some members reach `{}`", ir::name(node.op))});
+      given.push_back(operand->second);
+    }
+    Values results = reference::meet(node, type, given);
+    for (size_t p = 0; p < team.size(); ++p) {
+      if (!results[p].ok()) return no_memory();
+      const auto member = present.find(team[p]);
+      member->second->values[id] = std::move(results[p]);
+      present.erase(member);
+    }
+  }
   return Unit{};
 }
 
@@ -421,7 +475,7 @@ Status Evaluator::run_host_call(Scope& scope, NodeId id) {
       if (!array) return error(node, frame, array.error());
       operands.push_back(*std::move(array));
     }
-    options_.host_call(node, axis_ ? frame.member : -1, operands);
+    options_.host_call(node, mapped_.empty() ? -1 : frame.member, operands);
   }
   const uint8_t nothing = 0;
   for (Frame& frame : scope.frames) frame.values[id] = Value::view(&nothing, 1);
@@ -429,7 +483,7 @@ Status Evaluator::run_host_call(Scope& scope, NodeId id) {
 }
 
 Result<std::vector<std::vector<HostArray>>> evaluate_all(
-    const Graph& graph, std::optional<ir::AxisId> axis,
+    const Graph& graph, const std::vector<MemberAxis>& axes,
     std::span<const std::vector<HostArray>* const> inputs,
     const ReferenceOptions& options) {
   const auto count = static_cast<int64_t>(inputs.size());
@@ -446,7 +500,7 @@ Result<std::vector<std::vector<HostArray>>> evaluate_all(
       mine.push_back(Value::view(array.bytes.data(), array.type.bytes()));
     }
   }
-  Evaluator evaluator(options, axis, count);
+  Evaluator evaluator(options, axes);
   auto results = evaluator.run(graph, members, std::move(arguments));
   if (!results) return results.error();
   if (evaluator.failure()) return *evaluator.failure();
@@ -466,18 +520,30 @@ Result<std::vector<HostArray>> evaluate(const Graph& graph,
                                         const std::vector<HostArray>& inputs,
                                         const ReferenceOptions& options) {
   const std::vector<HostArray>* one[] = {&inputs};
-  auto results = evaluate_all(graph, std::nullopt, one, options);
+  auto results = evaluate_all(graph, {}, one, options);
   if (!results) return results.error();
   return std::move((*results)[0]);
+}
+
+Result<std::vector<std::vector<HostArray>>> evaluate_members(
+    const Graph& graph, const std::vector<MemberAxis>& axes,
+    const std::vector<std::vector<HostArray>>& inputs,
+    const ReferenceOptions& options) {
+  int64_t members = 1;
+  for (const MemberAxis& axis : axes) members *= axis.size;
+  CHECK(static_cast<int64_t>(inputs.size()) == members);
+  std::vector<const std::vector<HostArray>*> all;
+  for (const auto& mine : inputs) all.push_back(&mine);
+  return evaluate_all(graph, axes, all, options);
 }
 
 Result<std::vector<std::vector<HostArray>>> evaluate_members(
     const Graph& graph, ir::AxisId axis,
     const std::vector<std::vector<HostArray>>& inputs,
     const ReferenceOptions& options) {
-  std::vector<const std::vector<HostArray>*> all;
-  for (const auto& mine : inputs) all.push_back(&mine);
-  return evaluate_all(graph, axis, all, options);
+  return evaluate_members(
+      graph, {MemberAxis{axis, static_cast<int64_t>(inputs.size())}}, inputs,
+      options);
 }
 
 }  // namespace unisono::jit

@@ -37,12 +37,23 @@ Result<std::vector<HostArray>> evaluate(const ir::Graph& graph,
                                         const std::vector<HostArray>& inputs,
                                         const ReferenceOptions& options = {});
 
-/// Evaluates one member's graph for all members of `axis`, in lockstep: each
-/// node for every member that takes part, before the next node. inputs[m] are
-/// the arguments of member m. This is what `pmap` means, whatever devices do. A
-/// collective that not all members reach together is an error (check_failed).
-/// Of errors that several members have before they meet again, that of the
-/// first member is given, as it would be on devices.
+/// An axis that is mapped while a graph is evaluated.
+struct MemberAxis {
+  ir::AxisId id = 0;
+  int64_t size = 1;
+};
+
+/// Evaluates one member's graph for all members of `axes` (the first
+/// outermost), in lockstep: each node for every member that takes part, before
+/// the next node. inputs[m] are the arguments of member m. This is what `pmap`
+/// means, whatever devices do. A collective that not all members reach together
+/// is an error (check_failed). Of errors that several members have before they
+/// meet again, that of the first member is given, as it would be on devices.
+Result<std::vector<std::vector<HostArray>>> evaluate_members(
+    const ir::Graph& graph, const std::vector<MemberAxis>& axes,
+    const std::vector<std::vector<HostArray>>& inputs,
+    const ReferenceOptions& options = {});
+/// The same for the members of one axis, as many as there are in `inputs`.
 Result<std::vector<std::vector<HostArray>>> evaluate_members(
     const ir::Graph& graph, ir::AxisId axis,
     const std::vector<std::vector<HostArray>>& inputs,

@@ -8,6 +8,7 @@
 #include "lang/ast.h"
 #include "lang/builtin_arguments.h"
 #include "lang/function.h"
+#include "lang/maps.h"
 #include "lang/operators.h"
 
 namespace unisono::lang {
@@ -67,10 +68,13 @@ Value builtin_dtype(BuiltinCall& call) {
 
 Value builtin_typeof(BuiltinCall& call) {
   const Value& x = call[0].value;
-  if (const ArrayCell* array = x.array()) return TypeValue{array->type};
+  if (const ArrayCell* array = x.array())
+    return TypeValue{array->type, varies_note(call.evaluator, *array)};
   // Sizes in it may be symbols that running replaces.
   if (call.evaluator.mode() == Mode::check) return StrValue{};
-  return StrValue{type_name(x)};
+  return StrValue{type_name(x, [&](const ArrayCell& array) {
+    return varies_note(call.evaluator, array);
+  })};
 }
 
 namespace {

@@ -4,129 +4,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <cstring>
 
 #include "lang/array_ops.h"
 #include "lang/builtin_arguments.h"
+#include "lang/collective_members.h"
 #include "lang/evaluator.h"
 #include "lang/map_spec.h"
-#include "lang/map_state.h"
 #include "lang/maps.h"
 #include "lang/operators.h"
 
 namespace unisono::lang {
 namespace {
 
-/// The members that meet.
-struct Members {
-  std::shared_ptr<const AxisInfo> axis;
-  ir::Dim size;
-};
-
-[[noreturn]] void not_mapped(BuiltinCall& call, const AxisInfo* axis) {
-  Evaluator& evaluator = call.evaluator;
-  const std::string over = axis ? label(*axis) : "an axis that is left out";
-  const auto& mapped = evaluator.mapped_axes();
-  if (mapped.empty()) {
-    evaluator.fail(diagnostic(Code::collective_outside_map, call.where,
-                              call.builtin.name, over)
-                       .set_help("call the function through `pmap(f)` or "
-                                 "`vmap(f)`, over this axis"));
-  }
-  std::string names;
-  for (const MappedAxis& m : mapped) {
-    names += (names.empty() ? "" : ", ") + label(*m.axis);
-  }
-  auto error = diagnostic(Code::axis_not_mapped, call.where, call.builtin.name,
-                          over, names);
-  if (axis) error.add_note(axis->declared, "declared here");
-  for (const MappedAxis& m : mapped) {
-    error.add_note(m.where, label(*m.axis) + " is mapped here");
-  }
-  error.set_help("give the map `over=" + (axis ? axis->name : "...") + "`");
-  evaluator.fail(std::move(error));
-}
-
-/// A collective in a branch or loop that some members do not take would wait
-/// for ever.
-void forbid_divergence(BuiltinCall& call, const AxisInfo& axis) {
-  for (const auto& condition : call.evaluator.varying_conditions()) {
-    if (!std::ranges::binary_search(condition.axes, axis.id)) continue;
-    auto error =
-        diagnostic(Code::collective_diverges, call.where, call.builtin.name,
-                   condition.is_loop ? "loop" : "branch",
-                   condition.is_loop ? "loop count" : "condition", label(axis));
-    error.add_note(condition.where, "this varies over " + label(axis));
-    error.set_help(
-        "let all members meet outside it and choose with `where`, or make it "
-        "the same for all by a reduction such as `pmax`");
-    call.evaluator.fail(std::move(error));
-  }
-}
-
-/// The axis in argument `i`, or the innermost map's if it is left out.
-Members members_of(BuiltinCall& call, size_t i) {
-  Evaluator& evaluator = call.evaluator;
-  const auto& mapped = evaluator.mapped_axes();
-  const CallArgument* argument = given(call, i);
-  if (!argument) {
-    if (!mapped.empty()) return {mapped.back().axis, mapped.back().size};
-    if (!evaluator.checking_definition) not_mapped(call, nullptr);
-    auto axis = map_cache(evaluator).innermost(evaluator);
-    return {axis, axis->any_size};
-  }
-  if (argument->value.tuple()) {
-    evaluator.fail(
-        diagnostic(Code::not_there_yet, argument->where, "a tuple of axes is")
-            .set_help("use one collective for each axis"));
-  }
-  const auto* axis = argument->value.get_if<AxisValue>();
-  if (!axis) {
-    evaluator.fail(diagnostic(Code::bad_axis_argument, argument->where,
-                              call.builtin.name, type_name(argument->value))
-                       .set_help("declare one: `axis dev = devices()`"));
-  }
-  for (const MappedAxis& m : mapped) {
-    if (m.axis->id == axis->axis->id) return {m.axis, m.size};
-  }
-  if (!evaluator.checking_definition) not_mapped(call, axis->axis.get());
-  return {axis->axis, axis->axis->any_size};
-}
-
-/// The same, for a call in which the members meet.
-Members meeting_members(BuiltinCall& call, size_t i) {
-  Members members = members_of(call, i);
-  forbid_divergence(call, *members.axis);
-  if (members.size == ir::Dim(0)) {
-    call.evaluator.fail(diagnostic(Code::bad_map_argument, call.where,
-                                   call.builtin.name,
-                                   label(*members.axis) + " has no members")
-                            .set_help("map arrays of size 1 or more"));
-  }
-  return members;
-}
-
-void forbid_groups(BuiltinCall& call, size_t i) {
-  if (!given(call, i)) return;
-  call.evaluator.fail(
-      diagnostic(Code::not_there_yet, call[i].where, "`groups` is")
-          .set_help("leave it out: all members of the axis take part"));
-}
-
-AxisSet without(const AxisSet& axes, ir::AxisId axis) {
+AxisSet without(const AxisSet& axes, const AxisSet& removed) {
   AxisSet rest = axes;
-  std::erase(rest, axis);
+  std::erase_if(rest, [&](ir::AxisId axis) {
+    return std::ranges::binary_search(removed, axis);
+  });
   return rest;
 }
 
-/// One collective operation.
+/// One collective operation. `alike`: it gives all members the same.
 ArrayValue meet(BuiltinCall& call, ir::Op op, const Members& members,
-                const ArrayValue& x, ir::CollectiveAttrs attrs) {
-  attrs.axis = members.axis->id;
-  attrs.size = members.size;
+                const ArrayValue& x, ir::CollectiveAttrs attrs, bool alike) {
   ArrayValue result = call.evaluator.add(op, {x}, std::move(attrs), call.where);
-  result->varies = op == ir::Op::permute ? join(x->varies, {members.axis->id})
-                                         : without(x->varies, members.axis->id);
+  result->varies = alike ? without(x->varies, members.ids())
+                         : join(x->varies, members.ids());
   result->varies_from = x->varies_from ? x->varies_from : call.where;
   return result;
 }
@@ -142,220 +46,217 @@ Value for_leaves(BuiltinCall& call,
   });
 }
 
+// ---- reductions
+
+/// What is summed: bools count as i32.
+ArrayValue summand(BuiltinCall& call, const ArrayValue& x) {
+  return is_bool(x->type.dtype)
+             ? cast_to(call.evaluator, x, DType::I32, call.where)
+             : x;
+}
+
 ArrayValue all_reduce(BuiltinCall& call, ir::ReduceOp op,
                       const Members& members, const ArrayValue& x) {
-  const bool count = op == ir::ReduceOp::sum && is_bool(x->type.dtype);
-  ir::CollectiveAttrs attrs;
+  ir::CollectiveAttrs attrs = members.attrs();
   attrs.reduce = op;
   return meet(call, ir::Op::all_reduce, members,
-              count ? cast_to(call.evaluator, x, DType::I32, call.where) : x,
-              std::move(attrs));
+              op == ir::ReduceOp::sum ? summand(call, x) : x, std::move(attrs),
+              members.groups.empty());
 }
 
 Value reduce_tree(BuiltinCall& call, ir::ReduceOp op) {
-  forbid_groups(call, 2);
-  const Members members = meeting_members(call, 1);
+  Members members = meeting_members(call, 1);
+  read_groups(call, 2, members, GroupSizes::any);
   return for_leaves(call, [&](const ArrayValue& x) {
     return all_reduce(call, op, members, x);
   });
+}
+
+bool equal_groups(const Members& members) {
+  return std::ranges::all_of(members.groups, [&](const auto& group) {
+    return group.size() == members.groups[0].size();
+  });
+}
+
+/// The own position along the axes, which varies.
+ArrayValue own_position(BuiltinCall& call, const Members& members) {
+  ir::CollectiveAttrs attrs = members.attrs();
+  attrs.groups.clear();
+  ArrayValue index =
+      call.evaluator.add(ir::Op::axis_index, std::span<const ArrayValue>(),
+                         std::move(attrs), call.where);
+  index->varies = members.ids();
+  index->varies_from = call.where;
+  return index;
+}
+
+/// The size of the own group, where groups differ: an f32.
+ArrayValue own_group_size(BuiltinCall& call, const Members& members) {
+  size_t count = 0;
+  for (const auto& group : members.groups) count += group.size();
+  std::vector<float> sizes(count);
+  for (const auto& group : members.groups)
+    for (const int member : group)
+      sizes[member] = static_cast<float>(group.size());
+  std::vector<uint8_t> bytes(count * sizeof(float));
+  std::memcpy(bytes.data(), sizes.data(), bytes.size());
+  const ArrayValue table =
+      call.evaluator.constant_array({DType::F32, {static_cast<int64_t>(count)}},
+                                    std::move(bytes), call.where);
+  return gather(call.evaluator, table, {own_position(call, members)}, {0},
+                false, call.where);
 }
 
 ArrayValue mean_of_members(BuiltinCall& call, const Members& members,
                            const ArrayValue& x) {
   Evaluator& evaluator = call.evaluator;
   ArrayValue sum = all_reduce(call, ir::ReduceOp::sum, members, x);
-  if (!is_floating(sum->type.dtype)) {
+  if (!is_floating(sum->type.dtype))
     sum = cast_to(evaluator, sum, DType::F32, call.where);
+  if (!equal_groups(members)) {
+    ArrayValue size = cast_to(evaluator, own_group_size(call, members),
+                              sum->type.dtype, call.where);
+    size = broadcast_to(evaluator, size, sum->type.shape, call.where);
+    return apply(evaluator, ir::Op::div, sum, size, call.where);
   }
-  if (!members.size.is_constant()) return sum;  // checking: its type is right
-  return apply(evaluator, ir::Op::div, sum,
-               static_cast<double>(members.size.value()), call.where);
+  const ir::Dim count = members.team();
+  if (!count.is_constant()) return sum;  // checking: its type is right
+  return apply(evaluator, ir::Op::div, sum, static_cast<double>(count.value()),
+               call.where);
 }
 
-/// All members' values at a new leading axis.
-ArrayValue gather_members(BuiltinCall& call, const Members& members,
-                          const ArrayValue& x) {
-  return meet(call, ir::Op::all_gather, members, x, {});
+/// pargmax, pargmin: the rules of ties and NaN are those of argmax.
+Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
+  Members members = meeting_members(call, 1);
+  if (members.axes.size() > 1) {
+    call.evaluator.fail(
+        diagnostic(Code::one_axis_only, call[1].where, call.builtin.name,
+                   members.label())
+            .set_help("positions are those along one axis: reduce over the "
+                      "other axes first"));
+  }
+  read_groups(call, 2, members, GroupSizes::equal);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    const ArrayValue all = meet(call, ir::Op::all_gather, members, x,
+                                members.attrs(), members.groups.empty());
+    return call.evaluator.add(op, {all}, ir::ReduceAttrs{{0}}, call.where);
+  });
 }
 
-/// The leading axis moved to `axis`, and joined with what was there if `tiled`.
-ArrayValue place_gathered(BuiltinCall& call, const ArrayValue& gathered,
-                          int axis, bool tiled) {
-  Evaluator& evaluator = call.evaluator;
+// ---- axes of an operand that is stacked, joined or taken apart
+
+[[noreturn]] void bad_axis(BuiltinCall& call, Span where, std::string text,
+                           std::string help) {
+  call.evaluator.fail(
+      diagnostic(Code::gather_axis, where, call.builtin.name, std::move(text))
+          .set_help(std::move(help)));
+}
+
+/// The axis in argument `i`, counted from 0: of the `what`, which has this
+/// rank.
+int counted_axis(BuiltinCall& call, size_t i, int rank, std::string_view what,
+                 std::string_view parameter = "axis") {
+  const int64_t axis = given(call, i) ? known_int_argument(call, i) : 0;
+  const int64_t counted = axis < 0 ? axis + rank : axis;
+  if (counted >= 0 && counted < rank) return static_cast<int>(counted);
+  bad_axis(call, call.has(i) ? call[i].where : call.where,
+           fmt::format("axis {} is out of range for {} of rank {}", axis, what,
+                       rank),
+           fmt::format("`{}` counts in the {}: {} to {}", parameter,
+                       what.substr(what.find(' ') + 1), -rank, rank - 1));
+}
+
+ArrayValue gather_leaf(BuiltinCall& call, const Members& members,
+                       const ArrayValue& x, bool tiled) {
+  const int rank = x->type.rank();
+  if (tiled && rank == 0)
+    bad_axis(call, call.where,
+             "`tiled` joins along an axis, but the operand has rank 0",
+             "leave `tiled` out: scalars are stacked to rank 1");
+  ir::CollectiveAttrs attrs = members.attrs();
+  attrs.tiled = tiled;
+  attrs.dim = counted_axis(call, 2, tiled ? rank : rank + 1, "a result");
+  return meet(call, ir::Op::all_gather, members, x, std::move(attrs),
+              members.groups.empty());
+}
+
+ArrayValue moved_axis(BuiltinCall& call, const ArrayValue& x, int from,
+                      int to) {
+  if (from == to) return x;
   std::vector<int> axes;
-  for (int i = 1; i < gathered->type.rank(); ++i) axes.push_back(i);
-  axes.insert(axes.begin() + axis, 0);
-  ArrayValue moved =
-      axis == 0 ? gathered : transpose(evaluator, gathered, axes, call.where);
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (i != from) axes.push_back(i);
+  axes.insert(axes.begin() + to, from);
+  return transpose(call.evaluator, x, axes, call.where);
+}
+
+/// The operand's parts for the members that meet, along a new leading axis:
+/// elements along `axis`, or equal blocks of it if `tiled`.
+ArrayValue parts_for_members(BuiltinCall& call, const Members& members,
+                             const ArrayValue& x, int axis, bool tiled) {
+  const ir::Dim size = x->type.shape[axis], team = members.team();
+  const auto fail = [&](std::string_view relation, std::string help) {
+    auto error =
+        diagnostic(Code::uneven_parts, call[0].where, call.builtin.name, axis,
+                   size.to_string(), relation, members.team_fact());
+    error.set_label(x->type.to_string());
+    error.set_help(std::move(help));
+    call.evaluator.fail(std::move(error));
+  };
+  if (!tiled) {
+    if (!(size == team))
+      fail("but", exact_div(size, team)
+                      ? "with `tiled=true` each member gets a block of it"
+                      : "without `tiled` there is one element for each member; "
+                        "with `tiled=true`, one block");
+    return moved_axis(call, x, axis, 0);
+  }
+  const std::optional<ir::Dim> block = exact_div(size, team);
+  if (!block)
+    fail("which cannot be `tiled` evenly:",
+         "use a size that is a multiple of the number of members, or pad with "
+         "`pad_to`");
+  ir::Shape shape = x->type.shape;
+  shape[axis] = team;
+  shape.insert(shape.begin() + axis + 1, *block);
+  const ArrayValue cut =
+      reshape(call.evaluator, x, std::move(shape), call.where);
+  return moved_axis(call, cut, axis, 0);
+}
+
+void forbid_scalar(BuiltinCall& call, const ArrayValue& x) {
+  if (x->type.rank() > 0) return;
+  bad_axis(call, call[0].where, "the operand has rank 0, so no axis to share",
+           "give it an array with one element for each member");
+}
+
+ArrayValue exchange_leaf(BuiltinCall& call, const Members& members,
+                         const ArrayValue& x, int split, int concat,
+                         bool tiled) {
+  const ArrayValue all = meet(call, ir::Op::all_to_all, members,
+                              parts_for_members(call, members, x, split, tiled),
+                              members.attrs(), false);
+  const ArrayValue moved = moved_axis(call, all, 0, concat);
   if (!tiled) return moved;
   ir::Shape shape = moved->type.shape;
-  shape[axis] = shape[axis] * shape[axis + 1];
-  shape.erase(shape.begin() + axis + 1);
-  return reshape(evaluator, moved, std::move(shape), call.where);
+  shape[concat] = shape[concat] * shape[concat + 1];
+  shape.erase(shape.begin() + concat + 1);
+  return reshape(call.evaluator, moved, std::move(shape), call.where);
 }
 
-int gather_axis(BuiltinCall& call, size_t i, int rank, bool tiled) {
-  if (tiled && rank == 0) {
-    call.evaluator.fail(
-        diagnostic(Code::gather_axis, call.where, call.builtin.name,
-                   "`tiled` joins along an axis, but the operand has rank 0")
-            .set_help("leave `tiled` out: scalars are stacked to rank 1"));
-  }
-  const int64_t axis = given(call, i) ? known_int_argument(call, i) : 0;
-  const int result_rank = tiled ? rank : rank + 1;
-  const int64_t counted = axis < 0 ? axis + result_rank : axis;
-  if (counted < 0 || counted >= result_rank) {
-    call.evaluator.fail(
-        diagnostic(
-            Code::gather_axis, call[i].where, call.builtin.name,
-            fmt::format("axis {} is out of range for a result of rank {}", axis,
-                        result_rank))
-            .set_help(fmt::format("`axis` counts in the result: {} to {}",
-                                  -result_rank, result_rank - 1)));
-  }
-  return static_cast<int>(counted);
-}
+// ---- permutations
 
-using Pairs = std::vector<std::pair<int, int>>;
-
-[[noreturn]] void bad_permutation(BuiltinCall& call, Span where,
-                                  std::string text, std::string help) {
-  call.evaluator.fail(diagnostic(Code::bad_permutation, where, std::move(text))
-                          .set_help(std::move(help)));
-}
-
-void check_position(BuiltinCall& call, const Members& members, Span where,
-                    std::string_view role, int64_t position) {
-  const bool known = members.size.is_constant();
-  if (position >= 0 && (!known || position < members.size.value())) return;
-  bad_permutation(
-      call, where,
-      fmt::format("{} {} is out of range for {} of {} members", role, position,
-                  label(*members.axis), members.size.to_string()),
-      known
-          ? fmt::format("members count from 0 to {}", members.size.value() - 1)
-          : "members count from 0");
-}
-
-/// `perm`: each source and each destination at most once.
-Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members) {
-  const TupleValue* perm = call[i].value.tuple();
-  if (!perm) wrong_argument(call, i, "a tuple of (source, destination) pairs");
-  Pairs pairs;
-  std::map<int64_t, std::string> sources, destinations;
-  for (const Value& item : perm->items) {
-    std::vector<int64_t> pair;
-    if (const TupleValue* tuple = item.tuple()) {
-      for (const Value& end : tuple->items) {
-        const auto* number = end.get_if<IntValue>();
-        if (!number || !number->value.is_constant()) break;
-        pair.push_back(number->value.value());
-      }
-    }
-    if (pair.size() != 2) {
-      wrong_argument(call, i, item, "a (source, destination) pair of `int`s");
-    }
-    const Span where = call[i].where;
-    const std::string text = tuple_text(pair);
-    check_position(call, members, where, "source", pair[0]);
-    check_position(call, members, where, "destination", pair[1]);
-    const auto once = [&](auto& seen, int64_t key, std::string_view role) {
-      const auto [known, fresh] = seen.emplace(key, text);
-      if (fresh) return;
-      bad_permutation(call, where,
-                      fmt::format("{} {} appears twice, in {} and {}", role,
-                                  key, known->second, text),
-                      "a member sends to one member and receives from one");
-    };
-    once(sources, pair[0], "source");
-    once(destinations, pair[1], "destination");
-    pairs.emplace_back(pair[0], pair[1]);
-  }
-  return pairs;
-}
-
-/// `shift`: from each p to p + shift, around the end if `wrap`.
-Pairs shifted_pairs(BuiltinCall& call, const Members& members, int64_t shift,
-                    bool wrap) {
-  Pairs pairs;
-  if (call.evaluator.mode() == Mode::check) return pairs;  // nothing can fail
-  const int64_t size = members.size.value();
-  for (int64_t p = 0; p < size; ++p) {
-    // shift may be any int64: reduce it before adding.
-    int64_t to = p;
-    if (wrap) {
-      to = (p + (shift % size + size) % size) % size;
-    } else if (shift <= -size || shift >= size) {
-      break;
-    } else {
-      to = p + shift;
-    }
-    if (to >= 0 && to < size) {
-      pairs.emplace_back(static_cast<int>(p), static_cast<int>(to));
-    }
-  }
-  return pairs;
-}
-
-/// `perm` of pshuffle: member p gets the value of perm[p].
-Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members) {
-  const std::vector<int64_t> perm = known_ints_argument(call, i);
-  const int64_t size = members.size.is_constant()
-                           ? members.size.value()
-                           : static_cast<int64_t>(perm.size());
-  std::string wrong;
-  if (static_cast<int64_t>(perm.size()) != size) {
-    wrong = fmt::format("it has {} entries", perm.size());
-  }
-  std::vector<bool> seen(perm.size());
-  for (const int64_t p : perm) {
-    const bool inside = p >= 0 && p < static_cast<int64_t>(perm.size());
-    if (inside) seen[p] = true;
-    if (!inside && wrong.empty()) wrong = fmt::format("{} is no member", p);
-  }
-  const auto missing = std::ranges::find(seen, false);
-  if (wrong.empty() && missing != seen.end()) {
-    wrong = fmt::format("{} is missing", missing - seen.begin());
-  }
-  if (!wrong.empty()) {
-    call.evaluator.fail(
-        diagnostic(Code::bad_shuffle, call[i].where, tuple_text(perm),
-                   members.size.to_string(), wrong)
-            .set_help("`perm[p]` is the member whose value member p gets; each "
-                      "stands there once"));
-  }
-  Pairs pairs;
-  for (size_t p = 0; p < perm.size(); ++p) {
-    pairs.emplace_back(static_cast<int>(perm[p]), static_cast<int>(p));
-  }
-  return pairs;
+ArrayValue permute_leaf(BuiltinCall& call, const Members& members,
+                        const Pairs& pairs, const ArrayValue& x, bool alike) {
+  ir::CollectiveAttrs attrs = members.attrs();
+  attrs.pairs = pairs;
+  return meet(call, ir::Op::permute, members, x, std::move(attrs), alike);
 }
 
 Value permute_tree(BuiltinCall& call, const Members& members,
                    const Pairs& pairs) {
   return for_leaves(call, [&](const ArrayValue& x) {
-    ir::CollectiveAttrs attrs;
-    attrs.pairs = pairs;
-    return meet(call, ir::Op::permute, members, x, std::move(attrs));
-  });
-}
-
-/// The value of member `source` on all members.
-ArrayValue broadcast_member(BuiltinCall& call, const Members& members,
-                            const ArrayValue& x, int64_t source) {
-  const ArrayValue all = gather_members(call, members, x);
-  return reshape(call.evaluator,
-                 slice_axis(call.evaluator, all, 0, source, 1, call.where),
-                 x->type.shape, call.where);
-}
-
-/// pargmax, pargmin: the rules of ties and NaN are those of argmax.
-Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
-  forbid_groups(call, 2);
-  const Members members = meeting_members(call, 1);
-  return for_leaves(call, [&](const ArrayValue& x) {
-    const ArrayValue all = gather_members(call, members, x);
-    return call.evaluator.add(op, {all}, ir::ReduceAttrs{{0}}, call.where);
+    return permute_leaf(call, members, pairs, x, false);
   });
 }
 
@@ -387,20 +288,55 @@ Value builtin_pargmin(BuiltinCall& call) {
 }
 
 Value builtin_pmean(BuiltinCall& call) {
-  forbid_groups(call, 2);
-  const Members members = meeting_members(call, 1);
+  Members members = meeting_members(call, 1);
+  read_groups(call, 2, members, GroupSizes::any);
   return for_leaves(call, [&](const ArrayValue& x) {
     return mean_of_members(call, members, x);
   });
 }
 
 Value builtin_all_gather(BuiltinCall& call) {
-  forbid_groups(call, 4);
-  const Members members = meeting_members(call, 1);
+  Members members = meeting_members(call, 1);
+  read_groups(call, 4, members, GroupSizes::equal);
   const bool tiled = bool_argument_or(call, 3, false);
   return for_leaves(call, [&](const ArrayValue& x) {
-    const int axis = gather_axis(call, 2, x->type.rank(), tiled);
-    return place_gathered(call, gather_members(call, members, x), axis, tiled);
+    return gather_leaf(call, members, x, tiled);
+  });
+}
+
+Value builtin_psum_scatter(BuiltinCall& call) {
+  Members members = meeting_members(call, 1);
+  read_groups(call, 4, members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call, 3, false);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    forbid_scalar(call, x);
+    const int axis = counted_axis(call, 2, x->type.rank(), "an operand");
+    return meet(call, ir::Op::reduce_scatter, members,
+                parts_for_members(call, members, summand(call, x), axis, tiled),
+                members.attrs(), false);
+  });
+}
+
+Value builtin_all_to_all(BuiltinCall& call) {
+  Members members = meeting_members(call, 1);
+  read_groups(call, 5, members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call, 4, false);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    forbid_scalar(call, x);
+    const int split =
+        counted_axis(call, 2, x->type.rank(), "an operand", "split");
+    const int concat =
+        counted_axis(call, 3, x->type.rank(), "a result", "concat");
+    return exchange_leaf(call, members, x, split, concat, tiled);
+  });
+}
+
+Value builtin_pswapaxes(BuiltinCall& call) {
+  const Members members = meeting_members(call, 1);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    forbid_scalar(call, x);
+    const int axis = counted_axis(call, 2, x->type.rank(), "an operand");
+    return exchange_leaf(call, members, x, axis, axis, false);
   });
 }
 
@@ -437,38 +373,18 @@ Value builtin_pshuffle(BuiltinCall& call) {
 
 Value builtin_pbroadcast(BuiltinCall& call) {
   const Members members = meeting_members(call, 1);
-  const int64_t source = given(call, 2) ? known_int_argument(call, 2) : 0;
-  const bool known = members.size.is_constant();
-  if (source < 0 || (known && source >= members.size.value())) {
-    call.evaluator.fail(
-        diagnostic(
-            Code::bad_map_argument, call.has(2) ? call[2].where : call.where,
-            call.builtin.name,
-            fmt::format("source {} is out of range for {} of {} members",
-                        source, label(*members.axis), members.size.to_string()))
-            .set_help("members count from 0"));
-  }
+  const Pairs pairs = read_source(call, 2, members);
   return for_leaves(call, [&](const ArrayValue& x) {
-    return broadcast_member(call, members, x, source);
+    return permute_leaf(call, members, pairs, x, true);
   });
 }
 
 Value builtin_axis_index(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
-  const Members members = members_of(call, 0);
-  ir::CollectiveAttrs attrs;
-  attrs.axis = members.axis->id;
-  attrs.size = members.size;
-  ArrayValue index =
-      evaluator.add(ir::Op::axis_index, std::span<const ArrayValue>(),
-                    std::move(attrs), call.where);
-  index->varies = {members.axis->id};
-  index->varies_from = call.where;
-  return index;
+  return own_position(call, members_of(call, 0));
 }
 
 Value builtin_axis_size(BuiltinCall& call) {
-  return IntValue{members_of(call, 0).size};
+  return IntValue{members_of(call, 0).size()};
 }
 
 Value builtin_assume_same(BuiltinCall& call) {
@@ -478,7 +394,10 @@ Value builtin_assume_same(BuiltinCall& call) {
     for (const MappedAxis& mapped : evaluator.mapped_axes()) {
       if (!std::ranges::binary_search(same->varies, mapped.axis->id)) continue;
       forbid_divergence(call, *mapped.axis);
-      same = broadcast_member(call, {mapped.axis, mapped.size}, same, 0);
+      Members members;
+      members.axes = {{mapped.axis, mapped.id, mapped.size}};
+      same =
+          permute_leaf(call, members, broadcast_pairs(members, 0), same, true);
     }
     if (same->varies.empty()) return same;
     // While a definition is checked, axes that a caller maps.

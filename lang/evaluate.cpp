@@ -350,7 +350,10 @@ void Interpreter::define(const Env& env, const std::string& name, Value value,
                          bool is_var, Span where, const Expr* type) {
   if (ev_.keep_types && checking() && s_.main_file &&
       where.file == s_.main_file)
-    s_.types.push_back({where, name, type_name(value)});
+    s_.types.push_back(
+        {where, name, type_name(value, [&](const ArrayCell& array) {
+           return varies_note(ev_, array);
+         })});
   bool function = false;
   for_each_leaf(value, [&](const Value& leaf) {
     function |= leaf.is<std::shared_ptr<const FunctionValue>>() ||

@@ -219,7 +219,8 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
   }
   Saved conditions(ev_.varying_conditions_);
   if (!c.varies.empty())
-    ev_.varying_conditions_.push_back({c.varies, e.condition->span, false});
+    ev_.varying_conditions_.push_back(
+        {c.varies, e.condition->span, false, c.from()});
 
   Value values[2];
   std::vector<Assigned> changes[2];

@@ -242,7 +242,8 @@ void Interpreter::loop_node(
     });
     const AxisSet varies = join(bound_varies, go_on->varies);
     if (!varies.empty())
-      ev_.varying_conditions_.push_back({varies, where, true});
+      ev_.varying_conditions_.push_back(
+          {varies, where, true, go_on->varies_from});
     const auto body_scope = ev_.with_scope([&] {
       JournalScope journal(*this);
       ArrayValue own_counter;
@@ -312,7 +313,7 @@ void Interpreter::compiled_while(const WhileStmt& s, const Env& env) {
     check_loop(carries, {}, where, [&] {
       const Condition c = condition(expr(*s.condition, env), where);
       if (!c.varies.empty())
-        ev_.varying_conditions_.push_back({c.varies, where, true});
+        ev_.varying_conditions_.push_back({c.varies, where, true, c.from()});
       block(*s.body, env, false, false);
       return c.varies;
     });
@@ -366,6 +367,9 @@ void Interpreter::compiled_for(const ForStmt& s, const Value& over,
   }
   const AxisSet varies = join(join(bounds.start->varies, bounds.stop->varies),
                               bounds.step->varies);
+  Span from;
+  for (const ArrayValue& bound : {bounds.start, bounds.stop, bounds.step})
+    if (!bound->varies.empty() && !from) from = bound->varies_from;
   auto bind = [&](const ArrayValue& counter) {
     const Env names = inner(env);
     Value value = counter;
@@ -377,7 +381,7 @@ void Interpreter::compiled_for(const ForStmt& s, const Value& over,
   if (checking()) {
     check_loop(carries, varies, where, [&] {
       if (!varies.empty())
-        ev_.varying_conditions_.push_back({varies, where, true});
+        ev_.varying_conditions_.push_back({varies, where, true, from});
       ArrayValue counter = ev_.unknown_array(bounds.start->type);
       counter->varies = varies;
       counter->varies_from = where;

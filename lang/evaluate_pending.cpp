@@ -10,6 +10,8 @@
 #include "jit/ir/text.h"
 #include "jit/reference.h"
 #include "lang/interpreter.h"
+#include "lang/map_call.h"
+#include "lang/map_grid.h"
 #include "lang/print_value.h"
 #include "lang/stdlib.h"
 #include "runtime/file.h"
@@ -285,6 +287,8 @@ std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
 std::vector<unisono::Array> Evaluator::compute(
     const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
     Span where) {
+  if (has_nested_maps(*this, graph))
+    return run_on_grid(*this, graph, inputs, where);
   int64_t bytes = 0;
   bool has_loop = false;
   for (const ir::Node& node : graph.nodes) {

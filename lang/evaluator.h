@@ -50,6 +50,7 @@ struct Failure {
 /// An axis that is mapped around the code being walked.
 struct MappedAxis {
   std::shared_ptr<const AxisInfo> axis;
+  ir::AxisId id = 0;  // in the graph
   ir::Dim size;       // members
   bool over_devices;  // pmap, not vmap
   Span where;         // the map's call
@@ -149,6 +150,7 @@ class Evaluator {
     AxisSet axes;
     Span where;
     bool is_loop;
+    Span from = {};  // why it varies
   };
   std::vector<VaryingCondition>& varying_conditions() {
     return varying_conditions_;
@@ -175,6 +177,11 @@ class Evaluator {
   /// names may be mapped by who calls it, and has a symbolic size
   /// (`axis_size_here` in maps.h).
   bool checking_definition = false;
+  /// The devices of the outermost thing around that is compiled, once a map
+  /// over devices is met in it: all its maps run over axes of one grid.
+  std::shared_ptr<const Mesh> grid;
+  /// Maps over devices inside compiled code, so far.
+  int64_t nested_maps = 0;
   /// What maps keep between calls (map_run.cpp); made at the first use.
   std::shared_ptr<class MapCache> map_cache;
 

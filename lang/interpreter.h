@@ -317,6 +317,8 @@ class Interpreter {
     std::optional<bool> known;
     ArrayValue array;
     AxisSet varies;
+
+    Span from() const { return array ? array->varies_from : Span(); }
   };
   Condition condition(const Value& value, Span where);
   /// What two values become of which `condition` chooses one: leaves that

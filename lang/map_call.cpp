@@ -140,6 +140,50 @@ Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
   return replace_arrays(result.tree, outputs);
 }
 
+/// A vmap at the top level that holds maps over devices is computed at once:
+/// another one may be over other devices.
+Value vmap_on_devices(Evaluator& evaluator, const LogicalMap& map,
+                      const std::vector<MapInput>& inputs,
+                      const MemberBody& body) {
+  const int64_t before = evaluator.nested_maps;
+  Value result = vmap_members(evaluator, map, inputs, body);
+  if (evaluator.mode() == Mode::run && evaluator.nested_maps > before)
+    evaluator.flush(map.where);
+  return result;
+}
+
+Value call_jit(Evaluator& evaluator, const MapCallee& callee,
+               std::vector<CallArgument> positional,
+               std::vector<std::pair<std::string, CallArgument>> named,
+               Span where) {
+  if (evaluator.mode() == Mode::run) {
+    return run_map(evaluator, callee, std::move(positional), std::move(named),
+                   where);
+  }
+  InsideMap inside(evaluator, nullptr, 1, false, where);
+  return evaluator.call(callee.map.inner, std::move(positional),
+                        std::move(named), where);
+}
+
+Value call_pmap(Evaluator& evaluator, const MapCallee& callee,
+                std::vector<CallArgument> positional,
+                std::vector<std::pair<std::string, CallArgument>> named,
+                Span where) {
+  if (evaluator.mode() == Mode::run && evaluator.compiled_depth == 0) {
+    return run_map(evaluator, callee, std::move(positional), std::move(named),
+                   where);
+  }
+  forbid_remapping(evaluator, callee, where);
+  join_grid(evaluator, callee, where);
+  return evaluator.mode() == Mode::check
+             ? map_over(evaluator, callee, std::move(positional),
+                        std::move(named), where)
+             : nested_map(evaluator, callee, std::move(positional),
+                          std::move(named), where);
+}
+
+}  // namespace
+
 void forbid_remapping(Evaluator& evaluator, const MapCallee& callee,
                       Span where) {
   for (const MappedAxis& mapped : evaluator.mapped_axes()) {
@@ -164,7 +208,6 @@ void forbid_empty_copy(Evaluator& evaluator, const MapCallee& callee,
   }
 }
 
-/// A call of `vmap` in any mode, and of `pmap` in check mode.
 Value map_over(Evaluator& evaluator, const MapCallee& callee,
                std::vector<CallArgument> positional,
                std::vector<std::pair<std::string, CallArgument>> named,
@@ -181,59 +224,39 @@ Value map_over(Evaluator& evaluator, const MapCallee& callee,
   return evaluator.mode() == Mode::check
              ? check_members(evaluator, map, call.inputs, body,
                              !callee.is_vmap())
-             : vmap_members(evaluator, map, call.inputs, body);
+             : vmap_on_devices(evaluator, map, call.inputs, body);
 }
 
-Value call_jit(Evaluator& evaluator, const MapCallee& callee,
-               std::vector<CallArgument> positional,
-               std::vector<std::pair<std::string, CallArgument>> named,
-               Span where) {
-  if (evaluator.mode() == Mode::run) {
-    return run_map(evaluator, callee, std::move(positional), std::move(named),
-                   where);
+std::string varies_note(Evaluator& evaluator, const ArrayCell& array) {
+  std::string names;
+  for (const MappedAxis& mapped : evaluator.mapped_axes()) {
+    if (!std::ranges::binary_search(array.varies, mapped.axis->id)) continue;
+    names += names.empty() ? " varies over " : ", ";
+    names += mapped.axis->anonymous ? label(*mapped.axis) : mapped.axis->name;
   }
-  InsideMap inside(evaluator, nullptr, 1, false, where);
-  return evaluator.call(callee.map.inner, std::move(positional),
-                        std::move(named), where);
+  return names;
 }
-
-Value call_pmap(Evaluator& evaluator, const MapCallee& callee,
-                std::vector<CallArgument> positional,
-                std::vector<std::pair<std::string, CallArgument>> named,
-                Span where) {
-  if (evaluator.compiled_depth > 0) {
-    auto error = diagnostic(Code::not_there_yet, where,
-                            "`pmap` inside a map or a compiled function is");
-    if (!evaluator.mapped_axes().empty()) {
-      forbid_remapping(evaluator, callee, where);
-      error.add_note(evaluator.mapped_axes().back().where, "mapped here");
-    }
-    error.set_help("use `vmap` inside, or call `pmap` from the top level");
-    evaluator.fail(std::move(error));
-  }
-  if (evaluator.mode() == Mode::run) {
-    return run_map(evaluator, callee, std::move(positional), std::move(named),
-                   where);
-  }
-  return map_over(evaluator, callee, std::move(positional), std::move(named),
-                  where);
-}
-
-}  // namespace
 
 InsideMap::InsideMap(Evaluator& evaluator, std::shared_ptr<const AxisInfo> axis,
                      const ir::Dim& members, bool over_devices, Span where,
-                     const std::vector<MapInput>& inputs)
-    : evaluator_(evaluator), has_axis_(axis != nullptr) {
+                     const std::vector<MapInput>& inputs,
+                     std::optional<ir::AxisId> id)
+    : evaluator_(evaluator),
+      has_axis_(axis != nullptr),
+      grid_before_(evaluator.grid) {
+  if (evaluator_.compiled_depth == 0) evaluator_.grid = nullptr;
   if (has_axis_) {
-    evaluator_.mapped_axes().push_back(
-        {std::move(axis), members, over_devices, where, member_facts(inputs)});
+    if (over_devices && !evaluator_.grid) evaluator_.grid = axis->mesh;
+    const ir::AxisId in_graph = id.value_or(axis->id);
+    evaluator_.mapped_axes().push_back({std::move(axis), in_graph, members,
+                                        over_devices, where,
+                                        member_facts(inputs)});
   }
   ++evaluator_.compiled_depth;
 }
 
 InsideMap::~InsideMap() {
-  --evaluator_.compiled_depth;
+  if (--evaluator_.compiled_depth == 0) evaluator_.grid = grid_before_;
   if (has_axis_) evaluator_.mapped_axes().pop_back();
 }
 
@@ -325,7 +348,7 @@ Value map_members(
   const LogicalMap logical{callee.axis, count, where};
   return evaluator.mode() == Mode::check
              ? check_members(evaluator, logical, inputs, member_body, false)
-             : vmap_members(evaluator, logical, inputs, member_body);
+             : vmap_on_devices(evaluator, logical, inputs, member_body);
 }
 
 }  // namespace unisono::lang

@@ -6,15 +6,16 @@
 
 #include "jit/ir/graph.h"
 #include "jit/reference.h"
+#include "jit/transform/transforms.h"
 #include "lang/map_spec.h"
+#include "runtime/array.h"
 #include "runtime/result.h"
 
 namespace unisono::lang {
 
-/// A map traced for one member.
-struct MemberGraph {
-  ir::Graph graph;
-  ir::AxisId axis = 0;  // 0 for jit
+/// An axis that is mapped over devices.
+struct MapAxis {
+  ir::AxisId id = 0;
   int devices = 1;
   int64_t per_device = 1;  // members on each device
   /// Of each input and output of the graph; captures have `none`.
@@ -22,6 +23,26 @@ struct MemberGraph {
 
   int64_t members() const { return per_device * devices; }
 };
+
+/// A map traced for one member.
+struct MemberGraph {
+  ir::Graph graph;
+  /// Outermost first; none for a jit without maps in it. Entries of an inner
+  /// axis are about what the outer ones leave of an array.
+  std::vector<MapAxis> axes;
+  /// The devices of the program, in row-major order: `grid` says which axes
+  /// run along which of its own. Empty: one device.
+  std::vector<jit::GridAxis> grid;
+
+  int64_t members() const;
+  int devices() const;
+};
+
+/// What nested maps take of an input, and nothing else does, is cut before the
+/// program runs; what they stack for an output stays where it is. So arrays lie
+/// on the whole grid, and own_part and all_gather of them are gone. The nested
+/// maps' axes are those from `first` on.
+void keep_parts(MemberGraph& map, size_t first);
 
 /// The graph that each device runs. Its inputs and outputs are the blocks of
 /// whole arrays, cut along the axes that are mapped or split.
@@ -32,5 +53,16 @@ ir::Graph device_graph(const MemberGraph& map);
 Result<std::vector<jit::HostArray>> evaluate_map(
     const MemberGraph& map, const std::vector<jit::HostArray>& inputs,
     const std::vector<ir::Type>& outputs, const jit::ReferenceOptions& options);
+
+/// Where the device of a member stands in the grid.
+int device_of(const MemberGraph& map, int64_t member);
+
+/// The axes of a whole array that are cut: for each of the grid's axes the
+/// array's, or -1 where all along it have the same.
+std::vector<int> input_cuts(const MemberGraph& map, size_t input);
+std::vector<int> output_cuts(const MemberGraph& map, size_t output);
+/// The type of a whole input or output.
+ir::Type whole_input(const MemberGraph& map, size_t input);
+ir::Type whole_output(const MemberGraph& map, size_t output);
 
 }  // namespace unisono::lang

@@ -9,6 +9,7 @@
 #include "lang/environment.h"
 #include "lang/map_call.h"
 #include "lang/map_graph.h"
+#include "lang/map_grid.h"
 #include "lang/map_state.h"
 #include "lang/print_value.h"
 #include "lang/scope.h"
@@ -112,11 +113,60 @@ MapEntry* find_entry(MapState& state,
 
 // ---- making it
 
-Placed place(const ir::Type& type, const AxisEntry& entry,
-             const std::vector<Device*>& devices) {
+/// An array on the map's grid; `cuts` says which of its axes is cut along each
+/// of the grid's.
+Placed place(const ir::Type& type, const MemberGraph& map,
+             const std::vector<int>& cuts, const MapEntry& entry) {
   // On one device, a block is the whole.
-  const bool whole = entry.is_none() || devices.size() == 1;
-  return {type.dtype, type.sizes(), Sharding{whole ? -1 : entry.axis, devices}};
+  if (entry.devices.size() == 1)
+    return {type.dtype, type.sizes(), Sharding{-1, entry.devices, {}}};
+  std::vector<GridCut> grid;
+  for (size_t i = 0; i < cuts.size(); ++i)
+    grid.push_back({map.grid[i].size, cuts[i]});
+  return {type.dtype, type.sizes(),
+          Sharding::on_grid(std::move(grid), entry.devices)};
+}
+
+/// What `print` inside a map shows: the device, then the line.
+void print_line(Machine& machine, const Device& device, const ir::Node& node,
+                const std::vector<jit::HostArray>& operands) {
+  machine.output(fmt::format(
+      "[{}] {}\n", device.name(),
+      render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands)));
+}
+
+/// Finds the devices of a traced graph, places its arrays and compiles it (or
+/// keeps it for the reference evaluator). `outermost` is the axis of the map
+/// that it is one member of, or null.
+void prepare(Evaluator& evaluator, MemberGraph map, const AxisInfo* outermost,
+             MapEntry& entry, Span where) {
+  entry.devices = complete_grid(evaluator, map, outermost, where);
+  for (size_t i = 0; i < map.graph.inputs.size(); ++i)
+    entry.inputs.push_back(
+        place(whole_input(map, i), map, input_cuts(map, i), entry));
+  for (size_t i = 0; i < map.graph.outputs.size(); ++i)
+    entry.outputs.push_back(
+        place(whole_output(map, i), map, output_cuts(map, i), entry));
+  Machine& machine = evaluator.machine();
+  if (map.members() == 0) return;  // nothing will run
+  if (machine.reference_only) {
+    entry.member = std::make_shared<MemberGraph>(std::move(map));
+    return;
+  }
+  jit::CompileOptions options;
+  options.devices = static_cast<int>(entry.devices.size());
+  options.grid = map.grid;
+  options.checked = machine.checked;
+  options.capabilities = capabilities(entry.devices);
+  options.host_call = [&machine, devices = entry.devices, grid = map.grid](
+                          const ir::Node& node, int position,
+                          const std::vector<jit::HostArray>& operands) {
+    if (calls_host_on(grid, ir::attrs<ir::HostCallAttrs>(node), position))
+      print_line(machine, *devices[position], node, operands);
+  };
+  auto program = machine.compiler->compile(device_graph(map), options);
+  if (!program) evaluator.fail(program.error(), where);
+  entry.program = std::move(*program);
 }
 
 /// Each name once: the first read, which has the value that the code is for.
@@ -163,37 +213,19 @@ class EntryBuilder {
     for (const auto& [name, a] : named) {
       entry_->named.emplace_back(name, types_of(a.value));
     }
-    choose_devices();
     const BoundCall call = bind_call(evaluator_, callee_, std::move(positional),
                                      std::move(named), where_);
     captures = trace(call);
-    for (size_t i = 0; i < map_.inputs.size(); ++i) {
-      const bool argument = i < call.inputs.size();
-      entry_->inputs.push_back(
-          place(argument ? call.inputs[i].type
-                         : map_.graph.type(map_.graph.inputs[i]),
-                map_.inputs[i], entry_->devices));
-    }
-    finish();
+    prepare(evaluator_, std::move(map_), callee_.axis.get(), *entry_, where_);
     return std::move(entry_);
   }
 
  private:
-  void choose_devices() {
-    const auto& all = evaluator_.machine().runtime->devices();
-    if (!callee_.axis) {
-      entry_->devices = {all[0]};
-      return;
-    }
-    for (int index : *callee_.axis->devices) {
-      entry_->devices.push_back(all[index]);
-    }
-  }
-
   std::vector<ArrayValue> trace(const BoundCall& call) {
-    map_.axis = callee_.axis ? callee_.axis->id : 0;
-    map_.devices = call.layout.devices;
-    map_.per_device = entry_->per_device = call.layout.per_device.value();
+    MapAxis axis;
+    axis.id = callee_.axis ? callee_.axis->id : 0;
+    axis.devices = call.layout.devices;
+    axis.per_device = entry_->per_device = call.layout.per_device.value();
     BoundResult result;
     std::vector<Evaluator::OuterRead> reads;
     ReadsGuard recording(evaluator_, reads);
@@ -216,18 +248,17 @@ class EntryBuilder {
       map_.graph = evaluator_.scope()->finish(values);
     });
     for (const MapInput& input : call.inputs) {
-      map_.inputs.push_back(input.entry);
+      axis.inputs.push_back(input.entry);
     }
     forget_repeats(reads);
     for (const ArrayValue& capture : scope->captures()) {
-      map_.inputs.emplace_back();
+      axis.inputs.emplace_back();
       entry_->captures.push_back(find_capture(reads, capture));
     }
     for (const MapOutput& output : result.outputs) {
-      map_.outputs.push_back(output.entry);
-      entry_->outputs.push_back(
-          place(output.type, output.entry, entry_->devices));
+      axis.outputs.push_back(output.entry);
     }
+    if (callee_.axis) map_.axes.push_back(std::move(axis));
     entry_->result = types_of(result.tree);
     for (Evaluator::OuterRead& read : reads) {
       entry_->names.push_back(
@@ -236,38 +267,6 @@ class EntryBuilder {
     return scope->captures();
   }
 
-  void finish() {
-    Machine& machine = evaluator_.machine();
-    if (map_.members() == 0) return;  // nothing will run
-    if (machine.reference_only) {
-      entry_->member = std::make_shared<MemberGraph>(std::move(map_));
-      return;
-    }
-    jit::CompileOptions options;
-    options.devices = map_.devices;
-    options.checked = machine.checked;
-    options.capabilities = capabilities(entry_->devices);
-    options.host_call = [&machine, devices = entry_->devices](
-                            const ir::Node& node, int position,
-                            const std::vector<jit::HostArray>& operands) {
-      print_line(machine, *devices[position], node, operands);
-    };
-    auto program = machine.compiler->compile(device_graph(map_), options);
-    if (!program) evaluator_.fail(program.error(), where_);
-    entry_->program = std::move(*program);
-  }
-
- public:
-  /// What `print` inside the map shows: the device, then the line.
-  static void print_line(Machine& machine, const Device& device,
-                         const ir::Node& node,
-                         const std::vector<jit::HostArray>& operands) {
-    machine.output(fmt::format(
-        "[{}] {}\n", device.name(),
-        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands)));
-  }
-
- private:
   /// Records reads of outer names while it lives.
   class ReadsGuard {
    public:
@@ -319,14 +318,20 @@ class MapRun {
     }
   }
 
-  Value run() {
-    if (entry_.program) return with_arrays(run_program());
-    if (entry_.member) return with_arrays(run_reference());
+  void add_array(const unisono::Array& array) {
+    arrays_.push_back(moved(array));
+  }
+
+  Value run() { return with_arrays(outputs()); }
+
+  std::vector<unisono::Array> outputs() {
+    if (entry_.program) return run_program();
+    if (entry_.member) return run_reference();
     std::vector<unisono::Array> nothing;
     for (const Placed& output : entry_.outputs) {
       nothing.push_back(to_devices({}, output));
     }
-    return with_arrays(std::move(nothing));
+    return nothing;
   }
 
  private:
@@ -340,7 +345,9 @@ class MapRun {
 
   /// The next input, brought to where the program reads it.
   unisono::Array placed(const ArrayValue& value) {
-    const unisono::Array& array = evaluator_.force(value, where_);
+    return moved(evaluator_.force(value, where_));
+  }
+  unisono::Array moved(const unisono::Array& array) {
     const Sharding& to = entry_.inputs[arrays_.size()].sharding;
     if (array.sharding() == to) return array;
     auto moved = reshard(array, to);
@@ -389,14 +396,17 @@ class MapRun {
     options.stop = [&] { return machine.stop && machine.stop->load(); };
     options.host_call = [&](const ir::Node& node, int64_t member,
                             const std::vector<jit::HostArray>& operands) {
-      EntryBuilder::print_line(machine, *device_of(member), node, operands);
+      if (calls_host(map, ir::attrs<ir::HostCallAttrs>(node), member))
+        print_line(machine, *device_at(member), node, operands);
     };
     auto outputs = evaluate_map(map, inputs, types, options);
     if (!outputs) {
       Error error = outputs.error();
       if (error.member >= 0) {
-        error.device = static_cast<int>(error.member / entry_.per_device);
-        error.member %= entry_.per_device;
+        error.device = device_of(map, error.member);
+        // Members of several maps have no number.
+        error.member =
+            map.axes.size() == 1 ? error.member % entry_.per_device : -1;
       }
       fail(std::move(error));
     }
@@ -417,8 +427,9 @@ class MapRun {
     return std::move(*moved);
   }
 
-  const Device* device_of(int64_t member) const {
-    return entry_.devices[std::max<int64_t>(member, 0) / entry_.per_device];
+  const Device* device_at(int64_t member) const {
+    return entry_
+        .devices[device_of(*entry_.member, std::max<int64_t>(member, 0))];
   }
 
   static ir::Type type_of(DType dtype, const std::vector<int64_t>& sizes) {
@@ -428,7 +439,7 @@ class MapRun {
   /// Compiled code counts devices along the axis, and members on the device.
   /// `jit` has one device, which is not worth words.
   [[noreturn]] void fail(Error error) {
-    if (is_jit_) error.device = -1;
+    if (is_jit_ && entry_.devices.size() == 1) error.device = -1;
     if (error.device >= 0) {
       if (error.member >= 0) error.member += error.device * entry_.per_device;
       error.device = entry_.devices[error.device]->index();
@@ -471,6 +482,18 @@ Value run_map(Evaluator& evaluator, const MapCallee& callee,
   run.add_arguments(positional, named);
   run.add_captures(captures);
   return run.run();
+}
+
+std::vector<unisono::Array> run_on_grid(
+    Evaluator& evaluator, const ir::Graph& graph,
+    const std::vector<unisono::Array>& inputs, Span where) {
+  MapEntry entry;
+  MemberGraph map;
+  map.graph = graph;
+  prepare(evaluator, std::move(map), nullptr, entry, where);
+  MapRun run(evaluator, entry, true, where);
+  for (const unisono::Array& input : inputs) run.add_array(input);
+  return run.outputs();
 }
 
 }  // namespace unisono::lang

@@ -9,6 +9,7 @@ namespace unisono::lang {
 namespace {
 
 constexpr size_t kept_states = 32;
+constexpr size_t kept_nested = 1024;
 
 bool same_items(const std::vector<Value>& a, const std::vector<Value>& b) {
   return std::ranges::equal(a, b, same_for_code);
@@ -67,7 +68,8 @@ struct SameForCode {
     return a.value == other.get_if<StrValue>()->value;
   }
   bool operator()(const TypeValue& a) const {
-    return a.type == other.get_if<TypeValue>()->type;
+    const auto& b = *other.get_if<TypeValue>();
+    return a.type == b.type && a.note == b.note;
   }
   bool operator()(const TypeAliasValue& a) const {
     const auto& b = *other.get_if<TypeAliasValue>();
@@ -168,6 +170,24 @@ std::shared_ptr<const AxisInfo> MapCache::innermost(Evaluator& evaluator) {
     innermost_ = anonymous_axis(evaluator, "a map around it", {});
   }
   return innermost_;
+}
+
+ir::AxisId MapCache::nested_id(Evaluator& evaluator,
+                               const std::shared_ptr<const AxisInfo>& axis,
+                               int64_t members) {
+  for (const Nested& known : nested_) {
+    if (known.axis->id == axis->id && known.members == members) return known.id;
+  }
+  if (nested_.size() >= kept_nested) {
+    nested_.erase(nested_.begin(), nested_.begin() + kept_nested / 2);
+  }
+  nested_.push_back({evaluator.new_axis_id(), axis, members});
+  return nested_.back().id;
+}
+
+const MapCache::Nested* MapCache::find_nested(ir::AxisId id) const {
+  const auto found = std::ranges::find(nested_, id, &Nested::id);
+  return found == nested_.end() ? nullptr : &*found;
 }
 
 MapCache& map_cache(Evaluator& evaluator) {

@@ -56,7 +56,7 @@ struct MapEntry {
   std::vector<Capture> captures;
   std::vector<Placed> outputs;
   std::vector<Device*> devices;
-  int64_t per_device = 1;  // members on each
+  int64_t per_device = 1;  // members on each, of a map that is not nested
   Value result;            // the tree; its arrays are replaced by the outputs
   std::shared_ptr<const unisono::Program> program;  // compiled, or:
   std::shared_ptr<const MemberGraph> member;        // reference mode
@@ -95,6 +95,19 @@ class MapCache {
   /// while a definition is checked.
   std::shared_ptr<const AxisInfo> innermost(Evaluator& evaluator);
 
+  /// A map over devices inside compiled code: in the graph it has an axis of
+  /// its own for each number of members.
+  struct Nested {
+    ir::AxisId id = 0;
+    std::shared_ptr<const AxisInfo> axis;
+    int64_t members = 1;
+  };
+  ir::AxisId nested_id(Evaluator& evaluator,
+                       const std::shared_ptr<const AxisInfo>& axis,
+                       int64_t members);
+  /// Null for an axis that is none.
+  const Nested* find_nested(ir::AxisId id) const;
+
  private:
   /// Identity of a map. The environment of a closure is not kept alive.
   struct Key {
@@ -111,6 +124,7 @@ class MapCache {
 
   std::vector<std::pair<Key, std::shared_ptr<MapState>>> states_;
   std::shared_ptr<AxisInfo> innermost_;
+  std::vector<Nested> nested_;  // the last ones; a graph is soon done with them
 };
 
 /// The evaluator's cache, made at the first use.

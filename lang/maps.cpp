@@ -77,6 +77,8 @@ std::shared_ptr<const AxisInfo> device_axis(BuiltinCall& call, size_t i,
       axis->devices->push_back(static_cast<int>(d));
     }
   }
+  axis->mesh = std::make_shared<Mesh>(
+      Mesh{{static_cast<int64_t>(axis->devices->size())}, *axis->devices});
   return axis;
 }
 

@@ -52,6 +52,10 @@ Value map_members(
 std::optional<ir::Dim> axis_size_here(Evaluator& evaluator,
                                       const AxisInfo& axis);
 
+/// " varies over rows, cols": the axes mapped around this place over which the
+/// array differs between members; nothing if there are none.
+std::string varies_note(Evaluator& evaluator, const ArrayCell& array);
+
 /// A tuple of different devices (or one device) as their indices; nothing if
 /// it is something else. The same device twice is an error.
 std::optional<std::vector<int>> device_list(Evaluator& evaluator,

@@ -186,7 +186,7 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
   } else if (const auto* device = value.get_if<DeviceValue>()) {
     text(evaluator_.machine().runtime->devices()[device->index]->name());
   } else if (const auto* type = value.get_if<TypeValue>()) {
-    text(type->type.to_string());
+    text(type->type.to_string() + type->note);
   } else {
     text(type_name(value));
   }
@@ -252,6 +252,9 @@ Value print_values(BuiltinCall& call) {
   } else {
     attrs.format = {text.value.value_or("")};
   }
+  attrs.everywhere = false;
+  for (const MappedAxis& axis : evaluator.mapped_axes())
+    attrs.axes.push_back(axis.id);
   evaluator.add(ir::Op::host_call, operands, std::move(attrs), call.where);
   return NoneValue{};
 }

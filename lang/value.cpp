@@ -60,9 +60,11 @@ Value make_record(std::vector<std::pair<std::string, Value>> fields) {
 namespace {
 
 struct TypeName {
+  const ArrayNote& note;
+
   std::string operator()(const NoneValue&) const { return "none"; }
   std::string operator()(const ArrayValue& a) const {
-    return a->type.to_string();
+    return a->type.to_string() + (note ? note(*a) : "");
   }
   std::string operator()(const IntValue&) const { return "int"; }
   std::string operator()(const BoolValue&) const { return "bool"; }
@@ -72,7 +74,7 @@ struct TypeName {
     std::string out = "(";
     for (size_t i = 0; i < t->items.size(); ++i) {
       if (i) out += ", ";
-      out += type_name(t->items[i]);
+      out += type_name(t->items[i], note);
     }
     return out + (t->items.size() == 1 ? ",)" : ")");
   }
@@ -80,7 +82,7 @@ struct TypeName {
     std::string out = "(";
     for (size_t i = 0; i < r->fields.size(); ++i) {
       if (i) out += ", ";
-      out += r->fields[i].first + ": " + type_name(r->fields[i].second);
+      out += r->fields[i].first + ": " + type_name(r->fields[i].second, note);
     }
     return out + ")";
   }
@@ -101,8 +103,10 @@ struct TypeName {
 
 }  // namespace
 
-std::string type_name(const Value& value) {
-  return std::visit(TypeName(), value.any);
+std::string type_name(const Value& value) { return type_name(value, {}); }
+
+std::string type_name(const Value& value, const ArrayNote& note) {
+  return std::visit(TypeName{note}, value.any);
 }
 
 Value map_leaves(const Value& tree,

@@ -76,6 +76,9 @@ struct NoneValue {};
 /// and are handled where annotations are matched.
 struct TypeValue {
   ir::Type type;
+  /// Of `typeof` inside a map: the axes over which that value varies, for
+  /// people: " varies over dev".
+  std::string note = {};
 };
 
 /// `type Params[d] = ...`: what an annotation that names it means.
@@ -106,12 +109,22 @@ struct RangeValue {
 struct DeviceValue {
   int index = 0;  // into the session's devices
 };
+/// Devices in a grid, in row-major order: what axes declared together run over.
+/// The devices of one axis alone are a grid of one axis.
+struct Mesh {
+  std::vector<int64_t> sizes;
+  std::vector<int> devices;
+  bool operator==(const Mesh&) const = default;
+};
 /// A declared axis, as a value: over devices (their indices), or logical (no
 /// devices; its size comes from the data).
 struct AxisInfo {
   ir::AxisId id = 0;
   std::string name;
+  /// Along a grid: those where the other axes are at 0.
   std::optional<std::vector<int>> devices;
+  std::shared_ptr<const Mesh> mesh = nullptr;  // set if `devices` is
+  int mesh_axis = 0;
   Span declared;
   /// Made for a map without `over`; `name` is then the map's: "pmap(scale)".
   bool anonymous = false;
@@ -166,6 +179,9 @@ Value make_record(std::vector<std::pair<std::string, Value>> fields);
 /// What a value is, for messages and `typeof`: "f32[3]", "(f32[2], i32)",
 /// "int", "str", "function scale", "(w: f32[d], b: f32)".
 std::string type_name(const Value& value);
+/// The same, with what `note` says of each array behind its type.
+using ArrayNote = std::function<std::string(const ArrayCell&)>;
+std::string type_name(const Value& value, const ArrayNote& note);
 
 /// Trees: tuples and records are nodes, everything else is a leaf. Calls `f`
 /// for each leaf in order and rebuilds.

@@ -44,8 +44,42 @@ std::string rule(std::string_view left, std::string_view joint,
 
 }  // namespace
 
+namespace {
+
+/// A matrix whose rows are cut along one axis of a grid of devices and whose
+/// columns along the other.
+std::string draw_grid(const Sharding& sharding) {
+  const int64_t rows = sharding.grid[0].size, cols = sharding.grid[1].size;
+  const bool turned = sharding.grid[0].axis > sharding.grid[1].axis;
+  const int64_t down = turned ? cols : rows, across = turned ? rows : cols;
+  size_t width = 0;
+  for (const Device* device : sharding.devices)
+    width = std::max(width, device->name().size() + 2);
+  const auto cells = static_cast<size_t>(across);
+  std::string text = rule("┌", "┬", "┐", cells, width);
+  for (int64_t i = 0; i < down; ++i) {
+    if (i > 0) text += rule("├", "┼", "┤", cells, width);
+    text += "│";
+    for (int64_t j = 0; j < across; ++j)
+      text +=
+          centred(
+              sharding.devices[turned ? j * cols + i : i * cols + j]->name(),
+              width) +
+          "│";
+    text += "\n";
+  }
+  return text + rule("└", "┴", "┘", cells, width);
+}
+
+}  // namespace
+
 std::string draw_sharding(const unisono::Array& array) {
   const Sharding& sharding = array.sharding();
+  const auto& grid = sharding.grid;
+  if (grid.size() == 2 && grid[0].axis >= 0 && grid[1].axis >= 0 &&
+      array.rank() == 2) {
+    return draw_grid(sharding);
+  }
   std::vector<std::string> names;
   for (const Device* device : sharding.devices) names.push_back(device->name());
   if (!sharding.is_split()) {

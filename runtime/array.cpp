@@ -17,15 +17,30 @@ int64_t product(const Shape& shape) {
                          std::multiplies<>());
 }
 
+/// The sharding as cuts of a grid; a line of devices is one axis of it.
+std::vector<GridCut> cuts_of(const Sharding& sharding) {
+  if (!sharding.grid.empty()) return sharding.grid;
+  return {{static_cast<int64_t>(sharding.devices.size()), sharding.axis}};
+}
+
 Shape block_shape_of(const Shape& shape, const Sharding& sharding) {
   Shape block = shape;
-  if (sharding.is_split()) {
-    auto devices = static_cast<int64_t>(sharding.devices.size());
-    CHECK(static_cast<size_t>(sharding.axis) < shape.size());
-    CHECK(devices > 0 && shape[sharding.axis] % devices == 0);
-    block[sharding.axis] /= devices;
+  for (const GridCut& cut : cuts_of(sharding)) {
+    if (cut.axis < 0) continue;
+    CHECK(static_cast<size_t>(cut.axis) < shape.size());
+    CHECK(cut.size > 0 && block[cut.axis] % cut.size == 0);
+    block[cut.axis] /= cut.size;
   }
   return block;
+}
+
+/// Where the device of a block stands along each of the grid's axes.
+Shape place_of(const std::vector<GridCut>& cuts, size_t block) {
+  Shape place(cuts.size());
+  auto rest = static_cast<int64_t>(block);
+  for (size_t i = cuts.size(); i-- > 0; rest /= cuts[i].size)
+    place[i] = rest % cuts[i].size;
+  return place;
 }
 
 /// The part of an array that one block holds.
@@ -36,11 +51,36 @@ struct Box {
 };
 
 Box box_of(const Shape& shape, const Sharding& sharding, size_t block) {
-  Box box{Shape(shape.size(), 0), block_shape_of(shape, sharding)};
-  if (sharding.is_split())
-    box.origin[sharding.axis] =
-        static_cast<int64_t>(block) * box.extent[sharding.axis];
+  const std::vector<GridCut> cuts = cuts_of(sharding);
+  const Shape place = place_of(cuts, block);
+  Box box{Shape(shape.size(), 0), shape};
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const int axis = cuts[i].axis;
+    if (axis < 0) continue;
+    box.extent[axis] /= cuts[i].size;
+    box.origin[axis] += place[i] * box.extent[axis];
+  }
   return box;
+}
+
+/// Blocks that hold each element once: of copies, those that stand nearest to
+/// the device, or else the first.
+std::vector<size_t> one_of_each(const Sharding& sharding,
+                                const Device* device) {
+  const std::vector<GridCut> cuts = cuts_of(sharding);
+  const auto own =
+      std::find(sharding.devices.begin(), sharding.devices.end(), device);
+  const Shape near = place_of(
+      cuts, own == sharding.devices.end() ? 0 : own - sharding.devices.begin());
+  std::vector<size_t> blocks;
+  for (size_t b = 0; b < sharding.devices.size(); ++b) {
+    const Shape place = place_of(cuts, b);
+    bool chosen = true;
+    for (size_t i = 0; i < cuts.size(); ++i)
+      chosen &= cuts[i].axis >= 0 || place[i] == near[i];
+    if (chosen) blocks.push_back(b);
+  }
+  return blocks;
 }
 
 Box intersect(const Box& a, const Box& b) {
@@ -105,15 +145,7 @@ Status fill_block(Buffer& to, const Box& box, Device& device,
                   const Array& array, CopyCounter& counter) {
   const Sharding& sharding = array.sharding();
   int64_t element_bytes = byte_size(array.dtype());
-  // Of whole copies one is enough: the device's own, or else the first.
-  size_t begin = 0, end = array.blocks().size();
-  if (!sharding.is_split()) {
-    auto own =
-        std::find(sharding.devices.begin(), sharding.devices.end(), &device);
-    begin = own == sharding.devices.end() ? 0 : own - sharding.devices.begin();
-    end = begin + 1;
-  }
-  for (size_t b = begin; b < end; ++b) {
+  for (size_t b : one_of_each(sharding, &device)) {
     Box source = box_of(array.shape(), sharding, b);
     Box part = intersect(box, source);
     if (part.empty()) continue;
@@ -146,10 +178,42 @@ std::shared_ptr<Buffer> find_block(const Array& array, const Box& box,
 
 }  // namespace
 
+Sharding Sharding::on_grid(std::vector<GridCut> grid,
+                           std::vector<Device*> devices) {
+  std::erase_if(grid, [](const GridCut& cut) { return cut.size == 1; });
+  // Neighbours that share one axis, or nothing, are one line of devices.
+  for (size_t i = 1; i < grid.size();) {
+    if (grid[i].axis != grid[i - 1].axis) {
+      ++i;
+      continue;
+    }
+    grid[i - 1].size *= grid[i].size;
+    grid.erase(grid.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (grid.empty()) return {-1, std::move(devices), {}};
+  if (grid.size() == 1) return {grid[0].axis, std::move(devices), {}};
+  return {-1, std::move(devices), std::move(grid)};
+}
+
+bool Sharding::is_split() const {
+  return axis >= 0 ||
+         std::any_of(grid.begin(), grid.end(),
+                     [](const GridCut& cut) { return cut.axis >= 0; });
+}
+
 std::string Sharding::to_string() const {
   std::string text = is_split() ? fmt::format("split({}) over ", axis)
                      : devices.size() == 1 ? "on "
                                            : "copied to ";
+  if (!grid.empty()) {
+    std::string axes, sizes;
+    for (const GridCut& cut : grid) {
+      axes += axes.empty() ? "" : ", ";
+      axes += cut.axis < 0 ? "none" : std::to_string(cut.axis);
+      sizes += fmt::format("{}{}", sizes.empty() ? "" : " x ", cut.size);
+    }
+    text = fmt::format("split({}) over {} devices: ", axes, sizes);
+  }
   for (size_t i = 0; i < devices.size(); ++i) {
     if (i > 0) text += ", ";
     text += devices[i]->name();
@@ -179,8 +243,7 @@ Result<std::vector<uint8_t>> array_to_host(const Array& array) {
   if (bytes.empty()) return bytes;
   Box whole{Shape(array.shape().size(), 0), array.shape()};
   const Sharding& sharding = array.sharding();
-  size_t count = sharding.is_split() ? array.blocks().size() : 1;
-  for (size_t b = 0; b < count; ++b) {
+  for (size_t b : one_of_each(sharding, nullptr)) {
     Box box = box_of(array.shape(), sharding, b);
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
     Status copied = for_each_copy(

@@ -9,16 +9,30 @@
 
 namespace unisono {
 
-/// Where an array lives: cut into `parts` equal blocks along `axis`, block i on
+/// One axis of a grid of devices: how many there are along it, and the array's
+/// axis that they share; with -1 all of them have the same.
+struct GridCut {
+  int64_t size = 1;
+  int axis = -1;
+  bool operator==(const GridCut&) const = default;
+};
+
+/// Where an array lives: cut into equal blocks along `axis`, block i on
 /// devices[i]; or, with axis -1, one whole copy on each of `devices` (which may
-/// share one buffer). One device and axis -1 is an ordinary array.
+/// share one buffer). One device and axis -1 is an ordinary array. On a grid of
+/// devices, in row-major order, several axes may be cut: then `grid` says how,
+/// and `axis` is -1. Made by `on_grid`, so that equal places compare equal.
 struct Sharding {
   int axis = -1;
   std::vector<Device*> devices;
+  std::vector<GridCut> grid = {};
 
-  bool is_split() const { return axis >= 0; }
+  static Sharding on_grid(std::vector<GridCut> grid,
+                          std::vector<Device*> devices);
+  bool is_split() const;
   bool operator==(const Sharding&) const = default;
-  /// "split(0) over cpu:0, cpu:1", "copied to cpu:0, cpu:1", "on cpu:0".
+  /// "split(0) over cpu:0, cpu:1", "copied to cpu:0, cpu:1", "on cpu:0",
+  /// "split(0, 1) over (2, 3): cpu:0, cpu:1, ...".
   std::string to_string() const;
 };
 

@@ -113,13 +113,13 @@ void reduce_elements(ReduceOp op, int64_t begin, int64_t end,
   }
 }
 
-/// Calls body(device, begin, end) for pieces of `bytes` bytes of each device.
+/// Calls body(block, begin, end) for pieces of each block's `bytes` bytes.
 template <class Body>
-void for_each_piece(CollectiveWorkers workers, int64_t devices, int64_t bytes,
+void for_each_piece(CollectiveWorkers workers, int64_t blocks, int64_t bytes,
                     Body&& body) {
   int64_t pieces = (bytes + bytes_per_piece - 1) / bytes_per_piece;
   workers.pool.parallel_for(
-      devices * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
+      blocks * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
         for (int64_t unit = begin; unit < end; ++unit) {
           int64_t first = unit % pieces * bytes_per_piece;
           int64_t last = std::min(first + bytes_per_piece, bytes);
@@ -156,6 +156,47 @@ void all_gather(CollectiveWorkers workers, int64_t bytes,
         for (void* to : buffers.to)
           std::memcpy(static_cast<char*>(to) + source * bytes + begin, from,
                       end - begin);
+      });
+}
+
+void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
+                    int64_t elements, CollectiveBuffers buffers) {
+  CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
+  const auto devices = static_cast<int64_t>(buffers.to.size());
+  const int64_t touched = byte_size(dtype) * (devices + 1);
+  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
+  grain = grain / block * block;
+  // Whole pieces of one device's part, so that none has two results.
+  const int64_t pieces = (elements + grain - 1) / grain;
+  workers.pool.parallel_for(
+      devices * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
+        std::vector<const void*> parts(buffers.from.size());
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t device = unit / pieces;
+          const int64_t first = unit % pieces * grain;
+          const int64_t last = std::min(first + grain, elements);
+          for (size_t d = 0; d < parts.size(); ++d)
+            parts[d] = static_cast<const char*>(buffers.from[d]) +
+                       device * elements * byte_size(dtype);
+          const CollectiveBuffers part{parts, buffers.to.subspan(device, 1)};
+          with_dtype(dtype, [&]<DType D>() {
+            reduce_elements<D>(op, first, last, part);
+          });
+        }
+      });
+}
+
+void all_to_all(CollectiveWorkers workers, int64_t bytes,
+                CollectiveBuffers buffers) {
+  const auto devices = static_cast<int64_t>(buffers.from.size());
+  for_each_piece(
+      workers, devices * devices, bytes,
+      [&](int64_t pair, int64_t begin, int64_t end) {
+        const int64_t to = pair / devices, from = pair % devices;
+        std::memcpy(
+            static_cast<char*>(buffers.to[to]) + from * bytes + begin,
+            static_cast<const char*>(buffers.from[from]) + to * bytes + begin,
+            end - begin);
       });
 }
 

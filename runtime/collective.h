@@ -37,6 +37,15 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
 void all_gather(CollectiveWorkers workers, int64_t bytes,
                 CollectiveBuffers buffers);
 
+/// to[j] is the combination of elements j * `elements` ... of all from[d], in
+/// the tree of all_reduce.
+void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
+                    int64_t elements, CollectiveBuffers buffers);
+
+/// to[j] is part j, of `bytes` bytes, of from[0], from[1], ... in order.
+void all_to_all(CollectiveWorkers workers, int64_t bytes,
+                CollectiveBuffers buffers);
+
 /// to[destination] = from[source] for each pair (source, destination); zeros
 /// where nothing is sent.
 void permute(CollectiveWorkers workers, int64_t bytes,

@@ -41,6 +41,9 @@ uint32_t source_of(const Instruction& instruction) {
   switch (instruction.kind) {
     case Kind::all_reduce: return instruction.as<AllReduceStep>().source;
     case Kind::all_gather: return instruction.as<AllGatherStep>().source;
+    case Kind::reduce_scatter:
+      return instruction.as<ReduceScatterStep>().source;
+    case Kind::all_to_all: return instruction.as<AllToAllStep>().source;
     case Kind::permute: return instruction.as<PermuteStep>().source;
     case Kind::launch:
     case Kind::copy:
@@ -175,6 +178,8 @@ void Execution::advance(int d, int& owned_phase) {
         break;
       case Kind::all_reduce:
       case Kind::all_gather:
+      case Kind::reduce_scatter:
+      case Kind::all_to_all:
       case Kind::permute:
         if (!meet(d, owned_phase)) return;
         continue;  // begin_phase has moved all devices on
@@ -282,26 +287,54 @@ bool Execution::meet(int device, int& owned_phase) {
 
 Status Execution::perform(const Instruction& collective) {
   if (devices_[0].queue) return perform_on_queues(collective);
-  CollectiveWorkers workers{*pool_, this};
-  auto buffers = [&](const auto& step) {
-    for (int d = 0; d < count_; ++d) {
-      from_[d] = devices_[d].slots[step.from];
-      to_[d] = devices_[d].slots[step.to];
-    }
-    return CollectiveBuffers{from_, to_};
+  const CollectiveWorkers workers{*pool_, this};
+  const auto each = [&](const auto& step, const Groups& groups, auto&& meet) {
+    return for_each_group(
+        step, groups,
+        [&](const std::vector<int>*, CollectiveBuffers buffers) -> Status {
+          meet(buffers);
+          return Unit{};
+        });
   };
-  if (collective.kind == Kind::all_reduce) {
-    const auto& step = collective.as<AllReduceStep>();
-    all_reduce(workers, step.op, step.dtype, step.elements, buffers(step));
-  } else if (collective.kind == Kind::all_gather) {
-    const auto& step = collective.as<AllGatherStep>();
-    all_gather(workers, step.bytes, buffers(step));
-  } else {
-    CHECK(collective.kind == Kind::permute);
-    const auto& step = collective.as<PermuteStep>();
-    permute(workers, step.bytes, step.pairs, buffers(step));
+  switch (collective.kind) {
+    case Kind::all_reduce: {
+      const auto& step = collective.as<AllReduceStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        all_reduce(workers, step.op, step.dtype, step.elements, buffers);
+      });
+    }
+    case Kind::all_gather: {
+      const auto& step = collective.as<AllGatherStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        all_gather(workers, step.bytes, buffers);
+      });
+    }
+    case Kind::reduce_scatter: {
+      const auto& step = collective.as<ReduceScatterStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        reduce_scatter(workers, step.op, step.dtype, step.elements, buffers);
+      });
+    }
+    case Kind::all_to_all: {
+      const auto& step = collective.as<AllToAllStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        all_to_all(workers, step.bytes, buffers);
+      });
+    }
+    case Kind::permute: {
+      const auto& step = collective.as<PermuteStep>();
+      return each(step, {}, [&](CollectiveBuffers buffers) {
+        permute(workers, step.bytes, step.pairs, buffers);
+      });
+    }
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
   }
-  return Unit{};
+  check_failed("a collective", __FILE__, __LINE__);
 }
 
 void Execution::begin_phase(int device, int& owned_phase) {

@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/collective.h"
 #include "runtime/flat_program.h"
 #include "runtime/pool.h"
 #include "runtime/program.h"
@@ -79,6 +80,27 @@ class Execution final : public Work {
   /// met, and this thread owns the phase that begins.
   bool meet(int device, int& owned_phase);
   Status perform(const Instruction& collective);
+  /// meet(devices, buffers) for each group of devices; without groups for all
+  /// together, and no list of them.
+  template <class Collective, class Meet>
+  Status for_each_group(const Collective& step, const Groups& groups,
+                        Meet&& meet) {
+    const auto put = [&](size_t place, int device) {
+      from_[place] = devices_[device].slots[step.from];
+      to_[place] = devices_[device].slots[step.to];
+    };
+    if (groups.empty()) {
+      for (int d = 0; d < count_; ++d) put(static_cast<size_t>(d), d);
+      return meet(nullptr, CollectiveBuffers{from_, to_});
+    }
+    for (const auto& group : groups) {
+      for (size_t i = 0; i < group.size(); ++i) put(i, group[i]);
+      const CollectiveBuffers buffers{std::span(from_).first(group.size()),
+                                      std::span(to_).first(group.size())};
+      if (Status done = meet(&group, buffers); !done) return done;
+    }
+    return Unit{};
+  }
   void begin_phase(int device, int& owned_phase);
 
   // Devices with queues (execution_queue.cpp): launches and copies are put

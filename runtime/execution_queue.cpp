@@ -138,25 +138,54 @@ Status Execution::read_arguments(int d, const HostCallStep& step,
 
 Status Execution::perform_on_queues(const Instruction& collective) {
   std::vector<Queue*> queues;
-  for (int d = 0; d < count_; ++d) queues.push_back(devices_[d].queue);
-  auto buffers = [&](const auto& step) {
-    for (int d = 0; d < count_; ++d) {
-      from_[d] = devices_[d].slots[step.from];
-      to_[d] = devices_[d].slots[step.to];
-    }
-    return CollectiveBuffers{from_, to_};
+  const auto each = [&](const auto& step, const Groups& groups, auto&& meet) {
+    return for_each_group(
+        step, groups,
+        [&](const std::vector<int>* group, CollectiveBuffers buffers) {
+          queues.clear();
+          for (size_t i = 0; i < buffers.to.size(); ++i)
+            queues.push_back(
+                devices_[group ? (*group)[i] : static_cast<int>(i)].queue);
+          return meet(queues, step, buffers);
+        });
   };
-  if (collective.kind == Kind::all_reduce) {
-    const auto& step = collective.as<AllReduceStep>();
-    return all_reduce(queues, step, buffers(step));
+  switch (collective.kind) {
+    case Kind::all_reduce: {
+      const auto& step = collective.as<AllReduceStep>();
+      CHECK(step.groups.empty());  // jit makes them gathers and sums
+      return each(step, {}, [](auto& q, const auto& s, CollectiveBuffers b) {
+        return all_reduce(q, s, b);
+      });
+    }
+    case Kind::all_gather: {
+      const auto& step = collective.as<AllGatherStep>();
+      return each(step, step.groups,
+                  [](auto& q, const auto& s, CollectiveBuffers b) {
+                    return all_gather(q, s, b);
+                  });
+    }
+    case Kind::all_to_all: {
+      const auto& step = collective.as<AllToAllStep>();
+      return each(step, step.groups,
+                  [](auto& q, const auto& s, CollectiveBuffers b) {
+                    return all_to_all(q, s, b);
+                  });
+    }
+    case Kind::permute: {
+      const auto& step = collective.as<PermuteStep>();
+      return each(step, {}, [](auto& q, const auto& s, CollectiveBuffers b) {
+        return permute(q, s, b);
+      });
+    }
+    case Kind::reduce_scatter:  // jit makes it an exchange and a sum
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
   }
-  if (collective.kind == Kind::all_gather) {
-    const auto& step = collective.as<AllGatherStep>();
-    return all_gather(queues, step, buffers(step));
-  }
-  CHECK(collective.kind == Kind::permute);
-  const auto& step = collective.as<PermuteStep>();
-  return permute(queues, step, buffers(step));
+  check_failed("a collective on queues", __FILE__, __LINE__);
 }
 
 /// Waits for all, and keeps the one error that is reported: of those of the

@@ -52,22 +52,34 @@ class Flattener {
     int64_t bytes = reduce.elements * byte_size(reduce.dtype);
     check_slot(reduce.from, bytes);
     check_slot(reduce.to, bytes);
+    check_groups(reduce.groups);
     add({.kind = Kind::all_reduce, .step = &reduce});
   }
   void add_step(const AllGatherStep& gather) {
     check_slot(gather.from, gather.bytes);
-    check_slot(gather.to, gather.bytes * program_.devices);
+    check_slot(gather.to, gather.bytes * check_equal_groups(gather.groups));
     add({.kind = Kind::all_gather, .step = &gather});
+  }
+  void add_step(const ReduceScatterStep& reduce) {
+    int64_t bytes = reduce.elements * byte_size(reduce.dtype);
+    check_slot(reduce.from, bytes * check_equal_groups(reduce.groups));
+    check_slot(reduce.to, bytes);
+    add({.kind = Kind::reduce_scatter, .step = &reduce});
+  }
+  void add_step(const AllToAllStep& exchange) {
+    int64_t bytes = exchange.bytes * check_equal_groups(exchange.groups);
+    check_slot(exchange.from, bytes);
+    check_slot(exchange.to, bytes);
+    add({.kind = Kind::all_to_all, .step = &exchange});
   }
   void add_step(const PermuteStep& permute) {
     check_slot(permute.from, permute.bytes);
     check_slot(permute.to, permute.bytes);
-    uint64_t sources = 0, destinations = 0;
+    uint64_t destinations = 0;
     for (auto [source, destination] : permute.pairs) {
       CHECK(source >= 0 && source < program_.devices);
       CHECK(destination >= 0 && destination < program_.devices);
-      CHECK(!(sources >> source & 1) && !(destinations >> destination & 1));
-      sources |= uint64_t{1} << source;
+      CHECK(!(destinations >> destination & 1));
       destinations |= uint64_t{1} << destination;
     }
     add({.kind = Kind::permute, .step = &permute});
@@ -98,6 +110,27 @@ class Flattener {
   void check_slot(SlotId slot, int64_t bytes) const {
     CHECK(slot >= 0 && static_cast<size_t>(slot) < program_.slots.size());
     CHECK(program_.slots[slot].bytes >= bytes);
+  }
+  /// Each device is in one group.
+  void check_groups(const Groups& groups) const {
+    if (groups.empty()) return;
+    uint64_t seen = 0;
+    int count = 0;
+    for (const auto& group : groups)
+      for (int device : group) {
+        CHECK(device >= 0 && device < program_.devices);
+        CHECK(!(seen >> device & 1));
+        seen |= uint64_t{1} << device;
+        ++count;
+      }
+    CHECK(count == program_.devices);
+  }
+  /// The size of all groups.
+  int64_t check_equal_groups(const Groups& groups) const {
+    check_groups(groups);
+    if (groups.empty()) return program_.devices;
+    for (const auto& group : groups) CHECK(group.size() == groups[0].size());
+    return static_cast<int64_t>(groups[0].size());
   }
   int next() const { return static_cast<int>(flat_.instructions.size()); }
   int add(const Instruction& instruction) {

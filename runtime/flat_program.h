@@ -16,6 +16,8 @@ struct Instruction {
     host_call,
     all_reduce,
     all_gather,
+    reduce_scatter,
+    all_to_all,
     permute,
     jump,           // to `target`
     jump_if_false,  // to `target` if slot `flag` holds false

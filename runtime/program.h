@@ -88,6 +88,9 @@ struct CopyStep {
 /// to = the combination of all devices' `from`, in the fixed tree over
 /// positions: neighbours first, in aligned blocks of powers of two.
 enum class ReduceOp : uint8_t { sum, max, min };
+/// Lists of devices, each device in one: those of a group meet by themselves,
+/// in its order. No groups: all meet.
+using Groups = std::vector<std::vector<int>>;
 struct AllReduceStep {
   using Op = ReduceOp;
   SlotId from = 0, to = 0;
@@ -95,6 +98,7 @@ struct AllReduceStep {
   int64_t elements = 0;
   Op op = Op::sum;
   uint32_t source = 0;
+  Groups groups = {};
   /// On GPUs: kernels whose arguments are the addresses of all operands, then
   /// of results. Where devices reach one another, device d combines elements
   /// d * part ... (d + 1) * part - 1 for all: by `full`, the last device that
@@ -106,14 +110,34 @@ struct AllReduceStep {
   };
   Grid grid = {};
 };
-/// to (devices * bytes) = all devices' `from`, stacked in order.
+/// to (devices * bytes) = all devices' `from`, stacked in order. Here and in
+/// the next two all groups are of one size.
 struct AllGatherStep {
   SlotId from = 0, to = 0;
   int64_t bytes = 0;
   uint32_t source = 0;
+  Groups groups = {};
+};
+/// to of the j-th device = the combination of all devices' elements j *
+/// `elements` and on, in the tree of AllReduceStep.
+struct ReduceScatterStep {
+  SlotId from = 0, to = 0;
+  DType dtype = DType::F32;
+  int64_t elements = 0;  // of the result
+  ReduceOp op = ReduceOp::sum;
+  uint32_t source = 0;
+  Groups groups = {};
+};
+/// to of the j-th device = part j, of `bytes` bytes, of every device's `from`,
+/// in order.
+struct AllToAllStep {
+  SlotId from = 0, to = 0;
+  int64_t bytes = 0;
+  uint32_t source = 0;
+  Groups groups = {};
 };
 /// to = `from` of the device that sends here, zeros if none. pairs: (source,
-/// destination) positions, each at most once on either side.
+/// destination) positions, each destination at most once.
 struct PermuteStep {
   SlotId from = 0, to = 0;
   int64_t bytes = 0;
@@ -139,8 +163,9 @@ struct HostCallStep {
 };
 
 struct Step {
-  std::variant<LaunchStep, CopyStep, AllReduceStep, AllGatherStep, PermuteStep,
-               LoopStep, IfStep, HostCallStep>
+  std::variant<LaunchStep, CopyStep, AllReduceStep, AllGatherStep,
+               ReduceScatterStep, AllToAllStep, PermuteStep, LoopStep, IfStep,
+               HostCallStep>
       what;
 };
 

@@ -122,6 +122,23 @@ Status all_gather(Queues queues, const AllGatherStep& step,
   return meet(queues);
 }
 
+Status all_to_all(Queues queues, const AllToAllStep& step,
+                  CollectiveBuffers buffers) {
+  if (step.bytes == 0) return Unit{};
+  if (Status met = meet(queues); !met) return met;
+  for (size_t d = 0; d < queues.size(); ++d)
+    for (size_t i = 0; i < queues.size(); ++i) {
+      const size_t from = (d + i) % queues.size();
+      Status done = queues[d]->copy(
+          at(buffers.to[d], static_cast<int64_t>(from) * step.bytes),
+          *queues[from],
+          at(buffers.from[from], static_cast<int64_t>(d) * step.bytes),
+          step.bytes);
+      if (!done) return done;
+    }
+  return meet(queues);
+}
+
 Status permute(Queues queues, const PermuteStep& step,
                CollectiveBuffers buffers) {
   if (step.bytes == 0) return Unit{};

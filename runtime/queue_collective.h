@@ -19,6 +19,8 @@ Status all_reduce(std::span<Queue* const> queues, const AllReduceStep& step,
                   CollectiveBuffers buffers);
 Status all_gather(std::span<Queue* const> queues, const AllGatherStep& step,
                   CollectiveBuffers buffers);
+Status all_to_all(std::span<Queue* const> queues, const AllToAllStep& step,
+                  CollectiveBuffers buffers);
 Status permute(std::span<Queue* const> queues, const PermuteStep& step,
                CollectiveBuffers buffers);
 

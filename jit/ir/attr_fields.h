@@ -55,13 +55,18 @@ void for_each_field(A& a, B& b, Visit&& visit) {
   } else if constexpr (std::is_same_v<T, ProjectAttrs>) {
     visit("index", a.index, b.index);
   } else if constexpr (std::is_same_v<T, CollectiveAttrs>) {
-    visit("axis", a.axis, b.axis);
-    visit("size", a.size, b.size);
+    visit("axes", a.axes, b.axes);
+    visit("sizes", a.sizes, b.sizes);
     visit("reduce", a.reduce, b.reduce);
     visit("pairs", a.pairs, b.pairs);
+    visit("groups", a.groups, b.groups);
+    visit("dim", a.dim, b.dim);
+    visit("tiled", a.tiled, b.tiled);
   } else if constexpr (std::is_same_v<T, HostCallAttrs>) {
     visit("format", a.format, b.format);
     visit("specs", a.specs, b.specs);
+    visit("everywhere", a.everywhere, b.everywhere);
+    visit("axes", a.axes, b.axes);
   } else {
     // A constant's elements have a notation of their own.
     static_assert(std::is_same_v<T, NoAttrs> ||

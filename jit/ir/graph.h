@@ -162,21 +162,32 @@ struct ProjectAttrs {
   bool operator==(const ProjectAttrs&) const = default;
 };
 enum class ReduceOp : uint8_t { sum, max, min };
-/// all_reduce, all_gather, permute, axis_index. `size` is the number of
-/// members (a symbol while checking). pairs: (source, destination), for
-/// permute; each at most once on either side.
+/// Collectives. The members are those of `axes` together, the first outermost;
+/// `sizes` is how many there are along each (symbols while checking). They are
+/// numbered 0, 1, ... in this order.
 struct CollectiveAttrs {
-  AxisId axis = 0;
-  Dim size = 1;
+  std::vector<AxisId> axes = {0};
+  Shape sizes = {1};
   ReduceOp reduce = ReduceOp::sum;
-  std::vector<std::pair<int, int>> pairs;
+  /// permute: (source, destination), each destination at most once.
+  std::vector<std::pair<int, int>> pairs = {};
+  /// Lists of members that meet by themselves, in the order written; each
+  /// member is in one. None: all meet.
+  std::vector<std::vector<int>> groups = {};
+  /// all_gather: the values are stacked at a new axis `dim`, or joined along it
+  /// if `tiled`. own_part: the operand's axis that is taken apart.
+  int dim = 0;
+  bool tiled = false;
   bool operator==(const CollectiveAttrs&) const = default;
 };
 /// host_call: `format` has one piece of text before each operand and one after
 /// the last; the host renders operands with `specs` (one per operand, "" for
-/// the default).
+/// the default). It is made by each member of all axes that are mapped; if not
+/// `everywhere`, by each of `axes`, and once for the members of other axes.
 struct HostCallAttrs {
   std::vector<std::string> format, specs;
+  bool everywhere = true;
+  std::vector<AxisId> axes = {};
   bool operator==(const HostCallAttrs&) const = default;
 };
 

@@ -334,37 +334,117 @@ Result<Type> control_rule(Op op, Operands x, const Attrs& attrs) {
 }
 
 Status check_pairs(const CollectiveAttrs& a) {
+  const Dim members = member_count(a);
   for (size_t i = 0; i < a.pairs.size(); ++i) {
     const auto [from, to] = a.pairs[i];
-    if (from < 0 || to < 0 || !known_less(-1, a.size - Dim(from) - 1) ||
-        !known_less(-1, a.size - Dim(to) - 1)) {
-      if (from < 0 || to < 0 || a.size.is_constant())
+    if (from < 0 || to < 0 || !known_less(-1, members - Dim(from) - 1) ||
+        !known_less(-1, members - Dim(to) - 1)) {
+      if (from < 0 || to < 0 || members.is_constant())
         return wrong("the pair ({}, {}) is not within {} members", from, to,
-                     a.size.to_string());
+                     members.to_string());
     }
     for (size_t j = 0; j < i; ++j)
-      if (a.pairs[j].first == from || a.pairs[j].second == to)
-        return wrong("two pairs share a source or a destination");
+      if (a.pairs[j].second == to)
+        return wrong("two pairs share a destination");
   }
   return Unit{};
 }
 
+/// Each member is in one group; `equal`: they are of one size.
+Status check_groups(const CollectiveAttrs& a, bool equal) {
+  if (a.groups.empty()) return Unit{};
+  std::vector<bool> seen;
+  for (const auto& group : a.groups) {
+    if (group.empty()) return wrong("a group without members");
+    if (equal && group.size() != a.groups[0].size())
+      return wrong("groups of different sizes");
+    for (const int member : group) {
+      if (member < 0) return wrong("member {}", member);
+      const auto index = static_cast<size_t>(member);
+      if (index >= seen.size()) seen.resize(index + 1);
+      if (seen[index]) return wrong("member {} is in two groups", member);
+      seen[index] = true;
+    }
+  }
+  const auto missing = std::find(seen.begin(), seen.end(), false);
+  if (missing != seen.end())
+    return wrong("member {} is in no group", missing - seen.begin());
+  const Dim members = member_count(a);
+  if (members.is_constant() &&
+      members.value() != static_cast<int64_t>(seen.size()))
+    return wrong("groups of {} members, but there are {}", seen.size(),
+                 members.value());
+  return Unit{};
+}
+
+Status check_axes(const CollectiveAttrs& a) {
+  if (a.axes.empty() || a.axes.size() != a.sizes.size())
+    return wrong("{} axes, but {} sizes", a.axes.size(), a.sizes.size());
+  for (size_t i = 0; i < a.axes.size(); ++i) {
+    if (known_less(a.sizes[i], 0))
+      return wrong("{} members", a.sizes[i].to_string());
+    for (size_t j = 0; j < i; ++j)
+      if (a.axes[i] == a.axes[j]) return wrong("axis {} twice", a.axes[i]);
+  }
+  return Unit{};
+}
+
+Result<Type> gather_rule(Type out, const CollectiveAttrs& a) {
+  const int last = a.tiled ? out.rank() - 1 : out.rank();
+  if (a.dim < 0 || a.dim > last) return wrong("there is no axis {}", a.dim);
+  if (a.tiled) {
+    out.shape[a.dim] = team_size(a) * out.shape[a.dim];
+  } else {
+    out.shape.insert(out.shape.begin() + a.dim, team_size(a));
+  }
+  return out;
+}
+
+Result<Type> own_part_rule(Type out, const CollectiveAttrs& a) {
+  if (a.dim < 0 || a.dim >= out.rank())
+    return wrong("there is no axis {}", a.dim);
+  const Dim size = out.shape[a.dim], members = member_count(a);
+  std::optional<Dim> part;
+  if (size == members) {
+    part = 1;
+  } else if (a.tiled && !(members == Dim(0))) {
+    part = exact_div(size, members);
+  }
+  if (!part)
+    return wrong("size {} is not shared among {} members", size.to_string(),
+                 members.to_string());
+  if (a.tiled) {
+    out.shape[a.dim] = *part;
+  } else {
+    out.shape.erase(out.shape.begin() + a.dim);
+  }
+  return out;
+}
+
 Result<Type> collective_rule(Op op, Operands x, const CollectiveAttrs& a) {
-  if (known_less(a.size, 0)) return wrong("{} members", a.size.to_string());
+  if (auto fits = check_axes(a); !fits) return fits.error();
+  if (auto fits = check_groups(a, op != Op::all_reduce); !fits)
+    return fits.error();
+  const bool reduces = op == Op::all_reduce || op == Op::reduce_scatter;
+  if (reduces && a.reduce == ReduceOp::sum && is_bool(x[0].dtype))
+    return wrong("bool has no sum");
   switch (op) {
     case Op::axis_index: return Type{DType::I32, {}};
-    case Op::all_gather: {
-      Type out = x[0];
-      out.shape.insert(out.shape.begin(), a.size);
-      return out;
-    }
+    case Op::own_part: return own_part_rule(x[0], a);
+    case Op::all_gather: return gather_rule(x[0], a);
     case Op::permute:
       if (auto fits = check_pairs(a); !fits) return fits.error();
       return x[0];
-    default:
-      if (a.reduce == ReduceOp::sum && is_bool(x[0].dtype))
-        return wrong("bool has no sum");
-      return x[0];
+    case Op::reduce_scatter:
+    case Op::all_to_all: {
+      if (x[0].rank() == 0 || !(x[0].shape[0] == team_size(a)))
+        return wrong("the leading axis is not that of {} members",
+                     team_size(a).to_string());
+      Type out = x[0];
+      if (op == Op::reduce_scatter) out.shape.erase(out.shape.begin());
+      return out;
+    }
+    default: return x[0];
   }
 }
 

@@ -209,6 +209,27 @@ bool must_stay(const Graph& graph, const Node& node) {
   return may_fail(graph, node);
 }
 
+Dim member_count(const CollectiveAttrs& a) {
+  Dim count = 1;
+  for (const Dim& size : a.sizes) count = count * size;
+  return count;
+}
+
+Dim team_size(const CollectiveAttrs& a) {
+  if (a.groups.empty()) return member_count(a);
+  return static_cast<int64_t>(a.groups[0].size());
+}
+
+bool same_for_all(const Node& collective) {
+  const auto& a = attrs<CollectiveAttrs>(collective);
+  if (collective.op == Op::all_reduce || collective.op == Op::all_gather)
+    return a.groups.empty();
+  if (collective.op != Op::permute || a.pairs.empty()) return false;
+  for (const auto& [source, destination] : a.pairs)
+    if (source != a.pairs[0].first) return false;
+  return member_count(a) == Dim(static_cast<int64_t>(a.pairs.size()));
+}
+
 std::string_view help(Op op) {
   switch (op) {
 #define UNARY(name, types, scalar, domain, help) \

@@ -28,6 +28,12 @@ int result_count(const Node& node);
 Type result_type(const Node& node, int index);
 /// Can raise a checked error, or has an effect: kept though nobody uses it.
 bool must_stay(const Graph& graph, const Node& node);
+/// How many members a collective is over, and how many of them meet: all, or
+/// those of the first group.
+Dim member_count(const CollectiveAttrs& a);
+Dim team_size(const CollectiveAttrs& a);
+/// Whether a collective gives all members of its axes the same.
+bool same_for_all(const Node& collective);
 /// A row's help text, and the interval its generated test samples.
 std::string_view help(Op op);
 std::pair<double, double> domain(Op op);

@@ -157,10 +157,13 @@ std::optional<NodeId> Simplifier::rewrite_source(const Node& node) {
 
 std::optional<NodeId> Simplifier::rewrite_collective(const Node& node) {
   const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
-  if (!(a.size == Dim(1))) return std::nullopt;
+  if (!(ir::member_count(a) == Dim(1))) return std::nullopt;
   switch (node.op) {
-    case Op::all_reduce: return node.inputs[0];
+    case Op::all_reduce:
+    case Op::all_to_all: return node.inputs[0];
     case Op::all_gather:
+    case Op::reduce_scatter:
+    case Op::own_part:
       return emit(Op::reshape, {node.inputs[0]},
                   ir::ShapeAttrs{node.type.shape});
     case Op::permute:

@@ -32,8 +32,24 @@ struct VmapSpec {
   int64_t devices = 1;
   /// Errors say which of the graph's members they are about.
   bool names_members = false;
+  /// The outputs that have the leading axis; of the others, which are the same
+  /// for all members, there is one. Empty: all have it.
+  std::vector<bool> stacked = {};
 };
 Graph vmap(const Graph& graph, const VmapSpec& spec);
+
+/// spmd.cpp: the graph that each device of a grid runs, the first axis
+/// outermost, becomes one in which collectives are over axis 0, which is all
+/// devices in row-major order: those over some of the grid's axes meet in
+/// groups. all_gather stacks at the front and own_part is gone, as the runtime
+/// has it. `plain`: without reductions of groups and reduce_scatter, which
+/// become gathers and exchanges with a reduction on each device.
+struct GridAxis {
+  int64_t size = 1;
+  std::vector<ir::AxisId> ids;  // empty: any
+};
+Graph spmd(const Graph& graph, const std::vector<GridAxis>& grid,
+           bool plain = false);
 
 /// inline.cpp: appends the nodes of `callee` to `graph`, its inputs replaced
 /// by `arguments`; gives the ids of its outputs.

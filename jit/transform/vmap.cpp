@@ -9,8 +9,11 @@ namespace unisono::jit {
 
 Graph vmap(const Graph& graph, const VmapSpec& spec) {
   CHECK(spec.mapped.size() == graph.inputs.size());
+  CHECK(spec.stacked.empty() || spec.stacked.size() == graph.outputs.size());
   CHECK(spec.size >= 0 && spec.devices >= 1);
-  return vmapping::Mapper(spec).run(graph);
+  VmapSpec used = spec;
+  if (spec.size == 0) used.devices = 1;  // nobody meets
+  return vmapping::Mapper(used).run(graph);
 }
 
 namespace vmapping {
@@ -25,7 +28,12 @@ Graph Mapper::run(const Graph& graph) {
   for (size_t i = 0; i < graph.inputs.size(); ++i)
     arguments.push_back(input(graph.type(graph.inputs[i]), spec_.mapped[i]));
   const Values outputs = place(graph, arguments);
-  for (const Value& output : outputs) out_.outputs.push_back(lift(output));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool stacked = spec_.stacked.empty() || spec_.stacked[i];
+    out_.outputs.push_back(stacked             ? lift(outputs[i])
+                           : outputs[i].mapped ? row(outputs[i].id, 0)
+                                               : outputs[i].id);
+  }
   return std::move(out_);
 }
 
@@ -130,6 +138,18 @@ NodeId Mapper::choose(NodeId flags, Value a, Value b) {
   const NodeId x = lift(a), y = lift(b);
   if (x == y) return x;
   return add(Op::select, {spread(flags, out_.type(x).shape), x, y});
+}
+
+NodeId Mapper::row(NodeId x, int64_t index) {
+  ir::SliceAttrs slice;
+  slice.size = out_.type(x).shape;
+  slice.start.assign(slice.size.size(), 0);
+  slice.step.assign(slice.size.size(), 1);
+  slice.start[0] = index;
+  slice.size[0] = 1;
+  const Shape rest(slice.size.begin() + 1, slice.size.end());
+  return add(Op::reshape, {add(Op::slice, {x}, std::move(slice))},
+             ir::ShapeAttrs{rest});
 }
 
 NodeId Mapper::to_front(NodeId x, int axis) {

@@ -65,6 +65,8 @@ class Mapper {
   NodeId choose(NodeId flags, Value a, Value b);
   /// Moves an axis to the front.
   NodeId to_front(NodeId x, int axis);
+  /// Element `index` along the leading axis.
+  NodeId row(NodeId x, int64_t index);
 
   // vmap.cpp: members that take no part
   /// Whether any member takes part: a scalar.
@@ -90,11 +92,32 @@ class Mapper {
   Value place_collective(const ir::Node& node, const Values& x);
   Value place_other_axis(const ir::Node& node, const Values& x);
   Value all_reduce(const ir::CollectiveAttrs& a, Value x);
-  Value all_gather(Value x);
-  Value permute(const ir::CollectiveAttrs& a, Value x);
-  /// i32: own positions of the members that this graph holds.
-  NodeId positions();
-  ir::CollectiveAttrs between_devices() const;
+  Value all_gather(const ir::CollectiveAttrs& a, Value x);
+  Value reduce_scatter(const ir::CollectiveAttrs& a, Value x);
+  Value all_to_all(const ir::CollectiveAttrs& a, Value x);
+  Value permute(const ir::Node& node, Value x);
+  Value own_part(const ir::CollectiveAttrs& a, Value x);
+  /// The sum (or extremum) of this graph's members, and of all devices'.
+  NodeId reduce_blocks(const ir::CollectiveAttrs& a, NodeId all);
+
+  // vmap_members.cpp: the members of a collective together
+  /// What remains of the collective between devices.
+  ir::CollectiveAttrs between(const ir::CollectiveAttrs& a) const;
+  /// All members' values, by position, along the leading axis.
+  NodeId everyone(const ir::CollectiveAttrs& a, Value x);
+  /// The same by group and place in it, along two leading axes; the groups are
+  /// of one size.
+  NodeId by_group(const ir::CollectiveAttrs& a, NodeId all);
+  /// i32 of each member that this graph holds: its position, its group, its
+  /// place in the group (its position if there are no groups).
+  NodeId positions(const ir::CollectiveAttrs& a);
+  NodeId own_group(const ir::CollectiveAttrs& a);
+  NodeId own_rank(const ir::CollectiveAttrs& a);
+  /// table[position], by member.
+  NodeId looked_up(const ir::CollectiveAttrs& a, std::vector<int32_t> table);
+  NodeId numbers(const std::vector<int32_t>& values);
+  /// Elements at i32 positions along `axes`, which are in range.
+  NodeId pick(NodeId x, std::vector<int> axes, std::vector<NodeId> indices);
 
   // vmap_control.cpp
   Values place_if(const ir::Node& node, const Values& x);

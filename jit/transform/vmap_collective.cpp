@@ -1,14 +1,18 @@
 // Collectives over the mapped axis become operations along the members' axis,
-// with a collective between devices where the members are spread over several.
-// The members tree is the same however they are spread: k = 2^a * m members on
-// each device are m aligned blocks of 2^a.
-#include <cstring>
+// with a collective between devices where the members are spread over several
+// or the collective is over other axes, too. The members tree is the same
+// however they are spread: k = 2^a * m members on each device are m aligned
+// blocks of 2^a. What has no better form brings all members together
+// (vmap_members.cpp).
+#include <algorithm>
 
 #include "jit/ir/kinds.h"
+#include "jit/transform/gathered.h"
 #include "jit/transform/vmap.h"
 
 namespace unisono::jit::vmapping {
 
+using ir::CollectiveAttrs;
 using ir::Dim;
 using ir::Node;
 using ir::Op;
@@ -34,93 +38,178 @@ Shape refronted(const Shape& shape, size_t drop, std::vector<Dim> front) {
 }
 
 const ir::ReduceAttrs along_first{{0}, ir::ReduceOrder::members};
+const ir::ReduceAttrs along_second{{1}, ir::ReduceOrder::members};
+
+bool equal_sizes(const std::vector<std::vector<int>>& groups) {
+  return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
+    return group.size() == groups[0].size();
+  });
+}
 
 }  // namespace
 
 Value Mapper::place_collective(const Node& node, const Values& x) {
-  const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
-  if (a.axis != spec_.axis) return place_other_axis(node, x);
+  const auto& a = ir::attrs<CollectiveAttrs>(node);
+  if (std::find(a.axes.begin(), a.axes.end(), spec_.axis) == a.axes.end())
+    return place_other_axis(node, x);
   switch (node.op) {
     case Op::all_reduce: return all_reduce(a, x[0]);
-    case Op::all_gather: return all_gather(x[0]);
-    case Op::permute: return permute(a, x[0]);
-    default: return {positions(), true};
+    case Op::all_gather: return all_gather(a, x[0]);
+    case Op::reduce_scatter: return reduce_scatter(a, x[0]);
+    case Op::all_to_all: return all_to_all(a, x[0]);
+    case Op::permute: return permute(node, x[0]);
+    case Op::own_part: return own_part(a, x[0]);
+    default: return {positions(a), true};
   }
 }
 
-/// Collectives over another axis are for each member alone.
+/// Collectives over other axes are for each member alone.
 Value Mapper::place_other_axis(const Node& node, const Values& x) {
-  const NodeId id = add(node.op, ids(x), node.attrs);
   const bool mapped = !x.empty() && x[0].mapped;
-  if (mapped && node.op == Op::all_gather) return {to_front(id, 1), true};
-  return {id, mapped};
+  if (!mapped) return {add(node.op, ids(x), node.attrs), false};
+  auto a = ir::attrs<CollectiveAttrs>(node);
+  ++a.dim;
+  const bool leading =
+      node.op == Op::reduce_scatter || node.op == Op::all_to_all;
+  if (!leading) return {add(node.op, ids(x), a), true};
+  // These work along the leading axis, where the members stand.
+  const NodeId turned = to_front(x[0].id, 1);
+  const NodeId out = add(node.op, {turned}, node.attrs);
+  return {node.op == Op::all_to_all ? to_front(out, 1) : out, true};
 }
 
-ir::CollectiveAttrs Mapper::between_devices() const {
-  ir::CollectiveAttrs out;
-  out.axis = spec_.axis;
-  out.size = spec_.devices;
-  return out;
-}
-
-Value Mapper::all_reduce(const ir::CollectiveAttrs& a, Value x) {
+NodeId Mapper::reduce_blocks(const CollectiveAttrs& a, NodeId all) {
   const Op op = reduction(a.reduce);
-  NodeId all = lift(x);
-  const DType dtype = out_.type(all).dtype;
-  if (spec_.devices == 1 || spec_.size == 0)
-    return {add(op, {all}, along_first), false};
-  // Sums of 16-bit floats are rounded once, after the last device's part.
-  const bool widens = a.reduce == ir::ReduceOp::sum && is_floating(dtype) &&
-                      byte_size(dtype) == 2;
-  if (widens) all = add(Op::cast, {all}, ir::CastAttrs{DType::F32});
-  ir::CollectiveAttrs between = between_devices();
-  between.reduce = a.reduce;
+  const CollectiveAttrs devices = between(a);
+  if (devices.axes.empty()) return add(op, {all}, along_first);
   const int64_t block = spec_.size & -spec_.size;
   const int64_t blocks = spec_.size / block;
-  NodeId result;
-  if (blocks == 1) {
-    const NodeId own = add(op, {all}, along_first);
-    result = add(Op::all_reduce, {own}, between);
-  } else {
-    const Shape shape = out_.type(all).shape;
-    NodeId own = add(Op::reshape, {all},
-                     ir::ShapeAttrs{refronted(shape, 1, {blocks, block})});
-    own = add(op, {own}, ir::ReduceAttrs{{1}, ir::ReduceOrder::members});
-    NodeId partials = add(Op::all_gather, {own}, between_devices());
-    partials =
-        add(Op::reshape, {partials},
-            ir::ShapeAttrs{refronted(shape, 1, {spec_.devices * blocks})});
-    result = add(op, {partials}, along_first);
+  if (blocks == 1)
+    return add(Op::all_reduce, {add(op, {all}, along_first)}, devices);
+  const Shape shape = out_.type(all).shape;
+  NodeId own = add(Op::reshape, {all},
+                   ir::ShapeAttrs{refronted(shape, 1, {blocks, block})});
+  own = add(op, {own}, along_second);
+  const NodeId partials = add(Op::all_gather, {own}, devices);
+  const Dim count = ir::member_count(devices) * Dim(blocks);
+  return add(op,
+             {add(Op::reshape, {partials},
+                  ir::ShapeAttrs{refronted(shape, 1, {count})})},
+             along_first);
+}
+
+Value Mapper::all_reduce(const CollectiveAttrs& a, Value x) {
+  const Op op = reduction(a.reduce);
+  if (a.groups.empty()) {
+    if (a.axes.back() != spec_.axis)
+      return {add(op, {everyone(a, x)}, along_first), false};
+    NodeId all = lift(x);
+    const DType dtype = out_.type(all).dtype;
+    // Sums of 16-bit floats are rounded once, after the last device's part.
+    const bool widens = !between(a).axes.empty() &&
+                        a.reduce == ir::ReduceOp::sum && is_floating(dtype) &&
+                        byte_size(dtype) == 2;
+    if (widens) all = add(Op::cast, {all}, ir::CastAttrs{DType::F32});
+    NodeId result = reduce_blocks(a, all);
+    if (widens) result = add(Op::cast, {result}, ir::CastAttrs{dtype});
+    return {result, false};
   }
-  if (widens) result = add(Op::cast, {result}, ir::CastAttrs{dtype});
-  return {result, false};
+  const NodeId all = everyone(a, x);
+  if (equal_sizes(a.groups)) {
+    const NodeId sums = add(op, {by_group(a, all)}, along_second);
+    return {pick(sums, {0}, {own_group(a)}), true};
+  }
+  std::vector<NodeId> sums;
+  for (const auto& group : a.groups) {
+    const NodeId rows = pick(all, {0}, {numbers({group.begin(), group.end()})});
+    const NodeId sum = add(op, {rows}, along_first);
+    sums.push_back(
+        add(Op::reshape, {sum},
+            ir::ShapeAttrs{refronted(out_.type(sum).shape, 0, {Dim(1)})}));
+  }
+  const NodeId stacked = add(Op::concat, std::move(sums), ir::AxisAttrs{0});
+  return {pick(stacked, {0}, {own_group(a)}), true};
 }
 
-Value Mapper::all_gather(Value x) {
-  const NodeId own = lift(x);
-  if (spec_.devices == 1 || spec_.size == 0) return {own, false};
-  const NodeId all = add(Op::all_gather, {own}, between_devices());
-  const Dim members(spec_.devices * spec_.size);
-  return {add(Op::reshape, {all},
-              ir::ShapeAttrs{refronted(out_.type(all).shape, 2, {members})}),
-          false};
+Value Mapper::all_gather(const CollectiveAttrs& a, Value x) {
+  const NodeId all = everyone(a, x);
+  const Value stacked =
+      a.groups.empty()
+          ? Value{all, false}
+          : Value{pick(by_group(a, all), {0}, {own_group(a)}), true};
+  return {
+      place_gathered(out_, stacked.id, stacked.mapped, a.dim, a.tiled, source_),
+      stacked.mapped};
 }
 
-NodeId Mapper::positions() {
-  const NodeId own = member_numbers(DType::I32, {});
-  if (spec_.devices == 1) return own;
-  const Type scalar{DType::I32, {}};
-  const NodeId device = add(Op::axis_index, {}, between_devices());
-  const NodeId first = add(Op::mul, {device, splat(scalar, spec_.size)});
-  return add(Op::add, {lift({first, false}), own});
+Value Mapper::reduce_scatter(const CollectiveAttrs& a, Value x) {
+  const Op op = reduction(a.reduce);
+  const bool alone = a.axes.size() == 1 && a.groups.empty();
+  const bool aligned = (spec_.size & (spec_.size - 1)) == 0;
+  if (alone && spec_.devices > 1 && aligned) {
+    NodeId own = lift(x);
+    const DType dtype = out_.type(own).dtype;
+    const bool widens = a.reduce == ir::ReduceOp::sum && is_floating(dtype) &&
+                        byte_size(dtype) == 2;
+    if (widens) own = add(Op::cast, {own}, ir::CastAttrs{DType::F32});
+    own = add(op, {own}, along_first);
+    const Shape parts =
+        refronted(out_.type(own).shape, 1, {spec_.devices, spec_.size});
+    own = add(Op::reshape, {own}, ir::ShapeAttrs{parts});
+    own = add(Op::reduce_scatter, {own}, between(a));
+    if (widens) own = add(Op::cast, {own}, ir::CastAttrs{dtype});
+    return {own, true};
+  }
+  const NodeId all = everyone(a, x);
+  if (!a.groups.empty()) {
+    const NodeId sums = add(op, {by_group(a, all)}, along_second);
+    return {pick(sums, {0, 1}, {own_group(a), own_rank(a)}), true};
+  }
+  const NodeId sum = add(op, {all}, along_first);
+  if (alone && spec_.devices == 1) return {sum, true};
+  return {pick(sum, {0}, {positions(a)}), true};
 }
 
-Value Mapper::permute(const ir::CollectiveAttrs& a, Value x) {
-  const int64_t members = spec_.devices * spec_.size;
-  if (spec_.devices > 1 && spec_.size == 1) {
-    ir::CollectiveAttrs between = between_devices();
-    between.pairs = a.pairs;
-    return {add(Op::permute, {lift(x)}, between), true};
+Value Mapper::all_to_all(const CollectiveAttrs& a, Value x) {
+  if (!a.groups.empty()) {
+    const NodeId all = by_group(a, everyone(a, x));
+    return {pick(all, {0, 2}, {own_group(a), own_rank(a)}), true};
+  }
+  if (a.axes.size() > 1)
+    return {pick(everyone(a, x), {1}, {positions(a)}), true};
+  if (spec_.devices == 1) return {to_front(lift(x), 1), true};
+  // For each device: what each of its members gets of each of ours.
+  const Dim devices = spec_.devices, each = spec_.size;
+  NodeId own = lift(x);
+  const Shape shape = out_.type(own).shape;
+  own = add(Op::reshape, {own},
+            ir::ShapeAttrs{refronted(shape, 2, {each, devices, each})});
+  own = to_front(own, 1);
+  own = add(Op::all_to_all, {own}, between(a));
+  own = to_front(own, 2);
+  return {add(Op::reshape, {own},
+              ir::ShapeAttrs{refronted(shape, 2, {each, devices * each})}),
+          true};
+}
+
+Value Mapper::permute(const Node& node, Value x) {
+  const auto& a = ir::attrs<CollectiveAttrs>(node);
+  const int64_t members = ir::member_count(a).value();
+  const bool alone = a.axes.size() == 1;
+  if (ir::same_for_all(node)) {
+    const int source = a.pairs[0].first;
+    if (!alone || spec_.devices == 1)
+      return {row(everyone(a, x), source), false};
+    CollectiveAttrs devices = between(a);
+    for (int d = 0; d < spec_.devices; ++d)
+      devices.pairs.emplace_back(static_cast<int>(source / spec_.size), d);
+    return {add(Op::permute, {row(lift(x), source % spec_.size)}, devices),
+            false};
+  }
+  if (alone && spec_.devices > 1 && spec_.size == 1) {
+    CollectiveAttrs devices = between(a);
+    devices.pairs = a.pairs;
+    return {add(Op::permute, {lift(x)}, devices), true};
   }
   // By destination: where the value comes from, and whether one comes.
   std::vector<int32_t> from(static_cast<size_t>(members), 0);
@@ -129,20 +218,42 @@ Value Mapper::permute(const ir::CollectiveAttrs& a, Value x) {
     from[destination] = source;
     comes[destination] = 1;
   }
-  std::vector<uint8_t> bytes(from.size() * sizeof(int32_t));
-  if (!bytes.empty()) std::memcpy(bytes.data(), from.data(), bytes.size());
-  NodeId sources = out_.add_constant({DType::I32, {members}}, bytes, source_);
-  NodeId arrives = out_.add_constant({DType::Bool, {members}}, comes, source_);
-  const ir::IndexAttrs rows{{0}, false};
-  if (spec_.devices > 1) {
-    const NodeId own = positions();
-    sources = add(Op::gather, {sources, own}, rows);
-    arrives = add(Op::gather, {arrives, own}, rows);
-  }
-  const NodeId moved = add(Op::gather, {all_gather(x).id, sources}, rows);
+  const NodeId moved =
+      pick(everyone(a, x), {0}, {looked_up(a, std::move(from))});
   if (static_cast<int64_t>(a.pairs.size()) == members) return {moved, true};
+  NodeId arrives = out_.add_constant({DType::Bool, {members}}, comes, source_);
+  if (!alone || spec_.devices > 1) arrives = pick(arrives, {0}, {positions(a)});
   const Value zero = {splat(member_type({moved, true}), 0), false};
   return {choose(arrives, {moved, true}, zero), true};
+}
+
+Value Mapper::own_part(const CollectiveAttrs& a, Value x) {
+  const int dim = a.dim + (x.mapped ? 1 : 0);
+  NodeId array = x.id;
+  const Dim members = ir::member_count(a);
+  Shape shape = out_.type(array).shape;
+  if (a.tiled) {
+    const Dim part =
+        members == Dim(0) ? Dim(1) : floor_div(shape[dim], members);
+    shape[dim] = members;
+    shape.insert(shape.begin() + dim + 1, part);
+    array = add(Op::reshape, {array}, ir::ShapeAttrs{shape});
+  }
+  const bool alone = a.axes.size() == 1;
+  if (x.mapped)
+    return {
+        pick(array, {0, dim}, {member_numbers(DType::I32, {}), positions(a)}),
+        true};
+  if (!alone) return {to_front(pick(array, {dim}, {positions(a)}), 0), true};
+  if (spec_.devices > 1) {
+    shape[dim] = spec_.devices;
+    shape.insert(shape.begin() + dim + 1, spec_.size);
+    array = add(Op::reshape, {array}, ir::ShapeAttrs{shape});
+    CollectiveAttrs devices = between(a);
+    devices.dim = dim;
+    array = add(Op::own_part, {array}, devices);
+  }
+  return {to_front(array, dim), true};
 }
 
 }  // namespace unisono::jit::vmapping

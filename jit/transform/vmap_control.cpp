@@ -190,6 +190,12 @@ void Mapper::call_host(Graph& graph, const Node& node,
 
 /// One call per member, in order: a loop over the members.
 void Mapper::place_host_call(const Node& node, const Values& x) {
+  const auto& call = ir::attrs<ir::HostCallAttrs>(node);
+  if (!call.everywhere && std::find(call.axes.begin(), call.axes.end(),
+                                    spec_.axis) == call.axes.end()) {
+    add(Op::host_call, ids(x), node.attrs);
+    return;
+  }
   Values operands = x;
   if (mask_) operands.push_back({*mask_, true});
   std::vector<NodeId> arguments = ids(operands);

@@ -35,9 +35,11 @@ Flags varying_results(const Node& node, ir::AxisId axis,
 
 bool varies(const Node& node, ir::AxisId axis, const Flags& operands) {
   if (node.op == Op::host_call) return false;
-  if (ir::kind(node.op) == ir::Kind::collective &&
-      ir::attrs<ir::CollectiveAttrs>(node).axis == axis)
-    return node.op == Op::permute || node.op == Op::axis_index;
+  if (ir::kind(node.op) == ir::Kind::collective) {
+    const auto& axes = ir::attrs<ir::CollectiveAttrs>(node).axes;
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end())
+      return !ir::same_for_all(node);
+  }
   return any(operands);
 }
 

@@ -191,13 +191,14 @@ TEST_CASE("types of dot") {
 }
 
 TEST_CASE("types of collectives and host calls") {
-  ir::CollectiveAttrs a{0, n, ir::ReduceOp::sum, {}};
+  ir::CollectiveAttrs a;
+  a.sizes = {n};
   CHECK(infer(Op::all_reduce, {f32({3})}, a) == "f32[3]");
   CHECK(infer(Op::all_gather, {f32({3})}, a) == "f32[n, 3]");
   CHECK(infer(Op::axis_index, {}, a) == "i32");
   CHECK(infer(Op::all_reduce, {boolean({})}, a) ==
         "`all_reduce`: bool has no sum");
-  a.size = 3;
+  a.sizes = {3};
   a.pairs = {{0, 1}, {1, 2}};
   CHECK(infer(Op::permute, {f32({3})}, a) == "f32[3]");
   a.pairs = {{0, 3}};
@@ -205,7 +206,7 @@ TEST_CASE("types of collectives and host calls") {
         "`permute`: the pair (0, 3) is not within 3 members");
   a.pairs = {{0, 1}, {2, 1}};
   CHECK(infer(Op::permute, {f32({})}, a) ==
-        "`permute`: two pairs share a source or a destination");
+        "`permute`: two pairs share a destination");
   CHECK(infer(Op::host_call, {f32({})}, ir::HostCallAttrs{{"a"}, {}}) ==
         "`host_call`: 1 pieces of text and 0 formats for 1 operands");
 }

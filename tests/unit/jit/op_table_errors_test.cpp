@@ -222,8 +222,8 @@ TEST_CASE("errors of members name the first device at fault") {
   Graph graph;
   const NodeId x = graph.add_input(type), y = graph.add_input(type);
   ir::CollectiveAttrs over;
-  over.axis = 1;
-  over.size = 5;
+  over.axes = {1};
+  over.sizes = {5};
   const NodeId sum = graph.add(Op::all_reduce, {x}, over);
   graph.outputs = {graph.add(Op::mod, {sum, y}, ir::NoAttrs{}, 23)};
   std::mt19937 random(2);

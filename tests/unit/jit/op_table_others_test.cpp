@@ -186,8 +186,8 @@ namespace {
 void add_collective(Trial& trial, Op op, NodeId x, int64_t members) {
   const Type type = trial.graph.type(x);
   ir::CollectiveAttrs a;
-  a.axis = 1;
-  a.size = members;
+  a.axes = {1};
+  a.sizes = {members};
   const auto add = [&](std::vector<NodeId> inputs, bool exact) {
     trial.output(op, type.dtype, type.rank(),
                  trial.graph.add(op, std::move(inputs), a, 9), exact);
@@ -201,6 +201,13 @@ void add_collective(Trial& trial, Op op, NodeId x, int64_t members) {
       a.reduce = reduce;
       add({x}, false);
     }
+  // These work along an axis of the members.
+  if (op == Op::own_part || op == Op::reduce_scatter || op == Op::all_to_all) {
+    const bool sums = op == Op::reduce_scatter;
+    a.reduce = is_bool(type.dtype) ? ir::ReduceOp::max : ir::ReduceOp::sum;
+    const NodeId all = trial.graph.add(Op::all_gather, {x}, a);
+    return add({all}, !sums);
+  }
   if (op == Op::permute)
     for (int64_t shift = 0; shift < members; ++shift) {
       a.pairs.clear();

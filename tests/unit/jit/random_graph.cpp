@@ -1,6 +1,8 @@
 #include "tests/unit/jit/random_graph.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "jit/ir/kinds.h"
 #include "tests/unit/jit/arrays.h"
@@ -228,12 +230,31 @@ NodeId RandomGraph::random_dot(Graph& g, NodeId x) {
   return g.add(Op::dot, {x, node_of_type(g, type)}, a);
 }
 
+void RandomGraph::random_groups(ir::CollectiveAttrs& a, bool equal) {
+  const auto members = static_cast<int>(options_.members);
+  if (chance(30)) return;
+  std::vector<int> order(members);
+  std::iota(order.begin(), order.end(), 0);
+  if (chance(70)) std::shuffle(order.begin(), order.end(), random_);
+  std::vector<int> sizes;
+  for (int size = 1; size <= members; ++size)
+    if (members % size == 0) sizes.push_back(size);
+  const int each = sizes[below(static_cast<int>(sizes.size()))];
+  for (size_t i = 0; i < order.size();) {
+    const size_t size = equal ? each : 1 + below(members);
+    a.groups.emplace_back();
+    for (size_t j = 0; j < size && i < order.size(); ++j)
+      a.groups.back().push_back(order[i++]);
+  }
+}
+
 NodeId RandomGraph::random_collective(Graph& g, NodeId x) {
   ir::CollectiveAttrs a;
-  a.axis = 1;
-  a.size = options_.members;
+  a.axes = {1};
+  a.sizes = {options_.members};
   const Type type = g.type(x);
-  switch (below(4)) {
+  const auto members = static_cast<int>(options_.members);
+  switch (below(8)) {
     case 0: {
       a.reduce = is_bool(type.dtype) || chance(40) ? ir::ReduceOp::max
                                                    : ir::ReduceOp::sum;
@@ -241,7 +262,42 @@ NodeId RandomGraph::random_collective(Graph& g, NodeId x) {
     }
     case 1:
       if (type.rank() > 2) return x;
+      random_groups(a, true);
+      a.tiled = type.rank() > 0 && chance(30);
+      a.dim = below(type.rank() + (a.tiled ? 0 : 1));
       return g.add(Op::all_gather, {x}, a);
+    case 3: {  // in groups, of any sizes
+      random_groups(a, false);
+      a.reduce = is_bool(type.dtype) || chance(40) ? ir::ReduceOp::max
+                                                   : ir::ReduceOp::sum;
+      return g.add(Op::all_reduce, {x}, a);
+    }
+    case 4:
+    case 5: {
+      if (type.rank() > 2) return x;
+      random_groups(a, true);
+      a.reduce = is_bool(type.dtype) || chance(40) ? ir::ReduceOp::max
+                                                   : ir::ReduceOp::sum;
+      // Something that differs along the leading axis, from all members.
+      ir::CollectiveAttrs all = a;
+      const NodeId parts = g.add(Op::all_gather, {x}, all);
+      return g.add(chance(50) ? Op::reduce_scatter : Op::all_to_all, {parts},
+                   a);
+    }
+    case 6: {
+      ir::CollectiveAttrs all = a;
+      if (type.rank() > 2) return x;
+      all.tiled = type.rank() > 0 && chance(30);
+      all.dim = below(type.rank() + (all.tiled ? 0 : 1));
+      const NodeId whole = g.add(Op::all_gather, {x}, all);
+      all.reduce = ir::ReduceOp::sum;
+      return g.add(Op::own_part, {whole}, all);
+    }
+    case 7: {  // one member's value on all
+      const int source = below(members);
+      for (int i = 0; i < members; ++i) a.pairs.push_back({source, i});
+      return g.add(Op::permute, {x}, a);
+    }
     case 2: {
       const int n = static_cast<int>(options_.members);
       const int shift = below(n);

@@ -44,6 +44,7 @@ class RandomGraph {
   NodeId random_index(ir::Graph& g, NodeId x);
   NodeId random_dot(ir::Graph& g, NodeId x);
   NodeId random_collective(ir::Graph& g, NodeId x);
+  void random_groups(ir::CollectiveAttrs& a, bool equal);
   NodeId random_if(ir::Graph& g, NodeId x);
   NodeId random_loop(ir::Graph& g, NodeId x);
   void random_host_call(ir::Graph& g, NodeId x);

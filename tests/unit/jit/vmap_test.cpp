@@ -207,7 +207,8 @@ TEST_CASE("members spread over devices give the same bits") {
 
 TEST_CASE("psum of a value that all members share counts it once each") {
   const std::string text =
-      "%0: f32 = input\n%1: f32 = all_reduce %0 axis=1 size=5\nreturn %1\n";
+      "%0: f32 = input\n%1: f32 = all_reduce %0 axes=[1] sizes=[5]\nreturn "
+      "%1\n";
   Case c = mapped_case(text,
                        std::vector<Arrays>(5, {scalar_array(DType::F32, 1.5)}));
   c.mapped = {false};
@@ -222,7 +223,8 @@ TEST_CASE("16-bit sums are rounded once however members are spread") {
   for (int m = 0; m < 12; ++m)
     members.push_back({scalar_array(DType::F16, m == 0 ? 2048 : 1)});
   const Case c = mapped_case(
-      "%0: f16 = input\n%1: f16 = all_reduce %0 axis=1 size=12\nreturn %1\n",
+      "%0: f16 = input\n%1: f16 = all_reduce %0 axes=[1] sizes=[12]\nreturn "
+      "%1\n",
       members);
   Log log;
   CHECK(values_of(expected_results(c, log)[0][0])[0] == 2060);
@@ -417,7 +419,7 @@ return %3
 
 TEST_CASE("no members at all") {
   const Graph g = parsed(
-      "%0: f32[3] = input\n%1: f32[3] = all_reduce %0 axis=1 size=0\n"
+      "%0: f32[3] = input\n%1: f32[3] = all_reduce %0 axes=[1] sizes=[0]\n"
       "%2: f32[3] = add %0, %1\nreturn %2\n");
   for (int64_t devices : {1, 3}) {
     const Graph h = vmap(g, {axis, 0, {true}, devices});
@@ -428,10 +430,10 @@ TEST_CASE("no members at all") {
 
 TEST_CASE("collectives over another axis are for each member") {
   const Graph g = parsed(
-      "%0: f32[2] = input\n%1: f32[3, 2] = all_gather %0 axis=2 size=3\n"
-      "%2: f32[2] = all_reduce %0 axis=2 size=3\n"
-      "%3: f32[2] = permute %0 axis=2 size=3 pairs=[(0, 1), (1, 2)]\n"
-      "%4: i32 = axis_index axis=2 size=3\nreturn %1, %2, %3, %4\n");
+      "%0: f32[2] = input\n%1: f32[3, 2] = all_gather %0 axes=[2] sizes=[3]\n"
+      "%2: f32[2] = all_reduce %0 axes=[2] sizes=[3]\n"
+      "%3: f32[2] = permute %0 axes=[2] sizes=[3] pairs=[(0, 1), (1, 2)]\n"
+      "%4: i32 = axis_index axes=[2] sizes=[3]\nreturn %1, %2, %3, %4\n");
   const Graph h = vmap(g, {axis, 4, {true}, 1});
   REQUIRE(ir::verify(h));
   // Outer members o of axis 2, inner members i of axis 1.
@@ -461,7 +463,7 @@ TEST_CASE("a collective that not all members reach is an error") {
 %1: f32 = input
 %2: f32 = if_else %0, %1 then={
   %0: f32 = input
-  %1: f32 = all_reduce %0 axis=1 size=2 @6
+  %1: f32 = all_reduce %0 axes=[1] sizes=[2] @6
   return %1
 } else={
   %0: f32 = input

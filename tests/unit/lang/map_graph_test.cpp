@@ -57,20 +57,21 @@ void check_agreement(const MemberGraph& map,
   const Graph device = device_graph(map);
   const auto verified = ir::verify(device);
   REQUIRE_MESSAGE(verified, (verified ? "" : verified.error().message));
-  std::vector<std::vector<HostArray>> blocks(map.devices);
-  for (int d = 0; d < map.devices; ++d) {
+  const MapAxis& along = map.axes[0];
+  std::vector<std::vector<HostArray>> blocks(along.devices);
+  for (int d = 0; d < along.devices; ++d) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      blocks[d].push_back(block(inputs[i], map.inputs[i], d, map.devices));
+      blocks[d].push_back(block(inputs[i], along.inputs[i], d, along.devices));
     }
   }
-  const auto parts = jit::evaluate_members(device, map.axis, blocks);
+  const auto parts = jit::evaluate_members(device, along.id, blocks);
   REQUIRE_MESSAGE(parts, (parts ? "" : parts.error().message));
-  for (int d = 0; d < map.devices; ++d) {
+  for (int d = 0; d < along.devices; ++d) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       CAPTURE(d);
       CAPTURE(i);
       const HostArray wanted =
-          block((*whole)[i], map.outputs[i], d, map.devices);
+          block((*whole)[i], along.outputs[i], d, along.devices);
       CHECK((*parts)[d][i].type == wanted.type);
       CHECK((*parts)[d][i].bytes == wanted.bytes);
     }
@@ -83,8 +84,8 @@ AxisEntry split(int k) { return {AxisEntry::Kind::split, k}; }
 
 ir::CollectiveAttrs over_members(int64_t members) {
   ir::CollectiveAttrs attrs;
-  attrs.axis = axis;
-  attrs.size = members;
+  attrs.axes = {axis};
+  attrs.sizes = {members};
   return attrs;
 }
 
@@ -97,11 +98,11 @@ TEST_CASE("integer axes: any number of members on any number of devices") {
     CAPTURE(per_device);
     const int64_t members = devices * per_device;
     MemberGraph map;
-    map.axis = axis;
-    map.devices = devices;
-    map.per_device = per_device;
-    map.inputs = {mapped(1), AxisEntry{}};
-    map.outputs = {mapped(2), AxisEntry{}, mapped(0), split(1)};
+    map.axes = {{axis,
+                 devices,
+                 per_device,
+                 {mapped(1), AxisEntry{}},
+                 {mapped(2), AxisEntry{}, mapped(0), split(1)}}};
     Graph& g = map.graph;
     const auto x = g.add_input({DType::F32, {2, 3}});
     const auto y = g.add_input({DType::F32, {2, 3}});
@@ -121,10 +122,11 @@ TEST_CASE("split axes: members are devices") {
   for (const int devices : {1, 3, 4}) {
     CAPTURE(devices);
     MemberGraph map;
-    map.axis = axis;
-    map.devices = devices;
-    map.inputs = {split(0), split(1)};
-    map.outputs = {split(0), mapped(0), AxisEntry{}, split(1)};
+    map.axes = {{axis,
+                 devices,
+                 1,
+                 {split(0), split(1)},
+                 {split(0), mapped(0), AxisEntry{}, split(1)}}};
     Graph& g = map.graph;
     const auto x = g.add_input({DType::F32, {2, 3}});
     const auto y = g.add_input({DType::F32, {3, 4}});

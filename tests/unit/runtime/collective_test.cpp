@@ -248,5 +248,57 @@ TEST_CASE("all_gather and permute") {
   }
 }
 
+TEST_CASE("reduce_scatter: each device has its part of the all_reduce") {
+  Pool pool(3);
+  for (int devices : device_counts)
+    for (int64_t elements : {0, 1, 37, 3000}) {
+      const int64_t all = elements * devices;
+      Memory from(devices, 4 * all), whole(devices, 4 * all),
+          part(devices, 4 * elements);
+      uint64_t state = 77;
+      for (int d = 0; d < devices; ++d)
+        for (int64_t i = 0; i < all; ++i) {
+          const auto value =
+              static_cast<float>(static_cast<int32_t>(random_bits(state)));
+          std::memcpy(from.of(d) + 4 * i, &value, 4);
+        }
+      auto sources = from.pointers();
+      std::vector<const void*> constant(sources.begin(), sources.end());
+      for (ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
+        auto results = whole.pointers();
+        all_reduce({pool, nullptr}, op, DType::F32, all, {constant, results});
+        results = part.pointers();
+        reduce_scatter({pool, nullptr}, op, DType::F32, elements,
+                       {constant, results});
+        CHECK(part.gaps_untouched());
+        for (int d = 0; d < devices; ++d)
+          REQUIRE((elements == 0 ||
+                   std::memcmp(part.of(d), whole.of(d) + 4 * elements * d,
+                               static_cast<size_t>(4 * elements)) == 0));
+      }
+    }
+}
+
+TEST_CASE("all_to_all: part j of device i becomes part i of device j") {
+  Pool pool(3);
+  for (int devices : device_counts)
+    for (int64_t bytes : {int64_t{0}, int64_t{7}, int64_t{200'000} / devices}) {
+      Memory from(devices, bytes * devices), to(devices, bytes * devices);
+      uint64_t state = 9;
+      for (int d = 0; d < devices; ++d)
+        for (int64_t i = 0; i < bytes * devices; ++i)
+          from.of(d)[i] = static_cast<uint8_t>(random_bits(state));
+      auto sources = from.pointers(), results = to.pointers();
+      std::vector<const void*> constant(sources.begin(), sources.end());
+      all_to_all({pool, nullptr}, bytes, {constant, results});
+      CHECK(to.gaps_untouched());
+      for (int i = 0; i < devices; ++i)
+        for (int j = 0; j < devices; ++j)
+          REQUIRE((bytes == 0 ||
+                   std::memcmp(to.of(j) + i * bytes, from.of(i) + j * bytes,
+                               static_cast<size_t>(bytes)) == 0));
+    }
+}
+
 }  // namespace
 }  // namespace unisono

@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <cstring>
+
+#include "jit/ir/kinds.h"
+#include "jit/transform/gathered.h"
+#include "runtime/check.h"
+
+namespace unisono::jit {
+namespace {
+
+using ir::CollectiveAttrs;
+using ir::Node;
+using ir::Op;
+using Team = std::vector<int>;
+
+std::vector<int> counted(int64_t count) {
+  std::vector<int> out(static_cast<size_t>(count));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int>(i);
+  return out;
+}
+
+class Spmd {
+ public:
+  Spmd(const std::vector<GridAxis>& grid, bool plain)
+      : grid_(grid), plain_(plain) {
+    for (const GridAxis& axis : grid) devices_ *= axis.size;
+  }
+
+  Graph run(const Graph& graph) const {
+    Graph out;
+    std::vector<NodeId> placed;
+    for (const Node& node : graph.nodes) {
+      if (node.op == Op::input) {
+        placed.push_back(out.add_input(node.type, node.source));
+        continue;
+      }
+      Node copy = node;
+      for (NodeId& operand : copy.inputs) operand = placed[operand];
+      placed.push_back(place(out, std::move(copy)));
+    }
+    for (const NodeId output : graph.outputs)
+      out.outputs.push_back(placed[output]);
+    return out;
+  }
+
+ private:
+  std::shared_ptr<const Graph> part(
+      const std::shared_ptr<const Graph>& graph) const {
+    return std::make_shared<const Graph>(run(*graph));
+  }
+
+  NodeId place(Graph& out, Node node) const {
+    if (auto* a = std::get_if<ir::IfAttrs>(&node.attrs)) {
+      *a = {part(a->then_graph), part(a->else_graph)};
+    } else if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
+      *a = {part(a->condition), part(a->body), a->carries};
+    } else if (ir::kind(node.op) == ir::Kind::collective) {
+      return place_collective(out, node);
+    }
+    out.nodes.push_back(std::move(node));
+    return static_cast<NodeId>(out.nodes.size()) - 1;
+  }
+
+  size_t grid_axis(ir::AxisId id) const {
+    for (size_t i = 0; i < grid_.size(); ++i) {
+      const auto& ids = grid_[i].ids;
+      if (ids.empty() || std::find(ids.begin(), ids.end(), id) != ids.end())
+        return i;
+    }
+    check_failed("a collective over an axis of the grid", __FILE__, __LINE__);
+  }
+
+  /// The devices that meet, in order: one team for each place along the axes
+  /// that the collective is not over.
+  std::vector<Team> teams(const CollectiveAttrs& a) const {
+    std::vector<int64_t> strides(grid_.size(), 1);
+    for (size_t i = grid_.size(); i-- > 1;)
+      strides[i - 1] = strides[i] * grid_[i].size;
+    Team first = {0}, starts = {0};
+    std::vector<bool> over(grid_.size(), false);
+    const auto widen = [&](Team& team, size_t axis) {
+      Team wider;
+      for (const int device : team)
+        for (int64_t p = 0; p < grid_[axis].size; ++p)
+          wider.push_back(device + static_cast<int>(p * strides[axis]));
+      team = std::move(wider);
+    };
+    for (size_t i = 0; i < a.axes.size(); ++i) {
+      const size_t axis = grid_axis(a.axes[i]);
+      CHECK(a.sizes[i] == ir::Dim(grid_[axis].size));
+      over[axis] = true;
+      widen(first, axis);
+    }
+    for (size_t i = 0; i < grid_.size(); ++i)
+      if (!over[i]) widen(starts, i);
+    std::vector<Team> all;
+    for (const int start : starts) {
+      all.push_back(first);
+      for (int& device : all.back()) device += start;
+    }
+    return all;
+  }
+
+  NodeId place_collective(Graph& out, const Node& node) const {
+    const auto& a = ir::attrs<CollectiveAttrs>(node);
+    const std::vector<Team> all = teams(a);
+    if (node.op == Op::axis_index) return own_position(out, node, all);
+    if (node.op == Op::own_part) {
+      const NodeId position = own_position(out, node, all);
+      return own_part(out, node, position);
+    }
+    CollectiveAttrs flat;
+    flat.sizes = {devices_};
+    flat.reduce = a.reduce;
+    for (const Team& team : all) {
+      for (const auto& [source, destination] : a.pairs)
+        flat.pairs.emplace_back(team[source], team[destination]);
+      if (a.groups.empty()) flat.groups.push_back(team);
+      for (const auto& group : a.groups) {
+        flat.groups.emplace_back();
+        for (const int member : group)
+          flat.groups.back().push_back(team[member]);
+      }
+    }
+    const bool everyone =
+        flat.groups.size() == 1 && flat.groups[0] == counted(devices_);
+    if (everyone || node.op == Op::permute) flat.groups.clear();
+    if (plain_ && node.op == Op::reduce_scatter)
+      return reduced(out, node, out.add(Op::all_to_all, node.inputs, flat));
+    // Those of groups of several sizes stay (Compiler::compile says so).
+    const bool equal = std::all_of(
+        flat.groups.begin(), flat.groups.end(),
+        [&](const Team& g) { return g.size() == flat.groups[0].size(); });
+    if (plain_ && node.op == Op::all_reduce && !flat.groups.empty() && equal)
+      return reduced(out, node, out.add(Op::all_gather, node.inputs, flat));
+    const NodeId id = out.add(node.op, node.inputs, flat, node.source);
+    if (node.op != Op::all_gather) return id;
+    return place_gathered(out, id, false, a.dim, a.tiled, node.source);
+  }
+
+  static NodeId reduced(Graph& out, const Node& node, NodeId values) {
+    const ir::ReduceOp op = ir::attrs<CollectiveAttrs>(node).reduce;
+    return out.add(op == ir::ReduceOp::sum   ? Op::sum
+                   : op == ir::ReduceOp::max ? Op::max
+                                             : Op::min,
+                   {values}, ir::ReduceAttrs{{0}, ir::ReduceOrder::members},
+                   node.source);
+  }
+
+  /// The device's place in its team.
+  NodeId own_position(Graph& out, const Node& node,
+                      const std::vector<Team>& teams) const {
+    std::vector<int32_t> place(static_cast<size_t>(devices_));
+    for (const Team& team : teams)
+      for (size_t p = 0; p < team.size(); ++p)
+        place[team[p]] = static_cast<int32_t>(p);
+    CollectiveAttrs flat;
+    flat.sizes = {devices_};
+    const NodeId device = out.add(Op::axis_index, {}, flat, node.source);
+    if (place == counted(devices_)) return device;
+    std::vector<uint8_t> bytes(place.size() * sizeof(int32_t));
+    std::memcpy(bytes.data(), place.data(), bytes.size());
+    const NodeId table =
+        out.add_constant({DType::I32, {devices_}}, bytes, node.source);
+    return out.add(Op::gather, {table, device}, ir::IndexAttrs{{0}, false},
+                   node.source);
+  }
+
+  static NodeId own_part(Graph& out, const Node& node, NodeId position) {
+    const auto& a = ir::attrs<CollectiveAttrs>(node);
+    NodeId array = node.inputs[0];
+    if (a.tiled) {
+      ir::Shape shape = out.type(array).shape;
+      const ir::Dim members = ir::member_count(a);
+      shape[a.dim] = floor_div(shape[a.dim], members);
+      shape.insert(shape.begin() + a.dim, members);
+      array = out.add(Op::reshape, {array}, ir::ShapeAttrs{shape}, node.source);
+    }
+    return out.add(Op::gather, {array, position},
+                   ir::IndexAttrs{{a.dim}, false}, node.source);
+  }
+
+  const std::vector<GridAxis>& grid_;
+  const bool plain_;
+  int64_t devices_ = 1;
+};
+
+}  // namespace
+
+Graph spmd(const Graph& graph, const std::vector<GridAxis>& grid, bool plain) {
+  return Spmd(grid, plain).run(graph);
+}
+
+}  // namespace unisono::jit
