@@ -285,25 +285,6 @@ const ir::Node* too_large(const ir::Graph& graph) {
   return nullptr;
 }
 
-/// A reduction over groups of devices.
-const ir::Node* grouped_reduction(const ir::Graph& graph) {
-  for (const ir::Node& node : graph.nodes) {
-    const ir::Node* found = nullptr;
-    if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-      found = grouped_reduction(*loop->condition);
-      if (!found) found = grouped_reduction(*loop->body);
-    } else if (const auto* branch = std::get_if<ir::IfAttrs>(&node.attrs)) {
-      found = grouped_reduction(*branch->then_graph);
-      if (!found) found = grouped_reduction(*branch->else_graph);
-    } else if (node.op == ir::Op::all_reduce &&
-               !ir::attrs<ir::CollectiveAttrs>(node).groups.empty()) {
-      found = &node;
-    }
-    if (found) return found;
-  }
-  return nullptr;
-}
-
 struct CachedProgram {
   std::shared_ptr<const Program> program;
   std::vector<PlanHostCall> host_calls;
@@ -497,14 +478,6 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
   const ir::Graph graph =
       spmd(on_grid, options.grid.empty() ? line : options.grid,
            !options.capabilities.empty());
-  if (const ir::Node* node = grouped_reduction(graph);
-      node && !options.capabilities.empty()) {
-    Error error{Error::Kind::compile_failed,
-                "reductions in groups of several sizes are not there yet on "
-                "GPUs"};
-    error.source = node->source;
-    return error;
-  }
   if (const ir::Node* node = too_large(graph)) {
     Error error{Error::Kind::out_of_memory,
                 fmt::format("no memory holds {}", node->type.to_string())};

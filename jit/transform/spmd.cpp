@@ -127,12 +127,8 @@ class Spmd {
     if (everyone || node.op == Op::permute) flat.groups.clear();
     if (plain_ && node.op == Op::reduce_scatter)
       return reduced(out, node, out.add(Op::all_to_all, node.inputs, flat));
-    // Those of groups of several sizes stay (Compiler::compile says so).
-    const bool equal = std::all_of(
-        flat.groups.begin(), flat.groups.end(),
-        [&](const Team& g) { return g.size() == flat.groups[0].size(); });
-    if (plain_ && node.op == Op::all_reduce && !flat.groups.empty() && equal)
-      return reduced(out, node, out.add(Op::all_gather, node.inputs, flat));
+    if (plain_ && node.op == Op::all_reduce && !flat.groups.empty())
+      return reduced_in_groups(out, node, flat);
     const NodeId id = out.add(node.op, node.inputs, flat, node.source);
     if (node.op != Op::all_gather) return id;
     return place_gathered(out, id, false, a.dim, a.tiled, node.source);
@@ -147,6 +143,51 @@ class Spmd {
                    node.source);
   }
 
+  /// Groups of one size gather; of several sizes, all devices do, each group is
+  /// combined, and each device takes its own group's.
+  NodeId reduced_in_groups(Graph& out, const Node& node,
+                           CollectiveAttrs flat) const {
+    const std::vector<Team> groups = flat.groups;
+    const bool equal = std::all_of(
+        groups.begin(), groups.end(),
+        [&](const Team& group) { return group.size() == groups[0].size(); });
+    if (!equal) flat.groups.clear();
+    const NodeId all = out.add(Op::all_gather, node.inputs, flat, node.source);
+    if (equal) return reduced(out, node, all);
+    std::vector<int32_t> own(static_cast<size_t>(devices_));
+    std::vector<NodeId> results;
+    for (const Team& group : groups) {
+      for (const int device : group)
+        own[device] = static_cast<int32_t>(results.size());
+      const NodeId rows = table(out, node, {group.begin(), group.end()});
+      const NodeId sum =
+          reduced(out, node,
+                  out.add(Op::gather, {all, rows}, ir::IndexAttrs{{0}, false},
+                          node.source));
+      ir::Shape shape = out.type(sum).shape;
+      shape.insert(shape.begin(), 1);
+      results.push_back(
+          out.add(Op::reshape, {sum}, ir::ShapeAttrs{shape}, node.source));
+    }
+    const NodeId stacked =
+        out.add(Op::concat, results, ir::AxisAttrs{0}, node.source);
+    CollectiveAttrs everyone;
+    everyone.sizes = {devices_};
+    const NodeId device = out.add(Op::axis_index, {}, everyone, node.source);
+    const ir::IndexAttrs first{{0}, false};
+    const NodeId index = out.add(Op::gather, {table(out, node, own), device},
+                                 first, node.source);
+    return out.add(Op::gather, {stacked, index}, first, node.source);
+  }
+
+  static NodeId table(Graph& out, const Node& node,
+                      const std::vector<int32_t>& values) {
+    std::vector<uint8_t> bytes(values.size() * sizeof(int32_t));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return out.add_constant({DType::I32, {static_cast<int64_t>(values.size())}},
+                            std::move(bytes), node.source);
+  }
+
   /// The device's place in its team.
   NodeId own_position(Graph& out, const Node& node,
                       const std::vector<Team>& teams) const {
@@ -158,12 +199,8 @@ class Spmd {
     flat.sizes = {devices_};
     const NodeId device = out.add(Op::axis_index, {}, flat, node.source);
     if (place == counted(devices_)) return device;
-    std::vector<uint8_t> bytes(place.size() * sizeof(int32_t));
-    std::memcpy(bytes.data(), place.data(), bytes.size());
-    const NodeId table =
-        out.add_constant({DType::I32, {devices_}}, bytes, node.source);
-    return out.add(Op::gather, {table, device}, ir::IndexAttrs{{0}, false},
-                   node.source);
+    return out.add(Op::gather, {table(out, node, place), device},
+                   ir::IndexAttrs{{0}, false}, node.source);
   }
 
   static NodeId own_part(Graph& out, const Node& node, NodeId position) {
