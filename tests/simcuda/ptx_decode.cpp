@@ -149,7 +149,8 @@ Flow read_clock(Warp& warp, const Instruction& i) {
 }
 
 constexpr uint32_t label_bit = 1u << 30;
-constexpr size_t max_code = 4'000'000;
+constexpr size_t max_code = 1'000'000;
+constexpr uint32_t max_local_bytes = 512 << 10;  // of a thread, as on hardware
 constexpr int max_inline_depth = 32;
 
 struct Registers {
@@ -239,6 +240,7 @@ class KernelDecoder {
   std::vector<std::string> label_names_;
   std::unordered_map<std::string, std::vector<std::string>> tables_;
   std::vector<std::string> call_ends_;
+  std::vector<std::string> calls_;  // functions that are being inlined
   int instance_ = 0, instances_ = 0;
   uint32_t dynamic_begin_ = 0;
   std::vector<uint8_t> widths_;  // rows of the register that begins at a row
@@ -575,7 +577,7 @@ bool KernelDecoder::declare(const Variable& variable) {
     place.space = Space::local;
     place.address = at;
     kernel_.local_bytes = static_cast<uint32_t>(at + bytes);
-    if (kernel_.local_bytes > (1u << 24)) {
+    if (kernel_.local_bytes > max_local_bytes) {
       return fail(variable.line, "too much local memory");
     }
   } else {
@@ -658,9 +660,6 @@ bool KernelDecoder::call(const Statement& statement, int depth) {
   if (!statement.guard.empty()) {
     return fail(statement.line, "a call under a predicate is not supported");
   }
-  if (depth >= max_inline_depth) {
-    return fail(statement.line, "calls are nested too deeply, or recursive");
-  }
   const Operand* results = nullptr;
   const Operand* arguments = nullptr;
   std::string name;
@@ -676,6 +675,10 @@ bool KernelDecoder::call(const Statement& statement, int depth) {
       [&](const FunctionText& f) { return f.name == name && !f.is_entry; });
   if (callee == module_.functions.end() || !callee->has_body) {
     return fail(statement.line, "unresolved function `" + name + "`");
+  }
+  if (depth >= max_inline_depth ||
+      std::find(calls_.begin(), calls_.end(), name) != calls_.end()) {
+    return fail(statement.line, "calls are nested too deeply, or recursive");
   }
   Scope inner;
   auto bind = [&](const std::vector<Variable>& formal, const Operand* actual) {
@@ -704,7 +707,9 @@ bool KernelDecoder::call(const Statement& statement, int depth) {
   const int caller = instance_;
   instance_ = ++instances_;
   call_ends_.push_back("%end");
+  calls_.push_back(name);
   bool fine = body(*callee, depth + 1);
+  calls_.pop_back();
   if (fine) {
     label_places_[label("%end") & ~label_bit] =
         static_cast<uint32_t>(kernel_.code.size());
