@@ -27,10 +27,10 @@ std::string Trial::Output::to_string() const {
          std::string(unisono::name(dtype)) + ", rank " + std::to_string(rank);
 }
 
-OpTable::OpTable() {
+OpTable::OpTable(bool with_gpu) {
   for (int vector_bytes : {0, 32, 16})
     benches_.push_back(std::make_unique<Bench>(vector_bytes));
-  benches_.push_back(std::make_unique<Bench>(simulated_gpus(1)));
+  if (with_gpu) benches_.push_back(std::make_unique<Bench>(simulated_gpus(1)));
 }
 
 namespace {

@@ -108,7 +108,8 @@ class Trial {
 /// compared.
 class OpTable {
  public:
-  OpTable();
+  /// With a simulated GPU, which is slow, among the machines.
+  explicit OpTable(bool with_gpu = true);
   /// Compiled and evaluated, all outputs are equal.
   void compare(Trial& trial, bool checked = true);
   /// The same with one member of axis 1 on each device.

@@ -45,7 +45,7 @@ void add_some(Trial& trial, DType dtype, const std::vector<NodeId>& x,
 }  // namespace
 
 TEST_CASE("table of operations: large arrays") {
-  OpTable table;
+  OpTable table(false);
   int turn = 0;
   for (DType dtype : all_dtypes)
     // Above and below the limits of interleaving and of masks.
@@ -65,7 +65,7 @@ TEST_CASE("table of operations: large arrays") {
 
 TEST_CASE("table of operations: arrays larger than the cache") {
   const int64_t cache = make_cpu_target()->machine().last_level_cache;
-  OpTable table;
+  OpTable table(false);
   int turn = 0;
   for (DType dtype : {DType::F32, DType::I8, DType::F64}) {
     // Just enough for stores that bypass the cache; aligned rows, and not.
