@@ -17,10 +17,10 @@ namespace {
 // One call of read or write moves at most this much.
 constexpr size_t largest_transfer = size_t{1} << 30;
 
-Error system_error(std::string_view what) {
+/// Why the last call failed; who reports it says what was to be done.
+Error system_error() {
   return {.kind = Error::Kind::io,
-          .message = fmt::format("{}: {}", what,
-                                 std::generic_category().message(errno))};
+          .message = std::generic_category().message(errno)};
 }
 
 }  // namespace
@@ -30,10 +30,10 @@ Result<InputFile> InputFile::open(const std::string& path) {
     return Error{.kind = Error::Kind::io, .message = "the path holds a NUL"};
   // O_NONBLOCK: opening a pipe that nobody writes must not wait.
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return system_error("cannot open");
+  if (descriptor < 0) return system_error();
   struct stat status;
   if (fstat(descriptor, &status) != 0) {
-    Error error = system_error("cannot read");
+    Error error = system_error();
     close(descriptor);
     return error;
   }
@@ -56,7 +56,7 @@ Status InputFile::read(int64_t offset, std::span<uint8_t> to) const {
     ssize_t count = pread(descriptor_, to.data(),
                           std::min(to.size(), largest_transfer), offset);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error("cannot read");
+    if (count < 0) return system_error();
     if (count == 0)
       return Error{.kind = Error::Kind::invalid_file,
                    .message = "the file ends too early"};
@@ -75,14 +75,14 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     int descriptor = ::open(temporary.c_str(),
                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0 && errno == EEXIST) continue;
-    if (descriptor < 0) return system_error("cannot write");
+    if (descriptor < 0) return system_error();
     // A file that is replaced keeps its permissions.
     struct stat status;
     if (stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
       fchmod(descriptor, status.st_mode & 0777);
     return OutputFile(descriptor, path, std::move(temporary));
   }
-  return system_error("cannot write");
+  return system_error();
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
@@ -100,18 +100,17 @@ Status OutputFile::write(std::span<const uint8_t> bytes) {
     ssize_t count = ::write(descriptor_, bytes.data(),
                             std::min(bytes.size(), largest_transfer));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error("cannot write");
+    if (count < 0) return system_error();
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
   return Unit{};
 }
 
 Status OutputFile::commit() {
-  if (fsync(descriptor_) != 0) return system_error("cannot write");
+  if (fsync(descriptor_) != 0) return system_error();
   int closed = close(std::exchange(descriptor_, -1));
-  if (closed != 0) return system_error("cannot write");
-  if (rename(temporary_.c_str(), path_.c_str()) != 0)
-    return system_error("cannot write");
+  if (closed != 0) return system_error();
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return system_error();
   temporary_.clear();
   return Unit{};
 }

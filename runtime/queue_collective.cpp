@@ -106,37 +106,39 @@ Status all_reduce(Queues queues, const AllReduceStep& step,
   return done ? meet(queues) : done;
 }
 
-Status all_gather(Queues queues, const AllGatherStep& step,
-                  CollectiveBuffers buffers) {
-  if (step.bytes == 0) return Unit{};
+namespace {
+
+/// Each device takes `bytes` from every device, and stacks them in order; they
+/// begin at `offset(taker)` of what the other gives.
+template <class Offset>
+Status take_from_all(Queues queues, int64_t bytes, CollectiveBuffers buffers,
+                     Offset&& offset) {
+  if (bytes == 0) return Unit{};
   if (Status met = meet(queues); !met) return met;
   for (size_t d = 0; d < queues.size(); ++d)
     for (size_t i = 0; i < queues.size(); ++i) {
       // Each begins with its own, so that they do not all read the same one.
       const size_t from = (d + i) % queues.size();
       Status done = queues[d]->copy(
-          at(buffers.to[d], static_cast<int64_t>(from) * step.bytes),
-          *queues[from], buffers.from[from], step.bytes);
+          at(buffers.to[d], static_cast<int64_t>(from) * bytes), *queues[from],
+          at(buffers.from[from], offset(static_cast<int64_t>(d))), bytes);
       if (!done) return done;
     }
   return meet(queues);
 }
 
+}  // namespace
+
+Status all_gather(Queues queues, const AllGatherStep& step,
+                  CollectiveBuffers buffers) {
+  return take_from_all(queues, step.bytes, buffers,
+                       [](int64_t) -> int64_t { return 0; });
+}
+
 Status all_to_all(Queues queues, const AllToAllStep& step,
                   CollectiveBuffers buffers) {
-  if (step.bytes == 0) return Unit{};
-  if (Status met = meet(queues); !met) return met;
-  for (size_t d = 0; d < queues.size(); ++d)
-    for (size_t i = 0; i < queues.size(); ++i) {
-      const size_t from = (d + i) % queues.size();
-      Status done = queues[d]->copy(
-          at(buffers.to[d], static_cast<int64_t>(from) * step.bytes),
-          *queues[from],
-          at(buffers.from[from], static_cast<int64_t>(d) * step.bytes),
-          step.bytes);
-      if (!done) return done;
-    }
-  return meet(queues);
+  return take_from_all(queues, step.bytes, buffers,
+                       [&](int64_t taker) { return taker * step.bytes; });
 }
 
 Status permute(Queues queues, const PermuteStep& step,

@@ -252,7 +252,7 @@ TEST_CASE("npy: what the system refuses") {
   TemporaryFolder folder;
   CHECK(read_npy(folder / "none.npy").error().kind == Error::Kind::io);
   CHECK(read_npy(folder / "none.npy").error().message ==
-        "cannot open: No such file or directory");
+        "No such file or directory");
   CHECK(read_npy(folder.path.string()).error().message == "not a regular file");
   CHECK(read_npy("/dev/zero").error().message == "not a regular file");
   // Nobody writes to this pipe; that must not be waited for.
