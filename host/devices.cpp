@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/cuda_device.h"
+#include "runtime/disk_cache.h"
 
 namespace unisono::host {
 namespace {
@@ -49,6 +50,9 @@ std::optional<std::vector<int>> gpus_in(std::string_view text) {
   }
 }
 
+/// Of machine code on disk.
+constexpr int64_t most_cache_bytes = int64_t{256} << 20;
+
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
@@ -85,8 +89,18 @@ Result<DeviceRequest> parse_devices(std::string_view text) {
                    max_devices, text)};
 }
 
+std::string kernel_cache_folder() {
+  if (const char* folder = std::getenv("UNISONO_CACHE"))
+    return std::string_view(folder) == "off" ? "" : folder;
+  // Relative paths are not meant, says the XDG base directory specification.
+  const std::string caches = environment("XDG_CACHE_HOME");
+  if (caches.starts_with('/')) return caches + "/unisono";
+  const std::string home = environment("HOME");
+  return home.starts_with('/') ? home + "/.cache/unisono" : "";
+}
+
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
-    const DeviceRequest& request) {
+    const DeviceRequest& request, const std::string& cache_folder) {
   using Kind = DeviceRequest::Kind;
   if (request.kind == Kind::cpu) return std::vector<std::unique_ptr<Device>>();
   CudaOptions options;
@@ -97,12 +111,25 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
     if (options.driver.empty()) options.driver = simulator_path();
     options.configuration = fmt::format("devices = {}", request.count);
   }
+  if (!cache_folder.empty())
+    if (auto cache = DiskCache::open(cache_folder, most_cache_bytes))
+      options.cache = std::move(*cache);
   return open_cuda_devices(options);
 }
 
 std::string describe_gpus() {
   auto lines = describe_cuda(environment("UNISONO_CUDA_DRIVER"));
   if (!lines) return lines.error().message + "\n";
+  const std::string folder = kernel_cache_folder();
+  if (folder.empty()) {
+    lines->push_back("compiled kernels are not kept");
+  } else {
+    const auto cache = DiskCache::open(folder, most_cache_bytes);
+    lines->push_back(
+        cache ? fmt::format("compiled kernels are kept in {}", folder)
+              : fmt::format("compiled kernels are not kept: {}",
+                            cache.error().message));
+  }
   return fmt::format("{}\n", fmt::join(*lines, "\n"));
 }
 

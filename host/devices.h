@@ -23,14 +23,20 @@ inline constexpr int max_devices = 64;
 /// Fails with one line about what is wrong with the text.
 Result<DeviceRequest> parse_devices(std::string_view text);
 
+/// Where compiled kernels are kept: $UNISONO_CACHE if that is set ("off" or
+/// nothing: nowhere), else in the user's cache folder; "" is nowhere.
+std::string kernel_cache_folder();
+
 /// The devices of a request for GPUs, real or simulated; none for CPUs. The
 /// driver is $UNISONO_CUDA_DRIVER if that is set, else the system's, or for
-/// simulated ones the library beside this program. Fails with one line that
-/// says why there are none.
+/// simulated ones the library beside this program. What it makes of kernels is
+/// kept in `cache_folder`, if that can be; "" is nowhere. Fails with one line
+/// that says why there are no devices.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
-    const DeviceRequest& request);
+    const DeviceRequest& request, const std::string& cache_folder = {});
 
-/// What `unisono devices` says of GPUs that could be asked for.
+/// What `unisono devices` says of GPUs that could be asked for, and of the
+/// kernels that are kept.
 std::string describe_gpus();
 
 }  // namespace unisono::host

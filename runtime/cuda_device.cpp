@@ -149,7 +149,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const std::string gpu_name = fmt::format("{}:{}", options.kind, number);
     std::shared_ptr<Gpu>& gpu = gpus[number];
     if (!gpu) {
-      auto opened = Gpu::open(*driver, number, gpu_name);
+      auto opened = Gpu::open(*driver, number, gpu_name, options.cache);
       if (!opened) return opened.error();
       gpu = *opened;
     }
@@ -174,7 +174,7 @@ Result<std::vector<std::string>> describe_cuda(const std::string& path) {
   std::vector<std::string> lines;
   for (int i = 0; i < *count; ++i) {
     const std::string name = fmt::format("cuda:{}", i);
-    auto gpu = Gpu::open(*driver, i, name);
+    auto gpu = Gpu::open(*driver, i, name, nullptr);
     if (!gpu) {
       lines.push_back(fmt::format("{}  {}", name, gpu.error().message));
       continue;

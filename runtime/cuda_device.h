@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/disk_cache.h"
 #include "runtime/result.h"
 
 namespace unisono {
@@ -20,6 +21,8 @@ struct CudaOptions {
   /// For simulated drivers (simcuda_configure), before anything else; "" is
   /// nothing.
   std::string configuration = {};
+  /// Keeps what the driver makes of kernels, for later processes; may be null.
+  std::shared_ptr<DiskCache> cache = nullptr;
 };
 
 /// Opens the driver and the devices, Device::index from 0 on. Peer access is

@@ -66,6 +66,7 @@ Result<std::shared_ptr<const Driver>> Driver::open(
   driver->library_ = dlopen(driver->path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!driver->library_)
     return unusable(fmt::format("there is no CUDA driver: {}", dlerror()));
+  driver->simulated_ = dlsym(driver->library_, "simcuda_configure") != nullptr;
   if (!configuration.empty())
     if (Status done = driver->configure(configuration); !done)
       return done.error();

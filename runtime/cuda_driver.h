@@ -30,6 +30,7 @@ class Driver {
   /// 12020 is 12.2.
   int version() const { return version_; }
   const std::string& path() const { return path_; }
+  bool simulated() const { return simulated_; }
   /// What went wrong while `doing` something ("copying to cuda:0").
   Error error(Code code, std::string_view doing) const;
 
@@ -42,6 +43,7 @@ class Driver {
   void* library_ = nullptr;
   std::string path_;
   int version_ = 0;
+  bool simulated_ = false;
 };
 
 /// Whether nothing works any more after this result.

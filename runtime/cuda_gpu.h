@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "runtime/cuda_driver.h"
+#include "runtime/disk_cache.h"
 #include "runtime/grid.h"
 
 namespace unisono::cuda {
@@ -16,8 +17,10 @@ namespace unisono::cuda {
 /// Thread-safe.
 class Gpu {
  public:
+  /// `cache`, which may be null, keeps what the driver makes of PTX.
   static Result<std::shared_ptr<Gpu>> open(std::shared_ptr<const Driver> driver,
-                                           int ordinal, std::string name);
+                                           int ordinal, std::string name,
+                                           std::shared_ptr<DiskCache> cache);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -50,9 +53,15 @@ class Gpu {
     std::unordered_map<std::string, Function> functions = {};
   };
   Status load(Loaded& loaded);
+  Status assemble(const GridCode::Image& image, const std::string& key,
+                  Module& module);
+  Code link(const GridCode::Image& image, const std::string& key,
+            unsigned count, JitOption* options, void** values, Module& module);
+  std::string cache_key(const GridCode::Image& image) const;
   void unload_unused();
 
   std::shared_ptr<const Driver> driver_;
+  std::shared_ptr<DiskCache> cache_;
   Device device_ = 0;
   Context context_ = nullptr;
   int capability_ = 0;

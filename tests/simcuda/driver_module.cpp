@@ -331,9 +331,11 @@ Code cuLinkCreate_v2(unsigned count, JitOption* options, void** values,
     if (state == nullptr || (count > 0 && (!options || !values))) {
       return invalid_value;
     }
-    LogBuffers(count, options, values).write("");
     auto made = std::make_unique<LinkObject>();
     made->device = call.device;
+    made->log = [buffers = LogBuffers(count, options, values)](
+                    const std::string& log) { buffers.write(log); };
+    made->log("");
     void* handle = made.get();
     call.simulator.links[handle] = std::move(made);
     *state = static_cast<LinkState>(handle);
@@ -357,6 +359,7 @@ Code cuLinkAddData_v2(LinkState state, JitInput type, void* data, size_t size,
     std::string log;
     Code code = load_image(call, text.c_str(), module, log);
     drop_module(call, module);
+    object->log(log);
     LogBuffers(count, options, values).write(log);
     if (code == success) object->text = std::move(text);
     return code;

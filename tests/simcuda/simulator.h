@@ -162,6 +162,7 @@ struct LinkObject {
   DeviceState* device = nullptr;
   std::string text;
   std::vector<char> image;
+  std::function<void(const std::string&)> log;  // where its maker wants that
 };
 
 /// A device, its primary context, and what its kernels see.
