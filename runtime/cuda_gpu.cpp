@@ -87,19 +87,21 @@ Error Gpu::lost_error() const {
   return error;
 }
 
-Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& code,
+Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& grid_code,
                                const std::string& entry) {
   if (lost()) return lost_error();
   std::unique_lock lock(mutex_);
-  auto at = loaded_.find(code.get());
+  auto at = loaded_.find(grid_code.get());
+  CurrentContext current(*this);
   if (at == loaded_.end()) {
     if (loaded_.size() >= most_modules) unload_unused();
-    Loaded loaded{.code = code};
+    Loaded loaded{.code = grid_code};
     lock.unlock();
     Status done = load(loaded);
     if (!done) return done.error();
     lock.lock();
-    auto [place, added] = loaded_.try_emplace(code.get(), std::move(loaded));
+    auto [place, added] =
+        loaded_.try_emplace(grid_code.get(), std::move(loaded));
     if (!added) driver_->module_unload(loaded.module);  // another thread's
     at = place;
   }
@@ -108,12 +110,12 @@ Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& code,
       known != loaded.functions.end())
     return known->second;
   Function function = nullptr;
-  CurrentContext current(*this);
-  const Code found =
+  const Code code =
       driver_->module_get_function(&function, loaded.module, entry.c_str());
-  if (found != success)
-    return driver_->error(found,
-                          fmt::format("looking for the kernel `{}`", entry));
+  lock.unlock();
+  Status found = check(code, fmt::format("looking for the kernel `{}`", entry));
+  if (!found) return found.error();
+  lock.lock();
   loaded.functions.emplace(entry, function);
   return function;
 }
@@ -125,7 +127,6 @@ Status Gpu::load(Loaded& loaded) {
         .kind = Error::Kind::compile_failed,
         .message = fmt::format("a program was not compiled for {} (sm_{})",
                                name_, capability_)};
-  CurrentContext current(*this);
   const std::string key = cache_ ? cache_key(*image) : std::string();
   if (cache_) {
     if (auto cubin = cache_->find(key)) {
@@ -179,124 +180,6 @@ Status Gpu::assemble(const GridCode::Image& image, const std::string& key,
              : driver_->module_load_data_ex(&module, image.ptx.c_str(), count,
                                             options.data(), values.data());
   if (code == success) return Unit{};
-  Error error = driver_->error(code, doing);
-  if (is_sticky(code)) {
-    std::lock_guard lock(mutex_);
-    if (!lost_) {
-      why_lost_ = error;
-      lost_ = true;
-    }
-  }
-  return error;
-}
-
-Error Gpu::lost_error() const {
-  Error error = why_lost_;
-  error.message = fmt::format("{} was lost earlier: {}", name_, error.message);
-  return error;
-}
-
-Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& code,
-                               const std::string& entry) {
-  if (lost()) return lost_error();
-  std::unique_lock lock(mutex_);
-  auto at = loaded_.find(code.get());
-  if (at == loaded_.end()) {
-    if (loaded_.size() >= most_modules) unload_unused();
-    Loaded loaded{.code = code};
-    lock.unlock();
-    Status done = load(loaded);
-    if (!done) return done.error();
-    lock.lock();
-    auto [place, added] = loaded_.try_emplace(code.get(), std::move(loaded));
-    if (!added) driver_->module_unload(loaded.module);  // another thread's
-    at = place;
-  }
-  Loaded& loaded = at->second;
-  if (auto known = loaded.functions.find(entry);
-      known != loaded.functions.end())
-    return known->second;
-  Function function = nullptr;
-  CurrentContext current(*this);
-  const Code found =
-      driver_->module_get_function(&function, loaded.module, entry.c_str());
-  if (found != success)
-    return driver_->error(found,
-                          fmt::format("looking for the kernel `{}`", entry));
-  loaded.functions.emplace(entry, function);
-  return function;
-}
-
-Status Gpu::load(Loaded& loaded) {
-  const GridCode::Image* image = loaded.code->image_for(capability_);
-  if (!image)
-    return Error{
-        .kind = Error::Kind::compile_failed,
-        .message = fmt::format("a program was not compiled for {} (sm_{})",
-                               name_, capability_)};
-  CurrentContext current(*this);
-  const std::string key = cache_ ? cache_key(*image) : std::string();
-  if (cache_) {
-    if (auto cubin = cache_->find(key)) {
-      const Code code =
-          driver_->module_load_data(&loaded.module, cubin->data());
-      if (code == success) return Unit{};
-      if (is_sticky(code)) return check(code, "loading kernels on " + name_);
-      cache_->remove(key);
-    }
-  }
-  return assemble(*image, key, loaded.module);
-}
-
-/// All that a cubin depends on.
-std::string Gpu::cache_key(const GridCode::Image& image) const {
-  return fmt::format(
-      "cubin, unisono {}, sm_{}, {}driver {}\n{}", UNISONO_VERSION, capability_,
-      driver_->simulated() ? "simulated " : "", driver_->version(), image.ptx);
-}
-
-/// By way of a cubin, which is kept.
-Code Gpu::link(const GridCode::Image& image, const std::string& key,
-               unsigned count, JitOption* options, void** values,
-               Module& module) {
-  LinkState link = nullptr;
-  void* cubin = nullptr;
-  size_t size = 0;
-  Code code = driver_->link_create(count, options, values, &link);
-  if (code == success)
-    code = driver_->link_add_data(
-        link, JitInput::ptx, const_cast<char*>(image.ptx.c_str()),
-        image.ptx.size() + 1, "kernels", 0, nullptr, nullptr);
-  if (code == success) code = driver_->link_complete(link, &cubin, &size);
-  if (code == success) code = driver_->module_load_data(&module, cubin);
-  if (code == success)
-    cache_->keep(key, {static_cast<const uint8_t*>(cubin), size});
-  if (link) driver_->link_destroy(link);
-  return code;
-}
-
-Status Gpu::assemble(const GridCode::Image& image, const std::string& key,
-                     Module& module) {
-  std::array<char, 4096> log{};
-  std::array options = {JitOption::error_log_buffer,
-                        JitOption::error_log_buffer_size_bytes};
-  std::array<void*, 2> values = {log.data(),
-                                 reinterpret_cast<void*>(log.size() - 1)};
-  LinkState link = nullptr;
-  void* cubin = nullptr;
-  size_t size = 0;
-  Code code = driver_->link_create(static_cast<unsigned>(options.size()),
-                                   options.data(), values.data(), &link);
-  if (code == success)
-    code = driver_->link_add_data(
-        link, JitInput::ptx, const_cast<char*>(image.ptx.c_str()),
-        image.ptx.size() + 1, "kernels", 0, nullptr, nullptr);
-  if (code == success) code = driver_->link_complete(link, &cubin, &size);
-  if (code == success) code = driver_->module_load_data(&module, cubin);
-  if (code == success && cache_)
-    cache_->keep(key, {static_cast<const uint8_t*>(cubin), size});
-  if (link) driver_->link_destroy(link);
-  if (code == success) return Unit{};
   Error error =
       check(code, fmt::format("loading kernels for sm_{} on {} (PTX {}, "
                               "driver {})",
@@ -307,9 +190,9 @@ Status Gpu::assemble(const GridCode::Image& image, const std::string& key,
   return error;
 }
 
-/// With the lock held: modules that nobody else knows any more.
+/// With the lock held and the context current: modules that nobody else knows
+/// any more.
 void Gpu::unload_unused() {
-  CurrentContext current(*this);
   for (auto at = loaded_.begin(); at != loaded_.end();) {
     if (at->second.code.use_count() > 1) {
       ++at;
