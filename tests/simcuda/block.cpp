@@ -12,6 +12,12 @@ using namespace unisono::cuda;
 namespace {
 // A warp gives way to the others after so many instructions.
 constexpr int64_t warp_slice = 20'000;
+
+uint32_t mixed(uint64_t seed, uint64_t number) {
+  uint64_t x = seed ^ (number + 1) * 0x9e3779b97f4a7c15;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  return static_cast<uint32_t>(x >> 32);
+}
 }  // namespace
 
 Block::Block(const LaunchShape& launch) : launch(launch) {
@@ -44,7 +50,7 @@ void Block::begin(uint64_t number) {
   index[0] = static_cast<uint32_t>(number % grid.x);
   index[1] = static_cast<uint32_t>(number / grid.x % grid.y);
   index[2] = static_cast<uint32_t>(number / grid.x / grid.y);
-  std::mt19937_64 random(launch.seed ^ (number * 0x9e3779b97f4a7c15));
+  std::minstd_rand random(mixed(launch.seed, number));  // cheap to begin
   std::fill(shared.begin(), shared.end(), static_cast<uint8_t>(random()));
   std::fill(shared_written.begin(), shared_written.end(), uint8_t{0});
   std::shuffle(order_.begin(), order_.end(), random);
@@ -71,12 +77,13 @@ void Block::begin(uint64_t number) {
 void Block::set_specials(Warp& warp) {
   const Dimensions& block = launch.block;
   const Dimensions& grid = launch.grid;
+  const auto threads = static_cast<uint32_t>(warps_.size()) * warp_size;
   for (const Kernel::SpecialRow& row : launch.kernel->specials) {
     auto each = [&](auto&& value) {
       auto* to = warp.row<uint32_t>(row.slot);
       for (uint32_t lane = 0; lane < warp_size; ++lane) to[lane] = value(lane);
     };
-    auto thread = [&](uint32_t lane) {
+    const auto thread = [&](uint32_t lane) {
       return static_cast<uint32_t>(warp.index) * warp_size + lane;
     };
     auto same = [&](uint64_t value) {
@@ -84,7 +91,11 @@ void Block::set_specials(Warp& warp) {
     };
     switch (row.special) {
       case Special::tid_x:
-        each([&](uint32_t l) { return thread(l) % block.x; });
+        if (block.x >= threads) {
+          each(thread);
+        } else {
+          each([&](uint32_t l) { return thread(l) % block.x; });
+        }
         break;
       case Special::tid_y:
         each([&](uint32_t l) { return thread(l) / block.x % block.y; });

@@ -107,6 +107,7 @@ Launch::Step Launch::step(Workers& workers, int64_t budget) {
   if (workers_.empty()) workers_.resize(static_cast<size_t>(workers.count()));
   for (Worker& worker : workers_) {
     worker.memory = &memory_;
+    worker.allocations = &memory_.memory();
     worker.ranges.resize(kernel_->memory_instructions);
   }
   budget_ = budget;

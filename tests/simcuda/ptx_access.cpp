@@ -149,7 +149,7 @@ Flow find_range(Warp& warp, const Instruction& i, uint64_t first, uint64_t last,
                 Access access, MemoryRange*& range) {
   Worker& worker = *warp.worker;
   MemoryView& view = *worker.memory;
-  DeviceMemory& memory = view.memory();
+  const DeviceMemory& memory = *worker.allocations;
   if (worker.generation != memory.generation()) {
     std::fill(worker.ranges.begin(), worker.ranges.end(), MemoryRange());
     worker.generation = memory.generation();
@@ -211,6 +211,17 @@ Flow note(Warp& warp, const Instruction& i, const MemoryRange& range,
   return Flow::next;
 }
 
+constexpr uint64_t near = 4096;  // bytes: 64 words of bits
+
+/// All lanes, each beginning where the one before ends.
+bool in_sequence(const Addresses& addresses, uint32_t bytes) {
+  uint64_t differs = 0;
+  for (uint64_t k = 0; k < warp_size; ++k) {
+    differs |= addresses.lane[k] ^ (addresses.low + k * bytes);
+  }
+  return differs == 0;
+}
+
 Flow global_lanes(Warp& warp, const Instruction& i, const Addresses& addresses,
                   uint32_t bytes, Access access, LaneAddresses& lanes) {
   if (i.ordered || access == Access::read_write) warp.worker->polled = true;
@@ -220,7 +231,7 @@ Flow global_lanes(Warp& warp, const Instruction& i, const Addresses& addresses,
   uint64_t high = addresses.high + bytes;
   // One allocation for all lanes is the rule.
   const MemoryRange& known = worker.ranges[i.memory];
-  bool together = worker.generation == worker.memory->memory().generation() &&
+  bool together = worker.generation == worker.allocations->generation() &&
                   known.contains(addresses.low, high) &&
                   (known.writable || access == Access::read);
   if (!together) {
@@ -238,15 +249,18 @@ Flow global_lanes(Warp& warp, const Instruction& i, const Addresses& addresses,
     for (int lane = 0; lane < warp_size; ++lane) {
       lanes.at[lane] = moved(range->data, addresses.lane[lane] - range->begin);
     }
-    lanes.contiguous =
-        warp.mask == ~0u && high - addresses.low == uint64_t{bytes} * warp_size;
-    for (int lane = 0; lanes.contiguous && lane < warp_size; ++lane) {
-      lanes.contiguous =
-          addresses.lane[lane] == addresses.low + uint64_t(lane) * bytes;
-    }
+    lanes.contiguous = warp.mask == ~0u &&
+                       high - addresses.low == uint64_t{bytes} * warp_size &&
+                       in_sequence(addresses, bytes);
     if (!range->allocation->tracks()) return Flow::next;
     if (lanes.contiguous) {
       return note(warp, i, *range, addresses.low, high - addresses.low, access);
+    }
+    // Lanes that lie near each other in memory that has been written.
+    if (high - addresses.low <= near &&
+        range->allocation->first_unwritten(addresses.low - range->begin,
+                                           high - addresses.low) < 0) {
+      return Flow::next;
     }
   }
   Flow flow = Flow::next;

@@ -43,9 +43,21 @@ Flow load(Warp& warp, const Instruction& i) {
     Slot slot = warp.kernel->slots[i.list + e];
     if (slot == no_slot) continue;
     Row* d = warp.row<Row>(slot);
-    each_lane(warp, [&](int k) {
-      d[k] = static_cast<Row>(load_at<M>(lanes.at[k] + e * step)) & keep;
-    });
+    auto every = [&](size_t stride) {
+      const uint8_t* from = lanes.at[0] + e * step;
+      for (size_t k = 0; k < warp_size; ++k) {
+        d[k] = static_cast<Row>(load_at<M>(from + k * stride)) & keep;
+      }
+    };
+    if (lanes.contiguous && i.elements == 4) {
+      every(4 * sizeof(M));
+    } else if (lanes.contiguous && i.elements == 2) {
+      every(2 * sizeof(M));
+    } else {
+      each_lane(warp, [&](int k) {
+        d[k] = static_cast<Row>(load_at<M>(lanes.at[k] + e * step)) & keep;
+      });
+    }
   }
   return Flow::next;
 }

@@ -20,8 +20,9 @@ struct Worker {
   std::vector<MemoryRange> ranges;  // by Instruction::memory
   uint64_t generation = 0;          // of the memory, when they were found
   MemoryView* memory = nullptr;     // what the kernel's device can see
-  bool polled = false;              // read something that others may change
-  bool changed = false;             // wrote to memory that others can see
+  const DeviceMemory* allocations = nullptr;  // memory->memory()
+  bool polled = false;   // read something that others may change
+  bool changed = false;  // wrote to memory that others can see
 };
 
 struct Path {
