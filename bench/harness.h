@@ -89,5 +89,6 @@ void normalise(Table& table);
 void matrix_products(Table& table);
 void primitives(Table& table);
 void system_costs(Table& table);
+void collectives(Table& table);
 
 }  // namespace bench

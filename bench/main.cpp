@@ -33,5 +33,6 @@ int main(int argc, char** argv) {
   bench::normalise(table);
   bench::matrix_products(table);
   bench::primitives(table);
+  bench::collectives(table);
   fmt::print("{}", table.markdown());
 }

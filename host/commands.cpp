@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "host/interrupt.h"
 #include "host/messages_json.h"
 #include "host/replace_file.h"
+#include "host/report.h"
 #include "host/session.h"
 #include "jit/target_nvptx.h"
 #include "jit/transform/transforms.h"
@@ -30,6 +32,14 @@
 namespace unisono::host {
 namespace {
 
+constexpr int stopped = 130;  // as a shell says of who Ctrl-C ended
+
+/// See no-color.org.
+bool shows_colours(int file) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(file) != 0 && (!no_colour || !*no_colour);
+}
+
 void write_output(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -37,7 +47,7 @@ void write_output(std::string_view text) {
 /// Messages go to standard error, after all output that came before.
 void show(const lang::Diagnostics& diagnostics) {
   std::fflush(stdout);
-  const bool colour = isatty(STDERR_FILENO) != 0;
+  const bool colour = shows_colours(STDERR_FILENO);
   const std::string text = lang::render(diagnostics, {colour});
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -80,6 +90,30 @@ std::optional<Source> read_program(const std::string& path,
   return std::nullopt;
 }
 
+bool was_stopped(const lang::Diagnostics& diagnostics) {
+  return std::ranges::any_of(diagnostics.all(),
+                             [](const lang::Diagnostic& diagnostic) {
+                               return diagnostic.code == lang::Code::cancelled;
+                             });
+}
+
+/// What `--stats` and `--trace` asked for; false if it cannot be written.
+bool report(const CommandOptions& options, Session& session,
+            const Recorder& recorder) {
+  if (options.stats) {
+    std::fflush(stdout);
+    const std::string table = stats_table(session, recorder);
+    std::fwrite(table.data(), 1, table.size(), stderr);
+  }
+  if (options.trace.empty()) return true;
+  const Status written = write_trace(options.trace, session, recorder);
+  if (!written) {
+    fmt::print(stderr, "error: cannot write `{}`: {}\n", options.trace,
+               written.error().message);
+  }
+  return static_cast<bool>(written);
+}
+
 /// Opens a session for the options' devices and gives it to `body`, with the
 /// program in `source` or else in the options' file; its result decides the
 /// exit status after the messages.
@@ -98,6 +132,15 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   session_options.arguments = options.arguments;
   session_options.output = write_output;
   session_options.stop = stop_on_interrupt();
+  session_options.colour = shows_colours(STDOUT_FILENO);
+  session_options.performance_notes = !options.quiet;
+  session_options.watchdog =
+      std::chrono::milliseconds(static_cast<int64_t>(options.watchdog * 1000));
+  std::optional<Recorder> recorder;
+  if (options.stats || !options.trace.empty()) {
+    recorder.emplace(!options.trace.empty());
+    session_options.recorder = &*recorder;
+  }
   Session session(std::move(session_options));
   if (!source) source = read_program(options.file, session.diagnostics());
   const bool ok = source && body(session, std::move(*source));
@@ -106,7 +149,9 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   } else {
     show(session.diagnostics());
   }
-  return ok && !session.diagnostics().has_errors() ? 0 : 1;
+  const bool reported = !recorder || report(options, session, *recorder);
+  if (was_stopped(session.diagnostics())) return stopped;
+  return ok && reported && !session.diagnostics().has_errors() ? 0 : 1;
 }
 
 /// Formats one file; false if it has errors, cannot be written, or (with

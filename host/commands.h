@@ -9,13 +9,18 @@ inline constexpr int usage_error = 2;
 
 /// What the command line asked for; one function below per command. Each
 /// returns the exit status: 0; 1 when the program (or file) has or gets an
-/// error, or standard output cannot be written; or `usage_error`.
+/// error, or standard output cannot be written; 130 when it was stopped; or
+/// `usage_error`.
 struct CommandOptions {
   std::string file;  // a path, or "-" for standard input
   std::string devices = "cpu:1";
   std::vector<std::string> arguments;
   bool reference = false;  // the reference evaluator only
   bool unchecked = false;
+  double watchdog = 60;  // seconds
+  bool quiet = false;    // no performance notes
+  bool stats = false;
+  std::string trace;  // a file; empty: none
   bool json = false;  // check
   bool format_check = false;
   std::string emit = "ir";  // inspect

@@ -34,6 +34,10 @@ options of run, - and -e:
   --devices sim:N   N simulated GPUs, slow, on any machine
   --reference       the reference evaluator alone: slow, without generated code
   --unchecked       no errors for bad indexes and integer division by zero
+  --quiet           no notes about what is slower than it looks
+  --stats           afterwards, what each device did, as a table
+  --trace FILE      write what each device did, for chrome://tracing
+  --watchdog S      devices wait S seconds for one that does not arrive; 60
 
 examples:
   unisono run train.uni --devices cpu:8     run a program on eight CPU devices
@@ -46,7 +50,7 @@ examples:
   unisono inspect --emit=ir train.uni       the array IR of what is compiled
 
 exit status: 0; 1 when the program has or gets an error; 2 when the command
-line is wrong
+line is wrong; 130 when Ctrl-C stopped it
 )";
 
 /// What one parse of the command line fills.
@@ -76,6 +80,17 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                 "use the reference evaluator instead of compiled code");
   app->add_flag("--unchecked", options.unchecked,
                 "no errors for bad indexes and integer division by zero");
+  app->add_flag("--quiet", options.quiet, "no performance notes");
+  app->add_flag("--stats", options.stats,
+                "afterwards, what the devices did, as a table");
+  app->add_option("--trace", options.trace,
+                  "write what the devices did to a file, for chrome://tracing")
+      ->take_last();
+  app->add_option(
+         "--watchdog", options.watchdog,
+         "seconds that devices wait for one that computes; 0: for ever")
+      ->check(CLI::Range(0.0, 1e9))
+      ->take_last();
 }
 
 void add_inspect(CommandLine& line) {

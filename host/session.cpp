@@ -11,8 +11,9 @@ namespace {
 
 std::unique_ptr<Runtime> open_runtime(SessionOptions& options) {
   if (options.devices.empty())
-    return std::make_unique<Runtime>(options.cpu_devices);
-  return std::make_unique<Runtime>(std::move(options.devices));
+    return std::make_unique<Runtime>(options.cpu_devices, options.workers,
+                                     options.memory_limit);
+  return std::make_unique<Runtime>(std::move(options.devices), options.workers);
 }
 
 }  // namespace
@@ -25,6 +26,11 @@ Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
   machine_.arguments = std::move(options.arguments);
   machine_.output = std::move(options.output);
   machine_.stop = options.stop;
+  machine_.watchdog = options.watchdog;
+  machine_.lose_device = options.lose_device;
+  machine_.performance_notes = options.performance_notes;
+  machine_.recorder = options.recorder;
+  machine_.colour = options.colour;
   evaluator_ =
       std::make_unique<lang::Evaluator>(machine_, sources_, diagnostics_);
 }
@@ -32,9 +38,10 @@ Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
 Session::~Session() = default;
 
 const lang::Program* Session::check(std::string path, std::string text) {
+  const size_t errors = diagnostics_.error_count();
   const lang::SourceFile& file = sources_.add(std::move(path), std::move(text));
   lang::ParseResult parsed = lang::parse(file, diagnostics_);  // text to AST
-  if (diagnostics_.has_errors()) return nullptr;
+  if (diagnostics_.error_count() > errors) return nullptr;
   programs_.push_back(std::move(parsed.program));
   const lang::Program& program = *programs_.back();
   return evaluator_->check(program) ? &program : nullptr;  // types and sizes

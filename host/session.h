@@ -1,6 +1,7 @@
 #pragma once
 // One program's life, from text to output: the walk through the house.
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +26,15 @@ struct SessionOptions {
   std::vector<std::string> arguments;
   std::function<void(std::string_view)> output;
   const std::atomic<bool>* stop = nullptr;
+  int workers = 0;           // threads; 0: one per processor
+  int64_t memory_limit = 0;  // bytes on all devices; 0: 80 % of the machine's
+  /// How long devices wait at a collective for one that computes; 0: for ever.
+  std::chrono::milliseconds watchdog{60'000};
+  bool performance_notes = true;
+  bool colour = false;           // where the output goes shows colours
+  Recorder* recorder = nullptr;  // told of what the devices do
+  /// For tests: see RunOptions.
+  const std::function<bool(int device)>* lose_device = nullptr;
 };
 
 /// Devices, a compiler and the names defined so far. Not thread-safe.
@@ -39,7 +49,7 @@ class Session {
   /// Runs a program that `check` gave. False when an error stopped it.
   bool run(const lang::Program& program);
   /// Like run, and prints the value of the last statement, if it is an
-  /// expression with a value other than `none`.other than `none`.
+  /// expression with a value other than `none`.
   bool run_and_print(const lang::Program& program);
 
   /// Throws the program's output away from now on.

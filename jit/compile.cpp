@@ -436,7 +436,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   CompileDump* shown = observer.dump && !observer.capability ? &dump : nullptr;
   Plan plan = fuse(optimised, options.checked,
                    for_grid ? grid_machine : target->machine());
-  MemoryPlan memory = plan_memory(plan);
+  MemoryPlan memory = plan_memory(plan, options.donated);
   std::vector<Request> requests;
   if (!for_grid) list_requests(plan.steps, requests);
   auto compiled = for_grid ? generate_grids(plan, options.devices,
@@ -450,6 +450,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   program->outputs = plan.outputs;
   program->constants = std::move(plan.constants);
   program->arena_bytes = memory.arena_bytes;
+  program->overwritten = std::move(memory.overwritten);
   program->devices = options.devices;
   StepWriter writer(*compiled, *program, result.stats);
   writer.on_grid = for_grid;
@@ -484,9 +485,10 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
     error.source = node->source;
     return error;
   }
-  const std::string key =
+  std::string key =
       fmt::format("{} {} {}\n{}", options.devices, options.checked,
                   fmt::join(options.capabilities, "+"), ir::print(graph));
+  for (bool donated : options.donated) key += donated ? '1' : '0';
   const bool observed = state_->observer.after_pass || state_->observer.dump;
   auto finish = [&](const CachedProgram& cached) {
     if (stats) *stats = cached.stats;

@@ -44,6 +44,9 @@ struct CompileOptions {
   /// For GPUs: the compute capabilities of the devices (75 is sm_75). None:
   /// for this machine's CPU.
   std::vector<int> capabilities = {};
+  /// By input: it is the program's own, and its memory may be written to.
+  /// Empty: none is.
+  std::vector<bool> donated = {};
   /// Renders the operands of the graph's host_call nodes. `position` is the
   /// device's.
   std::function<void(const ir::Node& node, int position,

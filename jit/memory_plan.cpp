@@ -21,6 +21,13 @@ struct Positions {
   std::vector<Lifetime> lifetimes;
   /// Kernels by position; null for other steps.
   std::vector<const Kernel*> kernels;
+  std::vector<const PlanStep*> at;
+
+  /// Position 0 is before all steps: there inputs have their contents.
+  void begin() {
+    kernels.push_back(nullptr);
+    at.push_back(nullptr);
+  }
 
   void touch(BufferId buffer, int position) {
     Lifetime& life = lifetimes[buffer];
@@ -35,13 +42,16 @@ void Positions::visit(const PlanSteps& steps) {
   for (const PlanStep& step : steps) {
     const int position = static_cast<int>(kernels.size());
     kernels.push_back(std::get_if<Kernel>(&step.what));
+    at.push_back(&step);
     if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
       visit(*loop->condition);
       touch(loop->flag, static_cast<int>(kernels.size()));
       kernels.push_back(nullptr);
+      at.push_back(&step);
       visit(*loop->body);
       const int end = static_cast<int>(kernels.size());
       kernels.push_back(nullptr);
+      at.push_back(&step);
       touch(loop->flag, end);
       for (Lifetime& life : lifetimes)
         if (life.first >= 0 && life.first < position && life.last >= position)
@@ -166,9 +176,59 @@ std::vector<BufferId> result_hosts(const Plan& plan, const Positions& positions,
   return hosts;
 }
 
+/// The donated input whose place an output may take from the step at which it
+/// is first written; -1 if there is none.
+BufferId donor(const Plan& plan, const Positions& positions, BufferId output,
+               const std::vector<bool>& free_inputs) {
+  const int first = positions.lifetimes[output].first;
+  for (BufferId input : plan.inputs) {
+    if (!free_inputs[input] ||
+        plan.buffers[input].bytes != plan.buffers[output].bytes)
+      continue;
+    const int last = positions.lifetimes[input].last;
+    if (last < first) return input;
+    if (last > first) continue;
+    const PlanStep& step = *positions.at[first];
+    if (const auto* copy = std::get_if<CopyTask>(&step.what))
+      if (copy->from == input && copy->to == output) return input;
+    const auto* kernel = std::get_if<Kernel>(&step.what);
+    if (!kernel) continue;
+    int read = -1, written = -1, count = 0;
+    for (const Argument& argument : kernel->arguments) {
+      if (argument.buffer == input) read = count;
+      if (argument.buffer == output) written = count;
+      ++count;
+    }
+    if (read >= 0 && written >= 0 && may_overwrite(*kernel, read, written))
+      return input;
+  }
+  return -1;
+}
+
+/// Outputs go where donated inputs are.
+void reuse_inputs(const Plan& plan, const Positions& positions,
+                  const std::vector<bool>& donated,
+                  const std::vector<bool>& is_host, MemoryPlan& result) {
+  std::vector<bool> free_inputs(plan.buffers.size());
+  for (size_t i = 0; i < donated.size(); ++i)
+    free_inputs[plan.inputs[i]] = donated[i];
+  for (BufferId output : plan.outputs) free_inputs[output] = false;
+  for (BufferId output : plan.outputs) {
+    Slot& slot = result.slots[output];
+    if (slot.home != Slot::Home::output || is_host[output] || slot.bytes == 0 ||
+        positions.lifetimes[output].first < 0)
+      continue;
+    const BufferId input = donor(plan, positions, output, free_inputs);
+    if (input < 0) continue;
+    free_inputs[input] = false;
+    slot = result.slots[input];
+    result.overwritten.push_back(slot.index);
+  }
+}
+
 }  // namespace
 
-MemoryPlan plan_memory(const Plan& plan) {
+MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
   MemoryPlan result;
   const size_t count = plan.buffers.size();
   result.slots.resize(count);
@@ -193,6 +253,9 @@ MemoryPlan plan_memory(const Plan& plan) {
 
   Positions positions;
   positions.lifetimes.resize(count);
+  positions.begin();
+  for (size_t i = 0; i < donated.size(); ++i)
+    if (donated[i]) positions.touch(plan.inputs[i], 0);
   positions.visit(plan.steps);
   std::vector<std::vector<BufferId>> starts(positions.kernels.size()),
       ends(positions.kernels.size());
@@ -200,6 +263,7 @@ MemoryPlan plan_memory(const Plan& plan) {
   std::vector<bool> is_host(count);
   for (BufferId host : hosts)
     if (host >= 0) is_host[host] = true;
+  reuse_inputs(plan, positions, donated, is_host, result);
   for (size_t i = 0; i < count; ++i) {
     if (fixed[i] || hosts[i] >= 0 || positions.lifetimes[i].first < 0) continue;
     starts[positions.lifetimes[i].first].push_back(static_cast<BufferId>(i));

@@ -9,6 +9,7 @@
 #include "lang/map_spec.h"
 #include "lang/maps.h"
 #include "lang/visualize.h"
+#include "runtime/file.h"
 
 namespace unisono::lang {
 namespace {
@@ -51,6 +52,15 @@ ArrayValue placed_argument(BuiltinCall& call, size_t i,
   const ArrayCell* array = call[i].value.array();
   if (!array || is_static(*array)) wrong_argument(call, i, expected);
   return array_argument(call, i);
+}
+
+Status write_text(const std::string& path, const std::string& text) {
+  auto file = OutputFile::create(path);
+  if (!file) return file.error();
+  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()),
+                        text.size());
+  if (Status written = file->write(bytes); !written) return written;
+  return file->commit();
 }
 
 }  // namespace
@@ -196,8 +206,27 @@ Value builtin_sharding(BuiltinCall& call) {
 Value builtin_visualize(BuiltinCall& call) {
   Evaluator& evaluator = call.evaluator;
   const ArrayValue value = placed_argument(call, 0);
+  const CallArgument* file = given(call, 1);
+  if (file && !file->value.is<StrValue>()) {
+    wrong_argument(call, 1, "a path, such as \"x.svg\"");
+  }
   if (evaluator.mode() == Mode::check) return NoneValue{};
-  evaluator.machine().output(draw_sharding(evaluator.force(value, call.where)));
+  const unisono::Array& array = evaluator.force(value, call.where);
+  if (!file) {
+    evaluator.machine().output(
+        draw_sharding(array, evaluator.machine().colour));
+    return NoneValue{};
+  }
+  const std::string path = file->value.get_if<StrValue>()->value.value_or("");
+  if (!path.ends_with(".svg")) {
+    wrong_argument(call, 1, "a path that ends in .svg");
+  }
+  const Status written = write_text(path, svg_of_sharding(array));
+  if (!written) {
+    evaluator.fail(diagnostic(Code::cannot_write, file->where,
+                              fmt::format("{:?}", path),
+                              written.error().message));
+  }
   return NoneValue{};
 }
 

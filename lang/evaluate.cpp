@@ -201,6 +201,7 @@ bool Interpreter::check_program(const Program& program) {
   s_.gave_up = false;
   s_.too_many_errors = {};
   s_.steps = 0;
+  s_.donated.clear();
   // Modules that do not parse report at once.
   const size_t errors_before = ev_.diagnostics_.error_count();
   auto names = std::make_shared<Environment>(*s_.globals);
@@ -212,6 +213,7 @@ bool Interpreter::check_program(const Program& program) {
   s_.definitions.clear();
   s_.waiting.clear();
   s_.memo.clear();
+  s_.donated.clear();
   // Those of modules first, which may be why there are others; then in the
   // order of the program, though definitions are checked late.
   std::vector<size_t> order(s_.found.size());

@@ -163,6 +163,14 @@ std::optional<DType> number_type(const std::vector<Number>& numbers,
 
 // ---- names -----------------------------------------------------------------
 
+/// A name's value, which `donate` may have taken away.
+Value Interpreter::present(Value value, Span where) {
+  if (const auto* array = value.get_if<ArrayValue>();
+      array && ((*array)->donated || !s_.donated.empty()))
+    ev_.forbid_donated(*array, where);
+  return value;
+}
+
 Value Interpreter::lookup(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) {
@@ -228,7 +236,7 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
       return BoolValue{static_cast<const BoolLiteral&>(e).value};
     case ExprKind::NoneLiteral: return NoneValue{};
     case ExprKind::NameExpr:
-      return lookup(static_cast<const NameExpr&>(e), env);
+      return present(lookup(static_cast<const NameExpr&>(e), env), e.span);
     case ExprKind::Tuple: {
       std::vector<Value> items;
       for (const ExprPtr& item : static_cast<const Tuple&>(e).items)

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "jit/ir/kinds.h"
-#include "jit/ir/text.h"
 #include "jit/reference.h"
 #include "lang/interpreter.h"
 #include "lang/map_call.h"
@@ -25,8 +24,6 @@ namespace {
 constexpr int64_t max_array_bytes = int64_t{1} << 38;
 /// A statement's graph is computed before it gets longer than this.
 constexpr size_t max_pending_nodes = 2000;
-/// Programs of statements that are kept.
-constexpr size_t max_programs = 256;
 
 AxisSet joined_varies(std::span<const ArrayValue> operands) {
   AxisSet out;
@@ -83,6 +80,9 @@ ArrayValue Evaluator::add(ir::Op op, std::initializer_list<ArrayValue> operands,
 
 ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
                           ir::Attrs attrs, Span where) {
+  for (const ArrayValue& operand : operands)
+    if (operand->donated || !state_->donated.empty())
+      forbid_donated(operand, where);
   ir::Type type;
   if (op == ir::Op::project) {
     // Only in a graph: the type rule needs the node that it reads.
@@ -258,6 +258,7 @@ const unisono::Array& Evaluator::computed(const ArrayCell& cell, Span where) {
 }
 
 const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
+  if (value->donated) forbid_donated(value, where);
   if (value->array) return *value->array;
   if (mode_ != Mode::run)
     fail(diagnostic(Code::host_value_in_compiled_code, where,
@@ -274,32 +275,16 @@ const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
 
 std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
                                            Span where) {
+  if (value->donated) forbid_donated(value, where);
   if (value->constant && value->type.bytes() < machine_.compile_threshold) {
     auto bytes = expand_constant(*value);
     if (!bytes) fail(bytes.error(), where);
     return std::move(*bytes);
   }
-  auto bytes = array_to_host(force(value, where));
+  CopyCounter counter{.recorder = machine_.recorder};
+  auto bytes = array_to_host(force(value, where), &counter);
   if (!bytes) fail(bytes.error(), where);
   return std::move(*bytes);
-}
-
-std::vector<unisono::Array> Evaluator::compute(
-    const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
-    Span where) {
-  if (has_nested_maps(*this, graph))
-    return run_on_grid(*this, graph, inputs, where);
-  int64_t bytes = 0;
-  bool has_loop = false;
-  for (const ir::Node& node : graph.nodes) {
-    bytes = std::min(bytes + std::min(node.type.bytes(), max_array_bytes),
-                     max_array_bytes);
-    has_loop |= node.op == ir::Op::loop;
-  }
-  const bool compiled = !machine_.reference_only &&
-                        (bytes >= machine_.compile_threshold || has_loop);
-  return compiled ? run_compiled(graph, inputs, where)
-                  : run_reference(graph, inputs, where);
 }
 
 void Evaluator::flush(Span where) {
@@ -335,90 +320,47 @@ void Evaluator::flush(Span where) {
   }
 }
 
-std::vector<unisono::Array> Evaluator::run_reference(
-    const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-    Span where) {
-  std::vector<jit::HostArray> inputs;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    auto bytes = array_to_host(arrays[i]);
-    if (!bytes) fail(bytes.error(), where);
-    inputs.push_back({graph.type(graph.inputs[i]), std::move(*bytes)});
-  }
-  jit::ReferenceOptions options;
-  options.checked = machine_.checked;
-  options.stop = [this] { return machine_.stop && machine_.stop->load(); };
-  options.host_call = [this](const ir::Node& node, int64_t,
-                             const std::vector<jit::HostArray>& operands) {
-    machine_.output(
-        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n");
-  };
-  auto outputs = jit::evaluate(graph, inputs, options);
-  if (!outputs) fail(outputs.error(), where);
-  std::vector<unisono::Array> results;
-  for (const jit::HostArray& output : *outputs) {
-    auto array =
-        array_from_host(*machine_.runtime->devices()[0], output.type.dtype,
-                        output.type.sizes(), output.bytes.data());
-    if (!array) fail(array.error(), where);
-    results.push_back(std::move(*array));
-  }
-  return results;
-}
-
-std::shared_ptr<const unisono::Program> Evaluator::statement_program(
-    const ir::Graph& graph, Span where) {
-  std::string key = ir::print(graph);
-  if (auto found = state_->programs.find(key); found != state_->programs.end())
-    return found->second;
-  jit::CompileOptions options;
-  options.checked = machine_.checked;
-  options.capabilities = capabilities({machine_.runtime->devices()[0]});
-  options.host_call = [this](const ir::Node& node, int,
-                             const std::vector<jit::HostArray>& operands) {
-    machine_.output(
-        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n");
-  };
-  auto program = machine_.compiler->compile(graph, options);
-  if (!program) fail(program.error(), where);
-  if (state_->programs.size() >= max_programs) state_->programs.clear();
-  return state_->programs.emplace(std::move(key), *program).first->second;
-}
-
-std::vector<unisono::Array> Evaluator::run_compiled(
-    const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-    Span where) {
-  const auto program = statement_program(graph, where);
-  Device* device = machine_.runtime->devices()[0];
-  const Sharding here{-1, {device}};
-  std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
-  for (const unisono::Array& array : arrays) {
-    auto local = reshard(array, here);
-    if (!local) fail(local.error(), where);
-    blocks.push_back(local->blocks());
-  }
-  RunOptions options;
-  options.stop = machine_.stop;
-  auto outputs =
-      unisono::run(*machine_.runtime, *program, {device}, blocks, options);
-  if (!outputs) {
-    Error error = outputs.error();
-    error.device = -1;  // the evaluator says none for small statements
-    fail(error, where);
-  }
-  std::vector<unisono::Array> results;
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const ir::Type& type = graph.type(graph.outputs[i]);
-    results.emplace_back(type.dtype, type.sizes(), here,
-                         std::move((*outputs)[i]));
-  }
-  return results;
-}
-
 // ---- failures --------------------------------------------------------------
 
 void Evaluator::fail(Diagnostic diagnostic) {
   throw Failure{std::move(diagnostic)};
 }
+
+RunOptions run_options(const Machine& machine) {
+  RunOptions options;
+  options.stop = machine.stop;
+  options.watchdog = machine.watchdog;
+  options.lose_device = machine.lose_device;
+  options.recorder = machine.recorder;
+  return options;
+}
+
+namespace {
+
+/// `psum(x, dev)` as what it calls.
+std::string called(Span where) {
+  const std::string_view text = where.text();
+  const size_t end = text.find('(');
+  return end == std::string_view::npos || end == 0
+             ? "a collective"
+             : fmt::format("`{}`", text.substr(0, end));
+}
+
+Diagnostic stalled(const Machine& machine, const Error& error, Span place) {
+  std::vector<std::string> missing;
+  for (int device : error.missing)
+    missing.push_back(machine.runtime->devices()[device]->name());
+  const std::string names = fmt::format("{}", fmt::join(missing, ", "));
+  Diagnostic out =
+      diagnostic(Code::collective_stalled, place, called(place), names,
+                 static_cast<double>(machine.watchdog.count()) / 1000);
+  return out.set_help(
+      fmt::format("look for a loop that does not end on {}; `--watchdog "
+                  "SECONDS` waits longer, `--watchdog 0` for ever",
+                  missing.empty() ? "it" : missing[0]));
+}
+
+}  // namespace
 
 void Evaluator::fail(const Error& error, Span where) {
   const Span found = error.source ? source_span(error.source) : Span();
@@ -440,6 +382,7 @@ void Evaluator::fail(const Error& error, Span where) {
       case Error::Kind::cancelled: return diagnostic(Code::cancelled, place);
       case Error::Kind::device_lost:
         return diagnostic(Code::device_lost, place, error.message);
+      case Error::Kind::stalled: return stalled(machine_, error, place);
       case Error::Kind::compile_failed:
         return diagnostic(Code::compile_failed, place, error.message);
     }
@@ -447,7 +390,8 @@ void Evaluator::fail(const Error& error, Span where) {
   };
   Diagnostic out = make();
   if (in_library) out.add_note(found, "found here");
-  if (error.device >= 0) {
+  // Of compiled code outside a map there is one device and no member.
+  if (error.device >= 0 && error.missing.empty()) {
     const std::string& device =
         machine_.runtime->devices()[error.device]->name();
     out.add_fact(error.member >= 0

@@ -1,6 +1,7 @@
 #pragma once
 // The one walk over the AST: checks, traces and runs (docs/internals.md).
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "lang/scope.h"
 #include "lang/value.h"
 #include "runtime/program.h"
+#include "runtime/recorder.h"
 
 namespace unisono::lang {
 
@@ -33,11 +35,22 @@ struct Machine {
   /// A statement's array work from this many bytes on is compiled.
   int64_t compile_threshold = 64 * 1024;
   const std::atomic<bool>* stop = nullptr;
+  /// As in RunOptions.
+  std::chrono::milliseconds watchdog{60'000};
+  const std::function<bool(int device)>* lose_device = nullptr;
+  Recorder* recorder = nullptr;
+  /// Messages about what is slower than it looks.
+  bool performance_notes = true;
+  /// Whether that shows colours.
+  bool colour = false;
   /// Where `print` goes. Each call is one or more whole lines.
   std::function<void(std::string_view)> output;
   /// The script's arguments, after its file name.
   std::vector<std::string> arguments;
 };
+
+/// How a program runs on this machine.
+RunOptions run_options(const Machine& machine);
 
 /// A located error that ends the statement being evaluated. Thrown inside
 /// lang/, caught by Evaluator's public entry points; never leaves this floor.
@@ -128,6 +141,17 @@ class Evaluator {
 
   /// Computes what is pending (run mode), so that the array is on a device.
   const unisono::Array& force(const ArrayValue& value, Span where);
+  /// An error if the array was given away by `donate`.
+  void forbid_donated(const ArrayValue& value, Span where);
+  /// Gives it away. While checking, only where it is certain that this runs.
+  void donate(const ArrayValue& value, const Donation& donation);
+  /// An array placed as `to` says, for a message about what that moved.
+  unisono::Array moved(const unisono::Array& array, const Sharding& to,
+                       Span where);
+  /// Says, once for each place, that a large array is brought together.
+  void note_gather(const unisono::Array& array, const Device& device,
+                   Span where);
+
   /// Its elements on the host, dense and row-major.
   std::vector<uint8_t> host_bytes(const ArrayValue& value, Span where);
   /// Evaluates and clears the pending statement graph (run mode).
@@ -208,14 +232,28 @@ class Evaluator {
   std::vector<unisono::Array> compute(const ir::Graph& graph,
                                       const std::vector<unisono::Array>& inputs,
                                       Span where);
+  /// The same after all arrays were brought to the first device.
+  std::vector<unisono::Array> compute_together(
+      const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
+      Span where);
+  bool is_compiled(const ir::Graph& graph) const;
   std::vector<unisono::Array> run_reference(
       const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
       Span where);
+  /// Runs a graph in which everything is a block's own affair on the devices
+  /// that hold the blocks (placement.h); nothing if it is not like that.
+  std::optional<std::vector<unisono::Array>> run_in_place(
+      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
+      Span where);
+  /// Of arrays of which a graph reads parts alone, only these are brought.
+  void take_parts(ir::Graph& graph, std::vector<unisono::Array>& arrays,
+                  Span where);
   std::vector<unisono::Array> run_compiled(
       const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
       Span where);
   std::shared_ptr<const unisono::Program> statement_program(
-      const ir::Graph& graph, Span where);
+      const ir::Graph& graph, const std::vector<Device*>& devices,
+      const std::vector<jit::GridAxis>& grid, Span where);
 
   Machine& machine_;
   SourceMap& sources_;

@@ -23,6 +23,13 @@ struct Closure {
   std::shared_ptr<Environment> environment;
 };
 
+/// A parameter that a `pmap` is given for good.
+struct DonatedParameter {
+  int position = -1;  // -1: keyword-only
+  std::string name;
+  bool operator==(const DonatedParameter&) const = default;
+};
+
 /// `pmap(f, ...)`, `vmap(f, ...)`, `jit(f)`: a function that is another one
 /// transformed. The specification is kept as the values it was written as.
 struct Transformed {
@@ -30,6 +37,7 @@ struct Transformed {
   std::shared_ptr<const FunctionValue> inner;
   Value in_axes, out_axes, over;
   Span in_axes_span, out_axes_span, over_span, where;
+  std::vector<DonatedParameter> donated;
   std::shared_ptr<MapState> state;  // caches; shared by copies of the value
 };
 

@@ -8,6 +8,7 @@
 //   evaluate_control.cpp  if, for, while in three modes
 //   evaluate_loop.cpp     loops of compiled code
 //   evaluate_pending.cpp  the graph of the current statement
+//   evaluate_compute.cpp  it is computed
 //   module.cpp            import
 #include <exception>
 #include <functional>
@@ -124,6 +125,12 @@ struct Evaluator::State {
       definitions;
   std::vector<std::pair<const void*, const Environment*>> waiting;
 
+  /// Check mode: arrays that are given away for certain; kept alive, so that an
+  /// address means one.
+  std::map<ArrayValue, Donation> donated;
+  /// Places of which a performance note told.
+  std::set<std::pair<const SourceFile*, uint32_t>> noted;
+
   /// Errors of the check so far, and where they were: each mistake once.
   std::vector<Diagnostic> found;
   bool gave_up = false;       // the rest is not checked,
@@ -221,6 +228,7 @@ class Interpreter {
                  const Env& from, const std::string& name);
   Value expr(const Expr& e, const Env& env);
   Value lookup(const NameExpr& name, const Env& env);
+  Value present(Value value, Span where);
 
   // ---- evaluate_call.cpp
   Value call_value(const CallArgument& callee,

@@ -6,6 +6,7 @@
 
 #include "jit/transform/transforms.h"
 #include "lang/array_ops.h"
+#include "lang/donation.h"
 #include "lang/map_state.h"
 #include "lang/maps.h"
 #include "lang/scope.h"
@@ -208,6 +209,18 @@ void forbid_empty_copy(Evaluator& evaluator, const MapCallee& callee,
   }
 }
 
+/// What is passed must still be there; what is donated is not, afterwards.
+void check_inputs(Evaluator& evaluator, const MapCallee& callee,
+                  const BoundCall& call) {
+  std::vector<PassedArray> passed;
+  for (const MapInput& input : call.inputs) {
+    evaluator.forbid_donated(input.value, input.where);
+    passed.push_back({input.value, input.where});
+  }
+  give_away(evaluator, callee.function, passed, donated_inputs(callee, call));
+}
+
+/// A call of `vmap` in any mode, and of `pmap` in check mode.
 Value map_over(Evaluator& evaluator, const MapCallee& callee,
                std::vector<CallArgument> positional,
                std::vector<std::pair<std::string, CallArgument>> named,
@@ -216,6 +229,7 @@ Value map_over(Evaluator& evaluator, const MapCallee& callee,
   const BoundCall call = bind_call(evaluator, callee, std::move(positional),
                                    std::move(named), where);
   const LogicalMap map{callee.axis, call.layout.members, where};
+  if (evaluator.mode() == Mode::check) check_inputs(evaluator, callee, call);
   const auto body = [&](const std::vector<ArrayValue>& member) {
     BoundResult result = call_member(evaluator, callee, call, member, where);
     forbid_empty_copy(evaluator, callee, call.layout, result, where);

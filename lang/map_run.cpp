@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lang/donation.h"
 #include "lang/environment.h"
 #include "lang/map_call.h"
 #include "lang/map_graph.h"
@@ -147,6 +148,7 @@ void prepare(Evaluator& evaluator, MemberGraph map, const AxisInfo* outermost,
   for (size_t i = 0; i < map.graph.outputs.size(); ++i)
     entry.outputs.push_back(
         place(whole_output(map, i), map, output_cuts(map, i), entry));
+  entry.donated.resize(entry.inputs.size(), false);
   Machine& machine = evaluator.machine();
   if (map.members() == 0) return;  // nothing will run
   if (machine.reference_only) {
@@ -158,12 +160,16 @@ void prepare(Evaluator& evaluator, MemberGraph map, const AxisInfo* outermost,
   options.grid = map.grid;
   options.checked = machine.checked;
   options.capabilities = capabilities(entry.devices);
+  if (std::ranges::count(entry.donated, true) > 0)
+    options.donated = entry.donated;
   options.host_call = [&machine, devices = entry.devices, grid = map.grid](
                           const ir::Node& node, int position,
                           const std::vector<jit::HostArray>& operands) {
     if (calls_host_on(grid, ir::attrs<ir::HostCallAttrs>(node), position))
       print_line(machine, *devices[position], node, operands);
   };
+  const Recording recording(machine.recorder, Recorder::Kind::compile,
+                            Recorder::host);
   auto program = machine.compiler->compile(device_graph(map), options);
   if (!program) evaluator.fail(program.error(), where);
   entry.program = std::move(*program);
@@ -215,6 +221,7 @@ class EntryBuilder {
     }
     const BoundCall call = bind_call(evaluator_, callee_, std::move(positional),
                                      std::move(named), where_);
+    entry_->donated = donated_inputs(callee_, call);
     captures = trace(call);
     prepare(evaluator_, std::move(map_), callee_.axis.get(), *entry_, where_);
     return std::move(entry_);
@@ -307,6 +314,8 @@ class MapRun {
   }
 
   void add_captures(const std::vector<ArrayValue>& captures) {
+    for (const ArrayValue& capture : captures)
+      passed_.push_back({capture, where_});
     for (size_t i = 0; i < captures.size(); ++i) {
       Capture& capture = entry_.captures[i];
       // An array that was captured before stays on the devices.
@@ -320,6 +329,12 @@ class MapRun {
 
   void add_array(const unisono::Array& array) {
     arrays_.push_back(moved(array));
+  }
+
+  /// What is donated belongs to this call alone from now on.
+  void take_donated(const FunctionValue& function) {
+    give_away(evaluator_, function, passed_, entry_.donated);
+    passed_.clear();
   }
 
   Value run() { return with_arrays(outputs()); }
@@ -339,6 +354,7 @@ class MapRun {
     for_each_leaf(argument.value, [&](const Value& leaf) {
       const auto* array = leaf.get_if<ArrayValue>();
       if (!array || is_static(**array)) return;
+      passed_.push_back({*array, argument.where});
       arrays_.push_back(placed(*array));
     });
   }
@@ -350,9 +366,7 @@ class MapRun {
   unisono::Array moved(const unisono::Array& array) {
     const Sharding& to = entry_.inputs[arrays_.size()].sharding;
     if (array.sharding() == to) return array;
-    auto moved = reshard(array, to);
-    if (!moved) fail(moved.error());
-    return std::move(*moved);
+    return evaluator_.moved(array, to, where_);
   }
 
   std::vector<unisono::Array> run_program() {
@@ -361,11 +375,11 @@ class MapRun {
     for (const unisono::Array& array : arrays_) {
       blocks.push_back(array.blocks());
     }
+    arrays_.clear();
+    for (int input : entry_.program->overwritten) make_own(blocks[input]);
     Machine& machine = evaluator_.machine();
-    RunOptions options;
-    options.stop = machine.stop;
     auto outputs = unisono::run(*machine.runtime, *entry_.program,
-                                entry_.devices, blocks, options);
+                                entry_.devices, blocks, run_options(machine));
     if (!outputs) fail(outputs.error());
     std::vector<unisono::Array> results;
     results.reserve(entry_.outputs.size());
@@ -375,6 +389,20 @@ class MapRun {
                            std::move((*outputs)[i]));
     }
     return results;
+  }
+
+  /// Blocks that something else holds, too, become copies.
+  void make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
+    for (std::shared_ptr<Buffer>& block : blocks) {
+      if (block.use_count() == 1) continue;
+      Device& device = *block->device();
+      auto copy = device.allocate(block->bytes());
+      if (!copy) fail(copy.error());
+      Status copied = device.copy_from_peer(copy->data(), device, block->data(),
+                                            block->bytes());
+      if (!copied) fail(copied.error());
+      block = std::make_shared<Buffer>(std::move(*copy));
+    }
   }
 
   std::vector<unisono::Array> run_reference() {
@@ -439,10 +467,17 @@ class MapRun {
   /// Compiled code counts devices along the axis, and members on the device.
   /// `jit` has one device, which is not worth words.
   [[noreturn]] void fail(Error error) {
-    if (is_jit_ && entry_.devices.size() == 1) error.device = -1;
+    if (is_jit_) {
+      if (error.kind != Error::Kind::device_lost && entry_.devices.size() == 1)
+        error.device = -1;
+      error.member = -1;
+    }
     if (error.device >= 0) {
       if (error.member >= 0) error.member += error.device * entry_.per_device;
       error.device = entry_.devices[error.device]->index();
+      for (int& device : error.missing) {
+        device = entry_.devices[device]->index();
+      }
     }
     evaluator_.fail(error, where_);
   }
@@ -462,6 +497,7 @@ class MapRun {
   bool is_jit_;
   Span where_;
   std::vector<unisono::Array> arrays_;
+  std::vector<PassedArray> passed_;  // in the order of arrays_
 };
 
 }  // namespace
@@ -469,6 +505,8 @@ class MapRun {
 Value run_map(Evaluator& evaluator, const MapCallee& callee,
               std::vector<CallArgument> positional, Named named, Span where) {
   MapState& state = *callee.map.state;
+  // What waits to be computed may read what is given away.
+  if (!callee.map.donated.empty()) evaluator.flush(where);
   std::vector<ArrayValue> captures;
   MapEntry* entry = find_entry(state, positional, named, captures);
   if (!entry) {
@@ -477,10 +515,13 @@ Value run_map(Evaluator& evaluator, const MapCallee& callee,
     if (state.entries.size() >= kept_entries) state.entries.pop_back();
     state.entries.insert(state.entries.begin(), std::move(made));
     entry = state.entries.front().get();
+  } else if (Recorder* recorder = evaluator.machine().recorder) {
+    recorder->count_cache_hit();
   }
   MapRun run(evaluator, *entry, !state.axis, where);
   run.add_arguments(positional, named);
   run.add_captures(captures);
+  if (!callee.map.donated.empty()) run.take_donated(callee.function);
   return run.run();
 }
 

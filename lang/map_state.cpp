@@ -121,7 +121,8 @@ std::shared_ptr<AxisInfo> anonymous_axis(Evaluator& evaluator, std::string map,
 }
 
 std::optional<MapCache::Key> MapCache::key_of(const Transformed& map) {
-  Key key{map.kind, nullptr, {}, false, map.in_axes, map.out_axes, map.over};
+  Key key{map.kind,    nullptr,      {},       false,
+          map.in_axes, map.out_axes, map.over, map.donated};
   if (const auto* closure = std::get_if<Closure>(&map.inner->what)) {
     key.code = closure->definition
                    ? static_cast<const void*>(closure->definition)
@@ -149,7 +150,8 @@ std::shared_ptr<MapState> MapCache::find(const Transformed& map) {
            other.environment.lock() == key->environment.lock() &&
            same_for_code(other.in_axes, key->in_axes) &&
            same_for_code(other.out_axes, key->out_axes) &&
-           same_for_code(other.over, key->over);
+           same_for_code(other.over, key->over) &&
+           other.donated == key->donated;
   });
   if (found == states_.end()) return nullptr;
   std::rotate(states_.begin(), found, found + 1);

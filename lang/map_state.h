@@ -55,6 +55,7 @@ struct MapEntry {
   std::vector<Placed> inputs;
   std::vector<Capture> captures;
   std::vector<Placed> outputs;
+  std::vector<bool> donated;  // by input
   std::vector<Device*> devices;
   int64_t per_device = 1;  // members on each, of a map that is not nested
   Value result;            // the tree; its arrays are replaced by the outputs
@@ -116,6 +117,7 @@ class MapCache {
     std::weak_ptr<Environment> environment;
     bool has_environment;
     Value in_axes, out_axes, over;
+    std::vector<DonatedParameter> donated;
   };
   static std::optional<Key> key_of(const Transformed& map);
   std::shared_ptr<MapState> find(const Transformed& map);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "lang/builtin_arguments.h"
+#include "lang/donation.h"
 #include "lang/evaluator.h"
 #include "lang/map_spec.h"
 #include "lang/map_state.h"
@@ -120,6 +121,9 @@ Value make_map(BuiltinCall& call, Transformed::Kind kind) {
             "none")
             .set_help("use an integer, or `pmap`"));
   }
+  if (kind == Transformed::Kind::pmap && given(call, 4)) {
+    map.donated = read_donate(call, 4, *map.inner);
+  }
   map.state = map_cache(call.evaluator).state(map, [&] {
     auto state = std::make_shared<MapState>();
     if (kind == Transformed::Kind::pmap) {
@@ -166,14 +170,6 @@ Value builtin_vmap(BuiltinCall& call) {
 }
 
 Value builtin_pmap(BuiltinCall& call) {
-  if (const CallArgument* donate = given(call, 4)) {
-    const TupleValue* items = donate->value.tuple();
-    if (!items || !items->items.empty()) {
-      call.evaluator.fail(
-          diagnostic(Code::not_there_yet, donate->where, "`donate` is")
-              .set_help("leave it out"));
-    }
-  }
   return make_map(call, Transformed::Kind::pmap);
 }
 

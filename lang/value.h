@@ -24,6 +24,12 @@ struct Value;
 /// The axes over which a value varies inside maps, ascending and unique.
 using AxisSet = std::vector<ir::AxisId>;
 
+/// Who was given an array by `donate`, which is gone since.
+struct Donation {
+  Span where;  // the argument
+  std::string function;
+};
+
 /// One array value; shared by all names that hold it, so that a lazy value is
 /// computed once. What it is depends on the evaluator's mode (docs/internals):
 ///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
@@ -47,6 +53,7 @@ struct ArrayCell {
   std::weak_ptr<GraphScope> scope;
   ir::NodeId node = -1;
   std::optional<unisono::Array> array;
+  std::shared_ptr<const Donation> donated;
 };
 using ArrayValue = std::shared_ptr<ArrayCell>;
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "runtime/check.h"
+#include "runtime/recorder.h"
 
 namespace unisono {
 namespace {
@@ -151,6 +152,7 @@ Status fill_block(Buffer& to, const Box& box, Device& device,
     if (part.empty()) continue;
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
     const Device& peer = *sharding.devices[b];
+    Recording recording(counter.recorder, Recorder::Kind::copy, device.index());
     Status copied = for_each_copy(
         part, box, source, element_bytes,
         [&](int64_t to_offset, int64_t from_offset, const CopyExtent& extent) {
@@ -159,8 +161,13 @@ Status fill_block(Buffer& to, const Box& box, Device& device,
               from + from_offset, extent);
         });
     if (!copied) return copied;
+    const int64_t bytes = product(part.extent) * element_bytes;
     ++counter.copies;
-    counter.bytes += product(part.extent) * element_bytes;
+    counter.bytes += bytes;
+    if (recording) {
+      recording.event().from = peer.index();
+      recording.event().bytes = bytes;
+    }
   }
   return Unit{};
 }
@@ -238,13 +245,25 @@ Result<Array> array_from_host(Device& device, DType dtype,
                {std::make_shared<Buffer>(std::move(*buffer))});
 }
 
-Result<std::vector<uint8_t>> array_to_host(const Array& array) {
+Result<std::vector<uint8_t>> array_to_host(const Array& array,
+                                           CopyCounter* counter) {
   std::vector<uint8_t> bytes(array.bytes());
   if (bytes.empty()) return bytes;
   Box whole{Shape(array.shape().size(), 0), array.shape()};
   const Sharding& sharding = array.sharding();
   for (size_t b : one_of_each(sharding, nullptr)) {
     Box box = box_of(array.shape(), sharding, b);
+    const int64_t block_bytes = product(box.extent) * byte_size(array.dtype());
+    Recording recording(counter ? counter->recorder : nullptr,
+                        Recorder::Kind::copy, Recorder::host);
+    if (recording) {
+      recording.event().from = sharding.devices[b]->index();
+      recording.event().bytes = block_bytes;
+    }
+    if (counter) {
+      ++counter->copies;
+      counter->bytes += block_bytes;
+    }
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
     Status copied = for_each_copy(
         box, whole, box, byte_size(array.dtype()),
@@ -261,6 +280,7 @@ Result<Array> reshard(const Array& array, const Sharding& to,
                       CopyCounter* counter) {
   CHECK(!to.devices.empty());
   CopyCounter moved;
+  if (counter) moved.recorder = counter->recorder;
   std::vector<std::shared_ptr<Buffer>> blocks;
   for (size_t b = 0; b < to.devices.size(); ++b) {
     Device& device = *to.devices[b];
@@ -281,6 +301,27 @@ Result<Array> reshard(const Array& array, const Sharding& to,
     counter->bytes += moved.bytes;
   }
   return Array(array.dtype(), array.shape(), to, std::move(blocks));
+}
+
+Result<Array> copy_part(const Array& array, const Shape& start,
+                        const Shape& extent, Device& device,
+                        CopyCounter* counter) {
+  const Box box{start, extent};
+  const Sharding to{-1, {&device}};
+  CHECK(start.size() == array.shape().size() && start.size() == extent.size());
+  for (size_t i = 0; i < start.size(); ++i)
+    CHECK(start[i] >= 0 && start[i] + extent[i] <= array.shape()[i]);
+  if (auto shared = find_block(array, box, &device))
+    return Array(array.dtype(), extent, to, {std::move(shared)});
+  Result<Buffer> buffer =
+      device.allocate(product(extent) * byte_size(array.dtype()));
+  if (!buffer) return buffer.error();
+  CopyCounter moved;
+  Status filled =
+      fill_block(*buffer, box, device, array, counter ? *counter : moved);
+  if (!filled) return filled.error();
+  return Array(array.dtype(), extent, to,
+               {std::make_shared<Buffer>(std::move(*buffer))});
 }
 
 }  // namespace unisono

@@ -71,17 +71,25 @@ class Array {
 struct CopyCounter {
   int64_t copies = 0;
   int64_t bytes = 0;
+  class Recorder* recorder = nullptr;  // told of each copy, if there is one
 };
 
 /// A dense row-major host copy to `device`. `bytes` holds all elements.
 Result<Array> array_from_host(Device& device, DType dtype,
                               std::vector<int64_t> shape, const void* bytes);
 /// All elements, dense and row-major, gathered to the host.
-Result<std::vector<uint8_t>> array_to_host(const Array& array);
+Result<std::vector<uint8_t>> array_to_host(const Array& array,
+                                           CopyCounter* counter = nullptr);
 /// The same elements placed as `to` says; shares blocks that are already
 /// there, and copies only what differs, device to device. The split axis's
 /// size must be a multiple of the number of devices (CHECK).
 Result<Array> reshard(const Array& array, const Sharding& to,
                       CopyCounter* counter = nullptr);
+
+/// The elements from `start` on, `extent` of them along each axis, brought to
+/// `device`: only these are copied.
+Result<Array> copy_part(const Array& array, const std::vector<int64_t>& start,
+                        const std::vector<int64_t>& extent, Device& device,
+                        CopyCounter* counter = nullptr);
 
 }  // namespace unisono

@@ -37,6 +37,44 @@ Error decode(const ErrorWord& word, int device) {
   return error;
 }
 
+Error lost(int device) {
+  return Error{.kind = Error::Kind::device_lost,
+               .message = "the device is lost",
+               .device = device};
+}
+
+/// What a collective is called, and the bytes that each device gives.
+std::pair<const char*, int64_t> described(const Instruction& collective) {
+  switch (collective.kind) {
+    case Kind::all_reduce: {
+      const auto& step = collective.as<AllReduceStep>();
+      return {"all_reduce", step.elements * byte_size(step.dtype)};
+    }
+    case Kind::all_gather:
+      return {"all_gather", collective.as<AllGatherStep>().bytes};
+    case Kind::reduce_scatter: {
+      const auto& step = collective.as<ReduceScatterStep>();
+      return {"reduce_scatter", step.elements * byte_size(step.dtype)};
+    }
+    case Kind::all_to_all:
+      return {"all_to_all", collective.as<AllToAllStep>().bytes};
+    case Kind::permute: return {"permute", collective.as<PermuteStep>().bytes};
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
+  }
+  return {"", 0};
+}
+
+bool is_collective(Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::all_gather ||
+         kind == Kind::reduce_scatter || kind == Kind::all_to_all ||
+         kind == Kind::permute;
+}
+
 uint32_t source_of(const Instruction& instruction) {
   switch (instruction.kind) {
     case Kind::all_reduce: return instruction.as<AllReduceStep>().source;
@@ -76,10 +114,14 @@ Execution::Execution(const Program& program, const FlatProgram& flat)
   }
 }
 
+// The watchdog may look on already.
 void Execution::reset(Pool& pool, const RunOptions& options) {
+  std::lock_guard lock(mutex_);
   static constexpr std::atomic<bool> never{false};
   pool_ = &pool;
   stop_ = options.stop ? options.stop : &never;
+  lose_device_ = options.lose_device;
+  watchdog_ = options.watchdog;
   for (int d = 0; d < count_; ++d) {
     DeviceState& device = devices_[d];
     device.pc = 0;
@@ -88,15 +130,22 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
     device.error.code = ErrorWord::none;
     device.cancel = false;
     device.failure.reset();
+    device.awaited_since.reset();
   }
   published_ = false;
   arrived_ = waiting_turn_ = ended_ = 0;
-  failed_ = stopped_ = false;
+  failed_ = stopped_ = stalled_ = false;
   phase_ = 0;
   phase_work_ = 0;
   shared_ = false;
   done_ = false;
   ready_ = all_;
+}
+
+void Execution::record(Recorder* recorder,
+                       const std::vector<Device*>& devices) {
+  recorder_ = recorder;
+  for (int d = 0; d < count_; ++d) devices_[d].row = devices[d]->index();
 }
 
 std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
@@ -147,6 +196,7 @@ void Execution::advance(int d, int& owned_phase) {
   for (;;) {
     if (device.cancel.load(std::memory_order_relaxed)) return end(d);
     if (stop_->load(std::memory_order_relaxed)) return stop_all(d);
+    if (lose_device_ && (*lose_device_)(d)) return fail(d, lost(d));
     const Instruction& instruction = flat_.instructions[device.pc];
     switch (instruction.kind) {
       case Kind::launch:
@@ -155,7 +205,7 @@ void Execution::advance(int d, int& owned_phase) {
             return fail(d, done.error());
           break;
         }
-        launch(device, instruction.as<LaunchStep>(), instruction.work);
+        launch(d, instruction.as<LaunchStep>(), instruction.work);
         if (device.error.code.load(std::memory_order_relaxed))
           return fail(d, decode(device.error, d));
         break;
@@ -166,7 +216,12 @@ void Execution::advance(int d, int& owned_phase) {
           break;
         }
         const auto& copy = instruction.as<CopyStep>();
-        if (copy.bytes)
+        Recording recording(recorder_, Recorder::Kind::copy, device.row);
+        if (recording) {
+          recording.event().from = device.row;
+          recording.event().bytes = copy.bytes;
+        }
+        if (copy.bytes && device.slots[copy.to] != device.slots[copy.from])
           std::memcpy(device.slots[copy.to], device.slots[copy.from],
                       copy.bytes);
         break;
@@ -199,8 +254,10 @@ void Execution::advance(int d, int& owned_phase) {
   }
 }
 
-void Execution::launch(DeviceState& device, const LaunchStep& step,
-                       float work) {
+void Execution::launch(int d, const LaunchStep& step, float work) {
+  DeviceState& device = devices_[d];
+  Recording recording(recorder_, Recorder::Kind::kernel, device.row);
+  if (recording) recording.event().name = step.name;
   for (size_t i = 0; i < step.arguments.size(); ++i)
     device.arguments[i] = device.slots[step.arguments[i]];
   device.work += work;
@@ -242,6 +299,7 @@ void Execution::launch_split(DeviceState& device, const LaunchStep& step) {
 }
 
 Status Execution::host_call(int d, const HostCallStep& step) {
+  const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
   std::vector<std::vector<uint8_t>> arguments;
   arguments.reserve(step.arguments.size());
   if (devices_[d].queue) {
@@ -267,6 +325,7 @@ bool Execution::have_turn(int device) {
 }
 
 bool Execution::meet(int device, int& owned_phase) {
+  if (recorder_) devices_[device].arrived = Clock::now();
   {
     std::lock_guard lock(mutex_);
     arrived_ |= bit(device);
@@ -276,11 +335,14 @@ bool Execution::meet(int device, int& owned_phase) {
     if (!settle()) return false;
   }
   // All other devices stand still until this returns.
-  Status done = perform(flat_.instructions[devices_[device].pc]);
-  if (!done) {
+  const Instruction& collective = flat_.instructions[devices_[device].pc];
+  const Clock::time_point start =
+      recorder_ ? Clock::now() : Clock::time_point();
+  if (Status done = perform(collective); !done) {
     abandon(done.error());
     return false;
   }
+  if (recorder_) record_collective(collective, start);
   begin_phase(device, owned_phase);
   return true;
 }
@@ -337,6 +399,27 @@ Status Execution::perform(const Instruction& collective) {
   check_failed("a collective", __FILE__, __LINE__);
 }
 
+void Execution::record_collective(const Instruction& collective,
+                                  Clock::time_point start) const {
+  const Clock::time_point end = Clock::now();
+  const auto [name, bytes] = described(collective);
+  for (int d = 0; d < count_; ++d) {
+    const DeviceState& device = devices_[d];
+    Recorder::Event event{.kind = Recorder::Kind::wait,
+                          .device = device.row,
+                          .source = source_of(collective),
+                          .name = name,
+                          .start = device.arrived,
+                          .end = start};
+    recorder_->record(event);
+    event.kind = Recorder::Kind::collective;
+    event.bytes = bytes;
+    event.start = start;
+    event.end = end;
+    recorder_->record(std::move(event));
+  }
+}
+
 void Execution::begin_phase(int device, int& owned_phase) {
   std::lock_guard lock(mutex_);
   for (int d = 0; d < count_; ++d) ++devices_[d].pc;
@@ -368,7 +451,7 @@ void Execution::end(int device) {
 void Execution::fail(int device, Error error) {
   std::lock_guard lock(mutex_);
   failed_ = true;
-  devices_[device].failure = std::move(error);
+  if (!stalled_) devices_[device].failure = std::move(error);
   ended_ |= bit(device);
   // Those before it go on to where they meet: they may have an error, too, and
   // the first one's is reported, whoever is faster.
@@ -435,6 +518,58 @@ void Execution::check_stuck() {
                                   .device = first};
   ended_ = all_;
   arrived_ = 0;
+}
+
+// A device that has been led on for all of the limit, in one phase, while
+// others wait. One that no thread has taken yet is not waited for.
+void Execution::look(Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  const Mask waiting = arrived_ | waiting_turn_;
+  const int phase = phase_.load(std::memory_order_relaxed);
+  const Mask computing =
+      (waiting == 0 && !failed_) || stopped_ || watchdog_.count() == 0
+          ? 0
+          : all_ & ~(waiting | ended_ | ready_.load(std::memory_order_acquire));
+  Mask missing = 0;
+  for (int d = 0; d < count_; ++d) {
+    auto& since = devices_[d].awaited_since;
+    if (!(computing & bit(d)) || phase != seen_phase_) since.reset();
+    if (!(computing & bit(d))) continue;
+    if (!since) since = now;
+    if (now - *since >= watchdog_) missing |= bit(d);
+  }
+  seen_phase_ = phase;
+  if (missing != 0) give_up(missing);
+}
+
+const Instruction* Execution::awaited() const {
+  if ((arrived_ | waiting_turn_) == 0) return nullptr;
+  const Mask waiting = arrived_ ? arrived_ : waiting_turn_;
+  for (int pc = devices_[std::countr_zero(waiting)].pc;; ++pc) {
+    const Instruction& instruction = flat_.instructions[pc];
+    if (is_collective(instruction.kind)) return &instruction;
+    if (instruction.kind == Kind::end) return nullptr;
+  }
+}
+
+void Execution::give_up(Mask missing) {
+  const Instruction* collective = awaited();
+  if (!collective && !failed_) return;
+  if (!failed_) set_stalled(missing, *collective);
+  cancel_from(0);
+  settle();
+}
+
+void Execution::set_stalled(Mask missing, const Instruction& collective) {
+  const int first = std::countr_zero(missing);
+  Error error{.kind = Error::Kind::stalled,
+              .message = "a collective waits for a device",
+              .source = source_of(collective),
+              .device = first};
+  for (int d = 0; d < count_; ++d)
+    if (missing & bit(d)) error.missing.push_back(d);
+  devices_[first].failure = std::move(error);
+  failed_ = stalled_ = true;
 }
 
 void Execution::finish() {

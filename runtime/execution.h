@@ -23,11 +23,13 @@
 #include "runtime/pool.h"
 #include "runtime/program.h"
 #include "runtime/queue.h"
+#include "runtime/recorder.h"
+#include "runtime/watchdog.h"
 
 namespace unisono {
 
 /// Used for one run at a time; may be used again afterwards.
-class Execution final : public Work {
+class Execution final : public Work, public Watched {
  public:
   Execution(const Program& program, const FlatProgram& flat);
 
@@ -38,9 +40,15 @@ class Execution final : public Work {
   /// The device that the run is on, where it has a queue. All devices have one,
   /// or none has.
   void use(int device, Device* where) { devices_[device].device = where; }
+  /// Tells `recorder`, if there is one, what the devices do in the next run.
+  void record(Recorder* recorder, const std::vector<Device*>& devices);
   /// Runs all devices to the end, or gives the error of the first that failed.
   std::optional<Error> run(Pool& pool, const RunOptions& options);
 
+  /// Whether devices wait for one another.
+  bool meets() const { return flat_.has_collectives; }
+
+  void look(Clock::time_point now) override;
   bool has_work() const override;
   void help() override;
 
@@ -60,6 +68,10 @@ class Execution final : public Work {
     Queue* queue = nullptr;
     Buffer grid_error;  // a GridError
     uint64_t launches = 0;
+    /// When the watchdog saw it compute first while others waited.
+    std::optional<Clock::time_point> awaited_since;
+    int row = 0;                // its index, for the recorder
+    Clock::time_point arrived;  // likewise: before a collective
   };
 
   void reset(Pool& pool, const RunOptions& options);
@@ -70,7 +82,7 @@ class Execution final : public Work {
   /// Leads one device on until it must wait or has ended.
   void advance(int device, int& owned_phase);
 
-  void launch(DeviceState& device, const LaunchStep& step, float work);
+  void launch(int device, const LaunchStep& step, float work);
   void launch_split(DeviceState& device, const LaunchStep& step);
   Status host_call(int device, const HostCallStep& step);
 
@@ -80,6 +92,8 @@ class Execution final : public Work {
   /// met, and this thread owns the phase that begins.
   bool meet(int device, int& owned_phase);
   Status perform(const Instruction& collective);
+  void record_collective(const Instruction& collective,
+                         Clock::time_point start) const;
   /// meet(devices, buffers) for each group of devices; without groups for all
   /// together, and no list of them.
   template <class Collective, class Meet>
@@ -124,6 +138,10 @@ class Execution final : public Work {
   /// before a collective, and it can be performed.
   bool settle();
   void check_stuck();
+  /// The collective before which devices wait, or will.
+  const Instruction* awaited() const;
+  void give_up(Mask missing);
+  void set_stalled(Mask missing, const Instruction& collective);
   void finish();
   void make_ready(Mask devices);
   /// Offers ready devices to the pool from now to the end of the phase.
@@ -136,6 +154,9 @@ class Execution final : public Work {
   std::unique_ptr<DeviceState[]> devices_;
   Pool* pool_ = nullptr;
   const std::atomic<bool>* stop_ = nullptr;
+  const std::function<bool(int)>* lose_device_ = nullptr;
+  std::chrono::milliseconds watchdog_{0};
+  Recorder* recorder_ = nullptr;
   bool published_ = false;  // the caller's: whether added to the pool
 
   // Each device is in one of these sets, or is being led on by some thread.
@@ -146,6 +167,8 @@ class Execution final : public Work {
   Mask ended_ = 0;
   bool failed_ = false;
   bool stopped_ = false;
+  bool stalled_ = false;
+  int seen_phase_ = 0;  // when the watchdog looked last
 
   std::atomic<int> phase_{0};
   std::atomic<bool> shared_{false};

@@ -53,24 +53,24 @@ class Flattener {
     check_slot(reduce.from, bytes);
     check_slot(reduce.to, bytes);
     check_groups(reduce.groups);
-    add({.kind = Kind::all_reduce, .step = &reduce});
+    add_collective({.kind = Kind::all_reduce, .step = &reduce});
   }
   void add_step(const AllGatherStep& gather) {
     check_slot(gather.from, gather.bytes);
     check_slot(gather.to, gather.bytes * check_equal_groups(gather.groups));
-    add({.kind = Kind::all_gather, .step = &gather});
+    add_collective({.kind = Kind::all_gather, .step = &gather});
   }
   void add_step(const ReduceScatterStep& reduce) {
     int64_t bytes = reduce.elements * byte_size(reduce.dtype);
     check_slot(reduce.from, bytes * check_equal_groups(reduce.groups));
     check_slot(reduce.to, bytes);
-    add({.kind = Kind::reduce_scatter, .step = &reduce});
+    add_collective({.kind = Kind::reduce_scatter, .step = &reduce});
   }
   void add_step(const AllToAllStep& exchange) {
     int64_t bytes = exchange.bytes * check_equal_groups(exchange.groups);
     check_slot(exchange.from, bytes);
     check_slot(exchange.to, bytes);
-    add({.kind = Kind::all_to_all, .step = &exchange});
+    add_collective({.kind = Kind::all_to_all, .step = &exchange});
   }
   void add_step(const PermuteStep& permute) {
     check_slot(permute.from, permute.bytes);
@@ -82,7 +82,7 @@ class Flattener {
       CHECK(!(destinations >> destination & 1));
       destinations |= uint64_t{1} << destination;
     }
-    add({.kind = Kind::permute, .step = &permute});
+    add_collective({.kind = Kind::permute, .step = &permute});
   }
   void add_step(const LoopStep& loop) {
     check_slot(loop.flag, 1);
@@ -136,6 +136,10 @@ class Flattener {
   int add(const Instruction& instruction) {
     flat_.instructions.push_back(instruction);
     return next() - 1;
+  }
+  void add_collective(const Instruction& instruction) {
+    flat_.has_collectives = true;
+    add(instruction);
   }
   void land(int jump) { flat_.instructions[jump].target = next(); }
 

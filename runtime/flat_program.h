@@ -43,6 +43,7 @@ struct FlatProgram {
   std::vector<Instruction> instructions;
   /// Most arguments that a launch has.
   int most_arguments = 0;
+  bool has_collectives = false;
 };
 
 /// Points into `program`, which outlives it. Checks that steps name slots that

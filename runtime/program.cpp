@@ -8,6 +8,7 @@
 #include "runtime/host_device.h"
 #include "runtime/pool.h"
 #include "runtime/program_cache.h"
+#include "runtime/watchdog.h"
 
 namespace unisono {
 namespace {
@@ -125,7 +126,12 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
       execution->bind(d, static_cast<SlotId>(slot),
                       place(program.slots[slot], d, *memory, inputs));
   }
+  const bool watched =
+      options.watchdog.count() > 0 && program.devices > 1 && execution->meets();
+  if (watched) runtime.watchdog().add(*execution, options.watchdog);
+  execution->record(options.recorder, devices);
   std::optional<Error> error = execution->run(runtime.pool(), options);
+  if (watched) runtime.watchdog().remove(*execution);
   cache.give_back(std::move(execution));
 
   if (error) return std::move(*error);
@@ -135,7 +141,8 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
 Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
     : pool_(std::make_unique<Pool>(workers)),
       budget_(std::make_unique<MemoryBudget>(
-          memory_limit > 0 ? memory_limit : MemoryBudget::default_limit())) {
+          memory_limit > 0 ? memory_limit : MemoryBudget::default_limit())),
+      watchdog_(std::make_unique<Watchdog>()) {
   CHECK(cpu_devices >= 1 && cpu_devices <= 64);
   for (int i = 0; i < cpu_devices; ++i) {
     owned_.push_back(make_host_device(i, *budget_, *pool_));

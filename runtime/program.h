@@ -198,6 +198,9 @@ struct Program {
   int64_t arena_bytes = 0;
   Steps steps;
   int devices = 1;
+  /// Inputs whose memory outputs are written to (memory_plan.h): their blocks
+  /// are nobody else's.
+  std::vector<int> overwritten;
   /// Keeps the machine code alive.
   std::shared_ptr<void> code;
   ProgramCacheHandle cache;
@@ -212,6 +215,15 @@ class Runtime;
 struct RunOptions {
   /// Set by another thread to stop: the run fails with `cancelled`.
   const std::atomic<bool>* stop = nullptr;
+  /// A device that others wait for at a collective, and that has been computing
+  /// for so long, is taken to never arrive: the run fails with `stalled`. 0:
+  /// they wait for ever.
+  std::chrono::milliseconds watchdog{0};
+  /// For tests: asked before each instruction of a device; true: it is lost
+  /// there. Called from several threads.
+  const std::function<bool(int device)>* lose_device = nullptr;
+  /// Told of what each device does, if there is one.
+  class Recorder* recorder = nullptr;
 };
 
 /// Runs `program` on `devices` (as many as it was compiled for, 64 at most):
@@ -241,12 +253,14 @@ class Runtime {
   ~Runtime();
   const std::vector<Device*>& devices() const { return device_list_; }
   class Pool& pool() { return *pool_; }
+  class Watchdog& watchdog() { return *watchdog_; }
   /// Remembers a program's cache, whose device memory goes before the devices.
   void keep(const std::shared_ptr<ProgramCache>& cache);
 
  private:
   std::unique_ptr<class Pool> pool_;
   std::unique_ptr<class MemoryBudget> budget_;
+  std::unique_ptr<class Watchdog> watchdog_;
   std::vector<std::unique_ptr<Device>> owned_;
   std::vector<Device*> device_list_;
   std::mutex caches_mutex_;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "runtime/check.h"
 
@@ -19,6 +20,7 @@ struct Error {
     check_failed,  // any other checked error in compiled code
     cancelled,     // stop flag, deadline
     device_lost,
+    stalled,  // a collective that not all devices reach in time
     compile_failed,
   };
   Kind kind = Kind::io;
@@ -29,6 +31,8 @@ struct Error {
   /// For errors in compiled code: logical device and first member, or -1.
   int device = -1;
   int64_t member = -1;
+  /// stalled: the logical devices that have not arrived.
+  std::vector<int> missing = {};
 };
 
 /// A value, or why there is none.

@@ -247,7 +247,7 @@ def interrupts():
                 child.kill()
             out, err = child.stdout.read(), child.stderr.read()
             ran = Ran(subprocess.CompletedProcess([], child.wait(), out, err))
-            expect(f"Ctrl-C in {name} {options}", ran, 1, r"^before\n$", r"^error\[U0505\]: stopped\n.*<stdin>:\d+:\d+")
+            expect(f"Ctrl-C in {name} {options}", ran, 130, r"^before\n$", r"^error\[U0505\]: stopped\n.*<stdin>:\d+:\d+")
 
 
 def memory():

@@ -44,7 +44,7 @@ def page(unisono, path):
         for devices in (4, 8, 3, 2, 1):
             with tempfile.TemporaryDirectory() as folder:
                 _, _, err = run(unisono, program, folder, devices)
-            codes = set(re.findall(r"^(?:error|warning)\[(U\d+|none)\]", err, re.M))
+            codes = set(re.findall(r"^(?:error|warning|performance)\[(U\d+|none)\]", err, re.M))
             if code in codes if kind == "Wrong" else codes <= {"U0201", "U0652"}:
                 break
         else:

@@ -1,0 +1,221 @@
+// What devices cost: psum against a hand-written all-reduce, calls of pmap, and
+// the same work on more devices.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/harness.h"
+
+namespace bench {
+namespace {
+
+using unisono::lang::Value;
+
+/// Threads that spin between two pieces of work, as a program written for this
+/// would have them. The one that calls is one of them.
+class Threads {
+ public:
+  explicit Threads(int size) : size_(size) {
+    for (int t = 1; t < size; ++t)
+      threads_.emplace_back([this, t] { serve(t); });
+  }
+  ~Threads() {
+    quit_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  int size() const { return size_; }
+  /// work(t) on each thread t; returns when all are done.
+  void run(const std::function<void(int)>& work) {
+    work_ = &work;
+    left_ = size_ - 1;
+    ++turn_;
+    work(0);
+    for (int spins = 0; left_ > 0; ++spins) pause(spins);
+  }
+
+ private:
+  static void pause(int spins) {
+    if (spins > 2000) std::this_thread::yield();
+  }
+  void serve(int t) {
+    for (int seen = 0;;) {
+      for (int spins = 0; turn_ == seen; ++spins) {
+        if (quit_) return;
+        pause(spins);
+      }
+      ++seen;
+      (*work_)(t);
+      --left_;
+    }
+  }
+
+  const int size_;
+  std::atomic<int> turn_{0}, left_{0};
+  std::atomic<bool> quit_{false};
+  const std::function<void(int)>* work_ = nullptr;
+  std::vector<std::thread> threads_;
+};
+
+/// to = a + b.
+__attribute__((target("avx2"))) void add(float* to, const float* a,
+                                         const float* b, size_t n) {
+  for (size_t i = 0; i < n; ++i) to[i] = a[i] + b[i];
+}
+
+/// out = the sum of elements begin ... begin + n - 1 of the buffers first ...
+/// last - 1, neighbours first.
+void tree(const std::vector<float*>& buffers, size_t first, size_t last,
+          size_t begin, size_t n, float* out) {
+  if (last - first == 1) {
+    std::memcpy(out, buffers[first] + begin, n * sizeof(float));
+    return;
+  }
+  if (last - first == 2)
+    return add(out, buffers[first] + begin, buffers[first + 1] + begin, n);
+  size_t half = 1;
+  while (half * 2 < last - first) half *= 2;
+  float right[1024];
+  tree(buffers, first, first + half, begin, n, out);
+  tree(buffers, first + half, last, begin, n, right);
+  add(out, out, right, n);
+}
+
+/// Two shots: each thread owns a part of the elements and adds it up into its
+/// device's buffer's place, then all parts go to all devices.
+void all_reduce(Threads& team, const std::vector<float*>& from,
+                const std::vector<float*>& to, size_t n) {
+  constexpr size_t block = 1024;
+  const auto threads = static_cast<size_t>(team.size());
+  const size_t part = (n + threads - 1) / threads;
+  if (n <= 4 * block) {  // not worth a second thread
+    for (size_t i = 0; i < n; i += block)
+      tree(from, 0, from.size(), i, std::min(block, n - i), to[0] + i);
+    for (size_t d = 1; d < to.size(); ++d)
+      std::memcpy(to[d], to[0], n * sizeof(float));
+    return;
+  }
+  team.run([&](int t) {
+    const size_t begin = std::min(n, part * static_cast<size_t>(t));
+    const size_t end = std::min(n, begin + part);
+    for (size_t i = begin; i < end; i += block)
+      tree(from, 0, from.size(), i, std::min(block, end - i), to[0] + i);
+  });
+  team.run([&](int t) {
+    const size_t begin = std::min(n, part * static_cast<size_t>(t));
+    const size_t end = std::min(n, begin + part);
+    for (size_t d = 1; d < to.size(); ++d)
+      std::memcpy(to[d] + begin, to[0] + begin, (end - begin) * sizeof(float));
+  });
+}
+
+std::string size_text(size_t bytes) {
+  if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes >= 1 << 10) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} B", bytes);
+}
+
+void psum_row(Table& table, int devices, size_t bytes) {
+  const std::string group = "11 collectives";
+  const std::string name =
+      fmt::format("psum, {}, {} devices", size_text(bytes), devices);
+  if (!table.wanted(group, name)) return;
+  const size_t n = bytes / sizeof(float);
+  // Enough of them that the call of the program does not count.
+  const int turns = bytes <= 4096 ? 2000 : bytes <= 65536 ? 200 : 8;
+  Script s(fmt::format("axis dev = devices()\n"
+                       "def f(x) {{\n"
+                       "  var y = x\n"
+                       "  for i in range({}) {{ y = psum(y, dev) }}\n"
+                       "  y\n"
+                       "}}\n"
+                       "let g = pmap(f, over=dev)\n"
+                       "let x = pmap(fn(i) => zeros(f32[{}]) + i)"
+                       "(zeros(f32[{}]))\n",
+                       turns, n, devices),
+           devices);
+  const std::vector<Value> arguments = {s["x"]};
+  const Value g = s["g"];
+  std::vector<std::vector<float>> memory(2 * static_cast<size_t>(devices),
+                                         std::vector<float>(n));
+  std::vector<float*> from, to;
+  for (int d = 0; d < devices; ++d) {
+    from.push_back(memory[static_cast<size_t>(d)].data());
+    to.push_back(memory[static_cast<size_t>(d + devices)].data());
+  }
+  Threads team(
+      static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  Paired times;
+  s.on_stack([&] {
+    times = time_pair([&] { s.call(g, arguments); },
+                      [&] {
+                        for (int i = 0; i < turns; ++i) {
+                          all_reduce(team, from, to, n);
+                          std::swap(from, to);
+                        }
+                      },
+                      Team::one_thread);
+  });
+  const bool small = bytes < 65536;
+  table.add({.group = group,
+             .name = name,
+             .ours = times.ours / turns,
+             .peer = times.peer / turns,
+             .ratio = times.ratio,
+             .best_ratio = times.best_ratio,
+             .target = small ? (devices == 2 ? 3e-6 : 0) : 0.8,
+             .at_most = small,
+             .note = "C++: two shots"});
+}
+
+/// The same work on 2 ... 64 devices: the time beside that on 2.
+void flat_rows(Table& table) {
+  const std::string group = "11 collectives";
+  if (!table.wanted(group, "fixed work")) return;
+  double first = 0;
+  for (int devices : {2, 4, 8, 16, 32, 64}) {
+    Script s(
+        "axis dev = devices()\n"
+        "def f(x) {\n"
+        "  var y = x\n"
+        "  for i in range(10) { y = sin(y) + 0.001 * psum(sum(y), dev) }\n"
+        "  y\n"
+        "}\n"
+        "let g = pmap(f, over=dev, in_axes=split(0), out_axes=split(0))\n"
+        "let x = g(arange(4_194_304, f32) * 0.001)\n",
+        devices);
+    const std::vector<Value> arguments = {s["x"]};
+    const Value g = s["g"];
+    double time = 0;
+    s.on_stack([&] { time = time_one([&] { s.call(g, arguments); }, 2); });
+    if (first == 0) first = time;
+    table.add({.group = group,
+               .name = fmt::format("fixed work, {} devices", devices),
+               .ours = time,
+               .peer = first,
+               .ratio = first / time,
+               .best_ratio = first / time,
+               .target = 1 / 1.15,
+               .note = "beside 2 devices"});
+  }
+}
+
+}  // namespace
+
+void collectives(Table& table) {
+  for (int devices : {2, 8, 64})
+    for (size_t bytes : {size_t{8}, size_t{64} << 10, size_t{1} << 20,
+                         size_t{8} << 20, size_t{64} << 20}) {
+      // 64 devices of 64 MiB would take 16 GiB with the peer's.
+      if (static_cast<size_t>(devices) * bytes > size_t{1} << 30) continue;
+      psum_row(table, devices, bytes);
+    }
+  flat_rows(table);
+}
+
+}  // namespace bench

@@ -1,0 +1,460 @@
+#include "lang/placement.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "jit/ir/kinds.h"
+
+namespace unisono::lang {
+namespace {
+
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+
+constexpr int whole = -1;
+/// The node cannot be computed block by block.
+constexpr int apart = -2;
+/// Larger values are not computed by every device.
+constexpr int64_t most_repeated = int64_t{1} << 20;
+
+bool is_spread(const unisono::Array& array) {
+  return array.sharding().is_split() && array.sharding().devices.size() > 1;
+}
+
+int64_t product_before(const ir::Shape& shape, int axis) {
+  int64_t out = 1;
+  for (int i = 0; i < axis; ++i) out *= shape[i].value();
+  return out;
+}
+
+int position_of(const std::vector<int>& list, int item) {
+  const auto at = std::ranges::find(list, item);
+  return at == list.end() ? -1 : static_cast<int>(at - list.begin());
+}
+
+/// Along which axis each node's value is split, if blocks do it alone.
+class Axes {
+ public:
+  /// `inputs`: those of the inputs, which are the first nodes.
+  Axes(const ir::Graph& graph, const std::vector<int>& inputs, int64_t devices)
+      : graph_(graph), devices_(devices), of_(inputs) {
+    for (size_t i = inputs.size(); i < graph.nodes.size(); ++i)
+      of_.push_back(axis_of(static_cast<NodeId>(i)));
+  }
+  int of(NodeId id) const { return of_[id]; }
+
+ private:
+  int axis_of(NodeId id) const {
+    const Node& node = graph_[id];
+    bool any = false;
+    for (NodeId operand : node.inputs) {
+      if (of_[operand] == apart) return apart;
+      any = any || of_[operand] != whole;
+    }
+    switch (ir::kind(node.op)) {
+      case ir::Kind::map: return common(node.inputs);
+      case ir::Kind::source: return whole;
+      case ir::Kind::reduce:
+        return kept(of_[node.inputs[0]], ir::attrs<ir::ReduceAttrs>(node).axes);
+      case ir::Kind::argreduce:
+        return kept(of_[node.inputs[0]], ir::attrs<ir::ReduceAttrs>(node).axes);
+      case ir::Kind::scan: {
+        const int axis = of_[node.inputs[0]];
+        return axis == ir::attrs<ir::ScanAttrs>(node).axis ? apart : axis;
+      }
+      case ir::Kind::move: return any ? moved(node) : whole;
+      case ir::Kind::dot: return any ? product(node) : whole;
+      case ir::Kind::index:
+      case ir::Kind::sort:
+      case ir::Kind::control:
+      case ir::Kind::collective:
+      case ir::Kind::host: break;
+    }
+    return any || ir::must_stay(graph_, node) ? apart : whole;
+  }
+
+  int common(const std::vector<NodeId>& operands) const {
+    int axis = whole;
+    for (NodeId operand : operands) {
+      if (of_[operand] == whole) continue;
+      if (axis != whole && axis != of_[operand]) return apart;
+      axis = of_[operand];
+    }
+    return axis;
+  }
+
+  static int kept(int axis, const std::vector<int>& removed) {
+    if (axis == whole) return whole;
+    if (position_of(removed, axis) >= 0) return apart;
+    return axis - static_cast<int>(std::ranges::count_if(
+                      removed, [&](int r) { return r < axis; }));
+  }
+
+  int moved(const Node& node) const {
+    const int axis = of_[node.inputs[0]];
+    const ir::Shape& shape = graph_.type(node.inputs[0]).shape;
+    if (node.op == Op::concat) {
+      const int own = common(node.inputs);
+      return own == ir::attrs<ir::AxisAttrs>(node).axis ? apart : own;
+    }
+    if (axis == whole) return apart;  // pad with a value of one block
+    switch (node.op) {
+      case Op::transpose:
+        return position_of(ir::attrs<ir::AxesAttrs>(node).axes, axis);
+      case Op::flip:
+        return position_of(ir::attrs<ir::AxesAttrs>(node).axes, axis) < 0
+                   ? axis
+                   : apart;
+      case Op::broadcast: return ir::attrs<ir::BroadcastAttrs>(node).axes[axis];
+      case Op::slice: {
+        const auto& a = ir::attrs<ir::SliceAttrs>(node);
+        return a.size[axis] == shape[axis] ? axis : apart;
+      }
+      case Op::pad: {
+        const auto& a = ir::attrs<ir::PadAttrs>(node);
+        return node.type.shape[axis] == shape[axis] && a.low[axis] == ir::Dim(0)
+                   ? axis
+                   : apart;
+      }
+      case Op::reshape: return reshaped(node, axis);
+      default: return apart;
+    }
+  }
+
+  /// The axis that begins where `axis` does, counted in elements.
+  int reshaped(const Node& node, int axis) const {
+    const int64_t before =
+        product_before(graph_.type(node.inputs[0]).shape, axis);
+    for (int i = 0; i < node.type.rank(); ++i) {
+      const int64_t size = node.type.shape[i].value();
+      if (product_before(node.type.shape, i) == before && size > 1)
+        return size % devices_ == 0 ? i : apart;
+    }
+    return apart;
+  }
+
+  int product(const Node& node) const {
+    const auto& a = ir::attrs<ir::DotAttrs>(node);
+    const int left = of_[node.inputs[0]], right = of_[node.inputs[1]];
+    const int batch = static_cast<int>(a.batch_a.size());
+    auto is_free = [](int axis, const std::vector<int>& b,
+                      const std::vector<int>& c) {
+      return position_of(b, axis) < 0 && position_of(c, axis) < 0;
+    };
+    auto place = [](int axis, const std::vector<int>& b,
+                    const std::vector<int>& c) {
+      int out = 0;
+      for (int i = 0; i < axis; ++i)
+        out += position_of(b, i) < 0 && position_of(c, i) < 0;
+      return out;
+    };
+    if (left != whole && right != whole) {
+      const int at = position_of(a.batch_a, left);
+      return at >= 0 && at == position_of(a.batch_b, right) ? at : apart;
+    }
+    if (left != whole)
+      return is_free(left, a.batch_a, a.contract_a)
+                 ? batch + place(left, a.batch_a, a.contract_a)
+                 : apart;
+    const int free_left = graph_.type(node.inputs[0]).rank() - batch -
+                          static_cast<int>(a.contract_a.size());
+    return is_free(right, a.batch_b, a.contract_b)
+               ? batch + free_left + place(right, a.batch_b, a.contract_b)
+               : apart;
+  }
+
+  const ir::Graph& graph_;
+  const int64_t devices_;
+  std::vector<int> of_;
+};
+
+/// One axis of the grid of devices: the graph of one block along it, and the
+/// axis that each input and output is split along, or `whole`.
+struct Cut {
+  ir::Graph graph;
+  std::vector<int> inputs, outputs;
+};
+
+/// Builds one block's graph. A node that depends on no split array is computed
+/// whole, or, where a block of it is wanted, as one.
+class BlockGraph {
+ public:
+  BlockGraph(const ir::Graph& graph, const std::vector<int>& inputs,
+             const jit::GridAxis& line)
+      : graph_(graph),
+        line_(line),
+        devices_(line.size),
+        axes_(graph, inputs, line.size) {}
+
+  std::optional<Cut> build() {
+    for (NodeId output : graph_.outputs) {
+      if (axes_.of(output) == apart) return std::nullopt;
+      out_.outputs.push_back(axes_.of(output));
+    }
+    if (!choose_inputs()) return std::nullopt;
+    for (size_t i = 0; i < graph_.inputs.size(); ++i)
+      out_.graph.add_input(
+          block_type(graph_.type(graph_.inputs[i]), out_.inputs[i]));
+    for (NodeId output : graph_.outputs) {
+      const std::optional<NodeId> id = place(output, axes_.of(output));
+      if (!id) return std::nullopt;
+      out_.graph.outputs.push_back(*id);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  ir::Type block_type(ir::Type type, int axis) const {
+    if (axis != whole) type.shape[axis] = type.shape[axis].value() / devices_;
+    return type;
+  }
+
+  /// Walks as `place` does, to see how inputs are read.
+  bool choose_inputs() {
+    wanted_.assign(graph_.inputs.size(), apart);
+    for (NodeId output : graph_.outputs)
+      if (!visit(output, axes_.of(output))) return false;
+    for (int axis : wanted_)
+      out_.inputs.push_back(axis == apart ? whole : axis);
+    return true;
+  }
+  bool visit(NodeId id, int want) {
+    if (!seen_.emplace(id, want).second) return true;
+    const Node& node = graph_[id];
+    if (node.op == Op::input) {
+      int& wanted = wanted_[static_cast<size_t>(id)];
+      if (wanted != apart && wanted != want) return false;
+      wanted = want;
+      return axes_.of(id) == whole || axes_.of(id) == want;
+    }
+    const auto operands = wants(node, want);
+    if (!operands) return may_cut(node) && visit(id, whole);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (!visit(node.inputs[i], (*operands)[i])) return false;
+    return true;
+  }
+
+  /// Which block of each operand a block of the node needs.
+  std::optional<std::vector<int>> wants(const Node& node, int want) const {
+    std::vector<int> out;
+    bool any = false;
+    for (NodeId operand : node.inputs) {
+      out.push_back(axes_.of(operand));
+      any = any || out.back() != whole;
+    }
+    if (ir::kind(node.op) == ir::Kind::map) {
+      std::ranges::fill(out, want);
+      return out;
+    }
+    if (node.op == Op::concat && any) {
+      std::ranges::fill(out, want);
+      return out;
+    }
+    if (any || want == whole) return out;
+    if (node.op == Op::constant) {
+      const auto& a = ir::attrs<ir::ConstantAttrs>(node);
+      const bool one =
+          static_cast<int64_t>(a.bytes.size()) == byte_size(node.type.dtype);
+      return one ? std::optional(out) : std::nullopt;
+    }
+    if (node.op == Op::iota && ir::attrs<ir::IotaAttrs>(node).axis != want)
+      return out;
+    if (node.op == Op::broadcast) {
+      const auto& axes = ir::attrs<ir::BroadcastAttrs>(node).axes;
+      const int at = position_of(axes, want);
+      const ir::Shape& shape = graph_.type(node.inputs[0]).shape;
+      if (at >= 0 && shape[at] == node.type.shape[want]) out[0] = at;
+      return out;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<NodeId> place(NodeId id, int want) {
+    if (auto known = placed_.find({id, want}); known != placed_.end())
+      return known->second;
+    const Node& node = graph_[id];
+    if (node.op == Op::input) return id;
+    const auto operands = wants(node, want);
+    if (!operands) return cut(id, want);
+    Node block = node;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto operand = place(node.inputs[i], (*operands)[i]);
+      if (!operand) return std::nullopt;
+      block.inputs[i] = *operand;
+    }
+    block.type = block_type(node.type, want);
+    if (want != whole) set_sizes(block, want);
+    const auto placed = static_cast<NodeId>(out_.graph.nodes.size());
+    out_.graph.nodes.push_back(std::move(block));
+    placed_[{id, want}] = placed;
+    return placed;
+  }
+
+  static bool may_cut(const Node& node) {
+    return node.type.bytes() <= most_repeated;
+  }
+
+  /// The block of a value that each device computes whole.
+  std::optional<NodeId> cut(NodeId id, int axis) {
+    const auto all = place(id, whole);
+    if (!all) return std::nullopt;
+    ir::Graph& out = out_.graph;
+    const ir::Type& type = graph_.type(id);
+    const ir::Dim size = type.shape[axis].value() / devices_;
+    ir::CollectiveAttrs between;
+    between.axes = line_.ids;
+    between.sizes = {devices_};
+    const ir::Type scalar{DType::I32, {}};
+    const NodeId start = out.add(
+        Op::mul, {out.add(Op::axis_index, {}, between),
+                  out.add_constant(
+                      scalar, ir::element_bytes(DType::I32, size.value()))});
+    const NodeId positions = out.add(
+        Op::add,
+        {out.add(Op::iota, {}, ir::IotaAttrs{{DType::I32, {size}}, 0}),
+         out.add(Op::broadcast, {start}, ir::BroadcastAttrs{{size}, {}})});
+    NodeId block =
+        out.add(Op::gather, {*all, positions}, ir::IndexAttrs{{axis}, false});
+    if (axis > 0) {  // the axis that was indexed stands first now
+      std::vector<int> axes;
+      for (int i = 0; i < type.rank(); ++i)
+        axes.push_back(i == axis ? 0 : i < axis ? i + 1 : i);
+      block = out.add(Op::transpose, {block}, ir::AxesAttrs{axes});
+    }
+    placed_[{id, axis}] = block;
+    return block;
+  }
+
+  /// Attributes that hold sizes: those of the block.
+  static void set_sizes(Node& block, int axis) {
+    if (auto* a = std::get_if<ir::ShapeAttrs>(&block.attrs))
+      a->shape = block.type.shape;
+    if (auto* a = std::get_if<ir::BroadcastAttrs>(&block.attrs))
+      a->shape = block.type.shape;
+    if (auto* a = std::get_if<ir::ConstantAttrs>(&block.attrs))
+      a->type = block.type;
+    if (auto* a = std::get_if<ir::IotaAttrs>(&block.attrs))
+      a->type = block.type;
+    if (auto* a = std::get_if<ir::SliceAttrs>(&block.attrs))
+      a->size[axis] = block.type.shape[axis];
+  }
+
+  const ir::Graph& graph_;
+  const jit::GridAxis& line_;
+  const int64_t devices_;
+  const Axes axes_;
+  Cut out_;
+  std::vector<int> wanted_;
+  std::map<std::pair<NodeId, int>, NodeId> placed_;
+  std::set<std::pair<NodeId, int>> seen_;
+};
+
+/// The sizes of the one grid on which all inputs that are split over several
+/// devices lie; nothing if it is not one.
+std::optional<std::vector<int64_t>> common_grid(
+    const std::vector<unisono::Array>& inputs) {
+  const Sharding* first = nullptr;
+  for (const unisono::Array& input : inputs) {
+    if (!is_spread(input)) continue;
+    const Sharding& next = input.sharding();
+    if (first && first->devices != next.devices) return std::nullopt;
+    if (!first || first->grid.empty()) first = &next;
+  }
+  if (!first) return std::nullopt;
+  if (first->grid.empty())
+    return std::vector{static_cast<int64_t>(first->devices.size())};
+  std::vector<int64_t> sizes;
+  for (const GridCut& cut : first->grid) sizes.push_back(cut.size);
+  return sizes;
+}
+
+/// The axis of the array that the `g`-th axis of the grid cuts; nothing if the
+/// array lies on another grid.
+std::optional<int> axis_on(const unisono::Array& array,
+                           const std::vector<int64_t>& grid, size_t g) {
+  if (!is_spread(array)) return whole;
+  const Sharding& sharding = array.sharding();
+  if (sharding.grid.empty()) return sharding.axis;  // all of them cut it
+  if (sharding.grid.size() != grid.size() || sharding.grid[g].size != grid[g])
+    return std::nullopt;
+  return sharding.grid[g].axis;
+}
+
+Sharding place_of(const std::vector<GridCut>& cuts,
+                  const std::vector<Device*>& devices) {
+  Sharding out = Sharding::on_grid(cuts, devices);
+  return out.is_split() ? out : Sharding{-1, {devices[0]}};
+}
+
+}  // namespace
+
+std::optional<BlockPlan> plan_blocks(
+    const ir::Graph& graph, const std::vector<unisono::Array>& inputs) {
+  const auto grid = common_grid(inputs);
+  if (!grid) return std::nullopt;
+  BlockPlan plan;
+  plan.graph = graph;
+  for (const unisono::Array& input : inputs)
+    if (is_spread(input)) plan.devices = input.sharding().devices;
+  std::vector<std::vector<GridCut>> input_cuts(graph.inputs.size()),
+      output_cuts(graph.outputs.size());
+  bool any = false;
+  for (size_t g = 0; g < grid->size(); ++g) {
+    plan.grid.push_back({(*grid)[g], {static_cast<ir::AxisId>(g + 1)}});
+    std::vector<int> axes;
+    for (const unisono::Array& input : inputs) {
+      const auto axis = axis_on(input, *grid, g);
+      if (!axis) return std::nullopt;
+      axes.push_back(*axis);
+    }
+    auto cut = BlockGraph(plan.graph, axes, plan.grid.back()).build();
+    if (!cut) return std::nullopt;
+    plan.graph = std::move(cut->graph);
+    for (size_t i = 0; i < input_cuts.size(); ++i)
+      input_cuts[i].push_back({(*grid)[g], cut->inputs[i]});
+    for (size_t i = 0; i < output_cuts.size(); ++i) {
+      output_cuts[i].push_back({(*grid)[g], cut->outputs[i]});
+      any = any || cut->outputs[i] != whole;
+    }
+  }
+  if (!any) return std::nullopt;
+  for (const auto& cuts : input_cuts)
+    plan.inputs.push_back(Sharding::on_grid(cuts, plan.devices));
+  for (const auto& cuts : output_cuts)
+    plan.outputs.push_back(place_of(cuts, plan.devices));
+  return plan;
+}
+
+std::vector<ReadPart> parts_read(const ir::Graph& graph,
+                                 const std::vector<unisono::Array>& inputs) {
+  std::vector<bool> through_slices(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    through_slices[i] = is_spread(inputs[i]);
+  auto input_of = [&](NodeId id) -> int {
+    return graph[id].op == Op::input ? id : -1;
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.op == Op::slice) {
+      const auto& steps = ir::attrs<ir::SliceAttrs>(node).step;
+      if (std::ranges::all_of(steps,
+                              [](const ir::Dim& s) { return s == ir::Dim(1); }))
+        continue;
+    }
+    for (NodeId operand : node.inputs)
+      if (input_of(operand) >= 0) through_slices[operand] = false;
+  }
+  for (NodeId output : graph.outputs)
+    if (input_of(output) >= 0) through_slices[output] = false;
+  std::vector<ReadPart> parts;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].op != Op::slice) continue;
+    const int input = input_of(graph.nodes[i].inputs[0]);
+    if (input >= 0 && through_slices[input])
+      parts.push_back({static_cast<NodeId>(i), input});
+  }
+  return parts;
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,95 @@
+#pragma once
+// What the devices of a session did, for `--trace` and `--stats`. Where nobody
+// asks for it there is no recorder, and a null pointer is all that it costs.
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace unisono {
+
+/// Thread-safe.
+class Recorder {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Kind : uint8_t { kernel, copy, collective, wait, host, compile };
+  static constexpr int kinds = 6;
+  /// The place of what is on no device: a copy's other end, the compiler.
+  static constexpr int host = -1;
+
+  struct Event {
+    Kind kind = Kind::kernel;
+    int device = host;  // where it happened; the destination of a copy
+    int from = host;    // copy
+    int64_t bytes = 0;  // copy, collective: what this device gets or gives
+    uint32_t source = 0;
+    std::string name = {};
+    Clock::time_point start = {}, end = {};
+  };
+  struct Total {
+    int64_t count = 0, bytes = 0;
+    std::chrono::nanoseconds time{0};
+  };
+
+  /// `keep_events`: for a trace; else they are only counted.
+  explicit Recorder(bool keep_events) : keep_events_(keep_events) {}
+
+  void record(Event event);
+  /// A call that found what was compiled for an earlier one.
+  void count_cache_hit();
+
+  Clock::time_point started() const { return started_; }
+  /// In the order in which they ended; at most `most_events`, the rest is only
+  /// counted.
+  std::vector<Event> events() const;
+  int64_t dropped() const;
+  Total total(Kind kind, int device) const;
+  /// By (from, to).
+  std::map<std::pair<int, int>, Total> copies() const;
+  int64_t cache_hits() const;
+
+  static constexpr size_t most_events = 1'000'000;
+
+ private:
+  const bool keep_events_;
+  const Clock::time_point started_ = Clock::now();
+  mutable std::mutex mutex_;
+  std::vector<Event> events_;
+  int64_t dropped_ = 0;
+  int64_t cache_hits_ = 0;
+  std::map<int, std::array<Total, kinds>> totals_;
+  std::map<std::pair<int, int>, Total> copies_;
+};
+
+/// Records an event that lasts as long as this object, unless `recorder` is
+/// null.
+class Recording {
+ public:
+  Recording(Recorder* recorder, Recorder::Kind kind, int device)
+      : recorder_(recorder) {
+    if (!recorder_) return;
+    event_.kind = kind;
+    event_.device = device;
+    event_.start = Recorder::Clock::now();
+  }
+  ~Recording() {
+    if (!recorder_) return;
+    event_.end = Recorder::Clock::now();
+    recorder_->record(std::move(event_));
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  /// Called only where there is a recorder.
+  Recorder::Event& event() { return event_; }
+  explicit operator bool() const { return recorder_ != nullptr; }
+
+ private:
+  Recorder* recorder_;
+  Recorder::Event event_;
+};
+
+}  // namespace unisono

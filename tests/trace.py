@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""`--trace` writes a Chrome trace: valid JSON, a row for each device, events that lie in order within it;
+`--stats` a table.
+
+usage: tests/trace.py UNISONO
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = """
+axis dev = devices()
+def f(x) = psum(sum(x), dev) + ppermute(x, dev, shift=1, wrap=true)
+let g = pmap(f, over=dev, in_axes=split(0), out_axes=split(0))
+var x = arange(300, f32)
+for i in range(3) { x = g(x) }
+print(sum(x) > 0.0)
+"""
+
+
+def main():
+    unisono = str(pathlib.Path(sys.argv[1]).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "out.json"
+        done = subprocess.run([unisono, "run", "-", "--devices", "cpu:3", "--stats", "--trace", str(path)],
+                              input=PROGRAM, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        trace = json.loads(path.read_text())
+    events = trace["traceEvents"]
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert rows == {0: "cpu:0", 1: "cpu:1", 2: "cpu:2", 3: "host"}, rows
+    spans = [e for e in events if e["ph"] == "X"]
+    for event in spans:
+        assert event["dur"] >= 0 and event["ts"] >= 0, event
+    for device in range(3):
+        own = sorted((e for e in spans if e["tid"] == device), key=lambda e: e["ts"])
+        of = lambda kind: [e for e in own if e["cat"] == kind]
+        assert len(of("kernel")) >= 3, own
+        assert len(of("collective")) == 6 and len(of("wait")) == 6, own
+        assert all(e["args"]["bytes"] > 0 for e in of("copy") + of("collective")), own
+        assert any("psum(sum(x), dev)" in e["name"] for e in of("collective")), own
+        for a, b in zip(own, own[1:]):  # one thing after the other
+            assert b["ts"] >= a["ts"] + a["dur"] - 0.01, (a, b)
+    assert any(e["cat"] == "copy" and e["tid"] == 2 and e["args"]["bytes"] == 400 for e in spans), spans
+    lines = done.stderr.splitlines()
+    assert lines[0].split()[:2] == ["device", "launches"] and lines[1].startswith("cpu:0"), done.stderr
+    assert "copied cpu:0 → cpu:2: 400 bytes in 1 copy" in lines, done.stderr
+    print(f"{len(spans)} events")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
