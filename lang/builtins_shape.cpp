@@ -236,12 +236,19 @@ Value builtin_pad(BuiltinCall& call) {
              std::move(high), call.where);
 }
 
-Value builtin_pad_to(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  const ir::Dim n = int_argument(call, 1);
+namespace {
+
+/// The axis in argument `i` of `x`, 0 without it, and n less its size: an error
+/// where that is negative.
+struct Padding {
+  int axis;
+  ir::Dim missing;
+};
+Padding padding_to(BuiltinCall& call, size_t i, const ArrayValue& x,
+                   const ir::Dim& n) {
   const int axis =
-      given(call, 2)
-          ? axis_argument(call, 2, x->type)
+      given(call, i)
+          ? axis_argument(call, i, x->type)
           : normalise_axis(call, 0, x->type, x->type.rank(), call[0].where);
   const ir::Dim missing = n - x->type.shape[axis];
   if (missing.is_constant() && (missing.value() < 0 || missing.overflowed()))
@@ -249,10 +256,19 @@ Value builtin_pad_to(BuiltinCall& call) {
         diagnostic(Code::pad_to_less, call[1].where, axis, x->type.to_string(),
                    n.to_string())
             .set_label(fmt::format("{} is less than {}", n.to_string(),
-                                   x->type.shape[axis].to_string())));
+                                   x->type.shape[axis].to_string()))
+            .set_help("a slice makes it shorter, as in `x[:8]`"));
+  return {axis, missing};
+}
+
+}  // namespace
+
+Value builtin_pad_to(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  const Padding padding = padding_to(call, 2, x, int_argument(call, 1));
   const size_t rank = x->type.shape.size();
   ir::Shape low(rank, ir::Dim(0)), high(rank, ir::Dim(0));
-  high[axis] = missing;
+  high[padding.axis] = padding.missing;
   return pad(call.evaluator, x, pad_value(call, 3, x), std::move(low),
              std::move(high), call.where);
 }
@@ -262,12 +278,12 @@ Value builtin_mask_of(BuiltinCall& call) {
   const ArrayValue x = array_argument(call, 0);
   const ir::Dim n = int_argument(call, 1);
   check_size(evaluator, n, call[1].where);
-  normalise_axis(call, 0, x->type, x->type.rank(), call[0].where);
+  const int axis = padding_to(call, 2, x, n).axis;
   const ArrayValue rows =
       index_range(evaluator, ir::Dim(0), ir::Dim(1), n, call.where);
-  const ArrayValue count =
-      cast_to(evaluator, evaluator.constant_size(x->type.shape[0], call.where),
-              rows->type.dtype, call.where);
+  const ArrayValue count = cast_to(
+      evaluator, evaluator.constant_size(x->type.shape[axis], call.where),
+      rows->type.dtype, call.where);
   return apply(evaluator, ir::Op::lt, rows,
                broadcast_to(evaluator, count, {n}, call.where), call.where);
 }

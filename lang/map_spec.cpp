@@ -386,27 +386,39 @@ class CallBinder {
     error.set_label(input.type.to_string());
     error.add_fact(mapping_fact(map_, input));
     error.add_fact(devices_fact(evaluator_, *callee_.axis));
-    error.set_help(uneven_help(input, size, devices));
+    add_uneven_help(error, input, size, devices);
     evaluator_.fail(std::move(error));
   }
 
-  std::string uneven_help(const MapInput& input, const ir::Dim& size,
-                          int devices) {
+  void add_uneven_help(Diagnostic& error, const MapInput& input,
+                       const ir::Dim& size, int devices) {
     const std::string path = input.path.empty() ? "x" : input.path;
-    if (!size.is_constant()) {
-      return fmt::format(
-          "give it a size that is a multiple of {0}, as in `{0}*m`, or coerce "
-          "it with `as` to a known size, which is checked at run time",
-          devices);
-    }
-    const int64_t count = size.value();
-    const int64_t padded = (count + devices - 1) / devices * devices;
-    int fewer = devices - 1;
-    while (fewer > 1 && count % fewer != 0) --fewer;
+    const std::string padded =
+        size.is_constant()
+            ? std::to_string((size.value() + devices - 1) / devices * devices)
+            : fmt::format("({}) // {} * {}",
+                          (size + ir::Dim(devices - 1)).to_string(), devices,
+                          devices);
     const std::string axis =
         input.entry.axis ? fmt::format(", axis={}", input.entry.axis) : "";
-    const std::string pad =
-        fmt::format("pad with `pad_to({}, {}{})`", path, padded, axis);
+    const std::string target = fmt::format("({}, {}{})`", path, padded, axis);
+    error.add_fact("after `pad_to" + target + ", `mask_of" + target +
+                   " is true where there was data");
+    error.set_help(
+        uneven_help(input, size, devices, "pad with `pad_to" + target));
+  }
+
+  std::string uneven_help(const MapInput& input, const ir::Dim& size,
+                          int devices, const std::string& pad) {
+    if (!size.is_constant()) {
+      return fmt::format(
+          "give it a size that is a multiple of {0}, as in `{0}*m`, {1}, or "
+          "coerce it with `as` to a known size, which is checked at run time",
+          devices, pad);
+    }
+    const int64_t count = size.value();
+    int fewer = devices - 1;
+    while (fewer > 1 && count % fewer != 0) --fewer;
     const std::string multiple =
         input.entry.axis
             ? fmt::format("use a size that is a multiple of {}", devices)
