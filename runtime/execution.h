@@ -120,11 +120,15 @@ class Execution final : public Work, public Watched {
   // Devices with queues (execution_queue.cpp): launches and copies are put
   // there, and failed checks are found out when something waits.
   Status open_queues();
+  /// A recorder is told how long it took, and so it is waited for.
   Status put(int device, const Instruction& instruction);
+  Status put_unseen(int device, const Instruction& instruction);
+  Status wait_for_queue(int device);
   Result<bool> read_flag(int device, SlotId flag);
   Status read_arguments(int device, const HostCallStep& step,
                         std::vector<std::vector<uint8_t>>& arguments);
   Status perform_on_queues(const Instruction& collective);
+  Status perform_unseen_on_queues(const Instruction& collective);
   void finish_queues();
   void abandon(Error error);
 

@@ -87,10 +87,35 @@ Status Execution::open_queues() {
 }
 
 Status Execution::put(int d, const Instruction& instruction) {
+  if (!recorder_) return put_unseen(d, instruction);
+  const DeviceState& device = devices_[d];
+  const bool copies = instruction.kind == Kind::copy;
+  Recording recording(
+      recorder_, copies ? Recorder::Kind::copy : Recorder::Kind::kernel,
+      device.row);
+  if (copies) {
+    recording.event().from = device.row;
+    recording.event().bytes = instruction.as<CopyStep>().bytes;
+  } else {
+    recording.event().name = instruction.as<LaunchStep>().name;
+  }
+  if (Status done = put_unseen(d, instruction); !done) return done;
+  return wait_for_queue(d);
+}
+
+Status Execution::wait_for_queue(int d) {
+  const DeviceState& device = devices_[d];
+  GridError word;  // any read waits for what was put there
+  const Queue::Read read{&word, device.grid_error.data(), sizeof word};
+  return device.queue->read({&read, 1});
+}
+
+Status Execution::put_unseen(int d, const Instruction& instruction) {
   DeviceState& device = devices_[d];
   if (instruction.kind == Kind::copy) {
     const auto& copy = instruction.as<CopyStep>();
-    if (copy.bytes == 0) return Unit{};
+    if (copy.bytes == 0 || device.slots[copy.to] == device.slots[copy.from])
+      return Unit{};
     return device.queue->copy(device.slots[copy.to], *device.queue,
                               device.slots[copy.from], copy.bytes);
   }
@@ -137,6 +162,15 @@ Status Execution::read_arguments(int d, const HostCallStep& step,
 }
 
 Status Execution::perform_on_queues(const Instruction& collective) {
+  if (recorder_) {
+    Status done = perform_unseen_on_queues(collective);
+    for (int d = 0; done && d < count_; ++d) done = wait_for_queue(d);
+    return done;
+  }
+  return perform_unseen_on_queues(collective);
+}
+
+Status Execution::perform_unseen_on_queues(const Instruction& collective) {
   std::vector<Queue*> queues;
   const auto each = [&](const auto& step, const Groups& groups, auto&& meet) {
     return for_each_group(

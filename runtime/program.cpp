@@ -151,7 +151,9 @@ Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
 }
 
 Runtime::Runtime(std::vector<std::unique_ptr<Device>> devices, int workers)
-    : pool_(std::make_unique<Pool>(workers)), owned_(std::move(devices)) {
+    : pool_(std::make_unique<Pool>(workers)),
+      watchdog_(std::make_unique<Watchdog>()),
+      owned_(std::move(devices)) {
   CHECK(!owned_.empty() && owned_.size() <= 64);
   for (const auto& device : owned_) device_list_.push_back(device.get());
 }

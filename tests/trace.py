@@ -20,17 +20,16 @@ print(sum(x) > 0.0)
 """
 
 
-def main():
-    unisono = str(pathlib.Path(sys.argv[1]).resolve())
+def check(unisono, kind):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "out.json"
-        done = subprocess.run([unisono, "run", "-", "--devices", "cpu:3", "--stats", "--trace", str(path)],
+        done = subprocess.run([unisono, "run", "-", "--devices", f"{kind}:3", "--stats", "--trace", str(path)],
                               input=PROGRAM, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         trace = json.loads(path.read_text())
     events = trace["traceEvents"]
     rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert rows == {0: "cpu:0", 1: "cpu:1", 2: "cpu:2", 3: "host"}, rows
+    assert rows == {0: f"{kind}:0", 1: f"{kind}:1", 2: f"{kind}:2", 3: "host"}, rows
     spans = [e for e in events if e["ph"] == "X"]
     for event in spans:
         assert event["dur"] >= 0 and event["ts"] >= 0, event
@@ -45,9 +44,14 @@ def main():
             assert b["ts"] >= a["ts"] + a["dur"] - 0.01, (a, b)
     assert any(e["cat"] == "copy" and e["tid"] == 2 and e["args"]["bytes"] == 400 for e in spans), spans
     lines = done.stderr.splitlines()
-    assert lines[0].split()[:2] == ["device", "launches"] and lines[1].startswith("cpu:0"), done.stderr
-    assert "copied cpu:0 → cpu:2: 400 bytes in 1 copy" in lines, done.stderr
-    print(f"{len(spans)} events")
+    assert lines[0].split()[:2] == ["device", "launches"] and lines[1].startswith(f"{kind}:0"), done.stderr
+    assert f"copied {kind}:0 → {kind}:2: 400 bytes in 1 copy" in lines, done.stderr
+    return len(spans)
+
+
+def main():
+    unisono = str(pathlib.Path(sys.argv[1]).resolve())
+    print(*(f"{check(unisono, kind)} events on {kind}:3" for kind in ("cpu", "sim")), sep=", ")
     return 0
 
 
