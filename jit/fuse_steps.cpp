@@ -18,6 +18,15 @@ using ir::Op;
 
 namespace {
 
+/// What a factor of a product is loaded from: f16 and bf16 are loaded, then
+/// cast to f32.
+const Expr& loaded(const Nest& nest, ExprId factor) {
+  const Expr& expr = nest.exprs[factor];
+  return expr.kind == Expr::Kind::operation && expr.op == Op::cast
+             ? nest.exprs[expr.operands[0]]
+             : expr;
+}
+
 /// The nest as a matrix product, where that is what it is.
 std::optional<DotTask> matrix_product(Nest nest,
                                       const std::vector<Argument>& arguments) {
@@ -25,15 +34,15 @@ std::optional<DotTask> matrix_product(Nest nest,
   if (nest.reductions.size() != 1 || nest.stores.size() != 1)
     return std::nullopt;
   const Reduction& reduction = nest.reductions[0];
-  const Expr& a = nest.exprs[reduction.operand];
-  const Expr& b = nest.exprs[reduction.second];
+  const Expr& a = loaded(nest, reduction.operand);
+  const Expr& b = loaded(nest, reduction.second);
   if (reduction.kind != Reduction::Kind::dot || a.kind != Expr::Kind::load ||
       b.kind != Expr::Kind::load)
     return std::nullopt;
   // Axes are batch, rows, columns, contracted; each at most once.
   DotTask task;
   DotShape& shape = task.shape;
-  shape.dtype = reduction.dtype;
+  shape.dtype = a.dtype;
   shape.a_offset = a.at.constant;
   shape.b_offset = b.at.constant;
   shape.a_column = shape.b_row = 0;
@@ -128,7 +137,8 @@ void Fuser::place_dot(NodeId id) {
   auto task = matrix_product(group.finish(arguments), arguments);
   if (!task) return;
   if (machine_.grid) {
-    auto launch = grid_dot(task->shape);
+    auto launch =
+        grid_dot(task->shape, ir::attrs<ir::DotAttrs>(graph_[id]).precision);
     if (!launch) return;
     NativeTask product{.name = launch->entry,
                        .arguments = {task->a, task->b, task->to}};

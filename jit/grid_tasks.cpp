@@ -85,18 +85,66 @@ GridSort plan_grid_sort(DType dtype, int64_t rows, int64_t length,
   return plan;
 }
 
-std::shared_ptr<const GridLaunch> grid_dot(const DotShape& s) {
-  if (s.dtype != DType::F32 && s.dtype != DType::F64) return nullptr;
+namespace {
+
+/// Squares of which side, if there are enough of the larger ones to keep a GPU
+/// busy.
+constexpr int64_t large_tile = 128, small_tile = 64, enough_tiles = 96;
+
+int64_t tiles(const DotShape& s, int64_t side) {
+  return s.batch * ceil_div(s.m, side) * ceil_div(s.n, side);
+}
+
+/// The library's file for a product, and whether it has large squares; null if
+/// there is none.
+struct DotModule {
+  const char *name = nullptr, *entry = nullptr;
+  bool large = true;
+};
+DotModule dot_module(DType dtype, ir::Precision precision) {
+  const bool exact = precision == ir::Precision::exact;
+  switch (dtype) {
+    case DType::F32:
+      return precision == ir::Precision::tf32 ? DotModule{"dot_tf32"}
+                                              : DotModule{"dot_f32"};
+    case DType::F64: return {"dot_f64", nullptr, false};
+    case DType::F16:
+      return exact ? DotModule{"dot_exact", "dot_exact_f16", false}
+                   : DotModule{"dot_f16"};
+    case DType::BF16:
+      return exact ? DotModule{"dot_exact", "dot_exact_bf16", false}
+                   : DotModule{"dot_bf16"};
+    case DType::I8:
+    case DType::I16:
+    case DType::I32:
+    case DType::I64:
+    case DType::U8:
+    case DType::U16:
+    case DType::U32:
+    case DType::U64:
+    case DType::Bool: break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::shared_ptr<const GridLaunch> grid_dot(const DotShape& s,
+                                           ir::Precision precision) {
+  const DotModule module = dot_module(s.dtype, precision);
+  if (!module.name) return nullptr;
   // Small ones have too few squares, or too little to do in each.
   if (s.m < 16 || s.n < 16 || s.k < 8 || s.m * s.n * s.k < 1 << 16)
     return nullptr;
-  const bool single = s.dtype == DType::F32;
-  const int64_t tile = single ? dot_tile_f32 : dot_tile_f64;
+  const bool large = module.large && tiles(s, large_tile) >= enough_tiles;
+  const int64_t side = large ? large_tile : small_tile;
   const DotCall call{s.batch,    s.m,       s.n,     s.k,
                      s.a_offset, s.a_batch, s.a_row, s.a_column,
                      s.b_offset, s.b_batch, s.b_row, s.b_column};
-  return launch_of("dot", single ? "dot_f32" : "dot_f64",
-                   s.batch * ceil_div(s.m, tile) * ceil_div(s.n, tile), call);
+  return launch_of(
+      module.name,
+      fmt::format("{}_{}", module.entry ? module.entry : module.name, side),
+      tiles(s, side), call);
 }
 
 }  // namespace unisono::jit

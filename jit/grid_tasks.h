@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "jit/emit_dot.h"
+#include "jit/ir/graph.h"
 #include "runtime/grid.h"
 
 namespace unisono::jit {
@@ -24,7 +25,8 @@ GridSort plan_grid_sort(DType dtype, int64_t rows, int64_t length,
                         bool argsort);
 
 /// The product, with arguments a, b, c; null where a kernel of its own does as
-/// well.
-std::shared_ptr<const GridLaunch> grid_dot(const DotShape& shape);
+/// well. `shape` may be of f16 or bf16.
+std::shared_ptr<const GridLaunch> grid_dot(const DotShape& shape,
+                                           ir::Precision precision);
 
 }  // namespace unisono::jit

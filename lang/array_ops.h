@@ -14,7 +14,7 @@ Value power(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
             Span where);
 /// `a @ b`, by numpy.matmul's rules.
 Value matmul(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
-             Span where);
+             Span where, ir::Precision precision = ir::Precision::usual);
 /// `f32(x)`, `cast(x, f32)`; of a type with a shape, that shape is expected.
 Value convert(Evaluator& evaluator, const CallArgument& x, const ir::Type& type,
               Span where);

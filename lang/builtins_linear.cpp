@@ -27,6 +27,16 @@ std::vector<ArrayValue> dot_operands(Evaluator& evaluator,
   return out;
 }
 
+/// The last parameter of products: what they may be computed with.
+ir::Precision precision_argument(BuiltinCall& call, size_t i) {
+  if (!call.has(i)) return ir::Precision::usual;
+  const std::string name = str_argument(call, i);
+  if (name == "default") return ir::Precision::usual;
+  if (name == "exact") return ir::Precision::exact;
+  if (name == "tf32") return ir::Precision::tf32;
+  wrong_argument(call, i, "\"default\", \"exact\" or \"tf32\"");
+}
+
 [[noreturn]] void inner_sizes_differ(Evaluator& evaluator,
                                      std::string_view name, const ArrayValue& a,
                                      int axis_a, const ArrayValue& b,
@@ -54,10 +64,12 @@ std::vector<ArrayValue> dot_operands(Evaluator& evaluator,
 /// Sums over axis_a of a and axis_b of b; other axes of a, then of b, remain.
 ArrayValue contract(Evaluator& evaluator, const ArrayValue& a,
                     std::vector<int> axes_a, const ArrayValue& b,
-                    std::vector<int> axes_b, Span where) {
+                    std::vector<int> axes_b, ir::Precision precision,
+                    Span where) {
   return evaluator.add(
       ir::Op::dot, {a, b},
-      ir::DotAttrs{{}, {}, std::move(axes_a), std::move(axes_b)}, where);
+      ir::DotAttrs{{}, {}, std::move(axes_a), std::move(axes_b), precision},
+      where);
 }
 
 ArrayValue product(Evaluator& evaluator, const CallArgument& a,
@@ -70,7 +82,7 @@ ArrayValue product(Evaluator& evaluator, const CallArgument& a,
 
 /// Both with batch axes: those are broadcast against one another.
 ArrayValue batched_matmul(Evaluator& evaluator, ArrayValue a, ArrayValue b,
-                          Span where) {
+                          ir::Precision precision, Span where) {
   const auto batch = [](const ArrayValue& x) {
     return ir::Shape(x->type.shape.begin(), x->type.shape.end() - 2);
   };
@@ -91,14 +103,15 @@ ArrayValue batched_matmul(Evaluator& evaluator, ArrayValue a, ArrayValue b,
   const int rank = a->type.rank();
   std::vector<int> axes(rank - 2);
   std::iota(axes.begin(), axes.end(), 0);
-  return evaluator.add(ir::Op::dot, {a, b},
-                       ir::DotAttrs{axes, axes, {rank - 1}, {rank - 2}}, where);
+  return evaluator.add(
+      ir::Op::dot, {a, b},
+      ir::DotAttrs{axes, axes, {rank - 1}, {rank - 2}, precision}, where);
 }
 
 }  // namespace
 
 Value matmul(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
-             Span where) {
+             Span where, ir::Precision precision) {
   const std::vector<ArrayValue> x = dot_operands(evaluator, a, b, "@");
   const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
   if (rank_a == 0 || rank_b == 0)
@@ -112,20 +125,23 @@ Value matmul(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
   if (!(x[0]->type.shape[inner_a] == x[1]->type.shape[inner_b]))
     inner_sizes_differ(evaluator, "@", x[0], inner_a, x[1], inner_b, where);
   if (rank_b <= 2)
-    return contract(evaluator, x[0], {inner_a}, x[1], {inner_b}, where);
+    return contract(evaluator, x[0], {inner_a}, x[1], {inner_b}, precision,
+                    where);
   if (rank_a == 1) {
     // The free axes of b are its batch axes and its last one, in order.
-    return contract(evaluator, x[0], {0}, x[1], {inner_b}, where);
+    return contract(evaluator, x[0], {0}, x[1], {inner_b}, precision, where);
   }
-  return batched_matmul(evaluator, x[0], x[1], where);
+  return batched_matmul(evaluator, x[0], x[1], precision, where);
 }
 
 Value builtin_matmul(BuiltinCall& call) {
-  return matmul(call.evaluator, call[0], call[1], call.where);
+  return matmul(call.evaluator, call[0], call[1], call.where,
+                precision_argument(call, 2));
 }
 
 Value builtin_dot(BuiltinCall& call) {
   Evaluator& evaluator = call.evaluator;
+  const ir::Precision precision = precision_argument(call, 2);
   const std::vector<ArrayValue> x =
       dot_operands(evaluator, call[0], call[1], "dot");
   const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
@@ -135,7 +151,8 @@ Value builtin_dot(BuiltinCall& call) {
   if (!(x[0]->type.shape[rank_a - 1] == x[1]->type.shape[inner_b]))
     inner_sizes_differ(evaluator, "dot", x[0], rank_a - 1, x[1], inner_b,
                        call.where);
-  return contract(evaluator, x[0], {rank_a - 1}, x[1], {inner_b}, call.where);
+  return contract(evaluator, x[0], {rank_a - 1}, x[1], {inner_b}, precision,
+                  call.where);
 }
 
 Value builtin_outer(BuiltinCall& call) {
@@ -211,7 +228,8 @@ Value builtin_tensordot(BuiltinCall& call) {
     if (!(x[0]->type.shape[axes[0][i]] == x[1]->type.shape[axes[1][i]]))
       inner_sizes_differ(call.evaluator, "tensordot", x[0], axes[0][i], x[1],
                          axes[1][i], call.where);
-  return contract(call.evaluator, x[0], axes[0], x[1], axes[1], call.where);
+  return contract(call.evaluator, x[0], axes[0], x[1], axes[1],
+                  precision_argument(call, 3), call.where);
 }
 
 Value builtin_einsum(BuiltinCall& call) {

@@ -1,5 +1,6 @@
 #include "runtime/grid_library.h"
 
+#include <charconv>
 #include <map>
 #include <string>
 
@@ -8,16 +9,22 @@
 namespace unisono {
 namespace {
 
-/// What CMakeLists.txt has clang compile for.
-constexpr int library_capability = 75;
-
 std::map<std::string, std::shared_ptr<const GridCode>, std::less<>> load_all() {
-  std::map<std::string, std::shared_ptr<const GridCode>, std::less<>> all;
+  std::map<std::string, GridCode> codes;
   for (const GridModule& module : grid_modules()) {
-    auto code = std::make_shared<GridCode>();
-    code->images.push_back({library_capability, module.ptx});
-    all.emplace(module.name, std::move(code));
+    const std::string_view file = module.name;
+    const size_t dash = file.rfind('-');
+    CHECK(dash != std::string_view::npos);
+    int capability = 0;
+    std::from_chars(file.data() + dash + 1, file.data() + file.size(),
+                    capability);
+    CHECK(capability > 0);
+    codes[std::string(file.substr(0, dash))].images.push_back(
+        {capability, module.ptx});
   }
+  std::map<std::string, std::shared_ptr<const GridCode>, std::less<>> all;
+  for (auto& [name, code] : codes)
+    all.emplace(name, std::make_shared<const GridCode>(std::move(code)));
   return all;
 }
 

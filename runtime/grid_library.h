@@ -1,7 +1,8 @@
 #pragma once
 // Kernels for GPUs that are the same in all programs: grid_library/*.cc, which
 // clang turns into PTX when this is built, for the oldest compute capability
-// that is supported. Layouts of their constants are known there.
+// that is supported and, where that helps, for newer ones. Layouts of their
+// constants are known there.
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 namespace unisono {
 
+/// The name of "dot_f16-80" is dot_f16, for sm_80.
 struct GridModule {
   const char *name, *ptx;
 };
@@ -30,12 +32,11 @@ struct SortCall {
 /// Elements of a line that one block sorts at first.
 inline constexpr int64_t sort_tile = 1024;
 
-/// The constants of dot.cc; squares of results that a block does.
+/// The constants of the files of products.
 struct DotCall {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   int64_t a_offset = 0, a_batch = 0, a_row = 0, a_column = 1;
   int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
 };
-inline constexpr int64_t dot_tile_f32 = 128, dot_tile_f64 = 64;
 
 }  // namespace unisono

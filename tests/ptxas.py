@@ -5,7 +5,7 @@ usage: tests/ptxas.py UNISONO [FOLDER ...]
 
 Every program of the folders (the test-suite's by default) gives its PTX for
 each of the targets; the kernels that are the same in all programs are those of
-build/grid.
+build/grid_library.
 """
 import concurrent.futures
 import os
@@ -49,11 +49,11 @@ def main():
         return 0
     programs = [p for folder in sys.argv[2:] or FOLDERS for p in sorted((ROOT / folder).rglob("*.uni"))
                 if not p.name.startswith("_")]
-    library = [p.read_text() for p in sorted(pathlib.Path(unisono).parent.glob("grid/*.ptx"))]
+    library = [p.read_text() for p in sorted(pathlib.Path(unisono).parent.glob("grid_library/*.ptx"))]
     problems, count = [], 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for target in TARGETS:
-            texts = set(library)
+            texts = {text for text in library if int(re.search(r"^\.target sm_(\d+)", text, re.M)[1]) <= int(target[3:])}
             for found in pool.map(lambda p: modules(unisono, p, target), programs):
                 texts.update(found)
             count += len(texts)

@@ -45,6 +45,7 @@ void for_each_field(A& a, B& b, Visit&& visit) {
     visit("batch_b", a.batch_b, b.batch_b);
     visit("contract_a", a.contract_a, b.contract_a);
     visit("contract_b", a.contract_b, b.contract_b);
+    visit("precision", a.precision, b.precision);
   } else if constexpr (std::is_same_v<T, IfAttrs>) {
     visit("then", a.then_graph, b.then_graph);
     visit("else", a.else_graph, b.else_graph);

@@ -136,11 +136,16 @@ struct IndexAttrs {
   bool checked = true;
   bool operator==(const IndexAttrs&) const = default;
 };
+/// What a product may be computed with where matrix units or a library for them
+/// are there: `exact` is the fma chain everywhere; `usual` may sum in another
+/// order; `tf32` may also round f32 operands to tf32.
+enum class Precision : uint8_t { usual, exact, tf32 };
 /// dot(a, b): result axes are batch, then the free axes of a, then those of b,
 /// each in the operand's order. Sizes of batch and contracted axes agree
 /// pairwise. Element types agree; f16 and bf16 accumulate in f32.
 struct DotAttrs {
   std::vector<int> batch_a, batch_b, contract_a, contract_b;
+  Precision precision = Precision::usual;
   bool operator==(const DotAttrs&) const = default;
 };
 /// if_else(condition: bool[], captures...): both graphs take the captures and

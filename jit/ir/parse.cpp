@@ -186,6 +186,14 @@ class Parser {
     out = text == "members" ? ReduceOrder::members : ReduceOrder::elements;
     return text == "members" || text == "elements" || fail("expected an order");
   }
+  bool value(Precision& out) {
+    const auto text = word();
+    out = text == "exact"  ? Precision::exact
+          : text == "tf32" ? Precision::tf32
+                           : Precision::usual;
+    return text == "exact" || text == "tf32" || text == "usual" ||
+           fail("expected `usual`, `exact` or `tf32`");
+  }
   bool value(ReduceOp& out) {
     const auto text = word();
     out = text == "max"   ? ReduceOp::max

@@ -122,6 +122,11 @@ class Printer {
   void value(ReduceOrder x) {
     text += x == ReduceOrder::elements ? "elements" : "members";
   }
+  void value(Precision x) {
+    text += x == Precision::usual   ? "usual"
+            : x == Precision::exact ? "exact"
+                                    : "tf32";
+  }
   void value(ReduceOp x) {
     text += x == ReduceOp::sum ? "sum" : x == ReduceOp::max ? "max" : "min";
   }

@@ -1,8 +1,13 @@
-// mma.sync and ldmatrix: matrices spread over the lanes of a warp. Products
-// are exact and added in the order of k, each sum rounded to the type of the
-// accumulator (f16: to f32, and at the end); silicon adds in an order of its
-// own, so bits may differ from it.
+// mma.sync and ldmatrix: matrices spread over the lanes of a warp. Products of
+// floats with an f32 accumulator are added as matrix units are known to do it
+// (Fasi, Higham, Mikaitis, Pranesh: Numerical behavior of NVIDIA tensor cores,
+// 2021): a few exact products and the accumulator at once, aligned to the
+// largest, bits beyond a 25th cut off. How many at once, and how many bits,
+// differs between GPUs, so bits may differ from silicon. Others are added in
+// the order of k, each sum rounded (f16: to f32, and at the end).
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "ptx_access.h"
 #include "ptx_decode.h"
@@ -98,6 +103,32 @@ Mma unpack_mma(const Instruction& i) {
   return x;
 }
 
+/// One step of a matrix unit: c + sum of `count` products.
+float add_aligned(float c, const double* products, int count) {
+  constexpr uint64_t exponent_bits = uint64_t{0x7ff} << 52;
+  uint64_t largest = 0;
+  double plain = c;
+  for (int k = 0; k < count; ++k) plain += products[k];
+  auto look = [&](double term) {
+    largest = std::max(largest, std::bit_cast<uint64_t>(term) & exponent_bits);
+  };
+  look(c);
+  for (int k = 0; k < count; ++k) look(products[k]);
+  if (largest == 0 || largest == exponent_bits)
+    return static_cast<float>(plain);  // zeros, or not finite
+  // The unit of the 25th bit, and one over it.
+  const double unit = std::bit_cast<double>(largest) * 0x1p-24;
+  const double scale = 1 / unit;
+  int64_t sum = static_cast<int64_t>(c * scale);
+  for (int k = 0; k < count; ++k)
+    sum += static_cast<int64_t>(products[k] * scale);
+  const double exact = static_cast<double>(sum) * unit;
+  const float rounded = static_cast<float>(exact);
+  return std::abs(static_cast<double>(rounded)) > std::abs(exact)
+             ? std::nextafter(rounded, 0.0f)
+             : rounded;
+}
+
 Flow multiply(Warp& warp, const Instruction& i) {
   const Mma x = unpack_mma(i);
   if (!warp.gather(~0u)) return Flow::moved;
@@ -148,6 +179,17 @@ Flow multiply(Warp& warp, const Instruction& i) {
     for (int e = 0; e < per_lane; ++e) {
       Place p = place_of_c(lane, e);
       double sum = c_value(lane, e);
+      if (x.accumulator == Type::f32) {
+        const int at_once = x.a == Element::tf32 ? 4 : 8;
+        for (int k = 0; k < x.shape.k; k += at_once) {
+          double products[8];
+          for (int j = 0; j < at_once; ++j)
+            products[j] = a[p.row][k + j] * b[k + j][p.column];
+          sum = add_aligned(static_cast<float>(sum), products, at_once);
+        }
+        c[p.row][p.column] = sum;
+        continue;
+      }
       for (int k = 0; k < x.shape.k; ++k) {
         double left = a[p.row][k], right = b[k][p.column];
         if (x.accumulator == Type::f64) {

@@ -228,17 +228,18 @@ TEST_CASE("moves") {
 }
 
 TEST_CASE("dot") {
+  constexpr auto exact = ir::Precision::exact;
   for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::I16})
     for (int64_t n : {1, 3, 17, 64}) {
       compare({dtype, {n, 33}}, [](Graph& g, NodeId x) {
-        return g.add(Op::dot, {x, x}, ir::DotAttrs{{}, {}, {1}, {1}});
+        return g.add(Op::dot, {x, x}, ir::DotAttrs{{}, {}, {1}, {1}, exact});
       });
       compare({dtype, {n, 33}}, [](Graph& g, NodeId x) {
-        return g.add(Op::dot, {x, x}, ir::DotAttrs{{}, {}, {0}, {0}});
+        return g.add(Op::dot, {x, x}, ir::DotAttrs{{}, {}, {0}, {0}, exact});
       });
       compare({dtype, {3, n, 20}}, [](Graph& g, NodeId x) {
         NodeId y = g.add(Op::transpose, {x}, ir::AxesAttrs{{0, 2, 1}});
-        return g.add(Op::dot, {x, y}, ir::DotAttrs{{0}, {0}, {2}, {1}});
+        return g.add(Op::dot, {x, y}, ir::DotAttrs{{0}, {0}, {2}, {1}, exact});
       });
     }
 }

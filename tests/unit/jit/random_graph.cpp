@@ -227,6 +227,7 @@ NodeId RandomGraph::random_dot(Graph& g, NodeId x) {
       a.batch_b.push_back(i);
     }
   }
+  a.precision = ir::Precision::exact;
   return g.add(Op::dot, {x, node_of_type(g, type)}, a);
 }
 

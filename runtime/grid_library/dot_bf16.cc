@@ -1,0 +1,22 @@
+// Products of bf16: by matrix units where they know it, else by chains in f32.
+#include "runtime/grid_library/matrix_unit.h"
+
+namespace unisono::grid {
+
+#if GRID_CAPABILITY >= 80
+template <int tile>
+using Multiply = MatrixUnit<BF16, tile, true>;
+#else
+template <int tile>
+using Multiply = Chains<BF16, float, tile, true>;
+#endif
+
+#define DOT(tile)                                                   \
+  GRID_KERNEL dot_bf16_##tile(const uint16_t* a, const uint16_t* b, \
+                              uint16_t* c, DotCall call) {          \
+    product<BF16, tile, Multiply<tile>>(a, b, c, call);             \
+  }
+DOT(128)
+DOT(64)
+
+}  // namespace unisono::grid

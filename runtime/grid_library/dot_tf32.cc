@@ -1,0 +1,22 @@
+// Products of f32 rounded to tf32, where matrix units know it; else of f32.
+#include "runtime/grid_library/matrix_unit.h"
+
+namespace unisono::grid {
+
+#if GRID_CAPABILITY >= 80
+template <int tile>
+using Multiply = MatrixUnit<F32, tile>;
+#else
+template <int tile>
+using Multiply = Chains<F32, float, tile>;
+#endif
+
+#define DOT(tile)                                                       \
+  GRID_KERNEL dot_tf32_##tile(const float* a, const float* b, float* c, \
+                              DotCall call) {                           \
+    product<F32, tile, Multiply<tile>>(a, b, c, call);                  \
+  }
+DOT(128)
+DOT(64)
+
+}  // namespace unisono::grid
