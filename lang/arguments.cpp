@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lang/evaluator.h"
+#include "lang/foreign_names.h"
 
 namespace unisono::lang {
 namespace {
@@ -128,7 +129,16 @@ class Matcher {
              .set_help(usage()));
   }
 
+  bool has_parameter(std::string_view name) const {
+    return std::ranges::any_of(
+        parameters_, [&](const Parameter& p) { return p.name == name; });
+  }
+
   [[noreturn]] void unknown(const std::string& name, Span where) {
+    if (const ForeignArgument* theirs = foreign_argument(name);
+        theirs && has_parameter(theirs->ours))
+      fail(diagnostic(Code::unknown_argument, where, function_, name)
+               .set_help(std::string(theirs->help)));
     const Parameter* meant = similar(parameters_, name);
     fail(diagnostic(Code::unknown_argument, where, function_, name)
              .set_help(meant ? fmt::format("did you mean `{}`?", meant->name)

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lang/array_ops.h"
+#include "lang/foreign_names.h"
 #include "lang/function.h"
 #include "lang/load.h"
 #include "lang/operators.h"
@@ -183,6 +184,8 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
       similar.consider(*e);
     if (const auto help = foreign_word_help(name.text); !help.empty())
       d.set_help(std::string(help));
+    else if (const auto theirs = foreign_name_help(name.text); !theirs.empty())
+      d.set_help(std::string(theirs));
     else if (is_stdlib_module(name.text))
       d.set_help(fmt::format("write `import {}` first", name.text));
     else if (!similar.best().empty())
@@ -475,6 +478,9 @@ Value Interpreter::field(const Value& base, const Field& e) {
   const size_t items = base.tuple() ? base.tuple()->items.size() : 0;
   if (const RecordValue* record = base.record(); record && !e.index) {
     d.set_help(fields_text(*record));
+  } else if (const auto theirs = foreign_field_help(e.name.text);
+             base.array() && !theirs.empty()) {
+    d.set_help(std::string(theirs));
   } else if (s_.prelude->find(e.name.text).first) {
     d.set_help(fmt::format("call it: `{}(...)`", e.name.text));
   } else if (e.index && items > 0) {

@@ -4,8 +4,12 @@
 Each `docs/errors/CODE.md`: the program under "Wrong" gives that message; the one under "Right" does not, and
 runs, if it is whole (it may use names that it does not define, and files that are not there).
 Each `>>>` line in stdlib/*.uni prints what stands under it.
+Each ```uni block in docs/*.md is run (```uni 4 with four devices) and gives what the ```output block after it
+shows, or nothing if there is none. What it gives is standard output, then standard error.
 
-usage: tests/documentation.py UNISONO
+usage: tests/documentation.py UNISONO [--rewrite]
+
+--rewrite writes what the programs give now into the ```output blocks.
 """
 import concurrent.futures
 import os
@@ -53,6 +57,27 @@ def page(unisono, path):
     return None
 
 
+def manual(unisono, path, rewrite=False):
+    """The programs of one page of the manual."""
+    problems = []
+
+    def check(match):
+        block, devices, program, shown = match[1], match[2] or 1, match[3], match[4] or ""
+        named = program if re.match(r"# \S+\.uni\n", program) else "# program.uni\n" + program
+        with tempfile.TemporaryDirectory() as folder:
+            _, out, err = run(unisono, named, folder, devices)
+        given = "".join(line.rstrip() + "\n" for line in (out + err).splitlines())
+        if given != shown:
+            problems.append(f"{path}: with {devices} devices\n{program}gives\n{given}not\n{shown}")
+        return block + (f"\n```output\n{given}```\n" if given else "")
+
+    text = re.sub(r"^(```uni ?(\d*)\n(.*?)^```\n)(?:\n```output\n(.*?)^```\n)?", check, path.read_text(), flags=re.M | re.S)
+    if rewrite:
+        path.write_text(text)
+        return None
+    return "\n".join(problems) or None
+
+
 def module(unisono, path):
     """The examples of one module, each a program of its own line in one script."""
     lines = [l[2:].strip() if l.startswith("##") else None for l in path.read_text().splitlines()]
@@ -82,6 +107,11 @@ def module(unisono, path):
 def main():
     unisono = os.path.abspath(sys.argv[1])
     jobs = [(page, p) for p in sorted((ROOT / "docs/errors").glob("U*.md"))]
+    if "--rewrite" in sys.argv:
+        for path in (ROOT / "docs").glob("*.md"):
+            manual(unisono, path, rewrite=True)
+        return 0
+    jobs += [(manual, p) for p in sorted((ROOT / "docs").glob("*.md"))]
     jobs += [(module, p) for p in sorted((ROOT / "stdlib").glob("*.uni"))]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = [p for p in pool.map(lambda job: job[0](unisono, job[1]), jobs) if p]
