@@ -28,7 +28,6 @@ class CudaDevice final : public Device {
   Queue* queue() override { return queue_.get(); }
   int capability() const override { return queue_->gpu().capability(); }
   StreamQueue& stream() { return *queue_; }
-  const StreamQueue& stream() const { return *queue_; }
   /// Devices that hold memory of the same GPU.
   void share_with(std::vector<CudaDevice*> others) {
     sharing_ = std::move(others);
@@ -64,8 +63,10 @@ class CudaDevice final : public Device {
   Status copy_from_peer(void* to, const Device& peer, const void* from,
                         const CopyExtent& extent) override {
     CHECK(peer.capability() > 0);  // all devices of a machine are GPUs
-    return queue_->rows_from_peer(
-        to, static_cast<const CudaDevice&>(peer).stream(), from, extent);
+    // Its queue, not its memory, is changed.
+    auto& other = const_cast<Device&>(peer);
+    return queue_->rows_from_peer(to, static_cast<CudaDevice&>(other).stream(),
+                                  from, extent);
   }
 
   int64_t bytes_in_use() const override { return in_use_; }

@@ -3,22 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "runtime/check.h"
+#include "runtime/cuda_rows.h"
 
 namespace unisono::cuda {
-namespace {
-
-DevicePointer address(const void* pointer) {
-  return reinterpret_cast<DevicePointer>(pointer);
-}
-
-/// Longer rows than this are copied one by one: drivers bound pitches.
-constexpr int64_t most_pitch = int64_t{1} << 30;
-
-}  // namespace
 
 Result<std::unique_ptr<StreamQueue>> StreamQueue::open(std::shared_ptr<Gpu> gpu,
                                                        std::string name) {
@@ -32,10 +21,15 @@ Status StreamQueue::start() {
   const Driver& cuda = gpu_->driver();
   const std::string doing = "opening " + name_;
   CurrentContext current(*gpu_);
-  Status done =
-      gpu_->check(cuda.stream_create(&stream_, stream_non_blocking), doing);
-  if (done)
-    done = gpu_->check(cuda.event_create(&mark_, event_disable_timing), doing);
+  Status done = Unit{};
+  for (Track& track : tracks_) {
+    if (done)
+      done = gpu_->check(cuda.stream_create(&track.stream, stream_non_blocking),
+                         doing);
+    if (done)
+      done = gpu_->check(cuda.event_create(&track.mark, event_disable_timing),
+                         doing);
+  }
   MemoryPoolProperties properties{};
   properties.allocType = AllocationType::pinned;
   properties.location = {MemoryLocationType::device, gpu_->device()};
@@ -53,10 +47,13 @@ Status StreamQueue::start() {
 StreamQueue::~StreamQueue() {
   const Driver& cuda = gpu_->driver();
   CurrentContext current(*gpu_);
-  if (stream_) cuda.stream_synchronize(stream_);
+  for (const Track& track : tracks_)
+    if (track.stream) cuda.stream_synchronize(track.stream);
   for (void* staging : stagings_) cuda.mem_free_host(staging);
-  if (mark_) cuda.event_destroy(mark_);
-  if (stream_) cuda.stream_destroy(stream_);
+  for (const Track& track : tracks_) {
+    if (track.mark) cuda.event_destroy(track.mark);
+    if (track.stream) cuda.stream_destroy(track.stream);
+  }
   if (pool_) cuda.mem_pool_destroy(pool_);
 }
 
@@ -67,24 +64,33 @@ Status StreamQueue::usable() {
 
 // ---- memory ----------------------------------------------------------------
 
+// Much memory is allocated in the order of copies, so that it can be filled
+// while kernels are at work.
 Result<DevicePointer> StreamQueue::allocate(int64_t bytes) {
   if (Status ok = usable(); !ok) return ok.error();
   const Driver& cuda = gpu_->driver();
+  const bool much = bytes >= least_staged_bytes;
+  const Stream stream = much ? copies() : kernels();
   CurrentContext current(*gpu_);
   DevicePointer pointer = 0;
   auto attempt = [&] {
     return cuda.mem_alloc_from_pool_async(
         &pointer, static_cast<size_t>(std::max<int64_t>(bytes, 1)), pool_,
-        stream_);
+        stream);
   };
   Code code = attempt();
   if (code == out_of_memory) {
-    // What was freed is given back once the stream has come past that.
-    cuda.stream_synchronize(stream_);
-    cuda.mem_pool_trim_to(pool_, 0);
+    trim();
     code = attempt();
   }
-  if (code == success) return pointer;
+  if (code == success && !much) return pointer;
+  if (code == success) {
+    Status done = mark(Lane::copies);
+    if (done) done = wait_for(*this, Lane::kernels, Lane::copies);
+    if (done) return pointer;
+    cuda.mem_free_async(pointer, stream);
+    return done.error();
+  }
   Error error = gpu_->check(code, "allocating on " + name_).error();
   if (code != out_of_memory) return error;
   size_t free = 0, total = 0;
@@ -98,14 +104,16 @@ Result<DevicePointer> StreamQueue::allocate(int64_t bytes) {
 void StreamQueue::free(DevicePointer pointer) {
   if (gpu_->lost()) return;  // gone with the GPU
   CurrentContext current(*gpu_);
-  (void)gpu_->check(gpu_->driver().mem_free_async(pointer, stream_),
+  (void)gpu_->check(gpu_->driver().mem_free_async(pointer, kernels()),
                     "freeing memory of " + name_);
 }
 
+/// What was freed can be given back once the streams have come past that.
 void StreamQueue::trim() {
   if (gpu_->lost()) return;
   CurrentContext current(*gpu_);
-  gpu_->driver().stream_synchronize(stream_);
+  for (const Track& track : tracks_)
+    gpu_->driver().stream_synchronize(track.stream);
   gpu_->driver().mem_pool_trim_to(pool_, 0);
 }
 
@@ -179,64 +187,62 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
   return gpu_->check(gpu_->driver().launch_kernel(
                          *function, static_cast<unsigned>(launch.blocks), 1, 1,
                          static_cast<unsigned>(launch.threads), 1, 1, 0,
-                         stream_, parameters.data(), nullptr),
+                         kernels(), parameters.data(), nullptr),
                      fmt::format("launching a kernel on {}", name_));
 }
 
 // ---- copies and order ------------------------------------------------------
 
 Status StreamQueue::copy(void* to, const Queue& peer, const void* from,
-                         int64_t bytes) {
+                         int64_t bytes, Lane lane) {
   if (Status ok = usable(); !ok) return ok;
-  const Driver& cuda = gpu_->driver();
   const Gpu& source = *static_cast<const StreamQueue&>(peer).gpu_;
   CurrentContext current(*gpu_);
-  const auto size = static_cast<size_t>(bytes);
-  const Code code =
-      &source == gpu_.get()
-          ? cuda.memcpy_dtod_async(address(to), address(from), size, stream_)
-          : cuda.memcpy_peer_async(address(to), gpu_->context(), address(from),
-                                   source.context(), size, stream_);
-  return gpu_->check(code, "copying to " + name_);
+  return gpu_->check(
+      copy_rows_between(gpu_->driver(), gpu_->context(), to, source.context(),
+                        from, bytes, track(lane).stream),
+      "copying to " + name_);
 }
 
 Status StreamQueue::copy_to_staging(void* to, const void* from, int64_t bytes) {
   if (Status ok = usable(); !ok) return ok;
   CurrentContext current(*gpu_);
   return gpu_->check(
-      gpu_->driver().memcpy_dtoh_async(to, address(from),
-                                       static_cast<size_t>(bytes), stream_),
+      copy_rows_to_host(gpu_->driver(), to, from, bytes, kernels()),
       "copying from " + name_);
 }
 
-Status StreamQueue::zero(void* to, int64_t bytes) {
+Status StreamQueue::zero(void* to, int64_t bytes, Lane lane) {
   if (Status ok = usable(); !ok) return ok;
   CurrentContext current(*gpu_);
-  return gpu_->check(gpu_->driver().memset_d8_async(
-                         address(to), 0, static_cast<size_t>(bytes), stream_),
-                     "clearing memory of " + name_);
+  return gpu_->check(
+      gpu_->driver().memset_d8_async(address(to), 0, static_cast<size_t>(bytes),
+                                     track(lane).stream),
+      "clearing memory of " + name_);
 }
 
-Status StreamQueue::mark() {
+Status StreamQueue::mark(Lane lane) {
   if (Status ok = usable(); !ok) return ok;
   CurrentContext current(*gpu_);
-  return gpu_->check(gpu_->driver().event_record(mark_, stream_),
+  const Track& on = track(lane);
+  return gpu_->check(gpu_->driver().event_record(on.mark, on.stream),
                      "marking work of " + name_);
 }
 
-Status StreamQueue::wait_for(const Queue& other) {
+Status StreamQueue::wait_for(const Queue& other, Lane own, Lane others) {
   if (Status ok = usable(); !ok) return ok;
   const auto& peer = static_cast<const StreamQueue&>(other);
   CurrentContext current(*gpu_);
   return gpu_->check(
-      gpu_->driver().stream_wait_event(stream_, peer.mark_, 0),
+      gpu_->driver().stream_wait_event(track(own).stream,
+                                       peer.track(others).mark, 0),
       fmt::format("ordering work of {} and {}", peer.name_, name_));
 }
 
 Status StreamQueue::finish() {
   if (Status ok = usable(); !ok) return ok;
   CurrentContext current(*gpu_);
-  return gpu_->check(gpu_->driver().stream_synchronize(stream_),
+  return gpu_->check(gpu_->driver().stream_synchronize(kernels()),
                      "waiting for " + name_);
 }
 
@@ -245,10 +251,10 @@ Status StreamQueue::read(std::span<const Read> what) {
   {
     CurrentContext current(*gpu_);
     for (const Read& read : what) {
-      Status done = gpu_->check(gpu_->driver().memcpy_dtoh_async(
-                                    read.to, address(read.from),
-                                    static_cast<size_t>(read.bytes), stream_),
-                                "copying from " + name_);
+      Status done =
+          gpu_->check(copy_rows_to_host(gpu_->driver(), read.to, read.from,
+                                        read.bytes, kernels()),
+                      "copying from " + name_);
       if (!done) return done;
     }
   }
@@ -259,135 +265,80 @@ Status StreamQueue::write(void* to, const void* from, int64_t bytes) {
   return rows_from_host(to, from, bytes);
 }
 
-namespace {
+// ---- copies of arrays ------------------------------------------------------
+//
+// Few bytes go with the kernels. Many are staged, and go beside them; the
+// memory was then allocated there (allocate). Where a copy is not waited for,
+// the lane is marked, and whoever uses the memory in another lane waits for
+// that mark: the device's own kernels at once, other copies before they begin.
 
-/// `extent` as one copy of the driver; without the ends.
-Copy2D rows_of(const CopyExtent& extent) {
-  Copy2D copy{};
-  copy.WidthInBytes = static_cast<size_t>(extent.bytes);
-  copy.Height = static_cast<size_t>(extent.rows);
-  copy.srcPitch = static_cast<size_t>(extent.from_step);
-  copy.dstPitch = static_cast<size_t>(extent.to_step);
-  return copy;
+Status StreamQueue::wait_for_copies_of(StreamQueue& other, Lane own) {
+  for (Lane lane : {Lane::kernels, Lane::copies}) {
+    if (&other == this && lane == own) continue;
+    if (Status done = wait_for(other, own, lane); !done) return done;
+  }
+  return Unit{};
 }
-
-bool copies_at_once(const CopyExtent& extent) {
-  return extent.to_step >= extent.bytes && extent.from_step >= extent.bytes &&
-         extent.to_step <= most_pitch && extent.from_step <= most_pitch;
-}
-
-/// Calls copy(to, from, bytes) for each row while that succeeds.
-template <class F>
-Code each_row(char* to, const char* from, const CopyExtent& extent, F&& copy) {
-  Code code = success;
-  for (int64_t row = 0; row < extent.rows && code == success; ++row)
-    code = copy(to + row * extent.to_step, from + row * extent.from_step,
-                static_cast<size_t>(extent.bytes));
-  return code;
-}
-
-}  // namespace
 
 Status StreamQueue::rows_from_host(void* to, const void* from,
                                    const CopyExtent& extent) {
-  if (extent.bytes == 0 || extent.rows == 0) return Unit{};
+  const int64_t bytes = extent.bytes * extent.rows;
+  if (bytes == 0) return Unit{};
   if (Status ok = usable(); !ok) return ok;
-  const Driver& cuda = gpu_->driver();
-  Code code;
-  {
-    CurrentContext current(*gpu_);
-    if (extent.rows > 1 && copies_at_once(extent)) {
-      Copy2D copy = rows_of(extent);
-      copy.srcMemoryType = MemoryType::host;
-      copy.srcHost = from;
-      copy.dstMemoryType = MemoryType::device;
-      copy.dstDevice = address(to);
-      code = cuda.memcpy_2d_async(&copy, stream_);
-    } else {
-      code = each_row(static_cast<char*>(to), static_cast<const char*>(from),
-                      extent, [&](char* t, const char* f, size_t bytes) {
-                        return cuda.memcpy_htod_async(address(t), f, bytes,
-                                                      stream_);
-                      });
-    }
-  }
-  if (Status done = gpu_->check(code, "copying to " + name_); !done)
+  CurrentContext current(*gpu_);
+  if (bytes >= least_staged_bytes && ring_.open()) {
+    Status done = ring_.upload(copies(), static_cast<char*>(to),
+                               static_cast<const char*>(from), extent);
+    if (done) done = mark(Lane::copies);
+    if (done) done = wait_for(*this, Lane::kernels, Lane::copies);
     return done;
-  return finish();
+  }
+  Status done = gpu_->check(
+      copy_rows_from_host(gpu_->driver(), to, from, extent, kernels()),
+      "copying to " + name_);
+  return done ? finish() : done;
 }
 
 Status StreamQueue::rows_to_host(void* to, const void* from,
                                  const CopyExtent& extent) {
-  if (extent.bytes == 0 || extent.rows == 0) return Unit{};
+  const int64_t bytes = extent.bytes * extent.rows;
+  if (bytes == 0) return Unit{};
   if (Status ok = usable(); !ok) return ok;
-  const Driver& cuda = gpu_->driver();
-  Code code;
-  {
-    CurrentContext current(*gpu_);
-    if (extent.rows > 1 && copies_at_once(extent)) {
-      Copy2D copy = rows_of(extent);
-      copy.srcMemoryType = MemoryType::device;
-      copy.srcDevice = address(from);
-      copy.dstMemoryType = MemoryType::host;
-      copy.dstHost = to;
-      code = cuda.memcpy_2d_async(&copy, stream_);
-    } else {
-      code = each_row(static_cast<char*>(to), static_cast<const char*>(from),
-                      extent, [&](char* t, const char* f, size_t bytes) {
-                        return cuda.memcpy_dtoh_async(t, address(f), bytes,
-                                                      stream_);
-                      });
-    }
-  }
-  if (Status done = gpu_->check(code, "copying from " + name_); !done)
+  CurrentContext current(*gpu_);
+  if (bytes >= least_staged_bytes && ring_.open()) {
+    Status done = wait_for_copies_of(*this, Lane::copies);
+    if (done)
+      done = ring_.download(copies(), static_cast<char*>(to),
+                            static_cast<const char*>(from), extent);
     return done;
-  return finish();
+  }
+  Status done = gpu_->check(
+      copy_rows_to_host(gpu_->driver(), to, from, extent, kernels()),
+      "copying from " + name_);
+  return done ? finish() : done;
 }
 
-Status StreamQueue::rows_from_peer(void* to, const StreamQueue& peer,
+Status StreamQueue::rows_from_peer(void* to, StreamQueue& peer,
                                    const void* from, const CopyExtent& extent) {
-  if (extent.bytes == 0 || extent.rows == 0) return Unit{};
+  const int64_t bytes = extent.bytes * extent.rows;
+  if (bytes == 0) return Unit{};
   if (Status ok = usable(); !ok) return ok;
-  const Driver& cuda = gpu_->driver();
-  Code code;
-  {
-    CurrentContext current(*gpu_);
-    const bool own = peer.gpu_ == gpu_;
-    if (extent.rows > 1 && own && copies_at_once(extent)) {
-      Copy2D copy = rows_of(extent);
-      copy.srcMemoryType = copy.dstMemoryType = MemoryType::device;
-      copy.srcDevice = address(from);
-      copy.dstDevice = address(to);
-      code = cuda.memcpy_2d_async(&copy, stream_);
-    } else if (extent.rows > 1 && copies_at_once(extent)) {
-      Copy3DPeer copy{};
-      copy.srcMemoryType = copy.dstMemoryType = MemoryType::device;
-      copy.srcDevice = address(from);
-      copy.dstDevice = address(to);
-      copy.srcContext = peer.gpu_->context();
-      copy.dstContext = gpu_->context();
-      copy.srcPitch = static_cast<size_t>(extent.from_step);
-      copy.dstPitch = static_cast<size_t>(extent.to_step);
-      copy.srcHeight = copy.dstHeight = copy.Height =
-          static_cast<size_t>(extent.rows);
-      copy.WidthInBytes = static_cast<size_t>(extent.bytes);
-      copy.Depth = 1;
-      code = cuda.memcpy_3d_peer_async(&copy, stream_);
-    } else {
-      code =
-          each_row(static_cast<char*>(to), static_cast<const char*>(from),
-                   extent, [&](char* t, const char* f, size_t bytes) {
-                     return own ? cuda.memcpy_dtod_async(address(t), address(f),
-                                                         bytes, stream_)
-                                : cuda.memcpy_peer_async(
-                                      address(t), gpu_->context(), address(f),
-                                      peer.gpu_->context(), bytes, stream_);
-                   });
-    }
+  if (Status ok = peer.usable(); !ok) return ok;
+  const Lane lane = bytes >= least_staged_bytes ? Lane::copies : Lane::kernels;
+  CurrentContext current(*gpu_);
+  Status done = wait_for_copies_of(peer, lane);
+  if (done)
+    done = gpu_->check(copy_rows_between(gpu_->driver(), gpu_->context(), to,
+                                         peer.gpu_->context(), from, extent,
+                                         track(lane).stream),
+                       "copying to " + name_);
+  if (done) done = mark(lane);
+  // What comes next may free the memory on either side, or overwrite it.
+  for (Lane next : {Lane::kernels, Lane::copies}) {
+    if (done && next != lane) done = wait_for(*this, next, lane);
+    if (done && &peer != this) done = peer.wait_for(*this, next, lane);
   }
-  if (Status done = gpu_->check(code, "copying to " + name_); !done)
-    return done;
-  return finish();
+  return done;
 }
 
 }  // namespace unisono::cuda

@@ -1,12 +1,15 @@
 #pragma once
-// A stream of a GPU as a Queue, and its memory: a pool of its own, so that what
-// a logical device frees is soon found again.
+// A GPU as a Queue: a stream for kernels, one for copies beside them; and its
+// memory, a pool of its own, so that what a logical device frees is soon found
+// again.
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda_gpu.h"
+#include "runtime/cuda_staging.h"
 #include "runtime/device.h"
 #include "runtime/queue.h"
 
@@ -20,12 +23,12 @@ class StreamQueue final : public Queue {
 
   Status prepare(const GridLaunch& launch) override;
   Status launch(const GridLaunch& launch, const Call& call) override;
-  Status copy(void* to, const Queue& peer, const void* from,
-              int64_t bytes) override;
+  Status copy(void* to, const Queue& peer, const void* from, int64_t bytes,
+              Lane lane) override;
   Status copy_to_staging(void* to, const void* from, int64_t bytes) override;
-  Status zero(void* to, int64_t bytes) override;
-  Status mark() override;
-  Status wait_for(const Queue& other) override;
+  Status zero(void* to, int64_t bytes, Lane lane) override;
+  Status mark(Lane lane) override;
+  Status wait_for(const Queue& other, Lane own, Lane others) override;
   Status read(std::span<const Read> what) override;
   Status write(void* to, const void* from, int64_t bytes) override;
   bool reaches(const Queue& other) const override;
@@ -39,25 +42,40 @@ class StreamQueue final : public Queue {
   void trim();
   /// Waits until all that was put here is done.
   Status finish();
-  /// Rows between the host and here, and from a peer; they wait.
+  /// Rows between the host and here, and from a peer. What is done with the
+  /// memory afterwards, by any device, comes after that; the host's is free, or
+  /// filled, when they return. No kernel that was put anywhere before may use
+  /// the memory, unless it is known to be done.
   Status rows_from_host(void* to, const void* from, const CopyExtent& extent);
   Status rows_to_host(void* to, const void* from, const CopyExtent& extent);
-  Status rows_from_peer(void* to, const StreamQueue& peer, const void* from,
+  Status rows_from_peer(void* to, StreamQueue& peer, const void* from,
                         const CopyExtent& extent);
   /// Lets the kernels of another GPU see this one's memory, where it can.
   Status admit(const Gpu& peer);
 
  private:
+  struct Track {
+    Stream stream = nullptr;
+    Event mark = nullptr;
+  };
+
   StreamQueue(std::shared_ptr<Gpu> gpu, std::string name)
-      : gpu_(std::move(gpu)), name_(std::move(name)) {}
+      : gpu_(std::move(gpu)), name_(std::move(name)), ring_(gpu_, name_) {}
   Status start();
   Status usable();
+  Track& track(Lane lane) { return tracks_[static_cast<size_t>(lane)]; }
+  const Track& track(Lane lane) const {
+    return tracks_[static_cast<size_t>(lane)];
+  }
+  Stream kernels() const { return track(Lane::kernels).stream; }
+  Stream copies() const { return track(Lane::copies).stream; }
+  Status wait_for_copies_of(StreamQueue& other, Lane own);
 
-  std::shared_ptr<Gpu> gpu_;
+  const std::shared_ptr<Gpu> gpu_;
   const std::string name_;
-  Stream stream_ = nullptr;
-  Event mark_ = nullptr;
+  std::array<Track, 2> tracks_;
   MemoryPool pool_ = nullptr;
+  StagingRing ring_;
   std::vector<const Gpu*> admitted_;  // that see this memory
   std::mutex staging_mutex_;
   std::vector<void*> stagings_;  // the last is the largest

@@ -65,8 +65,10 @@ class Device {
   /// but never another session's data. out_of_memory names the bytes.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
   virtual void free(void* data, int64_t bytes) = 0;
-  /// Synchronous copies between this device's memory and the host's, and from
-  /// a peer's memory to this device's. They fail where a device is lost.
+  /// Copies between this device's memory and the host's, and from a peer's
+  /// memory to this device's: as if done when they return, for all that comes
+  /// after. No program that is still running may use the memory. They fail
+  /// where a device is lost.
   virtual Status copy_from_host(void* to, const void* from,
                                 const CopyExtent& extent) = 0;
   virtual Status copy_to_host(void* to, const void* from,

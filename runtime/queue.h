@@ -9,6 +9,10 @@
 
 namespace unisono {
 
+/// A device does two things at once: kernels, and copies beside them. What is
+/// put in one lane is done in order.
+enum class Lane : uint8_t { kernels, copies };
+
 /// One per device. Thread-safe; several runs may use it at once, and wait for
 /// one another's work. An error is `device_lost` when the device is gone for
 /// good: what is put from then on fails likewise.
@@ -33,18 +37,19 @@ class Queue {
   /// A copy to this device's memory, from its own or a peer's. The peer's work
   /// is not waited for (wait_for does that).
   virtual Status copy(void* to, const Queue& peer, const void* from,
-                      int64_t bytes) = 0;
+                      int64_t bytes, Lane lane = Lane::kernels) = 0;
   /// A copy to memory of the host that came from `staging`.
   virtual Status copy_to_staging(void* to, const void* from, int64_t bytes) = 0;
-  virtual Status zero(void* to, int64_t bytes) = 0;
+  virtual Status zero(void* to, int64_t bytes, Lane lane = Lane::kernels) = 0;
 
-  /// Marks what has been put here so far.
-  virtual Status mark() = 0;
-  /// What is put here from now on begins after all that `other` had at its last
-  /// mark.
-  virtual Status wait_for(const Queue& other) = 0;
+  /// Marks what has been put in the lane so far.
+  virtual Status mark(Lane lane = Lane::kernels) = 0;
+  /// What is put in lane `own` from now on begins after all that the other had
+  /// in `others` at that lane's last mark.
+  virtual Status wait_for(const Queue& other, Lane own = Lane::kernels,
+                          Lane others = Lane::kernels) = 0;
 
-  /// Waits until all is done, and gives bytes to the host.
+  /// Waits until all kernels are done, and gives bytes to the host.
   struct Read {
     void* to;
     const void* from;
