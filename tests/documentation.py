@@ -6,6 +6,7 @@ runs, if it is whole (it may use names that it does not define, and files that a
 Each `>>>` line in stdlib/*.uni prints what stands under it.
 Each ```uni block in docs/*.md is run (```uni 4 with four devices) and gives what the ```output block after it
 shows, or nothing if there is none. What it gives is standard output, then standard error.
+Each example in the table of messages in docs/pmap.md gives that message.
 
 usage: tests/documentation.py UNISONO [--rewrite]
 
@@ -78,6 +79,23 @@ def manual(unisono, path, rewrite=False):
     return "\n".join(problems) or None
 
 
+def messages(unisono, path):
+    """The table of messages in docs/pmap.md: each example gives its code, on four devices; no code of maps is left out."""
+    text = path.read_text()
+    before = re.search(r"^## Messages.*?^```\n(.*?)^```", text, re.M | re.S)[1]
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        for code, example in re.findall(r"^\| \[(U\d+)\].*\| `(.*)` \|$", text, re.M):
+            *_, err = run(unisono, before + example + "\n", folder, 4)
+            if set(re.findall(r"^\w+\[(U\d+|none)\]", err, re.M)) != {code}:
+                problems.append(f"{path}: {example} does not give {code}\n{err}")
+    table = (ROOT / "lang/diagnostics.def").read_text()
+    for code in re.findall(r"^DIAGNOSTIC\((U04\d\d)", table, re.M):
+        if f"[{code}]" not in text and code != "U0401":  # "not there yet" is not about maps
+            problems.append(f"{path}: {code} is not in the table of messages")
+    return "\n".join(problems) or None
+
+
 def module(unisono, path):
     """The examples of one module, each a program of its own line in one script."""
     lines = [l[2:].strip() if l.startswith("##") else None for l in path.read_text().splitlines()]
@@ -112,6 +130,7 @@ def main():
             manual(unisono, path, rewrite=True)
         return 0
     jobs += [(manual, p) for p in sorted((ROOT / "docs").glob("*.md"))]
+    jobs += [(messages, ROOT / "docs/pmap.md")]
     jobs += [(module, p) for p in sorted((ROOT / "stdlib").glob("*.uni"))]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = [p for p in pool.map(lambda job: job[0](unisono, job[1]), jobs) if p]
