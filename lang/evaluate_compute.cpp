@@ -56,15 +56,43 @@ std::vector<unisono::Array> Evaluator::compute(
     return array.sharding().is_split() && array.sharding().devices.size() > 1;
   });
   if (spread) {
-    if (auto results = run_in_place(graph, inputs, where)) return *results;
-    ir::Graph rest = graph;
-    std::vector<unisono::Array> parts = inputs;
-    take_parts(rest, parts, where);
-    for (const unisono::Array& array : parts)
-      note_gather(array, *machine_.runtime->devices()[0], where);
-    return compute_together(rest, parts, where);
+    if (auto plan = plan_blocks(graph, inputs))
+      return run_in_place(graph, *plan, inputs, where);
+    if (auto division = divide(graph, inputs))
+      return run_divided(*division, inputs, where);
+    return gather_and_run(graph, inputs, where);
   }
   return compute_together(graph, inputs, where);
+}
+
+std::vector<unisono::Array> Evaluator::gather_and_run(
+    ir::Graph graph, std::vector<unisono::Array> arrays, Span where) {
+  take_parts(graph, arrays, where);
+  for (const unisono::Array& array : arrays)
+    note_gather(array, *machine_.runtime->devices()[0], where);
+  return compute_together(graph, arrays, where);
+}
+
+std::vector<unisono::Array> Evaluator::run_divided(
+    const Division& division, const std::vector<unisono::Array>& inputs,
+    Span where) {
+  std::vector<unisono::Array> all = inputs;
+  auto of = [&](const GraphPart& part) {
+    std::vector<unisono::Array> arrays;
+    for (int input : part.inputs) arrays.push_back(all[input]);
+    return arrays;
+  };
+  const std::vector<unisono::Array> placed = run_in_place(
+      division.placed.graph, division.plan, of(division.placed), where);
+  all.insert(all.end(), placed.begin(), placed.end());
+  const std::vector<unisono::Array> rest =
+      gather_and_run(division.rest.graph, of(division.rest), where);
+  std::vector<unisono::Array> results(placed.size() + rest.size());
+  for (size_t i = 0; i < placed.size(); ++i)
+    results[division.placed.outputs[i]] = placed[i];
+  for (size_t i = 0; i < rest.size(); ++i)
+    results[division.rest.outputs[i]] = rest[i];
+  return results;
 }
 
 std::vector<unisono::Array> Evaluator::compute_together(
@@ -80,29 +108,27 @@ bool Evaluator::is_compiled(const ir::Graph& graph) const {
          (bytes_of(graph, threshold) >= threshold || has_loop(graph));
 }
 
-std::optional<std::vector<unisono::Array>> Evaluator::run_in_place(
-    const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-    Span where) {
-  auto plan = plan_blocks(graph, arrays);
-  if (!plan) return std::nullopt;
+std::vector<unisono::Array> Evaluator::run_in_place(
+    const ir::Graph& graph, const BlockPlan& plan,
+    const std::vector<unisono::Array>& arrays, Span where) {
   if (!is_compiled(graph)) {
     std::vector<unisono::Array> results = run_reference(graph, arrays, where);
     for (size_t i = 0; i < results.size(); ++i)
-      results[i] = moved(results[i], plan->outputs[i], where);
+      results[i] = moved(results[i], plan.outputs[i], where);
     return results;
   }
   const auto program =
-      statement_program(plan->graph, plan->devices, plan->grid, where);
+      statement_program(plan.graph, plan.devices, plan.grid, where);
   std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
   for (size_t i = 0; i < arrays.size(); ++i)
-    blocks.push_back(moved(arrays[i], plan->inputs[i], where).blocks());
-  auto outputs = unisono::run(*machine_.runtime, *program, plan->devices,
-                              blocks, run_options(machine_));
+    blocks.push_back(moved(arrays[i], plan.inputs[i], where).blocks());
+  auto outputs = unisono::run(*machine_.runtime, *program, plan.devices, blocks,
+                              run_options(machine_));
   if (!outputs) fail(without_device(outputs.error()), where);
   std::vector<unisono::Array> results;
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const ir::Type& type = graph.type(graph.outputs[i]);
-    const Sharding& place = plan->outputs[i];
+    const Sharding& place = plan.outputs[i];
     (*outputs)[i].resize(place.devices.size());
     results.emplace_back(type.dtype, type.sizes(), place,
                          std::move((*outputs)[i]));

@@ -241,10 +241,18 @@ class Evaluator {
       const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
       Span where);
   /// Runs a graph in which everything is a block's own affair on the devices
-  /// that hold the blocks (placement.h); nothing if it is not like that.
-  std::optional<std::vector<unisono::Array>> run_in_place(
-      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-      Span where);
+  /// that hold the blocks.
+  std::vector<unisono::Array> run_in_place(
+      const ir::Graph& graph, const struct BlockPlan& plan,
+      const std::vector<unisono::Array>& arrays, Span where);
+  /// What can be computed block by block first, then the rest.
+  std::vector<unisono::Array> run_divided(
+      const struct Division& division,
+      const std::vector<unisono::Array>& inputs, Span where);
+  /// Brings everything to the first device.
+  std::vector<unisono::Array> gather_and_run(ir::Graph graph,
+                                             std::vector<unisono::Array> arrays,
+                                             Span where);
   /// Of arrays of which a graph reads parts alone, only these are brought.
   void take_parts(ir::Graph& graph, std::vector<unisono::Array>& arrays,
                   Span where);

@@ -216,8 +216,9 @@ class BlockGraph {
     wanted_.assign(graph_.inputs.size(), apart);
     for (NodeId output : graph_.outputs)
       if (!visit(output, axes_.of(output))) return false;
-    for (int axis : wanted_)
-      out_.inputs.push_back(axis == apart ? whole : axis);
+    for (size_t i = 0; i < wanted_.size(); ++i)  // who is not read stays
+      out_.inputs.push_back(
+          wanted_[i] == apart ? axes_.of(static_cast<NodeId>(i)) : wanted_[i]);
     return true;
   }
   bool visit(NodeId id, int want) {
@@ -388,9 +389,8 @@ Sharding place_of(const std::vector<GridCut>& cuts,
   return out.is_split() ? out : Sharding{-1, {devices[0]}};
 }
 
-}  // namespace
-
-std::optional<BlockPlan> plan_blocks(
+/// For the graph's outputs and what they need.
+std::optional<BlockPlan> plan_outputs(
     const ir::Graph& graph, const std::vector<unisono::Array>& inputs) {
   const auto grid = common_grid(inputs);
   if (!grid) return std::nullopt;
@@ -425,6 +425,92 @@ std::optional<BlockPlan> plan_blocks(
   for (const auto& cuts : output_cuts)
     plan.outputs.push_back(place_of(cuts, plan.devices));
   return plan;
+}
+
+/// What the given nodes need, themselves included, up to those in `known`.
+std::vector<bool> needed_by(const ir::Graph& graph, std::vector<NodeId> open,
+                            const std::vector<NodeId>& known) {
+  std::vector<bool> needed(graph.nodes.size()), given(graph.nodes.size());
+  for (NodeId id : known) given[id] = true;
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (needed[id]) continue;
+    needed[id] = true;
+    if (given[id]) continue;
+    for (NodeId operand : graph[id].inputs) open.push_back(operand);
+  }
+  return needed;
+}
+
+/// The part that computes `outputs` and what else is in `wanted`, where the
+/// nodes in `known` are given.
+GraphPart part_of(const ir::Graph& graph, std::vector<int> outputs,
+                  std::vector<NodeId> wanted,
+                  const std::vector<NodeId>& known) {
+  GraphPart part;
+  part.outputs = std::move(outputs);
+  for (int i : part.outputs) wanted.push_back(graph.outputs[i]);
+  const std::vector<bool> needed = needed_by(graph, wanted, known);
+  std::vector<NodeId> at(graph.nodes.size(), -1);
+  auto take = [&](NodeId id, size_t number) {
+    if (!needed[id] || at[id] >= 0) return;
+    at[id] = part.graph.add_input(graph[id].type);
+    part.inputs.push_back(static_cast<int>(number));
+  };
+  for (size_t i = 0; i < graph.inputs.size(); ++i) take(graph.inputs[i], i);
+  for (size_t i = 0; i < known.size(); ++i)
+    take(known[i], graph.inputs.size() + i);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!needed[i] || at[i] >= 0) continue;
+    Node node = graph.nodes[i];
+    for (NodeId& operand : node.inputs) operand = at[operand];
+    at[i] = static_cast<NodeId>(part.graph.nodes.size());
+    part.graph.nodes.push_back(std::move(node));
+  }
+  for (int i : part.outputs) part.graph.outputs.push_back(at[graph.outputs[i]]);
+  return part;
+}
+
+/// Checks and host calls that no output needs.
+std::vector<NodeId> unread(const ir::Graph& graph) {
+  const std::vector<bool> needed = needed_by(graph, graph.outputs, {});
+  std::vector<NodeId> out;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!needed[i] && ir::must_stay(graph, graph.nodes[i]))
+      out.push_back(static_cast<NodeId>(i));
+  return out;
+}
+
+}  // namespace
+
+std::optional<BlockPlan> plan_blocks(
+    const ir::Graph& graph, const std::vector<unisono::Array>& inputs) {
+  if (!unread(graph).empty()) return std::nullopt;
+  return plan_outputs(graph, inputs);
+}
+
+std::optional<Division> divide(const ir::Graph& graph,
+                               const std::vector<unisono::Array>& inputs) {
+  std::vector<int> placed, rest;
+  std::vector<NodeId> known;
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    ir::Graph alone = graph;
+    alone.outputs = {graph.outputs[i]};
+    const bool is_placed = plan_outputs(alone, inputs).has_value();
+    (is_placed ? placed : rest).push_back(static_cast<int>(i));
+    if (is_placed) known.push_back(graph.outputs[i]);
+  }
+  if (placed.empty()) return std::nullopt;
+  Division out{.placed = part_of(graph, placed, {}, {}),
+               .rest = part_of(graph, rest, unread(graph), known),
+               .plan = {}};
+  std::vector<unisono::Array> placed_inputs;
+  for (int i : out.placed.inputs) placed_inputs.push_back(inputs[i]);
+  auto plan = plan_outputs(out.placed.graph, placed_inputs);
+  if (!plan) return std::nullopt;
+  out.plan = std::move(*plan);
+  return out;
 }
 
 std::vector<ReadPart> parts_read(const ir::Graph& graph,

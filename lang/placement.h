@@ -25,6 +25,25 @@ struct BlockPlan {
 std::optional<BlockPlan> plan_blocks(const ir::Graph& graph,
                                      const std::vector<unisono::Array>& inputs);
 
+/// Some of a graph: what some of its outputs need.
+struct GraphPart {
+  ir::Graph graph;
+  std::vector<int> outputs;  // which of the whole graph's
+  /// Which of the whole graph's inputs; counted on from there, outputs of the
+  /// part before this one.
+  std::vector<int> inputs;
+};
+/// A graph whose outputs are not all computed block by block: first those that
+/// are, then the rest.
+struct Division {
+  GraphPart placed, rest;
+  BlockPlan plan;  // of `placed`
+};
+/// Nothing if none of the outputs, or not all of them together, can be
+/// computed block by block.
+std::optional<Division> divide(const ir::Graph& graph,
+                               const std::vector<unisono::Array>& inputs);
+
 /// `graph` reads an input only through slices: one of them.
 struct ReadPart {
   ir::NodeId slice;
