@@ -113,7 +113,8 @@ Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& grid_code,
   const Code code =
       driver_->module_get_function(&function, loaded.module, entry.c_str());
   lock.unlock();
-  Status found = check(code, fmt::format("looking for the kernel `{}`", entry));
+  Status found = check(
+      code, fmt::format("looking for the kernel `{}` on {}", entry, name_));
   if (!found) return found.error();
   lock.lock();
   loaded.functions.emplace(entry, function);

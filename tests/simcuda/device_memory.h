@@ -43,6 +43,7 @@ struct Allocation {
   uint64_t begin = 0;
   uint64_t bytes = 0;
   int device = 0;
+  int context = host_device;  // the one that pinned memory ends with
   Kind kind = Kind::device;
   std::atomic<State> state{State::live};
   uint8_t* data = nullptr;  // the host's memory behind it

@@ -121,7 +121,8 @@ Simulator::Simulator(Configuration c)
     : configuration(std::move(c)),
       memory(configuration.seed),
       workers(configuration.threads),
-      random_(configuration.seed) {
+      random_(configuration.seed),
+      faults_(configuration.faults) {
   progress_ = std::chrono::steady_clock::now();
   for (int d = 0; d < configuration.devices; ++d) {
     auto device = std::make_unique<DeviceState>();
@@ -281,6 +282,26 @@ __attribute__((visibility("default"))) int simcuda_configure(const char* text) {
   p.simulator.reset();
   ++p.generation;
   return 0;
+}
+
+__attribute__((visibility("default"))) int simcuda_plan(const char* text) {
+  Simulator* one = simulator();
+  Configuration plan;
+  std::string error;
+  if (one == nullptr || !configure(text ? text : "", plan, error)) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return 1;
+  }
+  Simulator::Lock lock(one->mutex);
+  one->plan(std::move(plan.faults));
+  return 0;
+}
+
+__attribute__((visibility("default"))) const char* simcuda_failed() {
+  Simulator* one = simulator();
+  if (one == nullptr) return nullptr;
+  Simulator::Lock lock(one->mutex);
+  return one->failed();
 }
 
 __attribute__((visibility("default"))) size_t simcuda_findings(char* buffer,

@@ -1,5 +1,6 @@
 // Devices, and the primary context that each has.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "driver.h"
@@ -69,6 +70,8 @@ int attribute_value(const DeviceModel& m, int number, DeviceAttribute which,
 void destroy_context(Call& call, DeviceState& device) {
   Simulator& s = call.simulator;
   s.wait_device(call.lock, device);
+  // With a lost context nothing can be given back.
+  if (device.sticky == success) s.left_behind(device);
   auto of_device = [&](auto& entry) { return entry.second->device == &device; };
   std::erase_if(s.streams, of_device);
   std::erase_if(s.events, of_device);
@@ -80,6 +83,10 @@ void destroy_context(Call& call, DeviceState& device) {
   std::erase_if(s.modules, of_device);
   for (const auto& allocation : s.memory.all()) {
     if (allocation->device == device.number) s.memory.free(*allocation);
+    if (allocation->context != device.number) continue;
+    s.wait_all(call.lock);
+    s.memory.free(*allocation);
+    std::free(allocation->data);
   }
   std::erase_if(s.pools, of_device);
   PoolObject& pool = device.default_pool;

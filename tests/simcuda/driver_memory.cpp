@@ -144,7 +144,9 @@ Code cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
     if (bytes > (uint64_t{1} << 46)) return out_of_memory;
     void* data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (data == nullptr) return out_of_memory;
-    call.simulator.memory.add_host(data, bytes, Allocation::Kind::host);
+    auto made =
+        call.simulator.memory.add_host(data, bytes, Allocation::Kind::host);
+    made->context = call.device->number;
     *pointer = data;
     return success;
   });

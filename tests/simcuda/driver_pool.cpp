@@ -178,7 +178,7 @@ Code cuMemPoolDestroy(MemoryPool pool) {
     if (object == nullptr) return invalid_value;
     DeviceState& device = *object->device;
     call.simulator.wait_device(call.lock, device);
-    if (object->used != 0) {
+    if (object->used != 0 && device.sticky == success) {
       call.simulator.report("a memory pool is destroyed with " +
                             std::to_string(object->used) + " bytes in use");
       for (const auto& allocation : call.simulator.memory.all()) {

@@ -14,12 +14,15 @@ Code Simulator::planned_call_fault(Entry entry) {
   const uint64_t of_this = ++calls_[static_cast<size_t>(entry)];
   ++all_calls_;
   const EntryRow& row = entry_row(entry);
-  for (const FaultRule& rule : configuration.faults) {
+  for (const FaultRule& rule : faults_) {
     if (rule.kind != FaultRule::Kind::call) continue;
-    if (rule.function.empty()) {
-      if (strikes(rule, all_calls_)) return rule.code;
-    } else if (rule.function == row.name || rule.function == row.symbol) {
-      if (strikes(rule, of_this)) return rule.code;
+    const bool any = rule.function.empty();
+    if (!any && rule.function != row.name && rule.function != row.symbol) {
+      continue;
+    }
+    if (strikes(rule, any ? all_calls_ : of_this)) {
+      failed_ = row.symbol;
+      return rule.code;
     }
   }
   return success;
@@ -27,7 +30,7 @@ Code Simulator::planned_call_fault(Entry entry) {
 
 Code Simulator::planned_operation_fault(DeviceState& device) {
   const uint64_t now = ++device.operations;
-  for (const FaultRule& rule : configuration.faults) {
+  for (const FaultRule& rule : faults_) {
     if (rule.kind != FaultRule::Kind::operation) continue;
     if (rule.device >= 0 && rule.device != device.number) continue;
     if (strikes(rule, now)) return rule.code;
@@ -37,7 +40,7 @@ Code Simulator::planned_operation_fault(DeviceState& device) {
 
 bool Simulator::planned_out_of_memory(DeviceState& device, uint64_t bytes) {
   device.allocated += bytes;
-  for (const FaultRule& rule : configuration.faults) {
+  for (const FaultRule& rule : faults_) {
     if (rule.kind == FaultRule::Kind::bytes &&
         (rule.device < 0 || rule.device == device.number) &&
         device.allocated > rule.count) {
@@ -46,6 +49,36 @@ bool Simulator::planned_out_of_memory(DeviceState& device, uint64_t bytes) {
     }
   }
   return false;
+}
+
+void Simulator::plan(std::vector<FaultRule> rules) {
+  faults_ = std::move(rules);
+  failed_ = nullptr;
+  for (FaultRule& rule : faults_) {
+    switch (rule.kind) {
+      case FaultRule::Kind::call:
+        if (rule.function.empty()) rule.count += all_calls_;
+        for (size_t e = 0; e < calls_.size(); ++e) {
+          const EntryRow& row = entry_row(static_cast<Entry>(e));
+          if (rule.function == row.name || rule.function == row.symbol) {
+            rule.count += calls_[e];
+          }
+        }
+        break;
+      case FaultRule::Kind::operation:
+      case FaultRule::Kind::bytes: {
+        // Of any device: of the one that has done most.
+        uint64_t most = 0;
+        for (const auto& device : devices) {
+          if (rule.device >= 0 && rule.device != device->number) continue;
+          most = std::max(most, rule.kind == FaultRule::Kind::bytes
+                                    ? device->allocated
+                                    : device->operations);
+        }
+        rule.count += most;
+      }
+    }
+  }
 }
 
 }  // namespace simcuda

@@ -1,4 +1,5 @@
 // What went wrong without failing, and what was never given back.
+#include <algorithm>
 #include <cstdio>
 
 #include "simulator.h"
@@ -64,8 +65,34 @@ uint64_t Simulator::finding_count() const {
   return findings_.size();
 }
 
+void Simulator::left_behind(DeviceState& device) {
+  auto note = [&](const char* what, size_t n) {
+    if (n == 0) return;
+    left_behind_ += "leak: " + std::to_string(n) + " " + what + " of device " +
+                    std::to_string(device.number) +
+                    " when its context was released\n";
+  };
+  auto count = [&](const auto& objects) {
+    return static_cast<size_t>(std::count_if(
+        objects.begin(), objects.end(),
+        [&](const auto& entry) { return entry.second->device == &device; }));
+  };
+  note("streams", count(streams));
+  note("events", count(events));
+  note("modules", count(modules));
+  note("memory pools", count(pools));
+  note("executable graphs", count(execs));
+  note("link states", count(links));
+  const auto all = memory.all();
+  note("allocations", static_cast<size_t>(std::count_if(
+                          all.begin(), all.end(), [&](const auto& allocation) {
+                            return allocation->device == device.number &&
+                                   allocation->kind != Allocation::Kind::module;
+                          })));
+}
+
 std::string Simulator::leaks() {
-  std::string text;
+  std::string text = left_behind_;
   for (const auto& allocation : memory.all()) {
     if (allocation->kind == Allocation::Kind::module) continue;
     text += "leak: " + memory.describe(allocation->begin) + "\n";

@@ -13,6 +13,12 @@ extern "C" {
 /// the same text changes nothing, another one is refused.
 int simcuda_configure(const char* text);
 
+/// Another fault plan, of the keys `fail`, `fault` and `oom`, which counts from
+/// now on; null: nothing fails any more. 0: done.
+int simcuda_plan(const char* text);
+/// The function whose call the plan failed last; null: none since it was made.
+const char* simcuda_failed();
+
 /// What was found wrong so far, a line each; and what was not given back.
 /// Writes at most `size` bytes, with a 0 at the end; returns the bytes needed.
 size_t simcuda_findings(char* buffer, size_t size);

@@ -237,6 +237,10 @@ class Simulator {
   Code planned_call_fault(Entry entry);
   Code planned_operation_fault(DeviceState& device);
   bool planned_out_of_memory(DeviceState& device, uint64_t bytes);
+  /// Replaces the plan by one that counts from now on.
+  void plan(std::vector<FaultRule> rules);
+  /// The function whose call the plan failed last, or null.
+  const char* failed() const { return failed_; }
   uint64_t calls(Entry entry) const {
     return calls_[static_cast<size_t>(entry)];
   }
@@ -248,6 +252,8 @@ class Simulator {
   /// What still exists, one line each.
   std::string leaks();
   void print_report();
+  /// What a context still has when it ends; it is lost with it.
+  void left_behind(DeviceState& device);
 
   uint64_t next_stream = 1, next_launch = 1;
   uint64_t launches = 0, copied_bytes = 0, peer_bytes = 0;
@@ -269,6 +275,9 @@ class Simulator {
   std::chrono::steady_clock::time_point progress_;
   std::array<uint64_t, static_cast<size_t>(Entry::count)> calls_{};
   uint64_t all_calls_ = 0;
+  std::vector<FaultRule> faults_;
+  const char* failed_ = nullptr;
+  std::string left_behind_;
   mutable std::mutex findings_mutex_;
   std::map<std::string, uint64_t> findings_;
 };

@@ -1,0 +1,328 @@
+// What becomes of a program when call k of the GPU's driver fails, for every k,
+// once and for ever: a typed error with a place, nothing that stays behind in
+// the driver, and a session that goes on. UNISONO_SWEEP=full also takes every
+// k of sessions that begin anew.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "host/session.h"
+#include "runtime/cuda_device.h"
+#include "tests/unit/host/fault_programs.h"
+
+namespace unisono::host::testing {
+namespace {
+
+template <class F>
+F* simulated(const char* name) {
+  void* library = dlopen(SIMCUDA_LIBRARY, RTLD_NOW);
+  REQUIRE(library);
+  return reinterpret_cast<F*>(dlsym(library, name));
+}
+void plan(const std::string& text) {
+  REQUIRE(simulated<int(const char*)>("simcuda_plan")(text.c_str()) == 0);
+}
+uint64_t calls() {
+  return simulated<uint64_t(const char*)>("simcuda_calls")(nullptr);
+}
+std::string_view failed_call() {
+  const char* name = simulated<const char*()>("simcuda_failed")();
+  return name ? name : "";
+}
+std::string report(const char* name) {
+  auto* function = simulated<size_t(char*, size_t)>(name);
+  std::string text(1 << 16, '\0');
+  text.resize(std::min(function(text.data(), text.size()), text.size()) - 1);
+  return text;
+}
+
+/// Calls that give something back, or that giving back needs: when these fail,
+/// something stays.
+bool gives_back(std::string_view call) {
+  for (std::string_view part :
+       {"Free", "Destroy", "Unload", "Release", "Pop", "Push", "SetCurrent"})
+    if (call.find(part) != call.npos) return true;
+  return false;
+}
+
+struct Outcome {
+  bool ok = false;
+  std::string output;    // what was printed
+  std::string messages;  // else why not
+  lang::Code code{};
+};
+
+/// A session whose output is kept, and which forgets its errors.
+class Machine {
+ public:
+  explicit Machine(std::vector<std::unique_ptr<Device>> devices, int cpus = 3) {
+    SessionOptions options;
+    options.cpu_devices = cpus;
+    options.devices = std::move(devices);
+    options.output = [this](std::string_view text) { output_ += text; };
+    session_ = std::make_unique<Session>(std::move(options));
+  }
+
+  Outcome run(const std::string& text) {
+    output_.clear();
+    Outcome outcome;
+    const lang::Program* program = session_->check("case.uni", text);
+    outcome.ok = program && session_->run(*program);
+    outcome.output = output_;
+    lang::Diagnostics& diagnostics = session_->diagnostics();
+    outcome.messages = lang::render(diagnostics);
+    if (!diagnostics.empty()) outcome.code = diagnostics.all().front().code;
+    diagnostics.truncate(0);
+    return outcome;
+  }
+
+ private:
+  std::string output_;
+  std::unique_ptr<Session> session_;
+};
+
+bool is_of_devices(lang::Code code) {
+  return code == lang::Code::out_of_memory || code == lang::Code::device_lost ||
+         code == lang::Code::compile_failed;
+}
+
+class Sweep {
+ public:
+  explicit Sweep(const FaultProgram& program) : program_(program) {
+    Machine cpus({});
+    REQUIRE(cpus.run(program.definitions).ok);
+    const Outcome outcome = cpus.run(program.body);
+    INFO(outcome.messages);
+    REQUIRE(outcome.ok);
+    expected_ = with_names(outcome.output);
+  }
+
+  /// One session in which call after call fails.
+  void warm(const char* code, bool sticky, bool loses) {
+    open();
+    const uint64_t before = calls();
+    good();
+    const uint64_t count = calls() - before;
+    bool clean = true;
+    for (uint64_t k = 1; k <= count; ++k) {
+      const std::string fault = "fail=*:" + std::to_string(k) + ":" + code +
+                                (sticky ? ":sticky" : "");
+      INFO(program_.name, ": ", fault);
+      plan(fault);
+      const Outcome outcome = machine_->run(program_.body);
+      const std::string call(failed_call());
+      INFO("in ", call, "\n", outcome.messages);
+      plan("");
+      judge(outcome);
+      clean = clean && !sticky && !gives_back(call);
+      ++cases;
+      if (!loses) {
+        good();
+      } else if (!machine_->run(program_.body).ok) {
+        lost();
+        close(clean);
+        clean = true;
+        open();
+      }
+    }
+    close(clean);
+  }
+
+  /// Sessions that begin anew, with a failing call anywhere in their life.
+  void cold(const char* code, bool sticky, uint64_t most) {
+    open();
+    close(true);
+    const uint64_t count = lifetime_;
+    const uint64_t step = std::max<uint64_t>(1, count / most);
+    for (uint64_t k = 1 + step / 2; k <= count; k += step) {
+      const std::string fault = "fail=*:" + std::to_string(k) + ":" + code +
+                                (sticky ? ":sticky" : "");
+      INFO(program_.name, ", from the beginning: ", fault);
+      ++cases;
+      auto devices = gpus(fault);
+      if (!devices) {
+        CHECK(!devices.error().message.empty());
+      } else {
+        machine_ = std::make_unique<Machine>(std::move(*devices));
+        Outcome outcome = machine_->run(program_.definitions);
+        if (outcome.ok) outcome = machine_->run(program_.body);
+        INFO(outcome.messages);
+        judge(outcome);
+        CHECK(machine_->run("print(1 + 2)").output == "3\n");
+      }
+      close(!sticky);
+    }
+  }
+
+  /// Work that fails on the device itself, which is told later.
+  void operations() {
+    for (int device = 0; device < 3; ++device)
+      for (uint64_t k = 1;; ++k) {
+        const std::string fault = "fault=" + std::to_string(device) + ":" +
+                                  std::to_string(k) + ":illegal_address";
+        INFO(program_.name, ": ", fault);
+        open();
+        plan(fault);
+        const Outcome outcome = machine_->run(program_.body);
+        plan("");
+        INFO(outcome.messages);
+        judge(outcome);
+        const bool struck = !machine_->run(program_.body).ok;
+        ++cases;
+        if (struck) lost();
+        close(true);
+        if (!struck) break;
+      }
+  }
+
+  int cases = 0;
+
+ private:
+  static std::string with_names(std::string text) {
+    for (size_t at; (at = text.find("cpu:")) != text.npos;)
+      text.replace(at, 4, "sim:");
+    return text;
+  }
+
+  Result<std::vector<std::unique_ptr<Device>>> gpus(const std::string& fault) {
+    CudaOptions options;
+    options.driver = SIMCUDA_LIBRARY;
+    options.kind = "sim";
+    // The same text again would leave the simulation as it is.
+    options.configuration = "devices=3;memory=1G;threads=1;leaks=off;peers=" +
+                            std::string(program_.peers) + ";" + fault;
+    return open_cuda_devices(options);
+  }
+  void open() {
+    auto devices = gpus("");
+    REQUIRE(devices);
+    machine_ = std::make_unique<Machine>(std::move(*devices));
+    REQUIRE(machine_->run(program_.definitions).ok);
+    good();
+  }
+  /// `clean`: nothing has failed so far that leaves something behind.
+  void close(bool clean) {
+    machine_.reset();
+    lifetime_ = calls();
+    const std::string call(failed_call());
+    INFO("last failed: ", call);
+    clean = clean && !gives_back(call);
+    plan("");
+    if (clean) CHECK(report("simcuda_leaks") == "");
+    if (clean) CHECK(unplanned(report("simcuda_findings")) == "");
+    // A context that could not be released would stay for ever.
+    for (int device = 0; device < 3; ++device)
+      while (simulated<int(int)>("cuDevicePrimaryCtxRelease_v2")(device) == 0) {
+      }
+  }
+  /// Without the lines about the faults that were planned.
+  static std::string unplanned(const std::string& text) {
+    std::string rest;
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      const std::string line = text.substr(begin, end - begin);
+      if (line.find("planned fault") == line.npos) rest += line;
+      begin = end;
+    }
+    return rest;
+  }
+  void good() {
+    const Outcome outcome = machine_->run(program_.body);
+    INFO(outcome.messages);
+    CHECK(outcome.ok);
+    CHECK(outcome.output == expected_);
+  }
+  /// The result, or an error that says what and where.
+  void judge(const Outcome& outcome) {
+    if (outcome.ok) {
+      CHECK(outcome.output == expected_);
+      return;
+    }
+    CHECK(is_of_devices(outcome.code));
+    CHECK(outcome.messages.find("--> case.uni:") != std::string::npos);
+    CHECK(outcome.messages.find("sim:") != std::string::npos);
+  }
+  void lost() {
+    const Outcome again = machine_->run(program_.body);
+    INFO(again.messages);
+    CHECK(again.code == lang::Code::device_lost);
+    CHECK(machine_->run("print(1 + 2)").output == "3\n");
+  }
+
+  const FaultProgram& program_;
+  std::string expected_;
+  std::unique_ptr<Machine> machine_;
+  uint64_t lifetime_ = 0;
+};
+
+bool full() {
+  const char* sweep = std::getenv("UNISONO_SWEEP");
+  return sweep && std::string_view(sweep) == "full";
+}
+
+/// For the files that programs write.
+class Folder {
+ public:
+  Folder() {
+    std::string name =
+        (std::filesystem::temp_directory_path() / "unisono_XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()));
+    here_ = name;
+    std::filesystem::current_path(here_);
+  }
+  ~Folder() {
+    std::filesystem::current_path(before_);
+    std::filesystem::remove_all(here_);
+  }
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path(), here_;
+};
+
+TEST_CASE("each call of the driver fails, in a session that goes on") {
+  Folder folder;
+  int cases = 0;
+  for (const FaultProgram& program : fault_programs) {
+    Sweep sweep(program);
+    sweep.warm("out_of_memory", false, false);
+    sweep.warm("not_supported", false, false);
+    sweep.warm("out_of_memory", true, false);
+    sweep.warm("illegal_address", false, true);
+    cases += sweep.cases;
+  }
+  MESSAGE(cases << " cases");
+}
+
+TEST_CASE("each call of the driver fails, from the beginning") {
+  Folder folder;
+  const uint64_t most = full() ? ~uint64_t{0} : 30;
+  int cases = 0;
+  for (const FaultProgram& program : fault_programs) {
+    Sweep sweep(program);
+    sweep.cold("out_of_memory", false, most);
+    sweep.cold("not_supported", true, most);
+    sweep.cold("launch_failed", false, most);
+    cases += sweep.cases;
+  }
+  MESSAGE(cases << " cases");
+}
+
+TEST_CASE("each operation of a device fails") {
+  Folder folder;
+  int cases = 0;
+  for (const FaultProgram& program : fault_programs) {
+    Sweep sweep(program);
+    sweep.operations();
+    cases += sweep.cases;
+  }
+  MESSAGE(cases << " cases");
+}
+
+}  // namespace
+}  // namespace unisono::host::testing
