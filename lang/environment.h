@@ -19,6 +19,8 @@ struct Binding {
   Span where;
   /// The type that a `var` was declared with, or null.
   const Expr* type = nullptr;
+  /// Of a `var`, its place among the types that are kept; -1 if none are.
+  int64_t type_record = -1;
 };
 
 /// Names of one block, call or module, and the environment around it.

@@ -350,20 +350,39 @@ void Interpreter::poll(Span where) {
 
 void Interpreter::define(const Env& env, const std::string& name, Value value,
                          bool is_var, Span where, const Expr* type) {
+  int64_t record = -1;
   if (ev_.keep_types && checking() && s_.main_file &&
-      where.file == s_.main_file)
-    s_.types.push_back(
-        {where, name, type_name(value, [&](const ArrayCell& array) {
-           return varies_note(ev_, array);
-         })});
+      where.file == s_.main_file) {
+    if (is_var) record = static_cast<int64_t>(s_.types.size());
+    s_.types.push_back({where, name, noted_type(value),
+                        is_var ? carry_shape(value, {}) : Value()});
+  }
   bool function = false;
   for_each_leaf(value, [&](const Value& leaf) {
     function |= leaf.is<std::shared_ptr<const FunctionValue>>() ||
                 leaf.is<TypeAliasValue>();
   });
   if (function) s_.function_environments.push_back(env);
-  env->names[name] = Binding{std::move(value), is_var, false, where, type};
+  env->names[name] =
+      Binding{std::move(value), is_var, false, where, type, record};
   ++env->version;
+}
+
+std::string Interpreter::noted_type(const Value& value) {
+  return type_name(
+      value, [&](const ArrayCell& array) { return varies_note(ev_, array); });
+}
+
+/// A `var` varies over all axes over which a value of it does.
+void Interpreter::widen_record(const Binding& binding, const Value& value) {
+  TypeRecord& record = s_.types[binding.type_record];
+  if (type_name(record.shape) != type_name(value)) {
+    s_.types.push_back({record.where, record.name, noted_type(value)});
+    return;
+  }
+  bool grown = false;
+  same_carry(record.shape, value, {}, grown);
+  if (grown) record.type = noted_type(record.shape);
 }
 
 void Interpreter::poison(const Pattern& pattern, const Env& env) {
@@ -388,6 +407,7 @@ void Interpreter::assign(const Env& holder, const std::string& name,
     if (!known && holder->call <= journal.call)
       journal.changes.push_back({holder, name, binding.value});
   }
+  if (binding.type_record >= 0 && checking()) widen_record(binding, value);
   binding.value = std::move(value);
   ++holder->version;
 }

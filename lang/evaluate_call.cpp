@@ -483,9 +483,12 @@ Value Interpreter::checked_call(
     if (known->second.failed)
       throw Failure{diagnostic(Code::not_callable, where, function->name),
                     true};
+    const std::vector<TypeRecord>& types = known->second.types;
+    s_.types.insert(s_.types.end(), types.begin(), types.end());
     return *known->second.result;
   }
 
+  const size_t types = s_.types.size();
   s_.memo[key] = {std::nullopt, false, {function}, env};
   s_.frames.push_back({function.get(), &syntax, env, where, false, {}});
   Value result;
@@ -496,7 +499,9 @@ Value Interpreter::checked_call(
     report_in_frame(std::current_exception());
   }
   s_.frames.pop_back();
-  s_.memo[key].result = result;
+  Evaluator::State::Memo& memo = s_.memo[key];
+  memo.result = result;
+  memo.types.assign(s_.types.begin() + types, s_.types.end());
   return result;
 }
 

@@ -128,12 +128,10 @@ Value Interpreter::carry_shape(const Value& value, const AxisSet& varies) {
   });
 }
 
-namespace {
-
 /// Whether `after` has the type of `before`; grows the axes over which the
 /// leaves of `before` vary by those of `after` and `extra`.
-bool same_carry(Value& before, const Value& after, const AxisSet& extra,
-                bool& grown) {
+bool Interpreter::same_carry(Value& before, const Value& after,
+                             const AxisSet& extra, bool& grown) {
   std::vector<Value> leaves;
   for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
   size_t next = 0;
@@ -159,8 +157,6 @@ bool same_carry(Value& before, const Value& after, const AxisSet& extra,
   });
   return same && next == leaves.size() && type_name(before) == type_name(after);
 }
-
-}  // namespace
 
 /// The carries after a turn against those before; true if they vary more.
 bool Interpreter::close_turn(std::vector<Carry>& carries,
@@ -190,9 +186,11 @@ void Interpreter::check_loop(std::vector<Carry>& carries,
                              const std::function<AxisSet()>& walk) {
   for (Carry& carry : carries)
     carry.shape = carry_shape(carry.value, bound_varies);
+  const size_t types = s_.types.size();
   while (true) {
     AxisSet condition_varies;
     std::vector<Assigned> changes;
+    s_.types.erase(s_.types.begin() + types, s_.types.end());
     {
       JournalScope journal(*this);
       Saved conditions(ev_.varying_conditions_);

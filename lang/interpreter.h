@@ -81,6 +81,7 @@ struct TypeRecord {
   Span where;
   std::string name;
   std::string type;
+  Value shape = {};  // of a `var`: of its arrays only the type
 };
 
 /// A file or a module of the standard library that was imported.
@@ -112,6 +113,7 @@ struct Evaluator::State {
     bool failed = false;
     std::vector<Value> keep;  // so that addresses in the key stay unique
     Env environment;
+    std::vector<TypeRecord> types = {};  // that the call added
   };
   std::unordered_map<std::string, Memo> memo;
   enum class Definition : uint8_t { waiting, active, done, failed };
@@ -212,6 +214,9 @@ class Interpreter {
   void check_tree(const Value& value, Span where);
 
   static Env inner(const Env& env);
+  /// Its type with the axes over which its arrays vary.
+  std::string noted_type(const Value& value);
+  void widen_record(const Binding& binding, const Value& value);
   void define(const Env& env, const std::string& name, Value value, bool is_var,
               Span where, const Expr* type = nullptr);
   void assign(const Env& holder, const std::string& name, Value value);
@@ -365,6 +370,8 @@ class Interpreter {
                              const std::vector<Value>& others,
                              const std::vector<Value>& results, Span where);
   Value carry_shape(const Value& value, const AxisSet& varies);
+  static bool same_carry(Value& before, const Value& after,
+                         const AxisSet& extra, bool& grown);
   bool close_turn(std::vector<Carry>& carries,
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);
