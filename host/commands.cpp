@@ -120,8 +120,9 @@ bool report(const CommandOptions& options, Session& session,
 template <class Body>
 int with_program(const CommandOptions& options, std::optional<Source> source,
                  Body body) {
-  const Result<DeviceRequest> request = parse_devices(options.devices);
+  Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
+  request->cublas = !options.no_cublas;
   auto devices = open_devices(*request);
   if (!devices) return no_devices(devices.error());
   SessionOptions session_options;

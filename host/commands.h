@@ -17,6 +17,7 @@ struct CommandOptions {
   std::vector<std::string> arguments;
   bool reference = false;  // the reference evaluator only
   bool unchecked = false;
+  bool no_cublas = false;
   double watchdog = 60;  // seconds
   bool quiet = false;    // no performance notes
   bool stats = false;

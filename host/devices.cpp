@@ -106,6 +106,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
   CudaOptions options;
   options.driver = environment("UNISONO_CUDA_DRIVER");
   options.gpus = request.gpus;
+  options.cublas = request.cublas;
+  options.cublas_library = environment("UNISONO_CUBLASLT");
   if (request.kind == Kind::sim) {
     options.kind = "sim";
     if (options.driver.empty()) options.driver = simulator_path();
@@ -118,7 +120,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
 }
 
 std::string describe_gpus() {
-  auto lines = describe_cuda(environment("UNISONO_CUDA_DRIVER"));
+  auto lines = describe_cuda(environment("UNISONO_CUDA_DRIVER"),
+                             environment("UNISONO_CUBLASLT"));
   if (!lines) return lines.error().message + "\n";
   const std::string folder = kernel_cache_folder();
   if (folder.empty()) {

@@ -28,10 +28,11 @@ Result<DeviceRequest> parse_devices(std::string_view text);
 std::string kernel_cache_folder();
 
 /// The devices of a request for GPUs, real or simulated; none for CPUs. The
-/// driver is $UNISONO_CUDA_DRIVER if that is set, else the system's, or for
-/// simulated ones the library beside this program. What it makes of kernels is
-/// kept in `cache_folder`, if that can be; "" is nowhere. Fails with one line
-/// that says why there are no devices.
+/// library of products is $UNISONO_CUBLASLT if that is set, else the system's,
+/// or none for simulated ones. The driver is $UNISONO_CUDA_DRIVER if that is
+/// set, else the system's, or for simulated ones the library beside this
+/// program. What it makes of kernels is kept in `cache_folder`, if that can be;
+/// "" is nowhere. Fails with one line that says why there are no devices.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
     const DeviceRequest& request, const std::string& cache_folder = {});
 

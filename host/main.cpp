@@ -34,6 +34,7 @@ options of run, - and -e:
   --devices sim:N   N simulated GPUs, slow, on any machine
   --reference       the reference evaluator alone: slow, without generated code
   --unchecked       no errors for bad indexes and integer division by zero
+  --no-cublas       large products on GPUs by kernels of our own, not by cuBLAS
   --quiet           no notes about what is slower than it looks
   --stats           afterwards, what each device did, as a table
   --trace FILE      write what each device did, for chrome://tracing
@@ -80,6 +81,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                 "use the reference evaluator instead of compiled code");
   app->add_flag("--unchecked", options.unchecked,
                 "no errors for bad indexes and integer division by zero");
+  app->add_flag("--no-cublas", options.no_cublas,
+                "large products on GPUs by kernels of our own");
   app->add_flag("--quiet", options.quiet, "no performance notes");
   app->add_flag("--stats", options.stats,
                 "afterwards, what the devices did, as a table");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/grid_library.h"
@@ -12,15 +13,14 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <class Call>
-std::shared_ptr<const GridLaunch> launch_of(const char* module,
-                                            std::string entry, int64_t blocks,
-                                            const Call& call) {
+std::shared_ptr<GridLaunch> launch_of(const char* module, std::string entry,
+                                      int64_t blocks, const Call& call) {
   GridLaunch launch{.code = grid_library(module), .entry = std::move(entry)};
   launch.blocks = blocks;
   launch.reports = false;
   launch.constants.resize(sizeof call);
   std::memcpy(launch.constants.data(), &call, sizeof call);
-  return std::make_shared<const GridLaunch>(std::move(launch));
+  return std::make_shared<GridLaunch>(std::move(launch));
 }
 
 SortCall sort_call(DType dtype, int64_t rows, int64_t length) {
@@ -91,6 +91,9 @@ namespace {
 /// busy.
 constexpr int64_t large_tile = 128, small_tile = 64, enough_tiles = 96;
 
+/// Sizes from which on a library of products is better than our kernels.
+constexpr int64_t least_for_library = 512;
+
 int64_t tiles(const DotShape& s, int64_t side) {
   return s.batch * ceil_div(s.m, side) * ceil_div(s.n, side);
 }
@@ -141,10 +144,16 @@ std::shared_ptr<const GridLaunch> grid_dot(const DotShape& s,
   const DotCall call{s.batch,    s.m,       s.n,     s.k,
                      s.a_offset, s.a_batch, s.a_row, s.a_column,
                      s.b_offset, s.b_batch, s.b_row, s.b_column};
-  return launch_of(
+  auto launch = launch_of(
       module.name,
       fmt::format("{}_{}", module.entry ? module.entry : module.name, side),
       tiles(s, side), call);
+  if (precision != ir::Precision::exact &&
+      std::min({s.m, s.n, s.k}) >= least_for_library)
+    launch->product = std::make_shared<const MatrixProduct>(MatrixProduct{
+        s.dtype, precision == ir::Precision::tf32 && s.dtype == DType::F32,
+        call});
+  return launch;
 }
 
 }  // namespace unisono::jit

@@ -146,6 +146,11 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
   std::map<int, int> copies;
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<CudaDevice*> all;
+  std::shared_ptr<cublas::Source> source;
+  if (options.cublas &&
+      !((*driver)->simulated() && options.cublas_library.empty()))
+    source = std::make_shared<cublas::Source>(options.cublas_library,
+                                              (*driver)->version());
   for (int number : *chosen) {
     const std::string gpu_name = fmt::format("{}:{}", options.kind, number);
     std::shared_ptr<Gpu>& gpu = gpus[number];
@@ -158,6 +163,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     std::string name = copy ? fmt::format("{}.{}", gpu_name, copy) : gpu_name;
     auto queue = StreamQueue::open(gpu, name);
     if (!queue) return queue.error();
+    if (source) (*queue)->use_library(source);
     auto device = std::make_unique<CudaDevice>(
         static_cast<int>(devices.size()), std::move(name), std::move(*queue));
     all.push_back(device.get());
@@ -167,7 +173,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
   return devices;
 }
 
-Result<std::vector<std::string>> describe_cuda(const std::string& path) {
+Result<std::vector<std::string>> describe_cuda(const std::string& path,
+                                               const std::string& cublas) {
   auto driver = Driver::open(path);
   if (!driver) return driver.error();
   Result<int> count = gpu_count(**driver);
@@ -188,6 +195,13 @@ Result<std::vector<std::string>> describe_cuda(const std::string& path) {
   }
   lines.push_back(fmt::format("CUDA driver {}, version {}", (*driver)->path(),
                               cuda::version_text((*driver)->version())));
+  auto library = cublas::Library::open(cublas, (*driver)->version());
+  lines.push_back(
+      library ? fmt::format("cuBLASLt {}, version {}.{}", (*library)->path(),
+                            (*library)->version() / 10000,
+                            (*library)->version() % 10000 / 100)
+              : fmt::format("products of matrices by kernels of our own: {}",
+                            library.error().message));
   return lines;
 }
 

@@ -21,6 +21,10 @@ struct CudaOptions {
   /// For simulated drivers (simcuda_configure), before anything else; "" is
   /// nothing.
   std::string configuration = {};
+  /// Whether large products of matrices may be cuBLASLt's, and its library; ""
+  /// is the system's, or none with a simulated driver.
+  bool cublas = true;
+  std::string cublas_library = {};
   /// Keeps what the driver makes of kernels, for later processes; may be null.
   std::shared_ptr<DiskCache> cache = nullptr;
 };
@@ -30,7 +34,9 @@ struct CudaOptions {
 Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const CudaOptions& options);
 
-/// One line for each GPU that the driver finds, and for the driver.
-Result<std::vector<std::string>> describe_cuda(const std::string& driver);
+/// One line for each GPU that the driver finds, for the driver and for
+/// cuBLASLt.
+Result<std::vector<std::string>> describe_cuda(const std::string& driver,
+                                               const std::string& cublas);
 
 }  // namespace unisono

@@ -49,6 +49,7 @@ StreamQueue::~StreamQueue() {
   CurrentContext current(*gpu_);
   for (const Track& track : tracks_)
     if (track.stream) cuda.stream_synchronize(track.stream);
+  close_products();
   for (void* staging : stagings_) cuda.mem_free_host(staging);
   for (const Track& track : tracks_) {
     if (track.mark) cuda.event_destroy(track.mark);
@@ -163,12 +164,14 @@ Result<void*> StreamQueue::staging(int64_t bytes) {
 // ---- launches --------------------------------------------------------------
 
 Status StreamQueue::prepare(const GridLaunch& launch) {
+  if (prepare_product(launch)) return Unit{};
   auto function = gpu_->function(launch.code, launch.entry);
   if (!function) return function.error();
   return Unit{};
 }
 
 Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
+  if (launch_product(launch, call)) return Unit{};
   auto function = gpu_->function(launch.code, launch.entry);
   if (!function) return function.error();
   std::vector<void*> parameters;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cublas_products.h"
 #include "runtime/cuda_gpu.h"
 #include "runtime/cuda_staging.h"
 #include "runtime/device.h"
@@ -50,6 +51,9 @@ class StreamQueue final : public Queue {
   Status rows_to_host(void* to, const void* from, const CopyExtent& extent);
   Status rows_from_peer(void* to, StreamQueue& peer, const void* from,
                         const CopyExtent& extent);
+  /// Large products of matrices are the library's from now on, where it is
+  /// there and takes them.
+  void use_library(std::shared_ptr<cublas::Source> source);
   /// Lets the kernels of another GPU see this one's memory, where it can.
   Status admit(const Gpu& peer);
 
@@ -70,6 +74,11 @@ class StreamQueue final : public Queue {
   Stream kernels() const { return track(Lane::kernels).stream; }
   Stream copies() const { return track(Lane::copies).stream; }
   Status wait_for_copies_of(StreamQueue& other, Lane own);
+  // cublas_queue.cpp: whether the library does a launch's product.
+  bool prepare_product(const GridLaunch& launch);
+  bool launch_product(const GridLaunch& launch, const Call& call);
+  void open_products();
+  void close_products();
 
   const std::shared_ptr<Gpu> gpu_;
   const std::string name_;
@@ -80,6 +89,10 @@ class StreamQueue final : public Queue {
   std::mutex staging_mutex_;
   std::vector<void*> stagings_;  // the last is the largest
   int64_t staging_bytes_ = 0;
+  std::shared_ptr<cublas::Source> source_;
+  std::once_flag products_opened_;
+  std::unique_ptr<cublas::Products> products_;
+  DevicePointer workspace_ = 0;
 };
 
 }  // namespace unisono::cuda

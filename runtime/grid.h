@@ -7,6 +7,8 @@
 
 namespace unisono {
 
+struct MatrixProduct;
+
 /// What a kernel's check says when it fails, beside the value at fault.
 struct GridCheck {
   int32_t code = 0;  // an ErrorWord::Code
@@ -53,6 +55,9 @@ struct GridLaunch {
   std::vector<GridCheck> checks = {};
   int element_bits = 0;  // of keys (GridError)
   std::vector<uint8_t> constants = {};
+  /// What it computes, where a library may do it instead: arguments are a, b
+  /// and c.
+  std::shared_ptr<const MatrixProduct> product = nullptr;
 };
 
 }  // namespace unisono

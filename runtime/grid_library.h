@@ -3,11 +3,13 @@
 // clang turns into PTX when this is built, for the oldest compute capability
 // that is supported and, where that helps, for newer ones. Layouts of their
 // constants are known there.
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "runtime/dtype.h"
 #include "runtime/grid.h"
 
 namespace unisono {
@@ -37,6 +39,14 @@ struct DotCall {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   int64_t a_offset = 0, a_batch = 0, a_row = 0, a_column = 1;
   int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
+  auto operator<=>(const DotCall&) const = default;
+};
+/// A product that may sum in any order, and with `tf32` round its operands.
+struct MatrixProduct {
+  DType dtype = DType::F32;
+  bool tf32 = false;
+  DotCall sizes;
+  auto operator<=>(const MatrixProduct&) const = default;
 };
 
 }  // namespace unisono

@@ -1,0 +1,181 @@
+// Products that are given to cuBLASLt: which ones, what they give, and what
+// happens when the library fails. It is the simulated one.
+#include "runtime/cublas_library.h"
+
+#include <dlfcn.h>
+
+#include <random>
+
+#include "jit/ir/text.h"
+#include "tests/simcublaslt/simcublaslt.h"
+#include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/op_table.h"
+#include "tests/unit/jit/simulated.h"
+
+using namespace unisono;
+using namespace unisono::jit;
+using namespace unisono::jit::testing;
+using ir::Graph;
+using ir::NodeId;
+using ir::Op;
+using ir::Precision;
+using ir::Shape;
+
+namespace {
+
+/// The simulated library, to be asked and told.
+class Simulated {
+ public:
+  Simulated() : library_(dlopen(SIMCUBLASLT_LIBRARY, RTLD_NOW | RTLD_LOCAL)) {
+    if (!library_) FAIL(dlerror());
+    fail("");
+  }
+  ~Simulated() {
+    fail("");
+    dlclose(library_);
+  }
+  void fail(const char* what) {
+    reinterpret_cast<decltype(&simcublaslt_fail)>(
+        dlsym(library_, "simcublaslt_fail"))(what);
+  }
+  uint64_t count(const char* what) {
+    return reinterpret_cast<uint64_t (*)()>(dlsym(library_, what))();
+  }
+  /// Products since the last call of it.
+  uint64_t products() {
+    const uint64_t before = std::exchange(seen_, count("simcublaslt_products"));
+    return seen_ - before;
+  }
+
+ private:
+  void* library_;
+  uint64_t seen_ = 0;
+};
+
+std::vector<std::unique_ptr<Device>> gpus(int count, bool cublas) {
+  CudaOptions options;
+  options.driver = SIMCUDA_LIBRARY;
+  options.kind = "sim";
+  options.configuration = "devices=" + std::to_string(count);
+  options.cublas = cublas;
+  options.cublas_library = SIMCUBLASLT_LIBRARY;
+  auto devices = open_cuda_devices(options);
+  if (!devices) FAIL(devices.error().message);
+  return std::move(*devices);
+}
+
+struct Sizes {
+  int64_t batch = 1, m = 512, k = 512, n = 512;
+};
+
+/// c[b, i, j], of b transposed and of rows of a that lie apart if asked for.
+Graph product(DType dtype, const Sizes& s, Precision precision,
+              bool turned = false, bool cut = false) {
+  Graph g;
+  const int64_t border = cut ? 8 : 0;
+  NodeId a = g.add_input({dtype, Shape{s.batch, s.m, s.k + border}});
+  const NodeId b = g.add_input(
+      {dtype, turned ? Shape{s.batch, s.n, s.k} : Shape{s.batch, s.k, s.n}});
+  if (cut)
+    a = g.add(Op::slice, {a},
+              ir::SliceAttrs{{0, 0, 8}, {1, 1, 1}, {s.batch, s.m, s.k}});
+  g.outputs = {g.add(Op::dot, {a, b},
+                     ir::DotAttrs{{0}, {0}, {2}, {turned ? 2 : 1}, precision})};
+  return g;
+}
+
+/// Small integers, whose sums are exact in any order.
+Arrays operands(const Graph& g) {
+  std::mt19937 random(5);
+  Arrays out;
+  for (NodeId input : g.inputs)
+    out.push_back(filled(g.type(input), Fill::coarse, random));
+  for (HostArray& x : out) {
+    std::vector<double> values = values_of(x);
+    for (double& value : values) value = static_cast<int>(random() % 5) - 2;
+    x = array(x.type.dtype, x.type.sizes(), values);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("large products are the library's") {
+  Simulated library;
+  Bench bench(gpus(1, true));
+  library.products();
+  for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16}) {
+    const Graph g = product(dtype, {}, Precision::usual);
+    CHECK(difference(bench, g, operands(g)) == "");
+    CHECK(library.products() == 1);
+  }
+  const Graph tf32 = product(DType::F32, {}, Precision::tf32);
+  CHECK(difference(bench, tf32, operands(tf32)) == "");
+  CHECK(library.products() == 1);
+  CHECK(library.count("simcublaslt_tf32_products") == 1);
+  // Layouts.
+  for (bool turned : {false, true})
+    for (bool cut : {false, true}) {
+      const Graph g = product(DType::F32, {2, 520, 513, 512}, Precision::usual,
+                              turned, cut);
+      CHECK(difference(bench, g, operands(g)) == "");
+      CHECK(library.products() == 1);
+    }
+}
+
+TEST_CASE("other products are not the library's") {
+  Simulated library;
+  Bench bench(gpus(1, true));
+  library.products();
+  for (const Sizes& sizes : {Sizes{1, 511, 512, 512}, Sizes{1, 512, 100, 512},
+                             Sizes{2, 512, 512, 256}}) {
+    const Graph g = product(DType::F32, sizes, Precision::usual);
+    CHECK(difference(bench, g, operands(g)) == "");
+  }
+  const Graph exact = product(DType::F32, {}, Precision::exact);
+  CHECK(difference(bench, exact, operands(exact)) == "");
+  CHECK(library.products() == 0);
+  Bench without(gpus(1, false));
+  const Graph g = product(DType::F32, {}, Precision::usual);
+  CHECK(difference(without, g, operands(g)) == "");
+  CHECK(library.products() == 0);
+}
+
+TEST_CASE("the library on several devices") {
+  Simulated library;
+  Bench bench(gpus(2, true));
+  library.products();
+  const Graph g = product(DType::F32, {}, Precision::usual);
+  const Arrays inputs = operands(g);
+  auto got = bench.run_all(g, {inputs, inputs});
+  if (!got) FAIL(got.error().message);
+  CHECK(library.products() == 2);
+  const Arrays want = outputs_of(g, inputs);
+  for (const Arrays& own : *got) CHECK(same_values(own[0], want[0]));
+}
+
+TEST_CASE("when the library fails our kernels do the work") {
+  Simulated library;
+  for (const char* what : {"create", "heuristic", "matmul"}) {
+    INFO(what);
+    library.fail(what);
+    Bench bench(gpus(1, true));
+    library.products();
+    const Graph g = product(DType::F32, {}, Precision::usual);
+    for (int again = 0; again < 2; ++again)
+      CHECK(difference(bench, g, operands(g)) == "");
+    CHECK(library.products() == 0);
+  }
+}
+
+TEST_CASE("why there is no cuBLASLt is said in one line") {
+  auto why = [](const std::string& path) {
+    auto library = cublas::Library::open(path, 13000);
+    if (library) return std::string("nothing");
+    CHECK(library.error().message.find('\n') == std::string::npos);
+    return library.error().message;
+  };
+  CHECK(why("/nowhere/libcublasLt.so").find("there is no cuBLASLt") == 0);
+  CHECK(why("libm.so.6").find("is no cuBLASLt") != std::string::npos);
+  CHECK(why(SIMCUBLASLT_LIBRARY) == "nothing");
+}
