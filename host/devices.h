@@ -17,6 +17,7 @@ struct DeviceRequest {
   Kind kind = Kind::cpu;
   int count = 1;          // cpu, sim
   std::vector<int> gpus;  // cuda: one for each device; empty: all
+  bool cublas = true;     // large products by cuBLASLt, where it is there
 };
 inline constexpr int max_devices = 64;
 

@@ -106,6 +106,11 @@ def programs(folder):
     expect("unknown option says where arguments go", run("run", "args.uni", "-v", folder=folder), 2, "", r"after --")
     expect("last --devices counts", run("run", "-", "--devices", "cpu:2", "--devices", "cpu:3",
                                         text="print(device_count())"), 0, r"^3\n$", "")
+    product = "let x = ones(f32[512, 512])\nprint(sum(jit(fn(x) => x @ x)(x)))\n"
+    library = {**os.environ, "UNISONO_CUBLASLT": os.path.join(os.path.dirname(UNISONO), "libsimcublaslt.so")}
+    for flags in ([], ["--no-cublas"]):
+        expect(f"a large product with {flags}", run("-", "--devices", "sim:1", *flags, text=product, env=library), 0,
+               r"^134217728\.0\n$", "")
     for words in (["-"], ["run", "-"], ["run", "/dev/stdin"]):
         expect(f"standard input as {words}", run(*words, text="print(1 + 2)\n"), 0, r"^3\n$", "")
         expect(f"empty standard input as {words}", run(*words), 0, "", "")
