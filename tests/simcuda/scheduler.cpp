@@ -34,11 +34,11 @@ OperationPtr Simulator::add(std::shared_ptr<const Work> work,
   operation->work = std::move(work);
   for (const OperationPtr& before : after) {
     if (!before || before->state == Operation::State::done) continue;
-    ++operation->missing;
+    operation->before.push_back(before.get());
     before->dependents.push_back(operation);
   }
   ++pending_;
-  if (operation->missing == 0) make_ready(operation);
+  if (operation->before.empty()) make_ready(operation);
   return operation;
 }
 
@@ -91,33 +91,23 @@ Code Simulator::enqueue(Lock& lock, StreamObject& stream,
   return success;
 }
 
+size_t Simulator::needed_first(const Operation& wanted) {
+  const Operation* at = &wanted;
+  while (!at->before.empty()) at = at->before[random_() % at->before.size()];
+  const auto found = std::find_if(
+      ready_.begin(), ready_.end(),
+      [&](const OperationPtr& ready) { return ready.get() == at; });
+  return static_cast<size_t>(found - ready_.begin());
+}
+
 OperationPtr Simulator::choose(const Operation* wanted) {
   if (ready_.empty()) return nullptr;
   std::vector<size_t> candidates;
   using Schedule = Configuration::Schedule;
   const Schedule schedule = configuration.schedule;
   if (schedule == Schedule::lazy && wanted != nullptr) {
-    // Those on which the wanted one depends. Numbers only grow along edges.
-    std::vector<const Operation*> todo;
-    std::unordered_set<const Operation*> seen;
-    for (size_t i = 0; i < ready_.size(); ++i) {
-      if (ready_[i]->number > wanted->number) continue;
-      todo.assign(1, ready_[i].get());
-      seen.clear();
-      bool leads = false;
-      while (!todo.empty() && !leads) {
-        const Operation* at = todo.back();
-        todo.pop_back();
-        leads = at == wanted;
-        for (const OperationPtr& next : at->dependents) {
-          if (next->number <= wanted->number &&
-              seen.insert(next.get()).second) {
-            todo.push_back(next.get());
-          }
-        }
-      }
-      if (leads) candidates.push_back(i);
-    }
+    const size_t place = needed_first(*wanted);
+    if (place < ready_.size()) candidates.push_back(place);
   }
   if (schedule == Schedule::starve) {
     for (size_t i = 0; i < ready_.size(); ++i) {
@@ -167,7 +157,9 @@ void Simulator::finish(const OperationPtr& operation) {
   std::vector<OperationPtr> dependents;
   dependents.swap(operation->dependents);
   for (const OperationPtr& next : dependents) {
-    if (--next->missing == 0) make_ready(next);
+    auto& before = next->before;
+    before.erase(std::find(before.begin(), before.end(), operation.get()));
+    if (before.empty()) make_ready(next);
   }
 }
 

@@ -66,7 +66,7 @@ struct Operation {
   uint64_t stream = 0;  // its number
   std::shared_ptr<const Work> work;
   State state = State::waiting;
-  int missing = 0;  // operations that must be done before
+  std::vector<Operation*> before;  // that must be done first, and are not yet
   std::vector<OperationPtr> dependents;
   std::unique_ptr<Launch> launch;  // when it has begun
   std::chrono::steady_clock::time_point end;
@@ -260,6 +260,8 @@ class Simulator {
 
  private:
   OperationPtr choose(const Operation* wanted);
+  /// The place in ready_ of one on which this depends, or its size.
+  size_t needed_first(const Operation& wanted);
   void execute(Lock& lock, const OperationPtr& operation);
   void finish(const OperationPtr& operation);
   void make_ready(const OperationPtr& operation);
