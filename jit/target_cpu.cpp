@@ -20,6 +20,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "jit/diagnostic_handler.h"
 #include "jit/instrument.h"
@@ -52,9 +54,12 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
     bytes_ = parts_[0].size + parts_[1].size + parts_[2].size;
     void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return;
-    base_ = static_cast<uint8_t*>(at);
-    uint8_t* next = base_;
+    if (at != MAP_FAILED) base_ = static_cast<uint8_t*>(at);
+    // LLVM aborts where a section gets no memory. So it links into memory that
+    // cannot be executed, and finalizeMemory fails.
+    if (!base_) unusable_.reset(new (std::nothrow) uint8_t[bytes_]);
+    uint8_t* next = base_ ? base_ : unusable_.get();
+    if (!next) return;
     for (Part& part : parts_) {
       part.start = part.next = next;
       next += part.size;
@@ -126,6 +131,7 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
 
   uint8_t* base_ = nullptr;
   uintptr_t bytes_ = 0;
+  std::unique_ptr<uint8_t[]> unusable_;
   Part parts_[3];
 };
 

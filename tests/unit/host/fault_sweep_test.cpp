@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "host/session.h"
 #include "runtime/cuda_device.h"
 #include "tests/unit/host/fault_programs.h"
+#include "tests/unit/host/machine.h"
 
 namespace unisono::host::testing {
 namespace {
@@ -51,42 +50,6 @@ bool gives_back(std::string_view call) {
   return false;
 }
 
-struct Outcome {
-  bool ok = false;
-  std::string output;    // what was printed
-  std::string messages;  // else why not
-  lang::Code code{};
-};
-
-/// A session whose output is kept, and which forgets its errors.
-class Machine {
- public:
-  explicit Machine(std::vector<std::unique_ptr<Device>> devices, int cpus = 3) {
-    SessionOptions options;
-    options.cpu_devices = cpus;
-    options.devices = std::move(devices);
-    options.output = [this](std::string_view text) { output_ += text; };
-    session_ = std::make_unique<Session>(std::move(options));
-  }
-
-  Outcome run(const std::string& text) {
-    output_.clear();
-    Outcome outcome;
-    const lang::Program* program = session_->check("case.uni", text);
-    outcome.ok = program && session_->run(*program);
-    outcome.output = output_;
-    lang::Diagnostics& diagnostics = session_->diagnostics();
-    outcome.messages = lang::render(diagnostics);
-    if (!diagnostics.empty()) outcome.code = diagnostics.all().front().code;
-    diagnostics.truncate(0);
-    return outcome;
-  }
-
- private:
-  std::string output_;
-  std::unique_ptr<Session> session_;
-};
-
 bool is_of_devices(lang::Code code) {
   return code == lang::Code::out_of_memory || code == lang::Code::device_lost ||
          code == lang::Code::compile_failed;
@@ -95,7 +58,7 @@ bool is_of_devices(lang::Code code) {
 class Sweep {
  public:
   explicit Sweep(const FaultProgram& program) : program_(program) {
-    Machine cpus({});
+    Machine cpus;
     REQUIRE(cpus.run(program.definitions).ok);
     const Outcome outcome = cpus.run(program.body);
     INFO(outcome.messages);
@@ -245,7 +208,7 @@ class Sweep {
       return;
     }
     CHECK(is_of_devices(outcome.code));
-    CHECK(outcome.messages.find("--> case.uni:") != std::string::npos);
+    CHECK(outcome.has_place());
     CHECK(outcome.messages.find("sim:") != std::string::npos);
   }
   void lost() {
@@ -265,25 +228,6 @@ bool full() {
   const char* sweep = std::getenv("UNISONO_SWEEP");
   return sweep && std::string_view(sweep) == "full";
 }
-
-/// For the files that programs write.
-class Folder {
- public:
-  Folder() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "unisono_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    here_ = name;
-    std::filesystem::current_path(here_);
-  }
-  ~Folder() {
-    std::filesystem::current_path(before_);
-    std::filesystem::remove_all(here_);
-  }
-
- private:
-  std::filesystem::path before_ = std::filesystem::current_path(), here_;
-};
 
 TEST_CASE("each call of the driver fails, in a session that goes on") {
   Folder folder;
