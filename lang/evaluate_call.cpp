@@ -1,5 +1,6 @@
 // Calls of functions, and definitions.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -446,6 +447,10 @@ std::string Interpreter::call_key(
   }
   for (const auto& condition : ev_.varying_conditions_)
     for (ir::AxisId axis : condition.axes) key += fmt::format("!{}", axis);
+  if (ev_.grid) {  // maps inside are over axes of it, or an error
+    key += fmt::format("@{}:{}", fmt::join(ev_.grid->sizes, ","),
+                       fmt::join(ev_.grid->devices, ","));
+  }
   key += ev_.in_compiled_code() ? 'c' : 'h';
   key += ev_.checking_definition ? 'd' : 'n';
   return key;
@@ -485,6 +490,7 @@ Value Interpreter::checked_call(
                     true};
     const std::vector<TypeRecord>& types = known->second.types;
     s_.types.insert(s_.types.end(), types.begin(), types.end());
+    if (ev_.compiled_depth > 0) ev_.grid = known->second.grid;
     return *known->second.result;
   }
 
@@ -502,6 +508,7 @@ Value Interpreter::checked_call(
   Evaluator::State::Memo& memo = s_.memo[key];
   memo.result = result;
   memo.types.assign(s_.types.begin() + types, s_.types.end());
+  memo.grid = ev_.grid;
   return result;
 }
 

@@ -114,6 +114,7 @@ struct Evaluator::State {
     std::vector<Value> keep;  // so that addresses in the key stay unique
     Env environment;
     std::vector<TypeRecord> types = {};  // that the call added
+    std::shared_ptr<const Mesh> grid = {};  // of the compiled code around, then
   };
   std::unordered_map<std::string, Memo> memo;
   enum class Definition : uint8_t { waiting, active, done, failed };

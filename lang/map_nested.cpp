@@ -64,7 +64,10 @@ void join_grid(Evaluator& evaluator, const MapCallee& callee, Span where) {
   if (!evaluator.grid) evaluator.grid = axis.mesh;
   if (*evaluator.grid == *axis.mesh) return;
   auto error = diagnostic(Code::other_devices, where, callee.function.name);
-  error.add_fact(devices_fact(axis));
+  error.add_fact(fmt::format("{}: {}", devices_fact(axis),
+                             device_names(evaluator, *axis.devices)));
+  error.add_fact(fmt::format("a map before it is over {}",
+                             device_names(evaluator, evaluator.grid->devices)));
   error.set_help(
       "give all maps of one compiled function the same devices, or axes of one "
       "grid; or call them one after the other outside it");

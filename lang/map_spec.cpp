@@ -121,18 +121,9 @@ std::string mapping_fact(const Transformed& map, const MapInput& input) {
 }
 
 std::string devices_fact(Evaluator& evaluator, const AxisInfo& axis) {
-  const auto& all = evaluator.machine().runtime->devices();
-  std::string names;
-  size_t shown = 0;
-  for (int index : *axis.devices) {
-    if (shown == 8) {
-      names += ", ...";
-      break;
-    }
-    names += (shown++ ? ", " : "") + all[index]->name();
-  }
   return fmt::format("{} runs over {}: {} (declared at {})", label(axis),
-                     plural(axis.devices->size(), "device"), names,
+                     plural(axis.devices->size(), "device"),
+                     device_names(evaluator, *axis.devices),
                      to_string(axis.declared));
 }
 
@@ -639,6 +630,17 @@ std::vector<ParameterInfo> parameters_of(const FunctionValue& function) {
 std::string label(const AxisInfo& axis) {
   return axis.anonymous ? "the axis of `" + axis.name + "`"
                         : "axis " + axis.name;
+}
+
+std::string device_names(Evaluator& evaluator, std::span<const int> devices) {
+  const auto& all = evaluator.machine().runtime->devices();
+  std::string names;
+  size_t shown = 0;
+  for (const int index : devices) {
+    if (shown == 8) return names + ", ...";
+    names += (shown++ ? ", " : "") + all[index]->name();
+  }
+  return names;
 }
 
 std::string tuple_text(const std::vector<int64_t>& items) {

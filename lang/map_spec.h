@@ -3,6 +3,7 @@
 // results. All mistakes in them are found here, before anything runs.
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,8 @@ std::vector<ParameterInfo> parameters_of(const FunctionValue& function);
 
 /// "axis i", or "the axis of `pmap(scale)`" for one without a name.
 std::string label(const AxisInfo& axis);
+/// "cpu:0, cpu:1"; of many the first eight. `devices` are their indices.
+std::string device_names(Evaluator& evaluator, std::span<const int> devices);
 /// `(1, 1, 2)`, as the language writes a tuple.
 std::string tuple_text(const std::vector<int64_t>& items);
 
