@@ -10,6 +10,7 @@ import re
 COUNTS = (1, 2, 3, 4, 8)
 SEEDS = range(8)
 HEAVY = {"heat.uni"}  # 500 steps of a million elements: one run takes seconds, so it makes few
+EVERY = "same_"  # these hold every collective of every type to a loop: a run takes seconds, too
 COLLECTIVE = ("tests/programs/maps/", "tests/programs/collectives/", "tests/programs/nested/", "tests/programs/members/")
 
 
@@ -121,6 +122,11 @@ def covering(tests, rotation):
     counts = itertools.cycle((3, 8, 2, 4))
     for number, test in enumerate(tests):
         golden, name = test.golden, test.golden.name
+        if golden.path.name.startswith(EVERY):
+            for options in test.own:
+                if 1 < devices_of(options) <= max(COUNTS):
+                    yield test, options, *rotation.next(devices_of(options))
+            continue
         heavy = golden.path.name in HEAVY
         runs = test.own if not heavy else test.own[:1] if ".4." in name else []
         for options in runs:
