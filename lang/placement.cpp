@@ -5,6 +5,7 @@
 #include <set>
 
 #include "jit/ir/kinds.h"
+#include "lang/split_axes.h"
 
 namespace unisono::lang {
 namespace {
@@ -13,9 +14,7 @@ using ir::Node;
 using ir::NodeId;
 using ir::Op;
 
-constexpr int whole = -1;
-/// The node cannot be computed block by block.
-constexpr int apart = -2;
+constexpr int whole = SplitAxes::whole, apart = SplitAxes::apart;
 /// Larger values are not computed by every device.
 constexpr int64_t most_repeated = int64_t{1} << 20;
 
@@ -23,158 +22,12 @@ bool is_spread(const unisono::Array& array) {
   return array.sharding().is_split() && array.sharding().devices.size() > 1;
 }
 
-int64_t product_before(const ir::Shape& shape, int axis) {
-  int64_t out = 1;
-  for (int i = 0; i < axis; ++i) out *= shape[i].value();
-  return out;
-}
-
-int position_of(const std::vector<int>& list, int item) {
-  const auto at = std::ranges::find(list, item);
-  return at == list.end() ? -1 : static_cast<int>(at - list.begin());
-}
-
-/// Along which axis each node's value is split, if blocks do it alone.
-class Axes {
- public:
-  /// `inputs`: those of the inputs, which are the first nodes.
-  Axes(const ir::Graph& graph, const std::vector<int>& inputs, int64_t devices)
-      : graph_(graph), devices_(devices), of_(inputs) {
-    for (size_t i = inputs.size(); i < graph.nodes.size(); ++i)
-      of_.push_back(axis_of(static_cast<NodeId>(i)));
-  }
-  int of(NodeId id) const { return of_[id]; }
-
- private:
-  int axis_of(NodeId id) const {
-    const Node& node = graph_[id];
-    bool any = false;
-    for (NodeId operand : node.inputs) {
-      if (of_[operand] == apart) return apart;
-      any = any || of_[operand] != whole;
-    }
-    switch (ir::kind(node.op)) {
-      case ir::Kind::map: return common(node.inputs);
-      case ir::Kind::source: return whole;
-      case ir::Kind::reduce:
-        return kept(of_[node.inputs[0]], ir::attrs<ir::ReduceAttrs>(node).axes);
-      case ir::Kind::argreduce:
-        return kept(of_[node.inputs[0]], ir::attrs<ir::ReduceAttrs>(node).axes);
-      case ir::Kind::scan: {
-        const int axis = of_[node.inputs[0]];
-        return axis == ir::attrs<ir::ScanAttrs>(node).axis ? apart : axis;
-      }
-      case ir::Kind::move: return any ? moved(node) : whole;
-      case ir::Kind::dot: return any ? product(node) : whole;
-      case ir::Kind::index:
-      case ir::Kind::sort:
-      case ir::Kind::control:
-      case ir::Kind::collective:
-      case ir::Kind::host: break;
-    }
-    return any || ir::must_stay(graph_, node) ? apart : whole;
-  }
-
-  int common(const std::vector<NodeId>& operands) const {
-    int axis = whole;
-    for (NodeId operand : operands) {
-      if (of_[operand] == whole) continue;
-      if (axis != whole && axis != of_[operand]) return apart;
-      axis = of_[operand];
-    }
-    return axis;
-  }
-
-  static int kept(int axis, const std::vector<int>& removed) {
-    if (axis == whole) return whole;
-    if (position_of(removed, axis) >= 0) return apart;
-    return axis - static_cast<int>(std::ranges::count_if(
-                      removed, [&](int r) { return r < axis; }));
-  }
-
-  int moved(const Node& node) const {
-    const int axis = of_[node.inputs[0]];
-    const ir::Shape& shape = graph_.type(node.inputs[0]).shape;
-    if (node.op == Op::concat) {
-      const int own = common(node.inputs);
-      return own == ir::attrs<ir::AxisAttrs>(node).axis ? apart : own;
-    }
-    if (axis == whole) return apart;  // pad with a value of one block
-    switch (node.op) {
-      case Op::transpose:
-        return position_of(ir::attrs<ir::AxesAttrs>(node).axes, axis);
-      case Op::flip:
-        return position_of(ir::attrs<ir::AxesAttrs>(node).axes, axis) < 0
-                   ? axis
-                   : apart;
-      case Op::broadcast: return ir::attrs<ir::BroadcastAttrs>(node).axes[axis];
-      case Op::slice: {
-        const auto& a = ir::attrs<ir::SliceAttrs>(node);
-        return a.size[axis] == shape[axis] ? axis : apart;
-      }
-      case Op::pad: {
-        const auto& a = ir::attrs<ir::PadAttrs>(node);
-        return node.type.shape[axis] == shape[axis] && a.low[axis] == ir::Dim(0)
-                   ? axis
-                   : apart;
-      }
-      case Op::reshape: return reshaped(node, axis);
-      default: return apart;
-    }
-  }
-
-  /// The axis that begins where `axis` does, counted in elements.
-  int reshaped(const Node& node, int axis) const {
-    const int64_t before =
-        product_before(graph_.type(node.inputs[0]).shape, axis);
-    for (int i = 0; i < node.type.rank(); ++i) {
-      const int64_t size = node.type.shape[i].value();
-      if (product_before(node.type.shape, i) == before && size > 1)
-        return size % devices_ == 0 ? i : apart;
-    }
-    return apart;
-  }
-
-  int product(const Node& node) const {
-    const auto& a = ir::attrs<ir::DotAttrs>(node);
-    const int left = of_[node.inputs[0]], right = of_[node.inputs[1]];
-    const int batch = static_cast<int>(a.batch_a.size());
-    auto is_free = [](int axis, const std::vector<int>& b,
-                      const std::vector<int>& c) {
-      return position_of(b, axis) < 0 && position_of(c, axis) < 0;
-    };
-    auto place = [](int axis, const std::vector<int>& b,
-                    const std::vector<int>& c) {
-      int out = 0;
-      for (int i = 0; i < axis; ++i)
-        out += position_of(b, i) < 0 && position_of(c, i) < 0;
-      return out;
-    };
-    if (left != whole && right != whole) {
-      const int at = position_of(a.batch_a, left);
-      return at >= 0 && at == position_of(a.batch_b, right) ? at : apart;
-    }
-    if (left != whole)
-      return is_free(left, a.batch_a, a.contract_a)
-                 ? batch + place(left, a.batch_a, a.contract_a)
-                 : apart;
-    const int free_left = graph_.type(node.inputs[0]).rank() - batch -
-                          static_cast<int>(a.contract_a.size());
-    return is_free(right, a.batch_b, a.contract_b)
-               ? batch + free_left + place(right, a.batch_b, a.contract_b)
-               : apart;
-  }
-
-  const ir::Graph& graph_;
-  const int64_t devices_;
-  std::vector<int> of_;
-};
-
 /// One axis of the grid of devices: the graph of one block along it, and the
 /// axis that each input and output is split along, or `whole`.
 struct Cut {
   ir::Graph graph;
   std::vector<int> inputs, outputs;
+  bool joins = false;  // the blocks of a value combine
 };
 
 /// Builds one block's graph. A node that depends on no split array is computed
@@ -227,6 +80,7 @@ class BlockGraph {
     if (node.op == Op::input) {
       int& wanted = wanted_[static_cast<size_t>(id)];
       if (wanted != apart && wanted != want) return false;
+      if (want == whole && node.type.bytes() > most_repeated) return false;
       wanted = want;
       return axes_.of(id) == whole || axes_.of(id) == want;
     }
@@ -285,12 +139,64 @@ class BlockGraph {
       if (!operand) return std::nullopt;
       block.inputs[i] = *operand;
     }
+    const int64_t partial = axes_.partial_elements(node);
+    if (partial > 0)
+      return placed_[{id, want}] = join(block, graph_.type(node.inputs[0]),
+                                        axes_.of(node.inputs[0]), partial);
     block.type = block_type(node.type, want);
     if (want != whole) set_sizes(block, want);
     const auto placed = static_cast<NodeId>(out_.graph.nodes.size());
     out_.graph.nodes.push_back(std::move(block));
     placed_[{id, want}] = placed;
     return placed;
+  }
+
+  /// A reduction over the split axis: each device reduces `partial` elements of
+  /// its block at a time, and all of them combine everybody's results.
+  NodeId join(const Node& node, const ir::Type& type, int axis,
+              int64_t partial) {
+    ir::Graph& out = out_.graph;
+    out_.joins = true;
+    const auto& a = ir::attrs<ir::ReduceAttrs>(node);
+    const ir::Shape block = block_type(type, axis).shape;
+    std::vector<int> kept;
+    ir::Shape kept_sizes;
+    int64_t elements = 1;
+    for (int i = 0; i < type.rank(); ++i) {
+      if (position_of(a.axes, i) >= 0) {
+        elements *= block[i].value();
+      } else {
+        kept.push_back(i);
+        kept_sizes.push_back(block[i]);
+      }
+    }
+    // (parts, elements of a part, kept axes), or with the parts behind, as the
+    // order of a reduction depends on whether the last axis is reduced.
+    const bool last = a.axes.back() == type.rank() - 1;
+    std::vector<int> axes = last ? kept : a.axes;
+    const std::vector<int>& behind = last ? a.axes : kept;
+    axes.insert(axes.end(), behind.begin(), behind.end());
+    ir::Shape sizes = {elements / partial, partial};
+    sizes.insert(last ? sizes.begin() : sizes.end(), kept_sizes.begin(),
+                 kept_sizes.end());
+    NodeId id = node.inputs[0];
+    id = out.add(Op::transpose, {id}, ir::AxesAttrs{axes}, node.source);
+    id = out.add(Op::reshape, {id}, ir::ShapeAttrs{sizes}, node.source);
+    const int reduced = last ? static_cast<int>(kept.size()) + 1 : 1;
+    id = out.add(node.op, {id}, ir::ReduceAttrs{{reduced}}, node.source);
+    if (last) {  // the parts stand in front now
+      std::vector<int> to_front = {static_cast<int>(kept.size())};
+      for (size_t i = 0; i < kept.size(); ++i)
+        to_front.push_back(static_cast<int>(i));
+      id = out.add(Op::transpose, {id}, ir::AxesAttrs{to_front}, node.source);
+    }
+    ir::CollectiveAttrs together;
+    together.axes = line_.ids;
+    together.sizes = {devices_};
+    together.tiled = true;
+    id = out.add(Op::all_gather, {id}, together, node.source);
+    return out.add(node.op, {id},
+                   ir::ReduceAttrs{{0}, ir::ReduceOrder::members}, node.source);
   }
 
   static bool may_cut(const Node& node) {
@@ -345,7 +251,7 @@ class BlockGraph {
   const ir::Graph& graph_;
   const jit::GridAxis& line_;
   const int64_t devices_;
-  const Axes axes_;
+  const SplitAxes axes_;
   Cut out_;
   std::vector<int> wanted_;
   std::map<std::pair<NodeId, int>, NodeId> placed_;
@@ -414,6 +320,7 @@ std::optional<BlockPlan> plan_outputs(
     plan.graph = std::move(cut->graph);
     for (size_t i = 0; i < input_cuts.size(); ++i)
       input_cuts[i].push_back({(*grid)[g], cut->inputs[i]});
+    any = any || cut->joins;
     for (size_t i = 0; i < output_cuts.size(); ++i) {
       output_cuts[i].push_back({(*grid)[g], cut->outputs[i]});
       any = any || cut->outputs[i] != whole;

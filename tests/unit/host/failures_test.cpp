@@ -210,6 +210,13 @@ var x = rows(ones(f32[8, 16]))
   // Elements of arrays outside maps, where they lie: compiled and small ones.
   REQUIRE(host.run("let y = (x + 1.0) * 2.0\nlet z = sum(y, axis=1)"));
   CHECK(host.session->evaluator().global("z"));
+  CHECK(host.recorder.total(Kind::collective, 0).count == 0);
+  // A reduction over the split axis: of each device its partial results.
+  REQUIRE(host.run("let w = rows(ones(f32[4096, 16]))"));
+  before = copied();
+  REQUIRE(host.run("let total = sum(w)\nprint(total == 131072.0)"));
+  CHECK(host.printed == "true\n");
+  CHECK(copied() - before < 100);
   // From rows to columns each device gets three blocks of 2 x 4 from others,
   // and takes one of its own.
   before = copied();
@@ -230,7 +237,6 @@ var x = rows(ones(f32[8, 16]))
   pairs = host.recorder.copies();
   CHECK(pairs[{2, 0}].count - rows_before[{2, 0}].count == 1);
   CHECK(pairs[{2, 0}].bytes - rows_before[{2, 0}].bytes == 64);
-  CHECK(host.recorder.total(Kind::collective, 0).count == 0);
 }
 
 }  // namespace unisono::host
