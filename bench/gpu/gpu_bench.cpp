@@ -391,10 +391,10 @@ class Bench {
                             : options_.devices.find(',') != std::string::npos
                                 ? options_.devices
                                 : options_.devices + "," + options_.devices;
-    const int64_t largest = options_.small ? 1 << 12 : 1 << 26;
+    const int64_t largest = options_.small ? 1 << 10 : 1 << 26;
     for (int64_t elements :
          {int64_t{2}, int64_t{1} << 10, int64_t{1} << 18, int64_t{1} << 26}) {
-      elements = std::min(elements, largest);
+      if (elements > largest) break;
       const std::string name =
           fmt::format("psum of {} bytes, {}", 4 * elements, two);
       if (!options_.wanted(name)) continue;
