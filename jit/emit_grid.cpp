@@ -35,8 +35,15 @@ void GridEmitter::emit_block(Value* block) {
     unit = unit_of(grid_threads, grid_.thread);
   if (schedule_.workers == Workers::warp)
     unit = unit_of(block_warps, grid_.warp);
-  when(b_.CreateICmpSLT(unit, index_constant(plan_.units)),
-       [&] { emit_unit(unit); });
+  const int64_t units = plan_.units * schedule_.repeats;
+  when(b_.CreateICmpSLT(unit, index_constant(units)), [&] {
+    if (schedule_.repeats > 1) {
+      Value* size = index_constant(plan_.units);
+      repeat_ = b_.CreateUDiv(unit, size);
+      unit = b_.CreateURem(unit, size);
+    }
+    emit_unit(unit);
+  });
 }
 
 // ---- control ---------------------------------------------------------------

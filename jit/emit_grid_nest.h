@@ -38,7 +38,8 @@ class GridEmitter final : public NestEmitter {
   void poll() override {}  // a launch ends by itself
   void emit_map(Point& point, llvm::Value* block) override;
   void emit_tiles(Point& point, llvm::Value* block) override;
-  void emit_scan(Point& point) override;
+  void emit_scan(Point& point, llvm::Value* block) override;
+  void emit_scatter_at(Point& point) override;
   void phase_in_lanes(Point& point, Values& values, const Loop& loop) override;
   void phase_in_columns(Point& point, Values& values,
                         const Loop& loop) override;
@@ -137,14 +138,38 @@ class GridEmitter final : public NestEmitter {
     llvm::Value* totals;
     llvm::Type* type;
   };
+  /// A chunk whose groups are scanned: what a thread has of it, and how many
+  /// groups there are, whose totals are folded in `places`.
+  struct ScannedGroups {
+    std::vector<Point> points = {};
+    std::vector<llvm::Value*> prefix = {};
+    llvm::Value *length = nullptr, *groups = nullptr;
+  };
+  ScannedGroups scan_groups(Point& point, const Values& fixed,
+                            const ScanPlaces& places, llvm::Value* number,
+                            int64_t steps);
+  void fold_in_order(const ScanPlaces& places, llvm::Value* first,
+                     llvm::Value* count);
+  void put_chunk(const ScannedGroups& scanned, const ScanPlaces& places,
+                 llvm::Value* is_first, llvm::Value* carry);
   llvm::Value* scan_chunk_here(Point& point, const Values& fixed,
                                const ScanPlaces& places, llvm::Value* number,
                                llvm::Value* carry, int64_t steps);
+  llvm::Value* row_of(const Point& point);
+  void scan_carries(llvm::Value* row);
+
+  // ---- scatters (emit_grid_scatter.cpp)
+  llvm::Value* place_of(const Point& point, const Values& values,
+                        llvm::Value* offset, bool checked, bool as_target);
+  void emit_chosen(Point& point, const Values& values);
+  void emit_sorted(Point& point);
+  llvm::Value* scratch_at(int argument, llvm::Value* index);
 
   GridFrame& grid_;
   const GridSchedule schedule_;
   std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
   size_t first_check_;
+  llvm::Value* repeat_ = nullptr;  // which of schedule_.repeats
 };
 
 }  // namespace unisono::jit

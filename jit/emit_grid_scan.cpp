@@ -1,5 +1,6 @@
 // Scans along the last axis on a grid, in the order of scan_contiguous. Half a
 // warp has a group of 16; groups' totals are folded in order by one thread.
+// Few long lines are done in three kernels (grid_stages.h), a block a chunk.
 #include <algorithm>
 
 #include "jit/emit_grid_nest.h"
@@ -9,8 +10,21 @@ namespace unisono::jit {
 
 using llvm::Value;
 
-void GridEmitter::emit_scan(Point& point) {
+namespace {
+
+/// Values that are folded in order: so many are loaded at once.
+constexpr int64_t folded_at_once = 8;
+/// Totals of chunks that a block folds at once.
+constexpr int64_t carries_at_once = 1024;
+
+}  // namespace
+
+void GridEmitter::emit_scan(Point& point, Value* block) {
+  using Part = Scan::Part;
+  const Part part = nest_.scan->part;
   point.vector_axis = -1;
+  Value* row = part == Part::whole ? nullptr : row_of(point);
+  if (part == Part::carries) return scan_carries(row);
   fix_unit_parts(point);
   Values fixed(nest_.exprs.size());
   outer_values(point, fixed, 0);
@@ -23,7 +37,7 @@ void GridEmitter::emit_scan(Point& point) {
   int64_t used = 0;
   ScanPlaces places{};
   places.type = register_type(c, nest_.scan->dtype);
-  const int64_t groups = steps * together / scan_lanes;
+  const int64_t groups = steps * together / scan_lanes + folded_at_once;
   const bool warps = schedule_.workers == Workers::warp;
   places.totals =
       shared_array(places.type, groups * (warps ? block_warps : 1), used);
@@ -35,24 +49,143 @@ void GridEmitter::emit_scan(Point& point) {
         b_.CreateGEP(stored, places.totals,
                      b_.CreateMul(wide(grid_.warp), index_constant(groups)));
   }
-  carried_loop(index_constant(chunks),
-               {llvm::Constant::getNullValue(places.type)},
-               [&](Value* number, llvm::ArrayRef<Value*> carry) {
-                 return std::vector<Value*>{scan_chunk_here(
-                     point, fixed, places, number, carry[0], steps)};
-               });
+  Value* none = llvm::Constant::getNullValue(places.type);
+  if (part == Part::whole) {
+    carried_loop(index_constant(chunks), {none},
+                 [&](Value* number, llvm::ArrayRef<Value*> carry) {
+                   return std::vector<Value*>{scan_chunk_here(
+                       point, fixed, places, number, carry[0], steps)};
+                 });
+    return;
+  }
+  const ScannedGroups scanned = scan_groups(point, fixed, places, block, steps);
+  Value* place = b_.CreateAdd(b_.CreateMul(row, index_constant(chunks)), block);
+  Point scalar;
+  if (part == Part::totals) {
+    Value* total = get_shared(places.totals, places.type,
+                              b_.CreateSub(scanned.groups, index_constant(1)));
+    const Affine alone = constant_affine(0, 0);
+    when(is_leader(), [&] {
+      store_at(nest_.scan->argument, nest_.scan->dtype, place, alone, total,
+               scalar, false);
+    });
+    return;
+  }
+  Value* is_first = b_.CreateICmpEQ(block, index_constant(0));
+  put_chunk(scanned, places, is_first,
+            choose(b_.CreateNot(is_first), {none}, [&] {
+              return std::vector<Value*>{
+                  load_at(nest_.scan->carries, nest_.scan->dtype,
+                          b_.CreateSub(place, index_constant(1)), 0, scalar)};
+            })[0]);
 }
 
-/// Scans chunk `number`; gives the fold of this and all chunks before it.
-Value* GridEmitter::scan_chunk_here(Point& point, const Values& fixed,
-                                    const ScanPlaces& places, Value* number,
-                                    Value* carry, int64_t steps) {
+/// The number of the line that a point is on.
+Value* GridEmitter::row_of(const Point& point) {
+  Value* row = index_constant(0);
+  for (size_t a = 0; a < nest_.extents.size(); ++a) {
+    if (nest_.reduced[a]) continue;
+    row = b_.CreateAdd(b_.CreateMul(row, index_constant(nest_.extents[a])),
+                       point.index[a]);
+  }
+  return row;
+}
+
+/// What comes before each chunk of a line but the first, from their totals, in
+/// place: the fold of all up to it, in order.
+void GridEmitter::scan_carries(Value* row) {
+  const Scan& scan = *nest_.scan;
+  const int64_t count = reduced_points(), each = carries_at_once / workers();
+  EmitContext c = context(0);
+  int64_t used = 0;
+  ScanPlaces places{};
+  places.type = register_type(c, scan.dtype);
+  places.totals =
+      shared_array(places.type, carries_at_once + 1 + folded_at_once, used);
+  Value* line = b_.CreateMul(row, index_constant(count));
+  Point scalar;
+  const Affine alone = constant_affine(0, 0);
+  // Place 0 has what comes before, 1 ... those that are folded now.
+  this->loop(
+      index_constant(0), index_constant(count), carries_at_once,
+      [&](Value* start) {
+        auto each_own = [&](auto&& body) {
+          for (int64_t e = 0; e < each; ++e) {
+            Value* own = b_.CreateAdd(worker(), index_constant(e * workers()));
+            Value* index = b_.CreateAdd(start, own);
+            when(b_.CreateICmpSLT(index, index_constant(count)), [&] {
+              body(b_.CreateAdd(line, index),
+                   b_.CreateAdd(own, index_constant(1)));
+            });
+          }
+        };
+        each_own([&](Value* at, Value* place) {
+          put_shared(places.totals, place,
+                     load_at(scan.argument, scan.dtype, at, 0, scalar));
+        });
+        synchronise();
+        Value* left = b_.CreateSub(index_constant(count), start);
+        Value* present = b_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::smin, left, index_constant(carries_at_once));
+        Value* is_first = b_.CreateICmpEQ(start, index_constant(0));
+        Value* first = b_.CreateZExt(is_first, b_.getInt64Ty());
+        when(is_leader(), [&] {
+          fold_in_order(places, first,
+                        b_.CreateAdd(present, index_constant(1)));
+        });
+        synchronise();
+        each_own([&](Value* at, Value* place) {
+          store_at(scan.argument, scan.dtype, at, alone,
+                   get_shared(places.totals, places.type, place), scalar,
+                   false);
+        });
+        synchronise();
+        when(is_leader(), [&] {
+          put_shared(places.totals, index_constant(0),
+                     get_shared(places.totals, places.type, present));
+        });
+        synchronise();
+      });
+}
+
+/// Places first + 1 ... count - 1 become the fold of all from `first` on.
+void GridEmitter::fold_in_order(const ScanPlaces& places, Value* first,
+                                Value* count) {
+  Value* left = b_.CreateSub(b_.CreateSub(count, first), index_constant(1));
+  Value* rounds =
+      b_.CreateUDiv(b_.CreateAdd(left, index_constant(folded_at_once - 1)),
+                    index_constant(folded_at_once));
+  Value* total = get_shared(places.totals, places.type, first);
+  counted_loop(rounds, {total}, [&](Value* i, llvm::ArrayRef<Value*> before) {
+    Value* start =
+        b_.CreateAdd(b_.CreateAdd(first, index_constant(1)),
+                     b_.CreateMul(i, index_constant(folded_at_once)));
+    std::vector<Value*> next;
+    // Beyond `count` there is room, and nobody looks.
+    for (int64_t j = 0; j < folded_at_once; ++j)
+      next.push_back(get_shared(places.totals, places.type,
+                                b_.CreateAdd(start, index_constant(j))));
+    Value* sum = before[0];
+    for (int64_t j = 0; j < folded_at_once; ++j) {
+      sum = scan_combine(sum, next[static_cast<size_t>(j)]);
+      put_shared(places.totals, b_.CreateAdd(start, index_constant(j)), sum);
+    }
+    return std::vector<Value*>{sum};
+  });
+}
+
+/// The groups of chunk `number`, and their totals folded.
+GridEmitter::ScannedGroups GridEmitter::scan_groups(Point& point,
+                                                    const Values& fixed,
+                                                    const ScanPlaces& places,
+                                                    Value* number,
+                                                    int64_t steps) {
   const int64_t count = reduced_points(), together = workers();
+  ScannedGroups out;
   Value* start = b_.CreateMul(number, index_constant(reduce_chunk));
-  Value* length = b_.CreateBinaryIntrinsic(
+  out.length = b_.CreateBinaryIntrinsic(
       llvm::Intrinsic::smin, index_constant(reduce_chunk),
       b_.CreateSub(index_constant(count), start));
-  Value* is_first = b_.CreateICmpEQ(number, index_constant(0));
   Value* lane = b_.CreateAnd(grid_.lane, i32(scan_lanes - 1));
   auto element = [&](int64_t step) {
     return b_.CreateAdd(worker(), index_constant(step * together));
@@ -60,71 +193,76 @@ Value* GridEmitter::scan_chunk_here(Point& point, const Values& fixed,
   auto group_of = [&](Value* index) {
     return b_.CreateUDiv(index, index_constant(scan_lanes));
   };
-  std::vector<Point> points;
-  std::vector<Value*> prefix;
   for (int64_t step = 0; step < steps; ++step) {
     Value* index = element(step);
     Point at = point;
     set_reduced_index(at, b_.CreateAdd(start, index), 0);
     std::vector<Value*> value =
-        choose(b_.CreateICmpSLT(index, length),
+        choose(b_.CreateICmpSLT(index, out.length),
                {llvm::Constant::getNullValue(places.type)}, [&] {
                  Values values = fixed;
                  compute(std::vector<bool>(values.size(), true), at, values);
                  return std::vector<Value*>{values[nest_.scan->operand]};
                });
-    points.push_back(at);
-    prefix.push_back(value[0]);
+    out.points.push_back(at);
+    out.prefix.push_back(value[0]);
   }
   for (int64_t step = 0; step < steps; ++step) {
+    Value*& prefix = out.prefix[static_cast<size_t>(step)];
     for (int by = 1; by < scan_lanes; by *= 2) {
-      Value* earlier = shuffle(Shuffle::up, prefix[step], i32(by), scan_lanes);
-      prefix[step] =
-          b_.CreateSelect(b_.CreateICmpUGE(lane, i32(by)),
-                          scan_combine(earlier, prefix[step]), prefix[step]);
+      Value* earlier = shuffle(Shuffle::up, prefix, i32(by), scan_lanes);
+      prefix = b_.CreateSelect(b_.CreateICmpUGE(lane, i32(by)),
+                               scan_combine(earlier, prefix), prefix);
     }
     Value* index = element(step);
     Value* is_last = b_.CreateOr(
         b_.CreateAnd(b_.CreateICmpEQ(lane, i32(scan_lanes - 1)),
-                     b_.CreateICmpSLT(index, length)),
-        b_.CreateICmpEQ(index, b_.CreateSub(length, index_constant(1))));
-    when(is_last,
-         [&] { put_shared(places.totals, group_of(index), prefix[step]); });
+                     b_.CreateICmpSLT(index, out.length)),
+        b_.CreateICmpEQ(index, b_.CreateSub(out.length, index_constant(1))));
+    when(is_last, [&] { put_shared(places.totals, group_of(index), prefix); });
   }
   synchronise();
-  Value* groups =
-      group_of(b_.CreateAdd(length, index_constant(scan_lanes - 1)));
-  when(is_leader(), [&] {
-    Value* total = get_shared(places.totals, places.type, index_constant(0));
-    counted_loop(b_.CreateSub(groups, index_constant(1)), {total},
-                 [&](Value* i, llvm::ArrayRef<Value*> before) {
-                   Value* group = b_.CreateAdd(i, index_constant(1));
-                   Value* sum = scan_combine(
-                       before[0],
-                       get_shared(places.totals, places.type, group));
-                   put_shared(places.totals, group, sum);
-                   return std::vector<Value*>{sum};
-                 });
-  });
+  out.groups =
+      group_of(b_.CreateAdd(out.length, index_constant(scan_lanes - 1)));
+  when(is_leader(),
+       [&] { fold_in_order(places, index_constant(0), out.groups); });
   synchronise();
-  for (int64_t step = 0; step < steps; ++step) {
-    Value* index = element(step);
-    when(b_.CreateICmpSLT(index, length), [&] {
-      Value* group = group_of(index);
+  return out;
+}
+
+/// Stores a chunk after its groups are known, and `carry`, unless it is first.
+void GridEmitter::put_chunk(const ScannedGroups& scanned,
+                            const ScanPlaces& places, Value* is_first,
+                            Value* carry) {
+  for (size_t step = 0; step < scanned.prefix.size(); ++step) {
+    Value* index = b_.CreateAdd(
+        worker(), index_constant(static_cast<int64_t>(step) * workers()));
+    when(b_.CreateICmpSLT(index, scanned.length), [&] {
+      Value* group = b_.CreateUDiv(index, index_constant(scan_lanes));
       Value* before = b_.CreateBinaryIntrinsic(
           llvm::Intrinsic::smax, b_.CreateSub(group, index_constant(1)),
           index_constant(0));
+      Value* prefix = scanned.prefix[step];
       Value* within = b_.CreateSelect(
-          b_.CreateICmpEQ(group, index_constant(0)), prefix[step],
-          scan_combine(get_shared(places.totals, places.type, before),
-                       prefix[step]));
+          b_.CreateICmpEQ(group, index_constant(0)), prefix,
+          scan_combine(get_shared(places.totals, places.type, before), prefix));
+      Point at = scanned.points[step];
       put_scanned(
-          b_.CreateSelect(is_first, within, scan_combine(carry, within)),
-          points[step]);
+          b_.CreateSelect(is_first, within, scan_combine(carry, within)), at);
     });
   }
+}
+
+/// Scans chunk `number`; gives the fold of this and all chunks before it.
+Value* GridEmitter::scan_chunk_here(Point& point, const Values& fixed,
+                                    const ScanPlaces& places, Value* number,
+                                    Value* carry, int64_t steps) {
+  Value* is_first = b_.CreateICmpEQ(number, index_constant(0));
+  const ScannedGroups scanned =
+      scan_groups(point, fixed, places, number, steps);
+  put_chunk(scanned, places, is_first, carry);
   Value* total = get_shared(places.totals, places.type,
-                            b_.CreateSub(groups, index_constant(1)));
+                            b_.CreateSub(scanned.groups, index_constant(1)));
   synchronise();  // before the totals are written again
   return b_.CreateSelect(is_first, total, scan_combine(carry, total));
 }

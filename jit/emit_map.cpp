@@ -168,7 +168,7 @@ void NestEmitter::emit_unit(Value* unit) {
     case Form::map: return emit_map(point, block);
     case Form::tiles: return emit_tiles(point, block);
     case Form::lanes: return emit_lanes(point);
-    case Form::scan: return emit_scan(point);
+    case Form::scan: return emit_scan(point, block);
     case Form::columns:
       return with_columns(point, block,
                           [&](Point& at) { emit_columns_at(at); });

@@ -85,14 +85,15 @@ class NestEmitter {
                                                     llvm::Value* block);
   void emit_lanes(Point& point);
   void emit_columns_at(Point& point);
-  virtual void emit_scan(Point& point);
+  /// `block`: which chunk, of parts of long lines.
+  virtual void emit_scan(Point& point, llvm::Value* block);
   void emit_scan_in_order(Point& point);
   llvm::Value* scan_chunk(Point& point, const Values& fixed,
                           llvm::Value* number, llvm::Value* carry,
                           int64_t length);
   llvm::Value* scan_combine(llvm::Value* a, llvm::Value* b);
   void put_scanned(llvm::Value* value, Point& point);
-  void emit_scatter_at(Point& point);
+  virtual void emit_scatter_at(Point& point);
   /// Calls `emit` for the vector of the last kept axis that a unit is.
   void with_columns(Point& point, llvm::Value* block,
                     const std::function<void(Point&)>& emit);

@@ -32,7 +32,7 @@ std::vector<bool> everything(const Nest& nest) {
 
 }  // namespace
 
-void NestEmitter::emit_scan(Point& point) {
+void NestEmitter::emit_scan(Point& point, Value*) {
   point.vector_axis = -1;
   fix_unit_parts(point);
   Values fixed(nest_.exprs.size());

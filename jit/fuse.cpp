@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "jit/fuser.h"
+#include "jit/grid_stages.h"
 #include "jit/ir/kinds.h"
 #include "jit/schedule.h"
 #include "runtime/check.h"
@@ -295,10 +296,15 @@ void Fuser::finish(Item& item, PlanSteps& steps) {
     kernel.nests.push_back(std::move(nest));
   }
   if (kernel.nests.empty()) return;
-  auto second =
-      split_stages(kernel, machine_.grid, [&](DType dtype, int64_t elements) {
-        return plan_.add_buffer(elements * byte_size(dtype));
-      });
+  auto add_buffer = [&](DType dtype, int64_t elements) {
+    return plan_.add_buffer(elements * byte_size(dtype));
+  };
+  if (machine_.grid)
+    if (auto stages = grid_stages(kernel, add_buffer); !stages.empty()) {
+      for (PlanStep& step : stages) steps.push_back(std::move(step));
+      return;
+    }
+  auto second = split_stages(kernel, machine_.grid, add_buffer);
   emit();
   if (second) steps.push_back({std::move(*second)});
 }

@@ -86,9 +86,16 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
   int64_t rows = nest.kept_points();
   if (plan.form == Form::lanes || plan.form == Form::scan) {
     plan.units = rows;
-    grid.workers = plan.form == Form::lanes            ? reduction_workers(nest)
-                   : nest.points() / rows <= warp_scan ? Workers::warp
-                                                       : Workers::block;
+    const int64_t count = nest.points() / rows;
+    grid.workers = plan.form == Form::lanes ? reduction_workers(nest)
+                   : count <= warp_scan && nest.scan->part == Scan::Part::whole
+                       ? Workers::warp
+                       : Workers::block;
+    if (nest.scan && (nest.scan->part == Scan::Part::totals ||
+                      nest.scan->part == Scan::Part::rest)) {
+      plan.blocks = ceil_div(count, reduce_chunk);
+      plan.units = rows * plan.blocks;
+    }
   } else {
     plan.vector_axis = kept - 1;
     const int axis = plan.vector_axis;
@@ -112,9 +119,11 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
     if (plan.form == Form::columns && !nest.scan)
       grid.workers = reduction_workers(nest);
   }
+  if (nest.scatter && nest.scatter->part == Scatter::Part::sorted)
+    grid.repeats = nest.points() / rows;
   switch (grid.workers) {
     case Workers::thread:
-      grid.blocks = ceil_div(plan.units, grid_threads);
+      grid.blocks = ceil_div(plan.units * grid.repeats, grid_threads);
       break;
     case Workers::warp: grid.blocks = ceil_div(plan.units, block_warps); break;
     case Workers::block: grid.blocks = plan.units; break;

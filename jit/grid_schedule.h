@@ -17,6 +17,7 @@ enum class Workers : uint8_t { thread, warp, block };
 struct GridSchedule {
   Schedule plan;  // of values of width 1; `block`: elements of a unit of a map
   Workers workers = Workers::thread;
+  int64_t repeats = 1;  // of all units: for each place of a sorted scatter
   int64_t blocks = 1;
 };
 GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel);

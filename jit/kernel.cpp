@@ -90,6 +90,26 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
   nest.reductions = std::move(reductions);
 }
 
+void drop_arguments(Kernel& kernel) {
+  std::vector<int> number(kernel.arguments.size(), -1);
+  std::vector<Argument> arguments;
+  for (Nest& nest : kernel.nests) {
+    for_each_argument(nest, [&](int& argument) {
+      if (number[argument] < 0) {
+        number[argument] = static_cast<int>(arguments.size());
+        arguments.push_back(kernel.arguments[argument]);
+        arguments.back().written = false;
+      }
+      argument = number[argument];
+    });
+    for (const Store& store : nest.stores)
+      arguments[store.argument].written = true;
+    if (nest.scan) arguments[nest.scan->argument].written = true;
+    if (nest.scatter) arguments[nest.scatter->argument].written = true;
+  }
+  kernel.arguments = std::move(arguments);
+}
+
 namespace {
 
 std::string text(const Affine& affine) {
@@ -122,6 +142,34 @@ std::string checked_text(bool checked, uint32_t source,
     out += fmt::format(" of member ({}) / {}", text(member.element),
                        member.per_member);
   return out;
+}
+
+std::string part_text(const Scan& scan) {
+  switch (scan.part) {
+    case Scan::Part::whole: return "";
+    case Scan::Part::totals: return ", totals of chunks";
+    case Scan::Part::carries: return ", carries in place";
+    case Scan::Part::rest: return fmt::format(", after a{}", scan.carries);
+  }
+  __builtin_unreachable();
+}
+
+std::string part_text(const Scatter& scatter) {
+  switch (scatter.part) {
+    case Scatter::Part::in_order: return "";
+    case Scatter::Part::atomic: return ", atomic";
+    case Scatter::Part::targets:
+      return fmt::format(", targets at {}", text(scatter.at));
+    case Scatter::Part::winners:
+      return fmt::format(", winners of {}", text(scatter.position));
+    case Scatter::Part::chosen:
+      return fmt::format(", where {} won in a{}", text(scatter.position),
+                         scatter.targets);
+    case Scatter::Part::sorted:
+      return fmt::format(", targets a{} in order a{}", scatter.targets,
+                         scatter.order);
+  }
+  __builtin_unreachable();
 }
 
 std::string text(const Expr& expr) {
@@ -189,16 +237,17 @@ void print(std::string& out, const Nest& nest) {
     out += fmt::format("    store a{}[{}] = %{}\n", store.argument,
                        text(store.at), store.value);
   if (const auto& scan = nest.scan)
-    out += fmt::format("    scan a{}[{}] = {}.{} %{}{}{}\n", scan->argument,
+    out += fmt::format("    scan a{}[{}] = {}.{} %{}{}{}{}\n", scan->argument,
                        text(scan->at), ir::name(scan->op), name(scan->dtype),
                        scan->operand, scan->reverse ? " reverse" : "",
-                       scan->contiguous ? " in groups" : "");
+                       scan->contiguous ? " in groups" : "", part_text(*scan));
   if (const auto& scatter = nest.scatter)
     out += fmt::format(
-        "    scatter a{}[{}] {} %{}{}\n", scatter->argument,
+        "    scatter a{}[{}] {} %{}{}{}\n", scatter->argument,
         indexed_text(scatter->at, scatter->indices, scatter->indexed),
         scatter->add ? "+=" : "=", scatter->value,
-        checked_text(scatter->checked, scatter->source, scatter->member));
+        checked_text(scatter->checked, scatter->source, scatter->member),
+        part_text(*scatter));
 }
 
 }  // namespace

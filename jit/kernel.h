@@ -84,6 +84,11 @@ struct Reduction {
 
 /// A running reduction along the reduced axes, stored at every point.
 struct Scan {
+  /// A GPU does few long lines in three kernels (grid_stages.h): `totals` of
+  /// chunks to `argument`, one after the other; what comes before each, from
+  /// those, in place (`carries`, a nest of rows and chunks without
+  /// expressions); and the `rest`.
+  enum class Part : uint8_t { whole, totals, carries, rest };
   ir::Op op = ir::Op::add;
   DType dtype = DType::F32;   // accumulated in
   DType result = DType::F32;  // stored as
@@ -92,11 +97,28 @@ struct Scan {
   ExprId operand = 0;
   int argument = 0;
   Affine at;
+  Part part = Part::whole;
+  int carries = -1;  // rest: the argument that has them
 };
 
 /// argument[at + sum of index * stride] = value, or += in order; points whose
 /// reduced axes differ go one after the other, in row-major order.
 struct Scatter {
+  /// Where columns are few, a GPU does positions at once (grid_stages.h). Their
+  /// targets are numbers of places along the indexed axes. `atomic`: integers
+  /// are added, in any order. `targets`: of each position, to `argument`.
+  /// `winners`: the last position of each target, plus 1, to `argument`.
+  /// `chosen`: stored where `targets` has its winner. `sorted`: positions in
+  /// the order of `order`, in which those of one target (`targets` has it for
+  /// each) are neighbours; the first of them does all.
+  enum class Part : uint8_t {
+    in_order,
+    atomic,
+    targets,
+    winners,
+    chosen,
+    sorted
+  };
   bool add = false;
   DType dtype = DType::F32;
   int argument = 0;
@@ -107,6 +129,9 @@ struct Scatter {
   bool checked = true;
   uint32_t source = 0;
   MemberPlace member = {};
+  Part part = Part::in_order;
+  int targets = -1, order = -1;  // arguments
+  Affine position = {};          // winners, chosen: its number
 };
 
 /// Loops over a box. The kept axes are independent of one another; the points
@@ -159,6 +184,7 @@ void for_each_affine(Nest& nest, F&& f) {
   if (nest.scan) f(nest.scan->at);
   if (nest.scatter) {
     f(nest.scatter->at);
+    if (!nest.scatter->position.factors.empty()) f(nest.scatter->position);
     if (nest.scatter->member.per_member) f(nest.scatter->member.element);
   }
 }
@@ -168,9 +194,20 @@ void for_each_argument(Nest& nest, F&& f) {
   for (Expr& expr : nest.exprs)
     if (expr.argument >= 0) f(expr.argument);
   for (Store& store : nest.stores) f(store.argument);
-  if (nest.scan) f(nest.scan->argument);
-  if (nest.scatter) f(nest.scatter->argument);
+  if (nest.scan) {
+    f(nest.scan->argument);
+    if (nest.scan->carries >= 0) f(nest.scan->carries);
+  }
+  if (nest.scatter) {
+    f(nest.scatter->argument);
+    if (nest.scatter->targets >= 0) f(nest.scatter->targets);
+    if (nest.scatter->order >= 0) f(nest.scatter->order);
+  }
 }
+
+/// Arguments that the nests name, renumbered; all others go. Those that are
+/// stored to are `written`.
+void drop_arguments(Kernel& kernel);
 
 /// For people, and as the key that tells equal kernels: everything but the
 /// buffers is in it.

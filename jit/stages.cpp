@@ -191,25 +191,6 @@ Nest second_stage(const Nest& nest, const Chunks& chunks, int first_argument) {
   return stage;
 }
 
-/// Arguments that the nests name, renumbered; all others go.
-void drop_arguments(Kernel& kernel) {
-  std::vector<int> number(kernel.arguments.size(), -1);
-  std::vector<Argument> arguments;
-  for (Nest& nest : kernel.nests) {
-    for_each_argument(nest, [&](int& argument) {
-      if (number[argument] < 0) {
-        number[argument] = static_cast<int>(arguments.size());
-        arguments.push_back(kernel.arguments[argument]);
-        arguments.back().written = false;
-      }
-      argument = number[argument];
-    });
-    for (const Store& store : nest.stores)
-      arguments[store.argument].written = true;
-  }
-  kernel.arguments = std::move(arguments);
-}
-
 }  // namespace
 
 std::optional<Kernel> split_stages(
