@@ -50,6 +50,7 @@ class GridEmitter final : public NestEmitter {
   llvm::Value* error_key(size_t number, const Check& check, Point& point);
 
   // ---- maps (emit_grid.cpp, emit_grid_map.cpp)
+  void take_turns(Point& point, Values& values);
   void map_element(Point& point, llvm::Value* index, const Values& fixed);
   void map_vector(Point& point, llvm::Value* first, const Values& fixed);
   std::vector<llvm::Value*> load_wide(const Expr& expr, ExprId id,

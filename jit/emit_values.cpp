@@ -302,7 +302,8 @@ Value* NestEmitter::value_of(const Expr& expr, ExprId id, Point& point,
       return load_at(expr.argument, expr.dtype, offset,
                      expr.at.factors[point.vector_axis], point);
     }
-    case Expr::Kind::reduced: break;  // known since its loop ended
+    case Expr::Kind::carried:
+    case Expr::Kind::reduced: break;  // known before
   }
   CHECK(!"a result before its loop");
   return nullptr;

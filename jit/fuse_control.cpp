@@ -7,6 +7,7 @@
 
 #include "jit/fuser.h"
 #include "jit/ir/kinds.h"
+#include "jit/point_loop.h"
 #include "jit/schedule.h"
 
 namespace unisono::jit {
@@ -142,7 +143,39 @@ void Fuser::end_control(NodeId id, size_t item, std::vector<BufferId> results) {
   results_[id] = std::move(results);
 }
 
+/// As one kernel, where each point depends on itself alone.
+bool Fuser::place_point_loop(NodeId id) {
+  const Node& node = graph_[id];
+  const auto& attrs = ir::attrs<ir::LoopAttrs>(node);
+  const auto turns = machine_.grid ? known_turns(graph_, node) : std::nullopt;
+  if (!turns || !may_be_point_loop(*attrs.body, *turns)) return false;
+  PointLoop loop{.turns = *turns, .carries = {}};
+  std::vector<BufferId> inputs;
+  for (NodeId operand : node.inputs) inputs.push_back(materialise(operand));
+  for (int i = 0; i < attrs.carries; ++i) {
+    const ir::Type& type = graph_.type(node.inputs[i]);
+    const BufferId place = plan_.add_buffer(type.bytes());
+    loop.carries.push_back({.first = inputs[i],
+                            .place = place,
+                            .dtype = type.dtype,
+                            .elements = type.elements()});
+    inputs[i] = place;
+  }
+  std::vector<BufferId> outputs;
+  const PlanSteps body = lower(*attrs.body, inputs, outputs);
+  std::vector<BufferId> places;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    loop.carries[i].next = outputs[i];
+    places.push_back(loop.carries[i].place);
+  }
+  auto kernel = point_loop(body, loop);
+  if (!kernel) return false;
+  end_control(id, append({*std::move(kernel)}), std::move(places));
+  return true;
+}
+
 void Fuser::place_loop(NodeId id) {
+  if (place_point_loop(id)) return;
   const Node& node = graph_[id];
   const auto& attrs = ir::attrs<ir::LoopAttrs>(node);
   std::vector<BufferId> inputs, carries, outputs;

@@ -64,6 +64,7 @@ class Fuser {
                      const std::vector<BufferId>& inputs,
                      const std::vector<BufferId>& places);
   void end_control(ir::NodeId id, size_t item, std::vector<BufferId> results);
+  bool place_point_loop(ir::NodeId id);
   std::optional<PlanSteps> two_places(const ir::LoopAttrs& attrs,
                                       std::vector<BufferId> inputs,
                                       const PlanSteps& body);

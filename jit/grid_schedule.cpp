@@ -33,7 +33,7 @@ int widest_bytes(const Nest& nest, const Kernel& kernel) {
 /// Elements that a thread does so that its accesses are of 16 bytes; 1 where
 /// none would be.
 int64_t map_width(const Nest& nest, const Kernel& kernel, int axis) {
-  if (axis < 0) return 1;
+  if (axis < 0 || nest.turns) return 1;
   const int64_t width = 16 / widest_bytes(nest, kernel);
   const int64_t extent = nest.extents[axis];
   const bool sole = extent == nest.points();
@@ -99,8 +99,9 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
   } else {
     plan.vector_axis = kept - 1;
     const int axis = plan.vector_axis;
-    plan.tile_axis =
-        plan.form == Form::map ? tile_axis(nest, grid_tile / 2) : -1;
+    plan.tile_axis = plan.form == Form::map && !nest.turns
+                         ? tile_axis(nest, grid_tile / 2)
+                         : -1;
     if (plan.tile_axis >= 0) {
       plan.form = Form::tiles;
       plan.block = grid_tile;

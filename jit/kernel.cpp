@@ -31,6 +31,16 @@ std::vector<bool> inner_expressions(const Nest& nest) {
   return inner;
 }
 
+std::vector<bool> carried_expressions(const Nest& nest) {
+  std::vector<bool> carried(nest.exprs.size());
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    carried[e] = nest.exprs[e].kind == Expr::Kind::carried;
+    for (ExprId operand : nest.exprs[e].operands)
+      if (carried[operand]) carried[e] = true;
+  }
+  return carried;
+}
+
 bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
                     const Store& store) {
   for (size_t a = 0; a < nest.extents.size(); ++a)
@@ -46,6 +56,9 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
     used[nest.scatter->value] = true;
     for (ExprId index : nest.scatter->indices) used[index] = true;
   }
+  if (nest.turns)
+    for (const Turns::Carry& carry : nest.turns->carries)
+      used[carry.first] = used[carry.next] = true;
   for (size_t e = nest.exprs.size(); e-- > 0;) {
     const Expr& expr = nest.exprs[e];
     used[e] = used[e] || (expr.checked && keep_checked[e]);
@@ -86,6 +99,11 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
     nest.scatter->value = renamed[nest.scatter->value];
     for (ExprId& index : nest.scatter->indices) index = renamed[index];
   }
+  if (nest.turns)
+    for (Turns::Carry& carry : nest.turns->carries) {
+      carry.first = renamed[carry.first];
+      carry.next = renamed[carry.next];
+    }
   nest.exprs = std::move(exprs);
   nest.reductions = std::move(reductions);
 }
@@ -191,6 +209,7 @@ std::string text(const Expr& expr) {
     case Expr::Kind::reduced:
       return fmt::format("reduction {}{}", expr.reduction,
                          expr.best ? " best" : "");
+    case Expr::Kind::carried: return fmt::format("carry {}", expr.carry);
   }
   __builtin_unreachable();
 }
@@ -233,6 +252,14 @@ void print(std::string& out, const Nest& nest) {
   }
   for (size_t r = 0; r < nest.reductions.size(); ++r)
     out += fmt::format("    reduction {}: {}\n", r, text(nest.reductions[r]));
+  if (const auto& turns = nest.turns) {
+    out += fmt::format("    {} turns", turns->count);
+    for (size_t i = 0; i < turns->carries.size(); ++i)
+      out += fmt::format("{} carry {}: {} %{} then %{}", i ? "," : ":", i,
+                         name(turns->carries[i].dtype), turns->carries[i].first,
+                         turns->carries[i].next);
+    out += "\n";
+  }
   for (const Store& store : nest.stores)
     out += fmt::format("    store a{}[{}] = %{}\n", store.argument,
                        text(store.at), store.value);

@@ -32,6 +32,7 @@ struct Expr {
     gather,     // argument[at + sum of index * stride], indices checked
     operation,  // `op` of operands, computed in operand_dtype
     reduced,    // result of the nest's reduction number `reduction`
+    carried,    // carry number `carry` of the nest's turns
   };
   Kind kind = Kind::constant;
   ir::Op op = ir::Op::input;
@@ -39,6 +40,7 @@ struct Expr {
   DType operand_dtype = DType::F32;
   int argument = -1;
   int reduction = -1;
+  int carry = -1;
   bool best = false;  // reduced, of argmax: the value instead of its index
   /// Loops of the nest run one after another: an expression is available from
   /// this one on. A reduction over loop p is available from loop p + 1 on.
@@ -134,6 +136,19 @@ struct Scatter {
   Affine position = {};          // winners, chosen: its number
 };
 
+/// A loop at each point of a nest: carries have their first values, then so
+/// many times those of `next`. What is stored are the last ones. On a GPU alone
+/// (point_loop.h).
+struct Turns {
+  int64_t count = 0;
+  struct Carry {
+    ExprId first = 0, next = 0;
+    DType dtype = DType::F32;
+    bool operator==(const Carry&) const = default;
+  };
+  std::vector<Carry> carries;
+};
+
 /// Loops over a box. The kept axes are independent of one another; the points
 /// of the reduced axes combine.
 struct Nest {
@@ -144,6 +159,7 @@ struct Nest {
   std::vector<Reduction> reductions = {};
   std::optional<Scan> scan = {};
   std::optional<Scatter> scatter = {};
+  std::optional<Turns> turns = {};
 
   int64_t points() const;
   int64_t kept_points() const;
@@ -164,6 +180,9 @@ struct Kernel {
 /// For each expression, whether its value changes along the reduced axes
 /// (results of reductions do not).
 std::vector<bool> inner_expressions(const Nest& nest);
+
+/// For each expression, whether it depends on a carry of the nest's turns.
+std::vector<bool> carried_expressions(const Nest& nest);
 
 /// Whether the store happens at every point of the reduced axes.
 bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,

@@ -1,5 +1,6 @@
 // What GPUs do in several kernels: long lines of scans, scatters to few
 // columns. Compared with the evaluator, bit for bit.
+#include <functional>
 #include <random>
 
 #include "tests/unit/jit/compiled.h"
@@ -158,4 +159,137 @@ TEST_CASE("the first bad index of a scatter on a GPU is the one reported") {
     CHECK(failed.error().message.find("1434") != std::string::npos);
     CHECK(failed.error().source == 5);
   }
+}
+
+namespace {
+
+/// A loop of `turns` over (counter, carries...), whose body `make` fills: it
+/// gets the graph, the inputs (counter, carries, captures), and gives the
+/// carries' next values.
+Graph loop_of(const std::vector<Type>& carries,
+              const std::vector<Type>& captures, int32_t turns,
+              const std::function<std::vector<NodeId>(
+                  Graph&, const std::vector<NodeId>&)>& make) {
+  Graph g;
+  const Type count{DType::I32, {}};
+  auto condition = std::make_shared<Graph>(), body = std::make_shared<Graph>();
+  std::vector<NodeId> operands, inside;
+  auto add_all = [&](const Type& type) {
+    condition->add_input(type);
+    inside.push_back(body->add_input(type));
+  };
+  add_all(count);
+  for (const auto* list : {&carries, &captures})
+    for (const Type& type : *list) {
+      add_all(type);
+      operands.push_back(g.add_input(type));
+    }
+  auto number = [&](Graph& in, int64_t value) {
+    return in.add_constant(count, ir::element_bytes(DType::I32, value));
+  };
+  operands.insert(operands.begin(), number(g, 0));
+  condition->outputs = {condition->add(Op::lt, {0, number(*condition, turns)})};
+  std::vector<NodeId> next = make(*body, inside);
+  next.insert(next.begin(), body->add(Op::add, {inside[0], number(*body, 1)}));
+  body->outputs = next;
+  const NodeId loop = g.add(
+      Op::loop, operands,
+      ir::LoopAttrs{condition, body, static_cast<int>(carries.size()) + 1}, 4);
+  for (size_t i = 0; i <= carries.size(); ++i)
+    g.outputs.push_back(
+        g.add(Op::project, {loop}, ir::ProjectAttrs{static_cast<int>(i)}));
+  return g;
+}
+
+bool has_loop_step(Bench& bench, const Graph& g) {
+  CompileOptions options;
+  options.capabilities = capabilities(bench.runtime.devices());
+  auto program = bench.compiler.compile(g, options);
+  REQUIRE(program);
+  for (const Step& step : (*program)->steps)
+    if (std::holds_alternative<LoopStep>(step.what)) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("loops in which points depend on themselves are one kernel") {
+  Bench bench(simulated_gpus(1));
+  using Nodes = std::vector<NodeId>;
+  auto spread = [](Graph& g, NodeId scalar, const Type& type, DType from) {
+    NodeId x = scalar;
+    if (from != type.dtype) x = g.add(Op::cast, {x}, ir::CastAttrs{type.dtype});
+    return g.add(Op::broadcast, {x}, ir::BroadcastAttrs{type.shape, {}});
+  };
+  for (DType dtype : {DType::F32, DType::F16, DType::I16, DType::F64})
+    for (const Shape& shape : {Shape{}, Shape{1000}, Shape{7, 33}})
+      for (int turns : {1, 2, 9}) {
+        const Type type{dtype, shape};
+        // Two carries that need each other, a captured array, the counter.
+        const Graph g = loop_of(
+            {type, type}, {type}, turns, [&](Graph& b, const Nodes& in) {
+              const NodeId i = spread(b, in[0], type, DType::I32);
+              const NodeId x = b.add(Op::add, {in[2], i});
+              const NodeId y =
+                  b.add(Op::sub, {b.add(Op::mul, {in[1], in[3]}), x});
+              return Nodes{x, y};
+            });
+        INFO(ir::print(g));
+        CHECK(!has_loop_step(bench, g));
+        CHECK(difference(bench, g, filled_inputs(g, Fill::coarse, 3)) == "");
+      }
+  // Arrays of several shapes and a scalar that all use.
+  const Type a{DType::F32, {300}}, c{DType::F32, {4, 9}}, s{DType::F32, {}};
+  const Graph several =
+      loop_of({a, c, s}, {}, 5, [&](Graph& b, const Nodes& in) {
+        const NodeId half = b.add(Op::mul, {in[3], in[3]});
+        return Nodes{b.add(Op::add, {in[1], spread(b, in[3], a, DType::F32)}),
+                     b.add(Op::mul, {in[2], spread(b, half, c, DType::F32)}),
+                     half};
+      });
+  CHECK(!has_loop_step(bench, several));
+  CHECK(difference(bench, several, filled_inputs(several, Fill::numbers, 4)) ==
+        "");
+}
+
+TEST_CASE("loops in which points depend on others are not one kernel") {
+  Bench bench(simulated_gpus(1));
+  using Nodes = std::vector<NodeId>;
+  const Type a{DType::F32, {300}};
+  const auto flipped = [](Graph& b, const Nodes& in) {
+    return Nodes{
+        b.add(Op::add, {in[1], b.add(Op::flip, {in[1]}, ir::AxesAttrs{{0}})})};
+  };
+  const auto first = [&](Graph& b, const Nodes& in) {
+    const NodeId one =
+        b.add(Op::slice, {in[1]}, ir::SliceAttrs{{0}, {1}, Shape{1}});
+    const NodeId scalar = b.add(Op::reshape, {one}, ir::ShapeAttrs{{}});
+    return Nodes{b.add(Op::add, {in[1], b.add(Op::broadcast, {scalar},
+                                              ir::BroadcastAttrs{{300}, {}})})};
+  };
+  const auto total = [](Graph& b, const Nodes& in) {
+    const NodeId sum = b.add(Op::sum, {in[1]}, ir::ReduceAttrs{{0}});
+    return Nodes{b.add(Op::add, {in[1], b.add(Op::broadcast, {sum},
+                                              ir::BroadcastAttrs{{300}, {}})})};
+  };
+  for (const std::function<Nodes(Graph&, const Nodes&)>& make :
+       {std::function<Nodes(Graph&, const Nodes&)>(flipped),
+        {first},
+        {total}}) {
+    const Graph g = loop_of({a}, {}, 4, make);
+    CHECK(has_loop_step(bench, g));
+    CHECK(difference(bench, g, filled_inputs(g, Fill::numbers, 5)) == "");
+  }
+  // Carries that change places.
+  const Graph swapped = loop_of({a, a}, {}, 3, [](Graph& b, const Nodes& in) {
+    return Nodes{b.add(Op::add, {in[2], in[2]}), in[1]};
+  });
+  CHECK(difference(bench, swapped, filled_inputs(swapped, Fill::numbers, 6)) ==
+        "");
+  // So many turns that nobody could stop the kernel.
+  const Graph endless =
+      loop_of({{DType::I32, {}}}, {}, 1 << 17, [](Graph& b, const Nodes& in) {
+        return Nodes{b.add(Op::add, {in[1], in[0]})};
+      });
+  CHECK(has_loop_step(bench, endless));
 }
