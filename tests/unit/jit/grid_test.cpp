@@ -46,6 +46,31 @@ TEST_CASE("random graphs on a simulated GPU") {
   }
 }
 
+TEST_CASE("GPUs of several models run one program") {
+  Bench bench(simulated_gpus(4, "cc=9.0,7.5,9.0,8.6"));
+  const auto& devices = bench.runtime.devices();
+  CompileOptions options;
+  options.devices = 4;
+  options.capabilities = capabilities(devices);
+  CHECK(options.capabilities == std::vector<int>{75, 86, 90});
+  auto program = bench.compiler.compile(doubling(3000), options);
+  REQUIRE(program);
+  const auto& launch = std::get<LaunchStep>((*program)->steps[0].what);
+  // Code for each model once.
+  std::vector<int> images;
+  for (const GridCode::Image& image : launch.grid->code->images) {
+    images.push_back(image.capability);
+    CHECK(image.ptx.find(".target sm_" + std::to_string(image.capability)) !=
+          std::string::npos);
+  }
+  CHECK(images == std::vector<int>{75, 86, 90});
+  const Arrays inputs = {ones(3000)};
+  auto got = bench.run_all(doubling(3000), {4, inputs});
+  REQUIRE(got);
+  const Arrays want = outputs_of(doubling(3000), inputs);
+  for (const Arrays& own : *got) CHECK(same_bits(own[0], want[0]));
+}
+
 TEST_CASE("random graphs with collectives on simulated GPUs") {
   for (int devices : {2, 3, 8}) {
     for (const char* settings :

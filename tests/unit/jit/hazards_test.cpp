@@ -375,8 +375,8 @@ TEST_CASE("hazards: long programs are cut, and compile on little stack") {
 
   struct Work {
     const Graph& graph;
-    bool done;
-  } work{graph, false};
+    bool done, for_gpus;
+  } work{graph, false, false};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, size_t{256} << 10);
@@ -385,10 +385,15 @@ TEST_CASE("hazards: long programs are cut, and compile on little stack") {
     auto& work = *static_cast<Work*>(argument);
     Compiler compiler;
     work.done = static_cast<bool>(compiler.compile(work.graph, {}));
+    // Code generation for NVPTX recurses along chains.
+    CompileOptions options;
+    options.capabilities = {90};
+    work.for_gpus = static_cast<bool>(compiler.compile(chain(10000), options));
     return nullptr;
   };
   REQUIRE(pthread_create(&thread, &attributes, run, &work) == 0);
   pthread_attr_destroy(&attributes);
   pthread_join(thread, nullptr);
   CHECK(work.done);
+  CHECK(work.for_gpus);
 }
