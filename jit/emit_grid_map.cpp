@@ -82,8 +82,17 @@ void GridEmitter::map_vector(Point& point, Value* first, const Values& fixed) {
   std::vector<std::vector<Value*>> loaded(nest_.exprs.size());
   for (size_t e = 0; e < nest_.exprs.size(); ++e) {
     const Expr& expr = nest_.exprs[e];
+    const auto id = static_cast<ExprId>(e);
     if (expr.kind == Expr::Kind::load && aligned_along(expr.at, axis, width))
-      loaded[e] = load_wide(expr, static_cast<ExprId>(e), at);
+      loaded[e] = load_wide(expr, offset_at(expr.at, unit_parts_[id], at));
+    if (gathers_wide(expr, fixed)) {
+      // One row for all: its indices are looked at once.
+      check_number_ = 0;
+      Value* offset = indexed_offset(offset_at(expr.at, unit_parts_[id], at),
+                                     expr.indexed, expr.operands, expr.checked,
+                                     {expr.source, expr.member, e}, at, fixed);
+      if (offset) loaded[e] = load_wide(expr, offset);
+    }
   }
   std::vector<std::vector<Value*>> results(nest_.stores.size());
   for (int64_t i = 0; i < width; ++i) {
@@ -130,13 +139,22 @@ llvm::Align access_align(llvm::Type* element, int64_t width) {
 
 }  // namespace
 
-std::vector<Value*> GridEmitter::load_wide(const Expr& expr, ExprId id,
-                                           const Point& point) {
+/// Whether a gather takes neighbours of one row, aligned.
+bool GridEmitter::gathers_wide(const Expr& expr, const Values& fixed) const {
+  if (expr.kind != Expr::Kind::gather ||
+      !aligned_along(expr.at, plan_.vector_axis, plan_.block))
+    return false;
+  for (size_t i = 0; i < expr.indexed.size(); ++i)
+    if (!fixed[expr.operands[i]] || expr.indexed[i].stride % plan_.block)
+      return false;
+  return true;
+}
+
+std::vector<Value*> GridEmitter::load_wide(const Expr& expr, Value* offset) {
   const int64_t width = plan_.block;
   EmitContext c = context(0);
   llvm::Type* element = memory_type(c, expr.dtype);
-  Value* at = element_pointer(expr.argument, expr.dtype,
-                              offset_at(expr.at, unit_parts_[id], point));
+  Value* at = element_pointer(expr.argument, expr.dtype, offset);
   Value* loaded = b_.CreateAlignedLoad(access_type(b_, element, width), at,
                                        access_align(element, width));
   loaded = b_.CreateBitCast(loaded, llvm::FixedVectorType::get(

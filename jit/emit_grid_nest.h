@@ -53,8 +53,8 @@ class GridEmitter final : public NestEmitter {
   void take_turns(Point& point, Values& values);
   void map_element(Point& point, llvm::Value* index, const Values& fixed);
   void map_vector(Point& point, llvm::Value* first, const Values& fixed);
-  std::vector<llvm::Value*> load_wide(const Expr& expr, ExprId id,
-                                      const Point& point);
+  bool gathers_wide(const Expr& expr, const Values& fixed) const;
+  std::vector<llvm::Value*> load_wide(const Expr& expr, llvm::Value* offset);
   void store_wide(const Store& store, llvm::Value* offset,
                   const std::vector<llvm::Value*>& lanes);
 

@@ -19,13 +19,16 @@ constexpr int64_t warp_scan = 512;
 /// there are fewer than `many_units` trees.
 constexpr int64_t block_leaves = 64, many_units = 1 << 15;
 
-int widest_bytes(const Nest& nest, const Kernel& kernel) {
+/// Of the elements that change along the axis.
+int widest_bytes(const Nest& nest, const Kernel& kernel, int axis) {
   int64_t widest = 1;
   auto see = [&](int argument) {
     widest = std::max(widest, byte_size(kernel.arguments[argument].dtype));
   };
   for (const Expr& expr : nest.exprs)
-    if (expr.argument >= 0) see(expr.argument);
+    if (expr.argument >= 0 && (expr.at.factors[axis] != 0 ||
+                               expr.kind == Expr::Kind::gather))
+      see(expr.argument);
   for (const Store& store : nest.stores) see(store.argument);
   return static_cast<int>(widest);
 }
@@ -34,7 +37,7 @@ int widest_bytes(const Nest& nest, const Kernel& kernel) {
 /// none would be.
 int64_t map_width(const Nest& nest, const Kernel& kernel, int axis) {
   if (axis < 0 || nest.turns) return 1;
-  const int64_t width = 16 / widest_bytes(nest, kernel);
+  const int64_t width = 16 / widest_bytes(nest, kernel, axis);
   const int64_t extent = nest.extents[axis];
   const bool sole = extent == nest.points();
   if (extent < width || (!sole && extent % width)) return 1;

@@ -293,3 +293,40 @@ TEST_CASE("loops in which points depend on others are not one kernel") {
       });
   CHECK(has_loop_step(bench, endless));
 }
+
+TEST_CASE("rows that a GPU gathers are read 16 bytes at once") {
+  Bench bench(simulated_gpus(1));
+  for (DType dtype : {DType::F32, DType::F16, DType::I8, DType::F64}) {
+    // Rows that lie aligned, and some that do not.
+    for (int64_t width : {64, 36, 35}) {
+      Graph g;
+      const NodeId x = g.add_input({dtype, Shape{50, 3, width}});
+      const NodeId at = g.add_input({DType::I32, Shape{400}});
+      const NodeId rows =
+          g.add(Op::gather, {x, at}, ir::IndexAttrs{{0}, true}, 3);
+      g.outputs = {g.add(Op::add, {rows, rows})};
+      Arrays inputs = filled_inputs(g, Fill::numbers, 2);
+      std::vector<double> indices = values_of(inputs[1]);
+      for (size_t i = 0; i < indices.size(); ++i)
+        indices[i] = static_cast<double>(i * 7 % 100) - 50;
+      inputs[1] = array(DType::I32, {400}, indices);
+      CHECK(difference(bench, g, inputs) == "");
+      CompileOptions options;
+      options.capabilities = {80};
+      auto program = bench.compiler.compile(g, options);
+      REQUIRE(program);
+      const std::string& ptx = std::get<LaunchStep>((*program)->steps[0].what)
+                                   .grid->code->images[0]
+                                   .ptx;
+      const bool wide = ptx.find("ld.global.v") != std::string::npos;
+      const int64_t lanes = 16 / byte_size(dtype);
+      CHECK(wide == (3 * width % lanes == 0));
+      // The first bad row is the one reported.
+      indices[100] = 77, indices[300] = 60;
+      inputs[1] = array(DType::I32, {400}, indices);
+      auto failed = bench.run(g, inputs);
+      REQUIRE(!failed);
+      CHECK(failed.error().message.find("77") != std::string::npos);
+    }
+  }
+}
