@@ -204,16 +204,6 @@ jit::HostArray put_together(std::vector<jit::HostArray> parts,
   return whole;
 }
 
-/// Which of the grid's axes an axis runs along.
-size_t grid_axis(const MemberGraph& map, const MapAxis& axis) {
-  size_t i = 0;
-  while (i < map.grid.size() &&
-         std::ranges::find(map.grid[i].ids, axis.id) == map.grid[i].ids.end()) {
-    ++i;
-  }
-  return i;
-}
-
 // ---- keep_parts
 
 class PartKeeper {
@@ -293,7 +283,9 @@ class PartKeeper {
 
   std::optional<size_t> keep_output(size_t output, size_t from) {
     const ir::Node& node = graph_[graph_.outputs[output]];
-    if (node.op != ir::Op::all_gather) return std::nullopt;
+    if (node.op != ir::Op::all_gather ||
+        !ir::attrs<ir::CollectiveAttrs>(node).stays)
+      return std::nullopt;
     const std::optional<size_t> axis = axis_of(node, from);
     if (!axis) return std::nullopt;
     map_.axes[*axis].outputs[output] = entry_of(node);
@@ -307,6 +299,15 @@ class PartKeeper {
 };
 
 }  // namespace
+
+size_t grid_axis(const MemberGraph& map, const MapAxis& axis) {
+  size_t i = 0;
+  while (i < map.grid.size() &&
+         std::ranges::find(map.grid[i].ids, axis.id) == map.grid[i].ids.end()) {
+    ++i;
+  }
+  return i;
+}
 
 int64_t MemberGraph::members() const {
   int64_t count = 1;

@@ -54,6 +54,8 @@ Result<std::vector<jit::HostArray>> evaluate_map(
     const MemberGraph& map, const std::vector<jit::HostArray>& inputs,
     const std::vector<ir::Type>& outputs, const jit::ReferenceOptions& options);
 
+/// Which of the grid's axes a map's axis runs along.
+size_t grid_axis(const MemberGraph& map, const MapAxis& axis);
 /// Where the device of a member stands in the grid.
 int device_of(const MemberGraph& map, int64_t member);
 

@@ -111,8 +111,10 @@ Value nested_map(Evaluator& evaluator, const MapCallee& callee,
       outputs.push_back(output.value);
       continue;
     }
+    ir::CollectiveAttrs stack = along(id, members, output.entry);
+    stack.stays = true;
     ArrayValue whole = evaluator.add(ir::Op::all_gather, {output.value},
-                                     along(id, members, output.entry), where);
+                                     std::move(stack), where);
     whole->varies = without(output.value->varies, callee.axis->id);
     whole->varies_from = output.value->varies_from;
     outputs.push_back(std::move(whole));

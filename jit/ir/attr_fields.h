@@ -63,6 +63,7 @@ void for_each_field(A& a, B& b, Visit&& visit) {
     visit("groups", a.groups, b.groups);
     visit("dim", a.dim, b.dim);
     visit("tiled", a.tiled, b.tiled);
+    visit("stays", a.stays, b.stays);
   } else if constexpr (std::is_same_v<T, HostCallAttrs>) {
     visit("format", a.format, b.format);
     visit("specs", a.specs, b.specs);

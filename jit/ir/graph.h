@@ -183,6 +183,9 @@ struct CollectiveAttrs {
   /// if `tiled`. own_part: the operand's axis that is taken apart.
   int dim = 0;
   bool tiled = false;
+  /// all_gather: it stacks a map's result, whose parts may stay where they are
+  /// if that is a result of the program.
+  bool stays = false;
   bool operator==(const CollectiveAttrs&) const = default;
 };
 /// host_call: `format` has one piece of text before each operand and one after
