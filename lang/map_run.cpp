@@ -136,12 +136,37 @@ void print_line(Machine& machine, const Device& device, const ir::Node& node,
       render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands)));
 }
 
+/// The axes of a map of maps by which errors name a member. Where a device has
+/// several members along an axis it does not know which one failed.
+std::vector<MapEntry::Place> member_places(Evaluator& evaluator,
+                                           const MemberGraph& map,
+                                           const AxisInfo& outermost) {
+  std::vector<MapEntry::Place> places;
+  if (map.axes.size() < 2) return places;
+  std::set<std::string> several;
+  for (const MapAxis& axis : map.axes) {
+    const MapCache::Nested* nested = map_cache(evaluator).find_nested(axis.id);
+    const AxisInfo& info = nested ? *nested->axis : outermost;
+    if (axis.per_device != 1) several.insert(info.name);
+    MapEntry::Place place{info.name, 1, axis.devices};
+    for (size_t i = grid_axis(map, axis) + 1; i < map.grid.size(); ++i)
+      place.stride *= map.grid[i].size;
+    const bool again = std::ranges::any_of(
+        places, [&](const auto& known) { return known.axis == info.name; });
+    if (!info.anonymous && !again) places.push_back(std::move(place));
+  }
+  std::erase_if(
+      places, [&](const auto& place) { return several.contains(place.axis); });
+  return places;
+}
+
 /// Finds the devices of a traced graph, places its arrays and compiles it (or
 /// keeps it for the reference evaluator). `outermost` is the axis of the map
 /// that it is one member of, or null.
 void prepare(Evaluator& evaluator, MemberGraph map, const AxisInfo* outermost,
              MapEntry& entry, Span where) {
   entry.devices = complete_grid(evaluator, map, outermost, where);
+  if (outermost) entry.places = member_places(evaluator, map, *outermost);
   for (size_t i = 0; i < map.graph.inputs.size(); ++i)
     entry.inputs.push_back(
         place(whole_input(map, i), map, input_cuts(map, i), entry));
@@ -472,6 +497,7 @@ class MapRun {
         error.device = -1;
       error.member = -1;
     }
+    const std::string member = member_name(error);
     if (error.device >= 0) {
       if (error.member >= 0) error.member += error.device * entry_.per_device;
       error.device = entry_.devices[error.device]->index();
@@ -479,7 +505,30 @@ class MapRun {
         device = entry_.devices[device]->index();
       }
     }
-    evaluator_.fail(error, where_);
+    if (member.empty()) evaluator_.fail(error, where_);
+    const Device& device =
+        *evaluator_.machine().runtime->devices()[error.device];
+    error.device = -1;
+    try {
+      evaluator_.fail(error, where_);
+    } catch (Failure& failure) {
+      failure.diagnostic.add_fact(
+          fmt::format("on {}, member {}", device.name(), member));
+      throw;
+    }
+  }
+
+  /// "rows=1, cols=0", of an error in a map of maps; else nothing.
+  std::string member_name(const Error& error) const {
+    std::string name;
+    const bool of_member = error.kind == Error::Kind::integer_division ||
+                           error.kind == Error::Kind::index_out_of_bounds ||
+                           error.kind == Error::Kind::check_failed;
+    if (error.device < 0 || !of_member) return name;
+    for (const MapEntry::Place& place : entry_.places)
+      name += fmt::format("{}{}={}", name.empty() ? "" : ", ", place.axis,
+                          error.device / place.stride % place.size);
+    return name;
   }
 
   Value with_arrays(std::vector<unisono::Array> arrays) {

@@ -58,7 +58,14 @@ struct MapEntry {
   std::vector<bool> donated;  // by input
   std::vector<Device*> devices;
   int64_t per_device = 1;  // members on each, of a map that is not nested
-  Value result;            // the tree; its arrays are replaced by the outputs
+  /// Of a map of maps, the axes along which each device is one member, and
+  /// its position: device / stride % size.
+  struct Place {
+    std::string axis;
+    int64_t stride = 1, size = 1;
+  };
+  std::vector<Place> places;
+  Value result;  // the tree; its arrays are replaced by the outputs
   std::shared_ptr<const unisono::Program> program;  // compiled, or:
   std::shared_ptr<const MemberGraph> member;        // reference mode
 };
