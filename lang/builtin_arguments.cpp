@@ -10,7 +10,12 @@ namespace unisono::lang {
 namespace {
 
 std::string parameter_name(const BuiltinCall& call, size_t i) {
-  return parse_signature(call.builtin.signature)[i].name;
+  const auto parameters = parse_signature(call.builtin.signature);
+  // Of range(n) the one argument is where it stops.
+  const bool stops = parameters[i].name == "start" &&
+                     i + 1 < parameters.size() &&
+                     parameters[i + 1].name == "stop" && !given(call, i + 1);
+  return parameters[i + (stops ? 1 : 0)].name;
 }
 
 [[noreturn]] void not_known(BuiltinCall& call, size_t i) {

@@ -258,9 +258,17 @@ ir::Dim count_length(BuiltinCall& call, const ArrayValue& x) {
     return ir::Dim::symbol(id, fmt::format("?k{}", id));
   }
   if (x->type.elements() == 0) return 0;
-  const ArrayValue largest =
-      reduce(evaluator, ir::Op::max, x, {0}, false, call.where);
-  return std::max<int64_t>(host_integer(evaluator, largest, call.where) + 1, 0);
+  const auto extreme = [&](ir::Op op) {
+    return host_integer(evaluator,
+                        reduce(evaluator, op, x, {0}, false, call.where),
+                        call.where);
+  };
+  const int64_t count = std::max<int64_t>(extreme(ir::Op::max) + 1, 0);
+  if (const int64_t least = extreme(ir::Op::min); least < 0)
+    evaluator.fail(diagnostic(
+        Code::index_out_of_bounds, call.where,
+        fmt::format("index {} is out of bounds for size {}", least, count)));
+  return count;
 }
 
 }  // namespace

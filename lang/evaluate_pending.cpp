@@ -9,6 +9,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/reference.h"
 #include "lang/interpreter.h"
+#include "lang/literal_range.h"
 #include "lang/map_call.h"
 #include "lang/map_grid.h"
 #include "lang/print_value.h"
@@ -81,6 +82,8 @@ ArrayValue Evaluator::add(ir::Op op, std::initializer_list<ArrayValue> operands,
 ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
                           ir::Attrs attrs, Span where) {
   for (const ArrayValue& operand : operands)
+    require_finite(*this, *operand, where);
+  for (const ArrayValue& operand : operands)
     if (operand->donated || !state_->donated.empty())
       forbid_donated(operand, where);
   ir::Type type;
@@ -148,7 +151,10 @@ ArrayValue constant_cell(ir::Type type, std::vector<uint8_t> bytes) {
 }
 }  // namespace
 
-ArrayValue Evaluator::constant(double value, DType dtype, bool weak, Span) {
+ArrayValue Evaluator::constant(double value, DType dtype, bool weak,
+                               Span where) {
+  // A literal may still become one of a wider type.
+  if (!weak) require_finite(*this, value, dtype, where);
   ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
   cell->weak = weak;
   if (weak) cell->literal = value;
@@ -157,6 +163,7 @@ ArrayValue Evaluator::constant(double value, DType dtype, bool weak, Span) {
 
 ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
                                    Span where) {
+  require_finite(*this, static_cast<double>(value), dtype, where);
   if (!fits(value, dtype))
     fail(diagnostic(Code::literal_range, where, value, name(dtype),
                     integer_range(dtype))

@@ -113,7 +113,7 @@ struct Evaluator::State {
     bool failed = false;
     std::vector<Value> keep;  // so that addresses in the key stay unique
     Env environment;
-    std::vector<TypeRecord> types = {};  // that the call added
+    std::vector<TypeRecord> types = {};     // that the call added
     std::shared_ptr<const Mesh> grid = {};  // of the compiled code around, then
   };
   std::unordered_map<std::string, Memo> memo;

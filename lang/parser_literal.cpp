@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lang/literal_range.h"
 #include "lang/parser_impl.h"
 #include "lang/utf8.h"
 
@@ -72,28 +73,6 @@ uint64_t largest(DType dtype, bool negated) {
     return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   }
   return (uint64_t{1} << (bits - 1)) - (negated ? 0 : 1);
-}
-
-bool fits(double value, DType dtype) {
-  switch (dtype) {
-    case DType::F16:
-      return !std::isinf(static_cast<float>(Half(static_cast<float>(value))));
-    case DType::BF16:
-      return !std::isinf(
-          static_cast<float>(BFloat16(static_cast<float>(value))));
-    case DType::F32: return !std::isinf(static_cast<float>(value));
-    case DType::F64:
-    case DType::Bool:
-    case DType::I8:
-    case DType::I16:
-    case DType::I32:
-    case DType::I64:
-    case DType::U8:
-    case DType::U16:
-    case DType::U32:
-    case DType::U64: return true;
-  }
-  return true;
 }
 
 int hex_value(char c) {
@@ -191,7 +170,7 @@ ExprPtr Parser::floating(std::string_view digits, std::optional<DType> dtype) {
     too_large = overflows(digits);
     node->value = 0;
   }
-  if (too_large || (dtype && !fits(node->value, *dtype))) {
+  if (too_large || (dtype && !stays_finite(node->value, *dtype))) {
     report(Code::number_too_large, here(), text_of(token()),
            unisono::name(dtype.value_or(DType::F64)));
     return nullptr;

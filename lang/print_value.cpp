@@ -5,6 +5,8 @@
 #include <cctype>
 #include <utility>
 
+#include "lang/literal_range.h"
+
 namespace unisono::lang {
 namespace {
 
@@ -142,7 +144,8 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
                         bool quoted) {
   const std::string format =
       spec.empty() ? "{}" : "{:" + std::string(spec) + "}";
-  if (value.array()) {
+  if (const ArrayCell* cell = value.array()) {
+    require_finite(evaluator_, *cell, where);
     array(*value.get_if<ArrayValue>(), spec, where);
   } else if (value.tuple() || value.record()) {
     tree(value, spec, where);
