@@ -122,7 +122,7 @@ def covering(tests, rotation):
     """Every run of every program once, at its place in the rotation; programs once more on other numbers of devices; and those
     of collectives with every topology and seed."""
     counts = itertools.cycle((3, 8, 2, 4))
-    for number, test in enumerate(tests):
+    for test in tests:
         golden, name = test.golden, test.golden.name
         if golden.path.name.startswith(EVERY):
             for options in test.own:
