@@ -90,9 +90,9 @@ Status Execution::put(int d, const Instruction& instruction) {
   if (!recorder_) return put_unseen(d, instruction);
   const DeviceState& device = devices_[d];
   const bool copies = instruction.kind == Kind::copy;
-  Recording recording(
-      recorder_, copies ? Recorder::Kind::copy : Recorder::Kind::kernel,
-      device.row);
+  Recording recording(recorder_,
+                      copies ? Recorder::Kind::copy : Recorder::Kind::kernel,
+                      device.row);
   if (copies) {
     recording.event().from = device.row;
     recording.event().bytes = instruction.as<CopyStep>().bytes;
