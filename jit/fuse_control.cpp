@@ -148,7 +148,7 @@ bool Fuser::place_point_loop(NodeId id) {
   const Node& node = graph_[id];
   const auto& attrs = ir::attrs<ir::LoopAttrs>(node);
   const auto turns = machine_.grid ? known_turns(graph_, node) : std::nullopt;
-  if (!turns || !may_be_point_loop(*attrs.body, *turns)) return false;
+  if (!turns || !may_be_point_loop(*attrs.body, turns->count)) return false;
   PointLoop loop{.turns = *turns, .carries = {}};
   std::vector<BufferId> inputs;
   for (NodeId operand : node.inputs) inputs.push_back(materialise(operand));

@@ -41,7 +41,7 @@ int input_number(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-std::optional<int64_t> known_turns(const Graph& graph, const Node& loop) {
+std::optional<KnownTurns> known_turns(const Graph& graph, const Node& loop) {
   const auto& attrs = ir::attrs<ir::LoopAttrs>(loop);
   /// Of a node of a subgraph, which may be captured.
   auto constant = [&](const Graph& inner, NodeId id) {
@@ -66,7 +66,7 @@ std::optional<int64_t> known_turns(const Graph& graph, const Node& loop) {
   if (!step || *step <= 0 || *first >= *end) return std::nullopt;
   const int64_t turns = (*end - *first + *step - 1) / *step;
   if (*first + turns * *step > INT32_MAX) return std::nullopt;
-  return turns;
+  return KnownTurns{turns, counter, *first, *first + (turns - 1) * *step};
 }
 
 bool may_be_point_loop(const Graph& body, int64_t turns) {
@@ -132,6 +132,7 @@ class PointLoopMaker {
   bool collect(const Part& part);
   bool make_nest(const Space& space);
   bool append(const Part& part, const Space& space);
+  bool is_inside(const Expr& expr, const std::vector<ExprId>& renamed) const;
   std::optional<ExprId> known(const Expr& expr, const Part& part,
                               const Space& space);
   int argument(BufferId buffer, DType dtype);
@@ -210,7 +211,7 @@ bool PointLoopMaker::make_nest(const Space& space) {
   next_.clear();
   Affine own = constant_affine(0, space.extents.size());
   own.factors = dense_strides(space.extents);
-  Turns turns{.count = loop_.turns, .carries = {}};
+  Turns turns{.count = loop_.turns.count, .carries = {}};
   std::vector<int> members;
   for (const auto& [carry, at] : space_of_)
     if (at == number || is_scalar(carry)) members.push_back(carry);
@@ -266,13 +267,25 @@ std::optional<ExprId> PointLoopMaker::known(const Expr& expr, const Part& part,
   return value->second;
 }
 
+/// Whether a gather's checks cannot fail: its indices are the counter.
+bool PointLoopMaker::is_inside(const Expr& expr,
+                               const std::vector<ExprId>& renamed) const {
+  if (expr.kind != Expr::Kind::gather) return false;
+  const ExprId counter = carried_.at(loop_.turns.counter);
+  for (size_t i = 0; i < expr.indexed.size(); ++i)
+    if (renamed[expr.operands[i]] != counter || loop_.turns.first < 0 ||
+        loop_.turns.last >= expr.indexed[i].size)
+      return false;
+  return true;
+}
+
 bool PointLoopMaker::append(const Part& part, const Space& space) {
   const Nest& nest = *part.nest;
   const size_t axes = space.extents.size();
   const bool same = nest.extents == space.extents;
   std::vector<ExprId> renamed;
   for (const Expr& from : nest.exprs) {
-    if (from.checked) return false;
+    if (from.checked && !is_inside(from, renamed)) return false;
     if (from.argument >= 0) {
       const std::optional<ExprId> value = known(from, part, space);
       if (!value) return false;
@@ -282,6 +295,7 @@ bool PointLoopMaker::append(const Part& part, const Space& space) {
       }
     }
     Expr expr = from;
+    expr.checked = false;
     // At its one point, a scalar's index is a constant.
     if (!same) expr.at = constant_affine(from.at.constant, axes);
     for (ExprId& operand : expr.operands) operand = renamed[operand];

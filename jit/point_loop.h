@@ -9,10 +9,16 @@
 
 namespace unisono::jit {
 
-/// How often a loop turns that counts up by a constant to a constant; nothing
-/// if that is not what it does.
-std::optional<int64_t> known_turns(const ir::Graph& graph,
-                                   const ir::Node& loop);
+/// A loop that counts up by a constant to a constant: how often it turns, which
+/// carry is the counter, and between what values it is in the body.
+struct KnownTurns {
+  int64_t count = 0;
+  int counter = 0;
+  int64_t first = 0, last = 0;
+};
+/// Nothing if that is not what it does.
+std::optional<KnownTurns> known_turns(const ir::Graph& graph,
+                                      const ir::Node& loop);
 
 /// Whether it is worth a try: a body of few operations at points, and few
 /// enough turns that a kernel ends soon.
@@ -26,7 +32,7 @@ struct PointLoop {
     DType dtype = DType::F32;
     int64_t elements = 0;
   };
-  int64_t turns = 0;
+  KnownTurns turns = {};
   std::vector<Carry> carries;
 };
 

@@ -252,6 +252,23 @@ TEST_CASE("loops in which points depend on themselves are one kernel") {
         "");
 }
 
+TEST_CASE("a loop that reads one row after another is one kernel") {
+  Bench bench(simulated_gpus(1));
+  using Nodes = std::vector<NodeId>;
+  const Type state{DType::F32, {500}}, rows{DType::F32, {12, 500}};
+  // Up to the last row, and one more, which is an error.
+  for (int turns : {12, 13}) {
+    const Graph g =
+        loop_of({state}, {rows}, turns, [&](Graph& b, const Nodes& in) {
+          const NodeId row =
+              b.add(Op::gather, {in[2], in[0]}, ir::IndexAttrs{{0}, true}, 8);
+          return Nodes{b.add(Op::sub, {row, in[1]})};
+        });
+    CHECK(has_loop_step(bench, g) == (turns == 13));
+    CHECK(difference(bench, g, filled_inputs(g, Fill::numbers, 7)) == "");
+  }
+}
+
 TEST_CASE("loops in which points depend on others are not one kernel") {
   Bench bench(simulated_gpus(1));
   using Nodes = std::vector<NodeId>;
