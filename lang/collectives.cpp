@@ -90,21 +90,28 @@ ArrayValue own_position(BuiltinCall& call, const Members& members) {
   return index;
 }
 
-/// The size of the own group, where groups differ: an f32.
-ArrayValue own_group_size(BuiltinCall& call, const Members& members) {
+/// Numbers as an array.
+template <class T>
+ArrayValue numbers(BuiltinCall& call, const std::vector<T>& values) {
+  constexpr DType dtype = std::is_same_v<T, float> ? DType::F32 : DType::I32;
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return call.evaluator.constant_array(
+      {dtype, {static_cast<int64_t>(values.size())}}, std::move(bytes),
+      call.where);
+}
+
+/// What `of` says of the own group: a scalar.
+template <class T>
+ArrayValue of_own_group(BuiltinCall& call, const Members& members,
+                        const std::function<T(size_t group)>& of) {
   size_t count = 0;
   for (const auto& group : members.groups) count += group.size();
-  std::vector<float> sizes(count);
-  for (const auto& group : members.groups)
-    for (const int member : group)
-      sizes[member] = static_cast<float>(group.size());
-  std::vector<uint8_t> bytes(count * sizeof(float));
-  std::memcpy(bytes.data(), sizes.data(), bytes.size());
-  const ArrayValue table =
-      call.evaluator.constant_array({DType::F32, {static_cast<int64_t>(count)}},
-                                    std::move(bytes), call.where);
-  return gather(call.evaluator, table, {own_position(call, members)}, {0},
-                false, call.where);
+  std::vector<T> table(count);
+  for (size_t g = 0; g < members.groups.size(); ++g)
+    for (const int member : members.groups[g]) table[member] = of(g);
+  return gather(call.evaluator, numbers(call, table),
+                {own_position(call, members)}, {0}, false, call.where);
 }
 
 ArrayValue mean_of_members(BuiltinCall& call, const Members& members,
@@ -114,8 +121,10 @@ ArrayValue mean_of_members(BuiltinCall& call, const Members& members,
   if (!is_floating(sum->type.dtype))
     sum = cast_to(evaluator, sum, DType::F32, call.where);
   if (!equal_groups(members)) {
-    ArrayValue size = cast_to(evaluator, own_group_size(call, members),
-                              sum->type.dtype, call.where);
+    ArrayValue size = of_own_group<float>(call, members, [&](size_t group) {
+      return static_cast<float>(members.groups[group].size());
+    });
+    size = cast_to(evaluator, size, sum->type.dtype, call.where);
     size = broadcast_to(evaluator, size, sum->type.shape, call.where);
     return apply(evaluator, ir::Op::div, sum, size, call.where);
   }
@@ -123,6 +132,30 @@ ArrayValue mean_of_members(BuiltinCall& call, const Members& members,
   if (!count.is_constant()) return sum;  // checking: its type is right
   return apply(evaluator, ir::Op::div, sum, static_cast<double>(count.value()),
                call.where);
+}
+
+/// In groups of different sizes: all members' values meet, and the own group's
+/// position is picked.
+ArrayValue arg_of_own_group(BuiltinCall& call, ir::Op op,
+                            const Members& members, const ArrayValue& x) {
+  Evaluator& evaluator = call.evaluator;
+  ir::CollectiveAttrs everyone = members.attrs();
+  everyone.groups.clear();
+  const ArrayValue all =
+      meet(call, ir::Op::all_gather, members, x, std::move(everyone), true);
+  std::vector<ArrayValue> positions;
+  for (const auto& group : members.groups) {
+    const std::vector<int32_t> own(group.begin(), group.end());
+    const ArrayValue rows =
+        gather(evaluator, all, {numbers(call, own)}, {0}, false, call.where);
+    positions.push_back(insert_axis(
+        evaluator, evaluator.add(op, {rows}, ir::ReduceAttrs{{0}}, call.where),
+        0, call.where));
+  }
+  const auto number = of_own_group<int32_t>(
+      call, members, [](size_t group) { return static_cast<int32_t>(group); });
+  return gather(evaluator, concat(evaluator, positions, 0, call.where),
+                {number}, {0}, false, call.where);
 }
 
 /// pargmax, pargmin: the rules of ties and NaN are those of argmax.
@@ -135,8 +168,9 @@ Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
             .set_help("positions are those along one axis: reduce over the "
                       "other axes first"));
   }
-  read_groups(call, 2, members, GroupSizes::equal);
+  read_groups(call, 2, members, GroupSizes::any);
   return for_leaves(call, [&](const ArrayValue& x) {
+    if (!equal_groups(members)) return arg_of_own_group(call, op, members, x);
     const ArrayValue all = meet(call, ir::Op::all_gather, members, x,
                                 members.attrs(), members.groups.empty());
     return call.evaluator.add(op, {all}, ir::ReduceAttrs{{0}}, call.where);
