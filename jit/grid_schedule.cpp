@@ -26,8 +26,8 @@ int widest_bytes(const Nest& nest, const Kernel& kernel, int axis) {
     widest = std::max(widest, byte_size(kernel.arguments[argument].dtype));
   };
   for (const Expr& expr : nest.exprs)
-    if (expr.argument >= 0 && (expr.at.factors[axis] != 0 ||
-                               expr.kind == Expr::Kind::gather))
+    if (expr.argument >= 0 &&
+        (expr.at.factors[axis] != 0 || expr.kind == Expr::Kind::gather))
       see(expr.argument);
   for (const Store& store : nest.stores) see(store.argument);
   return static_cast<int>(widest);
