@@ -225,8 +225,8 @@ class StepWriter {
     steps_.push_back({std::move(what)});
   }
   void write(const LoopTask& task) {
-    steps_.push_back(
-        {LoopStep{apart(*task.condition), apart(*task.body), task.flag}});
+    steps_.push_back({LoopStep{apart(*task.condition), apart(*task.body),
+                               task.flag, task.turns}});
   }
   void write(const IfTask& task) {
     steps_.push_back(

@@ -51,9 +51,11 @@ struct CollectiveTask {
   ir::CollectiveAttrs attrs = {};
   uint32_t source = 0;
 };
+/// `turns`: how often the condition will hold; -1 if that is not known.
 struct LoopTask {
   std::unique_ptr<PlanSteps> condition, body;
   BufferId flag = 0;
+  int64_t turns = -1;
 };
 struct IfTask {
   BufferId flag = 0;

@@ -7,6 +7,7 @@
 
 #include "jit/fuser.h"
 #include "jit/ir/kinds.h"
+#include "jit/known_turns.h"
 #include "jit/point_loop.h"
 #include "jit/schedule.h"
 
@@ -190,18 +191,27 @@ void Fuser::place_loop(NodeId id) {
   PlanSteps condition = lower(*attrs.condition, inputs, outputs);
   task.flag = outputs[0];
   PlanSteps body = lower_to(*attrs.body, inputs, carries);
-  if (auto doubled = two_places(attrs, inputs, body))
+  // A GPU need not tell the host after each turn whether there is another one.
+  if (const auto turns = known_turns(graph_, node); machine_.grid && turns)
+    task.turns = turns->count;
+  if (auto doubled = two_places(attrs, inputs, body, task.turns)) {
+    if (task.turns > 0 && task.turns % 2 != 0)
+      for (PlanStep& step : body) append(std::move(step));
+    if (task.turns > 0) task.turns /= 2;
     body = *std::move(doubled);
+  }
   task.condition = std::make_unique<PlanSteps>(std::move(condition));
   task.body = std::make_unique<PlanSteps>(std::move(body));
   end_control(id, append({std::move(task)}), std::move(carries));
 }
 
 /// Where the body ends by copying large carries: two turns of it, the first
-/// into other places, the second back; between them the condition is asked.
+/// into other places, the second back; between them the condition is asked,
+/// unless the number of turns is known.
 std::optional<PlanSteps> Fuser::two_places(const ir::LoopAttrs& attrs,
                                            std::vector<BufferId> inputs,
-                                           const PlanSteps& body) {
+                                           const PlanSteps& body,
+                                           int64_t turns) {
   const std::vector<BufferId> carries(inputs.begin(),
                                       inputs.begin() + attrs.carries);
   std::vector<BufferId> others = carries;
@@ -216,6 +226,11 @@ std::optional<PlanSteps> Fuser::two_places(const ir::LoopAttrs& attrs,
     return std::nullopt;
   PlanSteps steps = lower_to(*attrs.body, inputs, others);
   std::copy(others.begin(), others.end(), inputs.begin());
+  if (turns >= 0) {
+    for (PlanStep& step : lower_to(*attrs.body, inputs, carries))
+      steps.push_back(std::move(step));
+    return steps;
+  }
   std::vector<BufferId> outputs;
   PlanSteps condition = lower(*attrs.condition, inputs, outputs);
   IfTask again{.flag = outputs[0]};

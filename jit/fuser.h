@@ -67,7 +67,7 @@ class Fuser {
   bool place_point_loop(ir::NodeId id);
   std::optional<PlanSteps> two_places(const ir::LoopAttrs& attrs,
                                       std::vector<BufferId> inputs,
-                                      const PlanSteps& body);
+                                      const PlanSteps& body, int64_t turns);
 
   Plan& plan_;
   const ir::Graph& graph_;

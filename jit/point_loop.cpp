@@ -1,7 +1,6 @@
 #include "jit/point_loop.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "jit/ir/kinds.h"
@@ -20,57 +19,10 @@ constexpr int64_t most_operations = int64_t{1} << 22;
 /// Spaces of points of one kernel.
 constexpr size_t most_spaces = 8;
 
-std::optional<int64_t> integer_of(const Node& node) {
-  const auto* constant = std::get_if<ir::ConstantAttrs>(&node.attrs);
-  if (!constant || node.type.rank() != 0) return std::nullopt;
-  if (node.type.dtype == DType::I32 && constant->bytes.size() == 4) {
-    int32_t value;
-    std::memcpy(&value, constant->bytes.data(), sizeof value);
-    return value;
-  }
-  return std::nullopt;
-}
-
-/// Which input of the graph a node is; -1: none.
-int input_number(const Graph& graph, NodeId id) {
-  const auto found = std::find(graph.inputs.begin(), graph.inputs.end(), id);
-  return found == graph.inputs.end()
-             ? -1
-             : static_cast<int>(found - graph.inputs.begin());
-}
-
 }  // namespace
 
-std::optional<KnownTurns> known_turns(const Graph& graph, const Node& loop) {
-  const auto& attrs = ir::attrs<ir::LoopAttrs>(loop);
-  /// Of a node of a subgraph, which may be captured.
-  auto constant = [&](const Graph& inner, NodeId id) {
-    const int number = input_number(inner, id);
-    if (number < 0) return integer_of(inner[id]);
-    return number < attrs.carries ? std::nullopt
-                                  : integer_of(graph[loop.inputs[number]]);
-  };
-  const Graph &condition = *attrs.condition, &body = *attrs.body;
-  const Node& test = condition[condition.outputs[0]];
-  if (test.op != Op::lt) return std::nullopt;
-  const int counter = input_number(condition, test.inputs[0]);
-  if (counter < 0 || counter >= attrs.carries) return std::nullopt;
-  const auto first = integer_of(graph[loop.inputs[counter]]);
-  const auto end = constant(condition, test.inputs[1]);
-  const Node& next = body[body.outputs[counter]];
-  if (next.op != Op::add || !first || !end) return std::nullopt;
-  const bool left = input_number(body, next.inputs[0]) == counter;
-  if (!left && input_number(body, next.inputs[1]) != counter)
-    return std::nullopt;
-  const auto step = constant(body, next.inputs[left ? 1 : 0]);
-  if (!step || *step <= 0 || *first >= *end) return std::nullopt;
-  const int64_t turns = (*end - *first + *step - 1) / *step;
-  if (*first + turns * *step > INT32_MAX) return std::nullopt;
-  return KnownTurns{turns, counter, *first, *first + (turns - 1) * *step};
-}
-
 bool may_be_point_loop(const Graph& body, int64_t turns) {
-  if (turns > most_turns ||
+  if (turns < 1 || turns > most_turns ||
       turns * static_cast<int64_t>(body.nodes.size()) > most_operations)
     return false;
   return std::all_of(body.nodes.begin(), body.nodes.end(),

@@ -6,19 +6,9 @@
 #include <vector>
 
 #include "jit/fuse.h"
+#include "jit/known_turns.h"
 
 namespace unisono::jit {
-
-/// A loop that counts up by a constant to a constant: how often it turns, which
-/// carry is the counter, and between what values it is in the body.
-struct KnownTurns {
-  int64_t count = 0;
-  int counter = 0;
-  int64_t first = 0, last = 0;
-};
-/// Nothing if that is not what it does.
-std::optional<KnownTurns> known_turns(const ir::Graph& graph,
-                                      const ir::Node& loop);
 
 /// Whether it is worth a try: a body of few operations at points, and few
 /// enough turns that a kernel ends soon.

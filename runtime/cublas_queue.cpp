@@ -35,10 +35,12 @@ bool StreamQueue::prepare_product(const GridLaunch& launch) {
 }
 
 bool StreamQueue::launch_product(const GridLaunch& launch, const Call& call) {
-  if (!launch.product || !products_ || gpu_->lost()) return false;
+  const auto& products = home_->products_;
+  if (!launch.product || !products || gpu_->lost()) return false;
   CurrentContext current(*gpu_);
-  return products_->launch(*launch.product, call.arguments,
-                           reinterpret_cast<void*>(workspace_), kernels());
+  return products->launch(*launch.product, call.arguments,
+                          reinterpret_cast<void*>(home_->workspace_),
+                          kernels());
 }
 
 }  // namespace unisono::cuda

@@ -12,12 +12,14 @@ namespace unisono::cuda {
 Result<std::unique_ptr<StreamQueue>> StreamQueue::open(std::shared_ptr<Gpu> gpu,
                                                        std::string name) {
   std::unique_ptr<StreamQueue> queue(
-      new StreamQueue(std::move(gpu), std::move(name)));
-  if (Status started = queue->start(); !started) return started.error();
+      new StreamQueue(std::move(gpu), std::move(name), nullptr));
+  Status started = queue->start_tracks();
+  if (started) started = queue->start_pool();
+  if (!started) return started.error();
   return queue;
 }
 
-Status StreamQueue::start() {
+Status StreamQueue::start_tracks() {
   const Driver& cuda = gpu_->driver();
   const std::string doing = "opening " + name_;
   CurrentContext current(*gpu_);
@@ -30,11 +32,17 @@ Status StreamQueue::start() {
       done = gpu_->check(cuda.event_create(&track.mark, event_disable_timing),
                          doing);
   }
+  return done;
+}
+
+Status StreamQueue::start_pool() {
+  const Driver& cuda = gpu_->driver();
+  const std::string doing = "opening " + name_;
+  CurrentContext current(*gpu_);
   MemoryPoolProperties properties{};
   properties.allocType = AllocationType::pinned;
   properties.location = {MemoryLocationType::device, gpu_->device()};
-  if (done)
-    done = gpu_->check(cuda.mem_pool_create(&pool_, &properties), doing);
+  Status done = gpu_->check(cuda.mem_pool_create(&pool_, &properties), doing);
   uint64_t keep = ~uint64_t{0};
   if (done)
     done =
@@ -50,7 +58,7 @@ StreamQueue::~StreamQueue() {
   for (const Track& track : tracks_)
     if (track.stream) cuda.stream_synchronize(track.stream);
   close_products();
-  for (void* staging : stagings_) cuda.mem_free_host(staging);
+  for (const Staging& staging : stagings_) cuda.mem_free_host(staging.memory);
   for (const Track& track : tracks_) {
     if (track.mark) cuda.event_destroy(track.mark);
     if (track.stream) cuda.stream_destroy(track.stream);
@@ -140,25 +148,39 @@ Status StreamQueue::admit(const Gpu& peer) {
 
 bool StreamQueue::reaches(const Queue& other) const {
   const auto& peer = static_cast<const StreamQueue&>(other);
-  return peer.gpu_ == gpu_ ||
-         std::find(peer.admitted_.begin(), peer.admitted_.end(), gpu_.get()) !=
-             peer.admitted_.end();
+  const auto& admitted = peer.home_->admitted_;
+  return peer.gpu_ == gpu_ || std::find(admitted.begin(), admitted.end(),
+                                        gpu_.get()) != admitted.end();
 }
 
-Result<void*> StreamQueue::staging(int64_t bytes) {
+Result<void*> StreamQueue::borrow_staging(int64_t bytes) {
   std::lock_guard lock(staging_mutex_);
-  if (bytes <= staging_bytes_) return stagings_.back();
+  for (Staging& staging : stagings_)
+    if (!staging.lent && staging.bytes >= bytes) {
+      staging.lent = true;
+      return staging.memory;
+    }
   CurrentContext current(*gpu_);
-  void* place = nullptr;
+  // A larger one takes the place of those that are too small.
+  std::erase_if(stagings_, [&](const Staging& staging) {
+    if (!staging.lent) gpu_->driver().mem_free_host(staging.memory);
+    return !staging.lent;
+  });
+  Staging made{.bytes = bytes, .lent = true};
   Status done = gpu_->check(
       gpu_->driver().mem_host_alloc(
-          &place, static_cast<size_t>(bytes),
+          &made.memory, static_cast<size_t>(bytes),
           host_alloc_portable | host_alloc_device_map),
       fmt::format("allocating {} bytes of host memory for {}", bytes, name_));
   if (!done) return done.error();
-  stagings_.push_back(place);  // others may still use the smaller ones
-  staging_bytes_ = bytes;
-  return place;
+  stagings_.push_back(made);
+  return made.memory;
+}
+
+void StreamQueue::return_staging(void* memory) {
+  std::lock_guard lock(staging_mutex_);
+  for (Staging& staging : stagings_)
+    if (staging.memory == memory) staging.lent = false;
 }
 
 // ---- launches --------------------------------------------------------------
@@ -266,6 +288,65 @@ Status StreamQueue::read(std::span<const Read> what) {
 
 Status StreamQueue::write(void* to, const void* from, int64_t bytes) {
   return rows_from_host(to, from, bytes);
+}
+
+// ---- captured work ----------------------------------------------------------
+
+namespace {
+
+class CapturedGraph final : public Queue::Captured {
+ public:
+  CapturedGraph(std::shared_ptr<Gpu> gpu, GraphExec exec)
+      : gpu_(std::move(gpu)), exec_(exec) {}
+  ~CapturedGraph() override {
+    CurrentContext current(*gpu_);
+    gpu_->driver().graph_exec_destroy(exec_);
+  }
+  GraphExec exec() const { return exec_; }
+
+ private:
+  const std::shared_ptr<Gpu> gpu_;
+  const GraphExec exec_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Queue>> StreamQueue::capturing() {
+  if (Status ok = usable(); !ok) return ok.error();
+  std::unique_ptr<StreamQueue> queue(new StreamQueue(gpu_, name_, home_));
+  if (Status started = queue->start_tracks(); !started) return started.error();
+  return std::unique_ptr<Queue>(std::move(queue));
+}
+
+// Relaxed: other threads go on to use the driver as they like.
+Status StreamQueue::begin_capture() {
+  if (Status ok = usable(); !ok) return ok;
+  CurrentContext current(*gpu_);
+  return gpu_->check(
+      gpu_->driver().stream_begin_capture(kernels(), CaptureMode::relaxed),
+      "capturing work of " + name_);
+}
+
+Result<std::unique_ptr<Queue::Captured>> StreamQueue::end_capture() {
+  const Driver& cuda = gpu_->driver();
+  const std::string doing = "capturing work of " + name_;
+  CurrentContext current(*gpu_);
+  Graph graph = nullptr;
+  Status done = gpu_->check(cuda.stream_end_capture(kernels(), &graph), doing);
+  GraphExec exec = nullptr;
+  if (done) done = gpu_->check(cuda.graph_instantiate(&exec, graph, 0), doing);
+  if (graph) cuda.graph_destroy(graph);
+  if (!done) return done.error();
+  return std::unique_ptr<Captured>(std::make_unique<CapturedGraph>(gpu_, exec));
+}
+
+Status StreamQueue::replay(const Captured& work) {
+  if (Status ok = usable(); !ok) return ok;
+  CurrentContext current(*gpu_);
+  return gpu_->check(
+      gpu_->driver().graph_launch(
+          static_cast<const CapturedGraph&>(work).exec(), kernels()),
+      "launching kernels on " + name_);
 }
 
 // ---- copies of arrays ------------------------------------------------------

@@ -33,7 +33,12 @@ class StreamQueue final : public Queue {
   Status read(std::span<const Read> what) override;
   Status write(void* to, const void* from, int64_t bytes) override;
   bool reaches(const Queue& other) const override;
-  Result<void*> staging(int64_t bytes) override;
+  Result<void*> borrow_staging(int64_t bytes) override;
+  void return_staging(void* memory) override;
+  Result<std::unique_ptr<Queue>> capturing() override;
+  Status begin_capture() override;
+  Result<std::unique_ptr<Captured>> end_capture() override;
+  Status replay(const Captured& work) override;
 
   Gpu& gpu() const { return *gpu_; }
   /// Out of memory if there is none even after unused memory was given back.
@@ -62,10 +67,20 @@ class StreamQueue final : public Queue {
     Stream stream = nullptr;
     Event mark = nullptr;
   };
+  struct Staging {
+    void* memory = nullptr;
+    int64_t bytes = 0;
+    bool lent = false;
+  };
 
-  StreamQueue(std::shared_ptr<Gpu> gpu, std::string name)
-      : gpu_(std::move(gpu)), name_(std::move(name)), ring_(gpu_, name_) {}
-  Status start();
+  /// `home`: the queue that has the device's memory; null: this one.
+  StreamQueue(std::shared_ptr<Gpu> gpu, std::string name, StreamQueue* home)
+      : gpu_(std::move(gpu)),
+        name_(std::move(name)),
+        home_(home ? home : this),
+        ring_(gpu_, name_) {}
+  Status start_tracks();
+  Status start_pool();
   Status usable();
   Track& track(Lane lane) { return tracks_[static_cast<size_t>(lane)]; }
   const Track& track(Lane lane) const {
@@ -82,13 +97,13 @@ class StreamQueue final : public Queue {
 
   const std::shared_ptr<Gpu> gpu_;
   const std::string name_;
+  StreamQueue* const home_;
   std::array<Track, 2> tracks_;
   MemoryPool pool_ = nullptr;
   StagingRing ring_;
   std::vector<const Gpu*> admitted_;  // that see this memory
   std::mutex staging_mutex_;
-  std::vector<void*> stagings_;  // the last is the largest
-  int64_t staging_bytes_ = 0;
+  std::vector<Staging> stagings_;
   std::shared_ptr<cublas::Source> source_;
   std::once_flag products_opened_;
   std::unique_ptr<cublas::Products> products_;

@@ -62,17 +62,13 @@ std::pair<const char*, int64_t> described(const Instruction& collective) {
     case Kind::launch:
     case Kind::copy:
     case Kind::host_call:
+    case Kind::repeat:
+    case Kind::next_turn:
     case Kind::jump:
     case Kind::jump_if_false:
     case Kind::end: break;
   }
   return {"", 0};
-}
-
-bool is_collective(Kind kind) {
-  return kind == Kind::all_reduce || kind == Kind::all_gather ||
-         kind == Kind::reduce_scatter || kind == Kind::all_to_all ||
-         kind == Kind::permute;
 }
 
 uint32_t source_of(const Instruction& instruction) {
@@ -86,6 +82,8 @@ uint32_t source_of(const Instruction& instruction) {
     case Kind::launch:
     case Kind::copy:
     case Kind::host_call:
+    case Kind::repeat:
+    case Kind::next_turn:
     case Kind::jump:
     case Kind::jump_if_false:
     case Kind::end: break;
@@ -107,6 +105,7 @@ Execution::Execution(const Program& program, const FlatProgram& flat)
   for (int d = 0; d < count_; ++d) {
     DeviceState& device = devices_[d];
     device.slots.resize(program.slots.size());
+    device.turns.resize(flat.loops.size());
     device.arguments.resize(flat.most_arguments);
     device.context.error = &device.error;
     device.context.device_position = d;
@@ -238,6 +237,27 @@ void Execution::advance(int d, int& owned_phase) {
       case Kind::permute:
         if (!meet(d, owned_phase)) return;
         continue;  // begin_phase has moved all devices on
+      case Kind::repeat: {
+        const FlatLoop& loop = flat_.loops[instruction.loop];
+        device.turns[instruction.loop] = loop.turns;
+        if (!is_replayed(loop)) break;
+        if (loop.meets) {
+          if (!meet(d, owned_phase)) return;
+          continue;
+        }
+        if (Status done = replay({&d, 1}, instruction.loop); !done)
+          return fail(d, done.error());
+        break;
+      }
+      case Kind::next_turn: {
+        int64_t& turns = device.turns[instruction.loop];
+        if (turns == 0) {
+          device.pc = instruction.target;
+          continue;
+        }
+        --turns;
+        break;
+      }
       case Kind::jump: device.pc = instruction.target; continue;
       case Kind::jump_if_false: {
         Result<bool> flag = read_flag(d, instruction.flag);
@@ -392,6 +412,8 @@ Status Execution::perform(const Instruction& collective) {
     case Kind::launch:
     case Kind::copy:
     case Kind::host_call:
+    case Kind::repeat:
+    case Kind::next_turn:
     case Kind::jump:
     case Kind::jump_if_false:
     case Kind::end: break;

@@ -24,6 +24,7 @@
 #include "runtime/program.h"
 #include "runtime/queue.h"
 #include "runtime/recorder.h"
+#include "runtime/replay.h"
 #include "runtime/watchdog.h"
 
 namespace unisono {
@@ -68,6 +69,11 @@ class Execution final : public Work, public Watched {
     Queue* queue = nullptr;
     Buffer grid_error;  // a GridError
     uint64_t launches = 0;
+    std::vector<int64_t> turns;  // that are left, by loop
+    void* staging = nullptr;     // of this run, if collectives need it
+    CopiesBeside copies;
+    std::vector<Replay> replays;  // by loop, of this device alone
+    std::unique_ptr<Queue> capturing;
     /// When the watchdog saw it compute first while others waited.
     std::optional<Clock::time_point> awaited_since;
     int row = 0;                // its index, for the recorder
@@ -120,10 +126,28 @@ class Execution final : public Work, public Watched {
   // Devices with queues (execution_queue.cpp): launches and copies are put
   // there, and failed checks are found out when something waits.
   Status open_queues();
+  Status borrow_staging();
+  void return_staging();
   /// A recorder is told how long it took, and so it is waited for.
   Status put(int device, const Instruction& instruction);
   Status put_unseen(int device, const Instruction& instruction);
   Status wait_for_queue(int device);
+  /// Whatever of a device's slots copies are under way for is waited for.
+  Status join_copies(int device, std::span<const SlotId> slots);
+  Status join_all_copies(int device);
+  void note_copies(SlotId from, SlotId to);
+  /// Turns of a loop, as many as work captured once does at little cost; the
+  /// rest is left to be counted down (execution_replay.cpp).
+  Status prepare_replays();
+  bool is_replayed(const FlatLoop& loop) const;
+  Status replay(std::span<const int> devices, int loop);
+  Replay& find_replay(std::span<const int> devices, int loop);
+  Status capture(std::span<const int> devices, const FlatLoop& loop,
+                 Replay& replay);
+  Status put_turns(std::span<const int> devices, const FlatLoop& loop,
+                   int64_t turns);
+  Status seal_errors(std::span<const int> devices, bool count);
+  Result<bool> any_failed(std::span<const int> devices);
   Result<bool> read_flag(int device, SlotId flag);
   Status read_arguments(int device, const HostCallStep& step,
                         std::vector<std::vector<uint8_t>>& arguments);
@@ -180,6 +204,8 @@ class Execution final : public Work, public Watched {
   std::atomic<bool> done_{false};
   std::vector<const void*> from_;  // while a collective is performed
   std::vector<void*> to_;
+  std::vector<Replay> replays_;  // by loop, of all devices together
+  int captured_phases_ = 0;      // since a capture began
 };
 
 }  // namespace unisono

@@ -3,6 +3,8 @@
 // the host, the end.
 #include <bit>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "runtime/check.h"
 #include "runtime/execution.h"
@@ -18,7 +20,7 @@ using Kind = Instruction::Kind;
 // before; and its place in the program, which says what failed. A count that
 // starts again is harmless: at worst two failures of a run are taken for one.
 constexpr int place_bits = 20, count_bits = 20;
-constexpr uint64_t most_phases = (uint64_t{1} << 24) - 1;
+constexpr uint64_t most_phases = (uint64_t{1} << 23) - 1;  // and grid_sealed
 
 uint64_t launch_number(int phase, uint64_t count, int pc) {
   const uint64_t first =
@@ -27,8 +29,10 @@ uint64_t launch_number(int phase, uint64_t count, int pc) {
          (count & ((uint64_t{1} << count_bits) - 1)) << place_bits |
          static_cast<uint64_t>(pc);
 }
-uint64_t phase_of(uint64_t number) {
-  return number >> (place_bits + count_bits);
+/// An order of failures on several devices.
+std::pair<uint64_t, uint64_t> phase_of(const GridError& word) {
+  return {word.stretches,
+          (word.launch & ~grid_sealed) >> (place_bits + count_bits)};
 }
 size_t place_of(uint64_t number) {
   return number & ((uint64_t{1} << place_bits) - 1);
@@ -61,8 +65,10 @@ Status Execution::open_queues() {
     DeviceState& device = devices_[d];
     Queue* queue = device.device ? device.device->queue() : nullptr;
     CHECK(d == 0 || (queue != nullptr) == (devices_[0].queue != nullptr));
+    if (queue != device.queue) device.capturing.reset();
     device.queue = queue;
     device.launches = 0;
+    device.copies.clear();
     if (!queue) continue;
     CHECK(flat_.instructions.size() < size_t{1} << place_bits);
     if (device.grid_error.device() != device.device) {
@@ -81,9 +87,29 @@ Status Execution::open_queues() {
     }
   }
   if (!devices_[0].queue) return Unit{};
+  if (Status ready = prepare_replays(); !ready) return ready;
+  Status staged = borrow_staging();
+  if (!staged) return_staging();
+  return staged;
+}
+
+Status Execution::borrow_staging() {
   std::vector<Queue*> queues;
   for (int d = 0; d < count_; ++d) queues.push_back(devices_[d].queue);
-  return prepare_collectives(queues, flat_);
+  Result<int64_t> bytes = prepare_collectives(queues, flat_);
+  if (!bytes) return bytes.error();
+  for (int d = 0; *bytes > 0 && d < count_; ++d) {
+    auto memory = queues[d]->borrow_staging(*bytes);
+    if (!memory) return memory.error();
+    devices_[d].staging = *memory;
+  }
+  return Unit{};
+}
+
+void Execution::return_staging() {
+  for (int d = 0; d < count_; ++d)
+    if (void* memory = std::exchange(devices_[d].staging, nullptr))
+      devices_[d].queue->return_staging(memory);
 }
 
 Status Execution::put(int d, const Instruction& instruction) {
@@ -116,13 +142,16 @@ Status Execution::put_unseen(int d, const Instruction& instruction) {
     const auto& copy = instruction.as<CopyStep>();
     if (copy.bytes == 0 || device.slots[copy.to] == device.slots[copy.from])
       return Unit{};
+    const SlotId slots[] = {copy.from, copy.to};
+    if (Status joined = join_copies(d, slots); !joined) return joined;
     return device.queue->copy(device.slots[copy.to], *device.queue,
                               device.slots[copy.from], copy.bytes);
   }
   const auto& step = instruction.as<LaunchStep>();
+  if (Status joined = join_copies(d, step.arguments); !joined) return joined;
   for (size_t i = 0; i < step.arguments.size(); ++i)
     device.arguments[i] = device.slots[step.arguments[i]];
-  const int phase = phase_.load(std::memory_order_relaxed);
+  const int phase = phase_.load(std::memory_order_relaxed) + captured_phases_;
   return device.queue->launch(
       *step.grid,
       {.arguments = std::span(device.arguments).first(step.arguments.size()),
@@ -131,10 +160,41 @@ Status Execution::put_unseen(int d, const Instruction& instruction) {
        .position = d});
 }
 
+Status Execution::join_copies(int d, std::span<const SlotId> slots) {
+  const CopiesBeside& copies = devices_[d].copies;
+  if (copies.empty()) return Unit{};
+  for (SlotId slot : slots)
+    if (copies.touch(devices_[d].slots[slot], program_.slots[slot].bytes))
+      return join_all_copies(d);
+  return Unit{};
+}
+
+/// Copies that read the device's memory are in the lanes of others.
+Status Execution::join_all_copies(int d) {
+  DeviceState& device = devices_[d];
+  if (device.copies.empty()) return Unit{};
+  device.copies.clear();
+  for (int other = 0; other < count_; ++other) {
+    Status done = device.queue->wait_for(*devices_[other].queue, Lane::kernels,
+                                         Lane::copies);
+    if (!done) return done;
+  }
+  return Unit{};
+}
+
+void Execution::note_copies(SlotId from, SlotId to) {
+  for (int d = 0; d < count_; ++d)
+    for (SlotId slot : {from, to})
+      devices_[d].copies.add(devices_[d].slots[slot],
+                             program_.slots[slot].bytes);
+}
+
 Result<bool> Execution::read_flag(int d, SlotId flag) {
   DeviceState& device = devices_[d];
   if (!device.queue)
     return *static_cast<const uint8_t*>(device.slots[flag]) != 0;
+  if (Status joined = join_copies(d, {&flag, 1}); !joined)
+    return joined.error();
   uint8_t value = 0;
   GridError word;
   const Queue::Read reads[] = {{&value, device.slots[flag], 1},
@@ -147,6 +207,7 @@ Result<bool> Execution::read_flag(int d, SlotId flag) {
 Status Execution::read_arguments(int d, const HostCallStep& step,
                                  std::vector<std::vector<uint8_t>>& arguments) {
   DeviceState& device = devices_[d];
+  if (Status joined = join_copies(d, step.arguments); !joined) return joined;
   GridError word;
   std::vector<Queue::Read> reads = {
       {&word, device.grid_error.data(), sizeof word}};
@@ -164,6 +225,7 @@ Status Execution::read_arguments(int d, const HostCallStep& step,
 Status Execution::perform_on_queues(const Instruction& collective) {
   if (recorder_) {
     Status done = perform_unseen_on_queues(collective);
+    for (int d = 0; done && d < count_; ++d) done = join_all_copies(d);
     for (int d = 0; done && d < count_; ++d) done = wait_for_queue(d);
     return done;
   }
@@ -172,8 +234,12 @@ Status Execution::perform_on_queues(const Instruction& collective) {
 
 Status Execution::perform_unseen_on_queues(const Instruction& collective) {
   std::vector<Queue*> queues;
-  const auto each = [&](const auto& step, const Groups& groups, auto&& meet) {
-    return for_each_group(
+  const auto each = [&](const auto& step, const Groups& groups,
+                        auto&& meet) -> Status {
+    const SlotId slots[] = {step.from, step.to};
+    for (int d = 0; d < count_; ++d)
+      if (Status joined = join_copies(d, slots); !joined) return joined;
+    Status done = for_each_group(
         step, groups,
         [&](const std::vector<int>* group, CollectiveBuffers buffers) {
           queues.clear();
@@ -182,39 +248,59 @@ Status Execution::perform_unseen_on_queues(const Instruction& collective) {
                 devices_[group ? (*group)[i] : static_cast<int>(i)].queue);
           return meet(queues, step, buffers);
         });
+    if (done) return done;
+    // What was put before it failed still uses the memory.
+    for (int d = 0; d < count_; ++d)
+      (void)devices_[d].queue->mark(Lane::copies);
+    note_copies(step.from, step.to);
+    return done;
+  };
+  const auto copies = [&](const auto& step, const Groups& groups,
+                          auto&& exchange) {
+    Status done = each(step, groups, exchange);
+    note_copies(step.from, step.to);
+    return done;
   };
   switch (collective.kind) {
     case Kind::all_reduce: {
       const auto& step = collective.as<AllReduceStep>();
       CHECK(step.groups.empty());  // jit makes them gathers and sums
-      return each(step, {}, [](auto& q, const auto& s, CollectiveBuffers b) {
-        return all_reduce(q, s, b);
+      std::vector<void*> staging;
+      for (int d = 0; d < count_; ++d) staging.push_back(devices_[d].staging);
+      return each(step, {}, [&](auto& q, const auto& s, CollectiveBuffers b) {
+        return all_reduce(q, s, b, staging);
       });
     }
     case Kind::all_gather: {
       const auto& step = collective.as<AllGatherStep>();
-      return each(step, step.groups,
-                  [](auto& q, const auto& s, CollectiveBuffers b) {
-                    return all_gather(q, s, b);
-                  });
+      return copies(step, step.groups,
+                    [](auto& q, const auto& s, CollectiveBuffers b) {
+                      return all_gather(q, s, b);
+                    });
     }
     case Kind::all_to_all: {
       const auto& step = collective.as<AllToAllStep>();
-      return each(step, step.groups,
-                  [](auto& q, const auto& s, CollectiveBuffers b) {
-                    return all_to_all(q, s, b);
-                  });
+      return copies(step, step.groups,
+                    [](auto& q, const auto& s, CollectiveBuffers b) {
+                      return all_to_all(q, s, b);
+                    });
     }
     case Kind::permute: {
       const auto& step = collective.as<PermuteStep>();
-      return each(step, {}, [](auto& q, const auto& s, CollectiveBuffers b) {
+      return copies(step, {}, [](auto& q, const auto& s, CollectiveBuffers b) {
         return permute(q, s, b);
       });
+    }
+    case Kind::repeat: {
+      std::vector<int> all(static_cast<size_t>(count_));
+      std::iota(all.begin(), all.end(), 0);
+      return replay(all, collective.loop);
     }
     case Kind::reduce_scatter:  // jit makes it an exchange and a sum
     case Kind::launch:
     case Kind::copy:
     case Kind::host_call:
+    case Kind::next_turn:
     case Kind::jump:
     case Kind::jump_if_false:
     case Kind::end: break;
@@ -226,21 +312,22 @@ Status Execution::perform_unseen_on_queues(const Instruction& collective) {
 /// first phase that has any, the first device's.
 void Execution::finish_queues() {
   if (!devices_[0].queue) return;
-  uint64_t first_phase = ~uint64_t{0};
+  std::pair<uint64_t, uint64_t> first_phase = {~uint64_t{0}, 0};
   int first = -1;
   std::optional<Error> checked, other;
   for (int d = 0; d < count_; ++d) {
     DeviceState& device = devices_[d];
     GridError word;
     const Queue::Read read{&word, device.grid_error.data(), sizeof word};
-    Status done = device.queue->read({&read, 1});
+    Status done = join_all_copies(d);
+    if (done) done = device.queue->read({&read, 1});
     if (!done || !word.launch) {
       if (device.failure) done = *device.failure;
       if (!done && !other) other = done.error();
-      continue;
+      if (word.stretches == 0) continue;
     }
-    if (phase_of(word.launch) < first_phase) {
-      first_phase = phase_of(word.launch);
+    if (word.launch && phase_of(word) < first_phase) {
+      first_phase = phase_of(word);
       first = d;
       checked = decode(word, flat_, d);
     }
@@ -249,6 +336,7 @@ void Execution::finish_queues() {
     if (!done) device.grid_error = Buffer();  // a new one for the next run
     if (!done && !other) other = done.error();
   }
+  return_staging();
   if (!checked && !other) return;
   if (!checked) checked = std::move(other), first = 0;
   for (int d = 0; d < count_; ++d) devices_[d].failure.reset();

@@ -85,6 +85,7 @@ class Flattener {
     add_collective({.kind = Kind::permute, .step = &permute});
   }
   void add_step(const LoopStep& loop) {
+    if (loop.turns >= 0) return add_counted(loop);
     check_slot(loop.flag, 1);
     int start = next();
     add_steps(*loop.condition);
@@ -92,6 +93,25 @@ class Flattener {
     add_steps(*loop.body);
     add({.kind = Kind::jump, .target = start});
     land(leave);
+  }
+  void add_counted(const LoopStep& loop) {
+    const int id = static_cast<int>(flat_.loops.size());
+    flat_.loops.push_back({.turns = loop.turns});
+    add({.kind = Kind::repeat, .loop = id});
+    const int start = add({.kind = Kind::next_turn, .loop = id});
+    add_steps(*loop.body);
+    FlatLoop& flat = flat_.loops[id];
+    flat.begin = start + 1;
+    flat.end = add({.kind = Kind::jump, .target = start});
+    flat.work = flat.end - flat.begin;
+    flat.straight = true;
+    for (int pc = flat.begin; pc < flat.end; ++pc) {
+      const Kind kind = flat_.instructions[pc].kind;
+      flat.meets |= is_collective(kind);
+      flat.straight &=
+          kind == Kind::launch || kind == Kind::copy || is_collective(kind);
+    }
+    land(start);
   }
   void add_step(const IfStep& branch) {
     check_slot(branch.flag, 1);
@@ -148,6 +168,12 @@ class Flattener {
 };
 
 }  // namespace
+
+bool is_collective(Instruction::Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::all_gather ||
+         kind == Kind::reduce_scatter || kind == Kind::all_to_all ||
+         kind == Kind::permute;
+}
 
 FlatProgram flatten(const Program& program) {
   return Flattener(program).flatten();

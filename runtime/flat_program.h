@@ -19,6 +19,8 @@ struct Instruction {
     reduce_scatter,
     all_to_all,
     permute,
+    repeat,         // begins loop `loop`, whose turns are counted
+    next_turn,      // a turn of it, or to `target` after the last
     jump,           // to `target`
     jump_if_false,  // to `target` if slot `flag` holds false
     end,
@@ -26,6 +28,7 @@ struct Instruction {
   Kind kind = Kind::end;
   SlotId flag = 0;
   int target = 0;
+  int loop = 0;  // index into FlatProgram::loops
   /// The step, of the kind's type, in the program.
   const void* step = nullptr;
   /// launch: how many times its grain there is to do, at most `much_work`.
@@ -38,9 +41,22 @@ struct Instruction {
 };
 
 inline constexpr float much_work = 1e6;
+bool is_collective(Instruction::Kind kind);
+
+/// A loop of which it is known how many turns it takes.
+struct FlatLoop {
+  int64_t turns = 0;
+  /// The body's instructions.
+  int begin = 0, end = 0;
+  /// They are launches, copies and collectives, as many as `work`.
+  bool straight = false;
+  int work = 0;
+  bool meets = false;  // some are collectives
+};
 
 struct FlatProgram {
   std::vector<Instruction> instructions;
+  std::vector<FlatLoop> loops;
   /// Most arguments that a launch has.
   int most_arguments = 0;
   bool has_collectives = false;

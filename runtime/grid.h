@@ -27,8 +27,13 @@ struct GridError {
   uint64_t launch = 0;  // number of the launch; 0: nothing failed
   uint64_t parts[8] = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
                        ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
+  /// Stretches of work that devices put again and again together, done before
+  /// the failure. After one in which a launch failed its number has the bit
+  /// `grid_sealed` (grid_library/seal.cc).
+  uint64_t stretches = 0;
 };
 inline constexpr int grid_check_bits = 11;
+inline constexpr uint64_t grid_sealed = uint64_t{1} << 63;
 
 /// Kernels as text: the same ones for each compute capability (90 is sm_90)
 /// that they were compiled for.

@@ -119,7 +119,7 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
   if (!memory) return memory.error();
 
   ProgramCache& cache = *program.cache.get();
-  std::unique_ptr<Execution> execution = cache.take_execution(program);
+  std::unique_ptr<Execution> execution = cache.take_execution(runtime, program);
   for (int d = 0; d < program.devices; ++d) {
     execution->use(d, devices[d]);
     for (size_t slot = 0; slot < program.slots.size(); ++slot)

@@ -144,10 +144,12 @@ struct PermuteStep {
   std::vector<std::pair<int, int>> pairs;
   uint32_t source = 0;
 };
-/// while (run(condition), slot `flag` holds a true bool) run(body).
+/// while (run(condition), slot `flag` holds a true bool) run(body). Where it is
+/// known how often that is, devices need not ask.
 struct LoopStep {
   std::shared_ptr<const Steps> condition, body;
   SlotId flag = 0;
+  int64_t turns = -1;  // not known
 };
 struct IfStep {
   SlotId flag = 0;

@@ -8,8 +8,10 @@ constexpr size_t most_idle = 4;
 }  // namespace
 
 std::unique_ptr<Execution> ProgramCache::take_execution(
-    const Program& program) {
+    Runtime& runtime, const Program& program) {
   std::lock_guard lock(mutex_);
+  if (idle_.empty() && runtime.devices()[0]->queue())
+    runtime.keep(shared_from_this());  // it will hold memory there
   if (!flat_) flat_ = std::make_unique<FlatProgram>(flatten(program));
   if (idle_.empty()) return std::make_unique<Execution>(program, *flat_);
   std::unique_ptr<Execution> execution = std::move(idle_.back());

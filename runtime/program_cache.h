@@ -14,7 +14,8 @@ namespace unisono {
 class ProgramCache : public std::enable_shared_from_this<ProgramCache> {
  public:
   /// An execution of `program` for one run; give it back afterwards.
-  std::unique_ptr<Execution> take_execution(const Program& program);
+  std::unique_ptr<Execution> take_execution(Runtime& runtime,
+                                            const Program& program);
   void give_back(std::unique_ptr<Execution> execution);
 
   /// The program's constants in `device`'s memory.

@@ -2,6 +2,7 @@
 // The work of a device that does it by itself, in the order in which it is put:
 // calls return before it is done, unless they say so.
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "runtime/grid.h"
@@ -61,9 +62,25 @@ class Queue {
 
   /// Whether kernels of this device read and write the other's memory.
   virtual bool reaches(const Queue& other) const = 0;
-  /// At least `bytes` of host memory that every device's kernels can read. It
-  /// belongs to the queue, and lives until more is asked for.
-  virtual Result<void*> staging(int64_t bytes) = 0;
+  /// At least `bytes` of host memory that every device's kernels can read, for
+  /// one run: given back when all that uses it is done.
+  virtual Result<void*> borrow_staging(int64_t bytes) = 0;
+  virtual void return_staging(void* memory) = 0;
+
+  /// Work that is put again and again at little cost, with the same arguments.
+  class Captured {
+   public:
+    virtual ~Captured() = default;
+  };
+  /// A queue of the same device, for one thread, whose work is not done but
+  /// captured: between begin_capture and end_capture of one such queue, from it
+  /// and from others that wait for its mark and for whose marks it waits in the
+  /// end. Nothing may be read there.
+  virtual Result<std::unique_ptr<Queue>> capturing() = 0;
+  virtual Status begin_capture() = 0;
+  virtual Result<std::unique_ptr<Captured>> end_capture() = 0;
+  /// Puts captured work here, in the lane of kernels.
+  virtual Status replay(const Captured& work) = 0;
 };
 
 }  // namespace unisono

@@ -1,7 +1,6 @@
 #pragma once
 // What devices with queues do together. Calls put work on all queues and
-// return; all that was put there before is done first, and all that is put
-// there afterwards sees the results.
+// return; all that was put there before is done first.
 #include <span>
 
 #include "runtime/collective.h"
@@ -10,13 +9,18 @@
 
 namespace unisono {
 
-/// Loads and allocates what the collectives of a program need.
-Status prepare_collectives(std::span<Queue* const> queues,
-                           const FlatProgram& program);
+/// Loads what the collectives of a program need; gives the bytes of staging
+/// that each queue needs for them.
+Result<int64_t> prepare_collectives(std::span<Queue* const> queues,
+                                    const FlatProgram& program);
 
-/// As in collective.h, and with the same bits.
+/// As in collective.h, and with the same bits. All that is put on the queues
+/// afterwards sees the results. `staging`: each queue's.
 Status all_reduce(std::span<Queue* const> queues, const AllReduceStep& step,
-                  CollectiveBuffers buffers);
+                  CollectiveBuffers buffers, std::span<void* const> staging);
+
+/// These are copies, in the queues' lanes for them, which are marked: what uses
+/// the memory afterwards waits for the marks of all of them.
 Status all_gather(std::span<Queue* const> queues, const AllGatherStep& step,
                   CollectiveBuffers buffers);
 Status all_to_all(std::span<Queue* const> queues, const AllToAllStep& step,
