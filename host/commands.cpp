@@ -123,7 +123,9 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
   request->cublas = !options.no_cublas;
-  auto devices = open_devices(*request);
+  auto devices = open_devices(
+      *request,
+      options.no_cache ? std::string() : kernel_cache_folder(request->kind));
   if (!devices) return no_devices(devices.error());
   SessionOptions session_options;
   session_options.cpu_devices = request->count;

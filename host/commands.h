@@ -18,6 +18,7 @@ struct CommandOptions {
   bool reference = false;  // the reference evaluator only
   bool unchecked = false;
   bool no_cublas = false;
+  bool no_cache = false;
   double watchdog = 60;  // seconds
   bool quiet = false;    // no performance notes
   bool stats = false;

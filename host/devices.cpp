@@ -89,9 +89,10 @@ Result<DeviceRequest> parse_devices(std::string_view text) {
                    max_devices, text)};
 }
 
-std::string kernel_cache_folder() {
+std::string kernel_cache_folder(DeviceRequest::Kind kind) {
   if (const char* folder = std::getenv("UNISONO_CACHE"))
     return std::string_view(folder) == "off" ? "" : folder;
+  if (kind == DeviceRequest::Kind::sim) return "";
   // Relative paths are not meant, says the XDG base directory specification.
   const std::string caches = environment("XDG_CACHE_HOME");
   if (caches.starts_with('/')) return caches + "/unisono";
@@ -123,7 +124,7 @@ std::string describe_gpus() {
   auto lines = describe_cuda(environment("UNISONO_CUDA_DRIVER"),
                              environment("UNISONO_CUBLASLT"));
   if (!lines) return lines.error().message + "\n";
-  const std::string folder = kernel_cache_folder();
+  const std::string folder = kernel_cache_folder(DeviceRequest::Kind::cuda);
   if (folder.empty()) {
     lines->push_back("compiled kernels are not kept");
   } else {

@@ -25,8 +25,9 @@ inline constexpr int max_devices = 64;
 Result<DeviceRequest> parse_devices(std::string_view text);
 
 /// Where compiled kernels are kept: $UNISONO_CACHE if that is set ("off" or
-/// nothing: nowhere), else in the user's cache folder; "" is nowhere.
-std::string kernel_cache_folder();
+/// nothing: nowhere), else in the user's cache folder; "" is nowhere. Simulated
+/// GPUs gain nothing by it, and have none that is not named.
+std::string kernel_cache_folder(DeviceRequest::Kind kind);
 
 /// The devices of a request for GPUs, real or simulated; none for CPUs. The
 /// library of products is $UNISONO_CUBLASLT if that is set, else the system's,

@@ -35,6 +35,7 @@ options of run, - and -e:
   --reference       the reference evaluator alone: slow, without generated code
   --unchecked       no errors for bad indexes and integer division by zero
   --no-cublas       large products on GPUs by kernels of our own, not by cuBLAS
+  --no-cache        do not keep compiled kernels of GPUs on disk
   --quiet           no notes about what is slower than it looks
   --stats           afterwards, what each device did, as a table
   --trace FILE      write what each device did, for chrome://tracing
@@ -83,6 +84,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                 "no errors for bad indexes and integer division by zero");
   app->add_flag("--no-cublas", options.no_cublas,
                 "large products on GPUs by kernels of our own");
+  app->add_flag("--no-cache", options.no_cache,
+                "do not keep compiled kernels of GPUs on disk");
   app->add_flag("--quiet", options.quiet, "no performance notes");
   app->add_flag("--stats", options.stats,
                 "afterwards, what the devices did, as a table");

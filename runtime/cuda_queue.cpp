@@ -120,9 +120,8 @@ void StreamQueue::free(DevicePointer pointer) {
 /// What was freed can be given back once the streams have come past that.
 void StreamQueue::trim() {
   if (gpu_->lost()) return;
+  settle();
   CurrentContext current(*gpu_);
-  for (const Track& track : tracks_)
-    gpu_->driver().stream_synchronize(track.stream);
   gpu_->driver().mem_pool_trim_to(pool_, 0);
 }
 
@@ -271,6 +270,12 @@ Status StreamQueue::finish() {
                      "waiting for " + name_);
 }
 
+void StreamQueue::settle() {
+  CurrentContext current(*gpu_);
+  for (const Track& track : tracks_)
+    gpu_->driver().stream_synchronize(track.stream);
+}
+
 Status StreamQueue::read(std::span<const Read> what) {
   if (Status ok = usable(); !ok) return ok;
   {
@@ -375,6 +380,7 @@ Status StreamQueue::rows_from_host(void* to, const void* from,
                                static_cast<const char*>(from), extent);
     if (done) done = mark(Lane::copies);
     if (done) done = wait_for(*this, Lane::kernels, Lane::copies);
+    if (!done) settle();
     return done;
   }
   Status done = gpu_->check(
@@ -422,6 +428,7 @@ Status StreamQueue::rows_from_peer(void* to, StreamQueue& peer,
     if (done && next != lane) done = wait_for(*this, next, lane);
     if (done && &peer != this) done = peer.wait_for(*this, next, lane);
   }
+  if (!done) settle();
   return done;
 }
 

@@ -31,6 +31,7 @@ class StreamQueue final : public Queue {
   Status mark(Lane lane) override;
   Status wait_for(const Queue& other, Lane own, Lane others) override;
   Status read(std::span<const Read> what) override;
+  void settle() override;
   Status write(void* to, const void* from, int64_t bytes) override;
   bool reaches(const Queue& other) const override;
   Result<void*> borrow_staging(int64_t bytes) override;

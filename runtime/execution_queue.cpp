@@ -239,7 +239,7 @@ Status Execution::perform_unseen_on_queues(const Instruction& collective) {
     const SlotId slots[] = {step.from, step.to};
     for (int d = 0; d < count_; ++d)
       if (Status joined = join_copies(d, slots); !joined) return joined;
-    Status done = for_each_group(
+    return for_each_group(
         step, groups,
         [&](const std::vector<int>* group, CollectiveBuffers buffers) {
           queues.clear();
@@ -248,12 +248,6 @@ Status Execution::perform_unseen_on_queues(const Instruction& collective) {
                 devices_[group ? (*group)[i] : static_cast<int>(i)].queue);
           return meet(queues, step, buffers);
         });
-    if (done) return done;
-    // What was put before it failed still uses the memory.
-    for (int d = 0; d < count_; ++d)
-      (void)devices_[d].queue->mark(Lane::copies);
-    note_copies(step.from, step.to);
-    return done;
   };
   const auto copies = [&](const auto& step, const Groups& groups,
                           auto&& exchange) {
@@ -336,6 +330,8 @@ void Execution::finish_queues() {
     if (!done) device.grid_error = Buffer();  // a new one for the next run
     if (!done && !other) other = done.error();
   }
+  if (other)
+    for (int d = 0; d < count_; ++d) devices_[d].queue->settle();
   return_staging();
   if (!checked && !other) return;
   if (!checked) checked = std::move(other), first = 0;

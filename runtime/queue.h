@@ -57,6 +57,9 @@ class Queue {
     int64_t bytes;
   };
   virtual Status read(std::span<const Read> what) = 0;
+  /// After a failure: waits until nothing is under way here that could be, even
+  /// where the device is lost, so that memory may go.
+  virtual void settle() = 0;
   /// Bytes from the host, which are free again when this returns.
   virtual Status write(void* to, const void* from, int64_t bytes) = 0;
 
