@@ -10,9 +10,9 @@ namespace unisono::jit {
 Kernel all_reduce_kernel(ReduceOp op, DType dtype, int64_t elements,
                          int sources, int targets);
 
-/// The elements that one device combines for all, where devices reach one
-/// another: the first so many for the first device, and so on. A multiple of
-/// 64, or all of them where they are few.
-int64_t all_reduce_part(int64_t elements, int devices);
+/// The elements that one device combines for all: the first so many for the
+/// first device, and so on, in turn. A multiple of 64, or all of them where
+/// they are few.
+int64_t all_reduce_part(int64_t elements, DType dtype, int devices);
 
 }  // namespace unisono::jit

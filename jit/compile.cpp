@@ -47,7 +47,7 @@ ReduceOp reduction(ir::ReduceOp op) {
   __builtin_unreachable();
 }
 AllReduceKernels all_reduce_kernels(const CollectiveTask& task, int devices) {
-  const int64_t part = all_reduce_part(task.elements, devices);
+  const int64_t part = all_reduce_part(task.elements, task.dtype, devices);
   const int64_t rest = task.elements - (task.elements - 1) / part * part;
   auto kernel = [&](int64_t elements, int targets) {
     return all_reduce_kernel(reduction(task.attrs.reduce), task.dtype, elements,

@@ -100,10 +100,9 @@ struct AllReduceStep {
   uint32_t source = 0;
   Groups groups = {};
   /// On GPUs: kernels whose arguments are the addresses of all operands, then
-  /// of results. Where devices reach one another, device d combines elements
-  /// d * part ... (d + 1) * part - 1 for all: by `full`, the last device that
-  /// has any by `last`. Where they do not, each combines all of copies of the
-  /// operands for itself: `own`.
+  /// of results. `full` combines `part` elements for all devices, `last` those
+  /// that remain; `own` all elements for one device. How they are used depends
+  /// on sizes and on who reaches whom (queue_collective.cpp).
   struct Grid {
     int64_t part = 0;
     std::shared_ptr<const GridLaunch> full, last, own;

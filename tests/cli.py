@@ -117,7 +117,7 @@ def programs(folder):
         expect(f"kernels on disk with {flags}",
                run("-", "--devices", "sim:1", "--no-cublas", *flags, text=product, env=cached), 0, r"^134217728\.0\n$", "")
         if (entries() > 0) != (found > 0):
-            failures.append(f"kernels on disk with {flags}: {entries()} entries")
+            PROBLEMS.append(f"kernels on disk with {flags}: {entries()} entries")
     simulator = {**cached, "UNISONO_CUDA_DRIVER": os.path.join(os.path.dirname(UNISONO), "libsimcuda.so")}
     expect("where kernels are kept", run("devices", env=simulator), 0, "compiled kernels are kept in .*/cache\n", "")
     (folder / "cache").chmod(0o755)
