@@ -23,7 +23,7 @@ struct Row {
 
 /// The threads that a peer's work is done by. They wake up before it is timed,
 /// and sleep before ours is: main.cpp sees to it that they soon do.
-enum class Team : uint8_t { one_thread, openmp, openblas };
+enum class Team : uint8_t { one_thread, own_threads, openmp, openblas };
 
 /// Medians of both; the median of the ratios peer / ours pair by pair, and the
 /// ratio of the least times. Work of less than a millisecond is repeated within

@@ -286,7 +286,10 @@ void Execution::launch(int d, const LaunchStep& step, float work) {
           worth_sharing &&
       ready_.load(std::memory_order_relaxed) != 0)
     share();
-  if (work >= 2 && pool_->workers() > 1) return launch_split(device, step);
+  // While there are devices for all workers, each one does a whole kernel.
+  const int others = std::popcount(ready_.load(std::memory_order_relaxed));
+  if (work >= 2 && pool_->workers() > std::max(others, 1))
+    return launch_split(device, step);
   if (step.units > 0)
     step.function(device.arguments.data(), 0, step.units, &device.context);
 }

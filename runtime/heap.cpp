@@ -17,6 +17,9 @@ constexpr int64_t page = 4096;
 constexpr int64_t huge_page = int64_t{2} << 20;
 constexpr int64_t largest_small = int64_t{64} << 10;
 constexpr int64_t smallest_region = int64_t{256} << 10;
+/// Who asks for so much will work on it for long enough to care for huge pages,
+/// even if all that a device has would fit into less than one.
+constexpr int64_t worth_huge_page = int64_t{128} << 10;
 constexpr int64_t largest_growth = int64_t{64} << 20;
 // No array is larger; sums of sizes below cannot overflow.
 constexpr int64_t largest_block = int64_t{1} << 56;
@@ -182,7 +185,8 @@ char* Heap::allocate_pages(int64_t bytes) {
   if (char* start = take_free_range(bytes)) return start;
   // Grow by as much as there is already, so that the number of regions stays
   // small; if that is refused, by what is needed.
-  int64_t growth = std::clamp(mapped_, smallest_region, largest_growth);
+  int64_t least = bytes < worth_huge_page ? smallest_region : huge_page;
+  int64_t growth = std::clamp(mapped_, least, largest_growth);
   if (!map_region(std::max(growth, bytes)) && !map_region(bytes)) {
     if (int64_t unmapped = unmap_free_regions()) budget_.release(unmapped);
     budget_.trim_others(*this);

@@ -24,6 +24,9 @@ void pause() {
 constexpr int spins = 500;
 constexpr int yields = 50;
 
+/// 0 is every thread that is not the pool's.
+thread_local int worker = 0;
+
 }  // namespace
 
 Pool::Pool(int workers) : workers_(workers > 0 ? workers : processors()) {}
@@ -45,12 +48,18 @@ void Pool::start_threads() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     while (static_cast<int>(threads_.size()) < workers_ - 1)
-      threads_.emplace_back([this] { work(); });
+      threads_.emplace_back(
+          [this, number = static_cast<int>(threads_.size()) + 1] {
+            worker = number;
+            work();
+          });
   } catch (const std::system_error&) {
     // The system gives no more threads: those that there are do the work.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
+
+int Pool::worker_number() { return worker; }
 
 void Pool::add(Work& work) {
   if (workers_ == 1) return;

@@ -5,6 +5,7 @@
 // part, so one worker (no threads at all) is enough, and a Work may add
 // others while it is helped. Threads start at the first work that is shared.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -67,7 +68,7 @@ class Pool {
   }
 
   /// body(begin, end) over pieces of 0 ... units-1, each of at least `grain`
-  /// units but the last, claimed in order; returns when all are done.
+  /// units, if there are so many, in any order; returns when all are done.
   template <class Body>
   void parallel_for(int64_t units, int64_t grain, const void* group,
                     Body&& body);
@@ -100,6 +101,8 @@ class Pool {
   class Loop;
 
   void start_threads();
+  /// Of the thread that calls: 1 ... workers() - 1, and 0 for all others.
+  static int worker_number();
   void work();
   /// Helps some work (of `group` unless null), or finds none.
   bool help_one(const void* group);
@@ -124,35 +127,63 @@ class Pool {
   std::atomic<int> sleepers_{0};
 };
 
-/// The loop of parallel_for: pieces shrink as the end comes near, so that the
-/// workers finish together.
+/// The loop of parallel_for. Each worker has a part of its own, the same one in
+/// every loop over as many units, so that it finds in its cache what it left
+/// there; then it helps others with theirs. Pieces shrink as a part's end comes
+/// near, so that the workers finish together.
 class Pool::Loop : public Work {
  public:
   Loop(int64_t units, int64_t grain, int workers, const void* group)
       : Work(group, true),
-        units_(units),
         grain_(std::max<int64_t>(grain, 1)),
-        shares_(2 * workers) {}
+        count_(static_cast<int>(std::clamp<int64_t>(
+            units / grain_, 1, std::min(workers, most_parts)))) {
+    int64_t begin = 0;
+    for (int i = 0; i < count_; ++i) {
+      const int64_t end =
+          i + 1 == count_ ? units : units / count_ * (i + 1) / grain_ * grain_;
+      parts_[i].next.store(begin, std::memory_order_relaxed);
+      parts_[i].end = end;
+      begin = end;
+    }
+  }
   bool has_work() const override {
-    return next_.load(std::memory_order_relaxed) < units_;
+    for (int i = 0; i < count_; ++i)
+      if (parts_[i].next.load(std::memory_order_relaxed) < parts_[i].end)
+        return true;
+    return false;
   }
 
  protected:
   bool claim(int64_t& begin, int64_t& end) {
-    begin = next_.load(std::memory_order_relaxed);
-    do {
-      if (begin >= units_) return false;
-      int64_t piece = std::max(grain_, (units_ - begin) / shares_);
-      // What is left over from a piece is done with it, if it is no piece.
-      end = units_ - begin < piece + grain_ ? units_ : begin + piece;
-    } while (
-        !next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
-    return true;
+    const int own = worker_number();
+    for (int i = 0; i < count_; ++i)
+      if (parts_[(own + i) % count_].claim(grain_, begin, end)) return true;
+    return false;
   }
 
  private:
-  const int64_t units_, grain_, shares_;
-  std::atomic<int64_t> next_{0};
+  static constexpr int most_parts = 16;
+  struct alignas(64) Part {
+    std::atomic<int64_t> next;
+    int64_t end;
+
+    bool claim(int64_t grain, int64_t& from, int64_t& to) {
+      from = next.load(std::memory_order_relaxed);
+      do {
+        if (from >= end) return false;
+        const int64_t piece = std::max(grain, (end - from) / 3);
+        // What is left over from a piece is done with it, if it is no piece.
+        to = end - from < piece + grain ? end : from + piece;
+      } while (
+          !next.compare_exchange_weak(from, to, std::memory_order_relaxed));
+      return true;
+    }
+  };
+
+  const int64_t grain_;
+  const int count_;
+  std::array<Part, most_parts> parts_;
 };
 
 template <class Body>
