@@ -291,6 +291,28 @@ struct CachedProgram {
   CompileStats stats;
 };
 
+/// For the message that there is not so much.
+void describe_memory(const Plan& plan, Program& program) {
+  int64_t largest = 0;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    const Slot& slot = program.slots[i];
+    if (!buffer.type) continue;
+    const auto contents = [&] {
+      return Program::Contents{buffer.type->to_string(), buffer.source};
+    };
+    if (slot.home == Slot::Home::arena && slot.bytes > largest) {
+      largest = slot.bytes;
+      program.in_arena = contents();
+    } else if (slot.home == Slot::Home::output) {
+      const auto index = static_cast<size_t>(slot.index);
+      if (program.in_outputs.size() <= index)
+        program.in_outputs.resize(index + 1);
+      program.in_outputs[index] = contents();
+    }
+  }
+}
+
 }  // namespace
 
 struct Compiler::State {
@@ -450,6 +472,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   program->outputs = plan.outputs;
   program->constants = std::move(plan.constants);
   program->arena_bytes = memory.arena_bytes;
+  describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
   program->devices = options.devices;
   StepWriter writer(*compiled, *program, result.stats);

@@ -219,7 +219,7 @@ BufferId Fuser::materialise(NodeId node) {
   }
   if (sources_.step[id] < 0) place(id);
   if (sources_.buffer[id] >= 0) return sources_.buffer[id];
-  const BufferId buffer = plan_.add_buffer(graph_.type(id).bytes());
+  const BufferId buffer = plan_.add_buffer(graph_[id]);
   items_[sources_.step[id]].groups[0].store(id, buffer);
   sources_.buffer[id] = buffer;
   return buffer;
@@ -260,7 +260,7 @@ void Fuser::place_boxes(NodeId id) {
   std::erase_if(boxes, [](const Box& box) {
     return std::find(box.size.begin(), box.size.end(), 0) != box.size.end();
   });
-  const BufferId buffer = plan_.add_buffer(node.type.bytes());
+  const BufferId buffer = plan_.add_buffer(node);
   Item item;
   for (size_t i = 0; i < boxes.size(); ++i) {
     Group group(sources_, static_cast<int>(items_.size()));

@@ -3,6 +3,7 @@
 // steps around kernels. Deterministic; time grows with the graph's size.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct PlanBuffer {
   Home home = Home::temporary;
   int64_t bytes = 0;
   int index = 0;  // input, constant: which
+  /// Of a value in the graph: for the message that there is no memory for it.
+  std::optional<ir::Type> type = {};
+  uint32_t source = 0;
 };
 using BufferId = int;
 
@@ -87,6 +91,12 @@ struct Plan {
   BufferId add_buffer(int64_t bytes) {
     buffers.push_back({PlanBuffer::Home::temporary, bytes, 0});
     return static_cast<BufferId>(buffers.size()) - 1;
+  }
+  BufferId add_buffer(const ir::Node& node) {
+    const BufferId buffer = add_buffer(node.type.bytes());
+    buffers[buffer].type = node.type;
+    buffers[buffer].source = node.source;
+    return buffer;
   }
 };
 

@@ -81,7 +81,7 @@ BufferId Fuser::constant_buffer(std::vector<uint8_t> bytes) {
 }
 
 BufferId Fuser::own_buffer(NodeId id) {
-  return sources_.buffer[id] = plan_.add_buffer(graph_.type(id).bytes());
+  return sources_.buffer[id] = plan_.add_buffer(graph_[id]);
 }
 
 void Fuser::place_sort(NodeId id) {
@@ -131,7 +131,7 @@ void Fuser::place_dot(NodeId id) {
   if (sources_.step[id] < 0) return;  // nothing to multiply
   Item& item = items_[sources_.step[id]];
   std::vector<Argument> arguments;
-  const BufferId to = plan_.add_buffer(graph_.type(id).bytes());
+  const BufferId to = plan_.add_buffer(graph_[id]);
   Group group = item.groups[0];
   group.store(id, to);
   auto task = matrix_product(group.finish(arguments), arguments);
@@ -184,7 +184,7 @@ void Fuser::place_host_call(NodeId id) {
 
 void Fuser::place_scatter(NodeId id) {
   const BufferId base = materialise(graph_[id].inputs[0]);
-  const BufferId to = plan_.add_buffer(graph_.type(id).bytes());
+  const BufferId to = plan_.add_buffer(graph_[id]);
   if (sources_.elements[id] > 0)
     append({CopyTask{base, to, graph_.type(id).bytes()}});
   if (sources_.elements[graph_[id].inputs[1]] > 0) {

@@ -1,5 +1,7 @@
 #include "runtime/program.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
 #include "runtime/check.h"
@@ -34,6 +36,15 @@ void check_call(const Program& program, const std::vector<Device*>& devices,
   }
 }
 
+Error no_memory(Error error, const Program::Contents& contents,
+                const char* relation) {
+  if (error.kind != Error::Kind::out_of_memory || contents.what.empty())
+    return error;
+  error.message += fmt::format("{}{}", relation, contents.what);
+  if (!error.source) error.source = contents.source;
+  return error;
+}
+
 Result<RunMemory> allocate(Runtime& runtime, const Program& program,
                            const std::vector<Device*>& devices) {
   RunMemory memory;
@@ -41,7 +52,9 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
     memory.arenas.reserve(devices.size());
     for (Device* device : devices) {
       Result<Buffer> arena = device->allocate(program.arena_bytes);
-      if (!arena) return arena.error();
+      if (!arena)
+        return no_memory(arena.error(), program.in_arena,
+                         "; the largest array in it is ");
       memory.arenas.push_back(std::move(*arena));
     }
   }
@@ -60,7 +73,12 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
     memory.outputs[index].reserve(devices.size());
     for (Device* device : devices) {
       Result<Buffer> output = device->allocate(slot.bytes);
-      if (!output) return output.error();
+      if (!output)
+        return no_memory(output.error(),
+                         index < program.in_outputs.size()
+                             ? program.in_outputs[index]
+                             : Program::Contents(),
+                         "; it is for ");
       memory.outputs[index].push_back(
           std::make_shared<Buffer>(std::move(*output)));
     }

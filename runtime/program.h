@@ -197,6 +197,14 @@ struct Program {
   std::vector<std::vector<uint8_t>> constants;  // copied to each device once
   std::vector<HostCallback> host_calls;
   int64_t arena_bytes = 0;
+  /// What messages say that there is no memory for: the arena's largest array,
+  /// and each of the program's outputs that has memory of its own.
+  struct Contents {
+    std::string what;  // "f32[4, 3]"; empty: not known
+    uint32_t source = 0;
+  };
+  Contents in_arena;
+  std::vector<Contents> in_outputs;
   Steps steps;
   int devices = 1;
   /// Inputs whose memory outputs are written to (memory_plan.h): their blocks
