@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "runtime/file.h"
 
@@ -138,12 +137,7 @@ Status write_trace(const std::string& path, Session& session,
   }
   text += fmt::format("\n],\"otherData\":{{\"dropped\":{}}}}}\n",
                       recorder.dropped());
-  auto file = OutputFile::create(path);
-  if (!file) return file.error();
-  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()),
-                        text.size());
-  if (Status written = file->write(bytes); !written) return written;
-  return file->commit();
+  return write_text(path, text);
 }
 
 }  // namespace unisono::host

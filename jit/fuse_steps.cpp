@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "jit/fuser.h"
-#include "jit/grid_tasks.h"
+#include "jit/grid_stages.h"
 #include "jit/ir/kinds.h"
 #include "jit/schedule.h"
 #include "jit/sort_kernels.h"
@@ -109,19 +109,11 @@ void Fuser::place_grid_sort(NodeId id, BufferId from, BufferId to) {
   GridSort sort = plan_grid_sort(graph_.type(graph_[id].inputs[0]).dtype,
                                  sources_.elements[id] / length, length,
                                  graph_[id].op == Op::argsort);
-  auto scratch = [&](int64_t bytes) {
-    return bytes > 0 ? plan_.add_buffer(bytes) : -1;
+  const auto add_buffer = [&](DType dtype, int64_t elements) {
+    return plan_.add_buffer(elements * byte_size(dtype));
   };
-  const BufferId arrays[] = {from, to, scratch(sort.elements0_bytes),
-                             scratch(sort.elements1_bytes),
-                             scratch(sort.positions_bytes)};
-  for (GridSort::Launch& launch : sort.launches) {
-    NativeTask task{.name = launch.grid->entry, .arguments = {}};
-    for (GridSort::Array array : launch.arguments)
-      task.arguments.push_back(arrays[static_cast<size_t>(array)]);
-    task.grid = std::move(launch.grid);
+  for (NativeTask& task : sort_tasks(std::move(sort), from, to, add_buffer))
     sources_.step[id] = static_cast<int>(append({std::move(task)}));
-  }
 }
 
 /// Large products are packed; others are a nest like any other, which may take

@@ -1,12 +1,9 @@
 #include "jit/grid_stages.h"
 
-#include "jit/grid_tasks.h"
 #include "jit/reduce_order.h"
 
 namespace unisono::jit {
 namespace {
-
-using AddBuffer = std::function<BufferId(DType, int64_t elements)>;
 
 /// Blocks that keep a GPU busy; fewer lines than that are cut up, if they have
 /// so many chunks.
@@ -159,20 +156,10 @@ std::vector<PlanStep> sorted_stages(const Kernel& kernel, int64_t positions,
   steps.push_back({kernel_of(
       of_positions(kernel.nests[0], Scatter::Part::targets, last - 1),
       arguments)});
-  GridSort sort = plan_grid_sort(DType::I32, 1, positions, true);
-  auto scratch = [&](int64_t bytes) {
-    return bytes > 0 ? add_buffer(DType::I8, bytes) : -1;
-  };
-  const BufferId arrays[] = {targets, order, scratch(sort.elements0_bytes),
-                             scratch(sort.elements1_bytes),
-                             scratch(sort.positions_bytes)};
-  for (GridSort::Launch& launch : sort.launches) {
-    NativeTask task{.name = launch.grid->entry, .arguments = {}};
-    for (GridSort::Array array : launch.arguments)
-      task.arguments.push_back(arrays[static_cast<size_t>(array)]);
-    task.grid = std::move(launch.grid);
+  for (NativeTask& task :
+       sort_tasks(plan_grid_sort(DType::I32, 1, positions, true), targets,
+                  order, add_buffer))
     steps.push_back({std::move(task)});
-  }
   steps.push_back({kernel_of(std::move(sorted), arguments)});
   return steps;
 }
@@ -202,6 +189,25 @@ std::vector<PlanStep> scatter_stages(const Kernel& kernel,
 }
 
 }  // namespace
+
+std::vector<NativeTask> sort_tasks(GridSort sort, BufferId from, BufferId to,
+                                   const AddBuffer& add_buffer) {
+  const auto scratch = [&](int64_t bytes) {
+    return bytes > 0 ? add_buffer(DType::I8, bytes) : -1;
+  };
+  const BufferId arrays[] = {from, to, scratch(sort.elements0_bytes),
+                             scratch(sort.elements1_bytes),
+                             scratch(sort.positions_bytes)};
+  std::vector<NativeTask> tasks;
+  for (GridSort::Launch& launch : sort.launches) {
+    NativeTask task{.name = launch.grid->entry, .arguments = {}};
+    for (GridSort::Array array : launch.arguments)
+      task.arguments.push_back(arrays[static_cast<size_t>(array)]);
+    task.grid = std::move(launch.grid);
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
 
 std::vector<PlanStep> grid_stages(const Kernel& kernel,
                                   const AddBuffer& add_buffer) {

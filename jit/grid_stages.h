@@ -5,14 +5,20 @@
 #include <vector>
 
 #include "jit/fuse.h"
+#include "jit/grid_tasks.h"
 #include "jit/kernel.h"
 
 namespace unisono::jit {
 
+using AddBuffer = std::function<BufferId(DType, int64_t elements)>;
+
+/// What sorts `from` to `to`.
+std::vector<NativeTask> sort_tasks(GridSort sort, BufferId from, BufferId to,
+                                   const AddBuffer& add_buffer);
+
 /// The steps in place of the kernel, none if it stays as it is. `add_buffer`
 /// gives new buffers.
-std::vector<PlanStep> grid_stages(
-    const Kernel& kernel,
-    const std::function<BufferId(DType, int64_t elements)>& add_buffer);
+std::vector<PlanStep> grid_stages(const Kernel& kernel,
+                                  const AddBuffer& add_buffer);
 
 }  // namespace unisono::jit

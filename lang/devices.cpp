@@ -54,15 +54,6 @@ ArrayValue placed_argument(BuiltinCall& call, size_t i,
   return array_argument(call, i);
 }
 
-Status write_text(const std::string& path, const std::string& text) {
-  auto file = OutputFile::create(path);
-  if (!file) return file.error();
-  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()),
-                        text.size());
-  if (Status written = file->write(bytes); !written) return written;
-  return file->commit();
-}
-
 }  // namespace
 
 std::optional<std::vector<int>> device_list(Evaluator& evaluator,

@@ -115,6 +115,15 @@ Status OutputFile::commit() {
   return Unit{};
 }
 
+Status write_text(const std::string& path, std::string_view text) {
+  auto file = OutputFile::create(path);
+  if (!file) return file.error();
+  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()),
+                        text.size());
+  if (Status written = file->write(bytes); !written) return written;
+  return file->commit();
+}
+
 Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most) {
   Error error{.kind = Error::Kind::out_of_memory,
               .message = fmt::format("out of memory: {} bytes", bytes)};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/result.h"
@@ -48,6 +49,9 @@ class OutputFile {
   int descriptor_;
   std::string path_, temporary_;
 };
+
+/// The whole text as such a file.
+Status write_text(const std::string& path, std::string_view text);
 
 /// `bytes` bytes, or out_of_memory if there is no room or they are more than
 /// `most`.
