@@ -116,12 +116,15 @@ std::string stats_table(Session& session, const Recorder& recorder) {
                         device_name(session, pair.second), total.bytes,
                         total.count, total.count == 1 ? "copy" : "copies");
   }
-  text += fmt::format(
-      "compiled {} programs, {} kernels, in {} ms; {} calls found theirs\n",
-      session.compiler().programs_compiled(),
-      session.compiler().kernels_generated(),
-      milliseconds(recorder.total(Kind::compile, Recorder::host)),
-      recorder.cache_hits());
+  auto counted = [](int64_t count, const char* noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  };
+  text +=
+      fmt::format("compiled {}, {}, in {} ms; {} found theirs\n",
+                  counted(session.compiler().programs_compiled(), "program"),
+                  counted(session.compiler().kernels_generated(), "kernel"),
+                  milliseconds(recorder.total(Kind::compile, Recorder::host)),
+                  counted(recorder.cache_hits(), "call"));
   return text;
 }
 
