@@ -63,7 +63,7 @@ Gpu::~Gpu() {
   {
     CurrentContext current(*this);
     for (auto& [code, loaded] : loaded_)
-      if (loaded.module && !lost()) driver_->module_unload(loaded.module);
+      if (loaded.module) driver_->module_unload(loaded.module);
   }
   driver_->primary_ctx_release(device_);
 }

@@ -37,7 +37,7 @@ class Gpu {
   /// Success, or an error that says what failed; after one that cannot be
   /// recovered from all calls give it.
   Status check(Code code, std::string_view doing);
-  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
   Error lost_error() const;
 
   /// A kernel of the code, which is loaded if it is not yet.

@@ -111,7 +111,6 @@ Result<DevicePointer> StreamQueue::allocate(int64_t bytes) {
 }
 
 void StreamQueue::free(DevicePointer pointer) {
-  if (gpu_->lost()) return;  // gone with the GPU
   CurrentContext current(*gpu_);
   (void)gpu_->check(gpu_->driver().mem_free_async(pointer, kernels()),
                     "freeing memory of " + name_);

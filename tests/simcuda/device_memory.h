@@ -50,6 +50,7 @@ struct Allocation {
   uint64_t number = 0;      // of this allocation, in order
   void* pool = nullptr;
   bool free_asked = false;  // cuMemFreeAsync was called
+  bool given_back = false;  // or would have been, had it not been refused
 
   /// One bit for each byte; empty when all have been written.
   std::unique_ptr<std::atomic<uint64_t>[]> written;
@@ -62,6 +63,12 @@ struct Allocation {
   int64_t first_unwritten(uint64_t offset, uint64_t count) const;
   ~Allocation();
 };
+
+/// Whether it is nobody's leak. Variables of a module go with it.
+inline bool is_given_back(const Allocation& allocation) {
+  return allocation.kind == Allocation::Kind::module || allocation.given_back ||
+         allocation.free_asked;
+}
 
 /// Part of an allocation that may be used without asking again.
 struct MemoryRange {

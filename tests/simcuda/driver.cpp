@@ -166,7 +166,8 @@ thread_local bool in_host_function = false;
 bool& host_function_flag() { return in_host_function; }
 
 Code enter(Entry entry, Needs needs,
-           const std::function<Code(Call& call)>& body) {
+           const std::function<Code(Call& call)>& body,
+           const Returned& gives_back) {
   if (in_host_function && needs != Needs::nothing) return not_permitted;
   Simulator* one = simulator();
   if (one == nullptr) return invalid_value;
@@ -178,15 +179,22 @@ Code enter(Entry entry, Needs needs,
           *context_stack().back(),
           {code, std::string("planned fault in ") + entry_row(entry).symbol});
     }
+    one->refuse_back(gives_back);
     return code;
   }
   if (needs == Needs::nothing) return body(call);
   if (!one->initialised) return not_initialized;
   if (!context_stack().empty()) call.device = context_stack().back();
   if (needs == Needs::context) {
-    if (call.device == nullptr) return invalid_context;
+    if (call.device == nullptr) {
+      if (one->context_refused()) one->refuse_back(gives_back);
+      return invalid_context;
+    }
     if (call.device->retained == 0) return context_is_destroyed;
-    if (call.device->sticky != success) return call.device->sticky;
+    if (call.device->sticky != success) {
+      one->refuse_back(gives_back);
+      return call.device->sticky;
+    }
   }
   return body(call);
 }

@@ -48,9 +48,16 @@ struct Call {
 };
 
 /// Looks after what each call must: the fault plan, cuInit, a current context
-/// that is not lost. `count`: false for calls of the driver to itself.
+/// that is not lost. A call that `gives_back` something and does not get as far
+/// as `body` has done its part: the ledger counts that as no leak.
 Code enter(Entry entry, Needs needs,
-           const std::function<Code(Call& call)>& body);
+           const std::function<Code(Call& call)>& body,
+           const Returned& gives_back = {});
+
+inline Code give_back(Entry entry, Needs needs, const Returned& what,
+                      const std::function<Code(Call& call)>& body) {
+  return enter(entry, needs, body, what);
+}
 
 /// The contexts of this thread, the current one last.
 std::vector<DeviceState*>& context_stack();

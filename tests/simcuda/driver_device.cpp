@@ -70,8 +70,7 @@ int attribute_value(const DeviceModel& m, int number, DeviceAttribute which,
 void destroy_context(Call& call, DeviceState& device) {
   Simulator& s = call.simulator;
   s.wait_device(call.lock, device);
-  // With a lost context nothing can be given back.
-  if (device.sticky == success) s.left_behind(device);
+  s.left_behind(device);
   auto of_device = [&](auto& entry) { return entry.second->device == &device; };
   std::erase_if(s.streams, of_device);
   std::erase_if(s.events, of_device);
@@ -99,7 +98,7 @@ void destroy_context(Call& call, DeviceState& device) {
   device.peers.clear();
   for (auto& other : s.devices) other->peers.remove(device.number);
   device.legacy.last.reset();
-  device.retained = 0;
+  device.retained = device.releases_refused = 0;
   device.sticky = success;
   s.memory.forget_ranges();
 }
@@ -232,16 +231,17 @@ Code cuDevicePrimaryCtxRetain(Context* context, Device device) {
 }
 
 Code cuDevicePrimaryCtxRelease_v2(Device device) {
-  return enter(Entry::primary_ctx_release, Needs::initialised, [&](Call& call) {
-    if (!call.valid_device(device)) return invalid_device;
-    DeviceState& state = call.device_at(device);
-    if (state.retained == 0) return invalid_context;
-    if (state.retained == 1)
-      destroy_context(call, state);
-    else
-      --state.retained;
-    return success;
-  });
+  return give_back(Entry::primary_ctx_release, Needs::initialised,
+                   Returned::context(device), [&](Call& call) {
+                     if (!call.valid_device(device)) return invalid_device;
+                     DeviceState& state = call.device_at(device);
+                     if (state.retained == 0) return invalid_context;
+                     if (state.retained == 1)
+                       destroy_context(call, state);
+                     else
+                       --state.retained;
+                     return success;
+                   });
 }
 
 Code cuDevicePrimaryCtxReset_v2(Device device) {

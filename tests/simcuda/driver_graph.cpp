@@ -185,9 +185,10 @@ Code cuGraphExecUpdate_v2(GraphExec exec, Graph graph,
 }
 
 Code cuGraphExecDestroy(GraphExec exec) {
-  return enter(Entry::graph_exec_destroy, Needs::initialised, [&](Call& call) {
-    return call.simulator.execs.erase(exec) ? success : invalid_value;
-  });
+  return give_back(
+      Entry::graph_exec_destroy, Needs::initialised, exec, [&](Call& call) {
+        return call.simulator.execs.erase(exec) ? success : invalid_value;
+      });
 }
 
 Code cuGraphGetNodes(Graph graph, GraphNode* nodes, size_t* count) {
@@ -207,9 +208,10 @@ Code cuGraphGetNodes(Graph graph, GraphNode* nodes, size_t* count) {
 }
 
 Code cuGraphDestroy(Graph graph) {
-  return enter(Entry::graph_destroy, Needs::initialised, [&](Call& call) {
-    return call.simulator.graphs.erase(graph) ? success : invalid_value;
-  });
+  return give_back(
+      Entry::graph_destroy, Needs::initialised, graph, [&](Call& call) {
+        return call.simulator.graphs.erase(graph) ? success : invalid_value;
+      });
 }
 
 }  // extern "C"

@@ -67,7 +67,7 @@ Code cuMemAlloc_v2(DevicePointer* pointer, size_t bytes) {
 }
 
 Code cuMemFree_v2(DevicePointer pointer) {
-  return enter(Entry::mem_free, Needs::context, [&](Call& call) {
+  return give_back(Entry::mem_free, Needs::context, pointer, [&](Call& call) {
     if (pointer == 0) return success;
     if (Code code = call.refuse_in_capture(); code != success) return code;
     auto allocation = call.simulator.memory.find(pointer);
@@ -153,19 +153,20 @@ Code cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
 }
 
 Code cuMemFreeHost(void* pointer) {
-  return enter(Entry::mem_free_host, Needs::context, [&](Call& call) {
-    if (Code code = call.refuse_in_capture(); code != success) return code;
-    auto allocation =
-        call.simulator.memory.find(reinterpret_cast<uint64_t>(pointer));
-    if (!allocation || allocation->data != pointer ||
-        allocation->kind != Allocation::Kind::host) {
-      return invalid_value;
-    }
-    call.simulator.wait_all(call.lock);
-    call.simulator.memory.free(*allocation);
-    std::free(pointer);
-    return success;
-  });
+  return give_back(
+      Entry::mem_free_host, Needs::context, pointer, [&](Call& call) {
+        if (Code code = call.refuse_in_capture(); code != success) return code;
+        auto allocation =
+            call.simulator.memory.find(reinterpret_cast<uint64_t>(pointer));
+        if (!allocation || allocation->data != pointer ||
+            allocation->kind != Allocation::Kind::host) {
+          return invalid_value;
+        }
+        call.simulator.wait_all(call.lock);
+        call.simulator.memory.free(*allocation);
+        std::free(pointer);
+        return success;
+      });
 }
 
 Code cuMemHostGetDevicePointer_v2(DevicePointer* device_pointer, void* pointer,
@@ -205,17 +206,18 @@ Code cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
 }
 
 Code cuMemHostUnregister(void* pointer) {
-  return enter(Entry::mem_host_unregister, Needs::context, [&](Call& call) {
-    auto allocation =
-        call.simulator.memory.find(reinterpret_cast<uint64_t>(pointer));
-    if (!allocation || allocation->data != pointer ||
-        allocation->kind != Allocation::Kind::registered) {
-      return host_memory_not_registered;
-    }
-    call.simulator.wait_all(call.lock);
-    call.simulator.memory.free(*allocation);
-    return success;
-  });
+  return give_back(
+      Entry::mem_host_unregister, Needs::context, pointer, [&](Call& call) {
+        auto allocation =
+            call.simulator.memory.find(reinterpret_cast<uint64_t>(pointer));
+        if (!allocation || allocation->data != pointer ||
+            allocation->kind != Allocation::Kind::registered) {
+          return host_memory_not_registered;
+        }
+        call.simulator.wait_all(call.lock);
+        call.simulator.memory.free(*allocation);
+        return success;
+      });
 }
 
 }  // extern "C"

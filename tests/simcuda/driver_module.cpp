@@ -288,15 +288,16 @@ Code cuModuleLoadDataEx(Module* module, const void* image, unsigned count,
 }
 
 Code cuModuleUnload(Module module) {
-  return enter(Entry::module_unload, Needs::context, [&](Call& call) {
-    ModuleObject* object = call.find(call.simulator.modules, module);
-    if (object == nullptr) return invalid_handle;
-    if (Code code = call.refuse_in_capture(); code != success) return code;
-    call.simulator.wait_device(call.lock, *object->device);
-    drop_module(call, *object);
-    call.simulator.modules.erase(module);
-    return success;
-  });
+  return give_back(
+      Entry::module_unload, Needs::context, module, [&](Call& call) {
+        ModuleObject* object = call.find(call.simulator.modules, module);
+        if (object == nullptr) return invalid_handle;
+        if (Code code = call.refuse_in_capture(); code != success) return code;
+        call.simulator.wait_device(call.lock, *object->device);
+        drop_module(call, *object);
+        call.simulator.modules.erase(module);
+        return success;
+      });
 }
 
 Code cuModuleGetFunction(Function* function, Module module, const char* name) {
@@ -379,7 +380,7 @@ Code cuLinkComplete(LinkState state, void** cubin, size_t* size) {
 }
 
 Code cuLinkDestroy(LinkState state) {
-  return enter(Entry::link_destroy, Needs::context, [&](Call& call) {
+  return give_back(Entry::link_destroy, Needs::context, state, [&](Call& call) {
     return call.simulator.links.erase(state) ? success : invalid_handle;
   });
 }

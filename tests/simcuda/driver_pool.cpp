@@ -173,24 +173,28 @@ Code cuMemPoolCreate(MemoryPool* pool, const MemoryPoolProperties* p) {
 }
 
 Code cuMemPoolDestroy(MemoryPool pool) {
-  return enter(Entry::mem_pool_destroy, Needs::initialised, [&](Call& call) {
-    PoolObject* object = call.find(call.simulator.pools, pool);
-    if (object == nullptr) return invalid_value;
-    DeviceState& device = *object->device;
-    call.simulator.wait_device(call.lock, device);
-    if (object->used != 0 && device.sticky == success) {
-      call.simulator.report("a memory pool is destroyed with " +
-                            std::to_string(object->used) + " bytes in use");
-      for (const auto& allocation : call.simulator.memory.all()) {
-        if (allocation->pool == object) call.simulator.memory.free(*allocation);
-      }
-      object->used = 0;
-    }
-    trim(*object, 0);
-    if (device.pool == object) device.pool = &device.default_pool;
-    call.simulator.pools.erase(pool);
-    return success;
-  });
+  return give_back(
+      Entry::mem_pool_destroy, Needs::initialised, pool, [&](Call& call) {
+        PoolObject* object = call.find(call.simulator.pools, pool);
+        if (object == nullptr) return invalid_value;
+        DeviceState& device = *object->device;
+        call.simulator.wait_device(call.lock, device);
+        uint64_t in_use = 0;
+        for (const auto& allocation : call.simulator.memory.all()) {
+          if (allocation->pool != object) continue;
+          if (!is_given_back(*allocation)) in_use += allocation->bytes;
+          call.simulator.memory.free(*allocation);
+        }
+        if (in_use != 0) {
+          call.simulator.report("a memory pool is destroyed with " +
+                                std::to_string(in_use) + " bytes in use");
+        }
+        object->used = 0;
+        trim(*object, 0);
+        if (device.pool == object) device.pool = &device.default_pool;
+        call.simulator.pools.erase(pool);
+        return success;
+      });
 }
 
 Code cuMemPoolSetAttribute(MemoryPool pool, MemoryPoolAttribute attribute,
@@ -313,48 +317,51 @@ Code cuMemAllocFromPoolAsync(DevicePointer* pointer, size_t bytes,
 }
 
 Code cuMemFreeAsync(DevicePointer pointer, Stream stream) {
-  return enter(Entry::mem_free_async, Needs::context, [&](Call& call) {
-    StreamObject* in = call.stream(stream);
-    if (in == nullptr) return invalid_handle;
-    auto allocation = call.simulator.memory.find(pointer);
-    if (!allocation || allocation->begin != pointer ||
-        allocation->kind != Allocation::Kind::pool || allocation->free_asked ||
-        allocation->state.load() == Allocation::State::freed) {
-      call.simulator.report(
-          "cuMemFreeAsync of an address that cannot be "
-          "freed: " +
-          call.simulator.memory.describe(pointer));
-      return invalid_value;
-    }
-    if (in->capture) {
-      in->capture->invalidated = true;
-      return stream_capture_unsupported;
-    }
-    allocation->free_asked = true;
-    auto work = std::make_shared<Work>();
-    work->what = "free of " + std::to_string(allocation->bytes) + " bytes";
-    work->device = in->device;
-    Simulator* simulator = &call.simulator;
-    work->run = [allocation, simulator]() -> Failure {
-      const bool early = allocation->state.load() == Allocation::State::pending;
-      {
-        Simulator::Lock lock(simulator->mutex);
-        if (allocation->state.load() != Allocation::State::freed) {
-          pool_gave_back(*static_cast<PoolObject*>(allocation->pool),
-                         allocation->bytes);
+  return give_back(
+      Entry::mem_free_async, Needs::context, pointer, [&](Call& call) {
+        StreamObject* in = call.stream(stream);
+        if (in == nullptr) return invalid_handle;
+        auto allocation = call.simulator.memory.find(pointer);
+        if (!allocation || allocation->begin != pointer ||
+            allocation->kind != Allocation::Kind::pool ||
+            allocation->free_asked ||
+            allocation->state.load() == Allocation::State::freed) {
+          call.simulator.report(
+              "cuMemFreeAsync of an address that cannot be "
+              "freed: " +
+              call.simulator.memory.describe(pointer));
+          return invalid_value;
         }
-      }
-      if (early) {
-        simulator->report(
-            "stream-ordered memory is freed before it is "
-            "allocated: " +
-            simulator->memory.describe(allocation->begin));
-      }
-      simulator->memory.free(*allocation);
-      return {};
-    };
-    return call.simulator.enqueue(call.lock, *in, std::move(work));
-  });
+        if (in->capture) {
+          in->capture->invalidated = true;
+          return stream_capture_unsupported;
+        }
+        allocation->free_asked = true;
+        auto work = std::make_shared<Work>();
+        work->what = "free of " + std::to_string(allocation->bytes) + " bytes";
+        work->device = in->device;
+        Simulator* simulator = &call.simulator;
+        work->run = [allocation, simulator]() -> Failure {
+          const bool early =
+              allocation->state.load() == Allocation::State::pending;
+          {
+            Simulator::Lock lock(simulator->mutex);
+            if (allocation->state.load() != Allocation::State::freed) {
+              pool_gave_back(*static_cast<PoolObject*>(allocation->pool),
+                             allocation->bytes);
+            }
+          }
+          if (early) {
+            simulator->report(
+                "stream-ordered memory is freed before it is "
+                "allocated: " +
+                simulator->memory.describe(allocation->begin));
+          }
+          simulator->memory.free(*allocation);
+          return {};
+        };
+        return call.simulator.enqueue(call.lock, *in, std::move(work));
+      });
 }
 
 }  // extern "C"

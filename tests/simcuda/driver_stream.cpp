@@ -58,28 +58,30 @@ Code cuStreamCreateWithPriority(Stream* stream, unsigned flags, int priority) {
 }
 
 Code cuStreamDestroy_v2(Stream stream) {
-  return enter(Entry::stream_destroy, Needs::context, [&](Call& call) {
-    StreamObject* object = call.find(call.simulator.streams, stream);
-    if (object == nullptr) return invalid_handle;
-    if (object->capture) object->capture->invalidated = true;
-    // What it holds is still done: its operations know each other.
-    if (!is_done(object->last)) {
-      DeviceState& device = *object->device;
-      if (object->blocking) {
-        // The legacy stream still has to wait for it.
-        std::vector<OperationPtr> after = {device.legacy.last, object->last};
-        auto work = std::make_shared<Work>();
-        work->what = "marker";
-        work->device = &device;
-        device.legacy.last =
-            call.simulator.add(std::move(work), device.legacy, after);
-      } else {
-        call.simulator.wait_for(call.lock, object->last);
-      }
-    }
-    call.simulator.streams.erase(stream);
-    return success;
-  });
+  return give_back(
+      Entry::stream_destroy, Needs::context, stream, [&](Call& call) {
+        StreamObject* object = call.find(call.simulator.streams, stream);
+        if (object == nullptr) return invalid_handle;
+        if (object->capture) object->capture->invalidated = true;
+        // What it holds is still done: its operations know each other.
+        if (!is_done(object->last)) {
+          DeviceState& device = *object->device;
+          if (object->blocking) {
+            // The legacy stream still has to wait for it.
+            std::vector<OperationPtr> after = {device.legacy.last,
+                                               object->last};
+            auto work = std::make_shared<Work>();
+            work->what = "marker";
+            work->device = &device;
+            device.legacy.last =
+                call.simulator.add(std::move(work), device.legacy, after);
+          } else {
+            call.simulator.wait_for(call.lock, object->last);
+          }
+        }
+        call.simulator.streams.erase(stream);
+        return success;
+      });
 }
 
 Code cuStreamSynchronize(Stream stream) {
@@ -225,9 +227,10 @@ Code cuEventSynchronize(Event event) {
 }
 
 Code cuEventDestroy_v2(Event event) {
-  return enter(Entry::event_destroy, Needs::context, [&](Call& call) {
-    return call.simulator.events.erase(event) ? success : invalid_handle;
-  });
+  return give_back(
+      Entry::event_destroy, Needs::context, event, [&](Call& call) {
+        return call.simulator.events.erase(event) ? success : invalid_handle;
+      });
 }
 
 Code cuEventElapsedTime(float* milliseconds, Event start, Event end) {

@@ -22,6 +22,8 @@ Code Simulator::planned_call_fault(Entry entry) {
     }
     if (strikes(rule, any ? all_calls_ : of_this)) {
       failed_ = row.symbol;
+      context_refused_ |=
+          entry == Entry::ctx_push_current || entry == Entry::ctx_set_current;
       return rule.code;
     }
   }

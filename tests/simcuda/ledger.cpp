@@ -7,7 +7,7 @@
 namespace simcuda {
 namespace {
 constexpr size_t max_findings = 1000;
-}
+}  // namespace
 
 DeviceMemory& DeviceState::memory() { return simulator->memory; }
 void DeviceState::report(const std::string& finding) {
@@ -73,9 +73,10 @@ void Simulator::left_behind(DeviceState& device) {
                     " when its context was released\n";
   };
   auto count = [&](const auto& objects) {
-    return static_cast<size_t>(std::count_if(
-        objects.begin(), objects.end(),
-        [&](const auto& entry) { return entry.second->device == &device; }));
+    return static_cast<size_t>(
+        std::count_if(objects.begin(), objects.end(), [&](const auto& entry) {
+          return entry.second->device == &device && !entry.second->given_back;
+        }));
   };
   note("streams", count(streams));
   note("events", count(events));
@@ -83,35 +84,59 @@ void Simulator::left_behind(DeviceState& device) {
   note("memory pools", count(pools));
   note("executable graphs", count(execs));
   note("link states", count(links));
-  const auto all = memory.all();
-  note("allocations", static_cast<size_t>(std::count_if(
-                          all.begin(), all.end(), [&](const auto& allocation) {
-                            return allocation->device == device.number &&
-                                   allocation->kind != Allocation::Kind::module;
-                          })));
+  size_t allocations = 0, pinned = 0;
+  for (const auto& allocation : memory.all()) {
+    if (is_given_back(*allocation)) continue;
+    allocations += allocation->device == device.number;
+    pinned += allocation->context == device.number;
+  }
+  note("allocations", allocations);
+  note("allocations of pinned memory", pinned);
+}
+
+void Simulator::refuse_back(const Returned& returned) {
+  if (returned.context_of >= 0 && returned.context_of < configuration.devices)
+    ++devices[static_cast<size_t>(returned.context_of)]->releases_refused;
+  if (returned.handle == nullptr) return;
+  void* const key = const_cast<void*>(returned.handle);
+  const auto look = [&](auto&... maps) {
+    const auto note = [&](auto& objects) {
+      auto at = objects.find(key);
+      if (at != objects.end()) at->second->given_back = true;
+    };
+    (note(maps), ...);
+  };
+  look(streams, events, modules, pools, graphs, execs, links);
+  const auto address = reinterpret_cast<uint64_t>(key);
+  const auto allocation = memory.find(address);
+  if (allocation && allocation->begin == address) allocation->given_back = true;
 }
 
 std::string Simulator::leaks() {
   std::string text = left_behind_;
   for (const auto& allocation : memory.all()) {
-    if (allocation->kind == Allocation::Kind::module) continue;
+    if (is_given_back(*allocation)) continue;
     text += "leak: " + memory.describe(allocation->begin) + "\n";
   }
-  auto count = [&](const char* what, size_t n) {
+  auto count = [&](const char* what, const auto& objects) {
+    const auto n = std::count_if(
+        objects.begin(), objects.end(),
+        [](const auto& entry) { return !entry.second->given_back; });
     if (n != 0) text += "leak: " + std::to_string(n) + " " + what + "\n";
   };
-  count("streams", streams.size());
-  count("events", events.size());
-  count("modules", modules.size());
-  count("memory pools", pools.size());
-  count("graphs", graphs.size());
-  count("executable graphs", execs.size());
-  count("link states", links.size());
+  count("streams", streams);
+  count("events", events);
+  count("modules", modules);
+  count("memory pools", pools);
+  count("graphs", graphs);
+  count("executable graphs", execs);
+  count("link states", links);
   for (const auto& device : devices) {
-    if (device->retained > 0) {
+    const int kept = device->retained - device->releases_refused;
+    if (kept > 0) {
       text += "leak: the primary context of device " +
               std::to_string(device->number) + " is retained " +
-              std::to_string(device->retained) + " times\n";
+              std::to_string(kept) + " times\n";
     }
   }
   return text;

@@ -45,6 +45,27 @@ struct DeviceState;
 struct Operation;
 using OperationPtr = std::shared_ptr<Operation>;
 
+/// What a caller makes and has to give back.
+struct Owned {
+  /// It tried to, and the driver refused, as a lost context makes it do.
+  bool given_back = false;
+};
+
+/// What a call gives back: what this handle stands for, or a device's context.
+struct Returned {
+  Returned() = default;
+  Returned(const void* handle) : handle(handle) {}  // NOLINT: implicit
+  Returned(DevicePointer pointer)                   // NOLINT: implicit
+      : handle(reinterpret_cast<const void*>(pointer)) {}
+  static Returned context(Device device) {
+    Returned returned;
+    returned.context_of = device;
+    return returned;
+  }
+  const void* handle = nullptr;
+  Device context_of = -1;
+};
+
 /// Why an operation failed; success when it did not.
 struct Failure {
   Code code = success;
@@ -72,7 +93,7 @@ struct Operation {
   std::chrono::steady_clock::time_point end;
 };
 
-struct GraphObject {
+struct GraphObject : Owned {
   struct Node {
     std::shared_ptr<const Work> work;
     std::vector<size_t> after;
@@ -89,7 +110,7 @@ struct Capture {
 };
 using CapturePtr = std::shared_ptr<Capture>;
 
-struct StreamObject {
+struct StreamObject : Owned {
   DeviceState* device = nullptr;
   uint64_t number = 0;
   bool blocking = true;  // waits for the legacy stream, and it for this
@@ -100,7 +121,7 @@ struct StreamObject {
   std::vector<size_t> frontier;  // nodes of the capture that the next follows
 };
 
-struct EventObject {
+struct EventObject : Owned {
   DeviceState* device = nullptr;
   unsigned flags = 0;
   OperationPtr recorded;
@@ -115,7 +136,7 @@ struct FunctionObject {
   int max_dynamic_shared = 48 << 10;
   int carveout = -1;
 };
-struct ModuleObject {
+struct ModuleObject : Owned {
   DeviceState* device = nullptr;
   int target = 0;
   int ptx_version = 0;
@@ -141,7 +162,7 @@ class DeviceSet {
   std::atomic<uint64_t> bits_{0};
 };
 
-struct PoolObject {
+struct PoolObject : Owned {
   DeviceState* device = nullptr;
   bool is_default = false;
   uint64_t threshold = 0;  // bytes to keep when all is free
@@ -152,13 +173,13 @@ struct PoolObject {
   uint64_t max_size = 0;
 };
 
-struct ExecObject {
+struct ExecObject : Owned {
   DeviceState* device = nullptr;
   GraphObject graph;
   OperationPtr last;  // of its last launch; launches follow each other
 };
 
-struct LinkObject {
+struct LinkObject : Owned {
   DeviceState* device = nullptr;
   std::string text;
   std::vector<char> image;
@@ -171,6 +192,7 @@ struct DeviceState final : MemoryView {
   int number = 0;
   DeviceModel model;
   int retained = 0;
+  int releases_refused = 0;
   unsigned flags = 0;
   Code sticky = success;  // an error that the context does not get over
   std::string sticky_text;
@@ -241,6 +263,8 @@ class Simulator {
   void plan(std::vector<FaultRule> rules);
   /// The function whose call the plan failed last, or null.
   const char* failed() const { return failed_; }
+  /// Whether calls may lack their context because the plan says so.
+  bool context_refused() const { return context_refused_; }
   uint64_t calls(Entry entry) const {
     return calls_[static_cast<size_t>(entry)];
   }
@@ -252,8 +276,12 @@ class Simulator {
   /// What still exists, one line each.
   std::string leaks();
   void print_report();
-  /// What a context still has when it ends; it is lost with it.
+  /// What a context still has when it ends, and nobody tried to give back; it
+  /// is lost with it.
   void left_behind(DeviceState& device);
+  /// Notes that the caller tried to give this back, and was refused through no
+  /// fault of its own.
+  void refuse_back(const Returned& returned);
 
   uint64_t next_stream = 1, next_launch = 1;
   uint64_t launches = 0, copied_bytes = 0, peer_bytes = 0;
@@ -279,6 +307,7 @@ class Simulator {
   uint64_t all_calls_ = 0;
   std::vector<FaultRule> faults_;
   const char* failed_ = nullptr;
+  bool context_refused_ = false;
   std::string left_behind_;
   mutable std::mutex findings_mutex_;
   std::map<std::string, uint64_t> findings_;
