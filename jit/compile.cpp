@@ -3,10 +3,6 @@
 #include "jit/compile.h"
 
 #include <fmt/format.h>
-#include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/Module.h>
-#include <llvm/Support/raw_ostream.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <atomic>
 #include <chrono>
@@ -17,9 +13,8 @@
 #include <unordered_map>
 
 #include "jit/collective_kernel.h"
-#include "jit/emit.h"
-#include "jit/emit_dot.h"
 #include "jit/fuse.h"
+#include "jit/generate_cpu.h"
 #include "jit/generate_grid.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
@@ -31,7 +26,6 @@ namespace unisono::jit {
 namespace {
 
 constexpr int64_t most_cached_programs = 1024;
-constexpr int64_t most_cached_kernel_bytes = int64_t{64} << 20;
 
 /// Kernels of an all_reduce on GPUs (AllReduceStep::Grid).
 struct AllReduceKernels {
@@ -55,44 +49,6 @@ AllReduceKernels all_reduce_kernels(const CollectiveTask& task, int devices) {
   };
   return {part, kernel(part, devices), kernel(rest, devices),
           kernel(task.elements, 1)};
-}
-
-/// What code is generated for: a kernel, or the three of a packed product.
-using Request = std::variant<const Kernel*, const DotTask*>;
-
-std::string key_of(const Kernel& kernel) { return print(kernel); }
-std::string key_of(const DotTask& task) {
-  const DotShape& s = task.shape;
-  return fmt::format(
-      "{} dot {} times {} x {} x {}, a at {} by {} {} {}, b at {} by {} {} "
-      "{}\n",
-      name(s.dtype), s.batch, s.m, s.n, s.k, s.a_offset, s.a_batch, s.a_row,
-      s.a_column, s.b_offset, s.b_batch, s.b_row, s.b_column);
-}
-
-/// Machine code: launches in order.
-struct Compiled {
-  struct Launch {
-    KernelFunction function = nullptr;
-    int64_t units = 1, grain = 1;
-    std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
-  };
-  std::vector<Launch> launches;
-  std::shared_ptr<LoadedCode> code;
-};
-using CompiledKernels = std::unordered_map<std::string, Compiled>;
-
-std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
-                                const Request& request,
-                                const Machine& machine) {
-  if (const auto* kernel = std::get_if<const Kernel*>(&request))
-    return {emit_kernel(module, name, **kernel, machine)};
-  const DotTask& task = *std::get<const DotTask*>(request);
-  EmittedDot dot = emit_dot(module, name, task.shape, machine.vector_bytes);
-  std::vector<EmittedKernel> out;
-  for (const auto& launch : {dot.pack_a, dot.pack_b, dot.multiply})
-    out.push_back({launch.name, launch.units, launch.grain});
-  return out;
 }
 
 /// All that a plan needs code for, in the order of steps.
@@ -316,27 +272,38 @@ void describe_memory(const Plan& plan, Program& program) {
 }  // namespace
 
 struct Compiler::State {
-  explicit State(int vector_bytes) : vector_bytes(vector_bytes) {}
+  explicit State(int vector_bytes) : cpu(vector_bytes) {}
 
-  int vector_bytes;
   std::mutex cache_mutex;    // programs
   std::mutex compile_mutex;  // the rest
   LruCache<CachedProgram> programs{most_cached_programs};
-  LruCache<Compiled> kernels{most_cached_kernel_bytes};
-  std::unique_ptr<Target> target;
+  CpuGenerator cpu;
   GridGenerator grids;
   CompileObserver observer;
   std::atomic<int64_t> programs_compiled{0}, kernels_generated{0};
 
   Result<CachedProgram> compile(const ir::Graph& graph,
                                 const CompileOptions& options);
-  Result<CompiledKernels> generate(const std::vector<Request>& requests,
-                                   CompileDump* dump);
+  Result<CompiledKernels> generate_for_cpu(const Plan& plan, CompileDump* dump);
   Result<CompiledKernels> generate_grids(const Plan& plan, int devices,
                                          const std::vector<int>& capabilities,
                                          CompileDump* dump);
   Status dump_grids(const ir::Graph& optimised, const CompileOptions& options);
 };
+
+Result<CompiledKernels> Compiler::State::generate_for_cpu(const Plan& plan,
+                                                          CompileDump* dump) {
+  std::vector<Request> requests;
+  list_requests(plan.steps, requests);
+  CpuGenerator::Dump seen;
+  const int64_t before = cpu.kernels_generated();
+  auto compiled = cpu.generate(requests, dump ? &seen : nullptr);
+  kernels_generated += cpu.kernels_generated() - before;
+  if (dump)
+    *dump = {std::move(seen.kernels), std::move(seen.llvm),
+             std::move(seen.assembly)};
+  return compiled;
+}
 
 /// The same for GPUs.
 Result<CompiledKernels> Compiler::State::generate_grids(
@@ -395,75 +362,23 @@ Status Compiler::State::dump_grids(const ir::Graph& optimised,
   return Unit{};
 }
 
-/// Machine code for all requests; one module for those not known yet. With
-/// `dump` all are generated again to be seen.
-Result<CompiledKernels> Compiler::State::generate(
-    const std::vector<Request>& requests, CompileDump* dump) {
-  CompiledKernels result;
-  std::vector<std::pair<std::string, Request>> fresh;
-  for (const Request& request : requests) {
-    std::string key =
-        std::visit([](const auto* what) { return key_of(*what); }, request);
-    if (dump) dump->kernels += key;
-    if (result.contains(key)) continue;
-    const Compiled* known = dump ? nullptr : kernels.find(key);
-    result[key] = known ? *known : Compiled{};
-    if (!known) fresh.emplace_back(std::move(key), request);
-  }
-  if (fresh.empty()) return result;
-  llvm::LLVMContext context;
-  llvm::Module module("kernels", context);
-  target->prepare(module);
-  std::vector<std::vector<EmittedKernel>> emitted;
-  for (const auto& [key, request] : fresh)
-    emitted.push_back(emit(module, fmt::format("kernel{}", emitted.size()),
-                           request, target->machine()));
-  if (dump) {
-    llvm::raw_string_ostream(dump->llvm) << module;
-    auto text = target->assembly(*llvm::CloneModule(module));
-    if (!text) return text.error();
-    dump->assembly = std::move(*text);
-  }
-  auto code = target->load(module);
-  if (!code) return code.error();
-  for (size_t i = 0; i < fresh.size(); ++i) {
-    Compiled& compiled = result[fresh[i].first];
-    for (const EmittedKernel& kernel : emitted[i]) {
-      auto function =
-          reinterpret_cast<KernelFunction>((*code)->symbol(kernel.name));
-      if (!function)
-        return Error{Error::Kind::compile_failed, "a kernel has no code"};
-      compiled.launches.push_back({function, kernel.units, kernel.grain});
-    }
-    compiled.code = *code;
-    // Text and code grow alike.
-    kernels.put(fresh[i].first, compiled,
-                4 * static_cast<int64_t>(fresh[i].first.size()));
-  }
-  kernels_generated += static_cast<int64_t>(fresh.size());
-  return result;
-}
-
 Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
                                                const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   CompileDump dump;
   CachedProgram result;
   const bool for_grid = !options.capabilities.empty();
-  if (!for_grid && !target) target = make_cpu_target(vector_bytes);
   if (observer.after_pass) observer.after_pass("spmd", graph);
   const ir::Graph optimised = optimise(graph, observer.after_pass);
   if (observer.capability)
     if (auto seen = dump_grids(optimised, options); !seen) return seen.error();
   CompileDump* shown = observer.dump && !observer.capability ? &dump : nullptr;
-  Plan plan = fuse(optimised, options.checked,
-                   for_grid ? grid_machine : target->machine());
+  Plan plan =
+      fuse(optimised, options.checked, for_grid ? grid_machine : cpu.machine());
   MemoryPlan memory = plan_memory(plan, options.donated);
-  std::vector<Request> requests;
-  if (!for_grid) list_requests(plan.steps, requests);
   auto compiled = for_grid ? generate_grids(plan, options.devices,
                                             known(options.capabilities), shown)
-                           : generate(requests, shown);
+                           : generate_for_cpu(plan, shown);
   if (!compiled) return compiled.error();
 
   auto program = std::make_shared<Program>();
@@ -530,7 +445,8 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
   std::lock_guard lock(state_->compile_mutex);
   if (auto known = find()) return finish(*known);  // by another thread
   std::optional<Result<CachedProgram>> compiled;
-  on_deep_stack([&] { compiled = state_->compile(graph, options); });
+  on_deep_stacks(1,
+                 [&](size_t) { compiled = state_->compile(graph, options); });
   if (!*compiled) return compiled->error();
   {
     std::lock_guard cache_lock(state_->cache_mutex);

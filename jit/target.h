@@ -1,5 +1,6 @@
 #pragma once
 // From LLVM IR to machine code for one kind of device.
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,8 +40,9 @@ class Target {
 /// has). Wakes LLVM's x86 code generator.
 std::unique_ptr<Target> make_cpu_target(int vector_bytes = 0);
 
-/// Runs `f` on a thread of its own, with a stack that LLVM's recursion over
-/// long chains of operations does not exhaust, and waits for it.
-void on_deep_stack(const std::function<void()>& f);
+/// Runs f(0) ... f(count - 1) at once, each on a thread of its own with a stack
+/// that LLVM's recursion over long chains of operations does not exhaust, and
+/// waits for them.
+void on_deep_stacks(size_t count, const std::function<void(size_t)>& f);
 
 }  // namespace unisono::jit

@@ -22,6 +22,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "jit/diagnostic_handler.h"
 #include "jit/instrument.h"
@@ -281,21 +282,33 @@ std::unique_ptr<Target> make_cpu_target(int vector_bytes) {
   return std::make_unique<CpuTarget>(vector_bytes);
 }
 
-void on_deep_stack(const std::function<void()>& f) {
+void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
+  struct Work {
+    const std::function<void(size_t)>* f = nullptr;
+    size_t number = 0;
+    pthread_t thread = {};
+    bool started = false;
+  };
+  std::vector<Work> all(count);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, size_t{64} << 20);
-  pthread_t thread;
   auto run = [](void* work) -> void* {
-    (*static_cast<const std::function<void()>*>(work))();
+    const Work& own = *static_cast<const Work*>(work);
+    (*own.f)(own.number);
     return nullptr;
   };
-  const int status =
-      pthread_create(&thread, &attributes, run,
-                     const_cast<void*>(static_cast<const void*>(&f)));
+  for (size_t i = 0; i < count; ++i) {
+    all[i].f = &f;
+    all[i].number = i;
+    all[i].started =
+        pthread_create(&all[i].thread, &attributes, run, &all[i]) == 0;
+  }
   pthread_attr_destroy(&attributes);
-  if (status != 0) return f();  // no thread: with the stack there is
-  pthread_join(thread, nullptr);
+  for (const Work& work : all)
+    if (!work.started) f(work.number);  // no thread: with the stack there is
+  for (const Work& work : all)
+    if (work.started) pthread_join(work.thread, nullptr);
 }
 
 }  // namespace unisono::jit

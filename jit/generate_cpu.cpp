@@ -1,0 +1,131 @@
+#include "jit/generate_cpu.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "jit/emit.h"
+#include "jit/emit_dot.h"
+
+namespace unisono::jit {
+namespace {
+
+/// Fewer kernels are not worth another thread: one takes about as long to start
+/// as a kernel takes.
+constexpr size_t least_kernels_of_thread = 8;
+constexpr size_t most_threads = 32;
+
+size_t threads_for(size_t kernels) {
+  const size_t processors = std::max(1u, std::thread::hardware_concurrency());
+  return std::clamp<size_t>(kernels / least_kernels_of_thread, 1,
+                            std::min(processors, most_threads));
+}
+
+std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
+                                const Request& request,
+                                const Machine& machine) {
+  if (const auto* kernel = std::get_if<const Kernel*>(&request))
+    return {emit_kernel(module, name, **kernel, machine)};
+  const DotTask& task = *std::get<const DotTask*>(request);
+  EmittedDot dot = emit_dot(module, name, task.shape, machine.vector_bytes);
+  std::vector<EmittedKernel> out;
+  for (const auto& launch : {dot.pack_a, dot.pack_b, dot.multiply})
+    out.push_back({launch.name, launch.units, launch.grain});
+  return out;
+}
+
+}  // namespace
+
+std::string key_of(const Kernel& kernel) { return print(kernel); }
+std::string key_of(const DotTask& task) {
+  const DotShape& s = task.shape;
+  return fmt::format(
+      "{} dot {} times {} x {} x {}, a at {} by {} {} {}, b at {} by {} {} "
+      "{}\n",
+      name(s.dtype), s.batch, s.m, s.n, s.k, s.a_offset, s.a_batch, s.a_row,
+      s.a_column, s.b_offset, s.b_batch, s.b_row, s.b_column);
+}
+
+Target& CpuGenerator::target(size_t number) {
+  while (targets_.size() <= number)
+    targets_.push_back(make_cpu_target(vector_bytes_));
+  return *targets_[number];
+}
+
+Result<std::vector<Compiled>> CpuGenerator::generate_module(
+    std::span<const Fresh> fresh, Target& target, Dump* dump) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  target.prepare(module);
+  std::vector<std::vector<EmittedKernel>> emitted;
+  for (const auto& [key, request] : fresh)
+    emitted.push_back(emit(module, fmt::format("kernel{}", emitted.size()),
+                           request, target.machine()));
+  if (dump) {
+    llvm::raw_string_ostream(dump->llvm) << module;
+    auto text = target.assembly(*llvm::CloneModule(module));
+    if (!text) return text.error();
+    dump->assembly = std::move(*text);
+  }
+  auto code = target.load(module);
+  if (!code) return code.error();
+  std::vector<Compiled> out;
+  for (const auto& launches : emitted) {
+    Compiled& compiled = out.emplace_back();
+    for (const EmittedKernel& kernel : launches) {
+      auto function =
+          reinterpret_cast<KernelFunction>((*code)->symbol(kernel.name));
+      if (!function)
+        return Error{Error::Kind::compile_failed, "a kernel has no code"};
+      compiled.launches.push_back({function, kernel.units, kernel.grain});
+    }
+    compiled.code = *code;
+  }
+  return out;
+}
+
+Result<CompiledKernels> CpuGenerator::generate(
+    const std::vector<Request>& requests, Dump* dump) {
+  CompiledKernels result;
+  std::vector<Fresh> fresh;
+  for (const Request& request : requests) {
+    std::string key =
+        std::visit([](const auto* what) { return key_of(*what); }, request);
+    if (dump) dump->kernels += key;
+    if (result.contains(key)) continue;
+    const Compiled* known = dump ? nullptr : kernels_.find(key);
+    result[key] = known ? *known : Compiled{};
+    if (!known) fresh.emplace_back(std::move(key), request);
+  }
+  if (fresh.empty()) return result;
+
+  const size_t threads = dump ? 1 : threads_for(fresh.size());
+  target(threads - 1);  // made here, not by the threads
+  auto begin = [&](size_t thread) { return fresh.size() * thread / threads; };
+  std::vector<std::optional<Result<std::vector<Compiled>>>> parts(threads);
+  on_deep_stacks(threads, [&](size_t thread) {
+    const std::span<const Fresh> own = std::span(fresh).subspan(
+        begin(thread), begin(thread + 1) - begin(thread));
+    parts[thread] = generate_module(own, *targets_[thread], dump);
+  });
+  for (size_t thread = 0; thread < threads; ++thread) {
+    auto& part = *parts[thread];
+    if (!part) return part.error();
+    for (size_t i = 0; i < part->size(); ++i) {
+      const std::string& key = fresh[begin(thread) + i].first;
+      // Text and code grow alike.
+      kernels_.put(key, (*part)[i], 4 * static_cast<int64_t>(key.size()));
+      result[key] = std::move((*part)[i]);
+    }
+  }
+  kernels_generated_ += static_cast<int64_t>(fresh.size());
+  return result;
+}
+
+}  // namespace unisono::jit

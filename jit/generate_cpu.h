@@ -1,0 +1,66 @@
+#pragma once
+// Kernels and packed products to machine code of this processor.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jit/fuse.h"
+#include "jit/lru_cache.h"
+#include "jit/target.h"
+#include "runtime/program.h"
+
+namespace unisono::jit {
+
+/// What code is generated for: a kernel, or the three of a packed product.
+using Request = std::variant<const Kernel*, const DotTask*>;
+
+/// Requests with the same key get the same code.
+std::string key_of(const Kernel& kernel);
+std::string key_of(const DotTask& task);
+
+/// The code of a request: launches in order.
+struct Compiled {
+  struct Launch {
+    KernelFunction function = nullptr;
+    int64_t units = 1, grain = 1;
+    std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
+  };
+  std::vector<Launch> launches;
+  std::shared_ptr<LoadedCode> code;
+};
+using CompiledKernels = std::unordered_map<std::string, Compiled>;
+
+/// Keeps what it generated: in memory, bounded. One thread at a time; it
+/// starts others, one for each processor, where there is much to generate.
+class CpuGenerator {
+ public:
+  struct Dump {
+    std::string kernels, llvm, assembly;
+  };
+  /// Vectors of at most `vector_bytes` (0: the widest there are).
+  explicit CpuGenerator(int vector_bytes) : vector_bytes_(vector_bytes) {}
+
+  const Machine& machine() { return target(0).machine(); }
+  /// Code for all requests. With `dump` all is generated again, to be seen.
+  Result<CompiledKernels> generate(const std::vector<Request>& requests,
+                                   Dump* dump = nullptr);
+  int64_t kernels_generated() const { return kernels_generated_; }
+
+ private:
+  using Fresh = std::pair<std::string, Request>;
+  Target& target(size_t number);
+  Result<std::vector<Compiled>> generate_module(std::span<const Fresh> fresh,
+                                                Target& target, Dump* dump);
+
+  const int vector_bytes_;
+  std::vector<std::unique_ptr<Target>> targets_;  // one for each thread
+  LruCache<Compiled> kernels_{int64_t{64} << 20};
+  int64_t kernels_generated_ = 0;
+};
+
+}  // namespace unisono::jit
