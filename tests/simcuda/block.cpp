@@ -31,6 +31,7 @@ Block::Block(const LaunchShape& launch) : launch(launch) {
   local_.assign(size_t{kernel.local_bytes} * count * warp_size, 0xcd);
   shared.assign(kernel.shared_bytes + launch.dynamic_shared, 0xcd);
   if (launch.track_shared) shared_written.assign(shared.size(), 0);
+  if (launch.races) races = std::make_unique<BlockRaces>(*this, *launch.races);
   warps_.resize(count);
   order_.resize(count);
   for (uint32_t w = 0; w < count; ++w) {
@@ -55,6 +56,7 @@ void Block::begin(uint64_t number) {
   std::fill(shared_written.begin(), shared_written.end(), uint8_t{0});
   std::shuffle(order_.begin(), order_.end(), random);
   barriers_ = {};
+  if (races) races->begin(number);
   fault_ = success;
   uint64_t threads = launch.block.count();
   for (Warp& warp : warps_) {
@@ -159,12 +161,21 @@ uint32_t Block::alive() const {
   return lanes;
 }
 
-void Block::open_barriers() {
+bool Block::open_barriers() {
   for (uint32_t which = 0; which < barriers_.size(); ++which) {
     Barrier& barrier = barriers_[which];
     if (barrier.arrived == 0) continue;
     uint32_t expected = barrier.expected != 0 ? barrier.expected : alive();
     if (barrier.arrived < expected) continue;
+    if (races) {
+      Warp* culprit = nullptr;
+      if (races->check_barrier(warps_, which, culprit) != Flow::next) {
+        fault_ = culprit->fault;
+        fault_text_ = culprit->fault_text;
+        return false;
+      }
+      races->open(which, barrier.expected == 0);
+    }
     for (Warp& warp : warps_) {
       for (Path& path : warp.paths) {
         if (path.state != Path::State::barrier || path.which != which) continue;
@@ -184,6 +195,7 @@ void Block::open_barriers() {
     }
     barrier = {};
   }
+  return true;
 }
 
 std::string Block::why_stuck() const {
@@ -233,7 +245,7 @@ Block::End Block::run(Worker& worker, int64_t budget) {
       }
     }
     if (all_done) return End::finished;
-    open_barriers();
+    if (!open_barriers()) return End::fault;
     if (!progress) {
       fault_ = launch_timeout;
       fault_text_ = why_stuck();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ptx_code.h"
+#include "races.h"
 #include "warp.h"
 
 namespace simcuda {
@@ -28,6 +29,9 @@ struct LaunchShape {
   uint64_t number = 0;
   int multiprocessors = 1;
   bool track_shared = true;  // reads of shared memory that nobody wrote
+  enum class Races : uint8_t { off, report, fault };
+  Races look_for_races = Races::off;
+  LaunchRaces* races = nullptr;  // when they are looked for
 };
 
 class Block {
@@ -50,6 +54,7 @@ class Block {
   const LaunchShape& launch;
   std::vector<uint8_t> shared;
   std::vector<uint8_t> shared_written;  // empty: not tracked
+  std::unique_ptr<BlockRaces> races;    // null: not looked for
   uint32_t index[3] = {0, 0, 0};
 
  private:
@@ -61,8 +66,8 @@ class Block {
     uint32_t lanes = 0;  // that brought one
   };
   void set_specials(Warp& warp);
-  /// Opens the barriers at which all have arrived.
-  void open_barriers();
+  /// Opens the barriers at which all have arrived; false: a fault.
+  bool open_barriers();
   uint32_t alive() const;
   std::string why_stuck() const;
 

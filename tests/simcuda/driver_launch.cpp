@@ -122,6 +122,7 @@ Code launch(Call& call, Function handle, const LaunchArguments& a,
   shape.parameters = std::move(parameters);
   shape.multiprocessors = device.model.multiprocessors;
   shape.track_shared = s.configuration.unwritten_shared;
+  shape.look_for_races = s.configuration.races;
   auto work = std::make_shared<Work>();
   work->what = "kernel `" + function.kernel->name + "`";
   work->device = &device;

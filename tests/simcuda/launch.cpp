@@ -21,6 +21,11 @@ Launch::Launch(LaunchShape shape, std::shared_ptr<const Kernel> kernel,
       fuel_(fuel),
       blocks_(shape_.grid.count()) {
   shape_.kernel = kernel_.get();
+  if (shape_.look_for_races != LaunchShape::Races::off) {
+    races_ = std::make_unique<LaunchRaces>(
+        *kernel_, shape_.look_for_races == LaunchShape::Races::fault);
+    shape_.races = races_.get();
+  }
   // All blocks once, in an order of the seed's.
   offset_ = shape_.seed % blocks_;
   stride_ = 1 + (shape_.seed >> 20) % std::max<uint64_t>(blocks_ - 1, 1);
@@ -117,7 +122,7 @@ Launch::Step Launch::step(Workers& workers, int64_t budget) {
   const uint64_t size =
       (blocks_ - finished_) * shape_.block.count() * kernel_->code.size();
   const int threads =
-      size < 200'000
+      size < 200'000 || races_
           ? 1
           : static_cast<int>(std::min<uint64_t>(
                 static_cast<uint64_t>(workers.count()), blocks_ - finished_));

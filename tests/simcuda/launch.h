@@ -42,6 +42,7 @@ class Launch {
 
   LaunchShape shape_;
   std::shared_ptr<const Kernel> kernel_;
+  std::unique_ptr<LaunchRaces> races_;
   MemoryView& memory_;
   const uint64_t resident_;
   const int64_t fuel_;

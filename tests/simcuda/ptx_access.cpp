@@ -340,13 +340,32 @@ void compute(Warp& warp, Slot base, bool narrow, int64_t offset,
   });
 }
 
-}  // namespace
+/// Tells who looks for races.
+Flow watch(Warp& warp, const Instruction& i, const Addresses& addresses,
+           Space space, uint32_t bytes, Access access) {
+  BlockRaces& races = *warp.block->races;
+  const bool shared = space == Space::shared;
+  if (space == Space::global || shared) {
+    return races.access(warp, i, addresses.lane, bytes, access, shared);
+  }
+  if (space != Space::generic) return Flow::next;
+  Flow flow = Flow::next;
+  each_lane(warp, [&](int lane) {
+    const uint64_t a = addresses.lane[lane];
+    const bool in_shared = a - shared_window < window_size;
+    if (flow != Flow::next || a - local_window < window_size ||
+        a - parameter_window < window_size) {
+      return;
+    }
+    flow = races.lane_access(warp, i, lane, in_shared ? a - shared_window : a,
+                             bytes, access, in_shared);
+  });
+  return flow;
+}
 
-Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
-                int64_t offset, Space space, uint32_t bytes, Access access,
-                LaneAddresses& lanes) {
-  Addresses addresses;
-  compute(warp, base, narrow, offset, addresses);
+Flow resolve_checked(Warp& warp, const Instruction& i, Addresses& addresses,
+                     Space space, uint32_t bytes, Access access,
+                     LaneAddresses& lanes) {
   uint64_t odd = 0;
   if (warp.mask == ~0u) {
     for (int k = 0; k < warp_size; ++k) odd |= addresses.lane[k];
@@ -399,6 +418,20 @@ Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
       return flow;
   }
   return flow;
+}
+
+}  // namespace
+
+Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
+                int64_t offset, Space space, uint32_t bytes, Access access,
+                LaneAddresses& lanes) {
+  Addresses addresses;
+  compute(warp, base, narrow, offset, addresses);
+  Flow flow = resolve_checked(warp, i, addresses, space, bytes, access, lanes);
+  if (warp.block->races == nullptr || flow != Flow::next) [[likely]] {
+    return flow;
+  }
+  return watch(warp, i, addresses, space, bytes, access);
 }
 
 Flow resolve(Warp& warp, const Instruction& i, uint32_t bytes, Access access,

@@ -116,7 +116,11 @@ Handler pick_atomic(Type type, Change how) {
 bool decode_atom(Decoding& d) {
   const bool result = d.op.base == "atom";
   const size_t first = result ? 1 : 0;
-  // `.release`, `.sys` and the like change nothing: all is in order here.
+  // `.release`, `.sys` and the like change nothing but what races are: all is
+  // in order here.
+  d.out.acquires = d.op.has("acquire") || d.op.has("acq_rel");
+  d.out.releases = d.op.has("release") || d.op.has("acq_rel");
+  d.out.block_scope = d.op.has("cta");
   int how = d.op.which(
       {"add", "min", "max", "exch", "cas", "inc", "dec", "and", "or", "xor"});
   if (how < 0 || d.op.types.size() != 1) return d.unsupported();

@@ -49,7 +49,11 @@ struct Instruction {
   bool wide = false;            // the register of a load or store has 64 bits
   bool meets = false;           // waits for other lanes or warps
   bool ordered = false;         // volatile, acquire, release: may poll
-  uint8_t mode = 0;             // which of a family; the family knows
+  bool acquires = false, releases = false;
+  bool block_scope = false;  // ... for the block only
+  bool stale = false;        // ld.global.nc
+  bool aligned = false;      // a barrier for whole warps
+  uint8_t mode = 0;          // which of a family; the family knows
   uint8_t mode2 = 0;
   int64_t offset = 0;          // of an address; or a constant
   uint32_t target = 0;         // of a jump

@@ -1,4 +1,5 @@
 // Jumps, ends, barriers of the block, and what needs no work here.
+#include "block.h"
 #include "ptx_decode.h"
 #include "ptx_lanes.h"
 
@@ -50,6 +51,12 @@ Flow trap(Warp& warp, const Instruction& i) {
 
 Flow nothing(Warp&, const Instruction&) { return Flow::next; }
 
+/// All is in order here; who looks for races wants to know.
+Flow fence(Warp& warp, const Instruction& i) {
+  if (warp.block->races) warp.block->races->fence(warp, i.block_scope);
+  return Flow::next;
+}
+
 Flow pause(Warp& warp, const Instruction&) {
   // Somebody waits for others: they should run.
   warp.worker->polled = true;
@@ -81,7 +88,13 @@ Flow barrier(Warp& warp, const Instruction& i) {
 
 Flow warp_barrier(Warp& warp, const Instruction& i) {
   const uint32_t members = warp.row<uint32_t>(i.a)[warp.first_lane()];
-  return warp.gather(members) ? Flow::next : Flow::moved;
+  if (warp.block->races &&
+      warp.block->races->check_members(warp, i, i.a) != Flow::next) {
+    return Flow::fault;
+  }
+  if (!warp.gather(members)) return Flow::moved;
+  if (warp.block->races) warp.block->races->warp_sync(warp);
+  return Flow::next;
 }
 
 }  // namespace
@@ -130,6 +143,11 @@ bool decode_ret(Decoding& d) {
 
 bool decode_trap(Decoding& d) { return d.handler(trap); }
 bool decode_nothing(Decoding& d) { return d.handler(nothing); }
+bool decode_fence(Decoding& d) {
+  if (d.op.has("proxy") || d.op.has("mbarrier_init")) return d.handler(nothing);
+  d.out.block_scope = d.op.has("cta");
+  return d.handler(fence);
+}
 bool decode_nanosleep(Decoding& d) { return d.handler(pause); }
 
 bool decode_bar(Decoding& d) {
@@ -141,6 +159,7 @@ bool decode_bar(Decoding& d) {
   if (d.op.has("cluster")) return d.unsupported();
   if (d.count() == 0) return d.fail("`bar` takes a barrier");
   d.out.meets = true;
+  d.out.aligned = d.op.base == "bar" || d.op.has("aligned");
   size_t next = 0;
   if (d.op.has("red")) {
     int how = d.op.which({"popc", "and", "or"});

@@ -172,6 +172,10 @@ bool decode_access(Decoding& d, bool store) {
   d.out.space = space_of(d.op);
   d.out.ordered =
       d.op.which({"volatile", "acquire", "release", "relaxed", "mmio"}) >= 0;
+  d.out.acquires = d.op.has("acquire");
+  d.out.releases = d.op.has("release");
+  d.out.block_scope = d.op.has("cta");
+  d.out.stale = d.op.has("nc");
   if (!d.address(memory, d.out.space)) return false;
   const int elements = d.op.has("v2") ? 2 : d.op.has("v4") ? 4 : 1;
   if (elements > 1 && (value.kind != Operand::Kind::vector ||
@@ -237,6 +241,7 @@ Flow copy_async(Warp& warp, const Instruction& i) {
     copy.bytes = i.mode;
     copy.group = warp.copy_group;
     copy.lanes = 1u << k;
+    copy.instruction = &i;
     uint32_t size = sizes ? std::min<uint32_t>(sizes[k], i.mode) : i.mode;
     std::memcpy(copy.data, from.at[k], size);
     // Until it is waited for, the place holds nothing of use.
@@ -259,13 +264,22 @@ Flow commit_copies(Warp& warp, const Instruction&) {
 Flow wait_copies(Warp& warp, const Instruction& i) {
   int64_t last = i.mode ? int64_t{warp.copy_group}
                         : int64_t{warp.copy_group} - 1 - i.offset;
+  Flow flow = Flow::next;
   std::erase_if(warp.copies, [&](Warp::PendingCopy& copy) {
     if (copy.group > last || (copy.lanes & warp.mask) == 0) return false;
+    Block& block = *warp.block;
+    if (block.races &&
+        block.races->lane_access(
+            warp, *copy.instruction, std::countr_zero(copy.lanes),
+            static_cast<uint64_t>(copy.to - block.shared.data()), copy.bytes,
+            Access::write, true) != Flow::next) {
+      flow = Flow::fault;
+    }
     std::memcpy(copy.to, copy.data, copy.bytes);
     if (copy.written) std::memset(copy.written, 1, copy.bytes);
     return true;
   });
-  return Flow::next;
+  return flow;
 }
 
 Flow is_space(Warp& warp, const Instruction& i) {

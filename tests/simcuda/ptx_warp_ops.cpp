@@ -2,6 +2,7 @@
 // wait until all lanes of their mask are there.
 #include <algorithm>
 
+#include "block.h"
 #include "ptx_decode.h"
 #include "ptx_families.h"
 #include "ptx_lanes.h"
@@ -18,6 +19,11 @@ bool meet(Warp& warp, const Instruction& i, Slot slot, Flow& flow) {
   if ((warp.mask & ~members) != 0) {
     flow = warp.fail(illegal_instruction, i,
                      "a lane takes part that its own mask does not name");
+    return false;
+  }
+  BlockRaces* races = warp.block->races.get();
+  if (races && races->check_members(warp, i, slot) != Flow::next) {
+    flow = Flow::fault;
     return false;
   }
   flow = Flow::moved;

@@ -241,6 +241,12 @@ bool read_key(Configuration& c, std::string_view key, std::string_view value) {
     c.unwritten = value == "off"      ? Configuration::Unwritten::off
                   : value == "report" ? Configuration::Unwritten::report
                                       : Configuration::Unwritten::fault;
+  } else if (key == "races") {
+    using Races = LaunchShape::Races;
+    if (value != "off" && value != "report" && value != "fault") return false;
+    c.races = value == "off"      ? Races::off
+              : value == "report" ? Races::report
+                                  : Races::fault;
   } else if (key == "unwritten_shared") {
     if (value != "off" && value != "report") return false;
     c.unwritten_shared = value == "report";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "block.h"
 #include "runtime/cuda_types.h"
 
 namespace simcuda {
@@ -60,6 +61,7 @@ struct Configuration {
   int ptx_version = 87;
   enum class Unwritten : uint8_t { off, report, fault };
   Unwritten unwritten = Unwritten::report;
+  LaunchShape::Races races = LaunchShape::Races::off;
   bool unwritten_shared = false;  // reads of shared memory count, too
   bool leaks = true;              // reported at exit
   std::string report;             // a file; empty: standard error

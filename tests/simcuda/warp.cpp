@@ -136,6 +136,7 @@ Flow Warp::arrive(const Instruction& instruction, uint32_t which,
                   uint32_t count, uint32_t yes) {
   Block::Barrier& barrier = block->barriers_[which];
   const auto lanes = static_cast<uint32_t>(std::popcount(mask));
+  if (block->races) block->races->arrive(*this, which, count == 0);
   barrier.expected = count;
   barrier.arrived += lanes;
   barrier.lanes += lanes;

@@ -65,6 +65,7 @@ struct Warp {
     uint32_t group = 0;
     uint32_t lanes = 0;
     uint8_t* written = nullptr;  // shadow of the shared memory
+    const Instruction* instruction = nullptr;
   };
   std::vector<PendingCopy> copies;
   uint32_t copy_group = 0;
