@@ -27,8 +27,8 @@ def topologies(devices):
     return kinds
 
 
-def environment(topology, seed):
-    return {"SIMCUDA": f"peers={topology};seed={seed}"}
+def keys(topology, seed, races):
+    return f"peers={topology};seed={seed};races={'report' if races else 'off'}"
 
 
 class Rotation:
@@ -84,10 +84,11 @@ class Simulated:
 
     def check(self, options, topology, seed):
         options = on(options, "sim")
-        label = f"[SIMCUDA='peers={topology};seed={seed}' {' '.join(options)}]"
+        simulation = keys(topology, seed, races=self.golden.holder.name not in HEAVY)
+        label = f"[SIMCUDA='{simulation}' {' '.join(options)}]"
         try:
             want_status, want = self.expected(options)
-            status, out, err = self.golden.execute(options, environment(topology, seed))
+            status, out, err = self.golden.execute(options, {"SIMCUDA": simulation})
         except self.golden.too_long as late:
             return f"{label} no end after {late.timeout} s"
         strip = lambda text: "".join(l.rstrip() + "\n" for l in text.splitlines())
