@@ -31,7 +31,9 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path,
   for (const std::string& name : names) {
     std::shared_ptr<Library> library(new Library);
     library->path_ = name;
-    library->library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // It stays: what it has registered with the driver may be asked for later.
+    library->library_ =
+        dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library->library_) {
       if (why.empty()) why = fmt::format("there is no cuBLASLt: {}", dlerror());
       continue;

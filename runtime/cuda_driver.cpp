@@ -75,8 +75,9 @@ Result<std::shared_ptr<const Driver>> Driver::open(
   return std::shared_ptr<const Driver>(std::move(driver));
 }
 
+// A real driver has threads of its own, which go on.
 Driver::~Driver() {
-  if (library_) dlclose(library_);
+  if (library_ && (simulated_ || !init_called_)) dlclose(library_);
 }
 
 Status Driver::configure(const std::string& text) {
@@ -112,6 +113,7 @@ Status Driver::bind() {
 }
 
 Status Driver::start() {
+  init_called_ = true;
   const Code code = init(0);
   if (code == stub_library)
     return unusable(fmt::format(

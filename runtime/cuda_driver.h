@@ -10,8 +10,8 @@
 
 namespace unisono::cuda {
 
-/// The functions of cuda_driver.def, by their names there. Closed with the last
-/// pointer to it.
+/// The functions of cuda_driver.def, by their names there. A simulated driver
+/// is closed with the last pointer to it.
 class Driver {
  public:
   /// The library at `path`, initialised; "" is the system's. Says in one line
@@ -43,7 +43,7 @@ class Driver {
   void* library_ = nullptr;
   std::string path_;
   int version_ = 0;
-  bool simulated_ = false;
+  bool simulated_ = false, init_called_ = false;
 };
 
 /// Whether nothing works any more after this result.

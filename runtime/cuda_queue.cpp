@@ -151,6 +151,12 @@ bool StreamQueue::reaches(const Queue& other) const {
                                         gpu_.get()) != admitted.end();
 }
 
+CopyEnds StreamQueue::ends_with(const Queue& peer) const {
+  return {.to = gpu_->context(),
+          .from = static_cast<const StreamQueue&>(peer).gpu_->context(),
+          .seen = reaches(peer)};
+}
+
 Result<void*> StreamQueue::borrow_staging(int64_t bytes) {
   std::lock_guard lock(staging_mutex_);
   for (Staging& staging : stagings_)
@@ -219,12 +225,10 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
 Status StreamQueue::copy(void* to, const Queue& peer, const void* from,
                          int64_t bytes, Lane lane) {
   if (Status ok = usable(); !ok) return ok;
-  const Gpu& source = *static_cast<const StreamQueue&>(peer).gpu_;
   CurrentContext current(*gpu_);
-  return gpu_->check(
-      copy_rows_between(gpu_->driver(), gpu_->context(), to, source.context(),
-                        from, bytes, track(lane).stream),
-      "copying to " + name_);
+  return gpu_->check(copy_rows_between(gpu_->driver(), ends_with(peer), to,
+                                       from, bytes, track(lane).stream),
+                     "copying to " + name_);
 }
 
 Status StreamQueue::copy_to_staging(void* to, const void* from, int64_t bytes) {
@@ -417,9 +421,8 @@ Status StreamQueue::rows_from_peer(void* to, StreamQueue& peer,
   CurrentContext current(*gpu_);
   Status done = wait_for_copies_of(peer, lane);
   if (done)
-    done = gpu_->check(copy_rows_between(gpu_->driver(), gpu_->context(), to,
-                                         peer.gpu_->context(), from, extent,
-                                         track(lane).stream),
+    done = gpu_->check(copy_rows_between(gpu_->driver(), ends_with(peer), to,
+                                         from, extent, track(lane).stream),
                        "copying to " + name_);
   if (done) done = mark(lane);
   // What comes next may free the memory on either side, or overwrite it.

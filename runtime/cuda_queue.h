@@ -10,6 +10,7 @@
 
 #include "runtime/cublas_products.h"
 #include "runtime/cuda_gpu.h"
+#include "runtime/cuda_rows.h"
 #include "runtime/cuda_staging.h"
 #include "runtime/device.h"
 #include "runtime/queue.h"
@@ -90,6 +91,7 @@ class StreamQueue final : public Queue {
   Stream kernels() const { return track(Lane::kernels).stream; }
   Stream copies() const { return track(Lane::copies).stream; }
   Status wait_for_copies_of(StreamQueue& other, Lane own);
+  CopyEnds ends_with(const Queue& peer) const;
   // cublas_queue.cpp: whether the library does a launch's product.
   bool prepare_product(const GridLaunch& launch);
   bool launch_product(const GridLaunch& launch, const Call& call);

@@ -73,11 +73,10 @@ Code copy_rows_to_host(const Driver& cuda, void* to, const void* from,
   return cuda.memcpy_2d_async(&copy, stream);
 }
 
-Code copy_rows_between(const Driver& cuda, Context to_context, void* to,
-                       Context from_context, const void* from,
-                       const CopyExtent& extent, Stream stream) {
-  const bool own = to_context == from_context;
-  if (needs_pitch(extent) && own) {
+Code copy_rows_between(const Driver& cuda, const CopyEnds& ends, void* to,
+                       const void* from, const CopyExtent& extent,
+                       Stream stream) {
+  if (needs_pitch(extent) && ends.seen) {
     Copy2D copy = rows_of(extent);
     copy.srcMemoryType = copy.dstMemoryType = MemoryType::device;
     copy.srcDevice = address(from);
@@ -89,8 +88,8 @@ Code copy_rows_between(const Driver& cuda, Context to_context, void* to,
     copy.srcMemoryType = copy.dstMemoryType = MemoryType::device;
     copy.srcDevice = address(from);
     copy.dstDevice = address(to);
-    copy.srcContext = from_context;
-    copy.dstContext = to_context;
+    copy.srcContext = ends.from;
+    copy.dstContext = ends.to;
     copy.srcPitch = static_cast<size_t>(extent.from_step);
     copy.dstPitch = static_cast<size_t>(extent.to_step);
     copy.srcHeight = copy.dstHeight = copy.Height =
@@ -100,9 +99,10 @@ Code copy_rows_between(const Driver& cuda, Context to_context, void* to,
     return cuda.memcpy_3d_peer_async(&copy, stream);
   }
   return each_row(to, from, extent, [&](char* t, const char* f, size_t bytes) {
-    return own ? cuda.memcpy_dtod_async(address(t), address(f), bytes, stream)
-               : cuda.memcpy_peer_async(address(t), to_context, address(f),
-                                        from_context, bytes, stream);
+    return ends.seen
+               ? cuda.memcpy_dtod_async(address(t), address(f), bytes, stream)
+               : cuda.memcpy_peer_async(address(t), ends.to, address(f),
+                                        ends.from, bytes, stream);
   });
 }
 

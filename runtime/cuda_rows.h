@@ -14,9 +14,15 @@ Code copy_rows_from_host(const Driver& cuda, void* to, const void* from,
                          const CopyExtent& extent, Stream stream);
 Code copy_rows_to_host(const Driver& cuda, void* to, const void* from,
                        const CopyExtent& extent, Stream stream);
-/// Between two devices, or within one if the contexts are the same.
-Code copy_rows_between(const Driver& cuda, Context to_context, void* to,
-                       Context from_context, const void* from,
-                       const CopyExtent& extent, Stream stream);
+/// Contexts of the two ends of a copy, and whether the stream's device sees
+/// both: then it is a copy like one within a device, which can also be captured
+/// in a graph, as copies from context to context cannot.
+struct CopyEnds {
+  Context to = nullptr, from = nullptr;
+  bool seen = false;
+};
+Code copy_rows_between(const Driver& cuda, const CopyEnds& ends, void* to,
+                       const void* from, const CopyExtent& extent,
+                       Stream stream);
 
 }  // namespace unisono::cuda

@@ -45,7 +45,8 @@ ENUMS = {
     "AllocationHandle": ("CU_MEM_HANDLE_TYPE_", {}),
     "ProcAddressResult": ("CU_GET_PROC_ADDRESS_", {}),
 }
-ERRORS = {"success": "CUDA_SUCCESS", "device_assert": "CUDA_ERROR_ASSERT"}
+ERRORS = {"success": "CUDA_SUCCESS", "device_assert": "CUDA_ERROR_ASSERT",
+          "compat_not_supported": "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"}
 NOT_OURS = ("stream_", "event_", "context_", "host_alloc_", "host_register_")
 STRUCTS = {
     "Uuid": "CUuuid", "GraphExecUpdateResultInfo": "CUgraphExecUpdateResultInfo", "MemoryLocation": "CUmemLocation",

@@ -109,9 +109,40 @@ Failure copy_all(Simulator& s, const End& to, const End& from,
   return {};
 }
 
+/// Copies from context to context are no nodes of graphs, and their ends are in
+/// these contexts; others the current context's device must have access to.
+enum class Between : uint8_t { one_context, contexts };
+
+bool may_copy(Call& call, const StreamObject& stream,
+              const std::shared_ptr<Allocation>& to,
+              const std::shared_ptr<Allocation>& from) {
+  const DeviceState& device = *stream.device;
+  if (stream.device != call.device &&
+      ((to && to->kind == Allocation::Kind::pool) ||
+       (from && from->kind == Allocation::Kind::pool))) {
+    call.simulator.report(
+        "an asynchronous copy of a pool's memory in a stream of a context that "
+        "is not current");
+  }
+  return (!to || device.may_write(*to)) && (!from || device.may_read(*from));
+}
+
+Code refuse_captured(StreamObject* stream) {
+  if (stream == nullptr || !stream->capture) return success;
+  stream->capture->invalidated = true;
+  return stream_capture_unsupported;
+}
+
+bool is_of(Call& call, Context context, DevicePointer pointer) {
+  auto allocation = call.simulator.memory.find(pointer);
+  return allocation && (allocation->device == host_device ||
+                        call.device_at(allocation->device).handle() == context);
+}
+
 /// `wait`: the call returns when the bytes have arrived.
 Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
-          const CopyShape& shape, bool host_too, bool wait) {
+          const CopyShape& shape, bool host_too, bool wait,
+          Between between = Between::one_context) {
   if (stream == nullptr) return invalid_handle;
   if (shape.total() == 0) return success;
   if (wait) {
@@ -120,6 +151,9 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
   std::shared_ptr<Allocation> a, b;
   if (!check_range(call, to.address, span(to, shape), host_too, a) ||
       !check_range(call, from.address, span(from, shape), host_too, b)) {
+    return invalid_value;
+  }
+  if (between == Between::one_context && !may_copy(call, *stream, a, b)) {
     return invalid_value;
   }
   Simulator& s = call.simulator;
@@ -153,9 +187,10 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
 }
 
 Code copy_line(Call& call, StreamObject* stream, uint64_t to, uint64_t from,
-               uint64_t bytes, bool host_too, bool wait) {
+               uint64_t bytes, bool host_too, bool wait,
+               Between between = Between::one_context) {
   return copy(call, stream, {to, 0, 0}, {from, 0, 0}, {bytes, 1, 1}, host_too,
-              wait);
+              wait, between);
 }
 
 /// A named side must be what it is said to be.
@@ -186,6 +221,8 @@ Code to_host(Call& call, StreamObject* stream, void* to, DevicePointer from,
                    true, wait);
 }
 
+constexpr size_t most_pitch = 2147483647;  // DeviceAttribute::max_pitch
+
 /// The start of one side of a Copy2D or Copy3DPeer; false: not supported.
 bool side(MemoryType type, const void* host, DevicePointer device, size_t x,
           size_t y, size_t z, size_t pitch, size_t height, uint64_t width,
@@ -202,7 +239,7 @@ bool side(MemoryType type, const void* host, DevicePointer device, size_t x,
   end.step = pitch != 0 ? pitch : width;
   end.slice_step = end.step * (height != 0 ? height : rows);
   end.address += x + y * end.step + z * end.slice_step;
-  return pitch == 0 || pitch >= width;
+  return pitch == 0 || (pitch >= width && pitch <= most_pitch);
 }
 
 Code copy_2d(Call& call, const Copy2D* c, StreamObject* stream, bool wait) {
@@ -306,7 +343,11 @@ Code cuMemcpyPeer(DevicePointer to, Context to_context, DevicePointer from,
       return invalid_context;
     }
     if (Code code = call.refuse_in_capture(); code != success) return code;
-    return copy_line(call, call.stream(nullptr), to, from, bytes, false, false);
+    if (!is_of(call, to_context, to) || !is_of(call, from_context, from)) {
+      return invalid_value;
+    }
+    return copy_line(call, call.stream(nullptr), to, from, bytes, false, false,
+                     Between::contexts);
   });
 }
 Code cuMemcpyPeerAsync(DevicePointer to, Context to_context, DevicePointer from,
@@ -315,7 +356,13 @@ Code cuMemcpyPeerAsync(DevicePointer to, Context to_context, DevicePointer from,
     if (!call.context(to_context) || !call.context(from_context)) {
       return invalid_context;
     }
-    return copy_line(call, call.stream(stream), to, from, bytes, false, false);
+    StreamObject* in = call.stream(stream);
+    if (Code code = refuse_captured(in); code != success) return code;
+    if (!is_of(call, to_context, to) || !is_of(call, from_context, from)) {
+      return invalid_value;
+    }
+    return copy_line(call, in, to, from, bytes, false, false,
+                     Between::contexts);
   });
 }
 
@@ -341,8 +388,15 @@ Code cuMemcpy3DPeerAsync(const Copy3DPeer* c, Stream stream) {
               c->Height, to)) {
       return invalid_value;
     }
-    return copy(call, call.stream(stream), to, from,
-                {c->WidthInBytes, c->Height, c->Depth}, true, false);
+    StreamObject* in = call.stream(stream);
+    if (Code code = refuse_captured(in); code != success) return code;
+    const bool own = (c->srcMemoryType == MemoryType::host ||
+                      is_of(call, c->srcContext, c->srcDevice)) &&
+                     (c->dstMemoryType == MemoryType::host ||
+                      is_of(call, c->dstContext, c->dstDevice));
+    if (!own) return invalid_value;
+    return copy(call, in, to, from, {c->WidthInBytes, c->Height, c->Depth},
+                true, false, Between::contexts);
   });
 }
 

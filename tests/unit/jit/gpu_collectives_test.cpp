@@ -99,7 +99,7 @@ TEST_CASE("large sums over GPUs are brought to the others by copies") {
     const int64_t size = 9'000'001;  // 36 MB: 5 pieces
     check_sums(bench, size, 3);
     // Each of two sums: each piece to two others.
-    CHECK(simulated_calls("memcpy_peer_async") == 2 * 5 * 2);
+    CHECK(simulated_calls("memcpy_dtod_async") == 2 * 5 * 2);
     CHECK(simulated_findings() == "");
   }
 }
