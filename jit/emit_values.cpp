@@ -569,7 +569,7 @@ void NestEmitter::report(int32_t code, Value* where, Value* value,
   if (vector) {
     const unsigned lanes = point.lanes;
     Value* bits = b_.CreateBitCast(where, b_.getIntNTy(lanes));
-    lane = b_.CreateZExt(
+    lane = b_.CreateZExtOrTrunc(  // small integers have over 64 lanes
         b_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, b_.getInt1(true)),
         b_.getInt64Ty());
     value = b_.CreateExtractElement(value, lane);

@@ -538,6 +538,9 @@ Nest Group::finish(std::vector<Argument>& arguments) const {
     dtypes[store.buffer] = store.dtype;
   }
   prune(nest, std::vector<bool>(exprs_.size(), true));
+  // Nothing may have asked for the reductions: then all points are alike.
+  if (nest.reductions.empty() && !nest.scan && !nest.scatter)
+    nest.reduced.assign(nest.reduced.size(), false);
   std::unordered_map<int, int> numbers;
   for (size_t i = 0; i < arguments.size(); ++i)
     numbers[arguments[i].buffer] = static_cast<int>(i);

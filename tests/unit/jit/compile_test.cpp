@@ -3,7 +3,7 @@
 
 #include "jit/ir/kinds.h"
 #include "tests/unit/jit/arrays.h"
-#include "tests/unit/jit/compiled.h"
+#include "tests/unit/jit/random_compare.h"
 
 using namespace unisono;
 using namespace unisono::jit;
@@ -60,68 +60,31 @@ return %1
   CHECK(bench.compiler.kernels_generated() == 1);
 }
 
-namespace {
-
-/// UNISONO_SEEDS=1000 for a longer run, UNISONO_SEED=17 for one.
-int setting(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::atoi(text) : otherwise;
-}
-
-void compare_random_graphs(int vector_bytes, int seeds, RandomOptions options) {
-  Bench bench(vector_bytes);
-  const int only = setting("UNISONO_SEED", -1);
-  int failures = 0;
-  for (int seed = 0; seed < setting("UNISONO_SEEDS", seeds); ++seed) {
-    if (only >= 0 && seed != only) continue;
-    RandomGraph random(static_cast<uint32_t>(seed), options);
-    const ir::Graph graph = random.make();
-    const auto inputs = random.random_inputs(graph);
-    if (std::getenv("UNISONO_TRACE"))
-      std::fprintf(stderr, "seed %d\n%s", seed, ir::print(graph).c_str());
-    const std::string wrong = difference(bench, graph, inputs);
-    INFO("seed " << seed);
-    CHECK(wrong == "");
-    if (!wrong.empty() && ++failures == 5) return;
-  }
-}
-
-}  // namespace
-
 TEST_CASE("random graphs, compiled and evaluated") {
-  compare_random_graphs(0, 300, {});
+  Bench bench;
+  compare_random_graphs(bench, 300, {});
 }
 TEST_CASE("random graphs on narrower machines") {
-  compare_random_graphs(32, 100, {});
-  compare_random_graphs(16, 100, {});
+  for (int vector_bytes : {32, 16}) {
+    Bench bench(vector_bytes);
+    compare_random_graphs(bench, 100, {});
+  }
 }
 TEST_CASE("random graphs of many nodes") {
-  compare_random_graphs(0, 40, {.nodes = 60, .control_depth = 2});
+  Bench bench;
+  compare_random_graphs(bench, 40, {.nodes = 60, .control_depth = 2});
 }
-
+TEST_CASE("random graphs of large arrays") {
+  Bench bench;
+  compare_random_graphs(bench, 30, {.elements = 50'000});
+}
 TEST_CASE("random graphs with collectives on several devices") {
   for (int devices : {2, 3, 8}) {
     Bench bench(0, devices);
-    RandomOptions options{.collectives = true, .members = devices};
-    for (uint32_t seed = 0; seed < 60; ++seed) {
-      RandomGraph random(seed, options);
-      const ir::Graph graph = random.make();
-      std::vector<Arrays> inputs;
-      for (int d = 0; d < devices; ++d)
-        inputs.push_back(random.random_inputs(graph));
-      auto expected = evaluate_members(graph, 1, inputs);
-      auto got = bench.run_all(graph, inputs);
-      INFO("seed " << seed << " on " << devices << "\n" << ir::print(graph));
-      if (!expected || !got) {
-        CHECK(!expected);
-        CHECK(!got);
-        continue;
-      }
-      for (int d = 0; d < devices; ++d)
-        for (size_t i = 0; i < (*got)[d].size(); ++i)
-          CHECK(same_values((*got)[d][i], (*expected)[d][i]));
-    }
+    compare_random_members(bench, 60);
   }
+  Bench bench(0, 3);
+  compare_random_members(bench, 15, {.elements = 20'000});
 }
 
 TEST_CASE("host calls happen in order, with their operands") {

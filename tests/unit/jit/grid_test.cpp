@@ -1,9 +1,7 @@
 // Code for GPUs, run by the simulated driver: random graphs against the
 // reference evaluator, on any wiring of devices; failed checks; and what a
 // device answers when it fails itself.
-#include "jit/ir/text.h"
-#include "tests/unit/jit/compiled.h"
-#include "tests/unit/jit/random_graph.h"
+#include "tests/unit/jit/random_compare.h"
 #include "tests/unit/jit/simulated.h"
 
 using namespace unisono;
@@ -38,12 +36,8 @@ HostArray ones(int64_t elements) {
 
 TEST_CASE("random graphs on a simulated GPU") {
   Bench bench(simulated_gpus(1));
-  for (uint32_t seed = 0; seed < 150; ++seed) {
-    RandomGraph random(seed, {});
-    const Graph graph = random.make();
-    INFO("seed " << seed);
-    CHECK(difference(bench, graph, random.random_inputs(graph)) == "");
-  }
+  compare_random_graphs(bench, 150, {});
+  compare_random_graphs(bench, 20, {.elements = 20'000});
 }
 
 TEST_CASE("GPUs of several models run one program") {
@@ -76,26 +70,9 @@ TEST_CASE("random graphs with collectives on simulated GPUs") {
     for (const char* settings :
          {"peers=all", "peers=none", "peers=ring;seed=2", "peers=islands:2"}) {
       Bench bench(simulated_gpus(devices, settings));
-      RandomOptions options{.collectives = true, .members = devices};
-      for (uint32_t seed = 0; seed < 12; ++seed) {
-        RandomGraph random(seed, options);
-        const Graph graph = random.make();
-        std::vector<Arrays> inputs;
-        for (int d = 0; d < devices; ++d)
-          inputs.push_back(random.random_inputs(graph));
-        auto expected = evaluate_members(graph, 1, inputs);
-        auto got = bench.run_all(graph, inputs);
-        INFO("seed " << seed << " on " << devices << ", " << settings << "\n"
-                     << ir::print(graph));
-        if (!expected || !got) {
-          CHECK(!expected);
-          CHECK(!got);
-          continue;
-        }
-        for (int d = 0; d < devices; ++d)
-          for (size_t i = 0; i < (*got)[d].size(); ++i)
-            CHECK(same_values((*got)[d][i], (*expected)[d][i]));
-      }
+      INFO(settings);
+      compare_random_members(bench, 12);
+      if (devices == 3) compare_random_members(bench, 4, {.elements = 20'000});
     }
   }
 }

@@ -23,15 +23,35 @@ int64_t size_of(const Dim& d) { return d.value(); }
 
 }  // namespace
 
+/// Small ones, and those about the sizes of blocks, chunks and tiles.
+int64_t RandomGraph::random_size(int64_t most) {
+  constexpr int64_t large[] = {5,    16,   31,   32,   33,   64,    65,
+                               127,  128,  256,  257,  1000, 1024,  1025,
+                               4095, 4096, 4097, 8192, 9999, 16385, 40'000};
+  if (chance(3)) return 0;
+  if (most < 5 || chance(40)) return 1 + below(4);
+  const auto end = std::upper_bound(std::begin(large), std::end(large), most);
+  return large[below(static_cast<int>(end - std::begin(large)))];
+}
+
+Shape RandomGraph::random_shape(int rank) {
+  Shape shape;
+  int64_t left = options_.elements;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t size = random_size(left);
+    shape.push_back(size);
+    left /= std::max<int64_t>(size, 1);
+  }
+  std::shuffle(shape.begin(), shape.end(), random_);
+  return shape;
+}
+
 Type RandomGraph::random_type() {
   constexpr DType dtypes[] = {DType::F32, DType::F32, DType::F64,  DType::I32,
                               DType::I32, DType::I8,  DType::Bool, DType::F16,
                               DType::U16, DType::BF16};
-  Type t{dtypes[below(10)], {}};
-  const int rank = below(4);
-  for (int i = 0; i < rank; ++i)
-    t.shape.push_back(chance(3) ? 0 : 1 + below(4));
-  return t;
+  const DType dtype = dtypes[below(10)];
+  return {dtype, random_shape(below(4))};
 }
 
 NodeId RandomGraph::any_node(const Graph& g) {
@@ -196,19 +216,24 @@ NodeId RandomGraph::random_index(Graph& g, NodeId x) {
   std::shuffle(axes.begin(), axes.end(), random_);
   axes.resize(1 + below(std::min<int>(2, axes.size())));
   Shape positions;
-  for (int i = below(3); i > 0; --i) positions.push_back(1 + below(3));
+  if (options_.elements && chance(60)) {
+    positions = random_shape(1 + below(2));
+  } else {
+    for (int i = below(3); i > 0; --i) positions.push_back(1 + below(3));
+  }
   std::vector<NodeId> operands = {x};
   for (int axis : axes) {
     const int64_t size = size_of(type.shape[axis]);
     if (size == 0) return x;
     operands.push_back(small_index(g, positions, size));
   }
-  const ir::IndexAttrs attrs{axes, chance(80)};
-  if (chance(50)) return g.add(Op::gather, operands, attrs);
   Type part{type.dtype, positions};
   for (int i = 0; i < type.rank(); ++i)
     if (std::find(axes.begin(), axes.end(), i) == axes.end())
       part.shape.push_back(type.shape[i]);
+  if (element_count(part.shape).value() > most_elements()) return x;
+  const ir::IndexAttrs attrs{axes, chance(80)};
+  if (chance(50)) return g.add(Op::gather, operands, attrs);
   operands.insert(operands.begin() + 1, node_of_type(g, part));
   const bool add = chance(50) && !is_bool(type.dtype);
   return g.add(add ? Op::scatter_add : Op::scatter, operands, attrs);
@@ -228,6 +253,15 @@ NodeId RandomGraph::random_dot(Graph& g, NodeId x) {
     }
   }
   a.precision = ir::Precision::exact;
+  int64_t work = 1;  // free axes twice
+  for (int i = 0; i < type.rank(); ++i) {
+    const int64_t size = size_of(type.shape[i]);
+    const bool contracted =
+        std::count(a.contract_a.begin(), a.contract_a.end(), i) > 0;
+    const bool batch = std::count(a.batch_a.begin(), a.batch_a.end(), i) > 0;
+    work *= contracted || batch ? size : size * size;
+  }
+  if (options_.elements && work > 64 * options_.elements) return x;
   return g.add(Op::dot, {x, node_of_type(g, type)}, a);
 }
 
@@ -375,7 +409,7 @@ void RandomGraph::random_host_call(Graph& g, NodeId x) {
 
 NodeId RandomGraph::step(Graph& g) {
   const NodeId x = any_node(g);
-  if (element_count(g.type(x).shape).value() > 2000) return x;
+  if (element_count(g.type(x).shape).value() > most_elements()) return x;
   if (options_.collectives && chance(15)) return random_collective(g, x);
   const int kind = below(100);
   if (kind < 35) return random_map(g, x);

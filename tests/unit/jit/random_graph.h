@@ -1,6 +1,7 @@
 #pragma once
 // Random well-formed graphs whose evaluation cannot fail, for tests that
 // compare what passes make of them.
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct RandomOptions {
   bool collectives = false;  // over axis 1 of `members` members
   int64_t members = 1;
   bool host_calls = false;
+  int64_t elements = 0;  // of a large array; 0: all are small
 };
 
 class RandomGraph {
@@ -30,7 +32,13 @@ class RandomGraph {
   using NodeId = ir::NodeId;
 
   int below(int n) { return static_cast<int>(random_() % n); }
+  /// What has more is not grown further.
+  int64_t most_elements() const {
+    return std::max<int64_t>(2000, options_.elements);
+  }
   bool chance(int percent) { return below(100) < percent; }
+  int64_t random_size(int64_t most);
+  ir::Shape random_shape(int rank);
   ir::Type random_type();
   NodeId any_node(const ir::Graph& g);
   NodeId node_of_type(ir::Graph& g, const ir::Type& type);
