@@ -266,9 +266,12 @@ Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
   if (!element_type(a.value) || !element_type(b.value)) {
     const bool text = op == BinaryOp::add &&
                       (a.value.is<StrValue>() || b.value.is<StrValue>());
-    fail_operands(evaluator, op, a, b, op_span,
-                  text ? "join text by interpolation: \"{a}{b}\""
-                       : "operators work on arrays and numbers");
+    const bool range = a.value.is<RangeValue>() || b.value.is<RangeValue>();
+    fail_operands(
+        evaluator, op, a, b, op_span,
+        text    ? "join text by interpolation: \"{a}{b}\""
+        : range ? "a range is for loops; the array 0, 1, ... is `arange(n)`"
+                : "operators work on arrays and numbers");
   }
   if (op == BinaryOp::matmul) return matmul(evaluator, a, b, where);
   if (op == BinaryOp::pow) return power(evaluator, a, b, where);

@@ -47,10 +47,11 @@ Shape RandomGraph::random_shape(int rank) {
 }
 
 Type RandomGraph::random_type() {
-  constexpr DType dtypes[] = {DType::F32, DType::F32, DType::F64,  DType::I32,
-                              DType::I32, DType::I8,  DType::Bool, DType::F16,
-                              DType::U16, DType::BF16};
-  const DType dtype = dtypes[below(10)];
+  constexpr DType dtypes[] = {DType::F32, DType::F32,  DType::F64, DType::I32,
+                              DType::I32, DType::I8,   DType::I16, DType::I64,
+                              DType::U8,  DType::U16,  DType::U32, DType::U64,
+                              DType::F16, DType::BF16, DType::Bool};
+  const DType dtype = dtypes[below(std::size(dtypes))];
   return {dtype, random_shape(below(4))};
 }
 
@@ -120,6 +121,7 @@ NodeId RandomGraph::random_map(Graph& g, NodeId x) {
         g.add(Op::bit_or, {node_of_type(g, type), splat(g, type, 1)});
     return g.add(chance(50) ? Op::mod : Op::floor_div, {x, y});
   }
+  if (chance(15)) return random_row(g, x);
   while (true) {
     const Op op = chance(30) ? unary[below(8)] : binary[below(11)];
     if (!ir::admits(op, type.dtype)) continue;
@@ -127,6 +129,26 @@ NodeId RandomGraph::random_map(Graph& g, NodeId x) {
                      op == Op::bit_not || op == Op::sqrt || op == Op::floor ||
                      op == Op::round || op == Op::is_nan;
     if (one) return g.add(op, {x});
+    return g.add(op, {x, node_of_type(g, type)});
+  }
+}
+
+/// Any row of the table of one or two operands that cannot fail.
+NodeId RandomGraph::random_row(Graph& g, NodeId x) {
+  constexpr std::pair<Op, int> rows[] = {
+#define UNARY(name, ...) {Op::name, 1},
+#define PREDICATE(name, ...) {Op::name, 1},
+#define BINARY(name, ...) {Op::name, 2},
+#define COMPARE(name, ...) {Op::name, 2},
+#include "jit/ir/ops.def"
+  };
+  const Type type = g.type(x);
+  while (true) {
+    const auto [op, operands] = rows[below(std::size(rows))];
+    if (!ir::admits(op, type.dtype)) continue;
+    const bool fails = op == Op::floor_div || op == Op::mod || op == Op::pow;
+    if (fails && !is_floating(type.dtype)) continue;
+    if (operands == 1) return g.add(op, {x});
     return g.add(op, {x, node_of_type(g, type)});
   }
 }

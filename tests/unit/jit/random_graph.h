@@ -47,6 +47,7 @@ class RandomGraph {
   NodeId small_index(ir::Graph& g, const ir::Shape& shape, int64_t size);
   std::vector<int> random_axes(int rank);
   NodeId random_map(ir::Graph& g, NodeId x);
+  NodeId random_row(ir::Graph& g, NodeId x);
   NodeId random_line(ir::Graph& g, NodeId x);
   NodeId random_move(ir::Graph& g, NodeId x);
   NodeId random_index(ir::Graph& g, NodeId x);
