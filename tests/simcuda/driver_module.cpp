@@ -259,6 +259,11 @@ Code load_image(Call& call, const void* image, ModuleObject& module,
                    function.name + "` uses too much shared data");
       return invalid_ptx;
     }
+    if (made->kernel->parameter_bytes > (text.version < 81 ? 4352 : 32764)) {
+      log = as_log("line " + std::to_string(function.line) + ": kernel `" +
+                   function.name + "` has too many bytes of parameters");
+      return invalid_ptx;
+    }
     module.functions[function.name] = std::move(made);
   }
   return success;
