@@ -124,6 +124,10 @@ Simulator::Simulator(Configuration c)
       random_(configuration.seed),
       faults_(configuration.faults) {
   progress_ = std::chrono::steady_clock::now();
+  if (configuration.races != LaunchShape::Races::off) {
+    races = std::make_unique<OperationRaces>(
+        [this](const std::string& finding) { report(finding); });
+  }
   for (int d = 0; d < configuration.devices; ++d) {
     auto device = std::make_unique<DeviceState>();
     device->simulator = this;

@@ -139,6 +139,16 @@ bool is_of(Call& call, Context context, DevicePointer pointer) {
                         call.device_at(allocation->device).handle() == context);
 }
 
+void note_uses(Work& work, const End& end, const CopyShape& shape,
+               MemoryUse::Kind kind) {
+  for (uint64_t z = 0; z < shape.slices; ++z) {
+    for (uint64_t y = 0; y < shape.rows; ++y) {
+      const uint64_t begin = end.address + z * end.slice_step + y * end.step;
+      work.uses.push_back({begin, begin + shape.bytes, kind});
+    }
+  }
+}
+
 /// `wait`: the call returns when the bytes have arrived.
 Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
           const CopyShape& shape, bool host_too, bool wait,
@@ -164,6 +174,10 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
   auto work = std::make_shared<Work>();
   work->what = "copy of " + std::to_string(shape.total()) + " bytes";
   work->device = stream->device;
+  if (s.races) {
+    note_uses(*work, from, shape, MemoryUse::Kind::read);
+    note_uses(*work, to, shape, MemoryUse::Kind::write);
+  }
   std::vector<uint8_t> staged;
   if (!b && !wait && !stream->capture) {
     staged.reserve(shape.total());
@@ -183,6 +197,7 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
   Code code = s.enqueue(call.lock, *stream, std::move(work));
   if (code != success || !wait) return code;
   s.wait_for(call.lock, stream->last);
+  s.host_waited(stream->last);
   return call.outcome(*stream->device);
 }
 
@@ -266,6 +281,7 @@ Code fill(Call& call, StreamObject* stream, DevicePointer to, uint32_t value,
   auto work = std::make_shared<Work>();
   work->what = "fill of " + std::to_string(bytes) + " bytes";
   work->device = stream->device;
+  work->uses = {{to, to + bytes, MemoryUse::Kind::write}};
   Simulator& s = call.simulator;
   work->run = [&s, to, value, width, bytes] {
     uint8_t* data = nullptr;

@@ -98,6 +98,7 @@ void destroy_context(Call& call, DeviceState& device) {
   device.peers.clear();
   for (auto& other : s.devices) other->peers.remove(device.number);
   device.legacy.last.reset();
+  device.orphans.clear();
   device.retained = device.releases_refused = 0;
   device.sticky = success;
   s.memory.forget_ranges();

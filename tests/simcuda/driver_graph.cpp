@@ -54,13 +54,18 @@ Code launch_graph(Call& call, ExecObject& exec, StreamObject& stream) {
     std::vector<OperationPtr> after;
     for (size_t earlier : node.after) after.push_back(operations[earlier]);
     if (node.after.empty()) after = begin;
-    operations.push_back(s.add(node.work, stream, after));
+    operations.push_back(s.add(node.work, stream, after, true));
   }
   all.insert(all.end(), operations.begin(), operations.end());
   auto end = std::make_shared<Work>();
   end->what = "end of a graph";
   end->device = &device;
   stream.last = exec.last = s.add(std::move(end), stream, all);
+  if (s.races) {
+    std::vector<OperationTracePtr> nodes;
+    for (const OperationPtr& node : operations) nodes.push_back(node->trace);
+    s.races->close(nodes, *stream.last->trace);
+  }
   return success;
 }
 

@@ -74,6 +74,7 @@ Code allocate_from(Call& call, DevicePointer* pointer, uint64_t bytes,
   auto work = std::make_shared<Work>();
   work->what = "allocation of " + std::to_string(bytes) + " bytes";
   work->device = in->device;
+  work->uses = {{made->begin, made->end(), MemoryUse::Kind::write}};
   DeviceMemory* memory = &call.simulator.memory;
   work->run = [made, memory]() -> Failure {
     memory->activate(*made);
@@ -340,6 +341,8 @@ Code cuMemFreeAsync(DevicePointer pointer, Stream stream) {
         auto work = std::make_shared<Work>();
         work->what = "free of " + std::to_string(allocation->bytes) + " bytes";
         work->device = in->device;
+        work->uses = {
+            {allocation->begin, allocation->end(), MemoryUse::Kind::write}};
         Simulator* simulator = &call.simulator;
         work->run = [allocation, simulator]() -> Failure {
           const bool early =

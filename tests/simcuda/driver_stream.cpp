@@ -37,7 +37,9 @@ Code progress(Call& call, DeviceState& device, const OperationPtr& operation) {
     call.simulator.run_one(call.lock, operation.get());
   }
   if (device.sticky != success) return device.sticky;
-  return is_done(operation) ? success : not_ready;
+  if (!is_done(operation)) return not_ready;
+  call.simulator.host_waited(operation);
+  return success;
 }
 
 }  // namespace
@@ -64,7 +66,8 @@ Code cuStreamDestroy_v2(Stream stream) {
         if (object == nullptr) return invalid_handle;
         if (object->capture) object->capture->invalidated = true;
         // What it holds is still done: its operations know each other.
-        if (!is_done(object->last)) {
+        const bool known = call.simulator.races && object->last;
+        if (known || !is_done(object->last)) {
           DeviceState& device = *object->device;
           if (object->blocking) {
             // The legacy stream still has to wait for it.
@@ -77,6 +80,7 @@ Code cuStreamDestroy_v2(Stream stream) {
                 call.simulator.add(std::move(work), device.legacy, after);
           } else {
             call.simulator.wait_for(call.lock, object->last);
+            if (known) device.orphans.push_back(object->last);
           }
         }
         call.simulator.streams.erase(stream);
@@ -97,9 +101,11 @@ Code cuStreamSynchronize(Stream stream) {
       // The legacy stream's work waits for all blocking streams.
       for (const OperationPtr& last : call.simulator.tails(device, true)) {
         call.simulator.wait_for(call.lock, last);
+        call.simulator.host_waited(last);
       }
     } else {
       call.simulator.wait_for(call.lock, object->last);
+      call.simulator.host_waited(object->last);
     }
     return call.outcome(device);
   });
@@ -150,7 +156,8 @@ Code cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
       object->capture->invalidated = true;
       return stream_capture_isolation;
     }
-    if (is_done(what->recorded)) return success;
+    if (!what->recorded) return success;
+    if (is_done(what->recorded) && !call.simulator.races) return success;
     auto work = std::make_shared<Work>();
     work->what = "wait for an event";
     work->device = object->device;
@@ -222,6 +229,7 @@ Code cuEventSynchronize(Event event) {
       return captured_event;
     }
     call.simulator.wait_for(call.lock, object->recorded);
+    call.simulator.host_waited(object->recorded);
     return call.outcome(*object->device);
   });
 }

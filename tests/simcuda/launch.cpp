@@ -35,6 +35,10 @@ Launch::Launch(LaunchShape shape, std::shared_ptr<const Kernel> kernel,
 
 Launch::~Launch() { memory_.memory().kernel_ends(); }
 
+std::vector<MemoryUse> Launch::uses() const {
+  return races_ ? races_->uses() : std::vector<MemoryUse>();
+}
+
 std::unique_ptr<Block> Launch::take(bool& none) {
   std::unique_ptr<Block> block;
   none = false;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "block.h"
+#include "operation_races.h"
 #include "workers.h"
 
 namespace simcuda {
@@ -35,6 +36,8 @@ class Launch {
   const std::string& fault_text() const { return fault_text_; }
   const LaunchShape& shape() const { return shape_; }
   int64_t instructions() const { return instructions_; }
+  /// What it has touched, where races are looked for.
+  std::vector<MemoryUse> uses() const;
 
  private:
   void work(Worker& worker);

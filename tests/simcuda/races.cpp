@@ -60,17 +60,14 @@ const char* what_does(const RaceSlot& slot) {
   return "";
 }
 
-void add_range(std::vector<RaceRange>& to, std::vector<RaceRange>& from) {
-  std::sort(
-      from.begin(), from.end(),
-      [](const RaceRange& a, const RaceRange& b) { return a.begin < b.begin; });
-  for (const RaceRange& range : from) {
-    if (!to.empty() && to.back().end == range.begin) {
-      to.back().end = range.end;
-    } else {
-      to.push_back(range);
-    }
+MemoryUse::Kind use_of(const RaceCell& cell) {
+  bool strong = true;
+  for (const RaceSlot& slot : {cell.last, cell.a, cell.b, cell.stale}) {
+    strong &= slot.empty() || slot.strong();
   }
+  return cell.last.empty() ? MemoryUse::Kind::read
+         : strong          ? MemoryUse::Kind::atomic
+                           : MemoryUse::Kind::write;
 }
 
 }  // namespace
@@ -80,14 +77,23 @@ bool LaunchRaces::is_new(uint32_t pc, uint32_t other, int kind) {
   return told_.emplace(pc, other, kind).second;
 }
 
-void LaunchRaces::ranges(std::vector<RaceRange>& reads,
-                         std::vector<RaceRange>& writes) const {
-  std::vector<RaceRange> read, written;
+std::vector<MemoryUse> LaunchRaces::uses() const {
+  std::vector<MemoryUse> all, joined;
   global.each([&](uint64_t address, uint64_t bytes, const RaceCell& cell) {
-    (cell.last.empty() ? read : written).push_back({address, address + bytes});
+    all.push_back({address, address + bytes, use_of(cell)});
   });
-  add_range(reads, read);
-  add_range(writes, written);
+  std::sort(all.begin(), all.end(), [](const MemoryUse& a, const MemoryUse& b) {
+    return a.begin < b.begin;
+  });
+  for (const MemoryUse& use : all) {
+    if (!joined.empty() && joined.back().end == use.begin &&
+        joined.back().kind == use.kind) {
+      joined.back().end = use.end;
+    } else {
+      joined.push_back(use);
+    }
+  }
+  return joined;
 }
 
 void BlockRaces::begin(uint64_t block) {

@@ -35,6 +35,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "operation_races.h"
 #include "ptx_code.h"
 #include "race_shadow.h"
 
@@ -47,10 +48,6 @@ enum class Access : uint8_t;
 /// Up to which time accesses of a block (`everyone`), or of one thread of it,
 /// are known; blocks in the upper bits.
 using Knowledge = std::unordered_map<uint64_t, uint32_t>;
-
-struct RaceRange {
-  uint64_t begin = 0, end = 0;
-};
 
 /// What the blocks of a launch share.
 class LaunchRaces {
@@ -66,10 +63,8 @@ class LaunchRaces {
 
   /// False: this pair of instructions was told before, or enough was.
   bool is_new(uint32_t pc, uint32_t other, int kind);
-  /// Which bytes the launch has written, and which it has only read; sorted,
-  /// neighbours joined.
-  void ranges(std::vector<RaceRange>& reads,
-              std::vector<RaceRange>& writes) const;
+  /// Which bytes the launch has touched, and how; sorted, neighbours joined.
+  std::vector<MemoryUse> uses() const;
 
  private:
   std::set<std::tuple<uint32_t, uint32_t, int>> told_;

@@ -27,11 +27,25 @@ void Simulator::make_ready(const OperationPtr& operation) {
 
 OperationPtr Simulator::add(std::shared_ptr<const Work> work,
                             StreamObject& stream,
-                            const std::vector<OperationPtr>& after) {
+                            const std::vector<OperationPtr>& after,
+                            bool alone) {
   auto operation = std::make_shared<Operation>();
   operation->number = next_operation_++;
   operation->stream = stream.number;
   operation->work = std::move(work);
+  if (races) {
+    std::vector<const OperationTrace*> before;
+    for (const OperationPtr& one : after) {
+      if (one) before.push_back(one->trace.get());
+    }
+    const auto device = static_cast<uint64_t>(stream.device->number);
+    operation->trace = races->queue(
+        alone ? operation->number << 1 | 1 : (stream.number << 8 | device) << 1,
+        operation->number,
+        operation->work->what + " on device " + std::to_string(device) +
+            ", stream " + std::to_string(stream.number),
+        before);
+  }
   for (const OperationPtr& before : after) {
     if (!before || before->state == Operation::State::done) continue;
     operation->before.push_back(before.get());
@@ -50,8 +64,9 @@ std::vector<OperationPtr> Simulator::tails(DeviceState& device,
       list.push_back(stream->last);
     }
   }
-  std::erase_if(list, [](const OperationPtr& operation) {
-    return !operation || operation->state == Operation::State::done;
+  // What is done says in which order it was, to who looks for races.
+  std::erase_if(list, [&](const OperationPtr& operation) {
+    return !operation || (!races && operation->state == Operation::State::done);
   });
   return list;
 }
@@ -210,6 +225,13 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   lock.lock();
   --executing_;
   if (failure.code != success) lose(*device, failure);
+  if (races && done && failure.code == success) {
+    if (!operation->launch) {
+      races->done(operation->trace, work->uses, memory);
+    } else {
+      races->done(operation->trace, operation->launch->uses(), memory);
+    }
+  }
   if (done) {
     finish(operation);
   } else {
@@ -273,8 +295,19 @@ void Simulator::wait_for(Lock& lock, OperationPtr operation) {
   }
 }
 
+void Simulator::host_waited(const OperationPtr& operation) {
+  if (races && operation && operation->trace) {
+    races->host_waited(*operation->trace);
+  }
+}
+
 void Simulator::wait_device(Lock& lock, DeviceState& device) {
-  for (const OperationPtr& last : tails(device, false)) wait_for(lock, last);
+  for (const OperationPtr& last : tails(device, false)) {
+    wait_for(lock, last);
+    host_waited(last);
+  }
+  for (const OperationPtr& last : device.orphans) host_waited(last);
+  device.orphans.clear();
 }
 
 void Simulator::wait_all(Lock& lock) {
@@ -283,6 +316,8 @@ void Simulator::wait_all(Lock& lock) {
     if (executing_ == 0) return;
     changed_.wait(lock);
   }
+  if (!races) return;
+  for (const auto& device : devices) wait_device(lock, *device);
 }
 
 }  // namespace simcuda

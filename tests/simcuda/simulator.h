@@ -19,6 +19,7 @@
 
 #include "device_memory.h"
 #include "launch.h"
+#include "operation_races.h"
 #include "ptx_decode.h"
 #include "topology.h"
 #include "workers.h"
@@ -78,6 +79,7 @@ struct Work {
   DeviceState* device = nullptr;
   std::function<Failure()> run;                     // one of both,
   std::function<std::unique_ptr<Launch>()> launch;  // or none: a marker
+  std::vector<MemoryUse> uses;  // of `run`; a launch tells its own
 };
 
 /// One execution of a Work, in the order of its stream.
@@ -90,6 +92,7 @@ struct Operation {
   std::vector<Operation*> before;  // that must be done first, and are not yet
   std::vector<OperationPtr> dependents;
   std::unique_ptr<Launch> launch;  // when it has begun
+  OperationTracePtr trace;         // where races are looked for
   std::chrono::steady_clock::time_point end;
 };
 
@@ -200,6 +203,7 @@ struct DeviceState final : MemoryView {
   PoolObject default_pool;
   PoolObject* pool = nullptr;
   StreamObject legacy;
+  std::vector<OperationPtr> orphans;  // the last ones of destroyed streams
   uint64_t used = 0;       // bytes, of device memory and reserved by pools
   uint64_t allocated = 0;  // bytes, ever: for the fault plan
   uint64_t operations = 0;
@@ -239,8 +243,10 @@ class Simulator {
 
   // scheduler.cpp. All with `lock` held, which they release while they work.
   using Lock = std::unique_lock<std::mutex>;
+  /// `alone`: what the stream has next need not come behind it.
   OperationPtr add(std::shared_ptr<const Work> work, StreamObject& stream,
-                   const std::vector<OperationPtr>& after = {});
+                   const std::vector<OperationPtr>& after = {},
+                   bool alone = false);
   /// Puts work behind what the stream has, or into its capture.
   Code enqueue(Lock& lock, StreamObject& stream,
                std::shared_ptr<const Work> work);
@@ -249,6 +255,10 @@ class Simulator {
   void wait_for(Lock& lock, OperationPtr operation);
   void wait_device(Lock& lock, DeviceState& device);
   void wait_all(Lock& lock);
+  /// The host knows that this is done: what it queues now comes behind it.
+  void host_waited(const OperationPtr& operation);
+  /// Where races between operations are looked for; else null.
+  std::unique_ptr<OperationRaces> races;
   /// The last operations of all streams of a device.
   std::vector<OperationPtr> tails(DeviceState& device, bool blocking_only);
   /// Marks the context as lost to this error.
