@@ -121,13 +121,13 @@ void OperationRaces::conflict(const OperationTrace& before,
                               const OperationTrace& now, bool writes_before,
                               bool writes_now, uint64_t address,
                               const Allocation& allocation) {
-  if (!told_.emplace(before.what, now.what).second) return;
-  report_("nothing orders two operations on allocation #" +
-          std::to_string(allocation.number) + " (" +
-          std::to_string(allocation.bytes) + " bytes), byte " +
-          std::to_string(address - allocation.begin) + ": " + before.what +
-          (writes_before ? " writes, " : " reads, ") + now.what +
-          (writes_now ? " writes" : " reads"));
+  found_ = "nothing orders two operations on allocation #" +
+           std::to_string(allocation.number) + " (" +
+           std::to_string(allocation.bytes) + " bytes), byte " +
+           std::to_string(address - allocation.begin) + ": " + before.what +
+           (writes_before ? " writes, " : " reads, ") + now.what +
+           (writes_now ? " writes" : " reads");
+  if (told_.emplace(before.what, now.what).second) report_(found_);
 }
 
 void OperationRaces::touch(const OperationTracePtr& trace, const MemoryUse& use,
@@ -166,9 +166,10 @@ void OperationRaces::touch(const OperationTracePtr& trace, const MemoryUse& use,
   history.segments.emplace_hint(first, begin, std::move(now));
 }
 
-void OperationRaces::done(const OperationTracePtr& trace,
-                          const std::vector<MemoryUse>& uses,
-                          const DeviceMemory& memory) {
+std::string OperationRaces::done(const OperationTracePtr& trace,
+                                 const std::vector<MemoryUse>& uses,
+                                 const DeviceMemory& memory) {
+  found_.clear();
   std::shared_ptr<Allocation> allocation;
   for (const MemoryUse& use : uses) {
     for (uint64_t at = use.begin; at < use.end;) {
@@ -181,6 +182,7 @@ void OperationRaces::done(const OperationTracePtr& trace,
       at = allocation->end();
     }
   }
+  return found_;
 }
 
 }  // namespace simcuda

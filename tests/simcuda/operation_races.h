@@ -58,9 +58,10 @@ class OperationRaces {
   void close(const std::vector<OperationTracePtr>& nodes, OperationTrace& end);
   /// The host has waited for it.
   void host_waited(const OperationTrace& trace);
-  /// It is done and has touched these bytes.
-  void done(const OperationTracePtr& trace, const std::vector<MemoryUse>& uses,
-            const DeviceMemory& memory);
+  /// It is done and has touched these bytes; what conflicts, or nothing.
+  std::string done(const OperationTracePtr& trace,
+                   const std::vector<MemoryUse>& uses,
+                   const DeviceMemory& memory);
 
  private:
   /// Bytes with one history.
@@ -89,6 +90,7 @@ class OperationRaces {
       std::make_shared<OperationClock>();
   std::map<uint64_t, History> histories_;  // by number of the allocation
   std::set<std::pair<std::string, std::string>> told_;
+  std::string found_;  // by the operation that is done now
 };
 
 }  // namespace simcuda

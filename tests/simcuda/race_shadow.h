@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace simcuda {
@@ -70,11 +71,10 @@ class RaceShadow {
     return find(number, recent);
   }
   void clear();
-  /// visit(address, bytes, cell) for each cell that was touched, in no order
-  /// of pages.
+  /// visit(address, bytes, cell) for each cell that was touched, in order.
   template <class Visit>
   void each(Visit&& visit) const {
-    for (const auto& [number, page] : pages_) {
+    for (const auto& [number, page] : sorted()) {
       for (size_t c = 0; c < page->cells.size(); ++c) {
         if (!page->cells[c].touched()) continue;
         visit(number * page_bytes + (c << page->shift),
@@ -89,6 +89,7 @@ class RaceShadow {
     Page* page = nullptr;
   };
   Page* find(uint64_t number, Recent& recent);
+  std::vector<std::pair<uint64_t, const Page*>> sorted() const;
 
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
   std::array<Recent, 64> recent_;

@@ -78,21 +78,16 @@ bool LaunchRaces::is_new(uint32_t pc, uint32_t other, int kind) {
 }
 
 std::vector<MemoryUse> LaunchRaces::uses() const {
-  std::vector<MemoryUse> all, joined;
+  std::vector<MemoryUse> joined;
   global.each([&](uint64_t address, uint64_t bytes, const RaceCell& cell) {
-    all.push_back({address, address + bytes, use_of(cell)});
-  });
-  std::sort(all.begin(), all.end(), [](const MemoryUse& a, const MemoryUse& b) {
-    return a.begin < b.begin;
-  });
-  for (const MemoryUse& use : all) {
-    if (!joined.empty() && joined.back().end == use.begin &&
-        joined.back().kind == use.kind) {
-      joined.back().end = use.end;
+    const MemoryUse::Kind kind = use_of(cell);
+    if (!joined.empty() && joined.back().end == address &&
+        joined.back().kind == kind) {
+      joined.back().end = address + bytes;
     } else {
-      joined.push_back(use);
+      joined.push_back({address, address + bytes, kind});
     }
-  }
+  });
   return joined;
 }
 

@@ -224,14 +224,15 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   }
   lock.lock();
   --executing_;
-  if (failure.code != success) lose(*device, failure);
   if (races && done && failure.code == success) {
-    if (!operation->launch) {
-      races->done(operation->trace, work->uses, memory);
-    } else {
-      races->done(operation->trace, operation->launch->uses(), memory);
+    const std::string found = races->done(
+        operation->trace,
+        operation->launch ? operation->launch->uses() : work->uses, memory);
+    if (!found.empty() && configuration.races == LaunchShape::Races::fault) {
+      failure = {launch_failed, found};
     }
   }
+  if (failure.code != success) lose(*device, failure);
   if (done) {
     finish(operation);
   } else {

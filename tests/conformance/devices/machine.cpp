@@ -10,7 +10,8 @@ CudaOptions options_for(Kind kind, int count) {
   if (kind == Kind::sim) {
     options.kind = "sim";
     options.driver = simulator();
-    options.configuration = "devices=" + std::to_string(count) + ";seed=1";
+    options.configuration =
+        "devices=" + std::to_string(count) + ";seed=1;races=fault";
   } else if (const char* path = std::getenv("UNISONO_CUDA_DRIVER")) {
     options.driver = path;
   }

@@ -19,7 +19,8 @@ inline std::vector<std::unique_ptr<Device>> simulated_gpus(
   CudaOptions options;
   options.driver = SIMCUDA_LIBRARY;
   options.kind = "sim";
-  options.configuration = "devices=" + std::to_string(count) + ";" + settings;
+  options.configuration =
+      "devices=" + std::to_string(count) + ";races=fault;" + settings;
   auto devices = open_cuda_devices(options);
   if (!devices) FAIL(devices.error().message);
   return std::move(*devices);

@@ -274,6 +274,16 @@ TEST_CASE("operations: graphs, whose nodes have the order of their capture") {
   }
 }
 
+TEST_CASE("operations: a race ends a context, when asked for") {
+  Session s("races=fault;unwritten=off");
+  DevicePointer x = s.upload(std::vector<unsigned>(n, 1));
+  Stream a = nullptr;
+  CHECK(s.d.stream_create(&a, stream_non_blocking) == success);
+  CHECK(s.d.memset_d32_async(x, 1, n, a) == success);
+  CHECK(s.d.memset_d32_async(x, 2, n, nullptr) == success);
+  CHECK(s.d.ctx_synchronize() == launch_failed);
+}
+
 TEST_CASE("operations: atomics of two kernels are no conflict") {
   const std::string ptx = R"(.version 7.0
 .target sm_70
