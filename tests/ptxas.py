@@ -2,10 +2,17 @@
 """Has NVIDIA's assembler translate what is generated for GPUs, where it is installed.
 
 usage: tests/ptxas.py UNISONO [FOLDER ...]
+       tests/ptxas.py UNISONO --registers [BENCH_GPU]
 
 Every program of the folders (the test-suite's by default) gives its PTX for
 each of the targets; the kernels that are the same in all programs are those of
 build/grid_library.
+
+--registers tells what each kernel of the GPU bench and of the library takes of
+a multiprocessor, as ptxas says: registers of a thread, shared memory, stack and
+spills, and how many of its threads fit at once for that.
+
+PTXAS names another ptxas than the one that is found.
 """
 import concurrent.futures
 import os
@@ -17,7 +24,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PTXAS = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+PTXAS = os.environ.get("PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
 TARGETS = ("sm_75", "sm_80", "sm_90")
 FOLDERS = ("tests/programs", "examples")
 
@@ -42,11 +49,47 @@ def assemble(text, target):
     return None if done.returncode == 0 else (done.stderr + done.stdout)[-2000:]
 
 
+def resources(text, target):
+    """(kernel, registers, shared bytes, bytes of stack, of spills) of a module."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([PTXAS, "-v", f"-arch={target}", file.name, "-o", "/dev/null"],
+                              capture_output=True, text=True, check=True)
+    parts = re.split(r"Compiling entry function '(\w+)'", done.stderr + done.stdout)
+    number = lambda pattern, part: sum(int(n) for n in re.findall(pattern, part))
+    for kernel, part in zip(parts[1::2], parts[2::2]):
+        yield (kernel, number(r"Used (\d+) registers", part), number(r"(\d+) bytes smem", part),
+               number(r"(\d+) bytes stack frame", part), number(r"(\d+) bytes spill", part))
+
+
+def report(unisono, bench):
+    """A table for the newest target."""
+    target, threads = TARGETS[-1], 256
+    text = subprocess.run([bench, "--program"], capture_output=True, text=True, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder, "bench.uni")
+        program.write_text(text)
+        # Each graph that is compiled, in the order of the calls.
+        texts = [(f"program {i}", t) for i, t in enumerate(modules(unisono, program, target))]
+    for path in sorted(pathlib.Path(unisono).parent.glob("grid_library/*.ptx")):
+        texts.append((path.stem, path.read_text()))
+    print(f"{'module':<16} {'kernel':<22} {'registers':>9} {'shared':>7} {'stack':>6} {'spills':>6} {'threads':>8}")
+    for name, text in texts:
+        for kernel, registers, shared, stack, spills in resources(text, target):
+            rounded = (registers + 7) // 8 * 8  # a warp's are given out in units of 256
+            blocks = min(65536 // (rounded * threads), (228 << 10) // (shared + 1024), 2048 // threads)
+            print(f"{name:<16} {kernel:<22} {registers:>9} {shared:>7} {stack:>6} {spills:>6} {blocks * threads:>8}")
+    return 0
+
+
 def main():
     unisono = str(pathlib.Path(sys.argv[1]).resolve())
     if not os.path.exists(PTXAS):
         print("ptxas is not installed: nothing was assembled")
         return 0
+    if sys.argv[2:3] == ["--registers"]:
+        return report(unisono, sys.argv[3] if len(sys.argv) > 3 else str(pathlib.Path(unisono).with_name("bench_gpu")))
     programs = [p for folder in sys.argv[2:] or FOLDERS for p in sorted((ROOT / folder).rglob("*.uni"))
                 if not p.name.startswith("_")]
     library = [p.read_text() for p in sorted(pathlib.Path(unisono).parent.glob("grid_library/*.ptx"))]

@@ -1,6 +1,7 @@
 #include "bench/gpu/gpu_bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 
 #include "host/devices.h"
 #include "host/session.h"
+#include "runtime/file.h"
 #include "runtime/queue.h"
 
 namespace bench {
@@ -108,17 +110,23 @@ class Copying {
   bool ok_ = false;
 };
 
+/// Seconds: the median, and what four of five measurements lie between.
+struct Times {
+  double median = 0, low = 0, high = 0;
+};
+
 struct Row {
   std::string name;
-  double ours = 0, peer = 0, ratio = 0;  // ratio: of medians, pair by pair
+  Times ours, peer;
+  double ratio = 0;  // the median, pair by pair
   double target = 0;
   std::string note;
 };
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2,
-                   values.end());
-  return values[values.size() / 2];
+Times times_of(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  const size_t n = seconds.size();
+  return {seconds[n / 2], seconds[n / 10], seconds[n - 1 - n / 10]};
 }
 
 /// Both in turn; short work is repeated within each timing.
@@ -139,7 +147,8 @@ Row time_pair(std::string name, const std::function<void()>& ours,
     b.push_back(seconds(peer, inner));
     ratio.push_back(b.back() / a.back());
   }
-  return {std::move(name), median(a), median(b), median(ratio), 0, {}};
+  return {std::move(name),        times_of(a), times_of(b),
+          times_of(ratio).median, 0,           {}};
 }
 
 std::string shown(double s) {
@@ -164,7 +173,8 @@ struct Workload {
 
 struct Options {
   std::string devices = "cuda:0";
-  bool small = false;
+  bool small = false, program = false;
+  std::string json;  // a file, or none
   std::vector<std::string> names;
   bool wanted(std::string_view name) const {
     return names.empty() ||
@@ -236,7 +246,18 @@ class Bench {
     collectives();
     if (!problem_.empty()) return refuse(problem_);
     print();
-    return 0;
+    return options_.json.empty() || write_json() ? 0 : 1;
+  }
+
+  /// The kernels that are measured, for other tools: a program that calls each
+  /// function once, with arrays that are large enough for the same kernels.
+  static void print_program() {
+    std::string text = definitions(1 << 20, 128, 8192, 1024);
+    int calls = 0;
+    for (const Workload& work : workloads(1, 1))
+      text += fmt::format("let call{} = {}({})\n", calls++, work.function,
+                          fmt::join(work.arguments, ", "));
+    fmt::print("{}let product = f_product(a)\n", text);
   }
 
  private:
@@ -248,7 +269,8 @@ class Bench {
 
   void add(Row row) {
     fmt::print(stderr, "{:<44} {:>10} {:>10} {:>6.2f} {}\n", row.name,
-               shown(row.ours), shown(row.peer), row.ratio, row.note);
+               shown(row.ours.median), shown(row.peer.median), row.ratio,
+               row.note);
     rows_.push_back(std::move(row));
   }
 
@@ -330,8 +352,8 @@ class Bench {
           work.name, [&] { gpus.call(work.function, arguments); },
           [&] { copy.run(); }, budget());
       row.target = work.target;
-      row.note = fmt::format("{}, the copy {}", rate(moved, row.ours),
-                             rate(moved, row.peer));
+      row.note = fmt::format("{}, the copy {}", rate(moved, row.ours.median),
+                             rate(moved, row.peer.median));
       add(std::move(row));
     }
   }
@@ -352,7 +374,8 @@ class Bench {
           "a step of a loop over 100,000 elements",
           [&] { gpus.call("f_steps", {gpus.global("thousand")}); },
           [&] { copy.run(); }, budget());
-      row.ours /= steps;
+      for (double* time : {&row.ours.median, &row.ours.low, &row.ours.high})
+        *time /= steps;
       row.ratio *= steps;
       row.note = "peer: a copy of 4 bytes, waited for; wanted: 2 µs";
       add(std::move(row));
@@ -378,7 +401,7 @@ class Bench {
       row.note = fmt::format(
           "{:.1f} TFLOP/s; with cuBLASLt, if `unisono devices` finds it, "
           "{:.1f}",
-          work / row.ours, work / row.peer);
+          work / row.ours.median, work / row.peer.median);
       add(std::move(row));
     });
     problem_ += library.problem;
@@ -414,9 +437,9 @@ class Bench {
         Row row = time_pair(
             name, [&] { gpus.call("f", {gpus.global("x")}); },
             [&] { copy.run(); }, budget());
-        row.note =
-            fmt::format("peer: a copy of as many bytes, {}",
-                        rate(8.0 * static_cast<double>(elements), row.peer));
+        row.note = fmt::format(
+            "peer: a copy of as many bytes, {}",
+            rate(8.0 * static_cast<double>(elements), row.peer.median));
         add(std::move(row));
       });
       problem_ += gpus.problem;
@@ -429,12 +452,35 @@ class Bench {
         "|---|---|---|---|---|---|\n");
     for (const Row& row : rows_)
       fmt::print("| {} | {} | {} | {:.2f} | {} | {}{} |\n", row.name,
-                 shown(row.ours), shown(row.peer), row.ratio,
+                 shown(row.ours.median), shown(row.peer.median), row.ratio,
                  row.target == 0 ? "" : fmt::format("≥ {:.2f}", row.target),
                  row.target == 0           ? ""
                  : row.ratio >= row.target ? "reached; "
                                            : "**not reached**; ",
                  row.note);
+  }
+
+  /// For peers.py.
+  bool write_json() const {
+    auto times = [](const Times& t) {
+      return fmt::format(R"({{"median": {}, "low": {}, "high": {}}})", t.median,
+                         t.low, t.high);
+    };
+    std::string text = fmt::format(
+        "{{\"who\": \"Unisono\", \"devices\": \"{}\", \"small\": {},\n "
+        "\"rows\": [\n",
+        options_.devices, options_.small);
+    for (const Row& row : rows_)
+      text += fmt::format(
+          "  {{\"name\": \"{}\", \"seconds\": {}, \"copy\": {}}}{}\n", row.name,
+          times(row.ours), times(row.peer), &row == &rows_.back() ? "" : ",");
+    text += " ]}\n";
+    if (unisono::Status done = unisono::write_text(options_.json, text);
+        !done) {
+      fmt::print(stderr, "bench_gpu: {}\n", done.error().message);
+      return false;
+    }
+    return true;
   }
 
   const Options options_;
@@ -450,10 +496,18 @@ int gpu_bench(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (word == "--small")
       options.small = true;
+    else if (word == "--program")
+      options.program = true;
+    else if (word == "--json" && i + 1 < argc)
+      options.json = argv[++i];
     else if (word == "--devices" && i + 1 < argc)
       options.devices = argv[++i];
     else
       options.names.emplace_back(word);
+  }
+  if (options.program) {
+    Bench::print_program();
+    return 0;
   }
   return Bench(std::move(options)).run();
 }

@@ -4,9 +4,11 @@
 
 namespace bench {
 
-/// usage: bench_gpu [--devices LIST] [--small] [NAME ...]. Prints a Markdown
-/// table; 0, or 1 where devices or results are wrong. `--small` is for
-/// simulated GPUs: the work is tiny, the times mean nothing.
+/// usage: bench_gpu [--devices LIST] [--small] [--json FILE] [NAME ...]. Prints
+/// a Markdown table, and writes the times to a file for peers.py; 0, or 1 where
+/// devices or results are wrong. `--small` is for simulated GPUs: the work is
+/// tiny, the times mean nothing. `--program` prints a program with the kernels
+/// that are measured, and nothing else (tests/ptxas.py reads it).
 int gpu_bench(int argc, char** argv);
 
 }  // namespace bench
