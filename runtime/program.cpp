@@ -70,6 +70,7 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
     if (slot.home != Slot::Home::output) continue;
     auto index = static_cast<size_t>(slot.index);
     if (memory.outputs.size() <= index) memory.outputs.resize(index + 1);
+    if (!memory.outputs[index].empty()) continue;  // another slot lies there
     memory.outputs[index].reserve(devices.size());
     for (Device* device : devices) {
       Result<Buffer> output = device->allocate(slot.bytes);
