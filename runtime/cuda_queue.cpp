@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/check.h"
 #include "runtime/cuda_rows.h"
@@ -279,19 +280,34 @@ void StreamQueue::settle() {
     gpu_->driver().stream_synchronize(track.stream);
 }
 
+// Few bytes go through pinned memory: to other memory of the host each copy is
+// waited for by itself.
 Status StreamQueue::read(std::span<const Read> what) {
   if (Status ok = usable(); !ok) return ok;
-  {
-    CurrentContext current(*gpu_);
-    for (const Read& read : what) {
-      Status done =
-          gpu_->check(copy_rows_to_host(gpu_->driver(), read.to, read.from,
-                                        read.bytes, kernels()),
-                      "copying from " + name_);
-      if (!done) return done;
-    }
+  constexpr int64_t most_pinned = 4096;
+  int64_t bytes = 0;
+  for (const Read& read : what) bytes += read.bytes;
+  char* pinned = nullptr;
+  if (bytes <= most_pinned)
+    if (auto borrowed = borrow_staging(most_pinned))
+      pinned = static_cast<char*>(*borrowed);
+  Status done = Unit{};
+  int64_t at = 0;
+  for (const Read& read : what) {
+    if (!done) break;
+    done =
+        copy_to_staging(pinned ? pinned + at : read.to, read.from, read.bytes);
+    at += read.bytes;
   }
-  return finish();
+  Status finished = finish();
+  if (done) done = finished;
+  if (!pinned) return done;
+  for (const Read& read : what) {
+    if (done) std::memcpy(read.to, pinned, static_cast<size_t>(read.bytes));
+    pinned += read.bytes;
+  }
+  return_staging(pinned - bytes);
+  return done;
 }
 
 Status StreamQueue::write(void* to, const void* from, int64_t bytes) {

@@ -81,9 +81,10 @@ Code copy_rows_between(const Driver& cuda, const CopyEnds& ends, void* to,
     copy.srcMemoryType = copy.dstMemoryType = MemoryType::device;
     copy.srcDevice = address(from);
     copy.dstDevice = address(to);
-    return cuda.memcpy_2d_async(&copy, stream);
-  }
-  if (needs_pitch(extent)) {
+    // Drivers need not take pitches that they have not chosen.
+    const Code code = cuda.memcpy_2d_async(&copy, stream);
+    if (code != invalid_value) return code;
+  } else if (needs_pitch(extent)) {
     Copy3DPeer copy{};
     copy.srcMemoryType = copy.dstMemoryType = MemoryType::device;
     copy.srcDevice = address(from);
