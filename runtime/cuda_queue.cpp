@@ -125,24 +125,26 @@ void StreamQueue::trim() {
   gpu_->driver().mem_pool_trim_to(pool_, 0);
 }
 
+// A system that does not do it, for want of links or for reasons of its own, is
+// no failure: copies go another way then.
 Status StreamQueue::admit(const Gpu& peer) {
   if (&peer == gpu_.get()) return Unit{};
   const Driver& cuda = gpu_->driver();
   int can = 0;
   const std::string doing =
       fmt::format("letting {} see the memory of {}", peer.name(), name_);
-  Status done = gpu_->check(
-      cuda.device_can_access_peer(&can, peer.device(), gpu_->device()), doing);
-  if (!done || !can) return done;
+  Code code = cuda.device_can_access_peer(&can, peer.device(), gpu_->device());
+  if (code == success && !can) return Unit{};
   CurrentContext current(peer);
-  const Code enabled = cuda.ctx_enable_peer_access(gpu_->context(), 0);
-  if (enabled != success && enabled != peer_access_already_enabled)
-    return Unit{};  // the system has no more links: copies are staged
-  const MemoryAccessDescription access{
-      {MemoryLocationType::device, peer.device()}, MemoryAccess::read_write};
-  done = gpu_->check(cuda.mem_pool_set_access(pool_, &access, 1), doing);
-  if (done) admitted_.push_back(&peer);
-  return done;
+  if (code == success) code = cuda.ctx_enable_peer_access(gpu_->context(), 0);
+  if (code == success || code == peer_access_already_enabled) {
+    const MemoryAccessDescription access{
+        {MemoryLocationType::device, peer.device()}, MemoryAccess::read_write};
+    code = cuda.mem_pool_set_access(pool_, &access, 1);
+  }
+  if (is_sticky(code)) return gpu_->check(code, doing);
+  if (code == success) admitted_.push_back(&peer);
+  return Unit{};
 }
 
 bool StreamQueue::reaches(const Queue& other) const {

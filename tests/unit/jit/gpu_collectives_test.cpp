@@ -103,3 +103,17 @@ TEST_CASE("large sums over GPUs are brought to the others by copies") {
     CHECK(simulated_findings() == "");
   }
 }
+
+TEST_CASE("sums where a system does not give the access that it promises") {
+  for (const char* function :
+       {"device_can_access_peer", "ctx_enable_peer_access",
+        "mem_pool_set_access"}) {
+    Bench bench(
+        simulated_gpus(3, fmt::format("fail={}:2:invalid_device", function)));
+    INFO(function);
+    check_sums(bench, 1000, 3);
+    check_sums(bench, 300'001, 3);
+    CHECK(simulated_calls("memcpy_peer_async") > 0);
+    CHECK(simulated_findings() == "");
+  }
+}
