@@ -357,44 +357,102 @@ void BlockRaces::visit(Warp& warp, const Instruction& i, RaceCell& cell,
   cell.last = mine;
 }
 
-Flow BlockRaces::lane_access(Warp& warp, const Instruction& i, int lane,
-                             uint64_t address, uint32_t bytes, Access access,
-                             bool shared) {
+/// The usual cases, by which nothing is found: what the cell knows is over
+/// since a barrier of the block, or other reads say as much as this one.
+inline bool BlockRaces::is_plain(RaceCell& cell, const RaceSlot& mine) const {
+  auto over = [&](const RaceSlot& slot) {
+    return slot.empty() || (slot.block == number_ &&
+                            (slot.time <= base_ || slot.same_thread(mine)));
+  };
+  if (!over(cell.last) || !cell.stale.empty()) return false;
+  RaceSlot& a = cell.a;
+  RaceSlot& b = cell.b;
+  if (over(a) && over(b)) {
+    if (mine.writes()) {
+      cell.last = mine;
+      a = b = {};
+    } else {
+      // Atomics of this thread may still meet another one's reads.
+      if (a.strong() || b.strong() || mine.strong()) return false;
+      a = mine;
+      b = {};
+    }
+    return true;
+  }
+  if (mine.kind() != RaceSlot::read || a.kind() != RaceSlot::read ||
+      b.kind() != RaceSlot::read || !threads_.empty() ||
+      !everyone_knows_.empty()) {
+    return false;
+  }
+  if (a.block != b.block) return true;
+  if (a.block != number_ || b.block != number_ || a.same_thread(b)) {
+    return false;
+  }
+  const WarpTimes& warp = warps_[mine.thread() / warp_size];
+  const uint32_t floor = std::max(base_, warp.all);
+  return a.time > floor && b.time > floor && warp.known.empty() &&
+         (!a.same_warp(b) || mine.same_warp(a));
+}
+
+inline Flow BlockRaces::lane_cells(Warp& warp, const Instruction& i,
+                                   const RaceSlot& mine, uint64_t address,
+                                   uint32_t bytes, bool shared) {
   RaceShadow& shadow = shared ? shared_ : all_.global;
-  shared_used_ |= shared;
   RaceShadow::Page* page = shadow.page(address / RaceShadow::page_bytes);
   if (page == nullptr) return Flow::next;
   if (bytes < 4) page->split();
-  const bool strong = i.ordered || access == Access::read_write;
-  const RaceSlot::Kind kind =
-      access == Access::read
-          ? (strong ? RaceSlot::strong_read : RaceSlot::read)
-          : (strong ? RaceSlot::strong_write : RaceSlot::write);
-  const auto thread = static_cast<uint32_t>(warp.index * warp_size + lane);
-  const auto pc = static_cast<uint32_t>(&i - warp.kernel->code.data());
-  const RaceSlot mine = RaceSlot::make(number_, now_, kind, thread, pc);
   flow_ = Flow::next;
   const uint32_t cells = std::max(1u, bytes >> page->shift);
   RaceCell* cell =
       &page->cells[address % RaceShadow::page_bytes >> page->shift];
   for (uint32_t c = 0; c < cells; ++c) {
+    if (!i.stale && is_plain(cell[c], mine)) continue;
     visit(warp, i, cell[c], mine, address + (uint64_t{c} << page->shift),
           shared);
   }
-  if (strong) synchronise(i, thread, address, access, shared);
   return flow_;
+}
+
+Flow BlockRaces::lane_access(Warp& warp, const Instruction& i, int lane,
+                             uint64_t address, uint32_t bytes, Access access,
+                             bool shared) {
+  uint64_t addresses[warp_size] = {};
+  addresses[lane] = address;
+  return lanes_access(warp, i, 1u << lane, addresses, bytes, access, shared);
+}
+
+Flow BlockRaces::lanes_access(Warp& warp, const Instruction& i, uint32_t lanes,
+                              const uint64_t* addresses, uint32_t bytes,
+                              Access access, bool shared) {
+  shared_used_ |= shared;
+  const bool strong = i.ordered || access == Access::read_write;
+  const RaceSlot::Kind kind =
+      access == Access::read
+          ? (strong ? RaceSlot::strong_read : RaceSlot::read)
+          : (strong ? RaceSlot::strong_write : RaceSlot::write);
+  const bool repeats = kind == RaceSlot::read && !i.stale;
+  const auto first = static_cast<uint32_t>(warp.index * warp_size);
+  const auto pc = static_cast<uint32_t>(&i - warp.kernel->code.data());
+  uint64_t before = ~uint64_t{0}, earlier = 0;
+  for (uint32_t m = lanes; m != 0; m &= m - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(m));
+    const uint64_t address = addresses[lane];
+    // Two lanes that read a place say as much as all that do.
+    if (repeats && address == before && address == earlier) continue;
+    earlier = before;
+    before = address;
+    const RaceSlot mine = RaceSlot::make(number_, now_, kind, first + lane, pc);
+    const Flow flow = lane_cells(warp, i, mine, address, bytes, shared);
+    if (strong) synchronise(i, first + lane, address, access, shared);
+    if (flow != Flow::next) return flow;
+  }
+  return Flow::next;
 }
 
 Flow BlockRaces::access(Warp& warp, const Instruction& i,
                         const uint64_t* addresses, uint32_t bytes,
                         Access access, bool shared) {
-  for (uint32_t m = warp.mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    Flow flow =
-        lane_access(warp, i, lane, addresses[lane], bytes, access, shared);
-    if (flow != Flow::next) return flow;
-  }
-  return Flow::next;
+  return lanes_access(warp, i, warp.mask, addresses, bytes, access, shared);
 }
 
 Flow BlockRaces::finding(Warp& warp, const Instruction& i, uint32_t other_pc,

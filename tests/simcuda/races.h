@@ -112,6 +112,12 @@ class BlockRaces {
     uint32_t thread = 0, time = 0;
   };
 
+  Flow lanes_access(Warp& warp, const Instruction& i, uint32_t lanes,
+                    const uint64_t* addresses, uint32_t bytes, Access access,
+                    bool shared);
+  Flow lane_cells(Warp& warp, const Instruction& i, const RaceSlot& mine,
+                  uint64_t address, uint32_t bytes, bool shared);
+  bool is_plain(RaceCell& cell, const RaceSlot& mine) const;
   void visit(Warp& warp, const Instruction& i, RaceCell& cell,
              const RaceSlot& mine, uint64_t address, bool shared);
   bool ordered(const RaceSlot& before, uint32_t thread) const;
