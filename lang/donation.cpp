@@ -126,6 +126,7 @@ void Evaluator::donate(const ArrayValue& value, const Donation& donation) {
   }
   value->donated = std::make_shared<const Donation>(donation);
   value->array.reset();
+  value->copies.clear();
 }
 
 }  // namespace unisono::lang

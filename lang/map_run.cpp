@@ -339,16 +339,9 @@ class MapRun {
   }
 
   void add_captures(const std::vector<ArrayValue>& captures) {
-    for (const ArrayValue& capture : captures)
+    for (const ArrayValue& capture : captures) {
       passed_.push_back({capture, where_});
-    for (size_t i = 0; i < captures.size(); ++i) {
-      Capture& capture = entry_.captures[i];
-      // An array that was captured before stays on the devices.
-      if (capture.source.lock() != captures[i]) {
-        capture.placed = placed(captures[i]);
-        capture.source = captures[i];
-      }
-      arrays_.push_back(capture.placed);
+      arrays_.push_back(captured(capture));
     }
   }
 
@@ -359,6 +352,8 @@ class MapRun {
   /// What is donated belongs to this call alone from now on.
   void take_donated(const FunctionValue& function) {
     give_away(evaluator_, function, passed_, entry_.donated);
+    for (size_t i = 0; i < passed_.size(); ++i)
+      donated_.push_back(entry_.donated[i] ? passed_[i].value : nullptr);
     passed_.clear();
   }
 
@@ -388,6 +383,16 @@ class MapRun {
   unisono::Array placed(const ArrayValue& value) {
     return moved(evaluator_.force(value, where_));
   }
+  /// An array that was captured before stays on the devices, as long as it is.
+  unisono::Array captured(const ArrayValue& value) {
+    const Sharding& to = entry_.inputs[arrays_.size()].sharding;
+    const unisono::Array& array = evaluator_.force(value, where_);
+    if (array.sharding() == to) return array;
+    for (const unisono::Array& copy : value->copies)
+      if (copy.sharding() == to) return copy;
+    value->copies.push_back(moved(array));
+    return value->copies.back();
+  }
   unisono::Array moved(const unisono::Array& array) {
     const Sharding& to = entry_.inputs[arrays_.size()].sharding;
     if (array.sharding() == to) return array;
@@ -395,17 +400,17 @@ class MapRun {
   }
 
   std::vector<unisono::Array> run_program() {
-    std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
+    Blocks blocks;
     blocks.reserve(arrays_.size());
     for (const unisono::Array& array : arrays_) {
       blocks.push_back(array.blocks());
     }
     arrays_.clear();
-    for (int input : entry_.program->overwritten) make_own(blocks[input]);
-    Machine& machine = evaluator_.machine();
-    auto outputs = unisono::run(*machine.runtime, *entry_.program,
-                                entry_.devices, blocks, run_options(machine));
-    if (!outputs) fail(outputs.error());
+    auto outputs = run_on(blocks);
+    if (!outputs) {
+      if (outputs.error().untouched) take_back(std::move(blocks));
+      fail(outputs.error());
+    }
     std::vector<unisono::Array> results;
     results.reserve(entry_.outputs.size());
     for (size_t i = 0; i < entry_.outputs.size(); ++i) {
@@ -416,17 +421,45 @@ class MapRun {
     return results;
   }
 
+  using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+
+  Result<Blocks> run_on(Blocks& blocks) {
+    for (int input : entry_.program->overwritten)
+      if (Status own = make_own(blocks[input]); !own) return own.error();
+    Machine& machine = evaluator_.machine();
+    return unisono::run(*machine.runtime, *entry_.program, entry_.devices,
+                        blocks, run_options(machine));
+  }
+
   /// Blocks that something else holds, too, become copies.
-  void make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
+  Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
     for (std::shared_ptr<Buffer>& block : blocks) {
       if (block.use_count() == 1) continue;
       Device& device = *block->device();
       auto copy = device.allocate(block->bytes());
-      if (!copy) fail(copy.error());
+      if (!copy) {
+        Error error = copy.error();
+        error.untouched = true;
+        error.message += "; it is for a copy of an array that is given away";
+        return error;
+      }
       Status copied = device.copy_from_peer(copy->data(), device, block->data(),
                                             block->bytes());
-      if (!copied) fail(copied.error());
+      if (!copied) return copied;
       block = std::make_shared<Buffer>(std::move(*copy));
+    }
+    return Unit{};
+  }
+
+  /// What was given away for a run that did not begin is there again.
+  void take_back(Blocks blocks) {
+    for (size_t i = 0; i < donated_.size(); ++i) {
+      const ArrayValue& value = donated_[i];
+      if (!value) continue;
+      const Placed& input = entry_.inputs[i];
+      value->donated.reset();
+      value->array.emplace(input.dtype, input.shape, input.sharding,
+                           std::move(blocks[i]));
     }
   }
 
@@ -547,6 +580,7 @@ class MapRun {
   Span where_;
   std::vector<unisono::Array> arrays_;
   std::vector<PassedArray> passed_;  // in the order of arrays_
+  std::vector<ArrayValue> donated_;  // likewise; null: it is not
 };
 
 }  // namespace

@@ -39,9 +39,6 @@ struct Capture {
   int name = -1;
   int leaf = 0;
   ArrayValue fixed;
-  /// The last array that was brought to the devices, and where it came from.
-  std::weak_ptr<ArrayCell> source;
-  unisono::Array placed;
 };
 
 /// A function traced and compiled for one set of argument types.

@@ -53,6 +53,9 @@ struct ArrayCell {
   std::weak_ptr<GraphScope> scope;
   ir::NodeId node = -1;
   std::optional<unisono::Array> array;
+  /// The same elements where compiled functions read them, if that is
+  /// elsewhere.
+  std::vector<unisono::Array> copies;
   std::shared_ptr<const Donation> donated;
 };
 using ArrayValue = std::shared_ptr<ArrayCell>;

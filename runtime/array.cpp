@@ -234,12 +234,27 @@ std::vector<int64_t> Array::block_shape() const {
   return block_shape_of(shape_, sharding_);
 }
 
+namespace {
+
+/// Memory for an array; where there is none, the error says for which.
+Result<Buffer> allocate_for(Device& device, DType dtype, const Shape& shape) {
+  Result<Buffer> buffer = device.allocate(product(shape) * byte_size(dtype));
+  if (buffer || buffer.error().kind != Error::Kind::out_of_memory)
+    return buffer;
+  Error error = buffer.error();
+  error.message +=
+      fmt::format("; it is for {}[{}]", name(dtype), fmt::join(shape, ", "));
+  return error;
+}
+
+}  // namespace
+
 Result<Array> array_from_host(Device& device, DType dtype,
                               std::vector<int64_t> shape, const void* bytes) {
-  int64_t size = product(shape) * byte_size(dtype);
-  Result<Buffer> buffer = device.allocate(size);
+  Result<Buffer> buffer = allocate_for(device, dtype, shape);
   if (!buffer) return buffer.error();
-  Status copied = device.copy_from_host(buffer->data(), bytes, size);
+  Status copied = device.copy_from_host(buffer->data(), bytes,
+                                        product(shape) * byte_size(dtype));
   if (!copied) return copied.error();
   return Array(dtype, std::move(shape), Sharding{-1, {&device}},
                {std::make_shared<Buffer>(std::move(*buffer))});
@@ -289,8 +304,7 @@ Result<Array> reshard(const Array& array, const Sharding& to,
       blocks.push_back(std::move(shared));
       continue;
     }
-    Result<Buffer> buffer =
-        device.allocate(product(box.extent) * byte_size(array.dtype()));
+    Result<Buffer> buffer = allocate_for(device, array.dtype(), box.extent);
     if (!buffer) return buffer.error();
     Status filled = fill_block(*buffer, box, device, array, moved);
     if (!filled) return filled.error();
@@ -313,8 +327,7 @@ Result<Array> copy_part(const Array& array, const Shape& start,
     CHECK(start[i] >= 0 && start[i] + extent[i] <= array.shape()[i]);
   if (auto shared = find_block(array, box, &device))
     return Array(array.dtype(), extent, to, {std::move(shared)});
-  Result<Buffer> buffer =
-      device.allocate(product(extent) * byte_size(array.dtype()));
+  Result<Buffer> buffer = allocate_for(device, array.dtype(), extent);
   if (!buffer) return buffer.error();
   CopyCounter moved;
   Status filled =

@@ -21,7 +21,9 @@ using cuda::StreamQueue;
 class CudaDevice final : public Device {
  public:
   CudaDevice(int index, std::string name, std::unique_ptr<StreamQueue> queue)
-      : name_(std::move(name)), index_(index), queue_(std::move(queue)) {}
+      : name_(std::move(name)), index_(index), queue_(std::move(queue)) {
+    queue_->on_shortage([this] { make_room(); });
+  }
 
   const std::string& name() const override { return name_; }
   int index() const override { return index_; }
@@ -35,11 +37,6 @@ class CudaDevice final : public Device {
 
   Result<Buffer> allocate(int64_t bytes) override {
     auto pointer = queue_->allocate(bytes);
-    if (!pointer && pointer.error().kind == Error::Kind::out_of_memory &&
-        !sharing_.empty()) {
-      for (CudaDevice* other : sharing_) other->queue_->trim();
-      pointer = queue_->allocate(bytes);
-    }
     if (!pointer) return pointer.error();
     const int64_t now = in_use_.fetch_add(bytes) + bytes;
     int64_t peak = peak_.load();
@@ -73,6 +70,13 @@ class CudaDevice final : public Device {
   int64_t peak_bytes() const override { return peak_; }
 
  private:
+  /// Gives the GPU all memory back that its devices can do without.
+  void make_room() {
+    relieve();
+    queue_->trim();
+    for (CudaDevice* other : sharing_) other->queue_->trim();
+  }
+
   const std::string name_;
   const int index_;
   std::unique_ptr<StreamQueue> queue_;

@@ -94,7 +94,7 @@ Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& grid_code,
   auto at = loaded_.find(grid_code.get());
   CurrentContext current(*this);
   if (at == loaded_.end()) {
-    if (loaded_.size() >= most_modules) unload_unused();
+    if (loaded_.size() >= most_modules) unload_unknown();
     Loaded loaded{.code = grid_code};
     lock.unlock();
     Status done = load(loaded);
@@ -191,9 +191,15 @@ Status Gpu::assemble(const GridCode::Image& image, const std::string& key,
   return error;
 }
 
+void Gpu::unload_unused() {
+  std::lock_guard lock(mutex_);
+  CurrentContext current(*this);
+  unload_unknown();
+}
+
 /// With the lock held and the context current: modules that nobody else knows
 /// any more.
-void Gpu::unload_unused() {
+void Gpu::unload_unknown() {
   for (auto at = loaded_.begin(); at != loaded_.end();) {
     if (at->second.code.use_count() > 1) {
       ++at;

@@ -43,6 +43,8 @@ class Gpu {
   /// A kernel of the code, which is loaded if it is not yet.
   Result<Function> function(const std::shared_ptr<const GridCode>& code,
                             const std::string& entry);
+  /// Unloads code that no program has any more.
+  void unload_unused();
 
  private:
   explicit Gpu(std::shared_ptr<const Driver> driver)
@@ -58,7 +60,7 @@ class Gpu {
   Code link(const GridCode::Image& image, const std::string& key,
             unsigned count, JitOption* options, void** values, Module& module);
   std::string cache_key(const GridCode::Image& image) const;
-  void unload_unused();
+  void unload_unknown();
 
   std::shared_ptr<const Driver> driver_;
   std::shared_ptr<DiskCache> cache_;

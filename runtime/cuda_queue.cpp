@@ -83,16 +83,11 @@ Result<DevicePointer> StreamQueue::allocate(int64_t bytes) {
   const Stream stream = much ? copies() : kernels();
   CurrentContext current(*gpu_);
   DevicePointer pointer = 0;
-  auto attempt = [&] {
+  const Code code = with_room([&] {
     return cuda.mem_alloc_from_pool_async(
         &pointer, static_cast<size_t>(std::max<int64_t>(bytes, 1)), pool_,
         stream);
-  };
-  Code code = attempt();
-  if (code == out_of_memory) {
-    trim();
-    code = attempt();
-  }
+  });
   if (code == success && !much) return pointer;
   if (code == success) {
     Status done = mark(Lane::copies);
@@ -121,6 +116,7 @@ void StreamQueue::free(DevicePointer pointer) {
 void StreamQueue::trim() {
   if (gpu_->lost()) return;
   settle();
+  gpu_->unload_unused();
   CurrentContext current(*gpu_);
   gpu_->driver().mem_pool_trim_to(pool_, 0);
 }
@@ -195,6 +191,12 @@ void StreamQueue::return_staging(void* memory) {
 Status StreamQueue::prepare(const GridLaunch& launch) {
   if (prepare_product(launch)) return Unit{};
   auto function = gpu_->function(launch.code, launch.entry);
+  // Pools may have all of the memory that the code needs.
+  if (!function && function.error().kind == Error::Kind::out_of_memory &&
+      make_room_) {
+    make_room_();
+    function = gpu_->function(launch.code, launch.entry);
+  }
   if (!function) return function.error();
   return Unit{};
 }
@@ -216,11 +218,14 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
   }
   if (!launch.constants.empty()) add(launch.constants[0]);
   CurrentContext current(*gpu_);
-  return gpu_->check(gpu_->driver().launch_kernel(
-                         *function, static_cast<unsigned>(launch.blocks), 1, 1,
-                         static_cast<unsigned>(launch.threads), 1, 1, 0,
-                         kernels(), parameters.data(), nullptr),
-                     fmt::format("launching a kernel on {}", name_));
+  const Code code = with_room([&] {
+    return gpu_->driver().launch_kernel(
+        *function, static_cast<unsigned>(launch.blocks), 1, 1,
+        static_cast<unsigned>(launch.threads), 1, 1, 0, kernels(),
+        parameters.data(), nullptr);
+  });
+  if (code == success) return Unit{};
+  return gpu_->check(code, "launching a kernel on " + name_);
 }
 
 // ---- copies and order ------------------------------------------------------

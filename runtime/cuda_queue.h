@@ -3,6 +3,7 @@
 // memory, a pool of its own, so that what a logical device frees is soon found
 // again.
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,7 +44,12 @@ class StreamQueue final : public Queue {
   Status replay(const Captured& work) override;
 
   Gpu& gpu() const { return *gpu_; }
-  /// Out of memory if there is none even after unused memory was given back.
+  /// What is called where the GPU is out of memory, before what failed is tried
+  /// once more.
+  void on_shortage(std::function<void()> make_room) {
+    make_room_ = std::move(make_room);
+  }
+  /// Out of memory if there is none even after room was made.
   Result<DevicePointer> allocate(int64_t bytes);
   void free(DevicePointer pointer);
   /// Gives the pool's unused memory back to the GPU.
@@ -84,6 +90,15 @@ class StreamQueue final : public Queue {
   Status start_tracks();
   Status start_pool();
   Status usable();
+  /// The code of `call`, which is made once more where the GPU was out of
+  /// memory.
+  template <class Call>
+  Code with_room(Call&& call) {
+    const Code code = call();
+    if (code != out_of_memory || !make_room_) return code;
+    make_room_();
+    return call();
+  }
   Track& track(Lane lane) { return tracks_[static_cast<size_t>(lane)]; }
   const Track& track(Lane lane) const {
     return tracks_[static_cast<size_t>(lane)];
@@ -103,6 +118,7 @@ class StreamQueue final : public Queue {
   StreamQueue* const home_;
   std::array<Track, 2> tracks_;
   MemoryPool pool_ = nullptr;
+  std::function<void()> make_room_;  // null: of a queue that captures
   StagingRing ring_;
   std::vector<const Gpu*> admitted_;  // that see this memory
   std::mutex staging_mutex_;

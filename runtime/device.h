@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,6 +84,19 @@ class Device {
   /// Bytes allocated now, and the most ever.
   virtual int64_t bytes_in_use() const = 0;
   virtual int64_t peak_bytes() const = 0;
+  /// What gives back memory that can be done without; called when there is none
+  /// left, before the device tries once more. Set before the device is used.
+  void on_shortage(std::function<void()> give_back) {
+    give_back_ = std::move(give_back);
+  }
+
+ protected:
+  void relieve() const {
+    if (give_back_) give_back_();
+  }
+
+ private:
+  std::function<void()> give_back_;
 };
 
 inline Buffer::~Buffer() {

@@ -149,7 +149,11 @@ void Execution::record(Recorder* recorder,
 
 std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   reset(pool, options);
-  if (Status opened = open_queues(); !opened) return opened.error();
+  if (Status opened = open_queues(); !opened) {
+    Error error = opened.error();
+    error.untouched = true;
+    return error;
+  }
   drive(0);
   auto done = [this] { return done_.load(std::memory_order_acquire); };
   if (published_) {

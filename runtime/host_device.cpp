@@ -43,6 +43,8 @@ class HostDevice final : public Device {
 
   Result<Buffer> allocate(int64_t bytes) override {
     if (void* data = heap_.allocate(bytes)) return Buffer(this, data, bytes);
+    relieve();
+    if (void* data = heap_.allocate(bytes)) return Buffer(this, data, bytes);
     return Error{.kind = Error::Kind::out_of_memory,
                  .message = fmt::format(
                      "out of memory on {}: {} bytes asked for, {} in "

@@ -135,7 +135,11 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
                    const RunOptions& options) {
   check_call(program, devices, inputs);
   Result<RunMemory> memory = allocate(runtime, program, devices);
-  if (!memory) return memory.error();
+  if (!memory) {
+    Error error = memory.error();
+    error.untouched = true;
+    return error;
+  }
 
   ProgramCache& cache = *program.cache.get();
   std::unique_ptr<Execution> execution = cache.take_execution(runtime, program);
@@ -166,6 +170,7 @@ Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
   for (int i = 0; i < cpu_devices; ++i) {
     owned_.push_back(make_host_device(i, *budget_, *pool_));
     device_list_.push_back(owned_.back().get());
+    owned_.back()->on_shortage([this] { forget_all(); });
   }
 }
 
@@ -174,13 +179,25 @@ Runtime::Runtime(std::vector<std::unique_ptr<Device>> devices, int workers)
       watchdog_(std::make_unique<Watchdog>()),
       owned_(std::move(devices)) {
   CHECK(!owned_.empty() && owned_.size() <= 64);
-  for (const auto& device : owned_) device_list_.push_back(device.get());
+  for (const auto& device : owned_) {
+    device_list_.push_back(device.get());
+    device->on_shortage([this] { forget_all(); });
+  }
 }
 
-Runtime::~Runtime() {
-  for (const auto& weak : caches_)
-    if (auto cache = weak.lock())
-      for (const auto& device : owned_) cache->forget(*device);
+Runtime::~Runtime() { forget_all(); }
+
+/// Device memory that programs keep from one run to the next: what a run uses
+/// now stays.
+void Runtime::forget_all() {
+  std::vector<std::shared_ptr<ProgramCache>> caches;
+  {
+    std::lock_guard lock(caches_mutex_);
+    for (const auto& weak : caches_)
+      if (auto cache = weak.lock()) caches.push_back(std::move(cache));
+  }
+  for (const auto& cache : caches)
+    for (const auto& device : owned_) cache->forget(*device);
 }
 
 void Runtime::keep(const std::shared_ptr<ProgramCache>& cache) {

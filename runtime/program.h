@@ -267,6 +267,7 @@ class Runtime {
   void keep(const std::shared_ptr<ProgramCache>& cache);
 
  private:
+  void forget_all();
   std::unique_ptr<class Pool> pool_;
   std::unique_ptr<class MemoryBudget> budget_;
   std::unique_ptr<class Watchdog> watchdog_;

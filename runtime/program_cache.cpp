@@ -27,9 +27,11 @@ void ProgramCache::give_back(std::unique_ptr<Execution> execution) {
 Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,
                                                         const Program& program,
                                                         Device& device) {
-  std::lock_guard lock(mutex_);
-  Constants& cached = constants_[&device];
-  if (cached) return cached;
+  {
+    std::lock_guard lock(mutex_);
+    if (const Constants& cached = constants_[&device]) return cached;
+  }
+  // Without the lock: where memory is short, caches are asked to give back.
   std::vector<std::shared_ptr<Buffer>> buffers;
   for (const std::vector<uint8_t>& bytes : program.constants) {
     auto size = static_cast<int64_t>(bytes.size());
@@ -39,8 +41,11 @@ Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,
     if (!copied) return copied.error();
     buffers.push_back(std::make_shared<Buffer>(std::move(*buffer)));
   }
-  cached = std::make_shared<const std::vector<std::shared_ptr<Buffer>>>(
+  auto made = std::make_shared<const std::vector<std::shared_ptr<Buffer>>>(
       std::move(buffers));
+  std::lock_guard lock(mutex_);
+  Constants& cached = constants_[&device];
+  if (!cached) cached = std::move(made);  // else another thread's
   runtime.keep(shared_from_this());
   return cached;
 }

@@ -33,6 +33,8 @@ struct Error {
   int64_t member = -1;
   /// stalled: the logical devices that have not arrived.
   std::vector<int> missing = {};
+  /// Of a run: it failed before its first step, and its inputs are as before.
+  bool untouched = false;
 };
 
 /// A value, or why there is none.
