@@ -112,8 +112,10 @@ Evaluator::Evaluator(Machine& machine, SourceMap& sources,
 
 Evaluator::~Evaluator() {
   // Names hold functions, and functions hold names.
-  for (const auto& weak : state_->function_environments)
-    if (Env env = weak.lock()) env->names.clear();
+  for (const auto* environments :
+       {&state_->function_environments, &state_->module_environments})
+    for (const auto& weak : *environments)
+      if (Env env = weak.lock()) env->names.clear();
 }
 
 void Evaluator::on_stack(const std::function<void()>& body) {
@@ -204,7 +206,9 @@ bool Interpreter::check_program(const Program& program) {
   s_.donated.clear();
   // Modules that do not parse report at once.
   const size_t errors_before = ev_.diagnostics_.error_count();
+  // The arrays of the program that runs, too; they shall not stay for long.
   auto names = std::make_shared<Environment>(*s_.globals);
+  const size_t functions = s_.function_environments.size();
   try {
     statements(program.statements, names, false, false);
   } catch (const Failure& failure) {
@@ -214,6 +218,7 @@ bool Interpreter::check_program(const Program& program) {
   s_.waiting.clear();
   s_.memo.clear();
   s_.donated.clear();
+  forget_functions(functions);
   // Those of modules first, which may be why there are others; then in the
   // order of the program, though definitions are checked late.
   std::vector<size_t> order(s_.found.size());

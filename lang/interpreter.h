@@ -149,6 +149,8 @@ struct Evaluator::State {
   /// Environments that hold a function, which may hold them in turn: their
   /// names are cleared when nothing can use them any more.
   std::vector<std::weak_ptr<Environment>> function_environments;
+  /// Those of modules, which stay.
+  std::vector<std::weak_ptr<Environment>> module_environments;
 
   /// Programs of large statements, by their printed graph.
   std::unordered_map<std::string, std::shared_ptr<const unisono::Program>>

@@ -157,6 +157,8 @@ void Interpreter::import(const ImportStmt& s, const Env& env) {
     names->parent = s_.prelude;
     Saved<bool> active(module.active, true);
     Saved<const SourceFile*> main(s_.main_file, s_.main_file);
+    const auto functions =
+        static_cast<std::ptrdiff_t>(s_.function_environments.size());
     try {
       statements(module.program->statements, names, ev_.mode() == Mode::run,
                  false);
@@ -165,6 +167,11 @@ void Interpreter::import(const ImportStmt& s, const Env& env) {
       module.failed = true;
       report_failure();
     }
+    auto& environments = s_.function_environments;
+    s_.module_environments.insert(s_.module_environments.end(),
+                                  environments.begin() + functions,
+                                  environments.end());
+    environments.resize(static_cast<size_t>(functions));
   }
   define(env, name.text, ModuleValue{name.text, names}, false, name.span);
 }

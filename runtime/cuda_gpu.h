@@ -74,22 +74,31 @@ class Gpu {
   Error why_lost_;
 };
 
-/// Makes the GPU's context the thread's current one while it lives.
+/// Makes the GPU's context the thread's current one while it lives. Afterwards
+/// the host's is again what it was, also where calls of the driver fail.
 class CurrentContext {
  public:
-  explicit CurrentContext(const Gpu& gpu) : gpu_(gpu) {
-    pushed_ = gpu.driver().ctx_push_current(gpu.context()) == success;
+  explicit CurrentContext(const Gpu& gpu) : driver_(gpu.driver()) {
+    const bool known = twice([&] { return driver_.ctx_get_current(&before_); });
+    if (known && before_ != gpu.context())
+      changed_ = twice([&] { return driver_.ctx_set_current(gpu.context()); });
   }
   ~CurrentContext() {
-    Context popped;
-    if (pushed_) gpu_.driver().ctx_pop_current(&popped);
+    if (changed_) twice([&] { return driver_.ctx_set_current(before_); });
   }
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;
 
  private:
-  const Gpu& gpu_;
-  bool pushed_ = false;
+  /// The driver may answer with an error of earlier work.
+  template <class Call>
+  static bool twice(Call&& call) {
+    return call() == success || call() == success;
+  }
+
+  const Driver& driver_;
+  Context before_ = nullptr;
+  bool changed_ = false;
 };
 
 }  // namespace unisono::cuda

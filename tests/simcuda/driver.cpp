@@ -330,6 +330,19 @@ __attribute__((visibility("default"))) size_t simcuda_leaks(char* buffer,
   return hand_out(one->leaks(), buffer, size);
 }
 
+__attribute__((visibility("default"))) size_t simcuda_log(char* buffer,
+                                                          size_t size) {
+  Simulator* one = simulator();
+  if (one == nullptr) return 0;
+  Simulator::Lock lock(one->mutex);
+  std::string text;
+  for (Entry entry : one->log()) {
+    text += entry_row(entry).symbol;
+    text += '\n';
+  }
+  return hand_out(text, buffer, size);
+}
+
 __attribute__((visibility("default"))) uint64_t
 simcuda_calls(const char* function) {
   Simulator* one = simulator();
@@ -351,6 +364,7 @@ simcuda_counter(const char* name) {
   Simulator* one = simulator();
   if (one == nullptr || name == nullptr) return 0;
   Simulator::Lock lock(one->mutex);
+  if (std::strcmp(name, "pending") == 0) return one->pending();
   if (std::strcmp(name, "launches") == 0) return one->launches;
   if (std::strcmp(name, "copied_bytes") == 0) return one->copied_bytes;
   if (std::strcmp(name, "peer_bytes") == 0) return one->peer_bytes;

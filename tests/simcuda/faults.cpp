@@ -14,6 +14,7 @@ Code Simulator::planned_call_fault(Entry entry) {
   const uint64_t of_this = ++calls_[static_cast<size_t>(entry)];
   ++all_calls_;
   const EntryRow& row = entry_row(entry);
+  if (configuration.log) log_.push_back(entry);
   for (const FaultRule& rule : faults_) {
     if (rule.kind != FaultRule::Kind::call) continue;
     const bool any = rule.function.empty();
@@ -56,6 +57,7 @@ bool Simulator::planned_out_of_memory(DeviceState& device, uint64_t bytes) {
 void Simulator::plan(std::vector<FaultRule> rules) {
   faults_ = std::move(rules);
   failed_ = nullptr;
+  log_.clear();
   for (FaultRule& rule : faults_) {
     switch (rule.kind) {
       case FaultRule::Kind::call:

@@ -24,9 +24,14 @@ const char* simcuda_failed();
 size_t simcuda_findings(char* buffer, size_t size);
 size_t simcuda_leaks(char* buffer, size_t size);
 
+/// With the key `log=on`: the functions that were called since the plan was
+/// made, in order, a line each.
+size_t simcuda_log(char* buffer, size_t size);
+
 /// How often a function was called, by its name or symbol; null: all.
 uint64_t simcuda_calls(const char* function);
 
-/// `launches`, `copied_bytes`, `peer_bytes`; 0 for other names.
+/// `launches`, `copied_bytes`, `peer_bytes`; `pending`: the operations that are
+/// not done yet; 0 for other names.
 uint64_t simcuda_counter(const char* name);
 }

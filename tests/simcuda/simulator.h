@@ -275,6 +275,10 @@ class Simulator {
   const char* failed() const { return failed_; }
   /// Whether calls may lack their context because the plan says so.
   bool context_refused() const { return context_refused_; }
+  /// The calls since the plan was made, where they are kept.
+  const std::vector<Entry>& log() const { return log_; }
+  /// How many operations are not done yet.
+  uint64_t pending() const { return pending_; }
   uint64_t calls(Entry entry) const {
     return calls_[static_cast<size_t>(entry)];
   }
@@ -315,6 +319,7 @@ class Simulator {
   std::chrono::steady_clock::time_point progress_;
   std::array<uint64_t, static_cast<size_t>(Entry::count)> calls_{};
   uint64_t all_calls_ = 0;
+  std::vector<Entry> log_;
   std::vector<FaultRule> faults_;
   const char* failed_ = nullptr;
   bool context_refused_ = false;

@@ -253,6 +253,9 @@ bool read_key(Configuration& c, std::string_view key, std::string_view value) {
   } else if (key == "leaks") {
     if (value != "off" && value != "report") return false;
     c.leaks = value == "report";
+  } else if (key == "log") {
+    if (value != "on" && value != "off") return false;
+    c.log = value == "on";
   } else if (key == "report") {
     c.report = value;
   } else if (key == "keep") {

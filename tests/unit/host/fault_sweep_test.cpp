@@ -2,7 +2,6 @@
 // once and for ever: a typed error with a place, nothing that stays behind in
 // the driver, and a session that goes on. UNISONO_SWEEP=full also takes every
 // k of sessions that begin anew.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,44 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/cuda_device.h"
 #include "tests/unit/host/fault_programs.h"
-#include "tests/unit/host/machine.h"
+#include "tests/unit/host/simulation.h"
 
 namespace unisono::host::testing {
 namespace {
-
-template <class F>
-F* simulated(const char* name) {
-  void* library = dlopen(SIMCUDA_LIBRARY, RTLD_NOW);
-  REQUIRE(library);
-  return reinterpret_cast<F*>(dlsym(library, name));
-}
-void plan(const std::string& text) {
-  REQUIRE(simulated<int(const char*)>("simcuda_plan")(text.c_str()) == 0);
-}
-uint64_t calls() {
-  return simulated<uint64_t(const char*)>("simcuda_calls")(nullptr);
-}
-std::string_view failed_call() {
-  const char* name = simulated<const char*()>("simcuda_failed")();
-  return name ? name : "";
-}
-std::string report(const char* name) {
-  auto* function = simulated<size_t(char*, size_t)>(name);
-  std::string text(1 << 16, '\0');
-  text.resize(std::min(function(text.data(), text.size()), text.size()) - 1);
-  return text;
-}
-
-std::vector<std::string_view> lines(std::string_view text) {
-  std::vector<std::string_view> found;
-  for (size_t end; !text.empty(); text.remove_prefix(end + 1)) {
-    end = std::min(text.find('\n'), text.size() - 1);
-    found.push_back(text.substr(0, end));
-  }
-  return found;
-}
 
 bool is_of_devices(lang::Code code) {
   return code == lang::Code::out_of_memory || code == lang::Code::device_lost ||
@@ -151,13 +117,8 @@ class Sweep {
   }
 
   Result<std::vector<std::unique_ptr<Device>>> gpus(const std::string& fault) {
-    CudaOptions options;
-    options.driver = SIMCUDA_LIBRARY;
-    options.kind = "sim";
-    // The same text again would leave the simulation as it is.
-    options.configuration = "devices=3;memory=1G;threads=1;leaks=off;peers=" +
-                            std::string(program_.peers) + ";" + fault;
-    return open_cuda_devices(options);
+    return simulated_gpus("devices=3;memory=1G;peers=" +
+                          std::string(program_.peers) + ";" + fault);
   }
   void open() {
     auto devices = gpus("");
@@ -183,10 +144,7 @@ class Sweep {
                            line.find("was never written") != line.npos;
       CHECK_MESSAGE((lost && follows), line);
     }
-    // A context that could not be released would stay for ever.
-    for (int device = 0; device < 3; ++device)
-      while (simulated<int(int)>("cuDevicePrimaryCtxRelease_v2")(device) == 0) {
-      }
+    end_contexts();  // one that could not be released would stay for ever
   }
   void good() {
     const Outcome outcome = machine_->run(program_.body);
