@@ -312,8 +312,13 @@ void open_frame(GridFrame& grid) {
   frame.error = frame.function->getArg(arguments);
   grid.launch = frame.function->getArg(arguments + 1);
   frame.position = frame.function->getArg(arguments + 2);
-  grid.thread =
+  auto* thread =
       b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
+  thread->setMetadata(
+      llvm::LLVMContext::MD_range,
+      llvm::MDBuilder(b.getContext())
+          .createRange(llvm::APInt(32, 0), llvm::APInt(32, grid_threads)));
+  grid.thread = thread;
   grid.lane = b.CreateAnd(grid.thread, b.getInt32(warp_threads - 1));
   grid.warp = b.CreateUDiv(grid.thread, b.getInt32(warp_threads));
   auto* bytes = llvm::ArrayType::get(b.getInt8Ty(), 0);

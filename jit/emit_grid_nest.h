@@ -144,13 +144,15 @@ class GridEmitter final : public NestEmitter {
   struct ScannedGroups {
     std::vector<Point> points = {};
     std::vector<llvm::Value*> prefix = {};
-    llvm::Value *length = nullptr, *groups = nullptr;
+    std::vector<llvm::Value*> present = {};  // whether they are there, i1
+    llvm::Value* groups = nullptr;
   };
   ScannedGroups scan_groups(Point& point, const Values& fixed,
                             const ScanPlaces& places, llvm::Value* number,
                             int64_t steps);
   void fold_in_order(const ScanPlaces& places, llvm::Value* first,
                      llvm::Value* count);
+  llvm::Value* group_of(int64_t step);
   void put_chunk(const ScannedGroups& scanned, const ScanPlaces& places,
                  llvm::Value* is_first, llvm::Value* carry);
   llvm::Value* scan_chunk_here(Point& point, const Values& fixed,

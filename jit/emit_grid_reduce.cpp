@@ -171,8 +171,11 @@ NestEmitter::Accumulators GridEmitter::chunk_in_warp(
                          return take(current, b_.CreateAdd(done, i), 1);
                        });
   // A last round, in which some lanes have an element.
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(length);
+  const bool whole = known && known->getSExtValue() % reduce_lanes == 0;
   std::vector<Value*> lanes;
-  for (int64_t half = 0; half < 2; ++half) {
+  if (whole) lanes = state;
+  for (int64_t half = 0; half < 2 && !whole; ++half) {
     auto mine = state.begin() + static_cast<ptrdiff_t>(half * parts);
     const std::vector<Value*> before(mine,
                                      mine + static_cast<ptrdiff_t>(parts));

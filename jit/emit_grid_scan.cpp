@@ -174,6 +174,13 @@ void GridEmitter::fold_in_order(const ScanPlaces& places, Value* first,
   });
 }
 
+/// The group of this thread's element `step` in a chunk.
+Value* GridEmitter::group_of(int64_t step) {
+  static_assert(warp_threads % scan_lanes == 0);
+  return b_.CreateAdd(b_.CreateUDiv(worker(), index_constant(scan_lanes)),
+                      index_constant(step * workers() / scan_lanes));
+}
+
 /// The groups of chunk `number`, and their totals folded.
 GridEmitter::ScannedGroups GridEmitter::scan_groups(Point& point,
                                                     const Values& fixed,
@@ -183,27 +190,31 @@ GridEmitter::ScannedGroups GridEmitter::scan_groups(Point& point,
   const int64_t count = reduced_points(), together = workers();
   ScannedGroups out;
   Value* start = b_.CreateMul(number, index_constant(reduce_chunk));
-  out.length = b_.CreateBinaryIntrinsic(
-      llvm::Intrinsic::smin, index_constant(reduce_chunk),
-      b_.CreateSub(index_constant(count), start));
+  // Where all chunks are whole, nothing is asked of elements.
+  const bool whole =
+      count % reduce_chunk == 0 && steps * together == reduce_chunk;
+  Value* length = whole
+                      ? index_constant(reduce_chunk)
+                      : b_.CreateBinaryIntrinsic(
+                            llvm::Intrinsic::smin, index_constant(reduce_chunk),
+                            b_.CreateSub(index_constant(count), start));
   Value* lane = b_.CreateAnd(grid_.lane, i32(scan_lanes - 1));
+  Value* own = b_.CreateAdd(start, worker());
   auto element = [&](int64_t step) {
     return b_.CreateAdd(worker(), index_constant(step * together));
   };
-  auto group_of = [&](Value* index) {
-    return b_.CreateUDiv(index, index_constant(scan_lanes));
-  };
   for (int64_t step = 0; step < steps; ++step) {
-    Value* index = element(step);
     Point at = point;
-    set_reduced_index(at, b_.CreateAdd(start, index), 0);
-    std::vector<Value*> value =
-        choose(b_.CreateICmpSLT(index, out.length),
-               {llvm::Constant::getNullValue(places.type)}, [&] {
-                 Values values = fixed;
-                 compute(std::vector<bool>(values.size(), true), at, values);
-                 return std::vector<Value*>{values[nest_.scan->operand]};
-               });
+    set_reduced_index(at, b_.CreateAdd(own, index_constant(step * together)),
+                      0);
+    out.present.push_back(whole ? static_cast<Value*>(b_.getTrue())
+                                : b_.CreateICmpSLT(element(step), length));
+    std::vector<Value*> value = choose(
+        out.present.back(), {llvm::Constant::getNullValue(places.type)}, [&] {
+          Values values = fixed;
+          compute(std::vector<bool>(values.size(), true), at, values);
+          return std::vector<Value*>{values[nest_.scan->operand]};
+        });
     out.points.push_back(at);
     out.prefix.push_back(value[0]);
   }
@@ -214,16 +225,18 @@ GridEmitter::ScannedGroups GridEmitter::scan_groups(Point& point,
       prefix = b_.CreateSelect(b_.CreateICmpUGE(lane, i32(by)),
                                scan_combine(earlier, prefix), prefix);
     }
-    Value* index = element(step);
-    Value* is_last = b_.CreateOr(
-        b_.CreateAnd(b_.CreateICmpEQ(lane, i32(scan_lanes - 1)),
-                     b_.CreateICmpSLT(index, out.length)),
-        b_.CreateICmpEQ(index, b_.CreateSub(out.length, index_constant(1))));
-    when(is_last, [&] { put_shared(places.totals, group_of(index), prefix); });
+    Value* is_last = b_.CreateAnd(b_.CreateICmpEQ(lane, i32(scan_lanes - 1)),
+                                  out.present[static_cast<size_t>(step)]);
+    if (!whole)
+      is_last = b_.CreateOr(
+          is_last, b_.CreateICmpEQ(element(step),
+                                   b_.CreateSub(length, index_constant(1))));
+    when(is_last, [&] { put_shared(places.totals, group_of(step), prefix); });
   }
   synchronise();
   out.groups =
-      group_of(b_.CreateAdd(out.length, index_constant(scan_lanes - 1)));
+      b_.CreateUDiv(b_.CreateAdd(length, index_constant(scan_lanes - 1)),
+                    index_constant(scan_lanes));
   when(is_leader(),
        [&] { fold_in_order(places, index_constant(0), out.groups); });
   synchronise();
@@ -235,17 +248,20 @@ void GridEmitter::put_chunk(const ScannedGroups& scanned,
                             const ScanPlaces& places, Value* is_first,
                             Value* carry) {
   for (size_t step = 0; step < scanned.prefix.size(); ++step) {
-    Value* index = b_.CreateAdd(
-        worker(), index_constant(static_cast<int64_t>(step) * workers()));
-    when(b_.CreateICmpSLT(index, scanned.length), [&] {
-      Value* group = b_.CreateUDiv(index, index_constant(scan_lanes));
-      Value* before = b_.CreateBinaryIntrinsic(
-          llvm::Intrinsic::smax, b_.CreateSub(group, index_constant(1)),
-          index_constant(0));
+    when(scanned.present[step], [&] {
+      Value* group = group_of(static_cast<int64_t>(step));
+      Value* last = b_.CreateSub(group, index_constant(1));
       Value* prefix = scanned.prefix[step];
+      // Only a chunk's first elements may have no group before theirs.
+      Value* no_group = b_.getFalse();
+      if (step == 0) {
+        no_group = b_.CreateICmpEQ(group, index_constant(0));
+        last = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, last,
+                                        index_constant(0));
+      }
       Value* within = b_.CreateSelect(
-          b_.CreateICmpEQ(group, index_constant(0)), prefix,
-          scan_combine(get_shared(places.totals, places.type, before), prefix));
+          no_group, prefix,
+          scan_combine(get_shared(places.totals, places.type, last), prefix));
       Point at = scanned.points[step];
       put_scanned(
           b_.CreateSelect(is_first, within, scan_combine(carry, within)), at);
