@@ -40,8 +40,24 @@ Error failed(std::string why) {
 /// code is made executable, and nothing is ever both writable and executable.
 class CodeMemory : public llvm::RTDyldMemoryManager {
  public:
+  static constexpr const char* no_memory =
+      "the system gives no executable memory";
+
   ~CodeMemory() override {
     if (base_) munmap(base_, static_cast<size_t>(bytes_));
+  }
+  /// Memory for an object of so many bytes: false if there is none. It is asked
+  /// for before LLVM links, which aborts where a section gets no memory.
+  bool reserve(size_t object_bytes) {
+    // What is loaded stands in the object, and each stub and entry of a table
+    // that linking adds belongs to a relocation there, which is longer.
+    const uintptr_t most = pages(3 * object_bytes + size_t{64} * 1024);
+    void* at = mmap(nullptr, most, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return false;
+    base_ = static_cast<uint8_t*>(at);
+    bytes_ = most;
+    return true;
   }
   bool needsToReserveAllocationSpace() override { return true; }
   void reserveAllocationSpace(uintptr_t code, llvm::Align, uintptr_t constants,
@@ -52,19 +68,15 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
     parts_[0].size = pages(code + slack);
     parts_[1].size = pages(constants + slack);
     parts_[2].size = pages(data + slack);
-    bytes_ = parts_[0].size + parts_[1].size + parts_[2].size;
-    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at != MAP_FAILED) base_ = static_cast<uint8_t*>(at);
-    // LLVM aborts where a section gets no memory. So it links into memory that
-    // cannot be executed, and finalizeMemory fails.
-    if (!base_) unusable_.reset(new (std::nothrow) uint8_t[bytes_]);
-    uint8_t* next = base_ ? base_ : unusable_.get();
-    if (!next) return;
+    uint8_t* next = base_;
     for (Part& part : parts_) {
       part.start = part.next = next;
       next += part.size;
     }
+    CHECK(base_ && next <= base_ + bytes_);
+    // What the bound had too much.
+    munmap(next, static_cast<size_t>(base_ + bytes_ - next));
+    bytes_ = static_cast<uintptr_t>(next - base_);
   }
   uint8_t* allocateCodeSection(uintptr_t size, unsigned alignment, unsigned,
                                llvm::StringRef) override {
@@ -75,11 +87,10 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
     return take(parts_[read_only ? 1 : 2], size, alignment);
   }
   bool finalizeMemory(std::string* error) override {
-    if (base_ &&
-        mprotect(parts_[0].start, parts_[0].size, PROT_READ | PROT_EXEC) == 0 &&
+    if (mprotect(parts_[0].start, parts_[0].size, PROT_READ | PROT_EXEC) == 0 &&
         mprotect(parts_[1].start, parts_[1].size, PROT_READ) == 0)
       return false;
-    if (error) *error = "the system gives no executable memory";
+    if (error) *error = no_memory;
     return true;
   }
   /// What the code generator calls where the processor has no instruction.
@@ -121,7 +132,6 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
     return (bytes + page - 1) / page * page;
   }
   static uint8_t* take(Part& part, uintptr_t size, unsigned alignment) {
-    if (!part.start) return nullptr;
     const uintptr_t align = std::max(alignment, 16u);
     auto at = reinterpret_cast<uintptr_t>(part.next);
     at = (at + align - 1) / align * align;
@@ -132,7 +142,6 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
 
   uint8_t* base_ = nullptr;
   uintptr_t bytes_ = 0;
-  std::unique_ptr<uint8_t[]> unusable_;
   Part parts_[3];
 };
 
@@ -142,6 +151,8 @@ class CpuCode : public LoadedCode {
   Status load(llvm::MemoryBufferRef bytes) {
     auto object = llvm::object::ObjectFile::createObjectFile(bytes);
     if (!object) return failed(llvm::toString(object.takeError()));
+    if (!memory_.reserve(bytes.getBufferSize()))
+      return failed(CodeMemory::no_memory);
     linker_.loadObject(**object);
     if (linker_.hasError()) return failed(linker_.getErrorString().str());
     linker_.resolveRelocations();
