@@ -332,6 +332,12 @@ Code cuCtxGetDevice(Device* device) {
 
 Code cuCtxSynchronize() {
   return enter(Entry::ctx_synchronize, Needs::context, [&](Call& call) {
+    // Whatever the capture's mode: it would wait for what is not there.
+    for (auto& [handle, stream] : call.simulator.streams) {
+      if (stream->device != call.device || !stream->capture) continue;
+      stream->capture->invalidated = true;
+      return stream_capture_unsupported;
+    }
     if (Code code = call.refuse_in_capture(); code != success) return code;
     call.simulator.wait_device(call.lock, *call.device);
     return call.outcome(*call.device);
