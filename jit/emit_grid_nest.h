@@ -39,6 +39,7 @@ class GridEmitter final : public NestEmitter {
   void emit_map(Point& point, llvm::Value* block) override;
   void emit_tiles(Point& point, llvm::Value* block) override;
   void emit_scan(Point& point, llvm::Value* block) override;
+  void emit_scan_in_order(Point& point) override;
   void emit_scatter_at(Point& point) override;
   void phase_in_lanes(Point& point, Values& values, const Loop& loop) override;
   void phase_in_columns(Point& point, Values& values,
@@ -160,6 +161,11 @@ class GridEmitter final : public NestEmitter {
                                llvm::Value* carry, int64_t steps);
   llvm::Value* row_of(const Point& point);
   void scan_carries(llvm::Value* row);
+  /// A block folds `count` values in order: all threads get and put those that
+  /// are next, by their numbers, one folds them in between.
+  void fold_together(
+      int64_t count, const std::function<llvm::Value*(llvm::Value*)>& get,
+      const std::function<void(llvm::Value*, llvm::Value*)>& put);
 
   // ---- scatters (emit_grid_scatter.cpp)
   llvm::Value* place_of(const Point& point, const Values& values,

@@ -1,6 +1,9 @@
-// Scans along the last axis on a grid, in the order of scan_contiguous. Half a
+// Scans on a grid. Along the last axis, in the order of scan_contiguous: half a
 // warp has a group of 16; groups' totals are folded in order by one thread.
 // Few long lines are done in three kernels (grid_stages.h), a block a chunk.
+// Scans along another axis are in order: columns that are few and long are
+// folded by one thread of a block from shared memory, to and from which all
+// bring them, so that it waits for no memory.
 #include <algorithm>
 
 #include "jit/emit_grid_nest.h"
@@ -14,7 +17,7 @@ namespace {
 
 /// Values that are folded in order: so many are loaded at once.
 constexpr int64_t folded_at_once = 8;
-/// Totals of chunks that a block folds at once.
+/// Values that a block folds at once.
 constexpr int64_t carries_at_once = 1024;
 
 }  // namespace
@@ -95,16 +98,58 @@ Value* GridEmitter::row_of(const Point& point) {
 /// place: the fold of all up to it, in order.
 void GridEmitter::scan_carries(Value* row) {
   const Scan& scan = *nest_.scan;
-  const int64_t count = reduced_points(), each = carries_at_once / workers();
-  EmitContext c = context(0);
-  int64_t used = 0;
-  ScanPlaces places{};
-  places.type = register_type(c, scan.dtype);
-  places.totals =
-      shared_array(places.type, carries_at_once + 1 + folded_at_once, used);
+  const int64_t count = reduced_points();
   Value* line = b_.CreateMul(row, index_constant(count));
   Point scalar;
   const Affine alone = constant_affine(0, 0);
+  fold_together(
+      count,
+      [&](Value* index) {
+        return load_at(scan.argument, scan.dtype, b_.CreateAdd(line, index), 0,
+                       scalar);
+      },
+      [&](Value* index, Value* value) {
+        store_at(scan.argument, scan.dtype, b_.CreateAdd(line, index), alone,
+                 value, scalar, false);
+      });
+}
+
+/// A column: a thread, or, where there are few and they are long, a block.
+void GridEmitter::emit_scan_in_order(Point& point) {
+  if (schedule_.workers == Workers::thread)
+    return NestEmitter::emit_scan_in_order(point);
+  Values fixed(nest_.exprs.size());
+  outer_values(point, fixed, 0);
+  auto place = [&](Value* index) {
+    Point at = point;
+    set_reduced_index(at, index, 0);
+    at.vector_axis = point.vector_axis;
+    return at;
+  };
+  fold_together(
+      reduced_points(),
+      [&](Value* index) {
+        Point at = place(index);
+        Values values = fixed;
+        compute(std::vector<bool>(values.size(), true), at, values);
+        return values[nest_.scan->operand];
+      },
+      [&](Value* index, Value* value) {
+        Point at = place(index);
+        put_scanned(value, at);
+      });
+}
+
+void GridEmitter::fold_together(
+    int64_t count, const std::function<Value*(Value*)>& get,
+    const std::function<void(Value*, Value*)>& put) {
+  const int64_t each = carries_at_once / workers();
+  EmitContext c = context(0);
+  int64_t used = 0;
+  ScanPlaces places{};
+  places.type = register_type(c, nest_.scan->dtype);
+  places.totals =
+      shared_array(places.type, carries_at_once + 1 + folded_at_once, used);
   // Place 0 has what comes before, 1 ... those that are folded now.
   this->loop(
       index_constant(0), index_constant(count), carries_at_once,
@@ -113,15 +158,12 @@ void GridEmitter::scan_carries(Value* row) {
           for (int64_t e = 0; e < each; ++e) {
             Value* own = b_.CreateAdd(worker(), index_constant(e * workers()));
             Value* index = b_.CreateAdd(start, own);
-            when(b_.CreateICmpSLT(index, index_constant(count)), [&] {
-              body(b_.CreateAdd(line, index),
-                   b_.CreateAdd(own, index_constant(1)));
-            });
+            when(b_.CreateICmpSLT(index, index_constant(count)),
+                 [&] { body(index, b_.CreateAdd(own, index_constant(1))); });
           }
         };
-        each_own([&](Value* at, Value* place) {
-          put_shared(places.totals, place,
-                     load_at(scan.argument, scan.dtype, at, 0, scalar));
+        each_own([&](Value* index, Value* place) {
+          put_shared(places.totals, place, get(index));
         });
         synchronise();
         Value* left = b_.CreateSub(index_constant(count), start);
@@ -134,10 +176,8 @@ void GridEmitter::scan_carries(Value* row) {
                         b_.CreateAdd(present, index_constant(1)));
         });
         synchronise();
-        each_own([&](Value* at, Value* place) {
-          store_at(scan.argument, scan.dtype, at, alone,
-                   get_shared(places.totals, places.type, place), scalar,
-                   false);
+        each_own([&](Value* index, Value* place) {
+          put(index, get_shared(places.totals, places.type, place));
         });
         synchronise();
         when(is_leader(), [&] {

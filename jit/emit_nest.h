@@ -87,7 +87,7 @@ class NestEmitter {
   void emit_columns_at(Point& point);
   /// `block`: which chunk, of parts of long lines.
   virtual void emit_scan(Point& point, llvm::Value* block);
-  void emit_scan_in_order(Point& point);
+  virtual void emit_scan_in_order(Point& point);
   llvm::Value* scan_chunk(Point& point, const Values& fixed,
                           llvm::Value* number, llvm::Value* carry,
                           int64_t length);

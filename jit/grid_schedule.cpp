@@ -70,6 +70,17 @@ Workers reduction_workers(const Nest& nest) {
              : Workers::thread;
 }
 
+/// Columns of a scan from which on a thread each is enough, and elements of one
+/// that are worth a block.
+constexpr int64_t enough_columns = 4096, long_column = 256;
+
+Workers column_workers(const Nest& nest) {
+  if (!nest.scan) return reduction_workers(nest);
+  const int64_t kept = nest.kept_points(), count = nest.points() / kept;
+  return kept < enough_columns && count >= long_column ? Workers::block
+                                                       : Workers::thread;
+}
+
 }  // namespace
 
 bool aligned_along(const Affine& at, int axis, int64_t width) {
@@ -120,8 +131,7 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
       plan.blocks = extent / plan.block + extent % plan.block;
       plan.units = rows / extent * plan.blocks;
     }
-    if (plan.form == Form::columns && !nest.scan)
-      grid.workers = reduction_workers(nest);
+    if (plan.form == Form::columns) grid.workers = column_workers(nest);
   }
   if (nest.scatter && nest.scatter->part == Scatter::Part::sorted)
     grid.repeats = nest.points() / rows;

@@ -68,6 +68,29 @@ TEST_CASE("scans along long lines on a GPU") {
   CHECK(difference(bench, g, filled_inputs(g, Fill::numbers, 1)) == "");
 }
 
+TEST_CASE("scans along other axes of few columns on a GPU") {
+  Bench bench(simulated_gpus(1));
+  uint32_t seed = 0;
+  for (DType dtype : {DType::F32, DType::BF16, DType::I64, DType::U8})
+    for (const Shape& shape :
+         {Shape{255, 3}, Shape{256, 3}, Shape{1024, 2}, Shape{5001, 3},
+          Shape{2, 1025, 2, 3}, Shape{300, 33}})
+      for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin}) {
+        if (!ir::admits(op, dtype)) continue;
+        Graph g;
+        const Type type{dtype, shape};
+        const NodeId x = g.add_input(type);
+        const NodeId y = g.add(Op::add, {x, x});
+        g.outputs = {
+            g.add(op, {y},
+                  ir::ScanAttrs{shape.size() == 4 ? 1 : 0, ++seed % 3 == 0})};
+        INFO(type.to_string() << " seed " << seed);
+        CHECK(launches(bench, g) == 1);
+        CHECK(difference(bench, g, filled_inputs(g, Fill::numbers, seed)) ==
+              "");
+      }
+}
+
 namespace {
 
 struct Update {
