@@ -85,7 +85,9 @@ class Session {
   explicit Session(const char* configuration = "devices=2", int contexts = 1)
       : d(driver()), count_(contexts) {
     REQUIRE_MESSAGE(d.missing.empty(), d.missing);
-    if (simulated()) REQUIRE(d.configure(configuration) == 0);
+    // Tests that mean to have a race say `races=off`.
+    const std::string all = std::string("races=fault;") + configuration;
+    if (simulated()) REQUIRE(d.configure(all.c_str()) == 0);
     REQUIRE(d.init(0) == success);
     context.resize(static_cast<size_t>(contexts));
     for (int i = 0; i < contexts; ++i) {

@@ -131,7 +131,7 @@ $again:
   ld.volatile.global.u32 %r4, [%rd1];
   setp.lt.u32 %p1, %r4, %r3;
   @%p1 bra $again;
-  st.global.u32 [%rd2], %r4;
+  st.volatile.global.u32 [%rd2], %r4;
   ret;
 }
 )";

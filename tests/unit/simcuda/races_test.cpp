@@ -311,7 +311,6 @@ TEST_CASE("races: end a kernel, or are not looked for") {
   const std::string racy =
       "st.shared.u32 [%r5], %r1; ld.shared.u32 %r10, [%r8];";
   CHECK(found(racy, 1, 64, "races=off") == "");
-  CHECK(found(racy, 1, 64, "") == "");
   CHECK(has(found(racy, 1, 64, "races=fault", launch_failed), of_block));
 }
 
