@@ -349,7 +349,30 @@ class RandomProgram:
             q.like(f"psum({inner.text}, dev)", inner.dtype, inner.shape) if not inner.boolean else inner))
         self.bind(x.like(f"pmap(fn(q) => {body.text}, over=dev)({x.text})", body.dtype, (x.shape[0],) + body.shape))
 
-    STATEMENTS = (let, let, let, let, update, loop, define, spread, spread)
+    def spread_two(self):
+        """A map along any axis, beside an array that all have, with a tuple of results along any axis or of one."""
+        x = self.any(lambda a: a.shape and not a.boolean)
+        n = self.devices
+        if not n or not x or count(x.shape) * n > 3 * MOST:
+            return
+        axis = self.random.randrange(len(x.shape))
+        if x.shape[axis] % n:
+            longer = x.shape[:axis] + (x.shape[axis] * n,) + x.shape[axis + 1:]
+            x = self.bind(x.like(f"concat({tuple_of([x.text] * n)}, axis={axis})", shape=longer))
+        if x.shape[axis] > 64 * n:
+            return
+        q = x.like("q", shape=x.without(axis))
+        other = self.any(lambda a: a.dtype == x.dtype and a.shape in ((), q.shape))
+        inner = self.inside(q, 1)
+        out = self.random.randrange(len(inner.shape) + 1)
+        mean = self.random.choice(("psum(q * c, dev)", "pmax(q, dev) - c", "sum(all_gather(q + c, dev), axis=0)"))
+        mean = f"cast({mean}, {x.dtype})"
+        name = self.name()
+        self.lines.append(f"let {name} = pmap(fn(q, c) => ({inner.text}, {mean}), in_axes=({axis}, none), out_axes=({out}, none), "
+                          f"over=dev)({x.text}, {other.text if other else self.number(x.dtype)})")
+        self.arrays += [inner.like(f"{name}.0", shape=inner.shape[:out] + (x.shape[axis],) + inner.shape[out:]), q.like(f"{name}.1")]
+
+    STATEMENTS = (let, let, let, let, update, loop, define, spread, spread, spread_two)
 
 
 def run(unisono, program, options, seed):
