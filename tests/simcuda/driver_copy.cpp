@@ -139,6 +139,47 @@ bool is_of(Call& call, Context context, DevicePointer pointer) {
                         call.device_at(allocation->device).handle() == context);
 }
 
+std::vector<uint8_t> host_bytes(const End& from, const CopyShape& shape) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(shape.total());
+  for (uint64_t z = 0; z < shape.slices; ++z) {
+    for (uint64_t y = 0; y < shape.rows; ++y) {
+      const auto* row = reinterpret_cast<const uint8_t*>(
+          from.address + z * from.slice_step + y * from.step);
+      bytes.insert(bytes.end(), row, row + shape.bytes);
+    }
+  }
+  return bytes;
+}
+
+/// What pinned memory held when a copy from it was queued, and when that was.
+/// Only where races are looked for.
+struct HostSource {
+  std::vector<uint8_t> bytes;
+  uint64_t operations_done = 0;
+};
+constexpr uint64_t most_compared = 1 << 20;
+
+/// Pinned memory that the host changes before a copy has read it.
+Failure check_source(Simulator& s, const End& from, const CopyShape& shape,
+                     const HostSource& source) {
+  if (source.bytes.empty() || host_bytes(from, shape) == source.bytes) {
+    return {};
+  }
+  Simulator::Lock lock(s.mutex);
+  if (s.races->written_since(source.operations_done, from.address,
+                             from.address + span(from, shape), s.memory)) {
+    return {};
+  }
+  const std::string text =
+      "the host has changed pinned memory that a queued copy of " +
+      std::to_string(shape.total()) +
+      " bytes had still to read: " + s.memory.describe(from.address);
+  s.report(text);
+  if (s.configuration.races != LaunchShape::Races::fault) return {};
+  return {launch_failed, text};
+}
+
 void note_uses(Work& work, const End& end, const CopyShape& shape,
                MemoryUse::Kind kind) {
   for (uint64_t z = 0; z < shape.slices; ++z) {
@@ -179,19 +220,18 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
     note_uses(*work, to, shape, MemoryUse::Kind::write);
   }
   std::vector<uint8_t> staged;
-  if (!b && !wait && !stream->capture) {
-    staged.reserve(shape.total());
-    for (uint64_t z = 0; z < shape.slices; ++z) {
-      for (uint64_t y = 0; y < shape.rows; ++y) {
-        const auto* row = reinterpret_cast<const uint8_t*>(
-            from.address + z * from.slice_step + y * from.step);
-        staged.insert(staged.end(), row, row + shape.bytes);
-      }
-    }
+  if (!b && !wait && !stream->capture) staged = host_bytes(from, shape);
+  HostSource source;
+  if (s.races && b && b->device == host_device && !wait && !stream->capture &&
+      shape.total() <= most_compared) {
+    source = {host_bytes(from, shape), s.races->operations_done()};
   }
   // Into pageable memory, the call returns when all is there.
   if (!a && !stream->capture) wait = true;
-  work->run = [&s, to, from, shape, staged = std::move(staged)] {
+  work->run = [&s, to, from, shape, staged = std::move(staged),
+               source = std::move(source)] {
+    Failure failure = check_source(s, from, shape, source);
+    if (failure.code != success) return failure;
     return copy_all(s, to, from, staged, shape);
   };
   Code code = s.enqueue(call.lock, *stream, std::move(work));

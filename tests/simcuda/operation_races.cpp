@@ -166,10 +166,25 @@ void OperationRaces::touch(const OperationTracePtr& trace, const MemoryUse& use,
   history.segments.emplace_hint(first, begin, std::move(now));
 }
 
+bool OperationRaces::written_since(uint64_t operations_done, uint64_t begin,
+                                   uint64_t end, const DeviceMemory& memory) {
+  if (host_function_ > operations_done) return true;
+  const std::shared_ptr<Allocation> allocation = memory.find(begin);
+  if (!allocation) return false;
+  const auto& segments = history_of(allocation).segments;
+  return std::any_of(segments.begin(), segments.end(), [&](const auto& entry) {
+    const auto& [first, segment] = entry;
+    return first < end && segment.end > begin && segment.write &&
+           segment.write->done > operations_done;
+  });
+}
+
 std::string OperationRaces::done(const OperationTracePtr& trace,
                                  const std::vector<MemoryUse>& uses,
                                  const DeviceMemory& memory) {
   found_.clear();
+  trace->done = ++done_;
+  if (trace->what.starts_with("function of the host")) host_function_ = done_;
   std::shared_ptr<Allocation> allocation;
   for (const MemoryUse& use : uses) {
     for (uint64_t at = use.begin; at < use.end;) {

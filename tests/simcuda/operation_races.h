@@ -11,8 +11,9 @@
 // count as one. Of each allocation segments remember the last write, and the
 // reads since then that no other read follows. What a kernel touched is known
 // from the detector of races inside kernels (races.h), to the byte; accesses
-// that are atomic on both sides are none. What the host itself reads and
-// writes is not seen, nor are flags by which kernels wait for each other.
+// that are atomic on both sides are none. Of the host's own accesses only those
+// are seen that change pinned memory between the call and the copy from it
+// (driver_copy.cpp); flags by which kernels wait for each other are not.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -35,6 +36,7 @@ struct OperationTrace {
   uint64_t closed_chain = 0, closed_number = 0;  // by a graph's end; 0: not
   std::shared_ptr<const OperationClock> host;    // when it was queued
   OperationClock known;                          // beyond that
+  uint64_t done = 0;                             // how many were when it was
   std::string what;  // "kernel `add` on device 0, stream 3"
 };
 using OperationTracePtr = std::shared_ptr<OperationTrace>;
@@ -62,6 +64,11 @@ class OperationRaces {
   std::string done(const OperationTracePtr& trace,
                    const std::vector<MemoryUse>& uses,
                    const DeviceMemory& memory);
+  uint64_t operations_done() const { return done_; }
+  /// Whether an operation that was done later has written some of these bytes,
+  /// or a function of the host may have.
+  bool written_since(uint64_t operations_done, uint64_t begin, uint64_t end,
+                     const DeviceMemory& memory);
 
  private:
   /// Bytes with one history.
@@ -90,7 +97,8 @@ class OperationRaces {
       std::make_shared<OperationClock>();
   std::map<uint64_t, History> histories_;  // by number of the allocation
   std::set<std::pair<std::string, std::string>> told_;
-  std::string found_;  // by the operation that is done now
+  uint64_t done_ = 0, host_function_ = 0;  // operations; when the last one was
+  std::string found_;                      // by the operation that is done now
 };
 
 }  // namespace simcuda

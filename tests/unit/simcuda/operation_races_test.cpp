@@ -1,5 +1,7 @@
 // Operations that nothing orders and that touch the same bytes are found in
 // every run, in whatever order they were executed.
+#include <algorithm>
+
 #include "tests/conformance/driver.h"
 #include "tests/conformance/kernels.h"
 
@@ -213,6 +215,31 @@ TEST_CASE("operations: copies, between devices and with pinned memory") {
     CHECK(s.d.ctx_synchronize() == success);
     s.d.mem_free_host(pinned);
   });
+}
+
+TEST_CASE("operations: the host changes what a copy has still to read") {
+  // In the order of the calls a copy is executed when somebody waits.
+  for (int how = 0; how < 4; ++how) {
+    Races s(0);
+    unsigned* pinned = nullptr;
+    CHECK(s.d.mem_host_alloc(reinterpret_cast<void**>(&pinned), n * 4, 0) ==
+          success);
+    std::fill_n(pinned, n, 1u);
+    const auto address = reinterpret_cast<DevicePointer>(pinned);
+    if (how == 2) CHECK(s.d.memset_d32_async(address, 9, n, s.a) == success);
+    CHECK(s.d.memcpy_htod_async(s.x, pinned, n * 4, s.a) == success);
+    if (how == 1) CHECK(s.d.stream_synchronize(s.a) == success);
+    if (how < 2) pinned[7] = 5;
+    const std::string text = s.found();
+    if (how == 0) {
+      CHECK(has(text,
+                "the host has changed pinned memory that a queued copy of "
+                "1024 bytes had still to read"));
+    } else {
+      CHECK(text == "");
+    }
+    s.d.mem_free_host(pinned);
+  }
 }
 
 TEST_CASE("operations: stream-ordered memory, used behind its allocation") {

@@ -81,7 +81,7 @@ TEST_CASE("order: a missing event gives a wrong answer under some seed") {
 TEST_CASE("order: pinned memory is read when the copy happens") {
   int changed = 0;
   for (uint64_t seed = 1; seed <= 8; ++seed) {
-    Simulation s(with("", seed));
+    Simulation s(with("races=off", seed));
     void* pinned = nullptr;
     CHECK(s.d.mem_host_alloc(&pinned, 4, 0) == success);
     auto& value = *static_cast<unsigned*>(pinned);
