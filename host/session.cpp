@@ -1,5 +1,6 @@
 #include "host/session.h"
 
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -40,9 +41,14 @@ Session::~Session() = default;
 const lang::Program* Session::check(std::string path, std::string text) {
   const size_t errors = diagnostics_.error_count();
   const lang::SourceFile& file = sources_.add(std::move(path), std::move(text));
-  lang::ParseResult parsed = lang::parse(file, diagnostics_);  // text to AST
+  try {
+    lang::ParseResult parsed = lang::parse(file, diagnostics_);  // text to AST
+    programs_.push_back(std::move(parsed.program));
+  } catch (const std::bad_alloc&) {
+    diagnostics_.report(lang::Code::out_of_memory, lang::Span{&file, 0, 0},
+                        "there is not enough memory on the host for its tree");
+  }
   if (diagnostics_.error_count() > errors) return nullptr;
-  programs_.push_back(std::move(parsed.program));
   const lang::Program& program = *programs_.back();
   return evaluator_->check(program) ? &program : nullptr;  // types and sizes
 }

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <exception>
 
 #include <algorithm>
 #include <cmath>
@@ -299,14 +300,19 @@ void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
     size_t number = 0;
     pthread_t thread = {};
     bool started = false;
+    std::exception_ptr failure = nullptr;  // no memory
   };
   std::vector<Work> all(count);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, size_t{64} << 20);
   auto run = [](void* work) -> void* {
-    const Work& own = *static_cast<const Work*>(work);
-    (*own.f)(own.number);
+    Work& own = *static_cast<Work*>(work);
+    try {
+      (*own.f)(own.number);
+    } catch (...) {
+      own.failure = std::current_exception();
+    }
     return nullptr;
   };
   for (size_t i = 0; i < count; ++i) {
@@ -316,10 +322,12 @@ void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
         pthread_create(&all[i].thread, &attributes, run, &all[i]) == 0;
   }
   pthread_attr_destroy(&attributes);
-  for (const Work& work : all)
-    if (!work.started) f(work.number);  // no thread: with the stack there is
+  for (Work& work : all)
+    if (!work.started) run(&work);  // no thread: with the stack there is
   for (const Work& work : all)
     if (work.started) pthread_join(work.thread, nullptr);
+  for (const Work& work : all)
+    if (work.failure) std::rethrow_exception(work.failure);
 }
 
 }  // namespace unisono::jit

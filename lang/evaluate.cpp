@@ -33,7 +33,18 @@ constexpr size_t max_levels = 256;
 /// Notes about calls around an error.
 constexpr size_t max_call_notes = 4;
 
-/// Runs `body` on a stack of its own, with the address it must not go below.
+Diagnostic no_host_memory(Span where) {
+  return diagnostic(Code::out_of_memory, where,
+                    "there is not enough memory on the host for this");
+}
+
+/// Where a program begins.
+Span beginning(const Program& program) {
+  return program.statements.empty() ? Span() : program.statements[0]->span;
+}
+
+/// Runs `body`, which does not throw, on a stack of its own, with the address
+/// it must not go below.
 void on_large_stack(const std::function<void(const char* limit)>& body) {
   pthread_attr_t attributes;
   CHECK(pthread_attr_init(&attributes) == 0);
@@ -46,9 +57,19 @@ void on_large_stack(const std::function<void(const char* limit)>& body) {
   };
   pthread_t thread;
   void* argument = const_cast<void*>(static_cast<const void*>(&body));
-  CHECK(pthread_create(&thread, &attributes, run, argument) == 0);
-  CHECK(pthread_join(thread, nullptr) == 0);
+  const bool started = pthread_create(&thread, &attributes, run, argument) == 0;
   pthread_attr_destroy(&attributes);
+  if (started) {
+    CHECK(pthread_join(thread, nullptr) == 0);
+    return;
+  }
+  // No memory for it: on half of the stack there is.
+  void* end = nullptr;
+  size_t bytes = 0;
+  CHECK(pthread_getattr_np(pthread_self(), &attributes) == 0);
+  pthread_attr_getstack(&attributes, &end, &bytes);
+  pthread_attr_destroy(&attributes);
+  body(static_cast<const char*>(end) + bytes / 2);
 }
 
 /// The type of a tree with very many leaves is no help.
@@ -118,33 +139,42 @@ Evaluator::~Evaluator() {
       if (Env env = weak.lock()) env->names.clear();
 }
 
-void Evaluator::on_stack(const std::function<void()>& body) {
+void Evaluator::on_stack(const std::function<void()>& body, Span where) {
   State& state = *state_;
   if (state.stack_owner == std::this_thread::get_id()) return body();
   on_large_stack([&](const char* limit) {
     Saved<const char*> new_limit(state.stack_limit, limit);
     Saved<std::thread::id> owner(state.stack_owner, std::this_thread::get_id());
-    if (!state.prelude) Interpreter(*this).load_prelude();
-    body();
+    try {
+      if (!state.globals) Interpreter(*this).load_prelude();
+      body();
+    } catch (const std::bad_alloc&) {
+      Interpreter(*this).abandon_run();
+      diagnostics_.add(no_host_memory(where));
+    }
   });
 }
 
 bool Evaluator::check(const Program& program) {
   bool ok = false;
-  on_stack([&] {
-    Interpreter interpreter(*this);
-    state_->types.clear();
-    ok = interpreter.check_program(program);
-  });
+  on_stack(
+      [&] {
+        Interpreter interpreter(*this);
+        state_->types.clear();
+        ok = interpreter.check_program(program);
+      },
+      beginning(program));
   return ok;
 }
 
 bool Evaluator::run(const Program& program, std::optional<Value>* last) {
   bool ok = false;
-  on_stack([&] {
-    Interpreter interpreter(*this);
-    ok = interpreter.run_program(program, last);
-  });
+  on_stack(
+      [&] {
+        Interpreter interpreter(*this);
+        ok = interpreter.run_program(program, last);
+      },
+      beginning(program));
   return ok;
 }
 
@@ -273,10 +303,14 @@ bool Interpreter::run_program(const Program& program,
   try {
     for (const StmtPtr& stmt : program.statements) {
       const bool wanted = last && &stmt == &program.statements.back();
-      std::optional<Value> value = statement(*stmt, s_.globals, wanted);
-      if (wanted) *last = value;
-      value.reset();
-      ev_.flush(stmt->span);
+      try {
+        std::optional<Value> value = statement(*stmt, s_.globals, wanted);
+        if (wanted) *last = value;
+        value.reset();
+        ev_.flush(stmt->span);
+      } catch (const std::bad_alloc&) {
+        ev_.fail(no_host_memory(stmt->span));
+      }
     }
     return true;
   } catch (const Failure& failure) {
@@ -543,8 +577,7 @@ std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,
   try {
     return walk_statement(stmt, env, wanted);
   } catch (const std::bad_alloc&) {
-    ev_.fail(diagnostic(Code::out_of_memory, stmt.span,
-                        "there is not enough memory on the host for this"));
+    ev_.fail(no_host_memory(stmt.span));
   }
 }
 

@@ -93,7 +93,8 @@ class Evaluator {
   std::optional<Value> call_from_host(const Value& function,
                                       const std::vector<Value>& arguments);
   /// Runs `body` where the functions above need no new stack: they walk deep.
-  void on_stack(const std::function<void()>& body);
+  /// Where the host has no memory there is an error at `where`.
+  void on_stack(const std::function<void()>& body, Span where = {});
   /// Set before `check`, for `dump_types`.
   bool keep_types = false;
   /// Each definition and the types that `check` found for it, in the order of

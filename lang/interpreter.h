@@ -207,6 +207,8 @@ class Interpreter {
                                 const std::vector<Value>& arguments);
   /// Reports, with the calls around it as notes; each mistake once.
   void report(Diagnostic diagnostic);
+  /// Forgets what a run that ended with an error was about to do.
+  void abandon_run();
   /// Where an expression or call begins: an error when the stack is used up,
   /// the machine is told to stop, or a check or trace has taken more steps than
   /// any sensible program needs.
@@ -248,7 +250,6 @@ class Interpreter {
 
  private:
   // ---- evaluate.cpp
-  void abandon_run();
   std::optional<Value> statement(const Stmt& stmt, const Env& env, bool wanted);
   std::optional<Value> walk_statement(const Stmt& stmt, const Env& env,
                                       bool wanted);

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <new>
 #include <tuple>
 
 #include "runtime/check.h"
@@ -326,6 +327,17 @@ void Execution::launch_split(DeviceState& device, const LaunchStep& step) {
 }
 
 Status Execution::host_call(int d, const HostCallStep& step) {
+  try {
+    return call_host(d, step);
+  } catch (const std::bad_alloc&) {
+    return Error{.kind = Error::Kind::out_of_memory,
+                 .message =
+                     "there is not enough memory on the host for what is "
+                     "printed"};
+  }
+}
+
+Status Execution::call_host(int d, const HostCallStep& step) {
   const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
   std::vector<std::vector<uint8_t>> arguments;
   arguments.reserve(step.arguments.size());

@@ -91,6 +91,8 @@ class Execution final : public Work, public Watched {
   void launch(int device, const LaunchStep& step, float work);
   void launch_split(DeviceState& device, const LaunchStep& step);
   Status host_call(int device, const HostCallStep& step);
+  /// May throw std::bad_alloc, as what it calls may.
+  Status call_host(int device, const HostCallStep& step);
 
   /// False: the device has been left waiting.
   bool have_turn(int device);

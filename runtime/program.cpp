@@ -24,6 +24,24 @@ struct RunMemory {
   Blocks outputs;  // [index of output slot][device]
 };
 
+/// A run that the watchdog looks at, if there is one.
+class Watch {
+ public:
+  Watch(Watchdog* watchdog, Execution& execution,
+        std::chrono::milliseconds limit)
+      : watchdog_(watchdog), execution_(execution) {
+    if (watchdog_) watchdog_->add(execution_, limit);
+  }
+  ~Watch() {
+    if (watchdog_) watchdog_->remove(execution_);
+  }
+  Watch(const Watch&) = delete;
+
+ private:
+  Watchdog* const watchdog_;
+  Execution& execution_;
+};
+
 void check_call(const Program& program, const std::vector<Device*>& devices,
                 const Blocks& blocks) {
   CHECK(program.devices >= 1 && program.devices <= 64);
@@ -151,10 +169,13 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
   }
   const bool watched =
       options.watchdog.count() > 0 && program.devices > 1 && execution->meets();
-  if (watched) runtime.watchdog().add(*execution, options.watchdog);
   execution->record(options.recorder, devices);
-  std::optional<Error> error = execution->run(runtime.pool(), options);
-  if (watched) runtime.watchdog().remove(*execution);
+  std::optional<Error> error;
+  {
+    const Watch watch(watched ? &runtime.watchdog() : nullptr, *execution,
+                      options.watchdog);
+    error = execution->run(runtime.pool(), options);
+  }
   cache.give_back(std::move(execution));
 
   if (error) return std::move(*error);
