@@ -9,6 +9,11 @@
 #include "runtime/cuda_rows.h"
 
 namespace unisono::cuda {
+namespace {
+
+constexpr int64_t bytes_of_words = 4096;
+
+}  // namespace
 
 Result<std::unique_ptr<StreamQueue>> StreamQueue::open(std::shared_ptr<Gpu> gpu,
                                                        std::string name) {
@@ -17,6 +22,7 @@ Result<std::unique_ptr<StreamQueue>> StreamQueue::open(std::shared_ptr<Gpu> gpu,
   Status started = queue->start_tracks();
   if (started) started = queue->start_pool();
   if (!started) return started.error();
+  queue->start_words();
   return queue;
 }
 
@@ -53,6 +59,15 @@ Status StreamQueue::start_pool() {
   return done;
 }
 
+/// Here, as a run must not wait for it later. They can be done without.
+void StreamQueue::start_words() {
+  CurrentContext current(*gpu_);
+  const Code code = gpu_->driver().mem_host_alloc(&words_, bytes_of_words,
+                                                  host_alloc_portable);
+  if (code != success) words_ = nullptr;
+  (void)gpu_->check(code, "opening " + name_);
+}
+
 StreamQueue::~StreamQueue() {
   const Driver& cuda = gpu_->driver();
   CurrentContext current(*gpu_);
@@ -60,6 +75,7 @@ StreamQueue::~StreamQueue() {
     if (track.stream) cuda.stream_synchronize(track.stream);
   close_products();
   for (const Staging& staging : stagings_) cuda.mem_free_host(staging.memory);
+  if (words_) cuda.mem_free_host(words_);
   for (const Track& track : tracks_) {
     if (track.mark) cuda.event_destroy(track.mark);
     if (track.stream) cuda.stream_destroy(track.stream);
@@ -291,13 +307,11 @@ void StreamQueue::settle() {
 // waited for by itself.
 Status StreamQueue::read(std::span<const Read> what) {
   if (Status ok = usable(); !ok) return ok;
-  constexpr int64_t most_pinned = 4096;
   int64_t bytes = 0;
   for (const Read& read : what) bytes += read.bytes;
   char* pinned = nullptr;
-  if (bytes <= most_pinned)
-    if (auto borrowed = borrow_staging(most_pinned))
-      pinned = static_cast<char*>(*borrowed);
+  if (words_ && bytes <= bytes_of_words && !words_lent_.exchange(true))
+    pinned = static_cast<char*>(words_);
   Status done = Unit{};
   int64_t at = 0;
   for (const Read& read : what) {
@@ -313,7 +327,7 @@ Status StreamQueue::read(std::span<const Read> what) {
     if (done) std::memcpy(read.to, pinned, static_cast<size_t>(read.bytes));
     pinned += read.bytes;
   }
-  return_staging(pinned - bytes);
+  words_lent_ = false;
   return done;
 }
 

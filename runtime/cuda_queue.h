@@ -3,6 +3,7 @@
 // memory, a pool of its own, so that what a logical device frees is soon found
 // again.
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -89,6 +90,7 @@ class StreamQueue final : public Queue {
         ring_(gpu_, name_) {}
   Status start_tracks();
   Status start_pool();
+  void start_words();
   Status usable();
   /// The code of `call`, which is made once more where the GPU was out of
   /// memory.
@@ -123,6 +125,8 @@ class StreamQueue final : public Queue {
   std::vector<const Gpu*> admitted_;  // that see this memory
   std::mutex staging_mutex_;
   std::vector<Staging> stagings_;
+  void* words_ = nullptr;  // pinned memory for few bytes; may be null
+  std::atomic<bool> words_lent_{false};
   std::shared_ptr<cublas::Source> source_;
   std::once_flag products_opened_;
   std::unique_ptr<cublas::Products> products_;
