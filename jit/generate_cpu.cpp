@@ -16,9 +16,9 @@
 namespace unisono::jit {
 namespace {
 
-/// Fewer kernels are not worth another thread: one takes about as long to start
-/// as a kernel takes.
-constexpr size_t least_kernels_of_thread = 8;
+/// Fewer kernels are not worth another thread, whose target takes about as long
+/// to make as a small kernel.
+constexpr size_t least_kernels_of_thread = 3;
 constexpr size_t most_threads = 32;
 
 size_t threads_for(size_t kernels) {
