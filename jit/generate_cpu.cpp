@@ -109,11 +109,15 @@ Result<CompiledKernels> CpuGenerator::generate(
   target(threads - 1);  // made here, not by the threads
   auto begin = [&](size_t thread) { return fresh.size() * thread / threads; };
   std::vector<std::optional<Result<std::vector<Compiled>>>> parts(threads);
-  on_deep_stacks(threads, [&](size_t thread) {
+  auto generate_part = [&](size_t thread) {
     const std::span<const Fresh> own = std::span(fresh).subspan(
         begin(thread), begin(thread + 1) - begin(thread));
     parts[thread] = generate_module(own, *targets_[thread], dump);
-  });
+  };
+  if (threads == 1)
+    generate_part(0);
+  else
+    on_deep_stacks(threads, generate_part);
   for (size_t thread = 0; thread < threads; ++thread) {
     auto& part = *parts[thread];
     if (!part) return part.error();

@@ -35,8 +35,9 @@ struct Compiled {
 };
 using CompiledKernels = std::unordered_map<std::string, Compiled>;
 
-/// Keeps what it generated: in memory, bounded. One thread at a time; it
-/// starts others, one for each processor, where there is much to generate.
+/// Keeps what it generated: in memory, bounded. One thread at a time, with a
+/// deep stack (on_deep_stacks); it starts others, one for each processor, where
+/// there is much to generate.
 class CpuGenerator {
  public:
   struct Dump {
