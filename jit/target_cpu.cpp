@@ -113,7 +113,7 @@ class CodeMemory : public llvm::RTDyldMemoryManager {
     };
     for (const auto& [known, function] : functions)
       if (name == known) return reinterpret_cast<uint64_t>(function);
-    return reinterpret_cast<uint64_t>(asan_function(name.c_str()));
+    return reinterpret_cast<uint64_t>(sanitizer_function(name.c_str()));
   }
   // Compiled code never unwinds.
   void registerEHFrames(uint8_t*, uint64_t, size_t) override {}

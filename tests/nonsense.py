@@ -14,8 +14,10 @@ import sys
 import tempfile
 import time
 
-MEMORY = 1 << 30
-SECONDS = 20
+import sanitizers
+
+MEMORY = (1 << 30) * (1 if sanitizers.slow() == 1 else 4)
+SECONDS = 20 * sanitizers.slow()
 
 
 def npy(header, data, version=1):

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 
+import sanitizers
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PTXAS = os.environ.get("PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
 TARGETS = ("sm_75", "sm_80", "sm_90")
@@ -34,7 +36,7 @@ def modules(unisono, program, target):
     count = re.search(r"^# run.*cpu:(\d+)|^# devices: \d+\.\.(\d+)", program.read_text(), re.M)
     devices = f"cpu:{(count[1] or count[2]) if count else 2}"
     done = subprocess.run([unisono, "inspect", "--emit=ptx", f"--target={target}", "--devices", devices, program.name],
-                          cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+                          cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300 * sanitizers.slow())
     if done.returncode not in (0, 1) or "kernel for a GPU" in done.stderr:  # other errors are the program's
         raise RuntimeError(f"{program}: {done.stderr[-2000:]}")
     text = re.sub(r"^# graph \d+\n", "", done.stdout, flags=re.M)

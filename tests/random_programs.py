@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 
+import sanitizers
+
 FLOATS = ("f32", "f32", "f64", "f16", "bf16")
 INTEGERS = ("i32", "i32", "i8", "i16", "i64", "u8", "u16", "u32")
 SIZES = (1, 2, 3, 4, 5, 7, 16, 33, 64, 100, 128, 257)
@@ -379,7 +381,7 @@ def run(unisono, program, options, seed):
     links = ("all", "none", "ring", "islands:2")[seed // 3 % 4]
     environment = {**os.environ, "SIMCUDA": f"peers={links};seed={seed % 8}"}
     done = subprocess.run([unisono, "run", program.name, *options], cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=300, env=environment)
+                          text=True, timeout=300 * sanitizers.slow(), env=environment)
     return done.returncode, done.stdout.replace("sim:", "cpu:"), done.stderr.replace("sim:", "cpu:")
 
 

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+import sanitizers
+
 PROGRAM = """
 axis dev = devices()
 def f(x) = psum(sum(x), dev) + ppermute(x, dev, shift=1, wrap=true)
@@ -24,7 +26,7 @@ def check(unisono, kind):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "out.json"
         done = subprocess.run([unisono, "run", "-", "--devices", f"{kind}:3", "--stats", "--trace", str(path)],
-                              input=PROGRAM, capture_output=True, text=True, timeout=60)
+                              input=PROGRAM, capture_output=True, text=True, timeout=60 * sanitizers.slow())
         assert done.returncode == 0, done.stderr
         trace = json.loads(path.read_text())
     events = trace["traceEvents"]

@@ -1,0 +1,24 @@
+"""What tests need to know of a build with sanitizers: how many times slower it is than an optimised one, and the options with
+which it runs. tests/run sets both for the tests that it starts."""
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# The build folders of the presets, and UNISONO_SLOW in each.
+FOLDERS = {"build-sanitize": 8, "build-threads": 20}
+
+
+def slow():
+    """Time limits are so many times longer."""
+    return float(os.environ.get("UNISONO_SLOW", "1"))
+
+
+def prepare(folder):
+    """The environment of tests of what is built in `folder`."""
+    os.environ.setdefault("UNISONO_SLOW", str(FOLDERS.get(pathlib.Path(folder).name, 1)))
+    # A child of the tests that a limit of memory is set for dies on purpose: no report of what is too large, and no core.
+    os.environ.setdefault("ASAN_OPTIONS", "allocator_may_return_null=1:detect_stack_use_after_return=1")
+    os.environ.setdefault("LSAN_OPTIONS", f"suppressions={ROOT}/tests/suppressions/leaks.txt:print_suppressions=0")
+    os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    os.environ.setdefault("TSAN_OPTIONS", f"suppressions={ROOT}/tests/suppressions/threads.txt:second_deadlock_stack=1")
