@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,11 +30,14 @@
 #include "lang/format.h"
 #include "lang/parser.h"
 #include "lang/read_source.h"
+#include "lang/utf8.h"
+#include "runtime/file.h"
 
 namespace unisono::host {
 namespace {
 
-constexpr int stopped = 130;  // as a shell says of who Ctrl-C ended
+constexpr int stopped = 130;        // as a shell says of who Ctrl-C ended
+constexpr int newest_target = 130;  // there is no GPU that is called higher
 
 /// See no-color.org.
 bool shows_colours(int file) {
@@ -58,19 +63,49 @@ int no_devices(const Error& error) {
   return 1;
 }
 
-/// The compute capability that a `--target` text means: 90 for "sm_90", 0 for
-/// none.
+/// The compute capability that a `--target` text means: 90 for "sm_90". Later
+/// ones than LLVM knows get code for the newest that it does.
 std::optional<int> parse_target(std::string_view text) {
   constexpr std::string_view prefix = "sm_";
-  if (text.empty()) return 0;
   if (!text.starts_with(prefix)) return std::nullopt;
   int number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, problem] =
       std::from_chars(text.data() + prefix.size(), end, number);
-  if (problem != std::errc() || stop != end || number < jit::oldest_capability)
+  if (problem != std::errc() || stop != end ||
+      number < jit::oldest_capability || number > newest_target)
     return std::nullopt;
   return number;
+}
+
+/// How long a `--watchdog` text means; what is above 0 is at least one
+/// millisecond, since 0 is for ever.
+std::optional<std::chrono::milliseconds> parse_watchdog(std::string_view text) {
+  constexpr double most = 1e9;
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, seconds);
+  if (problem != std::errc() || stop != end) return std::nullopt;
+  if (!(seconds >= 0 && seconds <= most)) return std::nullopt;  // NaN, too
+  return std::chrono::milliseconds(
+      static_cast<int64_t>(std::ceil(seconds * 1000)));
+}
+
+/// For tests, which want small work compiled, too: `UNISONO_COMPILE_FROM=0`.
+void take_compile_threshold(SessionOptions& options) {
+  const char* text = std::getenv("UNISONO_COMPILE_FROM");
+  if (text) options.compile_threshold = std::max(0LL, std::atoll(text));
+}
+
+/// Whether `--trace` can be written later; an error of the command line if not.
+Status check_trace(const CommandOptions& options) {
+  if (!options.trace) return Unit{};
+  if (options.trace->empty())
+    return Error{.message = "--trace expects a file; got ``"};
+  if (auto file = OutputFile::create(*options.trace); !file)
+    return Error{.message = fmt::format("--trace cannot write `{}`: {}",
+                                        *options.trace, file.error().message)};
+  return Unit{};
 }
 
 /// A program's text and the name that messages give it.
@@ -105,11 +140,11 @@ bool report(const CommandOptions& options, Session& session,
     const std::string table = stats_table(session, recorder);
     std::fwrite(table.data(), 1, table.size(), stderr);
   }
-  if (options.trace.empty()) return true;
-  const Status written = write_trace(options.trace, session, recorder);
+  if (!options.trace) return true;
+  const Status written = write_trace(*options.trace, session, recorder);
   if (!written) {
-    fmt::print(stderr, "error: cannot write `{}`: {}\n", options.trace,
-               written.error().message);
+    fmt::print(stderr, "error: cannot write `{}`: {}\n",
+               lang::visible(*options.trace), written.error().message);
   }
   return static_cast<bool>(written);
 }
@@ -122,6 +157,14 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
                  Body body) {
   Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
+  const auto watchdog = parse_watchdog(options.watchdog);
+  if (!watchdog)
+    return wrong_usage(
+        fmt::format("--watchdog expects seconds from 0 (for ever) to "
+                    "1000000000, such as 60 or 0.5; got `{}`",
+                    options.watchdog));
+  if (const Status trace = check_trace(options); !trace)
+    return wrong_usage(trace.error().message);
   request->cublas = !options.no_cublas;
   auto devices = open_devices(
       *request,
@@ -137,11 +180,11 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   session_options.stop = stop_on_interrupt();
   session_options.colour = shows_colours(STDOUT_FILENO);
   session_options.performance_notes = !options.quiet;
-  session_options.watchdog =
-      std::chrono::milliseconds(static_cast<int64_t>(options.watchdog * 1000));
+  session_options.watchdog = *watchdog;
+  take_compile_threshold(session_options);
   std::optional<Recorder> recorder;
-  if (options.stats || !options.trace.empty()) {
-    recorder.emplace(!options.trace.empty());
+  if (options.stats || options.trace) {
+    recorder.emplace(options.trace.has_value());
     session_options.recorder = &*recorder;
   }
   Session session(std::move(session_options));
@@ -186,7 +229,7 @@ bool format_file(const std::string& path, bool check_only,
 }  // namespace
 
 int wrong_usage(const std::string& message) {
-  fmt::print(stderr, "error: {}\n", message);
+  fmt::print(stderr, "error: {}\n", lang::visible(message));
   return usage_error;
 }
 
@@ -263,21 +306,25 @@ int list_devices(const CommandOptions& options) {
 }
 
 int inspect_file(const CommandOptions& options) {
+  constexpr std::string_view stages[] = {
+      "tokens", "ast", "types", "ir", "kernels", "llvm", "asm", "nvvm", "ptx"};
+  if (std::ranges::find(stages, options.emit) == std::end(stages))
+    return wrong_usage(fmt::format("--emit expects one of {}; got `{}`",
+                                   fmt::join(stages, ", "), options.emit));
   const std::vector<std::string_view> passes = jit::pass_names();
-  if (!options.after.empty()) {
-    if (options.emit != "ir")
-      return wrong_usage("--after chooses among the stages of --emit=ir");
-    if (std::find(passes.begin(), passes.end(), options.after) == passes.end())
-      return wrong_usage(fmt::format("there is no pass `{}`; there are {}",
-                                     options.after, fmt::join(passes, ", ")));
-  }
-  const std::optional<int> capability = parse_target(options.target);
+  const std::string after =
+      options.after ? *options.after : std::string(passes.back());
+  if (options.after && options.emit != "ir")
+    return wrong_usage("--after chooses among the stages of --emit=ir");
+  if (std::ranges::find(passes, after) == passes.end())
+    return wrong_usage(fmt::format("there is no pass `{}`; there are {}", after,
+                                   fmt::join(passes, ", ")));
+  const std::optional<int> capability =
+      options.target ? parse_target(*options.target) : 0;
   if (!capability)
     return wrong_usage(fmt::format(
-        "--target expects sm_N with N from {}, such as sm_90; got `{}`",
-        jit::oldest_capability, options.target));
-  const std::string after =
-      options.after.empty() ? std::string(passes.back()) : options.after;
+        "--target expects sm_N with N from {} to {}, such as sm_90; got `{}`",
+        jit::oldest_capability, newest_target, *options.target));
   return with_program(
       options, std::nullopt, [&](Session& session, Source source) {
         return inspect(session, std::move(source.name), std::move(source.text),

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,15 +20,15 @@ struct CommandOptions {
   bool unchecked = false;
   bool no_cublas = false;
   bool no_cache = false;
-  double watchdog = 60;  // seconds
-  bool quiet = false;    // no performance notes
+  std::string watchdog = "60";  // seconds
+  bool quiet = false;           // no performance notes
   bool stats = false;
-  std::string trace;  // a file; empty: none
-  bool json = false;  // check
+  std::optional<std::string> trace;  // a file
+  bool json = false;                 // check
   bool format_check = false;
-  std::string emit = "ir";  // inspect
-  std::string after;        // inspect: the IR after this pass
-  std::string target;       // inspect: "sm_90"
+  std::string emit = "ir";            // inspect
+  std::optional<std::string> after;   // inspect: the IR after this pass
+  std::optional<std::string> target;  // inspect: "sm_90"
 };
 
 int run_file(const CommandOptions& options);
@@ -41,7 +42,8 @@ int explain_code(const std::string& code);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
 
-/// Says what is wrong with the command line; gives `usage_error`.
+/// Says what is wrong with the command line, with escapes for what a terminal
+/// would obey; gives `usage_error`.
 int wrong_usage(const std::string& message);
 /// The status to leave with: `status`, or 1 when standard output could not be
 /// written.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/commands.h"
+#include "lang/utf8.h"
 
 namespace {
 
@@ -95,7 +96,6 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
   app->add_option(
          "--watchdog", options.watchdog,
          "seconds that devices wait for one that computes; 0: for ever")
-      ->check(CLI::Range(0.0, 1e9))
       ->take_last();
 }
 
@@ -106,11 +106,9 @@ void add_inspect(CommandLine& line) {
       ->add_option("file", line.options.file,
                    "the program; - is standard input")
       ->required();
-  line.inspect
-      ->add_option("--emit", line.options.emit,
-                   "tokens, ast, types, ir, kernels, llvm, asm, nvvm or ptx")
-      ->check(CLI::IsMember({"tokens", "ast", "types", "ir", "kernels", "llvm",
-                             "asm", "nvvm", "ptx"}));
+  line.inspect->add_option(
+      "--emit", line.options.emit,
+      "tokens, ast, types, ir, kernels, llvm, asm, nvvm or ptx");
   line.inspect->add_option("--target", line.options.target,
                            "the GPU that kernels, nvvm and ptx are for: "
                            "sm_75 ... sm_90");
@@ -130,12 +128,12 @@ std::string failure_message(const CLI::App* app, const CLI::Error& error) {
     is_run = chosen->get_name() == "run";
   }
   const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error);
-  return fmt::format("error: {}\n{}see `{} --help`\n", error.what(),
-                     is_run && unexpected
-                         ? "what is for the program and starts with - stands "
-                           "after --; "
-                         : "",
-                     command);
+  return fmt::format(
+      "error: {}\n{}see `{} --help`\n", unisono::lang::visible(error.what()),
+      is_run && unexpected ? "what is for the program and starts with - stands "
+                             "after --; "
+                           : "",
+      command);
 }
 
 void declare(CommandLine& line) {
@@ -145,6 +143,8 @@ void declare(CommandLine& line) {
                                       "evaluate an expression and print it");
   add_run_options(&line.app, options);
   line.app.add_option("words", line.words, "- to run standard input");
+  // Else a program's arguments could not be called as commands are.
+  line.app.require_subcommand(0, 1);
 
   line.run = line.app.add_subcommand("run", "run a program");
   line.run->add_option("file", options.file, "the program; - is standard input")
@@ -180,8 +180,25 @@ void declare(CommandLine& line) {
   line.app.failure_message(failure_message);
 }
 
+/// What stands before a command that does not take it; empty: nothing.
+std::string misplaced(const CommandLine& line) {
+  for (const CLI::App* command : line.app.get_subcommands()) {
+    for (const CLI::Option* option : line.app.get_options()) {
+      if (option->count() == 0) continue;
+      const std::string name = option->get_name();
+      if (option->get_positional()) return line.words[0];
+      if (!command->get_option_no_throw(name)) return name;
+    }
+  }
+  return "";
+}
+
 int dispatch(CommandLine& line) {
   CommandOptions& options = line.options;
+  if (const std::string word = misplaced(line); !word.empty())
+    return wrong_usage(
+        fmt::format("`{}` is not expected before `{}`; see `unisono --help`",
+                    word, line.app.get_subcommands()[0]->get_name()));
   if (*line.run) return run_file(options);
   if (*line.check) return check_file(options);
   if (*line.format) return format_files(line.files, options);

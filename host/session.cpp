@@ -24,6 +24,7 @@ Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
   machine_.compiler = &compiler_;
   machine_.reference_only = options.reference_only;
   machine_.checked = options.checked;
+  machine_.compile_threshold = options.compile_threshold;
   machine_.arguments = std::move(options.arguments);
   machine_.output = std::move(options.output);
   machine_.stop = options.stop;

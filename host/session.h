@@ -30,6 +30,8 @@ struct SessionOptions {
   int64_t memory_limit = 0;  // bytes on all devices; 0: 80 % of the machine's
   /// How long devices wait at a collective for one that computes; 0: for ever.
   std::chrono::milliseconds watchdog{60'000};
+  /// A statement's array work from this many bytes on is compiled.
+  int64_t compile_threshold = 64 * 1024;
   bool performance_notes = true;
   bool colour = false;           // where the output goes shows colours
   Recorder* recorder = nullptr;  // told of what the devices do

@@ -83,6 +83,24 @@ bool is_unprintable(char32_t value) {
          in(value, 0xFFF9, 0xFFFB) || in(value, 0xE0000, 0xE007F);
 }
 
+std::string visible(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    if (point.length == 0) {
+      out += fmt::format("\\x{:02x}", static_cast<uint8_t>(text[at++]));
+      continue;
+    }
+    if (is_unprintable(point.value) && point.value != '\n') {
+      out += fmt::format("\\u{{{:x}}}", static_cast<uint32_t>(point.value));
+    } else {
+      out += text.substr(at, point.length);
+    }
+    at += point.length;
+  }
+  return out;
+}
+
 std::string code_point_name(char32_t value) {
   return fmt::format("U+{:04X}", static_cast<uint32_t>(value));
 }

@@ -69,6 +69,12 @@ Status InputFile::read(int64_t offset, std::span<uint8_t> to) const {
 Result<OutputFile> OutputFile::create(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     return Error{.kind = Error::Kind::io, .message = "the path holds a NUL"};
+  // A folder cannot be replaced; a device, /dev/null say, must not be.
+  struct stat old;
+  if (stat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode))
+    return Error{.kind = Error::Kind::io,
+                 .message = S_ISDIR(old.st_mode) ? "it is a folder"
+                                                 : "not a regular file"};
   std::random_device random;
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string temporary = fmt::format("{}.{:08x}.tmp", path, random());

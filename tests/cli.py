@@ -14,9 +14,11 @@ import sys
 import tempfile
 import time
 
+import sanitizers
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNISONO = os.path.abspath(sys.argv[1])
-SECONDS = 60
+SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
 
@@ -74,8 +76,84 @@ def usage_errors(folder):
     for devices in ("", "cpu", "cpu:", "cpu:0", "cpu:65", "cpu:-1", "cpu:4x", "cpu:99999999999999999999", "gpu:1", "4"):
         wrong[f"devices {devices!r}"] = ["run", "fine.uni", "--devices", devices]
         wrong[f"list of devices {devices!r}"] = ["devices", "--devices", devices]
+    (folder / "folder").mkdir()
+    (folder / "other.uni").write_text("print(2)\n")
+    commands = {"run": ["fine.uni"], "check": ["fine.uni"], "inspect": ["fine.uni"], "devices": [], "-e": ["1"], "-": []}
+    for devices in ("cpu:0", "cpu:65", "cpu:x", "cpu:1.5", "cpu:+4", "cpu: 4", "cpu:4 ", "cpu:0x4", "cpu:nan", "cpu:1e1", "CPU:4", "sim:-1", "sim:0",
+                    "sim:65", "sim:x", "sim", "sim:", "cuda:", "cuda:-1", "cuda:x", "cuda:0,", ",cuda:0", "cuda:0,,cuda:1", "cuda:99999999999",
+                    "cpu:2,cuda:0", "cuda:0,cpu:2", "cpu:2,cpu:2", "sim:2,cuda:0", ",".join(["cuda:0"] * 65), "\x1b[2J", "cpu:\n2"):
+        for command, rest in commands.items():
+            wrong[f"{command} --devices {devices!r}"] = [command, *rest, "--devices", devices]
+    for watchdog in ("nan", "-nan", "inf", "-inf", "-1", "-0.001", "1e999", "1e10", "", " ", "x", "5s", "1,5", "0x10", "1e", "1 2", "٣", "--stats"):
+        for command in ("run", "-e", "-"):
+            wrong[f"{command} --watchdog {watchdog!r}"] = [command, *commands[command], "--watchdog", watchdog]
+    for trace in ("", ".", "folder", "folder/", "nowhere/trace.json", "/dev/null", "fine.uni/trace.json"):
+        wrong[f"--trace {trace!r}"] = ["run", "other.uni", "--trace", trace]
+    for emit in ("", "IR", "soup", "ir,asm", "ir ", "0", "nan"):
+        wrong[f"--emit {emit!r}"] = ["inspect", "fine.uni", "--emit", emit]
+    for target in ("", "90", "sm_", "sm_0", "sm_70", "sm_-90", "sm_9x", "sm_nan", "sm_99999", "sm_99999999999999999999", "SM_90", "compute_90", "gfx90"):
+        wrong[f"--target {target!r}"] = ["inspect", "fine.uni", "--emit=ptx", "--target", target]
+    for after in ("", "soup", "CSE", "cse,trace", "1"):
+        wrong[f"--after {after!r}"] = ["inspect", "fine.uni", "--after", after]
+    wrong.update({
+        "no value for --devices": ["run", "fine.uni", "--devices"],
+        "no value for --watchdog": ["run", "fine.uni", "--watchdog"],
+        "nothing after --trace=": ["run", "fine.uni", "--trace="],
+        "nothing after --emit=": ["inspect", "fine.uni", "--emit="],
+        "--emit= and a file": ["inspect", "--emit=", "fine.uni"],
+        "a word for a flag": ["run", "fine.uni", "--reference=perhaps"],
+        "two stages": ["inspect", "fine.uni", "--emit=ir", "--emit=asm"],
+        "two passes": ["inspect", "fine.uni", "--after=cse", "--after=trace"],
+        "two targets": ["inspect", "fine.uni", "--emit=ptx", "--target=sm_80", "--target=sm_90"],
+        "two expressions": ["-e", "1", "-e", "2"],
+        "an expression before run": ["-e", "1", "run", "fine.uni"],
+        "an expression before check": ["-e", "1", "check", "fine.uni"],
+        "standard input before run": ["-", "run", "fine.uni"],
+        "--reference before fmt": ["--reference", "fmt", "fine.uni"],
+        "--devices before fmt": ["--devices", "cpu:2", "fmt", "fine.uni"],
+        "--watchdog before check": ["--watchdog", "5", "check", "fine.uni"],
+        "check --reference": ["check", "fine.uni", "--reference"],
+        "check --watchdog": ["check", "fine.uni", "--watchdog", "5"],
+        "fmt --devices": ["fmt", "fine.uni", "--devices", "cpu:2"],
+        "fmt --json": ["fmt", "fine.uni", "--json"],
+        "fmt --check=perhaps": ["fmt", "--check=perhaps", "fine.uni"],
+        "explain of an empty word": ["explain", ""],
+        "explain of a long number": ["explain", "U" + "9" * 1000],
+        "explain of a negative number": ["explain", "-1"],
+        "explain of what a terminal obeys": ["explain", "\x1b[2J"],
+        "explain --devices": ["explain", "U0412", "--devices", "cpu:1"],
+        "an unknown option that a terminal obeys": ["run", "fine.uni", "--\x1b[2J"],
+        "a command that is no text": [b"\xff\xfe\x1b[2J"],
+        "inspect --json": ["inspect", "fine.uni", "--json"],
+        "inspect of the AST after a pass": ["inspect", "--emit=ast", "--after=cse", "fine.uni"],
+    })
+    before = {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
     for name, words in wrong.items():
-        expect(name, run(*words, folder=folder), 2, "", r"^error: |^usage:")
+        ran = run(*words, folder=folder)
+        expect(name, ran, 2, "", r"^error: |^usage:")
+        if not name.startswith("nothing") and not re.fullmatch(r"error: [^\n]+\n([^\n]*see `unisono[^\n]*\n)?", ran.err.replace("cpu:\n2", "")):
+            PROBLEMS.append(f"{name}: one line was expected that says what is wrong; got {ran}")
+        if "\x1b" in ran.err:
+            PROBLEMS.append(f"{name}: an option that moves the cursor: {ran}")
+    if before != {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}:
+        PROBLEMS.append("a wrong command line changed files")
+    for name, words, out in (("a program's argument that is a command's name", ["run", "fine.uni", "check", "fmt", "-", "run"],
+                              r'^\("check", "fmt", "-", "run"\)$'),
+                             ("arguments of standard input that are commands", ["run", "-", "run", "check"], r'^\("run", "check"\)$'),
+                             ("--devices before run", ["--devices", "cpu:3", "run", "fine.uni"], r"^\(\)$"),
+                             ("the smallest --watchdog", ["run", "fine.uni", "--watchdog", "1e-9"], r"^\(\)$"),
+                             ("no --watchdog", ["run", "fine.uni", "--watchdog=0"], r"^\(\)$"),
+                             ("--watchdog for 31 years", ["run", "fine.uni", "--watchdog", "1e9"], r"^\(\)$"),
+                             ("the last --watchdog counts", ["run", "fine.uni", "--watchdog", "5", "--watchdog", "6"], r"^\(\)$"),
+                             ("a trace in place of another one", ["run", "fine.uni", "--trace", "trace.json"], r"^\(\)$")):
+        (folder / "trace.json").write_text("{}")
+        expect(name, run(*words, folder=folder, text="print(args())"), 0, out, "")
+    os.mkfifo(folder / "pipe.npy")
+    (folder / "folder.npy").mkdir()
+    expect("save in place of a pipe", run("-e", 'save("pipe.npy", [1])', folder=folder), 1, "", r"U0651.*not a regular file")
+    expect("save in place of a folder", run("-e", 'save("folder.npy", [1])', folder=folder), 1, "", r"U0651.*it is a folder")
+    if not pathlib.Path("/dev/null").is_char_device():
+        PROBLEMS.append("/dev/null is gone")
 
 
 def helps():
@@ -256,12 +334,12 @@ def interrupts():
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             child.stdin.write(f'print("before")\n{program}\n'.encode())
             child.stdin.close()
-            time.sleep(0.5)
+            time.sleep(0.5 * sanitizers.slow())
             if child.poll() is not None:
                 PROBLEMS.append(f"{name} {options}: ended by itself\n{child.stderr.read().decode()}")
             child.send_signal(signal.SIGINT)
             try:
-                child.wait(10)
+                child.wait(10 * sanitizers.slow())
             except subprocess.TimeoutExpired:
                 child.kill()
             out, err = child.stdout.read(), child.stderr.read()
