@@ -19,6 +19,9 @@ Value matmul(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
 Value convert(Evaluator& evaluator, const CallArgument& x, const ir::Type& type,
               Span where);
 
+/// `split(x, parts, axis)` of an array: a tuple of its parts.
+Value split_array(BuiltinCall& call);
+
 /// The same elements at another shape of the same number of elements.
 ArrayValue reshape(Evaluator& evaluator, const ArrayValue& x, ir::Shape shape,
                    Span where);

@@ -133,13 +133,15 @@ Value sorted(BuiltinCall& call, ir::Op op) {
                               call.builtin.name, x->type.to_string()));
   const std::vector<int> order = axis_last(rank, axis);
   ArrayValue out = transpose(evaluator, x, order, call.where);
-  // Downwards is the reverse of upwards; reversed first, so that positions of
-  // equal elements keep their order.
-  const bool reversed = descending && op == ir::Op::argsort;
+  // Downwards is the reverse of upwards; reversed first, so that what is equal
+  // keeps its order: positions, and floats that differ although they are
+  // equal, as zeros do.
+  const bool positions = op == ir::Op::argsort;
+  const bool reversed = descending && (positions || is_floating(x->type.dtype));
   if (reversed) out = flip(evaluator, out, {rank - 1}, call.where);
   out = evaluator.add(op, {out}, ir::NoAttrs{}, call.where);
   if (descending) out = flip(evaluator, out, {rank - 1}, call.where);
-  if (reversed) {
+  if (descending && positions) {
     const ArrayValue last =
         cast_to(evaluator, evaluator.constant_size(size - 1, call.where),
                 out->type.dtype, call.where);

@@ -174,6 +174,57 @@ Value builtin_stack(BuiltinCall& call) {
 
 namespace {
 
+/// The bounds at which an axis is cut: what was asked for as a number of equal
+/// parts, or the positions themselves, as NumPy's slices have them.
+std::vector<ir::Dim> cuts(BuiltinCall& call, const ir::Type& type, int axis) {
+  const ir::Dim& size = type.shape[axis];
+  std::vector<ir::Dim> out = {0};
+  if (call[1].value.tuple()) {
+    for (int64_t at : known_ints_argument(call, 1)) {
+      if (size.is_constant())
+        at = std::clamp<int64_t>(at < 0 ? at + size.value() : at, 0,
+                                 size.value());
+      out.push_back(at < 0 ? size + at : ir::Dim(at));
+    }
+    out.push_back(size);
+    return out;
+  }
+  const int64_t parts = known_int_argument(call, 1);
+  const auto part = parts > 0 ? exact_div(size, parts) : std::nullopt;
+  if (!part)
+    call.evaluator.fail(diagnostic(Code::no_equal_parts, call[1].where, axis,
+                                   type.to_string(), size.to_string(), parts)
+                            .set_help("positions cut anywhere: `split(x, (2, "
+                                      "5))` gives x[:2], x[2:5] and x[5:]"));
+  constexpr int64_t most = 10'000;
+  if (parts > most)
+    call.evaluator.fail(diagnostic(Code::too_long, call[1].where,
+                                   "the tuple of parts", most, "items"));
+  for (int64_t i = 1; i <= parts; ++i) out.push_back(*part * i);
+  return out;
+}
+
+}  // namespace
+
+Value split_array(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  const ir::Type& type = x->type;
+  const int axis = given(call, 2)
+                       ? axis_argument(call, 2, type)
+                       : normalise_axis(call, 0, type, type.rank(), call.where);
+  const std::vector<ir::Dim> bounds = cuts(call, type, axis);
+  std::vector<Value> out;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    ir::Dim size = bounds[i + 1] - bounds[i];
+    if (size.is_constant() && size.value() < 0) size = 0;
+    out.push_back(
+        slice_axis(call.evaluator, x, axis, bounds[i], size, call.where));
+  }
+  return make_tuple(std::move(out));
+}
+
+namespace {
+
 /// `widths` of pad: n, (before, after), or a pair for each axis.
 std::vector<std::pair<ir::Dim, ir::Dim>> pad_widths(BuiltinCall& call,
                                                     const ir::Type& type) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "lang/array_ops.h"
 #include "lang/builtin_arguments.h"
 #include "lang/donation.h"
 #include "lang/evaluator.h"
@@ -186,7 +187,22 @@ Value builtin_map(BuiltinCall& call) {
 }
 
 Value builtin_split(BuiltinCall& call) {
-  const int64_t axis = known_int_argument(call, 0);
+  if (given(call, 1)) {
+    if (!call.has(0))
+      call.evaluator.fail(
+          diagnostic(Code::missing_argument, call.where, "split", "x"));
+    return split_array(call);
+  }
+  // `split(0)`, `split(axis=0)`: the axis of an entry.
+  const size_t entry = call.has(0) ? 0 : 2;
+  if (!call.has(entry))
+    call.evaluator.fail(
+        diagnostic(Code::missing_argument, call.where, "split", "axis"));
+  if (call[entry].value.array())
+    call.evaluator.fail(
+        diagnostic(Code::missing_argument, call.where, "split", "parts")
+            .set_help("`split(x, 3)` cuts axis 0 into 3 equal parts"));
+  const int64_t axis = known_int_argument(call, entry);
   // Beyond any rank there is; it is reported where the rank is known.
   const int64_t far = 1'000'000;
   return SplitValue{static_cast<int>(std::clamp(axis, -far, far))};

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 
+#include "lang/format_spec.h"
 #include "lang/print_value.h"
 
 namespace unisono::lang {
@@ -44,14 +46,22 @@ Decimal shortest(T x) {
                                   std::chars_format::scientific);
   return from_scientific(text, done.ptr);
 }
-/// A 16-bit float: the fewest digits that round to the same bits.
+/// A 16-bit float: the fewest digits that round to the same bits, of which the
+/// nearest are not always some.
 template <class T>
 Decimal shortest16(T x) {
   const float value = std::fabs(static_cast<float>(x));
   for (int precision = 0; precision < 9; ++precision) {
     const std::string text = fmt::format("{:.{}e}", value, precision);
-    if (static_cast<float>(T(std::strtof(text.c_str(), nullptr))) == value) {
-      return from_scientific(text.data(), text.data() + text.size());
+    const Decimal nearest =
+        from_scientific(text.data(), text.data() + text.size());
+    const double unit = std::pow(10.0, nearest.exponent - precision);
+    for (const double step : {0.0, 1.0, -1.0}) {
+      const double near = std::strtod(text.c_str(), nullptr) + step * unit;
+      const std::string other = fmt::format("{:.{}e}", near, precision);
+      const float back = std::strtof(other.c_str(), nullptr);
+      if (static_cast<float>(T(back)) == value)
+        return from_scientific(other.data(), other.data() + other.size());
     }
   }
   return shortest(value);
@@ -63,31 +73,64 @@ struct Number {
   Decimal decimal;
 };
 
-int fraction_digits(const Decimal& d) {
-  return std::clamp(static_cast<int>(d.digits.size()) - 1 - d.exponent, 0,
-                    max_fraction_digits);
+int digits_after_point(const Decimal& d) {
+  return std::max(static_cast<int>(d.digits.size()) - 1 - d.exponent, 0);
 }
-int mantissa_digits(const Decimal& d) {
-  return std::min(static_cast<int>(d.digits.size()) - 1, max_fraction_digits);
-}
-
 std::string strip_zeros(std::string text) {
   if (text.find('.') == text.npos) return text;
   while (text.back() == '0') text.pop_back();
   return text;
 }
 
-/// "10." or "0.5"; digits after the point as the element needs them.
-std::string positional(const Number& n) {
-  std::string text =
-      fmt::format("{:.{}f}", n.value, fraction_digits(n.decimal));
-  if (text.find('.') == text.npos) text += '.';
-  return strip_zeros(std::move(text));
+/// The digits at their places, zeros where there are none, and `fraction` of
+/// them after the point: "9999999800000.", "0.050". It reads back as the same
+/// element and says no more about it than that.
+std::string placed(const Number& n, int fraction) {
+  const std::string& digits = n.decimal.digits;
+  const int point = n.decimal.exponent + 1;  // so many stand before it
+  std::string text = std::signbit(n.value) ? "-" : "";
+  for (int place = std::min(0, point - 1); place < point + fraction; ++place) {
+    if (place == point) text += '.';
+    const bool there = place >= 0 && place < static_cast<int>(digits.size());
+    text += there ? digits[place] : '0';
+  }
+  if (fraction == 0) text += '.';
+  return text;
 }
+
+/// "10." or "0.5"; digits after the point as the element needs them, but for
+/// those after the eighth. All digits before it are the element's own: there
+/// are eight at most.
+std::string positional(const Number& n) {
+  const int digits = digits_after_point(n.decimal);
+  if (digits == 0) return fmt::format("{:.0f}.", n.value);
+  if (digits <= max_fraction_digits) return placed(n, digits);
+  return strip_zeros(fmt::format("{:.{}f}", n.value, max_fraction_digits));
+}
+
+/// `digits` of them after the point, more than the element needs or fewer,
+/// perhaps: "1.5e-05", "1.e+20".
 std::string scientific(const Number& n, int digits) {
   std::string text = fmt::format("{:.{}e}", n.value, digits);
-  if (digits == 0) text.insert(text.find('e'), ".");
+  if (digits + 1 == static_cast<int>(n.decimal.digits.size())) {
+    std::string exact = n.decimal.digits.substr(0, 1);
+    if (digits > 0) exact += "." + n.decimal.digits.substr(1);
+    const int exponent = n.decimal.exponent;
+    text = fmt::format("{}{}e{}{:02}", std::signbit(n.value) ? "-" : "", exact,
+                       exponent < 0 ? '-' : '+', std::abs(exponent));
+  }
   return text;
+}
+
+/// How many digits after the point `scientific` needs for it: eight at most,
+/// without zeros at the end.
+int mantissa_digits(const Number& n) {
+  const int digits = static_cast<int>(n.decimal.digits.size()) - 1;
+  if (digits <= max_fraction_digits) return digits;
+  const std::string text =
+      fmt::format("{:.{}e}", std::fabs(n.value), max_fraction_digits);
+  const size_t last = text.find_last_not_of('0', text.find('e') - 1);
+  return static_cast<int>(last) - 1;  // "1.5": the digit and the point before
 }
 
 /// One format for all: positional, or scientific when the elements are very
@@ -105,7 +148,7 @@ std::vector<std::string> float_texts(const std::vector<Number>& numbers) {
   int digits = 0;
   for (const Number& n : numbers) {
     if (std::isfinite(n.value)) {
-      digits = std::max(digits, mantissa_digits(n.decimal));
+      digits = std::max(digits, mantissa_digits(n));
     }
   }
   std::vector<std::string> texts;
@@ -117,6 +160,7 @@ std::vector<std::string> float_texts(const std::vector<Number>& numbers) {
                                           : "inf");
     } else if (use_exponent) {
       texts.push_back(scientific(n, digits));
+      if (digits == 0) texts.back().insert(texts.back().find('e'), ".");
     } else {
       texts.push_back(positional(n));
       tail = std::max(tail, texts.back().size() - texts.back().find('.') - 1);
@@ -130,18 +174,15 @@ std::vector<std::string> float_texts(const std::vector<Number>& numbers) {
   return texts;
 }
 
-/// A lone float as Python's repr: 0.1, 1e+20, 319600.0.
-std::string scalar_float(const Number& n) {
+/// A lone float, from 1e8 on with an exponent (f64, whose digits reach
+/// further, from 1e16 on, as Python has it): 0.1, 1e+20, 319600.0.
+std::string scalar_float(const Number& n, DType dtype) {
   if (std::isnan(n.value)) return "nan";
   if (std::isinf(n.value)) return n.value < 0 ? "-inf" : "inf";
-  if (n.value != 0 && (n.decimal.exponent < -4 || n.decimal.exponent >= 16)) {
-    std::string text = fmt::format(
-        "{:.{}e}", n.value, static_cast<int>(n.decimal.digits.size()) - 1);
-    return text;
-  }
-  const int digits =
-      static_cast<int>(n.decimal.digits.size()) - 1 - n.decimal.exponent;
-  return fmt::format("{:.{}f}", n.value, std::max(digits, 1));
+  const int beyond = dtype == DType::F64 ? 16 : 8;
+  if (n.value != 0 && (n.decimal.exponent < -4 || n.decimal.exponent >= beyond))
+    return scientific(n, static_cast<int>(n.decimal.digits.size()) - 1);
+  return placed(n, std::max(digits_after_point(n.decimal), 1));
 }
 
 template <DType D>
@@ -164,23 +205,20 @@ Number number_at(DType dtype, const uint8_t* bytes) {
 
 /// A bool or integer, or any element with a spec.
 std::string plain_text(DType dtype, const uint8_t* bytes,
-                       std::string_view spec) {
-  const std::string format =
-      spec.empty() ? "{}" : "{:" + std::string(spec) + "}";
-  const bool as_float = !spec.empty() && std::strchr("eEfFgG", spec.back());
+                       std::string_view text) {
+  const FormatSpec spec = read_spec(text);
   return with_dtype(dtype, [&]<DType D>() -> std::string {
     typename StorageOf<D>::type x;
     std::memcpy(&x, bytes, sizeof x);
     if constexpr (D == DType::Bool) {
-      return fmt::format(fmt::runtime(format), x ? "true" : "false");
+      return format_text(x ? "true" : "false", spec);
     } else if constexpr (DType::F16 <= D) {
-      const auto value =
-          static_cast<double>(static_cast<typename ComputeOf<D>::type>(x));
-      return fmt::format(fmt::runtime(format), value);
-    } else if (as_float) {
-      return fmt::format(fmt::runtime(format), static_cast<double>(x));
+      const Number n = number_at<D>(bytes);
+      return format_float(n.value, scalar_float(n, D), spec);
+    } else if constexpr (std::is_signed_v<decltype(x)>) {
+      return format_integer(int64_t{x}, spec);
     } else {
-      return fmt::format(fmt::runtime(format), +x);
+      return format_integer(uint64_t{x}, spec);
     }
   });
 }
@@ -258,7 +296,7 @@ class Layout {
         if (!first) {
           text += std::string(sizes_.size() - 1 - axis, '\n') + inner;
         }
-      } else if (!first && column + 1 + item.size() + axis > line_width) {
+      } else if (!first && column + 1 + item.size() + axis >= line_width) {
         text += "\n" + inner;
         column = inner.size();
       } else if (!first) {
@@ -288,7 +326,7 @@ std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
     return type.elements() == 0 ? "[]" : Layout(type, bytes, spec).text();
   }
   if (is_floating(type.dtype) && spec.empty()) {
-    return scalar_float(number_at(type.dtype, bytes.data()));
+    return scalar_float(number_at(type.dtype, bytes.data()), type.dtype);
   }
   return plain_text(type.dtype, bytes.data(), spec);
 }

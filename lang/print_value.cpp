@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <utility>
 
+#include "lang/format_spec.h"
 #include "lang/literal_range.h"
 
 namespace unisono::lang {
@@ -52,58 +52,6 @@ void require_spec(Evaluator& evaluator, std::string_view spec, SpecClass what,
 
 }  // namespace
 
-std::string check_spec(std::string_view spec, SpecClass what) {
-  // [[fill]align][sign][0][width][.precision][type]
-  size_t i = 0;
-  const auto at = [&](size_t k) { return k < spec.size() ? spec[k] : '\0'; };
-  const auto is_align = [](char c) { return c == '<' || c == '>' || c == '^'; };
-  if (is_align(at(1)) && at(0) != '{' && at(0) != '}')
-    i = 2;
-  else if (is_align(at(0)))
-    i = 1;
-  if (at(i) == '+' || at(i) == '-' || at(i) == ' ') ++i;
-  size_t digits = 0;
-  for (; std::isdigit(static_cast<unsigned char>(at(i))); ++i) ++digits;
-  if (digits > 3) return "the width is larger than 999";
-  bool has_precision = false;
-  if (at(i) == '.') {
-    has_precision = true;
-    const size_t start = ++i;
-    while (std::isdigit(static_cast<unsigned char>(at(i)))) ++i;
-    if (i == start) return "digits are missing after the point";
-    if (i - start > 2) return "the precision is larger than 99";
-  }
-  const char type = at(i);
-  if (type != '\0') ++i;
-  if (i != spec.size())
-    return "it is not of the form `[align][width][.precision][type]`";
-  const std::string_view floats = "eEfFgG", integers = "dxXob";
-  switch (what) {
-    case SpecClass::text:
-    case SpecClass::boolean:
-      if (type != '\0' && type != 's') {
-        return fmt::format("`{}` is not for text", type);
-      }
-      return "";
-    case SpecClass::floating:
-      if (type != '\0' && floats.find(type) == floats.npos) {
-        return fmt::format("`{}` is not for floats", type);
-      }
-      return "";
-    case SpecClass::integer:
-      if (type != '\0' && floats.find(type) == floats.npos &&
-          integers.find(type) == integers.npos) {
-        return fmt::format("`{}` is not for integers", type);
-      }
-      if (has_precision &&
-          (type == '\0' || integers.find(type) != integers.npos)) {
-        return "integers have no precision";
-      }
-      return "";
-  }
-  return "";
-}
-
 void TextBuilder::text(std::string_view text) { pieces_.format.back() += text; }
 
 void TextBuilder::array(const ArrayValue& array, std::string_view spec,
@@ -142,8 +90,6 @@ void TextBuilder::tree(const Value& value, std::string_view spec, Span where) {
 
 void TextBuilder::value(const Value& value, std::string_view spec, Span where,
                         bool quoted) {
-  const std::string format =
-      spec.empty() ? "{}" : "{:" + std::string(spec) + "}";
   if (const ArrayCell* cell = value.array()) {
     require_finite(evaluator_, *cell, where);
     array(*value.get_if<ArrayValue>(), spec, where);
@@ -153,18 +99,12 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
     require_spec(evaluator_, spec, SpecClass::integer, where);
     known_ = known_ && i->value.is_constant();
     if (!i->value.is_constant()) return;
-    const bool as_float =
-        !spec.empty() &&
-        std::string_view("eEfFgG").find(spec.back()) != std::string_view::npos;
-    text(as_float ? fmt::format(fmt::runtime(format),
-                                static_cast<double>(i->value.value()))
-                  : fmt::format(fmt::runtime(format), i->value.value()));
+    text(format_integer(i->value.value(), read_spec(spec)));
   } else if (const auto* b = value.get_if<BoolValue>()) {
     require_spec(evaluator_, spec, SpecClass::boolean, where);
     known_ = known_ && b->value.has_value();
-    if (b->value) {
-      text(fmt::format(fmt::runtime(format), *b->value ? "true" : "false"));
-    }
+    if (b->value)
+      text(format_text(*b->value ? "true" : "false", read_spec(spec)));
   } else if (const auto* s = value.get_if<StrValue>()) {
     require_spec(evaluator_, spec, SpecClass::text, where);
     if (s->deferred) {
@@ -176,8 +116,7 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
         pieces_.format.push_back(d.format[k + 1]);
       }
     } else if (s->value) {
-      text(fmt::format(fmt::runtime(format),
-                       quoted ? quote(*s->value) : *s->value));
+      text(format_text(quoted ? quote(*s->value) : *s->value, read_spec(spec)));
     } else {
       known_ = false;
     }

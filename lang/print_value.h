@@ -45,10 +45,6 @@ std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
 std::string render_host_call(const ir::HostCallAttrs& attrs,
                              const std::vector<jit::HostArray>& operands);
 
-/// Why `spec` cannot format a `what` value; empty if it can.
-enum class SpecClass { integer, floating, boolean, text };
-std::string check_spec(std::string_view spec, SpecClass what);
-
 /// The builtin `print`.
 Value print_values(BuiltinCall& call);
 

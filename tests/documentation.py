@@ -7,6 +7,8 @@ Each `>>>` line in stdlib/*.uni prints what stands under it.
 Each ```uni block in docs/*.md is run (```uni 4 with four devices) and gives what the ```output block after it
 shows, or nothing if there is none. What it gives is standard output, then standard error.
 Each example in the table of messages in docs/pmap.md gives that message.
+Each name of ours in the tables of NumPy's and JAX's names in docs/library.md is there; each builtin and each function
+of the standard library stands in docs/library.md with its parameters, or in docs/pmap.md.
 
 usage: tests/documentation.py UNISONO [--rewrite]
 
@@ -98,6 +100,36 @@ def messages(unisono, path):
     return "\n".join(problems) or None
 
 
+KEYWORDS = {"if", "while", "for"}
+
+
+def names(unisono, path):
+    """The tables of other libraries' names: what they say is here is here."""
+    text = path.read_text()
+    table = re.search(r"^## NumPy's names.*?(?=^## (?!#)|\Z)", text, re.M | re.S)[0]
+    ours = set()
+    for row in re.findall(r"^\| `.*", table, re.M):
+        for code in re.findall(r"`([^`]+)`", re.split(r"(?<!\\) \| ", row)[1]):
+            whole = re.fullmatch(r"[\w.]+", code)
+            # A name alone, or one that is called; a name of one letter stands for something.
+            found = {code} if whole else set(re.findall(r"(?<![\w.])([a-z][\w.]+)\(", code))
+            ours |= {name for name in found if len(name) > 1 and not name[0].isdigit()}
+    script = "import nn\nimport stats\n" + "".join(f"print(typeof({name}))\n" for name in sorted(ours - KEYWORDS))
+    *_, err = run(unisono, script, ROOT)
+    return f"{path}: a name in the tables is not there\n{err}" if err else None
+
+
+def signatures(unisono, path):
+    """Builtins and functions of the library, each with its parameters in the manual; those of maps have their own."""
+    manual, maps = path.read_text(), (ROOT / "docs/pmap.md").read_text()
+    builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/builtins.def").read_text(), re.M)
+    wanted = [f"{name}({parameters})" for name, parameters in builtins]
+    for source in sorted((ROOT / "stdlib").glob("*.uni")):
+        wanted += re.findall(r"^def (\w+\(.*?\)) (?:=|\{|->)", source.read_text(), re.M)
+    missing = [w for w in wanted if w.replace('\\"', '"') not in manual and "`" + w.split("(")[0] not in maps]
+    return "".join(f"{path}: {w} is not there\n" for w in missing) or None
+
+
 def module(unisono, path):
     """The examples of one module, each a program of its own line in one script."""
     lines = [l[2:].strip() if l.startswith("##") else None for l in path.read_text().splitlines()]
@@ -133,6 +165,7 @@ def main():
         return 0
     jobs += [(manual, p) for p in sorted((ROOT / "docs").glob("*.md"))]
     jobs += [(messages, ROOT / "docs/pmap.md")]
+    jobs += [(names, ROOT / "docs/library.md"), (signatures, ROOT / "docs/library.md")]
     jobs += [(module, p) for p in sorted((ROOT / "stdlib").glob("*.uni"))]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = [p for p in pool.map(lambda job: job[0](unisono, job[1]), jobs) if p]
