@@ -296,7 +296,7 @@ class Layout {
         if (!first) {
           text += std::string(sizes_.size() - 1 - axis, '\n') + inner;
         }
-      } else if (!first && column + 1 + item.size() + axis >= line_width) {
+      } else if (!first && column + 1 + item.size() + axis > line_width) {
         text += "\n" + inner;
         column = inner.size();
       } else if (!first) {
