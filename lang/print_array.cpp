@@ -122,15 +122,8 @@ std::string scientific(const Number& n, int digits) {
   return text;
 }
 
-/// How many digits after the point `scientific` needs for it: eight at most,
-/// without zeros at the end.
-int mantissa_digits(const Number& n) {
-  const int digits = static_cast<int>(n.decimal.digits.size()) - 1;
-  if (digits <= max_fraction_digits) return digits;
-  const std::string text =
-      fmt::format("{:.{}e}", std::fabs(n.value), max_fraction_digits);
-  const size_t last = text.find_last_not_of('0', text.find('e') - 1);
-  return static_cast<int>(last) - 1;  // "1.5": the digit and the point before
+int mantissa_digits(const Decimal& d) {
+  return std::min(static_cast<int>(d.digits.size()) - 1, max_fraction_digits);
 }
 
 /// One format for all: positional, or scientific when the elements are very
@@ -148,7 +141,7 @@ std::vector<std::string> float_texts(const std::vector<Number>& numbers) {
   int digits = 0;
   for (const Number& n : numbers) {
     if (std::isfinite(n.value)) {
-      digits = std::max(digits, mantissa_digits(n));
+      digits = std::max(digits, mantissa_digits(n.decimal));
     }
   }
   std::vector<std::string> texts;
