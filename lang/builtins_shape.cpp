@@ -189,6 +189,8 @@ std::vector<ir::Dim> cuts(BuiltinCall& call, const ir::Type& type, int axis) {
     out.push_back(size);
     return out;
   }
+  if (call[1].value.array())
+    wrong_argument(call, 1, "an `int` or a tuple of positions: `(2, 5)`");
   const int64_t parts = known_int_argument(call, 1);
   const auto part = parts > 0 ? exact_div(size, parts) : std::nullopt;
   if (!part)

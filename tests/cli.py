@@ -389,8 +389,8 @@ def inspections():
 
 def large():
     """Positions that f32 does not count to: too much for simulated GPUs, which run golden programs."""
-    many = "import stats\nlet x = arange(33554435)\nprint(stats.quantile(f64(x), 0.5), stats.median(f64(x)))\n"
-    expect("the middle of many", run("-", text=many), 0, r"^16777217\.0 16777217\.0\n$", "")
+    many = "import stats\nlet x = arange(33554435)\nprint(stats.quantile(f64(x), 0.5))\n"
+    expect("the middle of many", run("-", text=many), 0, r"^16777217\.0\n$", "")
 
 
 def main():
