@@ -3,10 +3,13 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "host/commands.h"
+#include "host/process.h"
 #include "lang/utf8.h"
 
 namespace {
@@ -226,9 +229,7 @@ int dispatch(CommandLine& line) {
   return run_file(options);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   CommandLine line;
   declare(line);
   try {
@@ -237,4 +238,22 @@ int main(int argc, char** argv) {
     return finish_output(line.app.exit(error) == 0 ? 0 : usage_error);
   }
   return finish_output(dispatch(line));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int status = 1;
+  prepare_process();
+  on_enough_stack([&] {
+    try {
+      status = run_command(argc, argv);
+    } catch (const std::bad_alloc&) {
+      fmt::print(stderr, "error: there is not enough memory\n");
+    } catch (const std::exception& exception) {
+      fmt::print(stderr, "error: a mistake in unisono itself: {}\n",
+                 exception.what());
+    }
+  });
+  return status;
 }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "runtime/file.h"
+#include "runtime/unfinished_file.h"
 
 namespace unisono::host {
 namespace {
@@ -140,6 +142,8 @@ Status write_trace(const std::string& path, Session& session,
   }
   text += fmt::format("\n],\"otherData\":{{\"dropped\":{}}}}}\n",
                       recorder.dropped());
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  remove_abandoned(folder.empty() ? "." : folder);
   return write_text(path, text);
 }
 

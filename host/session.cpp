@@ -30,6 +30,7 @@ Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
   machine_.stop = options.stop;
   machine_.watchdog = options.watchdog;
   machine_.lose_device = options.lose_device;
+  machine_.disturb = options.disturb;
   machine_.performance_notes = options.performance_notes;
   machine_.recorder = options.recorder;
   machine_.colour = options.colour;
@@ -48,6 +49,9 @@ const lang::Program* Session::check(std::string path, std::string text) {
   } catch (const std::bad_alloc&) {
     diagnostics_.report(lang::Code::out_of_memory, lang::Span{&file, 0, 0},
                         "there is not enough memory on the host for its tree");
+  } catch (const std::exception& exception) {
+    diagnostics_.add(
+        lang::internal_error(lang::Span{&file, 0, 0}, exception.what()));
   }
   if (diagnostics_.error_count() > errors) return nullptr;
   const lang::Program& program = *programs_.back();

@@ -37,6 +37,8 @@ struct SessionOptions {
   Recorder* recorder = nullptr;  // told of what the devices do
   /// For tests: see RunOptions.
   const std::function<bool(int device)>* lose_device = nullptr;
+  /// For tests: see lang::Machine.
+  const std::function<void()>* disturb = nullptr;
 };
 
 /// Devices, a compiler and the names defined so far. Not thread-safe.

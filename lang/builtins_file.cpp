@@ -7,6 +7,7 @@
 #include "lang/load.h"
 #include "lang/operators.h"
 #include "runtime/npz.h"
+#include "runtime/unfinished_file.h"
 
 namespace unisono::lang {
 namespace {
@@ -136,6 +137,12 @@ HostData host_data(Evaluator& evaluator, const ArrayValue& array, Span where) {
 
 }  // namespace
 
+void sweep_beside(Evaluator& evaluator, const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const std::string name = folder.empty() ? "." : folder;
+  if (evaluator.swept_folders.insert(name).second) remove_abandoned(name);
+}
+
 Value builtin_save(BuiltinCall& call) {
   Evaluator& evaluator = call.evaluator;
   refuse_in_compiled_code(call);
@@ -158,7 +165,7 @@ Value builtin_save(BuiltinCall& call) {
       evaluator.written_files[*path] = written_type(evaluator, call[1].value);
     return NoneValue{};
   }
-
+  sweep_beside(evaluator, *path);
   if (!record) {
     const HostData data = host_data(evaluator, arrays[0].second, call[1].where);
     auto written = write_npy(*path, data.dtype, data.shape, data.bytes);

@@ -6,6 +6,7 @@
 #include "lang/ast.h"
 #include "lang/builtin_arguments.h"
 #include "lang/evaluator.h"
+#include "lang/load.h"
 #include "lang/map_spec.h"
 #include "lang/maps.h"
 #include "lang/visualize.h"
@@ -212,6 +213,7 @@ Value builtin_visualize(BuiltinCall& call) {
   if (!path.ends_with(".svg")) {
     wrong_argument(call, 1, "a path that ends in .svg");
   }
+  sweep_beside(evaluator, path);
   const Status written = write_text(path, svg_of_sharding(array));
   if (!written) {
     evaluator.fail(diagnostic(Code::cannot_write, file->where,

@@ -120,6 +120,11 @@ void add_call_notes(Diagnostic& diagnostic,
 
 }  // namespace
 
+Diagnostic internal_error(Span where, std::string_view what) {
+  return diagnostic(Code::internal_error, where, what)
+      .set_help("please report it with the program");
+}
+
 // ---- entry points ----------------------------------------------------------
 
 Evaluator::Evaluator(Machine& machine, SourceMap& sources,
@@ -147,9 +152,11 @@ void Evaluator::on_stack(const std::function<void()>& body, Span where) {
     try {
       if (!state.globals) Interpreter(*this).load_prelude();
       body();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
+      Failure failure = Interpreter::caught(where);
       Interpreter(*this).abandon_run();
-      diagnostics_.add(no_host_memory(where));
+      if (!failure.diagnostic.where) failure.diagnostic.where = where;
+      if (!failure.reported) diagnostics_.add(std::move(failure.diagnostic));
     }
   });
 }
@@ -184,8 +191,8 @@ bool Evaluator::print(const Value& value) {
     try {
       machine_.output(to_text(*this, value, "", Span()) + "\n");
       ok = true;
-    } catch (const Failure& failure) {
-      interpreter.report(failure.diagnostic);
+    } catch (...) {
+      interpreter.report(Interpreter::caught(Span()).diagnostic);
     }
   });
   return ok;
@@ -240,8 +247,11 @@ bool Interpreter::check_program(const Program& program) {
   const size_t functions = s_.function_environments.size();
   try {
     statements(program.statements, names, false, false);
-  } catch (const Failure& failure) {
+  } catch (...) {
+    const Failure failure = caught(beginning(program));
     if (!failure.reported) report(failure.diagnostic);
+    s_.frames.clear();
+    s_.journals.clear();
   }
   s_.definitions.clear();
   s_.waiting.clear();
@@ -287,7 +297,8 @@ std::optional<Value> Interpreter::run_call(
         call_value({function, Span()}, std::move(positional), {}, Span());
     ev_.flush(Span());
     return result;
-  } catch (const Failure& failure) {
+  } catch (...) {
+    const Failure failure = caught(Span());
     if (!failure.reported) report(failure.diagnostic);
     abandon_run();
     return std::nullopt;
@@ -307,15 +318,30 @@ bool Interpreter::run_program(const Program& program,
         if (wanted) *last = value;
         value.reset();
         ev_.flush(stmt->span);
-      } catch (const std::bad_alloc&) {
-        ev_.fail(no_host_memory(stmt->span));
+      } catch (...) {
+        throw caught(stmt->span);
       }
     }
     return true;
-  } catch (const Failure& failure) {
+  } catch (...) {
+    const Failure failure = caught(beginning(program));
     if (!failure.reported) report(failure.diagnostic);
     abandon_run();
     return false;
+  }
+}
+
+Failure Interpreter::caught(Span where) {
+  try {
+    throw;
+  } catch (Failure& failure) {
+    return std::move(failure);
+  } catch (const std::bad_alloc&) {
+    return {no_host_memory(where)};
+  } catch (const std::exception& exception) {
+    return {internal_error(where, exception.what())};
+  } catch (...) {
+    return {internal_error(where, "an exception of a type unknown here")};
   }
 }
 
@@ -382,6 +408,7 @@ void Interpreter::enter(Span where) {
 void Interpreter::poll(Span where) {
   if (ev_.machine_.stop && ev_.machine_.stop->load())
     ev_.fail(diagnostic(Code::cancelled, where));
+  if (ev_.machine_.disturb) (*ev_.machine_.disturb)();
 }
 
 // ---- names -----------------------------------------------------------------
@@ -575,8 +602,8 @@ std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,
                                             bool wanted) {
   try {
     return walk_statement(stmt, env, wanted);
-  } catch (const std::bad_alloc&) {
-    ev_.fail(no_host_memory(stmt.span));
+  } catch (...) {
+    throw caught(stmt.span);
   }
 }
 
@@ -600,6 +627,8 @@ std::optional<Value> Interpreter::walk_statement(const Stmt& stmt,
       return std::nullopt;
     case StmtKind::TypeStmt: {
       const auto& type = static_cast<const TypeStmt&>(stmt);
+      if (checking())
+        TypeMatcher(*this, env, TypeMatcher::Names::known).check_sizes(type);
       define(env, type.name.text, TypeAliasValue{&type, env}, false,
              type.name.span);
       return std::nullopt;

@@ -199,7 +199,7 @@ bool Interpreter::check_waiting_definitions(size_t from) {
   return ok;
 }
 
-bool Interpreter::check_definition(const DefinitionKey& key) {
+bool Interpreter::check_definition(DefinitionKey key) {
   using Definition = Evaluator::State::Definition;
   auto& waiting = s_.definitions.at(key);
   if (waiting.state != Definition::waiting)
@@ -239,7 +239,8 @@ bool Interpreter::check_definition(const DefinitionKey& key) {
       if (more.size() <= 16) choices = std::move(more);
     }
     for (const auto& choice : choices) check_definition_with(function, choice);
-  } catch (const Failure& failure) {
+  } catch (...) {
+    const Failure failure = caught(syntax_of(closure).name);
     const bool open = is_open_question(failure.diagnostic.code);
     if (!failure.reported && !open) report(failure.diagnostic);
     ok = open;
@@ -273,7 +274,7 @@ void Interpreter::check_definition_with(
   try {
     function_body(*function, syntax, env);
   } catch (...) {
-    report_in_frame(std::current_exception());
+    leave_frame();
   }
   s_.frames.pop_back();
 }
@@ -385,17 +386,15 @@ Value Interpreter::function_body(const FunctionValue& function,
                        fmt::format("the result of `{}`", function.name));
 }
 
-void Interpreter::report_in_frame(std::exception_ptr exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const Failure& failure) {
-    // The calls around are known here, and no more where it is caught.
-    const bool open =
-        ev_.checking_definition && is_open_question(failure.diagnostic.code);
-    if (!failure.reported && !open) report(failure.diagnostic);
-    s_.frames.pop_back();
-    throw Failure{failure.diagnostic, !open || failure.reported};
-  }
+void Interpreter::leave_frame() {
+  Failure failure = caught(s_.frames.back().where);
+  // The calls around are known here, and no more where it is caught.
+  const bool open =
+      ev_.checking_definition && is_open_question(failure.diagnostic.code);
+  if (!failure.reported && !open) report(failure.diagnostic);
+  s_.frames.pop_back();
+  failure.reported |= !open;
+  throw failure;
 }
 
 Value Interpreter::call_closure(
@@ -413,7 +412,7 @@ Value Interpreter::call_closure(
   try {
     result = function_body(*function, syntax, env);
   } catch (...) {
-    report_in_frame(std::current_exception());
+    leave_frame();
   }
   s_.frames.pop_back();
   if (!has_function(result)) forget_functions(functions);
@@ -502,7 +501,7 @@ Value Interpreter::checked_call(
     result = function_body(*function, syntax, env);
   } catch (...) {
     s_.memo[key].failed = true;
-    report_in_frame(std::current_exception());
+    leave_frame();
   }
   s_.frames.pop_back();
   Evaluator::State::Memo& memo = s_.memo[key];

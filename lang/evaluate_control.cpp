@@ -10,6 +10,7 @@
 #include "lang/interpreter.h"
 #include "lang/maps.h"
 #include "lang/operators.h"
+#include "lang/range.h"
 
 namespace unisono::lang {
 
@@ -339,16 +340,28 @@ int64_t Interpreter::host_int(const Value& value, Span where) {
   });
 }
 
-/// An i32 scalar on the device: not a constant, so that every turn of a loop
-/// has the same graph.
-ArrayValue Interpreter::host_counter(int64_t value, Span where) {
-  if (value != static_cast<int32_t>(value))
-    ev_.constant_int(value, DType::I32, false, where);  // the error
-  const auto element = static_cast<int32_t>(value);
-  auto array = array_from_host(*ev_.machine().runtime->devices()[0], DType::I32,
-                               {}, &element);
+/// A scalar on the device: not a constant, so that every turn of a loop has the
+/// same graph.
+ArrayValue Interpreter::host_counter(uint64_t bits, DType dtype, Span where) {
+  auto array = array_from_host(*ev_.machine().runtime->devices()[0], dtype, {},
+                               &bits);  // little endian
   if (!array) ev_.fail(array.error(), where);
   return ev_.from_array(std::move(*array));
+}
+
+KnownRange Interpreter::host_range(const RangeValue& range, Span where) {
+  const std::vector<Value>& parts = *range.start_stop_step;
+  const DType dtype = range_type(ev_, range, where);
+  const auto part = [&](int i) {
+    const int64_t value = host_int(parts[i], where);
+    if (parts[i].is<IntValue>())
+      ev_.constant_int(value, dtype, false, where);  // it fits, or an error
+    return static_cast<uint64_t>(value);
+  };
+  const KnownRange known{dtype, part(0), part(1), part(2)};
+  if (known.step == 0)
+    ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
+  return known;
 }
 
 void Interpreter::turn(const Pattern& pattern, const Value& value,
@@ -386,20 +399,20 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
     return;
   }
   if (range) {
-    const std::vector<Value>& parts = *range->start_stop_step;
-    const int64_t start = host_int(parts[0], where);
-    const int64_t stop = host_int(parts[1], where);
-    const int64_t step = host_int(parts[2], where);
-    if (step == 0)
-      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
-    for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
-      turn(s.pattern, host_counter(i, where), *s.body, env, true);
+    const KnownRange known = host_range(*range, where);
+    const uint64_t turns = known.turns();
+    for (uint64_t k = 0; k < turns; ++k)
+      turn(s.pattern, host_counter(known.at(k), known.dtype, where), *s.body,
+           env, true);
     return;
   }
   const int64_t rows = array->type.shape[0].value();
+  const DType dtype =
+      rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
   for (int64_t i = 0; i < rows; ++i) {
-    const Value row = gather(ev_, *over.get_if<ArrayValue>(),
-                             {host_counter(i, where)}, {0}, false, where);
+    const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
+    const Value row =
+        gather(ev_, *over.get_if<ArrayValue>(), {at}, {0}, false, where);
     turn(s.pattern, row, *s.body, env, true);
   }
 }

@@ -124,24 +124,86 @@ bool collect_number(const Expr& e, bool negative, Number& out) {
   return false;
 }
 
-/// A nested literal of numbers alone: its sizes and elements. False if there is
-/// anything else in it, or rows differ.
-bool collect_numbers(const Array& array, size_t depth,
-                     std::vector<int64_t>& sizes,
-                     std::vector<Number>& numbers) {
+/// The elements of a nested literal of numbers alone.
+struct Numbers {
+  std::vector<int64_t> sizes;
+  bool has_rank = false;  // a number was met: there are no more sizes
+  std::vector<Number> numbers;
+};
+
+/// False if there is anything else in it, or rows differ.
+bool collect_numbers(const Array& array, size_t depth, Numbers& out) {
   const auto count = static_cast<int64_t>(array.items.size());
-  if (depth == sizes.size()) sizes.push_back(count);
-  if (sizes[depth] != count) return false;
+  if (depth == out.sizes.size() && !out.has_rank) out.sizes.push_back(count);
+  if (depth >= out.sizes.size() || out.sizes[depth] != count) return false;
   for (const ExprPtr& item : array.items) {
     if (const auto* row = as<Array>(*item)) {
-      if (!collect_numbers(*row, depth + 1, sizes, numbers)) return false;
+      if (!collect_numbers(*row, depth + 1, out)) return false;
       continue;
     }
-    if (sizes.size() > depth + 1) return false;
-    numbers.emplace_back().where = item->span;
-    if (!collect_number(*item, false, numbers.back())) return false;
+    if (out.sizes.size() != depth + 1) return false;
+    out.has_rank = true;
+    out.numbers.emplace_back().where = item->span;
+    if (!collect_number(*item, false, out.numbers.back())) return false;
   }
   return true;
+}
+
+/// The shape of an item that is written as a literal, by its first rows;
+/// nothing if what decides it is computed.
+std::optional<ir::Shape> literal_shape(const Expr& e) {
+  const auto* array = as<Array>(e);
+  if (!array) {
+    Number number;
+    if (e.kind == ExprKind::BoolLiteral || collect_number(e, false, number))
+      return ir::Shape{};
+    return std::nullopt;
+  }
+  std::optional<ir::Shape> shape = ir::Shape{};
+  if (!array->items.empty()) shape = literal_shape(*array->items[0]);
+  if (shape)
+    shape->insert(shape->begin(),
+                  ir::Dim(static_cast<int64_t>(array->items.size())));
+  return shape;
+}
+
+/// `[]`, `[[], []]`: nothing in it has a type.
+bool is_empty(const Expr& e) {
+  const auto* array = as<Array>(e);
+  return array && std::ranges::all_of(array->items, [](const ExprPtr& item) {
+           return is_empty(*item);
+         });
+}
+
+/// All numbers in it.
+void append_numbers(const Array& array, std::vector<Number>& numbers) {
+  for (const ExprPtr& item : array.items) {
+    Number number;
+    if (const auto* row = as<Array>(*item))
+      append_numbers(*row, numbers);
+    else if (collect_number(*item, false, number))
+      numbers.push_back(number);
+  }
+}
+
+/// Rows of different shapes, outer ones first.
+struct Ragged {
+  const Expr* at = nullptr;
+  size_t row = 0;
+  ir::Shape shape, first;
+};
+std::optional<Ragged> find_ragged(const Array& array) {
+  std::optional<ir::Shape> first;
+  for (size_t i = 0; i < array.items.size(); ++i) {
+    const auto shape = literal_shape(*array.items[i]);
+    if (i == 0) first = shape;
+    if (first && shape && *shape != *first)
+      return Ragged{array.items[i].get(), i, *shape, *first};
+  }
+  for (const ExprPtr& item : array.items)
+    if (const auto* row = as<Array>(*item))
+      if (auto ragged = find_ragged(*row)) return ragged;
+  return std::nullopt;
 }
 
 /// The elements' common type: a suffix (all have the same), or the default.
@@ -546,9 +608,9 @@ std::optional<DType> Interpreter::wanted_dtype(const Expr& annotation,
 
 Value Interpreter::array_literal(const Array& e, const Env& env,
                                  std::optional<DType> wanted) {
-  std::vector<int64_t> sizes;
-  std::vector<Number> numbers;
-  if (collect_numbers(e, 0, sizes, numbers)) {
+  Numbers literal;
+  if (collect_numbers(e, 0, literal)) {
+    const auto& [sizes, has_rank, numbers] = literal;
     if (numbers.empty() && !wanted)
       ev_.fail(diagnostic(Code::empty_array, e.span)
                    .set_help("declare it: `let x: f32[0] = []`"));
@@ -566,6 +628,14 @@ Value Interpreter::array_literal(const Array& e, const Env& env,
       return ev_.constant_array(std::move(type), std::move(bytes), e.span);
     }
   }
+  if (const auto ragged = find_ragged(e)) {
+    literal.numbers.clear();
+    append_numbers(e, literal.numbers);
+    const DType dtype =
+        number_type(literal.numbers, wanted).value_or(DType::F32);
+    fail_rows(ragged->row, {dtype, ragged->shape}, {dtype, ragged->first},
+              ragged->at->span);
+  }
   return stacked_rows(e, env, wanted);
 }
 
@@ -576,41 +646,48 @@ Value Interpreter::stacked_rows(const Array& e, const Env& env,
                         max_computed_items, "computed items")
                  .set_help("compute it from a range: `[f(i) for i in "
                            "range(n)]`"));
-  std::vector<CallArgument> rows;
-  for (const ExprPtr& item : e.items) {
-    const auto* inner = as<Array>(*item);
-    rows.push_back(
-        {inner ? array_literal(*inner, env, wanted) : expr(*item, env),
-         item->span});
-    const Value& row = rows.back().value;
-    if (!element_type(row))
-      ev_.fail(diagnostic(Code::mixed_elements, item->span, type_name(row))
-                   .set_help("a tuple `(a, b)` holds values of any type"));
+  std::vector<CallArgument> rows(e.items.size()), others;
+  const auto evaluate = [&](size_t i, std::optional<DType> dtype) {
+    const Expr& item = *e.items[i];
+    const auto* inner = as<Array>(item);
+    rows[i] = {inner ? array_literal(*inner, env, dtype) : expr(item, env),
+               item.span};
+    if (!element_type(rows[i].value))
+      ev_.fail(
+          diagnostic(Code::mixed_elements, item.span, type_name(rows[i].value))
+              .set_help("a tuple `(a, b)` holds values of any type"));
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (is_empty(*e.items[i])) continue;
+    evaluate(i, wanted);
+    others.push_back(rows[i]);
   }
+  // `[]` takes its type from the rows beside it.
+  if (!wanted && !others.empty() && others.size() < rows.size())
+    wanted = promoted_type(ev_, others, "an array").dtype;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (is_empty(*e.items[i])) evaluate(i, wanted);
   WeakDType type = promoted_type(ev_, rows, "an array");
   if (type.weak) type = {wanted.value_or(type.dtype), false};
   std::vector<ArrayValue> parts;
+  ir::Type first;
   for (size_t i = 0; i < rows.size(); ++i) {
     ArrayValue part = to_dtype(ev_, rows[i], type, "an array");
-    if (!parts.empty() &&
-        part->type.shape.size() + 1 != parts[0]->type.shape.size())
-      fail_rows(i, part, parts[0], rows[i].where);
+    if (i == 0) first = part->type;
+    if (part->type.shape != first.shape)
+      fail_rows(i, part->type, first, rows[i].where);
     ir::Shape shape = part->type.shape;
     shape.insert(shape.begin(), ir::Dim(1));
-    if (!parts.empty() && shape != parts[0]->type.shape)
-      fail_rows(i, part, parts[0], rows[i].where);
     parts.push_back(reshape(ev_, part, std::move(shape), e.span));
   }
   return concat(ev_, parts, 0, e.span);
 }
 
-void Interpreter::fail_rows(size_t row, const ArrayValue& part,
-                            const ArrayValue& first, Span where) {
-  ir::Type type = first->type;
-  type.shape.erase(type.shape.begin());
-  ev_.fail(diagnostic(Code::rows_differ, where, row, part->type.to_string(),
-                      type.to_string())
-               .set_label(part->type.to_string()));
+void Interpreter::fail_rows(size_t row, const ir::Type& type,
+                            const ir::Type& first, Span where) {
+  ev_.fail(diagnostic(Code::rows_differ, where, row, type.to_string(),
+                      first.to_string())
+               .set_label(type.to_string()));
 }
 
 }  // namespace unisono::lang

@@ -8,6 +8,7 @@
 #include "lang/array_ops.h"
 #include "lang/interpreter.h"
 #include "lang/operators.h"
+#include "lang/range.h"
 
 namespace unisono::lang {
 namespace {
@@ -330,38 +331,22 @@ void Interpreter::compiled_while(const WhileStmt& s, const Env& env) {
       });
 }
 
-namespace {
-
-struct RangeArrays {
-  ArrayValue start, stop, step;
-  std::optional<bool> ascending;  // known sign of the step
-};
-
-}  // namespace
-
 void Interpreter::compiled_for(const ForStmt& s, const Value& over,
                                const Env& env) {
   const Span where = s.iterable->span;
   std::vector<Carry> carries = carries_of(s, env);
   RangeArrays bounds;
   if (const auto* range = over.get_if<RangeValue>()) {
-    const std::vector<Value>& parts = *range->start_stop_step;
-    const CallArgument operands[] = {
-        {parts[0], where}, {parts[1], where}, {parts[2], where}};
-    const WeakDType type = promoted_type(ev_, operands, "`range`");
-    auto bound = [&](int i) {
-      return to_dtype(ev_, operands[i], {type.dtype, false}, "`range`");
-    };
-    bounds = {bound(0), bound(1), bound(2), std::nullopt};
-    if (const auto* step = parts[2].get_if<IntValue>();
-        step && step->value.is_constant())
-      bounds.ascending = step->value.value() > 0;
+    bounds = range_arrays(ev_, *range, where);
   } else {
     const ir::Dim rows = over.array()->type.shape[0];
-    bounds = {
-        ev_.constant_int(0, DType::I32, false, where),
-        to_dtype(ev_, {IntValue{rows}, where}, {DType::I32, false}, "a loop"),
-        ev_.constant_int(1, DType::I32, false, where), true};
+    const bool narrow = !rows.is_constant() ||
+                        rows.value() == static_cast<int32_t>(rows.value());
+    auto parts = std::make_shared<std::vector<Value>>();
+    const DType dtype = narrow ? DType::I32 : DType::I64;
+    *parts = {ev_.constant_int(0, dtype, false, where), IntValue{rows},
+              IntValue{1}};
+    bounds = range_arrays(ev_, RangeValue{std::move(parts)}, where);
   }
   const AxisSet varies = join(join(bounds.start->varies, bounds.stop->varies),
                               bounds.step->varies);
@@ -388,28 +373,34 @@ void Interpreter::compiled_for(const ForStmt& s, const Value& over,
     });
     return;
   }
-  auto compare = [&](ir::Op op, const ArrayValue& a, const ArrayValue& b) {
-    return ev_.add(op, {a, b}, ir::NoAttrs{}, where);
+  const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {
+    return ev_.add(what, {a, b}, ir::NoAttrs{}, where);
   };
+  // Where the counter cannot leave its type it is compared with the end.
+  if (bounds.unit || (bounds.known && bounds.known->ends_in_type())) {
+    const bool up = bounds.unit.value_or(1) > 0 &&
+                    (!bounds.known || bounds.known->ascends());
+    loop_node(
+        carries, bounds.start, varies, where,
+        [&](const ArrayValue& counter) {
+          return op(up ? ir::Op::lt : ir::Op::gt, counter, bounds.stop);
+        },
+        [&](const ArrayValue& counter) {
+          bind(counter);
+          return op(ir::Op::add, counter, bounds.step);
+        });
+    return;
+  }
+  const ArrayValue turns = count_turns(ev_, bounds, where);
+  const ArrayValue one = ev_.constant_int(1, DType::I64, false, where);
   loop_node(
-      carries, bounds.start, varies, where,
-      [&](const ArrayValue& counter) {
-        if (bounds.ascending)
-          return compare(*bounds.ascending ? ir::Op::lt : ir::Op::gt, counter,
-                         bounds.stop);
-        const ArrayValue zero =
-            ev_.constant_int(0, counter->type.dtype, false, where);
-        const ArrayValue up =
-            compare(ir::Op::bit_and, compare(ir::Op::gt, bounds.step, zero),
-                    compare(ir::Op::lt, counter, bounds.stop));
-        const ArrayValue down =
-            compare(ir::Op::bit_and, compare(ir::Op::lt, bounds.step, zero),
-                    compare(ir::Op::gt, counter, bounds.stop));
-        return compare(ir::Op::bit_or, up, down);
-      },
-      [&](const ArrayValue& counter) {
-        bind(counter);
-        return compare(ir::Op::add, counter, bounds.step);
+      carries, ev_.constant_int(0, DType::I64, false, where), varies, where,
+      [&](const ArrayValue& turn) { return op(ir::Op::lt, turn, turns); },
+      [&](const ArrayValue& turn) {
+        const ArrayValue k =
+            cast_to(ev_, turn, bounds.start->type.dtype, where);
+        bind(op(ir::Op::add, bounds.start, op(ir::Op::mul, k, bounds.step)));
+        return op(ir::Op::add, turn, one);
       });
 }
 

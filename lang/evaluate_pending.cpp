@@ -377,6 +377,8 @@ void Evaluator::fail(const Error& error, Span where) {
   auto make = [&]() -> Diagnostic {
     switch (error.kind) {
       case Error::Kind::integer_division:
+        if (place.text().starts_with("range("))  // the step's check
+          return diagnostic(Code::zero_step, place, "`range`");
         return diagnostic(Code::division_by_zero, place);
       case Error::Kind::index_out_of_bounds:
         return diagnostic(Code::index_out_of_bounds, place, error.message);

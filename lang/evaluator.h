@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -38,6 +39,8 @@ struct Machine {
   /// As in RunOptions.
   std::chrono::milliseconds watchdog{60'000};
   const std::function<bool(int device)>* lose_device = nullptr;
+  /// For tests: called wherever the walk looks at `stop`; may throw.
+  const std::function<void()>* disturb = nullptr;
   Recorder* recorder = nullptr;
   /// Messages about what is slower than it looks.
   bool performance_notes = true;
@@ -59,6 +62,9 @@ struct Failure {
   /// It is about something that was reported before: say nothing more.
   bool reported = false;
 };
+
+/// What nothing that a program says may bring about, as an error at `where`.
+Diagnostic internal_error(Span where, std::string_view what);
 
 /// An axis that is mapped around the code being walked.
 struct MappedAxis {
@@ -194,6 +200,8 @@ class Evaluator {
   /// Files that the program writes before the place being checked, and what
   /// they will hold (nothing if its sizes are symbols): for `load`.
   std::map<std::string, std::optional<Value>> written_files;
+  /// Folders that were searched for what killed processes left (load.h).
+  std::set<std::string> swept_folders;
 
   /// Maps and `jit`s around the code being walked, in every mode: greater than
   /// 0 inside code that will be compiled.

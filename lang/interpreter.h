@@ -26,6 +26,7 @@
 #include "lang/evaluator.h"
 #include "lang/function.h"
 #include "lang/indexing.h"
+#include "lang/range.h"
 #include "lang/scope.h"
 
 namespace unisono::lang {
@@ -205,6 +206,9 @@ class Interpreter {
   bool run_program(const Program& program, std::optional<Value>* last);
   std::optional<Value> run_call(const Value& function,
                                 const std::vector<Value>& arguments);
+  /// The exception that is being handled, as an error: one that ends a
+  /// statement as it is, any other as an error at `where`.
+  static Failure caught(Span where);
   /// Reports, with the calls around it as notes; each mistake once.
   void report(Diagnostic diagnostic);
   /// Forgets what a run that ended with an error was about to do.
@@ -293,8 +297,8 @@ class Interpreter {
                       std::optional<DType> wanted);
   Value stacked_rows(const Array& e, const Env& env,
                      std::optional<DType> wanted);
-  [[noreturn]] void fail_rows(size_t row, const ArrayValue& part,
-                              const ArrayValue& first, Span where);
+  [[noreturn]] void fail_rows(size_t row, const ir::Type& type,
+                              const ir::Type& first, Span where);
   std::optional<DType> wanted_dtype(const Expr& annotation, const Env& env);
 
   // ---- evaluate_call.cpp
@@ -302,7 +306,7 @@ class Interpreter {
   /// The definitions that wait from this one on. False if one has an error.
   bool check_waiting_definitions(size_t from);
   using DefinitionKey = std::pair<const void*, const Environment*>;
-  bool check_definition(const DefinitionKey& key);
+  bool check_definition(DefinitionKey key);
   void check_definition_with(
       const std::shared_ptr<const FunctionValue>& function,
       const std::map<std::string, DType>& generics);
@@ -322,7 +326,8 @@ class Interpreter {
                      Span where);
   Value function_body(const FunctionValue& function, const Function& syntax,
                       const Env& env);
-  [[noreturn]] void report_in_frame(std::exception_ptr exception);
+  /// Reports what is being handled in the innermost frame, and leaves that.
+  [[noreturn]] void leave_frame();
   std::string call_key(const std::shared_ptr<const FunctionValue>& function,
                        const Function& syntax, const Env& env);
   void forget_functions(size_t from);
@@ -353,7 +358,8 @@ class Interpreter {
             const Env& env, bool flush_each);
   std::vector<Carry> carries_of(const Stmt& loop, const Env& env);
   int64_t host_int(const Value& value, Span where);
-  ArrayValue host_counter(int64_t value, Span where);
+  ArrayValue host_counter(uint64_t bits, DType dtype, Span where);
+  KnownRange host_range(const RangeValue& range, Span where);
   Value comprehension(const Comprehension& e, const Env& env);
   Value generate(const Comprehension& e, size_t generator, const Env& env);
   ir::Dim range_count(const RangeValue& range, Span where);

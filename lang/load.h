@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <string>
 
 #include "lang/builtin.h"
 
@@ -12,5 +13,9 @@ namespace unisono::lang {
 /// error.
 std::optional<Value> loaded_type(Evaluator& evaluator,
                                  const CallArgument& path);
+
+/// Removes what processes that were killed while they wrote have left in the
+/// folder of `path`; once for each folder.
+void sweep_beside(Evaluator& evaluator, const std::string& path);
 
 }  // namespace unisono::lang

@@ -131,12 +131,58 @@ const TypeMatcher::Frame* TypeMatcher::alias_frame(
   if (depth > 100)
     ev_.fail(diagnostic(Code::bad_type, where, quoted(*alias.alias->type))
                  .set_help("a type cannot contain itself"));
-  Frame inner{frame, alias.alias_env, {}};
+  Frame inner{frame, alias.alias_env, alias.alias, {}};
   for (size_t i = 0; i < params.size(); ++i)
     inner.arguments[params[i].name.text] =
         given ? (*arguments)[i].get() : nullptr;
   frames_.push_back(std::move(inner));
   return &frames_.back();
+}
+
+void TypeMatcher::fail_undeclared(const NameExpr& name, const TypeStmt& alias) {
+  std::string params;
+  for (const TypeParam& param : alias.type_params)
+    params += param.name.text + ", ";
+  ev_.fail(
+      diagnostic(Code::undeclared_size, name.span, name.text, alias.name.text)
+          .set_help(fmt::format("declare it: `type {}[{}{}] = ...`",
+                                alias.name.text, params, name.text)));
+}
+
+void TypeMatcher::check_sizes(const TypeStmt& alias) {
+  check_sizes(*alias.type, alias, false);
+}
+
+void TypeMatcher::check_sizes(const Expr& type, const TypeStmt& alias,
+                              bool in_size) {
+  switch (type.kind) {
+    case ExprKind::NameExpr: {
+      const auto& name = static_cast<const NameExpr&>(type);
+      const auto is_this = [&](const TypeParam& param) {
+        return param.name.text == name.text;
+      };
+      if (in_size && std::ranges::none_of(alias.type_params, is_this) &&
+          !env_->find(name.text).first && !is_host_type(name.text))
+        fail_undeclared(name, alias);
+      return;
+    }
+    case ExprKind::Index: {
+      const auto& index = static_cast<const Index&>(type);
+      check_sizes(*index.object, alias, in_size);
+      for (const ExprPtr& item : index.items) check_sizes(*item, alias, true);
+      return;
+    }
+    // The sizes of a function's type are those of each call; other things have
+    // names of their own.
+    case ExprKind::FunctionType:
+    case ExprKind::FnExpr:
+    case ExprKind::Block:
+    case ExprKind::Comprehension: return;
+    default:
+      for_each_child(
+          type, [&](const Expr& child) { check_sizes(child, alias, in_size); },
+          [](const Stmt&) {});
+  }
 }
 
 // ---- sizes -----------------------------------------------------------------
@@ -178,6 +224,7 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
                  .set_help("a size is an int, known when the program is "
                            "compiled"));
   }
+  if (frame->alias) fail_undeclared(name, *frame->alias);
   if (!create || names_ == Names::known) return std::nullopt;
   bind_size(name, ir::Dim::symbol(ev_.new_symbol_id(), name.text));
   return env_->names.at(name.text).value.get_if<IntValue>()->value;

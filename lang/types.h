@@ -50,6 +50,10 @@ class TypeMatcher {
   /// unknown names get symbols.
   Value any_value(const Expr& type);
 
+  /// An error for a size that a named type neither declares nor finds around
+  /// it.
+  void check_sizes(const TypeStmt& alias);
+
   /// Generic element types in `type`, with the restrictions declared for them.
   void collect_generics(const Expr& type,
                         std::map<std::string, std::string>& restrictions);
@@ -61,6 +65,7 @@ class TypeMatcher {
   struct Frame {
     const Frame* outer = nullptr;
     Env env;
+    const TypeStmt* alias = nullptr;
     std::map<std::string, const Expr*> arguments;
   };
   struct Waiting {
@@ -136,6 +141,9 @@ class TypeMatcher {
   std::optional<ir::Dim> new_quotient(const Binary& op, const Frame* frame);
   /// A lone name that is bound by this signature, if `size` is one.
   const NameExpr* own_name(const Expr& size, const Frame* frame);
+  void check_sizes(const Expr& type, const TypeStmt& alias, bool in_size);
+  [[noreturn]] void fail_undeclared(const NameExpr& name,
+                                    const TypeStmt& alias);
   void bind_size(const NameExpr& name, ir::Dim value);
 
   void check_rest(const std::vector<ExprPtr>& items);

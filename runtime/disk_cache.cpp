@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <ctime>
 #include <system_error>
+
+#include "runtime/unfinished_file.h"
 
 namespace unisono {
 namespace {
@@ -22,9 +22,7 @@ constexpr std::string_view mark = "unisono cache 1\n";
 constexpr size_t head_bytes = mark.size() + 2 * sizeof(Digest);
 constexpr int64_t largest_entry = int64_t{1} << 28;
 constexpr const char* secret_name = "secret";
-constexpr std::string_view entry_ending = ".entry", unfinished_ending = ".tmp";
-/// A file that nobody has finished for so long is given up.
-constexpr time_t unfinished_seconds = 3600;
+constexpr std::string_view entry_ending = ".entry";
 
 Error cannot(const std::string& what, std::string why) {
   return {.kind = Error::Kind::io,
@@ -44,15 +42,6 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   int get() const { return descriptor_; }
-  bool write(std::span<const uint8_t> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return false;
-      bytes = bytes.subspan(static_cast<size_t>(count));
-    }
-    return true;
-  }
   bool read(std::span<uint8_t> bytes) const {
     while (!bytes.empty()) {
       const ssize_t count = ::read(descriptor_, bytes.data(), bytes.size());
@@ -66,6 +55,16 @@ class File {
  private:
   const int descriptor_;
 };
+
+bool write_all(int descriptor, std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+  return true;
+}
 
 Digest digest_of(std::string_view key) {
   Sha256 hash;
@@ -159,30 +158,13 @@ std::optional<std::vector<uint8_t>> DiskCache::read(const std::string& name,
 bool DiskCache::write(const std::string& name,
                       std::initializer_list<std::span<const uint8_t>> parts,
                       bool replace) {
-  std::array<uint8_t, 8> random;
-  if (!random_bytes(random)) return false;
-  uint64_t number;
-  std::memcpy(&number, random.data(), sizeof number);
-  const std::string temporary =
-      fmt::format("{:016x}{}", number, unfinished_ending);
-  bool written = false;
-  {
-    const File file(openat(descriptor_, temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                           0600));
-    if (file.get() < 0) return false;
-    written = std::all_of(parts.begin(), parts.end(),
-                          [&](auto part) { return file.write(part); }) &&
-              fsync(file.get()) == 0;
-  }
-  if (written && replace)
-    written = renameat(descriptor_, temporary.c_str(), descriptor_,
-                       name.c_str()) == 0;
-  else if (written)
-    written = linkat(descriptor_, temporary.c_str(), descriptor_, name.c_str(),
-                     0) == 0;
-  if (!written || !replace) unlinkat(descriptor_, temporary.c_str(), 0);
-  return written;
+  auto unfinished = UnfinishedFile::create(descriptor_, name, 0600);
+  if (!unfinished) return false;
+  const bool written = std::all_of(parts.begin(), parts.end(), [&](auto part) {
+    return write_all(unfinished->descriptor(), part);
+  });
+  return written &&
+         static_cast<bool>(replace ? unfinished->replace() : unfinished->add());
 }
 
 std::optional<std::vector<uint8_t>> DiskCache::find(std::string_view key) {
@@ -234,6 +216,7 @@ void DiskCache::prune() {
     int64_t bytes;
     timespec used;
   };
+  remove_abandoned(descriptor_);
   std::vector<Entry> entries;
   const int again =
       openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -244,16 +227,12 @@ void DiskCache::prune() {
     return;
   }
   bytes_ = 0;
-  const time_t now = time(nullptr);
   while (const dirent* item = readdir(folder)) {
     const std::string_view name = item->d_name;
     struct stat status;
     if (fstatat(descriptor_, item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(status.st_mode))
       continue;
-    if (name.ends_with(unfinished_ending) &&
-        status.st_mtim.tv_sec + unfinished_seconds < now)
-      unlinkat(descriptor_, item->d_name, 0);
     if (!name.ends_with(entry_ending)) continue;
     entries.push_back({item->d_name, status.st_size, status.st_mtim});
     bytes_ += status.st_size;

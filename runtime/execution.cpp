@@ -130,6 +130,7 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
     device.error.code = ErrorWord::none;
     device.cancel = false;
     device.failure.reset();
+    device.thrown = nullptr;
     device.awaited_since.reset();
   }
   published_ = false;
@@ -164,7 +165,10 @@ std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   CHECK(done());
   finish_queues();
   for (int d = 0; d < count_; ++d)
-    if (devices_[d].failure) return std::move(devices_[d].failure);
+    if (devices_[d].failure) {
+      thrown_ = std::exchange(devices_[d].thrown, {});
+      return std::move(devices_[d].failure);
+    }
   if (stopped_)
     return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
   return std::nullopt;
@@ -334,6 +338,10 @@ Status Execution::host_call(int d, const HostCallStep& step) {
                  .message =
                      "there is not enough memory on the host for what is "
                      "printed"};
+  } catch (...) {
+    devices_[d].thrown = std::current_exception();
+    return Error{.kind = Error::Kind::check_failed,
+                 .message = "a call of the host threw an exception"};
   }
 }
 

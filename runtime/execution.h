@@ -13,9 +13,11 @@
 // devices that are ready are offered to the pool.
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/collective.h"
@@ -45,6 +47,8 @@ class Execution final : public Work, public Watched {
   void record(Recorder* recorder, const std::vector<Device*>& devices);
   /// Runs all devices to the end, or gives the error of the first that failed.
   std::optional<Error> run(Pool& pool, const RunOptions& options);
+  /// What a call of the host threw, if that was the error that `run` gave.
+  std::exception_ptr take_exception() { return std::exchange(thrown_, {}); }
 
   /// Whether devices wait for one another.
   bool meets() const { return flat_.has_collectives; }
@@ -65,7 +69,8 @@ class Execution final : public Work, public Watched {
     std::vector<void*> slots;
     std::vector<void*> arguments;
     std::optional<Error> failure;
-    Device* device = nullptr;  // with a queue, or null
+    std::exception_ptr thrown;  // by a call of the host: the failure
+    Device* device = nullptr;   // with a queue, or null
     Queue* queue = nullptr;
     Buffer grid_error;  // a GridError
     uint64_t launches = 0;
@@ -182,6 +187,7 @@ class Execution final : public Work, public Watched {
   const int count_;
   const Mask all_;
   std::unique_ptr<DeviceState[]> devices_;
+  std::exception_ptr thrown_;
   Pool* pool_ = nullptr;
   const std::atomic<bool>* stop_ = nullptr;
   const std::function<bool(int)>* lose_device_ = nullptr;

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <new>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -70,40 +69,22 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     return Error{.kind = Error::Kind::io, .message = "the path holds a NUL"};
   // A folder cannot be replaced; a device, /dev/null say, must not be.
-  struct stat old;
-  if (stat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode))
+  struct stat old = {};
+  const bool is_there = stat(path.c_str(), &old) == 0;
+  if (is_there && !S_ISREG(old.st_mode))
     return Error{.kind = Error::Kind::io,
                  .message = S_ISDIR(old.st_mode) ? "it is a folder"
                                                  : "not a regular file"};
-  std::random_device random;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string temporary = fmt::format("{}.{:08x}.tmp", path, random());
-    int descriptor = ::open(temporary.c_str(),
-                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor < 0 && errno == EEXIST) continue;
-    if (descriptor < 0) return system_error();
-    // A file that is replaced keeps its permissions.
-    struct stat status;
-    if (stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
-      fchmod(descriptor, status.st_mode & 0777);
-    return OutputFile(descriptor, path, std::move(temporary));
-  }
-  return system_error();
-}
-
-OutputFile::OutputFile(OutputFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      path_(std::move(other.path_)),
-      temporary_(std::exchange(other.temporary_, {})) {}
-
-OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-  if (!temporary_.empty()) unlink(temporary_.c_str());
+  auto file = UnfinishedFile::create(AT_FDCWD, path, 0666);
+  if (!file) return file.error();
+  // A file that is replaced keeps its permissions.
+  if (is_there) fchmod(file->descriptor(), old.st_mode & 0777);
+  return OutputFile(std::move(*file));
 }
 
 Status OutputFile::write(std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
-    ssize_t count = ::write(descriptor_, bytes.data(),
+    ssize_t count = ::write(file_.descriptor(), bytes.data(),
                             std::min(bytes.size(), largest_transfer));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_error();
@@ -112,14 +93,7 @@ Status OutputFile::write(std::span<const uint8_t> bytes) {
   return Unit{};
 }
 
-Status OutputFile::commit() {
-  if (fsync(descriptor_) != 0) return system_error();
-  int closed = close(std::exchange(descriptor_, -1));
-  if (closed != 0) return system_error();
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) return system_error();
-  temporary_.clear();
-  return Unit{};
-}
+Status OutputFile::commit() { return file_.replace(); }
 
 Status write_text(const std::string& path, std::string_view text) {
   auto file = OutputFile::create(path);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/result.h"
+#include "runtime/unfinished_file.h"
 
 namespace unisono {
 
@@ -35,19 +36,13 @@ class InputFile {
 class OutputFile {
  public:
   static Result<OutputFile> create(const std::string& path);
-  OutputFile(OutputFile&& other) noexcept;
-  ~OutputFile();
   Status write(std::span<const uint8_t> bytes);
   /// On the disk, then in place.
   Status commit();
 
  private:
-  OutputFile(int descriptor, std::string path, std::string temporary)
-      : descriptor_(descriptor),
-        path_(std::move(path)),
-        temporary_(std::move(temporary)) {}
-  int descriptor_;
-  std::string path_, temporary_;
+  explicit OutputFile(UnfinishedFile file) : file_(std::move(file)) {}
+  UnfinishedFile file_;
 };
 
 /// The whole text as such a file.

@@ -176,7 +176,9 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
                       options.watchdog);
     error = execution->run(runtime.pool(), options);
   }
+  const std::exception_ptr thrown = execution->take_exception();
   cache.give_back(std::move(execution));
+  if (thrown) std::rethrow_exception(thrown);
 
   if (error) return std::move(*error);
   return collect_outputs(program, *memory, inputs);

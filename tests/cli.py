@@ -320,6 +320,75 @@ def outputs():
     expect("closed standard input", ran, 1, "", r"U0650")
 
 
+def limits(folder):
+    """`ulimit`, streams that are closed, and what a process that was killed while it wrote leaves behind."""
+    def limited(limit, *words, text=""):
+        command = ["sh", "-c", f'{limit}; exec "$@"', "sh", UNISONO, *words]
+        return Ran(subprocess.run(command, cwd=folder, input=text.encode(), capture_output=True, timeout=SECONDS))
+    parts = lambda: [p.name for p in folder.iterdir() if p.name.endswith(".unisono-part")]
+    old = run("-", text='save("big.npy", arange(10))', folder=folder)
+    expect("save", old, 0, "", "")
+    before = (folder / "big.npy").read_bytes()
+    for program in ('save("big.npy", arange(100000))', 'save("big.npz", (a = arange(100000)))',
+                    'visualize(arange(10), "big.svg")'):
+        ran = limited("ulimit -f 0" if "svg" in program else "ulimit -f 8", "-", text=program)
+        expect(f"a file beyond the limit: {program}", ran, 1, "", r"U0651.*File too large.*<stdin>:1:")
+    if (folder / "big.npy").read_bytes() != before or (folder / "big.npz").exists() or parts():
+        PROBLEMS.append(f"a save beyond the limit leaves things as they were: {os.listdir(folder)}")
+    ran = Ran(subprocess.run(["sh", "-c", 'ulimit -f 8; exec "$0" -e "[i for i in range(100000)]" > many.txt',
+                              UNISONO], cwd=folder, capture_output=True, timeout=SECONDS))
+    expect("output within the limit", ran, 0, "", "")
+    ran = Ran(subprocess.run(["sh", "-c", 'ulimit -f 8; exec "$0" -e "for i in range(10000) { print(i) }" > many.txt',
+                              UNISONO], cwd=folder, capture_output=True, timeout=SECONDS))
+    expect("output beyond the limit", ran, 1, "", r"cannot write standard output: File too large")
+    ugly = folder / "limit.uni"
+    ugly.write_text("let  x=1\n" * 3000)
+    expect("fmt beyond the limit", limited("ulimit -f 8", "fmt", "limit.uni"), 1, "", r"U0651.*File too large")
+    if ugly.read_text() != "let  x=1\n" * 3000 or parts():
+        PROBLEMS.append("fmt beyond the limit leaves the file as it was")
+
+    (folder / "deep.uni").write_text("print(" + "(" * 150 + "1" + ")" * 150 + ")\n"
+                                     "def f(n: int) -> int = if n == 0 { 0 } else { 1 + f(n - 1) }\n"
+                                     "print(f(900), sum(jit(fn(x) => sort(x * 2.0))(arange(20000, f32))))\n")
+    for size in (64, 96, 256, 1024):
+        stack = f"ulimit -s {size}"
+        expect(f"run, stack of {size} KiB", limited(stack, "run", "--devices", "cpu:3", "deep.uni"), 0, r"900 39998", "")
+        expect(f"check, stack of {size} KiB", limited(stack, "check", "deep.uni"), 0, "", "")
+        expect(f"fmt, stack of {size} KiB", limited(stack, "fmt", "--check", "deep.uni"), 1, r"not formatted", "")
+        expect(f"-e, stack of {size} KiB", limited(stack, "-e", "1 + 1"), 0, r"^2$", "")
+
+    saving = 'let x = arange(20_000_000)\nwhile true { save("killed.npy", x) }'
+    child = subprocess.Popen([UNISONO, "-"], stdin=subprocess.PIPE, cwd=folder)
+    child.stdin.write(saving.encode())
+    child.stdin.close()
+    end = time.time() + SECONDS
+    while not parts() and time.time() < end:
+        time.sleep(0.001)
+    expect("a save while another process writes", run("-", text='save("other.npy", arange(3))', folder=folder), 0, "", "")
+    if not parts():
+        PROBLEMS.append("a save removes what another process writes")
+    child.kill()
+    child.wait()
+    if not parts():  # it was between two
+        (folder / "killed.npy.0123456789abcdef.unisono-part").write_text("half")
+    expect("a save after a killed one", run("-", text='save("other.npy", arange(3))', folder=folder), 0, "", "")
+    if parts():
+        PROBLEMS.append(f"what a killed process left is still there: {parts()}")
+    (folder / "limit.uni.0123456789abcdef.unisono-part").write_text("half")
+    expect("fmt after a killed one", run("fmt", "limit.uni", folder=folder), 0, "", "")
+    if parts():
+        PROBLEMS.append(f"what a killed fmt left is still there: {parts()}")
+
+    (folder / "prints.uni").write_text('print("first")\nsave("kept.npy", arange(3))\nprint(load("kept.npy") as i32[3])\n')
+    ran = Ran(subprocess.run(["sh", "-c", '"$0" run prints.uni <&- >&-', UNISONO], cwd=folder, capture_output=True,
+                             timeout=SECONDS))
+    expect("closed standard output beside files", ran, 1, "", r"cannot write standard output")
+    expect("what was saved", run("-e", 'load("kept.npy") as i32[3]', folder=folder), 0, r"\[0 1 2\]", "")
+    ran = Ran(subprocess.run(["sh", "-c", '"$0" run prints.uni 2>&-', UNISONO], cwd=folder, capture_output=True,
+                             timeout=SECONDS))
+    expect("closed standard error", ran, 0, r"first\n\[0 1 2\]", "")
+
+
 def interrupts():
     endless = {
         "a loop of the host": "while true { }",
@@ -397,7 +466,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         folder.chmod(0o755)
-        for part in (usage_errors, programs, checks, formats):
+        for part in (usage_errors, programs, checks, formats, limits):
             part(folder)
     for part in (helps, outputs, interrupts, memory, inspections, large):
         part()

@@ -4,6 +4,7 @@
 // library's; the program's calls come to them, the C library's own do not.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -57,6 +58,18 @@ int open(const char* path, int flags, ...) {
   if (strikes(EACCES)) return -1;
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
+int openat(int folder, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const int mode = flags & O_CREAT ? va_arg(rest, int) : 0;
+  va_end(rest);
+  if (strikes(EACCES)) return -1;
+  return static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
+}
+int flock(int descriptor, int operation) noexcept {
+  if (strikes(ENOLCK)) return -1;
+  return static_cast<int>(syscall(SYS_flock, descriptor, operation));
+}
 ssize_t pread(int descriptor, void* to, size_t bytes, off_t offset) {
   if (strikes(EIO)) return -1;
   return syscall(SYS_pread64, descriptor, to, bytes, offset);
@@ -69,9 +82,11 @@ int fsync(int descriptor) {
   if (strikes(EIO)) return -1;
   return static_cast<int>(syscall(SYS_fsync, descriptor));
 }
-int rename(const char* from, const char* to) noexcept {
+int renameat(int from_folder, const char* from, int to_folder,
+             const char* to) noexcept {
   if (strikes(EXDEV)) return -1;
-  return static_cast<int>(syscall(SYS_rename, from, to));
+  return static_cast<int>(
+      syscall(SYS_renameat, from_folder, from, to_folder, to));
 }
 
 }  // extern "C"

@@ -279,18 +279,22 @@ TEST_CASE("several writers and readers of a disk cache at once") {
   CHECK(wrong == 0);
   CHECK(found > 0);
   for (const auto& item : std::filesystem::directory_iterator(path))
-    CHECK(item.path().extension() != ".tmp");
+    CHECK(item.path().extension() != ".unisono-part");
 }
 
 TEST_CASE("what a process that was killed left behind goes") {
   TemporaryFolder folder;
   const std::string path = folder / "cache";
   open_cache(path);
-  put_file(path + "/0123.tmp", {1, 2, 3});
-  put_file(path + "/4567.tmp", {1, 2, 3});
-  timespec old[2] = {{1, 0}, {1, 0}};
-  REQUIRE(utimensat(AT_FDCWD, (path + "/0123.tmp").c_str(), old, 0) == 0);
+  const std::string left = path + "/key.0123456789abcdef.unisono-part";
+  put_file(left, {1, 2, 3});
   open_cache(path)->keep("key", bytes_for(1, 10));
-  CHECK(!std::filesystem::exists(path + "/0123.tmp"));
-  CHECK(std::filesystem::exists(path + "/4567.tmp"));  // perhaps under way
+  CHECK(!std::filesystem::exists(left));
+});
+put_file(path + "/4567.tmp", {1, 2, 3});
+timespec old[2] = {{1, 0}, {1, 0}};
+REQUIRE(utimensat(AT_FDCWD, (path + "/0123.tmp").c_str(), old, 0) == 0);
+open_cache(path)->keep("key", bytes_for(1, 10));
+CHECK(!std::filesystem::exists(path + "/0123.tmp"));
+CHECK(std::filesystem::exists(path + "/4567.tmp"));  // perhaps under way
 }

@@ -1,0 +1,48 @@
+#include "host/process.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace unisono::host {
+namespace {
+
+constexpr size_t usual_stack_bytes = size_t{8} << 20;
+
+}  // namespace
+
+void prepare_process() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  // Else the next file that is opened would be our standard output. Reading and
+  // writing them stays an error.
+  for (int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(standard, F_GETFD) < 0 && errno == EBADF)
+      open("/dev/null", standard == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+void on_enough_stack(const std::function<void()>& body) {
+  struct rlimit limit = {};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 ||
+      limit.rlim_cur >= usual_stack_bytes)  // RLIM_INFINITY is the largest
+    return body();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, usual_stack_bytes);
+  pthread_setattr_default_np(&attributes);
+  auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  pthread_t thread;
+  void* argument = const_cast<void*>(static_cast<const void*>(&body));
+  const bool started = pthread_create(&thread, &attributes, run, argument) == 0;
+  pthread_attr_destroy(&attributes);
+  if (!started) return body();  // no memory for it: on what there is
+  pthread_join(thread, nullptr);
+}
+
+}  // namespace unisono::host
