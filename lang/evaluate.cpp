@@ -666,7 +666,9 @@ Value Interpreter::match_declared(const Expr& type, const Value& value,
                                   const Env& env, Span where,
                                   const std::string& what) {
   TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
-  return matcher.match(type, value, where, what);
+  Value matched = matcher.match(type, value, where, what);
+  matcher.finish();
+  return matched;
 }
 
 void Interpreter::let_stmt(const LetStmt& let, const Env& env) {

@@ -382,8 +382,10 @@ Value Interpreter::function_body(const FunctionValue& function,
   Span where = syntax.body->span;
   if (const auto* body = as<Block>(*syntax.body); body && body->value())
     where = body->value()->span;
-  return matcher.match(*syntax.result, result, where,
-                       fmt::format("the result of `{}`", function.name));
+  result = matcher.match(*syntax.result, result, where,
+                         fmt::format("the result of `{}`", function.name));
+  matcher.finish();
+  return result;
 }
 
 void Interpreter::leave_frame() {

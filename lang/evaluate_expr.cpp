@@ -186,6 +186,14 @@ void append_numbers(const Array& array, std::vector<Number>& numbers) {
   }
 }
 
+bool has_bool(const Expr& e) {
+  const auto* array = as<Array>(e);
+  return e.kind == ExprKind::BoolLiteral ||
+         (array && std::ranges::any_of(array->items, [](const ExprPtr& item) {
+            return has_bool(*item);
+          }));
+}
+
 /// Rows of different shapes, outer ones first.
 struct Ragged {
   const Expr* at = nullptr;
@@ -632,7 +640,9 @@ Value Interpreter::array_literal(const Array& e, const Env& env,
     literal.numbers.clear();
     append_numbers(e, literal.numbers);
     const DType dtype =
-        number_type(literal.numbers, wanted).value_or(DType::F32);
+        literal.numbers.empty() && has_bool(e)
+            ? DType::Bool
+            : number_type(literal.numbers, wanted).value_or(DType::F32);
     fail_rows(ragged->row, {dtype, ragged->shape}, {dtype, ragged->first},
               ragged->at->span);
   }

@@ -197,9 +197,13 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
                                                bool create) {
   if (auto argument = frame->arguments.find(name.text);
       argument != frame->arguments.end()) {
-    if (!argument->second)
-      return create ? std::optional(ir::Dim::symbol(ev_.new_symbol_id(), "_"))
-                    : std::nullopt;
+    if (!argument->second) {
+      const auto known = frame->open.find(name.text);
+      if (known != frame->open.end()) return known->second;
+      if (!create) return std::nullopt;
+      return frame->open[name.text] =
+                 ir::Dim::symbol(ev_.new_symbol_id(), name.text);
+    }
     return size_value(*argument->second, frame->outer, create);
   }
   auto [binding, holder] = env_of(frame)->find(name.text);
@@ -245,9 +249,15 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
     const auto b = size_value(*op->right, frame, create);
     if (!a || !b) return std::nullopt;
     const bool by_zero = b->is_constant() && b->value() == 0;
-    if (op->op == BinaryOp::add) return *a + *b;
-    if (op->op == BinaryOp::sub) return *a - *b;
-    if (op->op == BinaryOp::mul) return *a * *b;
+    const auto in_range = [&](ir::Dim dim) {
+      if (dim.overflowed())
+        ev_.fail(diagnostic(Code::int_overflow, size.span, size.span.text())
+                     .set_help("sizes and other ints have 64 bits"));
+      return dim;
+    };
+    if (op->op == BinaryOp::add) return in_range(*a + *b);
+    if (op->op == BinaryOp::sub) return in_range(*a - *b);
+    if (op->op == BinaryOp::mul) return in_range(*a * *b);
     if (op->op == BinaryOp::floor_div && !by_zero) return floor_div(*a, *b);
     if (op->op == BinaryOp::mod && !by_zero) return floor_mod(*a, *b);
     if (op->op == BinaryOp::div && !by_zero) {
@@ -273,26 +283,37 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
 /// that it divides evenly.
 std::optional<ir::Dim> TypeMatcher::new_quotient(const Binary& op,
                                                  const Frame* frame) {
-  const NameExpr* name =
-      op.op == BinaryOp::div ? own_name(*op.left, frame) : nullptr;
-  if (!name || name_value(*name, root(), false)) return std::nullopt;
+  if (op.op != BinaryOp::div) return std::nullopt;
+  const auto own = own_name(*op.left, frame);
+  if (!own || name_value(*own->name, own->open ? own->open : root(), false))
+    return std::nullopt;
   const auto divisor = size_value(*op.right, frame, true);
   if (!divisor) return std::nullopt;
   ir::Dim quotient = ir::Dim::symbol(
       ev_.new_symbol_id(),
       fmt::format("{}/{}", op.left->span.text(), op.right->span.text()));
-  bind_size(*name, quotient * *divisor);
+  bind_size(*own, quotient * *divisor);
   return quotient;
 }
 
-const NameExpr* TypeMatcher::own_name(const Expr& size, const Frame* frame) {
+std::optional<TypeMatcher::OwnName> TypeMatcher::own_name(const Expr& size,
+                                                          const Frame* frame) {
   const auto* name = as<NameExpr>(size);
-  if (!name) return nullptr;
+  if (!name) return std::nullopt;
   if (auto argument = frame->arguments.find(name->text);
-      argument != frame->arguments.end())
-    return argument->second ? own_name(*argument->second, frame->outer)
-                            : nullptr;
-  return frame->env || names_ == Names::known ? nullptr : name;
+      argument != frame->arguments.end()) {
+    if (!argument->second) return OwnName{name, frame};
+    return own_name(*argument->second, frame->outer);
+  }
+  if (frame->env || names_ == Names::known) return std::nullopt;
+  return OwnName{name, nullptr};
+}
+
+void TypeMatcher::bind_size(const OwnName& own, ir::Dim value) {
+  if (own.open)
+    own.open->open[own.name->text] = std::move(value);
+  else
+    bind_size(*own.name, std::move(value));
 }
 
 void TypeMatcher::require_size(const ir::Dim& expected, const Waiting& found) {
@@ -329,39 +350,51 @@ ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
     require_size(*value, found);
     return *value;
   }
-  if (names_ == Names::known)
+  if (const auto own = own_name(size, frame)) {
+    bind_size(*own, seen);
+    return seen;
+  }
+  if (names_ == Names::known && !mentions_open(size, frame)) {
+    if (const auto* name = as<NameExpr>(size); name && env_->call == 0)
+      in_.lookup(*name, env_of(frame));  // the error
     ev_.fail(diagnostic(Code::unbound_size, size.span, size.span.text(),
                         "the parameters")
                  .set_help("a size that only running tells is written `?k`"));
-  if (const NameExpr* name = own_name(size, frame)) {
-    bind_size(*name, seen);
-    return seen;
   }
   waiting_.push_back(std::move(found));
   return seen;
 }
 
+void TypeMatcher::collect_unknown(const Expr& size, const Frame* frame,
+                                  std::vector<OwnName>& out) {
+  const auto* name = as<NameExpr>(size);
+  if (!name) {
+    for_each_child(
+        size, [&](const Expr& child) { collect_unknown(child, frame, out); },
+        [](const Stmt&) {});
+    return;
+  }
+  const auto argument = frame->arguments.find(name->text);
+  const bool is_parameter = argument != frame->arguments.end();
+  if (is_parameter && argument->second)
+    collect_unknown(*argument->second, frame->outer, out);
+  else if (!name_value(*name, frame, false))
+    out.push_back({name, is_parameter ? frame : nullptr});
+}
+
+bool TypeMatcher::mentions_open(const Expr& size, const Frame* frame) {
+  std::vector<OwnName> unknown;
+  collect_unknown(size, frame, unknown);
+  return std::ranges::any_of(unknown,
+                             [](const OwnName& own) { return own.open; });
+}
+
 /// Finds the one name in a linear size that has no value yet.
 bool TypeMatcher::solve(const Waiting& waiting) {
-  std::vector<const NameExpr*> unknown;
-  std::function<void(const Expr&, const Frame*)> visit =
-      [&](const Expr& e, const Frame* frame) {
-        if (const auto* name = as<NameExpr>(e)) {
-          if (auto argument = frame->arguments.find(name->text);
-              argument != frame->arguments.end()) {
-            if (argument->second) visit(*argument->second, frame->outer);
-          } else if (!name_value(*name, frame, false)) {
-            unknown.push_back(name);
-          }
-          return;
-        }
-        for_each_child(
-            e, [&](const Expr& child) { visit(child, frame); },
-            [](const Stmt&) {});
-      };
-  visit(*waiting.size, waiting.frame);
-  for (const NameExpr* name : unknown)
-    if (name->text != unknown[0]->text) return false;
+  std::vector<OwnName> unknown;
+  collect_unknown(*waiting.size, waiting.frame, unknown);
+  for (const OwnName& own : unknown)
+    if (!(own == unknown[0])) return false;
   if (unknown.empty()) return true;
   // `n / dev` divides evenly, so n is dev times what is seen.
   const Expr* size = waiting.size;
@@ -373,9 +406,9 @@ bool TypeMatcher::solve(const Waiting& waiting) {
     seen = seen * *divisor;
     size = op->left.get();
   }
-  const NameExpr& name = *unknown[0];
+  const OwnName own = unknown[0];
   const uint32_t id = ev_.new_symbol_id();
-  bind_size(name, ir::Dim::symbol(id, name.text));
+  bind_size(own, ir::Dim::symbol(id, own.name->text));
   const auto form = size_value(*size, waiting.frame, false);
   auto at = [&](int64_t x) {
     return form->substitute([&](uint32_t symbol) -> std::optional<ir::Dim> {
@@ -387,13 +420,16 @@ bool TypeMatcher::solve(const Waiting& waiting) {
   std::optional<ir::Dim> solution;
   const bool linear = at(2) - at(1) == factor;
   const bool zero = factor.is_constant() && factor.value() == 0;
-  if (linear && !zero) solution = exact_div(seen - at(0), factor);
+  if (!linear || zero)
+    ev_.fail(diagnostic(Code::unbound_size, own.name->span, own.name->text,
+                        fmt::format("`{}`", waiting.size->span.text())));
+  solution = exact_div(seen - at(0), factor);
   if (!solution)
     ev_.fail(diagnostic(Code::size_mismatch, waiting.where, waiting.what,
                         waiting.seen.to_string(), waiting.axis,
                         std::string(waiting.size->span.text()))
                  .set_label(waiting.seen_type));
-  bind_size(name, *solution);
+  bind_size(own, *solution);
   return true;
 }
 
@@ -429,6 +465,7 @@ Value TypeMatcher::match(const Expr& type, const Value& value, Span where,
 
 Value TypeMatcher::match_in(const Expr& type, const Frame* frame,
                             const Subject& subject) {
+  in_.enter(type.span);
   switch (type.kind) {
     case ExprKind::NameExpr: return match_name(type, nullptr, frame, subject);
     case ExprKind::Index: {
@@ -728,6 +765,13 @@ Value TypeMatcher::any_name(const Expr& type, const std::vector<ExprPtr>* items,
 }
 
 Value TypeMatcher::any_in(const Expr& type, const Frame* frame) {
+  in_.enter(type.span);
+  Value value = any_value_in(type, frame);
+  in_.check_tree(value, type.span);
+  return value;
+}
+
+Value TypeMatcher::any_value_in(const Expr& type, const Frame* frame) {
   if (type.kind == ExprKind::NameExpr) return any_name(type, nullptr, frame);
   if (const auto* index = as<Index>(type))
     return any_name(*index->object, &index->items, frame);

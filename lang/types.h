@@ -67,6 +67,18 @@ class TypeMatcher {
     Env env;
     const TypeStmt* alias = nullptr;
     std::map<std::string, const Expr*> arguments;
+    /// Sizes that were left open, as in `Params` for `Params[d]`: each use of
+    /// the type has its own.
+    mutable std::map<std::string, ir::Dim> open = {};
+  };
+  /// A size that is bound here: by the signature, or in a frame where it was
+  /// left open.
+  struct OwnName {
+    const NameExpr* name = nullptr;
+    const Frame* open = nullptr;
+    bool operator==(const OwnName& other) const {
+      return name->text == other.name->text && open == other.open;
+    }
   };
   struct Waiting {
     const Expr* size;
@@ -126,8 +138,14 @@ class TypeMatcher {
                      int axis, const Subject& subject);
   void require_size(const ir::Dim& expected, const Waiting& found);
   bool solve(const Waiting& waiting);
+  /// The names in a size that have no value yet.
+  void collect_unknown(const Expr& size, const Frame* frame,
+                       std::vector<OwnName>& out);
+  /// Whether one of them was left open in a named type.
+  bool mentions_open(const Expr& size, const Frame* frame);
 
   Value any_in(const Expr& type, const Frame* frame);
+  Value any_value_in(const Expr& type, const Frame* frame);
   ir::Shape any_shape(const std::vector<ExprPtr>& items, const Frame* frame);
   Value any_name(const Expr& type, const std::vector<ExprPtr>* items,
                  const Frame* frame);
@@ -139,8 +157,9 @@ class TypeMatcher {
   std::optional<ir::Dim> name_value(const NameExpr& name, const Frame* frame,
                                     bool create);
   std::optional<ir::Dim> new_quotient(const Binary& op, const Frame* frame);
-  /// A lone name that is bound by this signature, if `size` is one.
-  const NameExpr* own_name(const Expr& size, const Frame* frame);
+  /// A lone name that is bound here, if `size` is one.
+  std::optional<OwnName> own_name(const Expr& size, const Frame* frame);
+  void bind_size(const OwnName& own, ir::Dim value);
   void check_sizes(const Expr& type, const TypeStmt& alias, bool in_size);
   [[noreturn]] void fail_undeclared(const NameExpr& name,
                                     const TypeStmt& alias);

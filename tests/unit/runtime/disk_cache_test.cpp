@@ -290,11 +290,4 @@ TEST_CASE("what a process that was killed left behind goes") {
   put_file(left, {1, 2, 3});
   open_cache(path)->keep("key", bytes_for(1, 10));
   CHECK(!std::filesystem::exists(left));
-});
-put_file(path + "/4567.tmp", {1, 2, 3});
-timespec old[2] = {{1, 0}, {1, 0}};
-REQUIRE(utimensat(AT_FDCWD, (path + "/0123.tmp").c_str(), old, 0) == 0);
-open_cache(path)->keep("key", bytes_for(1, 10));
-CHECK(!std::filesystem::exists(path + "/0123.tmp"));
-CHECK(std::filesystem::exists(path + "/4567.tmp"));  // perhaps under way
 }
