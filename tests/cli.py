@@ -340,7 +340,7 @@ def limits(folder):
     expect("output within the limit", ran, 0, "", "")
     ran = Ran(subprocess.run(["sh", "-c", 'ulimit -f 8; exec "$0" -e "for i in range(10000) { print(i) }" > many.txt',
                               UNISONO], cwd=folder, capture_output=True, timeout=SECONDS))
-    expect("output beyond the limit", ran, 1, "", r"cannot write standard output: File too large")
+    expect("output beyond the limit", ran, 1, "", r"cannot write standard output")
     ugly = folder / "limit.uni"
     ugly.write_text("let  x=1\n" * 3000)
     expect("fmt beyond the limit", limited("ulimit -f 8", "fmt", "limit.uni"), 1, "", r"U0651.*File too large")
@@ -352,7 +352,7 @@ def limits(folder):
                                      "print(f(900), sum(jit(fn(x) => sort(x * 2.0))(arange(20000, f32))))\n")
     for size in (64, 96, 256, 1024):
         stack = f"ulimit -s {size}"
-        expect(f"run, stack of {size} KiB", limited(stack, "run", "--devices", "cpu:3", "deep.uni"), 0, r"900 39998", "")
+        expect(f"run, stack of {size} KiB", limited(stack, "run", "--devices", "cpu:3", "deep.uni"), 0, r"900 3.9998e\+08", "")
         expect(f"check, stack of {size} KiB", limited(stack, "check", "deep.uni"), 0, "", "")
         expect(f"fmt, stack of {size} KiB", limited(stack, "fmt", "--check", "deep.uni"), 1, r"not formatted", "")
         expect(f"-e, stack of {size} KiB", limited(stack, "-e", "1 + 1"), 0, r"^2$", "")
