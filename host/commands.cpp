@@ -151,10 +151,11 @@ bool report(const CommandOptions& options, Session& session,
 
 /// Opens a session for the options' devices and gives it to `body`, with the
 /// program in `source` or else in the options' file; its result decides the
-/// exit status after the messages.
+/// exit status after the messages. One that `runs` has its arguments; else they
+/// are known if there was a `--`.
 template <class Body>
 int with_program(const CommandOptions& options, std::optional<Source> source,
-                 Body body) {
+                 bool runs, Body body) {
   Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
   const auto watchdog = parse_watchdog(options.watchdog);
@@ -176,6 +177,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   session_options.reference_only = options.reference;
   session_options.checked = !options.unchecked;
   session_options.arguments = options.arguments;
+  session_options.arguments_known = runs || options.arguments_given;
   session_options.output = write_output;
   session_options.stop = stop_on_interrupt();
   session_options.colour = shows_colours(STDOUT_FILENO);
@@ -244,7 +246,7 @@ int finish_output(int status) {
 
 int run_file(const CommandOptions& options) {
   return with_program(
-      options, std::nullopt, [](Session& session, Source source) {
+      options, std::nullopt, true, [](Session& session, Source source) {
         const lang::Program* program =
             session.check(std::move(source.name), std::move(source.text));
         return program && session.run(*program);
@@ -252,7 +254,7 @@ int run_file(const CommandOptions& options) {
 }
 
 int run_expression(const CommandOptions& options, const std::string& text) {
-  return with_program(options, Source{"<expression>", text},
+  return with_program(options, Source{"<expression>", text}, true,
                       [](Session& session, Source source) {
                         const lang::Program* program = session.check(
                             std::move(source.name), std::move(source.text));
@@ -262,7 +264,7 @@ int run_expression(const CommandOptions& options, const std::string& text) {
 
 int check_file(const CommandOptions& options) {
   return with_program(
-      options, std::nullopt, [](Session& session, Source source) {
+      options, std::nullopt, false, [](Session& session, Source source) {
         return session.check(std::move(source.name), std::move(source.text)) !=
                nullptr;
       });
@@ -325,11 +327,12 @@ int inspect_file(const CommandOptions& options) {
     return wrong_usage(fmt::format(
         "--target expects sm_N with N from {} to {}, such as sm_90; got `{}`",
         jit::oldest_capability, newest_target, *options.target));
-  return with_program(
-      options, std::nullopt, [&](Session& session, Source source) {
-        return inspect(session, std::move(source.name), std::move(source.text),
-                       options.emit, after, *capability, write_output);
-      });
+  return with_program(options, std::nullopt, options.emit != "types",
+                      [&](Session& session, Source source) {
+                        return inspect(session, std::move(source.name),
+                                       std::move(source.text), options.emit,
+                                       after, *capability, write_output);
+                      });
 }
 
 }  // namespace unisono::host

@@ -16,6 +16,8 @@ struct CommandOptions {
   std::string file;  // a path, or "-" for standard input
   std::string devices = "cpu:1";
   std::vector<std::string> arguments;
+  /// There was a `--`: `check` knows the program's arguments.
+  bool arguments_given = false;
   bool reference = false;  // the reference evaluator only
   bool unchecked = false;
   bool no_cublas = false;

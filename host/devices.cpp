@@ -1,12 +1,15 @@
 #include "host/devices.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "runtime/cuda_device.h"
@@ -58,14 +61,39 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// The simulated driver is installed beside the program.
-std::string simulator_path() {
+/// The simulated driver is a library: beside the program, where it is installed
+/// to, or where the system looks for libraries.
+Result<std::string> simulator_path() {
+  constexpr std::string_view name = "libsimcuda.so";
   std::array<char, 4096> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  std::string file(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
-  const size_t slash = file.rfind('/');
-  return (slash == std::string::npos ? "" : file.substr(0, slash + 1)) +
-         "libsimcuda.so";
+  const std::filesystem::path folder =
+      std::filesystem::path(
+          std::string(path.data(),
+                      length > 0 ? static_cast<size_t>(length) : 0))
+          .parent_path();
+  std::vector<std::string> searched;
+  for (const char* place : {"", "../lib", "../lib64", "../lib/unisono", "lib",
+                            "build", "../build"}) {
+    const std::filesystem::path there = (folder / place).lexically_normal();
+    std::error_code error;
+    if (std::filesystem::exists(there / name, error))
+      return (there / name).string();
+    searched.push_back(there.string());
+  }
+  if (void* library = dlopen(name.data(), RTLD_NOW | RTLD_LOCAL)) {
+    dlclose(library);
+    return std::string(name);
+  }
+  return Error{
+      .kind = Error::Kind::device_lost,
+      .message = fmt::format(
+          "simulated GPUs need the library {0}, which is not beside the "
+          "program ({1}), in its lib folder, or on the library path\n"
+          "it comes with the program in a bundle; from the sources, `./dev "
+          "build simcuda` makes build/{0}: copy it there, or say where it is, "
+          "UNISONO_CUDA_DRIVER=PATH/{0}",
+          name, searched[0])};
 }
 
 }  // namespace
@@ -111,7 +139,11 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
   options.cublas_library = environment("UNISONO_CUBLASLT");
   if (request.kind == Kind::sim) {
     options.kind = "sim";
-    if (options.driver.empty()) options.driver = simulator_path();
+    if (options.driver.empty()) {
+      Result<std::string> found = simulator_path();
+      if (!found) return found.error();
+      options.driver = std::move(*found);
+    }
     options.configuration = fmt::format("devices = {}", request.count);
   }
   if (!cache_folder.empty())

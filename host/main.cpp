@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/commands.h"
@@ -21,9 +24,9 @@ constexpr const char* help =
 
 usage:
   unisono run FILE [--devices cpu:N] [ARGUMENT ...]   run a program
-  unisono -e 'EXPRESSION'                             print a value
+  unisono -e 'EXPRESSION' [-- ARGUMENT ...]           print a value
   unisono -                                           run standard input
-  unisono check FILE [--json]                         find mistakes, run nothing
+  unisono check FILE [--json] [-- ARGUMENT ...]       find mistakes, run nothing
   unisono fmt [--check] FILE ...                      format in place
   unisono explain CODE                                what a message means
   unisono devices [--devices cpu:N]                   list the devices
@@ -65,13 +68,20 @@ struct CommandLine {
   CommandOptions options;
   std::string expression, code;
   std::vector<std::string> files, words;
+  /// What stood behind `--`: for the program; nothing where there was no `--`.
+  std::optional<std::vector<std::string>> after_dashes;
   CLI::App* run = nullptr;
   CLI::App* check = nullptr;
   CLI::App* format = nullptr;
   CLI::App* explain = nullptr;
   CLI::App* devices = nullptr;
   CLI::App* inspect = nullptr;
+
+  bool has_expression() const {
+    return evaluate->count() > 0 || run_evaluate->count() > 0;
+  }
   CLI::Option* evaluate = nullptr;
+  CLI::Option* run_evaluate = nullptr;
 };
 
 void add_devices(CLI::App* app, CommandOptions& options) {
@@ -105,10 +115,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
 void add_inspect(CommandLine& line) {
   line.inspect =
       line.app.add_subcommand("inspect", "show a stage of the compiler");
-  line.inspect
-      ->add_option("file", line.options.file,
-                   "the program; - is standard input")
-      ->required();
+  line.inspect->add_option("file", line.options.file,
+                           "the program; - is standard input");
   line.inspect->add_option(
       "--emit", line.options.emit,
       "tokens, ast, types, ir, kernels, llvm, asm, nvvm or ptx");
@@ -125,18 +133,18 @@ void add_inspect(CommandLine& line) {
 /// What is printed when the command line does not fit what was declared.
 std::string failure_message(const CLI::App* app, const CLI::Error& error) {
   std::string command = "unisono";
-  bool is_run = false;
+  std::string_view hint;
+  const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error);
   for (const CLI::App* chosen : app->get_subcommands()) {
     command += " " + chosen->get_name();
-    is_run = chosen->get_name() == "run";
+    if (!unexpected) continue;
+    if (chosen->get_name() == "run")
+      hint = "what is for the program and starts with - stands after --; ";
+    if (chosen->get_name() == "check" || chosen->get_name() == "inspect")
+      hint = "it takes one file, what is for the program stands after --; ";
   }
-  const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error);
-  return fmt::format(
-      "error: {}\n{}see `{} --help`\n", unisono::lang::visible(error.what()),
-      is_run && unexpected ? "what is for the program and starts with - stands "
-                             "after --; "
-                           : "",
-      command);
+  return fmt::format("error: {}\n{}see `{} --help`\n",
+                     unisono::lang::visible(error.what()), hint, command);
 }
 
 void declare(CommandLine& line) {
@@ -150,17 +158,18 @@ void declare(CommandLine& line) {
   line.app.require_subcommand(0, 1);
 
   line.run = line.app.add_subcommand("run", "run a program");
-  line.run->add_option("file", options.file, "the program; - is standard input")
-      ->required();
+  line.run->add_option("file", options.file,
+                       "the program; - is standard input");
+  line.run_evaluate = line.run->add_option(
+      "-e", line.expression, "an expression, whose value is printed");
   add_run_options(line.run, options);
   line.run->add_option("arguments", options.arguments,
                        "for the program, which sees them as `args()`; those "
                        "that start with - stand after --");
 
   line.check = line.app.add_subcommand("check", "check a program, run nothing");
-  line.check
-      ->add_option("file", options.file, "the program; - is standard input")
-      ->required();
+  line.check->add_option("file", options.file,
+                         "the program; - is standard input");
   line.check->add_flag("--json", options.json, "messages as JSON");
   add_devices(line.check, options);
 
@@ -196,25 +205,76 @@ std::string misplaced(const CommandLine& line) {
   return "";
 }
 
+/// Takes `--` and what follows it out of the words: it is for the program, of
+/// the commands that have one, and no option of ours.
+std::optional<std::vector<std::string>> take_after_dashes(
+    std::vector<std::string>& words) {
+  const bool of_files =
+      !words.empty() &&
+      (words[0] == "fmt" || words[0] == "explain" || words[0] == "devices");
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  if (of_files || dashes == words.end()) return std::nullopt;
+  // The value of `-e` may be anything.
+  if (dashes != words.begin() && *(dashes - 1) == "-e") return std::nullopt;
+  std::vector<std::string> out(dashes + 1, words.end());
+  words.erase(dashes, words.end());
+  return out;
+}
+
+int evaluate(CommandLine& line, const std::vector<std::string>& surplus) {
+  if (!surplus.empty())
+    return wrong_usage(
+        fmt::format("`{}` is not expected: -e takes one word, in "
+                    "quotes: -e 'sum(arange(10))'; what is for args() stands "
+                    "after --",
+                    surplus[0]));
+  return run_expression(line.options, line.expression);
+}
+
+/// The program's arguments from before and behind `--`. Without a file, the
+/// first of those behind it is the file: `--` ends our options.
+void add_arguments(CommandLine& line) {
+  CommandOptions& options = line.options;
+  if (!line.after_dashes) return;
+  options.arguments_given = true;
+  for (std::string& word : *line.after_dashes) {
+    if (options.file.empty() && !line.has_expression())
+      options.file = std::move(word);
+    else
+      options.arguments.push_back(std::move(word));
+  }
+}
+
 int dispatch(CommandLine& line) {
   CommandOptions& options = line.options;
   if (const std::string word = misplaced(line); !word.empty())
     return wrong_usage(
         fmt::format("`{}` is not expected before `{}`; see `unisono --help`",
                     word, line.app.get_subcommands()[0]->get_name()));
+  const bool of_program = *line.run || *line.check || *line.inspect;
+  if (*line.run && line.run_evaluate->count() > 0) {
+    std::vector<std::string> surplus = std::move(options.arguments);
+    if (!options.file.empty()) surplus.insert(surplus.begin(), options.file);
+    options.arguments.clear();
+    options.file.clear();
+    add_arguments(line);
+    return evaluate(line, surplus);
+  }
+  if (of_program) {
+    add_arguments(line);
+    if (options.file.empty())
+      return wrong_usage("there is no file; - is standard input");
+  }
   if (*line.run) return run_file(options);
   if (*line.check) return check_file(options);
   if (*line.format) return format_files(line.files, options);
   if (*line.explain) return explain_code(line.code);
   if (*line.devices) return list_devices(options);
   if (*line.inspect) return inspect_file(options);
-  if (line.evaluate->count() > 0 && !line.words.empty())
-    return wrong_usage(
-        fmt::format("`{}` is not expected: -e takes one word, in "
-                    "quotes: -e 'sum(arange(10))'",
-                    line.words[0]));
-  if (line.evaluate->count() > 0)
-    return run_expression(options, line.expression);
+  if (line.evaluate->count() > 0) {
+    add_arguments(line);
+    return evaluate(line, line.words);
+  }
   if (line.words.empty()) {
     std::fputs(line.app.help().c_str(), stderr);
     return usage_error;
@@ -226,14 +286,18 @@ int dispatch(CommandLine& line) {
                     "program, `unisono --help` lists the commands",
                     options.file));
   options.arguments.assign(line.words.begin() + 1, line.words.end());
+  add_arguments(line);
   return run_file(options);
 }
 
 int run_command(int argc, char** argv) {
   CommandLine line;
   declare(line);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  line.after_dashes = take_after_dashes(words);
   try {
-    line.app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as it wants them
+    line.app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return finish_output(line.app.exit(error) == 0 ? 0 : usage_error);
   }

@@ -26,6 +26,7 @@ Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
   machine_.checked = options.checked;
   machine_.compile_threshold = options.compile_threshold;
   machine_.arguments = std::move(options.arguments);
+  machine_.arguments_known = options.arguments_known;
   machine_.output = std::move(options.output);
   machine_.stop = options.stop;
   machine_.watchdog = options.watchdog;

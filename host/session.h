@@ -24,6 +24,8 @@ struct SessionOptions {
   bool reference_only = false;
   bool checked = true;
   std::vector<std::string> arguments;
+  /// Programs are checked for these arguments; else for any.
+  bool arguments_known = true;
   std::function<void(std::string_view)> output;
   const std::atomic<bool>* stop = nullptr;
   int workers = 0;           // threads; 0: one per processor

@@ -52,7 +52,7 @@ struct Table {
   Table() {
     for (const Builtin& b : rows) {
       rows_.push_back({&b, parse_signature(b.signature)});
-      by_name.emplace(b.name, &b);
+      by_name.insert_or_assign(b.name, &b);  // a row of ours has more
     }
 #define BUILTIN_ALIAS(alias, name) by_name.emplace(#alias, by_name.at(#name));
 #include "lang/builtins.def"

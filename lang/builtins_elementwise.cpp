@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "jit/ir/kinds.h"
 #include "lang/array_ops.h"
@@ -178,6 +181,134 @@ Value builtin_clip(BuiltinCall& call) {
     ++next;
   }
   return x;
+}
+
+namespace {
+
+/// An integer rounded to a multiple of 10**places, ties to even. What the type
+/// cannot hold wraps.
+ArrayValue round_integers(BuiltinCall& call, const ArrayValue& x,
+                          int64_t places) {
+  Evaluator& evaluator = call.evaluator;
+  const DType dtype = x->type.dtype;
+  const int bits = 8 * static_cast<int>(byte_size(dtype));
+  const double most = std::ldexp(1.0, is_unsigned(dtype) ? bits : bits - 1);
+  const auto number = [&](int64_t value) {
+    return broadcast_to(evaluator,
+                        evaluator.constant_int(value, dtype, false, call.where),
+                        x->type.shape, call.where);
+  };
+  // Half of it is more than any x.
+  if (std::pow(10.0, static_cast<double>(places)) >= most) return number(0);
+  int64_t unit = 1;
+  for (int64_t i = 0; i < places; ++i) unit *= 10;
+  const auto add = [&](ir::Op op, const ArrayValue& a, const ArrayValue& b) {
+    return evaluator.add(op, {a, b}, ir::NoAttrs{}, call.where);
+  };
+  const ArrayValue by = number(unit);
+  const ArrayValue below = add(ir::Op::floor_div, x, by);
+  const ArrayValue rest = add(ir::Op::sub, x, add(ir::Op::mul, below, by));
+  const ArrayValue half = number(unit / 2);
+  const ArrayValue odd =
+      add(ir::Op::eq, add(ir::Op::bit_and, below, number(1)), number(1));
+  const ArrayValue up =
+      add(ir::Op::bit_or, add(ir::Op::gt, rest, half),
+          add(ir::Op::bit_and, add(ir::Op::eq, rest, half), odd));
+  const ArrayValue above = add(ir::Op::add, below, number(1));
+  return add(ir::Op::mul,
+             evaluator.add(ir::Op::select, {up, above, below}, ir::NoAttrs{},
+                           call.where),
+             by);
+}
+
+/// rint(x * 10**places) / 10**places, as NumPy; x where that is too large.
+ArrayValue round_floats(BuiltinCall& call, const ArrayValue& given_x,
+                        int64_t places) {
+  Evaluator& evaluator = call.evaluator;
+  const Span where = call.where;
+  const DType dtype = given_x->type.dtype;
+  const bool narrow = dtype == DType::F16 || dtype == DType::BF16;
+  const ArrayValue x =
+      narrow ? cast_to(evaluator, given_x, DType::F32, where) : given_x;
+  const double power = std::pow(10.0, static_cast<double>(std::abs(places)));
+  const auto limits = x->type.dtype == DType::F64
+                          ? std::numeric_limits<double>::max()
+                          : double{std::numeric_limits<float>::max()};
+  if (!(power <= limits))  // all digits, or none
+    return places > 0 ? given_x
+                      : apply(evaluator, ir::Op::mul, given_x, 0.0, where);
+  const ir::Op scale = places > 0 ? ir::Op::mul : ir::Op::div;
+  const ir::Op back = places > 0 ? ir::Op::div : ir::Op::mul;
+  const ArrayValue scaled = apply(evaluator, scale, x, power, where);
+  const ArrayValue whole =
+      evaluator.add(ir::Op::round, {scaled}, ir::NoAttrs{}, where);
+  const ArrayValue rounded = apply(evaluator, back, whole, power, where);
+  const ArrayValue fits =
+      evaluator.add(ir::Op::is_finite, {rounded}, ir::NoAttrs{}, where);
+  const ArrayValue out =
+      evaluator.add(ir::Op::select, {fits, rounded, x}, ir::NoAttrs{}, where);
+  return narrow ? cast_to(evaluator, out, dtype, where) : out;
+}
+
+/// The multiple of 10**places nearest to x, ties to even.
+std::optional<int64_t> rounded_int(int64_t x, int64_t places) {
+  if (places > 18)
+    return places == 19 && (x > 5'000'000'000'000'000'000 ||
+                            x < -5'000'000'000'000'000'000)
+               ? std::nullopt
+               : std::optional<int64_t>(0);
+  int64_t unit = 1;
+  for (int64_t i = 0; i < places; ++i) unit *= 10;
+  int64_t below = x / unit, rest = x % unit;
+  if (rest < 0) {
+    --below;
+    rest += unit;
+  }
+  const bool up = rest > unit - rest || (rest == unit - rest && below % 2 != 0);
+  int64_t out = 0;
+  if (__builtin_mul_overflow(below + (up ? 1 : 0), unit, &out))
+    return std::nullopt;
+  return out;
+}
+
+double rounded_literal(double x, int64_t places) {
+  const double power = std::pow(10.0, static_cast<double>(std::abs(places)));
+  if (std::isinf(power)) return places > 0 ? x : x * 0.0;
+  const double out = places > 0 ? std::nearbyint(x * power) / power
+                                : std::nearbyint(x / power) * power;
+  return std::isfinite(out) ? out : x;
+}
+
+}  // namespace
+
+Value builtin_round(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const int64_t places = given(call, 1) ? known_int_argument(call, 1) : 0;
+  if (!call[0].value.is<IntValue>() && places == 0)
+    return elementwise_unary(call, ir::Op::round);
+  if (const auto* i = call[0].value.get_if<IntValue>();
+      i && (places >= 0 || i->value == ir::Dim(0)))
+    return *i;
+  CallArgument x = call[0];
+  if (const auto* i = x.value.get_if<IntValue>(); i && i->value.is_constant()) {
+    const std::optional<int64_t> rounded =
+        rounded_int(i->value.value(), -places);
+    if (!rounded)
+      evaluator.fail(
+          diagnostic(Code::int_overflow, call.where, call.where.text()));
+    return IntValue{*rounded};
+  }
+  const ArrayValue array = array_argument(call, 0);
+  if (array->weak && array->literal && is_floating(array->type.dtype))
+    return evaluator.constant(rounded_literal(*array->literal, places),
+                              array->type.dtype, true, call.where);
+  if (is_bool(array->type.dtype))
+    check_class(call, ir::Op::round, array, call[0].where);
+  if (is_integer(array->type.dtype))
+    return places >= 0 ? array : round_integers(call, array, -places);
+  ArrayValue out = round_floats(call, array, places);
+  out->weak = array->weak;
+  return out;
 }
 
 Value builtin_fma(BuiltinCall& call) {

@@ -1,15 +1,13 @@
 // What is known about values without computing them; trees; host numbers.
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstring>
-
 #include "lang/array_ops.h"
 #include "lang/ast.h"
 #include "lang/builtin_arguments.h"
 #include "lang/function.h"
 #include "lang/maps.h"
 #include "lang/operators.h"
+#include "lang/text.h"
 
 namespace unisono::lang {
 namespace {
@@ -56,9 +54,15 @@ Value builtin_len(BuiltinCall& call) {
     return IntValue{static_cast<int64_t>(tuple->items.size())};
   if (const RecordValue* record = x.record())
     return IntValue{static_cast<int64_t>(record->fields.size())};
+  if (x.is<ManyValue>()) return unknown_int(call.evaluator);
+  if (const auto* text = x.get_if<StrValue>()) {
+    const auto known = known_text(call.evaluator, *text, call[0].where);
+    if (!known) return unknown_int(call.evaluator);
+    return IntValue{static_cast<int64_t>(characters(*known).size())};
+  }
   const ArrayCell* array = x.array();
   if (!array || array->type.rank() == 0)
-    wrong_argument(call, 0, "an array with axes, a tuple or a record");
+    wrong_argument(call, 0, "an array with axes, a tuple, a record or a `str`");
   return IntValue{array->type.shape[0]};
 }
 
@@ -77,68 +81,12 @@ Value builtin_typeof(BuiltinCall& call) {
   })};
 }
 
-namespace {
-
-/// The whole number that a str says.
-Value parse_int(BuiltinCall& call, const StrValue& text) {
-  if (!text.value) {
-    const uint32_t id = call.evaluator.new_symbol_id();
-    return IntValue{ir::Dim::symbol(id, fmt::format("?k{}", id))};
-  }
-  const std::string& s = *text.value;
-  int64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(s.data(), s.data() + s.size(), value);
-  if (error != std::errc() || end != s.data() + s.size())
-    call.evaluator.fail(
-        diagnostic(Code::not_a_number, call[0].where, fmt::format("{:?}", s)));
-  return IntValue{value};
-}
-
-/// The whole number that an integer scalar holds, once it is computed.
-Value computed_int(BuiltinCall& call, const ArrayValue& x) {
-  Evaluator& evaluator = call.evaluator;
-  const Span where = call[0].where;
-  if (x->type.rank() != 0 || is_floating(x->type.dtype)) {
-    Diagnostic d =
-        diagnostic(Code::wrong_argument, where, describe_argument(call, 0),
-                   "an integer scalar or a `str`", x->type.to_string());
-    if (x->type.rank() == 0) d.set_help("round first: `int(i32(x))`");
-    evaluator.fail(std::move(d));
-  }
-  if (evaluator.in_compiled_code())
-    evaluator.fail(diagnostic(Code::int_in_compiled_code, where));
-  if (evaluator.mode() == Mode::check) {
-    const uint32_t id = evaluator.new_symbol_id();
-    return IntValue{ir::Dim::symbol(id, fmt::format("?k{}", id))};
-  }
-  if (x->type.dtype == DType::U64) {
-    uint64_t value = 0;
-    std::memcpy(&value, evaluator.host_bytes(x, where).data(), sizeof value);
-    if (value > static_cast<uint64_t>(INT64_MAX))
-      evaluator.fail(diagnostic(Code::int_overflow, where, where.text()));
-    return IntValue{static_cast<int64_t>(value)};
-  }
-  int64_t value = 0;
-  const ArrayValue wide = cast_to(evaluator, x, DType::I64, where);
-  std::memcpy(&value, evaluator.host_bytes(wide, where).data(), sizeof value);
-  return IntValue{value};
-}
-
-}  // namespace
-
-Value builtin_int(BuiltinCall& call) {
-  const Value& x = call[0].value;
-  if (x.is<IntValue>()) return x;
-  if (const auto* text = x.get_if<StrValue>()) return parse_int(call, *text);
-  if (const auto* b = x.get_if<BoolValue>(); b && b->value)
-    return IntValue{*b->value ? 1 : 0};
-  return computed_int(call, array_argument(call, 0));
-}
-
 Value builtin_args(BuiltinCall& call) {
+  const Machine& machine = call.evaluator.machine();
+  if (call.evaluator.mode() == Mode::check && !machine.arguments_known)
+    return ManyValue{std::make_shared<const Value>(StrValue{})};
   std::vector<Value> out;
-  for (const std::string& word : call.evaluator.machine().arguments)
+  for (const std::string& word : machine.arguments)
     out.push_back(StrValue{word});
   return make_tuple(std::move(out));
 }
@@ -178,6 +126,22 @@ Value builtin_unrolled(BuiltinCall& call) {
 }
 
 Value builtin_zip(BuiltinCall& call) {
+  bool many = false;
+  for (CallArgument& a : call.rest) {
+    a.value = text_as_items(call.evaluator, a.value, a.where);
+    many |= a.value.is<ManyValue>();
+  }
+  if (many) {  // how many rows there are is not known
+    std::vector<Value> row;
+    for (const CallArgument& a : call.rest) {
+      const auto* items = a.value.get_if<ManyValue>();
+      const TupleValue* tuple =
+          items ? nullptr : &tuple_argument(call, a, "tuples");
+      if (tuple && tuple->items.empty()) return make_tuple({});
+      row.push_back(items ? *items->item : tuple->items[0]);
+    }
+    return ManyValue{std::make_shared<const Value>(make_tuple(std::move(row)))};
+  }
   std::vector<Value> out;
   for (const CallArgument& a : call.rest) {
     const TupleValue& tuple = tuple_argument(call, a, "tuples");
@@ -198,9 +162,14 @@ Value builtin_zip(BuiltinCall& call) {
 }
 
 Value builtin_enumerate(BuiltinCall& call) {
+  CallArgument items = call[0];
+  items.value = text_as_items(call.evaluator, items.value, items.where);
+  if (const auto* many = items.value.get_if<ManyValue>())
+    return ManyValue{std::make_shared<const Value>(
+        make_tuple({unknown_int(call.evaluator), *many->item}))};
   std::vector<Value> out;
   int64_t i = 0;
-  for (const Value& item : tuple_argument(call, call[0], "items").items)
+  for (const Value& item : tuple_argument(call, items, "items").items)
     out.push_back(make_tuple({IntValue{i++}, item}));
   return make_tuple(std::move(out));
 }
@@ -266,27 +235,67 @@ Value builtin_tree_leaves(BuiltinCall& call) {
   return make_tuple(std::move(out));
 }
 
+namespace {
+
+/// What an assertion says when it fails. Of text that has arrays of compiled
+/// code in it, what is known.
+std::string assertion_message(BuiltinCall& call) {
+  const auto* text =
+      given(call, 1) ? call[1].value.get_if<StrValue>() : nullptr;
+  if (!text) return "";
+  if (text->value) return ": " + *text->value;
+  std::string out;
+  if (text->deferred)
+    for (const std::string& piece : text->deferred->format)
+      out += (out.empty() ? "" : "…") + piece;
+  return out.empty() ? "" : ": " + out;
+}
+
+/// In compiled code a false condition reads beside an array of one element: a
+/// check like any other, which names device and member.
+void assert_when_it_runs(BuiltinCall& call, const ArrayValue& condition) {
+  Evaluator& evaluator = call.evaluator;
+  const Span where = call.where;
+  if (evaluator.mode() == Mode::check || !evaluator.machine().checked) return;
+  std::vector<int> axes;
+  for (int i = 0; i < condition->type.rank(); ++i) axes.push_back(i);
+  const ArrayValue holds = axes.empty() ? condition
+                                        : reduce(evaluator, ir::Op::all,
+                                                 condition, axes, false, where);
+  const ArrayValue fails =
+      evaluator.add(ir::Op::bit_not, {holds}, ir::NoAttrs{}, where);
+  const ArrayValue beside = cast_to(evaluator, fails, DType::I32, where);
+  const ArrayValue one = evaluator.constant_array(
+      {DType::Bool, {ir::Dim(1)}}, std::vector<uint8_t>{1}, where);
+  gather(evaluator, one, {beside}, {0}, true, where);
+  evaluator.note_assertion(where, assertion_message(call));
+}
+
+}  // namespace
+
 Value builtin_assert(BuiltinCall& call) {
   Evaluator& evaluator = call.evaluator;
   const auto fail = [&] {
-    const auto* text =
-        given(call, 1) ? call[1].value.get_if<StrValue>() : nullptr;
-    const std::string message =
-        text && text->value ? ": " + *text->value : std::string();
-    evaluator.fail(diagnostic(Code::assertion_failed, call.where, message)
-                       .set_label(std::string(call[0].where.text())));
+    evaluator.fail(
+        diagnostic(Code::assertion_failed, call.where, assertion_message(call))
+            .set_label(std::string(call[0].where.text())));
   };
   if (given(call, 1) && !call[1].value.is<StrValue>())
     wrong_argument(call, 1, "a `str`");
   if (const auto* host = call[0].value.get_if<BoolValue>()) {
-    // While checking, a branch may be walked that is never taken.
-    if (evaluator.mode() != Mode::check && host->value == false) fail();
+    // A branch may be walked that is never taken, while checking and in
+    // compiled code.
+    if (host->value == false && evaluator.mode() == Mode::run) fail();
+    if (host->value == false && evaluator.mode() == Mode::trace)
+      assert_when_it_runs(call, array_argument(call, 0));
     return NoneValue{};
   }
   const ArrayValue x = array_argument(call, 0);
   if (!is_bool(x->type.dtype)) wrong_argument(call, 0, "a condition");
-  if (evaluator.in_compiled_code())
-    evaluator.fail(diagnostic(Code::assert_in_compiled_code, call.where));
+  if (evaluator.in_compiled_code()) {
+    assert_when_it_runs(call, x);
+    return NoneValue{};
+  }
   if (evaluator.mode() == Mode::run)
     for (uint8_t element : evaluator.host_bytes(x, call.where))
       if (!element) fail();

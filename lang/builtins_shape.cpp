@@ -78,7 +78,12 @@ Value builtin_reshape(BuiltinCall& call) {
               : fmt::format("`{}` is not proved to be `{}`", from.to_string(),
                             to.to_string()));
     d.set_label(x->type.to_string());
-    if (!known) d.set_help("coerce the operand first, `x as f32[n, m]`");
+    if (!known)
+      d.set_help(call.evaluator.checking_definition
+                     ? "declare a size that divides, such as `f32[r, k*dev]` "
+                       "for a multiple of the axis `dev`, or coerce the "
+                       "operand first, `x as f32[n, m]`"
+                     : "coerce the operand first, `x as f32[n, m]`");
     call.evaluator.fail(std::move(d));
   }
   return reshape(call.evaluator, x, std::move(shape), call.where);

@@ -248,8 +248,11 @@ ArrayValue parts_for_members(BuiltinCall& call, const Members& members,
   const std::optional<ir::Dim> block = exact_div(size, team);
   if (!block)
     fail("which cannot be `tiled` evenly:",
-         "use a size that is a multiple of the number of members, or pad with "
-         "`pad_to`");
+         size.is_constant()
+             ? "use a size that is a multiple of the number of members, or pad "
+               "with `pad_to`"
+             : "declare it as a multiple of the members, such as "
+               "`f32[r, k*dev]` for the axis `dev`");
   ir::Shape shape = x->type.shape;
   shape[axis] = team;
   shape.insert(shape.begin() + axis + 1, *block);

@@ -21,6 +21,9 @@ struct Binding {
   const Expr* type = nullptr;
   /// Of a `var`, its place among the types that are kept; -1 if none are.
   int64_t type_record = -1;
+  /// Of a poisoned one: it has no error, but needs what only a call of the
+  /// function knows (Failure::open).
+  bool open = false;
 };
 
 /// Names of one block, call or module, and the environment around it.

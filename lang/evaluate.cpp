@@ -253,6 +253,7 @@ bool Interpreter::check_program(const Program& program) {
     s_.frames.clear();
     s_.journals.clear();
   }
+  resolve_names(program, names);
   s_.definitions.clear();
   s_.waiting.clear();
   s_.memo.clear();
@@ -369,6 +370,22 @@ void Interpreter::report(Diagnostic diagnostic) {
     return;
   }
   add_call_notes(diagnostic, s_.frames);
+  for (size_t i = s_.frames.size(); i-- > 0 && !s_.definitions.empty();) {
+    const CallFrame& frame = s_.frames[i];
+    const auto* closure = std::get_if<Closure>(&frame.function->what);
+    if (frame.is_definition || !closure) continue;
+    const auto definition =
+        s_.definitions.find({frame.syntax, closure->environment.get()});
+    if (definition == s_.definitions.end() || !definition->second.open)
+      continue;
+    const Diagnostic& question = *definition->second.open;
+    const std::string_view text = question.where.text();
+    diagnostic.add_fact(fmt::format(
+        "`{}` is checked at its calls, since `{}` on line {} must be known",
+        frame.function->name, text.substr(0, text.find('\n')),
+        question.where.file->place(question.where.begin).line));
+    break;
+  }
   if (checking())
     s_.found.push_back(std::move(diagnostic));
   else
@@ -450,14 +467,15 @@ void Interpreter::widen_record(const Binding& binding, const Value& value) {
   if (grown) record.type = noted_type(record.shape);
 }
 
-void Interpreter::poison(const Pattern& pattern, const Env& env) {
+void Interpreter::poison(const Pattern& pattern, const Env& env, bool open) {
   if (pattern.kind == Pattern::Kind::name) {
     Binding& binding = env->names[pattern.name.text];
     binding.poisoned = true;
+    binding.open = open;
     binding.where = pattern.span;
     ++env->version;
   }
-  for (const Pattern& item : pattern.items) poison(item, env);
+  for (const Pattern& item : pattern.items) poison(item, env, open);
 }
 
 void Interpreter::assign(const Env& holder, const std::string& name,
@@ -522,6 +540,8 @@ void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
   std::vector<Value> parts;
   if (const TupleValue* tuple = value.tuple()) {
     parts = tuple->items;
+  } else if (const auto* many = value.get_if<ManyValue>()) {
+    parts.assign(pattern.items.size(), *many->item);
   } else if (const ArrayCell* array = value.array();
              array && array->type.rank() > 0 &&
              array->type.shape[0] ==
@@ -546,6 +566,7 @@ Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
                               bool flush_each, bool wanted) {
   const size_t waiting = s_.waiting.size();
   std::optional<Value> last;
+  std::optional<Diagnostic> question;
   bool failed = false;
   for (const StmtPtr& stmt : list) {
     if (checking() && s_.gave_up) {
@@ -559,13 +580,18 @@ Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
       if (flush_each) ev_.flush(stmt->span);
     } catch (const Failure& failure) {
       if (!checking()) throw;
-      if (!failure.reported) report(failure.diagnostic);
-      poison_names(*stmt, env);
-      failed = true;
+      const bool open = is_open(failure);
+      if (!failure.reported && !open) report(failure.diagnostic);
+      poison_names(*stmt, env, open);
+      failed |= !open;
+      if (!open) continue;
+      poison_assigned(*stmt, env);
+      if (!question) question = failure.diagnostic;
     }
   }
   if (checking()) failed |= !check_waiting_definitions(waiting);
   if (failed) throw Failure{diagnostic(Code::cancelled, Span()), true};
+  if (question) throw Failure{*question, false, true};
   return last ? *last : Value();
 }
 
@@ -583,19 +609,27 @@ Env Interpreter::inner(const Env& env) {
   return out;
 }
 
-void Interpreter::poison_names(const Stmt& stmt, const Env& env) {
-  if (const auto* let = as<LetStmt>(stmt)) poison(let->pattern, env);
+void Interpreter::poison_names(const Stmt& stmt, const Env& env, bool open) {
+  if (const auto* let = as<LetStmt>(stmt)) poison(let->pattern, env, open);
   auto name = [&](const Name& n) {
     Pattern pattern;
     pattern.name = n;
     pattern.span = n.span;
-    poison(pattern, env);
+    poison(pattern, env, open);
   };
   if (const auto* def = as<DefStmt>(stmt)) name(def->name);
   if (const auto* type = as<TypeStmt>(stmt)) name(type->name);
   if (const auto* axis = as<AxisStmt>(stmt))
     for (const Name& n : axis->names) name(n);
   if (const auto* import = as<ImportStmt>(stmt)) name(module_name(*import));
+}
+
+void Interpreter::poison_assigned(const Stmt& stmt, const Env& env) {
+  for (const Carry& carry : carries_of(stmt, env)) {
+    Binding& binding = carry.environment->names.at(carry.name);
+    binding.poisoned = binding.open = true;
+    ++carry.environment->version;
+  }
 }
 
 std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,

@@ -84,8 +84,7 @@ void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
 Env Interpreter::variable(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) lookup(name, env);  // the error, with its suggestion
-  if (binding->poisoned)
-    throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
+  if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
   if (!binding->is_var)
     ev_.fail(diagnostic(Code::not_a_variable, name.span, name.text)
                  .add_note(binding->where, "bound here")

@@ -59,12 +59,6 @@ std::vector<DType> representatives(const std::string& restriction) {
   return {DType::F32, DType::I32};
 }
 
-/// A size must be a number here, as in `unrolled(n)`: a definition cannot tell,
-/// but calls do.
-bool is_open_question(Code code) {
-  return code == Code::not_known_int || code == Code::argument_not_known;
-}
-
 // ---- keys of calls ---------------------------------------------------------
 
 void append_dim(std::string& key, const ir::Dim& dim) {
@@ -92,6 +86,7 @@ struct AppendValue {
   }
   void operator()(const StrValue& s) {
     key += s.value ? fmt::format("\"{}:{}", s.value->size(), *s.value) : "str";
+    if (s.deferred) key += '+';
   }
   void operator()(const TypeValue& t) {
     auto array = std::make_shared<ArrayCell>();
@@ -138,6 +133,7 @@ struct AppendValue {
   void operator()(const ModuleValue& m) {
     key += fmt::format("m{}", fmt::ptr(m.environment.get()));
   }
+  void operator()(const ManyValue& m) { append_value(key += '*', *m.item); }
   void operator()(const TypeAliasValue& t) {
     key += fmt::format("T{}", fmt::ptr(t.definition));
   }
@@ -160,6 +156,13 @@ bool has_function(const Value& value) {
 }  // namespace
 
 // ---- definitions -----------------------------------------------------------
+
+/// A size must be a number here, as in `unrolled(n)`: a definition cannot tell,
+/// but calls do.
+bool Interpreter::is_open(const Failure& failure) const {
+  return ev_.checking_definition &&
+         (failure.open || failure.diagnostic.code == Code::argument_not_known);
+}
 
 void Interpreter::def_stmt(const DefStmt& def, const Env& env) {
   auto function = std::make_shared<const FunctionValue>(
@@ -238,12 +241,19 @@ bool Interpreter::check_definition(DefinitionKey key) {
         }
       if (more.size() <= 16) choices = std::move(more);
     }
-    for (const auto& choice : choices) check_definition_with(function, choice);
+    for (const auto& choice : choices) {
+      try {
+        check_definition_with(function, choice);
+      } catch (const Failure& failure) {
+        if (!is_open(failure)) throw;
+        auto& question = s_.definitions.at(key).open;
+        if (!question) question = failure.diagnostic;
+      }
+    }
   } catch (...) {
     const Failure failure = caught(syntax_of(closure).name);
-    const bool open = is_open_question(failure.diagnostic.code);
-    if (!failure.reported && !open) report(failure.diagnostic);
-    ok = open;
+    if (!failure.reported) report(failure.diagnostic);
+    ok = false;
   }
   s_.definitions.at(key).state = ok ? Definition::done : Definition::failed;
   return ok;
@@ -391,11 +401,10 @@ Value Interpreter::function_body(const FunctionValue& function,
 void Interpreter::leave_frame() {
   Failure failure = caught(s_.frames.back().where);
   // The calls around are known here, and no more where it is caught.
-  const bool open =
-      ev_.checking_definition && is_open_question(failure.diagnostic.code);
-  if (!failure.reported && !open) report(failure.diagnostic);
+  failure.open = is_open(failure);
+  if (!failure.reported && !failure.open) report(failure.diagnostic);
   s_.frames.pop_back();
-  failure.reported |= !open;
+  failure.reported = !failure.open;
   throw failure;
 }
 
@@ -486,6 +495,7 @@ Value Interpreter::checked_call(
     return matcher.any_value(*syntax.result);
   }
   if (known != s_.memo.end()) {
+    if (known->second.open) throw Failure{*known->second.open, false, true};
     if (known->second.failed)
       throw Failure{diagnostic(Code::not_callable, where, function->name),
                     true};
@@ -502,7 +512,10 @@ Value Interpreter::checked_call(
   try {
     result = function_body(*function, syntax, env);
   } catch (...) {
-    s_.memo[key].failed = true;
+    const Failure failure = caught(where);
+    Evaluator::State::Memo& memo = s_.memo[key];
+    memo.failed = true;
+    if (is_open(failure)) memo.open = failure.diagnostic;
     leave_frame();
   }
   s_.frames.pop_back();

@@ -11,6 +11,7 @@
 #include "lang/maps.h"
 #include "lang/operators.h"
 #include "lang/range.h"
+#include "lang/text.h"
 
 namespace unisono::lang {
 
@@ -246,11 +247,15 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
                           fmt::format("this choice between two values of type "
                                       "{}",
                                       type_name(a))));
-    if (!met)
-      ev_.fail(
+    if (!met) {
+      Diagnostic differ =
           diagnostic(Code::branches_differ, e.span, what, type_name(a),
                      type_name(b))
-              .set_label(fmt::format("{} or {}", type_name(a), type_name(b))));
+              .set_label(fmt::format("{} or {}", type_name(a), type_name(b)));
+      // Which branch is taken may depend on sizes, which calls know.
+      throw Failure{std::move(differ), false,
+                    ev_.checking_definition && !c.array};
+    }
     results.push_back(std::move(*met));
   };
   add_result(values[0], values[1], "its value");
@@ -373,8 +378,16 @@ void Interpreter::turn(const Pattern& pattern, const Value& value,
 }
 
 void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
-  const Value over = expr(*s.iterable, env);
   const Span where = s.iterable->span;
+  const Value over = text_as_items(ev_, expr(*s.iterable, env), where);
+  if (const auto* many = over.get_if<ManyValue>()) {
+    std::vector<Carry> carries = carries_of(s, env);
+    check_loop(carries, {}, where, [&] {
+      turn(s.pattern, *many->item, *s.body, env, false);
+      return AxisSet();
+    });
+    return;
+  }
   if (const TupleValue* tuple = over.tuple()) {
     const bool flush_each = ev_.mode() == Mode::run;
     for (const Value& item : tuple->items)
@@ -388,7 +401,8 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
     ev_.fail(diagnostic(Code::not_iterable, where, type_name(over))
                  .set_help(number ? "count with `range(n)`"
                                   : "a loop runs over a range, the rows of an "
-                                    "array, or a tuple"));
+                                    "array, a tuple, or the characters of a "
+                                    "`str`"));
   }
   if (range)
     if (const auto* step = (*range->start_stop_step)[2].get_if<IntValue>();
@@ -454,8 +468,8 @@ Value Interpreter::generate(const Comprehension& e, size_t generator,
                             const Env& env) {
   if (generator == e.generators.size()) return expr(*e.element, env);
   const Generator& g = e.generators[generator];
-  const Value over = expr(*g.iterable, env);
   const Span where = g.iterable->span;
+  const Value over = text_as_items(ev_, expr(*g.iterable, env), where);
   auto member = [&](const Value& value) {
     const Env names = inner(env);
     bind_pattern(g.pattern, value, names, false, g.pattern.span);
@@ -464,11 +478,23 @@ Value Interpreter::generate(const Comprehension& e, size_t generator,
   auto first = [&](const std::vector<Value>& members) {
     return member(members[0]);
   };
+  auto stacked = [&](std::vector<Value> items) {
+    return call_builtin(ev_, *find_builtin("stack"),
+                        {{make_tuple(std::move(items)), e.span}}, {}, e.span);
+  };
+  if (const auto* many = over.get_if<ManyValue>()) {
+    // Only running tells how many rows there are.
+    const uint32_t id = ev_.new_symbol_id();
+    return map_leaves(stacked({member(*many->item)}), [&](const Value& leaf) {
+      ir::Type type = leaf.array()->type;
+      type.shape[0] = ir::Dim::symbol(id, fmt::format("?k{}", id));
+      return Value(ev_.unknown_array(std::move(type)));
+    });
+  }
   if (const TupleValue* tuple = over.tuple()) {
     std::vector<Value> items;
     for (const Value& item : tuple->items) items.push_back(member(item));
-    return call_builtin(ev_, *find_builtin("stack"),
-                        {{make_tuple(std::move(items)), e.span}}, {}, e.span);
+    return stacked(std::move(items));
   }
   if (const auto* range = over.get_if<RangeValue>()) {
     const ir::Dim count = range_count(*range, where);

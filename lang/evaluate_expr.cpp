@@ -12,12 +12,12 @@
 #include "lang/parser.h"
 #include "lang/print_value.h"
 #include "lang/stdlib.h"
+#include "lang/text.h"
 #include "lang/types.h"
 
 namespace unisono::lang {
 namespace {
 
-constexpr size_t max_text_bytes = size_t{16} << 20;
 constexpr size_t max_index_items = 256;
 /// Items of an array that are computed, each by operations of its own.
 constexpr size_t max_computed_items = 65'536;
@@ -242,6 +242,12 @@ Value Interpreter::present(Value value, Span where) {
   return value;
 }
 
+void Interpreter::use_poisoned(const Binding& binding, const std::string& name,
+                               Span where) {
+  throw Failure{diagnostic(Code::unknown_name, where, name), true,
+                binding.open};
+}
+
 Value Interpreter::lookup(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) {
@@ -262,8 +268,7 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
       d.set_help(fmt::format("did you mean `{}`?", similar.best()));
     ev_.fail(std::move(d));
   }
-  if (binding->poisoned)
-    throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
+  if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
   note_read(*binding, *holder, env, name.text);
   return binding->value;
 }
@@ -527,7 +532,7 @@ const Value* Interpreter::find_field(const Value& base, const Field& e) {
     const auto found = module->environment->names.find(e.name.text);
     if (found == module->environment->names.end()) return nullptr;
     if (found->second.poisoned)
-      throw Failure{diagnostic(Code::unknown_name, e.span, e.name.text), true};
+      use_poisoned(found->second, e.name.text, e.span);
     return &found->second.value;
   }
   return nullptr;

@@ -14,7 +14,7 @@ namespace unisono::lang {
 namespace {
 
 /// A leaf that must be computed: only its type is there.
-bool is_open(const Value& leaf) {
+bool is_open_leaf(const Value& leaf) {
   const ArrayCell* array = leaf.array();
   return array && !array->array && !array->constant && array->node < 0;
 }
@@ -42,7 +42,7 @@ void Interpreter::gather_leaves(const Value& value, const Value& shape,
   } else if (const RecordValue* record = shape.record()) {
     for (const auto& [name, leaf] : record->fields)
       gather_leaves(*value.record()->find(name), leaf, out, where);
-  } else if (is_open(shape)) {
+  } else if (is_open_leaf(shape)) {
     const ArrayCell& leaf = *shape.array();
     out.push_back(
         to_dtype(ev_, {value, where}, {leaf.type.dtype, leaf.weak}, "a value"));
@@ -73,7 +73,7 @@ std::vector<Value> Interpreter::fill_leaves(
   std::vector<Value> out;
   for (const Value& shape : shapes)
     out.push_back(map_leaves(shape, [&](const Value& leaf) -> Value {
-      if (!is_open(leaf)) return leaf;
+      if (!is_open_leaf(leaf)) return leaf;
       const ArrayValue& array = arrays[next++];
       array->weak = leaf.array()->weak;
       array->varies = leaf.array()->varies;
@@ -129,6 +129,33 @@ Value Interpreter::carry_shape(const Value& value, const AxisSet& varies) {
   });
 }
 
+/// Text that a loop of the host changes is unknown while it is checked: each
+/// such text in `before`, which then has `grown`.
+Value Interpreter::widen_text(const Value& before, const Value& after,
+                              bool& grown) {
+  if (before.is<StrValue>() && after.is<StrValue>()) {
+    if (!before.get_if<StrValue>()->value || same_host_value(before, after))
+      return before;
+    grown = true;
+    return StrValue{};
+  }
+  const TupleValue *s = before.tuple(), *t = after.tuple();
+  if (s && t && s->items.size() == t->items.size()) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < s->items.size(); ++i)
+      items.push_back(widen_text(s->items[i], t->items[i], grown));
+    return make_tuple(std::move(items));
+  }
+  const RecordValue *p = before.record(), *q = after.record();
+  if (!p || !q) return before;
+  std::vector<std::pair<std::string, Value>> fields;
+  for (const auto& [name, value] : p->fields) {
+    const Value* other = q->find(name);
+    fields.emplace_back(name, other ? widen_text(value, *other, grown) : value);
+  }
+  return make_record(std::move(fields));
+}
+
 /// Whether `after` has the type of `before`; grows the axes over which the
 /// leaves of `before` vary by those of `after` and `extra`.
 bool Interpreter::same_carry(Value& before, const Value& after,
@@ -145,6 +172,10 @@ bool Interpreter::same_carry(Value& before, const Value& after,
     const Value& now = leaves[next++];
     ArrayCell* cell = leaf.array();
     const ArrayCell* new_cell = now.array();
+    const auto* text = leaf.get_if<StrValue>();
+    const bool any_text =
+        text && !text->value && !text->deferred && !ev_.in_compiled_code();
+    if (any_text && now.is<StrValue>()) return;
     if (!cell || !new_cell) {
       same &= !cell && !new_cell && same_host_value(leaf, now);
       return;
@@ -169,15 +200,23 @@ bool Interpreter::close_turn(std::vector<Carry>& carries,
     for (const Assigned& c : changes)
       if (c.environment == carry.environment && c.name == carry.name)
         change = &c;
-    const Value& after = change ? change->after : carry.shape;
-    if (!same_carry(carry.shape, after, condition_varies, grown))
-      ev_.fail(
-          diagnostic(Code::loop_changes_type, where, carry.name,
-                     type_name(carry.shape), type_name(after))
-              .set_label(fmt::format("{} becomes {}", type_name(carry.shape),
-                                     type_name(after)))
-              .set_help("a `var` keeps its type in a loop: start it with "
-                        "the type it gets, or convert with `cast`"));
+    const Value after = change ? change->after : carry.shape;
+    if (checking() && !ev_.in_compiled_code())
+      carry.shape = widen_text(carry.shape, after, grown);
+    if (same_carry(carry.shape, after, condition_varies, grown)) continue;
+    std::string was = type_name(carry.shape), is = type_name(after);
+    std::string help =
+        "a `var` keeps its type in a loop: start it with the type it gets, or "
+        "convert with `cast`";
+    if (was == is) {  // a value of the host
+      is = "another " + is;
+      help =
+          "in compiled code arrays change, not text and other values of the "
+          "host: `print` in the loop, or loop outside compiled code";
+    }
+    ev_.fail(diagnostic(Code::loop_changes_type, where, carry.name, was, is)
+                 .set_label(fmt::format("{} becomes {}", was, is))
+                 .set_help(std::move(help)));
   }
   return grown;
 }
@@ -222,7 +261,7 @@ void Interpreter::loop_node(
     for (const Carry& carry : carries)
       assign(carry.environment, carry.name,
              map_leaves(carry.shape, [&](const Value& leaf) -> Value {
-               if (!is_open(leaf)) return leaf;
+               if (!is_open_leaf(leaf)) return leaf;
                const ArrayCell& open = *leaf.array();
                return scope.add_parameter(open.type, open.varies,
                                           open.varies_from);

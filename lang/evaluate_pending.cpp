@@ -329,6 +329,10 @@ void Evaluator::flush(Span where) {
 
 // ---- failures --------------------------------------------------------------
 
+void Evaluator::note_assertion(Span where, std::string message) {
+  state_->assertions[source_id(where)] = std::move(message);
+}
+
 void Evaluator::fail(Diagnostic diagnostic) {
   throw Failure{std::move(diagnostic)};
 }
@@ -381,6 +385,9 @@ void Evaluator::fail(const Error& error, Span where) {
           return diagnostic(Code::zero_step, place, "`range`");
         return diagnostic(Code::division_by_zero, place);
       case Error::Kind::index_out_of_bounds:
+        if (const auto assertion = state_->assertions.find(error.source);
+            assertion != state_->assertions.end())
+          return diagnostic(Code::assertion_failed, place, assertion->second);
         return diagnostic(Code::index_out_of_bounds, place, error.message);
       case Error::Kind::check_failed:
       case Error::Kind::invalid_file:

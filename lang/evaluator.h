@@ -50,6 +50,8 @@ struct Machine {
   std::function<void(std::string_view)> output;
   /// The script's arguments, after its file name.
   std::vector<std::string> arguments;
+  /// False where a program is only checked: they may then be any.
+  bool arguments_known = true;
 };
 
 /// How a program runs on this machine.
@@ -61,6 +63,9 @@ struct Failure {
   Diagnostic diagnostic;
   /// It is about something that was reported before: say nothing more.
   bool reported = false;
+  /// While a definition is checked for all sizes: no mistake, but a question
+  /// that only its calls answer, such as how many turns `unrolled(n)` has.
+  bool open = false;
 };
 
 /// What nothing that a program says may bring about, as an error at `where`.
@@ -148,6 +153,8 @@ class Evaluator {
 
   /// Computes what is pending (run mode), so that the array is on a device.
   const unisono::Array& force(const ArrayValue& value, Span where);
+  /// A check at `where` in compiled code is the assertion there.
+  void note_assertion(Span where, std::string message);
   /// An error if the array was given away by `donate`.
   void forbid_donated(const ArrayValue& value, Span where);
   /// Gives it away. While checking, only where it is certain that this runs.

@@ -9,6 +9,7 @@
 #include "lang/builtin_arguments.h"
 #include "lang/index_plan.h"
 #include "lang/operators.h"
+#include "lang/text.h"
 
 namespace unisono::lang {
 namespace {
@@ -367,6 +368,8 @@ std::vector<IndexItem> without_parentheses(
   Diagnostic d = diagnostic(Code::not_indexable, where, type_name(base));
   if (base.record()) d.set_help("a field is read as `r.name`");
   if (base.is<IntValue>()) d.set_help("an `int` is a single number");
+  if (base.is<StrValue>())
+    d.set_help("text does not change: make another, `s[:i] + c + s[i + 1:]`");
   if (base.is<std::shared_ptr<const FunctionValue>>())
     d.set_help("a call has parentheses: `f(x)`");
   evaluator.fail(std::move(d));
@@ -385,6 +388,18 @@ Value index(Evaluator& evaluator, const Value& base,
     return index_tuple(evaluator, *tuple, items, where);
   if (const auto* type = base.get_if<TypeValue>())
     return index_type(evaluator, type->type, items, where);
+  if (const auto* text = base.get_if<StrValue>())
+    return index_text(evaluator, *text, items, where);
+  if (const auto* many = base.get_if<ManyValue>()) {
+    const IndexItem& item = lone_item(evaluator, items, where);
+    if (item.kind == IndexItem::Kind::slice) return base;
+    if (const TupleValue* several = item.value.tuple())
+      return make_tuple(std::vector<Value>(several->items.size(), *many->item));
+    if (!item.value.is<IntValue>())
+      evaluator.fail(
+          diagnostic(Code::tuple_index, item.where, type_name(item.value)));
+    return *many->item;
+  }
   not_indexable(evaluator, base, where);
 }
 

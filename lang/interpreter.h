@@ -10,6 +10,7 @@
 //   evaluate_pending.cpp  the graph of the current statement
 //   evaluate_compute.cpp  it is computed
 //   module.cpp            import
+//   resolve.cpp           names in functions that nothing calls
 #include <exception>
 #include <functional>
 #include <map>
@@ -116,12 +117,15 @@ struct Evaluator::State {
     Env environment;
     std::vector<TypeRecord> types = {};     // that the call added
     std::shared_ptr<const Mesh> grid = {};  // of the compiled code around, then
+    std::optional<Diagnostic> open = {};    // it failed, with an open question
   };
   std::unordered_map<std::string, Memo> memo;
   enum class Definition : uint8_t { waiting, active, done, failed };
   struct WaitingDefinition {
     std::shared_ptr<const FunctionValue> function;
     Definition state = Definition::waiting;
+    /// Why it is checked at its calls, if it is.
+    std::optional<Diagnostic> open = {};
   };
   /// Annotated functions, checked at the end of the block that defines them or
   /// at their first call.
@@ -152,6 +156,9 @@ struct Evaluator::State {
   std::vector<std::weak_ptr<Environment>> function_environments;
   /// Those of modules, which stay.
   std::vector<std::weak_ptr<Environment>> module_environments;
+
+  /// What assertions in compiled code say, by the number of their place.
+  std::unordered_map<uint32_t, std::string> assertions;
 
   /// Programs of large statements, by their printed graph.
   std::unordered_map<std::string, std::shared_ptr<const unisono::Program>>
@@ -240,6 +247,11 @@ class Interpreter {
   // ---- evaluate_expr.cpp
   void note_read(const Binding& binding, const Environment& holder,
                  const Env& from, const std::string& name);
+  /// For a use of a name whose definition failed.
+  [[noreturn]] static void use_poisoned(const Binding& binding,
+                                        const std::string& name, Span where);
+  /// Whether this is no mistake, but for the calls to decide.
+  bool is_open(const Failure& failure) const;
   Value expr(const Expr& e, const Env& env);
   Value lookup(const NameExpr& name, const Env& env);
   Value present(Value value, Span where);
@@ -251,6 +263,12 @@ class Interpreter {
 
   // ---- module.cpp
   void load_prelude();
+  static Name module_name(const ImportStmt& s);
+
+  // ---- resolve.cpp
+  /// Reports unknown names in functions of the program, and of the files that
+  /// it imports, called or not. `env` holds the names of the checked program.
+  void resolve_names(const Program& program, const Env& env);
 
  private:
   // ---- evaluate.cpp
@@ -260,8 +278,10 @@ class Interpreter {
   Value block(const Expr& body, const Env& env, bool flush_each, bool wanted);
   void bind_pattern(const Pattern& pattern, const Value& value, const Env& env,
                     bool is_var, Span where, const Expr* type = nullptr);
-  void poison(const Pattern& pattern, const Env& env);
-  void poison_names(const Stmt& stmt, const Env& env);
+  void poison(const Pattern& pattern, const Env& env, bool open);
+  void poison_names(const Stmt& stmt, const Env& env, bool open);
+  /// An open question leaves what the statement assigns open, too.
+  void poison_assigned(const Stmt& stmt, const Env& env);
   void let_stmt(const LetStmt& let, const Env& env);
   void axis_stmt(const AxisStmt& axis, const Env& env);
   void assign_stmt(const AssignStmt& stmt, const Env& env);
@@ -380,8 +400,9 @@ class Interpreter {
                              const std::vector<Value>& others,
                              const std::vector<Value>& results, Span where);
   Value carry_shape(const Value& value, const AxisSet& varies);
-  static bool same_carry(Value& before, const Value& after,
-                         const AxisSet& extra, bool& grown);
+  Value widen_text(const Value& before, const Value& after, bool& grown);
+  bool same_carry(Value& before, const Value& after, const AxisSet& extra,
+                  bool& grown);
   bool close_turn(std::vector<Carry>& carries,
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);
@@ -402,7 +423,6 @@ class Interpreter {
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);
   Module& find_module(const ImportStmt& s);
-  static Name module_name(const ImportStmt& s);
 
   Evaluator& ev_;
   Evaluator::State& s_;

@@ -98,6 +98,9 @@ struct SameForCode {
   bool operator()(const SplitValue& a) const {
     return a.axis == other.get_if<SplitValue>()->axis;
   }
+  bool operator()(const ManyValue& a) const {
+    return same_for_code(*a.item, *other.get_if<ManyValue>()->item);
+  }
   bool operator()(const ModuleValue& a) const {
     return a.environment == other.get_if<ModuleValue>()->environment;
   }

@@ -186,7 +186,10 @@ Value builtin_map(BuiltinCall& call) {
       call.where);
 }
 
+Value split_text(BuiltinCall& call);  // builtins_text.cpp
+
 Value builtin_split(BuiltinCall& call) {
+  if (call.has(0) && call[0].value.is<StrValue>()) return split_text(call);
   if (given(call, 1)) {
     if (!call.has(0))
       call.evaluator.fail(

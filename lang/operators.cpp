@@ -8,6 +8,7 @@
 #include "jit/ir/kinds.h"
 #include "lang/array_ops.h"
 #include "lang/scope.h"
+#include "lang/text.h"
 
 namespace unisono::lang {
 
@@ -30,6 +31,9 @@ std::optional<std::optional<bool>> host_equal(const Value& a, const Value& b) {
       x && y)
     return Known(x->index == y->index);
   const TupleValue *x = a.tuple(), *y = b.tuple();
+  const bool many = a.is<ManyValue>() || b.is<ManyValue>();
+  if (many && (x || a.is<ManyValue>()) && (y || b.is<ManyValue>()))
+    return Known();
   if (!x || !y) return std::nullopt;
   if (x->items.size() != y->items.size()) return Known(false);
   Known all = true;
@@ -61,6 +65,8 @@ ir::Op array_op(BinaryOp op) {
     case BinaryOp::le: return ir::Op::le;
     case BinaryOp::gt: return ir::Op::gt;
     case BinaryOp::ge: return ir::Op::ge;
+    case BinaryOp::in:
+    case BinaryOp::not_in: break;  // no operation of arrays
     case BinaryOp::bit_or: return ir::Op::bit_or;
     case BinaryOp::bit_xor: return ir::Op::bit_xor;
     case BinaryOp::bit_and: return ir::Op::bit_and;
@@ -249,8 +255,45 @@ Value array_binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
 
 }  // namespace
 
+namespace {
+
+/// Operators of text: `+`, and `*` with an int on either side.
+std::optional<Value> text_operator(Evaluator& evaluator, BinaryOp op,
+                                   const CallArgument& a, const CallArgument& b,
+                                   Span where) {
+  const auto *x = a.value.get_if<StrValue>(), *y = b.value.get_if<StrValue>();
+  if (op == BinaryOp::add && x && y) return join_text(evaluator, *x, *y, where);
+  if (op != BinaryOp::mul || !x == !y) return std::nullopt;
+  const CallArgument& count = x ? b : a;
+  const auto type = element_type(count.value);
+  if (!type || !is_integer(type->dtype)) return std::nullopt;
+  return repeat_text(evaluator, x ? a : b, count, where);
+}
+
+std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
+  if (a.is<RangeValue>() || b.is<RangeValue>())
+    return "a range is for loops; the array 0, 1, ... is `arange(n)`";
+  const bool text = a.is<StrValue>() || b.is<StrValue>();
+  if (text && op == BinaryOp::add)
+    return "make text of it first: `str(x)`, or join by interpolation: "
+           "\"{a}{b}\"";
+  if (text && op == BinaryOp::mod)
+    return "values in text are written \"{x}\" or \"{x:.3f}\"";
+  if (text && class_of(op) == OpClass::comparison)
+    return "text is compared with text; `int(s)` and `float(s)` read numbers";
+  if (text) return "read the number first: `float(s)` or `int(s)`";
+  return "operators work on arrays and numbers";
+}
+
+}  // namespace
+
 Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
              const CallArgument& b, Span op_span, Span where) {
+  if (op == BinaryOp::in) return contains(evaluator, a, b, op_span, where);
+  if (op == BinaryOp::not_in)
+    return unary(evaluator, UnaryOp::logical_not,
+                 {contains(evaluator, a, b, op_span, where), where}, where);
+  if (auto result = text_operator(evaluator, op, a, b, where)) return *result;
   if (class_of(op) == OpClass::comparison)
     if (auto result = host_comparison(op, a.value, b.value)) return *result;
   if (class_of(op) == OpClass::logic) {
@@ -263,16 +306,9 @@ Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
       return x->value && y->value ? BoolValue{!absorbing} : BoolValue{};
     }
   }
-  if (!element_type(a.value) || !element_type(b.value)) {
-    const bool text = op == BinaryOp::add &&
-                      (a.value.is<StrValue>() || b.value.is<StrValue>());
-    const bool range = a.value.is<RangeValue>() || b.value.is<RangeValue>();
-    fail_operands(
-        evaluator, op, a, b, op_span,
-        text    ? "join text by interpolation: \"{a}{b}\""
-        : range ? "a range is for loops; the array 0, 1, ... is `arange(n)`"
-                : "operators work on arrays and numbers");
-  }
+  if (!element_type(a.value) || !element_type(b.value))
+    fail_operands(evaluator, op, a, b, op_span,
+                  operand_help(op, a.value, b.value));
   if (op == BinaryOp::matmul) return matmul(evaluator, a, b, where);
   if (op == BinaryOp::pow) return power(evaluator, a, b, where);
   const auto *x = a.value.get_if<IntValue>(), *y = b.value.get_if<IntValue>();

@@ -57,6 +57,8 @@ ExprPtr Parser::binary(ExprPtr left, uint32_t begin, const BinaryRule& rule) {
   node->op_span = here();
   node->left = std::move(left);
   advance();
+  if (rule.op == BinaryOp::not_in && !expect(TokenKind::In, "`in` after `not`"))
+    return nullptr;
   const bool right_first = rule.associates == Associates::right;
   node->right =
       expression(right_first ? below(rule.precedence) : rule.precedence);

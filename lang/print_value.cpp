@@ -58,7 +58,10 @@ void TextBuilder::array(const ArrayValue& array, std::string_view spec,
                         Span where) {
   require_spec(evaluator_, spec, class_of_array(array->type.dtype), where);
   switch (evaluator_.mode()) {
-    case Mode::check: known_ = false; return;
+    case Mode::check:
+      known_ = false;
+      deferred_ |= evaluator_.in_compiled_code();
+      return;
     case Mode::run:
       text(array_text(array->type, evaluator_.host_bytes(array, where), spec));
       return;
@@ -107,7 +110,10 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
       text(format_text(*b->value ? "true" : "false", read_spec(spec)));
   } else if (const auto* s = value.get_if<StrValue>()) {
     require_spec(evaluator_, spec, SpecClass::text, where);
-    if (s->deferred) {
+    if (s->deferred && evaluator_.mode() == Mode::check) {
+      known_ = false;
+      deferred_ = true;
+    } else if (s->deferred) {
       const DeferredText& d = *s->deferred;
       text(d.format[0]);
       for (size_t k = 0; k < d.operands.size(); ++k) {
@@ -129,6 +135,8 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
     text(evaluator_.machine().runtime->devices()[device->index]->name());
   } else if (const auto* type = value.get_if<TypeValue>()) {
     text(type->type.to_string() + type->note);
+  } else if (value.is<ManyValue>()) {
+    known_ = false;
   } else {
     text(type_name(value));
   }
@@ -141,6 +149,8 @@ size_t TextBuilder::size() const {
 }
 
 StrValue TextBuilder::finish() {
+  if (!known_ && deferred_)
+    return {std::nullopt, std::make_shared<const DeferredText>()};
   if (!known_) return {std::nullopt};
   if (pieces_.operands.empty()) return {pieces_.format[0]};
   return {std::nullopt,

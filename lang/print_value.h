@@ -33,6 +33,8 @@ class TextBuilder {
   void tree(const Value& value, std::string_view spec, Span where);
   Evaluator& evaluator_;
   bool known_ = true;  // not so in check mode when a value is not
+  /// In check mode: there are arrays of compiled code in it.
+  bool deferred_ = false;
   DeferredText pieces_{{""}, {}, {}};
 };
 

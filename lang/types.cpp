@@ -65,8 +65,45 @@ void TypeMatcher::mismatch(const Subject& subject, std::string help) {
 
 // ---- names -----------------------------------------------------------------
 
+/// The binding that `geo.Point` names, if `geo` is a module; null else.
+const Binding* TypeMatcher::member_binding(const Field& e, const Frame* frame) {
+  const Binding* module = nullptr;
+  if (const auto* name = as<NameExpr>(*e.object)) {
+    if (frame->arguments.contains(name->text)) return nullptr;
+    auto [binding, holder] = env_of(frame)->find(name->text);
+    if (binding) in_.note_read(*binding, *holder, env_of(frame), name->text);
+    module = binding;
+  } else if (const auto* inner = as<Field>(*e.object)) {
+    module = member_binding(*inner, frame);
+  }
+  const auto* value = module ? module->value.get_if<ModuleValue>() : nullptr;
+  if (!value || e.index) return nullptr;
+  const auto found = value->environment->names.find(e.name.text);
+  return found == value->environment->names.end() ? nullptr : &found->second;
+}
+
+/// What a type or a named type that a name is bound to means.
+TypeMatcher::Meaning TypeMatcher::meaning_of(const Value& value) {
+  Meaning out;
+  if (const auto* type = value.get_if<TypeValue>()) {
+    out.kind = Meaning::Kind::array;
+    out.type = type->type;
+  } else if (const auto* alias = value.get_if<TypeAliasValue>()) {
+    out.kind = Meaning::Kind::alias;
+    out.alias = alias->definition;
+    out.alias_env = alias->environment;
+  }
+  return out;
+}
+
 TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
   Meaning out;
+  if (const auto* field = as<Field>(e)) {
+    const Binding* member = member_binding(*field, frame);
+    if (member && member->poisoned)
+      Interpreter::use_poisoned(*member, field->name.text, e.span);
+    return member ? meaning_of(member->value) : out;
+  }
   const auto* name = as<NameExpr>(e);
   if (!name) return out;
   if (auto argument = frame->arguments.find(name->text);
@@ -85,7 +122,7 @@ TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
   auto [binding, holder] = env_of(frame)->find(name->text);
   if (binding) in_.note_read(*binding, *holder, env_of(frame), name->text);
   if (binding && binding->poisoned)
-    throw Failure{diagnostic(Code::unknown_name, e.span, name->text), true};
+    Interpreter::use_poisoned(*binding, name->text, e.span);
   if (binding && own_.contains(name->text)) {
     if (binding->value.is<TypeValue>()) {
       out.kind = Meaning::Kind::generic;
@@ -94,17 +131,8 @@ TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
     return out;
   }
   if (binding) {
-    if (const auto* type = binding->value.get_if<TypeValue>()) {
-      out.kind = Meaning::Kind::array;
-      out.type = type->type;
-      return out;
-    }
-    if (const auto* alias = binding->value.get_if<TypeAliasValue>()) {
-      out.kind = Meaning::Kind::alias;
-      out.alias = alias->definition;
-      out.alias_env = alias->environment;
-      return out;
-    }
+    out = meaning_of(binding->value);
+    if (out.kind != Meaning::Kind::unknown) return out;
   }
   if (is_host_type(name->text)) {
     out.kind = Meaning::Kind::host;
@@ -211,7 +239,7 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
                                 names_ != Names::bind || frame->env);
   if (binding) in_.note_read(*binding, *holder, env_of(frame), name.text);
   if (binding && binding->poisoned)
-    throw Failure{diagnostic(Code::unknown_name, name.span, name.text), true};
+    Interpreter::use_poisoned(*binding, name.text, name.span);
   if (binding && !declared_.contains(name.text))
     if (const auto* axis = binding->value.get_if<AxisValue>()) {
       if (auto size = axis_size_here(ev_, *axis->axis)) return *size;
@@ -467,7 +495,8 @@ Value TypeMatcher::match_in(const Expr& type, const Frame* frame,
                             const Subject& subject) {
   in_.enter(type.span);
   switch (type.kind) {
-    case ExprKind::NameExpr: return match_name(type, nullptr, frame, subject);
+    case ExprKind::NameExpr:
+    case ExprKind::Field: return match_name(type, nullptr, frame, subject);
     case ExprKind::Index: {
       const auto& index = static_cast<const Index&>(type);
       return match_name(*index.object, &index.items, frame, subject);
@@ -525,7 +554,11 @@ Value TypeMatcher::match_tree(const Expr& type, const Frame* frame,
                     {part_value, subject.where, what, part_type});
   };
   if (const auto* tuple_type = as<Tuple>(type)) {
-    const TupleValue* tuple = subject.value.tuple();
+    Value known = subject.value;
+    if (const auto* many = known.get_if<ManyValue>())
+      known =
+          make_tuple(std::vector<Value>(tuple_type->items.size(), *many->item));
+    const TupleValue* tuple = known.tuple();
     if (!tuple || tuple->items.size() != tuple_type->items.size())
       mismatch(subject);
     std::vector<Value> items;
@@ -597,10 +630,17 @@ Value TypeMatcher::match_name(const Expr& type,
     }
     case Meaning::Kind::unknown: break;
   }
+  not_a_type(type, frame);
+}
+
+void TypeMatcher::not_a_type(const Expr& type, const Frame* frame) {
   if (const auto* name = as<NameExpr>(type);
       name && !env_->find(name->text).first)
     in_.lookup(*name, env_of(frame));  // the error, with its suggestion
-  ev_.fail(diagnostic(Code::bad_type, type.span, quoted(type))
+  std::string what = quoted(type);
+  if (type.kind == ExprKind::Field)  // an error, if there is no such field
+    what += fmt::format(" ({})", type_name(in_.expr(type, env_of(frame))));
+  ev_.fail(diagnostic(Code::bad_type, type.span, what)
                .set_help("a type is `f32[n, 3]`, `int`, `(A, B)`, `(w: A)` or "
                          "the name of one"));
 }
@@ -758,10 +798,7 @@ Value TypeMatcher::any_name(const Expr& type, const std::vector<ExprPtr>* items,
       break;
     case Meaning::Kind::unknown: break;
   }
-  if (const auto* name = as<NameExpr>(type);
-      name && !env_->find(name->text).first)
-    in_.lookup(*name, env_of(frame));
-  ev_.fail(diagnostic(Code::bad_type, type.span, quoted(type)));
+  not_a_type(type, frame);
 }
 
 Value TypeMatcher::any_in(const Expr& type, const Frame* frame) {
@@ -772,7 +809,8 @@ Value TypeMatcher::any_in(const Expr& type, const Frame* frame) {
 }
 
 Value TypeMatcher::any_value_in(const Expr& type, const Frame* frame) {
-  if (type.kind == ExprKind::NameExpr) return any_name(type, nullptr, frame);
+  if (type.kind == ExprKind::NameExpr || type.kind == ExprKind::Field)
+    return any_name(type, nullptr, frame);
   if (const auto* index = as<Index>(type))
     return any_name(*index->object, &index->items, frame);
   if (type.kind == ExprKind::NoneLiteral) return NoneValue{};
@@ -810,7 +848,8 @@ void TypeMatcher::collect_generics(
     restrictions[what.name] = restriction_name(
         declared == declared_.end() ? nullptr : declared->second);
   };
-  if (type.kind == ExprKind::NameExpr) consider(type);
+  if (type.kind == ExprKind::NameExpr || type.kind == ExprKind::Field)
+    consider(type);
   if (const auto* index = as<Index>(type)) return consider(*index->object);
   if (const auto* record = as<RecordType>(type))
     for (const TypedName& field : record->fields)

@@ -116,6 +116,10 @@ class TypeMatcher {
     return frame->env ? frame->env : env_;
   }
   Meaning meaning(const Expr& name, const Frame*& frame);
+  static Meaning meaning_of(const Value& value);
+  const Binding* member_binding(const Field& e, const Frame* frame);
+  /// The error for a name, or a module's field, that is no type.
+  [[noreturn]] void not_a_type(const Expr& type, const Frame* frame);
   const Frame* alias_frame(const Meaning& alias,
                            const std::vector<ExprPtr>* arguments,
                            const Frame* frame, Span where);

@@ -99,6 +99,9 @@ struct TypeName {
     return "module " + m.name;
   }
   std::string operator()(const TypeAliasValue&) const { return "type"; }
+  std::string operator()(const ManyValue& m) const {
+    return "(" + type_name(*m.item, note) + ", ...)";
+  }
 };
 
 }  // namespace

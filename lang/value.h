@@ -148,6 +148,11 @@ struct AxisValue {
 struct SplitValue {
   int axis = 0;
 };
+/// While checking: a tuple of which only running tells how many items it has,
+/// each of which is like `item` (`args()`, text that is split).
+struct ManyValue {
+  std::shared_ptr<const Value> item;
+};
 /// An imported module: its definitions.
 struct ModuleValue {
   std::string name;
@@ -160,7 +165,7 @@ struct Value {
       NoneValue, ArrayValue, IntValue, BoolValue, StrValue, TypeValue,
       std::shared_ptr<const TupleValue>, std::shared_ptr<const RecordValue>,
       std::shared_ptr<const FunctionValue>, RangeValue, DeviceValue, AxisValue,
-      SplitValue, ModuleValue, TypeAliasValue>;
+      SplitValue, ModuleValue, TypeAliasValue, ManyValue>;
   Any any;
 
   Value() = default;

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,29 @@ def programs(folder):
            r'^\("a", "b c"\)$', "")
     expect("arguments after --", run("run", "args.uni", "--", "-v", "--devices", folder=folder), 0,
            r'^\("-v", "--devices"\)$', "")
+    for name, words, seen in (("on both sides of --", ["run", "args.uni", "a", "--", "-v"], r'^\("a", "-v"\)$'),
+                              ("and options", ["run", "args.uni", "--devices", "cpu:2", "a", "--", "--devices", "b"],
+                               r'^\("a", "--devices", "b"\)$'),
+                              ("that are numbers", ["run", "args.uni", "-3", "4"], r'^\("-3", "4"\)$'),
+                              ("behind a second --", ["run", "args.uni", "--", "a", "--"], r'^\("a", "--"\)$'),
+                              ("of a file behind --", ["run", "--", "args.uni", "-v"], r'^\("-v",\)$'),
+                              ("none behind --", ["run", "args.uni", "--"], r"^\(\)$"),
+                              ("of -e", ["-e", "args()", "--", "a", "-v"], r'^\("a", "-v"\)$'),
+                              ("of run -e", ["run", "-e", "args()", "--", "a"], r'^\("a",\)$')):
+        expect(f"arguments {name}", run(*words, folder=folder), 0, seen, "")
+    for words in (["-", "a", "--", "-v"], ["run", "-", "a", "--", "-v"]):
+        expect("arguments of standard input", run(*words, text="print(args())"), 0, r'^\("a", "-v"\)$', "")
+    (folder / "number.uni").write_text("print(zeros(f32[int(args()[0])]))\n")
+    expect("check with unknown arguments", run("check", "number.uni", folder=folder), 0, "", "")
+    expect("check with good arguments", run("check", "number.uni", "--", "3", folder=folder), 0, "", "")
+    expect("check with bad arguments", run("check", "number.uni", "--", "x", folder=folder), 1, "", r"U0385")
+    alone = folder / "alone"
+    alone.mkdir()
+    shutil.copy(UNISONO, alone / "unisono")
+    expect("simulated GPUs without their library",
+           Ran(subprocess.run([alone / "unisono", "-e", "1", "--devices", "sim:2"], capture_output=True, timeout=SECONDS,
+                              env={k: v for k, v in os.environ.items() if k != "UNISONO_CUDA_DRIVER"})), 1, "",
+           r"libsimcuda\.so, which is not beside.*\./dev build simcuda")
     expect("unknown option says where arguments go", run("run", "args.uni", "-v", folder=folder), 2, "", r"after --")
     expect("last --devices counts", run("run", "-", "--devices", "cpu:2", "--devices", "cpu:3",
                                         text="print(device_count())"), 0, r"^3\n$", "")
