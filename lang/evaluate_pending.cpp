@@ -283,7 +283,9 @@ const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
 std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
                                            Span where) {
   if (value->donated) forbid_donated(value, where);
-  if (value->constant && value->type.bytes() < machine_.compile_threshold) {
+  // While tracing nothing is computed, however large.
+  if (value->constant && (mode_ != Mode::run ||
+                          value->type.bytes() < machine_.compile_threshold)) {
     auto bytes = expand_constant(*value);
     if (!bytes) fail(bytes.error(), where);
     return std::move(*bytes);
