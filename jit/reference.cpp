@@ -94,6 +94,8 @@ class Evaluator {
                                   const std::vector<int64_t>& members,
                                   std::vector<Values> arguments);
   const std::optional<Error>& failure() const { return failure_; }
+  /// Makes the host calls that wait for those of earlier devices.
+  void call_host();
 
  private:
   Status run_one(Scope& scope, NodeId id);
@@ -101,6 +103,7 @@ class Evaluator {
   Status run_loop(Scope& scope, NodeId id);
   Status run_collective(Scope& scope, NodeId id);
   Status run_host_call(Scope& scope, NodeId id);
+  int device_of(int64_t member) const;
   Status run_plain(Scope& scope, NodeId id);
   void run_project(Scope& scope, NodeId id);
   /// A member's error: it and those after it take no further part. Those
@@ -118,7 +121,13 @@ class Evaluator {
   struct Mapped {
     int64_t size = 1, stride = 1;
   };
+  struct WaitingCall {
+    const Node* node;
+    int64_t member;
+    std::vector<HostArray> operands;
+  };
   const ReferenceOptions& options_;
+  std::map<int, std::vector<WaitingCall>> waiting_;  // all devices but 0
   std::unordered_map<ir::AxisId, Mapped> mapped_;
   std::unordered_map<const Graph*, Plan> plans_;
   std::optional<Error> failure_;  // of the first member so far that has one
@@ -134,6 +143,9 @@ Error Evaluator::error(const Node& node, const Frame& frame,
 Status Evaluator::drop(Scope& scope, Error error) {
   if (mapped_.empty()) return error;
   if (!failure_ || error.member < failure_->member) failure_ = std::move(error);
+  // Later devices never have their turn.
+  waiting_.erase(waiting_.upper_bound(device_of(failure_->member)),
+                 waiting_.end());
   drop_failed(scope);
   return Unit{};
 }
@@ -409,7 +421,12 @@ Status Evaluator::run_collective(Scope& scope, NodeId id) {
     }
     return Unit{};
   }
-  // They meet here; own_part is no meeting.
+  // They meet here; own_part is no meeting, nor is what no device waits for.
+  if (node.op != ir::Op::own_part && scope.plan.last_use[id] >= 0 &&
+      std::ranges::any_of(team_of(frames[0].member, a), [&](int64_t member) {
+        return device_of(member) != device_of(frames[0].member);
+      }))
+    call_host();
   if (failure_ && node.op != ir::Op::own_part) return *failure_;
   const auto no_memory = [&]() -> Status {
     return error(node, frames[0], reference::out_of_memory(node.type));
@@ -464,18 +481,37 @@ Result<HostArray> to_host(const Value& value, const ir::Type& type) {
   return out;
 }
 
+int Evaluator::device_of(int64_t member) const {
+  return mapped_.empty() || !options_.device_of ? 0
+                                                : options_.device_of(member);
+}
+
+void Evaluator::call_host() {
+  for (const auto& [device, calls] : waiting_)
+    for (const WaitingCall& call : calls)
+      options_.host_call(*call.node, call.member, call.operands);
+  waiting_.clear();
+}
+
 Status Evaluator::run_host_call(Scope& scope, NodeId id) {
   const Graph& graph = scope.graph;
   const Node& node = graph[id];
   for (Frame& frame : scope.frames) {
     if (!options_.host_call) continue;
+    const int device = device_of(frame.member);
+    // Its device ended where another of its members failed.
+    if (failure_ && device >= device_of(failure_->member)) continue;
     std::vector<HostArray> operands;
     for (NodeId operand : node.inputs) {
       auto array = to_host(frame.values[operand], graph.type(operand));
       if (!array) return error(node, frame, array.error());
       operands.push_back(*std::move(array));
     }
-    options_.host_call(node, mapped_.empty() ? -1 : frame.member, operands);
+    if (device == 0) {
+      options_.host_call(node, mapped_.empty() ? -1 : frame.member, operands);
+    } else {
+      waiting_[device].push_back({&node, frame.member, std::move(operands)});
+    }
   }
   const uint8_t nothing = 0;
   for (Frame& frame : scope.frames) frame.values[id] = Value::view(&nothing, 1);
@@ -502,6 +538,7 @@ Result<std::vector<std::vector<HostArray>>> evaluate_all(
   }
   Evaluator evaluator(options, axes);
   auto results = evaluator.run(graph, members, std::move(arguments));
+  if (results || evaluator.failure()) evaluator.call_host();
   if (!results) return results.error();
   if (evaluator.failure()) return *evaluator.failure();
   std::vector<std::vector<HostArray>> out(inputs.size());

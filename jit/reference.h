@@ -18,12 +18,16 @@ struct HostArray {
 };
 
 /// Called by `host_call`, for each member in order. `member` is -1 outside a
-/// map; `axis` is its axis.
+/// map.
 using HostCall = std::function<void(const ir::Node& node, int64_t member,
                                     const std::vector<HostArray>& operands)>;
 
 struct ReferenceOptions {
   HostCall host_call;
+  /// On which device a member is: host calls come in the order of devices, from
+  /// one meeting of devices to the next, as they do when devices run. Null:
+  /// all members are on one.
+  std::function<int(int64_t member)> device_of;
   /// Polled at every loop iteration and every node; true stops evaluation.
   std::function<bool()> stop;
   /// Whether integer division by zero and bad indexes are errors.

@@ -485,6 +485,7 @@ class MapRun {
       if (calls_host(map, ir::attrs<ir::HostCallAttrs>(node), member))
         print_line(machine, *device_at(member), node, operands);
     };
+    options.device_of = [&](int64_t member) { return device_of(map, member); };
     auto outputs = evaluate_map(map, inputs, types, options);
     if (!outputs) {
       Error error = outputs.error();

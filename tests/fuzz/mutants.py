@@ -120,8 +120,8 @@ def own_problem(ran):
     if ran.status < 0:
         last = next((line for line in reversed(ran.err.splitlines()) if re.search(r"CHECK|internal|ERROR:|rror: |Assert|WARNING:", line)), "")
         return Problem(f"death {signal.Signals(-ran.status).name} {sign(last)}", told)
-    if re.search(r"^internal error|internal error|CHECK failed", ran.err, re.M):
-        line = re.search(r".*(?:internal error|CHECK failed).*", ran.err)[0]
+    if line := re.search(r".*(?:U0702|internal error|CHECK failed).*", ran.err):
+        line = line[0]
         return Problem(f"internal {sign(line)}", told)
     if "Sanitizer" in ran.err or "runtime error:" in ran.err:
         return Problem(f"sanitizer {sign(re.search(r'.*(?:Sanitizer|runtime error:).*', ran.err)[0])}", told)
