@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "lang/literals.h"
 #include "lang/operators.h"
 
 namespace unisono::lang {
@@ -208,10 +209,10 @@ std::optional<int64_t> small_exponent(const Value& b) {
   std::optional<int64_t> k;
   if (const auto* i = b.get_if<IntValue>(); i && i->value.is_constant())
     k = i->value.value();
-  const ArrayCell* array = b.array();
-  if (array && array->literal && std::abs(*array->literal) <= largest_product &&
-      *array->literal == std::floor(*array->literal))
-    k = static_cast<int64_t>(*array->literal);
+  if (const auto literal = literal_of(b);
+      !k && literal && std::abs(*literal) <= largest_product &&
+      *literal == std::floor(*literal))
+    k = static_cast<int64_t>(*literal);
   if (!k || *k > largest_product || *k < -largest_product) return std::nullopt;
   return k;
 }
@@ -223,8 +224,8 @@ ArrayValue power_of_array(Evaluator& evaluator, const ArrayValue& x, int64_t k,
     return broadcast_to(
         evaluator,
         is_floating(x->type.dtype)
-            ? evaluator.constant(1, x->type.dtype, false, where)
-            : evaluator.constant_int(1, x->type.dtype, false, where),
+            ? evaluator.constant(1, x->type.dtype, x->weak, where)
+            : evaluator.constant_int(1, x->type.dtype, x->weak, where),
         x->type.shape, where);
   };
   if (k == 0) return one();
@@ -249,16 +250,10 @@ Value power(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
   if (is_bool(x[0]->type.dtype))
     for (ArrayValue& operand : x)
       operand = cast_to(evaluator, operand, DType::I32, where);
-  const bool weak = x[0]->weak && x[1]->weak;
-  ArrayValue out;
-  if (auto k = small_exponent(b.value)) {
-    out = power_of_array(evaluator, x[0], *k, b, where);
-  } else {
-    broadcast_all(evaluator, x, written, where, "`**`");
-    out = apply(evaluator, ir::Op::pow, x[0], x[1], where);
-  }
-  if (weak && out != x[0]) out->weak = true;
-  return out;
+  if (auto k = small_exponent(b.value))
+    return power_of_array(evaluator, x[0], *k, b, where);
+  broadcast_all(evaluator, x, written, where, "`**`");
+  return apply(evaluator, ir::Op::pow, x[0], x[1], where);
 }
 
 }  // namespace unisono::lang

@@ -67,6 +67,11 @@ ArrayValue array_argument(BuiltinCall& call, size_t i) {
                                  describe_argument(call, i));
 }
 
+ArrayValue operand_argument(BuiltinCall& call, size_t i) {
+  return call.evaluator.to_operand(call[i].value, call[i].where,
+                                   describe_argument(call, i));
+}
+
 ir::Dim int_argument(BuiltinCall& call, size_t i) {
   if (auto value = as_int(call[i].value)) return *value;
   wrong_argument(call, i, "an `int`");

@@ -16,6 +16,8 @@ const CallArgument* given(const BuiltinCall& call, size_t i);
 
 /// An array, or an int or bool as one.
 ArrayValue array_argument(BuiltinCall& call, size_t i);
+/// The same; a number without an element type stays one.
+ArrayValue operand_argument(BuiltinCall& call, size_t i);
 /// An int: a number known when the program is compiled (a symbol in check
 /// mode, perhaps).
 ir::Dim int_argument(BuiltinCall& call, size_t i);

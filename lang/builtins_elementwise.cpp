@@ -12,6 +12,7 @@
 #include "jit/ir/kinds.h"
 #include "lang/array_ops.h"
 #include "lang/builtin_arguments.h"
+#include "lang/literals.h"
 #include "lang/operators.h"
 
 namespace unisono::lang {
@@ -32,7 +33,7 @@ void check_class(BuiltinCall& call, ir::Op op, const ArrayValue& x,
                  Span where) {
   if (ir::admits(op, x->type.dtype)) return;
   Diagnostic d = diagnostic(Code::element_class, where, call.builtin.name,
-                            class_text(op), x->type.to_string());
+                            class_text(op), shown_type(*x).to_string());
   if (is_bool(x->type.dtype)) d.set_help("count with `i32(x)`");
   if (is_floating(x->type.dtype)) d.set_help("cast with `i32(x)`");
   call.evaluator.fail(std::move(d));
@@ -118,11 +119,9 @@ Value elementwise_unary(BuiltinCall& call, ir::Op op) {
   const std::array<CallArgument, 1> written = {call[0]};
   const ArrayValue x = floats_only(op)
                            ? promote_to_float(call.evaluator, written, what)[0]
-                           : array_argument(call, 0);
+                           : operand_argument(call, 0);
   check_class(call, op, x, call[0].where);
-  ArrayValue out = call.evaluator.add(op, {x}, ir::NoAttrs{}, call.where);
-  out->weak = x->weak && out->type.dtype == x->type.dtype;
-  return out;
+  return call.evaluator.add(op, {x}, ir::NoAttrs{}, call.where);
 }
 
 Value elementwise_binary(BuiltinCall& call, ir::Op op) {
@@ -143,10 +142,7 @@ Value elementwise_binary(BuiltinCall& call, ir::Op op) {
       floats_only(op) ? promote_to_float(call.evaluator, written, what)
                       : promote_operands(call.evaluator, written, what);
   check_class(call, op, operands[0], call.where);
-  const bool weak = operands[0]->weak && operands[1]->weak;
-  ArrayValue out = map(call, op, std::move(operands), written);
-  out->weak = weak && is_floating(out->type.dtype);
-  return out;
+  return map(call, op, std::move(operands), written);
 }
 
 Value builtin_where(BuiltinCall& call) {
@@ -159,7 +155,7 @@ Value builtin_where(BuiltinCall& call) {
   const std::array<CallArgument, 2> branches = {call[1], call[2]};
   std::vector<ArrayValue> values =
       promote_operands(call.evaluator, branches, "`where`");
-  const bool weak = values[0]->weak && values[1]->weak;
+  const bool weak = values[0]->weak && condition->type.rank() == 0;
   ArrayValue out = map(call, ir::Op::select, {condition, values[0], values[1]},
                        std::array<CallArgument, 3>{call[0], call[1], call[2]});
   out->weak = weak;
@@ -327,18 +323,14 @@ Value builtin_cast(BuiltinCall& call) {
 Value convert(Evaluator& evaluator, const CallArgument& x, const ir::Type& type,
               Span where) {
   const std::string name = type.to_string();
-  ArrayValue array = evaluator.to_array(
+  const ArrayValue array = evaluator.to_operand(
       x.value, x.where, fmt::format("the operand of `{}`", name));
   if (type.rank() > 0 && array->type.shape != type.shape)
     evaluator.fail(diagnostic(Code::shape_mismatch, x.where, name,
                               fmt::format("shape {}", shape_text(type.shape)),
-                              array->type.to_string())
+                              shown_type(*array).to_string())
                        .set_help("a cast changes the element type alone; see "
                                  "`reshape` and `broadcast_to`"));
-  // A literal is rounded once, to what it becomes.
-  const bool rounds = array->weak && is_floating(type.dtype);
-  if (rounds || (x.value.is<IntValue>() && is_integer(type.dtype)))
-    return to_dtype(evaluator, x, WeakDType{type.dtype}, name);
   return cast_to(evaluator, array, type.dtype, where);
 }
 

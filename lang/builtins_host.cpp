@@ -5,6 +5,7 @@
 #include "lang/ast.h"
 #include "lang/builtin_arguments.h"
 #include "lang/function.h"
+#include "lang/literals.h"
 #include "lang/maps.h"
 #include "lang/operators.h"
 #include "lang/text.h"
@@ -72,8 +73,10 @@ Value builtin_dtype(BuiltinCall& call) {
 
 Value builtin_typeof(BuiltinCall& call) {
   const Value& x = call[0].value;
-  if (const ArrayCell* array = x.array())
-    return TypeValue{array->type, varies_note(call.evaluator, *array)};
+  if (const ArrayCell* array = x.array()) {
+    if (array->int_argument) give_up_int_argument(call.where);
+    return TypeValue{shown_type(*array), varies_note(call.evaluator, *array)};
+  }
   // Sizes in it may be symbols that running replaces.
   if (call.evaluator.mode() == Mode::check) return StrValue{};
   return StrValue{type_name(x, [&](const ArrayCell& array) {

@@ -51,7 +51,8 @@ ArrayValue placed_argument(BuiltinCall& call, size_t i,
             .set_help("ask at the top level, about the result"));
   }
   const ArrayCell* array = call[i].value.array();
-  if (!array || is_static(*array)) wrong_argument(call, i, expected);
+  if (!array || (array->weak && array->constant))
+    wrong_argument(call, i, expected);
   return array_argument(call, i);
 }
 

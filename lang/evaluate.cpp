@@ -515,9 +515,8 @@ void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
   switch (pattern.kind) {
     case Pattern::Kind::wildcard: return;
     case Pattern::Kind::name:
-      define(env, pattern.name.text,
-             is_var ? strengthen(value, true, where) : value, is_var,
-             pattern.span, type);
+      define(env, pattern.name.text, is_var ? as_variable(value, where) : value,
+             is_var, pattern.span, type);
       return;
     case Pattern::Kind::tuple: break;
   }

@@ -73,7 +73,8 @@ void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
   }
   check_tree(value.value, stmt.value->span);
   const Binding& binding = holder->names.at(name.text);
-  value.value = adopt(value.value, binding.value, value.where);
+  value.value =
+      as_variable(adopt(value.value, binding.value, value.where), value.where);
   if (binding.type)
     value.value =
         match_declared(*binding.type, value.value, holder, stmt.value->span,
@@ -99,17 +100,18 @@ Env Interpreter::variable(const NameExpr& name, const Env& env) {
   return holder->shared_from_this();
 }
 
-/// A new value for what held `before`: literals take its element type, and
-/// default types where that does not fit.
+/// A new value for what held `before`: literals take its element type, where
+/// it has one and that fits; where it has none, a float stays a float.
 Value Interpreter::adopt(const Value& value, const Value& before, Span where) {
   const ArrayCell* old = before.array();
   const auto type = element_type(value);
   if (old && type && type->weak) {
-    const bool fits = is_floating(old->type.dtype) ||
-                      (is_integer(old->type.dtype) && is_integer(type->dtype));
-    if (fits)
-      return to_dtype(ev_, {value, where}, {old->type.dtype, false},
-                      "an assignment");
+    const DType dtype = old->type.dtype;
+    const bool fits =
+        is_floating(dtype) || (is_integer(dtype) && is_integer(type->dtype));
+    return fits ? to_dtype(ev_, {value, where}, {dtype, old->weak},
+                           "an assignment")
+                : value;
   }
   if (const TupleValue *a = value.tuple(), *b = before.tuple();
       a && b && a->items.size() == b->items.size()) {
@@ -122,25 +124,26 @@ Value Interpreter::adopt(const Value& value, const Value& before, Span where) {
     std::vector<std::pair<std::string, Value>> fields;
     for (const auto& [name, part] : a->fields) {
       const Value* old_part = b->find(name);
-      fields.emplace_back(name, old_part ? adopt(part, *old_part, where)
-                                         : strengthen(part, true, where));
+      fields.emplace_back(name,
+                          old_part ? adopt(part, *old_part, where) : part);
     }
     return make_record(std::move(fields));
   }
-  return strengthen(value, true, where);
+  return value;
 }
 
-Value Interpreter::strengthen(const Value& value, bool ints, Span where) {
+/// What a `var` holds: numbers that change, and so are no literals and no
+/// sizes.
+Value Interpreter::as_variable(const Value& value, Span where) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
-    if (const ArrayCell* array = leaf.array()) {
-      if (!array->weak) return leaf;
-      return cast_to(ev_, *leaf.get_if<ArrayValue>(), array->type.dtype, where);
-    }
-    if (ints && leaf.is<IntValue>())
-      return to_dtype(ev_, {leaf, where}, {DType::I32, false}, "a `var`");
-    if (ints && leaf.is<BoolValue>())
-      return ev_.to_array(leaf, where, "a `var`");
-    return leaf;
+    if (leaf.is<BoolValue>()) return ev_.to_array(leaf, where, "a `var`");
+    const auto* array = leaf.get_if<ArrayValue>();
+    if (array && !(*array)->literal) return leaf;
+    if (!array && !leaf.is<IntValue>()) return leaf;
+    const ArrayValue number = ev_.to_operand(leaf, where, "a `var`");
+    auto changes = std::make_shared<ArrayCell>(*number);
+    changes->literal = false;
+    return changes;
   });
 }
 

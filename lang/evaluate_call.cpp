@@ -78,6 +78,9 @@ struct AppendValue {
       append_dim(key, size);
     }
     if (a->weak) key += '~';
+    // What a literal says may decide whether it fits.
+    if (a->weak && a->constant)
+      for (uint8_t byte : *a->constant) key += fmt::format("{:02x}", byte);
     for (ir::AxisId axis : a->varies) key += fmt::format("^{}", axis);
   }
   void operator()(const IntValue& i) { append_dim(key += 'i', i.value); }
@@ -352,6 +355,18 @@ Value Interpreter::call_declared(const FunctionValue& function,
   return matcher.any_value(*type.result);
 }
 
+namespace {
+/// Numbers of which only the type is known: else each call of a recursion
+/// would be another one to check.
+Value forget_literals(Evaluator& evaluator, const Value& value) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array || !array->weak || !array->constant) return leaf;
+    return evaluator.unknown_number(is_floating(array->type.dtype));
+  });
+}
+}  // namespace
+
 Env Interpreter::bind_arguments(const FunctionValue& function,
                                 std::vector<CallArgument> positional,
                                 Named named, Span where) {
@@ -363,6 +378,10 @@ Env Interpreter::bind_arguments(const FunctionValue& function,
       ev_, function.name, parameters, signature_text(f), std::move(positional),
       std::move(named), where, syntax.name);
 
+  const bool recursive =
+      checking() && std::ranges::any_of(s_.frames, [&](const CallFrame& frame) {
+        return frame.syntax == &f;
+      });
   const Env env = inner(closure.environment);
   env->call = ++s_.last_call;
   TypeMatcher matcher(*this, env, TypeMatcher::Names::bind);
@@ -376,8 +395,8 @@ Env Interpreter::bind_arguments(const FunctionValue& function,
       value.value =
           matcher.match(*param.type, value.value, value.where,
                         fmt::format("argument `{}`", parameters[i].name));
-    else
-      value.value = strengthen(value.value, false, value.where);
+    else if (recursive)
+      value.value = forget_literals(ev_, value.value);
     bind_pattern(param.pattern, value.value, env, false, value.where);
   }
   matcher.finish();

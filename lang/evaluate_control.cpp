@@ -43,7 +43,8 @@ bool is_unit(const Value& value) {
 /// is none.
 std::optional<WeakDType> common_type(WeakDType a, WeakDType b) {
   if (a == b) return a;
-  const WeakDType both = promote(a, b);
+  WeakDType both = promote(a, b);
+  both.weak = a.weak && b.weak;
   const bool fits =
       (a.weak || a.dtype == both.dtype) && (b.weak || b.dtype == both.dtype);
   return fits ? std::optional(both) : std::nullopt;
@@ -92,8 +93,9 @@ std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
   const ir::Shape shape = x ? (*x)->type.shape : ir::Shape{};
   if (!type || shape != (y ? (*y)->type.shape : ir::Shape{}))
     return std::nullopt;
-  ArrayValue met = ev_.unknown_array({type->dtype, shape});
-  met->weak = type->weak;
+  const ArrayValue met = type->weak
+                             ? ev_.unknown_number(is_floating(type->dtype))
+                             : ev_.unknown_array({type->dtype, shape});
   met->varies = c.varies;
   for (const ArrayValue* side : {x, y}) {
     if (!side || (*side)->varies.empty()) continue;

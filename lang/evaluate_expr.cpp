@@ -269,21 +269,38 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
     ev_.fail(std::move(d));
   }
   if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
-  note_read(*binding, *holder, env, name.text);
-  return binding->value;
+  return note_read(*binding, *holder, env, name.text);
 }
+
+namespace {
+/// Numbers that change are arguments of the code, not constants in it.
+Value as_arguments(Evaluator& evaluator, const Value& value, Span where) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array || !array->weak || array->literal || !array->constant)
+      return leaf;
+    ArrayValue number = evaluator.on_first_device(*array, where);
+    number->weak = true;
+    return number;
+  });
+}
+}  // namespace
 
 /// A read of a name outside the function that is traced is part of what its
 /// code was made for. It is looked up again from where the lookup left the
 /// function, so that a name that is defined later in between is noticed.
-void Interpreter::note_read(const Binding& binding, const Environment& holder,
-                            const Env& from, const std::string& name) {
-  if (!ev_.outer_reads || holder.call > s_.trace_base) return;
+Value Interpreter::note_read(const Binding& binding, const Environment& holder,
+                             const Env& from, const std::string& name) {
+  if (!ev_.outer_reads || holder.call > s_.trace_base) return binding.value;
   Environment* outside = from.get();
   while (outside->call > s_.trace_base) outside = outside->parent.get();
-  if (outside == s_.prelude.get()) return;  // never changes
-  ev_.outer_reads->push_back(
-      {outside->shared_from_this(), name, binding.value});
+  if (outside == s_.prelude.get()) return binding.value;  // never changes
+  for (const Evaluator::OuterRead& read : *ev_.outer_reads)
+    if (read.environment.get() == outside && read.name == name)
+      return read.value;
+  Value value = as_arguments(ev_, binding.value, binding.where);
+  ev_.outer_reads->push_back({outside->shared_from_this(), name, value});
+  return value;
 }
 
 CallArgument Interpreter::argument(const Expr& e, const Env& env) {
@@ -376,12 +393,13 @@ Value Interpreter::int_literal(const IntLiteral& literal, bool negative,
     if (!literal.suffix) return IntValue{value};
     return ev_.constant_int(value, *literal.suffix, false, where);
   }
-  if (literal.suffix == DType::U64 && !negative) {
-    ir::Type type{DType::U64, {}};
-    return ev_.constant_array(
-        type,
+  if (literal.suffix.value_or(DType::U64) == DType::U64 && !negative) {
+    const ArrayValue number = ev_.constant_array(
+        {DType::U64, {}},
         ir::element_bytes(DType::U64, static_cast<int64_t>(literal.value)),
         where);
+    number->weak = number->literal = !literal.suffix;
+    return number;
   }
   ev_.fail(diagnostic(Code::literal_range, where, where.text(),
                       literal.suffix ? name(*literal.suffix) : "int",
@@ -440,10 +458,7 @@ Value Interpreter::with_expr(const With& e, const Env& env) {
       ev_.fail(diagnostic(Code::unknown_field, f.name->span, type_name(base),
                           f.name->text)
                    .set_help(fields_text(*record)));
-    const Value value = expr(*f.value, env);
-    const auto* weak = value.array();
-    found->second =
-        weak && weak->weak ? adopt(value, found->second, f.value->span) : value;
+    found->second = adopt(expr(*f.value, env), found->second, f.value->span);
   }
   return make_record(std::move(fields));
 }

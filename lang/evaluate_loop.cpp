@@ -156,8 +156,24 @@ Value Interpreter::widen_text(const Value& before, const Value& after,
   return make_record(std::move(fields));
 }
 
+namespace {
+/// A number without an element type takes that of what it becomes: a float
+/// that of any float, an integer that of any number. True if it did.
+bool take_type(ArrayCell& before, const ArrayCell& after) {
+  if (!before.weak || before.type == after.type || after.type.rank() > 0)
+    return false;
+  const DType own = before.type.dtype, wanted = after.type.dtype;
+  if (is_bool(wanted) || (is_floating(own) && !is_floating(wanted)))
+    return false;
+  before.type.dtype = wanted;
+  before.weak = after.weak;
+  return true;
+}
+}  // namespace
+
 /// Whether `after` has the type of `before`; grows the axes over which the
-/// leaves of `before` vary by those of `after` and `extra`.
+/// leaves of `before` vary by those of `after` and `extra`, and gives its
+/// numbers the types that they become.
 bool Interpreter::same_carry(Value& before, const Value& after,
                              const AxisSet& extra, bool& grown) {
   std::vector<Value> leaves;
@@ -180,7 +196,12 @@ bool Interpreter::same_carry(Value& before, const Value& after,
       same &= !cell && !new_cell && same_host_value(leaf, now);
       return;
     }
-    same &= cell->type == new_cell->type;
+    if (cell->weak && !new_cell->weak && cell->type == new_cell->type) {
+      cell->weak = false;  // f64, i64
+      grown = true;
+    }
+    grown |= take_type(*cell, *new_cell);
+    same &= cell->type == new_cell->type && cell->weak == new_cell->weak;
     const AxisSet varies = join(join(cell->varies, new_cell->varies), extra);
     if (varies == cell->varies) return;
     cell->varies = varies;
@@ -263,8 +284,10 @@ void Interpreter::loop_node(
              map_leaves(carry.shape, [&](const Value& leaf) -> Value {
                if (!is_open_leaf(leaf)) return leaf;
                const ArrayCell& open = *leaf.array();
-               return scope.add_parameter(open.type, open.varies,
-                                          open.varies_from);
+               const ArrayValue parameter = scope.add_parameter(
+                   open.type, open.varies, open.varies_from);
+               parameter->weak = open.weak;
+               return parameter;
              }));
   };
   while (true) {

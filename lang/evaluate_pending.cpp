@@ -9,9 +9,10 @@
 #include "jit/ir/kinds.h"
 #include "jit/reference.h"
 #include "lang/interpreter.h"
-#include "lang/literal_range.h"
+#include "lang/literals.h"
 #include "lang/map_call.h"
 #include "lang/map_grid.h"
+#include "lang/operators.h"
 #include "lang/print_value.h"
 #include "lang/stdlib.h"
 #include "runtime/file.h"
@@ -51,14 +52,6 @@ Result<std::vector<uint8_t>> expand_constant(const ArrayCell& cell) {
   return out;
 }
 
-std::string integer_range(DType dtype) {
-  return with_dtype(dtype, []<DType D>() -> std::string {
-    using T = typename ComputeOf<D>::type;
-    return fmt::format("{} to {}", +std::numeric_limits<T>::lowest(),
-                       +std::numeric_limits<T>::max());
-  });
-}
-
 bool fits(int64_t value, DType dtype) {
   if (!is_integer(dtype)) return true;
   return with_dtype(dtype, [&]<DType D>() {
@@ -79,13 +72,76 @@ ArrayValue Evaluator::add(ir::Op op, std::initializer_list<ArrayValue> operands,
              where);
 }
 
+namespace {
+/// The number of an `int` is asked for in an element type, which then bounds
+/// it. All else may depend on its value: the attempt to do without is given up
+/// (map_run.cpp).
+void use_as_number(const ArrayCell& cell, ir::Op op, const ir::Attrs& attrs,
+                   Span where) {
+  const auto* cast = std::get_if<ir::CastAttrs>(&attrs);
+  if (op != ir::Op::cast || !cast || is_bool(cast->dtype))
+    give_up_int_argument(where);
+  if (!is_integer(cast->dtype)) return;
+  with_dtype(cast->dtype, [&]<DType D>() {
+    using T = typename ComputeOf<D>::type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      IntArgument& range = *cell.int_argument;
+      if (std::in_range<int64_t>(std::numeric_limits<T>::lowest()))
+        range.low = std::max(
+            range.low, static_cast<int64_t>(std::numeric_limits<T>::lowest()));
+      if (std::in_range<int64_t>(std::numeric_limits<T>::max()))
+        range.high = std::min(
+            range.high, static_cast<int64_t>(std::numeric_limits<T>::max()));
+    }
+    return 0;
+  });
+}
+
+/// Whether an operation makes arrays, so that a number without an element type
+/// gets one. Map operations of such numbers alone stay without, and what
+/// chooses or carries them leaves them as they are.
+bool needs_type(ir::Op op) {
+  switch (ir::kind(op)) {
+    case ir::Kind::map:
+    case ir::Kind::control: return false;
+    case ir::Kind::source:
+    case ir::Kind::reduce:
+    case ir::Kind::argreduce:
+    case ir::Kind::scan:
+    case ir::Kind::move:
+    case ir::Kind::dot:
+    case ir::Kind::index:
+    case ir::Kind::sort:
+    case ir::Kind::collective:
+    case ir::Kind::host: return true;
+  }
+  __builtin_unreachable();
+}
+
+std::vector<ArrayValue> with_types(Evaluator& evaluator,
+                                   std::span<const ArrayValue> operands,
+                                   Span where) {
+  std::vector<ArrayValue> typed;
+  typed.reserve(operands.size());
+  for (const ArrayValue& operand : operands)
+    typed.push_back(
+        cast_to(evaluator, operand, default_dtype(*operand), where));
+  return typed;
+}
+}  // namespace
+
 ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
                           ir::Attrs attrs, Span where) {
   for (const ArrayValue& operand : operands)
-    require_finite(*this, *operand, where);
-  for (const ArrayValue& operand : operands)
     if (operand->donated || !state_->donated.empty())
       forbid_donated(operand, where);
+  if (needs_type(op))
+    for (const ArrayValue& operand : operands)
+      if (operand->weak)
+        return add(op, with_types(*this, operands, where), std::move(attrs),
+                   where);
+  for (const ArrayValue& operand : operands)
+    if (operand->int_argument) use_as_number(*operand, op, attrs, where);
   ir::Type type;
   if (op == ir::Op::project) {
     // Only in a graph: the type rule needs the node that it reads.
@@ -102,6 +158,7 @@ ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
     type = std::move(*inferred);
   }
   check_size(type, where);
+  if (auto folded = fold_literals(op, operands, type.dtype)) return *folded;
 
   ArrayValue out;
   if (mode_ == Mode::check) {
@@ -119,7 +176,7 @@ ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
   out->varies = joined_varies(operands);
   if (!out->varies.empty()) out->varies_from = first_varying(operands);
   out->weak = ir::kind(op) == ir::Kind::map && !operands.empty() &&
-              !is_bool(out->type.dtype) &&
+              !is_bool(out->type.dtype) && op != ir::Op::cast &&
               std::all_of(operands.begin(), operands.end(),
                           [](const ArrayValue& a) { return a->weak; });
   return out;
@@ -153,16 +210,16 @@ ArrayValue constant_cell(ir::Type type, std::vector<uint8_t> bytes) {
 
 ArrayValue Evaluator::constant(double value, DType dtype, bool weak,
                                Span where) {
-  // A literal may still become one of a wider type.
-  if (!weak) require_finite(*this, value, dtype, where);
+  if (weak) dtype = DType::F64;
+  require_finite(*this, value, dtype, where);
   ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
-  cell->weak = weak;
-  if (weak) cell->literal = value;
+  cell->weak = cell->literal = weak;
   return cell;
 }
 
 ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
                                    Span where) {
+  if (weak) dtype = literal_dtype(is_floating(dtype));
   require_finite(*this, static_cast<double>(value), dtype, where);
   if (!fits(value, dtype))
     fail(diagnostic(Code::literal_range, where, value, name(dtype),
@@ -172,24 +229,32 @@ ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
                      ? fmt::format("write it with its type: `{}i64`", value)
                      : "it needs a wider type: `i64`, or a float"));
   ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
-  cell->weak = weak;
+  cell->weak = cell->literal = weak;
   return cell;
 }
 
+ArrayValue Evaluator::unknown_number(bool floating) {
+  ArrayValue number = unknown_array({literal_dtype(floating), {}});
+  number->weak = true;
+  return number;
+}
+
 ArrayValue Evaluator::constant_size(const ir::Dim& size, Span where) {
-  if (!size.is_constant()) {
-    ArrayValue unknown = unknown_array({DType::I32, {}});
-    unknown->weak = true;
-    return unknown;
-  }
-  const bool narrow = fits(size.value(), DType::I32);
-  return constant_int(size.value(), narrow ? DType::I32 : DType::I64, narrow,
-                      where);
+  if (!size.is_constant()) return unknown_number(false);
+  return constant_int(size.value(), DType::I64, true, where);
 }
 
 ArrayValue Evaluator::constant_array(ir::Type type, std::vector<uint8_t> bytes,
                                      Span) {
   return constant_cell(std::move(type), std::move(bytes));
+}
+
+ArrayValue Evaluator::on_first_device(const ArrayCell& constant, Span where) {
+  auto array =
+      array_from_host(*machine_.runtime->devices()[0], constant.type.dtype, {},
+                      constant.constant->data());
+  if (!array) fail(array.error(), where);
+  return from_array(std::move(*array));
 }
 
 ArrayValue Evaluator::from_array(unisono::Array array) {
@@ -208,12 +273,16 @@ ArrayValue Evaluator::unknown_array(ir::Type type) {
 
 ArrayValue Evaluator::to_array(const Value& value, Span where,
                                std::string_view what) {
+  const ArrayValue array = to_operand(value, where, what);
+  return array->weak ? cast_to(*this, array, default_dtype(*array), where)
+                     : array;
+}
+
+ArrayValue Evaluator::to_operand(const Value& value, Span where,
+                                 std::string_view what) {
   if (const auto* array = value.get_if<ArrayValue>()) return *array;
-  if (const auto* i = value.get_if<IntValue>()) {
-    if (i->value.is_constant())
-      return constant_int(i->value.value(), DType::I32, true, where);
+  if (const auto* i = value.get_if<IntValue>())
     return constant_size(i->value, where);
-  }
   if (const auto* b = value.get_if<BoolValue>()) {
     if (!b->value) return unknown_array({DType::Bool, {}});
     return constant_cell({DType::Bool, {}}, {uint8_t{*b->value}});

@@ -130,22 +130,32 @@ class Evaluator {
                  ir::Attrs attrs, Span where);
   ArrayValue add(ir::Op op, std::initializer_list<ArrayValue> operands,
                  ir::Attrs attrs, Span where);
-  /// A scalar constant of `dtype`; weak if it is a literal's.
+  /// A scalar constant of `dtype`, or a literal (then `dtype` says whether it
+  /// is a float).
   ArrayValue constant(double value, DType dtype, bool weak, Span where);
   ArrayValue constant_int(int64_t value, DType dtype, bool weak, Span where);
-  /// A size as a number (an i32 literal, or i64 where it does not fit).
+  /// A size as a literal.
   ArrayValue constant_size(const ir::Dim& size, Span where);
   /// A literal array: all elements as bytes.
   ArrayValue constant_array(ir::Type type, std::vector<uint8_t> bytes,
                             Span where);
+  /// A scalar constant as an array on the first device (run mode): statements'
+  /// programs take it as an argument, so another value compiles nothing.
+  ArrayValue on_first_device(const ArrayCell& constant, Span where);
   /// An array that is on devices (run mode).
   ArrayValue from_array(unisono::Array array);
   /// In check mode, a value of which only the type is known.
   ArrayValue unknown_array(ir::Type type);
+  /// The same, of a weak number.
+  ArrayValue unknown_number(bool floating);
 
-  /// `value` as an array: arrays as they are, ints and bools as constants;
-  /// otherwise an error that says what was expected.
+  /// `value` as an array: arrays as they are, ints and bools as constants,
+  /// weak numbers as i32 or f32; otherwise an error that says what was
+  /// expected.
   ArrayValue to_array(const Value& value, Span where, std::string_view what);
+  /// The same, but numbers stay weak: what operators and elementwise functions
+  /// take.
+  ArrayValue to_operand(const Value& value, Span where, std::string_view what);
   /// Calls any callable value.
   Value call(const Value& function, std::vector<CallArgument> positional,
              std::vector<std::pair<std::string, CallArgument>> named,

@@ -245,8 +245,8 @@ class Interpreter {
                    bool flush_each, bool wanted);
 
   // ---- evaluate_expr.cpp
-  void note_read(const Binding& binding, const Environment& holder,
-                 const Env& from, const std::string& name);
+  Value note_read(const Binding& binding, const Environment& holder,
+                  const Env& from, const std::string& name);
   /// For a use of a name whose definition failed.
   [[noreturn]] static void use_poisoned(const Binding& binding,
                                         const std::string& name, Span where);
@@ -288,7 +288,7 @@ class Interpreter {
   Env variable(const NameExpr& name, const Env& env);
   static Value replace_field(const Value& base, const Field& field, Value part);
   Value adopt(const Value& value, const Value& before, Span where);
-  Value strengthen(const Value& value, bool ints, Span where);
+  Value as_variable(const Value& value, Span where);
   Value match_declared(const Expr& type, const Value& value, const Env& env,
                        Span where, const std::string& what);
 

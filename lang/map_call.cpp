@@ -66,6 +66,10 @@ Value check_members(Evaluator& evaluator, const LogicalMap& map,
     std::vector<ArrayValue> members;
     for (const MapInput& input : inputs) {
       const bool whole = input.entry.is_none();
+      if (whole && input.value->literal) {  // which may not fit
+        members.push_back(input.value);
+        continue;
+      }
       ArrayValue member = evaluator.unknown_array(input.member);
       member->weak = whole && input.value->weak;
       member->varies = member_varies(input, map.axis.get());
@@ -84,6 +88,16 @@ Value check_members(Evaluator& evaluator, const LogicalMap& map,
   return replace_arrays(result.tree, outputs);
 }
 
+/// A literal passed to a map: no part of its code, so another value of it
+/// compiles nothing.
+ArrayValue as_argument(Evaluator& evaluator, const ArrayValue& value,
+                       Span where) {
+  if (!value->weak || !value->constant) return value;
+  ArrayValue number = evaluator.on_first_device(*value, where);
+  number->weak = true;
+  return number;
+}
+
 /// Traces the body for one member, maps its graph over all, and appends that to
 /// the graph around it.
 Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
@@ -92,6 +106,7 @@ Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
   BoundResult result;
   ir::Graph member;
   size_t parameters = 0;
+  const bool run = evaluator.mode() == Mode::run;
   const auto scope = evaluator.with_scope([&] {
     InsideMap inside(evaluator, map.axis, map.members, false, map.where,
                      inputs);
@@ -99,7 +114,8 @@ Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
     std::vector<ArrayValue> members;
     for (const MapInput& input : inputs) {
       if (input.entry.is_none()) {
-        members.push_back(input.value);
+        members.push_back(run ? as_argument(evaluator, input.value, map.where)
+                              : input.value);
         continue;
       }
       members.push_back(graph.add_parameter(

@@ -8,6 +8,7 @@
 
 #include "lang/donation.h"
 #include "lang/environment.h"
+#include "lang/interpreter.h"
 #include "lang/map_call.h"
 #include "lang/map_graph.h"
 #include "lang/map_grid.h"
@@ -29,11 +30,13 @@ using Named = std::vector<std::pair<std::string, CallArgument>>;
 Value types_of(const Value& value, bool keep_constants = false) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
-    if (!array || is_static(*array)) return leaf;
+    if (!array) return leaf;
     auto type = std::make_shared<ArrayCell>();
     type->type = array->type;
     type->weak = array->weak;
-    if (keep_constants) {
+    type->int_argument = array->int_argument;
+    // The code was made for a literal that the program says.
+    if (keep_constants && (array->literal || !array->weak)) {
       type->constant = array->constant;
       type->literal = array->literal;
     }
@@ -200,14 +203,6 @@ void prepare(Evaluator& evaluator, MemberGraph map, const AxisInfo* outermost,
   entry.program = std::move(*program);
 }
 
-/// Each name once: the first read, which has the value that the code is for.
-void forget_repeats(std::vector<Evaluator::OuterRead>& reads) {
-  std::set<std::pair<const Environment*, std::string>> seen;
-  std::erase_if(reads, [&](const Evaluator::OuterRead& read) {
-    return !seen.emplace(read.environment.get(), read.name).second;
-  });
-}
-
 /// The leaf of the names read that is this array.
 Capture find_capture(const std::vector<Evaluator::OuterRead>& reads,
                      const ArrayValue& array) {
@@ -227,17 +222,75 @@ Capture find_capture(const std::vector<Evaluator::OuterRead>& reads,
   return capture;
 }
 
+/// An int as a scalar of 64 bits, which the code that gets it takes in the
+/// element type that it needs.
+ArrayValue int_on_device(Evaluator& evaluator, const IntValue& value,
+                         Span where) {
+  ArrayValue number = evaluator.on_first_device(
+      *evaluator.constant_size(value.value, where), where);
+  number->weak = true;
+  return number;
+}
+
 /// Traces and compiles one call.
 class EntryBuilder {
  public:
   EntryBuilder(Evaluator& evaluator, const MapCallee& callee, Span where)
       : evaluator_(evaluator), callee_(callee), where_(where) {}
 
-  /// `captures` are then the arrays that it captures.
-  std::unique_ptr<MapEntry> build(std::vector<CallArgument> positional,
-                                  Named named,
+  /// `captures` are then the arrays that it captures. The `int`s of the call
+  /// are arguments where the function can do without their values.
+  std::unique_ptr<MapEntry> build(const std::vector<CallArgument>& positional,
+                                  const Named& named,
                                   std::vector<ArrayValue>& captures) {
+    if (!trace_for_any_int(positional, named, captures))
+      captures = trace_call(positional, named);
+    prepare(evaluator_, std::move(map_), callee_.axis.get(), *entry_, where_);
+    return std::move(entry_);
+  }
+
+ private:
+  bool trace_for_any_int(const std::vector<CallArgument>& given,
+                         const Named& given_named,
+                         std::vector<ArrayValue>& captures) {
+    std::vector<CallArgument> positional = given;
+    Named named = given_named;
+    bool any = false;
+    for (CallArgument& argument : positional) any |= number_ints(argument);
+    for (auto& [name, argument] : named) any |= number_ints(argument);
+    if (!any) return false;
+    auto& state = Interpreter(evaluator_).state();
+    const size_t messages = evaluator_.diagnostics().size();
+    const auto reported = state.reported;
+    try {
+      captures = trace_call(positional, named);
+      return same_arguments(*entry_, given, given_named);
+    } catch (const Failure& failure) {
+      if (failure.diagnostic.code == Code::cancelled) throw;
+      evaluator_.diagnostics().truncate(messages);
+      state.reported = reported;
+      return false;
+    }
+  }
+
+  /// The ints among the leaves as scalars on a device. False if there are none.
+  bool number_ints(CallArgument& argument) {
+    bool any = false;
+    argument.value = map_leaves(argument.value, [&](const Value& leaf) {
+      const auto* i = leaf.get_if<IntValue>();
+      if (!i) return leaf;
+      any = true;
+      ArrayValue number = int_on_device(evaluator_, *i, where_);
+      number->int_argument = std::make_shared<IntArgument>();
+      return Value(number);
+    });
+    return any;
+  }
+
+  std::vector<ArrayValue> trace_call(std::vector<CallArgument> positional,
+                                     Named named) {
     entry_ = std::make_unique<MapEntry>();
+    map_ = {};
     for (const CallArgument& a : positional) {
       entry_->positional.push_back(types_of(a.value));
     }
@@ -247,12 +300,9 @@ class EntryBuilder {
     const BoundCall call = bind_call(evaluator_, callee_, std::move(positional),
                                      std::move(named), where_);
     entry_->donated = donated_inputs(callee_, call);
-    captures = trace(call);
-    prepare(evaluator_, std::move(map_), callee_.axis.get(), *entry_, where_);
-    return std::move(entry_);
+    return trace(call);
   }
 
- private:
   std::vector<ArrayValue> trace(const BoundCall& call) {
     MapAxis axis;
     axis.id = callee_.axis ? callee_.axis->id : 0;
@@ -271,6 +321,7 @@ class EntryBuilder {
             input.member, member_varies(input, callee_.axis.get()),
             whole ? input.value->varies_from : input.where));
         members.back()->weak = whole && input.value->weak;
+        members.back()->int_argument = input.value->int_argument;
       }
       result = call_member(evaluator_, callee_, call, members, where_);
       std::vector<ArrayValue> values;
@@ -282,7 +333,6 @@ class EntryBuilder {
     for (const MapInput& input : call.inputs) {
       axis.inputs.push_back(input.entry);
     }
-    forget_repeats(reads);
     for (const ArrayValue& capture : scope->captures()) {
       axis.inputs.emplace_back();
       entry_->captures.push_back(find_capture(reads, capture));
@@ -334,8 +384,10 @@ class MapRun {
 
   void add_arguments(const std::vector<CallArgument>& positional,
                      const Named& named) {
-    for (const CallArgument& argument : positional) add_leaves(argument);
-    for (const auto& [name, argument] : named) add_leaves(argument);
+    for (size_t i = 0; i < positional.size(); ++i)
+      add_leaves(positional[i], entry_.positional[i]);
+    for (size_t i = 0; i < named.size(); ++i)
+      add_leaves(named[i].second, entry_.named[i].second);
   }
 
   void add_captures(const std::vector<ArrayValue>& captures) {
@@ -370,13 +422,25 @@ class MapRun {
   }
 
  private:
-  void add_leaves(const CallArgument& argument) {
-    for_each_leaf(argument.value, [&](const Value& leaf) {
-      const auto* array = leaf.get_if<ArrayValue>();
-      if (!array || is_static(**array)) return;
-      passed_.push_back({*array, argument.where});
-      arrays_.push_back(placed(*array));
-    });
+  void add_leaves(const CallArgument& argument, const Value& known) {
+    if (const TupleValue* tuple = argument.value.tuple()) {
+      for (size_t i = 0; i < tuple->items.size(); ++i)
+        add_leaves({tuple->items[i], argument.where}, known.tuple()->items[i]);
+    } else if (const RecordValue* record = argument.value.record()) {
+      for (size_t i = 0; i < record->fields.size(); ++i)
+        add_leaves({record->fields[i].second, argument.where},
+                   known.record()->fields[i].second);
+    } else if (const auto* array = argument.value.get_if<ArrayValue>()) {
+      add_leaf(*array, argument.where);
+    } else if (known.array()) {
+      const auto& i = *argument.value.get_if<IntValue>();
+      add_leaf(int_on_device(evaluator_, i, argument.where), argument.where);
+    }
+  }
+
+  void add_leaf(const ArrayValue& array, Span where) {
+    passed_.push_back({array, where});
+    arrays_.push_back(placed(array));
   }
 
   /// The next input, brought to where the program reads it.
@@ -571,6 +635,11 @@ class MapRun {
     for (unisono::Array& array : arrays) {
       values.push_back(evaluator_.from_array(std::move(array)));
     }
+    size_t next = 0;
+    for_each_leaf(entry_.result, [&](const Value& leaf) {
+      if (const ArrayCell* array = leaf.array())
+        values[next++]->weak = array->weak;
+    });
     if (entry_.result.is<ArrayValue>()) return values[0];
     return replace_arrays(entry_.result, values);
   }

@@ -8,6 +8,7 @@
 #include "lang/arguments.h"
 #include "lang/ast.h"
 #include "lang/evaluator.h"
+#include "lang/literals.h"
 
 namespace unisono::lang {
 namespace {
@@ -272,7 +273,7 @@ class CallBinder {
 
   void add_leaf(BoundCall& call, MapInput input, const Value& leaf) {
     const auto* array = leaf.get_if<ArrayValue>();
-    if (array && !is_static(**array)) {
+    if (array) {
       input.value = *array;
       input.type = (*array)->type;
       check_rank(input, input.type.rank(), input.type.to_string());
@@ -281,7 +282,7 @@ class CallBinder {
       return;
     }
     if (input.entry.is_none()) return;
-    if (array || leaf.is<IntValue>() || leaf.is<BoolValue>()) {
+    if (leaf.is<IntValue>() || leaf.is<BoolValue>()) {
       check_rank(input, 0, type_name(leaf));
     }
     auto error = diagnostic(Code::not_mappable, input.where, input.label(),
@@ -503,6 +504,8 @@ class ResultBinder {
                  const std::string& path) {
     const auto* array = leaf.get_if<ArrayValue>();
     if (!array && entry.is_none()) return leaf;  // known when it is compiled
+    if (array && (*array)->int_argument && entry.is_none())
+      give_up_int_argument(call_);
     if (!array && !leaf.is<IntValue>() && !leaf.is<BoolValue>()) {
       auto error = diagnostic(Code::result_not_array, where_,
                               result_label(path), type_name(leaf));
@@ -514,8 +517,10 @@ class ResultBinder {
       evaluator_.fail(std::move(error));
     }
     MapOutput output;
-    output.value =
-        array ? *array : evaluator_.to_array(leaf, call_, result_label(path));
+    // A number without an element type stays one where it is no array's part.
+    output.value = array && !callee_.axis
+                       ? *array
+                       : evaluator_.to_array(leaf, call_, result_label(path));
     output.entry = entry;
     output.type = output.value->type;
     if (entry.is_none()) {
@@ -672,10 +677,6 @@ BoundResult bind_result(Evaluator& evaluator, const MapCallee& callee,
   return ResultBinder(evaluator, callee, layout, where).bind(result);
 }
 
-bool is_static(const ArrayCell& array) {
-  return array.weak && array.constant && array.type.rank() == 0;
-}
-
 Value replace_arrays(const Value& tree, const std::vector<ArrayValue>& arrays) {
   size_t next = 0;
   return map_leaves(tree, [&](const Value& leaf) -> Value {
@@ -687,7 +688,7 @@ void BoundCall::replace_arrays(const std::vector<ArrayValue>& arrays) {
   size_t next = 0;
   const auto leaf = [&](const Value& old) -> Value {
     const ArrayCell* array = old.array();
-    return array && !is_static(*array) ? Value(arrays[next++]) : old;
+    return array ? Value(arrays[next++]) : old;
   };
   for (CallArgument& argument : positional) {
     argument.value = map_leaves(argument.value, leaf);

@@ -50,11 +50,7 @@ std::string tuple_text(const std::vector<int64_t>& items);
 void check_axes_form(Evaluator& evaluator, const Value& axes,
                      std::string_view what, Span where);
 
-/// A literal number, which adopts the width of what it meets: it is compiled
-/// into the function, as an `int` is.
-bool is_static(const ArrayCell& array);
-
-/// One array among the arguments of a mapped call, unless it is static.
+/// One array among the arguments of a mapped call.
 struct MapInput {
   ArrayValue value;
   AxisEntry entry;    // its axis counted from 0

@@ -25,7 +25,6 @@ bool same_fields(const RecordValue& a, const RecordValue& b) {
 bool same_array(const ArrayCell& known, const ArrayCell& now) {
   if (&known == &now) return true;
   if (known.weak != now.weak || !(known.type == now.type)) return false;
-  if (is_static(known) != is_static(now)) return false;
   if (!known.constant) return true;
   return now.constant && known.literal == now.literal &&
          (known.constant == now.constant || *known.constant == *now.constant);
@@ -109,6 +108,11 @@ struct SameForCode {
 }  // namespace
 
 bool same_for_code(const Value& a, const Value& b) {
+  const ArrayCell* known = a.array();
+  if (const auto* now = b.get_if<IntValue>();
+      now && known && known->int_argument)
+    return now->value.value() >= known->int_argument->low &&
+           now->value.value() <= known->int_argument->high;
   return a.any.index() == b.any.index() && std::visit(SameForCode{b}, a.any);
 }
 

@@ -7,6 +7,7 @@
 
 #include "jit/ir/kinds.h"
 #include "lang/array_ops.h"
+#include "lang/literals.h"
 #include "lang/scope.h"
 #include "lang/text.h"
 
@@ -155,11 +156,7 @@ std::optional<Value> int_arithmetic(Evaluator& evaluator, BinaryOp op,
   if (op == BinaryOp::floor_div || op == BinaryOp::mod)
     return int_division(evaluator, op, a, b, where);
   if (op == BinaryOp::div) {
-    if (!constant) {
-      ArrayValue unknown = evaluator.unknown_array({DType::F32, {}});
-      unknown->weak = true;
-      return unknown;
-    }
+    if (!constant) return evaluator.unknown_number(true);
     return evaluator.constant(
         static_cast<double>(a.value()) / static_cast<double>(b.value()),
         DType::F32, true, where);
@@ -175,36 +172,6 @@ std::optional<Value> int_arithmetic(Evaluator& evaluator, BinaryOp op,
                                      ? "an int is shifted by 0 to 63 bits"
                                      : "sizes and other ints have 64 bits"));
   return IntValue{*bits};
-}
-
-/// The number that a literal or a constant int is.
-std::optional<double> literal_of(const Value& value) {
-  if (const auto* i = value.get_if<IntValue>())
-    return i->value.is_constant()
-               ? std::optional<double>(static_cast<double>(i->value.value()))
-               : std::nullopt;
-  const ArrayCell* array = value.array();
-  return array && array->weak ? array->literal : std::nullopt;
-}
-
-/// Arithmetic of literals stays a literal, computed in f64.
-std::optional<Value> literal_arithmetic(Evaluator& evaluator, BinaryOp op,
-                                        const Value& a, const Value& b,
-                                        Span where) {
-  const auto x = literal_of(a), y = literal_of(b);
-  if (!x || !y) return std::nullopt;
-  double result;
-  if (op == BinaryOp::add)
-    result = *x + *y;
-  else if (op == BinaryOp::sub)
-    result = *x - *y;
-  else if (op == BinaryOp::mul)
-    result = *x * *y;
-  else if (op == BinaryOp::div)
-    result = *x / *y;
-  else
-    return std::nullopt;
-  return evaluator.constant(result, DType::F32, true, where);
 }
 
 // ---- arrays ----------------------------------------------------------------
@@ -315,8 +282,6 @@ Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
   if (x && y)
     if (auto result = int_arithmetic(evaluator, op, x->value, y->value, where))
       return *result;
-  if (auto result = literal_arithmetic(evaluator, op, a.value, b.value, where))
-    return *result;
   return array_binary(evaluator, op, a, b, op_span, where);
 }
 
@@ -342,10 +307,7 @@ Value unary(Evaluator& evaluator, UnaryOp op, const CallArgument& a,
     if (negate) return checked_int(evaluator, ir::Dim(0) - i->value, where);
     return checked_int(evaluator, ir::Dim(-1) - i->value, where);
   }
-  if (negate)
-    if (auto literal = literal_of(a.value))
-      return evaluator.constant(-*literal, DType::F32, true, where);
-  const ArrayValue array = evaluator.to_array(a.value, a.where, "an operand");
+  const ArrayValue array = evaluator.to_operand(a.value, a.where, "an operand");
   const DType dtype = array->type.dtype;
   if (is_bool(dtype)) bad("for booleans write `not`");
   if (!negate && !is_integer(dtype)) bad("`~` works on integers only");
@@ -357,7 +319,7 @@ Value unary(Evaluator& evaluator, UnaryOp op, const CallArgument& a,
 
 std::optional<WeakDType> element_type(const Value& value) {
   if (const ArrayCell* array = value.array())
-    return WeakDType{array->type.dtype, array->weak};
+    return WeakDType{default_dtype(*array), array->weak};
   if (value.is<IntValue>()) return WeakDType{DType::I32, true};
   if (value.is<BoolValue>()) return WeakDType{DType::Bool, false};
   return std::nullopt;
@@ -366,55 +328,76 @@ std::optional<WeakDType> element_type(const Value& value) {
 ArrayValue cast_to(Evaluator& evaluator, const ArrayValue& array, DType dtype,
                    Span where) {
   if (array->type.dtype == dtype && !array->weak) return array;
-  if (array->weak && array->literal)
-    return evaluator.constant(*array->literal, dtype, false, where);
+  if (array->weak && array->constant) {
+    ArrayValue typed = adopt_dtype(evaluator, *array, dtype, where);
+    // What a `var` holds changes, and is no constant of compiled code.
+    const bool changes = !array->literal && evaluator.mode() == Mode::run;
+    return changes ? evaluator.on_first_device(*typed, where) : typed;
+  }
   if (array->type.dtype == dtype) {
-    // The same node, no longer a literal's.
+    // The same node, with an element type.
     const auto scope = array->scope.lock();
     ArrayValue strong =
         scope ? scope->same_node(array) : std::make_shared<ArrayCell>(*array);
-    strong->weak = false;
-    strong->literal = std::nullopt;
+    strong->weak = strong->literal = false;
+    strong->int_argument.reset();
     return strong;
   }
-  ArrayValue out =
-      evaluator.add(ir::Op::cast, {array}, ir::CastAttrs{dtype}, where);
-  out->weak = false;
-  return out;
+  return evaluator.add(ir::Op::cast, {array}, ir::CastAttrs{dtype}, where);
 }
+
+namespace {
+/// A number, or an int, as the literal that it is.
+ArrayValue to_weak(Evaluator& evaluator, const CallArgument& value,
+                   bool floating, std::string_view what) {
+  ArrayValue number = evaluator.to_operand(value.value, value.where, what);
+  if (!floating || is_floating(number->type.dtype)) return number;
+  number = evaluator.add(ir::Op::cast, {number}, ir::CastAttrs{DType::F64},
+                         value.where);
+  number->weak = true;
+  return number;
+}
+}  // namespace
 
 ArrayValue to_dtype(Evaluator& evaluator, const CallArgument& value,
                     WeakDType target, std::string_view what) {
+  if (target.weak)
+    return to_weak(evaluator, value, is_floating(target.dtype), what);
   const DType dtype = target.dtype;
-  if (const auto* i = value.value.get_if<IntValue>()) {
-    if (!i->value.is_constant()) {
-      ArrayValue unknown = evaluator.unknown_array({dtype, {}});
-      unknown->weak = target.weak;
-      return unknown;
-    }
-    return evaluator.constant_int(i->value.value(), dtype, target.weak,
-                                  value.where);
-  }
-  ArrayValue array = evaluator.to_array(value.value, value.where, what);
-  if (target.weak && array->weak && array->type.dtype == dtype) return array;
-  if (target.weak && array->weak && array->literal)
-    return evaluator.constant(*array->literal, dtype, true, value.where);
-  array = cast_to(evaluator, array, dtype, value.where);
-  return array;
+  if (const auto* i = value.value.get_if<IntValue>())
+    return i->value.is_constant()
+               ? evaluator.constant_int(i->value.value(), dtype, false,
+                                        value.where)
+               : evaluator.unknown_array({dtype, {}});
+  return cast_to(evaluator,
+                 evaluator.to_operand(value.value, value.where, what), dtype,
+                 value.where);
 }
+
+namespace {
+/// A literal beyond i64, for which there is one type.
+bool is_u64_literal(const Value& value) {
+  const ArrayCell* array = value.array();
+  return array && array->weak && array->type.dtype == DType::U64;
+}
+}  // namespace
 
 WeakDType promoted_type(Evaluator& evaluator,
                         std::span<const CallArgument> operands,
                         std::string_view what) {
   std::optional<WeakDType> all;
+  bool weak = true;
   for (const CallArgument& operand : operands) {
-    const auto type = element_type(operand.value);
+    auto type = element_type(operand.value);
+    if (operands.size() > 1 && is_u64_literal(operand.value))
+      type = WeakDType{DType::U64};
     if (!type)
       evaluator.fail(diagnostic(Code::expected_array, operand.where, what,
                                 type_name(operand.value)));
     all = all ? promote(*all, *type) : *type;
+    weak &= type->weak;
   }
-  return *all;
+  return {all->dtype, weak};
 }
 
 namespace {
@@ -502,14 +485,16 @@ ArrayValue broadcast_to(Evaluator& evaluator, const ArrayValue& array,
   if (!common || *common != shape)
     fail_shapes(evaluator, array->type, {array->type.dtype, shape}, where,
                 "broadcasting");
+  if (array->weak)
+    return broadcast_to(evaluator,
+                        cast_to(evaluator, array, default_dtype(*array), where),
+                        shape, where);
   if (array->constant && static_cast<int64_t>(array->constant->size()) ==
                              byte_size(array->type.dtype)) {
     evaluator.check_size({array->type.dtype, shape}, where);
     auto constant = std::make_shared<ArrayCell>(*array);
     constant->type.shape = shape;
     constant->array.reset();
-    constant->weak = false;
-    constant->literal = std::nullopt;
     return constant;
   }
   ir::BroadcastAttrs attrs{shape, {}};

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "lang/format_spec.h"
-#include "lang/literal_range.h"
+#include "lang/literals.h"
+#include "lang/operators.h"
 
 namespace unisono::lang {
 namespace {
@@ -94,8 +95,13 @@ void TextBuilder::tree(const Value& value, std::string_view spec, Span where) {
 void TextBuilder::value(const Value& value, std::string_view spec, Span where,
                         bool quoted) {
   if (const ArrayCell* cell = value.array()) {
-    require_finite(evaluator_, *cell, where);
-    array(*value.get_if<ArrayValue>(), spec, where);
+    // A float shows as f32, an integer with all its digits.
+    ArrayValue shown = *value.get_if<ArrayValue>();
+    if (cell->weak && is_floating(cell->type.dtype))
+      shown = cast_to(evaluator_, shown, DType::F32, where);
+    else if (cell->weak && evaluator_.mode() == Mode::trace)
+      shown = cast_to(evaluator_, shown, cell->type.dtype, where);
+    array(shown, spec, where);
   } else if (value.tuple() || value.record()) {
     tree(value, spec, where);
   } else if (const auto* i = value.get_if<IntValue>()) {

@@ -700,8 +700,9 @@ Value TypeMatcher::match_generic(const std::string& name,
   const auto type = element_type(subject.value);
   if (!type) mismatch(subject);
   const auto bound = env_->names.find(name);
+  const bool known = bound != env_->names.end() && own_.contains(name);
   DType dtype = type->dtype;
-  if (bound != env_->names.end() && own_.contains(name)) {
+  if (known && !(by_literal_.contains(name) && !type->weak)) {
     dtype = bound->second.value.get_if<TypeValue>()->type.dtype;
     if (!type->weak && type->dtype != dtype)
       mismatch(subject,
@@ -710,13 +711,20 @@ Value TypeMatcher::match_generic(const std::string& name,
     const auto declared = declared_.find(name);
     const std::string restriction = restriction_name(
         declared == declared_.end() ? nullptr : declared->second);
+    if (type->weak && restriction == "float") dtype = DType::F32;
     if (!in_class(dtype, restriction))
       ev_.fail(diagnostic(Code::generic_restriction, subject.where, name,
                           unisono::name(dtype), name, restriction)
                    .set_label(type_name(subject.value)));
+    // A literal leaves the choice to the arguments after it.
+    if (type->weak)
+      by_literal_.insert(name);
+    else
+      by_literal_.erase(name);
     own_.insert(name);
     in_.define(env_, name, TypeValue{{dtype, {}}}, false, subject.whole.span);
   }
+  if (type->weak && !items && by_literal_.contains(name)) return subject.value;
   return match_array({dtype, {}}, items, frame, subject);
 }
 

@@ -181,7 +181,8 @@ class TypeMatcher {
   std::deque<Frame> frames_;
   std::map<std::string, const Expr*> declared_;  // to its restriction, or null
   std::map<std::string, DType> chosen_;
-  std::set<std::string> own_;  // bound here
+  std::set<std::string> own_;         // bound here
+  std::set<std::string> by_literal_;  // of these: by literals alone, so far
   std::vector<Waiting> waiting_;
 };
 

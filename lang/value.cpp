@@ -5,6 +5,7 @@
 
 #include "lang/ast.h"
 #include "lang/function.h"
+#include "lang/literals.h"
 
 namespace unisono::lang {
 
@@ -64,7 +65,7 @@ struct TypeName {
 
   std::string operator()(const NoneValue&) const { return "none"; }
   std::string operator()(const ArrayValue& a) const {
-    return a->type.to_string() + (note ? note(*a) : "");
+    return shown_type(*a).to_string() + (note ? note(*a) : "");
   }
   std::string operator()(const IntValue&) const { return "int"; }
   std::string operator()(const BoolValue&) const { return "bool"; }

@@ -30,6 +30,13 @@ struct Donation {
   std::string function;
 };
 
+/// An `int` that was passed to compiled code, as long as that code only asks
+/// for the number among arrays: it is then an argument, and the code serves all
+/// numbers that fit the element types in which it was asked for.
+struct IntArgument {
+  int64_t low = INT64_MIN, high = INT64_MAX;
+};
+
 /// One array value; shared by all names that hold it, so that a lazy value is
 /// computed once. What it is depends on the evaluator's mode (docs/internals):
 ///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
@@ -39,13 +46,18 @@ struct Donation {
 /// each graph that uses it.
 struct ArrayCell {
   ir::Type type;
-  /// The type of a literal, which adopts the other operand's width.
+  /// A number without an element type: a literal, or what was computed from
+  /// literals alone. It is a scalar of 64 bits (f64, i64, or u64 beyond i64),
+  /// takes the type of the array that it meets, and alone is f32 or i32
+  /// (lang/literals.h).
   bool weak = false;
+  /// Weak, and as the program says it: a type that cannot hold it is an error.
+  /// What a `var` holds is none.
+  bool literal = false;
+  /// Set, while code is traced, if it is an `int` of the call.
+  std::shared_ptr<IntArgument> int_argument = nullptr;
   /// One element (the same everywhere), or all in row-major order.
   std::shared_ptr<const std::vector<uint8_t>> constant;
-  /// What a literal said before it was rounded to f32: adopting another width
-  /// rounds this. Only if `weak`.
-  std::optional<double> literal;
   AxisSet varies;
   /// Why it varies, for messages: the place of the mapped argument or call of
   /// `axis_index` that it came from.

@@ -1,0 +1,57 @@
+#pragma once
+// Number literals: exact to 64 bits, and without an element type until they
+// meet one. In an ArrayCell that is `weak`, and a scalar of f64 or i64 (u64
+// beyond i64); an IntValue is a literal, too. Operations of weak numbers alone
+// give weak numbers, and are computed where they stand if both are known.
+#include <optional>
+#include <span>
+#include <string>
+
+#include "jit/ir/graph.h"
+#include "lang/source.h"
+#include "lang/value.h"
+#include "runtime/dtype.h"
+
+namespace unisono::lang {
+
+class Evaluator;
+
+/// What a weak number is computed in: f64 for floats, else i64.
+inline DType literal_dtype(bool floating) {
+  return floating ? DType::F64 : DType::I64;
+}
+/// What it is alone: f32 or i32; of other arrays their element type.
+DType default_dtype(const ArrayCell& array);
+/// The type that people see, with that element type.
+ir::Type shown_type(const ArrayCell& array);
+
+/// The number that an int or a written literal is, if it is known.
+std::optional<double> literal_of(const Value& value);
+/// The integer that a constant weak number is; nothing for floats, and beyond
+/// i64.
+std::optional<int64_t> known_integer(const ArrayCell& array);
+
+/// A map operation of weak constants alone, computed now. Nothing if one of
+/// `operands` is no such constant, or an element is at fault.
+std::optional<ArrayValue> fold_literals(ir::Op op,
+                                        std::span<const ArrayValue> operands,
+                                        DType result);
+/// The constant as an element of `dtype`, no longer weak. A literal, and an
+/// integer, that the type cannot hold is an error.
+ArrayValue adopt_dtype(Evaluator& evaluator, const ArrayCell& constant,
+                       DType dtype, Span where);
+
+/// Ends the attempt to compile code for any value of an `int` of its call
+/// (map_run.cpp).
+[[noreturn]] void give_up_int_argument(Span where);
+
+/// The least and the greatest integer of a type: "0 to 255".
+std::string integer_range(DType dtype);
+/// Whether a finite number stays finite in the type.
+bool stays_finite(double value, DType dtype);
+
+/// An error if a finite number, written at `where`, would be infinite.
+void require_finite(Evaluator& evaluator, double value, DType dtype,
+                    Span where);
+
+}  // namespace unisono::lang
