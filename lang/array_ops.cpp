@@ -246,7 +246,7 @@ Value power(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
     return power_of_int(evaluator, base->value, b, where);
 
   const std::array<CallArgument, 2> written = {a, b};
-  std::vector<ArrayValue> x = promote_operands(evaluator, written, "`**`");
+  std::vector<ArrayValue> x = promote_numbers(evaluator, written, "`**`");
   if (is_bool(x[0]->type.dtype))
     for (ArrayValue& operand : x)
       operand = cast_to(evaluator, operand, DType::I32, where);

@@ -117,9 +117,9 @@ Value elementwise_unary(BuiltinCall& call, ir::Op op) {
     if (auto result = unary_of_int(op, x->value)) return *result;
   const std::string what = fmt::format("`{}`", call.builtin.name);
   const std::array<CallArgument, 1> written = {call[0]};
-  const ArrayValue x = floats_only(op)
-                           ? promote_to_float(call.evaluator, written, what)[0]
-                           : operand_argument(call, 0);
+  const ArrayValue x = floats_only(op) ? promote_numbers_to_float(
+                                             call.evaluator, written, what)[0]
+                                       : operand_argument(call, 0);
   check_class(call, op, x, call[0].where);
   return call.evaluator.add(op, {x}, ir::NoAttrs{}, call.where);
 }
@@ -139,8 +139,8 @@ Value elementwise_binary(BuiltinCall& call, ir::Op op) {
     wrong_argument(call, given(call, 0) ? 1 : 0, "an array");
   const std::string what = fmt::format("`{}`", call.builtin.name);
   std::vector<ArrayValue> operands =
-      floats_only(op) ? promote_to_float(call.evaluator, written, what)
-                      : promote_operands(call.evaluator, written, what);
+      floats_only(op) ? promote_numbers_to_float(call.evaluator, written, what)
+                      : promote_numbers(call.evaluator, written, what);
   check_class(call, op, operands[0], call.where);
   return map(call, op, std::move(operands), written);
 }
@@ -154,7 +154,7 @@ Value builtin_where(BuiltinCall& call) {
                             .set_help("compare: `c != 0`"));
   const std::array<CallArgument, 2> branches = {call[1], call[2]};
   std::vector<ArrayValue> values =
-      promote_operands(call.evaluator, branches, "`where`");
+      promote_numbers(call.evaluator, branches, "`where`");
   const bool weak = values[0]->weak && condition->type.rank() == 0;
   ArrayValue out = map(call, ir::Op::select, {condition, values[0], values[1]},
                        std::array<CallArgument, 3>{call[0], call[1], call[2]});
@@ -166,7 +166,7 @@ Value builtin_clip(BuiltinCall& call) {
   if (!given(call, 0)) wrong_argument(call, 0, "an array");
   const std::vector<CallArgument> written = all_arguments(call);
   std::vector<ArrayValue> values =
-      promote_operands(call.evaluator, written, "`clip`");
+      promote_numbers(call.evaluator, written, "`clip`");
   ArrayValue x = values[0];
   size_t next = 1;
   for (size_t i : {1, 2}) {
@@ -311,7 +311,8 @@ Value builtin_fma(BuiltinCall& call) {
   const std::vector<CallArgument> written = all_arguments(call);
   if (written.size() != 3) wrong_argument(call, 0, "an array");
   return map(call, ir::Op::fma,
-             promote_to_float(call.evaluator, written, "`fma`"), written);
+             promote_numbers_to_float(call.evaluator, written, "`fma`"),
+             written);
 }
 
 Value builtin_cast(BuiltinCall& call) {
@@ -331,7 +332,8 @@ Value convert(Evaluator& evaluator, const CallArgument& x, const ir::Type& type,
                               shown_type(*array).to_string())
                        .set_help("a cast changes the element type alone; see "
                                  "`reshape` and `broadcast_to`"));
-  return cast_to(evaluator, array, type.dtype, where);
+  const Span place = array->weak && array->constant ? x.where : where;
+  return cast_to(evaluator, array, type.dtype, place);
 }
 
 }  // namespace unisono::lang

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lang/builtin_arguments.h"
+#include "lang/literals.h"
 #include "lang/operators.h"
 
 namespace unisono::lang {
@@ -204,12 +205,14 @@ class Planner {
     s.size = 1;
   }
 
-  void add_array(const ArrayValue& array, Span where) {
-    if (is_bool(array->type.dtype)) return add_mask(array, where);
-    if (!is_integer(array->type.dtype))
+  void add_array(const ArrayValue& given, Span where) {
+    if (is_bool(given->type.dtype)) return add_mask(given, where);
+    if (!is_integer(given->type.dtype))
       evaluator_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
-                                 array->type.to_string())
+                                 shown_type(*given).to_string())
                           .set_help("round and cast first: `i32(floor(x))`"));
+    const ArrayValue array =
+        given->weak ? cast_to(evaluator_, given, DType::I64, where) : given;
     const ir::Dim& size = type_.shape[axis_];
     bool checked = true;
     const auto known = constant_integers(*array);

@@ -67,7 +67,7 @@ Value check_members(Evaluator& evaluator, const LogicalMap& map,
     for (const MapInput& input : inputs) {
       const bool whole = input.entry.is_none();
       if (whole && input.value->literal) {  // which may not fit
-        members.push_back(input.value);
+        members.push_back(std::make_shared<ArrayCell>(*input.value));
         continue;
       }
       ArrayValue member = evaluator.unknown_array(input.member);

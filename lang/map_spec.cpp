@@ -276,7 +276,7 @@ class CallBinder {
     if (array) {
       input.value = *array;
       input.type = (*array)->type;
-      check_rank(input, input.type.rank(), input.type.to_string());
+      check_rank(input, input.type.rank(), shown_type(**array).to_string());
       input.member = input.type;
       call.inputs.push_back(std::move(input));
       return;

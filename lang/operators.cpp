@@ -214,8 +214,8 @@ Value array_binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
   if (!division && !logic && !ir::admits(array_operation, type.dtype))
     fail_operands(evaluator, op, a, b, op_span, bool_help(op));
   std::vector<ArrayValue> arrays =
-      division ? promote_to_float(evaluator, operands, quoted(op))
-               : promote_operands(evaluator, operands, quoted(op));
+      division ? promote_numbers_to_float(evaluator, operands, quoted(op))
+               : promote_numbers(evaluator, operands, quoted(op));
   broadcast_all(evaluator, arrays, operands, op_span, quoted(op));
   return evaluator.add(array_operation, arrays, ir::NoAttrs{}, where);
 }
@@ -412,19 +412,34 @@ std::vector<ArrayValue> all_to_dtype(Evaluator& evaluator,
 }
 }  // namespace
 
+std::vector<ArrayValue> promote_numbers(Evaluator& evaluator,
+                                        std::span<const CallArgument> operands,
+                                        std::string_view what) {
+  return all_to_dtype(evaluator, operands,
+                      promoted_type(evaluator, operands, what), what);
+}
+
+std::vector<ArrayValue> promote_numbers_to_float(
+    Evaluator& evaluator, std::span<const CallArgument> operands,
+    std::string_view what) {
+  WeakDType type = promoted_type(evaluator, operands, what);
+  if (!is_floating(type.dtype)) type = {DType::F32, type.weak};
+  return all_to_dtype(evaluator, operands, type, what);
+}
+
 std::vector<ArrayValue> promote_operands(Evaluator& evaluator,
                                          std::span<const CallArgument> operands,
                                          std::string_view what) {
-  return all_to_dtype(evaluator, operands,
-                      promoted_type(evaluator, operands, what), what);
+  const DType dtype = promoted_type(evaluator, operands, what).dtype;
+  return all_to_dtype(evaluator, operands, {dtype, false}, what);
 }
 
 std::vector<ArrayValue> promote_to_float(Evaluator& evaluator,
                                          std::span<const CallArgument> operands,
                                          std::string_view what) {
-  WeakDType type = promoted_type(evaluator, operands, what);
-  if (!is_floating(type.dtype)) type = {DType::F32, type.weak};
-  return all_to_dtype(evaluator, operands, type, what);
+  const DType dtype = promoted_type(evaluator, operands, what).dtype;
+  return all_to_dtype(evaluator, operands,
+                      {is_floating(dtype) ? dtype : DType::F32, false}, what);
 }
 
 // ---- broadcasting ----------------------------------------------------------

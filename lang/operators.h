@@ -40,7 +40,16 @@ WeakDType promoted_type(Evaluator& evaluator,
 std::vector<ArrayValue> promote_operands(Evaluator& evaluator,
                                          std::span<const CallArgument> operands,
                                          std::string_view what);
-/// The same, for an operation on floats: integers and bools become f32.
+/// The same, but where all are numbers without an element type they stay so:
+/// for operators and elementwise functions.
+std::vector<ArrayValue> promote_numbers(Evaluator& evaluator,
+                                        std::span<const CallArgument> operands,
+                                        std::string_view what);
+std::vector<ArrayValue> promote_numbers_to_float(
+    Evaluator& evaluator, std::span<const CallArgument> operands,
+    std::string_view what);
+/// As promote_operands, for an operation on floats: integers and bools become
+/// f32.
 std::vector<ArrayValue> promote_to_float(Evaluator& evaluator,
                                          std::span<const CallArgument> operands,
                                          std::string_view what);
