@@ -294,15 +294,16 @@ Value builtin_round(BuiltinCall& call) {
           diagnostic(Code::int_overflow, call.where, call.where.text()));
     return IntValue{*rounded};
   }
-  const ArrayValue array = array_argument(call, 0);
-  if (array->weak && array->literal && is_floating(array->type.dtype))
-    return evaluator.constant(rounded_literal(*array->literal, places),
-                              array->type.dtype, true, call.where);
+  if (const auto literal = literal_of(x.value))
+    return evaluator.constant(rounded_literal(*literal, places), DType::F64,
+                              true, call.where);
+  const ArrayValue array = operand_argument(call, 0);
   if (is_bool(array->type.dtype))
     check_class(call, ir::Op::round, array, call[0].where);
-  if (is_integer(array->type.dtype))
-    return places >= 0 ? array : round_integers(call, array, -places);
-  ArrayValue out = round_floats(call, array, places);
+  const bool integer = is_integer(array->type.dtype);
+  if (integer && places >= 0) return array;
+  const ArrayValue out = integer ? round_integers(call, array, -places)
+                                 : round_floats(call, array, places);
   out->weak = array->weak;
   return out;
 }

@@ -335,8 +335,8 @@ bool Interpreter::run_program(const Program& program,
 Failure Interpreter::caught(Span where) {
   try {
     throw;
-  } catch (Failure& failure) {
-    return std::move(failure);
+  } catch (const Failure& failure) {
+    return failure;  // which may be thrown on
   } catch (const std::bad_alloc&) {
     return {no_host_memory(where)};
   } catch (const std::exception& exception) {
