@@ -32,6 +32,7 @@
 #include "lang/read_source.h"
 #include "lang/utf8.h"
 #include "runtime/file.h"
+#include "runtime/stop.h"
 
 namespace unisono::host {
 namespace {
@@ -108,6 +109,24 @@ Status check_trace(const CommandOptions& options) {
   return Unit{};
 }
 
+/// "x=f32[4]", "f.x=f32[4]".
+std::optional<lang::GivenType> parse_shape(const std::string& text) {
+  const size_t sign = text.find('=');
+  if (sign == text.npos || sign == 0 || sign + 1 == text.size())
+    return std::nullopt;
+  lang::GivenType out{{}, text.substr(0, sign), text.substr(sign + 1)};
+  const size_t dot = out.parameter.find('.');
+  if (dot == text.npos) return out;
+  out.function = out.parameter.substr(0, dot);
+  out.parameter.erase(0, dot + 1);
+  return out;
+}
+
+/// A stage of what is compiled.
+bool is_code(std::string_view emit) {
+  return emit != "tokens" && emit != "ast" && emit != "types";
+}
+
 /// A program's text and the name that messages give it.
 struct Source {
   std::string name, text;
@@ -179,7 +198,8 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   session_options.arguments = options.arguments;
   session_options.arguments_known = runs || options.arguments_given;
   session_options.output = write_output;
-  session_options.stop = stop_on_interrupt();
+  session_options.stop = interrupt_flag();
+  session_options.compile_only = options.compile_only;
   session_options.colour = shows_colours(STDOUT_FILENO);
   session_options.performance_notes = !options.quiet;
   session_options.watchdog = *watchdog;
@@ -190,14 +210,22 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     session_options.recorder = &*recorder;
   }
   Session session(std::move(session_options));
+  // Who waits for input is ended by the signal itself.
   if (!source) source = read_program(options.file, session.diagnostics());
-  const bool ok = source && body(session, std::move(*source));
+  hear_interrupts();
+  bool ok = false;
+  {
+    const StopScope stop(interrupt_flag());  // not of what is told afterwards
+    ok = source && body(session, std::move(*source));
+  }
   if (options.json) {
     write_output(to_json(session.diagnostics()));
   } else {
     show(session.diagnostics());
   }
   const bool reported = !recorder || report(options, session, *recorder);
+  std::fflush(stdout);
+  end_at_interrupts();
   if (was_stopped(session.diagnostics())) return stopped;
   return ok && reported && !session.diagnostics().has_errors() ? 0 : 1;
 }
@@ -212,7 +240,13 @@ bool format_file(const std::string& path, bool check_only,
       sources.add(std::move(source->name), std::move(source->text));
   const lang::ParseResult parsed = lang::parse(file, diagnostics);
   if (!parsed.ok) return false;
-  const std::string formatted = lang::format(*parsed.program);
+  std::string formatted;
+  try {
+    formatted = lang::format(*parsed.program);
+  } catch (const Stopped&) {
+    diagnostics.report(lang::Code::cancelled, lang::Span{&file, 0, 1});
+    return false;
+  }
   const bool changed = formatted != file.text();
   if (check_only) {
     if (changed)
@@ -226,6 +260,60 @@ bool format_file(const std::string& path, bool check_only,
     diagnostics.report(lang::Code::cannot_write, {}, fmt::format("`{}`", path),
                        written.error().message);
   return static_cast<bool>(written);
+}
+
+/// What `inspect` is asked for; an error of the command line.
+Result<InspectOptions> inspect_options(const CommandOptions& options) {
+  auto wrong = [](std::string message) {
+    return Error{.message = std::move(message)};
+  };
+  if (!is_stage(options.emit))
+    return wrong(fmt::format("--emit expects one of {}; got `{}`",
+                             fmt::join(stage_names(), ", "), options.emit));
+  InspectOptions out{
+      .emit = options.emit,
+      .after = options.after.value_or(std::string(jit::pass_names().back())),
+      .capability = 0,
+      .types = {},
+      .graph = options.graph,
+      .folder = options.folder};
+  const std::vector<std::string_view> passes = jit::pass_names();
+  if (options.after && options.emit != "ir")
+    return wrong("--after chooses among the stages of --emit=ir");
+  if (std::ranges::find(passes, out.after) == passes.end())
+    return wrong(fmt::format("there is no pass `{}`; there are {}", out.after,
+                             fmt::join(passes, ", ")));
+  const std::optional<int> capability =
+      options.target ? parse_target(*options.target) : 0;
+  if (!capability)
+    return wrong(fmt::format(
+        "--target expects sm_N with N from {} to {}, such as sm_90; got `{}`",
+        jit::oldest_capability, newest_target, *options.target));
+  out.capability = *capability;
+  for (const std::string& text : options.shapes) {
+    auto type = parse_shape(text);
+    if (!type)
+      return wrong(fmt::format(
+          "--shape expects NAME=TYPE, such as x=f32[4096, 4096], or "
+          "FUNCTION.NAME=TYPE; got `{}`",
+          text));
+    out.types.push_back(std::move(*type));
+  }
+  const bool chooses = !out.types.empty() || out.graph || out.folder;
+  if ((options.run || chooses) && !is_code(options.emit))
+    return wrong(fmt::format(
+        "--run, --shape, --graph and --out are for what is compiled, not for "
+        "--emit={}",
+        options.emit));
+  if (options.run && !out.types.empty())
+    return wrong("--run takes types from what runs, not from --shape");
+  if (out.graph && out.folder)
+    return wrong("--out writes all graphs, --graph shows one");
+  if (out.graph && out.graph->empty())
+    return wrong("--graph expects a number or a function; got ``");
+  if (out.folder && out.folder->empty())
+    return wrong("--out expects a folder; got ``");
+  return out;
 }
 
 }  // namespace
@@ -273,11 +361,15 @@ int check_file(const CommandOptions& options) {
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options) {
   bool ok = true;
+  const StopScope stop(interrupt_flag());
+  // Who waits for input is ended by the signal itself.
+  if (std::ranges::find(files, "-") == files.end()) hear_interrupts();
   for (const std::string& path : files) {
     lang::SourceMap sources;
     lang::Diagnostics diagnostics;
     ok &= format_file(path, options.format_check, diagnostics, sources);
     show(diagnostics);
+    if (was_stopped(diagnostics)) return stopped;
   }
   return ok ? 0 : 1;
 }
@@ -308,30 +400,15 @@ int list_devices(const CommandOptions& options) {
 }
 
 int inspect_file(const CommandOptions& options) {
-  constexpr std::string_view stages[] = {
-      "tokens", "ast", "types", "ir", "kernels", "llvm", "asm", "nvvm", "ptx"};
-  if (std::ranges::find(stages, options.emit) == std::end(stages))
-    return wrong_usage(fmt::format("--emit expects one of {}; got `{}`",
-                                   fmt::join(stages, ", "), options.emit));
-  const std::vector<std::string_view> passes = jit::pass_names();
-  const std::string after =
-      options.after ? *options.after : std::string(passes.back());
-  if (options.after && options.emit != "ir")
-    return wrong_usage("--after chooses among the stages of --emit=ir");
-  if (std::ranges::find(passes, after) == passes.end())
-    return wrong_usage(fmt::format("there is no pass `{}`; there are {}", after,
-                                   fmt::join(passes, ", ")));
-  const std::optional<int> capability =
-      options.target ? parse_target(*options.target) : 0;
-  if (!capability)
-    return wrong_usage(fmt::format(
-        "--target expects sm_N with N from {} to {}, such as sm_90; got `{}`",
-        jit::oldest_capability, newest_target, *options.target));
-  return with_program(options, std::nullopt, options.emit != "types",
+  const Result<InspectOptions> shown = inspect_options(options);
+  if (!shown) return wrong_usage(shown.error().message);
+  CommandOptions without = options;
+  without.compile_only = is_code(options.emit) && !options.run;
+  return with_program(without, std::nullopt, options.emit != "types",
                       [&](Session& session, Source source) {
                         return inspect(session, std::move(source.name),
-                                       std::move(source.text), options.emit,
-                                       after, *capability, write_output);
+                                       std::move(source.text), *shown,
+                                       write_output);
                       });
 }
 

@@ -31,6 +31,11 @@ struct CommandOptions {
   std::string emit = "ir";            // inspect
   std::optional<std::string> after;   // inspect: the IR after this pass
   std::optional<std::string> target;  // inspect: "sm_90"
+  bool run = false;                   // inspect: really run the program
+  std::vector<std::string> shapes;    // inspect: "x=f32[4, 4]", "f.x=f32[4]"
+  std::optional<std::string> graph;   // inspect: a number or a function
+  std::optional<std::string> folder;  // inspect: for files
+  bool compile_only = false;          // see lang::Machine
 };
 
 int run_file(const CommandOptions& options);

@@ -1,19 +1,40 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "host/session.h"
 
 namespace unisono::host {
 
+/// What `inspect` shows, and how.
+struct InspectOptions {
+  std::string emit = "ir", after;
+  /// Not 0: kernels, llvm and asm as for GPUs of this compute capability; nvvm
+  /// and ptx always are.
+  int capability = 0;
+  /// What stands in for the types of parameters.
+  std::vector<lang::GivenType> types;
+  /// Of several graphs: a number from 1 on, or a function's name.
+  std::optional<std::string> graph;
+  /// A folder, which gets a file for each graph.
+  std::optional<std::string> folder;
+};
+
+/// The stages' names, in the order in which they follow one another.
+std::vector<std::string_view> stage_names();
+bool is_stage(std::string_view emit);
+
 /// Shows one stage of what a program becomes: tokens, ast, types, or, for each
-/// graph that running it compiles, ir (after pass `after`, by default the
-/// last), kernels, llvm, asm; the last three as for GPUs of a compute
-/// capability where that is not 0, and nvvm and ptx always so. False when the
+/// graph that is compiled, ir (after pass `after`), kernels, llvm, asm, nvvm or
+/// ptx. The session either runs nothing (SessionOptions::compile_only), or
+/// really runs the program. A graph that is code is a module by itself, which
+/// the tools of its language read; titles are comments there. False when the
 /// program had errors.
 bool inspect(Session& session, std::string path, std::string text,
-             std::string_view emit, std::string_view after, int capability,
+             const InspectOptions& options,
              const std::function<void(std::string_view)>& output);
 
 }  // namespace unisono::host

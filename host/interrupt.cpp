@@ -11,13 +11,21 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
 
-const std::atomic<bool>* stop_on_interrupt() {
+const std::atomic<bool>* interrupt_flag() { return &interrupted; }
+
+void hear_interrupts() {
   struct sigaction action = {};
   action.sa_handler = [](int) { interrupted = true; };
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
-  return &interrupted;
+}
+
+void end_at_interrupts() {
+  struct sigaction now = {};
+  sigaction(SIGINT, nullptr, &now);
+  // One that the system was told to ignore stays ignored.
+  if (now.sa_handler != SIG_IGN) std::signal(SIGINT, SIG_DFL);
 }
 
 }  // namespace unisono::host

@@ -3,7 +3,13 @@
 
 namespace unisono::host {
 
+/// What Ctrl-C sets, once it is heard.
+const std::atomic<bool>* interrupt_flag();
+
 /// From now on Ctrl-C sets the flag, and a second Ctrl-C ends the process.
-const std::atomic<bool>* stop_on_interrupt();
+void hear_interrupts();
+
+/// From now on each Ctrl-C ends the process: there is nothing left to stop.
+void end_at_interrupts();
 
 }  // namespace unisono::host

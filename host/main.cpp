@@ -30,7 +30,7 @@ usage:
   unisono fmt [--check] FILE ...                      format in place
   unisono explain CODE                                what a message means
   unisono devices [--devices cpu:N]                   list the devices
-  unisono inspect --emit=STAGE [--after=PASS] FILE    show a stage of the compiler
+  unisono inspect --emit=STAGE FILE                   show a stage of the compiler
   unisono --version, unisono --help, unisono COMMAND --help
 
 FILE may be - for standard input.
@@ -57,6 +57,7 @@ examples:
   unisono fmt *.uni                         format files in place
   unisono explain U0412                     what a message means
   unisono inspect --emit=ir train.uni       the array IR of what is compiled
+  unisono inspect --emit=ptx --shape 'x=f32[64, 64]' f.uni   f's code for these
 
 exit status: 0; 1 when the program has or gets an error; 2 when the command
 line is wrong; 130 when Ctrl-C stopped it
@@ -125,6 +126,17 @@ void add_inspect(CommandLine& line) {
                            "sm_75 ... sm_90");
   line.inspect->add_option("--after", line.options.after,
                            "the IR after this pass: trace, simplify or cse");
+  line.inspect
+      ->add_option(
+          "--shape", line.options.shapes,
+          "a parameter's type: x=f32[4096, 4096], or f.x=... of one function")
+      ->allow_extra_args(false);
+  line.inspect->add_flag("--run", line.options.run,
+                         "really run the program, and show what it compiles");
+  line.inspect->add_option("--graph", line.options.graph,
+                           "of several graphs one: its number, or a function");
+  line.inspect->add_option("--out", line.options.folder,
+                           "a folder, for a file of each graph");
   add_devices(line.inspect, line.options);
   line.inspect->add_flag("--unchecked", line.options.unchecked,
                          "code without checks of indexes and divisors");

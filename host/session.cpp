@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lang/parser.h"
+#include "runtime/stop.h"
 
 namespace unisono::host {
 
@@ -29,6 +30,7 @@ Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
   machine_.arguments_known = options.arguments_known;
   machine_.output = std::move(options.output);
   machine_.stop = options.stop;
+  machine_.compile_only = options.compile_only;
   machine_.watchdog = options.watchdog;
   machine_.lose_device = options.lose_device;
   machine_.disturb = options.disturb;
@@ -44,6 +46,7 @@ Session::~Session() = default;
 const lang::Program* Session::check(std::string path, std::string text) {
   const size_t errors = diagnostics_.error_count();
   const lang::SourceFile& file = sources_.add(std::move(path), std::move(text));
+  const StopScope stop(machine_.stop);
   try {
     lang::ParseResult parsed = lang::parse(file, diagnostics_);  // text to AST
     programs_.push_back(std::move(parsed.program));

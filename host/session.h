@@ -28,8 +28,9 @@ struct SessionOptions {
   bool arguments_known = true;
   std::function<void(std::string_view)> output;
   const std::atomic<bool>* stop = nullptr;
-  int workers = 0;           // threads; 0: one per processor
-  int64_t memory_limit = 0;  // bytes on all devices; 0: 80 % of the machine's
+  bool compile_only = false;  // see lang::Machine
+  int workers = 0;            // threads; 0: one per processor
+  int64_t memory_limit = 0;   // bytes on all devices; 0: 80 % of the machine's
   /// How long devices wait at a collective for one that computes; 0: for ever.
   std::chrono::milliseconds watchdog{60'000};
   /// A statement's array work from this many bytes on is compiled.
@@ -60,6 +61,8 @@ class Session {
 
   /// Throws the program's output away from now on.
   void mute();
+  /// SessionOptions::compile_only
+  bool runs_nothing() const { return machine_.compile_only; }
 
   lang::Diagnostics& diagnostics() { return diagnostics_; }
   lang::Evaluator& evaluator() { return *evaluator_; }

@@ -21,6 +21,7 @@
 #include "jit/lru_cache.h"
 #include "jit/memory_plan.h"
 #include "jit/target.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 namespace {
@@ -272,7 +273,7 @@ void describe_memory(const Plan& plan, Program& program) {
 }  // namespace
 
 struct Compiler::State {
-  explicit State(int vector_bytes) : cpu(vector_bytes) {}
+  explicit State(int vector_bytes) : cpu({.vector_bytes = vector_bytes}) {}
 
   std::mutex cache_mutex;    // programs
   std::mutex compile_mutex;  // the rest
@@ -444,15 +445,18 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
   if (auto known = find()) return finish(*known);
   std::lock_guard lock(state_->compile_mutex);
   if (auto known = find()) return finish(*known);  // by another thread
-  std::optional<Result<CachedProgram>> compiled;
-  on_deep_stacks(1,
-                 [&](size_t) { compiled = state_->compile(graph, options); });
-  if (!*compiled) return compiled->error();
+  const Result<CachedProgram> compiled = unless_stopped([&] {
+    std::optional<Result<CachedProgram>> result;
+    on_deep_stacks(1,
+                   [&](size_t) { result = state_->compile(graph, options); });
+    return std::move(*result);
+  });
+  if (!compiled) return compiled.error();
   {
     std::lock_guard cache_lock(state_->cache_mutex);
-    state_->programs.put(key, **compiled, 1);
+    state_->programs.put(key, *compiled, 1);
   }
-  return finish(**compiled);
+  return finish(*compiled);
 }
 
 int64_t Compiler::programs_compiled() const {

@@ -94,6 +94,7 @@ class NestEmitter {
   llvm::Value* scan_combine(llvm::Value* a, llvm::Value* b);
   void put_scanned(llvm::Value* value, Point& point);
   virtual void emit_scatter_at(Point& point);
+  void in_order(int64_t count, const Body& body);
   /// Calls `emit` for the vector of the last kept axis that a unit is.
   void with_columns(Point& point, llvm::Value* block,
                     const std::function<void(Point&)>& emit);

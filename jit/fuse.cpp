@@ -11,6 +11,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/schedule.h"
 #include "runtime/check.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 
@@ -68,6 +69,7 @@ bool Fuser::is_virtual(NodeId id) const {
 }
 
 void Fuser::visit(NodeId id) {
+  poll_stop();
   const Node& node = graph_[id];
   if (node.op == Op::constant) {
     const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
@@ -283,6 +285,7 @@ void Fuser::place_boxes(NodeId id) {
 // ---- the plan --------------------------------------------------------------
 
 void Fuser::finish(Item& item, PlanSteps& steps) {
+  poll_stop();
   for (PlanStep& step : item.steps) steps.push_back(std::move(step));
   Kernel kernel;
   auto emit = [&] {

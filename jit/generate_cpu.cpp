@@ -7,11 +7,14 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <thread>
 
 #include "jit/emit.h"
 #include "jit/emit_dot.h"
+#include "jit/group.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 namespace {
@@ -20,11 +23,26 @@ namespace {
 /// to make as a small kernel.
 constexpr size_t least_kernels_of_thread = 3;
 constexpr size_t most_threads = 32;
+/// Of the kernels that LLVM gets at once, in expressions: it cannot be stopped,
+/// and this is up to 20 ms of its work.
+constexpr size_t most_module_weight = 256;
+/// Of a packed product, which is three functions.
+constexpr size_t dot_weight = 128;
 
 size_t threads_for(size_t kernels) {
   const size_t processors = std::max(1u, std::thread::hardware_concurrency());
   return std::clamp<size_t>(kernels / least_kernels_of_thread, 1,
                             std::min(processors, most_threads));
+}
+
+/// Grows as the time that LLVM takes for it.
+size_t weight(const Request& request) {
+  const auto* kernel = std::get_if<const Kernel*>(&request);
+  if (!kernel) return dot_weight;
+  size_t total = 16;
+  for (const Nest& nest : (*kernel)->nests)
+    for (const Expr& expr : nest.exprs) total += jit::weight(expr);
+  return total;
 }
 
 std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
@@ -54,7 +72,7 @@ std::string key_of(const DotTask& task) {
 
 Target& CpuGenerator::target(size_t number) {
   while (targets_.size() <= number)
-    targets_.push_back(make_cpu_target(vector_bytes_));
+    targets_.push_back(make_cpu_target(options_));
   return *targets_[number];
 }
 
@@ -90,11 +108,32 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
   return out;
 }
 
+Result<std::vector<Compiled>> CpuGenerator::generate_modules(
+    std::span<const Fresh> fresh, Target& target, Dump* dump) {
+  std::vector<Compiled> out;
+  while (!fresh.empty()) {
+    poll_stop();
+    size_t count = 1, total = weight(fresh[0].second);
+    while (count < fresh.size()) {
+      total += weight(fresh[count].second);
+      // What is shown is shown as one.
+      if (total > most_module_weight && !dump) break;
+      ++count;
+    }
+    auto part = generate_module(fresh.first(count), target, dump);
+    if (!part) return part.error();
+    std::ranges::move(*part, std::back_inserter(out));
+    fresh = fresh.subspan(count);
+  }
+  return out;
+}
+
 Result<CompiledKernels> CpuGenerator::generate(
     const std::vector<Request>& requests, Dump* dump) {
   CompiledKernels result;
   std::vector<Fresh> fresh;
   for (const Request& request : requests) {
+    poll_stop();
     std::string key =
         std::visit([](const auto* what) { return key_of(*what); }, request);
     if (dump) dump->kernels += key;
@@ -112,7 +151,7 @@ Result<CompiledKernels> CpuGenerator::generate(
   auto generate_part = [&](size_t thread) {
     const std::span<const Fresh> own = std::span(fresh).subspan(
         begin(thread), begin(thread + 1) - begin(thread));
-    parts[thread] = generate_module(own, *targets_[thread], dump);
+    parts[thread] = generate_modules(own, *targets_[thread], dump);
   };
   if (threads == 1)
     generate_part(0);

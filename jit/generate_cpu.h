@@ -43,8 +43,8 @@ class CpuGenerator {
   struct Dump {
     std::string kernels, llvm, assembly;
   };
-  /// Vectors of at most `vector_bytes` (0: the widest there are).
-  explicit CpuGenerator(int vector_bytes) : vector_bytes_(vector_bytes) {}
+  explicit CpuGenerator(CpuTargetOptions options)
+      : options_(std::move(options)) {}
 
   const Machine& machine() { return target(0).machine(); }
   /// Code for all requests. With `dump` all is generated again, to be seen.
@@ -55,10 +55,13 @@ class CpuGenerator {
  private:
   using Fresh = std::pair<std::string, Request>;
   Target& target(size_t number);
+  /// In modules that LLVM compiles without a pause, with one between them.
+  Result<std::vector<Compiled>> generate_modules(std::span<const Fresh> fresh,
+                                                 Target& target, Dump* dump);
   Result<std::vector<Compiled>> generate_module(std::span<const Fresh> fresh,
                                                 Target& target, Dump* dump);
 
-  const int vector_bytes_;
+  const CpuTargetOptions options_;
   std::vector<std::unique_ptr<Target>> targets_;  // one for each thread
   LruCache<Compiled> kernels_{int64_t{64} << 20};
   int64_t kernels_generated_ = 0;

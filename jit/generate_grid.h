@@ -2,6 +2,7 @@
 // Kernels to PTX for the compute capabilities of a program's devices.
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,8 +26,8 @@ class GridGenerator {
   struct Dump {
     std::string llvm, ptx;
   };
-  /// One module for the kernels not known yet, for each capability. With
-  /// `dump` all are generated again, to be seen.
+  /// Modules for the kernels not known yet, for each capability; few kernels
+  /// are one module. With `dump` all are generated again, to be seen, as one.
   Result<GridKernels> generate(const std::vector<const Kernel*>& kernels,
                                const std::vector<int>& capabilities,
                                Dump* dump = nullptr);
@@ -34,6 +35,9 @@ class GridGenerator {
 
  private:
   NvptxTarget& target(int capability);
+  Result<std::vector<std::shared_ptr<const GridLaunch>>> generate_module(
+      std::span<const Kernel* const> kernels,
+      const std::vector<int>& capabilities, Dump* dump);
 
   std::map<int, NvptxTarget> targets_;
   LruCache<std::shared_ptr<const GridLaunch>> kernels_{int64_t{64} << 20};

@@ -7,6 +7,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/schedule.h"
 #include "runtime/check.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 
@@ -151,11 +152,14 @@ void Group::apply(const AxisSplit& wish) {
                   static_cast<bool>(reduced_[wish.axis]));
 }
 
+size_t weight(const Expr& expr) {
+  const bool dear = expr.kind == Expr::Kind::operation && is_dear(expr.op);
+  return dear ? 1 + dear_weight : 1;
+}
+
 size_t Group::weight() const {
-  size_t total = exprs_.size();
-  for (const Expr& expr : exprs_)
-    if (expr.kind == Expr::Kind::operation && is_dear(expr.op))
-      total += dear_weight;
+  size_t total = 0;
+  for (const Expr& expr : exprs_) total += jit::weight(expr);
   return total;
 }
 
@@ -167,6 +171,7 @@ template <class F>
 Group::Answer Group::attempt(NodeId node, F&& f) {
   const bool fresh = empty();
   for (;;) {
+    poll_stop();
     Checkpoint checkpoint{exprs_.size(), log_.size(), reductions_.size(),
                           reduced_};
     failure_ = {};

@@ -44,6 +44,9 @@ int flops(ir::Op op);
 /// Takes some twenty flops or more.
 bool is_dear(ir::Op op);
 
+/// Grows as the time that LLVM takes for an expression.
+size_t weight(const Expr& expr);
+
 /// What reductions accumulate in.
 inline DType accumulator(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "jit/schedule.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 namespace {
@@ -147,6 +148,7 @@ std::vector<BufferId> result_hosts(const Plan& plan, const Positions& positions,
   std::vector<BufferId> hosts(plan.buffers.size(), -1);
   std::vector<bool> is_host(plan.buffers.size());
   for (size_t position = 0; position < positions.kernels.size(); ++position) {
+    poll_stop();
     const Kernel* kernel = positions.kernels[position];
     if (!kernel) continue;
     const auto& arguments = kernel->arguments;
@@ -272,6 +274,7 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
   Arena arena;
   std::vector<bool> fixed_or_given = fixed;
   for (size_t position = 0; position < starts.size(); ++position) {
+    poll_stop();
     for (BufferId buffer : starts[position]) {
       const Kernel* kernel = positions.kernels[position];
       const BufferId other =

@@ -6,10 +6,12 @@
 //
 // `get(i)` is element i in the accumulating type (f32 for f16 and bf16, which
 // are rounded once at the end); `combine(a, b)` has the earlier element first.
+// All of them poll (runtime/stop.h).
 #include <algorithm>
 #include <cstdint>
 
 #include "runtime/member_tree.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 
@@ -50,6 +52,7 @@ auto reduce_contiguous(int64_t n, Get&& get, Combine&& combine) {
   return member_tree(
       0, chunks,
       [&](int64_t c) {
+        poll_stop();
         return reduce_one_chunk(c * reduce_chunk,
                                 std::min(n, (c + 1) * reduce_chunk), get,
                                 combine);
@@ -65,6 +68,7 @@ auto reduce_strided(int64_t n, Get&& get, Combine&& combine) {
   return member_tree(
       0, runs,
       [&](int64_t r) {
+        poll_stop();
         int64_t i = r * reduce_run;
         const int64_t end = std::min(n, i + reduce_run);
         auto total = get(i);
@@ -77,7 +81,13 @@ auto reduce_strided(int64_t n, Get&& get, Combine&& combine) {
 /// n >= 1 members: the members tree.
 template <class Get, class Combine>
 auto reduce_members(int64_t n, Get&& get, Combine&& combine) {
-  return member_tree(0, n, get, combine);
+  return member_tree(
+      0, n,
+      [&](int64_t m) {
+        if (m % reduce_chunk == 0) poll_stop();
+        return get(m);
+      },
+      combine);
 }
 
 /// The running reduction along the last axis; `put(i, value)` gets element i's.
@@ -95,6 +105,7 @@ void scan_contiguous(int64_t n, Get&& get, Put&& put, Combine&& combine) {
   using T = decltype(get(int64_t{0}));
   T carry{};
   for (int64_t chunk = 0; chunk < n; chunk += reduce_chunk) {
+    poll_stop();
     const int64_t end = std::min(n, chunk + reduce_chunk);
     T total{};
     for (int64_t group = chunk; group < end; group += scan_lanes) {
@@ -121,6 +132,7 @@ void scan_strided(int64_t n, Get&& get, Put&& put, Combine&& combine) {
   auto total = get(int64_t{0});
   put(int64_t{0}, total);
   for (int64_t i = 1; i < n; ++i) {
+    if (i % reduce_chunk == 0) poll_stop();
     total = combine(total, get(i));
     put(i, total);
   }

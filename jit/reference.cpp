@@ -13,6 +13,7 @@
 #include "jit/reference/nodes.h"
 #include "jit/reference/value.h"
 #include "runtime/check.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 namespace {
@@ -22,6 +23,11 @@ using ir::Node;
 using ir::NodeId;
 using reference::Operand;
 using reference::Value;
+
+Error error_at(const Node& node, Error error) {
+  if (error.source == 0) error.source = node.source;
+  return error;
+}
 
 /// One value per argument, carry or result.
 using Values = std::vector<Value>;
@@ -105,6 +111,8 @@ class Evaluator {
   Status run_host_call(Scope& scope, NodeId id);
   int device_of(int64_t member) const;
   Status run_plain(Scope& scope, NodeId id);
+  Result<Value> run_node(const Node& node,
+                         std::span<const Operand> operands) const;
   void run_project(Scope& scope, NodeId id);
   /// A member's error: it and those after it take no further part. Those
   /// before it go on to where they meet, and may have one, too.
@@ -135,7 +143,7 @@ class Evaluator {
 
 Error Evaluator::error(const Node& node, const Frame& frame,
                        Error error) const {
-  if (error.source == 0) error.source = node.source;
+  error = error_at(node, std::move(error));
   if (!mapped_.empty() && error.member < 0) error.member = frame.member;
   return error;
 }
@@ -172,8 +180,8 @@ Result<std::vector<Values>> Evaluator::run(const Graph& graph,
   }
   for (size_t i = graph.inputs.size(); i < graph.nodes.size(); ++i) {
     const auto id = static_cast<NodeId>(i);
-    if (options_.stop && options_.stop())
-      return Error{Error::Kind::cancelled, "stopped"};
+    if (stop_requested() || (options_.stop && options_.stop()))
+      return error_at(graph[id], stopped_error());
     if (scope.frames.empty()) break;  // all have failed
     if (auto done = run_one(scope, id); !done) return done.error();
     for (NodeId operand : graph[id].inputs)
@@ -223,6 +231,15 @@ bool reads_again(const Node& node, size_t position) {
   return std::find(begin + 1, node.inputs.end(), *begin) != node.inputs.end();
 }
 
+Result<Value> Evaluator::run_node(const Node& node,
+                                  std::span<const Operand> operands) const {
+  try {
+    return reference::run_node(node, operands, options_.checked);
+  } catch (const Stopped&) {
+    return error_at(node, stopped_error());
+  }
+}
+
 Status Evaluator::run_plain(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   std::vector<Operand> operands(node.inputs.size());
@@ -235,7 +252,9 @@ Status Evaluator::run_plain(Scope& scope, NodeId id) {
           &scope.graph.type(operand), &frame.values[operand],
           scope.plan.last_use[operand] == id && first && !reads_again(node, i)};
     }
-    auto value = reference::run_node(node, operands, options_.checked);
+    auto value = run_node(node, operands);
+    if (!value && value.error().kind == Error::Kind::cancelled)
+      return value.error();
     if (!value) return drop(scope, error(node, frame, value.error()));
     frame.values[id] = *std::move(value);
   }
@@ -473,7 +492,7 @@ Status Evaluator::run_collective(Scope& scope, NodeId id) {
 Result<HostArray> to_host(const Value& value, const ir::Type& type) {
   HostArray out{type, {}};
   try {
-    out.bytes.resize(static_cast<size_t>(type.bytes()));
+    resize_in_pieces(out.bytes, type.bytes());
   } catch (const std::bad_alloc&) {
     return reference::out_of_memory(type);
   }
@@ -518,7 +537,7 @@ Status Evaluator::run_host_call(Scope& scope, NodeId id) {
   return Unit{};
 }
 
-Result<std::vector<std::vector<HostArray>>> evaluate_all(
+Result<std::vector<std::vector<HostArray>>> evaluate_nodes(
     const Graph& graph, const std::vector<MemberAxis>& axes,
     std::span<const std::vector<HostArray>* const> inputs,
     const ReferenceOptions& options) {
@@ -549,6 +568,14 @@ Result<std::vector<std::vector<HostArray>>> evaluate_all(
       out[m].push_back(*std::move(array));
     }
   return out;
+}
+
+Result<std::vector<std::vector<HostArray>>> evaluate_all(
+    const Graph& graph, const std::vector<MemberAxis>& axes,
+    std::span<const std::vector<HostArray>* const> inputs,
+    const ReferenceOptions& options) {
+  return unless_stopped(
+      [&] { return evaluate_nodes(graph, axes, inputs, options); });
 }
 
 }  // namespace

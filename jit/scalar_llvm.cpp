@@ -299,19 +299,23 @@ static ValueList call_helper(EmitContext& context, RareHelper helper,
   llvm::Type* byte = b.getInt8Ty();
   llvm::Function* caller = b.GetInsertBlock()->getParent();
   const unsigned lanes = std::max(context.lanes, 1u);
-  CHECK(lanes * 8 <= rare_slot);
+  const auto slot_bytes = static_cast<uint64_t>(rare_slot(lanes));
+  const llvm::Align alignment(rare_slot_alignment);
   const uint64_t slots = 1 + arguments.size() + usual.size();
   llvm::IRBuilder<> at_entry(&caller->getEntryBlock(),
                              caller->getEntryBlock().begin());
   llvm::AllocaInst* place =
-      at_entry.CreateAlloca(llvm::ArrayType::get(byte, slots * rare_slot));
-  place->setAlignment(llvm::Align(64));
+      at_entry.CreateAlloca(llvm::ArrayType::get(byte, slots * slot_bytes));
+  place->setAlignment(alignment);
   auto slot = [&](uint64_t i) {
-    return b.CreateConstGEP1_64(byte, place, i * rare_slot);
+    return b.CreateConstGEP1_64(byte, place, i * slot_bytes);
   };
-  b.CreateStore(b.CreateZExt(mask, shaped(context, byte)), slot(0));
+  // A vector of LLVM's is aligned by its size, which may be more.
+  b.CreateAlignedStore(b.CreateZExt(mask, shaped(context, byte)), slot(0),
+                       alignment);
   uint64_t next = 1;
-  for (llvm::Value* argument : arguments) b.CreateStore(argument, slot(next++));
+  for (llvm::Value* argument : arguments)
+    b.CreateAlignedStore(argument, slot(next++), alignment);
   llvm::Type* pointer = b.getPtrTy();
   auto* type =
       llvm::FunctionType::get(b.getVoidTy(), {pointer, b.getInt64Ty()}, false);
@@ -320,7 +324,8 @@ static ValueList call_helper(EmitContext& context, RareHelper helper,
   b.CreateCall(type, address, {place, b.getInt64(lanes)});
   ValueList results;
   for (llvm::Value* like : usual) {
-    results.push_back(b.CreateLoad(like->getType(), slot(next++)));
+    results.push_back(
+        b.CreateAlignedLoad(like->getType(), slot(next++), alignment));
   }
   return results;
 }

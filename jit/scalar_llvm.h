@@ -47,9 +47,14 @@ using ValueList = llvm::SmallVector<llvm::Value*, 4>;
 
 /// A rare function as C++ for code in this process: computes the lanes whose
 /// byte of the mask is set. `place` holds the mask, each argument and each
-/// result, one after the other in slots of `rare_slot` bytes.
+/// result, one after the other in slots of `rare_slot(lanes)` bytes.
 using RareHelper = void (*)(uint8_t* place, int64_t lanes);
-constexpr unsigned rare_slot = 64 * 8;
+/// Room for the widest elements, a multiple of the alignment of slots.
+constexpr int64_t rare_slot_alignment = 64;
+constexpr int64_t rare_slot(int64_t lanes) {
+  return (lanes * 8 + rare_slot_alignment - 1) / rare_slot_alignment *
+         rare_slot_alignment;
+}
 
 /// Branches to the rare function `name` if `mask` holds anywhere, and selects
 /// its results where it holds: to `helper` if the code runs in this process,
@@ -371,7 +376,7 @@ void rare_helper(uint8_t* place, int64_t lanes, std::tuple<Results...>*,
     if (place[lane] == 0) continue;
     unsigned slot = 0;
     auto element = [&]<class U>(U*) {
-      return reinterpret_cast<U*>(place + ++slot * rare_slot) + lane;
+      return reinterpret_cast<U*>(place + ++slot * rare_slot(lanes)) + lane;
     };
     // Braces: from left to right.
     std::tuple<Scalar<T>...> x{

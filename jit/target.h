@@ -36,9 +36,18 @@ class Target {
   virtual Result<std::string> assembly(llvm::Module& module) = 0;
 };
 
-/// This machine's processor, with vectors of at most `vector_bytes` (0: all it
-/// has). Wakes LLVM's x86 code generator.
-std::unique_ptr<Target> make_cpu_target(int vector_bytes = 0);
+/// What CPU code is generated for.
+struct CpuTargetOptions {
+  /// Of vectors: 16, 32 or 64; 0: the widest that the processor has. Of wider
+  /// ones LLVM makes several: slower, and the same bits.
+  int vector_bytes = 0;
+  /// An x86 processor as LLVM calls it ("x86-64-v4"), which this one need not
+  /// be: then the code is only to be looked at. Empty: this one.
+  std::string cpu = {};
+};
+
+/// Wakes LLVM's x86 code generator.
+std::unique_ptr<Target> make_cpu_target(const CpuTargetOptions& options = {});
 
 /// Runs f(0) ... f(count - 1) at once, each on a thread of its own with a stack
 /// that LLVM's recursion over long chains of operations does not exhaust, and

@@ -3,6 +3,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
@@ -29,6 +30,7 @@
 #include "jit/instrument.h"
 #include "jit/target.h"
 #include "runtime/check.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 namespace {
@@ -173,7 +175,7 @@ class CpuCode : public LoadedCode {
 
 class CpuTarget : public Target {
  public:
-  explicit CpuTarget(int vector_bytes);
+  explicit CpuTarget(const CpuTargetOptions& options);
   const Machine& machine() const override { return machine_; }
   void prepare(llvm::Module& module) override {
     module.setDataLayout(machine_code_->createDataLayout());
@@ -219,33 +221,53 @@ int64_t last_level_cache() {
   return largest > 0 ? largest : int64_t{32} << 20;
 }
 
-CpuTarget::CpuTarget(int vector_bytes) {
-  wake_llvm();
-  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  const bool wide = features["avx512f"] && features["avx512bw"] &&
-                    features["avx512dq"] && features["avx512vl"];
-  int most = wide ? 64 : features["avx2"] && features["fma"] ? 32 : 16;
-  if (vector_bytes) most = std::min(most, vector_bytes);
-  std::string cpu = llvm::sys::getHostCPUName().str(), list;
-  for (const auto& feature : features)
-    list += (feature.second ? ",+" : ",-") + feature.first().str();
-  if (most < 64) list += ",-avx512f";
-  if (most < 32) list += ",-avx,-fma,-f16c";
-  machine_.vector_bytes = most;
-  machine_.masked_bytes = most == 64;
-  machine_.native_half = most >= 32 && features["f16c"];
-  machine_.native_exponents = most == 64;
-  machine_.last_level_cache = last_level_cache();
+/// The features of a processor that is not this one.
+llvm::StringMap<bool> features_of(const llvm::Target& target,
+                                  const std::string& triple,
+                                  const std::string& cpu) {
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(
+      target.createMCSubtargetInfo(triple, cpu, ""));
+  CHECK(info && info->isCPUStringValid(cpu));
+  llvm::StringMap<bool> out;
+  for (const char* name :
+       {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
+    out[name] = info->checkFeatures(std::string("+") + name);
+  return out;
+}
 
+CpuTarget::CpuTarget(const CpuTargetOptions& options) {
+  wake_llvm();
   const std::string triple = llvm::sys::getProcessTriple();
   std::string error;
   const llvm::Target* target =
       llvm::TargetRegistry::lookupTarget(triple, error);
   CHECK(target);
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  const bool here = options.cpu.empty();
+  llvm::StringMap<bool> features =
+      here ? llvm::sys::getHostCPUFeatures()
+           : features_of(*target, triple, options.cpu);
+  const bool wide = features["avx512f"] && features["avx512bw"] &&
+                    features["avx512dq"] && features["avx512vl"];
+  const int widest = wide ? 64 : features["avx2"] && features["fma"] ? 32 : 16;
+  const int bytes = options.vector_bytes ? options.vector_bytes : widest;
+  const int native = std::min(bytes, widest);
+  std::string list;
+  for (const auto& feature : features)
+    if (here) list += (feature.second ? ",+" : ",-") + feature.first().str();
+  if (native < 64) list += ",-avx512f";
+  if (native < 32) list += ",-avx,-fma,-f16c";
+  machine_.vector_bytes = bytes;
+  machine_.masked_bytes = native == 64;
+  machine_.native_half = native >= 32 && features["f16c"];
+  machine_.native_exponents = native == 64;
+  machine_.last_level_cache = last_level_cache();
+
+  const std::string cpu =
+      here ? llvm::sys::getHostCPUName().str() : options.cpu;
+  llvm::TargetOptions strict;
+  strict.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   machine_code_.reset(target->createTargetMachine(
-      triple, cpu, list.empty() ? list : list.substr(1), options,
+      triple, cpu, list.empty() ? list : list.substr(1), strict,
       llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less,
       true));
 }
@@ -290,8 +312,8 @@ Result<std::string> CpuTarget::assembly(llvm::Module& module) {
 
 }  // namespace
 
-std::unique_ptr<Target> make_cpu_target(int vector_bytes) {
-  return std::make_unique<CpuTarget>(vector_bytes);
+std::unique_ptr<Target> make_cpu_target(const CpuTargetOptions& options) {
+  return std::make_unique<CpuTarget>(options);
 }
 
 void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
@@ -300,7 +322,8 @@ void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
     size_t number = 0;
     pthread_t thread = {};
     bool started = false;
-    std::exception_ptr failure = nullptr;  // no memory
+    const std::atomic<bool>* stop = nullptr;
+    std::exception_ptr failure = nullptr;  // no memory, or stopped
   };
   std::vector<Work> all(count);
   pthread_attr_t attributes;
@@ -308,6 +331,7 @@ void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
   pthread_attr_setstacksize(&attributes, size_t{64} << 20);
   auto run = [](void* work) -> void* {
     Work& own = *static_cast<Work*>(work);
+    const StopScope scope(own.stop);
     try {
       (*own.f)(own.number);
     } catch (...) {
@@ -318,6 +342,7 @@ void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
   for (size_t i = 0; i < count; ++i) {
     all[i].f = &f;
     all[i].number = i;
+    all[i].stop = stop_flag();
     all[i].started =
         pthread_create(&all[i].thread, &attributes, run, &all[i]) == 0;
   }

@@ -32,12 +32,14 @@ std::optional<std::string> array_path(Evaluator& evaluator,
 
 [[noreturn]] void cannot_read(Evaluator& evaluator, const std::string& path,
                               const Error& error, Span where) {
+  if (error.kind == Error::Kind::cancelled) evaluator.fail(error, where);
   evaluator.fail(diagnostic(Code::cannot_read, where, fmt::format("{:?}", path),
                             error.message));
 }
 
 [[noreturn]] void cannot_write(Evaluator& evaluator, const std::string& path,
                                const Error& error, Span where) {
+  if (error.kind == Error::Kind::cancelled) evaluator.fail(error, where);
   evaluator.fail(diagnostic(Code::cannot_write, where,
                             fmt::format("{:?}", path), error.message));
 }
@@ -102,6 +104,11 @@ Value builtin_load(BuiltinCall& call) {
             .set_help(fmt::format("say what it will hold: `{} as f32[n, 3]`",
                                   call.where.text())));
   }
+  if (evaluator.machine().compile_only) {
+    if (auto type = loaded_type(evaluator, call[0]))
+      return evaluator.with_absent(*type);
+    evaluator.fail(diagnostic(Code::needs_run, call.where, call.where.text()));
+  }
   const std::string path = *array_path(evaluator, call[0], "load");
   if (!is_archive(path)) {
     auto data = read_npy(path);
@@ -160,7 +167,7 @@ Value builtin_save(BuiltinCall& call) {
                                              fmt::format("field `{}`", name)));
   else
     arrays.emplace_back("", array_argument(call, 1));
-  if (evaluator.mode() == Mode::check) {
+  if (evaluator.mode() == Mode::check || evaluator.machine().compile_only) {
     if (path)
       evaluator.written_files[*path] = written_type(evaluator, call[1].value);
     return NoneValue{};

@@ -140,6 +140,15 @@ Value computed_int(BuiltinCall& call, const ArrayValue& x) {
   return IntValue{value};
 }
 
+/// What is unknown while a program is checked has to be known when it is
+/// walked to be compiled (Machine::compile_only).
+void require_walk(BuiltinCall& call) {
+  if (call.evaluator.mode() != Mode::check &&
+      call.evaluator.machine().compile_only)
+    call.evaluator.fail(
+        diagnostic(Code::needs_run, call[0].where, call[0].where.text()));
+}
+
 Value unknown_number(Evaluator& evaluator) {
   ArrayValue out = evaluator.unknown_array({DType::F32, {}});
   out->weak = true;
@@ -153,6 +162,7 @@ Value builtin_int(BuiltinCall& call) {
   if (x.is<IntValue>()) return x;
   if (x.is<StrValue>()) {
     const auto text = text_argument(call, 0);
+    if (!text) require_walk(call);
     if (!text) return unknown_int(call.evaluator);
     return IntValue{parse_number<int64_t>(call, *text, "a whole number")};
   }
@@ -166,6 +176,7 @@ Value builtin_float(BuiltinCall& call) {
   const Value& x = call[0].value;
   if (x.is<StrValue>()) {
     const auto text = text_argument(call, 0);
+    if (!text) require_walk(call);
     if (!text) return unknown_number(evaluator);
     return evaluator.constant(parse_number<double>(call, *text, "a number"),
                               DType::F32, true, call.where);

@@ -203,7 +203,8 @@ Value builtin_visualize(BuiltinCall& call) {
   if (file && !file->value.is<StrValue>()) {
     wrong_argument(call, 1, "a path, such as \"x.svg\"");
   }
-  if (evaluator.mode() == Mode::check) return NoneValue{};
+  if (evaluator.mode() == Mode::check || evaluator.machine().compile_only)
+    return NoneValue{};
   const unisono::Array& array = evaluator.force(value, call.where);
   if (!file) {
     evaluator.machine().output(

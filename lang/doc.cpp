@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "lang/utf8.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -48,6 +49,7 @@ class Printer {
   };
 
   void print(const Doc& doc, Context context) {
+    poll_stop();
     switch (doc.kind) {
       case Doc::Kind::text: return put(doc.text);
       case Doc::Kind::hard_line: return new_line(context.indent);
@@ -203,6 +205,7 @@ std::string align_comments(const std::string& text) {
   std::vector<Line> lines;
   std::string_view rest = text;
   while (!rest.empty()) {
+    poll_stop();
     const size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
     const size_t mark = std::min(line.find(comment_mark), line.size());
@@ -214,6 +217,7 @@ std::string align_comments(const std::string& text) {
   }
   std::string out;
   for (size_t i = 0; i < lines.size();) {
+    poll_stop();
     size_t end = i;
     int width = 0;
     for (; end < lines.size() && !lines[end].comment.empty(); ++end) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lang/lexer.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -163,6 +164,7 @@ class Dumper {
  private:
   void line(std::string_view name, Span where, const std::string& details,
             int depth) {
+    poll_stop();
     const SourceFile::Place place = where.file->place(where.begin);
     out_ += fmt::format("{:{}}{}{} @{}:{}\n", "", depth * 2, name, details,
                         place.line, place.column);
@@ -194,6 +196,7 @@ std::string dump_tokens(const SourceFile& file) {
   Diagnostics ignored;
   std::string out;
   for (const Token& token : lex(file, ignored).tokens) {
+    poll_stop();
     const SourceFile::Place place = file.place(token.begin);
     const Span span = {&file, token.begin, token.end};
     out += fmt::format("{}:{} {} {}\n", place.line, place.column,

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "lang/interpreter.h"
 #include "lang/lexer.h"
@@ -15,6 +16,7 @@
 #include "lang/print_value.h"
 #include "lang/stdlib.h"
 #include "lang/types.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -147,13 +149,14 @@ void Evaluator::on_stack(const std::function<void()>& body, Span where) {
   State& state = *state_;
   if (state.stack_owner == std::this_thread::get_id()) return body();
   on_large_stack([&](const char* limit) {
+    const StopScope stop(machine_.stop);
     Saved<const char*> new_limit(state.stack_limit, limit);
     Saved<std::thread::id> owner(state.stack_owner, std::this_thread::get_id());
     try {
       if (!state.globals) Interpreter(*this).load_prelude();
       body();
     } catch (...) {
-      Failure failure = Interpreter::caught(where);
+      Failure failure = Interpreter(*this).caught(where);
       Interpreter(*this).abandon_run();
       if (!failure.diagnostic.where) failure.diagnostic.where = where;
       if (!failure.reported) diagnostics_.add(std::move(failure.diagnostic));
@@ -192,7 +195,7 @@ bool Evaluator::print(const Value& value) {
       machine_.output(to_text(*this, value, "", Span()) + "\n");
       ok = true;
     } catch (...) {
-      interpreter.report(Interpreter::caught(Span()).diagnostic);
+      interpreter.report(interpreter.caught(Span()).diagnostic);
     }
   });
   return ok;
@@ -236,7 +239,7 @@ bool Interpreter::check_program(const Program& program) {
   s_.memo.clear();
   s_.reported.clear();
   s_.found.clear();
-  s_.gave_up = false;
+  s_.gave_up = s_.stopped = false;
   s_.too_many_errors = {};
   s_.steps = 0;
   s_.donated.clear();
@@ -291,6 +294,7 @@ std::optional<Value> Interpreter::run_call(
     const Value& function, const std::vector<Value>& arguments) {
   Saved<Mode> mode(ev_.mode_, Mode::run);
   s_.reported.clear();
+  s_.stopped = false;
   std::vector<CallArgument> positional;
   for (const Value& value : arguments) positional.push_back({value, Span()});
   try {
@@ -311,6 +315,8 @@ bool Interpreter::run_program(const Program& program,
   Saved<Mode> mode(ev_.mode_, Mode::run);
   s_.main_file = program.file;
   s_.reported.clear();
+  s_.stopped = false;
+  s_.steps = 0;
   try {
     for (const StmtPtr& stmt : program.statements) {
       const bool wanted = last && &stmt == &program.statements.back();
@@ -339,6 +345,8 @@ Failure Interpreter::caught(Span where) {
     return failure;  // which may be thrown on
   } catch (const std::bad_alloc&) {
     return {no_host_memory(where)};
+  } catch (const Stopped&) {
+    return stopped(where);
   } catch (const std::exception& exception) {
     return {internal_error(where, exception.what())};
   } catch (...) {
@@ -364,7 +372,8 @@ void Interpreter::report(Diagnostic diagnostic) {
       info(diagnostic.code).number.starts_with("U03"))
     for (const std::string& fact : ev_.mapped_axes_.back().facts)
       diagnostic.add_fact(fact);
-  if (checking() && s_.found.size() >= max_errors) {
+  if (checking() && s_.found.size() >= max_errors &&
+      diagnostic.code != Code::cancelled) {
     if (!s_.gave_up) s_.too_many_errors = at;
     s_.gave_up = true;
     return;
@@ -405,7 +414,9 @@ void Interpreter::check_tree(const Value& value, Span where) {
 
 void Interpreter::enter(Span where) {
   poll(where);
-  s_.steps = ev_.mode() == Mode::run ? 0 : s_.steps + 1;
+  const bool compile_only = ev_.machine_.compile_only;
+  const bool counts = ev_.mode() != Mode::run || compile_only;
+  s_.steps = counts ? s_.steps + 1 : 0;
   if (s_.steps > max_steps) {
     s_.gave_up = true;
     ev_.fail(diagnostic(Code::too_many_steps, where,
@@ -423,9 +434,14 @@ void Interpreter::enter(Span where) {
 }
 
 void Interpreter::poll(Span where) {
-  if (ev_.machine_.stop && ev_.machine_.stop->load())
-    ev_.fail(diagnostic(Code::cancelled, where));
+  if (stop_requested()) throw stopped(where);
   if (ev_.machine_.disturb) (*ev_.machine_.disturb)();
+}
+
+Failure Interpreter::stopped(Span where) {
+  s_.gave_up = true;  // else the check goes on with the next statement
+  const bool said = std::exchange(s_.stopped, true);
+  return Failure{diagnostic(Code::cancelled, where), said};
 }
 
 // ---- names -----------------------------------------------------------------

@@ -437,6 +437,7 @@ Value Interpreter::call_closure(
       bind_arguments(*function, std::move(positional), std::move(named), where);
   if (checking()) return checked_call(function, syntax, env, where);
 
+  if (ev_.machine().compile_only) s_.walked.insert(&syntax);
   s_.frames.push_back({function.get(), &syntax, env, where, false, {}});
   Value result;
   try {

@@ -122,8 +122,7 @@ std::vector<unisono::Array> Evaluator::run_in_place(
   std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
   for (size_t i = 0; i < arrays.size(); ++i)
     blocks.push_back(moved(arrays[i], plan.inputs[i], where).blocks());
-  auto outputs = unisono::run(*machine_.runtime, *program, plan.devices, blocks,
-                              run_options(machine_));
+  auto outputs = run_program(*program, plan.devices, blocks);
   if (!outputs) fail(without_device(outputs.error()), where);
   std::vector<unisono::Array> results;
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -161,7 +160,10 @@ void Evaluator::take_parts(ir::Graph& graph,
       start.push_back(a.start[i].value());
       extent.push_back(a.size[i].value());
     }
-    auto array = copy_part(arrays[part.input], start, extent, device, &counter);
+    const unisono::Array& from = arrays[part.input];
+    Result<unisono::Array> array =
+        is_absent(from) ? absent(from.dtype(), extent, Sharding{-1, {&device}})
+                        : copy_part(from, start, extent, device, &counter);
     if (!array) fail(array.error(), where);
     placed[part.slice] = out.add_input(graph.type(part.slice));
     inputs.push_back(std::move(*array));
@@ -181,6 +183,7 @@ void Evaluator::take_parts(ir::Graph& graph,
 unisono::Array Evaluator::moved(const unisono::Array& array, const Sharding& to,
                                 Span where) {
   if (array.sharding() == to) return array;
+  if (is_absent(array)) return absent(array.dtype(), array.shape(), to);
   if (array.sharding().is_split() && !to.is_split())
     note_gather(array, *to.devices[0], where);
   CopyCounter counter{.recorder = machine_.recorder};
@@ -209,6 +212,7 @@ void Evaluator::note_gather(const unisono::Array& array, const Device& device,
 std::vector<unisono::Array> Evaluator::run_reference(
     const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
     Span where) {
+  if (std::ranges::any_of(arrays, is_absent)) return absent_outputs(graph);
   CopyCounter counter{.recorder = machine_.recorder};
   std::vector<jit::HostArray> inputs;
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -218,7 +222,6 @@ std::vector<unisono::Array> Evaluator::run_reference(
   }
   jit::ReferenceOptions options;
   options.checked = machine_.checked;
-  options.stop = [this] { return machine_.stop && machine_.stop->load(); };
   options.host_call = [this](const ir::Node& node, int64_t,
                              const std::vector<jit::HostArray>& operands) {
     machine_.output(
@@ -276,8 +279,7 @@ std::vector<unisono::Array> Evaluator::run_compiled(
   std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
   for (const unisono::Array& array : arrays)
     blocks.push_back(moved(array, here, where).blocks());
-  auto outputs = unisono::run(*machine_.runtime, *program, {device}, blocks,
-                              run_options(machine_));
+  auto outputs = run_program(*program, {device}, blocks);
   if (!outputs) fail(without_device(outputs.error()), where);
   std::vector<unisono::Array> results;
   for (size_t i = 0; i < graph.outputs.size(); ++i) {

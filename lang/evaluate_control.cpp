@@ -134,8 +134,11 @@ std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
 // ---- conditions ------------------------------------------------------------
 
 Interpreter::Condition Interpreter::condition(const Value& value, Span where) {
-  if (const auto* host = value.get_if<BoolValue>())
+  if (const auto* host = value.get_if<BoolValue>()) {
+    if (!host->value && ev_.machine().compile_only && !checking())
+      ev_.fail(diagnostic(Code::needs_run, where, where.text()));
     return {host->value, {}, {}};
+  }
   const auto* array = value.get_if<ArrayValue>();
   if (!array || !is_bool((*array)->type.dtype) || (*array)->type.rank() != 0) {
     Diagnostic d = diagnostic(Code::condition_type, where, type_name(value));

@@ -360,7 +360,11 @@ std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
     return std::move(*bytes);
   }
   CopyCounter counter{.recorder = machine_.recorder};
-  auto bytes = array_to_host(force(value, where), &counter);
+  const unisono::Array& array = force(value, where);
+  if (is_absent(array))
+    fail(diagnostic(Code::needs_run, where, where.text())
+             .set_help("`--run` runs the program, with all that it does"));
+  auto bytes = array_to_host(array, &counter);
   if (!bytes) fail(bytes.error(), where);
   return std::move(*bytes);
 }
@@ -466,7 +470,9 @@ void Evaluator::fail(const Error& error, Span where) {
         return diagnostic(Code::check_failed_at_run_time, place, error.message);
       case Error::Kind::out_of_memory:
         return diagnostic(Code::out_of_memory, place, error.message);
-      case Error::Kind::cancelled: return diagnostic(Code::cancelled, place);
+      case Error::Kind::cancelled:
+        state_->stopped = true;
+        return diagnostic(Code::cancelled, place);
       case Error::Kind::device_lost:
         return diagnostic(Code::device_lost, place, error.message);
       case Error::Kind::stalled: return stalled(machine_, error, place);

@@ -36,6 +36,9 @@ struct Machine {
   /// A statement's array work from this many bytes on is compiled.
   int64_t compile_threshold = 64 * 1024;
   const std::atomic<bool>* stop = nullptr;
+  /// Nothing runs: programs are compiled for the types that the program's walk
+  /// shows, small work apart, arrays hold nothing, and no effect happens.
+  bool compile_only = false;
   /// As in RunOptions.
   std::chrono::milliseconds watchdog{60'000};
   const std::function<bool(int device)>* lose_device = nullptr;
@@ -82,6 +85,12 @@ struct MappedAxis {
   std::vector<std::string> facts;
 };
 
+/// What stands in for the type of a parameter: `parameter` of `function`, or,
+/// if that is empty, of every function that has one.
+struct GivenType {
+  std::string function, parameter, type;
+};
+
 /// State of one walk. Not thread-safe; one per session and thread.
 class Evaluator {
  public:
@@ -95,6 +104,15 @@ class Evaluator {
   /// error stopped it (reported to the diagnostics). `last`, if given, gets
   /// the value of the last statement if that is an expression.
   bool run(const Program& program, std::optional<Value>* last = nullptr);
+  /// With Machine::compile_only, after `run`: compiles each definition of the
+  /// program that nothing has called, and those of which a type is given, as
+  /// `jit` would. `begins` is told of each before it is compiled, `left_out` of
+  /// those that are not, and why. False, and reported, if a given type is none
+  /// or belongs to no parameter.
+  bool compile_definitions(
+      const Program& program, const std::vector<GivenType>& given,
+      const std::function<void(const DefStmt&)>& begins,
+      const std::function<void(const DefStmt&, const std::string&)>& left_out);
   /// Prints a value as `print` does. False on an error, as above.
   bool print(const Value& value);
   /// A name that `run` defined at top level; null if there is none.
@@ -144,6 +162,17 @@ class Evaluator {
   ArrayValue on_first_device(const ArrayCell& constant, Span where);
   /// An array that is on devices (run mode).
   ArrayValue from_array(unisono::Array array);
+  /// With Machine::compile_only: an array of which there is no more than this.
+  static unisono::Array absent(DType dtype, std::vector<int64_t> shape,
+                               Sharding sharding);
+  static bool is_absent(const unisono::Array& array);
+  /// Every array of which only the type is known is one on the first device
+  /// from now on.
+  Value with_absent(const Value& value);
+  /// Runs a program, or, with Machine::compile_only, only says what it gives.
+  Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run_program(
+      const unisono::Program& program, const std::vector<Device*>& devices,
+      const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks);
   /// In check mode, a value of which only the type is known.
   ArrayValue unknown_array(ir::Type type);
   /// The same, of a weak number.
@@ -266,6 +295,8 @@ class Evaluator {
   std::vector<unisono::Array> run_reference(
       const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
       Span where);
+  /// With Machine::compile_only.
+  std::vector<unisono::Array> absent_outputs(const ir::Graph& graph) const;
   /// Runs a graph in which everything is a block's own affair on the devices
   /// that hold the blocks.
   std::vector<unisono::Array> run_in_place(

@@ -8,6 +8,7 @@
 #include "lang/format_impl.h"
 #include "lang/precedence.h"
 #include "lang/utf8.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 
@@ -22,6 +23,7 @@ DocPtr Formatter::number(Span literal) {
 }
 
 DocPtr Formatter::expr(const Expr& e) {
+  poll_stop();
   if (!next_comment(e.span.begin)) {
     return e.parenthesized ? parentheses(e) : bare(e);
   }

@@ -8,6 +8,7 @@
 #include "lang/builtin_arguments.h"
 #include "lang/literals.h"
 #include "lang/operators.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -371,7 +372,9 @@ std::vector<std::vector<T>> true_positions(const std::vector<uint8_t>& mask,
                                            const std::vector<int64_t>& sizes) {
   std::vector<std::vector<T>> out(sizes.size());
   std::vector<int64_t> at(sizes.size(), 0);
+  StopPoll poll(1 << 16);
   for (uint8_t element : mask) {
+    poll.did(1);
     if (element)
       for (size_t i = 0; i < sizes.size(); ++i)
         out[i].push_back(static_cast<T>(at[i]));

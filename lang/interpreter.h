@@ -11,6 +11,7 @@
 //   evaluate_compute.cpp  it is computed
 //   module.cpp            import
 //   resolve.cpp           names in functions that nothing calls
+//   compile_only.cpp      nothing runs
 #include <exception>
 #include <functional>
 #include <map>
@@ -141,9 +142,11 @@ struct Evaluator::State {
 
   /// Errors of the check so far, and where they were: each mistake once.
   std::vector<Diagnostic> found;
-  bool gave_up = false;       // the rest is not checked,
-  Span too_many_errors = {};  // because of too many: the first left out
-  uint64_t steps = 0;         // expressions walked by this check, or this trace
+  bool gave_up = false;  // the rest is not checked,
+  bool stopped = false;  // the machine was told to stop, and it is said
+  std::set<const Function*> walked;  // with Machine::compile_only: called
+  Span too_many_errors = {};         // because of too many: the first left out
+  uint64_t steps = 0;  // expressions walked by this check, or this trace
   std::set<std::tuple<Code, const SourceFile*, uint32_t, uint32_t>> reported;
   std::vector<TypeRecord> types;
   std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
@@ -215,7 +218,7 @@ class Interpreter {
                                 const std::vector<Value>& arguments);
   /// The exception that is being handled, as an error: one that ends a
   /// statement as it is, any other as an error at `where`.
-  static Failure caught(Span where);
+  Failure caught(Span where);
   /// Reports, with the calls around it as notes; each mistake once.
   void report(Diagnostic diagnostic);
   /// Forgets what a run that ended with an error was about to do.
@@ -226,6 +229,8 @@ class Interpreter {
   void enter(Span where);
   /// An error when the machine is told to stop.
   void poll(Span where);
+  /// The error for that; nothing more is checked or run.
+  Failure stopped(Span where);
   /// An error for a tuple or record with too much in it.
   void check_tree(const Value& value, Span where);
 
@@ -269,6 +274,13 @@ class Interpreter {
   /// Reports unknown names in functions of the program, and of the files that
   /// it imports, called or not. `env` holds the names of the checked program.
   void resolve_names(const Program& program, const Env& env);
+
+  // ---- compile_only.cpp
+  /// Calls a definition as `jit` would, with arrays of the types that are
+  /// known for its parameters; why that is not possible, or nothing.
+  std::string compile_definition(
+      const DefStmt& def, const std::map<std::string, const Expr*>& given,
+      const std::function<void()>& begins);
 
  private:
   // ---- evaluate.cpp

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lang/utf8.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -93,6 +94,10 @@ class Lexer {
       if (diagnostics_.error_count() >= errors_before + max_errors) {
         at_ = static_cast<uint32_t>(text_.size());
         break;
+      }
+      if (stop_requested()) {
+        diagnostics_.report(Code::cancelled, span(at_, at_ + 1));
+        throw Stopped();
       }
       next();
     }

@@ -6,6 +6,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/transform/transforms.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -162,7 +163,9 @@ void copy_part(std::vector<uint8_t>& whole, const ir::Type& type, int axis,
   const Runs runs(type, axis);
   const int64_t bytes = count * runs.bytes;
   if (bytes == 0) return;
+  StopPoll poll(1 << 20);
   for (int64_t i = 0; i < runs.outer; ++i) {
+    poll.did(bytes);
     uint8_t* in_whole = whole.data() + (i * runs.size + begin) * runs.bytes;
     uint8_t* in_part = part.data() + i * bytes;
     std::memcpy(into_whole ? in_whole : in_part,
@@ -181,7 +184,7 @@ std::vector<jit::HostArray> take_apart(jit::HostArray whole,
       continue;
     }
     jit::HostArray part{part_type(whole.type, axis, entry), {}};
-    part.bytes.resize(static_cast<size_t>(part.type.bytes()));
+    resize_in_pieces(part.bytes, part.type.bytes());
     const int64_t count = whole.type.shape[entry.axis].value() / axis.members();
     copy_part(whole.bytes, whole.type, entry.axis, m * count, count, part.bytes,
               false);
@@ -195,7 +198,7 @@ jit::HostArray put_together(std::vector<jit::HostArray> parts,
                             const MapAxis& axis, const AxisEntry& entry) {
   if (entry.is_none()) return std::move(parts[0]);
   jit::HostArray whole{whole_type(parts[0].type, axis, entry), {}};
-  whole.bytes.resize(static_cast<size_t>(whole.type.bytes()));
+  resize_in_pieces(whole.bytes, whole.type.bytes());
   const int64_t count = whole.type.shape[entry.axis].value() / axis.members();
   for (int64_t m = 0; m < axis.members(); ++m) {
     copy_part(whole.bytes, whole.type, entry.axis, m * count, count,

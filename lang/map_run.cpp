@@ -488,11 +488,10 @@ class MapRun {
   using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
   Result<Blocks> run_on(Blocks& blocks) {
-    for (int input : entry_.program->overwritten)
-      if (Status own = make_own(blocks[input]); !own) return own.error();
-    Machine& machine = evaluator_.machine();
-    return unisono::run(*machine.runtime, *entry_.program, entry_.devices,
-                        blocks, run_options(machine));
+    if (!evaluator_.machine().compile_only)
+      for (int input : entry_.program->overwritten)
+        if (Status own = make_own(blocks[input]); !own) return own.error();
+    return evaluator_.run_program(*entry_.program, entry_.devices, blocks);
   }
 
   /// Blocks that something else holds, too, become copies.
@@ -543,7 +542,6 @@ class MapRun {
     }
     jit::ReferenceOptions options;
     options.checked = machine.checked;
-    options.stop = [&] { return machine.stop && machine.stop->load(); };
     options.host_call = [&](const ir::Node& node, int64_t member,
                             const std::vector<jit::HostArray>& operands) {
       if (calls_host(map, ir::attrs<ir::HostCallAttrs>(node), member))

@@ -12,6 +12,7 @@
 #include "lang/parser.h"
 #include "lang/read_source.h"
 #include "lang/stdlib.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -65,6 +66,7 @@ void Interpreter::load_prelude() {
   s_.prelude = std::make_shared<Environment>();
   s_.prelude->parent = names;
   Saved<Mode> mode(ev_.mode_, Mode::check);
+  const StopScope whole(nullptr);  // some milliseconds, and needed whole
   for (const char* name : prelude_modules) {
     const StdlibModule* module = find_stdlib(name);
     if (!module) continue;
@@ -136,6 +138,11 @@ Module& Interpreter::find_module(const ImportStmt& s) {
   }
   const SourceFile& file = ev_.sources_.add(name, std::move(text));
   ParseResult parsed = parse(file, ev_.diagnostics_);
+  if (!parsed.ok && stop_requested()) {
+    s_.modules.erase(key);
+    s_.stopped = true;  // the parser has said so
+    throw stopped(s.module.span);
+  }
   module.program = std::move(parsed.program);
   module.failed = !parsed.ok;
   return module;
@@ -179,7 +186,7 @@ void Interpreter::import(const ImportStmt& s, const Env& env) {
                diagnostic.code == Code::cancelled;
       };
       const bool is_known = !checking() || !failure.reported;
-      if ((is_known && is_passing(failure.diagnostic)) ||
+      if (s_.stopped || (is_known && is_passing(failure.diagnostic)) ||
           std::any_of(s_.found.begin() + found, s_.found.end(), is_passing)) {
         names = nullptr;  // the next time it may be otherwise
         failed();

@@ -2,6 +2,7 @@
 #include "lang/parser.h"
 
 #include "lang/parser_impl.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -126,6 +127,12 @@ std::string Parser::found() const {
     return fmt::format("the number `{}`", text);
   }
   return std::string(description(now));
+}
+
+void Parser::poll() const {
+  if (!stop_requested()) return;
+  state_.diagnostics.report(Code::cancelled, here());
+  throw Stopped();
 }
 
 Diagnostic* Parser::add(Diagnostic mistake) {
@@ -323,13 +330,17 @@ ExprPtr Parser::interpolation() {
 ParseResult parse(const SourceFile& file, Diagnostics& diagnostics) {
   const size_t first = diagnostics.size();
   ParseState state{file, diagnostics, diagnostics.error_count()};
-  Parser parser(state, lex(file, diagnostics));
   ParseResult result;
   result.program = std::make_unique<Program>();
   result.program->file = &file;
-  result.program->statements = parser.program();
-  result.program->comments = parser.take_comments();
-  result.incomplete = state.incomplete;
+  try {
+    Parser parser(state, lex(file, diagnostics));
+    result.program->statements = parser.program();
+    result.program->comments = parser.take_comments();
+    result.incomplete = state.incomplete;
+  } catch (const Stopped&) {
+    // It is among the diagnostics.
+  }
   result.ok = diagnostics.error_count() == state.errors_before;
   diagnostics.sort_by_place(first);
   return result;

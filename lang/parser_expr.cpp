@@ -17,6 +17,7 @@ bool is_bits(const Expr& e) {
 }  // namespace
 
 ExprPtr Parser::expression(Precedence above, bool negated) {
+  poll();
   const uint32_t begin = token().begin;
   ExprPtr left = primary(negated);
   while (left && infix_precedence(kind()) > above) {

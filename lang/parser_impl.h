@@ -68,6 +68,8 @@ class Parser {
   Span span_from(uint32_t begin) const;
 
   // ---- mistakes
+  /// Throws Stopped, after a report, if nobody wants the tree any more.
+  void poll() const;
   std::string found() const;
   /// Reports unless this place is already known to be wrong.
   template <class... Args>

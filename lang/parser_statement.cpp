@@ -36,6 +36,7 @@ std::vector<StmtPtr> Parser::statements(TokenKind closer) {
       }
     }
     if (at_end() || at(closer) || state_.gave_up) break;
+    poll();
     const size_t start = statement_start_ = index_;
     open_brackets_ = 0;
     const bool was_in_block = std::exchange(in_block_, in_block);

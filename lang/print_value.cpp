@@ -64,6 +64,10 @@ void TextBuilder::array(const ArrayValue& array, std::string_view spec,
       deferred_ |= evaluator_.in_compiled_code();
       return;
     case Mode::run:
+      if (evaluator_.machine().compile_only) {
+        known_ = false;
+        return;
+      }
       text(array_text(array->type, evaluator_.host_bytes(array, where), spec));
       return;
     case Mode::trace:
@@ -186,6 +190,8 @@ std::string render_host_call(const ir::HostCallAttrs& attrs,
 
 Value print_values(BuiltinCall& call) {
   Evaluator& evaluator = call.evaluator;
+  if (evaluator.mode() == Mode::run && evaluator.machine().compile_only)
+    return NoneValue{};
   if (evaluator.mode() == Mode::run) {
     std::string line;
     for (size_t i = 0; i < call.rest.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "runtime/check.h"
 #include "runtime/recorder.h"
+#include "runtime/stop.h"
 
 namespace unisono {
 namespace {
@@ -262,7 +263,12 @@ Result<Array> array_from_host(Device& device, DType dtype,
 
 Result<std::vector<uint8_t>> array_to_host(const Array& array,
                                            CopyCounter* counter) {
-  std::vector<uint8_t> bytes(array.bytes());
+  std::vector<uint8_t> bytes;
+  const Status resized = unless_stopped([&]() -> Status {
+    resize_in_pieces(bytes, array.bytes());
+    return Unit{};
+  });
+  if (!resized) return resized.error();
   if (bytes.empty()) return bytes;
   Box whole{Shape(array.shape().size(), 0), array.shape()};
   const Sharding& sharding = array.sharding();

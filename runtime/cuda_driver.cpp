@@ -67,6 +67,9 @@ Result<std::shared_ptr<const Driver>> Driver::open(
   if (!driver->library_)
     return unusable(fmt::format("there is no CUDA driver: {}", dlerror()));
   driver->simulated_ = dlsym(driver->library_, "simcuda_configure") != nullptr;
+  if (driver->simulated_)
+    driver->interrupt_ = reinterpret_cast<int (*)(void*, const bool*)>(
+        dlsym(driver->library_, "simcuda_interrupt"));
   if (!configuration.empty())
     if (Status done = driver->configure(configuration); !done)
       return done.error();
@@ -78,6 +81,12 @@ Result<std::shared_ptr<const Driver>> Driver::open(
 // A real driver has threads of its own, which go on.
 Driver::~Driver() {
   if (library_ && (simulated_ || !init_called_)) dlclose(library_);
+}
+
+void Driver::end_early(Stream stream, const std::atomic<bool>* flag) const {
+  static_assert(sizeof *flag == sizeof(bool) &&
+                std::atomic<bool>::is_always_lock_free);
+  if (interrupt_) interrupt_(stream, reinterpret_cast<const bool*>(flag));
 }
 
 Status Driver::configure(const std::string& text) {

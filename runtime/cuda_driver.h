@@ -1,6 +1,7 @@
 #pragma once
 // The CUDA driver, opened when it is wanted: nothing of it is needed to build,
 // and a machine without it only lacks the devices.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,6 +32,8 @@ class Driver {
   int version() const { return version_; }
   const std::string& path() const { return path_; }
   bool simulated() const { return simulated_; }
+  /// Kernels of the stream end early while the flag is set: simulated ones do.
+  void end_early(Stream stream, const std::atomic<bool>* flag) const;
   /// What went wrong while `doing` something ("copying to cuda:0").
   Error error(Code code, std::string_view doing) const;
 
@@ -41,6 +44,7 @@ class Driver {
   Status start();
 
   void* library_ = nullptr;
+  int (*interrupt_)(void* stream, const bool* flag) = nullptr;
   std::string path_;
   int version_ = 0;
   bool simulated_ = false, init_called_ = false;

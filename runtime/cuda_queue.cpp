@@ -204,6 +204,10 @@ void StreamQueue::return_staging(void* memory) {
 
 // ---- launches --------------------------------------------------------------
 
+void StreamQueue::stop_when(const std::atomic<bool>* flag) {
+  gpu_->driver().end_early(kernels(), flag);
+}
+
 Status StreamQueue::prepare(const GridLaunch& launch) {
   if (prepare_product(launch)) return Unit{};
   auto function = gpu_->function(launch.code, launch.entry);

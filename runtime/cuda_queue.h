@@ -25,6 +25,7 @@ class StreamQueue final : public Queue {
                                                    std::string name);
   ~StreamQueue() override;
 
+  void stop_when(const std::atomic<bool>* flag) override;
   Status prepare(const GridLaunch& launch) override;
   Status launch(const GridLaunch& launch, const Call& call) override;
   Status copy(void* to, const Queue& peer, const void* from, int64_t bytes,

@@ -152,6 +152,7 @@ void Execution::record(Recorder* recorder,
 std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   reset(pool, options);
   if (Status opened = open_queues(); !opened) {
+    release_queues();
     Error error = opened.error();
     error.untouched = true;
     return error;
@@ -164,6 +165,7 @@ std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   }
   CHECK(done());
   finish_queues();
+  release_queues();
   for (int d = 0; d < count_; ++d)
     if (devices_[d].failure) {
       thrown_ = std::exchange(devices_[d].thrown, {});

@@ -161,6 +161,7 @@ class Execution final : public Work, public Watched {
   Status perform_on_queues(const Instruction& collective);
   Status perform_unseen_on_queues(const Instruction& collective);
   void finish_queues();
+  void release_queues();
   void abandon(Error error);
 
   void end(int device);

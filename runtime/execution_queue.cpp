@@ -70,6 +70,7 @@ Status Execution::open_queues() {
     device.launches = 0;
     device.copies.clear();
     if (!queue) continue;
+    queue->stop_when(stop_);
     CHECK(flat_.instructions.size() < size_t{1} << place_bits);
     if (device.grid_error.device() != device.device) {
       Result<Buffer> word = device.device->allocate(sizeof(GridError));
@@ -91,6 +92,12 @@ Status Execution::open_queues() {
   Status staged = borrow_staging();
   if (!staged) return_staging();
   return staged;
+}
+
+/// The stop flag may go when the run is over.
+void Execution::release_queues() {
+  for (int d = 0; d < count_; ++d)
+    if (devices_[d].queue) devices_[d].queue->stop_when(nullptr);
 }
 
 Status Execution::borrow_staging() {

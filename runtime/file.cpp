@@ -10,11 +10,14 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/stop.h"
+
 namespace unisono {
 namespace {
 
-// One call of read or write moves at most this much.
-constexpr size_t largest_transfer = size_t{1} << 30;
+// One call of read or write moves at most this much: some milliseconds, after
+// which is asked whether to go on.
+constexpr size_t largest_transfer = size_t{4} << 20;
 
 /// Why the last call failed; who reports it says what was to be done.
 Error system_error() {
@@ -52,6 +55,7 @@ InputFile::~InputFile() {
 
 Status InputFile::read(int64_t offset, std::span<uint8_t> to) const {
   while (!to.empty()) {
+    if (stop_requested()) return stopped_error();
     ssize_t count = pread(descriptor_, to.data(),
                           std::min(to.size(), largest_transfer), offset);
     if (count < 0 && errno == EINTR) continue;
@@ -84,6 +88,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
 
 Status OutputFile::write(std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
+    if (stop_requested()) return stopped_error();
     ssize_t count = ::write(file_.descriptor(), bytes.data(),
                             std::min(bytes.size(), largest_transfer));
     if (count < 0 && errno == EINTR) continue;
@@ -93,7 +98,10 @@ Status OutputFile::write(std::span<const uint8_t> bytes) {
   return Unit{};
 }
 
-Status OutputFile::commit() { return file_.replace(); }
+Status OutputFile::commit() {
+  if (stop_requested()) return stopped_error();
+  return file_.replace();
+}
 
 Status write_text(const std::string& path, std::string_view text) {
   auto file = OutputFile::create(path);
@@ -109,9 +117,13 @@ Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most) {
               .message = fmt::format("out of memory: {} bytes", bytes)};
   if (bytes > most) return error;
   try {
-    return std::vector<uint8_t>(static_cast<size_t>(bytes));
+    std::vector<uint8_t> out;
+    resize_in_pieces(out, bytes);
+    return out;
   } catch (const std::bad_alloc&) {
     return error;
+  } catch (const Stopped&) {
+    return stopped_error();
   }
 }
 

@@ -48,8 +48,8 @@ class OutputFile {
 /// The whole text as such a file.
 Status write_text(const std::string& path, std::string_view text);
 
-/// `bytes` bytes, or out_of_memory if there is no room or they are more than
-/// `most`.
+/// `bytes` bytes, which are 0, or out_of_memory if there is no room or they are
+/// more than `most`.
 Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most);
 
 }  // namespace unisono

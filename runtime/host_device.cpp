@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "runtime/stop.h"
+
 namespace unisono {
 namespace {
 
@@ -55,42 +57,52 @@ class HostDevice final : public Device {
 
   Status copy_from_host(void* to, const void* from,
                         const CopyExtent& extent) override {
-    copy(to, from, extent);
-    return Unit{};
+    return copy(to, from, extent);
   }
   Status copy_to_host(void* to, const void* from,
                       const CopyExtent& extent) override {
-    copy(to, from, extent);
-    return Unit{};
+    return copy(to, from, extent);
   }
   Status copy_from_peer(void* to, const Device&, const void* from,
                         const CopyExtent& extent) override {
-    copy(to, from, extent);
-    return Unit{};
+    return copy(to, from, extent);
   }
 
   int64_t bytes_in_use() const override { return heap_.bytes_in_use(); }
   int64_t peak_bytes() const override { return heap_.peak_bytes(); }
 
  private:
-  void copy(void* to, const void* from, const CopyExtent& extent) {
+  /// In pieces: who waits for the copy may not want it any more.
+  Status copy(void* to, const void* from, const CopyExtent& extent) {
     auto* target = static_cast<char*>(to);
     auto* source = static_cast<const char*>(from);
+    const std::atomic<bool>* stop = stop_flag();  // of this thread, not theirs
+    auto stopped = [&] {
+      return stop && stop->load(std::memory_order_relaxed);
+    };
+    auto in_parallel = [&](int64_t units, int64_t grain, auto&& part) {
+      pool_.parallel_for(units, grain, this, [&](int64_t begin, int64_t end) {
+        for (const int64_t piece = 4 * grain; begin < end && !stopped();
+             begin += piece)
+          part(begin, std::min(end, begin + piece));
+      });
+    };
     if (extent.rows > 1 && extent.bytes < copy_grain) {
-      pool_.parallel_for(
-          extent.rows, copy_grain / std::max<int64_t>(extent.bytes, 1), this,
-          [&](int64_t begin, int64_t end) {
-            copy_rows(target + begin * extent.to_step,
-                      source + begin * extent.from_step, extent, end - begin);
-          });
-      return;
+      in_parallel(extent.rows, copy_grain / std::max<int64_t>(extent.bytes, 1),
+                  [&](int64_t begin, int64_t end) {
+                    copy_rows(target + begin * extent.to_step,
+                              source + begin * extent.from_step, extent,
+                              end - begin);
+                  });
+    } else {
+      for (int64_t row = 0; row < extent.rows; ++row)
+        in_parallel(extent.bytes, copy_grain, [&](int64_t begin, int64_t end) {
+          std::memcpy(target + row * extent.to_step + begin,
+                      source + row * extent.from_step + begin, end - begin);
+        });
     }
-    for (int64_t row = 0; row < extent.rows; ++row)
-      pool_.parallel_for(
-          extent.bytes, copy_grain, this, [&](int64_t begin, int64_t end) {
-            std::memcpy(target + row * extent.to_step + begin,
-                        source + row * extent.from_step + begin, end - begin);
-          });
+    if (stopped()) return stopped_error();
+    return Unit{};
   }
 
   const std::string name_;

@@ -9,12 +9,15 @@
 
 #include "runtime/check.h"
 #include "runtime/file.h"
+#include "runtime/stop.h"
 
 namespace unisono {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr size_t most_axes = 32;
+// Between two looks at the stop flag.
+constexpr int64_t poll_bytes = int64_t{1} << 20;
 constexpr bool little_endian = std::endian::native == std::endian::little;
 
 Error invalid(std::string message) {
@@ -240,7 +243,9 @@ std::optional<int64_t> bytes_of(DType dtype, std::span<const int64_t> shape) {
 
 void swap_bytes(std::vector<uint8_t>& data, int64_t element_bytes) {
   auto swap_all = [&]<class T>(T) {
+    StopPoll poll(poll_bytes);
     for (size_t i = 0; i + sizeof(T) <= data.size(); i += sizeof(T)) {
+      poll.did(sizeof(T));
       T value;
       std::memcpy(&value, &data[i], sizeof(T));
       if constexpr (sizeof(T) == 2) value = __builtin_bswap16(value);
@@ -265,7 +270,9 @@ void to_row_major(const std::vector<int64_t>& shape, const uint8_t* from,
     elements *= shape[i];
   }
   int64_t source = 0;
+  StopPoll poll(poll_bytes / 16);  // elements come from anywhere
   for (int64_t i = 0; i < elements; ++i) {
+    poll.did(1);
     std::memcpy(to + i * sizeof(T), from + source * sizeof(T), sizeof(T));
     for (size_t axis = rank; axis-- > 0;) {
       source += stride[axis];
@@ -322,13 +329,16 @@ Result<NpyHeader> parse_npy_header(std::span<const uint8_t> start,
   return header;
 }
 
-Result<HostData> decode_npy(const NpyHeader& header, std::vector<uint8_t> data,
-                            int64_t most_bytes) {
-  CHECK(static_cast<int64_t>(data.size()) == header.data_bytes);
+namespace {
+
+Result<HostData> decode(const NpyHeader& header, std::vector<uint8_t> data,
+                        int64_t most_bytes) {
   if (header.swapped) swap_bytes(data, byte_size(header.dtype));
   // A bool is 0 or 1 everywhere else; any other byte is true in NumPy.
   if (is_bool(header.dtype))
-    for (uint8_t& byte : data) byte = byte != 0;
+    in_pieces(header.data_bytes, poll_bytes, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = data[i] != 0;
+    });
   auto long_axes = std::count_if(header.shape.begin(), header.shape.end(),
                                  [](int64_t size) { return size > 1; });
   if (header.fortran_order && long_axes > 1 && !data.empty()) {
@@ -341,6 +351,15 @@ Result<HostData> decode_npy(const NpyHeader& header, std::vector<uint8_t> data,
     data = std::move(*ordered);
   }
   return HostData{header.dtype, header.shape, std::move(data)};
+}
+
+}  // namespace
+
+Result<HostData> decode_npy(const NpyHeader& header, std::vector<uint8_t> data,
+                            int64_t most_bytes) {
+  CHECK(static_cast<int64_t>(data.size()) == header.data_bytes);
+  return unless_stopped(
+      [&] { return decode(header, std::move(data), most_bytes); });
 }
 
 std::vector<uint8_t> encode_npy_header(DType dtype,

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "runtime/check.h"
 #include "runtime/file.h"
+#include "runtime/stop.h"
 #include "runtime/zip.h"
 
 namespace unisono {
@@ -15,8 +17,22 @@ namespace {
 constexpr std::string_view suffix = ".npy";
 
 Error in_entry(const std::string& name, Error error) {
+  if (error.kind == Error::Kind::cancelled) return error;
   error.message = fmt::format("array `{}`: {}", name, error.message);
   return error;
+}
+
+/// Erases the first `count` bytes.
+Status drop_start(std::vector<uint8_t>& bytes, int64_t count) {
+  const int64_t rest = static_cast<int64_t>(bytes.size()) - count;
+  return unless_stopped([&]() -> Status {
+    in_pieces(rest, int64_t{1} << 20, [&](int64_t begin, int64_t end) {
+      std::memmove(bytes.data() + begin, bytes.data() + count + begin,
+                   static_cast<size_t>(end - begin));
+    });
+    bytes.resize(static_cast<size_t>(rest));
+    return Unit{};
+  });
 }
 
 struct Archive {
@@ -87,7 +103,8 @@ Result<NamedArrays> read_npz(const std::string& path, int64_t most_bytes) {
     most_bytes -= archive->zip[i].size;
     if (Status read = unpack(archive->file, archive->zip[i], *bytes); !read)
       return in_entry(name, read.error());
-    bytes->erase(bytes->begin(), bytes->begin() + header.data_offset);
+    if (Status moved = drop_start(*bytes, header.data_offset); !moved)
+      return moved.error();
     auto data = decode_npy(header, std::move(*bytes), header.data_bytes);
     if (!data) return in_entry(name, data.error());
     arrays.emplace_back(name, std::move(*data));

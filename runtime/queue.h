@@ -1,6 +1,7 @@
 #pragma once
 // The work of a device that does it by itself, in the order in which it is put:
 // calls return before it is done, unless they say so.
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,6 +21,11 @@ enum class Lane : uint8_t { kernels, copies };
 class Queue {
  public:
   virtual ~Queue() = default;
+
+  /// While the flag is set nobody wants the results of what is put here from
+  /// now on: kernels may end early, where that is possible (a GPU of silicon
+  /// cannot be told). Null: they are wanted.
+  virtual void stop_when(const std::atomic<bool>* flag) = 0;
 
   /// Loads the code of a launch, so that nothing is left to do when it is
   /// launched.

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
+
+#include "runtime/stop.h"
 
 namespace unisono {
 namespace {
@@ -25,6 +28,9 @@ constexpr uint16_t flag_encrypted = 1, flag_utf8 = 1 << 11;
 // Deflate packs 258 bytes into 2 bits at best, so no honest ratio is higher.
 constexpr int64_t highest_ratio = 1032;
 constexpr size_t chunk = size_t{256} << 10;
+// What zlib is given at once: some milliseconds.
+constexpr int64_t largest_piece = int64_t{1} << 20;
+constexpr size_t largest_deflated = size_t{128} << 10;
 
 Error invalid(std::string message) {
   return {.kind = Error::Kind::invalid_file, .message = std::move(message)};
@@ -217,9 +223,14 @@ Status check_apart(const std::vector<ZipEntry>& entries) {
   return Unit{};
 }
 
+/// Polls. To zlib, no bytes at all would mean: start anew.
 uint32_t crc_of(uint32_t crc, std::span<const uint8_t> bytes) {
-  if (bytes.empty()) return crc;  // to zlib, no bytes at all mean: start anew
-  return static_cast<uint32_t>(crc32_z(crc, bytes.data(), bytes.size()));
+  in_pieces(static_cast<int64_t>(bytes.size()), largest_piece,
+            [&](int64_t begin, int64_t end) {
+              crc = static_cast<uint32_t>(crc32_z(
+                  crc, bytes.data() + begin, static_cast<size_t>(end - begin)));
+            });
+  return crc;
 }
 
 /// zlib's inflate over a part of a file.
@@ -244,6 +255,7 @@ class Inflater {
                    .message = "out of memory: cannot unpack"};
     int64_t filled = 0;
     while (!to.empty() && !ended_) {
+      if (stop_requested()) return stopped_error();
       if (stream_.avail_in == 0 && left_ > 0) {
         auto count = static_cast<size_t>(
             std::min<int64_t>(left_, static_cast<int64_t>(input_.size())));
@@ -254,7 +266,7 @@ class Inflater {
         stream_.next_in = input_.data();
         stream_.avail_in = static_cast<uInt>(count);
       }
-      auto room = std::min<size_t>(to.size(), size_t{1} << 30);
+      auto room = std::min<size_t>(to.size(), 4 * largest_piece);
       stream_.next_out = to.data();
       stream_.avail_out = static_cast<uInt>(room);
       int status = inflate(&stream_, Z_NO_FLUSH);
@@ -296,27 +308,36 @@ Status inflate_entry(const InputFile& file, const ZipEntry& entry,
   return Unit{};
 }
 
+/// Both parts as one stream, or nothing if zlib fails. Polls.
 std::optional<std::vector<uint8_t>> deflate_all(std::span<const uint8_t> head,
                                                 std::span<const uint8_t> body) {
   z_stream stream = {};
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8,
                    Z_DEFAULT_STRATEGY) != Z_OK)
     return std::nullopt;
-  std::vector<uint8_t> packed(deflateBound(&stream, head.size() + body.size()) +
-                              64);
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, deflateEnd);
+  std::vector<uint8_t> packed;
+  resize_in_pieces(packed,
+                   static_cast<int64_t>(
+                       deflateBound(&stream, head.size() + body.size()) + 64));
   stream.next_out = packed.data();
   stream.avail_out = static_cast<uInt>(packed.size());
   int status = Z_OK;
-  for (auto part : {head, body}) {
-    // zlib does not write through next_in.
-    stream.next_in = const_cast<uint8_t*>(part.data());
-    stream.avail_in = static_cast<uInt>(part.size());
-    bool last = part.data() == body.data();
-    status = deflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
+  std::span<const uint8_t> rest[] = {head, body};
+  for (auto& part : rest) {
+    const bool last = &part == &rest[1];
+    do {
+      poll_stop();
+      const size_t count = std::min(part.size(), largest_deflated);
+      // zlib does not write through next_in.
+      stream.next_in = const_cast<uint8_t*>(part.data());
+      stream.avail_in = static_cast<uInt>(count);
+      part = part.subspan(count);
+      status = deflate(&stream, last && part.empty() ? Z_FINISH : Z_NO_FLUSH);
+    } while (!part.empty());
   }
-  packed.resize(packed.size() - stream.avail_out);
-  deflateEnd(&stream);
   if (status != Z_STREAM_END) return std::nullopt;
+  packed.resize(packed.size() - stream.avail_out);
   return packed;
 }
 
@@ -362,13 +383,21 @@ Status unpack(const InputFile& file, const ZipEntry& entry,
                                  : file.read(entry.data_offset, to);
   if (!status) return status;
   bool all = static_cast<int64_t>(to.size()) == entry.size;
-  if (all && crc_of(0, to) != entry.crc)
-    return invalid("its checksum is wrong");
-  return Unit{};
+  return unless_stopped([&]() -> Status {
+    if (all && crc_of(0, to) != entry.crc)
+      return invalid("its checksum is wrong");
+    return Unit{};
+  });
 }
 
 Status ZipWriter::add(const std::string& name, std::span<const uint8_t> head,
                       std::span<const uint8_t> body, bool deflate) {
+  return unless_stopped([&] { return add_entry(name, head, body, deflate); });
+}
+
+Status ZipWriter::add_entry(const std::string& name,
+                            std::span<const uint8_t> head,
+                            std::span<const uint8_t> body, bool deflate) {
   constexpr int64_t too_large = 0xffff0000;
   auto too_big = [] {
     return Error{.kind = Error::Kind::io,

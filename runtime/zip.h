@@ -39,6 +39,10 @@ class ZipWriter {
   Status commit();
 
  private:
+  /// Throws where it is stopped.
+  Status add_entry(const std::string& name, std::span<const uint8_t> head,
+                   std::span<const uint8_t> body, bool deflate);
+
   OutputFile file_;
   int64_t offset_ = 0;
   int entries_ = 0;

@@ -449,23 +449,31 @@ STAGES = {
     "tokens": r"^\d+:\d+ (Identifier|Print|Let|Def|Import|Axis) ",
     "ast": r"^(LetStmt|DefStmt|AxisStmt|ImportStmt) .*@\d+:\d+$",
     "types": r"^\S+:\d+:\d+: \w+: ",
-    "ir": r"^# graph 1\n%0: .* = .*^return %\d+",
-    "kernels": r"^# graph 1\n.*^kernel\(",
-    "llvm": r"^# graph 1\n; ModuleID.*^define void @kernel0",
-    "asm": r"^# graph 1\n.*^kernel0:",
+    "ir": r"^# graph 1.*\n%0: .* = .*^return %\d+",
+    "kernels": r"^# graph 1.*\n.*^kernel\(",
+    "llvm": r"^; graph 1.*\n; ModuleID.*^define void @kernel0",
+    "asm": r"^# graph 1.*\n.*^kernel0:",
 }
-NOTHING = r"^# nothing was compiled"
+COMPILED = ("ir", "kernels", "llvm", "asm")
+NOTHING = r"^[#;] nothing is compiled"
 
 
-def inspections():
+def inspections(folder):
     for path in sorted((ROOT / "examples").glob("*.uni")):
         held = ROOT / "examples/expected" / (path.stem + ".txt")
         devices = re.search(r"^# run(?:-compiled)?:.*?(cpu:\d+)", held.read_text(), re.M) if held.exists() else None
         options = ["--devices", devices[1] if devices else "cpu:2"]
         for stage, pattern in STAGES.items():
-            ran = run("inspect", f"--emit={stage}", f"examples/{path.name}", *options, folder=ROOT)
-            compiled = stage in ("ir", "kernels", "llvm", "asm")
-            expect(f"inspect {stage} {path.name}", ran, 0, f"{pattern}|{NOTHING}" if compiled else pattern, "")
+            words = ["inspect", f"--emit={stage}", f"examples/{path.name}", *options]
+            if stage not in COMPILED:
+                expect(f"inspect {stage} {path.name}", run(*words, folder=ROOT), 0, pattern, "")
+                continue
+            expect(f"inspect --run {stage} {path.name}", run(*words, "--run", folder=ROOT), 0, f"{pattern}|{NOTHING}", "")
+            ran = run(*words, folder=ROOT)
+            if ran.status not in (0, 1) or (ran.status == 1 and "[U0509]" not in ran.err):
+                PROBLEMS.append(f"inspect {stage} {path.name}: {ran}")
+            elif not re.search(f"{pattern}|{NOTHING}", ran.out, re.M | re.S):
+                PROBLEMS.append(f"inspect {stage} {path.name}: {ran}")
     loop = "let f = jit(fn(x) => x * 1.0 + 0.0 * 2.0)\nprint(f(arange(4, f32)))\n"
     shown = {p: run("inspect", "--emit=ir", f"--after={p}", "-", text=loop) for p in ("trace", "simplify", "cse")}
     for name, ran in shown.items():
@@ -478,6 +486,96 @@ def inspections():
     expect("inspect tokens of a wrong program", run("inspect", "--emit=tokens", "-", text="let = 3"), 1,
            r"^1:1 Let", r"U0101")
     expect("inspect does not show the program's output", run("inspect", "--emit=types", "-", text="print(1)"), 0, "", "")
+    nothing_runs(folder)
+    functions()
+    tools(folder)
+
+
+def nothing_runs(folder):
+    """Effects, loops that never end, values that only running tells."""
+    effects = ("save(\"effect.npy\", ones(f32[9]))\nsave(\"effect.npz\", (a=ones(f32[9])))\n"
+               "visualize(ones(f32[4]), \"effect.svg\")\nprint(\"seen\", ones(f32[3]))\nassert(1.0 > 2.0)\n"
+               "let y = load(\"effect.npy\") + 1.0\nprint(jit(fn(x) => x * 2.0)(y))\n")
+    (folder / "effects.uni").write_text(effects)
+    for stage in COMPILED:
+        expect(f"inspect {stage} without effects", run("inspect", f"--emit={stage}", "effects.uni", folder=folder), 0,
+               "graph 1", "")
+    if list(folder.glob("effect.*")):
+        PROBLEMS.append("inspect writes files")
+    expect("inspect --run", run("inspect", "--run", "effects.uni", folder=folder), 1, "", r"U0550")
+    if not (folder / "effect.npz").exists():
+        PROBLEMS.append("inspect --run does not write files")
+    endless = "let f = jit(fn(x) => x * 2.0)\nvar x = ones(f32[64])\nwhile sum(f(x)) > 0.0 { x = f(x) }\n"
+    expect("inspect of a loop", run("inspect", "-", text=endless), 1, r"# graph 1.*mul", r"U0509.*--run")
+    counted = "let f = jit(fn(x) => x * 2.0)\nvar x = ones(f32[64])\nfor i in range(1000) { x = f(x)\n print(\"{i}: {x}\") }\n"
+    ran = run("inspect", "-", text=counted)
+    expect("inspect of a counted loop", ran, 0, r"# graph 1", "")
+    if "graph 2" in ran.out:
+        PROBLEMS.append(f"inspect of a counted loop shows one graph\n{ran}")
+    long = "let f = jit(fn(x) => x * 2.0)\nfor i in range(1_000_000_000) { f(1.0) }\n"
+    expect("inspect of a long loop", run("inspect", "-", text=long), 1, r"# graph 1", r"U0")
+    for use in ("int(sum(x))", "if x[0] > 1.0 { 1 } else { 2 }", "x[x > 0.5]", "range(i32(x[0]))[0]", "int(\"{x[0]}\")"):
+        text = f"let x = ones(f32[100_000])\nlet y = {use}\n"
+        if run("check", "-", text=text).status == 0:
+            expect(f"inspect of {use}", run("inspect", "-", text=text), 1, None, r"U0509.*<stdin>:2:\d+.*--run")
+    large = "let x = split(ones(f32[64, 1000]))\nprint(sum(x), x[3], sharding(x), x @ transpose(x))\n"
+    expect("inspect of arrays on devices", run("inspect", "--devices", "cpu:4", "-", text=large), 0, r"# graph 1", "")
+    maps = "axis dev\nprint(pmap(fn(x) => psum(x), axis=dev)(ones(f32[4, 100_000])))\n"
+    expect("inspect of a map", run("inspect", "--devices", "cpu:4", "-", text=maps), 0, r"all_reduce", "")
+    donated = "let f = jit(fn(x) => x + 1.0, donate=0)\nprint(f(ones(f32[100_000])))\n"
+    if run("check", "-", text=donated).status == 0:
+        expect("inspect of what is given away", run("inspect", "-", text=donated), 0, r"# graph 1", "")
+
+
+def functions():
+    """Definitions that nothing calls, and --shape."""
+    text = ("def known(x: f32[128, 64]) -> f32[64] = sum(x * 2.0, axis=0)\ndef sizes(x: f32[n], y: f32[n]) -> f32[n] = x / y\n"
+            "def free(w, k=2.0) = exp(w) * k\ndef host(x: f32[8]) { print(x)\n save(\"x.npy\", x) }\n"
+            "@jit\ndef fast(z: f32[32]) -> f32[32] = z + 1.0\n")
+    expect("definitions", run("inspect", "-", text=text), 0,
+           r"# graph 1 of `known` at 1:5\n.*f32\[128, 64\].*# graph 2 of `fast`.*`sizes` is not shown: `x` is f32\[n\]"
+           r".*`free` is not shown: the type of `w`.*`host` is not shown: .*save", "")
+    given = run("inspect", "--shape", "sizes.x=f32[12]", "--shape", "w=f64[3, 4]", "-", text=text)
+    expect("--shape", given, 0, r"of `sizes`.*f32\[12\].*of `free`.*f64\[3, 4\]", "")
+    expect("--shape of another type", run("inspect", "--shape", "known.x=f64[128, 64]", "-", text=text), 0,
+           r"`known` is not shown: .*f64", "")
+    expect("--shape without a parameter", run("inspect", "--shape", "q=f32[3]", "-", text=text), 1, None, r"U0252.*`q`")
+    expect("--shape that is no type", run("inspect", "--shape", "x=f32[", "-", text=text), 1, None, r"error\[U0")
+    expect("--graph by name", run("inspect", "--emit=llvm", "--graph", "known", "-", text=text), 0,
+           r"^; graph 1 of `known`[^\n]*\n; ModuleID", "")
+    expect("--graph by number", run("inspect", "--graph", "2", "-", text=text), 0, r"^# graph 2 of `fast`", "")
+    expect("--graph that is not there", run("inspect", "--graph", "9", "-", text=text), 1, "", r"no graph `9`")
+    for words in (["--shape", "x"], ["--shape", "=f32[3]"], ["--shape", "x="], ["--emit=ast", "--run"],
+                  ["--emit=types", "--shape", "x=f32[3]"], ["--run", "--shape", "x=f32[3]"], ["--emit=tokens", "--out", "o"],
+                  ["--graph", "1", "--out", "o"]):
+        expect(f"inspect {words}", run("inspect", *words, "-", text=text), 2, "", r"^error: ")
+
+
+def tools(folder):
+    """Modules that others read."""
+    text = ("def one(x: f32[4096, 512]) -> f32[512] = sum(tanh(x) % 0.5, axis=0)\n"
+            "def two(x: f32[4096], i: i32[100]) -> f32[100] = sort(cumsum(x))[i]\n"
+            "print(jit(fn(x) => x @ x)(ones(f64[64, 64])))\n")
+    ptxas = os.environ.get("PTXAS") or shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    readers = {"llvm": ["llc-19", "-filetype=null"], "nvvm": ["opt-19", "-passes=verify", "-disable-output"],
+               "ptx": [ptxas, "-arch=sm_80", "-o", "/dev/null"], "asm": ["clang-19", "-c", "-o", "/dev/null"]}
+    endings = {"llvm": "ll", "nvvm": "ll", "ptx": "ptx", "asm": "s"}
+    for stage, reader in readers.items():
+        if not shutil.which(reader[0]):
+            print(f"inspect --emit={stage}: {reader[0]} is not installed, nothing reads it")
+            continue
+        target = ["--target=sm_80"] if stage in ("nvvm", "ptx") else []
+        out = folder / f"out-{stage}"
+        expect(f"--out {stage}", run("inspect", f"--emit={stage}", *target, "--out", str(out), "-", text=text), 0, "", "")
+        files = sorted(out.glob(f"graph*.{endings[stage]}"))
+        if len(files) < 3:
+            PROBLEMS.append(f"--out {stage}: {files}")
+        whole = folder / f"all.{endings[stage]}"
+        whole.write_text(run("inspect", f"--emit={stage}", *target, "-", text=text).out)
+        for file in (*files, whole):
+            done = subprocess.run([*reader, str(file)], capture_output=True, text=True, timeout=SECONDS)
+            if done.returncode != 0:
+                PROBLEMS.append(f"{reader[0]} of {file.name}, {stage}: {done.stderr[:2000]}")
 
 
 def large():
@@ -490,9 +588,9 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         folder.chmod(0o755)
-        for part in (usage_errors, programs, checks, formats, limits):
+        for part in (usage_errors, programs, checks, formats, limits, inspections):
             part(folder)
-    for part in (helps, outputs, interrupts, memory, inspections, large):
+    for part in (helps, outputs, interrupts, memory, large):
         part()
     print("\n\n".join(PROBLEMS) or "the command line does what its page says")
     return 1 if PROBLEMS else 0

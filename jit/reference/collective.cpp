@@ -4,6 +4,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/reference/kernels.h"
+#include "jit/reference/nodes.h"
 
 namespace unisono::jit::reference {
 namespace {
@@ -29,10 +30,6 @@ std::vector<Group> groups_of(const ir::CollectiveAttrs& a, size_t members) {
   return {all};
 }
 
-void copy(uint8_t* to, const uint8_t* from, int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
-}
-
 /// One group's meeting: operands in its order, the result of the one at `rank`.
 struct Meeting {
   const ir::Node& node;
@@ -47,7 +44,7 @@ struct Meeting {
     const Cut cut(type, attrs().dim);
     for (int64_t o = 0; o < cut.outer; ++o)
       for (const uint8_t* operand : operands) {
-        copy(out, operand + o * cut.inner, cut.inner);
+        copy_bytes(out, operand + o * cut.inner, cut.inner);
         out += cut.inner;
       }
   }
@@ -60,8 +57,8 @@ struct Meeting {
   void all_to_all(size_t rank, uint8_t* out) const {
     const int64_t part = type.bytes() / static_cast<int64_t>(operands.size());
     for (size_t j = 0; j < operands.size(); ++j)
-      copy(out + static_cast<int64_t>(j) * part,
-           operands[j] + static_cast<int64_t>(rank) * part, part);
+      copy_bytes(out + static_cast<int64_t>(j) * part,
+                 operands[j] + static_cast<int64_t>(rank) * part, part);
   }
   void run(size_t rank, uint8_t* out) const {
     switch (node.op) {
@@ -77,7 +74,10 @@ std::vector<Value> permute(const ir::Node& node,
                            const std::vector<Value>& operands) {
   const int64_t bytes = node.type.bytes();
   Value zeros = Value::allocate(bytes);
-  if (zeros.ok() && bytes > 0) std::memset(zeros.mutable_data(), 0, bytes);
+  const uint8_t zero[8] = {};
+  Value one = Value::view(zero, sizeof zero);
+  one.set_repeated(true);
+  if (zeros.ok()) copy_dense(one, node.type, zeros.mutable_data());
   std::vector<Value> results(operands.size(), zeros);
   for (const auto [from, to] : ir::attrs<ir::CollectiveAttrs>(node).pairs)
     results[to] = operands[from];
@@ -117,8 +117,8 @@ Value own_part(const ir::Node& node, const ir::Type& type, const Value& operand,
   const int64_t members = ir::member_count(a).value();
   const int64_t part = cut.inner / members;
   for (int64_t o = 0; o < cut.outer; ++o)
-    copy(result.mutable_data() + o * part,
-         operand.data() + o * cut.inner + position * part, part);
+    copy_bytes(result.mutable_data() + o * part,
+               operand.data() + o * cut.inner + position * part, part);
   return result;
 }
 

@@ -98,14 +98,20 @@ void dot(const ir::Node& node, View a, View b, uint8_t* out) {
       const auto right = packed<D>(b, {&d.batch_b, &d.contract_b, &free_b});
       auto* results = reinterpret_cast<typename StorageOf<D>::type*>(out);
       std::vector<T> sums(static_cast<size_t>(N));
+      StopPoll poll(4 * poll_elements);
       for (int64_t i = 0; i < batches * M; ++i) {
-        std::fill(sums.begin(), sums.end(), T{0});
         const int64_t batch = i / M;
-        for (int64_t k = 0; k < K; ++k)
-          add_products(left[i * K + k], right.data() + (batch * K + k) * N,
-                       sums.data(), N);
-        for (const T sum : sums)
-          *results++ = static_cast<typename StorageOf<D>::type>(sum);
+        in_pieces(N, poll_elements, [&](int64_t begin, int64_t end) {
+          std::fill(sums.begin() + begin, sums.begin() + end, T{0});
+          for (int64_t k = 0; k < K; ++k) {
+            const T* row = right.data() + (batch * K + k) * N;
+            add_products(left[i * K + k], row + begin, sums.data() + begin,
+                         end - begin);
+            poll.did(end - begin);
+          }
+          for (int64_t j = begin; j < end; ++j)
+            *results++ = static_cast<typename StorageOf<D>::type>(sums[j]);
+        });
       }
     }
   });

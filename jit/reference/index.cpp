@@ -45,7 +45,10 @@ std::optional<BadIndex> for_each_part(const Indexed& array,
                                       bool checked, At&& at,
                                       Nothing&& nothing) {
   const int64_t positions = indices[0].type.elements();
+  const int64_t work = array.part.count() + 1;
+  StopPoll poll(poll_elements);
   for (int64_t p = 0; p < positions; ++p) {
+    poll.did(work);
     int64_t offset = 0;
     bool exists = true;
     for (size_t k = 0; k < indices.size(); ++k) {

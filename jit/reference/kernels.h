@@ -1,6 +1,7 @@
 #pragma once
 // The loops of the reference evaluator, one per kind of operation. Operands and
 // results are dense, row-major, of concrete types; `out` has the result's size.
+// All of them poll (runtime/stop.h).
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,6 +9,9 @@
 #include "jit/ir/graph.h"
 
 namespace unisono::jit::reference {
+
+/// memcpy that polls.
+void copy_bytes(uint8_t* to, const uint8_t* from, int64_t bytes);
 
 /// One dense array.
 struct View {

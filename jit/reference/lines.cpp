@@ -121,8 +121,11 @@ void reduce(const ir::Node& node, View x, uint8_t* out) {
   const int64_t n = lines.along.count();
   if (n == 0) {
     const auto identity = ir::identity_element(node.op, x.type.dtype);
-    for (int64_t i = lines.across.count(); i-- > 0; out += identity.size())
-      std::memcpy(out, identity.data(), identity.size());
+    in_pieces(lines.across.count(), poll_elements,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i, out += identity.size())
+                  std::memcpy(out, identity.data(), identity.size());
+              });
     return;
   }
   const bool contiguous = is_contiguous(a, x.type);
@@ -148,11 +151,13 @@ void combine_members(ir::ReduceOp op, const ir::Type& type,
   const int64_t elements = type.elements();
   with_combination(reduction, type.dtype, [&]<class Row, DType D>() {
     auto* results = reinterpret_cast<Stored<D>*>(out);
+    StopPoll poll(poll_elements);
     for (int64_t i = 0; i < elements; ++i) {
       const auto get = [&](int64_t m) {
         return static_cast<Computed<D>>(
             reinterpret_cast<const Stored<D>*>(members[m])[i]);
       };
+      poll.did(count);
       results[i] =
           static_cast<Stored<D>>(reduce_members(count, get, Combine<Row>()));
     }
@@ -170,6 +175,7 @@ void argreduce(const ir::Node& node, View x, uint8_t* out) {
       for (int64_t j = 1; j < n; ++j) {
         // A NaN that stands first is better than all that follow.
         if (line[best] != line[best]) break;
+        if (j % poll_elements == 0) poll_stop();
         const bool better =
             largest ? line[j] > line[best] : line[j] < line[best];
         if (better || line[j] != line[j]) best = j;
@@ -218,25 +224,32 @@ bool sorts_before(T a, T b) {
 void sort(const ir::Node& node, View x, uint8_t* out) {
   const Lines lines(x.type, {x.type.rank() - 1});
   const int64_t n = lines.along.count();
-  std::vector<int32_t> order(static_cast<size_t>(n));
+  const Buffer<int32_t> buffer(n);
+  int32_t* order = buffer.data.get();
   with_dtype(x.type.dtype, [&]<DType D>() {
     const auto* elements = reinterpret_cast<const Stored<D>*>(x.data);
     for_each_line<D>(x, lines, [&](int64_t, int64_t start, Computed<D>* line) {
-      std::iota(order.begin(), order.end(), 0);
+      in_pieces(n, poll_elements, [&](int64_t begin, int64_t end) {
+        std::iota(order + begin, order + end, static_cast<int32_t>(begin));
+      });
+      StopPoll poll(poll_elements);
       // Stable: equal elements by position.
-      std::sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
+      std::sort(order, order + n, [&](int32_t i, int32_t j) {
+        poll.did(1);
         if (sorts_before(line[i], line[j])) return true;
         return i < j && !sorts_before(line[j], line[i]);
       });
-      if (node.op == ir::Op::argsort) {
-        std::copy(order.begin(), order.end(),
-                  reinterpret_cast<int32_t*>(out) + start);
-        return;
-      }
       // Elements as stored: a NaN keeps its bits.
       auto* results = reinterpret_cast<Stored<D>*>(out);
-      for (int64_t i = 0; i < n; ++i)
-        results[start + i] = elements[start + order[i]];
+      auto* positions = reinterpret_cast<int32_t*>(out);
+      in_pieces(n, poll_elements, [&](int64_t begin, int64_t end) {
+        if (node.op == ir::Op::argsort) {
+          std::copy(order + begin, order + end, positions + start + begin);
+          return;
+        }
+        for (int64_t i = begin; i < end; ++i)
+          results[start + i] = elements[start + order[i]];
+      });
     });
   });
 }

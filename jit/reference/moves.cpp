@@ -1,6 +1,7 @@
 // Kinds that move elements without computing, and iota.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "jit/element.h"
@@ -90,7 +91,10 @@ template <class T>
 void pad(const ir::Node& node, View x, const T* value, T* out) {
   const auto& a = ir::attrs<ir::PadAttrs>(node);
   const auto strides = dense_strides(node.type.sizes());
-  std::fill_n(out, node.type.elements(), *value);
+  in_pieces(node.type.elements(), poll_elements,
+            [&](int64_t begin, int64_t end) {
+              std::fill(out + begin, out + end, *value);
+            });
   int64_t offset = 0;
   for (size_t i = 0; i < strides.size(); ++i)
     offset += a.low[i].value() * strides[i];
@@ -112,6 +116,12 @@ void concat(const ir::Node& node, std::span<const View> x, T* out) {
 
 }  // namespace
 
+void copy_bytes(uint8_t* to, const uint8_t* from, int64_t bytes) {
+  in_pieces(bytes, int64_t{1} << 20, [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+  });
+}
+
 void move(const ir::Node& node, std::span<const View> x, uint8_t* out) {
   with_element_size(node.type.dtype, [&]<class T>(T) {
     T* results = reinterpret_cast<T*>(out);
@@ -121,7 +131,7 @@ void move(const ir::Node& node, std::span<const View> x, uint8_t* out) {
     } else if (node.op == ir::Op::concat) {
       concat(node, x, results);
     } else if (node.op == ir::Op::reshape) {
-      std::memcpy(out, x[0].data, static_cast<size_t>(node.type.bytes()));
+      copy_bytes(out, x[0].data, node.type.bytes());
     } else {
       const Source s = source_of(node, x[0].type);
       copy_from(results, elements, s.offset, s.axes);
@@ -132,19 +142,23 @@ void move(const ir::Node& node, std::span<const View> x, uint8_t* out) {
 void iota(const ir::Node& node, uint8_t* out) {
   const auto sizes = node.type.sizes();
   const int axis = ir::attrs<ir::IotaAttrs>(node).axis;
-  std::vector<int64_t> counts(static_cast<size_t>(sizes[axis]));
-  std::iota(counts.begin(), counts.end(), 0);
-  const auto size = static_cast<size_t>(byte_size(node.type.dtype));
-  std::vector<uint8_t> line(counts.size() * size);
+  const int64_t size = byte_size(node.type.dtype);
+  const auto line = std::make_unique_for_overwrite<uint8_t[]>(
+      static_cast<size_t>(sizes[axis] * size));
+  std::vector<int64_t> counts(
+      static_cast<size_t>(std::min(sizes[axis], poll_elements)));
   const void* operand = counts.data();
   const int64_t dense = 1;
-  cast_loop(DType::I64, node.type.dtype)(line.data(), &operand, &dense,
-                                         sizes[axis], nullptr);
+  in_pieces(sizes[axis], poll_elements, [&](int64_t begin, int64_t end) {
+    std::iota(counts.begin(), counts.end(), begin);
+    cast_loop(DType::I64, node.type.dtype)(line.get() + begin * size, &operand,
+                                           &dense, end - begin, nullptr);
+  });
   Axes along{sizes, std::vector<int64_t>(sizes.size(), 0)};
   along.strides[axis] = 1;
   with_element_size(node.type.dtype, [&]<class T>(T) {
-    copy_from(reinterpret_cast<T*>(out),
-              reinterpret_cast<const T*>(line.data()), 0, along);
+    copy_from(reinterpret_cast<T*>(out), reinterpret_cast<const T*>(line.get()),
+              0, along);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "jit/element.h"
 #include "jit/reference/kernels.h"
+#include "jit/reference/walk.h"
 #include "runtime/check.h"
 #include "runtime/program.h"
 
@@ -30,6 +31,8 @@ bool is_one(const Operand& x) {
 }
 
 constexpr size_t most_map_operands = 3;
+/// Elements between two looks at the stop flag: some take 100 ns.
+constexpr int64_t map_piece = int64_t{1} << 14;
 
 Result<Value> run_map(const ir::Node& node, std::span<const Operand> x,
                       bool checked) {
@@ -52,7 +55,17 @@ Result<Value> run_map(const ir::Node& node, std::span<const Operand> x,
     strides[i] = n > 1 && is_one(x[i]) ? 0 : 1;
   }
   ElementError error;
-  loop(out.mutable_data(), in, strides, n, checked ? &error : nullptr);
+  const int64_t result_bytes = byte_size(node.type.dtype);
+  in_pieces(n, map_piece, [&](int64_t begin, int64_t end) {
+    const void* from[most_map_operands];
+    for (size_t i = 0; i < x.size(); ++i)
+      from[i] = static_cast<const uint8_t*>(in[i]) +
+                begin * strides[i] * byte_size(x[i].type->dtype);
+    ElementError here;
+    loop(out.mutable_data() + begin * result_bytes, from, strides, end - begin,
+         checked ? &here : nullptr);
+    if (error.fault == Fault::none) error = here;
+  });
   if (error.fault != Fault::none) return at(node, error);
   return out;
 }
@@ -144,7 +157,7 @@ Result<Value> run_scatter(const ir::Node& node, std::span<const Operand> x,
     const Value from = dense(*x[0].value, *x[0].type);
     out = Value::allocate(bytes);
     if (!out.ok() || !from.ok()) return at(node, out_of_memory(node.type));
-    if (bytes > 0) std::memcpy(out.mutable_data(), from.data(), bytes);
+    copy_bytes(out.mutable_data(), from.data(), bytes);
   }
   // The array itself is only written: its view gives the type.
   const DenseOperands rest(x.subspan(1));
@@ -209,11 +222,11 @@ void copy_dense(const Value& value, const ir::Type& type, uint8_t* out) {
   const int64_t bytes = type.bytes(), size = byte_size(type.dtype);
   if (bytes == 0) return;
   int64_t filled = value.is_repeated() ? size : bytes;
-  std::memcpy(out, value.data(), filled);
+  copy_bytes(out, value.data(), filled);
   // Doubling what is filled already.
   while (filled < bytes) {
     const int64_t more = std::min(filled, bytes - filled);
-    std::memcpy(out + filled, out, more);
+    copy_bytes(out + filled, out, more);
     filled += more;
   }
 }

@@ -1,7 +1,10 @@
 #pragma once
 // Walks over the elements of dense and strided arrays.
+#include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "runtime/stop.h"
 
 namespace unisono::jit::reference {
 
@@ -51,16 +54,26 @@ inline Axes merged(const Axes& axes) {
   return out;
 }
 
+/// Elements between two looks at the stop flag.
+inline constexpr int64_t poll_elements = int64_t{1} << 16;
+
 /// Calls run(offset, count, stride) for the innermost axis's elements, in
-/// row-major order of the others, starting from `offset`.
+/// row-major order of the others, starting from `offset`; several times for a
+/// long axis. Polls.
 template <class Run>
 void for_each_run(const Axes& axes, int64_t offset, Run&& run) {
   if (axes.count() == 0) return;
   const Axes m = merged(axes);
   const size_t outer = m.sizes.size() - 1;
   std::vector<int64_t> at(outer, 0);
+  StopPoll poll(poll_elements);
   while (true) {
-    run(offset, m.sizes[outer], m.strides[outer]);
+    const int64_t size = m.sizes[outer], stride = m.strides[outer];
+    for (int64_t i = 0; i < size; i += poll_elements) {
+      const int64_t count = std::min(size - i, poll_elements);
+      run(offset + i * stride, count, stride);
+      poll.did(count);
+    }
     size_t i = outer;
     while (i > 0) {
       --i;

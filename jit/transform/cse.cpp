@@ -7,6 +7,7 @@
 #include "jit/ir/hash.h"
 #include "jit/ir/kinds.h"
 #include "jit/transform/transforms.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 namespace {
@@ -84,6 +85,7 @@ Graph join_equal(const Graph& graph) {
   std::unordered_multimap<size_t, NodeId> known;
   std::vector<NodeId> placed(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    poll_stop();
     Node node = graph.nodes[i];
     for (NodeId& operand : node.inputs) operand = placed[operand];
     clean_control(node);

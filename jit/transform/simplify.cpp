@@ -5,6 +5,7 @@
 
 #include "jit/transform/simplify.h"
 #include "runtime/check.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 
@@ -63,6 +64,7 @@ std::optional<NodeId> Simplifier::rewrite(const Node& node) {
 }
 
 NodeId Simplifier::place(Node node) {
+  poll_stop();
   if (auto simpler = rewrite(node)) return *simpler;
   const auto id = static_cast<NodeId>(out_.nodes.size());
   out_.nodes.push_back(std::move(node));

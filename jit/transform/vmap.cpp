@@ -4,6 +4,7 @@
 
 #include "jit/ir/kinds.h"
 #include "runtime/check.h"
+#include "runtime/stop.h"
 
 namespace unisono::jit {
 
@@ -46,6 +47,7 @@ Values Mapper::place(const Graph& graph, const Values& arguments) {
   Values placed(graph.nodes.size());
   std::unordered_map<NodeId, Values> results;  // of control nodes
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    poll_stop();
     const Node& node = graph.nodes[i];
     source_ = node.source;
     Values operands;

@@ -330,6 +330,18 @@ __attribute__((visibility("default"))) size_t simcuda_leaks(char* buffer,
   return hand_out(one->leaks(), buffer, size);
 }
 
+__attribute__((visibility("default"))) int simcuda_interrupt(void* handle,
+                                                             const bool* flag) {
+  Simulator* one = simulator();
+  if (one == nullptr) return 1;
+  Simulator::Lock lock(one->mutex);
+  const auto stream = one->streams.find(handle);
+  if (stream == one->streams.end()) return 1;
+  stream->second->interrupt = flag;
+  stream->second->device->interrupt = flag;
+  return 0;
+}
+
 __attribute__((visibility("default"))) size_t simcuda_log(char* buffer,
                                                           size_t size) {
   Simulator* one = simulator();

@@ -66,7 +66,7 @@ std::unique_ptr<Block> Launch::take(bool& none) {
 
 void Launch::work(Worker& worker) {
   std::unique_lock lock(mutex_);
-  while (!stop_) {
+  while (!stop_ && !interrupted()) {
     bool none = false;
     std::unique_ptr<Block> block = take(none);
     if (none) return;  // what is left, others have
@@ -112,7 +112,13 @@ void Launch::work(Worker& worker) {
   }
 }
 
-Launch::Step Launch::step(Workers& workers, int64_t budget) {
+bool Launch::interrupted() const {
+  return interrupt_ && __atomic_load_n(interrupt_, __ATOMIC_RELAXED);
+}
+
+Launch::Step Launch::step(Workers& workers, int64_t budget,
+                          const bool* interrupt) {
+  interrupt_ = interrupt;
   if (workers_.empty()) workers_.resize(static_cast<size_t>(workers.count()));
   for (Worker& worker : workers_) {
     worker.memory = &memory_;
@@ -132,7 +138,7 @@ Launch::Step Launch::step(Workers& workers, int64_t budget) {
                 static_cast<uint64_t>(workers.count()), blocks_ - finished_));
   workers.run(threads, [&](int w) { work(workers_[static_cast<size_t>(w)]); });
   if (fault_ != success) return Step::fault;
-  if (finished_ == blocks_) return Step::done;
+  if (finished_ == blocks_ || interrupted()) return Step::done;
   return stalled_ > 0 ? Step::stalled : Step::more;
 }
 

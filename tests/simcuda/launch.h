@@ -30,7 +30,8 @@ class Launch {
     stalled,  // all blocks only look whether something has changed
     fault,
   };
-  Step step(Workers& workers, int64_t budget);
+  /// While *interrupt, unless null, it is done at once.
+  Step step(Workers& workers, int64_t budget, const bool* interrupt = nullptr);
 
   Code fault() const { return fault_; }
   const std::string& fault_text() const { return fault_text_; }
@@ -41,6 +42,7 @@ class Launch {
 
  private:
   void work(Worker& worker);
+  bool interrupted() const;
   std::unique_ptr<Block> take(bool& none);
 
   LaunchShape shape_;
@@ -62,6 +64,7 @@ class Launch {
   int64_t instructions_ = 0;
   uint64_t stalled_ = 0;  // blocks in a row that only looked
   bool stop_ = false;
+  const bool* interrupt_ = nullptr;
   Code fault_ = unisono::cuda::success;
   std::string fault_text_;
 };

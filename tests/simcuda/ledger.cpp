@@ -37,8 +37,16 @@ bool DeviceState::may_write(const Allocation& a) const {
   return static_cast<const PoolObject*>(a.pool)->writers.has(number);
 }
 
+bool Simulator::interrupted() const {
+  return std::any_of(devices.begin(), devices.end(), [](const auto& device) {
+    const bool* flag = device->interrupt.load();
+    return flag && __atomic_load_n(flag, __ATOMIC_RELAXED);
+  });
+}
+
 void Simulator::report(const std::string& finding) {
-  if (configuration.unwritten == Configuration::Unwritten::off &&
+  if ((configuration.unwritten == Configuration::Unwritten::off ||
+       interrupted()) &&
       (finding.find("was never written") != std::string::npos ||
        finding.find("no thread wrote") != std::string::npos)) {
     return;

@@ -33,6 +33,7 @@ OperationPtr Simulator::add(std::shared_ptr<const Work> work,
   operation->number = next_operation_++;
   operation->stream = stream.number;
   operation->work = std::move(work);
+  operation->interrupt = stream.interrupt;
   if (races) {
     std::vector<const OperationTrace*> before;
     for (const OperationPtr& one : after) {
@@ -216,7 +217,7 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
     failure = work->run();
   } else {
     if (!operation->launch) operation->launch = work->launch();
-    step = operation->launch->step(workers, launch_slice);
+    step = operation->launch->step(workers, launch_slice, operation->interrupt);
     if (step == Launch::Step::fault) {
       failure = {operation->launch->fault(), operation->launch->fault_text()};
     }

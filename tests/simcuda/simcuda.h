@@ -24,6 +24,12 @@ const char* simcuda_failed();
 size_t simcuda_findings(char* buffer, size_t size);
 size_t simcuda_leaks(char* buffer, size_t size);
 
+/// While *flag, which another thread or a signal sets, kernels that were put
+/// into the stream from now on end early, and have not done what is left of
+/// them; that this is read is no finding then. Null: they end by themselves.
+/// 0: done.
+int simcuda_interrupt(void* stream, const bool* flag);
+
 /// With the key `log=on`: the functions that were called since the plan was
 /// made, in order, a line each.
 size_t simcuda_log(char* buffer, size_t size);

@@ -91,8 +91,9 @@ struct Operation {
   State state = State::waiting;
   std::vector<Operation*> before;  // that must be done first, and are not yet
   std::vector<OperationPtr> dependents;
-  std::unique_ptr<Launch> launch;  // when it has begun
-  OperationTracePtr trace;         // where races are looked for
+  std::unique_ptr<Launch> launch;   // when it has begun
+  const bool* interrupt = nullptr;  // of the stream, when it was put there
+  OperationTracePtr trace;          // where races are looked for
   std::chrono::steady_clock::time_point end;
 };
 
@@ -122,6 +123,7 @@ struct StreamObject : Owned {
   CapturePtr capture;
   bool is_origin = false;
   std::vector<size_t> frontier;  // nodes of the capture that the next follows
+  const bool* interrupt = nullptr;
 };
 
 struct EventObject : Owned {
@@ -208,6 +210,7 @@ struct DeviceState final : MemoryView {
   uint64_t allocated = 0;  // bytes, ever: for the fault plan
   uint64_t operations = 0;
   size_t limits[3] = {1024, 1 << 20, 8 << 20};
+  std::atomic<const bool*> interrupt{nullptr};  // of the stream that has one
 
   Context handle() { return reinterpret_cast<Context>(this); }
   DeviceMemory& memory() override;
@@ -284,6 +287,8 @@ class Simulator {
   }
 
   // ledger.cpp. The findings have a lock of their own.
+  /// Whether nobody wants what some device does (simcuda_interrupt).
+  bool interrupted() const;
   void report(const std::string& finding);
   std::string findings() const;
   uint64_t finding_count() const;

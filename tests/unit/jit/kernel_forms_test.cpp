@@ -46,7 +46,7 @@ void compare(const Type& input, const std::function<NodeId(Graph&, NodeId)>& f,
   Graph graph;
   NodeId x = graph.add_input(input);
   graph.outputs = {f(graph, x)};
-  for (int vector_bytes : {0, 32, 16}) {
+  for (int vector_bytes : {64, 0, 32, 16}) {
     Bench bench(vector_bytes);
     INFO("vectors of " << vector_bytes << " bytes");
     CHECK(difference(bench, graph, {numbers(input, seed)}) == "");

@@ -28,7 +28,7 @@ std::string Trial::Output::to_string() const {
 }
 
 OpTable::OpTable(bool with_gpu) {
-  for (int vector_bytes : {0, 32, 16})
+  for (int vector_bytes : {64, 0, 32, 16})
     benches_.push_back(std::make_unique<Bench>(vector_bytes));
   if (with_gpu) benches_.push_back(std::make_unique<Bench>(simulated_gpus(1)));
 }
