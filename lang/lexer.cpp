@@ -62,6 +62,7 @@ std::string_view hint_for(char32_t stray) {
     case 0x201C:
     case 0x201D: return "a string stands in double quotes: \"text\"";
     case '!': return "write `not`";
+    case '$': return "a name is written without `$`";
     case '\\':
       return "a line goes on by itself after an operator, a comma or an "
              "opening "
@@ -73,6 +74,14 @@ std::string_view hint_for(char32_t stray) {
     case 0xD7:
     case 0xB7: return "replace it by `*`";
     case 0xF7: return "replace it by `/`";
+    case 0x2264: return "replace it by `<=`";
+    case 0x2265: return "replace it by `>=`";
+    case 0x2260: return "replace it by `!=`";
+    case 0x2192: return "replace it by `->`, or `=>` in a function";
+    case 0x221E: return "write `inf`";
+    case 0x221A: return "write `sqrt(x)`";
+    case 0x2208: return "write `in`";
+    case 0xB2: return "write `x ** 2`";
     default: return {};
   }
 }
@@ -125,6 +134,8 @@ class Lexer {
       if (line_end) line_start_ = true;
     } else if (c == '#' && !part_) {
       comment();
+    } else if (foreign_comment()) {
+      // reported, and skipped
     } else if (is_digit(c)) {
       number();
     } else if (c == '"') {
@@ -149,6 +160,31 @@ class Lexer {
     const bool own_line = line_start_ || out_.tokens.empty();
     out_.comments.push_back({span(begin, end), own_line});
     check_printable(begin, end);
+  }
+
+  /// A line of C's, MATLAB's or Lua's comments: where a line end ends a
+  /// statement, no operator can begin one.
+  bool foreign_comment() {
+    const bool lines_matter = brackets_.empty() || brackets_.back() == '{';
+    const bool begins = line_start_ || out_.tokens.empty();
+    if (part_ || !begins || !lines_matter) return false;
+    const bool block = rest().starts_with("/*");
+    const bool line = rest().starts_with("//") || rest().starts_with("--[[") ||
+                      rest().starts_with("-- ") || rest().starts_with("% ") ||
+                      rest().starts_with("%%");
+    if (!block && !line) return false;
+    const uint32_t begin = at_;
+    const std::string_view sign = rest().substr(0, peek() == '%' ? 1 : 2);
+    const size_t end = block ? text_.find("*/", at_) : text_.find('\n', at_);
+    at_ = static_cast<uint32_t>(end == text_.npos ? text_.size()
+                                                  : end + (block ? 2 : 0));
+    diagnostics_
+        .report(Code::line_starts_with_operator,
+                span(begin, begin + static_cast<uint32_t>(sign.size())), sign)
+        .set_help(fmt::format("a comment starts with `#`; to go on with the "
+                              "line above, move `{}` to its end",
+                              sign));
+    return true;
   }
 
   /// Everything that belongs to a number, right or wrong; the parser reads it.
@@ -187,7 +223,24 @@ class Lexer {
     add(is_float ? TokenKind::Float : TokenKind::Integer, begin);
   }
 
+  /// Python's long strings: one mistake up to where they end.
+  bool long_string() {
+    if (!rest().starts_with("\"\"\"") || part_) return false;
+    const uint32_t begin = at_;
+    const size_t end = text_.find("\"\"\"", at_ + 3);
+    at_ = static_cast<uint32_t>(end == text_.npos ? text_.size() : end + 3);
+    diagnostics_
+        .report(Code::stray_character, span(begin, begin + 3),
+                std::string_view("`\"\"\"`"))
+        .set_help(
+            "a string stands in one pair of quotes, on one line; what a "
+            "function does is told by `##` lines before its `def`");
+    add(TokenKind::Invalid, begin);
+    return true;
+  }
+
   void string() {
+    if (long_string()) return;
     const uint32_t begin = at_++;
     while (true) {
       if (at_ >= text_.size() || text_[at_] == '\n') {
@@ -253,6 +306,7 @@ class Lexer {
     for (const Word& mark : punctuation) {
       if (!rest().starts_with(mark.text)) continue;
       at_ += static_cast<uint32_t>(mark.text.size());
+      note_bracket(mark.text[0]);
       const bool compound =
           has_compound(mark.kind) && peek() == '=' && peek(1) != '=';
       if (compound) ++at_;
@@ -262,17 +316,56 @@ class Lexer {
     return false;
   }
 
+  /// Keeps the brackets that are open.
+  void note_bracket(char c) {
+    if (c == '(' || c == '[' || c == '{') brackets_ += c;
+    if ((c == ')' || c == ']' || c == '}') && !brackets_.empty())
+      brackets_.pop_back();
+  }
+
+  /// A quote that touches the operand before it: a transpose of MATLAB's.
+  bool is_transpose() const {
+    if (peek() != '\'' || out_.tokens.empty()) return false;
+    const Token& before = out_.tokens.back();
+    const bool operand = before.kind == TokenKind::RightParen ||
+                         before.kind == TokenKind::RightBracket ||
+                         before.kind == TokenKind::Identifier;
+    const bool prefix = before.kind == TokenKind::Identifier &&
+                        before.end - before.begin == 1 &&
+                        std::string_view("fFrRbu").find(text_[before.begin]) !=
+                            std::string_view::npos;
+    return operand && !prefix && before.end == at_;
+  }
+
+  std::string_view stray_help(char32_t c, uint32_t begin, bool transpose) {
+    if (transpose) return "a transpose is `transpose(x)`";
+    const bool touches = !out_.tokens.empty() &&
+                         out_.tokens.back().end == begin &&
+                         out_.tokens.back().kind == TokenKind::Identifier;
+    if (c == '!' && touches) return "leave out the `!`";
+    const bool ends_line = at_ >= text_.size() || peek() == '\n';
+    if (c == '\\' && !ends_line)
+      return "there is no such operator; `solve` is not there yet";
+    return hint_for(c);
+  }
+
   /// A run of characters that begin no token is one mistake; so is text in
-  /// single quotes.
+  /// quotes that are not ours.
   void stray() {
     const uint32_t begin = at_;
     const CodePoint first = decode_utf8(text_, at_);
+    const bool transpose = is_transpose();
     const std::string_view line = rest().substr(0, rest().find('\n'));
-    const size_t quote = line.find('\'', 1);
-    if (first.value == '\'' && quote != line.npos) {
-      at_ += static_cast<uint32_t>(quote);
+    const std::string_view closer = first.value == '\''     ? "'"
+                                    : first.value == 0x2018 ? "\u2019"
+                                    : first.value == 0x201C ? "\u201D"
+                                                            : "";
+    const size_t quote = closer.empty() ? line.npos : line.find(closer, 1);
+    if (quote != line.npos && !transpose) {
+      at_ += static_cast<uint32_t>(quote + closer.size());
+    } else {
+      at_ += first.length == 0 ? 1 : first.length;
     }
-    at_ += first.length == 0 ? 1 : first.length;
     while (at_ < text_.size() && decode_utf8(text_, at_).value == first.value) {
       at_ += first.length == 0 ? 1 : first.length;
     }
@@ -282,7 +375,7 @@ class Lexer {
                             is_unprintable(first.value) || first.value == 0xA0
                                 ? code_point_name(first.value)
                                 : fmt::format("`{}`", shown));
-    mistake.set_help(std::string(hint_for(first.value)));
+    mistake.set_help(std::string(stray_help(first.value, begin, transpose)));
     add(TokenKind::Invalid, begin);
   }
 
@@ -310,6 +403,7 @@ class Lexer {
   uint32_t at_;
   bool part_;
   bool line_start_ = false;
+  std::string brackets_;  // that are open, innermost last
   Diagnostics& diagnostics_;
   Tokens out_;
 };

@@ -1,63 +1,11 @@
-// Tokens, mistakes and recovery; the statements are in parser_statement.cpp.
+// Tokens, mistakes and recovery; the statements are in parser_statement.cpp,
+// what other languages write in parser_habits.cpp.
 #include "lang/parser.h"
 
 #include "lang/parser_impl.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
-namespace {
-
-struct ForeignWord {
-  std::string_view word;
-  std::string_view help;
-};
-/// Words of other languages, where the next token does not fit.
-constexpr ForeignWord foreign_words[] = {
-    {"return", "the value of a block is its last expression"},
-    {"break", "a loop runs to its end; put the condition into a `while`"},
-    {"continue", "put the rest of the body into an `if`"},
-    {"lambda", "write `fn(x) => x + 1`"},
-    {"elif", "write `else if`"},
-    {"const", "write `let`"},
-    {"function", "write `def name(x) = ...`"},
-    {"func", "write `def name(x) = ...`"},
-    {"class", "write `type Name = (field: f32, ...)`"},
-    {"struct", "write `type Name = (field: f32, ...)`"},
-    {"from", "write `import module` and `module.name`"},
-    {"del", "a value is freed when nothing refers to it"},
-    {"global", "a function assigns only its own `var`s; return the new value"},
-    {"match", "write `if ... { } else if ... { }`"},
-    {"try", "there are no exceptions"},
-    {"async", "write `pmap` for what runs at once"},
-    {"True", "write `true`"},
-    {"False", "write `false`"},
-    {"None", "write `none`"},
-    {"null", "write `none`"},
-    {"nil", "write `none`"},
-    {"self", "there are no methods: `x.f(y)` is `f(x, y)`"},
-};
-
-const ForeignWord* foreign_word(std::string_view word) {
-  for (const ForeignWord& row : foreign_words) {
-    if (row.word == word) return &row;
-  }
-  return nullptr;
-}
-
-/// A line that starts so is a new statement, whatever is still open.
-bool starts_statement(TokenKind kind) {
-  return kind == TokenKind::Let || kind == TokenKind::Var ||
-         kind == TokenKind::Def || kind == TokenKind::Import ||
-         kind == TokenKind::While || kind == TokenKind::At;
-}
-
-}  // namespace
-
-std::string_view foreign_word_help(std::string_view word) {
-  const ForeignWord* found = foreign_word(word);
-  return found ? found->help : std::string_view();
-}
-
 Parser::Parser(ParseState& state, Tokens tokens)
     : state_(state),
       tokens_(std::move(tokens.tokens)),
@@ -162,10 +110,20 @@ void Parser::expected(std::string_view what) {
   Diagnostic* mistake = report(Code::unexpected_token, here(), what, found());
   const bool brace_below =
       at(TokenKind::Newline) && token().kind == TokenKind::LeftBrace;
+  const bool block = what.find('{') != what.npos;
   if (mistake && brace_below) {
     mistake->set_help("put the `{` on the line above");
-  } else if (mistake && at(TokenKind::Colon) && what.find('{') != what.npos) {
-    mistake->set_help("a block stands in braces: `{ ... }`");
+  } else if (block && at(TokenKind::FatArrow)) {
+    if (mistake) mistake->set_help("write `=` for `=>` after the parameters");
+  } else if (block) {
+    skip_indented_ = true;
+    const bool operation = at(TokenKind::Not) || at_word("is");
+    std::string help = operation ? habit_help() : "";
+    if (help.empty())
+      help = what == "`{`" ? "a block stands in braces: `{ ... }`"
+                           : "write `= ...`, or a block in braces, whose last "
+                             "expression is its value: `{ ... }`";
+    if (mistake) mistake->set_help(std::move(help));
   }
 }
 
@@ -199,6 +157,7 @@ bool Parser::close(TokenKind closer, const Token& opener) {
     equals_in_expression();
     return false;
   }
+  if (!at(TokenKind::EndOfFile) && after_foreign_word()) return false;
   Diagnostic* mistake =
       at(TokenKind::EndOfFile)
           ? report(Code::unexpected_end, here(),
@@ -212,7 +171,15 @@ bool Parser::close(TokenKind closer, const Token& opener) {
   const bool starts_item = at(TokenKind::Identifier) ||
                            at(TokenKind::Integer) || at(TokenKind::Float) ||
                            at(TokenKind::String);
-  if (mistake && starts_item) {
+  const bool named = at(TokenKind::Colon) && closer == TokenKind::RightParen &&
+                     index_ > 0 &&
+                     tokens_[index_ - 1].kind == TokenKind::Identifier;
+  if (mistake && named) {
+    mistake->set_help(fmt::format("an argument by name is `{}=...`",
+                                  text_of(tokens_[index_ - 1])));
+  } else if (std::string help = mistake ? habit_help() : ""; !help.empty()) {
+    mistake->set_help(std::move(help));
+  } else if (mistake && starts_item) {
     mistake->set_help("two items stand on either side of a `,`");
   }
   // A line that starts here is taken for a new statement.
@@ -222,17 +189,10 @@ bool Parser::close(TokenKind closer, const Token& opener) {
 
 void Parser::not_ended() {
   const Token& previous = tokens_[index_ > 0 ? index_ - 1 : 0];
-  const ForeignWord* foreign = previous.kind == TokenKind::Identifier
-                                   ? foreign_word(text_of(previous))
-                                   : nullptr;
+  if (after_foreign_word()) return;
+  const bool foreign =
+      at(TokenKind::Identifier) && !foreign_word_help(text_of(token())).empty();
   if (foreign) {
-    if (Diagnostic* mistake =
-            report(Code::no_such_statement, span_of(previous), foreign->word)) {
-      mistake->set_help(std::string(foreign->help));
-    }
-    return;
-  }
-  if (foreign_word(text_of(token())) && at(TokenKind::Identifier)) {
     advance();
     not_ended();
     return;
@@ -243,14 +203,20 @@ void Parser::not_ended() {
     report(Code::stray_bracket, here(), text_of(token()));
     return;
   }
+  if (at(TokenKind::Assign)) {
+    Diagnostic* mistake = report(Code::assignment_in_expression, here(), "=");
+    if (mistake)
+      mistake->set_help("bind one name in a statement; to compare, write `==`");
+    return;
+  }
   Diagnostic* mistake = report(Code::statement_not_ended, here(), found());
   if (!mistake) return;
-  if (at(TokenKind::Colon)) {
+  if (std::string help = habit_help(); !help.empty()) {
+    mistake->set_help(std::move(help));
+  } else if (at(TokenKind::Colon)) {
     mistake->set_help("a type follows a name in `let name: type = value`");
   } else if (previous.kind == TokenKind::RightBrace || at(TokenKind::Else)) {
     mistake->set_help("start a new line after `}`");
-  } else if (at(TokenKind::If)) {
-    mistake->set_help("`if` stands first: `if c { a } else { b }`");
   } else {
     mistake->set_help("start a new line, or separate statements with `;`");
   }
@@ -289,27 +255,6 @@ bool Parser::Level::fits() const {
   // Where all this closes again is anyone's guess.
   parser_.state_.gave_up = true;
   return false;
-}
-
-void Parser::skip_to_next_statement(size_t start) {
-  int parens = brackets_at_error_;
-  int braces = 0;
-  while (!at_end()) {
-    const Token& t = token();
-    const bool line = t.line_start && braces == 0 && index_ > start;
-    if (line && (parens == 0 || starts_statement(t.kind))) return;
-    if (t.kind == TokenKind::Semicolon && braces == 0 && parens == 0) return;
-    if (t.kind == TokenKind::RightBrace && braces == 0) return;
-    if (t.kind == TokenKind::LeftBrace) ++braces;
-    if (t.kind == TokenKind::RightBrace) --braces;
-    const bool opens =
-        t.kind == TokenKind::LeftParen || t.kind == TokenKind::LeftBracket;
-    const bool closes =
-        t.kind == TokenKind::RightParen || t.kind == TokenKind::RightBracket;
-    if (opens && braces == 0) ++parens;
-    if (closes && braces == 0 && parens > 0) --parens;
-    advance();
-  }
 }
 
 // ---- Entry points

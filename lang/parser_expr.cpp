@@ -217,7 +217,20 @@ ExprPtr Parser::field(ExprPtr object, uint32_t begin) {
     }
     node->index = value;
   } else if (!at(TokenKind::Identifier) && !is_keyword(kind())) {
+    const bool dots = at(TokenKind::Dot);
+    const bool touching = token().begin == tokens_[index_ - 1].end;
+    const std::string sign(at(TokenKind::Caret) ? "**" : text);
+    const bool operation = touching && binary_rule(kind()) != nullptr;
+    const size_t before = state_.diagnostics.size();
     expected("the name of a field");
+    const bool reported = state_.diagnostics.size() > before;
+    if (reported && dots)
+      state_.diagnostics.last().set_help(
+          "numbers in a row are `range(a, b)` in a loop, `arange(a, b)` as an "
+          "array, `x[a:b]` in an index");
+    if (reported && operation)
+      state_.diagnostics.last().set_help(
+          fmt::format("operators work element by element: write `{}`", sign));
     return nullptr;
   }
   node->name = {std::string(text), span_of(token())};

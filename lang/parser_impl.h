@@ -12,8 +12,9 @@
 #include "lang/precedence.h"
 
 /// The parser's inside. parser.cpp: tokens, mistakes, recovery;
-/// parser_statement.cpp; parser_expr.cpp: the Pratt loop; parser_primary.cpp:
-/// what an expression starts with; parser_literal.cpp.
+/// parser_habits.cpp: what other languages write; parser_statement.cpp;
+/// parser_expr.cpp: the Pratt loop; parser_primary.cpp: what an expression
+/// starts with; parser_literal.cpp.
 namespace unisono::lang {
 
 /// Brackets, blocks and operands inside one another.
@@ -84,6 +85,20 @@ class Parser {
   void not_ended();
   bool duplicate(const std::vector<Name>& names, std::string_view where);
   void equals_in_expression();
+
+  // ---- habits of other languages, and recovery: parser_habits.cpp
+  bool after_foreign_word();
+  bool arrow_assignment();
+  bool foreign_for();
+  bool range_of_colons();
+  std::string habit_help();
+  std::string operand_help() const;
+  std::string juxtaposed_help(const Token& before) const;
+  std::string colon_help(const Token& before);
+  std::string rest_of_line() const;
+  std::string_view name_before(size_t token) const;
+  bool after_comment_sign() const;
+  static bool starts_statement(TokenKind kind);
   void skip_to_next_statement(size_t start);
 
   // ---- statements: parser_statement.cpp
@@ -91,6 +106,7 @@ class Parser {
   void warn_if_continuation(const Stmt& statement, const Stmt& before);
   StmtPtr statement();
   StmtPtr let_statement();
+  StmtPtr no_value(const LetStmt& let);
   StmtPtr def_statement();
   StmtPtr decorated();
   StmtPtr type_statement();
@@ -137,8 +153,10 @@ class Parser {
   ExprPtr comprehension(ExprPtr element, const Token& opener);
   ExprPtr if_expression();
   ExprPtr fn_expression();
+  ExprPtr named_fn();
   bool parameters(const Token& opener, std::vector<Param>* out);
   bool parameter(Param* out);
+  bool no_packed_parameters();
   bool check_parameters(const std::vector<Param>& params);
   ExprPtr not_an_expression();
 
@@ -208,6 +226,8 @@ class Parser {
   bool in_block_ = false;
   int open_brackets_ = 0;                 ///< `( [` of this statement
   int brackets_at_error_ = 0;             ///< the same when it failed
+  bool skip_indented_ = false;            ///< its block is given up with it
+  bool skip_to_brace_ = false;    ///< and all of the block around it
   std::optional<size_t> error_index_;     ///< the token of the last mistake
   std::optional<size_t> line_end_taken_;  ///< the line end before this token
 };

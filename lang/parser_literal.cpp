@@ -80,6 +80,25 @@ int hex_value(char c) {
   return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
 }
 
+/// What was meant by a suffix that is no element type.
+std::string suffix_help(std::string_view number, std::string_view suffix,
+                        bool is_float) {
+  if (suffix[0] == '_') return "one `_` may stand between two digits";
+  if (suffix == "f" || suffix == "F")
+    return fmt::format("write `{}f32`", number);
+  if (suffix == "j" || suffix == "i" || suffix == "im")
+    return "complex numbers are not there yet";
+  if (!is_float && (suffix == "u" || suffix == "U"))
+    return fmt::format("write `{}u32`", number);
+  if (!is_float && (suffix == "l" || suffix == "L"))
+    return fmt::format("write `{}i64`", number);
+  if ('0' <= suffix[0] && suffix[0] <= '9')
+    return "a suffix is an element type: `2u8`, `1f64`";
+  return fmt::format(
+      "a suffix is an element type, as in `2u8`; a product is `{} * {}`",
+      number, suffix);
+}
+
 }  // namespace
 
 // ---- Numbers
@@ -115,9 +134,7 @@ ExprPtr Parser::number(bool negated) {
   const std::string_view suffix = text.substr(end);
   const std::optional<DType> dtype = dtype_from_name(suffix);
   if (!suffix.empty() && (!dtype || is_bool(*dtype))) {
-    return bad_number(suffix[0] == '_'
-                          ? "one `_` may stand between two digits"
-                          : "a suffix is an element type: `2u8`, `1f64`");
+    return bad_number(suffix_help(text.substr(0, end), suffix, is_float));
   }
   if (is_float && dtype && !is_floating(*dtype)) {
     return bad_number(

@@ -45,10 +45,19 @@ ExprPtr Parser::not_an_expression() {
   if (infix && statement_start_ == index_) {
     if (Diagnostic* mistake =
             report(Code::line_starts_with_operator, here(), text_of(token()))) {
+      const bool statement =
+          now == TokenKind::With && token_after().kind == TokenKind::Identifier;
+      skip_indented_ = statement;
       mistake->set_help(
-          fmt::format("move `{}` to the end of the line above, or put the "
-                      "expression in parentheses",
-                      text_of(token())));
+          statement
+              ? std::string("`with` replaces fields of a record, `r with (b = "
+                            "2.0)`; files need no opening: "
+                            "`load(\"x.npy\")`")
+          : now == TokenKind::Plus && token_after().kind == now
+              ? std::string("write `i += 1`")
+              : fmt::format("move `{}` to the end of the line above, or put "
+                            "the expression in parentheses",
+                            text_of(token())));
     }
     return nullptr;
   }
@@ -59,16 +68,7 @@ ExprPtr Parser::not_an_expression() {
     report(Code::stray_bracket, here(), text_of(token()));
     return nullptr;
   }
-  const bool doubled = index_ > 0 && tokens_[index_ - 1].kind == now &&
-                       tokens_[index_ - 1].end == token().begin;
-  std::string help;
-  if (doubled && now == TokenKind::Ampersand) help = "write `and`";
-  if (doubled && now == TokenKind::Pipe) help = "write `or`";
-  if (now == TokenKind::Plus)
-    help = doubled ? "write `i += 1`" : "there is no sign `+`; leave it out";
-  if (now == TokenKind::Dot && token_after().kind == TokenKind::Integer) {
-    help = fmt::format("write `0.{}`", text_of(token_after()));
-  }
+  std::string help = operand_help();
   const size_t before = state_.diagnostics.size();
   expected("an expression");
   if (!help.empty() && state_.diagnostics.size() > before) {
@@ -281,6 +281,7 @@ ExprPtr Parser::fn_expression() {
   auto node = std::make_unique<FnExpr>();
   Function& function = node->function;
   const Token opener = token();
+  if (at(TokenKind::Identifier)) return named_fn();
   if (!expect(TokenKind::LeftParen, "`(` after `fn`")) return nullptr;
   if (!parameters(opener, &function.params)) return nullptr;
   function.params_span = span_from(opener.begin);
@@ -288,16 +289,33 @@ ExprPtr Parser::fn_expression() {
     function.result = expression();
     if (!function.result) return nullptr;
   }
-  if (at(TokenKind::LeftBrace)) {
+  if (!at(TokenKind::FatArrow)) {
+    const bool block = at(TokenKind::LeftBrace);
     Diagnostic* mistake =
         report(Code::unexpected_token, here(), "`=>`", found());
-    if (mistake) mistake->set_help("write `fn(x) => { ... }`");
+    if (mistake)
+      mistake->set_help(block ? "write `fn(x) => { ... }`"
+                              : "write `fn(x) => ...`");
     return nullptr;
   }
-  if (!expect(TokenKind::FatArrow)) return nullptr;
+  advance();
   function.body = expression();
   if (!function.body) return nullptr;
   return finish(std::move(node), begin);
+}
+
+/// `fn f(x) ...` and `fn x => ...`
+ExprPtr Parser::named_fn() {
+  const bool lambda = token_after().kind == TokenKind::FatArrow;
+  const std::string_view name = text_of(token());
+  skip_indented_ = true;
+  if (Diagnostic* mistake =
+          report(Code::unexpected_token, here(), "`(` after `fn`", found()))
+    mistake->set_help(
+        lambda
+            ? fmt::format("write `fn({}) => ...`", name)
+            : fmt::format("a function with a name is `def {}(x) = ...`", name));
+  return nullptr;
 }
 
 /// After the opening parenthesis, to the closing one and with it.
@@ -313,6 +331,10 @@ bool Parser::parameters(const Token& opener, std::vector<Param>* out) {
       }
       star = here();
       advance();
+      if (at(TokenKind::Identifier) || at(TokenKind::Star))
+        return no_packed_parameters();
+    } else if (at(TokenKind::StarStar)) {
+      return no_packed_parameters();
     } else {
       Param& param = out->emplace_back();
       param.keyword_only = star.has_value();
@@ -333,9 +355,25 @@ bool Parser::parameters(const Token& opener, std::vector<Param>* out) {
   return check_parameters(*out);
 }
 
+/// `*args`, `**options`
+bool Parser::no_packed_parameters() {
+  if (Diagnostic* mistake =
+          report(Code::bad_parameters, here(),
+                 "a function has a fixed number of parameters"))
+    mistake->set_help("let one parameter take a tuple: `f((a, b, c))`");
+  return false;
+}
+
 bool Parser::parameter(Param* out) {
   const uint32_t begin = token().begin;
   if (!pattern(&out->pattern)) return false;
+  if (at(TokenKind::Identifier)) {
+    if (Diagnostic* mistake =
+            report(Code::unexpected_token, here(), "`:`, `,` or `)`", found()))
+      mistake->set_help(
+          fmt::format("a type follows the name: `{}: f32`", text_of(token())));
+    return false;
+  }
   if (eat(TokenKind::Colon)) {
     out->type = expression();
     if (!out->type) return false;

@@ -101,6 +101,7 @@ StmtPtr Parser::statement() {
   if (at(TokenKind::Import)) return import_statement();
   if (at(TokenKind::For)) return for_statement();
   if (at(TokenKind::While)) return while_statement();
+  if (arrow_assignment()) return nullptr;
   if (at(TokenKind::Else)) {
     if (Diagnostic* mistake = report(Code::else_on_new_line, here())) {
       mistake->set_help("put `else` on the line of the `}` before it");
@@ -149,6 +150,10 @@ bool Parser::pattern(Pattern* out) {
     while (!at(TokenKind::RightParen)) {
       if (!pattern(&out->items.emplace_back())) return false;
       if (!eat(TokenKind::Comma)) break;
+    }
+    if (at(TokenKind::Assign)) {
+      report(Code::unclosed_bracket, here(), ")", "(", found());
+      return false;
     }
     if (!close(TokenKind::RightParen, first)) return false;
   } else if (at_word("_")) {
@@ -208,10 +213,32 @@ StmtPtr Parser::let_statement() {
     node->type = expression();
     if (!node->type) return nullptr;
   }
-  if (!expect(TokenKind::Assign)) return nullptr;
+  if (!at(TokenKind::Assign)) return no_value(*node);
+  advance();
   node->value = expression();
   if (!node->value) return nullptr;
   return finish(std::move(node), begin);
+}
+
+/// `let x`, `let mut x = 3`, `let f(x) = x + 1`
+StmtPtr Parser::no_value(const LetStmt& let) {
+  const size_t before = state_.diagnostics.size();
+  expected(description(TokenKind::Assign));
+  if (state_.diagnostics.size() == before) return nullptr;
+  const std::string_view name = let.pattern.span.text();
+  std::string help;
+  if (at(TokenKind::Identifier) && name == "mut") {
+    help = fmt::format("write `var {} = ...`", text_of(token()));
+  } else if (at(TokenKind::Identifier) || at(TokenKind::LeftParen)) {
+    help = fmt::format("a function is defined by `def {}(x) = ...`", name);
+  } else if (at(TokenKind::As)) {
+    help = fmt::format("a type follows a `:`: `{}: f32`", name);
+  } else if (at_statement_end()) {
+    help = fmt::format("a name is bound to a value: `{} {} = ...`",
+                       let.is_var ? "var" : "let", name);
+  }
+  if (!help.empty()) state_.diagnostics.last().set_help(std::move(help));
+  return nullptr;
 }
 
 /// The `##` lines that end on the line above `offset`, without gaps.
@@ -331,6 +358,17 @@ StmtPtr Parser::import_statement() {
   } else if (!name(&node->module)) {
     return nullptr;
   }
+  if (at(TokenKind::Dot) || at(TokenKind::Comma)) {
+    const bool dot = at(TokenKind::Dot);
+    const size_t before = state_.diagnostics.size();
+    expected("the end of the statement");
+    if (state_.diagnostics.size() > before)
+      state_.diagnostics.last().set_help(
+          dot ? "a module is a name, `import nn`, or the path of a file in "
+                "quotes; functions of arrays are in scope without import"
+              : "import one module a line");
+    return nullptr;
+  }
   if (eat(TokenKind::As) && !name(&node->alias.emplace())) return nullptr;
   return finish(std::move(node), begin);
 }
@@ -355,10 +393,11 @@ StmtPtr Parser::for_statement() {
   const uint32_t begin = token().begin;
   advance();
   auto node = std::make_unique<ForStmt>();
+  if (foreign_for()) return nullptr;
   if (!binding(&node->pattern)) return nullptr;
   if (!expect(TokenKind::In)) return nullptr;
   node->iterable = expression();
-  if (!node->iterable) return nullptr;
+  if (!node->iterable || range_of_colons()) return nullptr;
   node->body = block();
   if (!node->body) return nullptr;
   return finish(std::move(node), begin);
@@ -401,10 +440,13 @@ bool Parser::check_target(const Expr& target) {
   if (root->kind == ExprKind::NameExpr) return true;
   if (Diagnostic* mistake =
           report(Code::bad_target, target.span, kind_of(*root))) {
-    mistake->set_help(root->kind == ExprKind::Tuple
-                          ? "`let` and `var` take patterns: `let (a, b) = ...`"
-                          : "assign to a `var`, or to `x[i]` or `x.field` of "
-                            "one");
+    mistake->set_help(
+        root->kind == ExprKind::Tuple
+            ? "`let` and `var` take patterns: `let (a, b) = ...`"
+        : root->kind == ExprKind::Call
+            ? fmt::format("a function is defined by `def {} = ...`",
+                          target.span.text())
+            : "assign to a `var`, or to `x[i]` or `x.field` of one");
   }
   return false;
 }
