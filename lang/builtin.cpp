@@ -1,5 +1,7 @@
 #include "lang/builtin.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -8,6 +10,7 @@
 #include "lang/arguments.h"
 #include "lang/builtins_elementwise.h"
 #include "lang/builtins_reduce.h"
+#include "lang/evaluator.h"
 
 namespace unisono::lang {
 
@@ -73,11 +76,72 @@ const Builtin* find_builtin(std::string_view name) {
   return found == table().by_name.end() ? nullptr : found->second;
 }
 
+namespace {
+
+/// Functions that take several things as one argument: its place, what they
+/// are, and the brackets around them.
+struct PackedParameter {
+  std::string_view function;
+  size_t place, least;  // so many of them are a mistake
+  std::string_view items;
+  bool arrays;
+  std::string_view form;
+};
+constexpr PackedParameter packed_parameters[] = {
+    {"zeros", 0, 2, "the sizes", false, "({})"},
+    {"ones", 0, 2, "the sizes", false, "({})"},
+    {"reshape", 1, 2, "the sizes", false, "({})"},
+    {"broadcast_to", 1, 2, "the sizes", false, "({})"},
+    {"tile", 1, 2, "the counts", false, "({})"},
+    {"transpose", 1, 2, "the axes", false, "({})"},
+    {"concat", 0, 2, "the arrays", true, "({})"},
+    {"stack", 0, 2, "the arrays", true, "({})"},
+    {"max", 0, 3, "the numbers", false, "[{}]"},
+    {"min", 0, 3, "the numbers", false, "[{}]"},
+};
+
+/// `zeros(3, 4)`, `reshape(x, 2, 3)`, `concat(a, b)`: what belongs together is
+/// given one by one.
+void forbid_loose_items(Evaluator& evaluator, const Builtin& builtin,
+                        const std::vector<CallArgument>& positional,
+                        Span where) {
+  for (const PackedParameter& row : packed_parameters) {
+    if (row.function != builtin.name ||
+        positional.size() < row.place + row.least)
+      continue;
+    std::string items;
+    for (size_t i = row.place; i < positional.size(); ++i) {
+      const Value& item = positional[i].value;
+      if (row.arrays ? item.array() == nullptr : !item.is<IntValue>()) return;
+      items += items.empty() ? "" : ", ";
+      items += positional[i].where.text();
+    }
+    const std::string before =
+        row.place ? std::string(positional[0].where.text()) + ", " : "";
+    evaluator.fail(
+        diagnostic(Code::too_many_arguments, where, builtin.name,
+                   fmt::format("{} as one argument", row.items),
+                   positional.size() - row.place)
+            .set_help(fmt::format("write `{}({}{})`", builtin.name, before,
+                                  fmt::format(fmt::runtime(row.form), items))));
+  }
+  if (builtin.name == "where" && positional.size() == 1)
+    evaluator.fail(
+        diagnostic(Code::missing_argument, where, builtin.name,
+                   std::string_view("x"))
+            .set_help(fmt::format("the positions of true elements are "
+                                  "`nonzero({})`",
+                                  positional[0].where.text())));
+}
+
+}  // namespace
+
 Value call_builtin(Evaluator& evaluator, const Builtin& builtin,
                    std::vector<CallArgument> positional,
                    std::vector<std::pair<std::string, CallArgument>> named,
                    Span where) {
   const Row& row = table().rows_[&builtin - rows];
+  if (named.empty()) forbid_loose_items(evaluator, builtin, positional, where);
   MatchedArguments matched = match_arguments(
       evaluator, builtin.name, row.parameters, builtin.signature,
       std::move(positional), std::move(named), where, Span());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lang/arguments.h"
+#include "lang/foreign_names.h"
 
 namespace unisono::lang {
 namespace {
@@ -104,6 +105,12 @@ std::string str_argument(BuiltinCall& call, size_t i) {
 
 DType dtype_argument(BuiltinCall& call, size_t i) {
   const auto* type = call[i].value.get_if<TypeValue>();
+  if (const auto* text = call[i].value.get_if<StrValue>();
+      text && text->value && !foreign_name_help(*text->value).empty())
+    call.evaluator.fail(
+        diagnostic(Code::wrong_argument, call[i].where,
+                   describe_argument(call, i), "an element type", "str")
+            .set_help(std::string(foreign_name_help(*text->value))));
   if (!type || type->type.rank() != 0)
     wrong_argument(call, i, "an element type such as `f32`");
   return type->type.dtype;

@@ -19,6 +19,13 @@ ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
     return type->type;
   }
   const bool sizes = call[i].value.is<IntValue>() || call[i].value.tuple();
+  if (call[i].value.array())
+    call.evaluator.fail(
+        diagnostic(Code::wrong_argument, call[i].where,
+                   describe_argument(call, i), "a type or a shape",
+                   type_name(call[i].value))
+            .set_help(fmt::format("a shape is a tuple of `int`s: `{}((2, 3))`",
+                                  call.builtin.name)));
   if (!sizes) wrong_argument(call, i, "a type such as `f32[2, 3]`");
   return {dtype.value_or(otherwise), shape_argument(call, i)};
 }

@@ -97,8 +97,16 @@ Value builtin_load(BuiltinCall& call) {
   if (evaluator.mode() == Mode::check) {
     if (auto type = loaded_type(evaluator, call[0])) return *type;
     const auto& text = call[0].value.get_if<StrValue>()->value;
-    const std::string path =
-        text ? fmt::format("{:?}", *text) : "a file whose path is computed";
+    if (text)
+      evaluator.fail(
+          diagnostic(Code::cannot_read, where, fmt::format("{:?}", *text),
+                     "there is no such file")
+              .add_fact("a path is relative to the current directory")
+              .set_help(fmt::format(
+                  "correct the path; for a file that is written before this "
+                  "runs, say what it will hold: `{} as f32[n, 3]`",
+                  call.where.text())));
+    const std::string path = "a file whose path is computed";
     evaluator.fail(
         diagnostic(Code::file_type_unknown, where, path)
             .set_help(fmt::format("say what it will hold: `{} as f32[n, 3]`",

@@ -267,9 +267,10 @@ ir::Dim count_length(BuiltinCall& call, const ArrayValue& x) {
   };
   const int64_t count = std::max<int64_t>(extreme(ir::Op::max) + 1, 0);
   if (const int64_t least = extreme(ir::Op::min); least < 0)
-    evaluator.fail(diagnostic(
-        Code::index_out_of_bounds, call.where,
-        fmt::format("index {} is out of bounds for size {}", least, count)));
+    evaluator.fail(
+        diagnostic(Code::index_out_of_bounds, call[0].where,
+                   fmt::format("{} holds {}, and counts only 0 and above",
+                               describe_argument(call, 0), least)));
   return count;
 }
 
@@ -303,7 +304,7 @@ Value builtin_bincount(BuiltinCall& call) {
   return evaluator.add(
       ir::Op::scatter_add,
       {everywhere(zero, {length}), everywhere(one, x->type.shape), bins},
-      ir::IndexAttrs{{0}, true}, where);
+      ir::IndexAttrs{{0}, true}, call[0].where);
 }
 
 Value builtin_nonzero(BuiltinCall& call) {

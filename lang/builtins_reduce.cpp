@@ -69,13 +69,19 @@ void check_axis_is_meant(BuiltinCall& call, ir::Op op) {
   const bool scalar =
       array ? array->type.rank() == 0 : call[0].value.is<IntValue>();
   if (!axis.array() && !(scalar && axis.is<IntValue>())) return;
-  call.evaluator.fail(
-      diagnostic(Code::wrong_argument, call[1].where,
-                 describe_argument(call, 1), "an `int` or a tuple of `int`s",
-                 type_name(axis))
-          .set_help(fmt::format("the {} of two values is `{}imum(a, b)`",
-                                op == ir::Op::max ? "larger" : "smaller",
-                                call.builtin.name)));
+  const std::string help =
+      fmt::format("the {} of two values is `{}imum({}, {})`",
+                  op == ir::Op::max ? "larger" : "smaller", call.builtin.name,
+                  call[0].where.text(), call[1].where.text());
+  if (scalar)
+    call.evaluator.fail(diagnostic(Code::no_such_axis, call[1].where,
+                                   call[1].where.text(), call.builtin.name,
+                                   type_name(call[0].value), 0)
+                            .set_help(help));
+  call.evaluator.fail(diagnostic(Code::wrong_argument, call[1].where,
+                                 describe_argument(call, 1), "an axis of `x`",
+                                 type_name(axis))
+                          .set_help(help));
 }
 
 ArrayValue flattened(Evaluator& evaluator, const ArrayValue& x, Span where) {

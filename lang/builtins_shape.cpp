@@ -34,12 +34,24 @@ ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
   return *size;
 }
 
+[[noreturn]] void not_a_tuple(BuiltinCall& call, size_t i) {
+  Diagnostic d = diagnostic(Code::wrong_argument, call[i].where,
+                            describe_argument(call, i), "a tuple of arrays",
+                            type_name(call[i].value));
+  std::string_view text = call[i].where.text();
+  const bool list = text.starts_with('[') && text.ends_with(']');
+  if (list) text = text.substr(1, text.size() - 2);
+  d.set_help(list && text.find('\n') == text.npos
+                 ? fmt::format("write `{}(({}))`", call.builtin.name, text)
+                 : "a tuple is `(a, b)`, of one array `(a,)`");
+  call.evaluator.fail(std::move(d));
+}
+
 /// All items of a tuple of arrays, promoted to one element type.
 std::vector<ArrayValue> arrays_argument(BuiltinCall& call, size_t i) {
   const TupleValue* tuple = call[i].value.tuple();
   if (!tuple) {
-    if (ArrayCell* array = call[i].value.array(); array)
-      wrong_argument(call, i, "a tuple of arrays: `(a, b)`");
+    if (ArrayCell* array = call[i].value.array(); array) not_a_tuple(call, i);
     wrong_argument(call, i, "a tuple of arrays");
   }
   if (tuple->items.empty()) wrong_argument(call, i, "at least one array");

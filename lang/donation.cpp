@@ -110,7 +110,14 @@ void Evaluator::forbid_donated(const ArrayValue& value, Span where) {
     if (found != state_->donated.end()) donation = &found->second;
   }
   if (!donation) return;
-  auto error = diagnostic(Code::used_after_donate, where);
+  // As it was written in the call; the name here may be another one.
+  const std::string_view given = donation->where.text();
+  const bool readable = given.size() <= 32 && given.find('\n') == given.npos;
+  const std::string name = readable ? fmt::format("`{}`", given) : "";
+  const bool same = readable && where.text() == given;
+  auto error =
+      diagnostic(Code::used_after_donate, where, same ? name : "this array",
+                 same || name.empty() ? "" : ", as " + name);
   error.add_note(donation->where,
                  fmt::format("given to `{}` here", donation->function));
   error.set_help("use the result instead, or leave it out of `donate`");

@@ -192,7 +192,7 @@ bool Evaluator::print(const Value& value) {
   on_stack([&] {
     Interpreter interpreter(*this);
     try {
-      machine_.output(to_text(*this, value, "", Span()) + "\n");
+      machine_.output(to_text(*this, value, /*placed=*/true, Span()) + "\n");
       ok = true;
     } catch (...) {
       interpreter.report(interpreter.caught(Span()).diagnostic);
@@ -235,6 +235,7 @@ std::string Evaluator::dump_types() const {
 
 bool Interpreter::check_program(const Program& program) {
   Saved<Mode> mode(ev_.mode_, Mode::check);
+  Saved main(s_.main_program, &program);
   s_.main_file = program.file;
   s_.memo.clear();
   s_.reported.clear();
@@ -313,6 +314,7 @@ std::optional<Value> Interpreter::run_call(
 bool Interpreter::run_program(const Program& program,
                               std::optional<Value>* last) {
   Saved<Mode> mode(ev_.mode_, Mode::run);
+  Saved main(s_.main_program, &program);
   s_.main_file = program.file;
   s_.reported.clear();
   s_.stopped = false;
@@ -495,16 +497,18 @@ void Interpreter::poison(const Pattern& pattern, const Env& env, bool open) {
 }
 
 void Interpreter::assign(const Env& holder, const std::string& name,
-                         Value value) {
+                         Value value, Span where) {
   Binding& binding = holder->names.at(name);
   if (!s_.journals.empty()) {
     Journal& journal = s_.journals.back();
-    const bool known = std::any_of(
+    const auto known = std::find_if(
         journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
           return c.environment == holder && c.name == name;
         });
-    if (!known && holder->call <= journal.call)
-      journal.changes.push_back({holder, name, binding.value});
+    if (known != journal.changes.end())
+      known->where = where ? where : known->where;
+    else if (holder->call <= journal.call)
+      journal.changes.push_back({holder, name, binding.value, where});
   }
   if (binding.type_record >= 0 && checking()) widen_record(binding, value);
   binding.value = std::move(value);
@@ -518,7 +522,7 @@ std::vector<Assigned> Interpreter::take_back() {
   for (Change& change : journal.changes) {
     Binding& binding = change.environment->names.at(change.name);
     out.push_back({change.environment, change.name, change.before,
-                   std::move(binding.value)});
+                   std::move(binding.value), change.where});
     binding.value = std::move(change.before);
     ++change.environment->version;
   }
@@ -612,6 +616,7 @@ Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
 
 Value Interpreter::block(const Expr& body, const Env& env, bool flush_each,
                          bool wanted) {
+  if (const If* branches = as<If>(body)) return if_expr(*branches, env, wanted);
   const Block* block = as<Block>(body);
   if (!block) return expr(body, env);
   return statements(block->statements, inner(env), flush_each, wanted);

@@ -79,12 +79,12 @@ void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
     value.value =
         match_declared(*binding.type, value.value, holder, stmt.value->span,
                        fmt::format("`{}`", name.text));
-  assign(holder, name.text, std::move(value.value));
+  assign(holder, name.text, std::move(value.value), stmt.span);
 }
 
 Env Interpreter::variable(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
-  if (!binding) lookup(name, env);  // the error, with its suggestion
+  if (!binding) unbound_variable(name, env);
   if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
   if (!binding->is_var)
     ev_.fail(diagnostic(Code::not_a_variable, name.span, name.text)

@@ -59,6 +59,14 @@ std::vector<DType> representatives(const std::string& restriction) {
   return {DType::F32, DType::I32};
 }
 
+/// What a function may give whose result type is not written: the type of its
+/// parameter, if it has one.
+std::string_view result_example(const Function& function) {
+  const Expr* type =
+      function.params.size() == 1 ? function.params[0].type.get() : nullptr;
+  return type ? type->span.text() : "f32";
+}
+
 // ---- keys of calls ---------------------------------------------------------
 
 void append_dim(std::string& key, const ir::Dim& dim) {
@@ -273,8 +281,12 @@ void Interpreter::check_definition_with(
   matcher.declare(syntax.type_params);
   for (const auto& [name, dtype] : generics) matcher.choose(name, dtype);
   for (const Param& param : syntax.params) {
-    bind_pattern(param.pattern, matcher.any_value(*param.type), env, false,
-                 param.span);
+    Value any = matcher.any_value(*param.type);
+    // A size that is computed from it is told by the parameter's name.
+    if (any.is<IntValue>() && param.pattern.kind == Pattern::Kind::name)
+      any = IntValue{
+          ir::Dim::symbol(ev_.new_symbol_id(), param.pattern.name.text)};
+    bind_pattern(param.pattern, any, env, false, param.span);
     if (!param.default_value) continue;
     const CallArgument value = argument(*param.default_value, env);
     TypeMatcher own(*this, inner(env), TypeMatcher::Names::bind);
@@ -510,7 +522,9 @@ Value Interpreter::checked_call(
     if (!syntax.result)
       ev_.fail(diagnostic(Code::recursion_needs_result, where, function->name)
                    .add_note(syntax_of(closure).name, "defined here")
-                   .set_help("write it after the parameters: `-> f32`"));
+                   .set_help(fmt::format(
+                       "write it after the parameters, as in `-> {}`",
+                       result_example(syntax))));
     TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
     return matcher.any_value(*syntax.result);
   }

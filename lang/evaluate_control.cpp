@@ -184,6 +184,7 @@ struct Merged {
   Env environment;
   std::string name;
   Value one, other;
+  Span where;
 };
 
 std::vector<Merged> merge_changes(const std::vector<Assigned>& one,
@@ -192,7 +193,7 @@ std::vector<Merged> merge_changes(const std::vector<Assigned>& one,
   std::vector<Merged> out;
   for (const Assigned& a : one)
     if (encloses(env.get(), a.environment.get()))
-      out.push_back({a.environment, a.name, a.after, a.before});
+      out.push_back({a.environment, a.name, a.after, a.before, a.where});
   for (const Assigned& b : other) {
     if (!encloses(env.get(), b.environment.get())) continue;
     const auto same =
@@ -202,7 +203,7 @@ std::vector<Merged> merge_changes(const std::vector<Assigned>& one,
     if (same != out.end())
       same->other = b.after;
     else
-      out.push_back({b.environment, b.name, b.before, b.after});
+      out.push_back({b.environment, b.name, b.before, b.after, b.where});
   }
   return out;
 }
@@ -214,6 +215,18 @@ Value Interpreter::branch(const Expr* body, const Env& env, bool wanted) {
   if (const auto* chained = as<If>(*body))
     return if_expr(*chained, env, wanted);
   return block(*body, env, false, wanted);
+}
+
+/// Where the value is used, every condition leads to one.
+Value Interpreter::if_value(const If& e, const Env& env) {
+  const If* last = &e;
+  while (const If* chained =
+             last->otherwise ? as<If>(*last->otherwise) : nullptr)
+    last = chained;
+  if (!last->otherwise)
+    ev_.fail(diagnostic(Code::no_else, last->span)
+                 .set_help("write `if c { a } else { b }`"));
+  return if_expr(e, env, true);
 }
 
 Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
@@ -276,7 +289,7 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
         if_node(c.array, scopes[0], scopes[1], ones, others, results, e.span);
   }
   for (size_t i = 0; i < vars.size(); ++i)
-    assign(vars[i].environment, vars[i].name, results[i + 1]);
+    assign(vars[i].environment, vars[i].name, results[i + 1], vars[i].where);
   return results[0];
 }
 

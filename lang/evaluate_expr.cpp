@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "lang/arguments.h"
 #include "lang/array_ops.h"
-#include "lang/foreign_names.h"
 #include "lang/function.h"
 #include "lang/load.h"
 #include "lang/operators.h"
@@ -21,78 +21,6 @@ namespace {
 constexpr size_t max_index_items = 256;
 /// Items of an array that are computed, each by operations of its own.
 constexpr size_t max_computed_items = 65'536;
-
-/// What the language will have.
-constexpr std::string_view later_names[] = {"grad",         "value_and_grad",
-                                            "vjp",          "jvp",
-                                            "checkpoint",   "scan",
-                                            "fold",         "key",
-                                            "split_key",    "fold_in",
-                                            "bits",         "uniform",
-                                            "normal",       "randint",
-                                            "bernoulli",    "exponential",
-                                            "permutation",  "all_to_all",
-                                            "psum_scatter", "pbroadcast",
-                                            "pswapaxes",    "pargmax",
-                                            "pargmin",      "read_csv",
-                                            "write_csv",    "c64",
-                                            "c128"};
-
-/// Insertions, deletions, replacements and swaps of neighbours that make one of
-/// the other; above `limit`, anything above it.
-size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
-  if (a.size() > b.size()) std::swap(a, b);
-  if (b.size() - a.size() > limit) return limit + 1;
-  // Rows of the table of prefixes: two before, one before, this one.
-  std::vector<size_t> older(a.size() + 1), old(a.size() + 1), row(a.size() + 1);
-  for (size_t i = 0; i <= a.size(); ++i) row[i] = i;
-  for (size_t j = 1; j <= b.size(); ++j) {
-    std::swap(older, old);
-    std::swap(old, row);
-    row[0] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-      const size_t replaced = old[i - 1] + (a[i - 1] != b[j - 1]);
-      row[i] = std::min({old[i] + 1, row[i - 1] + 1, replaced});
-      const bool swapped =
-          i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[i] = std::min(row[i], older[i - 2] + 1);
-    }
-  }
-  return row.back();
-}
-
-/// The candidate most like a name, if one is like it.
-class SimilarName {
- public:
-  explicit SimilarName(std::string_view name)
-      : name_(name), limit_(name.size() <= 4 ? 1 : 2), distance_(limit_ + 1) {}
-  void consider(const std::string& other) {
-    const size_t d = edit_distance(name_, other, limit_);
-    if (d > limit_ || d > distance_) return;
-    if (d == distance_ && other >= best_) return;
-    best_ = other;
-    distance_ = d;
-  }
-  void consider(const Environment& env) {
-    for (const auto& [other, binding] : env.names) consider(other);
-  }
-  /// Empty if none is.
-  std::string best() const {
-    return distance_ < std::max<size_t>(name_.size(), 2) ? best_ : "";
-  }
-
- private:
-  std::string_view name_;
-  size_t limit_, distance_;
-  std::string best_;
-};
-
-std::string fields_text(const RecordValue& record) {
-  std::string names;
-  for (const auto& [name, value] : record.fields)
-    names += (names.empty() ? "`" : ", `") + name + "`";
-  return "its fields are " + names;
-}
 
 /// A number of a literal array.
 struct Number {
@@ -232,77 +160,6 @@ std::optional<DType> number_type(const std::vector<Number>& numbers,
 
 }  // namespace
 
-// ---- names -----------------------------------------------------------------
-
-/// A name's value, which `donate` may have taken away.
-Value Interpreter::present(Value value, Span where) {
-  if (const auto* array = value.get_if<ArrayValue>();
-      array && ((*array)->donated || !s_.donated.empty()))
-    ev_.forbid_donated(*array, where);
-  return value;
-}
-
-void Interpreter::use_poisoned(const Binding& binding, const std::string& name,
-                               Span where) {
-  throw Failure{diagnostic(Code::unknown_name, where, name), true,
-                binding.open};
-}
-
-Value Interpreter::lookup(const NameExpr& name, const Env& env) {
-  auto [binding, holder] = env->find(name.text);
-  if (!binding) {
-    if (std::ranges::count(later_names, name.text))
-      ev_.fail(diagnostic(Code::not_there_yet, name.span,
-                          fmt::format("`{}` is", name.text)));
-    Diagnostic d = diagnostic(Code::unknown_name, name.span, name.text);
-    SimilarName similar(name.text);
-    for (const Environment* e = env.get(); e; e = e->parent.get())
-      similar.consider(*e);
-    if (const auto help = foreign_word_help(name.text); !help.empty())
-      d.set_help(std::string(help));
-    else if (const auto theirs = foreign_name_help(name.text); !theirs.empty())
-      d.set_help(std::string(theirs));
-    else if (is_stdlib_module(name.text))
-      d.set_help(fmt::format("write `import {}` first", name.text));
-    else if (!similar.best().empty())
-      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
-    ev_.fail(std::move(d));
-  }
-  if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
-  return note_read(*binding, *holder, env, name.text);
-}
-
-namespace {
-/// Numbers that change are arguments of the code, not constants in it.
-Value as_arguments(Evaluator& evaluator, const Value& value, Span where) {
-  return map_leaves(value, [&](const Value& leaf) -> Value {
-    const ArrayCell* array = leaf.array();
-    if (!array || !array->weak || array->literal || !array->constant)
-      return leaf;
-    ArrayValue number = evaluator.on_first_device(*array, where);
-    number->weak = true;
-    return number;
-  });
-}
-}  // namespace
-
-/// A read of a name outside the function that is traced is part of what its
-/// code was made for. It is looked up again from where the lookup left the
-/// function, so that a name that is defined later in between is noticed.
-Value Interpreter::note_read(const Binding& binding, const Environment& holder,
-                             const Env& from, const std::string& name) {
-  if (!ev_.outer_reads || holder.call > s_.trace_base) return binding.value;
-  Environment* outside = from.get();
-  while (outside->call > s_.trace_base) outside = outside->parent.get();
-  if (outside == s_.prelude.get()) return binding.value;  // never changes
-  for (const Evaluator::OuterRead& read : *ev_.outer_reads)
-    if (read.environment.get() == outside && read.name == name)
-      return read.value;
-  Value value = as_arguments(ev_, binding.value, binding.where);
-  ev_.outer_reads->push_back({outside->shared_from_this(), name, value});
-  return value;
-}
-
 CallArgument Interpreter::argument(const Expr& e, const Env& env) {
   return {expr(e, env), e.span};
 }
@@ -356,6 +213,7 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
     }
     case ExprKind::Field: {
       const auto& x = static_cast<const Field&>(e);
+      forbid_foreign_module(x, env);
       return field(expr(*x.object, env), x);
     }
     case ExprKind::Unary: return unary_expr(static_cast<const Unary&>(e), env);
@@ -369,7 +227,7 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
       return call_value(argument(*pipe.function, env), {std::move(value)}, {},
                         e.span);
     }
-    case ExprKind::If: return if_expr(static_cast<const If&>(e), env, true);
+    case ExprKind::If: return if_value(static_cast<const If&>(e), env);
     case ExprKind::Block: return block(e, env, false, true);
     case ExprKind::FnExpr:
       return std::make_shared<const FunctionValue>(FunctionValue{
@@ -553,45 +411,13 @@ const Value* Interpreter::find_field(const Value& base, const Field& e) {
   return nullptr;
 }
 
-Value Interpreter::field(const Value& base, const Field& e) {
-  if (const Value* found = find_field(base, e)) return *found;
-  Diagnostic d = diagnostic(Code::unknown_field, e.name.span, type_name(base),
-                            e.name.text);
-  if (const auto* module = base.get_if<ModuleValue>()) {
-    SimilarName similar(e.name.text);
-    similar.consider(*module->environment);
-    if (!similar.best().empty())
-      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
-    ev_.fail(std::move(d));
-  }
-  d.set_label(type_name(base));
-  const size_t items = base.tuple() ? base.tuple()->items.size() : 0;
-  if (const RecordValue* record = base.record(); record && !e.index) {
-    d.set_help(fields_text(*record));
-  } else if (const auto theirs = foreign_field_help(e.name.text);
-             base.array() && !theirs.empty()) {
-    d.set_help(std::string(theirs));
-  } else if (s_.prelude->find(e.name.text).first) {
-    d.set_help(fmt::format("call it: `{}(...)`", e.name.text));
-  } else if (e.index && items > 0) {
-    d.set_help(fmt::format("its items are 0 ... {}", items - 1));
-  } else if (!e.index) {
-    SimilarName similar(e.name.text);
-    for (const Environment* env = s_.prelude.get(); env;
-         env = env->parent.get())
-      similar.consider(*env);
-    if (!similar.best().empty())
-      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
-  }
-  ev_.fail(std::move(d));
-}
-
 // ---- calls -----------------------------------------------------------------
 
 void Interpreter::arguments(
     const Call& e, const Env& env, std::vector<CallArgument>& positional,
     std::vector<std::pair<std::string, CallArgument>>& named) {
   for (const ArgumentExpr& a : e.arguments) {
+    if (a.name && a.name->text == "over") forbid_undeclared_axis(*a.value, env);
     CallArgument value = argument(*a.value, env);
     if (a.name)
       named.emplace_back(a.name->text, std::move(value));
@@ -600,11 +426,33 @@ void Interpreter::arguments(
   }
 }
 
+namespace {
+/// The positional argument of a builtin that names an axis or devices, if
+/// `before` of them stand before the call's own.
+const Expr* axis_argument_of(const Value& callee, const Call& e,
+                             size_t before) {
+  const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  if (!builtin || (*builtin)->signature.find("over=") == std::string_view::npos)
+    return nullptr;
+  const auto parameters = parse_signature((*builtin)->signature);
+  for (size_t i = before; i < parameters.size(); ++i) {
+    if (parameters[i].name != "over" || i - before >= e.arguments.size())
+      continue;
+    const ArgumentExpr& given = e.arguments[i - before];
+    return given.name ? nullptr : given.value.get();
+  }
+  return nullptr;
+}
+}  // namespace
+
 Value Interpreter::call_expr(const Call& e, const Env& env) {
   CallArgument callee;
   std::vector<CallArgument> positional;
   std::vector<std::pair<std::string, CallArgument>> named;
   if (const auto* method = as<Field>(*e.callee)) {
+    forbid_foreign_module(*method, env);
     CallArgument base = argument(*method->object, env);
     callee.where = method->span;
     if (const Value* found = find_field(base.value, *method)) {
@@ -622,6 +470,9 @@ Value Interpreter::call_expr(const Call& e, const Env& env) {
   } else {
     callee = argument(*e.callee, env);
   }
+  forbid_call_of(callee.value, *e.callee, env);
+  if (const Expr* axis = axis_argument_of(callee.value, e, positional.size()))
+    forbid_undeclared_axis(*axis, env);
   arguments(e, env, positional, named);
   return call_value(callee, std::move(positional), std::move(named), e.span);
 }
@@ -717,7 +568,8 @@ void Interpreter::fail_rows(size_t row, const ir::Type& type,
                             const ir::Type& first, Span where) {
   ev_.fail(diagnostic(Code::rows_differ, where, row, type.to_string(),
                       first.to_string())
-               .set_label(type.to_string()));
+               .set_label(type.to_string())
+               .set_help("a tuple `(a, b)` holds arrays of different shapes"));
 }
 
 }  // namespace unisono::lang

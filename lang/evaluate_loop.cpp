@@ -235,9 +235,14 @@ bool Interpreter::close_turn(std::vector<Carry>& carries,
           "in compiled code arrays change, not text and other values of the "
           "host: `print` in the loop, or loop outside compiled code";
     }
-    ev_.fail(diagnostic(Code::loop_changes_type, where, carry.name, was, is)
-                 .set_label(fmt::format("{} becomes {}", was, is))
-                 .set_help(std::move(help)));
+    const bool known = change && change->where;
+    Diagnostic d = diagnostic(Code::loop_changes_type,
+                              known ? change->where : where, carry.name, was,
+                              is);
+    d.set_label(fmt::format("{} becomes {}", was, is));
+    if (known) d.add_note(where, "in this loop");
+    d.set_help(std::move(help));
+    ev_.fail(std::move(d));
   }
   return grown;
 }

@@ -370,6 +370,8 @@ std::vector<IndexItem> without_parentheses(
   if (base.is<IntValue>()) d.set_help("an `int` is a single number");
   if (base.is<StrValue>())
     d.set_help("text does not change: make another, `s[:i] + c + s[i + 1:]`");
+  if (base.is<RangeValue>())
+    d.set_help("the array of these numbers is `arange(n)`");
   if (base.is<std::shared_ptr<const FunctionValue>>())
     d.set_help("a call has parentheses: `f(x)`");
   evaluator.fail(std::move(d));

@@ -56,6 +56,7 @@ struct Change {
   Env environment;
   std::string name;
   Value before;
+  Span where = {};  // the last assignment, if it is one of the program's
 };
 struct Journal {
   uint32_t call = 0;  // names of later calls are gone when it is closed
@@ -154,6 +155,7 @@ struct Evaluator::State {
   std::map<std::string, Module> modules;
   std::vector<std::unique_ptr<Program>> programs_kept;  // of the prelude
   const SourceFile* main_file = nullptr;
+  const Program* main_program = nullptr;  // while it is checked or runs
   /// Environments that hold a function, which may hold them in turn: their
   /// names are cleared when nothing can use them any more.
   std::vector<std::weak_ptr<Environment>> function_environments;
@@ -173,6 +175,7 @@ struct Assigned {
   Env environment;
   std::string name;
   Value before, after;
+  Span where = {};  // the last assignment
 };
 
 /// A `var` that a loop assigns: its value before the loop, and what it is
@@ -197,6 +200,9 @@ class JournalScope {
   Interpreter& interpreter_;
   bool open_ = true;
 };
+
+/// "its fields are `a`, `b`"
+std::string fields_text(const RecordValue& record);
 
 /// Both are one host value (a function, an int, a device).
 bool same_host_value(const Value& a, const Value& b);
@@ -240,7 +246,8 @@ class Interpreter {
   void widen_record(const Binding& binding, const Value& value);
   void define(const Env& env, const std::string& name, Value value, bool is_var,
               Span where, const Expr* type = nullptr);
-  void assign(const Env& holder, const std::string& name, Value value);
+  void assign(const Env& holder, const std::string& name, Value value,
+              Span where = {});
   /// Undoes the changes of the innermost journal and gives them.
   std::vector<Assigned> take_back();
   /// Statements in order; in check mode after an error, too, and then a silent
@@ -249,7 +256,7 @@ class Interpreter {
   Value statements(const std::vector<StmtPtr>& list, const Env& env,
                    bool flush_each, bool wanted);
 
-  // ---- evaluate_expr.cpp
+  // ---- evaluate_names.cpp
   Value note_read(const Binding& binding, const Environment& holder,
                   const Env& from, const std::string& name);
   /// For a use of a name whose definition failed.
@@ -257,9 +264,11 @@ class Interpreter {
                                         const std::string& name, Span where);
   /// Whether this is no mistake, but for the calls to decide.
   bool is_open(const Failure& failure) const;
-  Value expr(const Expr& e, const Env& env);
   Value lookup(const NameExpr& name, const Env& env);
   Value present(Value value, Span where);
+
+  // ---- evaluate_expr.cpp
+  Value expr(const Expr& e, const Env& env);
 
   // ---- evaluate_call.cpp
   Value call_value(const CallArgument& callee,
@@ -323,7 +332,6 @@ class Interpreter {
   std::vector<IndexItem> index_items(const Index& e, const Env& env,
                                      bool sizes = false);
   static const Value* find_field(const Value& base, const Field& e);
-  Value field(const Value& base, const Field& e);
   /// `wanted` is the element type of an annotation, which literals adopt.
   Value array_literal(const Array& e, const Env& env,
                       std::optional<DType> wanted);
@@ -332,6 +340,16 @@ class Interpreter {
   [[noreturn]] void fail_rows(size_t row, const ir::Type& type,
                               const ir::Type& first, Span where);
   std::optional<DType> wanted_dtype(const Expr& annotation, const Env& env);
+
+  // ---- evaluate_names.cpp
+  Value field(const Value& base, const Field& e);
+  const Program* program_of(Span where) const;
+  /// Errors that say what to write instead.
+  [[noreturn]] void unknown_name(const NameExpr& name, const Env& env);
+  [[noreturn]] void unbound_variable(const NameExpr& name, const Env& env);
+  void forbid_foreign_module(const Field& e, const Env& env);
+  void forbid_undeclared_axis(const Expr& e, const Env& env);
+  void forbid_call_of(const Value& value, const Expr& callee, const Env& env);
 
   // ---- evaluate_call.cpp
   void def_stmt(const DefStmt& def, const Env& env);
@@ -384,6 +402,7 @@ class Interpreter {
                                  const Condition& condition);
   Value branch(const Expr* body, const Env& env, bool wanted);
   Value if_expr(const If& e, const Env& env, bool wanted);
+  Value if_value(const If& e, const Env& env);
   void for_stmt(const ForStmt& s, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
   void turn(const Pattern& pattern, const Value& value, const Expr& body,

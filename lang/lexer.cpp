@@ -342,7 +342,9 @@ class Lexer {
     const bool touches = !out_.tokens.empty() &&
                          out_.tokens.back().end == begin &&
                          out_.tokens.back().kind == TokenKind::Identifier;
-    if (c == '!' && touches) return "leave out the `!`";
+    if (c == '!' && touches)
+      return part_ ? "a format stands behind a `:`, as in `{x:8.3f}`"
+                   : "leave out the `!`";
     const bool ends_line = at_ >= text_.size() || peek() == '\n';
     if (c == '\\' && !ends_line)
       return "there is no such operator; `solve` is not there yet";

@@ -9,6 +9,7 @@
 
 #include "lang/function.h"
 #include "lang/interpreter.h"
+#include "lang/name_help.h"
 #include "lang/parser.h"
 #include "lang/read_source.h"
 #include "lang/stdlib.h"
@@ -17,7 +18,8 @@
 namespace unisono::lang {
 namespace {
 
-constexpr std::array prelude_modules = {"math", "array", "linalg", "random"};
+constexpr std::array<std::string_view, 4> prelude_modules = {
+    "math", "array", "linalg", "random"};
 
 const StdlibModule* find_stdlib(std::string_view name) {
   for (const StdlibModule& module : stdlib_modules())
@@ -49,6 +51,10 @@ bool is_stdlib_module(std::string_view name) {
   return find_stdlib(name) != nullptr;
 }
 
+bool is_prelude_module(std::string_view name) {
+  return std::ranges::count(prelude_modules, name) > 0;
+}
+
 void Interpreter::load_prelude() {
   auto names = std::make_shared<Environment>();
   auto add_builtin = [&](std::string_view name, const Builtin& builtin) {
@@ -67,7 +73,7 @@ void Interpreter::load_prelude() {
   s_.prelude->parent = names;
   Saved<Mode> mode(ev_.mode_, Mode::check);
   const StopScope whole(nullptr);  // some milliseconds, and needed whole
-  for (const char* name : prelude_modules) {
+  for (const std::string_view name : prelude_modules) {
     const StdlibModule* module = find_stdlib(name);
     if (!module) continue;
     const SourceFile& file =
@@ -127,6 +133,12 @@ Module& Interpreter::find_module(const ImportStmt& s) {
       for (const StdlibModule& m : stdlib_modules())
         all += fmt::format("{}`{}`", all.empty() ? "" : ", ", m.name);
       s_.modules.erase(key);
+      if (const std::string later = later_text(s.module.text); !later.empty())
+        ev_.fail(diagnostic(Code::not_there_yet, s.module.span, later));
+      if (is_foreign_module(s.module.text))
+        ev_.fail(diagnostic(Code::unknown_module, s.module.span, s.module.text)
+                     .set_help("leave it out: functions of arrays are in scope "
+                               "without import, `zeros((2, 3))`"));
       ev_.fail(
           diagnostic(Code::unknown_module, s.module.span, s.module.text)
               .set_help(fmt::format("there are {}; a file is imported by its "

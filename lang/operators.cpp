@@ -207,9 +207,11 @@ Value array_binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
     fail_operands(evaluator, op, a, b, op_span,
                   "compare first: `x != 0` is a boolean");
   if (class_of(op) == OpClass::bits && !is_integer(type.dtype))
-    fail_operands(
-        evaluator, op, a, b, op_span,
-        is_bool(type.dtype) ? bool_help(op) : "it works on integers only");
+    fail_operands(evaluator, op, a, b, op_span,
+                  is_bool(type.dtype) ? bool_help(op)
+                  : op == BinaryOp::bit_xor
+                      ? "a power is `x ** 2`; `^` works on integers only"
+                      : "it works on integers only");
   const bool division = op == BinaryOp::div;
   if (!division && !logic && !ir::admits(array_operation, type.dtype))
     fail_operands(evaluator, op, a, b, op_span, bool_help(op));
@@ -249,6 +251,8 @@ std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
   if (text && class_of(op) == OpClass::comparison)
     return "text is compared with text; `int(s)` and `float(s)` read numbers";
   if (text) return "read the number first: `float(s)` or `int(s)`";
+  if (a.is<NoneValue>() || b.is<NoneValue>())
+    return "an `if` without `else`, a loop and `print` have the value none";
   return "operators work on arrays and numbers";
 }
 

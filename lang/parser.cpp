@@ -268,7 +268,10 @@ ExprPtr Parser::interpolation() {
   ExprPtr value = expression();
   if (!value) return nullptr;
   if (at(TokenKind::EndOfPart)) return value;
-  report(Code::bad_interpolation, here(), "`:` or `}`", found());
+  Diagnostic* mistake =
+      report(Code::bad_interpolation, here(), "`:` or `}`", found());
+  if (mistake && at(TokenKind::Assign))
+    mistake->set_help(fmt::format("write `{0} = {{{0}}}`", value->span.text()));
   return nullptr;
 }
 

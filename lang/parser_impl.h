@@ -227,7 +227,7 @@ class Parser {
   int open_brackets_ = 0;                 ///< `( [` of this statement
   int brackets_at_error_ = 0;             ///< the same when it failed
   bool skip_indented_ = false;            ///< its block is given up with it
-  bool skip_to_brace_ = false;    ///< and all of the block around it
+  bool skip_to_brace_ = false;            ///< and all of the block around it
   std::optional<size_t> error_index_;     ///< the token of the last mistake
   std::optional<size_t> line_end_taken_;  ///< the line end before this token
 };

@@ -11,7 +11,7 @@
 namespace unisono::lang {
 namespace {
 
-/// From this many bytes on, `print` says type and place before the corners.
+/// Of more elements than these, `print` says the type before the corners.
 constexpr int64_t large_elements = 1000;
 
 std::string quote(const std::string& text) {
@@ -27,13 +27,19 @@ std::string quote(const std::string& text) {
   return result + "\"";
 }
 
-/// Type and place, for arrays that are spread or large; else nothing.
-std::string heading(const unisono::Array& array, const ir::Type& type) {
-  if (array.rank() == 0) return "";
-  if (!array.sharding().is_split() && array.elements() <= large_elements) {
-    return "";
+/// A line with the type of a large array, and with `placed` where an array
+/// lies that is spread; else nothing.
+std::string heading(Evaluator& evaluator, const ArrayValue& value, bool placed,
+                    Span where) {
+  const ir::Type& type = value->type;
+  if (type.rank() == 0) return "";
+  if (placed) {
+    const unisono::Array& array = evaluator.force(value, where);
+    if (array.sharding().is_split())
+      return type.to_string() + " " + array.sharding().to_string() + "\n";
   }
-  return type.to_string() + " " + array.sharding().to_string() + "\n";
+  const bool large = ir::element_count(type.shape).value() > large_elements;
+  return large ? type.to_string() + "\n" : "";
 }
 
 SpecClass class_of_array(DType dtype) {
@@ -167,14 +173,12 @@ StrValue TextBuilder::finish() {
           std::make_shared<const DeferredText>(std::move(pieces_))};
 }
 
-std::string to_text(Evaluator& evaluator, const Value& value,
-                    std::string_view spec, Span where) {
+std::string to_text(Evaluator& evaluator, const Value& value, bool placed,
+                    Span where) {
   TextBuilder builder(evaluator);
-  if (const ArrayCell* array = value.array()) {
-    const ArrayValue& cell = *value.get_if<ArrayValue>();
-    builder.text(heading(evaluator.force(cell, where), array->type));
-  }
-  builder.value(value, spec, where);
+  if (const auto* array = value.get_if<ArrayValue>())
+    builder.text(heading(evaluator, *array, placed, where));
+  builder.value(value, "", where);
   return builder.finish().value.value_or("");
 }
 
@@ -196,7 +200,8 @@ Value print_values(BuiltinCall& call) {
     std::string line;
     for (size_t i = 0; i < call.rest.size(); ++i) {
       if (i > 0) line += ' ';
-      line += to_text(evaluator, call.rest[i].value, "", call.rest[i].where);
+      line += to_text(evaluator, call.rest[i].value, /*placed=*/false,
+                      call.rest[i].where);
     }
     evaluator.machine().output(line + "\n");
     return NoneValue{};

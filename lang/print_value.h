@@ -9,10 +9,12 @@
 
 namespace unisono::lang {
 
-/// A value as `print` shows it (run mode; forces what is pending). `spec` is
-/// what stands after the colon in an interpolation, "" for the default.
-std::string to_text(Evaluator& evaluator, const Value& value,
-                    std::string_view spec, Span where);
+/// A value as `print` shows it (run mode; forces what is pending). With
+/// `placed`, an array that is spread over devices says where it lies, which
+/// depends on their number: so a session shows values, but no program prints
+/// them.
+std::string to_text(Evaluator& evaluator, const Value& value, bool placed,
+                    Span where);
 
 /// Text with values in it: an interpolation, or what `print` prints. In run
 /// mode values are written out; in trace mode arrays stay operands; in check

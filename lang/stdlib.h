@@ -17,6 +17,8 @@ const std::vector<StdlibModule>& stdlib_modules();
 
 /// Whether there is a module of this name.
 bool is_stdlib_module(std::string_view name);
+/// Whether its names are in scope without import.
+bool is_prelude_module(std::string_view name);
 /// Whether the place lies in one of them.
 bool is_in_stdlib(Span where);
 

@@ -353,12 +353,19 @@ void TypeMatcher::require_size(const ir::Dim& expected, const Waiting& found) {
                         seen.to_string(), found.axis, expected.to_string())
                  .set_label(found.seen_type));
   if (names_ == Names::coerce) return;  // tested when it runs
+  // Sizes of parameters alone are what they are, for all arguments.
+  const std::string sizes = expected.to_string() + seen.to_string();
+  const bool result = found.what.starts_with("the result of") &&
+                      sizes.find_first_of("?/%_") == sizes.npos;
   ev_.fail(diagnostic(Code::size_unproved, found.where, found.what,
                       seen.to_string(), found.axis, expected.to_string())
                .set_label(found.seen_type)
-               .set_help(fmt::format("state it with `... as {}`, which is "
-                                     "checked when it runs",
-                                     found.declared)));
+               .set_help(result ? fmt::format("it is {}: declare that, or "
+                                              "compute along another axis",
+                                              found.seen_type)
+                                : fmt::format("state it with `... as {}`, "
+                                              "which is checked when it runs",
+                                              found.declared)));
 }
 
 ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
