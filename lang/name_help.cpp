@@ -47,6 +47,14 @@ bool same_letters(std::string_view a, std::string_view b) {
          std::is_permutation(a.begin(), a.end(), b.begin());
 }
 
+/// Without digits: `f31` is almost `f32`.
+std::string without_digits(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    if (c < '0' || c > '9') out += c;
+  return out;
+}
+
 struct LaterNames {
   std::string_view text;  // empty: the name itself
   std::vector<std::string_view> names;
@@ -156,6 +164,8 @@ void SimilarName::consider(const std::string& other) {
       name_.size() >= 2 && (other.starts_with(name_) ||
                             (other.size() >= 2 && name_.starts_with(other)));
   if (plain(name_) == plain(other) || (d == 1 && same_letters(name_, other)) ||
+      (d == 1 && without_digits(name_) == without_digits(other) &&
+       without_digits(other) != other) ||
       (name_.size() == 3 && d == 1 && prefix))
     d = 0;
   // A short name with another beginning is another name.

@@ -246,7 +246,9 @@ std::string Parser::operand_help() const {
     return "unequal is `!=`";
   if (now == TokenKind::Star && after(TokenKind::Percent))
     return "the product of matrices is `@`";
-  if (now == TokenKind::Star || now == TokenKind::StarStar)
+  const bool begins_item =
+      before.kind == TokenKind::LeftParen || before.kind == TokenKind::Comma;
+  if (begins_item && (now == TokenKind::Star || now == TokenKind::StarStar))
     return "arguments are not spread: name them one by one";
   if (now == TokenKind::Ampersand)
     return "there are no references; leave out the `&`";

@@ -443,7 +443,7 @@ bool Parser::check_target(const Expr& target) {
     mistake->set_help(
         root->kind == ExprKind::Tuple
             ? "`let` and `var` take patterns: `let (a, b) = ...`"
-        : root->kind == ExprKind::Call
+        : target.kind == ExprKind::Call
             ? fmt::format("a function is defined by `def {} = ...`",
                           target.span.text())
             : "assign to a `var`, or to `x[i]` or `x.field` of one");
