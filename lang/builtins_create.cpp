@@ -86,9 +86,11 @@ namespace {
 struct Bounds {
   ir::Dim start = 0, stop = 0, step = 1;
   DType dtype = DType::I32;
+  size_t type_at = 3;  // the argument that gave it
 };
 
 Bounds arange_bounds(BuiltinCall& call) {
+  Bounds out;
   std::optional<DType> dtype = dtype_argument_or_none(call, 3);
   std::vector<size_t> bounds;
   for (size_t i = 0; i < 3; ++i) {
@@ -108,8 +110,8 @@ Bounds arange_bounds(BuiltinCall& call) {
     }
     if (dtype) wrong_argument(call, i, "one element type only");
     dtype = dtype_argument(call, i);
+    out.type_at = i;
   }
-  Bounds out;
   out.dtype = dtype.value_or(DType::I32);
   if (bounds.empty())
     call.evaluator.fail(
@@ -143,7 +145,7 @@ Value builtin_arange(BuiltinCall& call) {
   const Bounds b = arange_bounds(call);
   const ir::Dim n = steps(call, b);
   check_size(evaluator, n, call.where);
-  if (is_bool(b.dtype)) wrong_argument(call, 3, "a type of numbers");
+  if (is_bool(b.dtype)) wrong_argument(call, b.type_at, "a type of numbers");
   const ir::Dim last = b.start + b.step * (n - 1);
   if (is_integer(b.dtype) && n.is_constant() && n.value() > 0)
     for (const ir::Dim& end : {b.start, last})

@@ -236,9 +236,9 @@ bool Interpreter::close_turn(std::vector<Carry>& carries,
           "host: `print` in the loop, or loop outside compiled code";
     }
     const bool known = change && change->where;
-    Diagnostic d = diagnostic(Code::loop_changes_type,
-                              known ? change->where : where, carry.name, was,
-                              is);
+    Diagnostic d =
+        diagnostic(Code::loop_changes_type, known ? change->where : where,
+                   carry.name, was, is);
     d.set_label(fmt::format("{} becomes {}", was, is));
     if (known) d.add_note(where, "in this loop");
     d.set_help(std::move(help));
