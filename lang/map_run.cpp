@@ -258,7 +258,7 @@ class EntryBuilder {
     bool any = false;
     for (CallArgument& argument : positional) any |= number_ints(argument);
     for (auto& [name, argument] : named) any |= number_ints(argument);
-    if (!any) return false;
+    if (!any || callee_.map.state->needs_ints) return false;
     auto& state = Interpreter(evaluator_).state();
     const size_t messages = evaluator_.diagnostics().size();
     const auto reported = state.reported;
@@ -269,6 +269,7 @@ class EntryBuilder {
       if (failure.diagnostic.code == Code::cancelled) throw;
       evaluator_.diagnostics().truncate(messages);
       state.reported = reported;
+      callee_.map.state->needs_ints = true;
       return false;
     }
   }

@@ -71,6 +71,9 @@ struct MapEntry {
 struct MapState {
   /// What it runs over; null for jit.
   std::shared_ptr<const AxisInfo> axis;
+  /// The function asks for the value of an `int` of its calls, so no call tries
+  /// to do without again.
+  bool needs_ints = false;
   /// Most recently used first; bounded.
   std::vector<std::unique_ptr<MapEntry>> entries;
 };

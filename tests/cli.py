@@ -249,6 +249,15 @@ def programs(folder):
     expect("-e with a mistake", run("-e", "1 +"), 1, "", r"U0102.*--> <expression>:1:4")
 
 
+def compiled_once(folder):
+    """Another value of a literal, of an int that is only a number, and of a var compiles nothing."""
+    program = folder / "once.uni"
+    program.write_text("var rate = 0.5\nlet f = jit(fn(x, k, c) => x * k + c * rate)\nlet x = arange(4, f32)\n"
+                       "for k in (1, 2, 3) { print(f(x, k, 0.1 * k)); rate = rate * 0.5 }\n")
+    ran = run("run", "--stats", str(program))
+    expect("compiled once", ran, 0, out=r"\[0.0375 3.0375 6.0375 9.0375\]", err="compiled 1 program,")
+
+
 def checks(folder):
     (folder / "wrong.uni").write_text('print("never")\nlet x = f32[2](3)\nprint(α)\n')
     expect("check", run("check", "wrong.uni", folder=folder), 1, "", r"--> wrong\.uni:3:7")
@@ -588,7 +597,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         folder.chmod(0o755)
-        for part in (usage_errors, programs, checks, formats, limits, inspections):
+        for part in (usage_errors, programs, compiled_once, checks, formats, limits, inspections):
             part(folder)
     for part in (helps, outputs, interrupts, memory, large):
         part()
