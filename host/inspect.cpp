@@ -101,11 +101,18 @@ class Graphs {
     const bool gpu = stage_.name == "nvvm" || stage_.name == "ptx";
     if (gpu && capability == 0) capability = jit::newest_capability;
     if (capability) observer.capability = jit::code_capability(capability);
+    // What has ready-made kernels alone is an empty module, which is one, too.
+    const std::string empty =
+        stage_.name == "ptx"
+            ? fmt::format(".version 7.0\n.target sm_{}\n.address_size 64\n",
+                          jit::code_capability(capability))
+            : "";
     if (!is_ir())
-      observer.dump = [this](const jit::CompileDump& dump) {
+      observer.dump = [this, empty](const jit::CompileDump& dump) {
         const bool llvm = stage_.name == "llvm" || stage_.name == "nvvm";
         add(stage_.name == "kernels" ? dump.kernels
             : llvm                   ? dump.llvm
+            : dump.assembly.empty()  ? empty
                                      : dump.assembly);
         close();
       };

@@ -146,13 +146,8 @@ void require_walk(BuiltinCall& call) {
   if (call.evaluator.mode() != Mode::check &&
       call.evaluator.machine().compile_only)
     call.evaluator.fail(
-        diagnostic(Code::needs_run, call[0].where, call[0].where.text()));
-}
-
-Value unknown_number(Evaluator& evaluator) {
-  ArrayValue out = evaluator.unknown_array({DType::F32, {}});
-  out->weak = true;
-  return out;
+        diagnostic(Code::needs_run, call[0].where, call[0].where.text())
+            .set_help("`--run` runs the program, with all that it does"));
 }
 
 }  // namespace
@@ -177,12 +172,12 @@ Value builtin_float(BuiltinCall& call) {
   if (x.is<StrValue>()) {
     const auto text = text_argument(call, 0);
     if (!text) require_walk(call);
-    if (!text) return unknown_number(evaluator);
+    if (!text) return evaluator.unknown_number(true);
     return evaluator.constant(parse_number<double>(call, *text, "a number"),
                               DType::F32, true, call.where);
   }
   if (const auto* i = x.get_if<IntValue>()) {
-    if (!i->value.is_constant()) return unknown_number(evaluator);
+    if (!i->value.is_constant()) return evaluator.unknown_number(true);
     return evaluator.constant(static_cast<double>(i->value.value()), DType::F32,
                               true, call.where);
   }

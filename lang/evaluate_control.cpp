@@ -136,7 +136,9 @@ std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
 Interpreter::Condition Interpreter::condition(const Value& value, Span where) {
   if (const auto* host = value.get_if<BoolValue>()) {
     if (!host->value && ev_.machine().compile_only && !checking())
-      ev_.fail(diagnostic(Code::needs_run, where, where.text()));
+      ev_.fail(
+          diagnostic(Code::needs_run, where, where.text())
+              .set_help("`--run` runs the program, with all that it does"));
     return {host->value, {}, {}};
   }
   const auto* array = value.get_if<ArrayValue>();
