@@ -31,8 +31,9 @@ std::string tokens_of(const std::string& text) {
 
 TEST_CASE("every punctuation and keyword is its own token") {
 #define SPECIAL(name, description, line_end)
+  // Behind a number: `//` alone is a comment of other languages, an error.
 #define PUNCTUATION(name, text, line_end) \
-  CHECK(tokens_of(text) == #name ":" text);
+  CHECK(tokens_of("1 " text).ends_with(" " #name ":" text));
 #define KEYWORD(name, text, line_end) CHECK(tokens_of(text) == #name ":" text);
 #include "lang/token.def"
 }
