@@ -183,9 +183,7 @@ print(same)
 print(y)
 )"));
   CHECK(host.printed ==
-        "f32[8] split(0) over cpu:0, cpu:1, cpu:2, cpu:3\n"
         "[0. 1. 2. 3. 4. 5. 6. 7.]\n"
-        "f32[8] split(0) over cpu:0, cpu:1, cpu:2, cpu:3\n"
         "[1.  1.5 2.  2.5 3.  3.5 4.  4.5]\n");
 }
 
