@@ -97,7 +97,7 @@ class Ran:
 
     def seen(self):
         plain = lambda text: text.replace("sim:", "cpu:")
-        return self.status, plain(self.out), plain(self.err)
+        return self.status, by_device(plain(self.out)), plain(self.err)
 
 
 class Problem:
@@ -134,6 +134,19 @@ def own_problem(ran):
     if ran.status == 0 and re.search(r"^error", ran.err, re.M):
         return Problem("an error with status 0", told)
     return None
+
+
+def by_device(out):
+    """Neighbouring lines of devices, `[cpu:1] ...`, device after device: where nothing is asked of a collective, compiled
+    code leaves it out, and its members do not meet there as those of the reference evaluator do."""
+    lines, block = [], []
+    for line in out.splitlines() + [""]:
+        if device := re.match(r"\[\w+:(\d+)\] ", line):
+            block.append((int(device[1]), line))
+            continue
+        lines += [text for _, text in sorted(block, key=lambda item: item[0])] + [line]
+        block = []
+    return "\n".join(lines)
 
 
 def difference(name, one, other):
