@@ -107,11 +107,12 @@ class Graphs {
             ? fmt::format(".version 7.0\n.target sm_{}\n.address_size 64\n",
                           jit::code_capability(capability))
             : "";
+    observer.wants_llvm = stage_.name == "llvm" || stage_.name == "nvvm";
+    observer.wants_assembly = stage_.name == "asm" || stage_.name == "ptx";
     if (!is_ir())
-      observer.dump = [this, empty](const jit::CompileDump& dump) {
-        const bool llvm = stage_.name == "llvm" || stage_.name == "nvvm";
+      observer.dump = [this, empty](const jit::CodeText& dump) {
         add(stage_.name == "kernels" ? dump.kernels
-            : llvm                   ? dump.llvm
+            : !dump.llvm.empty()     ? dump.llvm
             : dump.assembly.empty()  ? empty
                                      : dump.assembly);
         close();

@@ -285,31 +285,30 @@ struct Compiler::State {
 
   Result<CachedProgram> compile(const ir::Graph& graph,
                                 const CompileOptions& options);
-  Result<CompiledKernels> generate_for_cpu(const Plan& plan, CompileDump* dump);
+  Result<CompiledKernels> generate_for_cpu(const Plan& plan, CodeText* dump);
   Result<CompiledKernels> generate_grids(const Plan& plan, int devices,
                                          const std::vector<int>& capabilities,
-                                         CompileDump* dump);
+                                         CodeText* dump);
+  CodeText text_wanted() const {
+    return {observer.wants_llvm, observer.wants_assembly};
+  }
   Status dump_grids(const ir::Graph& optimised, const CompileOptions& options);
 };
 
 Result<CompiledKernels> Compiler::State::generate_for_cpu(const Plan& plan,
-                                                          CompileDump* dump) {
+                                                          CodeText* dump) {
   std::vector<Request> requests;
   list_requests(plan.steps, requests);
-  CpuGenerator::Dump seen;
   const int64_t before = cpu.kernels_generated();
-  auto compiled = cpu.generate(requests, dump ? &seen : nullptr);
+  auto compiled = cpu.generate(requests, dump);
   kernels_generated += cpu.kernels_generated() - before;
-  if (dump)
-    *dump = {std::move(seen.kernels), std::move(seen.llvm),
-             std::move(seen.assembly)};
   return compiled;
 }
 
 /// The same for GPUs.
 Result<CompiledKernels> Compiler::State::generate_grids(
     const Plan& plan, int devices, const std::vector<int>& capabilities,
-    CompileDump* dump) {
+    CodeText* dump) {
   std::vector<Request> requests;
   std::vector<const CollectiveTask*> reduces;
   list_requests(plan.steps, requests);
@@ -322,9 +321,8 @@ Result<CompiledKernels> Compiler::State::generate_grids(
     const auto& all = kept.emplace_back(all_reduce_kernels(*task, devices));
     wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
   }
-  GridGenerator::Dump seen;
   const int64_t before = grids.kernels_generated();
-  auto launches = grids.generate(wanted, capabilities, dump ? &seen : nullptr);
+  auto launches = grids.generate(wanted, capabilities, dump);
   if (!launches) return launches.error();
   kernels_generated += grids.kernels_generated() - before;
   CompiledKernels result;
@@ -334,10 +332,6 @@ Result<CompiledKernels> Compiler::State::generate_grids(
     Compiled compiled;
     compiled.launches.push_back({.grid = launches->at(key)});
     result.emplace(std::move(key), std::move(compiled));
-  }
-  if (dump) {
-    dump->llvm = std::move(seen.llvm);
-    dump->assembly = std::move(seen.ptx);
   }
   return result;
 }
@@ -354,7 +348,7 @@ std::vector<int> known(const std::vector<int>& capabilities) {
 /// Shows the code for GPUs of a program that is compiled for the CPU.
 Status Compiler::State::dump_grids(const ir::Graph& optimised,
                                    const CompileOptions& options) {
-  CompileDump dump;
+  CodeText dump = text_wanted();
   const Plan plan = fuse(optimised, options.checked, grid_machine);
   auto compiled =
       generate_grids(plan, options.devices, {observer.capability}, &dump);
@@ -366,14 +360,14 @@ Status Compiler::State::dump_grids(const ir::Graph& optimised,
 Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
                                                const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  CompileDump dump;
+  CodeText dump = text_wanted();
   CachedProgram result;
   const bool for_grid = !options.capabilities.empty();
   if (observer.after_pass) observer.after_pass("spmd", graph);
   const ir::Graph optimised = optimise(graph, observer.after_pass);
   if (observer.capability)
     if (auto seen = dump_grids(optimised, options); !seen) return seen.error();
-  CompileDump* shown = observer.dump && !observer.capability ? &dump : nullptr;
+  CodeText* shown = observer.dump && !observer.capability ? &dump : nullptr;
   Plan plan =
       fuse(optimised, options.checked, for_grid ? grid_machine : cpu.machine());
   MemoryPlan memory = plan_memory(plan, options.donated);

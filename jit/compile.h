@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jit/code_text.h"
 #include "jit/ir/graph.h"
 #include "jit/reference.h"
 #include "jit/transform/transforms.h"
@@ -21,15 +22,12 @@ struct CompileStats {
   double seconds = 0;
 };
 
-/// Rendered stages of one compilation, for `inspect --emit=`.
-struct CompileDump {
-  std::string kernels, llvm, assembly;
-};
 /// Watches compilations (those found in the cache, too, which are then done
 /// again to be seen).
 struct CompileObserver {
   AfterPass after_pass;
-  std::function<void(const CompileDump&)> dump;  // unset: nothing is rendered
+  std::function<void(const CodeText&)> dump;      // unset: nothing is rendered
+  bool wants_llvm = true, wants_assembly = true;  // else they stay empty
   /// Not 0: kernels, LLVM and PTX are rendered as for this compute capability,
   /// whatever the program is compiled for.
   int capability = 0;

@@ -23,9 +23,7 @@ void open_frame(Frame& frame) {
   llvm::Value* buffers = frame.function->getArg(0);
   llvm::Value* context = frame.function->getArg(3);
   frame.error = field(b, context, offsetof(KernelContext, error), b.getPtrTy());
-  frame.stop = field(b, context, offsetof(KernelContext, stop), b.getPtrTy());
-  frame.cancel =
-      field(b, context, offsetof(KernelContext, cancel), b.getPtrTy());
+  frame.flags = stop_flags(b, context);
   frame.position = field(b, context, offsetof(KernelContext, device_position),
                          b.getInt32Ty());
   for (size_t i = 0; i < frame.kernel.arguments.size(); ++i)
@@ -52,6 +50,27 @@ llvm::Function* add_kernel_function(llvm::Module& module,
                                           name, module);
   add_attributes(*function);
   return function;
+}
+
+StopFlags stop_flags(llvm::IRBuilder<>& b, llvm::Value* context) {
+  return {
+      field(b, context, offsetof(KernelContext, stop), b.getPtrTy()),
+      field(b, context, offsetof(KernelContext, cancel), b.getPtrTy()),
+  };
+}
+
+void poll(llvm::IRBuilder<>& b, const StopFlags& flags,
+          llvm::BasicBlock* leave) {
+  auto loaded = [&](llvm::Value* at) {
+    auto* load = b.CreateAlignedLoad(b.getInt8Ty(), at, llvm::Align(1));
+    load->setAtomic(llvm::AtomicOrdering::Monotonic);
+    return load;
+  };
+  llvm::Value* set = b.CreateOr(loaded(flags.stop), loaded(flags.cancel));
+  auto* go_on = llvm::BasicBlock::Create(b.getContext(), "go_on",
+                                         b.GetInsertBlock()->getParent());
+  b.CreateCondBr(b.CreateICmpEQ(set, b.getInt8(0)), go_on, leave);
+  b.SetInsertPoint(go_on);
 }
 
 EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,

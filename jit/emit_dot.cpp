@@ -21,6 +21,7 @@ namespace {
 constexpr int64_t k_block = 256;  // panels of one block lie in the caches
 constexpr int64_t m_panels_a_unit = 16;
 constexpr int64_t n_panels_a_unit = 4;
+constexpr int64_t k_between_polls = 4096;  // where panels are packed
 constexpr int k_unroll = 4;
 constexpr int64_t most_square = 8;  // transposed in registers
 
@@ -85,6 +86,10 @@ class DotEmitter {
   void if_else(Value condition, const std::function<void()>& yes,
                const std::function<void()>& no);
   void for_loop(Value begin, Value end, int64_t step, const Body& body);
+  /// The same along k, with polls from time to time; `step` divides their
+  /// distance.
+  void for_each_k(int64_t begin, int64_t end, int64_t step, const Body& body);
+  void poll() { jit::poll(b_, flags_, leave_); }
   /// void name(ptr buffers, i64 begin, i64 end, ptr context), its body called
   /// for every unit.
   void kernel(const std::string& name, int arguments,
@@ -102,6 +107,8 @@ class DotEmitter {
   llvm::Type* element_;
   llvm::FixedVectorType* vector_;
   const int64_t m_panels_, n_panels_;
+  StopFlags flags_;  // of the function that is emitted
+  llvm::BasicBlock* leave_ = nullptr;
 };
 
 void DotEmitter::for_loop(Value begin, Value end, int64_t step,
@@ -123,6 +130,17 @@ void DotEmitter::for_loop(Value begin, Value end, int64_t step,
   b_.SetInsertPoint(done);
 }
 
+void DotEmitter::for_each_k(int64_t begin, int64_t end, int64_t step,
+                            const Body& body) {
+  if (end - begin <= k_between_polls)
+    return for_loop(i64(begin), i64(end), step, body);
+  for_loop(i64(begin), i64(end), k_between_polls, [&](Value first) {
+    poll();
+    for_loop(first, min(add(first, i64(k_between_polls)), i64(end)), step,
+             body);
+  });
+}
+
 void DotEmitter::kernel(
     const std::string& name, int arguments,
     const std::function<void(llvm::ArrayRef<Value>, Value)>& unit_body) {
@@ -134,8 +152,15 @@ void DotEmitter::kernel(
     buffers.push_back(b_.CreateLoad(
         pointer, b_.CreateConstGEP1_64(pointer, f->getArg(0), i)));
   }
-  for_loop(f->getArg(1), f->getArg(2), 1,
-           [&](Value unit) { unit_body(buffers, unit); });
+  flags_ = stop_flags(b_, f->getArg(3));
+  leave_ = llvm::BasicBlock::Create(b_.getContext(), "leave");
+  for_loop(f->getArg(1), f->getArg(2), 1, [&](Value unit) {
+    poll();
+    unit_body(buffers, unit);
+  });
+  b_.CreateBr(leave_);
+  leave_->insertInto(f);
+  b_.SetInsertPoint(leave_);
   b_.CreateRetVoid();
 }
 
@@ -164,7 +189,7 @@ void DotEmitter::copy_element(const Panel& panel, Value k, Value i) {
 
 /// The first `there` rows of a panel, and zeros for the others.
 void DotEmitter::copy_part(const Panel& panel, Value there) {
-  for_loop(i64(0), i64(shape_.k), 1, [&](Value k) {
+  for_each_k(0, shape_.k, 1, [&](Value k) {
     for_loop(i64(0), there, 1, [&](Value i) { copy_element(panel, k, i); });
     for_loop(there, i64(panel.width), 1, [&](Value i) {
       b_.CreateAlignedStore(llvm::ConstantFP::get(element_, 0),
@@ -199,7 +224,7 @@ void DotEmitter::copy_whole(const Panel& panel) {
   while (panel.width % group) group /= 2;
   if (panel.across == 1) {
     auto* type = llvm::FixedVectorType::get(element_, group);
-    for_loop(i64(0), i64(shape_.k), 1, [&](Value k) {
+    for_each_k(0, shape_.k, 1, [&](Value k) {
       for (int64_t i = 0; i < panel.width; i += group) {
         Value x = b_.CreateAlignedLoad(
             type, at(panel.from, add(mul(k, panel.along), i64(i))),
@@ -210,15 +235,15 @@ void DotEmitter::copy_whole(const Panel& panel) {
     });
     return;
   }
-  Value done = i64(0);
+  int64_t done = 0;
   if (panel.along == 1) {
-    done = i64(shape_.k / group * group);
-    for_loop(i64(0), done, group, [&](Value k) {
+    done = shape_.k / group * group;
+    for_each_k(0, done, group, [&](Value k) {
       for (int64_t i = 0; i < panel.width; i += group)
         copy_square(panel, k, i, group);
     });
   }
-  for_loop(done, i64(shape_.k), 1, [&](Value k) {
+  for_each_k(done, shape_.k, 1, [&](Value k) {
     for_loop(i64(0), i64(panel.width), 1,
              [&](Value i) { copy_element(panel, k, i); });
   });
@@ -423,6 +448,7 @@ EmittedDot::Launch DotEmitter::multiply(const std::string& name) {
     Value b = at(buffers[1], mul(batch, n_panels_ * b_panel));
     Value c = at(buffers[2], mul(batch, shape_.m * shape_.n));
     for_loop(i64(0), i64(shape_.k), k_block, [&](Value k) {
+      poll();
       Value count = min(b_.CreateSub(i64(shape_.k), k), i64(k_block));
       Value first = b_.CreateICmpEQ(k, i64(0));
       for_loop(n_first, n_last, 1, [&](Value np) {

@@ -88,9 +88,9 @@ void GridEmitter::map_vector(Point& point, Value* first, const Values& fixed) {
     if (gathers_wide(expr, fixed)) {
       // One row for all: its indices are looked at once.
       check_number_ = 0;
-      Value* offset = indexed_offset(offset_at(expr.at, unit_parts_[id], at),
-                                     expr.indexed, expr.operands, expr.checked,
-                                     {expr.source, expr.member, e}, at, fixed);
+      Value* offset = indexed_offset(
+          offset_at(expr.at, unit_parts_[id], at), expr.indexed, expr.operands,
+          bounds_of(expr.checked), {expr.source, expr.member, e}, at, fixed);
       if (offset) loaded[e] = load_wide(expr, offset);
     }
   }

@@ -169,7 +169,8 @@ class GridEmitter final : public NestEmitter {
 
   // ---- scatters (emit_grid_scatter.cpp)
   llvm::Value* place_of(const Point& point, const Values& values,
-                        llvm::Value* offset, bool checked, bool as_target);
+                        llvm::Value* offset, Bounds bounds, bool as_target);
+  Bounds looked_at_before() const;
   void emit_chosen(Point& point, const Values& values);
   void emit_sorted(Point& point);
   llvm::Value* scratch_at(int argument, llvm::Value* index);

@@ -17,7 +17,7 @@ const Affine alone = {};
 /// `offset` and what the position's indices add: along the array, or as number
 /// of a target.
 Value* GridEmitter::place_of(const Point& point, const Values& values,
-                             Value* offset, bool checked, bool as_target) {
+                             Value* offset, Bounds bounds, bool as_target) {
   const Scatter& scatter = *nest_.scatter;
   std::vector<Expr::IndexedAxis> axes = scatter.indexed;
   if (as_target) {
@@ -28,7 +28,7 @@ Value* GridEmitter::place_of(const Point& point, const Values& values,
   Point at = point;
   check_number_ = 0;
   Value* place = indexed_offset(
-      offset, axes, scatter.indices, checked,
+      offset, axes, scatter.indices, bounds,
       {scatter.source, scatter.member, nest_.exprs.size()}, at, values);
   CHECK(place);  // no axis is without elements
   return place;
@@ -54,14 +54,14 @@ void GridEmitter::emit_scatter_at(Point& point) {
     case Part::in_order:
     case Part::sorted: break;
     case Part::targets: {
-      Value* target =
-          place_of(point, values, index_constant(0), scatter.checked, true);
+      Value* target = place_of(point, values, index_constant(0),
+                               bounds_of(scatter.checked), true);
       return store_at(scatter.argument, DType::I32, base, alone, narrow(target),
                       scalar, false);
     }
     case Part::winners: {
-      Value* target =
-          place_of(point, values, index_constant(0), scatter.checked, true);
+      Value* target = place_of(point, values, index_constant(0),
+                               bounds_of(scatter.checked), true);
       Value* number = b_.CreateAdd(
           narrow(offset_at(scatter.position, unit_part(scatter.position, point),
                            point)),
@@ -75,7 +75,8 @@ void GridEmitter::emit_scatter_at(Point& point) {
     case Part::chosen: return emit_chosen(point, values);
     case Part::atomic: {
       EmitContext c = context(0);
-      Value* place = place_of(point, values, base, scatter.checked, false);
+      Value* place =
+          place_of(point, values, base, bounds_of(scatter.checked), false);
       b_.CreateAtomicRMW(
           llvm::AtomicRMWInst::Add,
           element_pointer(scatter.argument, scatter.dtype, place),
@@ -87,12 +88,18 @@ void GridEmitter::emit_scatter_at(Point& point) {
   }
 }
 
-/// Stores the point if its position is the last one of its target. Indices were
-/// checked when winners were found.
+/// For kernels after the one that found the targets, which reported: a position
+/// writes where its target is, or two would write one place.
+GridEmitter::Bounds GridEmitter::looked_at_before() const {
+  return nest_.scatter->checked ? Bounds::were_reported : Bounds::clamped;
+}
+
+/// Stores the point if its position is the last one of its target.
 void GridEmitter::emit_chosen(Point& point, const Values& values) {
   const Scatter& scatter = *nest_.scatter;
   Value* winner = scratch_at(
-      scatter.targets, place_of(point, values, index_constant(0), false, true));
+      scatter.targets,
+      place_of(point, values, index_constant(0), looked_at_before(), true));
   Value* number =
       b_.CreateAdd(narrow(offset_at(scatter.position,
                                     unit_part(scatter.position, point), point)),
@@ -101,7 +108,7 @@ void GridEmitter::emit_chosen(Point& point, const Values& values) {
     Point scalar;
     Value* base = offset_at(scatter.at, side_part_, point);
     store_at(scatter.argument, scatter.dtype,
-             place_of(point, values, base, false, false), alone,
+             place_of(point, values, base, looked_at_before(), false), alone,
              values[scatter.value], scalar, false);
   });
 }
@@ -137,7 +144,7 @@ void GridEmitter::emit_sorted(Point& point) {
     Point at, scalar;
     const Values own = values_at(first, at);
     Value* base = offset_at(scatter.at, side_part_, at);
-    Value* place = place_of(at, own, base, false, false);
+    Value* place = place_of(at, own, base, looked_at_before(), false);
     Value* old = load_at(scatter.argument, scatter.dtype, place, 0, scalar);
     auto joined = [&](Value* sum, Value* value) {
       if (!scatter.add) return value;

@@ -114,17 +114,7 @@ void NestEmitter::vector_loop(
   b_.SetInsertPoint(after);
 }
 
-void NestEmitter::poll() {
-  auto flag = [&](Value* at) {
-    auto* load = b_.CreateAlignedLoad(b_.getInt8Ty(), at, llvm::Align(1));
-    load->setAtomic(llvm::AtomicOrdering::Monotonic);
-    return load;
-  };
-  Value* set = b_.CreateOr(flag(frame_.stop), flag(frame_.cancel));
-  auto* go_on = BasicBlock::Create(b_.getContext(), "go_on", frame_.function);
-  b_.CreateCondBr(b_.CreateICmpEQ(set, b_.getInt8(0)), go_on, frame_.leave);
-  b_.SetInsertPoint(go_on);
-}
+void NestEmitter::poll() { jit::poll(b_, frame_.flags, frame_.leave); }
 
 // ---- units -----------------------------------------------------------------
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jit/element_llvm.h"
+#include "jit/emit.h"
 #include "jit/kernel.h"
 #include "jit/schedule.h"
 
@@ -23,8 +24,7 @@ struct Frame {
   const Machine& machine;
   std::vector<llvm::Value*> arguments = {};  // pointers
   llvm::Value* error = nullptr;
-  llvm::Value* stop = nullptr;
-  llvm::Value* cancel = nullptr;
+  StopFlags flags = {};
   llvm::Value* position = nullptr;
   llvm::BasicBlock* leave = nullptr;  // where the function returns
   uint32_t checks = 0;                // in the nests emitted so far
@@ -95,6 +95,12 @@ class NestEmitter {
   void put_scanned(llvm::Value* value, Point& point);
   virtual void emit_scatter_at(Point& point);
   void in_order(int64_t count, const Body& body);
+  using Step = std::function<std::vector<llvm::Value*>(
+      llvm::Value*, llvm::ArrayRef<llvm::Value*>)>;
+  /// carried_loop, with polls from time to time.
+  std::vector<llvm::Value*> carried_in_order(int64_t count,
+                                             std::vector<llvm::Value*> state,
+                                             const Step& step);
   /// Calls `emit` for the vector of the last kept axis that a unit is.
   void with_columns(Point& point, llvm::Value* block,
                     const std::function<void(Point&)>& emit);
@@ -164,11 +170,17 @@ class NestEmitter {
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,
                       const Values& values);
+  /// What becomes of an index out of bounds: it is clamped; or it is reported
+  /// and stands for 0; or it stands for 0 in a kernel after one that reported.
+  enum class Bounds : uint8_t { clamped, reported, were_reported };
   llvm::Value* indexed_offset(llvm::Value* offset,
                               const std::vector<Expr::IndexedAxis>& axes,
-                              const std::vector<ExprId>& indices, bool checked,
+                              const std::vector<ExprId>& indices, Bounds bounds,
                               const Check& check, Point& point,
                               const Values& values);
+  static Bounds bounds_of(bool checked) {
+    return checked ? Bounds::reported : Bounds::clamped;
+  }
   llvm::Value* all_lane_offsets(const Affine& at, llvm::Value* offset,
                                 Point& point);
   void store(const Affine& at, llvm::Value* unit_part, int argument,

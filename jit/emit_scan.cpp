@@ -112,19 +112,19 @@ void NestEmitter::emit_scan_in_order(Point& point) {
   EmitContext c = context(point.lanes);
   std::vector<Value*> total = {
       llvm::Constant::getNullValue(register_type(c, nest_.scan->dtype))};
-  carried_loop(index_constant(reduced_points()), total,
-               [&](Value* i, llvm::ArrayRef<Value*> state) {
-                 Point at = point;
-                 set_reduced_index(at, i, 0);
-                 at.vector_axis = point.vector_axis;
-                 Values values = fixed;
-                 compute(everything(nest_), at, values);
-                 Value* value = widened(values[nest_.scan->operand], at);
-                 value = b_.CreateSelect(b_.CreateICmpEQ(i, index_constant(0)),
-                                         value, scan_combine(state[0], value));
-                 put_scanned(value, at);
-                 return std::vector<Value*>{value};
-               });
+  carried_in_order(
+      reduced_points(), total, [&](Value* i, llvm::ArrayRef<Value*> state) {
+        Point at = point;
+        set_reduced_index(at, i, 0);
+        at.vector_axis = point.vector_axis;
+        Values values = fixed;
+        compute(everything(nest_), at, values);
+        Value* value = widened(values[nest_.scan->operand], at);
+        value = b_.CreateSelect(b_.CreateICmpEQ(i, index_constant(0)), value,
+                                scan_combine(state[0], value));
+        put_scanned(value, at);
+        return std::vector<Value*>{value};
+      });
 }
 
 }  // namespace unisono::jit

@@ -6,9 +6,35 @@ namespace unisono::jit {
 
 using llvm::Value;
 
+namespace {
+
+constexpr int64_t between_polls = 4096;  // positions
+
+}  // namespace
+
+std::vector<Value*> NestEmitter::carried_in_order(int64_t count,
+                                                  std::vector<Value*> state,
+                                                  const Step& step) {
+  if (count <= between_polls)
+    return carried_loop(index_constant(count), std::move(state), step);
+  const int64_t pieces = (count + between_polls - 1) / between_polls;
+  return carried_loop(
+      index_constant(pieces), std::move(state),
+      [&](Value* piece, llvm::ArrayRef<Value*> before) {
+        poll();
+        Value* begin = b_.CreateMul(piece, index_constant(between_polls));
+        Value* length = b_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::smin, b_.CreateSub(index_constant(count), begin),
+            index_constant(between_polls));
+        return carried_loop(length, before.vec(),
+                            [&](Value* i, llvm::ArrayRef<Value*> now) {
+                              return step(b_.CreateAdd(begin, i), now);
+                            });
+      });
+}
+
 /// Calls body(0) ... body(count - 1), and polls from time to time.
 void NestEmitter::in_order(int64_t count, const Body& body) {
-  constexpr int64_t between_polls = 4096;
   Value* end = index_constant(count);
   if (count <= between_polls) return loop(index_constant(0), end, 1, body);
   loop(index_constant(0), end, between_polls, [&](Value* begin) {
@@ -33,7 +59,7 @@ void NestEmitter::emit_scatter_at(Point& point) {
     Value* offset = offset_at(scatter.at, side_part_, at);
     check_number_ = 0;
     offset = indexed_offset(
-        offset, scatter.indexed, scatter.indices, scatter.checked,
+        offset, scatter.indexed, scatter.indices, bounds_of(scatter.checked),
         {scatter.source, scatter.member, nest_.exprs.size()}, at, values);
     if (!offset) return;
     Value* value = values[scatter.value];

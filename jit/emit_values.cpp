@@ -396,11 +396,11 @@ Value* NestEmitter::iota(const Expr& expr, ExprId id, Point& point) {
 }
 
 /// `offset` plus index * stride of every indexed axis, a vector if an index is
-/// one; null if no index can be valid. Bad indices are reported, or clamped.
+/// one; null if no index can be valid.
 Value* NestEmitter::indexed_offset(Value* offset,
                                    const std::vector<Expr::IndexedAxis>& axes,
                                    const std::vector<ExprId>& indices,
-                                   bool checked, const Check& check,
+                                   Bounds bounds, const Check& check,
                                    Point& point, const Values& values) {
   bool exists = true;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -414,10 +414,11 @@ Value* NestEmitter::indexed_offset(Value* offset,
     llvm::Constant* size = constant(axes[i].size);
     Value* wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, constant(0)),
                                      b_.CreateAdd(index, size), index);
-    if (checked) {
+    if (bounds != Bounds::clamped) {
       Value* bad = b_.CreateICmpUGE(wrapped, size);
-      report(ErrorWord::index_out_of_bounds, bad, index, axes[i].size, check,
-             point);
+      if (bounds == Bounds::reported)
+        report(ErrorWord::index_out_of_bounds, bad, index, axes[i].size, check,
+               point);
       wrapped = b_.CreateSelect(bad, constant(0), wrapped);
     } else {
       wrapped = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wrapped,
@@ -456,9 +457,9 @@ Value* NestEmitter::all_lane_offsets(const Affine& at, Value* offset,
 Value* NestEmitter::gather(const Expr& expr, ExprId id, Point& point,
                            const Values& values) {
   Value* offset = offset_at(expr.at, unit_parts_[id], point);
-  offset = indexed_offset(offset, expr.indexed, expr.operands, expr.checked,
-                          {expr.source, expr.member, static_cast<size_t>(id)},
-                          point, values);
+  offset = indexed_offset(
+      offset, expr.indexed, expr.operands, bounds_of(expr.checked),
+      {expr.source, expr.member, static_cast<size_t>(id)}, point, values);
   if (!offset) return element_constant(expr.dtype, 0);
   const bool own = varies(expr.at, point);
   if (!own && !offset->getType()->isVectorTy()) {

@@ -7,6 +7,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <optional>
 #include <thread>
@@ -58,6 +59,39 @@ std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
   return out;
 }
 
+/// As one module, though code is made of parts.
+std::string llvm_text(std::span<const std::pair<std::string, Request>> all,
+                      Target& target) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  target.prepare(module);
+  for (size_t i = 0; i < all.size(); ++i) {
+    poll_stop();
+    emit(module, fmt::format("kernel{}", i), all[i].second, target.machine());
+  }
+  std::string out;
+  llvm::raw_string_ostream(out) << module;
+  return out;
+}
+
+/// Assembly whose local labels (`.L`...) are those of no other part.
+std::string with_own_labels(const std::string& text, size_t part) {
+  const std::string own = fmt::format(".L{}_", part);
+  auto in_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ||
+           c == '.' || c == '$';
+  };
+  std::string out;
+  size_t done = 0;
+  for (size_t at = text.find(".L"); at != std::string::npos;
+       at = text.find(".L", at + 2)) {
+    if (at > 0 && in_name(text[at - 1])) continue;
+    out.append(text, done, at - done).append(own);
+    done = at + 2;
+  }
+  return out.append(text, done);
+}
+
 }  // namespace
 
 std::string key_of(const Kernel& kernel) { return print(kernel); }
@@ -77,19 +111,21 @@ Target& CpuGenerator::target(size_t number) {
 }
 
 Result<std::vector<Compiled>> CpuGenerator::generate_module(
-    std::span<const Fresh> fresh, Target& target, Dump* dump) {
+    std::span<const Fresh> fresh, size_t first, Target& target,
+    CodeText* dump) {
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
   target.prepare(module);
   std::vector<std::vector<EmittedKernel>> emitted;
   for (const auto& [key, request] : fresh)
-    emitted.push_back(emit(module, fmt::format("kernel{}", emitted.size()),
+    emitted.push_back(emit(module,
+                           fmt::format("kernel{}", first + emitted.size()),
                            request, target.machine()));
-  if (dump) {
-    llvm::raw_string_ostream(dump->llvm) << module;
+  if (dump && dump->wants_assembly) {
     auto text = target.assembly(*llvm::CloneModule(module));
     if (!text) return text.error();
-    dump->assembly = std::move(*text);
+    dump->assembly += first == 0 ? *text : with_own_labels(*text, first);
+    poll_stop();
   }
   auto code = target.load(module);
   if (!code) return code.error();
@@ -109,27 +145,27 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
 }
 
 Result<std::vector<Compiled>> CpuGenerator::generate_modules(
-    std::span<const Fresh> fresh, Target& target, Dump* dump) {
+    std::span<const Fresh> fresh, Target& target, CodeText* dump) {
   std::vector<Compiled> out;
-  while (!fresh.empty()) {
+  if (dump && dump->wants_llvm) dump->llvm += llvm_text(fresh, target);
+  while (out.size() < fresh.size()) {
     poll_stop();
-    size_t count = 1, total = weight(fresh[0].second);
-    while (count < fresh.size()) {
-      total += weight(fresh[count].second);
-      // What is shown is shown as one.
-      if (total > most_module_weight && !dump) break;
+    const std::span<const Fresh> rest = fresh.subspan(out.size());
+    size_t count = 1, total = weight(rest[0].second);
+    while (count < rest.size()) {
+      total += weight(rest[count].second);
+      if (total > most_module_weight) break;
       ++count;
     }
-    auto part = generate_module(fresh.first(count), target, dump);
+    auto part = generate_module(rest.first(count), out.size(), target, dump);
     if (!part) return part.error();
     std::ranges::move(*part, std::back_inserter(out));
-    fresh = fresh.subspan(count);
   }
   return out;
 }
 
 Result<CompiledKernels> CpuGenerator::generate(
-    const std::vector<Request>& requests, Dump* dump) {
+    const std::vector<Request>& requests, CodeText* dump) {
   CompiledKernels result;
   std::vector<Fresh> fresh;
   for (const Request& request : requests) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "jit/code_text.h"
 #include "jit/fuse.h"
 #include "jit/lru_cache.h"
 #include "jit/target.h"
@@ -40,16 +41,13 @@ using CompiledKernels = std::unordered_map<std::string, Compiled>;
 /// there is much to generate.
 class CpuGenerator {
  public:
-  struct Dump {
-    std::string kernels, llvm, assembly;
-  };
   explicit CpuGenerator(CpuTargetOptions options)
       : options_(std::move(options)) {}
 
   const Machine& machine() { return target(0).machine(); }
   /// Code for all requests. With `dump` all is generated again, to be seen.
   Result<CompiledKernels> generate(const std::vector<Request>& requests,
-                                   Dump* dump = nullptr);
+                                   CodeText* dump = nullptr);
   int64_t kernels_generated() const { return kernels_generated_; }
 
  private:
@@ -57,9 +55,12 @@ class CpuGenerator {
   Target& target(size_t number);
   /// In modules that LLVM compiles without a pause, with one between them.
   Result<std::vector<Compiled>> generate_modules(std::span<const Fresh> fresh,
-                                                 Target& target, Dump* dump);
+                                                 Target& target,
+                                                 CodeText* dump);
+  /// Kernels are numbered from `first` on.
   Result<std::vector<Compiled>> generate_module(std::span<const Fresh> fresh,
-                                                Target& target, Dump* dump);
+                                                size_t first, Target& target,
+                                                CodeText* dump);
 
   const CpuTargetOptions options_;
   std::vector<std::unique_ptr<Target>> targets_;  // one for each thread

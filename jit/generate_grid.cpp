@@ -23,7 +23,40 @@ size_t weight(const Kernel& kernel) {
   return total;
 }
 
+/// Lets the module's text follow that of others: names that are not a kernel's
+/// are its own.
+void name_apart(llvm::Module& module, size_t first) {
+  auto rename = [&](llvm::GlobalValue& value) {
+    if (!value.isDeclaration() && !value.getName().starts_with("kernel"))
+      value.setName(fmt::format("{}_{}", value.getName().str(), first));
+  };
+  for (llvm::GlobalVariable& variable : module.globals()) rename(variable);
+  for (llvm::Function& function : module) rename(function);
+}
+
+/// PTX without the lines that say which version it is.
+std::string_view without_head(std::string_view ptx) {
+  constexpr std::string_view last = ".address_size 64\n";
+  const size_t at = ptx.find(last);
+  return at == ptx.npos ? ptx : ptx.substr(at + last.size());
+}
+
 }  // namespace
+
+/// As one module, though code is made of parts.
+std::string GridGenerator::llvm_text(std::span<const Kernel* const> all,
+                                     int capability) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  target(capability).prepare(module);
+  for (size_t i = 0; i < all.size(); ++i) {
+    poll_stop();
+    emit_grid(module, fmt::format("kernel{}", i), *all[i]);
+  }
+  std::string out;
+  llvm::raw_string_ostream(out) << module;
+  return out;
+}
 
 NvptxTarget& GridGenerator::target(int capability) {
   return targets_.try_emplace(capability, capability).first->second;
@@ -31,8 +64,9 @@ NvptxTarget& GridGenerator::target(int capability) {
 
 Result<std::vector<std::shared_ptr<const GridLaunch>>>
 GridGenerator::generate_module(std::span<const Kernel* const> kernels,
+                               size_t first,
                                const std::vector<int>& capabilities,
-                               Dump* dump) {
+                               CodeText* dump) {
   auto code = std::make_shared<GridCode>();
   std::vector<EmittedGrid> emitted;
   for (int capability : capabilities) {
@@ -42,12 +76,12 @@ GridGenerator::generate_module(std::span<const Kernel* const> kernels,
     target(capability).prepare(module);
     emitted.clear();
     for (const Kernel* kernel : kernels)
-      emitted.push_back(
-          emit_grid(module, fmt::format("kernel{}", emitted.size()), *kernel));
-    if (dump) llvm::raw_string_ostream(dump->llvm) << module;
+      emitted.push_back(emit_grid(
+          module, fmt::format("kernel{}", first + emitted.size()), *kernel));
+    if (dump && first > 0) name_apart(module, first);
     Result<std::string> ptx = target(capability).ptx(module);
     if (!ptx) return ptx.error();
-    if (dump) dump->ptx += *ptx;
+    if (dump) dump->assembly += first > 0 ? without_head(*ptx) : *ptx;
     code->images.push_back({capability, std::move(*ptx)});
   }
   std::vector<std::shared_ptr<const GridLaunch>> out;
@@ -67,7 +101,7 @@ GridGenerator::generate_module(std::span<const Kernel* const> kernels,
 
 Result<GridKernels> GridGenerator::generate(
     const std::vector<const Kernel*>& kernels,
-    const std::vector<int>& capabilities, Dump* dump) {
+    const std::vector<int>& capabilities, CodeText* dump) {
   const std::string targets =
       fmt::format("sm {}\n", fmt::join(capabilities, " "));
   GridKernels result;
@@ -83,14 +117,16 @@ Result<GridKernels> GridGenerator::generate(
     keys.push_back(std::move(key));
     fresh.push_back(kernel);
   }
+  if (dump && dump->wants_llvm)
+    for (int capability : capabilities)
+      dump->llvm += llvm_text(fresh, capability);
   for (size_t begin = 0; begin < fresh.size();) {
     size_t end = begin + 1, total = weight(*fresh[begin]);
-    // What is shown is shown as one.
     while (end < fresh.size() &&
-           (dump || total + weight(*fresh[end]) <= most_module_weight))
+           total + weight(*fresh[end]) <= most_module_weight)
       total += weight(*fresh[end++]);
     auto made = generate_module(std::span(fresh).subspan(begin, end - begin),
-                                capabilities, dump);
+                                begin, capabilities, dump);
     if (!made) return made.error();
     for (size_t i = begin; i < end; ++i) {
       const auto& launch = (*made)[i - begin];

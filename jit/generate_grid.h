@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "jit/code_text.h"
 #include "jit/kernel.h"
 #include "jit/lru_cache.h"
 #include "jit/target_nvptx.h"
@@ -23,21 +24,21 @@ using GridKernels =
 /// the capabilities. One thread at a time.
 class GridGenerator {
  public:
-  struct Dump {
-    std::string llvm, ptx;
-  };
   /// Modules for the kernels not known yet, for each capability; few kernels
-  /// are one module. With `dump` all are generated again, to be seen, as one.
+  /// are one module. With `dump` all are generated again, to be seen; their
+  /// texts are those of one module.
   Result<GridKernels> generate(const std::vector<const Kernel*>& kernels,
                                const std::vector<int>& capabilities,
-                               Dump* dump = nullptr);
+                               CodeText* dump = nullptr);
   int64_t kernels_generated() const { return kernels_generated_; }
 
  private:
   NvptxTarget& target(int capability);
+  std::string llvm_text(std::span<const Kernel* const> all, int capability);
+  /// Kernels are numbered from `first` on.
   Result<std::vector<std::shared_ptr<const GridLaunch>>> generate_module(
-      std::span<const Kernel* const> kernels,
-      const std::vector<int>& capabilities, Dump* dump);
+      std::span<const Kernel* const> kernels, size_t first,
+      const std::vector<int>& capabilities, CodeText* dump);
 
   std::map<int, NvptxTarget> targets_;
   LruCache<std::shared_ptr<const GridLaunch>> kernels_{int64_t{64} << 20};

@@ -101,6 +101,8 @@ COMPILED = {
     "reduce": f"let x = ones(f64[{2 * BIG}])\nfor i in range(100) {{ print(sum(x * f64(i))) }}",
     "scan": f"let x = ones(f32[{2 * BIG}])\nfor i in range(20) {{ print(sum(cumsum(x + f32(i)))) }}",
     "dot": "let x = ones(f32[6000, 6000])\nprint(sum(x @ x))",
+    "long dot": "let x = ones(f32[8, 6_000_000])\nfor i in range(50) { print(sum(x @ ones(f32[6_000_000, 16]))) }",
+    "scan of columns": f"let x = ones(f32[{BIG // 4}, 8])\nfor i in range(20) {{ print(sum(cumsum(x, axis=0))) }}",
     "small dot": "let x = ones(f32[3, 20_000_000])\nfor i in range(50) { print(sum(x @ transpose(x))) }",
     "sort": f"print(sum(sort(sin(arange({BIG}, f32)))))",
     "gather": f"let x = arange({BIG})\nfor i in range(20) {{ print(sum(x[(x * 7919) % {BIG}])) }}",
@@ -126,6 +128,8 @@ def cases():
     yield program("compile many kinds", long_of_many_kinds(2000), seconds=1)
     yield program("compile loops", loops(1000), seconds=1)
     yield program("compile for GPUs", long_function(2000), "--devices", "sim:1", "--no-cache", seconds=1)
+    for stage in ("asm", "ptx"):  # of llvm the text itself, 13 MB, takes LLVM a second
+        yield Case(f"inspect {stage}", ["inspect", "--run", f"--emit={stage}", "program.uni"], 4, long_function(2000))
     yield program("statements", many_statements(200_000, "let x{i} = sum(ones(f32[{i}, 200]) * {i}.5)\n"), seconds=1)
     for name, text in REFERENCE.items():
         yield program(f"reference, {name}", text, "--reference", seconds=0.5)

@@ -34,7 +34,7 @@ std::string llvm_of(const Graph& graph, int vector_bytes, bool checked = true) {
   Compiler compiler(vector_bytes);
   std::string text;
   CompileObserver observer;
-  observer.dump = [&](const CompileDump& dump) { text = dump.llvm; };
+  observer.dump = [&](const CodeText& dump) { text = dump.llvm; };
   compiler.observe(std::move(observer));
   CompileOptions options;
   options.checked = checked;

@@ -121,7 +121,7 @@ TEST_CASE("table of operations: alone, in vectors of 64 bytes") {
 TEST_CASE("table of operations: alone, compiled for AVX-512") {
   CpuGenerator generator({.cpu = "x86-64-v4"});
   CHECK(generator.machine().vector_bytes == 64);
-  auto compile = [&](const Graph& graph, CpuGenerator::Dump* dump = nullptr) {
+  auto compile = [&](const Graph& graph, CodeText* dump = nullptr) {
     bool done = false;
     on_deep_stacks(1, [&](size_t) {
       const Plan plan = fuse(optimise(graph), true, generator.machine());
@@ -141,7 +141,7 @@ TEST_CASE("table of operations: alone, compiled for AVX-512") {
     for (int64_t elements : {int64_t{37}, interleaved, large})
       CHECK(compile(alone(op, dtype, attrs, elements)));
   });
-  CpuGenerator::Dump dump;
+  CodeText dump;
   CHECK(compile(alone(Op::mod, DType::F16, {}, interleaved), &dump));
   CHECK(dump.assembly.find("zmm") != std::string::npos);
 }

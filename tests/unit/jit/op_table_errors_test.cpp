@@ -14,13 +14,13 @@ using ir::Type;
 
 namespace {
 
-constexpr int machine_count = 4;  // three widths of vectors, and a GPU
+constexpr int machine_count = 5;  // widths of vectors, and a GPU
 
 /// Machines that stay after errors.
 class Machines {
  public:
   Machines() {
-    for (int vector_bytes : {0, 32, 16})
+    for (int vector_bytes : {64, 0, 32, 16})
       benches_.push_back(std::make_unique<Bench>(vector_bytes));
     benches_.push_back(std::make_unique<Bench>(simulated_gpus(1)));
   }

@@ -25,11 +25,10 @@ inline std::vector<uint32_t> seeds(uint32_t otherwise) {
 inline void show(Bench& bench, uint32_t seed, const ir::Graph& graph) {
   if (!std::getenv("UNISONO_TRACE")) return;
   std::fprintf(stderr, "seed %u\n%s", seed, ir::print(graph).c_str());
-  bench.compiler.observe(
-      {.after_pass = {}, .dump = [](const CompileDump& dump) {
-         std::fprintf(stderr, "%s%s", dump.kernels.c_str(),
-                      dump.assembly.c_str());
-       }});
+  bench.compiler.observe({.after_pass = {}, .dump = [](const CodeText& dump) {
+                            std::fprintf(stderr, "%s%s", dump.kernels.c_str(),
+                                         dump.assembly.c_str());
+                          }});
 }
 
 inline void compare_random_graphs(Bench& bench, uint32_t count,
