@@ -2,9 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "lang/stdlib.h"
 #include "runtime/file.h"
 #include "runtime/unfinished_file.h"
 
@@ -43,6 +51,40 @@ const char* kind_name(Kind kind) {
   __builtin_unreachable();
 }
 
+/// The places of what a kernel computes, "train.uni:12:5", the first in the
+/// program before those in the library.
+std::vector<std::string> places_of(Session& session,
+                                   const std::vector<uint32_t>& sources) {
+  std::vector<std::string> own, library;
+  for (uint32_t source : sources) {
+    const lang::Span span = session.evaluator().source_span(source);
+    if (!span) continue;
+    (lang::is_in_stdlib(span) ? library : own).push_back(lang::to_string(span));
+  }
+  own.insert(own.end(), library.begin(), library.end());
+  return own;
+}
+
+/// One line of the program that a kernel computes: its place and its text.
+std::string kernel_line(Session& session,
+                        const std::vector<uint32_t>& sources) {
+  constexpr size_t most = 48;
+  lang::Span shown;
+  for (uint32_t source : sources) {
+    const lang::Span span = session.evaluator().source_span(source);
+    const bool better = span && (!shown || !lang::is_in_stdlib(span));
+    if (better) shown = span;
+  }
+  if (!shown) return "(no place)";
+  std::string_view text = shown.text();
+  text = text.substr(0, text.find('\n'));
+  const bool cut = text.size() > most;
+  size_t end = std::min(text.size(), most);
+  while (cut && end > 0 && (text[end] & 0xC0) == 0x80) --end;
+  return fmt::format("{} {}{}", lang::to_string(shown), text.substr(0, end),
+                     cut ? "..." : "");
+}
+
 /// What an event is called: a collective as in the source, `psum(x, dev)`.
 std::string event_name(Session& session, const Recorder::Event& event) {
   std::string name = event.name;
@@ -77,7 +119,41 @@ std::string event_json(Session& session, const Recorder& recorder,
   if (event.kind == Kind::copy || event.kind == Kind::collective) {
     text += fmt::format(R"(,"args":{{"bytes":{}}})", event.bytes);
   }
+  if (event.kind == Kind::kernel) {
+    std::string places;
+    for (const std::string& place : places_of(session, event.sources))
+      places += (places.empty() ? "" : ",") + quoted(place);
+    text += fmt::format(R"(,"args":{{"source":{},"places":[{}]}})",
+                        quoted(kernel_line(session, event.sources)), places);
+  }
   return text + "}";
+}
+
+/// What took longest, by the line that it computes.
+std::string kernel_table(Session& session, const Recorder& recorder) {
+  constexpr size_t most = 20;
+  std::map<std::string, Recorder::Total> by_line;
+  for (const auto& [sources, total] : recorder.kernels()) {
+    Recorder::Total& all = by_line[kernel_line(session, sources)];
+    all.count += total.count;
+    all.time += total.time;
+  }
+  using Row = std::pair<std::string, Recorder::Total>;
+  std::vector<Row> rows(by_line.begin(), by_line.end());
+  std::ranges::sort(rows, [](const Row& a, const Row& b) {
+    return a.second.time > b.second.time;
+  });
+  if (rows.empty()) return "";
+  std::string text = fmt::format("{:>10} {:>12}  {}\n", "launches", "kernel ms",
+                                 "computes, last of all");
+  for (const auto& [line, total] :
+       std::span(rows).first(std::min(rows.size(), most)))
+    text += fmt::format(
+        "{:>10} {:>12.3f}  {}\n", total.count,
+        std::chrono::duration<double, std::milli>(total.time).count(), line);
+  if (rows.size() > most)
+    text += fmt::format("and {} more\n", rows.size() - most);
+  return text;
 }
 
 std::string row_json(Session& session, int device) {
@@ -112,6 +188,7 @@ std::string stats_table(Session& session, const Recorder& recorder) {
         total(Kind::collective).count, megabytes(total(Kind::collective).bytes),
         milliseconds(total(Kind::wait)), megabytes(device->peak_bytes()));
   }
+  text += kernel_table(session, recorder);
   for (const auto& [pair, total] : recorder.copies()) {
     text += fmt::format("copied {} → {}: {} bytes in {} {}\n",
                         device_name(session, pair.first),

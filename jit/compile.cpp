@@ -97,8 +97,10 @@ class StepWriter {
   bool on_grid = false;
 
   Steps write(const PlanSteps& steps) {
-    for (const PlanStep& step : steps)
+    for (const PlanStep& step : steps) {
+      sources_ = &step.sources;
       std::visit([&](const auto& what) { write(what); }, step.what);
+    }
     return std::move(steps_);
   }
 
@@ -111,9 +113,10 @@ class StepWriter {
     return inner;
   }
   void launch(const Compiled::Launch& compiled, std::vector<SlotId> arguments) {
-    steps_.push_back({LaunchStep{
-        compiled.function, fmt::format("kernel{}", stats_.kernels++),
-        std::move(arguments), compiled.units, compiled.grain, compiled.grid}});
+    steps_.push_back({LaunchStep{compiled.function,
+                                 fmt::format("kernel{}", stats_.kernels++),
+                                 std::move(arguments), compiled.units,
+                                 compiled.grain, compiled.grid, *sources_}});
   }
   void write(const Kernel& kernel) {
     std::vector<SlotId> arguments;
@@ -129,8 +132,9 @@ class StepWriter {
   }
   void write(const NativeTask& task) {
     ++stats_.kernels;
-    steps_.push_back({LaunchStep{task.function, task.name, task.arguments,
-                                 task.units, task.grain, task.grid}});
+    steps_.push_back(
+        {LaunchStep{task.function, task.name, task.arguments, task.units,
+                    task.grain, task.grid, *sources_}});
   }
   void write(const CopyTask& task) {
     ++stats_.copies;
@@ -199,6 +203,7 @@ class StepWriter {
   }
 
   Steps steps_;
+  const std::vector<uint32_t>* sources_ = nullptr;  // of the step
   const CompiledKernels& kernels_;
   Program& program_;
   CompileStats& stats_;

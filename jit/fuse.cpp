@@ -284,12 +284,28 @@ void Fuser::place_boxes(NodeId id) {
 
 // ---- the plan --------------------------------------------------------------
 
+void Fuser::add_sources(const Group& group, std::vector<uint32_t>& out) const {
+  for (NodeId node : group.nodes())
+    if (const uint32_t source = graph_[node].source;
+        source != 0 && std::find(out.begin(), out.end(), source) == out.end())
+      out.push_back(source);
+}
+
 void Fuser::finish(Item& item, PlanSteps& steps) {
   poll_stop();
+  const size_t first = steps.size();
+  for (const Group& group : item.groups) add_sources(group, item.sources);
+  std::sort(item.sources.begin(), item.sources.end());
+  emit(item, steps);
+  for (size_t i = first; i < steps.size(); ++i)
+    if (steps[i].sources.empty()) steps[i].sources = item.sources;
+}
+
+void Fuser::emit(Item& item, PlanSteps& steps) {
   for (PlanStep& step : item.steps) steps.push_back(std::move(step));
   Kernel kernel;
   auto emit = [&] {
-    if (!kernel.nests.empty()) steps.push_back({std::move(kernel)});
+    if (!kernel.nests.empty()) steps.push_back({std::move(kernel), {}});
     kernel = {};
   };
   for (const Group& group : item.groups) {
@@ -309,7 +325,7 @@ void Fuser::finish(Item& item, PlanSteps& steps) {
     }
   auto second = split_stages(kernel, machine_.grid, add_buffer);
   emit();
-  if (second) steps.push_back({std::move(*second)});
+  if (second) steps.push_back({std::move(*second), {}});
 }
 
 std::vector<BufferId> Fuser::run(PlanSteps& steps) {

@@ -74,6 +74,8 @@ struct PlanStep {
   std::variant<Kernel, NativeTask, DotTask, CopyTask, CollectiveTask, LoopTask,
                IfTask, HostTask>
       what;
+  /// The places in the program of what a launch computes, in its order.
+  std::vector<uint32_t> sources = {};
 };
 
 struct PlanHostCall {

@@ -171,7 +171,13 @@ bool Fuser::place_point_loop(NodeId id) {
   }
   auto kernel = point_loop(body, loop);
   if (!kernel) return false;
-  end_control(id, append({*std::move(kernel)}), std::move(places));
+  const size_t item = append({*std::move(kernel), {}}, graph_[id].source);
+  std::vector<uint32_t>& sources = items_[item].sources;
+  for (const Node& node : ir::attrs<ir::LoopAttrs>(graph_[id]).body->nodes)
+    if (node.source != 0 &&
+        std::find(sources.begin(), sources.end(), node.source) == sources.end())
+      sources.push_back(node.source);
+  end_control(id, item, std::move(places));
   return true;
 }
 

@@ -67,8 +67,9 @@ std::optional<DotTask> matrix_product(Nest nest,
 
 }  // namespace
 
-size_t Fuser::append(PlanStep step) {
+size_t Fuser::append(PlanStep step, uint32_t source) {
   items_.emplace_back().steps.push_back(std::move(step));
+  if (source != 0) items_.back().sources = {source};
   return items_.size() - 1;
 }
 
@@ -101,7 +102,8 @@ void Fuser::place_sort(NodeId id) {
                                             std::move(launch.name),
                                             {parameters, from, to, scratch},
                                             launch.units,
-                                            launch.grain}}));
+                                            launch.grain}},
+                                graph_[id].source));
 }
 
 void Fuser::place_grid_sort(NodeId id, BufferId from, BufferId to) {
@@ -113,7 +115,8 @@ void Fuser::place_grid_sort(NodeId id, BufferId from, BufferId to) {
     return plan_.add_buffer(elements * byte_size(dtype));
   };
   for (NativeTask& task : sort_tasks(std::move(sort), from, to, add_buffer))
-    sources_.step[id] = static_cast<int>(append({std::move(task)}));
+    sources_.step[id] =
+        static_cast<int>(append({std::move(task)}, graph_[id].source));
 }
 
 /// Large products are packed; others are a nest like any other, which may take
@@ -135,6 +138,7 @@ void Fuser::place_dot(NodeId id) {
     NativeTask product{.name = launch->entry,
                        .arguments = {task->a, task->b, task->to}};
     product.grid = std::move(launch);
+    add_sources(item.groups[0], item.sources);
     item.groups.clear();
     item.steps.push_back({std::move(product)});
     sources_.buffer[id] = to;
@@ -144,6 +148,7 @@ void Fuser::place_dot(NodeId id) {
   const PackedBytes bytes = packed_bytes(task->shape, machine_.vector_bytes);
   task->packed_a = plan_.add_buffer(bytes.a);
   task->packed_b = plan_.add_buffer(bytes.b);
+  add_sources(item.groups[0], item.sources);
   item.groups.clear();
   item.steps.push_back({*task});
   sources_.buffer[id] = to;

@@ -14,6 +14,7 @@ namespace unisono::jit {
 struct Item {
   std::vector<Group> groups;  // one, or the boxes of a concat or pad
   std::vector<PlanStep> steps;
+  std::vector<uint32_t> sources;  // of what is in no group any more
 };
 
 class Fuser {
@@ -53,10 +54,13 @@ class Fuser {
   void note_readers(ir::NodeId node, size_t item);
   template <class F>
   void for_each_leaf(ir::NodeId node, F&& f) const;
-  size_t append(PlanStep step);
+  size_t append(PlanStep step, uint32_t source = 0);
   BufferId own_buffer(ir::NodeId node);
   BufferId constant_buffer(std::vector<uint8_t> bytes);
   void finish(Item& item, PlanSteps& steps);
+  void emit(Item& item, PlanSteps& steps);
+  /// The places of what a group computes, each once.
+  void add_sources(const Group& group, std::vector<uint32_t>& out) const;
 
   PlanSteps lower(const ir::Graph& graph, const std::vector<BufferId>& inputs,
                   std::vector<BufferId>& outputs);

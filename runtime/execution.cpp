@@ -288,7 +288,10 @@ void Execution::advance(int d, int& owned_phase) {
 void Execution::launch(int d, const LaunchStep& step, float work) {
   DeviceState& device = devices_[d];
   Recording recording(recorder_, Recorder::Kind::kernel, device.row);
-  if (recording) recording.event().name = step.name;
+  if (recording) {
+    recording.event().name = step.name;
+    recording.event().sources = step.sources;
+  }
   for (size_t i = 0; i < step.arguments.size(); ++i)
     device.arguments[i] = device.slots[step.arguments[i]];
   device.work += work;

@@ -130,7 +130,9 @@ Status Execution::put(int d, const Instruction& instruction) {
     recording.event().from = device.row;
     recording.event().bytes = instruction.as<CopyStep>().bytes;
   } else {
-    recording.event().name = instruction.as<LaunchStep>().name;
+    const auto& launch = instruction.as<LaunchStep>();
+    recording.event().name = launch.name;
+    recording.event().sources = launch.sources;
   }
   if (Status done = put_unseen(d, instruction); !done) return done;
   return wait_for_queue(d);

@@ -78,6 +78,8 @@ struct LaunchStep {
   int64_t units = 1;  // the parallel loop's length
   int64_t grain = 1;  // fewer units than this are not worth another worker
   std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
+  /// The places in the program of what it computes, ascending.
+  std::vector<uint32_t> sources = {};
 };
 /// Dense copy of the first `bytes` of a slot. Here and below, `from` and `to`
 /// do not overlap, except that those of an all_reduce may be one slot.

@@ -15,6 +15,7 @@ void Recorder::record(Event event) {
   std::lock_guard lock(mutex_);
   add(totals_[event.device][static_cast<size_t>(event.kind)], event);
   if (event.kind == Kind::copy) add(copies_[{event.from, event.device}], event);
+  if (event.kind == Kind::kernel) add(kernels_[event.sources], event);
   if (!keep_events_) return;
   if (events_.size() < most_events)
     events_.push_back(std::move(event));
@@ -42,6 +43,11 @@ Recorder::Total Recorder::total(Kind kind, int device) const {
   const auto found = totals_.find(device);
   return found == totals_.end() ? Total()
                                 : found->second[static_cast<size_t>(kind)];
+}
+
+std::map<std::vector<uint32_t>, Recorder::Total> Recorder::kernels() const {
+  std::lock_guard lock(mutex_);
+  return kernels_;
 }
 
 std::map<std::pair<int, int>, Recorder::Total> Recorder::copies() const {

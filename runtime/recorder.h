@@ -28,6 +28,7 @@ class Recorder {
     int64_t bytes = 0;  // copy, collective: what this device gets or gives
     uint32_t source = 0;
     std::string name = {};
+    std::vector<uint32_t> sources = {};  // kernel: of what it computes
     Clock::time_point start = {}, end = {};
   };
   struct Total {
@@ -48,6 +49,8 @@ class Recorder {
   std::vector<Event> events() const;
   int64_t dropped() const;
   Total total(Kind kind, int device) const;
+  /// Kernels by the places of what they compute, over all devices.
+  std::map<std::vector<uint32_t>, Total> kernels() const;
   /// By (from, to).
   std::map<std::pair<int, int>, Total> copies() const;
   int64_t cache_hits() const;
@@ -63,6 +66,7 @@ class Recorder {
   int64_t cache_hits_ = 0;
   std::map<int, std::array<Total, kinds>> totals_;
   std::map<std::pair<int, int>, Total> copies_;
+  std::map<std::vector<uint32_t>, Total> kernels_;
 };
 
 /// Records an event that lasts as long as this object, unless `recorder` is

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """`--trace` writes a Chrome trace: valid JSON, a row for each device, events that lie in order within it;
-`--stats` a table.
+`--stats` a table. Kernels say which places of the program they compute.
 
 usage: tests/trace.py UNISONO
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,44 @@ var x = arange(300, f32)
 for i in range(3) { x = g(x) }
 print(sum(x) > 0.0)
 """
+
+
+LINES = """
+def of_library(x) = softmax(x)
+def product(x) = x @ transpose(x)
+def sorted(x) = sort(x, axis=0)
+def scanned(x) = cumsum(x, axis=0)
+def counted(x) {
+  var y = x
+  for i in range(1000) { y = y * 0.5 + 1.0 }
+  y
+}
+def decided(x) = if sum(x) > 0.0 { x * 2.0 } else { x * 3.0 }
+def chosen(x) = x[argsort(sum(x, axis=1))]
+let x = sin(arange(10000, f32)).reshape((100, 100))
+for f in (of_library, product, sorted, scanned, counted, decided, chosen) { print(sum(jit(f)(x)) > -1e9) }
+"""
+
+
+def places(unisono, kind):
+    """Each line of LINES has a kernel that names it, in the trace and in the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "out.json"
+        done = subprocess.run([unisono, "run", "-", "--devices", f"{kind}:1", "--stats", "--trace", str(path)],
+                              input=LINES, capture_output=True, text=True, timeout=60 * sanitizers.slow())
+        assert done.returncode == 0, done.stderr
+        kernels = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("cat") == "kernel"]
+    for kernel in kernels:
+        args = kernel["args"]
+        assert set(args) == {"source", "places"}, kernel
+        assert all(re.fullmatch(r"(<stdin>|<stdlib>/\w+\.uni):\d+:\d+", p) for p in args["places"]), kernel
+        assert args["places"] == [] or any(args["source"].startswith(p + " ") for p in args["places"]), kernel
+    sources = "\n".join(sorted({k["args"]["source"] for k in kernels}))
+    table = done.stderr.partition("computes")[2]
+    for wanted in ("<stdlib>/math.uni:", ":3:18 x @ transpose(x)", ":4:17 sort(x, axis=0)", ":5:18 cumsum(x, axis=0)",
+                   ":8:30 y * 0.5 + 1.0", ":11:36 x * 2.0", ":12:17 x[argsort(sum(x, axis=1))]"):
+        assert wanted in sources, (wanted, sources)
+        assert wanted in table, (wanted, table)
 
 
 def check(unisono, kind):
@@ -54,6 +93,8 @@ def check(unisono, kind):
 def main():
     unisono = str(pathlib.Path(sys.argv[1]).resolve())
     print(*(f"{check(unisono, kind)} events on {kind}:3" for kind in ("cpu", "sim")), sep=", ")
+    places(unisono, "cpu")
+    places(unisono, "sim")
     return 0
 
 
