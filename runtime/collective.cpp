@@ -120,7 +120,7 @@ void for_each_piece(CollectiveWorkers workers, int64_t blocks, int64_t bytes,
   int64_t pieces = (bytes + bytes_per_piece - 1) / bytes_per_piece;
   workers.pool.parallel_for(
       blocks * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
-        for (int64_t unit = begin; unit < end; ++unit) {
+        for (int64_t unit = begin; unit < end && !workers.stopped(); ++unit) {
           int64_t first = unit % pieces * bytes_per_piece;
           int64_t last = std::min(first + bytes_per_piece, bytes);
           body(static_cast<int>(unit / pieces), first, last);
@@ -138,12 +138,14 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
   int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
   grain = grain / block * block;
-  workers.pool.parallel_for(elements, grain, workers.group,
-                            [&](int64_t begin, int64_t end) {
-                              with_dtype(dtype, [&]<DType D>() {
-                                reduce_elements<D>(op, begin, end, buffers);
-                              });
-                            });
+  workers.pool.parallel_for(
+      elements, grain, workers.group, [&](int64_t begin, int64_t end) {
+        for (; begin < end && !workers.stopped(); begin += grain)
+          with_dtype(dtype, [&]<DType D>() {
+            reduce_elements<D>(op, begin, std::min(begin + grain, end),
+                               buffers);
+          });
+      });
 }
 
 void all_gather(CollectiveWorkers workers, int64_t bytes,
@@ -171,7 +173,7 @@ void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
   workers.pool.parallel_for(
       devices * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
         std::vector<const void*> parts(buffers.from.size());
-        for (int64_t unit = begin; unit < end; ++unit) {
+        for (int64_t unit = begin; unit < end && !workers.stopped(); ++unit) {
           const int64_t device = unit / pieces;
           const int64_t first = unit % pieces * grain;
           const int64_t last = std::min(first + grain, elements);

@@ -3,6 +3,7 @@
 // when all have arrived: the elements are shared out among idle workers, and
 // each part reads its operands where they are and writes all results. Reads
 // and writes overlap only where `from` and `to` of an all_reduce are one.
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -24,6 +25,10 @@ struct CollectiveBuffers {
 struct CollectiveWorkers {
   Pool& pool;
   const void* group;
+  /// Set: what is left is left out, soon.
+  const std::atomic<bool>* stop = nullptr;
+
+  bool stopped() const { return stop && stop->load(std::memory_order_relaxed); }
 };
 
 /// Every to[d] is the combination of all from[d] in the members tree

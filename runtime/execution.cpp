@@ -225,15 +225,7 @@ void Execution::advance(int d, int& owned_phase) {
             return fail(d, done.error());
           break;
         }
-        const auto& copy = instruction.as<CopyStep>();
-        Recording recording(recorder_, Recorder::Kind::copy, device.row);
-        if (recording) {
-          recording.event().from = device.row;
-          recording.event().bytes = copy.bytes;
-        }
-        if (copy.bytes && device.slots[copy.to] != device.slots[copy.from])
-          std::memcpy(device.slots[copy.to], device.slots[copy.from],
-                      copy.bytes);
+        copy(device, instruction.as<CopyStep>());
         break;
       }
       case Kind::host_call:
@@ -306,6 +298,27 @@ void Execution::launch(int d, const LaunchStep& step, float work) {
     return launch_split(device, step);
   if (step.units > 0)
     step.function(device.arguments.data(), 0, step.units, &device.context);
+}
+
+void Execution::copy(DeviceState& device, const CopyStep& step) {
+  Recording recording(recorder_, Recorder::Kind::copy, device.row);
+  if (recording) {
+    recording.event().from = device.row;
+    recording.event().bytes = step.bytes;
+  }
+  auto* to = static_cast<char*>(device.slots[step.to]);
+  const auto* from = static_cast<const char*>(device.slots[step.from]);
+  if (to == from) return;
+  constexpr int64_t grain = 256 << 10;  // less is not worth another worker
+  auto copy_part = [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += 4 * grain) {
+      if (stop_->load(std::memory_order_relaxed) ||
+          device.cancel.load(std::memory_order_relaxed))
+        return;
+      std::memcpy(to + begin, from + begin, std::min(end - begin, 4 * grain));
+    }
+  };
+  pool_->parallel_for(step.bytes, grain, this, copy_part);
 }
 
 // The error that is reported is the first in the order of ErrorWord, so no
@@ -401,7 +414,7 @@ bool Execution::meet(int device, int& owned_phase) {
 
 Status Execution::perform(const Instruction& collective) {
   if (devices_[0].queue) return perform_on_queues(collective);
-  const CollectiveWorkers workers{*pool_, this};
+  const CollectiveWorkers workers{*pool_, this, stop_};
   const auto each = [&](const auto& step, const Groups& groups, auto&& meet) {
     return for_each_group(
         step, groups,

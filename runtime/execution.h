@@ -94,6 +94,7 @@ class Execution final : public Work, public Watched {
   void advance(int device, int& owned_phase);
 
   void launch(int device, const LaunchStep& step, float work);
+  void copy(DeviceState& device, const CopyStep& step);
   void launch_split(DeviceState& device, const LaunchStep& step);
   Status host_call(int device, const HostCallStep& step);
   /// May throw std::bad_alloc, as what it calls may.

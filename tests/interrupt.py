@@ -139,6 +139,8 @@ def cases():
                   "--devices", "cpu:4", "--quiet", seconds=0.7)
     yield program("collectives", "axis dev = devices()\ndef f(x) {\n  var y = x\n  for i in range(1000) { y = psum(y) * 0.25 }\n  y\n}\n"
                   f"print(sum(pmap(f, over=dev)(ones(f32[4, {BIG // 4}]))))", "--devices", "cpu:4", seconds=0.7)
+    yield program("one collective", "axis dev = devices()\n"
+                  f"print(sum(pmap(fn(x) => psum(x), over=dev)(ones(f32[4, {2 * BIG}]))))", "--devices", "cpu:4", seconds=1.5)
     yield program("load", "for i in range(10) { print(sum(load(\"large.npy\") as f32[_])) }", seconds=0.5)
     yield program("load of other order", "print(sum(sum(load(\"fortran.npy\") as f32[_, _])))", seconds=0.5)
     yield program("load of packed arrays", "for i in range(10) { print(sum(load(\"packed.npz\").x)) }", seconds=0.5)
