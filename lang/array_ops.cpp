@@ -244,6 +244,8 @@ Value power(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
   const auto* base = a.value.get_if<IntValue>();
   if (base && b.value.is<IntValue>())
     return power_of_int(evaluator, base->value, b, where);
+  if (const ArrayCell* exponent = b.value.array())
+    require_known(*exponent, b.where);  // it may be a small one
 
   const std::array<CallArgument, 2> written = {a, b};
   std::vector<ArrayValue> x = promote_numbers(evaluator, written, "`**`");

@@ -115,9 +115,7 @@ Value builtin_load(BuiltinCall& call) {
   if (evaluator.machine().compile_only) {
     if (auto type = loaded_type(evaluator, call[0]))
       return evaluator.with_absent(*type);
-    evaluator.fail(
-        diagnostic(Code::needs_run, call.where, call.where.text())
-            .set_help("`--run` runs the program, with all that it does"));
+    evaluator.fail_needs_run(call.where);
   }
   const std::string path = *array_path(evaluator, call[0], "load");
   if (!is_archive(path)) {

@@ -10,6 +10,7 @@
 
 #include "lang/array_ops.h"
 #include "lang/builtin_arguments.h"
+#include "lang/literals.h"
 #include "lang/operators.h"
 #include "lang/print_value.h"
 #include "lang/text.h"
@@ -28,9 +29,7 @@ std::optional<std::string> text_argument(BuiltinCall& call, size_t i) {
 }
 
 Value made(BuiltinCall& call, std::string text) {
-  if (text.size() > max_text_bytes)
-    call.evaluator.fail(diagnostic(Code::too_long, call.where, "this text",
-                                   max_text_bytes, "bytes"));
+  check_text_size(call.evaluator, text.size(), call.where);
   return StrValue{std::move(text)};
 }
 
@@ -104,6 +103,16 @@ T parse_number(BuiltinCall& call, const std::string& text,
   return value;
 }
 
+/// The part of a float before its point.
+Value whole_part(BuiltinCall& call, double value) {
+  value = std::trunc(value);
+  if (!(value >= -0x1p63 && value < 0x1p63))
+    call.evaluator.fail(diagnostic(
+        Code::int_overflow, call[0].where,
+        std::isnan(value) ? std::string("nan") : fmt::format("{}", value)));
+  return IntValue{static_cast<int64_t>(value)};
+}
+
 /// The whole number that a scalar holds, once it is computed: of a float, its
 /// part before the point.
 Value computed_int(BuiltinCall& call, const ArrayValue& x) {
@@ -114,30 +123,18 @@ Value computed_int(BuiltinCall& call, const ArrayValue& x) {
                               describe_argument(call, 0), "a scalar or a `str`",
                               x->type.to_string())
                        .set_help("an array is converted by `i32(x)`"));
+  require_known(*x, where);
+  if (x->literal)
+    if (const auto literal = literal_of(x)) return whole_part(call, *literal);
   if (evaluator.in_compiled_code())
     evaluator.fail(diagnostic(Code::int_in_compiled_code, where));
   if (evaluator.mode() == Mode::check) return unknown_int(evaluator);
-  if (x->type.dtype == DType::U64) {
-    uint64_t value = 0;
-    std::memcpy(&value, evaluator.host_bytes(x, where).data(), sizeof value);
-    if (value > static_cast<uint64_t>(INT64_MAX))
-      evaluator.fail(diagnostic(Code::int_overflow, where, where.text()));
-    return IntValue{static_cast<int64_t>(value)};
-  }
-  if (is_floating(x->type.dtype)) {
-    double value = 0;
-    const ArrayValue wide = cast_to(evaluator, x, DType::F64, where);
-    std::memcpy(&value, evaluator.host_bytes(wide, where).data(), sizeof value);
-    value = std::trunc(value);
-    if (!(value >= -0x1p63 && value < 0x1p63))
-      evaluator.fail(
-          diagnostic(Code::int_overflow, where, fmt::format("{}", value)));
-    return IntValue{static_cast<int64_t>(value)};
-  }
-  int64_t value = 0;
-  const ArrayValue wide = cast_to(evaluator, x, DType::I64, where);
+  if (!is_floating(x->type.dtype))
+    return IntValue{host_integer(evaluator, x, where)};
+  double value = 0;
+  const ArrayValue wide = cast_to(evaluator, x, DType::F64, where);
   std::memcpy(&value, evaluator.host_bytes(wide, where).data(), sizeof value);
-  return IntValue{value};
+  return whole_part(call, value);
 }
 
 /// What is unknown while a program is checked has to be known when it is
@@ -145,9 +142,7 @@ Value computed_int(BuiltinCall& call, const ArrayValue& x) {
 void require_walk(BuiltinCall& call) {
   if (call.evaluator.mode() != Mode::check &&
       call.evaluator.machine().compile_only)
-    call.evaluator.fail(
-        diagnostic(Code::needs_run, call[0].where, call[0].where.text())
-            .set_help("`--run` runs the program, with all that it does"));
+    call.evaluator.fail_needs_run(call[0].where);
 }
 
 }  // namespace
@@ -163,7 +158,7 @@ Value builtin_int(BuiltinCall& call) {
   }
   if (const auto* b = x.get_if<BoolValue>(); b && b->value)
     return IntValue{*b->value ? 1 : 0};
-  return computed_int(call, array_argument(call, 0));
+  return computed_int(call, operand_argument(call, 0));
 }
 
 Value builtin_float(BuiltinCall& call) {
@@ -181,21 +176,22 @@ Value builtin_float(BuiltinCall& call) {
     return evaluator.constant(static_cast<double>(i->value.value()), DType::F32,
                               true, call.where);
   }
-  const ArrayValue array = array_argument(call, 0);
+  const ArrayValue array = operand_argument(call, 0);
   if (array->type.rank() != 0)
     evaluator.fail(diagnostic(Code::wrong_argument, call[0].where,
                               describe_argument(call, 0), "a scalar or a `str`",
                               array->type.to_string())
                        .set_help("an array is converted by `f32(x)`"));
   if (is_floating(array->type.dtype)) return array;
-  return cast_to(evaluator, array, DType::F32, call.where);
+  return to_dtype(evaluator, call[0], {DType::F32, array->weak},
+                  describe_argument(call, 0));
 }
 
 Value builtin_str(BuiltinCall& call) {
   if (call[0].value.is<StrValue>()) return call[0].value;
   TextBuilder out(call.evaluator);
   out.value(call[0].value, "", call[0].where);
-  if (out.size() > max_text_bytes) made(call, std::string(out.size(), ' '));
+  check_text_size(call.evaluator, out.size(), call.where);
   return out.finish();
 }
 
@@ -333,7 +329,7 @@ Value builtin_replace(BuiltinCall& call) {
   std::string out;
   const auto add = [&](std::string_view piece) {
     out += piece;
-    if (out.size() > max_text_bytes) made(call, std::move(out));
+    check_text_size(call.evaluator, out.size(), call.where);
   };
   if (old->empty()) {  // between all characters, as in Python
     add(*by);
@@ -450,7 +446,7 @@ Value builtin_join(BuiltinCall& call) {
     require(tuple->items[i]);
     if (i > 0) out.value(*separator, "", call[0].where);
     out.value(tuple->items[i], "", call[1].where);
-    if (out.size() > max_text_bytes) made(call, std::string(out.size(), ' '));
+    check_text_size(evaluator, out.size(), call.where);
   }
   return out.finish();
 }

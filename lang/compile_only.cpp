@@ -21,6 +21,11 @@ bool Evaluator::is_absent(const unisono::Array& array) {
   return !array.blocks().empty() && !array.blocks()[0];
 }
 
+void Evaluator::fail_needs_run(Span where) {
+  fail(diagnostic(Code::needs_run, where, where.text())
+           .set_help("`--run` runs the program, with all that it does"));
+}
+
 Value Evaluator::with_absent(const Value& value) {
   Device* first = machine_.runtime->devices()[0];
   return map_leaves(value, [&](const Value& leaf) -> Value {

@@ -138,11 +138,13 @@ Value Interpreter::as_variable(const Value& value, Span where) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
     if (leaf.is<BoolValue>()) return ev_.to_array(leaf, where, "a `var`");
     const auto* array = leaf.get_if<ArrayValue>();
-    if (array && !(*array)->literal) return leaf;
+    if (array && !(*array)->literal && (*array)->call_numbers.empty())
+      return leaf;
     if (!array && !leaf.is<IntValue>()) return leaf;
     const ArrayValue number = ev_.to_operand(leaf, where, "a `var`");
     auto changes = std::make_shared<ArrayCell>(*number);
     changes->literal = false;
+    changes->call_numbers.clear();
     return changes;
   });
 }

@@ -136,9 +136,7 @@ std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
 Interpreter::Condition Interpreter::condition(const Value& value, Span where) {
   if (const auto* host = value.get_if<BoolValue>()) {
     if (!host->value && ev_.machine().compile_only && !checking())
-      ev_.fail(
-          diagnostic(Code::needs_run, where, where.text())
-              .set_help("`--run` runs the program, with all that it does"));
+      ev_.fail_needs_run(where);
     return {host->value, {}, {}};
   }
   const auto* array = value.get_if<ArrayValue>();
@@ -368,10 +366,7 @@ int64_t Interpreter::host_int(const Value& value, Span where) {
 /// A scalar on the device: not a constant, so that every turn of a loop has the
 /// same graph.
 ArrayValue Interpreter::host_counter(uint64_t bits, DType dtype, Span where) {
-  auto array = array_from_host(*ev_.machine().runtime->devices()[0], dtype, {},
-                               &bits);  // little endian
-  if (!array) ev_.fail(array.error(), where);
-  return ev_.from_array(std::move(*array));
+  return ev_.on_first_device(dtype, &bits, where);  // little endian
 }
 
 KnownRange Interpreter::host_range(const RangeValue& range, Span where) {

@@ -350,9 +350,7 @@ Value Interpreter::string_literal(const StringLiteral& e, const Env& env) {
       out.value(expr(*piece.value, env), piece.spec, piece.span);
     else
       out.text(piece.text);
-    if (out.size() > max_text_bytes)
-      ev_.fail(diagnostic(Code::too_long, e.span, "this text", max_text_bytes,
-                          "bytes"));
+    check_text_size(ev_, out.size(), e.span);
   }
   return out.finish();
 }

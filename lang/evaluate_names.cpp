@@ -177,9 +177,7 @@ Value as_arguments(Evaluator& evaluator, const Value& value, Span where) {
     const ArrayCell* array = leaf.array();
     if (!array || !array->weak || array->literal || !array->constant)
       return leaf;
-    ArrayValue number = evaluator.on_first_device(*array, where);
-    number->weak = true;
-    return number;
+    return evaluator.on_first_device(*array, where);
   });
 }
 }  // namespace

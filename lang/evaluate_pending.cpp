@@ -85,7 +85,7 @@ void use_as_number(const ArrayCell& cell, ir::Op op, const ir::Attrs& attrs,
   with_dtype(cast->dtype, [&]<DType D>() {
     using T = typename ComputeOf<D>::type;
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      IntArgument& range = *cell.int_argument;
+      NumberArgument& range = *cell.int_argument;
       if (std::in_range<int64_t>(std::numeric_limits<T>::lowest()))
         range.low = std::max(
             range.low, static_cast<int64_t>(std::numeric_limits<T>::lowest()));
@@ -179,6 +179,11 @@ ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
               !is_bool(out->type.dtype) && op != ir::Op::cast &&
               std::all_of(operands.begin(), operands.end(),
                           [](const ArrayValue& a) { return a->weak; });
+  if (out->weak)
+    for (const ArrayValue& operand : operands)
+      out->call_numbers.insert(out->call_numbers.end(),
+                               operand->call_numbers.begin(),
+                               operand->call_numbers.end());
   return out;
 }
 
@@ -250,9 +255,16 @@ ArrayValue Evaluator::constant_array(ir::Type type, std::vector<uint8_t> bytes,
 }
 
 ArrayValue Evaluator::on_first_device(const ArrayCell& constant, Span where) {
+  ArrayValue number =
+      on_first_device(constant.type.dtype, constant.constant->data(), where);
+  number->weak = constant.weak;
+  return number;
+}
+
+ArrayValue Evaluator::on_first_device(DType dtype, const void* element,
+                                      Span where) {
   auto array =
-      array_from_host(*machine_.runtime->devices()[0], constant.type.dtype, {},
-                      constant.constant->data());
+      array_from_host(*machine_.runtime->devices()[0], dtype, {}, element);
   if (!array) fail(array.error(), where);
   return from_array(std::move(*array));
 }
@@ -361,9 +373,7 @@ std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
   }
   CopyCounter counter{.recorder = machine_.recorder};
   const unisono::Array& array = force(value, where);
-  if (is_absent(array))
-    fail(diagnostic(Code::needs_run, where, where.text())
-             .set_help("`--run` runs the program, with all that it does"));
+  if (is_absent(array)) fail_needs_run(where);
   auto bytes = array_to_host(array, &counter);
   if (!bytes) fail(bytes.error(), where);
   return std::move(*bytes);

@@ -157,15 +157,21 @@ class Evaluator {
   /// A literal array: all elements as bytes.
   ArrayValue constant_array(ir::Type type, std::vector<uint8_t> bytes,
                             Span where);
-  /// A scalar constant as an array on the first device (run mode): statements'
-  /// programs take it as an argument, so another value compiles nothing.
+  /// A scalar constant as an array on the first device (run mode): programs
+  /// take it as an argument, so another value compiles nothing. What is weak
+  /// stays weak.
   ArrayValue on_first_device(const ArrayCell& constant, Span where);
+  /// The same, of an element as it is stored.
+  ArrayValue on_first_device(DType dtype, const void* element, Span where);
   /// An array that is on devices (run mode).
   ArrayValue from_array(unisono::Array array);
   /// With Machine::compile_only: an array of which there is no more than this.
   static unisono::Array absent(DType dtype, std::vector<int64_t> shape,
                                Sharding sharding);
   static bool is_absent(const unisono::Array& array);
+  /// With Machine::compile_only: an error, as the walk depends on the value of
+  /// what stands at `where`.
+  [[noreturn]] void fail_needs_run(Span where);
   /// Every array of which only the type is known is one on the first device
   /// from now on.
   Value with_absent(const Value& value);

@@ -36,6 +36,7 @@ struct SpecReader {
     const size_t fill = first_character(rest);
     if (!is_one_of(at(0), "{}") && is_one_of(at(fill), "<>^")) {
       out.fill = rest.substr(0, fill);
+      has_fill = true;
       rest.remove_prefix(fill);
     }
     if (is_one_of(at(0), "<>^")) out.align = take();
@@ -45,6 +46,7 @@ struct SpecReader {
     }
     if (at(0) == '0') {
       out.zeros = true;
+      if (!has_fill) out.fill = rest.substr(0, 1);
       take();
     }
     width = digits();
@@ -72,30 +74,42 @@ struct SpecReader {
   }
 
   FormatSpec out;
-  bool has_sign = false;
+  bool has_fill = false, has_sign = false;
   std::string_view rest, width;
   std::optional<std::string_view> precision;
 };
 
-std::string padded(const std::string& body, const FormatSpec& spec,
-                   char otherwise) {
-  if (spec.width == 0) return body;
-  return fmt::format(fmt::runtime(fmt::format(
-                         "{{:{}{}{}}}", spec.fill,
-                         spec.align ? spec.align : otherwise, spec.width)),
-                     body);
+size_t count_characters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
+}
+
+/// As wide as the spec says, in characters, as Python counts: what a terminal
+/// makes of them is another matter.
+std::string padded(std::string body, const FormatSpec& spec, char otherwise) {
+  const size_t has = count_characters(body);
+  const auto width = static_cast<size_t>(spec.width);
+  if (has >= width) return body;
+  const char align = spec.align ? spec.align : otherwise;
+  const size_t left = align == '<'   ? 0
+                      : align == '>' ? width - has
+                                     : (width - has) / 2;
+  std::string out;
+  for (size_t i = 0; i < left; ++i) out += spec.fill;
+  out += body;
+  for (size_t i = left; i < width - has; ++i) out += spec.fill;
+  return out;
 }
 
 /// A number's text without its sign, at the spec's width. Zeros stand between
 /// the sign and the digits, unless it says where the number stands.
-std::string laid_out(bool negative, const std::string& body, bool finite,
+std::string laid_out(bool negative, const std::string& body,
                      const FormatSpec& spec) {
   std::string text = negative ? "-" : spec.sign == '-' ? "" : " ";
   if (!negative && spec.sign == '+') text = "+";
   const size_t used = text.size() + body.size();
   const auto width = static_cast<size_t>(spec.width);
-  if (spec.zeros && !spec.align && finite && used < width)
-    text.append(width - used, '0');
+  if (spec.zeros && !spec.align && used < width) text.append(width - used, '0');
   return padded(text + body, spec, '>');
 }
 
@@ -113,7 +127,7 @@ std::string integer_text(uint64_t magnitude, bool negative,
     case 'b': body = fmt::format("{:b}", magnitude); break;
     default: body = fmt::format("{}", magnitude);
   }
-  return laid_out(negative, body, true, spec);
+  return laid_out(negative, body, spec);
 }
 
 void strip_zeros(std::string& digits) {
@@ -207,12 +221,17 @@ std::string format_float(double value, std::string shortest,
     body = std::move(shortest);
     if (body.starts_with('-')) body.erase(0, 1);
   }
-  return laid_out(negative, body, std::isfinite(value), spec);
+  return laid_out(negative, body, spec);
 }
 
 std::string format_text(std::string_view text, const FormatSpec& spec) {
-  if (!spec.precision) return padded(std::string(text), spec, '<');
-  return padded(fmt::format("{:.{}}", text, *spec.precision), spec, '<');
+  if (spec.precision) {
+    size_t end = 0;
+    for (int i = 0; i < *spec.precision && end < text.size(); ++i)
+      end += first_character(text.substr(end));
+    text = text.substr(0, end);
+  }
+  return padded(std::string(text), spec, '<');
 }
 
 }  // namespace unisono::lang

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "lang/evaluator.h"
-#include "runtime/half.h"
+#include "lang/literal_range.h"
 
 namespace unisono::lang {
 namespace {
@@ -21,15 +20,6 @@ std::string_view range_of(DType dtype) {
 }
 
 }  // namespace
-
-bool stays_finite(double value, DType dtype) {
-  if (!is_floating(dtype) || dtype == DType::F64 || std::isinf(value))
-    return true;
-  auto narrow = static_cast<float>(value);
-  if (dtype == DType::F16) narrow = static_cast<float>(Half(narrow));
-  if (dtype == DType::BF16) narrow = static_cast<float>(BFloat16(narrow));
-  return !std::isinf(narrow);
-}
 
 void require_finite(Evaluator& evaluator, double value, DType dtype,
                     Span where) {
@@ -94,6 +84,12 @@ std::optional<int64_t> known_integer(const ArrayCell& array) {
 
 void give_up_int_argument(Span where) {
   throw Failure{diagnostic(Code::argument_not_known, where, "an int"), true};
+}
+
+void require_known(const ArrayCell& number, Span where) {
+  if (!number.weak || number.call_numbers.empty()) return;
+  for (const auto& argument : number.call_numbers) argument->needed = true;
+  give_up_int_argument(where);
 }
 
 std::optional<ArrayValue> fold_literals(ir::Op op,

@@ -42,13 +42,14 @@ ArrayValue adopt_dtype(Evaluator& evaluator, const ArrayCell& constant,
                        DType dtype, Span where);
 
 /// Ends the attempt to compile code for any value of an `int` of its call
-/// (map_run.cpp).
+/// (number_attempt.h).
 [[noreturn]] void give_up_int_argument(Span where);
+/// The same, if `number` was computed from numbers of the call: its value is
+/// asked for.
+void require_known(const ArrayCell& number, Span where);
 
 /// The least and the greatest integer of a type: "0 to 255".
 std::string integer_range(DType dtype);
-/// Whether a finite number stays finite in the type.
-bool stays_finite(double value, DType dtype);
 
 /// An error if a finite number, written at `where`, would be infinite.
 void require_finite(Evaluator& evaluator, double value, DType dtype,

@@ -88,14 +88,60 @@ Value check_members(Evaluator& evaluator, const LogicalMap& map,
   return replace_arrays(result.tree, outputs);
 }
 
-/// A literal passed to a map: no part of its code, so another value of it
-/// compiles nothing.
-ArrayValue as_argument(Evaluator& evaluator, const ArrayValue& value,
-                       Span where) {
-  if (!value->weak || !value->constant) return value;
-  ArrayValue number = evaluator.on_first_device(*value, where);
-  number->weak = true;
-  return number;
+/// The body, traced for one member.
+struct TracedMember {
+  BoundResult result;
+  ir::Graph graph;
+  size_t parameters = 0;  // its first inputs, which are mapped
+  std::shared_ptr<GraphScope> scope;
+};
+
+TracedMember trace_member(Evaluator& evaluator, const LogicalMap& map,
+                          const std::vector<MapInput>& inputs,
+                          const MemberBody& body) {
+  TracedMember out;
+  out.scope = evaluator.with_scope([&] {
+    InsideMap inside(evaluator, map.axis, map.members, false, map.where,
+                     inputs);
+    GraphScope& graph = *evaluator.scope();
+    std::vector<ArrayValue> members;
+    for (const MapInput& input : inputs) {
+      if (input.entry.is_none()) {
+        members.push_back(input.value);
+        continue;
+      }
+      members.push_back(graph.add_parameter(
+          input.member, member_varies(input, map.axis.get()), input.where));
+      ++out.parameters;
+    }
+    out.result = body(members);
+    out.graph = graph.finish(output_values(out.result));
+  });
+  return out;
+}
+
+/// The same at the top level: numbers that need not be known are no part of the
+/// code, so other values of them compile nothing.
+TracedMember trace_for_any_number(Evaluator& evaluator, const LogicalMap& map,
+                                  const std::vector<MapInput>& inputs,
+                                  const MemberBody& body) {
+  KnownNumbers known;
+  while (true) {
+    NumberAttempt attempt(evaluator, known, false, map.where);
+    std::vector<MapInput> given = inputs;
+    for (MapInput& input : given) {
+      if (!input.entry.is_none()) continue;
+      input.value = *attempt.next(input.value).get_if<ArrayValue>();
+      const ArrayCell& number = *input.value;
+      if (number.weak && number.constant && !number.literal)  // of a `var`
+        input.value = evaluator.on_first_device(number, map.where);
+    }
+    try {
+      return trace_member(evaluator, map, given, body);
+    } catch (const Failure& failure) {
+      if (!attempt.given_up(failure, known)) throw;
+    }
+  }
 }
 
 /// Traces the body for one member, maps its graph over all, and appends that to
@@ -103,29 +149,10 @@ ArrayValue as_argument(Evaluator& evaluator, const ArrayValue& value,
 Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
                    const std::vector<MapInput>& inputs,
                    const MemberBody& body) {
-  BoundResult result;
-  ir::Graph member;
-  size_t parameters = 0;
   const bool run = evaluator.mode() == Mode::run;
-  const auto scope = evaluator.with_scope([&] {
-    InsideMap inside(evaluator, map.axis, map.members, false, map.where,
-                     inputs);
-    GraphScope& graph = *evaluator.scope();
-    std::vector<ArrayValue> members;
-    for (const MapInput& input : inputs) {
-      if (input.entry.is_none()) {
-        members.push_back(run ? as_argument(evaluator, input.value, map.where)
-                              : input.value);
-        continue;
-      }
-      members.push_back(graph.add_parameter(
-          input.member, member_varies(input, map.axis.get()), input.where));
-      ++parameters;
-    }
-    result = body(members);
-    member = graph.finish(output_values(result));
-  });
-
+  const auto [result, member, parameters, scope] =
+      run ? trace_for_any_number(evaluator, map, inputs, body)
+          : trace_member(evaluator, map, inputs, body);
   jit::VmapSpec spec;
   spec.axis = map.axis->id;
   spec.size = map.members.value();

@@ -27,6 +27,7 @@ using Named = std::vector<std::pair<std::string, CallArgument>>;
 // ---- finding what was compiled
 
 /// A value whose arrays are types alone: for keys, which hold no memory.
+/// A literal that is there has to be known, so the code is for it alone.
 Value types_of(const Value& value, bool keep_constants = false) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
@@ -35,8 +36,7 @@ Value types_of(const Value& value, bool keep_constants = false) {
     type->type = array->type;
     type->weak = array->weak;
     type->int_argument = array->int_argument;
-    // The code was made for a literal that the program says.
-    if (keep_constants && (array->literal || !array->weak)) {
+    if (array->literal || (keep_constants && !array->weak)) {
       type->constant = array->constant;
       type->literal = array->literal;
     }
@@ -222,70 +222,43 @@ Capture find_capture(const std::vector<Evaluator::OuterRead>& reads,
   return capture;
 }
 
-/// An int as a scalar of 64 bits, which the code that gets it takes in the
-/// element type that it needs.
-ArrayValue int_on_device(Evaluator& evaluator, const IntValue& value,
-                         Span where) {
-  ArrayValue number = evaluator.on_first_device(
-      *evaluator.constant_size(value.value, where), where);
-  number->weak = true;
-  return number;
-}
-
 /// Traces and compiles one call.
 class EntryBuilder {
  public:
   EntryBuilder(Evaluator& evaluator, const MapCallee& callee, Span where)
       : evaluator_(evaluator), callee_(callee), where_(where) {}
 
-  /// `captures` are then the arrays that it captures. The `int`s of the call
-  /// are arguments where the function can do without their values.
+  /// `captures` are then the arrays that it captures.
   std::unique_ptr<MapEntry> build(const std::vector<CallArgument>& positional,
                                   const Named& named,
                                   std::vector<ArrayValue>& captures) {
-    if (!trace_for_any_int(positional, named, captures))
-      captures = trace_call(positional, named);
+    bool ints = true;
+    while (!attempt(positional, named, ints, captures)) continue;
     prepare(evaluator_, std::move(map_), callee_.axis.get(), *entry_, where_);
     return std::move(entry_);
   }
 
  private:
-  bool trace_for_any_int(const std::vector<CallArgument>& given,
-                         const Named& given_named,
-                         std::vector<ArrayValue>& captures) {
+  /// Traces the call with arrays for the numbers that need not be known. False
+  /// if another attempt has to know more.
+  bool attempt(const std::vector<CallArgument>& given, const Named& given_named,
+               bool& ints, std::vector<ArrayValue>& captures) {
+    KnownNumbers& known = callee_.map.state->known;
+    ints = ints && !known.ints;
+    NumberAttempt attempt(evaluator_, known, ints, where_);
     std::vector<CallArgument> positional = given;
     Named named = given_named;
-    bool any = false;
-    for (CallArgument& argument : positional) any |= number_ints(argument);
-    for (auto& [name, argument] : named) any |= number_ints(argument);
-    if (!any || callee_.map.state->needs_ints) return false;
-    auto& state = Interpreter(evaluator_).state();
-    const size_t messages = evaluator_.diagnostics().size();
-    const auto reported = state.reported;
+    for (CallArgument& a : positional) a.value = attempt.next(a.value);
+    for (auto& [name, a] : named) a.value = attempt.next(a.value);
     try {
       captures = trace_call(positional, named);
-      return same_arguments(*entry_, given, given_named);
     } catch (const Failure& failure) {
-      if (failure.diagnostic.code == Code::cancelled) throw;
-      evaluator_.diagnostics().truncate(messages);
-      state.reported = reported;
-      callee_.map.state->needs_ints = true;
+      if (!attempt.given_up(failure, known)) throw;
       return false;
     }
-  }
-
-  /// The ints among the leaves as scalars on a device. False if there are none.
-  bool number_ints(CallArgument& argument) {
-    bool any = false;
-    argument.value = map_leaves(argument.value, [&](const Value& leaf) {
-      const auto* i = leaf.get_if<IntValue>();
-      if (!i) return leaf;
-      any = true;
-      ArrayValue number = int_on_device(evaluator_, *i, where_);
-      number->int_argument = std::make_shared<IntArgument>();
-      return Value(number);
-    });
-    return any;
+    if (!ints || same_arguments(*entry_, given, given_named)) return true;
+    ints = false;  // an element type that is asked for does not hold one
+    return false;
   }
 
   std::vector<ArrayValue> trace_call(std::vector<CallArgument> positional,
@@ -318,11 +291,14 @@ class EntryBuilder {
       std::vector<ArrayValue> members;
       for (const MapInput& input : call.inputs) {
         const bool whole = input.entry.is_none();
-        members.push_back(evaluator_.scope()->add_parameter(
+        const ArrayValue member = evaluator_.scope()->add_parameter(
             input.member, member_varies(input, callee_.axis.get()),
-            whole ? input.value->varies_from : input.where));
-        members.back()->weak = whole && input.value->weak;
-        members.back()->int_argument = input.value->int_argument;
+            whole ? input.value->varies_from : input.where);
+        member->weak = whole && input.value->weak;
+        member->int_argument = input.value->int_argument;
+        member->call_numbers = input.value->call_numbers;
+        // A literal that has to be known is itself; its parameter is not used.
+        members.push_back(whole && input.value->literal ? input.value : member);
       }
       result = call_member(evaluator_, callee_, call, members, where_);
       std::vector<ArrayValue> values;
@@ -434,8 +410,8 @@ class MapRun {
     } else if (const auto* array = argument.value.get_if<ArrayValue>()) {
       add_leaf(*array, argument.where);
     } else if (known.array()) {
-      const auto& i = *argument.value.get_if<IntValue>();
-      add_leaf(int_on_device(evaluator_, i, argument.where), argument.where);
+      add_leaf(number_argument(evaluator_, argument.value, argument.where),
+               argument.where);
     }
   }
 

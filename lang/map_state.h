@@ -10,6 +10,7 @@
 #include "lang/evaluator.h"
 #include "lang/function.h"
 #include "lang/map_spec.h"
+#include "lang/number_attempt.h"
 #include "runtime/program.h"
 
 namespace unisono::lang {
@@ -71,9 +72,8 @@ struct MapEntry {
 struct MapState {
   /// What it runs over; null for jit.
   std::shared_ptr<const AxisInfo> axis;
-  /// The function asks for the value of an `int` of its calls, so no call tries
-  /// to do without again.
-  bool needs_ints = false;
+  /// What no call tries to do without again.
+  KnownNumbers known;
   /// Most recently used first; bounded.
   std::vector<std::unique_ptr<MapEntry>> entries;
 };

@@ -345,6 +345,7 @@ ArrayValue cast_to(Evaluator& evaluator, const ArrayValue& array, DType dtype,
         scope ? scope->same_node(array) : std::make_shared<ArrayCell>(*array);
     strong->weak = strong->literal = false;
     strong->int_argument.reset();
+    strong->call_numbers.clear();
     return strong;
   }
   return evaluator.add(ir::Op::cast, {array}, ir::CastAttrs{dtype}, where);
@@ -356,10 +357,11 @@ ArrayValue to_weak(Evaluator& evaluator, const CallArgument& value,
                    bool floating, std::string_view what) {
   ArrayValue number = evaluator.to_operand(value.value, value.where, what);
   if (!floating || is_floating(number->type.dtype)) return number;
-  number = evaluator.add(ir::Op::cast, {number}, ir::CastAttrs{DType::F64},
-                         value.where);
-  number->weak = true;
-  return number;
+  ArrayValue wide = evaluator.add(ir::Op::cast, {number},
+                                  ir::CastAttrs{DType::F64}, value.where);
+  wide->weak = true;
+  wide->call_numbers = number->call_numbers;
+  return wide;
 }
 }  // namespace
 

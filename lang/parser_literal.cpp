@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lang/literals.h"
+#include "lang/literal_range.h"
 #include "lang/parser_impl.h"
 #include "lang/utf8.h"
 

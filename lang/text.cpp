@@ -12,15 +12,12 @@
 #include "lang/utf8.h"
 
 namespace unisono::lang {
-namespace {
 
 void check_text_size(Evaluator& evaluator, size_t bytes, Span where) {
   if (bytes > max_text_bytes)
     evaluator.fail(diagnostic(Code::too_long, where, "this text",
                               max_text_bytes, "bytes"));
 }
-
-}  // namespace
 
 Value unknown_int(Evaluator& evaluator) {
   const uint32_t id = evaluator.new_symbol_id();
@@ -56,6 +53,19 @@ Value join_text(Evaluator& evaluator, const StrValue& a, const StrValue& b,
   return out.finish();
 }
 
+int64_t host_integer(Evaluator& evaluator, const ArrayValue& number,
+                     Span where) {
+  int64_t value = 0;
+  const bool is_u64 = number->type.dtype == DType::U64;
+  const ArrayValue wide =
+      cast_to(evaluator, number, is_u64 ? DType::U64 : DType::I64, where);
+  std::memcpy(&value, evaluator.host_bytes(wide, where).data(), sizeof value);
+  if (is_u64 && value < 0)
+    evaluator.fail(
+        diagnostic(Code::int_overflow, where, static_cast<uint64_t>(value)));
+  return value;
+}
+
 std::optional<int64_t> host_number(Evaluator& evaluator,
                                    const CallArgument& number,
                                    std::string_view what) {
@@ -70,11 +80,7 @@ std::optional<int64_t> host_number(Evaluator& evaluator,
     evaluator.fail(
         diagnostic(Code::host_value_in_compiled_code, number.where, what));
   if (evaluator.mode() == Mode::check) return std::nullopt;
-  int64_t value = 0;
-  const ArrayValue wide = cast_to(evaluator, *array, DType::I64, number.where);
-  std::memcpy(&value, evaluator.host_bytes(wide, number.where).data(),
-              sizeof value);
-  return value;
+  return host_integer(evaluator, *array, number.where);
 }
 
 Value repeat_text(Evaluator& evaluator, const CallArgument& text,

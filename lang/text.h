@@ -16,6 +16,8 @@ namespace unisono::lang {
 
 /// More than any text may have.
 inline constexpr size_t max_text_bytes = size_t{16} << 20;
+/// An error at `where` for what has more.
+void check_text_size(Evaluator& evaluator, size_t bytes, Span where);
 
 /// The text, or nothing while checking where only running tells. An error at
 /// `where` if it has arrays of compiled code in it.
@@ -41,6 +43,9 @@ Value text_as_items(Evaluator& evaluator, const Value& value, Span where);
 Value contains(Evaluator& evaluator, const CallArgument& item,
                const CallArgument& container, Span op_span, Span where);
 
+/// The integer that a scalar holds (run mode). Beyond i64 it is an error.
+int64_t host_integer(Evaluator& evaluator, const ArrayValue& number,
+                     Span where);
 /// A number that is needed on the host now: an int, or an integer scalar where
 /// it can be computed. Nothing while checking; an error in compiled code.
 std::optional<int64_t> host_number(Evaluator& evaluator,

@@ -111,6 +111,8 @@ class TypeMatcher {
     const Expr& whole;  // the type expression as the user sees it
   };
 
+  static bool is_host_type(const std::string& name);
+  static std::string quoted(const Expr& e);
   const Frame* root() const { return &frames_.front(); }
   Env env_of(const Frame* frame) const {
     return frame->env ? frame->env : env_;

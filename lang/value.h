@@ -30,11 +30,13 @@ struct Donation {
   std::string function;
 };
 
-/// An `int` that was passed to compiled code, as long as that code only asks
-/// for the number among arrays: it is then an argument, and the code serves all
-/// numbers that fit the element types in which it was asked for.
-struct IntArgument {
+/// An `int` or a literal that was passed to compiled code, as long as that code
+/// can do without its value: it is then an argument, and the code serves all
+/// numbers; of ints those that fit the element types in which it was asked for.
+struct NumberArgument {
   int64_t low = INT64_MIN, high = INT64_MAX;
+  /// Its value decides: this attempt to do without is given up.
+  bool needed = false;
 };
 
 /// One array value; shared by all names that hold it, so that a lazy value is
@@ -55,7 +57,10 @@ struct ArrayCell {
   /// What a `var` holds is none.
   bool literal = false;
   /// Set, while code is traced, if it is an `int` of the call.
-  std::shared_ptr<IntArgument> int_argument = nullptr;
+  std::shared_ptr<NumberArgument> int_argument = nullptr;
+  /// While code is traced, of a weak number: those of the call's numbers that
+  /// it was computed from.
+  std::vector<std::shared_ptr<NumberArgument>> call_numbers;
   /// One element (the same everywhere), or all in row-major order.
   std::shared_ptr<const std::vector<uint8_t>> constant;
   AxisSet varies;

@@ -255,6 +255,10 @@ def compiled_once(folder):
                        "for k in (1, 2, 3) { print(f(x, k, 0.1 * k)); rate = rate * 0.5 }\n")
     ran = run("run", "--stats", str(program))
     expect("compiled once", ran, 0, out=r"\[0.0375 3.0375 6.0375 9.0375\]", err="compiled 1 program,")
+    program.write_text("let f = jit(fn(x, p, rate) => x ** p * rate)\nlet x = arange(4, f32)\n"
+                       "for k in (1.0, 2.0, 3.0) { print(f(x, 3.0, 0.1 * k)) }\n")
+    ran = run("run", "--stats", str(program))
+    expect("compiled once for an exponent", ran, 0, out=r"\[0\. +0\.3 +2\.4 +8\.1", err="compiled 1 program,")
 
 
 def checks(folder):
