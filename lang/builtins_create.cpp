@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "lang/array_ops.h"
+#include "lang/ast.h"
 #include "lang/builtin_arguments.h"
 #include "lang/operators.h"
 
@@ -26,6 +27,21 @@ ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
                    type_name(call[i].value))
             .set_help(fmt::format("a shape is a tuple of `int`s: `{}((2, 3))`",
                                   call.builtin.name)));
+  if (const auto* named = call[i].value.get_if<TypeAliasValue>()) {
+    const TypeStmt& type = *named->definition;
+    const bool record = type.type->kind == ExprKind::RecordType;
+    call.evaluator.fail(
+        diagnostic(Code::wrong_argument, call[i].where,
+                   describe_argument(call, i), "the type of an array",
+                   fmt::format("the type `{}`", type.name.text))
+            .set_help(
+                record ? fmt::format("make each field: `(a = {}(f32[3]), ...)`",
+                                     call.builtin.name)
+                : type.type_params.empty()
+                    ? "write the type with its sizes: `f32[2, 3]`"
+                    : fmt::format("give its sizes: `{}[...]`",
+                                  type.name.text)));
+  }
   if (!sizes) wrong_argument(call, i, "a type such as `f32[2, 3]`");
   return {dtype.value_or(otherwise), shape_argument(call, i)};
 }

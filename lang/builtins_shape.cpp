@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <numeric>
+#include <utility>
 
 #include "lang/array_ops.h"
 #include "lang/builtin_arguments.h"
@@ -11,6 +13,31 @@
 
 namespace unisono::lang {
 namespace {
+
+/// How to say that the operand has `elements` elements, if one of its sizes can
+/// say so in names that the program has; else nothing.
+std::string stated_elements(BuiltinCall& call, const ArrayValue& x,
+                            const ir::Dim& elements) {
+  for (size_t i = 0; i < x->type.shape.size(); ++i) {
+    ir::Type type = x->type;
+    if (std::exchange(type.shape[i], 1).is_constant()) continue;
+    const ir::Dim others = ir::element_count(type.shape);
+    if (others == ir::Dim(0)) continue;
+    const auto size = exact_div(elements, others);
+    if (!size) continue;
+    type.shape[i] = *size;
+    const std::string text = type.to_string();
+    if (text.find_first_of("?_") != text.npos) continue;
+    const std::string_view operand = call[0].where.text();
+    const bool name = std::ranges::all_of(
+        operand, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    return fmt::format(
+        "write `reshape({} as {}, ...)`: that it has these sizes is checked "
+        "when it runs",
+        name ? operand : "...", text);
+  }
+  return "";
+}
 
 /// The size that -1 stands for: what is left of `elements`.
 ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
@@ -26,12 +53,21 @@ ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
   const ir::Dim elements = ir::element_count(x->type.shape);
   std::optional<ir::Dim> size;
   if (!(rest == ir::Dim(0))) size = exact_div(elements, rest);
-  if (!size)
-    call.evaluator.fail(diagnostic(
-        Code::reshape_size, call.where, x->type.to_string(), shape_text(shape),
-        fmt::format("{} elements are not a multiple of {}",
-                    elements.to_string(), rest.to_string())));
-  return *size;
+  if (size) return *size;
+  const bool known = elements.is_constant() && rest.is_constant();
+  const std::string a = elements.to_string(), b = rest.to_string();
+  Diagnostic d = diagnostic(
+      Code::reshape_size, call.where, x->type.to_string(), shape_text(shape),
+      known ? fmt::format("{} elements are not a multiple of {}", a, b)
+            : fmt::format("`{}` is not proved to be a multiple of `{}`", a, b));
+  d.set_label(x->type.to_string());
+  const bool zero = rest == ir::Dim(0);
+  std::string help =
+      known || zero
+          ? ""
+          : stated_elements(call, x, rest * floor_div(elements, rest));
+  if (!help.empty()) d.set_help(std::move(help));
+  call.evaluator.fail(std::move(d));
 }
 
 [[noreturn]] void not_a_tuple(BuiltinCall& call, size_t i) {
@@ -90,12 +126,14 @@ Value builtin_reshape(BuiltinCall& call) {
               : fmt::format("`{}` is not proved to be `{}`", from.to_string(),
                             to.to_string()));
     d.set_label(x->type.to_string());
-    if (!known)
-      d.set_help(call.evaluator.checking_definition
-                     ? "declare a size that divides, such as `f32[r, k*dev]` "
-                       "for a multiple of the axis `dev`, or coerce the "
-                       "operand first, `x as f32[n, m]`"
-                     : "coerce the operand first, `x as f32[n, m]`");
+    std::string help = known ? "" : stated_elements(call, x, to);
+    if (!known && help.empty())
+      help = call.evaluator.checking_definition
+                 ? "declare a size that divides, such as `f32[r, k*dev]` for a "
+                   "multiple of the axis `dev`, or coerce the operand first, "
+                   "`x as f32[n, m]`"
+                 : "coerce the operand first, `x as f32[n, m]`";
+    if (!help.empty()) d.set_help(std::move(help));
     call.evaluator.fail(std::move(d));
   }
   return reshape(call.evaluator, x, std::move(shape), call.where);

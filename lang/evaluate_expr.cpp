@@ -164,6 +164,22 @@ CallArgument Interpreter::argument(const Expr& e, const Env& env) {
   return {expr(e, env), e.span};
 }
 
+/// A named type of arrays, all sizes of which it says, is that type, as `f32`
+/// is. Others are names alone.
+Value Interpreter::as_type(Value value) {
+  const auto* alias = value.get_if<TypeAliasValue>();
+  if (!alias || !alias->definition->type_params.empty()) return value;
+  const Expr& type = *alias->definition->type;
+  if (const auto* index = as<Index>(type))
+    for (const ExprPtr& item : index->items)
+      if (item->kind == ExprKind::Wildcard || item->kind == ExprKind::Rest ||
+          item->kind == ExprKind::UnknownSize)
+        return value;
+  TypeMatcher types(*this, alias->environment, TypeMatcher::Names::known);
+  const Value any = types.any_value(type);
+  return any.array() ? TypeValue{any.array()->type} : std::move(value);
+}
+
 // ---- the walk --------------------------------------------------------------
 
 Value Interpreter::expr(const Expr& e, const Env& env) {
@@ -188,7 +204,8 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
       return BoolValue{static_cast<const BoolLiteral&>(e).value};
     case ExprKind::NoneLiteral: return NoneValue{};
     case ExprKind::NameExpr:
-      return present(lookup(static_cast<const NameExpr&>(e), env), e.span);
+      return as_type(
+          present(lookup(static_cast<const NameExpr&>(e), env), e.span));
     case ExprKind::Tuple: {
       std::vector<Value> items;
       for (const ExprPtr& item : static_cast<const Tuple&>(e).items)
@@ -208,13 +225,18 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
       if (x.items.size() > max_index_items)
         ev_.fail(diagnostic(Code::too_long, e.span, "this index",
                             max_index_items, "items"));
+      if (base.is<TypeAliasValue>()) {
+        TypeMatcher types(*this, env, TypeMatcher::Names::known);
+        const Value any = types.any_value(e);
+        if (any.array()) return TypeValue{any.array()->type};
+      }
       return index(ev_, base, index_items(x, env, base.is<TypeValue>()),
                    e.span);
     }
     case ExprKind::Field: {
       const auto& x = static_cast<const Field&>(e);
       forbid_foreign_module(x, env);
-      return field(expr(*x.object, env), x);
+      return as_type(field(expr(*x.object, env), x));
     }
     case ExprKind::Unary: return unary_expr(static_cast<const Unary&>(e), env);
     case ExprKind::Binary:

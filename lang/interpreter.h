@@ -314,6 +314,7 @@ class Interpreter {
                        Span where, const std::string& what);
 
   // ---- evaluate_expr.cpp
+  Value as_type(Value value);
   CallArgument argument(const Expr& e, const Env& env);
   void arguments(const Call& e, const Env& env,
                  std::vector<CallArgument>& positional, Named& named);

@@ -70,7 +70,8 @@ bool Parser::after_foreign_word() {
     if (kind == TokenKind::LeftParen) --depth;
   } while ((depth > 0 || tokens_[at_word].kind == TokenKind::LeftParen) &&
            at_word-- > statement_start_);
-  if (at_word >= tokens_.size()) return false;
+  // What belongs to the statement before is not what is wrong with this one.
+  if (at_word < statement_start_ || at_word >= tokens_.size()) return false;
   const Token& before = tokens_[at_word];
   const ForeignWord* foreign = before.kind == TokenKind::Identifier
                                    ? foreign_word(text_of(before))

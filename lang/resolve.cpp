@@ -10,13 +10,10 @@
 
 #include "lang/interpreter.h"
 #include "lang/stdlib.h"
+#include "lang/types.h"
 
 namespace unisono::lang {
 namespace {
-
-bool is_host_type(const std::string& name) {
-  return name == "int" || name == "str" || name == "type";
-}
 
 class Resolver {
  public:
@@ -152,7 +149,7 @@ class Resolver {
     if (const auto* op = as<Binary>(e)) {
       size(*op->left, env, binds);
       size(*op->right, env, binds);
-    } else if (e.kind == ExprKind::Index || e.kind == ExprKind::NameExpr) {
+    } else if (e.kind == ExprKind::Index) {
       type(e, env, binds);  // an argument of a named type
     } else if (e.kind != ExprKind::Wildcard && e.kind != ExprKind::Rest) {
       expression(e, env);

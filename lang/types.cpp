@@ -25,7 +25,7 @@ std::string restriction_name(const Expr* restriction) {
 
 }  // namespace
 
-bool TypeMatcher::is_host_type(const std::string& name) {
+bool is_host_type(const std::string& name) {
   return name == "int" || name == "str" || name == "type";
 }
 

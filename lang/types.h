@@ -13,6 +13,9 @@
 
 namespace unisono::lang {
 
+/// The types of what only the host has: `int`, `str`, `type`.
+bool is_host_type(const std::string& name);
+
 /// The type expressions of one signature, annotation or coercion.
 class TypeMatcher {
  public:
@@ -111,7 +114,6 @@ class TypeMatcher {
     const Expr& whole;  // the type expression as the user sees it
   };
 
-  static bool is_host_type(const std::string& name);
   static std::string quoted(const Expr& e);
   const Frame* root() const { return &frames_.front(); }
   Env env_of(const Frame* frame) const {
