@@ -211,7 +211,9 @@ class Graphs {
   Status write(const std::string& folder) const {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
-    if (failed) return Error{Error::Kind::io, failed.message()};
+    if (failed)
+      return Error{Error::Kind::io,
+                   fmt::format("`{}`: {}", folder, failed.message())};
     for (size_t i = 0; i < graphs_.size(); ++i) {
       const std::string path =
           fmt::format("{}/graph{}.{}", folder, i + 1, stage_.extension);

@@ -279,9 +279,12 @@ void assert_when_it_runs(BuiltinCall& call, const ArrayValue& condition) {
 Value builtin_assert(BuiltinCall& call) {
   Evaluator& evaluator = call.evaluator;
   const auto fail = [&] {
-    evaluator.fail(
-        diagnostic(Code::assertion_failed, call.where, assertion_message(call))
-            .set_label(std::string(call[0].where.text())));
+    Diagnostic d =
+        diagnostic(Code::assertion_failed, call.where, assertion_message(call));
+    const std::string_view condition = call[0].where.text();
+    if (condition.find('\n') == condition.npos)
+      d.set_label(std::string(condition));
+    evaluator.fail(std::move(d));
   };
   if (given(call, 1) && !call[1].value.is<StrValue>())
     wrong_argument(call, 1, "a `str`");

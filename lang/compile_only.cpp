@@ -112,8 +112,11 @@ std::string Interpreter::compile_definition(
                               fmt::format("`{}`", param.pattern.span.text()));
       values[&param] = std::move(value);
     }
+    bool in_order = true;  // a default that is left out ends that
     for (const Param& param : def.function.params) {
+      in_order = in_order && !param.keyword_only;
       if (!values.contains(&param)) {
+        in_order = in_order && !param.default_value;
         if (param.default_value) continue;
         if (!param.type)
           return fmt::format("the type of `{}` is not known",
@@ -124,10 +127,13 @@ std::string Interpreter::compile_definition(
       if (const std::string part = unknown_part(value); !part.empty())
         return fmt::format("`{}` is {}", param.pattern.span.text(), part);
       const CallArgument argument{ev_.with_absent(value), param.span};
-      if (param.pattern.kind == Pattern::Kind::name)
+      if (in_order)
+        positional.push_back(argument);
+      else if (param.pattern.kind == Pattern::Kind::name)
         named.emplace_back(param.pattern.name.text, argument);
       else
-        positional.push_back(argument);
+        return fmt::format("`{}` has no name to be given by",
+                           param.pattern.span.text());
     }
   }
   begins();
@@ -163,6 +169,12 @@ bool Evaluator::compile_definitions(
         fmt::format("--shape {}", one.parameter), "type given = " + one.type);
     ParseResult parsed = parse(file, diagnostics_);
     if (!parsed.ok) return false;
+    if (parsed.program->statements.size() != 1) {
+      const Span more = parsed.program->statements[1]->span;
+      diagnostics_.report(Code::unexpected_token, more, "the end of the type",
+                          fmt::format("`{}`", more.text()));
+      return false;
+    }
     const Stmt& stmt = *parsed.program->statements[0];
     types.push_back({&one, static_cast<const TypeStmt&>(stmt).type.get()});
     state_->programs_kept.push_back(std::move(parsed.program));
