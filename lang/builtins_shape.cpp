@@ -32,8 +32,7 @@ std::string stated_elements(BuiltinCall& call, const ArrayValue& x,
     const bool name = std::ranges::all_of(
         operand, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     return fmt::format(
-        "write `reshape({} as {}, ...)`: that it has these sizes is checked "
-        "when it runs",
+        "write `reshape({} as {}, ...)`, which is checked when it runs",
         name ? operand : "...", text);
   }
   return "";
@@ -128,11 +127,12 @@ Value builtin_reshape(BuiltinCall& call) {
     d.set_label(x->type.to_string());
     std::string help = known ? "" : stated_elements(call, x, to);
     if (!known && help.empty())
-      help = call.evaluator.checking_definition
-                 ? "declare a size that divides, such as `f32[r, k*dev]` for a "
-                   "multiple of the axis `dev`, or coerce the operand first, "
-                   "`x as f32[n, m]`"
-                 : "coerce the operand first, `x as f32[n, m]`";
+      help = "coerce the operand first, `x as f32[n, m]`";
+    if (!known && call.evaluator.checking_definition)
+      help =
+          "declare a size that divides, such as `f32[2*n]`, or `f32[r, k*dev]` "
+          "for a multiple of the axis `dev`; or " +
+          help;
     if (!help.empty()) d.set_help(std::move(help));
     call.evaluator.fail(std::move(d));
   }
