@@ -206,7 +206,8 @@ class Fuzzer:
         self.counts["run"] += check.status == 0
         self.counts["run to the end"] += reference.status == 0
         if check.status == 1:  # and then nothing depends on who would have run it
-            return difference("check and run", check, reference)
+            # Words that are not known to `check` are known to be none here.
+            return None if "args()" in text else difference("check and run", check, reference)
         if check.status == 0 and check.err and not reference.interrupted and not reference.err.startswith(check.err):
             return Problem("warnings of check are not those of run", f"{check.err}---\n{reference.err}")
         runs = [(f"cpu:{devices}", {"UNISONO_COMPILE_FROM": "0"} if every else {})]
