@@ -177,6 +177,9 @@ bool Parser::close(TokenKind closer, const Token& opener) {
   if (mistake && named) {
     mistake->set_help(fmt::format("an argument by name is `{}=...`",
                                   text_of(tokens_[index_ - 1])));
+  } else if (mistake && at(TokenKind::Semicolon) &&
+             closer == TokenKind::RightBracket) {
+    mistake->set_help("the rows of a matrix are arrays: `[[1, 2], [3, 4]]`");
   } else if (std::string help = mistake ? habit_help() : ""; !help.empty()) {
     mistake->set_help(std::move(help));
   } else if (mistake && starts_item) {

@@ -55,6 +55,8 @@ ExprPtr Parser::not_an_expression() {
                             "`load(\"x.npy\")`")
           : now == TokenKind::Plus && token_after().kind == now
               ? std::string("write `i += 1`")
+          : now == TokenKind::Dot && token_after().kind == TokenKind::Integer
+              ? operand_help()
               : fmt::format("move `{}` to the end of the line above, or put "
                             "the expression in parentheses",
                             text_of(token())));
