@@ -130,8 +130,10 @@ class Graphs {
                                     definition.name.text, why));
   }
 
-  /// Gives them out as the options say; false if that is not possible.
-  Status show(const InspectOptions& options, const Output& output) const {
+  /// Gives them out as the options say; an error if that is not possible.
+  /// After a mistake of the program, which `ok` denies, that says enough.
+  Status show(const InspectOptions& options, bool ok,
+              const Output& output) const {
     if (options.folder) return write(*options.folder);
     std::vector<size_t> chosen;
     for (size_t i = 0; i < graphs_.size(); ++i)
@@ -156,7 +158,7 @@ class Graphs {
       line(title(i), output);
       output(graphs_[i].text);
     }
-    if (chosen.empty())
+    if (chosen.empty() && ok)
       line("nothing is compiled: small work at the top level needs no compiler",
            output);
     for (const std::string& text : left_out_) line(text, output);
@@ -291,7 +293,7 @@ bool inspect(Session& session, std::string path, std::string text,
           graphs.leave_out(def, why);
         });
   session.compiler().observe({});
-  if (const Status shown = graphs.show(options, output); !shown) {
+  if (const Status shown = graphs.show(options, ok, output); !shown) {
     session.diagnostics().report(lang::Code::cannot_write, {}, "what is shown",
                                  shown.error().message);
     return false;

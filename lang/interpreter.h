@@ -265,6 +265,8 @@ class Interpreter {
   /// Whether this is no mistake, but for the calls to decide.
   bool is_open(const Failure& failure) const;
   Value lookup(const NameExpr& name, const Env& env);
+  /// The error for `x = 3` where no `x` is bound.
+  [[noreturn]] void unbound_variable(const NameExpr& name, const Env& env);
   Value present(Value value, Span where);
 
   // ---- evaluate_expr.cpp
@@ -347,7 +349,6 @@ class Interpreter {
   const Program* program_of(Span where) const;
   /// Errors that say what to write instead.
   [[noreturn]] void unknown_name(const NameExpr& name, const Env& env);
-  [[noreturn]] void unbound_variable(const NameExpr& name, const Env& env);
   void forbid_foreign_module(const Field& e, const Env& env);
   void forbid_undeclared_axis(const Expr& e, const Env& env);
   void forbid_call_of(const Value& value, const Expr& callee, const Env& env);

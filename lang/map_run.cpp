@@ -36,10 +36,11 @@ Value types_of(const Value& value, bool keep_constants = false) {
     type->type = array->type;
     type->weak = array->weak;
     type->int_argument = array->int_argument;
-    if (array->literal || (keep_constants && !array->weak)) {
+    // Code for a literal is none for what a `var` holds, though neither's value
+    // may count.
+    type->literal = array->literal || !array->call_numbers.empty();
+    if (array->literal || (keep_constants && !array->weak))
       type->constant = array->constant;
-      type->literal = array->literal;
-    }
     return type;
   });
 }

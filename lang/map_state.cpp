@@ -25,8 +25,9 @@ bool same_fields(const RecordValue& a, const RecordValue& b) {
 bool same_array(const ArrayCell& known, const ArrayCell& now) {
   if (&known == &now) return true;
   if (known.weak != now.weak || !(known.type == now.type)) return false;
+  if (known.weak && known.literal != now.literal) return false;
   if (!known.constant) return true;
-  return now.constant && known.literal == now.literal &&
+  return now.constant &&
          (known.constant == now.constant || *known.constant == *now.constant);
 }
 

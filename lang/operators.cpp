@@ -250,6 +250,9 @@ std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
     return "values in text are written \"{x}\" or \"{x:.3f}\"";
   if (text && class_of(op) == OpClass::comparison)
     return "text is compared with text; `int(s)` and `float(s)` read numbers";
+  if (text && op == BinaryOp::mul)
+    return "an `int` says how often a `str` is repeated: `s * 2`; `float(s)` "
+           "and `int(s)` read numbers";
   if (text) return "read the number first: `float(s)` or `int(s)`";
   if (a.is<NoneValue>() || b.is<NoneValue>())
     return "an `if` without `else`, a loop and `print` have the value none";

@@ -96,12 +96,25 @@ class Resolver {
     for (const Pattern& item : pattern.items) define(env, item);
   }
 
-  void use(const NameExpr& name, const Env& env) {
+  /// Reports the error that `question` gives.
+  template <class F>
+  void ask(F question) {
     try {
-      in_.lookup(name, env);
+      question();
     } catch (const Failure& failure) {
       if (!failure.reported) in_.report(failure.diagnostic);
     }
+  }
+
+  void use(const NameExpr& name, const Env& env) {
+    ask([&] { in_.lookup(name, env); });
+  }
+
+  /// `x = 3`: what is not bound is said once.
+  void assign(const NameExpr& name, const Env& env) {
+    if (env->find(name.text).first) return use(name, env);
+    ask([&] { in_.unbound_variable(name, env); });
+    define(env, {name.text, name.span});
   }
 
   // ---- types
@@ -225,7 +238,14 @@ class Resolver {
         define(turn, loop.pattern);
         return expression(*loop.body, turn);
       }
-      case StmtKind::AssignStmt:
+      case StmtKind::AssignStmt: {
+        const auto& change = static_cast<const AssignStmt&>(s);
+        if (const auto* name = as<NameExpr>(*change.target))
+          assign(*name, env);
+        else
+          expression(*change.target, env);
+        return expression(*change.value, env);
+      }
       case StmtKind::ExprStmt:
       case StmtKind::WhileStmt:
       case StmtKind::TestStmt:

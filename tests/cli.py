@@ -554,7 +554,7 @@ def functions():
     expect("--shape without a parameter", run("inspect", "--shape", "q=f32[3]", "-", text=text), 1, None, r"U0252.*`q`")
     expect("--shape that is no type", run("inspect", "--shape", "x=f32[", "-", text=text), 1, None, r"error\[U0")
     expect("--shape and more", run("inspect", "--shape", "w=f32[3]; print(7)", "-", text=text), 1, None,
-           r"U0101: expected the end of the type, found `print\(7\)`")
+           r"U0101\]: expected the end of the type, found `print\(7\)`")
     parts = "def parts(x: f32[2], (b, c): (f32, f32), k = 2, *, d: f32) -> f32[2] = x * b * k + c * d\n"
     expect("definitions with patterns", run("inspect", "-", text=parts), 0, r"^# graph 1 of `parts`", "")
     expect("--graph by name", run("inspect", "--emit=llvm", "--graph", "known", "-", text=text), 0,
