@@ -131,8 +131,8 @@ class Graphs {
   }
 
   /// Gives them out as the options say; an error if that is not possible.
-  /// After a mistake of the program, which `ok` denies, that says enough.
-  Status show(const InspectOptions& options, bool ok,
+  /// Not `given_well`: a mistake in the options is reported, which says enough.
+  Status show(const InspectOptions& options, bool given_well,
               const Output& output) const {
     if (options.folder) return write(*options.folder);
     std::vector<size_t> chosen;
@@ -158,7 +158,7 @@ class Graphs {
       line(title(i), output);
       output(graphs_[i].text);
     }
-    if (chosen.empty() && ok)
+    if (chosen.empty() && given_well)
       line("nothing is compiled: small work at the top level needs no compiler",
            output);
     for (const std::string& text : left_out_) line(text, output);
@@ -284,21 +284,22 @@ bool inspect(Session& session, std::string path, std::string text,
   session.mute();
   Graphs graphs(session, *program, stage_of(options.emit));
   graphs.observe(options);
-  bool ok = session.run(*program);
-  if (session.runs_nothing())
-    ok &= session.evaluator().compile_definitions(
-        *program, options.types,
-        [&](const lang::DefStmt& def) { graphs.set_definition(&def); },
-        [&](const lang::DefStmt& def, const std::string& why) {
-          graphs.leave_out(def, why);
-        });
+  const bool ran = session.run(*program);
+  const bool given_well =
+      !session.runs_nothing() ||
+      session.evaluator().compile_definitions(
+          *program, options.types,
+          [&](const lang::DefStmt& def) { graphs.set_definition(&def); },
+          [&](const lang::DefStmt& def, const std::string& why) {
+            graphs.leave_out(def, why);
+          });
   session.compiler().observe({});
-  if (const Status shown = graphs.show(options, ok, output); !shown) {
+  if (const Status shown = graphs.show(options, given_well, output); !shown) {
     session.diagnostics().report(lang::Code::cannot_write, {}, "what is shown",
                                  shown.error().message);
     return false;
   }
-  return ok;
+  return ran && given_well;
 }
 
 }  // namespace unisono::host
