@@ -96,7 +96,7 @@ Value builtin_args(BuiltinCall& call) {
 
 Value builtin_range(BuiltinCall& call) {
   const auto bound = [&](size_t i, int64_t otherwise) -> Value {
-    if (!given(call, i)) return IntValue{otherwise};
+    if (i > 0 && !given(call, i)) return IntValue{otherwise};
     const Value& value = call[i].value;
     const ArrayCell* array = value.array();
     const bool scalar =
