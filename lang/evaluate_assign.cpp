@@ -1,4 +1,6 @@
 // Assignments: what stands on the left, and what a variable becomes.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lang/interpreter.h"
@@ -86,10 +88,21 @@ Env Interpreter::variable(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) unbound_variable(name, env);
   if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
-  if (!binding->is_var)
-    ev_.fail(diagnostic(Code::not_a_variable, name.span, name.text)
-                 .add_note(binding->where, "bound here")
-                 .set_help("bind it with `var` to assign it again"));
+  if (!binding->is_var) {
+    Diagnostic d = diagnostic(Code::not_a_variable, name.span, name.text);
+    bool library = false;
+    for (const Environment* e = s_.prelude.get(); e; e = e->parent.get())
+      library |= e == holder;
+    if (library)
+      d.set_help(
+          fmt::format("`{0}` is the library's; a name of your own is bound by "
+                      "`let {0} = ...`, or `var {0} = ...`",
+                      name.text));
+    else
+      d.add_note(binding->where, "bound here")
+          .set_help("bind it with `var` to assign it again");
+    ev_.fail(std::move(d));
+  }
   if (holder->call != env->call)
     ev_.fail(
         diagnostic(Code::outer_variable, name.span, name.text,
