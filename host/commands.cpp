@@ -54,13 +54,12 @@ void write_output(std::string_view text) {
 void show(const lang::Diagnostics& diagnostics) {
   std::fflush(stdout);
   const bool colour = shows_colours(STDERR_FILENO);
-  const std::string text = lang::render(diagnostics, {colour});
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  tell(lang::render(diagnostics, {colour}));
 }
 
 /// What was asked for is not there.
 int no_devices(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message);
+  tell(fmt::format("error: {}\n", error.message));
   return 1;
 }
 
@@ -156,14 +155,13 @@ bool report(const CommandOptions& options, Session& session,
             const Recorder& recorder) {
   if (options.stats) {
     std::fflush(stdout);
-    const std::string table = stats_table(session, recorder);
-    std::fwrite(table.data(), 1, table.size(), stderr);
+    tell(stats_table(session, recorder));
   }
   if (!options.trace) return true;
   const Status written = write_trace(*options.trace, session, recorder);
   if (!written) {
-    fmt::print(stderr, "error: cannot write `{}`: {}\n",
-               lang::visible(*options.trace), written.error().message);
+    tell(fmt::format("error: cannot write `{}`: {}\n",
+                     lang::visible(*options.trace), written.error().message));
   }
   return static_cast<bool>(written);
 }
@@ -250,7 +248,8 @@ bool format_file(const std::string& path, bool check_only,
   const bool changed = formatted != file.text();
   if (check_only) {
     if (changed)
-      fmt::print("{}: not formatted; `unisono fmt` formats it\n", file.path());
+      write_output(fmt::format("{}: not formatted; `unisono fmt` formats it\n",
+                               file.path()));
     return !changed;
   }
   if (path == "-") write_output(formatted);
@@ -318,8 +317,12 @@ Result<InspectOptions> inspect_options(const CommandOptions& options) {
 
 }  // namespace
 
+void tell(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 int wrong_usage(const std::string& message) {
-  fmt::print(stderr, "error: {}\n", lang::visible(message));
+  tell(fmt::format("error: {}\n", lang::visible(message)));
   return usage_error;
 }
 
@@ -327,8 +330,8 @@ int finish_output(int status) {
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && !std::ferror(stdout)) return status;
   // An earlier write that failed has kept its reason to itself.
-  fmt::print(stderr, "error: cannot write standard output{}{}\n",
-             flushed ? "" : ": ", flushed ? "" : std::strerror(errno));
+  tell(fmt::format("error: cannot write standard output{}{}\n",
+                   flushed ? "" : ": ", flushed ? "" : std::strerror(errno)));
   return std::max(status, 1);
 }
 
@@ -391,11 +394,12 @@ int list_devices(const CommandOptions& options) {
   const Runtime runtime =
       opened->empty() ? Runtime(request->count) : Runtime(std::move(*opened));
   for (const Device* device : runtime.devices()) {
-    fmt::print("{}\n", device->name());
+    write_output(fmt::format("{}\n", device->name()));
   }
-  fmt::print("{} processors; --devices cpu:N gives N CPU devices, 1 to {}\n",
-             std::thread::hardware_concurrency(), max_devices);
-  fmt::print("{}", describe_gpus());
+  write_output(fmt::format(
+      "{} processors; --devices cpu:N gives N CPU devices, 1 to {}\n",
+      std::thread::hardware_concurrency(), max_devices));
+  write_output(describe_gpus());
   return 0;
 }
 

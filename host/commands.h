@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace unisono::host {
@@ -49,6 +50,9 @@ int explain_code(const std::string& code);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
 
+/// To standard error. Where that cannot be written, nobody hears it: fmt::print
+/// would throw.
+void tell(std::string_view text);
 /// Says what is wrong with the command line, with escapes for what a terminal
 /// would obey; gives `usage_error`.
 int wrong_usage(const std::string& message);

@@ -325,10 +325,10 @@ int main(int argc, char** argv) {
     try {
       status = run_command(argc, argv);
     } catch (const std::bad_alloc&) {
-      fmt::print(stderr, "error: there is not enough memory\n");
+      tell("error: there is not enough memory\n");
     } catch (const std::exception& exception) {
-      fmt::print(stderr, "error: a mistake in unisono itself: {}\n",
-                 exception.what());
+      tell(fmt::format("error: a mistake in unisono itself: {}\n",
+                       exception.what()));
     }
   });
   return status;

@@ -423,6 +423,10 @@ def limits(folder):
     ran = Ran(subprocess.run(["sh", "-c", '"$0" run prints.uni 2>&-', UNISONO], cwd=folder, capture_output=True,
                              timeout=SECONDS))
     expect("closed standard error", ran, 0, r"first\n\[0 1 2\]", "")
+    for command, status in (('"$0" -e 1 >&- 2>&-', 1), ('"$0" nope 2>/dev/full', 2), ('"$0" --watchdog x -e 1 2>&-', 2),
+                            ('"$0" --help >/dev/full 2>&-', 1), ('"$0" --devices sim:99 -e 1 2>&-', 2)):
+        ran = Ran(subprocess.run(["sh", "-c", command, UNISONO], cwd=folder, capture_output=True, timeout=SECONDS))
+        expect(f"{command}", ran, status, "", "")
 
 
 def interrupts():
