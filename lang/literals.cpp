@@ -86,10 +86,15 @@ void give_up_int_argument(Span where) {
   throw Failure{diagnostic(Code::argument_not_known, where, "an int"), true};
 }
 
-void require_known(const ArrayCell& number, Span where) {
-  if (!number.weak || number.call_numbers.empty()) return;
-  for (const auto& argument : number.call_numbers) argument->needed = true;
+void require_known(const std::vector<std::shared_ptr<NumberArgument>>& numbers,
+                   Span where) {
+  if (numbers.empty()) return;
+  for (const auto& number : numbers) number->needed = true;
   give_up_int_argument(where);
+}
+
+void require_known(const ArrayCell& number, Span where) {
+  if (number.weak) require_known(number.call_numbers, where);
 }
 
 std::optional<ArrayValue> fold_literals(ir::Op op,

@@ -44,8 +44,11 @@ ArrayValue adopt_dtype(Evaluator& evaluator, const ArrayCell& constant,
 /// Ends the attempt to compile code for any value of an `int` of its call
 /// (number_attempt.h).
 [[noreturn]] void give_up_int_argument(Span where);
-/// The same, if `number` was computed from numbers of the call: its value is
-/// asked for.
+/// The same, if there are numbers of the call among `numbers`, the values of
+/// which are asked for.
+void require_known(const std::vector<std::shared_ptr<NumberArgument>>& numbers,
+                   Span where);
+/// The same for those that a weak `number` was computed from.
 void require_known(const ArrayCell& number, Span where);
 
 /// The least and the greatest integer of a type: "0 to 255".

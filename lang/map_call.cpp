@@ -204,9 +204,17 @@ Value call_jit(Evaluator& evaluator, const MapCallee& callee,
     return run_map(evaluator, callee, std::move(positional), std::move(named),
                    where);
   }
-  InsideMap inside(evaluator, nullptr, 1, false, where);
-  return evaluator.call(callee.map.inner, std::move(positional),
-                        std::move(named), where);
+  Value result;
+  {
+    InsideMap inside(evaluator, nullptr, 1, false, where);
+    result = evaluator.call(callee.map.inner, std::move(positional),
+                            std::move(named), where);
+  }
+  if (!evaluator.in_compiled_code())
+    for_each_leaf(result, [&](const Value& leaf) {
+      require_known_result(evaluator, leaf, where);
+    });
+  return result;
 }
 
 Value call_pmap(Evaluator& evaluator, const MapCallee& callee,

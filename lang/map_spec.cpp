@@ -503,7 +503,10 @@ class ResultBinder {
   Value add_leaf(BoundResult& bound, const AxisEntry& entry, const Value& leaf,
                  const std::string& path) {
     const auto* array = leaf.get_if<ArrayValue>();
-    if (!array && entry.is_none()) return leaf;  // known when it is compiled
+    if (!array && entry.is_none()) {
+      require_known_result(evaluator_, leaf, call_);
+      return leaf;
+    }
     if (array && (*array)->int_argument && entry.is_none())
       give_up_int_argument(call_);
     if (!array && !leaf.is<IntValue>() && !leaf.is<BoolValue>()) {
@@ -601,6 +604,25 @@ void check_form(Evaluator& evaluator, const Value& axes,
 }
 
 }  // namespace
+
+void require_known_result(Evaluator& evaluator, const Value& leaf, Span call) {
+  std::string what;
+  if (const auto* text = leaf.get_if<StrValue>(); text && text->deferred) {
+    require_known(text->deferred->call_numbers, call);
+    what = "this text";
+  }
+  if (const auto* range = leaf.get_if<RangeValue>())
+    for (const Value& part : *range->start_stop_step) {
+      const ArrayCell* array = part.array();
+      if (!array || array->constant) continue;
+      require_known(*array, call);
+      what = "this range";
+    }
+  if (!what.empty())
+    evaluator.fail(
+        diagnostic(Code::host_value_in_compiled_code, call, what)
+            .set_help("return the array, and make that of it outside"));
+}
 
 std::string AxisEntry::to_string() const {
   switch (kind) {

@@ -100,6 +100,10 @@ BoundCall bind_call(Evaluator& evaluator, const MapCallee& callee,
                     std::vector<std::pair<std::string, CallArgument>> named,
                     Span where);
 
+/// An error for text or a range, among the results of the `call`, that depends
+/// on arrays of compiled code: what is no array is known when that is made.
+void require_known_result(Evaluator& evaluator, const Value& leaf, Span call);
+
 /// One array among the results.
 struct MapOutput {
   ArrayValue value;  // of one member

@@ -107,11 +107,19 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
   if (const ArrayCell* cell = value.array()) {
     // A float shows as f32, an integer with all its digits.
     ArrayValue shown = *value.get_if<ArrayValue>();
+    pieces_.call_numbers.insert(pieces_.call_numbers.end(),
+                                cell->call_numbers.begin(),
+                                cell->call_numbers.end());
     if (cell->weak && is_floating(cell->type.dtype))
       shown = cast_to(evaluator_, shown, DType::F32, where);
     else if (cell->weak && evaluator_.mode() == Mode::trace)
       shown = cast_to(evaluator_, shown, cell->type.dtype, where);
-    array(shown, spec, where);
+    if (cell->literal && shown->constant && evaluator_.mode() != Mode::run) {
+      require_spec(evaluator_, spec, class_of_array(shown->type.dtype), where);
+      text(array_text(shown->type, evaluator_.host_bytes(shown, where), spec));
+    } else {
+      array(shown, spec, where);
+    }
   } else if (value.tuple() || value.record()) {
     tree(value, spec, where);
   } else if (const auto* i = value.get_if<IntValue>()) {
@@ -131,6 +139,8 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
       deferred_ = true;
     } else if (s->deferred) {
       const DeferredText& d = *s->deferred;
+      pieces_.call_numbers.insert(pieces_.call_numbers.end(),
+                                  d.call_numbers.begin(), d.call_numbers.end());
       text(d.format[0]);
       for (size_t k = 0; k < d.operands.size(); ++k) {
         pieces_.operands.push_back(d.operands[k]);

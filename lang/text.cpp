@@ -7,6 +7,7 @@
 
 #include "lang/array_ops.h"
 #include "lang/index_plan.h"
+#include "lang/literals.h"
 #include "lang/operators.h"
 #include "lang/print_value.h"
 #include "lang/utf8.h"
@@ -26,11 +27,13 @@ Value unknown_int(Evaluator& evaluator) {
 
 std::optional<std::string> known_text(Evaluator& evaluator,
                                       const StrValue& text, Span where) {
-  if (text.deferred)
+  if (text.deferred) {
+    require_known(text.deferred->call_numbers, where);
     evaluator.fail(
         diagnostic(Code::host_value_in_compiled_code, where, "this text")
             .set_help("compiled code can join text with arrays in it, and "
                       "print it"));
+  }
   return text.value;
 }
 

@@ -91,6 +91,8 @@ struct BoolValue {
 struct DeferredText {
   std::vector<std::string> format, specs;
   std::vector<ArrayValue> operands;
+  /// The numbers of the call in it.
+  std::vector<std::shared_ptr<NumberArgument>> call_numbers = {};
 };
 struct StrValue {
   std::optional<std::string> value;
