@@ -268,6 +268,9 @@ Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
     return unary(evaluator, UnaryOp::logical_not,
                  {contains(evaluator, a, b, op_span, where), where}, where);
   if (auto result = text_operator(evaluator, op, a, b, where)) return *result;
+  for (const CallArgument* operand : {&a, &b})  // an error, if it has arrays
+    if (const auto* text = operand->value.get_if<StrValue>())
+      known_text(evaluator, *text, operand->where);
   if (class_of(op) == OpClass::comparison)
     if (auto result = host_comparison(op, a.value, b.value)) return *result;
   if (class_of(op) == OpClass::logic) {
