@@ -44,6 +44,12 @@ Span beginning(const Program& program) {
   return program.statements.empty() ? Span() : program.statements[0]->span;
 }
 
+/// Where the stack is. The address of a variable may be elsewhere: with
+/// AddressSanitizer variables lie on the heap.
+const char* stack_now() {
+  return static_cast<const char*>(__builtin_frame_address(0));
+}
+
 /// Runs `body`, which does not throw, on a stack of its own, with the address
 /// it must not go below.
 void on_large_stack(const std::function<void(const char* limit)>& body) {
@@ -51,8 +57,7 @@ void on_large_stack(const std::function<void(const char* limit)>& body) {
   CHECK(pthread_attr_init(&attributes) == 0);
   CHECK(pthread_attr_setstacksize(&attributes, stack_bytes) == 0);
   auto run = [](void* argument) -> void* {
-    const char here = 0;
-    const char* limit = &here - (stack_bytes - stack_reserve);
+    const char* limit = stack_now() - (stack_bytes - stack_reserve);
     (*static_cast<const std::function<void(const char*)>*>(argument))(limit);
     return nullptr;
   };
@@ -425,9 +430,8 @@ void Interpreter::enter(Span where) {
                         checking() ? "checking" : "compiling", max_steps)
                  .set_help("loop over a `range`, which is not unrolled"));
   }
-  const char here = 0;
   if (s_.call_depth > max_call_depth ||
-      (s_.stack_limit && &here < s_.stack_limit)) {
+      (s_.stack_limit && stack_now() < s_.stack_limit)) {
     s_.gave_up = true;  // else each call on the way tries its next statement
     ev_.fail(diagnostic(Code::recursion_too_deep, where, max_call_depth)
                  .set_help("a recursion needs a case that ends it, known when "

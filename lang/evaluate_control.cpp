@@ -507,6 +507,12 @@ Value Interpreter::generate(const Comprehension& e, size_t generator,
     });
   }
   if (const TupleValue* tuple = over.tuple()) {
+    if (tuple->items.empty())
+      ev_.fail(diagnostic(Code::empty_array, e.span,
+                          "a comprehension over a tuple of nothing")
+                   .set_help("where there may be nothing, decide first: `if "
+                             "len(xs) > 0 { [f(x) for x in xs] } else { "
+                             "zeros(f32[0]) }`"));
     std::vector<Value> items;
     for (const Value& item : tuple->items) items.push_back(member(item));
     return stacked(std::move(items));

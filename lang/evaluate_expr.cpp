@@ -511,7 +511,7 @@ Value Interpreter::array_literal(const Array& e, const Env& env,
   if (collect_numbers(e, 0, literal)) {
     const auto& [sizes, has_rank, numbers] = literal;
     if (numbers.empty() && !wanted)
-      ev_.fail(diagnostic(Code::empty_array, e.span)
+      ev_.fail(diagnostic(Code::empty_array, e.span, "`[]`")
                    .set_help("declare it: `let x: f32[0] = []`"));
     if (const auto dtype = number_type(numbers, wanted)) {
       ir::Type type{*dtype, ir::Shape(sizes.begin(), sizes.end())};
