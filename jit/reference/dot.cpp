@@ -10,8 +10,8 @@
 #include "jit/scalar.h"
 
 // An fma instruction where the processor has one (a call of libm gives the
-// same bits).
-#if defined(__x86_64__)
+// same bits). ThreadSanitizer does not start before the loader has chosen.
+#if defined(__x86_64__) && !__has_feature(thread_sanitizer)
 #define UNISONO_WITH_FMA \
   __attribute__((target_clones("default", "arch=x86-64-v3")))
 #else
