@@ -136,9 +136,10 @@ TEST_CASE("table of operations: alone, compiled for AVX-512") {
     });
     return done;
   };
+  int row = 0;
   for_each_row([&](Op op, DType dtype, const ir::Attrs& attrs) {
     INFO(ir::name(op) << " of " << name(dtype));
-    for (int64_t elements : {int64_t{37}, interleaved, large})
+    for (int64_t elements : {++row % 2 ? int64_t{37} : large, interleaved})
       CHECK(compile(alone(op, dtype, attrs, elements)));
   });
   CodeText dump;
