@@ -186,12 +186,13 @@ def processor_time(pid):
     return time.clock_gettime((~pid << 3) | 2)
 
 
-def interrupt(case, folder):
-    """The milliseconds after the signal; None if the process ended before it."""
+def interrupt(case, folder, again=None):
+    """The milliseconds after the signal; None if the process ended before it. What is too long is tried at the same moment
+    thrice more (`again`): the kernel bills to a process what others on a busy machine cost it, but not each time."""
     if case.text is not None:
         (folder / "program.uni").write_text(case.text)
     before = set(os.listdir(folder))
-    moment = RANDOM.uniform(0.03, case.seconds)
+    moment = again or RANDOM.uniform(0.03, case.seconds)
     with tempfile.TemporaryFile() as err:
         child = subprocess.Popen([UNISONO, *case.words], cwd=folder, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=err)
@@ -219,8 +220,9 @@ def interrupt(case, folder):
     if not early and (child.returncode != 130 or not re.search(
             r"^error\[U0505\]: stopped\n.*" + case.place, said, re.M | re.S) or said.count("error[") != 1):
         PROBLEMS.append(f"{where}: status {child.returncode}\n{said[:1500]}")
-    if took > BOUND:
-        PROBLEMS.append(f"{where}: {took * 1000:.0f} ms of it after Ctrl-C")
+    if took > BOUND and again is None:
+        if max(interrupt(case, folder, moment) or 0 for _ in range(3)) > BOUND * 1000:
+            PROBLEMS.append(f"{where}: {took * 1000:.0f} ms of it after Ctrl-C, and not once")
     left = set(os.listdir(folder)) - before - case.leaves
     if left:
         PROBLEMS.append(f"{where}: it leaves {left}")
