@@ -120,7 +120,7 @@ def own_problem(ran):
     if ran.status < 0:
         last = next((line for line in reversed(ran.err.splitlines()) if re.search(r"CHECK|internal|ERROR:|rror: |Assert|WARNING:", line)), "")
         return Problem(f"death {signal.Signals(-ran.status).name} {sign(last)}", told)
-    if line := re.search(r".*(?:U0702|internal error|CHECK failed).*", ran.err):
+    if line := re.search(r"^(?! *\d+ \|).*(?:U0702|internal error|CHECK failed).*", ran.err, re.M):
         line = line[0]
         return Problem(f"internal {sign(line)}", told)
     if "Sanitizer" in ran.err or "runtime error:" in ran.err:
