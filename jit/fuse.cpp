@@ -5,6 +5,7 @@
 // A step reads only what earlier steps stored, so the plan has no cycles.
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "jit/fuser.h"
 #include "jit/grid_stages.h"
@@ -285,20 +286,19 @@ void Fuser::place_boxes(NodeId id) {
 // ---- the plan --------------------------------------------------------------
 
 void Fuser::add_sources(const Group& group, std::vector<uint32_t>& out) const {
-  for (NodeId node : group.nodes())
-    if (const uint32_t source = graph_[node].source;
-        source != 0 && std::find(out.begin(), out.end(), source) == out.end())
-      out.push_back(source);
+  for (NodeId node : group.nodes()) out.push_back(graph_[node].source);
 }
 
 void Fuser::finish(Item& item, PlanSteps& steps) {
   poll_stop();
   const size_t first = steps.size();
   for (const Group& group : item.groups) add_sources(group, item.sources);
-  std::sort(item.sources.begin(), item.sources.end());
+  std::set<uint32_t> places(item.sources.begin(), item.sources.end());
+  places.erase(0);  // of what the compiler has made
   emit(item, steps);
   for (size_t i = first; i < steps.size(); ++i)
-    if (steps[i].sources.empty()) steps[i].sources = item.sources;
+    if (steps[i].sources.empty())
+      steps[i].sources.assign(places.begin(), places.end());
 }
 
 void Fuser::emit(Item& item, PlanSteps& steps) {

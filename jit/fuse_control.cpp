@@ -172,11 +172,8 @@ bool Fuser::place_point_loop(NodeId id) {
   auto kernel = point_loop(body, loop);
   if (!kernel) return false;
   const size_t item = append({*std::move(kernel), {}}, graph_[id].source);
-  std::vector<uint32_t>& sources = items_[item].sources;
   for (const Node& node : ir::attrs<ir::LoopAttrs>(graph_[id]).body->nodes)
-    if (node.source != 0 &&
-        std::find(sources.begin(), sources.end(), node.source) == sources.end())
-      sources.push_back(node.source);
+    items_[item].sources.push_back(node.source);
   end_control(id, item, std::move(places));
   return true;
 }

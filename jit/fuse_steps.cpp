@@ -69,7 +69,7 @@ std::optional<DotTask> matrix_product(Nest nest,
 
 size_t Fuser::append(PlanStep step, uint32_t source) {
   items_.emplace_back().steps.push_back(std::move(step));
-  if (source != 0) items_.back().sources = {source};
+  items_.back().sources = {source};
   return items_.size() - 1;
 }
 

@@ -59,7 +59,7 @@ class Fuser {
   BufferId constant_buffer(std::vector<uint8_t> bytes);
   void finish(Item& item, PlanSteps& steps);
   void emit(Item& item, PlanSteps& steps);
-  /// The places of what a group computes, each once.
+  /// The places of what a group computes.
   void add_sources(const Group& group, std::vector<uint32_t>& out) const;
 
   PlanSteps lower(const ir::Graph& graph, const std::vector<BufferId>& inputs,

@@ -181,8 +181,7 @@ ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
                           [](const ArrayValue& a) { return a->weak; });
   if (out->weak)
     for (const ArrayValue& operand : operands)
-      out->call_numbers.insert(out->call_numbers.end(),
-                               operand->call_numbers.begin(),
+      out->call_numbers.insert(operand->call_numbers.begin(),
                                operand->call_numbers.end());
   return out;
 }

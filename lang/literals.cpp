@@ -86,8 +86,7 @@ void give_up_int_argument(Span where) {
   throw Failure{diagnostic(Code::argument_not_known, where, "an int"), true};
 }
 
-void require_known(const std::vector<std::shared_ptr<NumberArgument>>& numbers,
-                   Span where) {
+void require_known(const CallNumbers& numbers, Span where) {
   if (numbers.empty()) return;
   for (const auto& number : numbers) number->needed = true;
   give_up_int_argument(where);

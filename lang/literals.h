@@ -46,8 +46,7 @@ ArrayValue adopt_dtype(Evaluator& evaluator, const ArrayCell& constant,
 [[noreturn]] void give_up_int_argument(Span where);
 /// The same, if there are numbers of the call among `numbers`, the values of
 /// which are asked for.
-void require_known(const std::vector<std::shared_ptr<NumberArgument>>& numbers,
-                   Span where);
+void require_known(const CallNumbers& numbers, Span where);
 /// The same for those that a weak `number` was computed from.
 void require_known(const ArrayCell& number, Span where);
 

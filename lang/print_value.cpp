@@ -107,8 +107,7 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
   if (const ArrayCell* cell = value.array()) {
     // A float shows as f32, an integer with all its digits.
     ArrayValue shown = *value.get_if<ArrayValue>();
-    pieces_.call_numbers.insert(pieces_.call_numbers.end(),
-                                cell->call_numbers.begin(),
+    pieces_.call_numbers.insert(cell->call_numbers.begin(),
                                 cell->call_numbers.end());
     if (cell->weak && is_floating(cell->type.dtype))
       shown = cast_to(evaluator_, shown, DType::F32, where);
@@ -139,8 +138,7 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
       deferred_ = true;
     } else if (s->deferred) {
       const DeferredText& d = *s->deferred;
-      pieces_.call_numbers.insert(pieces_.call_numbers.end(),
-                                  d.call_numbers.begin(), d.call_numbers.end());
+      pieces_.call_numbers.insert(d.call_numbers.begin(), d.call_numbers.end());
       text(d.format[0]);
       for (size_t k = 0; k < d.operands.size(); ++k) {
         pieces_.operands.push_back(d.operands[k]);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -38,6 +39,8 @@ struct NumberArgument {
   /// Its value decides: this attempt to do without is given up.
   bool needed = false;
 };
+/// Each once: what is computed from a number and itself has one.
+using CallNumbers = std::set<std::shared_ptr<NumberArgument>>;
 
 /// One array value; shared by all names that hold it, so that a lazy value is
 /// computed once. What it is depends on the evaluator's mode (docs/internals):
@@ -60,7 +63,7 @@ struct ArrayCell {
   std::shared_ptr<NumberArgument> int_argument = nullptr;
   /// While code is traced, of a weak number: those of the call's numbers that
   /// it was computed from.
-  std::vector<std::shared_ptr<NumberArgument>> call_numbers;
+  CallNumbers call_numbers;
   /// One element (the same everywhere), or all in row-major order.
   std::shared_ptr<const std::vector<uint8_t>> constant;
   AxisSet varies;
@@ -92,7 +95,7 @@ struct DeferredText {
   std::vector<std::string> format, specs;
   std::vector<ArrayValue> operands;
   /// The numbers of the call in it.
-  std::vector<std::shared_ptr<NumberArgument>> call_numbers = {};
+  CallNumbers call_numbers = {};
 };
 struct StrValue {
   std::optional<std::string> value;

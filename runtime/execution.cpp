@@ -309,16 +309,14 @@ void Execution::copy(DeviceState& device, const CopyStep& step) {
   auto* to = static_cast<char*>(device.slots[step.to]);
   const auto* from = static_cast<const char*>(device.slots[step.from]);
   if (to == from) return;
-  constexpr int64_t grain = 256 << 10;  // less is not worth another worker
-  auto copy_part = [&](int64_t begin, int64_t end) {
-    for (; begin < end; begin += 4 * grain) {
-      if (stop_->load(std::memory_order_relaxed) ||
-          device.cancel.load(std::memory_order_relaxed))
-        return;
-      std::memcpy(to + begin, from + begin, std::min(end - begin, 4 * grain));
-    }
+  const auto stopped = [&] {
+    return stop_->load(std::memory_order_relaxed) ||
+           device.cancel.load(std::memory_order_relaxed);
   };
-  pool_->parallel_for(step.bytes, grain, this, copy_part);
+  pool_->parallel_pieces(step.bytes, copy_grain, this, stopped,
+                         [&](int64_t begin, int64_t end) {
+                           std::memcpy(to + begin, from + begin, end - begin);
+                         });
 }
 
 // The error that is reported is the first in the order of ErrorWord, so no

@@ -11,9 +11,6 @@
 namespace unisono {
 namespace {
 
-// Fewer bytes are not worth another worker.
-constexpr int64_t copy_grain = 256 << 10;
-
 void copy_rows(char* to, const char* from, const CopyExtent& extent,
                int64_t rows) {
   auto copy = [&](auto bytes) {
@@ -81,11 +78,7 @@ class HostDevice final : public Device {
       return stop && stop->load(std::memory_order_relaxed);
     };
     auto in_parallel = [&](int64_t units, int64_t grain, auto&& part) {
-      pool_.parallel_for(units, grain, this, [&](int64_t begin, int64_t end) {
-        for (const int64_t piece = 4 * grain; begin < end && !stopped();
-             begin += piece)
-          part(begin, std::min(end, begin + piece));
-      });
+      pool_.parallel_pieces(units, grain, this, stopped, part);
     };
     if (extent.rows > 1 && extent.bytes < copy_grain) {
       in_parallel(extent.rows, copy_grain / std::max<int64_t>(extent.bytes, 1),

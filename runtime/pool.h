@@ -38,6 +38,9 @@ class Work {
   std::atomic<int> visitors_{0};
 };
 
+/// Fewer bytes are not worth another worker that copies.
+inline constexpr int64_t copy_grain = 256 << 10;
+
 /// Thread-safe.
 class Pool {
  public:
@@ -72,6 +75,16 @@ class Pool {
   template <class Body>
   void parallel_for(int64_t units, int64_t grain, const void* group,
                     Body&& body);
+  /// The same with body(begin, end) over at most four grains; once `stopped()`
+  /// what is left is left out.
+  template <class Stopped, class Body>
+  void parallel_pieces(int64_t units, int64_t grain, const void* group,
+                       Stopped&& stopped, Body&& body) {
+    parallel_for(units, grain, group, [&](int64_t begin, int64_t end) {
+      for (; begin < end && !stopped(); begin += 4 * grain)
+        body(begin, std::min(end, begin + 4 * grain));
+    });
+  }
 
  private:
   /// How a thread passes its time while there is nothing to do: it spins for

@@ -40,21 +40,27 @@ for f in (of_library, product, sorted, scanned, counted, decided, chosen) { prin
 """
 
 
-def places(unisono, kind):
-    """Each line of LINES has a kernel that names it, in the trace and in the table."""
+def traced(unisono, program, devices):
+    """The events of a run, and what `--stats` says of it."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "out.json"
-        done = subprocess.run([unisono, "run", "-", "--devices", f"{kind}:1", "--stats", "--trace", str(path)],
-                              input=LINES, capture_output=True, text=True, timeout=60 * sanitizers.slow())
+        done = subprocess.run([unisono, "run", "-", "--devices", devices, "--stats", "--trace", str(path)],
+                              input=program, capture_output=True, text=True, timeout=60 * sanitizers.slow())
         assert done.returncode == 0, done.stderr
-        kernels = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("cat") == "kernel"]
+        return json.loads(path.read_text())["traceEvents"], done.stderr
+
+
+def places(unisono, kind):
+    """Each line of LINES has a kernel that names it, in the trace and in the table."""
+    events, stats = traced(unisono, LINES, f"{kind}:1")
+    kernels = [e for e in events if e.get("cat") == "kernel"]
     for kernel in kernels:
         args = kernel["args"]
         assert set(args) == {"source", "places"}, kernel
         assert all(re.fullmatch(r"(<stdin>|<stdlib>/\w+\.uni):\d+:\d+", p) for p in args["places"]), kernel
         assert args["places"] == [] or any(args["source"].startswith(p + " ") for p in args["places"]), kernel
     sources = "\n".join(sorted({k["args"]["source"] for k in kernels}))
-    table = done.stderr.partition("computes")[2]
+    table = stats.partition("computes")[2]
     for wanted in ("<stdlib>/math.uni:", ":3:18 x @ transpose(x)", ":4:17 sort(x, axis=0)", ":5:18 cumsum(x, axis=0)",
                    ":8:30 y * 0.5 + 1.0", ":11:36 x * 2.0", ":12:17 x[argsort(sum(x, axis=1))]"):
         assert wanted in sources, (wanted, sources)
@@ -62,13 +68,7 @@ def places(unisono, kind):
 
 
 def check(unisono, kind):
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "out.json"
-        done = subprocess.run([unisono, "run", "-", "--devices", f"{kind}:3", "--stats", "--trace", str(path)],
-                              input=PROGRAM, capture_output=True, text=True, timeout=60 * sanitizers.slow())
-        assert done.returncode == 0, done.stderr
-        trace = json.loads(path.read_text())
-    events = trace["traceEvents"]
+    events, stats = traced(unisono, PROGRAM, f"{kind}:3")
     rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert rows == {0: f"{kind}:0", 1: f"{kind}:1", 2: f"{kind}:2", 3: "host"}, rows
     spans = [e for e in events if e["ph"] == "X"]
@@ -84,9 +84,9 @@ def check(unisono, kind):
         for a, b in zip(own, own[1:]):  # one thing after the other
             assert b["ts"] >= a["ts"] + a["dur"] - 0.01, (a, b)
     assert any(e["cat"] == "copy" and e["tid"] == 2 and e["args"]["bytes"] == 400 for e in spans), spans
-    lines = done.stderr.splitlines()
-    assert lines[0].split()[:2] == ["device", "launches"] and lines[1].startswith(f"{kind}:0"), done.stderr
-    assert f"copied {kind}:0 → {kind}:2: 400 bytes in 1 copy" in lines, done.stderr
+    lines = stats.splitlines()
+    assert lines[0].split()[:2] == ["device", "launches"] and lines[1].startswith(f"{kind}:0"), stats
+    assert f"copied {kind}:0 → {kind}:2: 400 bytes in 1 copy" in lines, stats
     return len(spans)
 
 
