@@ -149,11 +149,23 @@ def by_device(out):
     return "\n".join(lines)
 
 
+def failed_check(ran):
+    """The check that a run says has failed: code, place, and member."""
+    found = re.search(r"^error\[(U0501|U0502|U0503|U0550)\].*\n +--> (.*)", ran.err, re.M)
+    return found and (found[1], found[2], *re.findall(r"^ +\S* *= (on \S+.*)$", ran.err, re.M))
+
+
+def another_check(one, other):
+    """Whether two runs failed at different checks or members, which is all that may differ (docs/language.md, section 10)."""
+    a, b = failed_check(one), failed_check(other)
+    return a and b and a != b and one.seen()[:2] == other.seen()[:2]
+
+
 def difference(name, one, other):
     if one.interrupted or other.interrupted or OWN.search(one.err) or OWN.search(other.err):
         return None
     a, b = one.seen(), other.seen()
-    if a == b:
+    if a == b or another_check(one, other):
         return None
     codes = lambda ran: ",".join(sorted(set(re.findall(r"^\w+\[(U\d+)\]", ran.err, re.M))))
     kind = f"{name}: {one.status} {codes(one)} and {other.status} {codes(other)}"
