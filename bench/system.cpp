@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/harness.h"
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
 
 namespace bench {
@@ -80,8 +81,8 @@ void kernel_time(Table& table) {
       y = graph.add(
           ir::Op::mul,
           {y, graph.add_constant(
-                  type, ir::element_bytes(type.dtype,
-                                          static_cast<double>(++count)))});
+                  type, jit::element_bytes(type.dtype,
+                                           static_cast<double>(++count)))});
       y = graph.add(ir::Op::add, {y, x});
     }
     graph.outputs = {y};

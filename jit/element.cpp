@@ -28,4 +28,20 @@ ElementLoop cast_loop(DType from, DType to) {
   return loops_for_this_processor().cast(from, to);
 }
 
+static std::vector<uint8_t> cast_to_bytes(DType from, const void* value,
+                                          DType to) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(to)));
+  const int64_t stride = 0;
+  cast_loop(from, to)(bytes.data(), &value, &stride, 1, nullptr);
+  return bytes;
+}
+
+std::vector<uint8_t> element_bytes(DType dtype, int64_t value) {
+  return cast_to_bytes(DType::I64, &value, dtype);
+}
+
+std::vector<uint8_t> element_bytes(DType dtype, double value) {
+  return cast_to_bytes(DType::F64, &value, dtype);
+}
+
 }  // namespace unisono::jit

@@ -3,6 +3,7 @@
 // of jit/ir/ops.def instantiated for the algebra of scalar.h. No LLVM.
 // element_llvm.h has the same table as code for the emitter.
 #include <cstdint>
+#include <vector>
 
 #include "jit/element_error.h"
 #include "jit/ir/graph.h"
@@ -30,5 +31,9 @@ ElementLoop element_loop(ir::Op op, DType dtype);
 /// The loop of `cast`: floats to integers saturate and NaN gives 0, integers
 /// to integers wrap, to bool is "!= 0", to floats rounds once.
 ElementLoop cast_loop(DType from, DType to);
+
+/// One stored element with the value, converted as `cast` does.
+std::vector<uint8_t> element_bytes(DType dtype, int64_t value);
+std::vector<uint8_t> element_bytes(DType dtype, double value);
 
 }  // namespace unisono::jit

@@ -25,24 +25,12 @@ constexpr int64_t k_between_polls = 4096;  // where panels are packed
 constexpr int k_unroll = 4;
 constexpr int64_t most_square = 8;  // transposed in registers
 
-struct Tile {
-  int lanes, rows, vectors;
-  int columns() const { return lanes * vectors; }
-};
-
-Tile tile_of(DType dtype, int vector_bytes) {
-  const int lanes = vector_bytes / static_cast<int>(byte_size(dtype));
-  if (vector_bytes >= 64) return {lanes, 8, 3};  // 24 of 32 registers
-  if (vector_bytes >= 32) return {lanes, 6, 2};  // 12 of 16
-  return {lanes, 4, 2};
-}
-
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Emits one function of the three.
 class DotEmitter {
  public:
-  DotEmitter(llvm::Module& module, const DotShape& shape, Tile tile)
+  DotEmitter(llvm::Module& module, const DotShape& shape, DotTile tile)
       : module_(module),
         shape_(shape),
         tile_(tile),
@@ -102,7 +90,7 @@ class DotEmitter {
 
   llvm::Module& module_;
   const DotShape& shape_;
-  const Tile tile_;
+  const DotTile tile_;
   llvm::IRBuilder<> b_;
   llvm::Type* element_;
   llvm::FixedVectorType* vector_;
@@ -471,21 +459,9 @@ EmittedDot::Launch DotEmitter::multiply(const std::string& name) {
 
 }  // namespace
 
-bool packs_well(const DotShape& s) {
-  if (s.dtype != DType::F32 && s.dtype != DType::F64) return false;
-  return s.m >= 8 && s.n >= 16 && s.k >= 16 && s.m * s.n * s.k >= 64 * 64 * 32;
-}
-
-PackedBytes packed_bytes(const DotShape& s, int vector_bytes) {
-  const Tile tile = tile_of(s.dtype, vector_bytes);
-  const int64_t elements = s.batch * s.k * byte_size(s.dtype);
-  return {elements * ceil_div(s.m, tile.rows) * tile.rows,
-          elements * ceil_div(s.n, tile.columns()) * tile.columns()};
-}
-
 EmittedDot emit_dot(llvm::Module& module, const std::string& name,
                     const DotShape& shape, int vector_bytes) {
-  DotEmitter emitter(module, shape, tile_of(shape.dtype, vector_bytes));
+  DotEmitter emitter(module, shape, dot_tile(shape.dtype, vector_bytes));
   EmittedDot dot;
   dot.pack_a = emitter.pack(name + ".pack_a", true);
   dot.pack_b = emitter.pack(name + ".pack_b", false);

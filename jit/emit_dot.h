@@ -4,26 +4,13 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/dtype.h"
+#include "jit/packed_dot.h"
 
 namespace llvm {
 class Module;
 }
 
 namespace unisono::jit {
-
-/// c[b, i, j] = a[b, i, :] times b[b, :, j]: for each element one fma chain in
-/// the order of k, from 0. Sizes are positive; offsets and strides count
-/// elements; c is dense and row-major. f32 or f64.
-struct DotShape {
-  DType dtype = DType::F32;
-  int64_t batch = 1, m = 1, n = 1, k = 1;
-  int64_t a_offset = 0, a_batch = 0, a_row = 0, a_column = 1;
-  int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
-};
-
-/// Whether packing pays for this product.
-bool packs_well(const DotShape& shape);
 
 /// Three functions with the calling convention of KernelFunction, to be
 /// launched in this order:
@@ -35,11 +22,6 @@ struct EmittedDot {
   };
   Launch pack_a, pack_b, multiply;
 };
-struct PackedBytes {
-  int64_t a = 0, b = 0;
-};
-PackedBytes packed_bytes(const DotShape& shape, int vector_bytes);
-
 /// Appends the functions to the module; `vector_bytes` is the width of the
 /// machine's vectors: 16, 32 or 64.
 EmittedDot emit_dot(llvm::Module& module, const std::string& name,

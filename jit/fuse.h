@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "jit/emit_dot.h"
 #include "jit/ir/graph.h"
 #include "jit/kernel.h"
+#include "jit/packed_dot.h"
 #include "jit/schedule.h"
 #include "runtime/program.h"
 

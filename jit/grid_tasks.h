@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "jit/emit_dot.h"
 #include "jit/ir/graph.h"
+#include "jit/packed_dot.h"
 #include "runtime/grid.h"
 
 namespace unisono::jit {

@@ -6,7 +6,6 @@
 
 #include "lang/builtin_arguments.h"
 #include "lang/evaluator.h"
-#include "lang/interpreter.h"
 
 namespace unisono::lang {
 namespace {

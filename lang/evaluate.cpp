@@ -243,7 +243,7 @@ bool Interpreter::check_program(const Program& program) {
   Saved main(s_.main_program, &program);
   s_.main_file = program.file;
   s_.memo.clear();
-  s_.reported.clear();
+  ev_.reported.clear();
   s_.found.clear();
   s_.gave_up = s_.stopped = false;
   s_.too_many_errors = {};
@@ -299,7 +299,7 @@ void Interpreter::abandon_run() {
 std::optional<Value> Interpreter::run_call(
     const Value& function, const std::vector<Value>& arguments) {
   Saved<Mode> mode(ev_.mode_, Mode::run);
-  s_.reported.clear();
+  ev_.reported.clear();
   s_.stopped = false;
   std::vector<CallArgument> positional;
   for (const Value& value : arguments) positional.push_back({value, Span()});
@@ -321,7 +321,7 @@ bool Interpreter::run_program(const Program& program,
   Saved<Mode> mode(ev_.mode_, Mode::run);
   Saved main(s_.main_program, &program);
   s_.main_file = program.file;
-  s_.reported.clear();
+  ev_.reported.clear();
   s_.stopped = false;
   s_.steps = 0;
   try {
@@ -372,7 +372,7 @@ void Interpreter::report(Diagnostic diagnostic) {
     }
   }
   const Span at = diagnostic.where;
-  if (!s_.reported.emplace(diagnostic.code, at.file, at.begin, at.end).second)
+  if (!ev_.reported.emplace(diagnostic.code, at.file, at.begin, at.end).second)
     return;
   // A type error inside a map is about what one member sees.
   if (!ev_.mapped_axes_.empty() &&

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "jit/ir/text.h"
+#include "jit/placement.h"
 #include "jit/reference.h"
 #include "jit/transform/transforms.h"
 #include "lang/interpreter.h"
 #include "lang/map_call.h"
 #include "lang/map_grid.h"
-#include "lang/placement.h"
 #include "lang/print_value.h"
 
 namespace unisono::lang {
@@ -56,9 +56,9 @@ std::vector<unisono::Array> Evaluator::compute(
     return array.sharding().is_split() && array.sharding().devices.size() > 1;
   });
   if (spread) {
-    if (auto plan = plan_blocks(graph, inputs))
+    if (auto plan = jit::plan_blocks(graph, inputs))
       return run_in_place(graph, *plan, inputs, where);
-    if (auto division = divide(graph, inputs))
+    if (auto division = jit::divide(graph, inputs))
       return run_divided(*division, inputs, where);
     return gather_and_run(graph, inputs, where);
   }
@@ -74,10 +74,10 @@ std::vector<unisono::Array> Evaluator::gather_and_run(
 }
 
 std::vector<unisono::Array> Evaluator::run_divided(
-    const Division& division, const std::vector<unisono::Array>& inputs,
+    const jit::Division& division, const std::vector<unisono::Array>& inputs,
     Span where) {
   std::vector<unisono::Array> all = inputs;
-  auto of = [&](const GraphPart& part) {
+  auto of = [&](const jit::GraphPart& part) {
     std::vector<unisono::Array> arrays;
     for (int input : part.inputs) arrays.push_back(all[input]);
     return arrays;
@@ -109,7 +109,7 @@ bool Evaluator::is_compiled(const ir::Graph& graph) const {
 }
 
 std::vector<unisono::Array> Evaluator::run_in_place(
-    const ir::Graph& graph, const BlockPlan& plan,
+    const ir::Graph& graph, const jit::BlockPlan& plan,
     const std::vector<unisono::Array>& arrays, Span where) {
   if (!is_compiled(graph)) {
     std::vector<unisono::Array> results = run_reference(graph, arrays, where);
@@ -137,7 +137,7 @@ std::vector<unisono::Array> Evaluator::run_in_place(
 
 void Evaluator::take_parts(ir::Graph& graph,
                            std::vector<unisono::Array>& arrays, Span where) {
-  const std::vector<ReadPart> parts = parts_read(graph, arrays);
+  const std::vector<jit::ReadPart> parts = jit::parts_read(graph, arrays);
   if (parts.empty()) return;
   Device& device = *machine_.runtime->devices()[0];
   CopyCounter counter{.recorder = machine_.recorder};
@@ -146,14 +146,15 @@ void Evaluator::take_parts(ir::Graph& graph,
   std::vector<ir::NodeId> placed(graph.nodes.size(), -1);
   std::vector<unisono::Array> inputs;
   for (size_t i = 0; i < arrays.size(); ++i) {
-    const bool in_parts = std::ranges::any_of(parts, [&](const ReadPart& part) {
-      return part.input == static_cast<int>(i);
-    });
+    const bool in_parts =
+        std::ranges::any_of(parts, [&](const jit::ReadPart& part) {
+          return part.input == static_cast<int>(i);
+        });
     if (in_parts) continue;
     placed[i] = out.add_input(graph.type(static_cast<ir::NodeId>(i)));
     inputs.push_back(arrays[i]);
   }
-  for (const ReadPart& part : parts) {
+  for (const jit::ReadPart& part : parts) {
     const auto& a = ir::attrs<ir::SliceAttrs>(graph[part.slice]);
     std::vector<int64_t> start, extent;
     for (size_t i = 0; i < a.start.size(); ++i) {

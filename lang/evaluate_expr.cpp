@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "jit/element.h"
 #include "lang/arguments.h"
 #include "lang/array_ops.h"
 #include "lang/function.h"
@@ -276,7 +277,7 @@ Value Interpreter::int_literal(const IntLiteral& literal, bool negative,
   if (literal.suffix.value_or(DType::U64) == DType::U64 && !negative) {
     const ArrayValue number = ev_.constant_array(
         {DType::U64, {}},
-        ir::element_bytes(DType::U64, static_cast<int64_t>(literal.value)),
+        jit::element_bytes(DType::U64, static_cast<int64_t>(literal.value)),
         where);
     number->weak = number->literal = !literal.suffix;
     return number;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "jit/reference.h"
 #include "lang/interpreter.h"
@@ -216,7 +217,8 @@ ArrayValue Evaluator::constant(double value, DType dtype, bool weak,
                                Span where) {
   if (weak) dtype = DType::F64;
   require_finite(*this, value, dtype, where);
-  ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
+  ArrayValue cell =
+      constant_cell({dtype, {}}, jit::element_bytes(dtype, value));
   cell->weak = cell->literal = weak;
   return cell;
 }
@@ -232,7 +234,8 @@ ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
                  dtype == DType::I32
                      ? fmt::format("write it with its type: `{}i64`", value)
                      : "it needs a wider type: `i64`, or a float"));
-  ArrayValue cell = constant_cell({dtype, {}}, ir::element_bytes(dtype, value));
+  ArrayValue cell =
+      constant_cell({dtype, {}}, jit::element_bytes(dtype, value));
   cell->weak = cell->literal = weak;
   return cell;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +22,11 @@
 #include "lang/value.h"
 #include "runtime/program.h"
 #include "runtime/recorder.h"
+
+namespace unisono::jit {
+struct BlockPlan;
+struct Division;
+}  // namespace unisono::jit
 
 namespace unisono::lang {
 
@@ -249,6 +255,11 @@ class Evaluator {
   };
   std::vector<OuterRead>* outer_reads = nullptr;
 
+  /// Errors that were reported, by what is wrong and where: each mistake once.
+  using Reported =
+      std::set<std::tuple<Code, const SourceFile*, uint32_t, uint32_t>>;
+  Reported reported;
+
   /// Files that the program writes before the place being checked, and what
   /// they will hold (nothing if its sizes are symbols): for `load`.
   std::map<std::string, std::optional<Value>> written_files;
@@ -306,12 +317,12 @@ class Evaluator {
   /// Runs a graph in which everything is a block's own affair on the devices
   /// that hold the blocks.
   std::vector<unisono::Array> run_in_place(
-      const ir::Graph& graph, const struct BlockPlan& plan,
+      const ir::Graph& graph, const jit::BlockPlan& plan,
       const std::vector<unisono::Array>& arrays, Span where);
   /// What can be computed block by block first, then the rest.
   std::vector<unisono::Array> run_divided(
-      const struct Division& division,
-      const std::vector<unisono::Array>& inputs, Span where);
+      const jit::Division& division, const std::vector<unisono::Array>& inputs,
+      Span where);
   /// Brings everything to the first device.
   std::vector<unisono::Array> gather_and_run(ir::Graph graph,
                                              std::vector<unisono::Array> arrays,

@@ -148,7 +148,6 @@ struct Evaluator::State {
   std::set<const Function*> walked;  // with Machine::compile_only: called
   Span too_many_errors = {};         // because of too many: the first left out
   uint64_t steps = 0;  // expressions walked by this check, or this trace
-  std::set<std::tuple<Code, const SourceFile*, uint32_t, uint32_t>> reported;
   std::vector<TypeRecord> types;
   std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
 

@@ -62,7 +62,7 @@ bool has_nested_maps(Evaluator& evaluator, const ir::Graph& graph) {
   return !axes.empty();
 }
 
-std::vector<Device*> complete_grid(Evaluator& evaluator, MemberGraph& map,
+std::vector<Device*> complete_grid(Evaluator& evaluator, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where) {
   std::shared_ptr<const Mesh> mesh = outermost ? outermost->mesh : nullptr;
   std::vector<std::pair<AxisId, int>> along;  // axes of the mesh
@@ -78,7 +78,7 @@ std::vector<Device*> complete_grid(Evaluator& evaluator, MemberGraph& map,
                          .set_help("call one after the other"));
     }
     along.emplace_back(id, nested->axis->mesh_axis);
-    MapAxis axis;
+    jit::MapAxis axis;
     axis.id = id;
     axis.devices = static_cast<int>(nested->axis->devices->size());
     axis.per_device = nested->members / axis.devices;
@@ -98,7 +98,7 @@ std::vector<Device*> complete_grid(Evaluator& evaluator, MemberGraph& map,
     }
     map.grid.push_back(std::move(line));
   }
-  keep_parts(map, outermost ? 1 : 0);
+  jit::keep_parts(map, outermost ? 1 : 0);
   std::vector<Device*> devices;
   for (const int index : devices_along(*mesh, used)) {
     devices.push_back(all[index]);
@@ -106,7 +106,7 @@ std::vector<Device*> complete_grid(Evaluator& evaluator, MemberGraph& map,
   return devices;
 }
 
-bool calls_host(const MemberGraph& map, const ir::HostCallAttrs& call,
+bool calls_host(const jit::MemberGraph& map, const ir::HostCallAttrs& call,
                 int64_t member) {
   for (size_t a = map.axes.size(); a-- > 0;) {
     const int64_t size = map.axes[a].members();

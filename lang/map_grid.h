@@ -2,8 +2,8 @@
 // The devices that compiled code runs on, when maps are nested in it.
 #include <vector>
 
+#include "jit/map_graph.h"
 #include "lang/evaluator.h"
-#include "lang/map_graph.h"
 
 namespace unisono::lang {
 
@@ -13,12 +13,12 @@ bool has_nested_maps(Evaluator& evaluator, const ir::Graph& graph);
 /// Adds the axes of the maps in `map.graph` behind the one that it may have,
 /// which is `outermost`'s; fills the grid, and gives its devices in row-major
 /// order. Then keeps parts where they are (keep_parts).
-std::vector<Device*> complete_grid(Evaluator& evaluator, MemberGraph& map,
+std::vector<Device*> complete_grid(Evaluator& evaluator, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where);
 
 /// Whether a host call is for the member at this place: outside some of the
 /// maps it is made once for all members of these.
-bool calls_host(const MemberGraph& map, const ir::HostCallAttrs& call,
+bool calls_host(const jit::MemberGraph& map, const ir::HostCallAttrs& call,
                 int64_t member);
 /// The same for a device.
 bool calls_host_on(const std::vector<jit::GridAxis>& grid,

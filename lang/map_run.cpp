@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "jit/map_graph.h"
 #include "lang/donation.h"
 #include "lang/environment.h"
-#include "lang/interpreter.h"
 #include "lang/map_call.h"
-#include "lang/map_graph.h"
 #include "lang/map_grid.h"
 #include "lang/map_state.h"
 #include "lang/print_value.h"
@@ -120,7 +119,7 @@ MapEntry* find_entry(MapState& state,
 
 /// An array on the map's grid; `cuts` says which of its axes is cut along each
 /// of the grid's.
-Placed place(const ir::Type& type, const MemberGraph& map,
+Placed place(const ir::Type& type, const jit::MemberGraph& map,
              const std::vector<int>& cuts, const MapEntry& entry) {
   // On one device, a block is the whole.
   if (entry.devices.size() == 1)
@@ -143,17 +142,17 @@ void print_line(Machine& machine, const Device& device, const ir::Node& node,
 /// The axes of a map of maps by which errors name a member. Where a device has
 /// several members along an axis it does not know which one failed.
 std::vector<MapEntry::Place> member_places(Evaluator& evaluator,
-                                           const MemberGraph& map,
+                                           const jit::MemberGraph& map,
                                            const AxisInfo& outermost) {
   std::vector<MapEntry::Place> places;
   if (map.axes.size() < 2) return places;
   std::set<std::string> several;
-  for (const MapAxis& axis : map.axes) {
+  for (const jit::MapAxis& axis : map.axes) {
     const MapCache::Nested* nested = map_cache(evaluator).find_nested(axis.id);
     const AxisInfo& info = nested ? *nested->axis : outermost;
     if (axis.per_device != 1) several.insert(info.name);
     MapEntry::Place place{info.name, 1, axis.devices};
-    for (size_t i = grid_axis(map, axis) + 1; i < map.grid.size(); ++i)
+    for (size_t i = jit::grid_axis(map, axis) + 1; i < map.grid.size(); ++i)
       place.stride *= map.grid[i].size;
     const bool again = std::ranges::any_of(
         places, [&](const auto& known) { return known.axis == info.name; });
@@ -167,21 +166,21 @@ std::vector<MapEntry::Place> member_places(Evaluator& evaluator,
 /// Finds the devices of a traced graph, places its arrays and compiles it (or
 /// keeps it for the reference evaluator). `outermost` is the axis of the map
 /// that it is one member of, or null.
-void prepare(Evaluator& evaluator, MemberGraph map, const AxisInfo* outermost,
-             MapEntry& entry, Span where) {
+void prepare(Evaluator& evaluator, jit::MemberGraph map,
+             const AxisInfo* outermost, MapEntry& entry, Span where) {
   entry.devices = complete_grid(evaluator, map, outermost, where);
   if (outermost) entry.places = member_places(evaluator, map, *outermost);
   for (size_t i = 0; i < map.graph.inputs.size(); ++i)
     entry.inputs.push_back(
-        place(whole_input(map, i), map, input_cuts(map, i), entry));
+        place(jit::whole_input(map, i), map, jit::input_cuts(map, i), entry));
   for (size_t i = 0; i < map.graph.outputs.size(); ++i)
     entry.outputs.push_back(
-        place(whole_output(map, i), map, output_cuts(map, i), entry));
+        place(jit::whole_output(map, i), map, jit::output_cuts(map, i), entry));
   entry.donated.resize(entry.inputs.size(), false);
   Machine& machine = evaluator.machine();
   if (map.members() == 0) return;  // nothing will run
   if (machine.reference_only) {
-    entry.member = std::make_shared<MemberGraph>(std::move(map));
+    entry.member = std::make_shared<jit::MemberGraph>(std::move(map));
     return;
   }
   jit::CompileOptions options;
@@ -199,7 +198,7 @@ void prepare(Evaluator& evaluator, MemberGraph map, const AxisInfo* outermost,
   };
   const Recording recording(machine.recorder, Recorder::Kind::compile,
                             Recorder::host);
-  auto program = machine.compiler->compile(device_graph(map), options);
+  auto program = machine.compiler->compile(jit::device_graph(map), options);
   if (!program) evaluator.fail(program.error(), where);
   entry.program = std::move(*program);
 }
@@ -279,7 +278,7 @@ class EntryBuilder {
   }
 
   std::vector<ArrayValue> trace(const BoundCall& call) {
-    MapAxis axis;
+    jit::MapAxis axis;
     axis.id = callee_.axis ? callee_.axis->id : 0;
     axis.devices = call.layout.devices;
     axis.per_device = entry_->per_device = call.layout.per_device.value();
@@ -347,7 +346,7 @@ class EntryBuilder {
   const MapCallee& callee_;
   Span where_;
   std::unique_ptr<MapEntry> entry_;
-  MemberGraph map_;
+  jit::MemberGraph map_;
 };
 
 // ---- running it
@@ -505,7 +504,7 @@ class MapRun {
   }
 
   std::vector<unisono::Array> run_reference() {
-    const MemberGraph& map = *entry_.member;
+    const jit::MemberGraph& map = *entry_.member;
     Machine& machine = evaluator_.machine();
     std::vector<jit::HostArray> inputs;
     for (const unisono::Array& array : arrays_) {
@@ -526,7 +525,7 @@ class MapRun {
         print_line(machine, *device_at(member), node, operands);
     };
     options.device_of = [&](int64_t member) { return device_of(map, member); };
-    auto outputs = evaluate_map(map, inputs, types, options);
+    auto outputs = jit::evaluate_map(map, inputs, types, options);
     if (!outputs) {
       Error error = outputs.error();
       if (error.member >= 0) {
@@ -658,7 +657,7 @@ std::vector<unisono::Array> run_on_grid(
     Evaluator& evaluator, const ir::Graph& graph,
     const std::vector<unisono::Array>& inputs, Span where) {
   MapEntry entry;
-  MemberGraph map;
+  jit::MemberGraph map;
   map.graph = graph;
   prepare(evaluator, std::move(map), nullptr, entry, where);
   MapRun run(evaluator, entry, true, where);

@@ -624,15 +624,6 @@ void require_known_result(Evaluator& evaluator, const Value& leaf, Span call) {
             .set_help("return the array, and make that of it outside"));
 }
 
-std::string AxisEntry::to_string() const {
-  switch (kind) {
-    case Kind::none: return "none";
-    case Kind::mapped: return std::to_string(axis);
-    case Kind::split: return fmt::format("split({})", axis);
-  }
-  return {};
-}
-
 std::vector<ParameterInfo> parameters_of(const FunctionValue& function) {
   std::vector<ParameterInfo> parameters;
   if (const auto* builtin = std::get_if<const Builtin*>(&function.what)) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "jit/map_graph.h"
 #include "lang/builtin.h"
 #include "lang/function.h"
 #include "lang/value.h"
@@ -17,19 +18,7 @@ namespace unisono::lang {
 
 class Evaluator;
 
-/// What in_axes or out_axes says about one leaf.
-struct AxisEntry {
-  enum class Kind : uint8_t { none, mapped, split };
-  Kind kind = Kind::none;
-  int axis = 0;
-
-  bool is_none() const { return kind == Kind::none; }
-  bool is_mapped() const { return kind == Kind::mapped; }
-  bool is_split() const { return kind == Kind::split; }
-  bool operator==(const AxisEntry&) const = default;
-  /// As it is written: "0", "split(1)", "none".
-  std::string to_string() const;
-};
+using jit::AxisEntry;
 
 /// A parameter of any function: name ("" for a pattern), and how it is given.
 struct ParameterInfo {

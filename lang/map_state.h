@@ -15,8 +15,6 @@
 
 namespace unisono::lang {
 
-struct MemberGraph;  // map_graph.h
-
 /// Where an array lies while a program runs: how one input is brought there,
 /// or how one output came out.
 struct Placed {
@@ -65,7 +63,7 @@ struct MapEntry {
   std::vector<Place> places;
   Value result;  // the tree; its arrays are replaced by the outputs
   std::shared_ptr<const unisono::Program> program;  // compiled, or:
-  std::shared_ptr<const MemberGraph> member;        // reference mode
+  std::shared_ptr<const jit::MemberGraph> member;   // reference mode
 };
 
 /// What all calls of one map share.

@@ -1,7 +1,5 @@
 #include "lang/number_attempt.h"
 
-#include "lang/interpreter.h"
-
 namespace unisono::lang {
 
 ArrayValue number_argument(Evaluator& evaluator, const Value& number,
@@ -17,7 +15,7 @@ NumberAttempt::NumberAttempt(Evaluator& evaluator, const KnownNumbers& known,
       ints_(ints),
       where_(where),
       messages_(evaluator.diagnostics().size()),
-      reported_(Interpreter(evaluator).state().reported) {}
+      reported_(evaluator.reported) {}
 
 Value NumberAttempt::next(const Value& argument) {
   return map_leaves(argument, [&](const Value& leaf) -> Value {
@@ -50,7 +48,7 @@ bool NumberAttempt::given_up(const Failure& failure, KnownNumbers& known) {
   if (!needed && !any_int_) return false;
   if (!needed) known.ints = true;
   evaluator_.diagnostics().truncate(messages_);
-  Interpreter(evaluator_).state().reported = reported_;
+  evaluator_.reported = reported_;
   return true;
 }
 

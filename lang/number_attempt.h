@@ -49,7 +49,7 @@ class NumberAttempt {
   bool any_int_ = false;
   std::vector<std::pair<size_t, std::shared_ptr<NumberArgument>>> literals_;
   size_t messages_;
-  std::set<std::tuple<Code, const SourceFile*, uint32_t, uint32_t>> reported_;
+  Evaluator::Reported reported_;
 };
 
 }  // namespace unisono::lang

@@ -1,6 +1,5 @@
 #include "jit/ir/graph.h"
 
-#include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "runtime/check.h"
 
@@ -111,25 +110,6 @@ Kind kind(Op op) {
 #include "jit/ir/ops.def"
   }
   __builtin_unreachable();
-}
-
-namespace {
-
-std::vector<uint8_t> cast_to_bytes(DType from, const void* value, DType to) {
-  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(to)));
-  const int64_t stride = 0;
-  jit::cast_loop(from, to)(bytes.data(), &value, &stride, 1, nullptr);
-  return bytes;
-}
-
-}  // namespace
-
-std::vector<uint8_t> element_bytes(DType dtype, int64_t value) {
-  return cast_to_bytes(DType::I64, &value, dtype);
-}
-
-std::vector<uint8_t> element_bytes(DType dtype, double value) {
-  return cast_to_bytes(DType::F64, &value, dtype);
 }
 
 }  // namespace unisono::ir

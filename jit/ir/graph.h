@@ -251,10 +251,6 @@ std::string_view name(Op op);
 std::optional<Op> op_from_name(std::string_view name);
 Kind kind(Op op);
 
-/// One stored element with the value, converted as `cast` does.
-std::vector<uint8_t> element_bytes(DType dtype, int64_t value);
-std::vector<uint8_t> element_bytes(DType dtype, double value);
-
 template <class T>
 const T& attrs(const Node& node) {
   return std::get<T>(node.attrs);

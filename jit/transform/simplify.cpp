@@ -3,6 +3,7 @@
 // nobody reads any more is left to cse_dce.
 #include <algorithm>
 
+#include "jit/element.h"
 #include "jit/transform/simplify.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
@@ -28,7 +29,7 @@ NodeId Simplifier::constant(const ir::Type& type, std::vector<uint8_t> bytes) {
 }
 
 NodeId Simplifier::zeros(const ir::Type& type) {
-  return constant(type, ir::element_bytes(type.dtype, int64_t{0}));
+  return constant(type, jit::element_bytes(type.dtype, int64_t{0}));
 }
 
 const std::vector<uint8_t>* Simplifier::one_value(NodeId id) const {
@@ -42,7 +43,7 @@ const std::vector<uint8_t>* Simplifier::one_value(NodeId id) const {
 
 bool Simplifier::is_value(NodeId id, double value) const {
   const auto* bytes = one_value(id);
-  return bytes && *bytes == ir::element_bytes(out_.type(id).dtype, value);
+  return bytes && *bytes == jit::element_bytes(out_.type(id).dtype, value);
 }
 
 std::optional<NodeId> Simplifier::rewrite(const Node& node) {

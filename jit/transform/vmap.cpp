@@ -1,4 +1,5 @@
 #include "jit/transform/vmap.h"
+#include "jit/element.h"
 
 #include <numeric>
 
@@ -124,7 +125,8 @@ NodeId Mapper::lift(Value x) {
 }
 
 NodeId Mapper::splat(const Type& type, int64_t value) {
-  return out_.add_constant(type, ir::element_bytes(type.dtype, value), source_);
+  return out_.add_constant(type, jit::element_bytes(type.dtype, value),
+                           source_);
 }
 
 NodeId Mapper::member_numbers(DType dtype, const Shape& shape) {

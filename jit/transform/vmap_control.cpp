@@ -3,6 +3,7 @@
 // part; a loop runs until every member is done.
 #include <algorithm>
 
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "jit/transform/vmap.h"
 
@@ -214,7 +215,7 @@ void Mapper::place_host_call(const Node& node, const Values& x) {
     body.add_input(out_.type(id));
   }
   const auto number = [&](Graph& g, int64_t value) {
-    return g.add_constant(counter, ir::element_bytes(DType::I32, value),
+    return g.add_constant(counter, jit::element_bytes(DType::I32, value),
                           node.source);
   };
   condition.outputs = {

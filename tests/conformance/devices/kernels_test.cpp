@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "jit/element.h"
 #include "tests/conformance/devices/machine.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/random_graph.h"
@@ -127,8 +128,8 @@ TEST_CASE("a loop that does not end is stopped") {
          body = std::make_shared<Graph>();
     const NodeId x = condition->add_input(type);
     const NodeId sum = condition->add(Op::sum, {x}, ReduceAttrs{{0}, {}});
-    const NodeId one = condition->add_constant({DType::F32, {}},
-                                               element_bytes(DType::F32, 1.0));
+    const NodeId one = condition->add_constant(
+        {DType::F32, {}}, jit::element_bytes(DType::F32, 1.0));
     condition->outputs = {condition->add(Op::lt, {sum, one})};
     const NodeId y = body->add_input(type);
     body->outputs = {body->add(Op::add, {y, y})};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/element.h"
 #include "jit/reference.h"
 
 namespace unisono::jit {
@@ -15,7 +16,7 @@ inline HostArray array(DType dtype, const std::vector<int64_t>& sizes,
   HostArray out{{dtype, ir::Shape(sizes.begin(), sizes.end())}, {}};
   REQUIRE(out.type.elements() == static_cast<int64_t>(values.size()));
   for (double v : values)
-    for (uint8_t b : ir::element_bytes(dtype, v)) out.bytes.push_back(b);
+    for (uint8_t b : jit::element_bytes(dtype, v)) out.bytes.push_back(b);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/random_compare.h"
@@ -185,7 +186,7 @@ TEST_CASE("bounds with zeros, infinities and NaN") {
           ir::Graph g;
           const ir::Type type{dtype, {8}};
           ir::NodeId x = g.add_input(type);
-          ir::NodeId b = g.add_constant(type, ir::element_bytes(dtype, bound));
+          ir::NodeId b = g.add_constant(type, jit::element_bytes(dtype, bound));
           g.outputs = {first ? g.add(op, {b, x}) : g.add(op, {x, b})};
           INFO(ir::name(op) << " with " << bound << (first ? " first" : ""));
           CHECK(difference(bench, g, {array(dtype, {8}, values)}) == "");

@@ -1,6 +1,7 @@
 // What becomes one kernel, and that programs of any size compile.
 #include <chrono>
 
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/compiled.h"
@@ -49,7 +50,7 @@ double seconds_to_compile(const Graph& graph, int most_kernels) {
 }
 
 NodeId constant(Graph& g, const Type& type, double value) {
-  return g.add_constant(type, ir::element_bytes(type.dtype, value));
+  return g.add_constant(type, jit::element_bytes(type.dtype, value));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <functional>
 #include <random>
 
+#include "jit/element.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/op_table.h"
 #include "tests/unit/jit/simulated.h"
@@ -208,7 +209,7 @@ Graph loop_of(const std::vector<Type>& carries,
       operands.push_back(g.add_input(type));
     }
   auto number = [&](Graph& in, int64_t value) {
-    return in.add_constant(count, ir::element_bytes(DType::I32, value));
+    return in.add_constant(count, jit::element_bytes(DType::I32, value));
   };
   operands.insert(operands.begin(), number(g, 0));
   condition->outputs = {condition->add(Op::lt, {0, number(*condition, turns)})};

@@ -15,6 +15,7 @@
 #include <regex>
 #include <sstream>
 
+#include "jit/element.h"
 #include "jit/target.h"
 #include "tests/unit/jit/op_table.h"
 
@@ -272,7 +273,7 @@ Result<std::vector<double>> repeated(Bench& bench, Op op, DType dtype,
   for (int64_t v : {x, y}) {
     HostArray& input = inputs.emplace_back(HostArray{type, {}});
     for (int64_t i = 0; i < count; ++i)
-      for (uint8_t byte : ir::element_bytes(dtype, v))
+      for (uint8_t byte : jit::element_bytes(dtype, v))
         input.bytes.push_back(byte);
   }
   auto out = bench.run(g, inputs, checked);

@@ -1,4 +1,5 @@
 #include "jit/ir/kinds.h"
+#include "jit/element.h"
 
 #include <cmath>
 
@@ -245,9 +246,9 @@ TEST_CASE("rows of the table") {
   CHECK(ir::combine_op(Op::cummax) == Op::maximum);
   CHECK(ir::combine_op(Op::any) == Op::bit_or);
   CHECK(ir::identity_element(Op::prod, DType::F16) ==
-        ir::element_bytes(DType::F16, 1.0));
+        jit::element_bytes(DType::F16, 1.0));
   CHECK(ir::identity_element(Op::max, DType::F64) ==
-        ir::element_bytes(DType::F64, -HUGE_VAL));
+        jit::element_bytes(DType::F64, -HUGE_VAL));
   CHECK(ir::identity_element(Op::min, DType::U8) == std::vector<uint8_t>{255});
   CHECK(ir::identity_element(Op::all, DType::Bool) == std::vector<uint8_t>{1});
   CHECK(ir::domain(Op::asin) == std::pair(-1.0, 1.0));
@@ -256,8 +257,8 @@ TEST_CASE("rows of the table") {
   CHECK(!ir::op_from_name("scatter_sub"));
   CHECK(ir::admits(Op::select, DType::Bool));
   CHECK(!ir::admits(Op::scatter_add, DType::Bool));
-  CHECK(ir::element_bytes(DType::I8, 300.0) == std::vector<uint8_t>{127});
-  CHECK(ir::element_bytes(DType::U8, int64_t{257}) == std::vector<uint8_t>{1});
+  CHECK(jit::element_bytes(DType::I8, 300.0) == std::vector<uint8_t>{127});
+  CHECK(jit::element_bytes(DType::U8, int64_t{257}) == std::vector<uint8_t>{1});
 }
 
 TEST_CASE("what must stay though nobody reads it") {

@@ -1,5 +1,6 @@
 // Checked errors of every operation that can raise one: compiled code and the
 // evaluator say the same, wherever the element at fault stands.
+#include "jit/element.h"
 #include "tests/unit/jit/op_table.h"
 #include "tests/unit/jit/simulated.h"
 
@@ -48,7 +49,7 @@ class Machines {
 };
 
 void set(HostArray& array, int64_t at, int64_t value) {
-  const auto element = ir::element_bytes(array.type.dtype, value);
+  const auto element = jit::element_bytes(array.type.dtype, value);
   std::memcpy(&array.bytes[static_cast<size_t>(at) * element.size()],
               element.data(), element.size());
 }
@@ -153,7 +154,7 @@ Graph dividing_loop() {
   for (auto& part : {condition, body})
     for (const Type& t : {count, type, type}) part->add_input(t);
   const auto number = [](Graph& g, const Type& t, int64_t value) {
-    return g.add_constant(t, ir::element_bytes(DType::I32, value));
+    return g.add_constant(t, jit::element_bytes(DType::I32, value));
   };
   condition->outputs = {
       condition->add(Op::lt, {0, number(*condition, count, 3)})};

@@ -1,5 +1,6 @@
 // Large arrays: vectors that are interleaved, loops without masks, units shared
 // among workers, stores that bypass the cache.
+#include "jit/element.h"
 #include "jit/target.h"
 #include "tests/unit/jit/op_table.h"
 
@@ -89,7 +90,7 @@ TEST_CASE("table of operations: arrays larger than the cache") {
       if (rank == 2)
         trial.add(Op::transpose, dtype, rank, {sum}, ir::AxesAttrs{{1, 0}});
       const NodeId zero = trial.graph.add_constant(
-          {dtype, {}}, ir::element_bytes(dtype, int64_t{0}));
+          {dtype, {}}, jit::element_bytes(dtype, int64_t{0}));
       const std::vector<ir::Dim> low(static_cast<size_t>(rank), 1);
       trial.add(Op::pad, dtype, rank, {wide, zero}, ir::PadAttrs{low, low});
       table.compare(trial);

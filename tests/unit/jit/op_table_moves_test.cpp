@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "jit/element.h"
 #include "tests/unit/jit/op_table.h"
 
 using namespace unisono;
@@ -226,7 +227,7 @@ HostArray indices(const Type& type, int64_t size, bool wild, Trial& trial) {
       i = trial.below(2) ? size + trial.below(3) : -size - 1 - trial.below(3);
     if (wild && trial.below(9) == 0)
       i = type.dtype == DType::I32 ? INT32_MIN : INT64_MAX;
-    for (uint8_t b : ir::element_bytes(type.dtype, i)) out.bytes.push_back(b);
+    for (uint8_t b : jit::element_bytes(type.dtype, i)) out.bytes.push_back(b);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "jit/element.h"
 #include "tests/unit/jit/op_table.h"
 
 namespace unisono::jit::testing {
@@ -63,7 +64,7 @@ std::vector<uint64_t> special_floats(DType dtype) {
         0x1p53,      0x1p63,     0x1p64,      10.06,        88.72,
         88.73,       103.98,     709.78,      745.2,        3.14159265358979,
         1e5,         1e10,       0.92,        0.35,         22.0})
-    bits.push_back(to_bits(ir::element_bytes(dtype, v)));
+    bits.push_back(to_bits(jit::element_bytes(dtype, v)));
   for (size_t i = 0, n = bits.size(); i < n; ++i)
     bits.push_back(bits[i] | sign);
   return bits;
@@ -135,7 +136,7 @@ uint64_t number(DType dtype, std::mt19937& random) {
   if (random() % 1009 == 0) v = NAN;
   if (random() % 1009 == 0) v = random() % 2 ? HUGE_VAL : -HUGE_VAL;
   if (random() % 101 == 0) v = random() % 2 ? -0.0 : 0.0;
-  return to_bits(ir::element_bytes(dtype, v));
+  return to_bits(jit::element_bytes(dtype, v));
 }
 
 /// Number `i` of the array.
@@ -155,9 +156,9 @@ uint64_t element(DType dtype, Fill fill, uint64_t i, std::mt19937& random) {
     case Fill::numbers: return number(dtype, random);
     case Fill::coarse:
       return to_bits(
-          ir::element_bytes(dtype, static_cast<int64_t>(random() % 7)));
+          jit::element_bytes(dtype, static_cast<int64_t>(random() % 7)));
     case Fill::zeros:
-      return to_bits(ir::element_bytes(dtype, random() % 2 ? -0.0 : 0.0));
+      return to_bits(jit::element_bytes(dtype, random() % 2 ? -0.0 : 0.0));
     case Fill::divisors: {
       const uint64_t bits = element(dtype, Fill::special, i, random);
       return bits << (64 - 8 * byte_size(dtype)) == 0 ? 3 : bits;
@@ -297,9 +298,9 @@ NodeId gathered(Graph& graph, const Arranged& a) {
   const int64_t n = a.shape()[0].value();
   std::vector<uint8_t> indices;
   for (int64_t i = 0; i < n; ++i)
-    for (uint8_t b : ir::element_bytes(DType::I64, i % 2 ? i : -1 - i))
+    for (uint8_t b : jit::element_bytes(DType::I64, i % 2 ? i : -1 - i))
       indices.push_back(b);
-  if (n == 1) indices = ir::element_bytes(DType::I64, int64_t{0});
+  if (n == 1) indices = jit::element_bytes(DType::I64, int64_t{0});
   const NodeId at = graph.add_constant({DType::I64, {n}}, indices);
   return graph.add(Op::gather, {a.inputs[0], at}, ir::IndexAttrs{{0}});
 }

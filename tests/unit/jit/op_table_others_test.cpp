@@ -2,6 +2,7 @@
 // ops.def says of them.
 #include <algorithm>
 
+#include "jit/element.h"
 #include "tests/unit/jit/op_table.h"
 
 using namespace unisono;
@@ -137,11 +138,11 @@ NodeId add_loop(Trial& trial, NodeId turns, NodeId x, NodeId y, NodeId z) {
     for (const Type& t : {count, type, type, count, type}) part->add_input(t);
   condition->outputs = {condition->add(Op::lt, {0, 3})};
   const NodeId one =
-      body->add_constant(count, ir::element_bytes(DType::I32, int64_t{1}));
+      body->add_constant(count, jit::element_bytes(DType::I32, int64_t{1}));
   body->outputs = {body->add(Op::add, {0, one}), 2,
                    body->add(Op::maximum, {1, 4})};
   const NodeId zero = trial.graph.add_constant(
-      count, ir::element_bytes(DType::I32, int64_t{0}));
+      count, jit::element_bytes(DType::I32, int64_t{0}));
   return trial.graph.add(Op::loop, {zero, x, y, turns, z},
                          ir::LoopAttrs{condition, body, 3}, 4);
 }

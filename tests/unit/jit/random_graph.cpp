@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
 #include "tests/unit/jit/arrays.h"
 
@@ -66,7 +67,7 @@ NodeId RandomGraph::any_node(const Graph& g) {
 }
 
 NodeId RandomGraph::splat(Graph& g, const Type& type, double value) {
-  return g.add_constant(type, ir::element_bytes(type.dtype, value));
+  return g.add_constant(type, jit::element_bytes(type.dtype, value));
 }
 
 NodeId RandomGraph::cast_to(Graph& g, NodeId x, DType dtype) {
@@ -469,7 +470,7 @@ HostArray RandomGraph::random_array(const Type& type) {
       if (chance(2)) v = -0.0;
       if (chance(1)) v = HUGE_VAL;
     }
-    for (uint8_t b : ir::element_bytes(type.dtype, v)) out.bytes.push_back(b);
+    for (uint8_t b : jit::element_bytes(type.dtype, v)) out.bytes.push_back(b);
   }
   return out;
 }

@@ -1,4 +1,5 @@
 #include "jit/reference.h"
+#include "jit/element.h"
 
 #include <cmath>
 #include <limits>
@@ -98,7 +99,7 @@ TEST_CASE("map operations, repeated elements included") {
   Graph g;
   const auto x = g.add_input({DType::F32, {4}});
   const auto two =
-      g.add_constant({DType::F32, {4}}, ir::element_bytes(DType::F32, 2.0));
+      g.add_constant({DType::F32, {4}}, jit::element_bytes(DType::F32, 2.0));
   const auto four = g.add(Op::mul, {two, two});
   g.outputs = {g.add(Op::add, {x, four}), four};
   const auto out = outputs_of(g, {f32({4}, {1, 2, 3, 4})});
@@ -331,7 +332,7 @@ TEST_CASE("checked errors carry the source") {
   // Nothing is divided where there are no elements.
   Graph g;
   const auto zero = g.add_constant({DType::I32, {0}},
-                                   ir::element_bytes(DType::I32, int64_t{0}));
+                                   jit::element_bytes(DType::I32, int64_t{0}));
   g.outputs = {g.add(Op::floor_div, {zero, zero})};
   CHECK(value_of(g, {}).empty());
 }
@@ -340,7 +341,7 @@ TEST_CASE("values that no memory can hold") {
   const int64_t million = 1000000;
   Graph g;
   g.outputs = {g.add_constant({DType::F32, {million, million}},
-                              ir::element_bytes(DType::F32, 0.0), 3)};
+                              jit::element_bytes(DType::F32, 0.0), 3)};
   const auto out = evaluate(g, {});
   REQUIRE(!out);
   CHECK(out.error().kind == Error::Kind::out_of_memory);

@@ -1,4 +1,5 @@
 #include "jit/ir/text.h"
+#include "jit/element.h"
 
 #include "jit/ir/verify.h"
 #include "tests/unit/jit/arrays.h"
@@ -13,7 +14,7 @@ TEST_CASE("the printed form") {
   Graph g;
   const auto x = g.add_input({DType::F32, {4, 3}});
   const auto k =
-      g.add_constant({DType::F32, {}}, ir::element_bytes(DType::F32, 2.5));
+      g.add_constant({DType::F32, {}}, jit::element_bytes(DType::F32, 2.5));
   const auto b = g.add(Op::broadcast, {k}, ir::BroadcastAttrs{{4, 3}, {}});
   const auto y = g.add(Op::mul, {x, b}, ir::NoAttrs{}, 12);
   const auto s = g.add(Op::sum, {y}, ir::ReduceAttrs{{1}, {}});

@@ -1,4 +1,4 @@
-#include "lang/map_graph.h"
+#include "jit/map_graph.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "jit/transform/transforms.h"
 #include "runtime/stop.h"
 
-namespace unisono::lang {
+namespace unisono::jit {
 namespace {
 
 using ir::Graph;
@@ -444,4 +444,13 @@ ir::Type whole_output(const MemberGraph& map, size_t output) {
   return type;
 }
 
-}  // namespace unisono::lang
+std::string AxisEntry::to_string() const {
+  switch (kind) {
+    case Kind::none: return "none";
+    case Kind::mapped: return std::to_string(axis);
+    case Kind::split: return fmt::format("split({})", axis);
+  }
+  return {};
+}
+
+}  // namespace unisono::jit

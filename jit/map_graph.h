@@ -2,16 +2,30 @@
 // One member's graph, and what becomes of it: a graph that every device runs on
 // its own blocks, or the reference evaluator over all members.
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "jit/ir/graph.h"
 #include "jit/reference.h"
 #include "jit/transform/transforms.h"
-#include "lang/map_spec.h"
 #include "runtime/array.h"
 #include "runtime/result.h"
 
-namespace unisono::lang {
+namespace unisono::jit {
+
+/// What in_axes or out_axes says about one leaf.
+struct AxisEntry {
+  enum class Kind : uint8_t { none, mapped, split };
+  Kind kind = Kind::none;
+  int axis = 0;
+
+  bool is_none() const { return kind == Kind::none; }
+  bool is_mapped() const { return kind == Kind::mapped; }
+  bool is_split() const { return kind == Kind::split; }
+  bool operator==(const AxisEntry&) const = default;
+  /// As it is written: "0", "split(1)", "none".
+  std::string to_string() const;
+};
 
 /// An axis that is mapped over devices.
 struct MapAxis {
@@ -67,4 +81,4 @@ std::vector<int> output_cuts(const MemberGraph& map, size_t output);
 ir::Type whole_input(const MemberGraph& map, size_t input);
 ir::Type whole_output(const MemberGraph& map, size_t output);
 
-}  // namespace unisono::lang
+}  // namespace unisono::jit

@@ -7,7 +7,7 @@
 
 #include "jit/ir/graph.h"
 
-namespace unisono::lang {
+namespace unisono::jit {
 
 /// -1 if it is not there.
 inline int position_of(const std::vector<int>& list, int item) {
@@ -47,4 +47,4 @@ class SplitAxes {
   std::vector<int> of_;
 };
 
-}  // namespace unisono::lang
+}  // namespace unisono::jit

@@ -1,11 +1,11 @@
-#include "lang/split_axes.h"
+#include "jit/split_axes.h"
 
 #include <algorithm>
 
 #include "jit/ir/kinds.h"
 #include "jit/reduce_order.h"
 
-namespace unisono::lang {
+namespace unisono::jit {
 namespace {
 
 using ir::Node;
@@ -184,4 +184,4 @@ int64_t SplitAxes::partial_elements(const Node& node) const {
   return block % unit == 0 ? unit : 0;
 }
 
-}  // namespace unisono::lang
+}  // namespace unisono::jit

@@ -1,13 +1,14 @@
-#include "lang/placement.h"
+#include "jit/placement.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "jit/element.h"
 #include "jit/ir/kinds.h"
-#include "lang/split_axes.h"
+#include "jit/split_axes.h"
 
-namespace unisono::lang {
+namespace unisono::jit {
 namespace {
 
 using ir::Node;
@@ -217,7 +218,7 @@ class BlockGraph {
     const NodeId start = out.add(
         Op::mul, {out.add(Op::axis_index, {}, between),
                   out.add_constant(
-                      scalar, ir::element_bytes(DType::I32, size.value()))});
+                      scalar, jit::element_bytes(DType::I32, size.value()))});
     const NodeId positions = out.add(
         Op::add,
         {out.add(Op::iota, {}, ir::IotaAttrs{{DType::I32, {size}}, 0}),
@@ -450,4 +451,4 @@ std::vector<ReadPart> parts_read(const ir::Graph& graph,
   return parts;
 }
 
-}  // namespace unisono::lang
+}  // namespace unisono::jit

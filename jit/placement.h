@@ -8,7 +8,7 @@
 #include "jit/transform/transforms.h"
 #include "runtime/array.h"
 
-namespace unisono::lang {
+namespace unisono::jit {
 
 /// A graph as each device runs it on its own blocks.
 struct BlockPlan {
@@ -54,4 +54,4 @@ struct ReadPart {
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
                                  const std::vector<unisono::Array>& inputs);
 
-}  // namespace unisono::lang
+}  // namespace unisono::jit
