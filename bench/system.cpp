@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/harness.h"
-#include "jit/element.h"
 #include "jit/ir/kinds.h"
+#include "jit/scalar/element.h"
 
 namespace bench {
 namespace {

@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/cuda_device.h"
-#include "runtime/disk_cache.h"
+#include "runtime/cuda/device.h"
+#include "runtime/files/disk_cache.h"
 
 namespace unisono::host {
 namespace {

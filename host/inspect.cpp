@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "jit/ir/text.h"
-#include "jit/target_nvptx.h"
+#include "jit/target/nvptx.h"
 #include "jit/transform/transforms.h"
-#include "lang/dump.h"
-#include "lang/parser.h"
+#include "lang/syntax/dump.h"
+#include "lang/syntax/parser.h"
 #include "runtime/check.h"
-#include "runtime/file.h"
+#include "runtime/files/file.h"
 #include "runtime/stop.h"
 
 namespace unisono::host {

@@ -13,7 +13,7 @@
 
 #include "host/commands.h"
 #include "host/process.h"
-#include "lang/utf8.h"
+#include "lang/source/utf8.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "lang/diagnostics.h"
+#include "lang/source/diagnostics.h"
 
 namespace unisono::host {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/unfinished_file.h"
+#include "runtime/files/unfinished_file.h"
 
 namespace unisono::host {
 namespace {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "lang/stdlib.h"
-#include "runtime/file.h"
-#include "runtime/unfinished_file.h"
+#include "lang/source/stdlib.h"
+#include "runtime/files/file.h"
+#include "runtime/files/unfinished_file.h"
 
 namespace unisono::host {
 namespace {

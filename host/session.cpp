@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "lang/parser.h"
+#include "lang/syntax/parser.h"
 #include "runtime/stop.h"
 
 namespace unisono::host {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "jit/compile.h"
-#include "lang/ast.h"
-#include "lang/diagnostics.h"
-#include "lang/evaluator.h"
-#include "lang/source.h"
-#include "runtime/program.h"
+#include "lang/context/evaluator.h"
+#include "lang/source/diagnostics.h"
+#include "lang/source/source.h"
+#include "lang/syntax/ast.h"
+#include "runtime/execute/program.h"
 
 namespace unisono::host {
 

@@ -12,15 +12,15 @@
 #include <set>
 #include <unordered_map>
 
-#include "jit/collective_kernel.h"
-#include "jit/fuse.h"
-#include "jit/generate_cpu.h"
-#include "jit/generate_grid.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
-#include "jit/lru_cache.h"
-#include "jit/memory_plan.h"
-#include "jit/target.h"
+#include "jit/plan/collective_kernel.h"
+#include "jit/plan/fuse.h"
+#include "jit/plan/memory_plan.h"
+#include "jit/target/generate_cpu.h"
+#include "jit/target/generate_grid.h"
+#include "jit/target/target.h"
+#include "runtime/lru_cache.h"
 #include "runtime/stop.h"
 
 namespace unisono::jit {

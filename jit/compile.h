@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "jit/code_text.h"
 #include "jit/ir/graph.h"
-#include "jit/reference.h"
+#include "jit/reference/reference.h"
+#include "jit/target/code_text.h"
 #include "jit/transform/transforms.h"
-#include "runtime/program.h"
+#include "runtime/execute/program.h"
 
 namespace unisono::jit {
 

@@ -170,7 +170,7 @@ def helps():
     expect("inspect --target", run("inspect", "--emit=ptx", "--target=sm_70", "/dev/null"), 2, "", r"^error: --target")
     for code in ("U0412", "u0412", "0412", "412"):
         expect(f"explain {code}", run("explain", code), 0, r"^# U0412: ", "")
-    table = (ROOT / "lang/diagnostics.def").read_text()
+    table = (ROOT / "lang/source/diagnostics.def").read_text()
     for code in re.findall(r"^DIAGNOSTIC\((U\d{4})", table, re.M):
         expect(f"explain {code}", run("explain", code), 0, rf"^# {code}: .*Wrong:.*Right:", "")
 

@@ -5,7 +5,7 @@ usage: tests/cuda_abi.py [FOLDER ...]
 
 Each folder has cuda.h, cublasLt.h or both (the toolkit's include folder, or those
 of the Python packages nvidia-cuda-runtime and nvidia-cublas, which may be named
-in one call as A:B). A compiler then checks runtime/cuda_types.h, cuda_driver.def
+in one call as A:B). A compiler then checks runtime/cuda/types.h, runtime/cuda/driver.def
 and cublas_library.h: each function's parameters under the exact symbol that we
 look up, each structure's size and members' places, each number of an enumeration.
 """
@@ -103,7 +103,7 @@ def enumerations(source):
 
 
 def cuda_checks(header):
-    source = text_of("runtime/cuda_types.h")
+    source = text_of("runtime/cuda/types.h")
     lines, newer, replaced = [], [], []
 
     def same(ours, theirs):
@@ -121,7 +121,7 @@ def cuda_checks(header):
             if name in ("ContextFlags", "HostAllocFlags", "HostRegisterFlags"):
                 short = re.sub("^(?:%s)" % "|".join(NOT_OURS), "", own)
             same(f"unisono::cuda::{name}::{own}", prefix + special.get(short, short.strip("_").upper()))
-    for own, _ in re.findall(r"CUDA_(?:STICKY_)?ERROR\((\w+), *(\d+)", text_of("runtime/cuda_errors.def")):
+    for own, _ in re.findall(r"CUDA_(?:STICKY_)?ERROR\((\w+), *(\d+)", text_of("runtime/cuda/errors.def")):
         same(f"unisono::cuda::{own}", ERRORS.get(own, f"CUDA_ERROR_{own.upper()}"))
     for own, theirs in STRUCTS.items():
         lines.append(f"static_assert(sizeof(unisono::cuda::{own}) == sizeof({theirs}) && "
@@ -134,7 +134,7 @@ def cuda_checks(header):
                          f"return offsetof(T, {field}) == offsetof(unisono::cuda::{own}, {field}) && "
                          f"sizeof(T::{field}) == sizeof(unisono::cuda::{own}::{field}); else return true; }}\n"
                          f"static_assert(at_{own}_{field}<{theirs}>());")
-    functions = re.findall(r"CUDA_FUNCTION\((\w+), *(\w+), *(\d+), *(\w+), *(\(.*\))\)", text_of("runtime/cuda_driver.def"))
+    functions = re.findall(r"CUDA_FUNCTION\((\w+), *(\w+), *(\d+), *(\w+), *(\(.*\))\)", text_of("runtime/cuda/driver.def"))
     for name, symbol, since, _, parameters in functions:
         lines.append(f"namespace n_{name} {{ using namespace unisono::cuda; using F = Code{parameters}; }}")
         if not re.search(rf"\b{symbol} ?\(", header):
@@ -158,7 +158,7 @@ def cuda_checks(header):
 
 def cublas_checks():
     lines = ["namespace ours = unisono::cublas;"]
-    source = text_of("runtime/cublas_library.h")
+    source = text_of("runtime/cuda/cublas_library.h")
     for name, enumerators in enumerations(source):
         for own in enumerators:
             lines.append(f'static_assert((long long)(ours::{name}::{own}) == (long long)({CUBLAS[name][own]}), "{own}");')
@@ -167,7 +167,7 @@ def cublas_checks():
               "static_assert(sizeof(ours::HeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t));"]
     for own, theirs in (("algorithm", "algo"), ("workspace_bytes", "workspaceSize"), ("state", "state"), ("waves", "wavesCount")):
         lines.append(f"static_assert(offsetof(ours::HeuristicResult, {own}) == offsetof(cublasLtMatmulHeuristicResult_t, {theirs}));")
-    functions = re.findall(r"CUBLASLT_FUNCTION\((\w+), *(\w+), *(\(.*\))\)", text_of("runtime/cublas.def"))
+    functions = re.findall(r"CUBLASLT_FUNCTION\((\w+), *(\w+), *(\(.*\))\)", text_of("runtime/cuda/cublas.def"))
     for name, symbol, parameters in functions:
         lines.append(f"namespace b_{name} {{ using namespace unisono::cublas; namespace cuda = unisono::cuda; using F = Status{parameters}; }}\n"
                      f'static_assert(Alike<b_{name}::F, decltype({symbol})>::value, "{symbol}");')
@@ -191,13 +191,13 @@ def check(folders):
         header = compiler(["-E", "-dD"], folders, include).stdout
         version = re.search(r"#define CUDA_VERSION (\d+)", header)[1]
         lines, newer, replaced, count = cuda_checks(header)
-        code += [*include, '#include "runtime/cuda_types.h"', *lines]
+        code += [*include, '#include "runtime/cuda/types.h"', *lines]
         said.append(f"cuda.h {version}: {count} functions, {len(lines)} checks")
         said += [f"  not in it: {', '.join(newer)}"] * bool(newer)
         said += [f"  replaced, kept for older programs: {', '.join(replaced)}"] * bool(replaced)
     if cublas:
         lines, count = cublas_checks()
-        code += ["#include <cublasLt.h>", '#include "runtime/cublas_library.h"', *lines]
+        code += ["#include <cublasLt.h>", '#include "runtime/cuda/cublas_library.h"', *lines]
         said.append(f"cublasLt.h: {count} functions, {len(lines)} checks")
     if said:
         done = compiler(["-fsyntax-only", "-w", "-ferror-limit=0"], folders, code)

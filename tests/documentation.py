@@ -93,7 +93,7 @@ def messages(unisono, path):
             *_, err = run(unisono, before + example + "\n", folder, 4)
             if set(re.findall(r"^\w+\[(U\d+|none)\]", err, re.M)) != {code}:
                 problems.append(f"{path}: {example} does not give {code}\n{err}")
-    table = (ROOT / "lang/diagnostics.def").read_text()
+    table = (ROOT / "lang/source/diagnostics.def").read_text()
     for code in re.findall(r"^DIAGNOSTIC\((U04\d\d)", table, re.M):
         if f"[{code}]" not in text and code != "U0401":  # "not there yet" is not about maps
             problems.append(f"{path}: {code} is not in the table of messages")
@@ -122,7 +122,7 @@ def names(unisono, path):
 def signatures(unisono, path):
     """Builtins and functions of the library, each with its parameters in the manual; those of maps have their own."""
     manual, maps = path.read_text(), (ROOT / "docs/pmap.md").read_text()
-    builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/builtins.def").read_text(), re.M)
+    builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/builtins/builtins.def").read_text(), re.M)
     wanted = [f"{name}({parameters})" for name, parameters in builtins]
     for source in sorted((ROOT / "stdlib").glob("*.uni")):
         wanted += re.findall(r"^def (\w+\(.*?\)) (?:=|\{|->)", source.read_text(), re.M)

@@ -15,7 +15,7 @@
 
 #include "host/devices.h"
 #include "host/session.h"
-#include "runtime/file.h"
+#include "runtime/files/file.h"
 #include "runtime/queue.h"
 
 namespace bench {

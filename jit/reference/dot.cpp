@@ -7,7 +7,7 @@
 
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
-#include "jit/scalar.h"
+#include "jit/scalar/scalar.h"
 
 // An fma instruction where the processor has one (a call of libm gives the
 // same bits). ThreadSanitizer does not start before the loader has chosen.

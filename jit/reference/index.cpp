@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "jit/element.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
+#include "jit/scalar/element.h"
 
 namespace unisono::jit::reference {
 namespace {

@@ -7,12 +7,12 @@
 #include <numeric>
 #include <type_traits>
 
-#include "jit/element_rows.h"
 #include "jit/ir/kinds.h"
+#include "jit/ir/reduce_order.h"
 #include "jit/ir/type_class.h"
-#include "jit/reduce_order.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
+#include "jit/scalar/element_rows.h"
 #include "runtime/check.h"
 
 namespace unisono::jit::reference {

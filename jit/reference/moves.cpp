@@ -4,9 +4,9 @@
 #include <memory>
 #include <numeric>
 
-#include "jit/element.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
+#include "jit/scalar/element.h"
 
 namespace unisono::jit::reference {
 namespace {

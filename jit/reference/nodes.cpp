@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "jit/element.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
+#include "jit/scalar/element.h"
 #include "runtime/check.h"
-#include "runtime/program.h"
+#include "runtime/execute/program.h"
 
 namespace unisono::jit::reference {
 namespace {

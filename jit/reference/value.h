@@ -5,7 +5,7 @@
 #include <new>
 
 #include "jit/ir/type.h"
-#include "jit/reference.h"
+#include "jit/reference/reference.h"
 
 namespace unisono::jit::reference {
 

@@ -3,7 +3,7 @@
 // nobody reads any more is left to cse_dce.
 #include <algorithm>
 
-#include "jit/element.h"
+#include "jit/scalar/element.h"
 #include "jit/transform/simplify.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"

@@ -1,4 +1,4 @@
-#include "jit/reference.h"
+#include "jit/reference/reference.h"
 #include "jit/transform/simplify.h"
 
 namespace unisono::jit {

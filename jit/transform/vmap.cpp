@@ -1,5 +1,5 @@
 #include "jit/transform/vmap.h"
-#include "jit/element.h"
+#include "jit/scalar/element.h"
 
 #include <numeric>
 

@@ -3,8 +3,8 @@
 // part; a loop runs until every member is done.
 #include <algorithm>
 
-#include "jit/element.h"
 #include "jit/ir/kinds.h"
+#include "jit/scalar/element.h"
 #include "jit/transform/vmap.h"
 
 namespace unisono::jit::vmapping {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda_types.h"
-#include "tests/simcuda/simcuda.h"
+#include "runtime/cuda/types.h"
+#include "simcuda/driver/simcuda.h"
 
 namespace driver_test {
 
@@ -21,7 +21,7 @@ using namespace unisono::cuda;
 struct Driver {
 #define CUDA_FUNCTION(name, symbol, since, need, parameters) \
   Code(*name) parameters = nullptr;
-#include "runtime/cuda_driver.def"
+#include "runtime/cuda/driver.def"
 
   // Null in a real driver.
   decltype(&simcuda_configure) configure = nullptr;
@@ -53,7 +53,7 @@ inline Driver& driver() {
     };
 #define CUDA_FUNCTION(name, symbol, since, need, parameters) \
   look(#symbol, #need, d.name);
-#include "runtime/cuda_driver.def"
+#include "runtime/cuda/driver.def"
     look("simcuda_configure", "optional", d.configure);
     look("simcuda_findings", "optional", d.findings);
     look("simcuda_leaks", "optional", d.leaks);

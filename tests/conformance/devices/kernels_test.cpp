@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "jit/element.h"
+#include "jit/scalar/element.h"
 #include "tests/conformance/devices/machine.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/random_graph.h"

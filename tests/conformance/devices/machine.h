@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/cuda_device.h"
-#include "runtime/program.h"
+#include "runtime/cuda/device.h"
+#include "runtime/execute/program.h"
 
 namespace unisono::device_test {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "runtime/cuda_types.h"
+#include "runtime/cuda/types.h"
 #include "runtime/queue.h"
 #include "tests/unit/host/fault_programs.h"
 #include "tests/unit/host/simulation.h"
@@ -41,7 +41,7 @@ std::vector<std::string> symbols(std::string_view needed) {
   std::vector<std::string> found;
 #define CUDA_FUNCTION(name, symbol, since, need, parameters) \
   if (needed == #need) found.push_back(#symbol);
-#include "runtime/cuda_driver.def"
+#include "runtime/cuda/driver.def"
   return found;
 }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/cuda_device.h"
+#include "runtime/cuda/device.h"
 #include "tests/unit/host/machine.h"
 
 namespace unisono::host::testing {

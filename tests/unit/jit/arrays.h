@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "jit/element.h"
-#include "jit/reference.h"
+#include "jit/reference/reference.h"
+#include "jit/scalar/element.h"
 
 namespace unisono::jit {
 

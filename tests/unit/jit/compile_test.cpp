@@ -1,8 +1,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "jit/element.h"
 #include "jit/ir/kinds.h"
+#include "jit/scalar/element.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/random_compare.h"
 

@@ -10,8 +10,8 @@
 #include "jit/ir/graph.h"
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"
-#include "jit/reference.h"
-#include "runtime/program.h"
+#include "jit/reference/reference.h"
+#include "runtime/execute/program.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/random_graph.h"
 

@@ -1,8 +1,8 @@
 // What becomes one kernel, and that programs of any size compile.
 #include <chrono>
 
-#include "jit/element.h"
 #include "jit/ir/kinds.h"
+#include "jit/scalar/element.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/compiled.h"
 

@@ -15,9 +15,9 @@
 #include <regex>
 #include <sstream>
 
-#include "jit/element.h"
-#include "jit/target.h"
-#include "tests/unit/jit/op_table.h"
+#include "jit/scalar/element.h"
+#include "jit/target/target.h"
+#include "tests/unit/jit/op_table/op_table.h"
 
 using namespace unisono;
 using namespace unisono::jit;

@@ -3,7 +3,7 @@
 
 #include "jit/ir/kinds.h"
 #include "tests/unit/jit/compiled.h"
-#include "tests/unit/jit/simulated.h"
+#include "tests/unit/jit/gpu/simulated.h"
 
 using namespace unisono;
 using namespace unisono::jit;

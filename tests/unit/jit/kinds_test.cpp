@@ -1,5 +1,5 @@
 #include "jit/ir/kinds.h"
-#include "jit/element.h"
+#include "jit/scalar/element.h"
 
 #include <cmath>
 

@@ -9,8 +9,8 @@
 
 #include "jit/transform/transforms.h"
 #include "tests/unit/jit/compiled.h"
-#include "tests/unit/jit/op_table.h"
-#include "tests/unit/jit/simulated.h"
+#include "tests/unit/jit/gpu/simulated.h"
+#include "tests/unit/jit/op_table/op_table.h"
 
 using namespace unisono;
 using namespace unisono::jit;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "jit/element.h"
 #include "jit/ir/kinds.h"
+#include "jit/scalar/element.h"
 #include "tests/unit/jit/arrays.h"
 
 namespace unisono::jit {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "jit/ir/graph.h"
-#include "jit/reference.h"
+#include "jit/reference/reference.h"
 
 namespace unisono::jit {
 

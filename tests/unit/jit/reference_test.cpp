@@ -1,5 +1,5 @@
-#include "jit/reference.h"
-#include "jit/element.h"
+#include "jit/reference/reference.h"
+#include "jit/scalar/element.h"
 
 #include <cmath>
 #include <limits>

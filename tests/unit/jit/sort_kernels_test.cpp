@@ -1,6 +1,6 @@
 // The sorting kernels against std::sort with ties by position, in one and in
 // many parts.
-#include "jit/sort_kernels.h"
+#include "jit/plan/sort_kernels.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 #include "jit/ir/text.h"
-#include "jit/element.h"
+#include "jit/scalar/element.h"
 
 #include "jit/ir/verify.h"
 #include "tests/unit/jit/arrays.h"

@@ -1,11 +1,11 @@
-#include "lang/diagnostics.h"
+#include "lang/source/diagnostics.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "lang/explain.h"
+#include "lang/source/explain.h"
 
 using namespace unisono::lang;
 

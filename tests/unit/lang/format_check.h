@@ -2,9 +2,9 @@
 #include <string>
 #include <string_view>
 
-#include "lang/dump.h"
-#include "lang/format.h"
-#include "lang/parser.h"
+#include "lang/format/format.h"
+#include "lang/syntax/dump.h"
+#include "lang/syntax/parser.h"
 
 namespace unisono::lang::testing {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "lang/lexer.h"
+#include "lang/syntax/lexer.h"
 #include "tests/unit/lang/format_check.h"
 #include "tests/unit/lang/parse_helpers.h"
 

@@ -1,4 +1,4 @@
-#include "lang/format.h"
+#include "lang/format/format.h"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
-#include "lang/lexer.h"
+#include "lang/syntax/lexer.h"
 
 #include <doctest/doctest.h>
 
-#include "lang/dump.h"
-#include "lang/utf8.h"
+#include "lang/source/utf8.h"
+#include "lang/syntax/dump.h"
 
 using namespace unisono::lang;
 
@@ -35,7 +35,7 @@ TEST_CASE("every punctuation and keyword is its own token") {
 #define PUNCTUATION(name, text, line_end) \
   CHECK(tokens_of("1 " text).ends_with(" " #name ":" text));
 #define KEYWORD(name, text, line_end) CHECK(tokens_of(text) == #name ":" text);
-#include "lang/token.def"
+#include "lang/syntax/token.def"
 }
 
 TEST_CASE("the longest token wins") {

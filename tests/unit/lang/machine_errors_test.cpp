@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lang/evaluator.h"
+#include "lang/context/evaluator.h"
 
 namespace unisono::lang {
 namespace {

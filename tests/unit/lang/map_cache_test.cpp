@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "lang/evaluator.h"
-#include "lang/parser.h"
+#include "lang/context/evaluator.h"
+#include "lang/syntax/parser.h"
 
 namespace unisono::lang {
 namespace {

@@ -1,6 +1,6 @@
 // The two meanings of a map agree: member by member, and as the graph that
 // every device runs on its own blocks.
-#include "jit/map_graph.h"
+#include "jit/partition/map_graph.h"
 
 #include <doctest/doctest.h>
 

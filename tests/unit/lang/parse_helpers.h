@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
-#include "lang/dump.h"
-#include "lang/parser.h"
+#include "lang/syntax/dump.h"
+#include "lang/syntax/parser.h"
 
 namespace unisono::lang::testing {
 

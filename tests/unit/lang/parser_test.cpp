@@ -1,4 +1,4 @@
-#include "lang/parser.h"
+#include "lang/syntax/parser.h"
 
 #include <doctest/doctest.h>
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <string>
 
-#include "lang/evaluator.h"
-#include "lang/parser.h"
+#include "lang/context/evaluator.h"
+#include "lang/syntax/parser.h"
 
 namespace unisono::lang {
 namespace {

@@ -1,4 +1,4 @@
-#include "lang/source.h"
+#include "lang/source/source.h"
 
 #include <doctest/doctest.h>
 

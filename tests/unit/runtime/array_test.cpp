@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "runtime/program.h"
+#include "runtime/execute/program.h"
 
 namespace unisono {
 namespace {

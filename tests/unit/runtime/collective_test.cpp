@@ -1,4 +1,4 @@
-#include "runtime/collective.h"
+#include "runtime/execute/collective.h"
 
 #include <doctest/doctest.h>
 

@@ -5,8 +5,8 @@
 #include <random>
 #include <thread>
 
-#include "programs.h"
 #include "runtime/recorder.h"
+#include "tests/unit/runtime/programs.h"
 
 namespace unisono {
 namespace {

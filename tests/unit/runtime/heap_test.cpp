@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/program.h"
+#include "runtime/execute/program.h"
 
 namespace unisono {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/npy.h"
+#include "runtime/files/npy.h"
 
 #include <sys/stat.h>
 

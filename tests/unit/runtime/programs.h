@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/execute/program.h"
 #include "runtime/pool.h"
-#include "runtime/program.h"
 
 namespace unisono {
 

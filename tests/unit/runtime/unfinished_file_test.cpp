@@ -1,6 +1,6 @@
 // What processes that were killed while they wrote leave behind goes; what is
 // being written, or is not ours, stays.
-#include "runtime/unfinished_file.h"
+#include "runtime/files/unfinished_file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

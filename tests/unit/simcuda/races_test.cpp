@@ -1,5 +1,5 @@
 // Races inside a kernel are found whatever order its warps ran in; what is
-// ordered is not one. The key `races`; tests/simcuda/races.h.
+// ordered is not one. The key `races`; simcuda/machine/races.h.
 #include "tests/conformance/driver.h"
 
 using namespace driver_test;

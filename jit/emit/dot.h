@@ -1,0 +1,30 @@
+#pragma once
+// Large products of matrices: both operands packed into panels, then tiles of
+// the result computed by a kernel that keeps its part of it in registers.
+#include <cstdint>
+#include <string>
+
+#include "jit/kernel/packed_dot.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace unisono::jit {
+
+/// Three functions with the calling convention of KernelFunction, to be
+/// launched in this order:
+///   pack_a(a, packed_a)  pack_b(b, packed_b)  multiply(packed_a, packed_b, c)
+struct EmittedDot {
+  struct Launch {
+    std::string name;
+    int64_t units = 1, grain = 1;
+  };
+  Launch pack_a, pack_b, multiply;
+};
+/// Appends the functions to the module; `vector_bytes` is the width of the
+/// machine's vectors: 16, 32 or 64.
+EmittedDot emit_dot(llvm::Module& module, const std::string& name,
+                    const DotShape& shape, int vector_bytes);
+
+}  // namespace unisono::jit

@@ -1,0 +1,147 @@
+#include "jit/emit/element_llvm.h"
+
+#include "jit/emit/scalar_llvm.h"
+#include "jit/scalar/element_rows.h"
+
+namespace unisono::jit {
+namespace {
+
+using llvm::Value;
+using scalar::Lanes;
+
+template <DType D>
+using Compute = typename ComputeOf<D>::type;
+
+Value* convert_half(EmitContext& c, Value* bits) {
+  llvm::IRBuilderBase& b = c.builder;
+  Value* half = b.CreateBitCast(bits, scalar::shaped(c, b.getHalfTy()));
+  return b.CreateFPExt(half, scalar::shaped(c, b.getFloatTy()));
+}
+Value* convert_to_half(EmitContext& c, Value* value) {
+  llvm::IRBuilderBase& b = c.builder;
+  Value* half = b.CreateFPTrunc(value, scalar::shaped(c, b.getHalfTy()));
+  return b.CreateBitCast(half, scalar::shaped(c, b.getInt16Ty()));
+}
+
+/// A register value as one to compute with, and back.
+template <DType D>
+Lanes<Compute<D>> read(EmitContext& c, Value* value) {
+  if constexpr (D == DType::F16) {
+    if (c.native_half) return {c, convert_half(c, value)};
+    return scalar::float_of_half(Lanes<uint16_t>(c, value));
+  } else if constexpr (D == DType::BF16) {
+    return scalar::float_of_bfloat(Lanes<uint16_t>(c, value));
+  } else {
+    return {c, value};
+  }
+}
+template <DType D>
+Value* write(EmitContext& c, Lanes<Compute<D>> value) {
+  if constexpr (D == DType::F16) {
+    if (c.native_half) return convert_to_half(c, value.in(c));
+    return scalar::half_of_float(value).in(c);
+  } else if constexpr (D == DType::BF16) {
+    return scalar::bfloat_of_float(value).in(c);
+  } else {
+    return value.in(c);
+  }
+}
+
+template <class Row, DType D>
+Value* emit_row(EmitContext& c, llvm::ArrayRef<Value*> operands) {
+  if constexpr (!ir::admits(Row::type_class, D)) {
+    CHECK(!"the row admits this element type");
+    return nullptr;
+  } else {
+    CHECK(operands.size() == Row::operands);
+    auto result = [&] {
+      if constexpr (Row::operands == 1) {
+        return Row::apply(read<D>(c, operands[0]));
+      } else {
+        return Row::apply(read<D>(c, operands[0]), read<D>(c, operands[1]));
+      }
+    }();
+    if constexpr (Row::gives_bool) {
+      return result.in(c);
+    } else {
+      return write<D>(c, result);
+    }
+  }
+}
+
+template <DType D>
+Value* emit_fma(EmitContext& c, llvm::ArrayRef<Value*> x) {
+  if constexpr (ir::admits(ir::TypeClass::Float, D)) {
+    return write<D>(c,
+                    fma(read<D>(c, x[0]), read<D>(c, x[1]), read<D>(c, x[2])));
+  } else {
+    CHECK(!"fma admits this element type");
+    return nullptr;
+  }
+}
+
+/// Emission follows the algebra to the letter, whatever flags are set.
+class ExactMath {
+ public:
+  explicit ExactMath(EmitContext& context) : guard_(context.builder) {
+    context.builder.clearFastMathFlags();
+  }
+
+ private:
+  llvm::IRBuilderBase::FastMathFlagGuard guard_;
+};
+
+}  // namespace
+
+llvm::Type* register_type(EmitContext& context, DType dtype) {
+  return with_dtype(dtype, [&]<DType D>() {
+    llvm::IRBuilderBase& b = context.builder;
+    if constexpr (D == DType::F16 || D == DType::BF16) {
+      return scalar::shaped(context, b.getInt16Ty());
+    } else {
+      return scalar::shaped(context, scalar::element_type<Compute<D>>(context));
+    }
+  });
+}
+
+llvm::Type* memory_type(EmitContext& context, DType dtype) {
+  if (dtype != DType::Bool) return register_type(context, dtype);
+  return scalar::shaped(context, context.builder.getInt8Ty());
+}
+
+Value* from_memory(EmitContext& context, DType dtype, Value* value) {
+  if (dtype != DType::Bool) return value;
+  return context.builder.CreateIsNotNull(value);
+}
+
+Value* to_memory(EmitContext& context, DType dtype, Value* value) {
+  if (dtype != DType::Bool) return value;
+  return context.builder.CreateZExt(value, memory_type(context, dtype));
+}
+
+Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
+                    llvm::ArrayRef<Value*> operands) {
+  ExactMath exact(context);
+  if (op == ir::Op::select) {
+    return context.builder.CreateSelect(operands[0], operands[1], operands[2]);
+  }
+  return with_dtype(dtype, [&]<DType D>() {
+    if (op == ir::Op::fma) return emit_fma<D>(context, operands);
+    CHECK(has_row(op));
+    return with_row(
+        op, [&]<class Row>() { return emit_row<Row, D>(context, operands); });
+  });
+}
+
+Value* emit_cast(EmitContext& context, DType from, DType to, Value* value) {
+  ExactMath exact(context);
+  return with_dtype(from, [&]<DType From>() {
+    return with_dtype(to, [&]<DType To>() {
+      constexpr bool sixteen_bits = To == DType::F16 || To == DType::BF16;
+      return write<To>(context, scalar::cast_to<Compute<To>>(
+                                    read<From>(context, value), sixteen_bits));
+    });
+  });
+}
+
+}  // namespace unisono::jit

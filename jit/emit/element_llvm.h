@@ -1,0 +1,64 @@
+#pragma once
+// What one element of a map operation is, as LLVM IR: the rows of
+// jit/ir/ops.def instantiated for the algebra of scalar_llvm.h. The same bits
+// as element.h, on scalars and on fixed vectors of any width.
+#include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include "jit/ir/graph.h"
+#include "jit/scalar/element_error.h"
+#include "runtime/dtype.h"
+
+namespace unisono::jit {
+
+/// A checked error that emitted elements can meet: where `mask` (i1, or a
+/// vector of i1) holds, the element is at fault and its result is 0; `value`
+/// (i64, or a vector) is the operand at fault.
+struct EmittedFault {
+  Fault fault;
+  llvm::Value* mask;
+  llvm::Value* value;
+};
+
+/// Where and how elements are emitted. Emission may append basic blocks: after
+/// a call the builder stands in another block than before, so read
+/// `builder.GetInsertBlock()` only when it is needed (a loop's back-edge).
+struct EmitContext {
+  llvm::IRBuilderBase& builder;
+  /// Elements per value: 0 means scalars, W vectors <W x T>.
+  unsigned lanes = 0;
+  /// Whether the target converts half <-> float in hardware (x86: f16c);
+  /// otherwise by integer operations, to the same bits.
+  bool native_half = false;
+  /// Whether the target has instructions for exponents (AVX-512F with VL:
+  /// vscalef, vgetexp, vgetmant); likewise.
+  bool native_exponents = false;
+  /// Whether the code runs in this process: what is rarely needed is then
+  /// called here instead of emitted, which saves milliseconds of compilation.
+  bool in_process = false;
+  /// Whether what is rarely needed stands where it is needed, in a branch,
+  /// instead of in a function: for scalars on targets where calls are dear.
+  bool inline_rare = false;
+  /// Appended to by checked operations; the caller takes them.
+  llvm::SmallVector<EmittedFault> faults = {};
+};
+
+/// The type of elements in registers, <lanes x T> or T: bool is i1, f16 and
+/// bf16 are i16 (their bits), the others as expected.
+llvm::Type* register_type(EmitContext& context, DType dtype);
+/// The same in memory: bool is i8, the others as in registers.
+llvm::Type* memory_type(EmitContext& context, DType dtype);
+/// Between them (bool: != 0, zero extension; others: nothing).
+llvm::Value* from_memory(EmitContext& context, DType dtype, llvm::Value* value);
+llvm::Value* to_memory(EmitContext& context, DType dtype, llvm::Value* value);
+
+/// `op` on register values of `dtype`, as element_loop defines it: for `select`
+/// operands[0] is bool. The row must admit `dtype` (CHECKed).
+llvm::Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
+                          llvm::ArrayRef<llvm::Value*> operands);
+/// As cast_loop defines it.
+llvm::Value* emit_cast(EmitContext& context, DType from, DType to,
+                       llvm::Value* value);
+
+}  // namespace unisono::jit

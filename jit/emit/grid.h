@@ -1,0 +1,29 @@
+#pragma once
+// Kernel to LLVM function for GPUs: a grid of threads, to be launched as
+// GridLaunch says.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "jit/kernel/kernel.h"
+#include "runtime/grid.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace unisono::jit {
+
+struct EmittedGrid {
+  std::string name;
+  int64_t blocks = 1;
+  int threads = 1;
+  std::vector<GridCheck> checks = {};
+  int element_bits = 0;
+};
+
+/// Appends the kernel's function to the module, which is prepared for NVPTX.
+EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
+                      const Kernel& kernel);
+
+}  // namespace unisono::jit

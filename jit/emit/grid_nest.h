@@ -1,0 +1,185 @@
+#pragma once
+// The code of one nest for a grid of threads: NestEmitter's expressions, with
+// loops in which threads, warps or blocks take the units. All values are
+// scalars; a thread's neighbours do its neighbours' elements.
+#include <utility>
+#include <vector>
+
+#include "jit/emit/nest.h"
+#include "jit/kernel/grid_schedule.h"
+#include "runtime/grid.h"
+
+namespace unisono::jit {
+
+/// Address spaces of NVPTX.
+inline constexpr unsigned global_space = 1, shared_space = 3;
+
+/// What all nests of a kernel for a grid share.
+struct GridFrame {
+  Frame frame;
+  llvm::Value* thread = nullptr;  // in its block, i32
+  llvm::Value* lane = nullptr;    // in its warp
+  llvm::Value* warp = nullptr;    // in its block
+  llvm::Value* launch = nullptr;  // the launch's number
+  /// One place for all nests, of which a block does one.
+  llvm::GlobalVariable* shared = nullptr;
+  int64_t shared_bytes = 0;
+  std::vector<GridCheck> checks = {};
+  int element_bits = 0;
+};
+
+class GridEmitter final : public NestEmitter {
+ public:
+  GridEmitter(GridFrame& grid, const Nest& nest, const GridSchedule& schedule);
+  /// What block number `block` (i64) of this nest does.
+  void emit_block(llvm::Value* block);
+
+ private:
+  void poll() override {}  // a launch ends by itself
+  void emit_map(Point& point, llvm::Value* block) override;
+  void emit_tiles(Point& point, llvm::Value* block) override;
+  void emit_scan(Point& point, llvm::Value* block) override;
+  void emit_scan_in_order(Point& point) override;
+  void emit_scatter_at(Point& point) override;
+  void phase_in_lanes(Point& point, Values& values, const Loop& loop) override;
+  void phase_in_columns(Point& point, Values& values,
+                        const Loop& loop) override;
+  void outer_stores(Point& point, const Values& values, int phase) override;
+  void report(int32_t code, llvm::Value* where, llvm::Value* value,
+              int64_t bound, const Check& check, Point& point) override;
+
+  llvm::Value* error_key(size_t number, const Check& check, Point& point);
+
+  // ---- maps (grid.cpp, grid_map.cpp)
+  void take_turns(Point& point, Values& values);
+  void map_element(Point& point, llvm::Value* index, const Values& fixed);
+  void map_vector(Point& point, llvm::Value* first, const Values& fixed);
+  bool gathers_wide(const Expr& expr, const Values& fixed) const;
+  std::vector<llvm::Value*> load_wide(const Expr& expr, llvm::Value* offset);
+  void store_wide(const Store& store, llvm::Value* offset,
+                  const std::vector<llvm::Value*>& lanes);
+
+  // ---- control
+  void when(llvm::Value* condition, const std::function<void()>& body);
+  /// `otherwise`, or body() where the condition holds.
+  std::vector<llvm::Value*> choose(
+      llvm::Value* condition, const std::vector<llvm::Value*>& otherwise,
+      const std::function<std::vector<llvm::Value*>()>& body);
+  /// carried_loop, for counts that may be 0.
+  std::vector<llvm::Value*> counted_loop(
+      llvm::Value* count, const std::vector<llvm::Value*>& state,
+      const std::function<std::vector<llvm::Value*>(
+          llvm::Value* index, llvm::ArrayRef<llvm::Value*> state)>& step);
+
+  // ---- threads
+  llvm::Value* i32(int64_t value);
+  llvm::Value* wide(llvm::Value* value);    // i32 to i64
+  llvm::Value* narrow(llvm::Value* value);  // i64 to i32
+  llvm::Value* is_leader();
+  int workers() const;    // threads that do a unit together
+  llvm::Value* worker();  // number of this one among them, i64
+  void synchronise();     // them
+  enum class Shuffle : uint8_t { up, down, index };
+  llvm::Value* shuffle(Shuffle how, llvm::Value* value, llvm::Value* by,
+                       int width = warp_threads);
+  std::vector<llvm::Value*> shuffle_all(Shuffle how,
+                                        const std::vector<llvm::Value*>& values,
+                                        int64_t by);
+  /// Reserves a place in shared memory for `count` elements of a register
+  /// type, after `used` bytes, which grows.
+  llvm::Value* shared_array(llvm::Type* type, int64_t count, int64_t& used);
+  void put_shared(llvm::Value* array, llvm::Value* index, llvm::Value* value);
+  llvm::Value* get_shared(llvm::Value* array, llvm::Type* type,
+                          llvm::Value* index);
+
+  // ---- reductions
+  /// Points at elements `flat` of the reduced axes; their values are computed
+  /// first, then stored, as their loads may then be under way together.
+  std::vector<Accumulators> visit(Point& point, const Values& values,
+                                  const Loop& loop,
+                                  const std::vector<llvm::Value*>& flat);
+  void visit_all(Point& point, const Values& values, const Loop& loop);
+  size_t unroll() const;
+  Accumulators few_in_thread(Point& point, const Values& values,
+                             const Loop& loop);
+  Accumulators chunk_in_warp(Point& point, const Values& values,
+                             const Values& first, const Loop& loop,
+                             llvm::Value* start, llvm::Value* length);
+  Accumulators combined(const Loop& loop, const std::vector<llvm::Value*>& a,
+                        const std::vector<llvm::Value*>& b, bool in_order);
+
+  // ---- the members tree in a block (grid_tree.cpp)
+  /// Puts leaves start ... start + present - 1 (present <= tree_tile) to
+  /// `places`, one array for each part of an accumulator.
+  using Leaves = std::function<void(llvm::Value* start, llvm::Value* present,
+                                    llvm::ArrayRef<llvm::Value*> places)>;
+  struct Tree {
+    const Loop& loop;
+    std::vector<llvm::Type*> types;  // of the parts
+    const Leaves& leaves;
+    int64_t tile = grid_threads;  // leaves that are combined at once
+    std::vector<std::vector<llvm::Value*>> levels = {};  // arrays of each
+    std::vector<llvm::Value*> warps = {};  // arrays of results of warps
+  };
+  std::vector<llvm::Type*> part_types(const Loop& loop);
+  Accumulators block_tree(const Loop& loop, int64_t count,
+                          const Leaves& leaves);
+  std::vector<llvm::Value*> tree_level(Tree& tree, size_t level,
+                                       llvm::Value* start,
+                                       llvm::Value* present);
+  std::vector<llvm::Value*> tree_tile(Tree& tree,
+                                      const std::vector<llvm::Value*>& arrays,
+                                      llvm::Value* present);
+  std::vector<llvm::Value*> tree_steps(const Loop& loop,
+                                       std::vector<llvm::Value*> parts,
+                                       llvm::Value* number,
+                                       llvm::Value* present, int64_t most);
+
+  // ---- scans
+  struct ScanPlaces {
+    llvm::Value* totals;
+    llvm::Type* type;
+  };
+  /// A chunk whose groups are scanned: what a thread has of it, and how many
+  /// groups there are, whose totals are folded in `places`.
+  struct ScannedGroups {
+    std::vector<Point> points = {};
+    std::vector<llvm::Value*> prefix = {};
+    std::vector<llvm::Value*> present = {};  // whether they are there, i1
+    llvm::Value* groups = nullptr;
+  };
+  ScannedGroups scan_groups(Point& point, const Values& fixed,
+                            const ScanPlaces& places, llvm::Value* number,
+                            int64_t steps);
+  void fold_in_order(const ScanPlaces& places, llvm::Value* first,
+                     llvm::Value* count);
+  llvm::Value* group_of(int64_t step);
+  void put_chunk(const ScannedGroups& scanned, const ScanPlaces& places,
+                 llvm::Value* is_first, llvm::Value* carry);
+  llvm::Value* scan_chunk_here(Point& point, const Values& fixed,
+                               const ScanPlaces& places, llvm::Value* number,
+                               llvm::Value* carry, int64_t steps);
+  llvm::Value* row_of(const Point& point);
+  void scan_carries(llvm::Value* row);
+  /// A block folds `count` values in order: all threads get and put those that
+  /// are next, by their numbers, one folds them in between.
+  void fold_together(
+      int64_t count, const std::function<llvm::Value*(llvm::Value*)>& get,
+      const std::function<void(llvm::Value*, llvm::Value*)>& put);
+
+  // ---- scatters (grid_scatter.cpp)
+  llvm::Value* place_of(const Point& point, const Values& values,
+                        llvm::Value* offset, Bounds bounds, bool as_target);
+  Bounds looked_at_before() const;
+  void emit_chosen(Point& point, const Values& values);
+  void emit_sorted(Point& point);
+  llvm::Value* scratch_at(int argument, llvm::Value* index);
+
+  GridFrame& grid_;
+  const GridSchedule schedule_;
+  std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
+  size_t first_check_;
+  llvm::Value* repeat_ = nullptr;  // which of schedule_.repeats
+};
+
+}  // namespace unisono::jit

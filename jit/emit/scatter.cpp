@@ -1,0 +1,81 @@
+// scatter and scatter_add: the positions of the index arrays in order, at each
+// the part of the array that lies there, in vectors along its last axis.
+#include "jit/emit/nest.h"
+
+namespace unisono::jit {
+
+using llvm::Value;
+
+namespace {
+
+constexpr int64_t between_polls = 4096;  // positions
+
+}  // namespace
+
+std::vector<Value*> NestEmitter::carried_in_order(int64_t count,
+                                                  std::vector<Value*> state,
+                                                  const Step& step) {
+  if (count <= between_polls)
+    return carried_loop(index_constant(count), std::move(state), step);
+  const int64_t pieces = (count + between_polls - 1) / between_polls;
+  return carried_loop(
+      index_constant(pieces), std::move(state),
+      [&](Value* piece, llvm::ArrayRef<Value*> before) {
+        poll();
+        Value* begin = b_.CreateMul(piece, index_constant(between_polls));
+        Value* length = b_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::smin, b_.CreateSub(index_constant(count), begin),
+            index_constant(between_polls));
+        return carried_loop(length, before.vec(),
+                            [&](Value* i, llvm::ArrayRef<Value*> now) {
+                              return step(b_.CreateAdd(begin, i), now);
+                            });
+      });
+}
+
+/// Calls body(0) ... body(count - 1), and polls from time to time.
+void NestEmitter::in_order(int64_t count, const Body& body) {
+  Value* end = index_constant(count);
+  if (count <= between_polls) return loop(index_constant(0), end, 1, body);
+  loop(index_constant(0), end, between_polls, [&](Value* begin) {
+    poll();
+    Value* next = b_.CreateAdd(begin, index_constant(between_polls));
+    loop(begin, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, next, end), 1,
+         body);
+  });
+}
+
+void NestEmitter::emit_scatter_at(Point& point) {
+  const Scatter& scatter = *nest_.scatter;
+  Values fixed(nest_.exprs.size());
+  outer_values(point, fixed, 0);
+  const std::vector<bool> all(nest_.exprs.size(), true);
+  in_order(reduced_points(), [&](Value* position) {
+    Point at = point;
+    set_reduced_index(at, position, 0);
+    at.vector_axis = point.vector_axis;
+    Values values = fixed;
+    compute(all, at, values);
+    Value* offset = offset_at(scatter.at, side_part_, at);
+    check_number_ = 0;
+    offset = indexed_offset(
+        offset, scatter.indexed, scatter.indices, bounds_of(scatter.checked),
+        {scatter.source, scatter.member, nest_.exprs.size()}, at, values);
+    if (!offset) return;
+    Value* value = values[scatter.value];
+    if (scatter.add) {
+      const bool vector = varies(scatter.at, at);
+      if (vector) value = widened(value, at);
+      EmitContext c = context(vector ? at.lanes : 0);
+      Point scalar;
+      Value* old = load_at(scatter.argument, scatter.dtype, offset,
+                           vector ? scatter.at.factors[at.vector_axis] : 0,
+                           vector ? at : scalar);
+      value = emit_element(c, ir::Op::add, scatter.dtype, {old, value});
+    }
+    store_at(scatter.argument, scatter.dtype, offset, scatter.at, value, at,
+             false);
+  });
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,165 @@
+// Nests whose loads run along another axis than their stores, as in a
+// transpose: squares are loaded along the one, transposed in registers, and
+// stored along the other. A unit is a block of squares that stays in the cache.
+#include "jit/emit/nest.h"
+
+namespace unisono::jit {
+
+using llvm::Value;
+
+namespace {
+
+using Shuffle = llvm::SmallVector<int>;
+
+/// Expressions whose code may stand once for every row of a square.
+constexpr size_t unrolled_exprs = 6;
+
+/// Rows of a square matrix to its columns. Vectors are seen as 128-bit parts:
+/// rounds of interleaving within parts transpose the elements of parts, rounds
+/// of separating even from odd parts transpose the parts; on x86 each is one
+/// instruction.
+class Transposer {
+ public:
+  Transposer(llvm::IRBuilder<>& b, int size, int element_bytes)
+      : b_(b), size_(size), part_(std::min(size, 16 / element_bytes)) {}
+
+  std::vector<Value*> transpose(std::vector<Value*> rows) {
+    for (int first = 0; first < size_; first += part_)
+      for (int round = 1; round < part_; round *= 2) interleave(rows, first);
+    for (int offset = 0; offset < part_; ++offset)
+      for (int round = 1; round < size_ / part_; round *= 2)
+        separate(rows, offset);
+    return rows;
+  }
+
+ private:
+  void interleave(std::vector<Value*>& rows, int first) {
+    std::vector<Value*> out(part_);
+    const int half = part_ / 2;
+    for (int i = 0; i < half; ++i)
+      for (int high = 0; high < 2; ++high) {
+        Shuffle order;
+        for (int part = 0; part < size_; part += part_)
+          for (int e = 0; e < half; ++e) {
+            order.push_back(part + high * half + e);
+            order.push_back(size_ + part + high * half + e);
+          }
+        out[2 * i + high] = b_.CreateShuffleVector(
+            rows[first + i], rows[first + i + half], order);
+      }
+    std::copy(out.begin(), out.end(), rows.begin() + first);
+  }
+  void separate(std::vector<Value*>& rows, int offset) {
+    const int parts = size_ / part_;
+    std::vector<Value*> out(parts);
+    for (int i = 0; i < parts / 2; ++i)
+      for (int odd = 0; odd < 2; ++odd) {
+        Shuffle order;
+        for (int source = 0; source < 2; ++source)
+          for (int part = odd; part < parts; part += 2)
+            for (int e = 0; e < part_; ++e)
+              order.push_back(source * size_ + part * part_ + e);
+        out[i + odd * parts / 2] =
+            b_.CreateShuffleVector(rows[2 * i * part_ + offset],
+                                   rows[(2 * i + 1) * part_ + offset], order);
+      }
+    for (int i = 0; i < parts; ++i) rows[i * part_ + offset] = out[i];
+  }
+
+  llvm::IRBuilder<>& b_;
+  int size_, part_;
+};
+
+}  // namespace
+
+void NestEmitter::emit_tiles(Point& point, Value* block) {
+  const int down = plan_.tile_axis, along = plan_.vector_axis;
+  const auto [first_row, last_row] = block_range(down, point.index[down]);
+  const auto [first, last] = block_range(along, block);
+  point.index[down] = nullptr;
+  fix_unit_parts(point);
+  loop(first_row, last_row, plan_.lanes,
+       [&, begin = first, end = last](Value* row) {
+         loop(begin, end, plan_.lanes, [&](Value* column) {
+           Point at = point;
+           at.index[down] = row;
+           at.index[along] = column;
+           at.lanes = static_cast<unsigned>(plan_.lanes);
+           emit_tile(at);
+         });
+       });
+}
+
+/// The loads of a square that run down its columns, as its rows.
+std::vector<std::vector<Value*>> NestEmitter::load_squares(const Point& point) {
+  const int down = plan_.tile_axis, along = plan_.vector_axis;
+  std::vector<std::vector<Value*>> squares(nest_.exprs.size());
+  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    if (expr.kind != Expr::Kind::load || expr.at.factors[down] != 1 ||
+        std::abs(expr.at.factors[along]) <= 1)
+      continue;
+    // Shuffles of single bits are slow: bools are bytes until later.
+    const DType dtype = expr.dtype == DType::Bool ? DType::U8 : expr.dtype;
+    Point across = point;
+    across.vector_axis = down;
+    for (int i = 0; i < plan_.lanes; ++i) {
+      across.index[along] = b_.CreateAdd(point.index[along], index_constant(i));
+      squares[e].push_back(load_at(expr.argument, dtype,
+                                   offset_at(expr.at, unit_parts_[e], across),
+                                   1, across));
+    }
+    squares[e] = Transposer(b_, plan_.lanes, static_cast<int>(byte_size(dtype)))
+                     .transpose(std::move(squares[e]));
+  }
+  return squares;
+}
+
+void NestEmitter::emit_tile(const Point& point) {
+  const int down = plan_.tile_axis;
+  std::vector<std::vector<Value*>> squares = load_squares(point);
+  const std::vector<bool> all(nest_.exprs.size(), true);
+  auto emit_row = [&](Value* i, const std::vector<Value*>& of_square) {
+    Point row = point;
+    row.index[down] = b_.CreateAdd(point.index[down], i);
+    Values values(nest_.exprs.size());
+    EmitContext c = context(row.lanes);
+    for (size_t e = 0; e < of_square.size(); ++e)
+      if (of_square[e])
+        values[e] = from_memory(c, nest_.exprs[e].dtype, of_square[e]);
+    compute(all, row, values);
+    store_outputs(all_stores(), row, values);
+  };
+  std::vector<Value*> of_square(squares.size());
+  if (nest_.exprs.size() <= unrolled_exprs) {
+    for (int i = 0; i < plan_.lanes; ++i) {
+      for (size_t e = 0; e < squares.size(); ++e)
+        of_square[e] = squares[e].empty() ? nullptr : squares[e][i];
+      emit_row(index_constant(i), of_square);
+    }
+    return;
+  }
+  // Much to compute: one copy of its code, which reads the rows from the stack.
+  std::vector<Value*> places(squares.size());
+  for (size_t e = 0; e < squares.size(); ++e) {
+    if (squares[e].empty()) continue;
+    llvm::IRBuilder<> entry(&frame_.function->getEntryBlock(),
+                            frame_.function->getEntryBlock().begin());
+    llvm::Type* row = squares[e][0]->getType();
+    places[e] = entry.CreateAlloca(
+        row, entry.getInt32(static_cast<uint32_t>(plan_.lanes)));
+    for (int i = 0; i < plan_.lanes; ++i)
+      b_.CreateStore(squares[e][i],
+                     b_.CreateGEP(row, places[e], index_constant(i)));
+  }
+  loop(index_constant(0), index_constant(plan_.lanes), 1, [&](Value* i) {
+    for (size_t e = 0; e < squares.size(); ++e) {
+      if (!places[e]) continue;
+      llvm::Type* row = squares[e][0]->getType();
+      of_square[e] = b_.CreateLoad(row, b_.CreateGEP(row, places[e], i));
+    }
+    emit_row(i, of_square);
+  });
+}
+
+}  // namespace unisono::jit

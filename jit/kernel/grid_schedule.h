@@ -1,0 +1,29 @@
+#pragma once
+// How a nest runs on a grid: its form, and who does a unit of it.
+#include "jit/kernel/schedule.h"
+
+namespace unisono::jit {
+
+/// Threads of a block, of a warp, and warps of a block.
+inline constexpr int grid_threads = 256, warp_threads = 32,
+                     block_warps = grid_threads / warp_threads;
+/// Rows and columns of a square that a block does through shared memory.
+inline constexpr int64_t grid_tile = 32;
+/// Bytes of shared memory that every GPU gives a block.
+inline constexpr int64_t grid_shared_bytes = 48 << 10;
+
+enum class Workers : uint8_t { thread, warp, block };
+
+struct GridSchedule {
+  Schedule plan;  // of values of width 1; `block`: elements of a unit of a map
+  Workers workers = Workers::thread;
+  int64_t repeats = 1;  // of all units: for each place of a sorted scatter
+  int64_t blocks = 1;
+};
+GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel);
+
+/// Whether elements begin ... begin + width - 1 along `axis` are aligned as one
+/// wherever `begin` is a multiple of `width`.
+bool aligned_along(const Affine& at, int axis, int64_t width);
+
+}  // namespace unisono::jit

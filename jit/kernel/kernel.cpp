@@ -1,0 +1,293 @@
+#include "jit/kernel/kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace unisono::jit {
+
+int64_t Nest::points() const {
+  int64_t total = 1;
+  for (int64_t extent : extents) total *= extent;
+  return total;
+}
+
+int64_t Nest::kept_points() const {
+  int64_t total = 1;
+  for (size_t a = 0; a < extents.size(); ++a)
+    if (!reduced[a]) total *= extents[a];
+  return total;
+}
+
+std::vector<bool> inner_expressions(const Nest& nest) {
+  std::vector<bool> inner(nest.exprs.size());
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    const Expr& expr = nest.exprs[e];
+    for (size_t a = 0; a < nest.extents.size(); ++a)
+      if (nest.reduced[a] && expr.at.factors[a]) inner[e] = true;
+    for (ExprId operand : expr.operands)
+      if (inner[operand]) inner[e] = true;
+  }
+  return inner;
+}
+
+std::vector<bool> carried_expressions(const Nest& nest) {
+  std::vector<bool> carried(nest.exprs.size());
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    carried[e] = nest.exprs[e].kind == Expr::Kind::carried;
+    for (ExprId operand : nest.exprs[e].operands)
+      if (carried[operand]) carried[e] = true;
+  }
+  return carried;
+}
+
+bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
+                    const Store& store) {
+  for (size_t a = 0; a < nest.extents.size(); ++a)
+    if (nest.reduced[a] && store.at.factors[a]) return true;
+  return inner[store.value];
+}
+
+void prune(Nest& nest, const std::vector<bool>& keep_checked) {
+  std::vector<bool> used(nest.exprs.size()), live(nest.reductions.size());
+  for (const Store& store : nest.stores) used[store.value] = true;
+  if (nest.scan) used[nest.scan->operand] = true;
+  if (nest.scatter) {
+    used[nest.scatter->value] = true;
+    for (ExprId index : nest.scatter->indices) used[index] = true;
+  }
+  if (nest.turns)
+    for (const Turns::Carry& carry : nest.turns->carries)
+      used[carry.first] = used[carry.next] = true;
+  for (size_t e = nest.exprs.size(); e-- > 0;) {
+    const Expr& expr = nest.exprs[e];
+    used[e] = used[e] || (expr.checked && keep_checked[e]);
+    if (!used[e]) continue;
+    for (ExprId operand : expr.operands) used[operand] = true;
+    if (expr.kind != Expr::Kind::reduced) continue;
+    const Reduction& reduction = nest.reductions[expr.reduction];
+    live[expr.reduction] = true;
+    used[reduction.operand] = true;
+    if (reduction.second >= 0) used[reduction.second] = true;
+  }
+
+  std::vector<int> number(nest.reductions.size(), -1);
+  std::vector<ExprId> renamed(nest.exprs.size(), -1);
+  std::vector<Expr> exprs;
+  std::vector<Reduction> reductions;
+  int next = 0;
+  for (size_t r = 0; r < live.size(); ++r)
+    if (live[r]) number[r] = next++;
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    if (!used[e]) continue;
+    Expr& expr = nest.exprs[e];
+    for (ExprId& operand : expr.operands) operand = renamed[operand];
+    if (expr.reduction >= 0) expr.reduction = number[expr.reduction];
+    renamed[e] = static_cast<ExprId>(exprs.size());
+    exprs.push_back(std::move(expr));
+  }
+  for (size_t r = 0; r < live.size(); ++r) {
+    if (!live[r]) continue;
+    Reduction& reduction = nest.reductions[r];
+    reduction.operand = renamed[reduction.operand];
+    if (reduction.second >= 0) reduction.second = renamed[reduction.second];
+    reductions.push_back(reduction);
+  }
+  for (Store& store : nest.stores) store.value = renamed[store.value];
+  if (nest.scan) nest.scan->operand = renamed[nest.scan->operand];
+  if (nest.scatter) {
+    nest.scatter->value = renamed[nest.scatter->value];
+    for (ExprId& index : nest.scatter->indices) index = renamed[index];
+  }
+  if (nest.turns)
+    for (Turns::Carry& carry : nest.turns->carries) {
+      carry.first = renamed[carry.first];
+      carry.next = renamed[carry.next];
+    }
+  nest.exprs = std::move(exprs);
+  nest.reductions = std::move(reductions);
+}
+
+void drop_arguments(Kernel& kernel) {
+  std::vector<int> number(kernel.arguments.size(), -1);
+  std::vector<Argument> arguments;
+  for (Nest& nest : kernel.nests) {
+    for_each_argument(nest, [&](int& argument) {
+      if (number[argument] < 0) {
+        number[argument] = static_cast<int>(arguments.size());
+        arguments.push_back(kernel.arguments[argument]);
+        arguments.back().written = false;
+      }
+      argument = number[argument];
+    });
+    for (const Store& store : nest.stores)
+      arguments[store.argument].written = true;
+    if (nest.scan) arguments[nest.scan->argument].written = true;
+    if (nest.scatter) arguments[nest.scatter->argument].written = true;
+  }
+  kernel.arguments = std::move(arguments);
+}
+
+namespace {
+
+std::string text(const Affine& affine) {
+  std::string out;
+  for (size_t a = 0; a < affine.factors.size(); ++a) {
+    if (int64_t factor = affine.factors[a]; factor == 1)
+      out += fmt::format("{}i{}", out.empty() ? "" : " + ", a);
+    else if (factor)
+      out += fmt::format("{}{}*i{}", out.empty() ? "" : " + ", factor, a);
+  }
+  if (affine.constant || out.empty())
+    out += fmt::format("{}{}", out.empty() ? "" : " + ", affine.constant);
+  return out;
+}
+
+std::string indexed_text(const Affine& at, const std::vector<ExprId>& indices,
+                         const std::vector<Expr::IndexedAxis>& axes) {
+  std::string out = text(at);
+  for (size_t i = 0; i < axes.size(); ++i)
+    out += fmt::format(" + %{} in {} by {}", indices[i], axes[i].size,
+                       axes[i].stride);
+  return out;
+}
+
+std::string checked_text(bool checked, uint32_t source,
+                         const MemberPlace& member) {
+  if (!checked) return "";
+  std::string out = fmt::format(" checked@{}", source);
+  if (member.per_member)
+    out += fmt::format(" of member ({}) / {}", text(member.element),
+                       member.per_member);
+  return out;
+}
+
+std::string part_text(const Scan& scan) {
+  switch (scan.part) {
+    case Scan::Part::whole: return "";
+    case Scan::Part::totals: return ", totals of chunks";
+    case Scan::Part::carries: return ", carries in place";
+    case Scan::Part::rest: return fmt::format(", after a{}", scan.carries);
+  }
+  __builtin_unreachable();
+}
+
+std::string part_text(const Scatter& scatter) {
+  switch (scatter.part) {
+    case Scatter::Part::in_order: return "";
+    case Scatter::Part::atomic: return ", atomic";
+    case Scatter::Part::targets:
+      return fmt::format(", targets at {}", text(scatter.at));
+    case Scatter::Part::winners:
+      return fmt::format(", winners of {}", text(scatter.position));
+    case Scatter::Part::chosen:
+      return fmt::format(", where {} won in a{}", text(scatter.position),
+                         scatter.targets);
+    case Scatter::Part::sorted:
+      return fmt::format(", targets a{} in order a{}", scatter.targets,
+                         scatter.order);
+  }
+  __builtin_unreachable();
+}
+
+std::string text(const Expr& expr) {
+  switch (expr.kind) {
+    case Expr::Kind::constant: return fmt::format("bits {:#x}", expr.bits);
+    case Expr::Kind::position: return "position";
+    case Expr::Kind::iota: return fmt::format("index {}", text(expr.at));
+    case Expr::Kind::load:
+      return fmt::format("load a{}[{}]", expr.argument, text(expr.at));
+    case Expr::Kind::gather:
+      return fmt::format("gather a{}[{}]{}", expr.argument,
+                         indexed_text(expr.at, expr.operands, expr.indexed),
+                         checked_text(expr.checked, expr.source, expr.member));
+    case Expr::Kind::operation:
+      return fmt::format("{}.{} %{}{}", ir::name(expr.op),
+                         name(expr.operand_dtype),
+                         fmt::join(expr.operands, ", %"),
+                         checked_text(expr.checked, expr.source, expr.member));
+    case Expr::Kind::reduced:
+      return fmt::format("reduction {}{}", expr.reduction,
+                         expr.best ? " best" : "");
+    case Expr::Kind::carried: return fmt::format("carry {}", expr.carry);
+  }
+  __builtin_unreachable();
+}
+
+std::string_view order_name(CombineOrder order) {
+  switch (order) {
+    case CombineOrder::lanes: return "lanes";
+    case CombineOrder::runs: return "runs";
+    case CombineOrder::members: return "members";
+    case CombineOrder::chain: return "chain";
+  }
+  __builtin_unreachable();
+}
+
+std::string text(const Reduction& reduction) {
+  std::string out = fmt::format("{} ", name(reduction.dtype));
+  switch (reduction.kind) {
+    case Reduction::Kind::combine: out += ir::name(reduction.op); break;
+    case Reduction::Kind::argmax: out += "argmax"; break;
+    case Reduction::Kind::argmin: out += "argmin"; break;
+    case Reduction::Kind::dot: out += "dot"; break;
+  }
+  out += fmt::format(" %{}", reduction.operand);
+  if (reduction.second >= 0) out += fmt::format(", %{}", reduction.second);
+  return out + fmt::format(" by {}", order_name(reduction.order));
+}
+
+void print(std::string& out, const Nest& nest) {
+  out += "  for";
+  for (size_t a = 0; a < nest.extents.size(); ++a)
+    out += fmt::format(" i{} < {}{}", a, nest.extents[a],
+                       nest.reduced[a] ? " (reduced)" : "");
+  out += nest.extents.empty() ? " one point\n" : "\n";
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    out += fmt::format("    %{}: {} = {}", e, name(nest.exprs[e].dtype),
+                       text(nest.exprs[e]));
+    if (nest.exprs[e].phase)
+      out += fmt::format(" after {}", nest.exprs[e].phase);
+    out += "\n";
+  }
+  for (size_t r = 0; r < nest.reductions.size(); ++r)
+    out += fmt::format("    reduction {}: {}\n", r, text(nest.reductions[r]));
+  if (const auto& turns = nest.turns) {
+    out += fmt::format("    {} turns", turns->count);
+    for (size_t i = 0; i < turns->carries.size(); ++i)
+      out += fmt::format("{} carry {}: {} %{} then %{}", i ? "," : ":", i,
+                         name(turns->carries[i].dtype), turns->carries[i].first,
+                         turns->carries[i].next);
+    out += "\n";
+  }
+  for (const Store& store : nest.stores)
+    out += fmt::format("    store a{}[{}] = %{}\n", store.argument,
+                       text(store.at), store.value);
+  if (const auto& scan = nest.scan)
+    out += fmt::format("    scan a{}[{}] = {}.{} %{}{}{}{}\n", scan->argument,
+                       text(scan->at), ir::name(scan->op), name(scan->dtype),
+                       scan->operand, scan->reverse ? " reverse" : "",
+                       scan->contiguous ? " in groups" : "", part_text(*scan));
+  if (const auto& scatter = nest.scatter)
+    out += fmt::format(
+        "    scatter a{}[{}] {} %{}{}{}\n", scatter->argument,
+        indexed_text(scatter->at, scatter->indices, scatter->indexed),
+        scatter->add ? "+=" : "=", scatter->value,
+        checked_text(scatter->checked, scatter->source, scatter->member),
+        part_text(*scatter));
+}
+
+}  // namespace
+
+std::string print(const Kernel& kernel) {
+  std::string out = "kernel(";
+  for (size_t i = 0; i < kernel.arguments.size(); ++i)
+    out += fmt::format("{}{}a{}: {}", i ? ", " : "",
+                       kernel.arguments[i].written ? "out " : "", i,
+                       name(kernel.arguments[i].dtype));
+  out += ")\n";
+  for (const Nest& nest : kernel.nests) print(out, nest);
+  return out;
+}
+
+}  // namespace unisono::jit

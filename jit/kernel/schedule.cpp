@@ -1,0 +1,293 @@
+#include "jit/kernel/schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "jit/ir/reduce_order.h"
+#include "jit/kernel/group.h"
+
+namespace unisono::jit {
+namespace {
+
+/// Removes an axis of the nest; its index is 0.
+void drop_axis(Nest& nest, size_t axis) {
+  auto at = static_cast<ptrdiff_t>(axis);
+  nest.extents.erase(nest.extents.begin() + at);
+  nest.reduced.erase(nest.reduced.begin() + at);
+  for_each_affine(nest, [&](Affine& affine) {
+    affine.factors.erase(affine.factors.begin() + at);
+  });
+}
+
+/// The kept axes first; both kinds in their order.
+void kept_first(Nest& nest) {
+  std::vector<size_t> order;
+  for (bool reduced : {false, true})
+    for (size_t a = 0; a < nest.extents.size(); ++a)
+      if (nest.reduced[a] == reduced) order.push_back(a);
+  auto permute = [&](const auto& from) {
+    auto out = from;
+    for (size_t a = 0; a < order.size(); ++a) out[a] = from[order[a]];
+    return out;
+  };
+  nest.extents = permute(nest.extents);
+  nest.reduced = permute(nest.reduced);
+  for_each_affine(nest, [&](Affine& at) { at.factors = permute(at.factors); });
+}
+
+/// The axis and the next are one axis to everything that the nest does.
+bool joins_next(Nest& nest, size_t axis) {
+  if (nest.reduced[axis] != nest.reduced[axis + 1]) return false;
+  bool joins = true;
+  for_each_affine(nest, [&](const Affine& at) {
+    joins = joins &&
+            at.factors[axis] == at.factors[axis + 1] * nest.extents[axis + 1];
+  });
+  return joins;
+}
+
+}  // namespace
+
+void merge_axes(Nest& nest) {
+  for (size_t a = nest.extents.size(); a-- > 0;)
+    if (nest.extents[a] == 1) drop_axis(nest, a);
+  kept_first(nest);
+  for (size_t a = nest.extents.size(); a-- > 1;) {
+    if (!joins_next(nest, a - 1)) continue;
+    nest.extents[a] *= nest.extents[a - 1];
+    drop_axis(nest, a - 1);
+  }
+}
+
+bool may_overwrite(const Kernel& kernel, int read, int written) {
+  if (kernel.nests.size() != 1) return false;
+  if (byte_size(kernel.arguments[read].dtype) !=
+      byte_size(kernel.arguments[written].dtype))
+    return false;
+  const Nest& nest = kernel.nests[0];
+  if (nest.scatter || nest.scan) return false;
+  const Store* store = nullptr;
+  for (const Store& s : nest.stores) {
+    if (s.argument != written) continue;
+    if (store) return false;
+    store = &s;
+  }
+  if (!store) return false;
+  // A point that is visited again, or late, would read what was written.
+  const std::vector<bool> inner = inner_expressions(nest);
+  const int phase = nest.exprs[store->value].phase;
+  if (!nest.reductions.empty() && !is_inner_store(nest, inner, *store))
+    return false;
+  for (const Reduction& reduction : nest.reductions)
+    if (reduction.phase > phase) return false;
+  for (const Store& s : nest.stores)
+    if (nest.exprs[s.value].phase > phase) return false;
+  for (const Expr& expr : nest.exprs) {
+    if (expr.argument != read) continue;
+    if (expr.kind != Expr::Kind::load || expr.at != store->at) return false;
+  }
+  return true;
+}
+
+bool may_share(const Kernel& kernel, int early, int late) {
+  if (kernel.nests.size() != 1 || byte_size(kernel.arguments[early].dtype) !=
+                                      byte_size(kernel.arguments[late].dtype))
+    return false;
+  const Nest& nest = kernel.nests[0];
+  const Store *first = nullptr, *second = nullptr;
+  for (const Store& store : nest.stores) {
+    if (store.argument == early) first = &store;
+    if (store.argument == late) second = &store;
+  }
+  if (!first || !second || first->at != second->at) return false;
+  const int phase = nest.exprs[second->value].phase;
+  if (phase <= nest.exprs[first->value].phase) return false;
+  for (const Expr& expr : nest.exprs)
+    if ((expr.argument == early &&
+         (expr.at != first->at || expr.phase > phase)) ||
+        expr.argument == late)
+      return false;
+  // A loop after that which stores `late` may load `early` once more.
+  for (const Store& store : nest.stores)
+    if (nest.exprs[store.value].phase > phase) return false;
+  for (const Reduction& reduction : nest.reductions)
+    if (reduction.phase > phase) return false;
+  return true;
+}
+
+namespace {
+
+struct Work {
+  int64_t flops = 0, bytes = 0;  // of one point
+  int widest = 1;                // bytes of the widest element
+  bool narrow = false;           // touches elements of 1 or 2 bytes
+};
+
+Work work_of(const Nest& nest, const Kernel& kernel) {
+  Work work;
+  auto access = [&](int argument) {
+    const int size =
+        static_cast<int>(byte_size(kernel.arguments[argument].dtype));
+    work.bytes += size;
+    work.widest = std::max(work.widest, size);
+    work.narrow = work.narrow || size < 4;
+  };
+  for (const Expr& expr : nest.exprs) {
+    if (expr.argument >= 0) access(expr.argument);
+    if (expr.kind == Expr::Kind::operation) work.flops += flops(expr.op);
+    work.widest =
+        std::max(work.widest, static_cast<int>(byte_size(expr.dtype)));
+  }
+  for (const Store& store : nest.stores) access(store.argument);
+  if (nest.scan) access(nest.scan->argument);
+  if (nest.scatter) access(nest.scatter->argument);
+  work.flops += static_cast<int64_t>(nest.reductions.size());
+  return work;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Rows and columns of a square of elements that is transposed in registers.
+int64_t tile_size(const Work& work, const Machine& machine) {
+  return std::min(machine.vector_bytes / work.widest, 16);
+}
+
+/// The part of the nest from `start` on along an axis.
+Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent) {
+  Nest part = nest;
+  part.extents[axis] = extent;
+  for_each_affine(part,
+                  [&](Affine& at) { at.constant += at.factors[axis] * start; });
+  return part;
+}
+
+/// Elements of a unit along both axes of its squares.
+constexpr int64_t tiled_block = 64;
+
+/// Whether all stores to `nest` are vectors at multiples of 64 bytes.
+bool stores_aligned(const Nest& nest, const Kernel& kernel,
+                    const Schedule& plan) {
+  return std::all_of(
+      nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
+        const int64_t size = byte_size(kernel.arguments[store.argument].dtype);
+        if ((plan.lanes * size) % 64 || (store.at.constant * size) % 64)
+          return false;
+        for (size_t a = 0; a < nest.extents.size(); ++a) {
+          const int64_t factor = store.at.factors[a];
+          const bool along = static_cast<int>(a) == plan.vector_axis;
+          if (along ? factor != 1 : (factor * size) % 64 != 0) return false;
+        }
+        return true;
+      });
+}
+
+}  // namespace
+
+int tile_axis(const Nest& nest, int64_t size) {
+  if (!nest.reductions.empty() || nest.scan || nest.scatter) return -1;
+  const size_t last = nest.extents.size() - 1;
+  if (nest.extents.size() < 2 || nest.extents[last] < size) return -1;
+  for (const Expr& expr : nest.exprs) {
+    const auto& factors = expr.at.factors;
+    if (expr.kind != Expr::Kind::load || std::abs(factors[last]) <= 1) continue;
+    for (size_t a = 0; a < last; ++a)
+      if (factors[a] == 1 && nest.extents[a] >= size)
+        return static_cast<int>(a);
+  }
+  return -1;
+}
+
+Form form_of(const Nest& nest) {
+  if (nest.scan) return nest.scan->contiguous ? Form::scan : Form::columns;
+  if (nest.scatter) return Form::scatter;
+  if (nest.reductions.empty()) return Form::map;
+  return nest.reductions[0].order == CombineOrder::lanes ? Form::lanes
+                                                         : Form::columns;
+}
+
+std::vector<Nest> cut_tiles(Nest nest, const Kernel& kernel,
+                            const Machine& machine) {
+  const int64_t size = tile_size(work_of(nest, kernel), machine);
+  const int axis = tile_axis(nest, size);
+  if (axis < 0) return {nest};
+  std::vector<Nest> out;
+  for (size_t a : {static_cast<size_t>(axis), nest.extents.size() - 1}) {
+    const int64_t extent = nest.extents[a], rest = extent % size;
+    if (rest == 0) continue;
+    out.push_back(part_of(nest, a, extent - rest, rest));
+    nest = part_of(nest, a, 0, extent - rest);
+  }
+  out.insert(out.begin(), nest);
+  return out;
+}
+
+Schedule schedule(const Nest& nest, const Kernel& kernel,
+                  const Machine& machine) {
+  Schedule plan;
+  plan.form = form_of(nest);
+  const Work work = work_of(nest, kernel);
+  int kept = 0;
+  while (kept < static_cast<int>(nest.extents.size()) && !nest.reduced[kept])
+    ++kept;
+  if (plan.form != Form::lanes && plan.form != Form::scan)
+    plan.vector_axis = kept - 1;
+  const int64_t native = std::max(machine.vector_bytes / work.widest, 1);
+  int64_t rows = nest.kept_points();
+  if (plan.form == Form::lanes || plan.form == Form::scan) {
+    plan.lanes = static_cast<int>(native);
+    plan.units = rows;
+  } else if (plan.vector_axis < 0) {
+    plan.units = 1;
+  } else if (int64_t size = tile_size(work, machine);
+             plan.form == Form::map && tile_axis(nest, size) >= 0 &&
+             nest.extents[tile_axis(nest, size)] % size == 0 &&
+             nest.extents[plan.vector_axis] % size == 0) {
+    plan.form = Form::tiles;
+    plan.tile_axis = tile_axis(nest, size);
+    plan.lanes = static_cast<int>(size);
+    plan.block = tiled_block;
+    const int64_t extent = nest.extents[plan.vector_axis];
+    const int64_t across = nest.extents[plan.tile_axis];
+    plan.blocks = ceil_div(extent, tiled_block);
+    rows = rows / extent / across * ceil_div(across, tiled_block);
+    plan.units = rows * plan.blocks;
+  } else {
+    const int64_t extent = nest.extents[plan.vector_axis];
+    // Interleaving pays where the loop runs long, and costs compile time.
+    const int64_t points = nest.points();
+    const int64_t interleaved = points < 1 << 15    ? 1
+                                : work.flops <= 12  ? 4
+                                : points >= 1 << 19 ? 2
+                                                    : 1;
+    const int64_t wide = native * interleaved;
+    plan.lanes = static_cast<int>(std::min<int64_t>(
+        wide,
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)))));
+    const int64_t target =
+        plan.form == Form::map ? (int64_t{1} << 14) / work.widest : plan.lanes;
+    plan.block =
+        extent < 2 * target && plan.form == Form::map ? extent : target;
+    plan.blocks = ceil_div(extent, plan.block);
+    rows /= extent;
+    plan.units = rows * plan.blocks;
+  }
+  // About 20 microseconds of work are worth another worker.
+  const double nanoseconds = (static_cast<double>(work.bytes) / 12 +
+                              static_cast<double>(work.flops) * .03) *
+                             static_cast<double>(nest.points()) /
+                             static_cast<double>(plan.units);
+  plan.grain =
+      std::max<int64_t>(1, static_cast<int64_t>(20000 / (nanoseconds + 2)));
+  plan.scalar_tails = work.narrow && !machine.masked_bytes;
+  plan.all_masked = machine.masked_bytes && nest.points() < 1 << 19;
+  int64_t written = 0;
+  for (const Store& store : nest.stores)
+    written +=
+        nest.points() * byte_size(kernel.arguments[store.argument].dtype);
+  plan.streaming = (plan.form == Form::map || plan.form == Form::tiles) &&
+                   written >= machine.last_level_cache / 2 &&
+                   stores_aligned(nest, kernel, plan);
+  return plan;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,86 @@
+#pragma once
+// How a nest runs: the order of its axes, which one is vectorised and how wide,
+// what the units of parallel work are; and the two stages of large reductions.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "jit/kernel/kernel.h"
+
+namespace unisono::jit {
+
+/// What a schedule needs to know of the machine.
+struct Machine {
+  int vector_bytes = 16;
+  bool masked_bytes = false;      // masked loads and stores of 1 and 2 bytes
+  bool native_half = false;       // half <-> float in hardware
+  bool native_exponents = false;  // AVX-512's instructions for exponents
+  int64_t last_level_cache = 32 << 20;
+  bool grid = false;  // a GPU: values are scalars, threads are many
+};
+
+/// Whether a reduction has too few kept points to occupy the machine, so that
+/// its chunks are reduced by one kernel and combined by a second.
+bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order,
+                      bool grid);
+
+/// If the kernel's one nest is such a reduction: makes the kernel reduce chunks
+/// into new buffers, which `add_buffer` gives, and returns the kernel that
+/// combines them and does what follows.
+std::optional<Kernel> split_stages(
+    Kernel& kernel, bool grid,
+    const std::function<int32_t(DType, int64_t elements)>& add_buffer);
+
+/// Puts kept axes before reduced ones, drops those of extent 1, and joins
+/// neighbours that every access crosses alike.
+void merge_axes(Nest& nest);
+
+/// Cuts what does not fill whole squares off a nest that is best done in
+/// squares; gives the nests in place of it.
+std::vector<Nest> cut_tiles(Nest nest, const Kernel& kernel,
+                            const Machine& machine);
+
+/// Whether what argument `read` holds may be overwritten by argument `written`:
+/// every element is read where, and before, it is written.
+bool may_overwrite(const Kernel& kernel, int read, int written);
+
+/// Whether argument `early`, which the kernel stores and reads again later, may
+/// lie where it then stores argument `late`.
+bool may_share(const Kernel& kernel, int early, int late);
+
+/// How the points of a nest are walked.
+enum class Form : uint8_t {
+  map,      // vectors along the last axis
+  tiles,    // the same, in squares with another axis that loads run along
+  lanes,    // vectors along the reduced axes, which are innermost
+  columns,  // vectors along the last kept axis; reduced axes in order
+  scan,     // along the reduced axis
+  scatter,  // points of the reduced axes in order
+};
+
+Form form_of(const Nest& nest);
+
+/// The axis that loads run along which cross the last axis in strides; -1 if
+/// there is none, or less than `size` of it.
+int tile_axis(const Nest& nest, int64_t size);
+
+/// A nest arranged: kept axes come first. A unit is one point of the kept axes
+/// but the vectorised one, and one block of that.
+struct Schedule {
+  Form form = Form::map;
+  int vector_axis = -1;  // -1: there is none, values are scalars
+  int tile_axis = -1;    // tiles: the other axis of the squares
+  int lanes = 1;         // elements per vector
+  int64_t block = 1;     // extent of a unit along the vectorised kept axis
+  int64_t blocks = 1;    // how many there are
+  int64_t units = 1;
+  int64_t grain = 1;
+  bool streaming = false;     // stores bypass the cache
+  bool scalar_tails = false;  // masks are slow for some element's size
+  bool all_masked = false;    // one loop, masked, instead of a loop and a tail
+};
+Schedule schedule(const Nest& nest, const Kernel& kernel,
+                  const Machine& machine);
+
+}  // namespace unisono::jit

@@ -1,0 +1,123 @@
+#include <algorithm>
+
+#include "jit/ir/kinds.h"
+#include "jit/kernel/group.h"
+
+namespace unisono::jit {
+
+using ir::Kind;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+
+namespace {
+
+constexpr int too_dear = 1 << 20;
+constexpr int64_t too_many = 1 << 10;  // arrays that are read
+
+/// Reductions of a few elements are a short expression of each of them.
+constexpr int64_t few_strided = 16, few_contiguous = 8, few_flops = 64;
+
+}  // namespace
+
+bool is_dear(Op op) {
+  static constexpr Op dear[] = {
+      Op::cbrt,  Op::exp,   Op::exp2, Op::expm1, Op::log,    Op::log2,
+      Op::log10, Op::log1p, Op::sin,  Op::cos,   Op::tan,    Op::asin,
+      Op::acos,  Op::atan,  Op::sinh, Op::cosh,  Op::tanh,   Op::asinh,
+      Op::acosh, Op::atanh, Op::erf,  Op::erfc,  Op::lgamma, Op::pow,
+      Op::atan2, Op::hypot};
+  return std::find(std::begin(dear), std::end(dear), op) != std::end(dear);
+}
+
+int flops(Op op) {
+  static constexpr Op slow[] = {Op::sqrt, Op::rsqrt, Op::div, Op::floor_div,
+                                Op::mod};
+  if (is_dear(op)) return 20;
+  if (std::find(std::begin(slow), std::end(slow), op) != std::end(slow))
+    return 6;
+  return 1;
+}
+
+CombineOrder combine_order(const ir::ReduceAttrs& attrs, int rank) {
+  if (attrs.order == ir::ReduceOrder::members) return CombineOrder::members;
+  bool last = !attrs.axes.empty() && attrs.axes.back() == rank - 1;
+  return last ? CombineOrder::lanes : CombineOrder::runs;
+}
+
+Sources::Sources(const ir::Graph& graph, bool checked, bool grid)
+    : graph(graph), checked(checked), grid(grid) {
+  size_t n = graph.nodes.size();
+  step.assign(n, -1);
+  buffer.assign(n, -1);
+  for (size_t i = 0; i < n; ++i) {
+    const Node& node = graph.nodes[i];
+    sizes.push_back(node.type.sizes());
+    elements.push_back(node.type.elements());
+    int64_t total = 0, arrays = 0;
+    bool scalars = true;
+    for (NodeId operand : node.inputs) {
+      bool small = elements[operand] <= 1;
+      total += cost[operand];
+      arrays += small ? 0 : streams[operand];
+      scalars = scalars && small;
+    }
+    if (ir::kind(node.op) == Kind::map) total += flops(node.op);
+    if (ir::kind(node.op) == Kind::reduce && elements[i] > 0)
+      total = (total + 1) *
+              std::min<int64_t>(elements[node.inputs[0]] / elements[i], 1024);
+    cost.push_back(static_cast<int>(std::min<int64_t>(total, too_dear)));
+    streams.push_back(static_cast<int>(std::min(arrays, too_many)));
+    NodeId id = static_cast<NodeId>(i);
+    if (node.op == Op::input) {
+      streams[i] = 1;
+    } else if (!is_expression(id) || can_fail(id)) {
+      cost[i] = too_dear;
+      streams[i] = 1;
+    }
+  }
+}
+
+bool Sources::is_expression(NodeId id) const {
+  const Node& node = graph[id];
+  switch (ir::kind(node.op)) {
+    case Kind::map:
+    case Kind::move: return true;
+    case Kind::source: return node.op != Op::input;
+    case Kind::index: return node.op == Op::gather;
+    case Kind::reduce: {
+      NodeId operand = node.inputs[0];
+      if (elements[id] == 0) return false;
+      int64_t count = elements[operand] / elements[id];
+      bool strided = combine_order(ir::attrs<ir::ReduceAttrs>(node),
+                                   static_cast<int>(sizes[operand].size())) !=
+                     CombineOrder::lanes;
+      return count <= (strided ? few_strided : few_contiguous) &&
+             count * (cost[operand] + 1) <= few_flops;
+    }
+    case Kind::dot: return elements[node.inputs[0]] == 0;
+    case Kind::argreduce: return elements[node.inputs[0]] == elements[id];
+    case Kind::scan: return sizes[id][ir::attrs<ir::ScanAttrs>(node).axis] == 1;
+    case Kind::sort:
+    case Kind::control:
+    case Kind::host: return false;
+    case Kind::collective: return node.op == Op::axis_index;
+  }
+  __builtin_unreachable();
+}
+
+bool Sources::can_fail(NodeId id) const {
+  return checked && is_expression(id) && ir::must_stay(graph, graph[id]);
+}
+
+bool Sources::is_cheap(NodeId id) const {
+  return cost[id] <= 8 && streams[id] <= 2;
+}
+
+NodeId Sources::stored_node(NodeId id) const {
+  while (buffer[id] < 0 && graph[id].op == Op::reshape)
+    id = graph[id].inputs[0];
+  return id;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,224 @@
+// A large reduction with few results as two kernels: chunks, then the members
+// tree over their results. The order of combination is that of one loop.
+#include <algorithm>
+
+#include "jit/ir/reduce_order.h"
+#include "jit/kernel/group.h"
+#include "jit/kernel/schedule.h"
+
+namespace unisono::jit {
+
+bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order,
+                      bool grid) {
+  if (grid) {
+    // A GPU takes tens of thousands of threads to be busy, and a block can
+    // do a long members tree.
+    const bool lanes = order == CombineOrder::lanes;
+    return order != CombineOrder::chain && order != CombineOrder::members &&
+           (lanes ? kept < 512 && reduced >= 16 * reduce_chunk
+                  : kept < 1 << 16 && reduced >= 4 * reduce_run &&
+                        kept * reduced >= 1 << 16);
+  }
+  switch (order) {
+    case CombineOrder::lanes: return kept < 64 && reduced >= 4 * reduce_chunk;
+    case CombineOrder::runs:
+    case CombineOrder::members:
+      return kept < 1024 && reduced >= 4 * reduce_run &&
+             kept * reduced >= 1 << 16;
+    case CombineOrder::chain: return false;
+  }
+  __builtin_unreachable();
+}
+
+namespace {
+
+struct Chunks {
+  size_t axis;         // the innermost reduced axis, which is cut
+  int64_t size;        // elements of a chunk
+  int64_t full, rest;  // full chunks along it, elements of a last short one
+  int64_t count;       // chunks in all
+};
+
+std::optional<Chunks> chunks_of(const Nest& nest) {
+  Chunks chunks{};
+  int64_t outer = 1;
+  int axes = 0;
+  for (size_t a = 0; a < nest.extents.size(); ++a) {
+    if (!nest.reduced[a]) continue;
+    if (axes++) outer *= nest.extents[chunks.axis];
+    chunks.axis = a;
+  }
+  if (axes == 0) return std::nullopt;
+  chunks.size = nest.reductions[0].order == CombineOrder::lanes ? reduce_chunk
+                                                                : reduce_run;
+  chunks.full = nest.extents[chunks.axis] / chunks.size;
+  chunks.rest = nest.extents[chunks.axis] % chunks.size;
+  if (axes > 1 && chunks.rest) return std::nullopt;
+  chunks.count = outer * chunks.full + (chunks.rest ? 1 : 0);
+  return chunks;
+}
+
+/// Row-major number of the kept point, or of the chunk.
+Affine number_of(const Nest& nest, const std::vector<bool>& axes) {
+  Affine result = constant_affine(0, nest.extents.size());
+  int64_t stride = 1;
+  for (size_t a = nest.extents.size(); a-- > 0;) {
+    if (!axes[a]) continue;
+    result.factors[a] = stride;
+    stride *= nest.extents[a];
+  }
+  return result;
+}
+
+/// Results of reduction r that stage one stores: its value, and for argmax the
+/// index too.
+struct Partial {
+  int reduction;
+  bool best;
+  DType dtype;
+};
+std::vector<Partial> partials_of(const Nest& nest) {
+  std::vector<Partial> out;
+  for (size_t r = 0; r < nest.reductions.size(); ++r) {
+    const bool arg = nest.reductions[r].kind != Reduction::Kind::combine;
+    out.push_back({static_cast<int>(r), arg, nest.reductions[r].dtype});
+    if (arg) out.push_back({static_cast<int>(r), false, DType::I32});
+  }
+  return out;
+}
+
+/// The nest over full chunks, or over the short one; partial p goes to argument
+/// first_argument + p.
+Nest first_stage(const Nest& nest, const Chunks& chunks, bool short_one,
+                 int first_argument) {
+  Nest stage = nest;
+  std::vector<bool> inner = inner_expressions(nest);
+  std::erase_if(stage.stores, [&](const Store& store) {
+    return !is_inner_store(nest, inner, store);
+  });
+  std::vector<bool> kept(nest.extents.size());
+  for (size_t a = 0; a < kept.size(); ++a) kept[a] = !nest.reduced[a];
+  if (short_one) {
+    for_each_affine(stage, [&](Affine& at) {
+      at.constant += at.factors[chunks.axis] * chunks.full * chunks.size;
+    });
+    stage.extents[chunks.axis] = chunks.rest;
+  } else {
+    AxisSplit wish{chunks.axis, chunks.size};
+    for_each_affine(stage, [&](Affine& at) { at = split(at, wish); });
+    auto at = static_cast<ptrdiff_t>(chunks.axis);
+    stage.extents[chunks.axis] = chunks.full;
+    stage.extents.insert(stage.extents.begin() + at + 1, chunks.size);
+    kept.insert(kept.begin() + at + 1, false);
+    stage.reduced.assign(stage.extents.size(), false);
+    stage.reduced[chunks.axis + 1] = true;
+  }
+  std::vector<bool> chunk_axes(stage.extents.size());
+  for (size_t a = 0; a < kept.size(); ++a)
+    chunk_axes[a] = !kept[a] && !stage.reduced[a];
+  Affine where = scaled(number_of(stage, kept), chunks.count, 0) +
+                 number_of(stage, chunk_axes);
+  if (short_one) where.constant += chunks.count - 1;
+  for (const Partial& partial : partials_of(nest)) {
+    Expr result{.kind = Expr::Kind::reduced, .dtype = partial.dtype};
+    result.reduction = partial.reduction;
+    result.best = partial.best;
+    result.phase = 1;
+    result.at = constant_affine(0, stage.extents.size());
+    stage.exprs.push_back(result);
+    inner.push_back(true);
+    stage.stores.push_back(
+        {first_argument++, where, static_cast<ExprId>(stage.exprs.size()) - 1});
+  }
+  prune(stage, inner);
+  return stage;
+}
+
+Nest second_stage(const Nest& nest, const Chunks& chunks, int first_argument) {
+  Nest stage;
+  std::vector<bool> kept(nest.extents.size());
+  for (size_t a = 0; a < kept.size(); ++a) {
+    kept[a] = !nest.reduced[a];
+    if (kept[a]) stage.extents.push_back(nest.extents[a]);
+  }
+  auto project = [&](const Affine& from) {
+    Affine out{from.constant, {}};
+    for (size_t a = 0; a < kept.size(); ++a)
+      if (kept[a]) out.factors.push_back(from.factors[a]);
+    out.factors.push_back(0);
+    return out;
+  };
+  Affine where = project(scaled(number_of(nest, kept), chunks.count, 0));
+  where.factors.back() = 1;
+  stage.extents.push_back(chunks.count);
+  stage.reduced.assign(stage.extents.size(), false);
+  stage.reduced.back() = true;
+  for (const Partial& partial : partials_of(nest)) {
+    Expr load{.kind = Expr::Kind::load, .dtype = partial.dtype};
+    load.argument = first_argument++;
+    load.at = where;
+    stage.exprs.push_back(load);
+    const auto id = static_cast<ExprId>(stage.exprs.size()) - 1;
+    if (stage.reductions.size() > static_cast<size_t>(partial.reduction)) {
+      stage.reductions.back().second = id;
+      continue;
+    }
+    Reduction reduction = nest.reductions[partial.reduction];
+    reduction.order = CombineOrder::members;
+    reduction.operand = id;
+    stage.reductions.push_back(reduction);
+  }
+  // What follows: everything that does not change along reduced axes.
+  std::vector<bool> inner = inner_expressions(nest);
+  std::vector<ExprId> renamed(nest.exprs.size(), -1);
+  std::vector<bool> keep(stage.exprs.size(), true);
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    if (inner[e]) continue;
+    Expr expr = nest.exprs[e];
+    expr.at = project(expr.at);
+    if (expr.member.per_member)
+      expr.member.element = project(expr.member.element);
+    for (ExprId& operand : expr.operands) operand = renamed[operand];
+    renamed[e] = static_cast<ExprId>(stage.exprs.size());
+    stage.exprs.push_back(std::move(expr));
+    keep.push_back(true);
+  }
+  for (const Store& store : nest.stores)
+    if (!is_inner_store(nest, inner, store))
+      stage.stores.push_back(
+          {store.argument, project(store.at), renamed[store.value]});
+  prune(stage, keep);
+  return stage;
+}
+
+}  // namespace
+
+std::optional<Kernel> split_stages(
+    Kernel& kernel, bool grid,
+    const std::function<int32_t(DType, int64_t elements)>& add_buffer) {
+  if (kernel.nests.size() != 1) return std::nullopt;
+  const Nest nest = kernel.nests[0];
+  if (nest.reductions.empty() ||
+      !needs_two_stages(nest.kept_points(), nest.points() / nest.kept_points(),
+                        nest.reductions[0].order, grid))
+    return std::nullopt;
+  auto chunks = chunks_of(nest);
+  if (!chunks || chunks->count < 2) return std::nullopt;
+  const int first_argument = static_cast<int>(kernel.arguments.size());
+  for (const Partial& partial : partials_of(nest))
+    kernel.arguments.push_back(
+        {add_buffer(partial.dtype, chunks->count * nest.kept_points()),
+         partial.dtype, false});
+  Kernel second{.nests = {second_stage(nest, *chunks, first_argument)},
+                .arguments = kernel.arguments};
+  kernel.nests.clear();
+  if (chunks->full)
+    kernel.nests.push_back(first_stage(nest, *chunks, false, first_argument));
+  if (chunks->rest)
+    kernel.nests.push_back(first_stage(nest, *chunks, true, first_argument));
+  drop_arguments(kernel);
+  drop_arguments(second);
+  return second;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,365 @@
+// Nodes are visited in program order. Those that compute join the newest group
+// (group.h) that can take them; views, constants and other expressions stay
+// where they are until somebody pulls them. What a group cannot pull through
+// (a value of another group, a view that is no index arithmetic) is stored.
+// A step reads only what earlier steps stored, so the plan has no cycles.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "jit/ir/kinds.h"
+#include "jit/kernel/schedule.h"
+#include "jit/plan/fuser.h"
+#include "jit/plan/grid_stages.h"
+#include "runtime/check.h"
+#include "runtime/stop.h"
+
+namespace unisono::jit {
+
+using ir::Graph;
+using ir::Kind;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+
+namespace {
+
+/// Groups that a node tries to join before it starts one.
+constexpr size_t most_candidates = 3;
+/// Weight of a group that two become.
+constexpr size_t most_absorbed = 160;
+/// Points that become one, so that the results are few.
+constexpr int64_t much_reduced = 64;
+/// Nests of one kernel.
+constexpr size_t most_nests = 16;
+
+}  // namespace
+
+void Fuser::find_users() {
+  const size_t n = graph_.nodes.size();
+  live_.assign(n, false);
+  uses_.assign(n, 0);
+  user_.assign(n, -1);
+  results_.resize(n);
+  for (NodeId output : graph_.outputs) {
+    live_[output] = true;
+    ++uses_[output];
+  }
+  for (size_t i = n; i-- > 0;) {
+    const Node& node = graph_.nodes[i];
+    live_[i] = live_[i] || ir::must_stay(graph_, node);
+    if (!live_[i]) continue;
+    for (NodeId operand : node.inputs) {
+      live_[operand] = true;
+      ++uses_[operand];
+      if (user_[operand] < 0) user_[operand] = static_cast<NodeId>(i);
+    }
+  }
+}
+
+/// Used once, at other points than its own: computed where it is used.
+bool Fuser::is_virtual(NodeId id) const {
+  if (uses_[id] != 1 || user_[id] < 0 || sources_.can_fail(id) ||
+      !sources_.is_expression(id))
+    return false;
+  const Node& user = graph_[user_[id]];
+  const bool moved = ir::kind(user.op) == Kind::move && user.op != Op::reshape;
+  const bool reduced =
+      ir::kind(user.op) == Kind::reduce && sources_.is_expression(user_[id]);
+  return moved || reduced;
+}
+
+void Fuser::visit(NodeId id) {
+  poll_stop();
+  const Node& node = graph_[id];
+  if (node.op == Op::constant) {
+    const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
+    if (static_cast<int64_t>(bytes.size()) == byte_size(node.type.dtype))
+      return;
+    sources_.buffer[id] = constant_buffer(bytes);
+    return;
+  }
+  switch (ir::kind(node.op)) {
+    case Kind::move:
+    case Kind::source: return;
+    case Kind::map:
+    case Kind::reduce:
+      if (is_virtual(id)) return;
+      [[fallthrough]];
+    case Kind::argreduce: return place(id);
+    case Kind::dot: return place_dot(id);
+    case Kind::scan:
+      if (sources_.is_expression(id)) return;
+      place(id);
+      materialise(id);
+      return;
+    case Kind::index:
+      return node.op == Op::gather ? place(id) : place_scatter(id);
+    case Kind::sort: return place_sort(id);
+    case Kind::collective:
+      return node.op == Op::axis_index ? void() : place_collective(id);
+    case Kind::host: return place_host_call(id);
+    case Kind::control:
+      if (node.op == Op::if_else) return place_if(id);
+      if (node.op == Op::loop) return place_loop(id);
+      sources_.buffer[id] =
+          results_[node.inputs[0]][ir::attrs<ir::ProjectAttrs>(node).index];
+      sources_.step[id] = sources_.step[node.inputs[0]];
+      return;
+  }
+}
+
+// ---- groups ----------------------------------------------------------------
+
+std::vector<size_t> Fuser::candidates(NodeId id) {
+  std::vector<size_t> found;
+  for_each_leaf(id, [&](NodeId leaf) {
+    if (sources_.step[leaf] >= 0) found.push_back(sources_.step[leaf]);
+    if (sources_.buffer[leaf] >= 0)
+      if (auto at = last_reader_.find(sources_.buffer[leaf]);
+          at != last_reader_.end())
+        found.push_back(at->second);
+  });
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::erase_if(found, [&](size_t item) {
+    return items_[item].groups.size() != 1 ||
+           (sources_.can_fail(id) && item < last_host_call_);
+  });
+  // The group that reduced an operand may use what follows once more, at all
+  // its points; at one of the few results it costs next to nothing there.
+  auto reduces_to_it = [&](size_t item) {
+    const Group& group = items_[item].groups[0];
+    return !group.empty() && sources_.elements[id] == group.kept_points() &&
+           group.reduced_points() >= much_reduced;
+  };
+  std::sort(found.begin(), found.end(), [&](size_t a, size_t b) {
+    return std::pair(reduces_to_it(a), a) > std::pair(reduces_to_it(b), b);
+  });
+  if (found.size() > most_candidates) found.resize(most_candidates);
+  return found;
+}
+
+/// Where the node's operands come from several groups, makes them one if it
+/// can be: nothing of the earlier ones is read yet.
+void Fuser::join_operands(NodeId id) {
+  std::vector<int> sources;
+  for_each_leaf(id, [&](NodeId leaf) {
+    const int step = sources_.step[leaf];
+    if (step >= 0 && sources_.buffer[leaf] < 0) sources.push_back(step);
+  });
+  if (sources.empty()) return;
+  const int last = *std::max_element(sources.begin(), sources.end());
+  for (int earlier : sources)
+    if (earlier != last) absorb(earlier, last);
+}
+
+void Fuser::absorb(int from, int to) {
+  if (items_[from].groups.size() != 1 || items_[to].groups.size() != 1) return;
+  const Group& early = items_[from].groups[0];
+  Group& late = items_[to].groups[0];
+  if (early.has_stores() || !early.is_plain_map() ||
+      early.points() != late.points() ||
+      early.weight() + late.weight() > most_absorbed)
+    return;
+  for (NodeId node : early.nodes())
+    if (sources_.can_fail(node) && last_host_call_ > static_cast<size_t>(from))
+      return;
+  for (NodeId node : early.nodes())
+    if (late.add(node).outcome != Group::Outcome::added) return;
+  for (NodeId node : early.nodes()) sources_.step[node] = to;
+  items_[from].groups.clear();
+}
+
+void Fuser::note_readers(NodeId id, size_t item) {
+  for_each_leaf(id, [&](NodeId leaf) {
+    if (sources_.buffer[leaf] >= 0) last_reader_[sources_.buffer[leaf]] = item;
+  });
+}
+
+void Fuser::place(NodeId id) {
+  if (sources_.elements[id] == 0) {
+    sources_.buffer[id] = plan_.add_buffer(0);
+    return;
+  }
+  const Kind kind = ir::kind(graph_[id].op);
+  const bool alone = kind == Kind::scan || kind == Kind::dot;
+  if (!alone) join_operands(id);
+  for (;;) {
+    if (!alone) {
+      for (size_t item : candidates(id)) {
+        auto answer = items_[item].groups[0].add(id);
+        while (answer.outcome == Group::Outcome::keep) {
+          materialise(answer.needed);
+          answer = items_[item].groups[0].add(id);
+        }
+        if (answer.outcome != Group::Outcome::added) continue;
+        sources_.step[id] = static_cast<int>(item);
+        return note_readers(id, item);
+      }
+    }
+    Group group(sources_, static_cast<int>(items_.size()));
+    Group::Answer answer = group.add(id);
+    if (answer.outcome == Group::Outcome::added) {
+      sources_.step[id] = static_cast<int>(items_.size());
+      note_readers(id, items_.size());
+      items_.emplace_back().groups.push_back(std::move(group));
+      return;
+    }
+    CHECK(answer.outcome == Group::Outcome::needs);
+    materialise(answer.needed);
+  }
+}
+
+/// The node in memory: computed if need be. Reshapes share.
+BufferId Fuser::materialise(NodeId node) {
+  const NodeId id = sources_.stored_node(node);
+  if (sources_.buffer[id] >= 0) return sources_.buffer[id];
+  const Op op = graph_[id].op;
+  if (sources_.elements[id] > 0 && (op == Op::concat || op == Op::pad)) {
+    place_boxes(id);
+    return sources_.buffer[id];
+  }
+  if (sources_.step[id] < 0) place(id);
+  if (sources_.buffer[id] >= 0) return sources_.buffer[id];
+  const BufferId buffer = plan_.add_buffer(graph_[id]);
+  items_[sources_.step[id]].groups[0].store(id, buffer);
+  sources_.buffer[id] = buffer;
+  return buffer;
+}
+
+/// concat and pad: every operand computes its box of the result.
+void Fuser::place_boxes(NodeId id) {
+  struct Box {
+    NodeId part;
+    std::vector<int64_t> size, offset;
+  };
+  std::vector<Box> boxes;
+  const Node& node = graph_[id];
+  const auto& whole = sources_.sizes[id];
+  if (node.op == Op::concat) {
+    const int axis = ir::attrs<ir::AxisAttrs>(node).axis;
+    std::vector<int64_t> offset(whole.size());
+    for (NodeId operand : node.inputs) {
+      boxes.push_back({operand, sources_.sizes[operand], offset});
+      offset[axis] += sources_.sizes[operand][axis];
+    }
+  } else {
+    const auto& attrs = ir::attrs<ir::PadAttrs>(node);
+    const auto& inner = sources_.sizes[node.inputs[0]];
+    std::vector<int64_t> size = whole, offset(whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const int64_t low = attrs.low[i].value(), high = attrs.high[i].value();
+      size[i] = low;
+      boxes.push_back({node.inputs[1], size, offset});
+      size[i] = high;
+      offset[i] = low + inner[i];
+      boxes.push_back({node.inputs[1], size, offset});
+      size[i] = inner[i];
+      offset[i] = low;
+    }
+    boxes.push_back({node.inputs[0], size, offset});
+  }
+  std::erase_if(boxes, [](const Box& box) {
+    return std::find(box.size.begin(), box.size.end(), 0) != box.size.end();
+  });
+  const BufferId buffer = plan_.add_buffer(node);
+  Item item;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    Group group(sources_, static_cast<int>(items_.size()));
+    auto answer = group.add_box(boxes[i].part, boxes[i].size, id,
+                                boxes[i].offset, buffer);
+    if (answer.outcome == Group::Outcome::added) {
+      item.groups.push_back(std::move(group));
+      continue;
+    }
+    CHECK(answer.outcome == Group::Outcome::needs);
+    materialise(answer.needed);
+    item.groups.clear();  // this step comes later now: start again
+    i = static_cast<size_t>(-1);
+  }
+  sources_.step[id] = static_cast<int>(items_.size());
+  sources_.buffer[id] = buffer;
+  items_.push_back(std::move(item));
+}
+
+// ---- the plan --------------------------------------------------------------
+
+void Fuser::add_sources(const Group& group, std::vector<uint32_t>& out) const {
+  for (NodeId node : group.nodes()) out.push_back(graph_[node].source);
+}
+
+void Fuser::finish(Item& item, PlanSteps& steps) {
+  poll_stop();
+  const size_t first = steps.size();
+  for (const Group& group : item.groups) add_sources(group, item.sources);
+  std::set<uint32_t> places(item.sources.begin(), item.sources.end());
+  places.erase(0);  // of what the compiler has made
+  emit(item, steps);
+  for (size_t i = first; i < steps.size(); ++i)
+    if (steps[i].sources.empty())
+      steps[i].sources.assign(places.begin(), places.end());
+}
+
+void Fuser::emit(Item& item, PlanSteps& steps) {
+  for (PlanStep& step : item.steps) steps.push_back(std::move(step));
+  Kernel kernel;
+  auto emit = [&] {
+    if (!kernel.nests.empty()) steps.push_back({std::move(kernel), {}});
+    kernel = {};
+  };
+  for (const Group& group : item.groups) {
+    if (kernel.nests.size() == most_nests) emit();
+    Nest nest = group.finish(kernel.arguments);
+    if (nest.exprs.empty()) continue;
+    kernel.nests.push_back(std::move(nest));
+  }
+  if (kernel.nests.empty()) return;
+  auto add_buffer = [&](DType dtype, int64_t elements) {
+    return plan_.add_buffer(elements * byte_size(dtype));
+  };
+  if (machine_.grid)
+    if (auto stages = grid_stages(kernel, add_buffer); !stages.empty()) {
+      for (PlanStep& step : stages) steps.push_back(std::move(step));
+      return;
+    }
+  auto second = split_stages(kernel, machine_.grid, add_buffer);
+  emit();
+  if (second) steps.push_back({std::move(*second), {}});
+}
+
+std::vector<BufferId> Fuser::run(PlanSteps& steps) {
+  for (size_t i = 0; i < graph_.nodes.size(); ++i)
+    if (live_[i]) visit(static_cast<NodeId>(i));
+  std::vector<BufferId> outputs;
+  for (NodeId output : graph_.outputs) outputs.push_back(materialise(output));
+  for (Item& item : items_) finish(item, steps);
+  return outputs;
+}
+
+Plan fuse(const Graph& graph, bool checked, const Machine& machine) {
+  Plan plan;
+  for (NodeId input : graph.inputs) {
+    plan.inputs.push_back(plan.add_buffer(graph.type(input).bytes()));
+    plan.buffers.back().home = PlanBuffer::Home::input;
+    plan.buffers.back().index = static_cast<int>(plan.inputs.size()) - 1;
+  }
+  plan.outputs =
+      Fuser(plan, graph, plan.inputs, checked, machine).run(plan.steps);
+  std::vector<bool> taken(plan.buffers.size());
+  for (BufferId& output : plan.outputs) {
+    const PlanBuffer buffer = plan.buffers[output];
+    if (buffer.home == PlanBuffer::Home::input) continue;
+    if (buffer.home == PlanBuffer::Home::temporary && !taken[output]) {
+      taken[output] = true;
+      continue;
+    }
+    const BufferId copy = plan.add_buffer(buffer.bytes);
+    if (buffer.bytes > 0)
+      plan.steps.push_back({CopyTask{output, copy, buffer.bytes}});
+    output = copy;
+  }
+  return plan;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,141 @@
+#pragma once
+// Graph to plan: which nodes are computed together in one kernel, and the
+// steps around kernels. Deterministic; time grows with the graph's size.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "jit/kernel/kernel.h"
+#include "jit/kernel/packed_dot.h"
+#include "jit/kernel/schedule.h"
+#include "runtime/execute/program.h"
+
+namespace unisono::jit {
+
+/// An array that steps read and write, before it has a place.
+struct PlanBuffer {
+  enum class Home : uint8_t { temporary, input, constant };
+  Home home = Home::temporary;
+  int64_t bytes = 0;
+  int index = 0;  // input, constant: which
+  /// Of a value in the graph: for the message that there is no memory for it.
+  std::optional<ir::Type> type = {};
+  uint32_t source = 0;
+};
+using BufferId = int;
+
+struct PlanStep;
+using PlanSteps = std::vector<PlanStep>;
+
+/// A launch of code that is not generated.
+struct NativeTask {
+  KernelFunction function = nullptr;
+  std::string name;
+  std::vector<BufferId> arguments;
+  int64_t units = 1, grain = 1;
+  std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
+};
+/// A packed matrix product (jit/emit/dot.h).
+struct DotTask {
+  DotShape shape;
+  BufferId a = 0, b = 0, packed_a = 0, packed_b = 0, to = 0;
+};
+struct CopyTask {
+  BufferId from = 0, to = 0;
+  int64_t bytes = 0;
+};
+struct CollectiveTask {
+  ir::Op op = ir::Op::all_reduce;
+  BufferId from = 0, to = 0;
+  DType dtype = DType::F32;
+  int64_t elements = 0;  // of `from`
+  ir::CollectiveAttrs attrs = {};
+  uint32_t source = 0;
+};
+/// `turns`: how often the condition will hold; -1 if that is not known.
+struct LoopTask {
+  std::unique_ptr<PlanSteps> condition, body;
+  BufferId flag = 0;
+  int64_t turns = -1;
+};
+struct IfTask {
+  BufferId flag = 0;
+  std::unique_ptr<PlanSteps> then_steps = nullptr, else_steps = nullptr;
+};
+struct HostTask {
+  std::vector<BufferId> arguments;
+  int call = 0;  // index into Plan::host_calls
+};
+
+struct PlanStep {
+  std::variant<Kernel, NativeTask, DotTask, CopyTask, CollectiveTask, LoopTask,
+               IfTask, HostTask>
+      what;
+  /// The places in the program of what a launch computes, in its order.
+  std::vector<uint32_t> sources = {};
+};
+
+struct PlanHostCall {
+  ir::Node node;
+  std::vector<ir::Type> types = {};  // of its operands
+};
+
+struct Plan {
+  std::vector<PlanBuffer> buffers;
+  std::vector<BufferId> inputs, outputs;
+  std::vector<std::vector<uint8_t>> constants;
+  std::vector<PlanHostCall> host_calls;
+  PlanSteps steps;
+
+  BufferId add_buffer(int64_t bytes) {
+    buffers.push_back({PlanBuffer::Home::temporary, bytes, 0});
+    return static_cast<BufferId>(buffers.size()) - 1;
+  }
+  BufferId add_buffer(const ir::Node& node) {
+    const BufferId buffer = add_buffer(node.type.bytes());
+    buffers[buffer].type = node.type;
+    buffers[buffer].source = node.source;
+    return buffer;
+  }
+};
+
+/// `graph` is concrete and optimised; `machine` is what it will run on. Each
+/// output has a buffer of its own, or is an input.
+Plan fuse(const ir::Graph& graph, bool checked, const Machine& machine);
+
+/// Calls `f(BufferId&, bool written)` for every buffer that a step names, in
+/// the steps inside it, too.
+template <class Step, class F>
+void for_each_buffer(Step& step, const F& f) {
+  auto inside = [&](auto& steps) {
+    for (auto& inner : *steps) for_each_buffer(inner, f);
+  };
+  if (auto* kernel = std::get_if<Kernel>(&step.what)) {
+    for (auto& argument : kernel->arguments)
+      f(argument.buffer, argument.written);
+  } else if (auto* native = std::get_if<NativeTask>(&step.what)) {
+    for (auto& argument : native->arguments) f(argument, true);
+  } else if (auto* dot = std::get_if<DotTask>(&step.what)) {
+    f(dot->a, false), f(dot->b, false);
+    f(dot->packed_a, true), f(dot->packed_b, true), f(dot->to, true);
+  } else if (auto* copy = std::get_if<CopyTask>(&step.what)) {
+    f(copy->from, false), f(copy->to, true);
+  } else if (auto* task = std::get_if<CollectiveTask>(&step.what)) {
+    f(task->from, false), f(task->to, true);
+  } else if (auto* host = std::get_if<HostTask>(&step.what)) {
+    for (auto& argument : host->arguments) f(argument, false);
+  } else if (auto* loop = std::get_if<LoopTask>(&step.what)) {
+    inside(loop->condition);
+    f(loop->flag, false);
+    inside(loop->body);
+  } else if (auto* branch = std::get_if<IfTask>(&step.what)) {
+    f(branch->flag, false);
+    inside(branch->then_steps);
+    inside(branch->else_steps);
+  }
+}
+
+}  // namespace unisono::jit

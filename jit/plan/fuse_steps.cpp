@@ -1,0 +1,204 @@
+// Steps that are no kernels of groups: packed products, sorts, collectives,
+// scatters, calls of the host.
+#include <optional>
+
+#include "jit/ir/kinds.h"
+#include "jit/kernel/schedule.h"
+#include "jit/plan/fuser.h"
+#include "jit/plan/grid_stages.h"
+#include "jit/plan/sort_kernels.h"
+#include "runtime/check.h"
+
+namespace unisono::jit {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+
+namespace {
+
+/// What a factor of a product is loaded from: f16 and bf16 are loaded, then
+/// cast to f32.
+const Expr& loaded(const Nest& nest, ExprId factor) {
+  const Expr& expr = nest.exprs[factor];
+  return expr.kind == Expr::Kind::operation && expr.op == Op::cast
+             ? nest.exprs[expr.operands[0]]
+             : expr;
+}
+
+/// The nest as a matrix product, where that is what it is.
+std::optional<DotTask> matrix_product(Nest nest,
+                                      const std::vector<Argument>& arguments) {
+  merge_axes(nest);
+  if (nest.reductions.size() != 1 || nest.stores.size() != 1)
+    return std::nullopt;
+  const Reduction& reduction = nest.reductions[0];
+  const Expr& a = loaded(nest, reduction.operand);
+  const Expr& b = loaded(nest, reduction.second);
+  if (reduction.kind != Reduction::Kind::dot || a.kind != Expr::Kind::load ||
+      b.kind != Expr::Kind::load)
+    return std::nullopt;
+  // Axes are batch, rows, columns, contracted; each at most once.
+  DotTask task;
+  DotShape& shape = task.shape;
+  shape.dtype = a.dtype;
+  shape.a_offset = a.at.constant;
+  shape.b_offset = b.at.constant;
+  shape.a_column = shape.b_row = 0;
+  int last = -1;
+  for (size_t axis = 0; axis < nest.extents.size(); ++axis) {
+    const int64_t in_a = a.at.factors[axis], in_b = b.at.factors[axis];
+    const int role = nest.reduced[axis] ? 3 : in_a && in_b ? 0 : in_a ? 1 : 2;
+    if (role <= last) return std::nullopt;
+    last = role;
+    const int64_t extent = nest.extents[axis];
+    if (role == 0)
+      shape.batch = extent, shape.a_batch = in_a, shape.b_batch = in_b;
+    if (role == 1) shape.m = extent, shape.a_row = in_a;
+    if (role == 2) shape.n = extent, shape.b_column = in_b;
+    if (role == 3) shape.k = extent, shape.a_column = in_a, shape.b_row = in_b;
+  }
+  task.a = arguments[a.argument].buffer;
+  task.b = arguments[b.argument].buffer;
+  task.to = arguments[nest.stores[0].argument].buffer;
+  return task;
+}
+
+}  // namespace
+
+size_t Fuser::append(PlanStep step, uint32_t source) {
+  items_.emplace_back().steps.push_back(std::move(step));
+  items_.back().sources = {source};
+  return items_.size() - 1;
+}
+
+BufferId Fuser::constant_buffer(std::vector<uint8_t> bytes) {
+  const BufferId buffer = plan_.add_buffer(static_cast<int64_t>(bytes.size()));
+  plan_.buffers[buffer].home = PlanBuffer::Home::constant;
+  plan_.buffers[buffer].index = static_cast<int>(plan_.constants.size());
+  plan_.constants.push_back(std::move(bytes));
+  return buffer;
+}
+
+BufferId Fuser::own_buffer(NodeId id) {
+  return sources_.buffer[id] = plan_.add_buffer(graph_[id]);
+}
+
+void Fuser::place_sort(NodeId id) {
+  const BufferId from = materialise(graph_[id].inputs[0]);
+  const BufferId to = own_buffer(id);
+  if (sources_.elements[id] == 0) return;
+  const int64_t length = sources_.sizes[id].back();
+  if (machine_.grid) return place_grid_sort(id, from, to);
+  SortPlan sort = plan_sort(graph_.type(graph_[id].inputs[0]).dtype,
+                            sources_.elements[id] / length, length,
+                            graph_[id].op == Op::argsort);
+  const BufferId parameters = constant_buffer(std::move(sort.parameters));
+  const BufferId scratch = plan_.add_buffer(sort.scratch_bytes);
+  for (SortPlan::Launch& launch : sort.launches)
+    sources_.step[id] =
+        static_cast<int>(append({NativeTask{launch.function,
+                                            std::move(launch.name),
+                                            {parameters, from, to, scratch},
+                                            launch.units,
+                                            launch.grain}},
+                                graph_[id].source));
+}
+
+void Fuser::place_grid_sort(NodeId id, BufferId from, BufferId to) {
+  const int64_t length = sources_.sizes[id].back();
+  GridSort sort = plan_grid_sort(graph_.type(graph_[id].inputs[0]).dtype,
+                                 sources_.elements[id] / length, length,
+                                 graph_[id].op == Op::argsort);
+  const auto add_buffer = [&](DType dtype, int64_t elements) {
+    return plan_.add_buffer(elements * byte_size(dtype));
+  };
+  for (NativeTask& task : sort_tasks(std::move(sort), from, to, add_buffer))
+    sources_.step[id] =
+        static_cast<int>(append({std::move(task)}, graph_[id].source));
+}
+
+/// Large products are packed; others are a nest like any other, which may take
+/// in what follows.
+void Fuser::place_dot(NodeId id) {
+  place(id);
+  if (sources_.step[id] < 0) return;  // nothing to multiply
+  Item& item = items_[sources_.step[id]];
+  std::vector<Argument> arguments;
+  const BufferId to = plan_.add_buffer(graph_[id]);
+  Group group = item.groups[0];
+  group.store(id, to);
+  auto task = matrix_product(group.finish(arguments), arguments);
+  if (!task) return;
+  if (machine_.grid) {
+    auto launch =
+        grid_dot(task->shape, ir::attrs<ir::DotAttrs>(graph_[id]).precision);
+    if (!launch) return;
+    NativeTask product{.name = launch->entry,
+                       .arguments = {task->a, task->b, task->to}};
+    product.grid = std::move(launch);
+    add_sources(item.groups[0], item.sources);
+    item.groups.clear();
+    item.steps.push_back({std::move(product)});
+    sources_.buffer[id] = to;
+    return;
+  }
+  if (!packs_well(task->shape)) return;
+  const PackedBytes bytes = packed_bytes(task->shape, machine_.vector_bytes);
+  task->packed_a = plan_.add_buffer(bytes.a);
+  task->packed_b = plan_.add_buffer(bytes.b);
+  add_sources(item.groups[0], item.sources);
+  item.groups.clear();
+  item.steps.push_back({*task});
+  sources_.buffer[id] = to;
+}
+
+void Fuser::place_collective(NodeId id) {
+  const Node& node = graph_[id];
+  const BufferId from = materialise(node.inputs[0]);
+  CollectiveTask task{.op = node.op, .from = from, .to = own_buffer(id)};
+  if (sources_.elements[id] == 0) return;
+  task.dtype = node.type.dtype;
+  task.elements = sources_.elements[node.inputs[0]];
+  task.attrs = ir::attrs<ir::CollectiveAttrs>(node);
+  task.source = node.source;
+  sources_.step[id] = static_cast<int>(append({task}));
+}
+
+void Fuser::place_host_call(NodeId id) {
+  HostTask task;
+  PlanHostCall call{.node = graph_[id]};
+  for (NodeId operand : graph_[id].inputs) {
+    task.arguments.push_back(materialise(operand));
+    call.types.push_back(graph_.type(operand));
+  }
+  task.call = static_cast<int>(plan_.host_calls.size());
+  plan_.host_calls.push_back(std::move(call));
+  sources_.step[id] = static_cast<int>(append({std::move(task)}));
+  last_host_call_ = items_.size();
+}
+
+void Fuser::place_scatter(NodeId id) {
+  const BufferId base = materialise(graph_[id].inputs[0]);
+  const BufferId to = plan_.add_buffer(graph_[id]);
+  if (sources_.elements[id] > 0)
+    append({CopyTask{base, to, graph_.type(id).bytes()}});
+  if (sources_.elements[graph_[id].inputs[1]] > 0) {
+    for (;;) {
+      Group group(sources_, static_cast<int>(items_.size()));
+      auto answer = group.add(id);
+      if (answer.outcome == Group::Outcome::added) {
+        group.store(id, to);
+        items_.emplace_back().groups.push_back(std::move(group));
+        break;
+      }
+      CHECK(answer.outcome == Group::Outcome::needs);
+      materialise(answer.needed);
+    }
+  }
+  sources_.buffer[id] = to;
+  sources_.step[id] = static_cast<int>(items_.size()) - 1;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,222 @@
+#include "jit/plan/grid_stages.h"
+
+#include "jit/ir/reduce_order.h"
+
+namespace unisono::jit {
+namespace {
+
+/// Blocks that keep a GPU busy; fewer lines than that are cut up, if they have
+/// so many chunks.
+constexpr int64_t enough_lines = 256, least_chunks = 4;
+/// As many threads; with fewer columns positions are done at once, if there are
+/// so many.
+constexpr int64_t enough_columns = 1 << 15, least_positions = 64;
+/// Arrays of winners are at most so many times as long as there are positions.
+constexpr int64_t most_targets_a_position = 4;
+
+Kernel kernel_of(Nest nest, const std::vector<Argument>& arguments) {
+  Kernel kernel{.nests = {}, .arguments = arguments};
+  kernel.nests.push_back(std::move(nest));
+  drop_arguments(kernel);
+  return kernel;
+}
+
+/// The kernel's arguments and one more; its number is the last one's.
+std::vector<Argument> with(const std::vector<Argument>& arguments,
+                           BufferId buffer, DType dtype) {
+  std::vector<Argument> all = arguments;
+  all.push_back({buffer, dtype, false});
+  return all;
+}
+
+std::vector<PlanStep> scan_stages(const Kernel& kernel,
+                                  const AddBuffer& add_buffer) {
+  const Nest& nest = kernel.nests[0];
+  const int64_t rows = nest.kept_points(), count = nest.points() / rows;
+  const int64_t chunks = (count + reduce_chunk - 1) / reduce_chunk;
+  if (!nest.scan->contiguous || rows >= enough_lines || chunks < least_chunks)
+    return {};
+  const DType dtype = nest.scan->dtype;
+  const auto arguments =
+      with(kernel.arguments, add_buffer(dtype, rows * chunks), dtype);
+  const int scratch = static_cast<int>(arguments.size()) - 1;
+  Nest totals = nest, rest = nest;
+  totals.scan->part = Scan::Part::totals;
+  totals.scan->argument = scratch;
+  rest.scan->part = Scan::Part::rest;
+  rest.scan->carries = scratch;
+  Nest carries{
+      .extents = {rows, chunks}, .reduced = {false, true}, .exprs = {}};
+  carries.scan = nest.scan;
+  carries.scan->part = Scan::Part::carries;
+  carries.scan->argument = scratch;
+  carries.scan->at = constant_affine(0, 2);
+  std::vector<PlanStep> steps;
+  for (Nest* stage : {&totals, &carries, &rest})
+    steps.push_back({kernel_of(std::move(*stage), arguments)});
+  return steps;
+}
+
+/// Whether an index changes along kept axes.
+bool indices_vary(const Nest& nest) {
+  std::vector<bool> varies(nest.exprs.size());
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    const Expr& expr = nest.exprs[e];
+    for (size_t a = 0; a < nest.extents.size(); ++a)
+      if (!nest.reduced[a] && expr.at.factors[a]) varies[e] = true;
+    for (ExprId operand : expr.operands)
+      if (varies[operand]) varies[e] = true;
+  }
+  for (ExprId index : nest.scatter->indices)
+    if (varies[index]) return true;
+  return false;
+}
+
+/// The number of a position, row after row.
+Affine position_of(const Nest& nest) {
+  Affine position = constant_affine(0, nest.extents.size());
+  int64_t stride = 1;
+  for (size_t a = nest.extents.size(); a-- > 0;) {
+    if (!nest.reduced[a]) continue;
+    position.factors[a] = stride;
+    stride *= nest.extents[a];
+  }
+  return position;
+}
+
+/// All points at once.
+Nest at_once(Nest nest, Scatter::Part part) {
+  nest.scatter->part = part;
+  nest.scatter->position = position_of(nest);
+  nest.reduced.assign(nest.reduced.size(), false);
+  return nest;
+}
+
+/// For each position once, without the columns: what is written of it to
+/// `argument`.
+Nest of_positions(Nest nest, Scatter::Part part, int argument) {
+  for (size_t a = 0; a < nest.extents.size(); ++a)
+    if (!nest.reduced[a]) nest.extents[a] = 1;
+  nest = at_once(std::move(nest), part);
+  Scatter& scatter = *nest.scatter;
+  scatter.argument = argument;
+  scatter.dtype = DType::I32;
+  scatter.at = part == Scatter::Part::targets
+                   ? scatter.position
+                   : constant_affine(0, nest.extents.size());
+  scatter.value = scatter.indices[0];
+  prune(nest, std::vector<bool>(nest.exprs.size(), false));
+  return nest;
+}
+
+Nest zeros(int64_t count, int argument) {
+  Nest nest{.extents = {count}, .reduced = {false}, .exprs = {}};
+  Expr zero{.dtype = DType::I32};
+  zero.at = constant_affine(0, 1);
+  nest.exprs.push_back(zero);
+  Affine at = constant_affine(0, 1);
+  at.factors[0] = 1;
+  nest.stores.push_back({argument, at, 0});
+  return nest;
+}
+
+bool atomic_adds(DType dtype) {
+  return dtype == DType::I32 || dtype == DType::U32 || dtype == DType::I64 ||
+         dtype == DType::U64;
+}
+
+std::vector<PlanStep> winner_stages(const Kernel& kernel, int64_t targets,
+                                    const AddBuffer& add_buffer) {
+  const auto arguments =
+      with(kernel.arguments, add_buffer(DType::I32, targets), DType::I32);
+  const int winners = static_cast<int>(arguments.size()) - 1;
+  Nest chosen = at_once(kernel.nests[0], Scatter::Part::chosen);
+  chosen.scatter->targets = winners;
+  std::vector<PlanStep> steps;
+  steps.push_back({kernel_of(zeros(targets, winners), arguments)});
+  steps.push_back(
+      {kernel_of(of_positions(kernel.nests[0], Scatter::Part::winners, winners),
+                 arguments)});
+  steps.push_back({kernel_of(std::move(chosen), arguments)});
+  return steps;
+}
+
+std::vector<PlanStep> sorted_stages(const Kernel& kernel, int64_t positions,
+                                    const AddBuffer& add_buffer) {
+  const BufferId targets = add_buffer(DType::I32, positions),
+                 order = add_buffer(DType::I32, positions);
+  const auto arguments =
+      with(with(kernel.arguments, targets, DType::I32), order, DType::I32);
+  const int last = static_cast<int>(arguments.size()) - 1;
+  Nest sorted = kernel.nests[0];
+  sorted.scatter->part = Scatter::Part::sorted;
+  sorted.scatter->targets = last - 1;
+  sorted.scatter->order = last;
+  std::vector<PlanStep> steps;
+  steps.push_back({kernel_of(
+      of_positions(kernel.nests[0], Scatter::Part::targets, last - 1),
+      arguments)});
+  for (NativeTask& task :
+       sort_tasks(plan_grid_sort(DType::I32, 1, positions, true), targets,
+                  order, add_buffer))
+    steps.push_back({std::move(task)});
+  steps.push_back({kernel_of(std::move(sorted), arguments)});
+  return steps;
+}
+
+std::vector<PlanStep> scatter_stages(const Kernel& kernel,
+                                     const AddBuffer& add_buffer) {
+  const Nest& nest = kernel.nests[0];
+  const Scatter& scatter = *nest.scatter;
+  const int64_t columns = nest.kept_points(),
+                positions = nest.points() / columns;
+  if (columns >= enough_columns || positions < least_positions ||
+      positions >= INT32_MAX || indices_vary(nest))
+    return {};
+  int64_t targets = 1;
+  for (const Expr::IndexedAxis& axis : scatter.indexed)
+    if (axis.size <= 0 || __builtin_mul_overflow(targets, axis.size, &targets))
+      return {};
+  if (targets >= INT32_MAX) return {};
+  if (!scatter.add && targets <= most_targets_a_position * positions)
+    return winner_stages(kernel, targets, add_buffer);
+  if (!scatter.add || !atomic_adds(scatter.dtype))
+    return sorted_stages(kernel, positions, add_buffer);
+  std::vector<PlanStep> steps;
+  steps.push_back(
+      {kernel_of(at_once(nest, Scatter::Part::atomic), kernel.arguments)});
+  return steps;
+}
+
+}  // namespace
+
+std::vector<NativeTask> sort_tasks(GridSort sort, BufferId from, BufferId to,
+                                   const AddBuffer& add_buffer) {
+  const auto scratch = [&](int64_t bytes) {
+    return bytes > 0 ? add_buffer(DType::I8, bytes) : -1;
+  };
+  const BufferId arrays[] = {from, to, scratch(sort.elements0_bytes),
+                             scratch(sort.elements1_bytes),
+                             scratch(sort.positions_bytes)};
+  std::vector<NativeTask> tasks;
+  for (GridSort::Launch& launch : sort.launches) {
+    NativeTask task{.name = launch.grid->entry, .arguments = {}};
+    for (GridSort::Array array : launch.arguments)
+      task.arguments.push_back(arrays[static_cast<size_t>(array)]);
+    task.grid = std::move(launch.grid);
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+std::vector<PlanStep> grid_stages(const Kernel& kernel,
+                                  const AddBuffer& add_buffer) {
+  if (kernel.nests.size() != 1) return {};
+  const Nest& nest = kernel.nests[0];
+  if (!nest.stores.empty() || !nest.reductions.empty()) return {};
+  if (nest.scan) return scan_stages(kernel, add_buffer);
+  if (nest.scatter) return scatter_stages(kernel, add_buffer);
+  return {};
+}
+
+}  // namespace unisono::jit

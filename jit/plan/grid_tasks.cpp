@@ -1,0 +1,159 @@
+#include "jit/plan/grid_tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/grid_library/grid_library.h"
+
+namespace unisono::jit {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <class Call>
+std::shared_ptr<GridLaunch> launch_of(const char* module, std::string entry,
+                                      int64_t blocks, const Call& call) {
+  GridLaunch launch{.code = grid_library(module), .entry = std::move(entry)};
+  launch.blocks = blocks;
+  launch.reports = false;
+  launch.constants.resize(sizeof call);
+  std::memcpy(launch.constants.data(), &call, sizeof call);
+  return std::make_shared<GridLaunch>(std::move(launch));
+}
+
+SortCall sort_call(DType dtype, int64_t rows, int64_t length) {
+  SortCall call{.rows = rows, .length = length};
+  switch (class_of(dtype)) {
+    case DTypeClass::boolean:
+    case DTypeClass::unsigned_: break;
+    case DTypeClass::signed_: call.kind = 1; break;
+    case DTypeClass::floating: call.kind = 2; break;
+  }
+  if (dtype == DType::F16) call.infinity = 0x7c00;
+  if (dtype == DType::BF16) call.infinity = 0x7f80;
+  if (dtype == DType::F32) call.infinity = 0x7f800000;
+  if (dtype == DType::F64) call.infinity = uint64_t{0x7ff} << 52;
+  return call;
+}
+
+}  // namespace
+
+GridSort plan_grid_sort(DType dtype, int64_t rows, int64_t length,
+                        bool argsort) {
+  using Array = GridSort::Array;
+  SortCall call = sort_call(dtype, rows, length);
+  const int64_t size = byte_size(dtype), elements = rows * length;
+  int passes = 0;
+  for (int64_t run = sort_tile; run < length; run *= 2) ++passes;
+  // Results go back and forth, and end in `to`.
+  GridSort plan;
+  Array here = passes % 2 ? Array::elements0 : Array::to;
+  Array there = passes % 2 ? Array::to : Array::elements0;
+  Array here_at = passes % 2 ? Array::positions : Array::to;
+  Array there_at = passes % 2 ? Array::to : Array::positions;
+  if (argsort) here = Array::elements0, there = Array::elements1;
+  if (argsort || passes > 0) plan.elements0_bytes = elements * size;
+  if (argsort && passes > 0) {
+    plan.elements1_bytes = elements * size;
+    plan.positions_bytes = elements * 4;
+  }
+  auto add = [&](const char* step, int64_t blocks,
+                 std::vector<Array> arguments) {
+    plan.launches.push_back(
+        {launch_of("sort",
+                   fmt::format("{}_{}_{}", argsort ? "argsort" : "sort", step,
+                               8 * size),
+                   blocks, call),
+         std::move(arguments)});
+  };
+  if (argsort)
+    add("tile", rows * ceil_div(length, sort_tile),
+        {Array::from, here, here_at});
+  else
+    add("tile", rows * ceil_div(length, sort_tile), {Array::from, here});
+  for (call.run = sort_tile; call.run < length; call.run *= 2) {
+    const int64_t blocks = ceil_div(elements, 256);
+    if (argsort)
+      add("merge", blocks, {here, here_at, there, there_at});
+    else
+      add("merge", blocks, {here, there});
+    std::swap(here, there);
+    std::swap(here_at, there_at);
+  }
+  return plan;
+}
+
+namespace {
+
+/// Squares of which side, if there are enough of the larger ones to keep a GPU
+/// busy.
+constexpr int64_t large_tile = 128, small_tile = 64, enough_tiles = 96;
+
+/// Sizes from which on a library of products is better than our kernels.
+constexpr int64_t least_for_library = 512;
+
+int64_t tiles(const DotShape& s, int64_t side) {
+  return s.batch * ceil_div(s.m, side) * ceil_div(s.n, side);
+}
+
+/// The library's file for a product, and whether it has large squares; null if
+/// there is none.
+struct DotModule {
+  const char *name = nullptr, *entry = nullptr;
+  bool large = true;
+};
+DotModule dot_module(DType dtype, ir::Precision precision) {
+  const bool exact = precision == ir::Precision::exact;
+  switch (dtype) {
+    case DType::F32:
+      return precision == ir::Precision::tf32 ? DotModule{"dot_tf32"}
+                                              : DotModule{"dot_f32"};
+    case DType::F64: return {"dot_f64", nullptr, false};
+    case DType::F16:
+      return exact ? DotModule{"dot_exact", "dot_exact_f16", false}
+                   : DotModule{"dot_f16"};
+    case DType::BF16:
+      return exact ? DotModule{"dot_exact", "dot_exact_bf16", false}
+                   : DotModule{"dot_bf16"};
+    case DType::I8:
+    case DType::I16:
+    case DType::I32:
+    case DType::I64:
+    case DType::U8:
+    case DType::U16:
+    case DType::U32:
+    case DType::U64:
+    case DType::Bool: break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::shared_ptr<const GridLaunch> grid_dot(const DotShape& s,
+                                           ir::Precision precision) {
+  const DotModule module = dot_module(s.dtype, precision);
+  if (!module.name) return nullptr;
+  // Small ones have too few squares, or too little to do in each.
+  if (s.m < 16 || s.n < 16 || s.k < 8 || s.m * s.n * s.k < 1 << 16)
+    return nullptr;
+  const bool large = module.large && tiles(s, large_tile) >= enough_tiles;
+  const int64_t side = large ? large_tile : small_tile;
+  const DotCall call{s.batch,    s.m,       s.n,     s.k,
+                     s.a_offset, s.a_batch, s.a_row, s.a_column,
+                     s.b_offset, s.b_batch, s.b_row, s.b_column};
+  auto launch = launch_of(
+      module.name,
+      fmt::format("{}_{}", module.entry ? module.entry : module.name, side),
+      tiles(s, side), call);
+  if (precision != ir::Precision::exact &&
+      std::min({s.m, s.n, s.k}) >= least_for_library)
+    launch->product = std::make_shared<const MatrixProduct>(MatrixProduct{
+        s.dtype, precision == ir::Precision::tf32 && s.dtype == DType::F32,
+        call});
+  return launch;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,304 @@
+// Linear scan over the buffers' lifetimes in the order of steps. A buffer that
+// a kernel reads for the last time, element by element where it writes a new
+// one, gives its place to the new one at once.
+#include "jit/plan/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "jit/kernel/schedule.h"
+#include "runtime/stop.h"
+
+namespace unisono::jit {
+namespace {
+
+constexpr int64_t alignment = 64;
+
+struct Lifetime {
+  int first = -1, last = -1;  // positions of steps
+};
+
+struct Positions {
+  std::vector<Lifetime> lifetimes;
+  /// Kernels by position; null for other steps.
+  std::vector<const Kernel*> kernels;
+  std::vector<const PlanStep*> at;
+
+  /// Position 0 is before all steps: there inputs have their contents.
+  void begin() {
+    kernels.push_back(nullptr);
+    at.push_back(nullptr);
+  }
+
+  void touch(BufferId buffer, int position) {
+    Lifetime& life = lifetimes[buffer];
+    if (life.first < 0) life.first = position;
+    life.last = std::max(life.last, position);
+  }
+  void visit(const PlanSteps& steps);
+};
+
+/// Numbers the steps; what a loop uses but does not make lives until its end.
+void Positions::visit(const PlanSteps& steps) {
+  for (const PlanStep& step : steps) {
+    const int position = static_cast<int>(kernels.size());
+    kernels.push_back(std::get_if<Kernel>(&step.what));
+    at.push_back(&step);
+    if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
+      visit(*loop->condition);
+      touch(loop->flag, static_cast<int>(kernels.size()));
+      kernels.push_back(nullptr);
+      at.push_back(&step);
+      visit(*loop->body);
+      const int end = static_cast<int>(kernels.size());
+      kernels.push_back(nullptr);
+      at.push_back(&step);
+      touch(loop->flag, end);
+      for (Lifetime& life : lifetimes)
+        if (life.first >= 0 && life.first < position && life.last >= position)
+          life.last = end;
+      continue;
+    }
+    if (const auto* branch = std::get_if<IfTask>(&step.what)) {
+      touch(branch->flag, position);
+      visit(*branch->then_steps);
+      visit(*branch->else_steps);
+      continue;
+    }
+    for_each_buffer(step,
+                    [&](BufferId buffer, bool) { touch(buffer, position); });
+  }
+}
+
+/// Free parts of the arena, by offset.
+class Arena {
+ public:
+  int64_t take(int64_t bytes) {
+    auto best = free_.end();
+    for (auto at = free_.begin(); at != free_.end(); ++at)
+      if (at->second >= bytes &&
+          (best == free_.end() || at->second < best->second))
+        best = at;
+    if (best == free_.end()) {
+      // Grow, from the free part at the end if there is one.
+      int64_t offset = end_;
+      if (!free_.empty()) {
+        auto last = std::prev(free_.end());
+        if (last->first + last->second == end_) {
+          offset = last->first;
+          free_.erase(last);
+        }
+      }
+      end_ = offset + bytes;
+      return offset;
+    }
+    const int64_t offset = best->first, size = best->second;
+    free_.erase(best);
+    if (size > bytes) free_[offset + bytes] = size - bytes;
+    return offset;
+  }
+  void give(int64_t offset, int64_t bytes) {
+    auto at = free_.emplace(offset, bytes).first;
+    auto next = std::next(at);
+    if (next != free_.end() && at->first + at->second == next->first) {
+      at->second += next->second;
+      free_.erase(next);
+    }
+    if (at != free_.begin()) {
+      auto before = std::prev(at);
+      if (before->first + before->second == at->first) {
+        before->second += at->second;
+        free_.erase(at);
+      }
+    }
+  }
+  int64_t end() const { return end_; }
+
+ private:
+  std::map<int64_t, int64_t> free_;
+  int64_t end_ = 0;
+};
+
+int64_t rounded(int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// A buffer that dies at `position` and whose place `buffer` may take.
+BufferId overwritten(const Kernel& kernel, BufferId buffer, int position,
+                     const Plan& plan, const Positions& positions,
+                     const std::vector<bool>& given) {
+  int written = -1;
+  for (size_t i = 0; i < kernel.arguments.size(); ++i)
+    if (kernel.arguments[i].buffer == buffer) written = static_cast<int>(i);
+  for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+    const BufferId other = kernel.arguments[i].buffer;
+    if (kernel.arguments[i].written || given[other] ||
+        positions.lifetimes[other].last != position ||
+        plan.buffers[other].bytes != plan.buffers[buffer].bytes)
+      continue;
+    if (may_overwrite(kernel, static_cast<int>(i), written)) return other;
+  }
+  return -1;
+}
+
+/// For a buffer that only passes from one loop of a kernel to the next: the
+/// result of that kernel in whose place it lies; -1 for others.
+std::vector<BufferId> result_hosts(const Plan& plan, const Positions& positions,
+                                   const std::vector<bool>& fixed) {
+  std::vector<BufferId> hosts(plan.buffers.size(), -1);
+  std::vector<bool> is_host(plan.buffers.size());
+  for (size_t position = 0; position < positions.kernels.size(); ++position) {
+    poll_stop();
+    const Kernel* kernel = positions.kernels[position];
+    if (!kernel) continue;
+    const auto& arguments = kernel->arguments;
+    auto begins_here = [&](BufferId buffer) {
+      return positions.lifetimes[buffer].first == static_cast<int>(position);
+    };
+    for (size_t early = 0; early < arguments.size(); ++early) {
+      const BufferId guest = arguments[early].buffer;
+      if (!arguments[early].written || fixed[guest] || !begins_here(guest) ||
+          positions.lifetimes[guest].last != static_cast<int>(position))
+        continue;
+      for (size_t late = 0; late < arguments.size(); ++late) {
+        const BufferId host = arguments[late].buffer;
+        const bool is_result =
+            plan.buffers[host].home == PlanBuffer::Home::temporary;
+        if (late == early || !arguments[late].written || !begins_here(host) ||
+            !is_result || is_host[host] || hosts[host] >= 0 ||
+            !may_share(*kernel, static_cast<int>(early),
+                       static_cast<int>(late)))
+          continue;
+        hosts[guest] = host;
+        is_host[host] = true;
+        break;
+      }
+    }
+  }
+  return hosts;
+}
+
+/// The donated input whose place an output may take from the step at which it
+/// is first written; -1 if there is none.
+BufferId donor(const Plan& plan, const Positions& positions, BufferId output,
+               const std::vector<bool>& free_inputs) {
+  const int first = positions.lifetimes[output].first;
+  for (BufferId input : plan.inputs) {
+    if (!free_inputs[input] ||
+        plan.buffers[input].bytes != plan.buffers[output].bytes)
+      continue;
+    const int last = positions.lifetimes[input].last;
+    if (last < first) return input;
+    if (last > first) continue;
+    const PlanStep& step = *positions.at[first];
+    if (const auto* copy = std::get_if<CopyTask>(&step.what))
+      if (copy->from == input && copy->to == output) return input;
+    const auto* kernel = std::get_if<Kernel>(&step.what);
+    if (!kernel) continue;
+    int read = -1, written = -1, count = 0;
+    for (const Argument& argument : kernel->arguments) {
+      if (argument.buffer == input) read = count;
+      if (argument.buffer == output) written = count;
+      ++count;
+    }
+    if (read >= 0 && written >= 0 && may_overwrite(*kernel, read, written))
+      return input;
+  }
+  return -1;
+}
+
+/// Outputs go where donated inputs are.
+void reuse_inputs(const Plan& plan, const Positions& positions,
+                  const std::vector<bool>& donated,
+                  const std::vector<bool>& is_host, MemoryPlan& result) {
+  std::vector<bool> free_inputs(plan.buffers.size());
+  for (size_t i = 0; i < donated.size(); ++i)
+    free_inputs[plan.inputs[i]] = donated[i];
+  for (BufferId output : plan.outputs) free_inputs[output] = false;
+  for (BufferId output : plan.outputs) {
+    Slot& slot = result.slots[output];
+    if (slot.home != Slot::Home::output || is_host[output] || slot.bytes == 0 ||
+        positions.lifetimes[output].first < 0)
+      continue;
+    const BufferId input = donor(plan, positions, output, free_inputs);
+    if (input < 0) continue;
+    free_inputs[input] = false;
+    slot = result.slots[input];
+    result.overwritten.push_back(slot.index);
+  }
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
+  MemoryPlan result;
+  const size_t count = plan.buffers.size();
+  result.slots.resize(count);
+  std::vector<bool> fixed(count), given(count);
+  for (size_t i = 0; i < count; ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    Slot& slot = result.slots[i];
+    slot.bytes = buffer.bytes;
+    slot.index = buffer.index;
+    fixed[i] = buffer.home != PlanBuffer::Home::temporary;
+    if (buffer.home == PlanBuffer::Home::input) slot.home = Slot::Home::input;
+    if (buffer.home == PlanBuffer::Home::constant)
+      slot.home = Slot::Home::constant;
+  }
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const BufferId output = plan.outputs[i];
+    if (fixed[output]) continue;
+    fixed[output] = true;
+    result.slots[output].home = Slot::Home::output;
+    result.slots[output].index = static_cast<int>(i);
+  }
+
+  Positions positions;
+  positions.lifetimes.resize(count);
+  positions.begin();
+  for (size_t i = 0; i < donated.size(); ++i)
+    if (donated[i]) positions.touch(plan.inputs[i], 0);
+  positions.visit(plan.steps);
+  std::vector<std::vector<BufferId>> starts(positions.kernels.size()),
+      ends(positions.kernels.size());
+  const std::vector<BufferId> hosts = result_hosts(plan, positions, fixed);
+  std::vector<bool> is_host(count);
+  for (BufferId host : hosts)
+    if (host >= 0) is_host[host] = true;
+  reuse_inputs(plan, positions, donated, is_host, result);
+  for (size_t i = 0; i < count; ++i) {
+    if (fixed[i] || hosts[i] >= 0 || positions.lifetimes[i].first < 0) continue;
+    starts[positions.lifetimes[i].first].push_back(static_cast<BufferId>(i));
+    ends[positions.lifetimes[i].last].push_back(static_cast<BufferId>(i));
+  }
+  Arena arena;
+  std::vector<bool> fixed_or_given = fixed;
+  for (size_t position = 0; position < starts.size(); ++position) {
+    poll_stop();
+    for (BufferId buffer : starts[position]) {
+      const Kernel* kernel = positions.kernels[position];
+      const BufferId other =
+          kernel && !is_host[buffer]
+              ? overwritten(*kernel, buffer, static_cast<int>(position), plan,
+                            positions, fixed_or_given)
+              : -1;
+      if (other >= 0) {
+        fixed_or_given[other] = true;
+        result.slots[buffer].offset = result.slots[other].offset;
+      } else {
+        result.slots[buffer].offset =
+            arena.take(rounded(plan.buffers[buffer].bytes));
+      }
+    }
+    for (BufferId buffer : ends[position])
+      if (!fixed_or_given[buffer])
+        arena.give(result.slots[buffer].offset,
+                   rounded(plan.buffers[buffer].bytes));
+  }
+  for (size_t i = 0; i < count; ++i)
+    if (hosts[i] >= 0) result.slots[i] = result.slots[hosts[i]];
+  result.arena_bytes = arena.end();
+  return result;
+}
+
+}  // namespace unisono::jit

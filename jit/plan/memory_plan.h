@@ -1,0 +1,21 @@
+#pragma once
+// A place for every array of a plan: dead arrays' memory is used again.
+#include <cstdint>
+#include <vector>
+
+#include "jit/plan/fuse.h"
+#include "runtime/execute/program.h"
+
+namespace unisono::jit {
+
+struct MemoryPlan {
+  std::vector<Slot> slots;  // one per buffer of the plan
+  int64_t arena_bytes = 0;
+  std::vector<int> overwritten;  // inputs whose places outputs have
+};
+
+/// `donated`: as in CompileOptions. An output takes a donated input's place
+/// where it is of its size and the input is not read any more.
+MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated = {});
+
+}  // namespace unisono::jit

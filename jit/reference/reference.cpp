@@ -1,0 +1,613 @@
+#include "jit/reference/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <map>
+#include <unordered_map>
+
+#include "jit/ir/kinds.h"
+#include "jit/reference/collective.h"
+#include "jit/reference/kernels.h"
+#include "jit/reference/nodes.h"
+#include "jit/reference/value.h"
+#include "runtime/check.h"
+#include "runtime/stop.h"
+
+namespace unisono::jit {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+using reference::Operand;
+using reference::Value;
+
+Error error_at(const Node& node, Error error) {
+  if (error.source == 0) error.source = node.source;
+  return error;
+}
+
+/// One value per argument, carry or result.
+using Values = std::vector<Value>;
+
+/// The values of one member's nodes.
+struct Frame {
+  int64_t member = 0;
+  Values values;  // by node
+  /// Of control nodes, until projections take them.
+  std::unordered_map<NodeId, Values> results;
+};
+
+/// What is known of a graph before it is evaluated, by node.
+struct Plan {
+  /// The last node that reads each one; `forever` for outputs.
+  std::vector<NodeId> last_use;
+  /// Of control nodes: read not only by projections.
+  std::vector<bool> read_whole;
+  /// Of projections: the last one of this result.
+  std::vector<bool> takes_result;
+};
+constexpr NodeId forever = INT_MAX;
+
+Plan plan_of(const Graph& graph) {
+  Plan plan{std::vector<NodeId>(graph.nodes.size(), -1),
+            std::vector<bool>(graph.nodes.size(), false),
+            std::vector<bool>(graph.nodes.size(), false)};
+  std::map<std::pair<NodeId, int>, NodeId> last_projection;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const auto id = static_cast<NodeId>(i);
+    for (NodeId operand : node.inputs) {
+      plan.last_use[operand] = id;
+      if (node.op != ir::Op::project) plan.read_whole[operand] = true;
+    }
+    if (node.op == ir::Op::project)
+      last_projection[{node.inputs[0],
+                       ir::attrs<ir::ProjectAttrs>(node).index}] = id;
+  }
+  for (NodeId output : graph.outputs) {
+    plan.last_use[output] = forever;
+    plan.read_whole[output] = true;
+  }
+  for (const auto& [result, id] : last_projection) plan.takes_result[id] = true;
+  return plan;
+}
+
+/// A graph under evaluation, for some members.
+struct Scope {
+  const Graph& graph;
+  const Plan& plan;
+  std::vector<Frame> frames;
+};
+
+/// Evaluates graphs for some members at once, node by node. Without an axis
+/// there is one member.
+class Evaluator {
+ public:
+  Evaluator(const ReferenceOptions& options,
+            const std::vector<MemberAxis>& axes)
+      : options_(options) {
+    int64_t stride = 1;
+    for (size_t i = axes.size(); i-- > 0; stride *= axes[i].size)
+      mapped_[axes[i].id] = {axes[i].size, stride};
+  }
+
+  /// arguments[i] are those of members[i]; results in the same form, but of
+  /// those members alone that come before one that failed.
+  Result<std::vector<Values>> run(const Graph& graph,
+                                  const std::vector<int64_t>& members,
+                                  std::vector<Values> arguments);
+  const std::optional<Error>& failure() const { return failure_; }
+  /// Makes the host calls that wait for those of earlier devices.
+  void call_host();
+
+ private:
+  Status run_one(Scope& scope, NodeId id);
+  Status run_if(Scope& scope, NodeId id);
+  Status run_loop(Scope& scope, NodeId id);
+  Status run_collective(Scope& scope, NodeId id);
+  Status run_host_call(Scope& scope, NodeId id);
+  int device_of(int64_t member) const;
+  Status run_plain(Scope& scope, NodeId id);
+  Result<Value> run_node(const Node& node,
+                         std::span<const Operand> operands) const;
+  void run_project(Scope& scope, NodeId id);
+  /// A member's error: it and those after it take no further part. Those
+  /// before it go on to where they meet, and may have one, too.
+  Status drop(Scope& scope, Error error);
+  void drop_failed(Scope& scope) const;
+  Error error(const Node& node, const Frame& frame, Error error) const;
+
+  int64_t position_of(int64_t member, const ir::CollectiveAttrs& a) const;
+  std::vector<int64_t> team_of(int64_t member,
+                               const ir::CollectiveAttrs& a) const;
+  Status check_axes(const Node& node, const Frame& frame) const;
+
+  /// Where an axis stands in a member's number.
+  struct Mapped {
+    int64_t size = 1, stride = 1;
+  };
+  struct WaitingCall {
+    const Node* node;
+    int64_t member;
+    std::vector<HostArray> operands;
+  };
+  const ReferenceOptions& options_;
+  std::map<int, std::vector<WaitingCall>> waiting_;  // all devices but 0
+  std::unordered_map<ir::AxisId, Mapped> mapped_;
+  std::unordered_map<const Graph*, Plan> plans_;
+  std::optional<Error> failure_;  // of the first member so far that has one
+};
+
+Error Evaluator::error(const Node& node, const Frame& frame,
+                       Error error) const {
+  error = error_at(node, std::move(error));
+  if (!mapped_.empty() && error.member < 0) error.member = frame.member;
+  return error;
+}
+
+Status Evaluator::drop(Scope& scope, Error error) {
+  if (mapped_.empty()) return error;
+  if (!failure_ || error.member < failure_->member) failure_ = std::move(error);
+  // Later devices never have their turn.
+  waiting_.erase(waiting_.upper_bound(device_of(failure_->member)),
+                 waiting_.end());
+  drop_failed(scope);
+  return Unit{};
+}
+
+void Evaluator::drop_failed(Scope& scope) const {
+  if (!failure_) return;
+  std::erase_if(scope.frames, [&](const Frame& frame) {
+    return frame.member >= failure_->member;
+  });
+}
+
+Result<std::vector<Values>> Evaluator::run(const Graph& graph,
+                                           const std::vector<int64_t>& members,
+                                           std::vector<Values> arguments) {
+  auto [plan, is_new] = plans_.try_emplace(&graph);
+  if (is_new) plan->second = plan_of(graph);
+  Scope scope{graph, plan->second, std::vector<Frame>(members.size())};
+  for (size_t m = 0; m < members.size(); ++m) {
+    Frame& frame = scope.frames[m];
+    frame.member = members[m];
+    frame.values.resize(graph.nodes.size());
+    for (size_t i = 0; i < graph.inputs.size(); ++i)
+      frame.values[graph.inputs[i]] = std::move(arguments[m][i]);
+  }
+  for (size_t i = graph.inputs.size(); i < graph.nodes.size(); ++i) {
+    const auto id = static_cast<NodeId>(i);
+    if (stop_requested() || (options_.stop && options_.stop()))
+      return error_at(graph[id], stopped_error());
+    if (scope.frames.empty()) break;  // all have failed
+    if (auto done = run_one(scope, id); !done) return done.error();
+    for (NodeId operand : graph[id].inputs)
+      if (scope.plan.last_use[operand] == id)
+        for (Frame& frame : scope.frames) frame.values[operand] = Value();
+  }
+  std::vector<Values> results(scope.frames.size());
+  for (size_t m = 0; m < scope.frames.size(); ++m) {
+    Values& values = scope.frames[m].values;
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const NodeId output = graph.outputs[i];
+      const bool again =
+          std::find(graph.outputs.begin() + i + 1, graph.outputs.end(),
+                    output) != graph.outputs.end();
+      results[m].push_back(again ? values[output] : std::move(values[output]));
+    }
+  }
+  return results;
+}
+
+Status Evaluator::run_one(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
+  switch (ir::kind(node.op)) {
+    case ir::Kind::control:
+      if (node.op == ir::Op::if_else) return run_if(scope, id);
+      if (node.op == ir::Op::loop) return run_loop(scope, id);
+      run_project(scope, id);
+      return Unit{};
+    case ir::Kind::collective: return run_collective(scope, id);
+    case ir::Kind::host: return run_host_call(scope, id);
+    case ir::Kind::map:
+    case ir::Kind::reduce:
+    case ir::Kind::argreduce:
+    case ir::Kind::scan:
+    case ir::Kind::move:
+    case ir::Kind::source:
+    case ir::Kind::index:
+    case ir::Kind::dot:
+    case ir::Kind::sort: return run_plain(scope, id);
+  }
+  __builtin_unreachable();
+}
+
+/// Whether `node` reads the operand at `position` again at a later one.
+bool reads_again(const Node& node, size_t position) {
+  const auto begin = node.inputs.begin() + position;
+  return std::find(begin + 1, node.inputs.end(), *begin) != node.inputs.end();
+}
+
+Result<Value> Evaluator::run_node(const Node& node,
+                                  std::span<const Operand> operands) const {
+  try {
+    return reference::run_node(node, operands, options_.checked);
+  } catch (const Stopped&) {
+    return error_at(node, stopped_error());
+  }
+}
+
+Status Evaluator::run_plain(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
+  std::vector<Operand> operands(node.inputs.size());
+  for (Frame& frame : scope.frames) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const NodeId operand = node.inputs[i];
+      const bool first = std::find(node.inputs.begin(), node.inputs.end(),
+                                   operand) == node.inputs.begin() + i;
+      operands[i] = {
+          &scope.graph.type(operand), &frame.values[operand],
+          scope.plan.last_use[operand] == id && first && !reads_again(node, i)};
+    }
+    auto value = run_node(node, operands);
+    if (!value && value.error().kind == Error::Kind::cancelled)
+      return value.error();
+    if (!value) return drop(scope, error(node, frame, value.error()));
+    frame.values[id] = *std::move(value);
+  }
+  return Unit{};
+}
+
+void Evaluator::run_project(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
+  const auto index =
+      static_cast<size_t>(ir::attrs<ir::ProjectAttrs>(node).index);
+  for (Frame& frame : scope.frames) {
+    Value& result = frame.results.at(node.inputs[0])[index];
+    frame.values[id] = scope.plan.takes_result[id] ? std::move(result) : result;
+  }
+}
+
+/// The operands from `begin` on, moved out of the frame after their last use.
+Values take_operands(Scope& scope, NodeId id, Frame& frame, size_t begin) {
+  const Node& node = scope.graph[id];
+  Values out;
+  out.reserve(node.inputs.size() - begin);
+  for (size_t i = begin; i < node.inputs.size(); ++i) {
+    const NodeId operand = node.inputs[i];
+    Value& value = frame.values[operand];
+    const bool last =
+        scope.plan.last_use[operand] == id && !reads_again(node, i);
+    out.push_back(last ? std::move(value) : value);
+  }
+  return out;
+}
+
+void set_results(Scope& scope, NodeId id, Frame& frame, Values results) {
+  if (scope.plan.read_whole[id] && !results.empty())
+    frame.values[id] = results[0];
+  frame.results[id] = std::move(results);
+}
+
+bool is_true(const Value& value) { return *value.data() != 0; }
+
+Status Evaluator::run_if(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
+  const auto& a = ir::attrs<ir::IfAttrs>(node);
+  std::vector<bool> conditions;
+  for (const Frame& frame : scope.frames)
+    conditions.push_back(is_true(frame.values[node.inputs[0]]));
+  for (const bool branch : {true, false}) {
+    std::vector<int64_t> members;
+    std::vector<Frame*> takers;
+    std::vector<Values> arguments;
+    for (size_t f = 0; f < scope.frames.size(); ++f) {
+      Frame& frame = scope.frames[f];
+      if (conditions[f] != branch) continue;
+      takers.push_back(&frame);
+      members.push_back(frame.member);
+      arguments.push_back(take_operands(scope, id, frame, 1));
+    }
+    if (takers.empty()) continue;
+    auto results = run(branch ? *a.then_graph : *a.else_graph, members,
+                       std::move(arguments));
+    if (!results) return results.error();
+    for (size_t t = 0; t < results->size(); ++t)
+      set_results(scope, id, *takers[t], std::move((*results)[t]));
+  }
+  drop_failed(scope);
+  return Unit{};
+}
+
+/// One member in a loop: carries, then captures.
+struct Turn {
+  Frame* frame;
+  Values arguments;
+};
+
+Status Evaluator::run_loop(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
+  const auto& a = ir::attrs<ir::LoopAttrs>(node);
+  const auto carries = static_cast<size_t>(a.carries);
+  std::vector<Turn> turns;
+  for (Frame& frame : scope.frames)
+    turns.push_back({&frame, take_operands(scope, id, frame, 0)});
+  while (true) {
+    std::vector<int64_t> members;
+    std::vector<Values> arguments;
+    for (const Turn& turn : turns) {
+      members.push_back(turn.frame->member);
+      arguments.push_back(turn.arguments);
+    }
+    auto goes_on = run(*a.condition, members, std::move(arguments));
+    if (!goes_on) return goes_on.error();
+    turns.erase(turns.begin() + static_cast<ptrdiff_t>(goes_on->size()),
+                turns.end());
+    members.clear();
+    arguments.clear();
+    std::vector<Turn> rest;
+    for (size_t t = 0; t < turns.size(); ++t) {
+      Turn& turn = turns[t];
+      if (!is_true((*goes_on)[t][0])) {
+        turn.arguments.resize(carries);
+        set_results(scope, id, *turn.frame, std::move(turn.arguments));
+        continue;
+      }
+      // The captures stay for the next turn; the carries are the body's own.
+      Values captures(carries);
+      captures.insert(captures.end(), turn.arguments.begin() + carries,
+                      turn.arguments.end());
+      members.push_back(turn.frame->member);
+      arguments.push_back(std::move(turn.arguments));
+      rest.push_back({turn.frame, std::move(captures)});
+    }
+    turns = std::move(rest);
+    if (turns.empty()) break;
+    auto next = run(*a.body, members, std::move(arguments));
+    if (!next) return next.error();
+    turns.erase(turns.begin() + static_cast<ptrdiff_t>(next->size()),
+                turns.end());
+    for (size_t t = 0; t < turns.size(); ++t)
+      std::move((*next)[t].begin(), (*next)[t].end(),
+                turns[t].arguments.begin());
+  }
+  drop_failed(scope);
+  return Unit{};
+}
+
+int64_t Evaluator::position_of(int64_t member,
+                               const ir::CollectiveAttrs& a) const {
+  int64_t position = 0;
+  for (size_t i = 0; i < a.axes.size(); ++i) {
+    const Mapped& axis = mapped_.at(a.axes[i]);
+    position = position * axis.size + member / axis.stride % axis.size;
+  }
+  return position;
+}
+
+/// The members that meet `member`, by position.
+std::vector<int64_t> Evaluator::team_of(int64_t member,
+                                        const ir::CollectiveAttrs& a) const {
+  std::vector<int64_t> team = {member};
+  for (const ir::AxisId id : a.axes) {
+    const Mapped& axis = mapped_.at(id);
+    team[0] -= member / axis.stride % axis.size * axis.stride;
+  }
+  for (const ir::AxisId id : a.axes) {
+    const Mapped& axis = mapped_.at(id);
+    std::vector<int64_t> wider;
+    for (const int64_t m : team)
+      for (int64_t p = 0; p < axis.size; ++p)
+        wider.push_back(m + p * axis.stride);
+    team = std::move(wider);
+  }
+  return team;
+}
+
+Status Evaluator::check_axes(const Node& node, const Frame& frame) const {
+  const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
+  const auto fail = [&](std::string message) -> Status {
+    return error(node, frame, {Error::Kind::check_failed, message});
+  };
+  for (size_t i = 0; i < a.axes.size(); ++i) {
+    const auto axis = mapped_.find(a.axes[i]);
+    if (axis == mapped_.end())
+      return fail(fmt::format("`{}` over an axis that is not mapped here",
+                              ir::name(node.op)));
+    if (!(a.sizes[i] == ir::Dim(axis->second.size)))
+      return fail(fmt::format("`{}` over {} members, but there are {}",
+                              ir::name(node.op), a.sizes[i].to_string(),
+                              axis->second.size));
+  }
+  return Unit{};
+}
+
+Status Evaluator::run_collective(Scope& scope, NodeId id) {
+  const Graph& graph = scope.graph;
+  const Node& node = graph[id];
+  auto& frames = scope.frames;
+  if (frames.empty()) return Unit{};
+  if (auto good = check_axes(node, frames[0]); !good) return good;
+  const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
+  if (node.op == ir::Op::axis_index) {
+    for (Frame& frame : frames) {
+      const auto index = static_cast<int32_t>(position_of(frame.member, a));
+      frame.values[id] =
+          Value::view(reinterpret_cast<const uint8_t*>(&index), sizeof index);
+    }
+    return Unit{};
+  }
+  // They meet here; own_part is no meeting, nor is what no device waits for.
+  if (node.op != ir::Op::own_part && scope.plan.last_use[id] >= 0 &&
+      std::ranges::any_of(team_of(frames[0].member, a), [&](int64_t member) {
+        return device_of(member) != device_of(frames[0].member);
+      }))
+    call_host();
+  if (failure_ && node.op != ir::Op::own_part) return *failure_;
+  const auto no_memory = [&]() -> Status {
+    return error(node, frames[0], reference::out_of_memory(node.type));
+  };
+  if (!reference::fits_in_memory(node.type)) return no_memory();
+  const ir::Type& type = graph.type(node.inputs[0]);
+  std::unordered_map<int64_t, Frame*> present;
+  std::unordered_map<int64_t, Value> operands;
+  for (Frame& frame : frames) {
+    Value operand = reference::dense(frame.values[node.inputs[0]], type);
+    if (!operand.ok()) return no_memory();
+    if (node.op == ir::Op::own_part) {
+      frame.values[id] = reference::own_part(node, type, operand,
+                                             position_of(frame.member, a));
+      if (!frame.values[id].ok()) return no_memory();
+    } else {
+      operands.emplace(frame.member, std::move(operand));
+      present.emplace(frame.member, &frame);
+    }
+  }
+  while (!present.empty()) {
+    const std::vector<int64_t> team = team_of(present.begin()->first, a);
+    Values given;
+    for (const int64_t member : team) {
+      const auto operand = operands.find(member);
+      if (operand == operands.end())
+        return error(
+            node, frames[0],
+            {Error::Kind::check_failed,
+             fmt::format("only some members reach `{}`", ir::name(node.op))});
+      given.push_back(operand->second);
+    }
+    Values results = reference::meet(node, type, given);
+    for (size_t p = 0; p < team.size(); ++p) {
+      if (!results[p].ok()) return no_memory();
+      const auto member = present.find(team[p]);
+      member->second->values[id] = std::move(results[p]);
+      present.erase(member);
+    }
+  }
+  return Unit{};
+}
+
+Result<HostArray> to_host(const Value& value, const ir::Type& type) {
+  HostArray out{type, {}};
+  try {
+    resize_in_pieces(out.bytes, type.bytes());
+  } catch (const std::bad_alloc&) {
+    return reference::out_of_memory(type);
+  }
+  reference::copy_dense(value, type, out.bytes.data());
+  return out;
+}
+
+int Evaluator::device_of(int64_t member) const {
+  return mapped_.empty() || !options_.device_of ? 0
+                                                : options_.device_of(member);
+}
+
+void Evaluator::call_host() {
+  for (const auto& [device, calls] : waiting_)
+    for (const WaitingCall& call : calls)
+      options_.host_call(*call.node, call.member, call.operands);
+  waiting_.clear();
+}
+
+Status Evaluator::run_host_call(Scope& scope, NodeId id) {
+  const Graph& graph = scope.graph;
+  const Node& node = graph[id];
+  for (Frame& frame : scope.frames) {
+    if (!options_.host_call) continue;
+    const int device = device_of(frame.member);
+    // Its device ended where another of its members failed.
+    if (failure_ && device >= device_of(failure_->member)) continue;
+    std::vector<HostArray> operands;
+    for (NodeId operand : node.inputs) {
+      auto array = to_host(frame.values[operand], graph.type(operand));
+      if (!array) return error(node, frame, array.error());
+      operands.push_back(*std::move(array));
+    }
+    if (device == 0) {
+      options_.host_call(node, mapped_.empty() ? -1 : frame.member, operands);
+    } else {
+      waiting_[device].push_back({&node, frame.member, std::move(operands)});
+    }
+  }
+  const uint8_t nothing = 0;
+  for (Frame& frame : scope.frames) frame.values[id] = Value::view(&nothing, 1);
+  return Unit{};
+}
+
+Result<std::vector<std::vector<HostArray>>> evaluate_nodes(
+    const Graph& graph, const std::vector<MemberAxis>& axes,
+    std::span<const std::vector<HostArray>* const> inputs,
+    const ReferenceOptions& options) {
+  const auto count = static_cast<int64_t>(inputs.size());
+  std::vector<int64_t> members;
+  std::vector<Values> arguments;
+  for (int64_t m = 0; m < count; ++m) {
+    CHECK(inputs[m]->size() == graph.inputs.size());
+    members.push_back(m);
+    auto& mine = arguments.emplace_back();
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const HostArray& array = (*inputs[m])[i];
+      CHECK(array.type == graph.type(graph.inputs[i]));
+      CHECK(static_cast<int64_t>(array.bytes.size()) == array.type.bytes());
+      mine.push_back(Value::view(array.bytes.data(), array.type.bytes()));
+    }
+  }
+  Evaluator evaluator(options, axes);
+  auto results = evaluator.run(graph, members, std::move(arguments));
+  if (results || evaluator.failure()) evaluator.call_host();
+  if (!results) return results.error();
+  if (evaluator.failure()) return *evaluator.failure();
+  std::vector<std::vector<HostArray>> out(inputs.size());
+  for (size_t m = 0; m < inputs.size(); ++m)
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      auto array = to_host((*results)[m][i], graph.type(graph.outputs[i]));
+      if (!array) return array.error();
+      out[m].push_back(*std::move(array));
+    }
+  return out;
+}
+
+Result<std::vector<std::vector<HostArray>>> evaluate_all(
+    const Graph& graph, const std::vector<MemberAxis>& axes,
+    std::span<const std::vector<HostArray>* const> inputs,
+    const ReferenceOptions& options) {
+  return unless_stopped(
+      [&] { return evaluate_nodes(graph, axes, inputs, options); });
+}
+
+}  // namespace
+
+Result<std::vector<HostArray>> evaluate(const Graph& graph,
+                                        const std::vector<HostArray>& inputs,
+                                        const ReferenceOptions& options) {
+  const std::vector<HostArray>* one[] = {&inputs};
+  auto results = evaluate_all(graph, {}, one, options);
+  if (!results) return results.error();
+  return std::move((*results)[0]);
+}
+
+Result<std::vector<std::vector<HostArray>>> evaluate_members(
+    const Graph& graph, const std::vector<MemberAxis>& axes,
+    const std::vector<std::vector<HostArray>>& inputs,
+    const ReferenceOptions& options) {
+  int64_t members = 1;
+  for (const MemberAxis& axis : axes) members *= axis.size;
+  CHECK(static_cast<int64_t>(inputs.size()) == members);
+  std::vector<const std::vector<HostArray>*> all;
+  for (const auto& mine : inputs) all.push_back(&mine);
+  return evaluate_all(graph, axes, all, options);
+}
+
+Result<std::vector<std::vector<HostArray>>> evaluate_members(
+    const Graph& graph, ir::AxisId axis,
+    const std::vector<std::vector<HostArray>>& inputs,
+    const ReferenceOptions& options) {
+  return evaluate_members(
+      graph, {MemberAxis{axis, static_cast<int64_t>(inputs.size())}}, inputs,
+      options);
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,17 @@
+#pragma once
+// The sets of instructions that element loops are compiled for.
+#include "jit/scalar/element.h"
+
+namespace unisono::jit {
+
+/// The tables of element.h for one set of instructions.
+struct ElementLoops {
+  ElementLoop (*row)(ir::Op op, DType dtype);
+  ElementLoop (*cast)(DType from, DType to);
+};
+
+extern const ElementLoops baseline_loops;
+/// For processors with AVX2, FMA and F16C.
+extern const ElementLoops avx2_loops;
+
+}  // namespace unisono::jit

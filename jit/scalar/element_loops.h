@@ -1,0 +1,174 @@
+// The loops of element.h for one instruction set. Included once by each of
+// element_baseline.cpp and element_avx2.cpp, which name the set by
+// UNISONO_INSTRUCTIONS: everything that is instantiated here, scalar.h
+// included, lives in an inline namespace of that name, so that the linker
+// cannot take one set's functions for the other's.
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "jit/scalar/element.h"
+#include "jit/scalar/element_rows.h"
+
+namespace unisono::jit::inline UNISONO_INSTRUCTIONS {
+namespace {
+
+using scalar::Scalar;
+
+template <DType D>
+using Storage = typename StorageOf<D>::type;
+template <DType D>
+using Compute = typename ComputeOf<D>::type;
+
+/// One stored element as a value to compute with, and back.
+template <DType D>
+Compute<D> read(Storage<D> stored) {
+  if constexpr (D == DType::Bool) {
+    return stored != 0;
+  } else if constexpr (D == DType::F16) {
+    return scalar::float_of_half(Scalar<uint16_t>(stored.bits)).value();
+  } else if constexpr (D == DType::BF16) {
+    return scalar::float_of_bfloat(Scalar<uint16_t>(stored.bits)).value();
+  } else {
+    return stored;
+  }
+}
+template <DType D>
+Storage<D> write(Compute<D> value) {
+  if constexpr (D == DType::F16) {
+    Half half;
+    half.bits = scalar::half_of_float(Scalar<float>(value)).value();
+    return half;
+  } else if constexpr (D == DType::BF16) {
+    BFloat16 half;
+    half.bits = scalar::bfloat_of_float(Scalar<float>(value)).value();
+    return half;
+  } else {
+    return value;
+  }
+}
+
+/// Elements are read, computed and written in blocks of this many, so that
+/// strides and 16-bit floats stay out of the loop that computes.
+constexpr int64_t block = 128;
+
+template <DType D>
+void read_block(Compute<D>* to, const void* from, int64_t stride, int64_t n) {
+  const auto* stored = static_cast<const Storage<D>*>(from);
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = read<D>(stored[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = read<D>(stored[i * stride]);
+  }
+}
+template <DType D>
+void write_block(void* to, const Compute<D>* from, int64_t n) {
+  auto* stored = static_cast<Storage<D>*>(to);
+  for (int64_t i = 0; i < n; ++i) stored[i] = write<D>(from[i]);
+}
+
+template <class T>
+Scalar<T> operand(T value, ElementError* error) {
+  if constexpr (scalar::IntegerElement<T>) {
+    return Scalar<T>(value, error);
+  } else {
+    return Scalar<T>(value);
+  }
+}
+
+/// Not inlined: 16-bit floats share that of float.
+template <class Function, class R, class... T>
+[[gnu::noinline]] void compute_block(R* result, int64_t n, ElementError* error,
+                                     const T*... operands) {
+  for (int64_t i = 0; i < n; ++i) {
+    result[i] = Function::apply(operand(operands[i], error)...).value();
+  }
+}
+
+/// The loop of an operation with operands of dtypes D...: `Function::apply` on
+/// their values gives the result, stored as `R`.
+template <class Function, DType R, DType... D>
+void loop(void* out, const void* const* in, const int64_t* stride, int64_t n,
+          ElementError* error) {
+  std::tuple<std::array<Compute<D>, block>...> operands;
+  std::array<Compute<R>, block> result;
+  auto* to = static_cast<Storage<R>*>(out);
+  [&]<size_t... k>(std::index_sequence<k...>) {
+    for (int64_t begin = 0; begin < n; begin += block) {
+      const int64_t count = std::min(block, n - begin);
+      (read_block<D>(std::get<k>(operands).data(),
+                     static_cast<const Storage<D>*>(in[k]) + begin * stride[k],
+                     stride[k], count),
+       ...);
+      compute_block<Function>(result.data(), count, error,
+                              std::get<k>(operands).data()...);
+      write_block<R>(to + begin, result.data(), count);
+    }
+  }(std::index_sequence_for<Compute<D>...>());
+}
+
+template <class Row, DType D>
+ElementLoop row_loop() {
+  if constexpr (!ir::admits(Row::type_class, D)) {
+    return nullptr;
+  } else if constexpr (Row::operands == 1) {
+    constexpr DType R = Row::gives_bool ? DType::Bool : D;
+    return loop<Row, R, D>;
+  } else {
+    constexpr DType R = Row::gives_bool ? DType::Bool : D;
+    return loop<Row, R, D, D>;
+  }
+}
+
+struct Select {
+  template <class V>
+  static V apply(Scalar<bool> mask, V a, V b) {
+    return select(mask, a, b);
+  }
+};
+
+struct Fma {
+  template <class V>
+  static V apply(V x, V y, V z) {
+    return fma(x, y, z);
+  }
+};
+
+template <DType To>
+struct Cast {
+  template <class V>
+  static auto apply(V x) {
+    constexpr bool sixteen_bits = To == DType::F16 || To == DType::BF16;
+    return scalar::cast_to<Compute<To>>(x, sixteen_bits);
+  }
+};
+
+}  // namespace
+
+static ElementLoop find_element_loop(ir::Op op, DType dtype) {
+  return with_dtype(dtype, [op]<DType D>() -> ElementLoop {
+    if (op == ir::Op::select) {
+      // What is chosen is not computed with: NaN keep their bits.
+      constexpr bool sixteen_bits = D == DType::F16 || D == DType::BF16;
+      constexpr DType B = sixteen_bits ? DType::U16 : D;
+      return loop<Select, B, DType::Bool, B, B>;
+    }
+    if (op == ir::Op::fma) {
+      if constexpr (ir::admits(ir::TypeClass::Float, D)) {
+        return loop<Fma, D, D, D, D>;
+      }
+    }
+    if (!has_row(op)) return nullptr;
+    return with_row(op, []<class Row>() { return row_loop<Row, D>(); });
+  });
+}
+
+static ElementLoop find_cast_loop(DType from, DType to) {
+  return with_dtype(from, [to]<DType From>() {
+    return with_dtype(
+        to, []<DType To>() -> ElementLoop { return loop<Cast<To>, To, From>; });
+  });
+}
+
+}  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS

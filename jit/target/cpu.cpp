@@ -1,0 +1,358 @@
+#include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
+#include <llvm/ExecutionEngine/RuntimeDyld.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <exception>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "jit/target/diagnostic_handler.h"
+#include "jit/target/instrument.h"
+#include "jit/target/target.h"
+#include "runtime/check.h"
+#include "runtime/stop.h"
+
+namespace unisono::jit {
+namespace {
+
+Error failed(std::string why) {
+  return {Error::Kind::compile_failed, std::move(why)};
+}
+
+/// One mapping for all sections of an object, so that they reach one another;
+/// code is made executable, and nothing is ever both writable and executable.
+class CodeMemory : public llvm::RTDyldMemoryManager {
+ public:
+  static constexpr const char* no_memory =
+      "the system gives no executable memory";
+
+  ~CodeMemory() override {
+    if (base_) munmap(base_, static_cast<size_t>(bytes_));
+  }
+  /// Memory for an object of so many bytes: false if there is none. It is asked
+  /// for before LLVM links, which aborts where a section gets no memory.
+  bool reserve(size_t object_bytes) {
+    // What is loaded stands in the object, and each stub and entry of a table
+    // that linking adds belongs to a relocation there, which is longer.
+    const uintptr_t most = pages(3 * object_bytes + size_t{64} * 1024);
+    void* at = mmap(nullptr, most, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return false;
+    base_ = static_cast<uint8_t*>(at);
+    bytes_ = most;
+    return true;
+  }
+  bool needsToReserveAllocationSpace() override { return true; }
+  void reserveAllocationSpace(uintptr_t code, llvm::Align, uintptr_t constants,
+                              llvm::Align, uintptr_t data,
+                              llvm::Align) override {
+    // Every section may lose its alignment once.
+    const uintptr_t slack = 4096;
+    parts_[0].size = pages(code + slack);
+    parts_[1].size = pages(constants + slack);
+    parts_[2].size = pages(data + slack);
+    uint8_t* next = base_;
+    for (Part& part : parts_) {
+      part.start = part.next = next;
+      next += part.size;
+    }
+    CHECK(base_ && next <= base_ + bytes_);
+    // What the bound had too much.
+    munmap(next, static_cast<size_t>(base_ + bytes_ - next));
+    bytes_ = static_cast<uintptr_t>(next - base_);
+  }
+  uint8_t* allocateCodeSection(uintptr_t size, unsigned alignment, unsigned,
+                               llvm::StringRef) override {
+    return take(parts_[0], size, alignment);
+  }
+  uint8_t* allocateDataSection(uintptr_t size, unsigned alignment, unsigned,
+                               llvm::StringRef, bool read_only) override {
+    return take(parts_[read_only ? 1 : 2], size, alignment);
+  }
+  bool finalizeMemory(std::string* error) override {
+    if (mprotect(parts_[0].start, parts_[0].size, PROT_READ | PROT_EXEC) == 0 &&
+        mprotect(parts_[1].start, parts_[1].size, PROT_READ) == 0)
+      return false;
+    if (error) *error = no_memory;
+    return true;
+  }
+  /// What the code generator calls where the processor has no instruction.
+  uint64_t getSymbolAddress(const std::string& name) override {
+    static const std::pair<const char*, void*> functions[] = {
+        {"fmaf", address<float, float, float, float>(std::fma)},
+        {"fma", address<double, double, double, double>(std::fma)},
+        {"floorf", address<float, float>(std::floor)},
+        {"floor", address<double, double>(std::floor)},
+        {"ceilf", address<float, float>(std::ceil)},
+        {"ceil", address<double, double>(std::ceil)},
+        {"truncf", address<float, float>(std::trunc)},
+        {"trunc", address<double, double>(std::trunc)},
+        {"roundevenf", address<float, float>(::roundevenf)},
+        {"roundeven", address<double, double>(::roundeven)},
+        {"memcpy", address<void*, void*, const void*, size_t>(std::memcpy)},
+        {"memmove", address<void*, void*, const void*, size_t>(std::memmove)},
+        {"memset", address<void*, void*, int, size_t>(std::memset)},
+    };
+    for (const auto& [known, function] : functions)
+      if (name == known) return reinterpret_cast<uint64_t>(function);
+    return reinterpret_cast<uint64_t>(sanitizer_function(name.c_str()));
+  }
+  // Compiled code never unwinds.
+  void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
+  void deregisterEHFrames() override {}
+
+ private:
+  template <class R, class... Arguments>
+  static void* address(R (*function)(Arguments...)) {
+    return reinterpret_cast<void*>(function);
+  }
+  struct Part {
+    uint8_t *start = nullptr, *next = nullptr;
+    uintptr_t size = 0;
+  };
+  static uintptr_t pages(uintptr_t bytes) {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    return (bytes + page - 1) / page * page;
+  }
+  static uint8_t* take(Part& part, uintptr_t size, unsigned alignment) {
+    const uintptr_t align = std::max(alignment, 16u);
+    auto at = reinterpret_cast<uintptr_t>(part.next);
+    at = (at + align - 1) / align * align;
+    part.next = reinterpret_cast<uint8_t*>(at + size);
+    if (part.next > part.start + part.size) return nullptr;
+    return reinterpret_cast<uint8_t*>(at);
+  }
+
+  uint8_t* base_ = nullptr;
+  uintptr_t bytes_ = 0;
+  Part parts_[3];
+};
+
+class CpuCode : public LoadedCode {
+ public:
+  CpuCode() : linker_(memory_, memory_) {}
+  Status load(llvm::MemoryBufferRef bytes) {
+    auto object = llvm::object::ObjectFile::createObjectFile(bytes);
+    if (!object) return failed(llvm::toString(object.takeError()));
+    if (!memory_.reserve(bytes.getBufferSize()))
+      return failed(CodeMemory::no_memory);
+    linker_.loadObject(**object);
+    if (linker_.hasError()) return failed(linker_.getErrorString().str());
+    linker_.resolveRelocations();
+    if (linker_.hasError()) return failed(linker_.getErrorString().str());
+    std::string error;
+    if (memory_.finalizeMemory(&error)) return failed(error);
+    return Unit{};
+  }
+  void* symbol(const std::string& name) const override {
+    return reinterpret_cast<void*>(linker_.getSymbol(name).getAddress());
+  }
+
+ private:
+  CodeMemory memory_;
+  llvm::RuntimeDyld linker_;
+};
+
+class CpuTarget : public Target {
+ public:
+  explicit CpuTarget(const CpuTargetOptions& options);
+  const Machine& machine() const override { return machine_; }
+  void prepare(llvm::Module& module) override {
+    module.setDataLayout(machine_code_->createDataLayout());
+    module.setTargetTriple(machine_code_->getTargetTriple().str());
+  }
+  Result<std::shared_ptr<LoadedCode>> load(llvm::Module& module) override;
+  Result<std::string> assembly(llvm::Module& module) override;
+
+ private:
+  Status generate(llvm::Module& module, llvm::CodeGenFileType type,
+                  llvm::SmallVectorImpl<char>& out);
+
+  std::unique_ptr<llvm::TargetMachine> machine_code_;
+  Machine machine_;
+};
+
+void wake_llvm() {
+  static const bool awake = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  CHECK(awake);
+}
+
+/// Bytes of the largest cache of this processor, from its own description:
+/// what the system says may count those of other processors.
+int64_t last_level_cache() {
+  int64_t largest = 0;
+#if defined(__x86_64__)
+  // Intel's leaf and AMD's, which have the same form.
+  for (unsigned leaf : {0x4u, 0x8000001du})
+    for (unsigned i = 0; i < 8; ++i) {
+      unsigned a = 0, b = 0, c = 0, d = 0;
+      if (!__get_cpuid_count(leaf, i, &a, &b, &c, &d) || (a & 31) == 0) break;
+      const int64_t ways = (b >> 22) + 1, partitions = (b >> 12 & 1023) + 1;
+      const int64_t line = (b & 4095) + 1, sets = int64_t{c} + 1;
+      largest = std::max(largest, ways * partitions * line * sets);
+    }
+#endif
+  return largest > 0 ? largest : int64_t{32} << 20;
+}
+
+/// The features of a processor that is not this one.
+llvm::StringMap<bool> features_of(const llvm::Target& target,
+                                  const std::string& triple,
+                                  const std::string& cpu) {
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(
+      target.createMCSubtargetInfo(triple, cpu, ""));
+  CHECK(info && info->isCPUStringValid(cpu));
+  llvm::StringMap<bool> out;
+  for (const char* name :
+       {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
+    out[name] = info->checkFeatures(std::string("+") + name);
+  return out;
+}
+
+CpuTarget::CpuTarget(const CpuTargetOptions& options) {
+  wake_llvm();
+  const std::string triple = llvm::sys::getProcessTriple();
+  std::string error;
+  const llvm::Target* target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  CHECK(target);
+  const bool here = options.cpu.empty();
+  llvm::StringMap<bool> features =
+      here ? llvm::sys::getHostCPUFeatures()
+           : features_of(*target, triple, options.cpu);
+  const bool wide = features["avx512f"] && features["avx512bw"] &&
+                    features["avx512dq"] && features["avx512vl"];
+  const int widest = wide ? 64 : features["avx2"] && features["fma"] ? 32 : 16;
+  const int bytes = options.vector_bytes ? options.vector_bytes : widest;
+  const int native = std::min(bytes, widest);
+  std::string list;
+  for (const auto& feature : features)
+    if (here) list += (feature.second ? ",+" : ",-") + feature.first().str();
+  if (native < 64) list += ",-avx512f";
+  if (native < 32) list += ",-avx,-fma,-f16c";
+  machine_.vector_bytes = bytes;
+  machine_.masked_bytes = native == 64;
+  machine_.native_half = native >= 32 && features["f16c"];
+  machine_.native_exponents = native == 64;
+  machine_.last_level_cache = last_level_cache();
+
+  const std::string cpu =
+      here ? llvm::sys::getHostCPUName().str() : options.cpu;
+  llvm::TargetOptions strict;
+  strict.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  machine_code_.reset(target->createTargetMachine(
+      triple, cpu, list.empty() ? list : list.substr(1), strict,
+      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less,
+      true));
+}
+
+Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
+                           llvm::SmallVectorImpl<char>& out) {
+  std::string errors;
+  llvm::raw_string_ostream why(errors);
+  if (llvm::verifyModule(module, &why)) return failed(errors);
+  instrument(module);
+  module.getContext().setDiagnosticHandler(
+      std::make_unique<Diagnostics>(errors));
+  llvm::raw_svector_ostream stream(out);
+  llvm::legacy::PassManager passes;
+  if (machine_code_->addPassesToEmitFile(passes, stream, nullptr, type))
+    return failed("no code can be generated for this processor");
+  passes.run(module);
+  module.getContext().setDiagnosticHandler(nullptr);
+  if (!errors.empty()) return failed(errors);
+  return Unit{};
+}
+
+Result<std::shared_ptr<LoadedCode>> CpuTarget::load(llvm::Module& module) {
+  llvm::SmallVector<char, 0> object;
+  if (auto status = generate(module, llvm::CodeGenFileType::ObjectFile, object);
+      !status)
+    return status.error();
+  auto code = std::make_shared<CpuCode>();
+  llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()),
+                              "kernels");
+  if (auto status = code->load(bytes); !status) return status.error();
+  return std::shared_ptr<LoadedCode>(std::move(code));
+}
+
+Result<std::string> CpuTarget::assembly(llvm::Module& module) {
+  llvm::SmallVector<char, 0> text;
+  if (auto status = generate(module, llvm::CodeGenFileType::AssemblyFile, text);
+      !status)
+    return status.error();
+  return std::string(text.data(), text.size());
+}
+
+}  // namespace
+
+std::unique_ptr<Target> make_cpu_target(const CpuTargetOptions& options) {
+  return std::make_unique<CpuTarget>(options);
+}
+
+void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
+  struct Work {
+    const std::function<void(size_t)>* f = nullptr;
+    size_t number = 0;
+    pthread_t thread = {};
+    bool started = false;
+    const std::atomic<bool>* stop = nullptr;
+    std::exception_ptr failure = nullptr;  // no memory, or stopped
+  };
+  std::vector<Work> all(count);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t{64} << 20);
+  auto run = [](void* work) -> void* {
+    Work& own = *static_cast<Work*>(work);
+    const StopScope scope(own.stop);
+    try {
+      (*own.f)(own.number);
+    } catch (...) {
+      own.failure = std::current_exception();
+    }
+    return nullptr;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    all[i].f = &f;
+    all[i].number = i;
+    all[i].stop = stop_flag();
+    all[i].started =
+        pthread_create(&all[i].thread, &attributes, run, &all[i]) == 0;
+  }
+  pthread_attr_destroy(&attributes);
+  for (Work& work : all)
+    if (!work.started) run(&work);  // no thread: with the stack there is
+  for (const Work& work : all)
+    if (work.started) pthread_join(work.thread, nullptr);
+  for (const Work& work : all)
+    if (work.failure) std::rethrow_exception(work.failure);
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,210 @@
+#include "jit/target/generate_cpu.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <optional>
+#include <thread>
+
+#include "jit/emit/dot.h"
+#include "jit/emit/emit.h"
+#include "jit/kernel/group.h"
+#include "runtime/stop.h"
+
+namespace unisono::jit {
+namespace {
+
+/// Fewer kernels are not worth another thread, whose target takes about as long
+/// to make as a small kernel.
+constexpr size_t least_kernels_of_thread = 3;
+constexpr size_t most_threads = 32;
+/// Of the kernels that LLVM gets at once, in expressions: it cannot be stopped,
+/// and this is up to 20 ms of its work.
+constexpr size_t most_module_weight = 256;
+/// Of a packed product, which is three functions.
+constexpr size_t dot_weight = 128;
+
+size_t threads_for(size_t kernels) {
+  const size_t processors = std::max(1u, std::thread::hardware_concurrency());
+  return std::clamp<size_t>(kernels / least_kernels_of_thread, 1,
+                            std::min(processors, most_threads));
+}
+
+/// Grows as the time that LLVM takes for it.
+size_t weight(const Request& request) {
+  const auto* kernel = std::get_if<const Kernel*>(&request);
+  if (!kernel) return dot_weight;
+  size_t total = 16;
+  for (const Nest& nest : (*kernel)->nests)
+    for (const Expr& expr : nest.exprs) total += jit::weight(expr);
+  return total;
+}
+
+std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
+                                const Request& request,
+                                const Machine& machine) {
+  if (const auto* kernel = std::get_if<const Kernel*>(&request))
+    return {emit_kernel(module, name, **kernel, machine)};
+  const DotTask& task = *std::get<const DotTask*>(request);
+  EmittedDot dot = emit_dot(module, name, task.shape, machine.vector_bytes);
+  std::vector<EmittedKernel> out;
+  for (const auto& launch : {dot.pack_a, dot.pack_b, dot.multiply})
+    out.push_back({launch.name, launch.units, launch.grain});
+  return out;
+}
+
+/// As one module, though code is made of parts.
+std::string llvm_text(std::span<const std::pair<std::string, Request>> all,
+                      Target& target) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  target.prepare(module);
+  for (size_t i = 0; i < all.size(); ++i) {
+    poll_stop();
+    emit(module, fmt::format("kernel{}", i), all[i].second, target.machine());
+  }
+  std::string out;
+  llvm::raw_string_ostream(out) << module;
+  return out;
+}
+
+/// Assembly whose local labels (`.L`...) are those of no other part.
+std::string with_own_labels(const std::string& text, size_t part) {
+  const std::string own = fmt::format(".L{}_", part);
+  auto in_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ||
+           c == '.' || c == '$';
+  };
+  std::string out;
+  size_t done = 0;
+  for (size_t at = text.find(".L"); at != std::string::npos;
+       at = text.find(".L", at + 2)) {
+    if (at > 0 && in_name(text[at - 1])) continue;
+    out.append(text, done, at - done).append(own);
+    done = at + 2;
+  }
+  return out.append(text, done);
+}
+
+}  // namespace
+
+std::string key_of(const Kernel& kernel) { return print(kernel); }
+std::string key_of(const DotTask& task) {
+  const DotShape& s = task.shape;
+  return fmt::format(
+      "{} dot {} times {} x {} x {}, a at {} by {} {} {}, b at {} by {} {} "
+      "{}\n",
+      name(s.dtype), s.batch, s.m, s.n, s.k, s.a_offset, s.a_batch, s.a_row,
+      s.a_column, s.b_offset, s.b_batch, s.b_row, s.b_column);
+}
+
+Target& CpuGenerator::target(size_t number) {
+  while (targets_.size() <= number)
+    targets_.push_back(make_cpu_target(options_));
+  return *targets_[number];
+}
+
+Result<std::vector<Compiled>> CpuGenerator::generate_module(
+    std::span<const Fresh> fresh, size_t first, Target& target,
+    CodeText* dump) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  target.prepare(module);
+  std::vector<std::vector<EmittedKernel>> emitted;
+  for (const auto& [key, request] : fresh)
+    emitted.push_back(emit(module,
+                           fmt::format("kernel{}", first + emitted.size()),
+                           request, target.machine()));
+  if (dump && dump->wants_assembly) {
+    auto text = target.assembly(*llvm::CloneModule(module));
+    if (!text) return text.error();
+    dump->assembly += first == 0 ? *text : with_own_labels(*text, first);
+    poll_stop();
+  }
+  auto code = target.load(module);
+  if (!code) return code.error();
+  std::vector<Compiled> out;
+  for (const auto& launches : emitted) {
+    Compiled& compiled = out.emplace_back();
+    for (const EmittedKernel& kernel : launches) {
+      auto function =
+          reinterpret_cast<KernelFunction>((*code)->symbol(kernel.name));
+      if (!function)
+        return Error{Error::Kind::compile_failed, "a kernel has no code"};
+      compiled.launches.push_back({function, kernel.units, kernel.grain});
+    }
+    compiled.code = *code;
+  }
+  return out;
+}
+
+Result<std::vector<Compiled>> CpuGenerator::generate_modules(
+    std::span<const Fresh> fresh, Target& target, CodeText* dump) {
+  std::vector<Compiled> out;
+  if (dump && dump->wants_llvm) dump->llvm += llvm_text(fresh, target);
+  while (out.size() < fresh.size()) {
+    poll_stop();
+    const std::span<const Fresh> rest = fresh.subspan(out.size());
+    size_t count = 1, total = weight(rest[0].second);
+    while (count < rest.size()) {
+      total += weight(rest[count].second);
+      if (total > most_module_weight) break;
+      ++count;
+    }
+    auto part = generate_module(rest.first(count), out.size(), target, dump);
+    if (!part) return part.error();
+    std::ranges::move(*part, std::back_inserter(out));
+  }
+  return out;
+}
+
+Result<CompiledKernels> CpuGenerator::generate(
+    const std::vector<Request>& requests, CodeText* dump) {
+  CompiledKernels result;
+  std::vector<Fresh> fresh;
+  for (const Request& request : requests) {
+    poll_stop();
+    std::string key =
+        std::visit([](const auto* what) { return key_of(*what); }, request);
+    if (dump) dump->kernels += key;
+    if (result.contains(key)) continue;
+    const Compiled* known = dump ? nullptr : kernels_.find(key);
+    result[key] = known ? *known : Compiled{};
+    if (!known) fresh.emplace_back(std::move(key), request);
+  }
+  if (fresh.empty()) return result;
+
+  const size_t threads = dump ? 1 : threads_for(fresh.size());
+  target(threads - 1);  // made here, not by the threads
+  auto begin = [&](size_t thread) { return fresh.size() * thread / threads; };
+  std::vector<std::optional<Result<std::vector<Compiled>>>> parts(threads);
+  auto generate_part = [&](size_t thread) {
+    const std::span<const Fresh> own = std::span(fresh).subspan(
+        begin(thread), begin(thread + 1) - begin(thread));
+    parts[thread] = generate_modules(own, *targets_[thread], dump);
+  };
+  if (threads == 1)
+    generate_part(0);
+  else
+    on_deep_stacks(threads, generate_part);
+  for (size_t thread = 0; thread < threads; ++thread) {
+    auto& part = *parts[thread];
+    if (!part) return part.error();
+    for (size_t i = 0; i < part->size(); ++i) {
+      const std::string& key = fresh[begin(thread) + i].first;
+      // Text and code grow alike.
+      kernels_.put(key, (*part)[i], 4 * static_cast<int64_t>(key.size()));
+      result[key] = std::move((*part)[i]);
+    }
+  }
+  kernels_generated_ += static_cast<int64_t>(fresh.size());
+  return result;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,143 @@
+#include "jit/target/generate_grid.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include "jit/emit/grid.h"
+#include "jit/kernel/group.h"
+#include "runtime/stop.h"
+
+namespace unisono::jit {
+namespace {
+
+/// Of the kernels that LLVM gets at once, in expressions: it cannot be stopped.
+constexpr size_t most_module_weight = 512;
+
+/// Grows as the time that LLVM takes for it.
+size_t weight(const Kernel& kernel) {
+  size_t total = 16;
+  for (const Nest& nest : kernel.nests)
+    for (const Expr& expr : nest.exprs) total += jit::weight(expr);
+  return total;
+}
+
+/// Lets the module's text follow that of others: names that are not a kernel's
+/// are its own.
+void name_apart(llvm::Module& module, size_t first) {
+  auto rename = [&](llvm::GlobalValue& value) {
+    if (!value.isDeclaration() && !value.getName().starts_with("kernel"))
+      value.setName(fmt::format("{}_{}", value.getName().str(), first));
+  };
+  for (llvm::GlobalVariable& variable : module.globals()) rename(variable);
+  for (llvm::Function& function : module) rename(function);
+}
+
+/// PTX without the lines that say which version it is.
+std::string_view without_head(std::string_view ptx) {
+  constexpr std::string_view last = ".address_size 64\n";
+  const size_t at = ptx.find(last);
+  return at == ptx.npos ? ptx : ptx.substr(at + last.size());
+}
+
+}  // namespace
+
+/// As one module, though code is made of parts.
+std::string GridGenerator::llvm_text(std::span<const Kernel* const> all,
+                                     int capability) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  target(capability).prepare(module);
+  for (size_t i = 0; i < all.size(); ++i) {
+    poll_stop();
+    emit_grid(module, fmt::format("kernel{}", i), *all[i]);
+  }
+  std::string out;
+  llvm::raw_string_ostream(out) << module;
+  return out;
+}
+
+NvptxTarget& GridGenerator::target(int capability) {
+  return targets_.try_emplace(capability, capability).first->second;
+}
+
+Result<std::vector<std::shared_ptr<const GridLaunch>>>
+GridGenerator::generate_module(std::span<const Kernel* const> kernels,
+                               size_t first,
+                               const std::vector<int>& capabilities,
+                               CodeText* dump) {
+  auto code = std::make_shared<GridCode>();
+  std::vector<EmittedGrid> emitted;
+  for (int capability : capabilities) {
+    poll_stop();
+    llvm::LLVMContext context;
+    llvm::Module module("kernels", context);
+    target(capability).prepare(module);
+    emitted.clear();
+    for (const Kernel* kernel : kernels)
+      emitted.push_back(emit_grid(
+          module, fmt::format("kernel{}", first + emitted.size()), *kernel));
+    if (dump && first > 0) name_apart(module, first);
+    Result<std::string> ptx = target(capability).ptx(module);
+    if (!ptx) return ptx.error();
+    if (dump) dump->assembly += first > 0 ? without_head(*ptx) : *ptx;
+    code->images.push_back({capability, std::move(*ptx)});
+  }
+  std::vector<std::shared_ptr<const GridLaunch>> out;
+  for (EmittedGrid& grid : emitted) {
+    if (grid.blocks > INT32_MAX)
+      return Error{Error::Kind::compile_failed,
+                   "a kernel has more elements than a GPU takes at once"};
+    GridLaunch launch{.code = code, .entry = grid.name};
+    launch.blocks = grid.blocks;
+    launch.threads = grid.threads;
+    launch.element_bits = grid.element_bits;
+    launch.checks = std::move(grid.checks);
+    out.push_back(std::make_shared<const GridLaunch>(std::move(launch)));
+  }
+  return out;
+}
+
+Result<GridKernels> GridGenerator::generate(
+    const std::vector<const Kernel*>& kernels,
+    const std::vector<int>& capabilities, CodeText* dump) {
+  const std::string targets =
+      fmt::format("sm {}\n", fmt::join(capabilities, " "));
+  GridKernels result;
+  std::vector<std::string> keys;
+  std::vector<const Kernel*> fresh;
+  for (const Kernel* kernel : kernels) {
+    poll_stop();
+    std::string key = print(*kernel);
+    if (result.contains(key)) continue;
+    const auto* known = dump ? nullptr : kernels_.find(targets + key);
+    result[key] = known ? *known : nullptr;
+    if (known) continue;
+    keys.push_back(std::move(key));
+    fresh.push_back(kernel);
+  }
+  if (dump && dump->wants_llvm)
+    for (int capability : capabilities)
+      dump->llvm += llvm_text(fresh, capability);
+  for (size_t begin = 0; begin < fresh.size();) {
+    size_t end = begin + 1, total = weight(*fresh[begin]);
+    while (end < fresh.size() &&
+           total + weight(*fresh[end]) <= most_module_weight)
+      total += weight(*fresh[end++]);
+    auto made = generate_module(std::span(fresh).subspan(begin, end - begin),
+                                begin, capabilities, dump);
+    if (!made) return made.error();
+    for (size_t i = begin; i < end; ++i) {
+      const auto& launch = (*made)[i - begin];
+      result[keys[i]] = launch;
+      kernels_.put(targets + keys[i], launch,
+                   8 * static_cast<int64_t>(keys[i].size()));
+    }
+    begin = end;
+  }
+  kernels_generated_ += static_cast<int64_t>(fresh.size());
+  return result;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,48 @@
+#pragma once
+// Kernels to PTX for the compute capabilities of a program's devices.
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jit/kernel/kernel.h"
+#include "jit/target/code_text.h"
+#include "jit/target/nvptx.h"
+#include "runtime/grid.h"
+#include "runtime/lru_cache.h"
+#include "runtime/result.h"
+
+namespace unisono::jit {
+
+/// By printed kernel.
+using GridKernels =
+    std::unordered_map<std::string, std::shared_ptr<const GridLaunch>>;
+
+/// Keeps what it generated: in memory, bounded, keyed by the printed kernel and
+/// the capabilities. One thread at a time.
+class GridGenerator {
+ public:
+  /// Modules for the kernels not known yet, for each capability; few kernels
+  /// are one module. With `dump` all are generated again, to be seen; their
+  /// texts are those of one module.
+  Result<GridKernels> generate(const std::vector<const Kernel*>& kernels,
+                               const std::vector<int>& capabilities,
+                               CodeText* dump = nullptr);
+  int64_t kernels_generated() const { return kernels_generated_; }
+
+ private:
+  NvptxTarget& target(int capability);
+  std::string llvm_text(std::span<const Kernel* const> all, int capability);
+  /// Kernels are numbered from `first` on.
+  Result<std::vector<std::shared_ptr<const GridLaunch>>> generate_module(
+      std::span<const Kernel* const> kernels, size_t first,
+      const std::vector<int>& capabilities, CodeText* dump);
+
+  std::map<int, NvptxTarget> targets_;
+  LruCache<std::shared_ptr<const GridLaunch>> kernels_{int64_t{64} << 20};
+  int64_t kernels_generated_ = 0;
+};
+
+}  // namespace unisono::jit

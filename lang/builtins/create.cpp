@@ -1,0 +1,261 @@
+// Arrays from nothing.
+#include <fmt/format.h>
+
+#include "lang/ops/array_ops.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/operators.h"
+#include "lang/syntax/ast.h"
+
+namespace unisono::lang {
+namespace {
+
+/// The type that arguments `i` (a type, or sizes) and `dtype_index` say.
+ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
+                       DType otherwise) {
+  const auto dtype = dtype_argument_or_none(call, dtype_index);
+  if (const auto* type = call[i].value.get_if<TypeValue>()) {
+    if (dtype && *dtype != type->type.dtype)
+      call.evaluator.fail(diagnostic(Code::two_dtypes, call[dtype_index].where,
+                                     name(*dtype), type->type.to_string()));
+    return type->type;
+  }
+  const bool sizes = call[i].value.is<IntValue>() || call[i].value.tuple();
+  if (call[i].value.array())
+    call.evaluator.fail(
+        diagnostic(Code::wrong_argument, call[i].where,
+                   describe_argument(call, i), "a type or a shape",
+                   type_name(call[i].value))
+            .set_help(fmt::format("a shape is a tuple of `int`s: `{}((2, 3))`",
+                                  call.builtin.name)));
+  if (const auto* named = call[i].value.get_if<TypeAliasValue>()) {
+    const TypeStmt& type = *named->definition;
+    const bool record = type.type->kind == ExprKind::RecordType;
+    call.evaluator.fail(
+        diagnostic(Code::wrong_argument, call[i].where,
+                   describe_argument(call, i), "the type of an array",
+                   fmt::format("the type `{}`", type.name.text))
+            .set_help(
+                record ? fmt::format("make each field: `(a = {}(f32[3]), ...)`",
+                                     call.builtin.name)
+                : type.type_params.empty()
+                    ? "write the type with its sizes: `f32[2, 3]`"
+                    : fmt::format("give its sizes: `{}[...]`",
+                                  type.name.text)));
+  }
+  if (!sizes) wrong_argument(call, i, "a type such as `f32[2, 3]`");
+  return {dtype.value_or(otherwise), shape_argument(call, i)};
+}
+
+ArrayValue number(Evaluator& evaluator, int64_t value, DType dtype,
+                  Span where) {
+  if (is_bool(dtype))
+    return evaluator.constant_array({dtype, {}}, {uint8_t(value != 0)}, where);
+  return evaluator.constant_int(value, dtype, /*weak=*/false, where);
+}
+
+Value filled(BuiltinCall& call, const ir::Type& type, int64_t value) {
+  return broadcast_to(call.evaluator,
+                      number(call.evaluator, value, type.dtype, call.where),
+                      type.shape, call.where);
+}
+
+/// `value` at `type`: cast, and broadcast to its shape.
+Value filled_with(BuiltinCall& call, const ir::Type& type, size_t value) {
+  const ArrayValue cast =
+      to_dtype(call.evaluator, call[value], WeakDType{type.dtype},
+               describe_argument(call, value));
+  return broadcast_to(call.evaluator, cast, type.shape, call.where);
+}
+
+}  // namespace
+
+Value builtin_zeros(BuiltinCall& call) {
+  return filled(call, type_argument(call, 0, 1, DType::F32), 0);
+}
+
+Value builtin_ones(BuiltinCall& call) {
+  return filled(call, type_argument(call, 0, 1, DType::F32), 1);
+}
+
+Value builtin_full(BuiltinCall& call) {
+  const auto element = element_type(call[1].value);
+  if (!element) wrong_argument(call, 1, "a number");
+  return filled_with(call, type_argument(call, 0, 2, element->dtype), 1);
+}
+
+Value builtin_zeros_like(BuiltinCall& call) {
+  return filled(call, array_argument(call, 0)->type, 0);
+}
+
+Value builtin_ones_like(BuiltinCall& call) {
+  return filled(call, array_argument(call, 0)->type, 1);
+}
+
+Value builtin_full_like(BuiltinCall& call) {
+  return filled_with(call, array_argument(call, 0)->type, 1);
+}
+
+namespace {
+
+/// The bounds and the element type of arange, as they were written: a type may
+/// stand after the last bound.
+struct Bounds {
+  ir::Dim start = 0, stop = 0, step = 1;
+  DType dtype = DType::I32;
+  size_t type_at = 3;  // the argument that gave it
+};
+
+Bounds arange_bounds(BuiltinCall& call) {
+  Bounds out;
+  std::optional<DType> dtype = dtype_argument_or_none(call, 3);
+  std::vector<size_t> bounds;
+  for (size_t i = 0; i < 3; ++i) {
+    if (!given(call, i)) continue;
+    const bool type = call[i].value.is<TypeValue>();
+    const ArrayCell* array = call[i].value.array();
+    if (array && is_floating(array->type.dtype))
+      call.evaluator.fail(
+          diagnostic(Code::wrong_argument, call[i].where,
+                     describe_argument(call, i), "an `int`",
+                     type_name(call[i].value))
+              .set_help("for floats count first, `0.1 * arange(10)`, or use "
+                        "`linspace(start, stop, n)`"));
+    if (!type) {
+      bounds.push_back(i);
+      continue;
+    }
+    if (dtype) wrong_argument(call, i, "one element type only");
+    dtype = dtype_argument(call, i);
+    out.type_at = i;
+  }
+  out.dtype = dtype.value_or(DType::I32);
+  if (bounds.empty())
+    call.evaluator.fail(
+        diagnostic(Code::missing_argument, call.where, "arange", "stop"));
+  if (bounds.size() == 1) {
+    out.stop = int_argument(call, bounds[0]);
+    return out;
+  }
+  out.start = int_argument(call, bounds[0]);
+  out.stop = int_argument(call, bounds[1]);
+  if (bounds.size() == 3) out.step = int_argument(call, bounds[2]);
+  return out;
+}
+
+/// The number of steps from start that stay before stop.
+ir::Dim steps(BuiltinCall& call, const Bounds& b) {
+  if (b.step == ir::Dim(0))
+    call.evaluator.fail(diagnostic(Code::zero_step, call.where, "`arange`"));
+  const bool down = b.step.is_constant() && b.step.value() < 0;
+  const ir::Dim distance = down ? b.start - b.stop : b.stop - b.start;
+  const ir::Dim stride = down ? ir::Dim(0) - b.step : b.step;
+  if (distance.is_constant() && distance.value() <= 0 && !distance.overflowed())
+    return 0;
+  return floor_div(distance + stride - 1, stride);
+}
+
+}  // namespace
+
+Value builtin_arange(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const Bounds b = arange_bounds(call);
+  const ir::Dim n = steps(call, b);
+  check_size(evaluator, n, call.where);
+  if (is_bool(b.dtype)) wrong_argument(call, b.type_at, "a type of numbers");
+  const ir::Dim last = b.start + b.step * (n - 1);
+  if (is_integer(b.dtype) && n.is_constant() && n.value() > 0)
+    for (const ir::Dim& end : {b.start, last})
+      if (end.is_constant())  // fails if it does not fit
+        evaluator.constant_int(end.value(), b.dtype, false, call.where);
+  // Counted in integers and converted once, so that floats are exact.
+  const bool exact = is_integer(b.dtype) || byte_size(b.dtype) >= 8;
+  const auto beyond_i32 = [](const ir::Dim& d) {
+    return d.is_constant() && (d.value() > INT32_MAX || d.value() < INT32_MIN);
+  };
+  const bool wide = beyond_i32(b.start) || beyond_i32(last) || beyond_i32(n);
+  const DType counter = exact ? b.dtype : wide ? DType::I64 : DType::I32;
+  const auto scalar = [&](const ir::Dim& d) {
+    const CallArgument value{IntValue{d}, call.where};
+    return broadcast_to(
+        evaluator, to_dtype(evaluator, value, WeakDType{counter}, "arange"),
+        {n}, call.where);
+  };
+  ArrayValue out = iota(evaluator, {counter, {n}}, 0, call.where);
+  if (!(b.step == ir::Dim(1)))
+    out = apply(evaluator, ir::Op::mul, out, scalar(b.step), call.where);
+  if (!(b.start == ir::Dim(0)))
+    out = apply(evaluator, ir::Op::add, out, scalar(b.start), call.where);
+  return cast_to(evaluator, out, b.dtype, call.where);
+}
+
+Value builtin_linspace(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const CallArgument ends[] = {call[0], call[1]};
+  std::vector<ArrayValue> bounds =
+      promote_to_float(evaluator, ends, "`linspace`");
+  for (size_t i : {0, 1})
+    if (bounds[i]->type.rank() != 0) wrong_argument(call, i, "a scalar");
+  const DType dtype =
+      dtype_argument_or_none(call, 4).value_or(bounds[0]->type.dtype);
+  if (!is_floating(dtype)) wrong_argument(call, 4, "a type of floats");
+  const ir::Dim n = int_argument_or(call, 2, 50);
+  check_size(evaluator, n, call.where);
+  const bool endpoint = bool_argument_or(call, 3, true);
+  const ir::Shape shape = {n};
+  const DType wide = byte_size(dtype) < 4 ? DType::F32 : dtype;
+  const auto spread = [&](const ArrayValue& scalar) {
+    return broadcast_to(evaluator, cast_to(evaluator, scalar, wide, call.where),
+                        shape, call.where);
+  };
+  // start * (1 - t) + stop * t with t = i / (n - 1): both ends are exact.
+  const ir::Dim intervals = n == ir::Dim(1) ? ir::Dim(1) : endpoint ? n - 1 : n;
+  const ArrayValue i = iota(evaluator, {wide, shape}, 0, call.where);
+  const ArrayValue t =
+      apply(evaluator, ir::Op::div, i,
+            spread(evaluator.constant_size(intervals, call.where)), call.where);
+  const ArrayValue one = spread(evaluator.constant(1, wide, false, call.where));
+  const ArrayValue rest = apply(evaluator, ir::Op::sub, one, t, call.where);
+  const ArrayValue out =
+      apply(evaluator, ir::Op::add,
+            apply(evaluator, ir::Op::mul, spread(bounds[0]), rest, call.where),
+            apply(evaluator, ir::Op::mul, spread(bounds[1]), t, call.where),
+            call.where);
+  return cast_to(evaluator, out, dtype, call.where);
+}
+
+Value builtin_eye(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const ir::Dim n = int_argument(call, 0);
+  const ir::Dim m = int_argument_or(call, 1, n);
+  const ir::Dim k = int_argument_or(call, 2, 0);
+  const DType dtype = dtype_argument_or_none(call, 3).value_or(DType::F32);
+  check_size(evaluator, n, call.where);
+  check_size(evaluator, m, call.where);
+  const ir::Shape shape = {n, m};
+  const auto grid = [&](const ArrayValue& line, int axis) {
+    return evaluator.add(ir::Op::broadcast, {line},
+                         ir::BroadcastAttrs{shape, {axis}}, call.where);
+  };
+  const ArrayValue rows = index_range(evaluator, k, 1, n, call.where);
+  const ArrayValue columns = index_range(evaluator, 0, 1, m, call.where);
+  const DType wide =
+      rows->type.dtype == columns->type.dtype ? rows->type.dtype : DType::I64;
+  const ArrayValue diagonal =
+      apply(evaluator, ir::Op::eq,
+            grid(cast_to(evaluator, rows, wide, call.where), 0),
+            grid(cast_to(evaluator, columns, wide, call.where), 1), call.where);
+  return cast_to(evaluator, diagonal, dtype, call.where);
+}
+
+Value builtin_iota(BuiltinCall& call) {
+  const auto* type = call[0].value.get_if<TypeValue>();
+  if (!type) wrong_argument(call, 0, "a type such as `i32[2, 3]`");
+  if (is_bool(type->type.dtype)) wrong_argument(call, 0, "a type of numbers");
+  const int axis = given(call, 1)
+                       ? axis_argument(call, 1, type->type)
+                       : normalise_axis(call, 0, type->type, type->type.rank(),
+                                        call[0].where);
+  return iota(call.evaluator, type->type, axis, call.where);
+}
+
+}  // namespace unisono::lang

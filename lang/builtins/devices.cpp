@@ -1,0 +1,281 @@
+// Devices as values, axes that run over them, and where an array lives.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/builtins/load.h"
+#include "lang/builtins/visualize.h"
+#include "lang/context/evaluator.h"
+#include "lang/maps/map_spec.h"
+#include "lang/maps/maps.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/syntax/ast.h"
+#include "runtime/files/file.h"
+
+namespace unisono::lang {
+namespace {
+
+const std::vector<Device*>& all_devices(Evaluator& evaluator) {
+  return evaluator.machine().runtime->devices();
+}
+
+Value first_devices(size_t count) {
+  std::vector<Value> items;
+  for (size_t i = 0; i < count; ++i) {
+    items.push_back(DeviceValue{static_cast<int>(i)});
+  }
+  return make_tuple(std::move(items));
+}
+
+void forbid_repeated_devices(Evaluator& evaluator,
+                             const std::vector<int>& devices, Span where) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const auto begin = devices.begin();
+    if (std::find(begin, begin + i, devices[i]) == begin + i) continue;
+    evaluator.fail(
+        diagnostic(Code::device_twice, where, devices[i],
+                   all_devices(evaluator)[devices[i]]->name())
+            .set_help("name different devices; for two logical devices on "
+                      "one, start with `--devices cpu:2`"));
+  }
+}
+
+/// The array in argument `i` of a question about places, which have an answer
+/// only where arrays are on devices.
+ArrayValue placed_argument(BuiltinCall& call, size_t i,
+                           std::string_view expected = "an array") {
+  if (call.evaluator.in_compiled_code()) {
+    call.evaluator.fail(
+        diagnostic(Code::bad_map_argument, call.where, call.builtin.name,
+                   "inside compiled code an array has no place of its own")
+            .set_help("ask at the top level, about the result"));
+  }
+  const ArrayCell* array = call[i].value.array();
+  if (!array || (array->weak && array->constant))
+    wrong_argument(call, i, expected);
+  return array_argument(call, i);
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> device_list(Evaluator& evaluator,
+                                            const CallArgument& argument) {
+  std::vector<Value> items;
+  if (const TupleValue* tuple = argument.value.tuple()) {
+    items = tuple->items;
+  } else {
+    items.push_back(argument.value);
+  }
+  std::vector<int> devices;
+  for (const Value& item : items) {
+    const auto* device = item.get_if<DeviceValue>();
+    if (!device) return std::nullopt;
+    devices.push_back(device->index);
+  }
+  forbid_repeated_devices(evaluator, devices, argument.where);
+  return devices;
+}
+
+namespace {
+
+/// Tuples of tuples of devices, as deep as there are axes: the rows of a grid.
+bool read_grid(const Value& value, size_t depth, size_t axes, Mesh& mesh) {
+  const TupleValue* tuple = value.tuple();
+  if (!tuple) {
+    const auto* device = value.get_if<DeviceValue>();
+    if (!device || depth != axes) return false;
+    mesh.devices.push_back(device->index);
+    return true;
+  }
+  if (depth == axes || tuple->items.empty()) return false;
+  const auto size = static_cast<int64_t>(tuple->items.size());
+  if (mesh.sizes.size() <= depth) mesh.sizes.push_back(size);
+  if (mesh.sizes[depth] != size) return false;  // rows of different lengths
+  for (const Value& item : tuple->items)
+    if (!read_grid(item, depth + 1, axes, mesh)) return false;
+  return true;
+}
+
+/// The devices along one axis, where the others are at 0.
+std::vector<int> line_of(const Mesh& mesh, size_t axis) {
+  int64_t stride = 1;
+  for (size_t i = axis + 1; i < mesh.sizes.size(); ++i) stride *= mesh.sizes[i];
+  std::vector<int> line;
+  for (int64_t p = 0; p < mesh.sizes[axis]; ++p)
+    line.push_back(mesh.devices[p * stride]);
+  return line;
+}
+
+[[noreturn]] void bad_declaration(Evaluator& evaluator,
+                                  std::span<const Name> names,
+                                  const CallArgument& value) {
+  std::string all;
+  for (const Name& name : names) all += (all.empty() ? "" : ", ") + name.text;
+  const bool one = names.size() == 1;
+  auto error = diagnostic(
+      Code::bad_axis_declaration, value.where, all,
+      one ? "a tuple of devices"
+          : fmt::format("a grid of devices with {} axes", names.size()),
+      type_name(value.value));
+  std::string sizes = "2";
+  for (size_t i = 1; i < names.size(); ++i) sizes += ", 2";
+  error.set_help(one ? fmt::format("write `axis {0} = devices()`, or `axis "
+                                   "{0}` for a logical axis",
+                                   all)
+                     : fmt::format("write `axis {} = mesh({})`", all, sizes));
+  evaluator.fail(std::move(error));
+}
+
+}  // namespace
+
+std::vector<AxisValue> declare_axes(Evaluator& evaluator,
+                                    std::span<const Name> names,
+                                    const CallArgument* value) {
+  std::shared_ptr<Mesh> mesh;
+  if (value) {
+    mesh = std::make_shared<Mesh>();
+    const bool lone = names.size() == 1 && value->value.is<DeviceValue>();
+    const Value devices = lone ? make_tuple({value->value}) : value->value;
+    if (!read_grid(devices, 0, names.size(), *mesh))
+      bad_declaration(evaluator, names, *value);
+    forbid_repeated_devices(evaluator, mesh->devices, value->where);
+  }
+  std::vector<AxisValue> axes;
+  for (const Name& name : names) {
+    auto axis = std::make_shared<AxisInfo>();
+    axis->id = evaluator.new_axis_id();
+    axis->name = name.text;
+    axis->declared = name.span;
+    axis->any_size = ir::Dim::symbol(evaluator.new_symbol_id(), name.text);
+    if (mesh) {
+      axis->mesh = mesh;
+      axis->mesh_axis = static_cast<int>(axes.size());
+      axis->devices = line_of(*mesh, axes.size());
+    }
+    axes.push_back({std::move(axis)});
+  }
+  return axes;
+}
+
+Value builtin_devices(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const std::vector<Device*>& all = all_devices(evaluator);
+  if (!given(call, 0)) return first_devices(all.size());
+  if (call[0].value.is<IntValue>()) {
+    const int64_t count = known_int_argument(call, 0);
+    if (count < 0) wrong_argument(call, 0, "a number of devices");
+    if (count > static_cast<int64_t>(all.size())) {
+      evaluator.fail(
+          diagnostic(Code::too_few_devices, call[0].where, count, all.size())
+              .set_help(fmt::format("start with `--devices cpu:{}`",
+                                    std::clamp<int64_t>(count, 1, 64))));
+    }
+    return first_devices(static_cast<size_t>(count));
+  }
+  const ArrayValue array =
+      placed_argument(call, 0, "a number of devices, or an array");
+  // Where an array will live is known when the program runs; the checker
+  // takes it to be on all devices.
+  if (evaluator.mode() == Mode::check) return first_devices(all.size());
+  std::vector<Value> items;
+  for (const Device* device :
+       evaluator.force(array, call.where).sharding().devices) {
+    items.push_back(DeviceValue{device->index()});
+  }
+  return make_tuple(std::move(items));
+}
+
+Value builtin_device_count(BuiltinCall& call) {
+  return IntValue{static_cast<int64_t>(all_devices(call.evaluator).size())};
+}
+
+Value builtin_sharding(BuiltinCall& call) {
+  const ArrayValue array = placed_argument(call, 0);
+  if (call.evaluator.mode() == Mode::check) return StrValue{};
+  return StrValue{
+      call.evaluator.force(array, call.where).sharding().to_string()};
+}
+
+Value builtin_visualize(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const ArrayValue value = placed_argument(call, 0);
+  const CallArgument* file = given(call, 1);
+  if (file && !file->value.is<StrValue>()) {
+    wrong_argument(call, 1, "a path, such as \"x.svg\"");
+  }
+  if (evaluator.mode() == Mode::check || evaluator.machine().compile_only)
+    return NoneValue{};
+  const unisono::Array& array = evaluator.force(value, call.where);
+  if (!file) {
+    evaluator.machine().output(
+        draw_sharding(array, evaluator.machine().colour));
+    return NoneValue{};
+  }
+  const std::string path = file->value.get_if<StrValue>()->value.value_or("");
+  if (!path.ends_with(".svg")) {
+    wrong_argument(call, 1, "a path that ends in .svg");
+  }
+  sweep_beside(evaluator, path);
+  const Status written = write_text(path, svg_of_sharding(array));
+  if (!written) {
+    evaluator.fail(diagnostic(Code::cannot_write, file->where,
+                              fmt::format("{:?}", path),
+                              written.error().message));
+  }
+  return NoneValue{};
+}
+
+namespace {
+
+/// The devices of a grid from `next` on, as rows of rows.
+Value grid_rows(const std::vector<int64_t>& sizes, size_t axis, int& next) {
+  if (axis == sizes.size()) return DeviceValue{next++};
+  std::vector<Value> rows;
+  for (int64_t i = 0; i < sizes[axis]; ++i)
+    rows.push_back(grid_rows(sizes, axis + 1, next));
+  return make_tuple(std::move(rows));
+}
+
+}  // namespace
+
+Value builtin_mesh(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  std::vector<int64_t> sizes;
+  std::string product;
+  int64_t count = 1;
+  for (const CallArgument& argument : call.rest) {
+    const auto* size = argument.value.get_if<IntValue>();
+    const bool known = size && size->value.is_constant();
+    if (!known || size->value.value() < 1 || size->value.value() > 1'000'000) {
+      evaluator.fail(diagnostic(Code::bad_map_argument, argument.where,
+                                call.builtin.name,
+                                "its sizes are numbers of devices, not " +
+                                    (known ? std::to_string(size->value.value())
+                                           : type_name(argument.value)))
+                         .set_help("write `axis rows, cols = mesh(2, 2)`"));
+    }
+    sizes.push_back(size->value.value());
+    count = std::min<int64_t>(count * sizes.back(), 1'000'000'000);
+    product += fmt::format("{}{}", product.empty() ? "" : " x ", sizes.back());
+  }
+  if (sizes.empty()) {
+    evaluator.fail(diagnostic(Code::bad_map_argument, call.where,
+                              call.builtin.name, "it has no sizes")
+                       .set_help("write `axis rows, cols = mesh(2, 2)`"));
+  }
+  const auto there = static_cast<int64_t>(all_devices(evaluator).size());
+  if (count > there) {
+    if (sizes.size() > 1) product += fmt::format(" = {}", count);
+    auto error =
+        diagnostic(Code::mesh_too_large, call.where, product,
+                   fmt::format("{} device{}", there, there == 1 ? "" : "s"));
+    error.set_help(count <= 64
+                       ? fmt::format("start with `--devices cpu:{}`", count)
+                       : "use a smaller grid");
+    evaluator.fail(std::move(error));
+  }
+  int next = 0;
+  return grid_rows(sizes, 0, next);
+}
+
+}  // namespace unisono::lang

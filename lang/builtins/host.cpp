@@ -1,0 +1,345 @@
+// What is known about values without computing them; trees; host numbers.
+#include <fmt/format.h>
+
+#include "lang/context/function.h"
+#include "lang/context/literals.h"
+#include "lang/maps/maps.h"
+#include "lang/ops/array_ops.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/text.h"
+#include "lang/syntax/ast.h"
+
+namespace unisono::lang {
+namespace {
+
+Value sizes(const ir::Type& type) {
+  std::vector<Value> out;
+  for (const ir::Dim& d : type.shape) out.push_back(IntValue{d});
+  return make_tuple(std::move(out));
+}
+
+const TupleValue& tuple_argument(BuiltinCall& call, const CallArgument& a,
+                                 std::string_view name) {
+  if (const TupleValue* tuple = a.value.tuple()) return *tuple;
+  Diagnostic d =
+      diagnostic(Code::wrong_argument, a.where,
+                 fmt::format("`{}` of `{}`", name, call.builtin.name),
+                 "a tuple", type_name(a.value));
+  if (a.value.array())
+    d.set_help(
+        "over rows of arrays run `for i in range(n)`, a comprehension, "
+        "or `map`");
+  call.evaluator.fail(std::move(d));
+}
+
+}  // namespace
+
+Value builtin_shape(BuiltinCall& call) {
+  return sizes(array_argument(call, 0)->type);
+}
+
+Value builtin_rank(BuiltinCall& call) {
+  return IntValue{array_argument(call, 0)->type.rank()};
+}
+
+Value builtin_size(BuiltinCall& call) {
+  const ir::Type type = array_argument(call, 0)->type;
+  if (given(call, 1)) return IntValue{type.shape[axis_argument(call, 1, type)]};
+  return IntValue{ir::element_count(type.shape)};
+}
+
+Value builtin_len(BuiltinCall& call) {
+  const Value& x = call[0].value;
+  if (const TupleValue* tuple = x.tuple())
+    return IntValue{static_cast<int64_t>(tuple->items.size())};
+  if (const RecordValue* record = x.record())
+    return IntValue{static_cast<int64_t>(record->fields.size())};
+  if (x.is<ManyValue>()) return unknown_int(call.evaluator);
+  if (const auto* text = x.get_if<StrValue>()) {
+    const auto known = known_text(call.evaluator, *text, call[0].where);
+    if (!known) return unknown_int(call.evaluator);
+    return IntValue{static_cast<int64_t>(characters(*known).size())};
+  }
+  const ArrayCell* array = x.array();
+  if (!array || array->type.rank() == 0)
+    wrong_argument(call, 0, "an array with axes, a tuple, a record or a `str`");
+  return IntValue{array->type.shape[0]};
+}
+
+Value builtin_dtype(BuiltinCall& call) {
+  return TypeValue{{array_argument(call, 0)->type.dtype, {}}};
+}
+
+Value builtin_typeof(BuiltinCall& call) {
+  const Value& x = call[0].value;
+  if (const ArrayCell* array = x.array()) {
+    if (array->int_argument) give_up_int_argument(call.where);
+    return TypeValue{shown_type(*array), varies_note(call.evaluator, *array)};
+  }
+  // Sizes in it may be symbols that running replaces.
+  if (call.evaluator.mode() == Mode::check) return StrValue{};
+  return StrValue{type_name(x, [&](const ArrayCell& array) {
+    return varies_note(call.evaluator, array);
+  })};
+}
+
+Value builtin_args(BuiltinCall& call) {
+  const Machine& machine = call.evaluator.machine();
+  if (call.evaluator.mode() == Mode::check && !machine.arguments_known)
+    return ManyValue{std::make_shared<const Value>(StrValue{})};
+  std::vector<Value> out;
+  for (const std::string& word : machine.arguments)
+    out.push_back(StrValue{word});
+  return make_tuple(std::move(out));
+}
+
+Value builtin_range(BuiltinCall& call) {
+  const auto bound = [&](size_t i, int64_t otherwise) -> Value {
+    if (i > 0 && !given(call, i)) return IntValue{otherwise};
+    const Value& value = call[i].value;
+    const ArrayCell* array = value.array();
+    const bool scalar =
+        array && array->type.rank() == 0 && is_integer(array->type.dtype);
+    if (!scalar && !value.is<IntValue>())
+      wrong_argument(call, i, "an `int` or an integer scalar");
+    return value;
+  };
+  auto bounds = std::make_shared<std::vector<Value>>();
+  if (given(call, 1))
+    *bounds = {bound(0, 0), bound(1, 0), bound(2, 1)};
+  else
+    *bounds = {IntValue{0}, bound(0, 0), bound(2, 1)};
+  if (const auto* step = (*bounds)[2].get_if<IntValue>();
+      step && step->value == ir::Dim(0))
+    call.evaluator.fail(diagnostic(Code::zero_step, call[2].where, "`range`"));
+  return RangeValue{std::move(bounds)};
+}
+
+Value builtin_unrolled(BuiltinCall& call) {
+  constexpr int64_t most = 10'000;
+  const int64_t n = known_int_argument(call, 0);
+  if (n > most)
+    call.evaluator.fail(
+        diagnostic(Code::unrolled_too_long, call[0].where, n, most)
+            .set_help("`range(n)` is a loop that is not unrolled"));
+  std::vector<Value> out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(IntValue{i});
+  return make_tuple(std::move(out));
+}
+
+Value builtin_zip(BuiltinCall& call) {
+  bool many = false;
+  for (CallArgument& a : call.rest) {
+    a.value = text_as_items(call.evaluator, a.value, a.where);
+    many |= a.value.is<ManyValue>();
+  }
+  if (many) {  // how many rows there are is not known
+    std::vector<Value> row;
+    for (const CallArgument& a : call.rest) {
+      const auto* items = a.value.get_if<ManyValue>();
+      const TupleValue* tuple =
+          items ? nullptr : &tuple_argument(call, a, "tuples");
+      if (tuple && tuple->items.empty()) return make_tuple({});
+      row.push_back(items ? *items->item : tuple->items[0]);
+    }
+    return ManyValue{std::make_shared<const Value>(make_tuple(std::move(row)))};
+  }
+  std::vector<Value> out;
+  for (const CallArgument& a : call.rest) {
+    const TupleValue& tuple = tuple_argument(call, a, "tuples");
+    const size_t length =
+        tuple_argument(call, call.rest[0], "tuples").items.size();
+    if (tuple.items.size() != length)
+      call.evaluator.fail(
+          diagnostic(Code::zip_lengths, a.where, length, tuple.items.size()));
+  }
+  if (call.rest.empty()) return make_tuple({});
+  for (size_t i = 0; i < call.rest[0].value.tuple()->items.size(); ++i) {
+    std::vector<Value> row;
+    for (const CallArgument& a : call.rest)
+      row.push_back(a.value.tuple()->items[i]);
+    out.push_back(make_tuple(std::move(row)));
+  }
+  return make_tuple(std::move(out));
+}
+
+Value builtin_enumerate(BuiltinCall& call) {
+  CallArgument items = call[0];
+  items.value = text_as_items(call.evaluator, items.value, items.where);
+  if (const auto* many = items.value.get_if<ManyValue>())
+    return ManyValue{std::make_shared<const Value>(
+        make_tuple({unknown_int(call.evaluator), *many->item}))};
+  std::vector<Value> out;
+  int64_t i = 0;
+  for (const Value& item : tuple_argument(call, items, "items").items)
+    out.push_back(make_tuple({IntValue{i++}, item}));
+  return make_tuple(std::move(out));
+}
+
+namespace {
+
+[[noreturn]] void trees_differ(BuiltinCall& call, const Value& first,
+                               const Value& other, Span where) {
+  call.evaluator.fail(diagnostic(Code::trees_differ, where, call.builtin.name,
+                                 type_name(first), type_name(other)));
+}
+
+/// f of the leaves at one place of all trees; the first says what a leaf is.
+Value map_trees(BuiltinCall& call, const std::vector<CallArgument>& trees) {
+  const Value& first = trees[0].value;
+  const auto children = [&](auto child) {
+    std::vector<CallArgument> out;
+    for (const CallArgument& tree : trees)
+      out.push_back({child(tree.value), tree.where});
+    return map_trees(call, out);
+  };
+  if (const TupleValue* tuple = first.tuple()) {
+    for (const CallArgument& t : trees)
+      if (!t.value.tuple() ||
+          t.value.tuple()->items.size() != tuple->items.size())
+        trees_differ(call, first, t.value, t.where);
+    std::vector<Value> out;
+    for (size_t i = 0; i < tuple->items.size(); ++i)
+      out.push_back(
+          children([&](const Value& v) { return v.tuple()->items[i]; }));
+    return make_tuple(std::move(out));
+  }
+  if (const RecordValue* record = first.record()) {
+    std::vector<std::pair<std::string, Value>> out;
+    for (const CallArgument& t : trees)
+      if (!t.value.record() ||
+          t.value.record()->fields.size() != record->fields.size())
+        trees_differ(call, first, t.value, t.where);
+    for (const auto& [name, value] : record->fields) {
+      for (const CallArgument& t : trees)
+        if (!t.value.record()->find(name))
+          trees_differ(call, first, t.value, t.where);
+      out.emplace_back(name, children([&](const Value& v) {
+                         return *v.record()->find(name);
+                       }));
+    }
+    return make_record(std::move(out));
+  }
+  return call.evaluator.call(call[0].value, trees, {}, call.where);
+}
+
+}  // namespace
+
+Value builtin_tree_map(BuiltinCall& call) {
+  std::vector<CallArgument> trees = {call[1]};
+  trees.insert(trees.end(), call.rest.begin(), call.rest.end());
+  return map_trees(call, trees);
+}
+
+Value builtin_tree_leaves(BuiltinCall& call) {
+  std::vector<Value> out;
+  for_each_leaf(call[0].value, [&](const Value& leaf) { out.push_back(leaf); });
+  return make_tuple(std::move(out));
+}
+
+namespace {
+
+/// What an assertion says when it fails. Of text that has arrays of compiled
+/// code in it, what is known.
+std::string assertion_message(BuiltinCall& call) {
+  const auto* text =
+      given(call, 1) ? call[1].value.get_if<StrValue>() : nullptr;
+  if (!text) return "";
+  if (text->value) return ": " + *text->value;
+  std::string out;
+  if (text->deferred)
+    for (const std::string& piece : text->deferred->format)
+      out += (out.empty() ? "" : "…") + piece;
+  return out.empty() ? "" : ": " + out;
+}
+
+/// In compiled code a false condition reads beside an array of one element: a
+/// check like any other, which names device and member.
+void assert_when_it_runs(BuiltinCall& call, const ArrayValue& condition) {
+  Evaluator& evaluator = call.evaluator;
+  const Span where = call.where;
+  if (evaluator.mode() == Mode::check || !evaluator.machine().checked) return;
+  std::vector<int> axes;
+  for (int i = 0; i < condition->type.rank(); ++i) axes.push_back(i);
+  const ArrayValue holds = axes.empty() ? condition
+                                        : reduce(evaluator, ir::Op::all,
+                                                 condition, axes, false, where);
+  const ArrayValue fails =
+      evaluator.add(ir::Op::bit_not, {holds}, ir::NoAttrs{}, where);
+  const ArrayValue beside = cast_to(evaluator, fails, DType::I32, where);
+  const ArrayValue one = evaluator.constant_array(
+      {DType::Bool, {ir::Dim(1)}}, std::vector<uint8_t>{1}, where);
+  gather(evaluator, one, {beside}, {0}, true, where);
+  evaluator.note_assertion(where, assertion_message(call));
+}
+
+}  // namespace
+
+Value builtin_assert(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const auto fail = [&] {
+    Diagnostic d =
+        diagnostic(Code::assertion_failed, call.where, assertion_message(call));
+    const std::string_view condition = call[0].where.text();
+    if (condition.find('\n') == condition.npos)
+      d.set_label(std::string(condition));
+    evaluator.fail(std::move(d));
+  };
+  if (given(call, 1) && !call[1].value.is<StrValue>())
+    wrong_argument(call, 1, "a `str`");
+  if (const auto* host = call[0].value.get_if<BoolValue>()) {
+    // A branch may be walked that is never taken, while checking and in
+    // compiled code.
+    if (host->value == false && evaluator.mode() == Mode::run) fail();
+    if (host->value == false && evaluator.mode() == Mode::trace)
+      assert_when_it_runs(call, array_argument(call, 0));
+    return NoneValue{};
+  }
+  const ArrayValue x = array_argument(call, 0);
+  if (!is_bool(x->type.dtype)) wrong_argument(call, 0, "a condition");
+  if (evaluator.in_compiled_code()) {
+    assert_when_it_runs(call, x);
+    return NoneValue{};
+  }
+  if (evaluator.mode() == Mode::run && !evaluator.machine().compile_only)
+    for (uint8_t element : evaluator.host_bytes(x, call.where))
+      if (!element) fail();
+  return NoneValue{};
+}
+
+namespace {
+
+/// A function's head and its documentation.
+std::string help_text(const FunctionValue& function) {
+  if (const auto* builtin = std::get_if<const Builtin*>(&function.what))
+    return fmt::format("{}({})\n  {}\n", (*builtin)->name,
+                       (*builtin)->signature, (*builtin)->help);
+  const auto* closure = std::get_if<Closure>(&function.what);
+  if (!closure || !closure->definition)
+    return fmt::format("function {}\n", function.name);
+  const DefStmt& def = *closure->definition;
+  std::string out =
+      fmt::format("{}{}\n", def.name.text, def.function.params_span.text());
+  std::string_view text = def.documentation;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0) out += "  ";
+    out += fmt::format("{}\n", text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+}  // namespace
+
+Value builtin_help(BuiltinCall& call) {
+  const auto* function =
+      call[0].value.get_if<std::shared_ptr<const FunctionValue>>();
+  if (!function) wrong_argument(call, 0, "a function");
+  if (call.evaluator.mode() == Mode::run)
+    call.evaluator.machine().output(help_text(**function));
+  return NoneValue{};
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,241 @@
+// Products of arrays, as the IR's `dot`.
+#include <fmt/format.h>
+
+#include <array>
+#include <numeric>
+
+#include "lang/ops/array_ops.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/einsum.h"
+#include "lang/ops/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+/// Both operands at one element type that `dot` takes.
+std::vector<ArrayValue> dot_operands(Evaluator& evaluator,
+                                     const CallArgument& a,
+                                     const CallArgument& b,
+                                     std::string_view name) {
+  const std::array<CallArgument, 2> written = {a, b};
+  std::vector<ArrayValue> out =
+      promote_operands(evaluator, written, fmt::format("`{}`", name));
+  if (is_bool(out[0]->type.dtype))
+    evaluator.fail(diagnostic(Code::element_class, a.where, name, "numbers",
+                              out[0]->type.to_string())
+                       .set_help("count with `i32(x)`"));
+  return out;
+}
+
+/// The last parameter of products: what they may be computed with.
+ir::Precision precision_argument(BuiltinCall& call, size_t i) {
+  if (!call.has(i)) return ir::Precision::usual;
+  const std::string name = str_argument(call, i);
+  if (name == "default") return ir::Precision::usual;
+  if (name == "exact") return ir::Precision::exact;
+  if (name == "tf32") return ir::Precision::tf32;
+  wrong_argument(call, i, "\"default\", \"exact\" or \"tf32\"");
+}
+
+[[noreturn]] void inner_sizes_differ(Evaluator& evaluator,
+                                     std::string_view name, const ArrayValue& a,
+                                     int axis_a, const ArrayValue& b,
+                                     int axis_b, Span where) {
+  const ir::Dim& m = a->type.shape[axis_a];
+  const ir::Dim& n = b->type.shape[axis_b];
+  Diagnostic d = diagnostic(Code::inner_sizes_differ, where, name,
+                            a->type.to_string(), b->type.to_string())
+                     .add_fact(fmt::format(
+                         "axis {} of the left has size {}, axis {} of the "
+                         "right has size {}",
+                         axis_a, m.to_string(), axis_b, n.to_string()));
+  const int rank_b = b->type.rank();
+  const bool transposed =
+      a->type.rank() > 1 && rank_b > 1 && m == b->type.shape[rank_b - 1];
+  if (!m.is_constant() || !n.is_constant())
+    d.set_help("state that sizes are equal with `x as f32[n, m]`");
+  else if (transposed)
+    d.set_help(
+        "did you mean the transpose of the right, `swapaxes(b, -1, "
+        "-2)`?");
+  evaluator.fail(std::move(d));
+}
+
+/// Sums over axis_a of a and axis_b of b; other axes of a, then of b, remain.
+ArrayValue contract(Evaluator& evaluator, const ArrayValue& a,
+                    std::vector<int> axes_a, const ArrayValue& b,
+                    std::vector<int> axes_b, ir::Precision precision,
+                    Span where) {
+  return evaluator.add(
+      ir::Op::dot, {a, b},
+      ir::DotAttrs{{}, {}, std::move(axes_a), std::move(axes_b), precision},
+      where);
+}
+
+ArrayValue product(Evaluator& evaluator, const CallArgument& a,
+                   const CallArgument& b, std::vector<ArrayValue> x, Span where,
+                   std::string_view name) {
+  broadcast_all(evaluator, x, std::array<CallArgument, 2>{a, b}, where,
+                fmt::format("`{}`", name));
+  return apply(evaluator, ir::Op::mul, x[0], x[1], where);
+}
+
+/// Both with batch axes: those are broadcast against one another.
+ArrayValue batched_matmul(Evaluator& evaluator, ArrayValue a, ArrayValue b,
+                          ir::Precision precision, Span where) {
+  const auto batch = [](const ArrayValue& x) {
+    return ir::Shape(x->type.shape.begin(), x->type.shape.end() - 2);
+  };
+  const auto common = broadcast_shape(batch(a), batch(b));
+  if (!common)
+    evaluator.fail(
+        diagnostic(Code::shapes_differ, where, "`@`", a->type.to_string(),
+                   b->type.to_string())
+            .add_fact(fmt::format("batch axes are {} and {}",
+                                  shape_text(batch(a)), shape_text(batch(b)))));
+  const auto stretched = [&](const ArrayValue& x) {
+    ir::Shape shape = *common;
+    shape.insert(shape.end(), x->type.shape.end() - 2, x->type.shape.end());
+    return broadcast_to(evaluator, x, shape, where);
+  };
+  a = stretched(a);
+  b = stretched(b);
+  const int rank = a->type.rank();
+  std::vector<int> axes(rank - 2);
+  std::iota(axes.begin(), axes.end(), 0);
+  return evaluator.add(
+      ir::Op::dot, {a, b},
+      ir::DotAttrs{axes, axes, {rank - 1}, {rank - 2}, precision}, where);
+}
+
+}  // namespace
+
+Value matmul(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
+             Span where, ir::Precision precision) {
+  const std::vector<ArrayValue> x = dot_operands(evaluator, a, b, "@");
+  const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
+  if (rank_a == 0 || rank_b == 0)
+    evaluator.fail(diagnostic(Code::rank_mismatch, where, "@",
+                              "arrays of rank 1 or more",
+                              fmt::format("{} and {}", x[0]->type.to_string(),
+                                          x[1]->type.to_string()))
+                       .set_help("scale with `*`"));
+  const int inner_a = rank_a - 1;
+  const int inner_b = rank_b == 1 ? 0 : rank_b - 2;
+  if (!(x[0]->type.shape[inner_a] == x[1]->type.shape[inner_b]))
+    inner_sizes_differ(evaluator, "@", x[0], inner_a, x[1], inner_b, where);
+  if (rank_b <= 2)
+    return contract(evaluator, x[0], {inner_a}, x[1], {inner_b}, precision,
+                    where);
+  if (rank_a == 1) {
+    // The free axes of b are its batch axes and its last one, in order.
+    return contract(evaluator, x[0], {0}, x[1], {inner_b}, precision, where);
+  }
+  return batched_matmul(evaluator, x[0], x[1], precision, where);
+}
+
+Value builtin_matmul(BuiltinCall& call) {
+  return matmul(call.evaluator, call[0], call[1], call.where,
+                precision_argument(call, 2));
+}
+
+Value builtin_dot(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const ir::Precision precision = precision_argument(call, 2);
+  const std::vector<ArrayValue> x =
+      dot_operands(evaluator, call[0], call[1], "dot");
+  const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
+  if (rank_a == 0 || rank_b == 0)
+    return product(evaluator, call[0], call[1], x, call.where, "dot");
+  const int inner_b = rank_b == 1 ? 0 : rank_b - 2;
+  if (!(x[0]->type.shape[rank_a - 1] == x[1]->type.shape[inner_b]))
+    inner_sizes_differ(evaluator, "dot", x[0], rank_a - 1, x[1], inner_b,
+                       call.where);
+  return contract(evaluator, x[0], {rank_a - 1}, x[1], {inner_b}, precision,
+                  call.where);
+}
+
+Value builtin_outer(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const std::array<CallArgument, 2> written = {call[0], call[1]};
+  std::vector<ArrayValue> x = promote_operands(evaluator, written, "`outer`");
+  if (is_bool(x[0]->type.dtype))
+    x = dot_operands(evaluator, call[0], call[1], "outer");
+  const ir::Dim m = ir::element_count(x[0]->type.shape);
+  const ir::Dim n = ir::element_count(x[1]->type.shape);
+  x[0] = reshape(evaluator, x[0], {m, 1}, call.where);
+  x[1] = reshape(evaluator, x[1], {1, n}, call.where);
+  return product(evaluator, call[0], call[1], x, call.where, "outer");
+}
+
+namespace {
+
+/// The axes that tensordot sums over, of each operand.
+std::array<std::vector<int>, 2> tensordot_axes(
+    BuiltinCall& call, const std::vector<ArrayValue>& x) {
+  std::array<std::vector<int>, 2> out;
+  const TupleValue* tuple = call.has(2) ? call[2].value.tuple() : nullptr;
+  if (!tuple) {
+    const int64_t n = call.has(2) ? known_int_argument(call, 2) : 2;
+    const int rank_a = x[0]->type.rank();
+    if (n < 0 || n > rank_a || n > x[1]->type.rank())
+      call.evaluator.fail(
+          diagnostic(Code::rank_mismatch, call.where, "tensordot",
+                     fmt::format("operands with at least {} axes", n),
+                     fmt::format("{} and {}", x[0]->type.to_string(),
+                                 x[1]->type.to_string())));
+    for (int i = 0; i < static_cast<int>(n); ++i) {
+      out[0].push_back(rank_a - static_cast<int>(n) + i);
+      out[1].push_back(i);
+    }
+    return out;
+  }
+  if (tuple->items.size() != 2)
+    wrong_argument(call, 2, "an `int` or (axes of a, axes of b)");
+  for (size_t side : {0, 1}) {
+    const auto add = [&](const Value& value) {
+      const auto* axis = value.get_if<IntValue>();
+      if (!axis || !axis->value.is_constant())
+        wrong_argument(call, 2, value, "an `int` or a tuple of `int`s");
+      out[side].push_back(normalise_axis(call, axis->value.value(),
+                                         x[side]->type, x[side]->type.rank(),
+                                         call[2].where));
+    };
+    const Value& axes = tuple->items[side];
+    if (const TupleValue* several = axes.tuple())
+      for (const Value& axis : several->items) add(axis);
+    else
+      add(axes);
+    for (size_t i = 0; i < out[side].size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (out[side][i] == out[side][j])
+          call.evaluator.fail(diagnostic(Code::axis_twice, call[2].where,
+                                         out[side][i],
+                                         describe_argument(call, 2)));
+  }
+  if (out[0].size() != out[1].size())
+    wrong_argument(call, 2, "as many axes of a as of b");
+  return out;
+}
+
+}  // namespace
+
+Value builtin_tensordot(BuiltinCall& call) {
+  const std::vector<ArrayValue> x =
+      dot_operands(call.evaluator, call[0], call[1], "tensordot");
+  const auto axes = tensordot_axes(call, x);
+  for (size_t i = 0; i < axes[0].size(); ++i)
+    if (!(x[0]->type.shape[axes[0][i]] == x[1]->type.shape[axes[1][i]]))
+      inner_sizes_differ(call.evaluator, "tensordot", x[0], axes[0][i], x[1],
+                         axes[1][i], call.where);
+  return contract(call.evaluator, x[0], axes[0], x[1], axes[1],
+                  precision_argument(call, 3), call.where);
+}
+
+Value builtin_einsum(BuiltinCall& call) {
+  const std::string subscripts = str_argument(call, 0);
+  return einsum(call.evaluator, subscripts, call.rest, call[0].where,
+                call.where);
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,559 @@
+// Elements moved, none changed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <numeric>
+#include <utility>
+
+#include "lang/ops/array_ops.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+/// How to say that the operand has `elements` elements, if one of its sizes can
+/// say so in names that the program has; else nothing.
+std::string stated_elements(BuiltinCall& call, const ArrayValue& x,
+                            const ir::Dim& elements) {
+  for (size_t i = 0; i < x->type.shape.size(); ++i) {
+    ir::Type type = x->type;
+    if (std::exchange(type.shape[i], 1).is_constant()) continue;
+    const ir::Dim others = ir::element_count(type.shape);
+    if (others == ir::Dim(0)) continue;
+    const auto size = exact_div(elements, others);
+    if (!size) continue;
+    type.shape[i] = *size;
+    const std::string text = type.to_string();
+    if (text.find_first_of("?_") != text.npos) continue;
+    const std::string_view operand = call[0].where.text();
+    const bool name = std::ranges::all_of(
+        operand, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    return fmt::format(
+        "write `reshape({} as {}, ...)`, which is checked when it runs",
+        name ? operand : "...", text);
+  }
+  return "";
+}
+
+/// The size that -1 stands for: what is left of `elements`.
+ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
+                  const ir::Shape& shape, size_t open) {
+  ir::Dim rest = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i == open) continue;
+    if (shape[i] == ir::Dim(-1))
+      call.evaluator.fail(
+          diagnostic(Code::two_open_sizes, call[1].where, shape_text(shape)));
+    rest = rest * shape[i];
+  }
+  const ir::Dim elements = ir::element_count(x->type.shape);
+  std::optional<ir::Dim> size;
+  if (!(rest == ir::Dim(0))) size = exact_div(elements, rest);
+  if (size) return *size;
+  const bool known = elements.is_constant() && rest.is_constant();
+  const std::string a = elements.to_string(), b = rest.to_string();
+  Diagnostic d = diagnostic(
+      Code::reshape_size, call.where, x->type.to_string(), shape_text(shape),
+      known ? fmt::format("{} elements are not a multiple of {}", a, b)
+            : fmt::format("`{}` is not proved to be a multiple of `{}`", a, b));
+  d.set_label(x->type.to_string());
+  const bool zero = rest == ir::Dim(0);
+  std::string help =
+      known || zero
+          ? ""
+          : stated_elements(call, x, rest * floor_div(elements, rest));
+  if (!help.empty()) d.set_help(std::move(help));
+  call.evaluator.fail(std::move(d));
+}
+
+[[noreturn]] void not_a_tuple(BuiltinCall& call, size_t i) {
+  Diagnostic d = diagnostic(Code::wrong_argument, call[i].where,
+                            describe_argument(call, i), "a tuple of arrays",
+                            type_name(call[i].value));
+  std::string_view text = call[i].where.text();
+  const bool list = text.starts_with('[') && text.ends_with(']');
+  if (list) text = text.substr(1, text.size() - 2);
+  d.set_help(list && text.find('\n') == text.npos
+                 ? fmt::format("write `{}(({}))`", call.builtin.name, text)
+                 : "a tuple is `(a, b)`, of one array `(a,)`");
+  call.evaluator.fail(std::move(d));
+}
+
+/// All items of a tuple of arrays, promoted to one element type.
+std::vector<ArrayValue> arrays_argument(BuiltinCall& call, size_t i) {
+  const TupleValue* tuple = call[i].value.tuple();
+  if (!tuple) {
+    if (ArrayCell* array = call[i].value.array(); array) not_a_tuple(call, i);
+    wrong_argument(call, i, "a tuple of arrays");
+  }
+  if (tuple->items.empty()) wrong_argument(call, i, "at least one array");
+  std::vector<CallArgument> written;
+  for (const Value& item : tuple->items)
+    written.push_back({item, call[i].where});
+  return promote_operands(call.evaluator, written,
+                          fmt::format("`{}`", call.builtin.name));
+}
+
+[[noreturn]] void sizes_differ(BuiltinCall& call, const ArrayValue& a,
+                               const ArrayValue& b, std::string why) {
+  call.evaluator.fail(diagnostic(Code::shapes_do_not_join, call[0].where,
+                                 call.builtin.name, a->type.to_string(),
+                                 b->type.to_string(), why));
+}
+
+}  // namespace
+
+Value builtin_reshape(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  ir::Shape shape = shape_argument(call, 1, /*allow_minus_one=*/true);
+  const auto open = std::find(shape.begin(), shape.end(), ir::Dim(-1));
+  if (open != shape.end()) {
+    *open = open_size(call, x, shape, open - shape.begin());
+    return reshape(call.evaluator, x, std::move(shape), call.where);
+  }
+  const ir::Dim from = ir::element_count(x->type.shape);
+  const ir::Dim to = ir::element_count(shape);
+  if (!(from == to)) {
+    const bool known = from.is_constant() && to.is_constant();
+    Diagnostic d = diagnostic(
+        Code::reshape_size, call.where, x->type.to_string(), shape_text(shape),
+        known ? fmt::format("{} elements and {} differ", from.to_string(),
+                            to.to_string())
+              : fmt::format("`{}` is not proved to be `{}`", from.to_string(),
+                            to.to_string()));
+    d.set_label(x->type.to_string());
+    std::string help = known ? "" : stated_elements(call, x, to);
+    if (!known && help.empty())
+      help = "coerce the operand first, `x as f32[n, m]`";
+    if (!known && call.evaluator.checking_definition)
+      help =
+          "declare a size that divides, such as `f32[2*n]`, or `f32[r, k*dev]` "
+          "for a multiple of the axis `dev`; or " +
+          help;
+    if (!help.empty()) d.set_help(std::move(help));
+    call.evaluator.fail(std::move(d));
+  }
+  return reshape(call.evaluator, x, std::move(shape), call.where);
+}
+
+Value builtin_flatten(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  return reshape(call.evaluator, x, {ir::element_count(x->type.shape)},
+                 call.where);
+}
+
+Value builtin_transpose(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  const int rank = x->type.rank();
+  std::vector<int> axes(rank);
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  if (given(call, 1)) {
+    const std::vector<int64_t> written = known_ints_argument(call, 1);
+    std::vector<bool> seen(rank, false);
+    axes.clear();
+    for (int64_t axis : written) {
+      axes.push_back(normalise_axis(call, axis, x->type, rank, call[1].where));
+      seen[axes.back()] = true;
+    }
+    if (static_cast<int>(axes.size()) != rank ||
+        std::find(seen.begin(), seen.end(), false) != seen.end())
+      call.evaluator.fail(
+          diagnostic(Code::no_permutation, call[1].where,
+                     fmt::format("({})", fmt::join(written, ", ")), rank,
+                     x->type.to_string()));
+  }
+  return transpose(call.evaluator, x, axes, call.where);
+}
+
+Value builtin_swapaxes(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  std::vector<int> axes(x->type.rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[axis_argument(call, 1, x->type)],
+            axes[axis_argument(call, 2, x->type)]);
+  return transpose(call.evaluator, x, axes, call.where);
+}
+
+Value builtin_moveaxis(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  const int from = axis_argument(call, 1, x->type);
+  const int to = axis_argument(call, 2, x->type);
+  std::vector<int> axes(x->type.rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  axes.erase(axes.begin() + from);
+  axes.insert(axes.begin() + to, from);
+  return transpose(call.evaluator, x, axes, call.where);
+}
+
+Value builtin_broadcast_to(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  const ir::Shape shape = shape_argument(call, 1);
+  return broadcast_to(call.evaluator, x, shape, call.where);
+}
+
+Value builtin_concat(BuiltinCall& call) {
+  const std::vector<ArrayValue> parts = arrays_argument(call, 0);
+  const ir::Type& first = parts[0]->type;
+  if (first.rank() == 0)
+    call.evaluator.fail(diagnostic(Code::rank_mismatch, call[0].where, "concat",
+                                   "arrays of rank 1 or more",
+                                   first.to_string())
+                            .set_help("`[a, b]` makes an array of scalars"));
+  int axis = 0;
+  if (given(call, 1)) axis = axis_argument(call, 1, first);
+  for (const ArrayValue& part : parts) {
+    if (part->type.rank() != first.rank())
+      sizes_differ(call, parts[0], part, "their ranks differ");
+    for (int i = 0; i < first.rank(); ++i)
+      if (i != axis && !(part->type.shape[i] == first.shape[i]))
+        sizes_differ(call, parts[0], part,
+                     fmt::format("their sizes along axis {} differ", i));
+  }
+  return concat(call.evaluator, parts, axis, call.where);
+}
+
+Value builtin_stack(BuiltinCall& call) {
+  std::vector<ArrayValue> parts = arrays_argument(call, 0);
+  for (const ArrayValue& part : parts)
+    if (part->type.shape != parts[0]->type.shape)
+      sizes_differ(call, parts[0], part, "their shapes differ");
+  int axis = 0;
+  if (given(call, 1)) axis = axis_argument(call, 1, parts[0]->type, 1);
+  for (ArrayValue& part : parts)
+    part = insert_axis(call.evaluator, part, axis, call.where);
+  return concat(call.evaluator, parts, axis, call.where);
+}
+
+namespace {
+
+/// The bounds at which an axis is cut: what was asked for as a number of equal
+/// parts, or the positions themselves, as NumPy's slices have them.
+std::vector<ir::Dim> cuts(BuiltinCall& call, const ir::Type& type, int axis) {
+  const ir::Dim& size = type.shape[axis];
+  std::vector<ir::Dim> out = {0};
+  if (call[1].value.tuple()) {
+    for (int64_t at : known_ints_argument(call, 1)) {
+      if (size.is_constant())
+        at = std::clamp<int64_t>(at < 0 ? at + size.value() : at, 0,
+                                 size.value());
+      out.push_back(at < 0 ? size + at : ir::Dim(at));
+    }
+    out.push_back(size);
+    return out;
+  }
+  if (call[1].value.array())
+    wrong_argument(call, 1, "an `int` or a tuple of positions: `(2, 5)`");
+  const int64_t parts = known_int_argument(call, 1);
+  const auto part = parts > 0 ? exact_div(size, parts) : std::nullopt;
+  if (!part)
+    call.evaluator.fail(diagnostic(Code::no_equal_parts, call[1].where, axis,
+                                   type.to_string(), size.to_string(), parts)
+                            .set_help("positions cut anywhere: `split(x, (2, "
+                                      "5))` gives x[:2], x[2:5] and x[5:]"));
+  constexpr int64_t most = 10'000;
+  if (parts > most)
+    call.evaluator.fail(diagnostic(Code::too_long, call[1].where,
+                                   "the tuple of parts", most, "items"));
+  for (int64_t i = 1; i <= parts; ++i) out.push_back(*part * i);
+  return out;
+}
+
+}  // namespace
+
+Value split_array(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  const ir::Type& type = x->type;
+  const int axis = given(call, 2)
+                       ? axis_argument(call, 2, type)
+                       : normalise_axis(call, 0, type, type.rank(), call.where);
+  const std::vector<ir::Dim> bounds = cuts(call, type, axis);
+  std::vector<Value> out;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    ir::Dim size = bounds[i + 1] - bounds[i];
+    if (size.is_constant() && size.value() < 0) size = 0;
+    out.push_back(
+        slice_axis(call.evaluator, x, axis, bounds[i], size, call.where));
+  }
+  return make_tuple(std::move(out));
+}
+
+namespace {
+
+/// `widths` of pad: n, (before, after), or a pair for each axis.
+std::vector<std::pair<ir::Dim, ir::Dim>> pad_widths(BuiltinCall& call,
+                                                    const ir::Type& type) {
+  using Pair = std::pair<ir::Dim, ir::Dim>;
+  const std::string_view expected =
+      "an `int`, a pair of `int`s, or a pair for each axis";
+  const auto number = [&](const Value& value) {
+    const auto* i = value.get_if<IntValue>();
+    if (!i) wrong_argument(call, 1, value, expected);
+    check_size(call.evaluator, i->value, call[1].where);
+    return i->value;
+  };
+  const auto pair = [&](const Value& value) -> Pair {
+    const TupleValue* tuple = value.tuple();
+    if (!tuple) return {number(value), number(value)};
+    if (tuple->items.size() != 2) wrong_argument(call, 1, value, expected);
+    return {number(tuple->items[0]), number(tuple->items[1])};
+  };
+  const size_t rank = type.shape.size();
+  const TupleValue* tuple = call[1].value.tuple();
+  const bool per_axis =
+      tuple && !tuple->items.empty() &&
+      std::any_of(tuple->items.begin(), tuple->items.end(),
+                  [](const Value& v) { return v.tuple() != nullptr; });
+  if (!per_axis) return std::vector<Pair>(rank, pair(call[1].value));
+  std::vector<Pair> out;
+  for (const Value& item : tuple->items) out.push_back(pair(item));
+  if (out.size() == 1) out.resize(rank, out[0]);
+  if (out.size() != rank)
+    call.evaluator.fail(diagnostic(
+        Code::rank_mismatch, call[1].where, "pad",
+        fmt::format("a pair for each of {} axes, got {}", rank, out.size()),
+        type.to_string()));
+  return out;
+}
+
+/// The value to pad with, as a scalar of x's element type.
+ArrayValue pad_value(BuiltinCall& call, size_t i, const ArrayValue& x) {
+  const CallArgument value =
+      call.has(i) ? call[i] : CallArgument{IntValue{0}, call.where};
+  const ArrayValue scalar =
+      is_bool(x->type.dtype) && !call.has(i)
+          ? call.evaluator.to_array(BoolValue{false}, call.where, "padding")
+          : to_dtype(call.evaluator, value, WeakDType{x->type.dtype},
+                     describe_argument(call, i));
+  if (scalar->type.rank() != 0) wrong_argument(call, i, "a scalar");
+  return scalar;
+}
+
+}  // namespace
+
+Value builtin_pad(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  ir::Shape low, high;
+  for (const auto& [before, after] : pad_widths(call, x->type)) {
+    low.push_back(before);
+    high.push_back(after);
+  }
+  return pad(call.evaluator, x, pad_value(call, 2, x), std::move(low),
+             std::move(high), call.where);
+}
+
+namespace {
+
+/// The axis in argument `i` of `x`, 0 without it, and n less its size: an error
+/// where that is negative.
+struct Padding {
+  int axis;
+  ir::Dim missing;
+};
+Padding padding_to(BuiltinCall& call, size_t i, const ArrayValue& x,
+                   const ir::Dim& n) {
+  const int axis =
+      given(call, i)
+          ? axis_argument(call, i, x->type)
+          : normalise_axis(call, 0, x->type, x->type.rank(), call[0].where);
+  const ir::Dim missing = n - x->type.shape[axis];
+  if (missing.is_constant() && (missing.value() < 0 || missing.overflowed()))
+    call.evaluator.fail(
+        diagnostic(Code::pad_to_less, call[1].where, axis, x->type.to_string(),
+                   n.to_string())
+            .set_label(fmt::format("{} is less than {}", n.to_string(),
+                                   x->type.shape[axis].to_string()))
+            .set_help("a slice makes it shorter, as in `x[:8]`"));
+  return {axis, missing};
+}
+
+}  // namespace
+
+Value builtin_pad_to(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  const Padding padding = padding_to(call, 2, x, int_argument(call, 1));
+  const size_t rank = x->type.shape.size();
+  ir::Shape low(rank, ir::Dim(0)), high(rank, ir::Dim(0));
+  high[padding.axis] = padding.missing;
+  return pad(call.evaluator, x, pad_value(call, 3, x), std::move(low),
+             std::move(high), call.where);
+}
+
+Value builtin_mask_of(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const ArrayValue x = array_argument(call, 0);
+  const ir::Dim n = int_argument(call, 1);
+  check_size(evaluator, n, call[1].where);
+  const int axis = padding_to(call, 2, x, n).axis;
+  const ArrayValue rows =
+      index_range(evaluator, ir::Dim(0), ir::Dim(1), n, call.where);
+  const ArrayValue count = cast_to(
+      evaluator, evaluator.constant_size(x->type.shape[axis], call.where),
+      rows->type.dtype, call.where);
+  return apply(evaluator, ir::Op::lt, rows,
+               broadcast_to(evaluator, count, {n}, call.where), call.where);
+}
+
+Value builtin_flip(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  return flip(call.evaluator, x, axes_argument(call, 1, x->type), call.where);
+}
+
+namespace {
+
+/// Rotated along one axis by a known shift.
+ArrayValue roll_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
+                     const ir::Dim& shift, Span where) {
+  const ir::Dim size = x->type.shape[axis];
+  if (size == ir::Dim(0)) return x;
+  // A symbol's size is taken to be at least a constant shift.
+  const ir::Dim low = size.is_constant() ? floor_mod(shift, size)
+                      : shift.is_constant() && shift.value() < 0 ? size + shift
+                                                                 : shift;
+  if (low == ir::Dim(0)) return x;
+  return concat(evaluator,
+                {slice_axis(evaluator, x, axis, size - low, low, where),
+                 slice_axis(evaluator, x, axis, ir::Dim(0), size - low, where)},
+                axis, where);
+}
+
+/// Rotated along one axis by a shift that is an array's value.
+ArrayValue roll_computed(BuiltinCall& call, const ArrayValue& x, int axis,
+                         ArrayValue shift) {
+  Evaluator& evaluator = call.evaluator;
+  if (!is_integer(shift->type.dtype) || shift->type.rank() != 0)
+    wrong_argument(call, 1, "an `int` or an integer scalar");
+  const ir::Dim size = x->type.shape[axis];
+  if (size == ir::Dim(0)) return x;
+  const ArrayValue to =
+      index_range(evaluator, ir::Dim(0), ir::Dim(1), size, call.where);
+  const DType dtype = to->type.dtype;
+  shift =
+      broadcast_to(evaluator, cast_to(evaluator, shift, dtype, call[1].where),
+                   {size}, call.where);
+  const ArrayValue n =
+      broadcast_to(evaluator,
+                   cast_to(evaluator, evaluator.constant_size(size, call.where),
+                           dtype, call.where),
+                   {size}, call.where);
+  const ArrayValue from = apply(
+      evaluator, ir::Op::mod,
+      apply(evaluator, ir::Op::sub, to, shift, call.where), n, call.where);
+  std::vector<int> order(x->type.rank());
+  for (int i = 0; i < x->type.rank(); ++i)
+    order[i] = i == axis ? 0 : i < axis ? i + 1 : i;
+  return transpose(evaluator,
+                   gather(evaluator, x, {from}, {axis}, false, call.where),
+                   order, call.where);
+}
+
+}  // namespace
+
+Value builtin_roll(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const ArrayValue x = array_argument(call, 0);
+  ArrayValue out = x;
+  std::vector<int> axes;
+  if (given(call, 2)) {
+    for (int64_t axis : known_ints_argument(call, 2))
+      axes.push_back(
+          normalise_axis(call, axis, x->type, x->type.rank(), call[2].where));
+  } else {
+    out = reshape(evaluator, x, {ir::element_count(x->type.shape)}, call.where);
+    axes = {0};
+  }
+  if (const ArrayCell* shift = call[1].value.array(); shift) {
+    for (int axis : axes)
+      out = roll_computed(call, out, axis, *call[1].value.get_if<ArrayValue>());
+  } else {
+    std::vector<ir::Dim> shifts;
+    if (const TupleValue* tuple = call[1].value.tuple()) {
+      for (const Value& item : tuple->items) {
+        if (!item.is<IntValue>()) wrong_argument(call, 1, item, "an `int`");
+        shifts.push_back(item.get_if<IntValue>()->value);
+      }
+    } else {
+      shifts.assign(axes.size(), int_argument(call, 1));
+    }
+    if (shifts.size() != axes.size())
+      wrong_argument(call, 1, "one shift for each axis");
+    for (size_t i = 0; i < axes.size(); ++i)
+      out = roll_axis(evaluator, out, axes[i], shifts[i], call.where);
+  }
+  return reshape(evaluator, out, x->type.shape, call.where);
+}
+
+namespace {
+
+/// Each element along `axis` n times in a row (`inner`), or the whole axis n
+/// times.
+ArrayValue repeat_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
+                       const ir::Dim& n, bool inner, Span where) {
+  if (n == ir::Dim(1)) return x;
+  ir::Shape wide = x->type.shape;
+  wide.insert(wide.begin() + axis + (inner ? 1 : 0), n);
+  std::vector<int> axes;
+  for (int i = 0; i < x->type.rank(); ++i)
+    axes.push_back(i < axis || (inner && i == axis) ? i : i + 1);
+  ir::Shape out = x->type.shape;
+  out[axis] = out[axis] * n;
+  return reshape(evaluator,
+                 evaluator.add(ir::Op::broadcast, {x},
+                               ir::BroadcastAttrs{wide, axes}, where),
+                 std::move(out), where);
+}
+
+}  // namespace
+
+Value builtin_repeat(BuiltinCall& call) {
+  ArrayValue x = array_argument(call, 0);
+  const ir::Dim n = int_argument(call, 1);
+  check_size(call.evaluator, n, call[1].where);
+  int axis = 0;
+  if (given(call, 2))
+    axis = axis_argument(call, 2, x->type);
+  else
+    x = reshape(call.evaluator, x, {ir::element_count(x->type.shape)},
+                call.where);
+  return repeat_axis(call.evaluator, x, axis, n, /*inner=*/true, call.where);
+}
+
+Value builtin_tile(BuiltinCall& call) {
+  ArrayValue x = array_argument(call, 0);
+  ir::Shape counts = shape_argument(call, 1);
+  while (static_cast<int>(counts.size()) < x->type.rank())
+    counts.insert(counts.begin(), ir::Dim(1));
+  while (x->type.rank() < static_cast<int>(counts.size()))
+    x = insert_axis(call.evaluator, x, 0, call.where);
+  for (size_t i = 0; i < counts.size(); ++i)
+    x = repeat_axis(call.evaluator, x, static_cast<int>(i), counts[i],
+                    /*inner=*/false, call.where);
+  return x;
+}
+
+Value builtin_expand_dims(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  return insert_axis(call.evaluator, x, axis_argument(call, 1, x->type, 1),
+                     call.where);
+}
+
+Value builtin_squeeze(BuiltinCall& call) {
+  const ArrayValue x = array_argument(call, 0);
+  std::vector<int> axes;
+  if (given(call, 1)) {
+    axes = axes_argument(call, 1, x->type);
+    for (int axis : axes)
+      if (!(x->type.shape[axis] == ir::Dim(1)))
+        call.evaluator.fail(diagnostic(Code::squeeze_size, call[1].where, axis,
+                                       x->type.to_string(),
+                                       x->type.shape[axis].to_string()));
+  } else {
+    for (int i = 0; i < x->type.rank(); ++i)
+      if (x->type.shape[i] == ir::Dim(1)) axes.push_back(i);
+  }
+  return remove_axes(call.evaluator, x, axes, call.where);
+}
+
+}  // namespace unisono::lang

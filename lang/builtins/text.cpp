@@ -1,0 +1,475 @@
+// Functions of text, as Python's methods are: on the host, of known text. While
+// checking, what is made of unknown text is unknown.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "lang/context/literals.h"
+#include "lang/ops/array_ops.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/print_value.h"
+#include "lang/ops/text.h"
+#include "lang/source/utf8.h"
+
+namespace unisono::lang {
+namespace {
+
+constexpr std::string_view blanks = " \t\n\r\f\v";
+
+/// Argument `i`, which must be text: what is known of it.
+std::optional<std::string> text_argument(BuiltinCall& call, size_t i) {
+  const auto* text = call[i].value.get_if<StrValue>();
+  if (!text) wrong_argument(call, i, "a `str`");
+  return known_text(call.evaluator, *text, call[i].where);
+}
+
+Value made(BuiltinCall& call, std::string text) {
+  check_text_size(call.evaluator, text.size(), call.where);
+  return StrValue{std::move(text)};
+}
+
+Value many_texts() {
+  return ManyValue{std::make_shared<const Value>(StrValue{})};
+}
+
+Value texts(std::vector<std::string> items) {
+  std::vector<Value> out;
+  for (std::string& item : items) out.push_back(StrValue{std::move(item)});
+  return make_tuple(std::move(out));
+}
+
+// ---- numbers in text -------------------------------------------------------
+
+/// The text of a number as std::from_chars wants it: without blanks around it,
+/// a plus sign, and underscores between digits. Empty if it is none.
+std::string clean_number(std::string_view text) {
+  const size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return "";
+  text = text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+  if (text[0] == '+') {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return "";
+  }
+  const auto digit = [&](size_t i) {
+    return i < text.size() && text[i] >= '0' && text[i] <= '9';
+  };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      out += text[i];
+      continue;
+    }
+    if (i == 0 || !digit(i - 1) || !digit(i + 1)) return "";
+  }
+  return out;
+}
+
+template <class T>
+T parse_number(BuiltinCall& call, const std::string& text,
+               std::string_view kind) {
+  const std::string clean = clean_number(text);
+  T value = 0;
+  const char* end = clean.data() + clean.size();
+  const auto [stop, error] = std::from_chars(clean.data(), end, value);
+  bool good = !clean.empty() && stop == end && error == std::errc();
+  if constexpr (std::is_floating_point_v<T>) {
+    // Beyond the range the nearest double is infinite or 0, as in literals of
+    // Python; from_chars leaves that to us.
+    if (stop == end && error == std::errc::result_out_of_range) {
+      value = std::strtod(clean.c_str(), nullptr);
+      good = true;
+    }
+    if (clean.find('(') != std::string::npos) good = false;  // nan(1)
+  } else if (stop == end && error == std::errc::result_out_of_range) {
+    call.evaluator.fail(
+        diagnostic(Code::int_overflow, call[0].where, clean)
+            .set_help("`float(...)` reads larger numbers, rounded"));
+  }
+  if (!good) {
+    Diagnostic d = diagnostic(Code::not_a_number, call[0].where,
+                              fmt::format("{:?}", text), kind);
+    double real = 0;
+    const auto [last, problem] = std::from_chars(clean.data(), end, real);
+    if (std::is_integral_v<T> && !clean.empty() && last == end &&
+        problem == std::errc())
+      d.set_help("`int(float(s))` cuts what is behind the point off");
+    call.evaluator.fail(std::move(d));
+  }
+  return value;
+}
+
+/// The part of a float before its point.
+Value whole_part(BuiltinCall& call, double value) {
+  value = std::trunc(value);
+  if (!(value >= -0x1p63 && value < 0x1p63))
+    call.evaluator.fail(diagnostic(
+        Code::int_overflow, call[0].where,
+        std::isnan(value) ? std::string("nan") : fmt::format("{}", value)));
+  return IntValue{static_cast<int64_t>(value)};
+}
+
+/// The whole number that a scalar holds, once it is computed: of a float, its
+/// part before the point.
+Value computed_int(BuiltinCall& call, const ArrayValue& x) {
+  Evaluator& evaluator = call.evaluator;
+  const Span where = call[0].where;
+  if (x->type.rank() != 0)
+    evaluator.fail(diagnostic(Code::wrong_argument, where,
+                              describe_argument(call, 0), "a scalar or a `str`",
+                              x->type.to_string())
+                       .set_help("an array is converted by `i32(x)`"));
+  require_known(*x, where);
+  if (x->literal)
+    if (const auto literal = literal_of(x)) return whole_part(call, *literal);
+  if (evaluator.in_compiled_code())
+    evaluator.fail(diagnostic(Code::int_in_compiled_code, where));
+  if (evaluator.mode() == Mode::check) return unknown_int(evaluator);
+  if (!is_floating(x->type.dtype))
+    return IntValue{host_integer(evaluator, x, where)};
+  double value = 0;
+  const ArrayValue wide = cast_to(evaluator, x, DType::F64, where);
+  std::memcpy(&value, evaluator.host_bytes(wide, where).data(), sizeof value);
+  return whole_part(call, value);
+}
+
+/// What is unknown while a program is checked has to be known when it is
+/// walked to be compiled (Machine::compile_only).
+void require_walk(BuiltinCall& call) {
+  if (call.evaluator.mode() != Mode::check &&
+      call.evaluator.machine().compile_only)
+    call.evaluator.fail_needs_run(call[0].where);
+}
+
+}  // namespace
+
+Value builtin_int(BuiltinCall& call) {
+  const Value& x = call[0].value;
+  if (x.is<IntValue>()) return x;
+  if (x.is<StrValue>()) {
+    const auto text = text_argument(call, 0);
+    if (!text) require_walk(call);
+    if (!text) return unknown_int(call.evaluator);
+    return IntValue{parse_number<int64_t>(call, *text, "a whole number")};
+  }
+  if (const auto* b = x.get_if<BoolValue>(); b && b->value)
+    return IntValue{*b->value ? 1 : 0};
+  return computed_int(call, operand_argument(call, 0));
+}
+
+Value builtin_float(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const Value& x = call[0].value;
+  if (x.is<StrValue>()) {
+    const auto text = text_argument(call, 0);
+    if (!text) require_walk(call);
+    if (!text) return evaluator.unknown_number(true);
+    return evaluator.constant(parse_number<double>(call, *text, "a number"),
+                              DType::F32, true, call.where);
+  }
+  if (const auto* i = x.get_if<IntValue>()) {
+    if (!i->value.is_constant()) return evaluator.unknown_number(true);
+    return evaluator.constant(static_cast<double>(i->value.value()), DType::F32,
+                              true, call.where);
+  }
+  const ArrayValue array = operand_argument(call, 0);
+  if (array->type.rank() != 0)
+    evaluator.fail(diagnostic(Code::wrong_argument, call[0].where,
+                              describe_argument(call, 0), "a scalar or a `str`",
+                              array->type.to_string())
+                       .set_help("an array is converted by `f32(x)`"));
+  if (is_floating(array->type.dtype)) return array;
+  return to_dtype(evaluator, call[0], {DType::F32, array->weak},
+                  describe_argument(call, 0));
+}
+
+Value builtin_str(BuiltinCall& call) {
+  if (call[0].value.is<StrValue>()) return call[0].value;
+  TextBuilder out(call.evaluator);
+  out.value(call[0].value, "", call[0].where);
+  check_text_size(call.evaluator, out.size(), call.where);
+  return out.finish();
+}
+
+// ---- letters ---------------------------------------------------------------
+
+namespace {
+
+/// Letters whose other case lies at a fixed distance, or beside them: Latin,
+/// Greek, Cyrillic, Armenian. Others stay as they are.
+char32_t other_case(char32_t c, bool up) {
+  struct Range {
+    char32_t first, last;  // capitals
+    char32_t distance;     // 1: pairs, the capital first
+  };
+  constexpr Range ranges[] = {
+      {'A', 'Z', 32},      {0xc0, 0xd6, 32},   {0xd8, 0xde, 32},
+      {0x100, 0x12f, 1},   {0x132, 0x137, 1},  {0x139, 0x148, 1},
+      {0x14a, 0x177, 1},   {0x179, 0x17e, 1},  {0x386, 0x386, 38},
+      {0x388, 0x38a, 37},  {0x38c, 0x38c, 64}, {0x38e, 0x38f, 63},
+      {0x391, 0x3a1, 32},  {0x3a3, 0x3ab, 32}, {0x400, 0x40f, 80},
+      {0x410, 0x42f, 32},  {0x460, 0x481, 1},  {0x48a, 0x4bf, 1},
+      {0x4d0, 0x52f, 1},   {0x531, 0x556, 48}, {0x1e00, 0x1e95, 1},
+      {0x1ea0, 0x1eff, 1},
+  };
+  if (up && c == 0xff) return 0x178;
+  if (!up && c == 0x178) return 0xff;
+  if (up && c == 0x3c2) return 0x3a3;  // a sigma at the end of a word
+  for (const Range& r : ranges) {
+    if (r.distance == 1) {
+      if (c < r.first || c > r.last) continue;
+      const bool capital = (c - r.first) % 2 == 0;
+      return capital == up ? c : up ? c - 1 : c + 1;
+    }
+    if (!up && c >= r.first && c <= r.last) return c + r.distance;
+    if (up && c >= r.first + r.distance && c <= r.last + r.distance)
+      return c - r.distance;
+  }
+  return c;
+}
+
+Value with_case(BuiltinCall& call, bool up) {
+  const auto text = text_argument(call, 0);
+  if (!text) return StrValue{};
+  std::string out;
+  for (std::string_view c : characters(*text)) {
+    const char32_t value = decode_utf8(c, 0).value;
+    if (up && value == 0xdf)
+      out += "SS";
+    else
+      append_utf8(out, other_case(value, up));
+  }
+  return made(call, std::move(out));
+}
+
+/// Without the characters in argument 1 (blanks if it is not given) at its
+/// ends.
+Value stripped(BuiltinCall& call, bool left, bool right) {
+  const auto text = text_argument(call, 0);
+  const auto cut = given(call, 1) ? text_argument(call, 1)
+                                  : std::optional(std::string(blanks));
+  if (!text || !cut) return StrValue{};
+  const auto all = characters(*text), unwanted = characters(*cut);
+  const auto goes = [&](std::string_view c) {
+    return std::ranges::find(unwanted, c) != unwanted.end();
+  };
+  size_t begin = 0, end = all.size();
+  while (left && begin < end && goes(all[begin])) ++begin;
+  while (right && begin < end && goes(all[end - 1])) --end;
+  std::string out;
+  for (size_t i = begin; i < end; ++i) out += all[i];
+  return StrValue{std::move(out)};
+}
+
+/// Both texts of a question, `f` of them if they are known.
+Value ask(
+    BuiltinCall& call,
+    const std::function<bool(const std::string&, const std::string&)>& f) {
+  const auto text = text_argument(call, 0), part = text_argument(call, 1);
+  if (!text || !part) return BoolValue{};
+  return BoolValue{f(*text, *part)};
+}
+
+}  // namespace
+
+Value builtin_upper(BuiltinCall& call) { return with_case(call, true); }
+Value builtin_lower(BuiltinCall& call) { return with_case(call, false); }
+Value builtin_strip(BuiltinCall& call) { return stripped(call, true, true); }
+Value builtin_lstrip(BuiltinCall& call) { return stripped(call, true, false); }
+Value builtin_rstrip(BuiltinCall& call) { return stripped(call, false, true); }
+
+Value builtin_startswith(BuiltinCall& call) {
+  return ask(call, [](const std::string& text, const std::string& part) {
+    return text.starts_with(part);
+  });
+}
+
+Value builtin_endswith(BuiltinCall& call) {
+  return ask(call, [](const std::string& text, const std::string& part) {
+    return text.ends_with(part);
+  });
+}
+
+Value builtin_isdigit(BuiltinCall& call) {
+  const auto text = text_argument(call, 0);
+  if (!text) return BoolValue{};
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return BoolValue{!text->empty() && std::ranges::all_of(*text, digit)};
+}
+
+Value builtin_find(BuiltinCall& call) {
+  const auto text = text_argument(call, 0), part = text_argument(call, 1);
+  if (!text || !part) return unknown_int(call.evaluator);
+  const size_t at = text->find(*part);
+  if (at == std::string::npos) return IntValue{-1};
+  const auto before = characters(std::string_view(*text).substr(0, at));
+  return IntValue{static_cast<int64_t>(before.size())};
+}
+
+Value builtin_count(BuiltinCall& call) {
+  const auto text = text_argument(call, 0), part = text_argument(call, 1);
+  if (!text || !part) return unknown_int(call.evaluator);
+  if (part->empty())
+    return IntValue{static_cast<int64_t>(characters(*text).size()) + 1};
+  int64_t n = 0;
+  for (size_t at = 0; (at = text->find(*part, at)) != std::string::npos;
+       at += part->size())
+    ++n;
+  return IntValue{n};
+}
+
+Value builtin_replace(BuiltinCall& call) {
+  const auto text = text_argument(call, 0), old = text_argument(call, 1),
+             by = text_argument(call, 2);
+  if (!text || !old || !by) return StrValue{};
+  std::string out;
+  const auto add = [&](std::string_view piece) {
+    out += piece;
+    check_text_size(call.evaluator, out.size(), call.where);
+  };
+  if (old->empty()) {  // between all characters, as in Python
+    add(*by);
+    for (std::string_view c : characters(*text)) {
+      add(c);
+      add(*by);
+    }
+    return made(call, std::move(out));
+  }
+  size_t from = 0;
+  for (size_t at; (at = text->find(*old, from)) != std::string::npos;
+       from = at + old->size()) {
+    add(std::string_view(*text).substr(from, at - from));
+    add(*by);
+  }
+  add(std::string_view(*text).substr(from));
+  return made(call, std::move(out));
+}
+
+// ---- parts -----------------------------------------------------------------
+
+namespace {
+
+/// At most `most` cuts, all if that is negative; the rest stays whole.
+std::vector<std::string> words_of(std::string_view text, int64_t most) {
+  std::vector<std::string> out;
+  size_t at = text.find_first_not_of(blanks);
+  while (at != std::string_view::npos) {
+    const bool last = most >= 0 && static_cast<int64_t>(out.size()) == most;
+    const size_t end =
+        last ? std::string_view::npos : text.find_first_of(blanks, at);
+    out.emplace_back(text.substr(at, end - at));
+    at = end == std::string_view::npos ? end
+                                       : text.find_first_not_of(blanks, end);
+  }
+  return out;
+}
+
+std::vector<std::string> parts_of(std::string_view text,
+                                  std::string_view separator, int64_t most) {
+  std::vector<std::string> out;
+  while (most < 0 || static_cast<int64_t>(out.size()) < most) {
+    const size_t at = text.find(separator);
+    if (at == std::string_view::npos) break;
+    out.emplace_back(text.substr(0, at));
+    text.remove_prefix(at + separator.size());
+  }
+  out.emplace_back(text);
+  return out;
+}
+
+}  // namespace
+
+/// `split` of text; that of arrays and axes is in maps.cpp. The second and the
+/// third argument are Python's, too: the separator, and how many cuts.
+Value split_text(BuiltinCall& call) {
+  const size_t by = given(call, 3) ? 3 : 1, cuts = given(call, 4) ? 4 : 2;
+  const auto separator =
+      given(call, by) ? text_argument(call, by) : std::optional<std::string>();
+  const auto text = text_argument(call, 0);
+  const auto most = given(call, cuts)
+                        ? host_number(call.evaluator, call[cuts],
+                                      describe_argument(call, cuts))
+                        : std::optional<int64_t>(-1);
+  if (separator && separator->empty())
+    call.evaluator.fail(diagnostic(Code::wrong_argument, call[by].where,
+                                   "the separator of `split`", "some text",
+                                   "an empty `str`")
+                            .set_help("a loop runs over the characters: "
+                                      "`for c in s`"));
+  if (!text || !most || (given(call, by) && !separator)) return many_texts();
+  return texts(separator ? parts_of(*text, *separator, *most)
+                         : words_of(*text, *most));
+}
+
+Value builtin_splitlines(BuiltinCall& call) {
+  const auto text = text_argument(call, 0);
+  if (!text) return many_texts();
+  std::vector<std::string> lines = parts_of(*text, "\n", -1);
+  if (lines.back().empty()) lines.pop_back();
+  for (std::string& line : lines)
+    if (line.ends_with('\r')) line.pop_back();
+  return texts(std::move(lines));
+}
+
+Value builtin_join(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  const auto* separator = call[0].value.get_if<StrValue>();
+  if (!separator) {
+    const bool turned = call[1].value.is<StrValue>();
+    Diagnostic d = diagnostic(Code::wrong_argument, call[0].where,
+                              describe_argument(call, 0), "a `str`",
+                              type_name(call[0].value));
+    if (turned) d.set_help("the separator comes first: `\", \".join(items)`");
+    evaluator.fail(std::move(d));
+  }
+  const Value items = text_as_items(evaluator, call[1].value, call[1].where);
+  const auto require = [&](const Value& item) {
+    if (item.is<StrValue>()) return;
+    evaluator.fail(
+        diagnostic(Code::wrong_argument, call[1].where,
+                   "an item of " + describe_argument(call, 1), "a `str`",
+                   type_name(item))
+            .set_help("make text of it first: `str(x)`, or `\"{x}\"`"));
+  };
+  if (const auto* many = items.get_if<ManyValue>()) {
+    require(*many->item);
+    return StrValue{};
+  }
+  const TupleValue* tuple = items.tuple();
+  if (!tuple) wrong_argument(call, 1, "a tuple of `str`s");
+  TextBuilder out(evaluator);
+  for (size_t i = 0; i < tuple->items.size(); ++i) {
+    require(tuple->items[i]);
+    if (i > 0) out.value(*separator, "", call[0].where);
+    out.value(tuple->items[i], "", call[1].where);
+    check_text_size(evaluator, out.size(), call.where);
+  }
+  return out.finish();
+}
+
+Value builtin_ord(BuiltinCall& call) {
+  const auto text = text_argument(call, 0);
+  if (!text) return unknown_int(call.evaluator);
+  if (text->empty() || characters(*text).size() != 1)
+    wrong_argument(call, 0, "one character");
+  return IntValue{static_cast<int64_t>(decode_utf8(*text, 0).value)};
+}
+
+Value builtin_chr(BuiltinCall& call) {
+  const auto code =
+      host_number(call.evaluator, call[0], describe_argument(call, 0));
+  if (!code) return StrValue{};
+  if (*code < 0 || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
+    call.evaluator.fail(diagnostic(
+        Code::wrong_argument, call[0].where, describe_argument(call, 0),
+        "the number of a character", fmt::format("{}", *code)));
+  std::string out;
+  append_utf8(out, static_cast<char32_t>(*code));
+  return StrValue{std::move(out)};
+}
+
+}  // namespace unisono::lang

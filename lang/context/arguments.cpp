@@ -1,0 +1,194 @@
+#include "lang/context/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/context/evaluator.h"
+#include "lang/source/foreign_names.h"
+
+namespace unisono::lang {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+/// The pieces between commas outside brackets.
+std::vector<std::string_view> split_parameters(std::string_view text) {
+  std::vector<std::string_view> out;
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] == '(') ++depth;
+    if (i < text.size() && text[i] == ')') --depth;
+    if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
+    const std::string_view piece = trim(text.substr(begin, i - begin));
+    if (!piece.empty()) out.push_back(piece);
+    begin = i + 1;
+  }
+  return out;
+}
+
+/// The parameter that is spelled almost like `name`; null if there is none.
+const Parameter* similar(std::span<const Parameter> parameters,
+                         std::string_view name) {
+  for (const Parameter& p : parameters) {
+    if (p.is_rest) continue;
+    const std::string_view other = p.name;
+    const bool prefix = name.starts_with(other) || other.starts_with(name);
+    if (prefix && std::min(name.size(), other.size()) > 1) return &p;
+    if (other.size() != name.size()) continue;
+    int differing = 0;
+    for (size_t i = 0; i < name.size(); ++i) differing += name[i] != other[i];
+    if (differing <= 2 && static_cast<size_t>(differing) < name.size())
+      return &p;
+  }
+  return nullptr;
+}
+
+/// One call being matched.
+class Matcher {
+ public:
+  Matcher(Evaluator& evaluator, std::string_view function,
+          std::span<const Parameter> parameters, std::string_view signature,
+          Span where, Span declared)
+      : evaluator_(evaluator),
+        function_(function),
+        parameters_(parameters),
+        signature_(signature),
+        where_(where),
+        declared_(declared) {
+    out_.arguments.resize(parameters.size());
+  }
+
+  void positional(std::vector<CallArgument> arguments) {
+    std::vector<size_t> slots;
+    bool has_rest = false;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].keyword_only) continue;
+      if (parameters_[i].is_rest)
+        has_rest = true;
+      else if (!has_rest)
+        slots.push_back(i);
+    }
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (i < slots.size())
+        out_.arguments[slots[i]] = std::move(arguments[i]);
+      else if (has_rest)
+        out_.rest.push_back(std::move(arguments[i]));
+      else
+        too_many(slots.size(), arguments.size(), arguments[i].where);
+    }
+  }
+
+  void named(std::vector<std::pair<std::string, CallArgument>> arguments) {
+    for (auto& [name, argument] : arguments) {
+      size_t i = 0;
+      while (i < parameters_.size() &&
+             (parameters_[i].name != name || parameters_[i].is_rest))
+        ++i;
+      if (i == parameters_.size()) unknown(name, argument.where);
+      if (out_.arguments[i])
+        fail(diagnostic(Code::argument_twice, argument.where, name, function_)
+                 .add_note(out_.arguments[i]->where, "its first value"));
+      out_.arguments[i] = std::move(argument);
+    }
+  }
+
+  MatchedArguments finish() {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const Parameter& p = parameters_[i];
+      if (!out_.arguments[i] && !p.has_default && !p.is_rest)
+        fail(diagnostic(Code::missing_argument, where_, function_, p.name)
+                 .set_help(p.keyword_only ? fmt::format("write `{} = ...`; {}",
+                                                        p.name, usage())
+                                          : usage()));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::string usage() const {
+    return fmt::format("it is called as `{}({})`", function_, signature_);
+  }
+
+  [[noreturn]] void fail(Diagnostic diagnostic) {
+    if (declared_) diagnostic.add_note(declared_, "defined here");
+    evaluator_.fail(std::move(diagnostic));
+  }
+
+  [[noreturn]] void too_many(size_t taken, size_t given, Span where) {
+    const std::string limit =
+        taken == 0   ? "no positional arguments"
+        : taken == 1 ? "one positional argument"
+                     : fmt::format("at most {} positional arguments", taken);
+    fail(diagnostic(Code::too_many_arguments, where, function_, limit, given)
+             .set_help(usage()));
+  }
+
+  bool has_parameter(std::string_view name) const {
+    return std::ranges::any_of(
+        parameters_, [&](const Parameter& p) { return p.name == name; });
+  }
+
+  [[noreturn]] void unknown(const std::string& name, Span where) {
+    if (const ForeignArgument* theirs = foreign_argument(name);
+        theirs && has_parameter(theirs->ours))
+      fail(diagnostic(Code::unknown_argument, where, function_, name)
+               .set_help(std::string(theirs->help)));
+    const Parameter* meant = similar(parameters_, name);
+    fail(diagnostic(Code::unknown_argument, where, function_, name)
+             .set_help(meant ? fmt::format("did you mean `{}`?", meant->name)
+                             : usage()));
+  }
+
+  Evaluator& evaluator_;
+  std::string_view function_;
+  std::span<const Parameter> parameters_;
+  std::string_view signature_;
+  Span where_, declared_;
+  MatchedArguments out_;
+};
+
+}  // namespace
+
+std::vector<Parameter> parse_signature(std::string_view signature) {
+  std::vector<Parameter> out;
+  bool keyword_only = false;
+  for (std::string_view piece : split_parameters(signature)) {
+    if (piece == "*") {
+      keyword_only = true;
+      continue;
+    }
+    Parameter p;
+    p.keyword_only = keyword_only;
+    if (piece.front() == '*') {
+      p.is_rest = true;
+      keyword_only = true;
+      piece.remove_prefix(1);
+    }
+    const size_t equal = piece.find('=');
+    p.has_default = equal != std::string_view::npos;
+    p.name = trim(piece.substr(0, equal));
+    if (p.has_default) p.default_text = trim(piece.substr(equal + 1));
+    out.push_back(std::move(p));
+  }
+  return out;
+}
+
+MatchedArguments match_arguments(
+    Evaluator& evaluator, std::string_view function,
+    std::span<const Parameter> parameters, std::string_view signature,
+    std::vector<CallArgument> positional,
+    std::vector<std::pair<std::string, CallArgument>> named, Span where,
+    Span declared) {
+  Matcher matcher(evaluator, function, parameters, signature, where, declared);
+  matcher.positional(std::move(positional));
+  matcher.named(std::move(named));
+  return matcher.finish();
+}
+
+}  // namespace unisono::lang

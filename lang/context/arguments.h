@@ -1,0 +1,41 @@
+#pragma once
+// Matching the arguments of a call to parameters: for builtins and for
+// functions written in the language.
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lang/context/builtin.h"
+
+namespace unisono::lang {
+
+struct Parameter {
+  std::string name;
+  bool has_default = false;
+  bool keyword_only = false;
+  bool is_rest = false;  // `*name`: all further positional arguments
+  std::string default_text;
+};
+
+struct MatchedArguments {
+  std::vector<std::optional<CallArgument>> arguments;  // one per parameter
+  std::vector<CallArgument> rest;
+};
+
+/// The parameters of "x, axis=none, *, keepdims=false".
+std::vector<Parameter> parse_signature(std::string_view signature);
+
+/// Each argument at its parameter; those with a default may stay empty. An
+/// error names the function, and `signature` in its help. `declared` is where
+/// the function is defined, or nowhere.
+MatchedArguments match_arguments(
+    Evaluator& evaluator, std::string_view function,
+    std::span<const Parameter> parameters, std::string_view signature,
+    std::vector<CallArgument> positional,
+    std::vector<std::pair<std::string, CallArgument>> named, Span where,
+    Span declared);
+
+}  // namespace unisono::lang

@@ -1,0 +1,353 @@
+#pragma once
+// The one walk over the AST: checks, traces and runs (docs/internals.md).
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "jit/compile.h"
+#include "lang/context/builtin.h"
+#include "lang/context/environment.h"
+#include "lang/context/function.h"
+#include "lang/context/scope.h"
+#include "lang/context/value.h"
+#include "lang/source/diagnostics.h"
+#include "lang/syntax/ast.h"
+#include "runtime/execute/program.h"
+#include "runtime/recorder.h"
+
+namespace unisono::jit {
+struct BlockPlan;
+struct Division;
+}  // namespace unisono::jit
+
+namespace unisono::lang {
+
+enum class Mode : uint8_t { check, trace, run };
+
+/// What the program runs on; owned by the session.
+struct Machine {
+  Runtime* runtime = nullptr;
+  jit::Compiler* compiler = nullptr;
+  /// Evaluate everything by the reference evaluator: no LLVM at all.
+  bool reference_only = false;
+  bool checked = true;
+  /// A statement's array work from this many bytes on is compiled.
+  int64_t compile_threshold = 64 * 1024;
+  const std::atomic<bool>* stop = nullptr;
+  /// Nothing runs: programs are compiled for the types that the program's walk
+  /// shows, small work apart, arrays hold nothing, and no effect happens.
+  bool compile_only = false;
+  /// As in RunOptions.
+  std::chrono::milliseconds watchdog{60'000};
+  const std::function<bool(int device)>* lose_device = nullptr;
+  /// For tests: called wherever the walk looks at `stop`; may throw.
+  const std::function<void()>* disturb = nullptr;
+  Recorder* recorder = nullptr;
+  /// Messages about what is slower than it looks.
+  bool performance_notes = true;
+  /// Whether that shows colours.
+  bool colour = false;
+  /// Where `print` goes. Each call is one or more whole lines.
+  std::function<void(std::string_view)> output;
+  /// The script's arguments, after its file name.
+  std::vector<std::string> arguments;
+  /// False where a program is only checked: they may then be any.
+  bool arguments_known = true;
+};
+
+/// How a program runs on this machine.
+RunOptions run_options(const Machine& machine);
+
+/// A located error that ends the statement being evaluated. Thrown inside
+/// lang/, caught by Evaluator's public entry points; never leaves this floor.
+struct Failure {
+  Diagnostic diagnostic;
+  /// It is about something that was reported before: say nothing more.
+  bool reported = false;
+  /// While a definition is checked for all sizes: no mistake, but a question
+  /// that only its calls answer, such as how many turns `unrolled(n)` has.
+  bool open = false;
+};
+
+/// What nothing that a program says may bring about, as an error at `where`.
+Diagnostic internal_error(Span where, std::string_view what);
+
+/// An axis that is mapped around the code being walked.
+struct MappedAxis {
+  std::shared_ptr<const AxisInfo> axis;
+  ir::AxisId id = 0;  // in the graph
+  ir::Dim size;       // members
+  bool over_devices;  // pmap, not vmap
+  Span where;         // the map's call
+  /// What one member sees of the arguments: added to a type error inside.
+  std::vector<std::string> facts;
+};
+
+/// What stands in for the type of a parameter: `parameter` of `function`, or,
+/// if that is empty, of every function that has one.
+struct GivenType {
+  std::string function, parameter, type;
+};
+
+/// State of one walk. Not thread-safe; one per session and thread.
+class Evaluator {
+ public:
+  Evaluator(Machine& machine, SourceMap& sources, Diagnostics& diagnostics);
+  ~Evaluator();
+
+  /// Checks the whole program in a copy of the global names: nothing runs,
+  /// nothing is printed. True if there was no error.
+  bool check(const Program& program);
+  /// Runs the program's statements in order, after `check`. False when an
+  /// error stopped it (reported to the diagnostics). `last`, if given, gets
+  /// the value of the last statement if that is an expression.
+  bool run(const Program& program, std::optional<Value>* last = nullptr);
+  /// With Machine::compile_only, after `run`: compiles each definition of the
+  /// program that nothing has called, and those of which a type is given, as
+  /// `jit` would. `begins` is told of each before it is compiled, `left_out` of
+  /// those that are not, and why. False, and reported, if a given type is none
+  /// or belongs to no parameter.
+  bool compile_definitions(
+      const Program& program, const std::vector<GivenType>& given,
+      const std::function<void(const DefStmt&)>& begins,
+      const std::function<void(const DefStmt&, const std::string&)>& left_out);
+  /// Prints a value as `print` does. False on an error, as above.
+  bool print(const Value& value);
+  /// A name that `run` defined at top level; null if there is none.
+  const Value* global(const std::string& name);
+  /// Calls a function in run mode; nothing after an error, as above. Inside
+  /// `on_stack` as quick as a call in the program, else some 80 microseconds.
+  std::optional<Value> call_from_host(const Value& function,
+                                      const std::vector<Value>& arguments);
+  /// Runs `body` where the functions above need no new stack: they walk deep.
+  /// Where the host has no memory there is an error at `where`.
+  void on_stack(const std::function<void()>& body, Span where = {});
+  /// Set before `check`, for `dump_types`.
+  bool keep_types = false;
+  /// Each definition and the types that `check` found for it, in the order of
+  /// the program: `inspect --emit=types`. One line each.
+  std::string dump_types() const;
+
+  // ---- for builtins, maps and the interpreter's own files ------------------
+
+  Mode mode() const { return mode_; }
+  /// No host decision can depend on an array's elements here.
+  bool in_compiled_code() const {
+    return compiled_depth > 0 || mode_ == Mode::trace;
+  }
+  Machine& machine() { return machine_; }
+  SourceMap& sources() { return sources_; }
+  Diagnostics& diagnostics() { return diagnostics_; }
+
+  /// Appends an array operation (trace, run) or only types it (check). The
+  /// operands were checked by the caller, in better words than the type
+  /// rule's. Result varies where any operand does.
+  ArrayValue add(ir::Op op, std::span<const ArrayValue> operands,
+                 ir::Attrs attrs, Span where);
+  ArrayValue add(ir::Op op, std::initializer_list<ArrayValue> operands,
+                 ir::Attrs attrs, Span where);
+  /// A scalar constant of `dtype`, or a literal (then `dtype` says whether it
+  /// is a float).
+  ArrayValue constant(double value, DType dtype, bool weak, Span where);
+  ArrayValue constant_int(int64_t value, DType dtype, bool weak, Span where);
+  /// A size as a literal.
+  ArrayValue constant_size(const ir::Dim& size, Span where);
+  /// A literal array: all elements as bytes.
+  ArrayValue constant_array(ir::Type type, std::vector<uint8_t> bytes,
+                            Span where);
+  /// A scalar constant as an array on the first device (run mode): programs
+  /// take it as an argument, so another value compiles nothing. What is weak
+  /// stays weak.
+  ArrayValue on_first_device(const ArrayCell& constant, Span where);
+  /// The same, of an element as it is stored.
+  ArrayValue on_first_device(DType dtype, const void* element, Span where);
+  /// An array that is on devices (run mode).
+  ArrayValue from_array(unisono::Array array);
+  /// With Machine::compile_only: an array of which there is no more than this.
+  static unisono::Array absent(DType dtype, std::vector<int64_t> shape,
+                               Sharding sharding);
+  static bool is_absent(const unisono::Array& array);
+  /// With Machine::compile_only: an error, as the walk depends on the value of
+  /// what stands at `where`.
+  [[noreturn]] void fail_needs_run(Span where);
+  /// Every array of which only the type is known is one on the first device
+  /// from now on.
+  Value with_absent(const Value& value);
+  /// Runs a program, or, with Machine::compile_only, only says what it gives.
+  Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run_program(
+      const unisono::Program& program, const std::vector<Device*>& devices,
+      const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks);
+  /// In check mode, a value of which only the type is known.
+  ArrayValue unknown_array(ir::Type type);
+  /// The same, of a weak number.
+  ArrayValue unknown_number(bool floating);
+
+  /// `value` as an array: arrays as they are, ints and bools as constants,
+  /// weak numbers as i32 or f32; otherwise an error that says what was
+  /// expected.
+  ArrayValue to_array(const Value& value, Span where, std::string_view what);
+  /// The same, but numbers stay weak: what operators and elementwise functions
+  /// take.
+  ArrayValue to_operand(const Value& value, Span where, std::string_view what);
+  /// Calls any callable value.
+  Value call(const Value& function, std::vector<CallArgument> positional,
+             std::vector<std::pair<std::string, CallArgument>> named,
+             Span where);
+
+  /// Computes what is pending (run mode), so that the array is on a device.
+  const unisono::Array& force(const ArrayValue& value, Span where);
+  /// A check at `where` in compiled code is the assertion there.
+  void note_assertion(Span where, std::string message);
+  /// An error if the array was given away by `donate`.
+  void forbid_donated(const ArrayValue& value, Span where);
+  /// Gives it away. While checking, only where it is certain that this runs.
+  void donate(const ArrayValue& value, const Donation& donation);
+  /// An array placed as `to` says, for a message about what that moved.
+  unisono::Array moved(const unisono::Array& array, const Sharding& to,
+                       Span where);
+  /// Says, once for each place, that a large array is brought together.
+  void note_gather(const unisono::Array& array, const Device& device,
+                   Span where);
+
+  /// Its elements on the host, dense and row-major.
+  std::vector<uint8_t> host_bytes(const ArrayValue& value, Span where);
+  /// Evaluates and clears the pending statement graph (run mode).
+  void flush(Span where);
+
+  /// Walks `body` in a new graph scope (trace) inside the current one; in
+  /// check mode there is no scope, and null is given. In run mode the mode is
+  /// trace within.
+  std::shared_ptr<GraphScope> with_scope(const std::function<void()>& body);
+  const std::shared_ptr<GraphScope>& scope() const { return scope_; }
+  /// Like with_scope, but without a parent: what it uses from outside are
+  /// arrays on devices, captured as hidden inputs. Mode is trace within.
+  std::shared_ptr<GraphScope> trace(const std::function<void()>& body);
+
+  /// Axes mapped around this place, outermost first.
+  std::vector<MappedAxis>& mapped_axes() { return mapped_axes_; }
+  /// Conditions that vary around this place: a collective over one of their
+  /// axes is an error (path for the message).
+  struct VaryingCondition {
+    AxisSet axes;
+    Span where;
+    bool is_loop;
+    Span from = {};  // why it varies
+  };
+  std::vector<VaryingCondition>& varying_conditions() {
+    return varying_conditions_;
+  }
+
+  /// Reads of names outside the traced function, for the caches of maps: set
+  /// while tracing, each read is appended with the environment in which the
+  /// name is found (or in one around it), and the value it had.
+  struct OuterRead {
+    std::shared_ptr<Environment> environment;
+    std::string name;
+    Value value;
+  };
+  std::vector<OuterRead>* outer_reads = nullptr;
+
+  /// Errors that were reported, by what is wrong and where: each mistake once.
+  using Reported =
+      std::set<std::tuple<Code, const SourceFile*, uint32_t, uint32_t>>;
+  Reported reported;
+
+  /// Files that the program writes before the place being checked, and what
+  /// they will hold (nothing if its sizes are symbols): for `load`.
+  std::map<std::string, std::optional<Value>> written_files;
+  /// Folders that were searched for what killed processes left (load.h).
+  std::set<std::string> swept_folders;
+
+  /// Maps and `jit`s around the code being walked, in every mode: greater than
+  /// 0 inside code that will be compiled.
+  int compiled_depth = 0;
+  /// While an annotated function is checked at its definition: an axis that it
+  /// names may be mapped by who calls it, and has a symbolic size
+  /// (`axis_size_here` in maps.h).
+  bool checking_definition = false;
+  /// The devices of the outermost thing around that is compiled, once a map
+  /// over devices is met in it: all its maps run over axes of one grid.
+  std::shared_ptr<const Mesh> grid;
+  /// Maps over devices inside compiled code, so far.
+  int64_t nested_maps = 0;
+  /// What maps keep between calls (map_run.cpp); made at the first use.
+  std::shared_ptr<class MapCache> map_cache;
+
+  ir::AxisId new_axis_id() { return next_axis_++; }
+  uint32_t new_symbol_id() { return next_symbol_++; }
+  /// The number that stands for `where` in IR nodes, and back.
+  uint32_t source_id(Span where);
+  Span source_span(uint32_t id) const;
+
+  /// Ends the statement with this error.
+  [[noreturn]] void fail(Diagnostic diagnostic);
+  /// The same for an error of the machine or of compiled code, located at the
+  /// operation that failed if it has a place, else at `where`.
+  [[noreturn]] void fail(const Error& error, Span where);
+
+  /// An error for a type that no array can have: a negative size, or more
+  /// bytes than any machine has.
+  void check_size(const ir::Type& type, Span where);
+
+ private:
+  friend class Interpreter;  // interpreter.h, evaluate_*.cpp
+  const unisono::Array& computed(const ArrayCell& cell, Span where);
+  /// Runs a graph on the first device: small ones by the reference evaluator.
+  std::vector<unisono::Array> compute(const ir::Graph& graph,
+                                      const std::vector<unisono::Array>& inputs,
+                                      Span where);
+  /// The same after all arrays were brought to the first device.
+  std::vector<unisono::Array> compute_together(
+      const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
+      Span where);
+  bool is_compiled(const ir::Graph& graph) const;
+  std::vector<unisono::Array> run_reference(
+      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
+      Span where);
+  /// With Machine::compile_only.
+  std::vector<unisono::Array> absent_outputs(const ir::Graph& graph) const;
+  /// Runs a graph in which everything is a block's own affair on the devices
+  /// that hold the blocks.
+  std::vector<unisono::Array> run_in_place(
+      const ir::Graph& graph, const jit::BlockPlan& plan,
+      const std::vector<unisono::Array>& arrays, Span where);
+  /// What can be computed block by block first, then the rest.
+  std::vector<unisono::Array> run_divided(
+      const jit::Division& division, const std::vector<unisono::Array>& inputs,
+      Span where);
+  /// Brings everything to the first device.
+  std::vector<unisono::Array> gather_and_run(ir::Graph graph,
+                                             std::vector<unisono::Array> arrays,
+                                             Span where);
+  /// Of arrays of which a graph reads parts alone, only these are brought.
+  void take_parts(ir::Graph& graph, std::vector<unisono::Array>& arrays,
+                  Span where);
+  std::vector<unisono::Array> run_compiled(
+      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
+      Span where);
+  std::shared_ptr<const unisono::Program> statement_program(
+      const ir::Graph& graph, const std::vector<Device*>& devices,
+      const std::vector<jit::GridAxis>& grid, Span where);
+
+  Machine& machine_;
+  SourceMap& sources_;
+  Diagnostics& diagnostics_;
+  Mode mode_ = Mode::run;
+  std::shared_ptr<GraphScope> scope_;
+  std::vector<MappedAxis> mapped_axes_;
+  std::vector<VaryingCondition> varying_conditions_;
+  ir::AxisId next_axis_ = 1;
+  uint32_t next_symbol_ = 1;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace unisono::lang

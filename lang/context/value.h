@@ -1,0 +1,233 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "lang/source/source.h"
+#include "runtime/array.h"
+
+namespace unisono::lang {
+
+class GraphScope;      // scope.h: a graph under construction
+struct FunctionValue;  // function.h
+struct Environment;    // environment.h
+struct TypeStmt;       // ast.h
+struct Value;
+
+/// The axes over which a value varies inside maps, ascending and unique.
+using AxisSet = std::vector<ir::AxisId>;
+
+/// Who was given an array by `donate`, which is gone since.
+struct Donation {
+  Span where;  // the argument
+  std::string function;
+};
+
+/// An `int` or a literal that was passed to compiled code, as long as that code
+/// can do without its value: it is then an argument, and the code serves all
+/// numbers; of ints those that fit the element types in which it was asked for.
+struct NumberArgument {
+  int64_t low = INT64_MIN, high = INT64_MAX;
+  /// Its value decides: this attempt to do without is given up.
+  bool needed = false;
+};
+/// Each once: what is computed from a number and itself has one.
+using CallNumbers = std::set<std::shared_ptr<NumberArgument>>;
+
+/// One array value; shared by all names that hold it, so that a lazy value is
+/// computed once. What it is depends on the evaluator's mode (docs/internals):
+///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
+///   trace   also `scope` and `node`
+///   run     `scope` and `node` while pending, then `array`
+/// A constant is the same in all modes: `constant`, and its node is made in
+/// each graph that uses it.
+struct ArrayCell {
+  ir::Type type;
+  /// A number without an element type: a literal, or what was computed from
+  /// literals alone. It is a scalar of 64 bits (f64, i64, or u64 beyond i64),
+  /// takes the type of the array that it meets, and alone is f32 or i32
+  /// (lang/context/literals.h).
+  bool weak = false;
+  /// Weak, and as the program says it: a type that cannot hold it is an error.
+  /// What a `var` holds is none.
+  bool literal = false;
+  /// Set, while code is traced, if it is an `int` of the call.
+  std::shared_ptr<NumberArgument> int_argument = nullptr;
+  /// While code is traced, of a weak number: those of the call's numbers that
+  /// it was computed from.
+  CallNumbers call_numbers;
+  /// One element (the same everywhere), or all in row-major order.
+  std::shared_ptr<const std::vector<uint8_t>> constant;
+  AxisSet varies;
+  /// Why it varies, for messages: the place of the mapped argument or call of
+  /// `axis_index` that it came from.
+  Span varies_from;
+  std::weak_ptr<GraphScope> scope;
+  ir::NodeId node = -1;
+  std::optional<unisono::Array> array;
+  /// The same elements where compiled functions read them, if that is
+  /// elsewhere.
+  std::vector<unisono::Array> copies;
+  std::shared_ptr<const Donation> donated;
+};
+using ArrayValue = std::shared_ptr<ArrayCell>;
+
+/// An integer known when the program is compiled, so it can be a size. In
+/// check mode it may be symbolic; in the other modes it is a constant.
+struct IntValue {
+  ir::Dim value;
+};
+/// Host booleans and strings; empty while checking when only running tells.
+struct BoolValue {
+  std::optional<bool> value;
+};
+/// Text with arrays of a trace in it, which only running tells: one piece of
+/// text before each operand and one after the last.
+struct DeferredText {
+  std::vector<std::string> format, specs;
+  std::vector<ArrayValue> operands;
+  /// The numbers of the call in it.
+  CallNumbers call_numbers = {};
+};
+struct StrValue {
+  std::optional<std::string> value;
+  std::shared_ptr<const DeferredText> deferred = nullptr;
+};
+/// `none`, and the value of a block without a last expression.
+struct NoneValue {};
+
+/// A type as a value: `f32[n, d]`. Sizes left open (`_`, `...`) are not values
+/// and are handled where annotations are matched.
+struct TypeValue {
+  ir::Type type;
+  /// Of `typeof` inside a map: the axes over which that value varies, for
+  /// people: " varies over dev".
+  std::string note = {};
+};
+
+/// `type Params[d] = ...`: what an annotation that names it means.
+struct TypeAliasValue {
+  const TypeStmt* definition = nullptr;
+  std::shared_ptr<Environment> environment;
+};
+
+/// How large a tree of values is: one value is one leaf of no height. Values
+/// are shared, so a tree may have more leaves than memory has bytes.
+struct TreeSize {
+  size_t leaves = 1;
+  size_t height = 0;
+};
+struct TupleValue {
+  std::vector<Value> items;
+  TreeSize size;
+};
+struct RecordValue {
+  std::vector<std::pair<std::string, Value>> fields;
+  TreeSize size;
+  const Value* find(std::string_view name) const;
+};
+/// `range(start, stop, step)`; each an IntValue or an integer scalar array.
+struct RangeValue {
+  std::shared_ptr<const std::vector<Value>> start_stop_step;
+};
+struct DeviceValue {
+  int index = 0;  // into the session's devices
+};
+/// Devices in a grid, in row-major order: what axes declared together run over.
+/// The devices of one axis alone are a grid of one axis.
+struct Mesh {
+  std::vector<int64_t> sizes;
+  std::vector<int> devices;
+  bool operator==(const Mesh&) const = default;
+};
+/// A declared axis, as a value: over devices (their indices), or logical (no
+/// devices; its size comes from the data).
+struct AxisInfo {
+  ir::AxisId id = 0;
+  std::string name;
+  /// Along a grid: those where the other axes are at 0.
+  std::optional<std::vector<int>> devices;
+  std::shared_ptr<const Mesh> mesh = nullptr;  // set if `devices` is
+  int mesh_axis = 0;
+  Span declared;
+  /// Made for a map without `over`; `name` is then the map's: "pmap(scale)".
+  bool anonymous = false;
+  /// A symbol: its number of members where a definition is checked.
+  ir::Dim any_size;
+};
+struct AxisValue {
+  std::shared_ptr<const AxisInfo> axis;
+};
+/// `split(k)`, an entry of in_axes or out_axes.
+struct SplitValue {
+  int axis = 0;
+};
+/// While checking: a tuple of which only running tells how many items it has,
+/// each of which is like `item` (`args()`, text that is split).
+struct ManyValue {
+  std::shared_ptr<const Value> item;
+};
+/// An imported module: its definitions.
+struct ModuleValue {
+  std::string name;
+  std::shared_ptr<Environment> environment;
+};
+
+/// Any value of the language. Cheap to copy.
+struct Value {
+  using Any = std::variant<
+      NoneValue, ArrayValue, IntValue, BoolValue, StrValue, TypeValue,
+      std::shared_ptr<const TupleValue>, std::shared_ptr<const RecordValue>,
+      std::shared_ptr<const FunctionValue>, RangeValue, DeviceValue, AxisValue,
+      SplitValue, ModuleValue, TypeAliasValue, ManyValue>;
+  Any any;
+
+  Value() = default;
+  template <class T>
+    requires std::constructible_from<Any, T>
+  Value(T value) : any(std::move(value)) {}  // NOLINT: implicit
+
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&any);
+  }
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(any);
+  }
+  const TupleValue* tuple() const;
+  const RecordValue* record() const;
+  /// The array, if it is one.
+  ArrayCell* array() const;
+};
+
+TreeSize tree_size(const Value& value);
+Value make_tuple(std::vector<Value> items);
+Value make_record(std::vector<std::pair<std::string, Value>> fields);
+
+/// What a value is, for messages and `typeof`: "f32[3]", "(f32[2], i32)",
+/// "int", "str", "function scale", "(w: f32[d], b: f32)".
+std::string type_name(const Value& value);
+/// The same, with what `note` says of each array behind its type.
+using ArrayNote = std::function<std::string(const ArrayCell&)>;
+std::string type_name(const Value& value, const ArrayNote& note);
+
+/// Trees: tuples and records are nodes, everything else is a leaf. Calls `f`
+/// for each leaf in order and rebuilds.
+Value map_leaves(const Value& tree,
+                 const std::function<Value(const Value&)>& f);
+void for_each_leaf(const Value& tree,
+                   const std::function<void(const Value&)>& f);
+
+/// Union of two axis sets.
+AxisSet join(const AxisSet& a, const AxisSet& b);
+
+}  // namespace unisono::lang

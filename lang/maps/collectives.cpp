@@ -1,0 +1,446 @@
+// psum ... axis_size: operations in which the members of an axis meet. Each
+// checks that the axis is mapped and that all members get here alike, and works
+// on trees leaf by leaf.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lang/context/evaluator.h"
+#include "lang/maps/collective_members.h"
+#include "lang/maps/map_spec.h"
+#include "lang/maps/maps.h"
+#include "lang/ops/array_ops.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+AxisSet without(const AxisSet& axes, const AxisSet& removed) {
+  AxisSet rest = axes;
+  std::erase_if(rest, [&](ir::AxisId axis) {
+    return std::ranges::binary_search(removed, axis);
+  });
+  return rest;
+}
+
+/// One collective operation. `alike`: it gives all members the same.
+ArrayValue meet(BuiltinCall& call, ir::Op op, const Members& members,
+                const ArrayValue& x, ir::CollectiveAttrs attrs, bool alike) {
+  ArrayValue result = call.evaluator.add(op, {x}, std::move(attrs), call.where);
+  result->varies = alike ? without(x->varies, members.ids())
+                         : join(x->varies, members.ids());
+  result->varies_from = x->varies_from ? x->varies_from : call.where;
+  return result;
+}
+
+/// `f` for each array of the tree in argument 0; ints and bools are arrays.
+Value for_leaves(BuiltinCall& call,
+                 const std::function<ArrayValue(const ArrayValue&)>& f) {
+  return map_leaves(call[0].value, [&](const Value& leaf) -> Value {
+    if (leaf.is<NoneValue>()) return leaf;
+    const ArrayValue x = call.evaluator.to_array(leaf, call[0].where,
+                                                 describe_argument(call, 0));
+    return f(x);
+  });
+}
+
+// ---- reductions
+
+/// What is summed: bools count as i32.
+ArrayValue summand(BuiltinCall& call, const ArrayValue& x) {
+  return is_bool(x->type.dtype)
+             ? cast_to(call.evaluator, x, DType::I32, call.where)
+             : x;
+}
+
+ArrayValue all_reduce(BuiltinCall& call, ir::ReduceOp op,
+                      const Members& members, const ArrayValue& x) {
+  ir::CollectiveAttrs attrs = members.attrs();
+  attrs.reduce = op;
+  return meet(call, ir::Op::all_reduce, members,
+              op == ir::ReduceOp::sum ? summand(call, x) : x, std::move(attrs),
+              members.groups.empty());
+}
+
+Value reduce_tree(BuiltinCall& call, ir::ReduceOp op) {
+  Members members = meeting_members(call, 1);
+  read_groups(call, 2, members, GroupSizes::any);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    return all_reduce(call, op, members, x);
+  });
+}
+
+bool equal_groups(const Members& members) {
+  return std::ranges::all_of(members.groups, [&](const auto& group) {
+    return group.size() == members.groups[0].size();
+  });
+}
+
+/// The own position along the axes, which varies.
+ArrayValue own_position(BuiltinCall& call, const Members& members) {
+  ir::CollectiveAttrs attrs = members.attrs();
+  attrs.groups.clear();
+  ArrayValue index =
+      call.evaluator.add(ir::Op::axis_index, std::span<const ArrayValue>(),
+                         std::move(attrs), call.where);
+  index->varies = members.ids();
+  index->varies_from = call.where;
+  return index;
+}
+
+/// Numbers as an array.
+template <class T>
+ArrayValue numbers(BuiltinCall& call, const std::vector<T>& values) {
+  constexpr DType dtype = std::is_same_v<T, float> ? DType::F32 : DType::I32;
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return call.evaluator.constant_array(
+      {dtype, {static_cast<int64_t>(values.size())}}, std::move(bytes),
+      call.where);
+}
+
+/// What `of` says of the own group: a scalar.
+template <class T>
+ArrayValue of_own_group(BuiltinCall& call, const Members& members,
+                        const std::function<T(size_t group)>& of) {
+  size_t count = 0;
+  for (const auto& group : members.groups) count += group.size();
+  std::vector<T> table(count);
+  for (size_t g = 0; g < members.groups.size(); ++g)
+    for (const int member : members.groups[g]) table[member] = of(g);
+  return gather(call.evaluator, numbers(call, table),
+                {own_position(call, members)}, {0}, false, call.where);
+}
+
+ArrayValue mean_of_members(BuiltinCall& call, const Members& members,
+                           const ArrayValue& x) {
+  Evaluator& evaluator = call.evaluator;
+  ArrayValue sum = all_reduce(call, ir::ReduceOp::sum, members, x);
+  if (!is_floating(sum->type.dtype))
+    sum = cast_to(evaluator, sum, DType::F32, call.where);
+  if (!equal_groups(members)) {
+    ArrayValue size = of_own_group<float>(call, members, [&](size_t group) {
+      return static_cast<float>(members.groups[group].size());
+    });
+    size = cast_to(evaluator, size, sum->type.dtype, call.where);
+    size = broadcast_to(evaluator, size, sum->type.shape, call.where);
+    return apply(evaluator, ir::Op::div, sum, size, call.where);
+  }
+  const ir::Dim count = members.team();
+  if (!count.is_constant()) return sum;  // checking: its type is right
+  return apply(evaluator, ir::Op::div, sum, static_cast<double>(count.value()),
+               call.where);
+}
+
+/// In groups of different sizes: all members' values meet, and the own group's
+/// position is picked.
+ArrayValue arg_of_own_group(BuiltinCall& call, ir::Op op,
+                            const Members& members, const ArrayValue& x) {
+  Evaluator& evaluator = call.evaluator;
+  ir::CollectiveAttrs everyone = members.attrs();
+  everyone.groups.clear();
+  const ArrayValue all =
+      meet(call, ir::Op::all_gather, members, x, std::move(everyone), true);
+  std::vector<ArrayValue> positions;
+  for (const auto& group : members.groups) {
+    const std::vector<int32_t> own(group.begin(), group.end());
+    const ArrayValue rows =
+        gather(evaluator, all, {numbers(call, own)}, {0}, false, call.where);
+    positions.push_back(insert_axis(
+        evaluator, evaluator.add(op, {rows}, ir::ReduceAttrs{{0}}, call.where),
+        0, call.where));
+  }
+  const auto number = of_own_group<int32_t>(
+      call, members, [](size_t group) { return static_cast<int32_t>(group); });
+  return gather(evaluator, concat(evaluator, positions, 0, call.where),
+                {number}, {0}, false, call.where);
+}
+
+/// pargmax, pargmin: the rules of ties and NaN are those of argmax.
+Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
+  Members members = meeting_members(call, 1);
+  if (members.axes.size() > 1) {
+    call.evaluator.fail(
+        diagnostic(Code::one_axis_only, call[1].where, call.builtin.name,
+                   members.label())
+            .set_help("positions are those along one axis: reduce over the "
+                      "other axes first"));
+  }
+  read_groups(call, 2, members, GroupSizes::any);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    if (!equal_groups(members)) return arg_of_own_group(call, op, members, x);
+    const ArrayValue all = meet(call, ir::Op::all_gather, members, x,
+                                members.attrs(), members.groups.empty());
+    return call.evaluator.add(op, {all}, ir::ReduceAttrs{{0}}, call.where);
+  });
+}
+
+// ---- axes of an operand that is stacked, joined or taken apart
+
+[[noreturn]] void bad_axis(BuiltinCall& call, Span where, std::string text,
+                           std::string help) {
+  call.evaluator.fail(
+      diagnostic(Code::gather_axis, where, call.builtin.name, std::move(text))
+          .set_help(std::move(help)));
+}
+
+/// The axis in argument `i`, counted from 0: of the `what`, which has this
+/// rank.
+int counted_axis(BuiltinCall& call, size_t i, int rank, std::string_view what,
+                 std::string_view parameter = "axis") {
+  const int64_t axis = given(call, i) ? known_int_argument(call, i) : 0;
+  const int64_t counted = axis < 0 ? axis + rank : axis;
+  if (counted >= 0 && counted < rank) return static_cast<int>(counted);
+  bad_axis(call, call.has(i) ? call[i].where : call.where,
+           fmt::format("axis {} is out of range for {} of rank {}", axis, what,
+                       rank),
+           fmt::format("`{}` counts in the {}: {} to {}", parameter,
+                       what.substr(what.find(' ') + 1), -rank, rank - 1));
+}
+
+ArrayValue gather_leaf(BuiltinCall& call, const Members& members,
+                       const ArrayValue& x, bool tiled) {
+  const int rank = x->type.rank();
+  if (tiled && rank == 0)
+    bad_axis(call, call.where,
+             "`tiled` joins along an axis, but the operand has rank 0",
+             "leave `tiled` out: scalars are stacked to rank 1");
+  ir::CollectiveAttrs attrs = members.attrs();
+  attrs.tiled = tiled;
+  attrs.dim = counted_axis(call, 2, tiled ? rank : rank + 1, "a result");
+  return meet(call, ir::Op::all_gather, members, x, std::move(attrs),
+              members.groups.empty());
+}
+
+ArrayValue moved_axis(BuiltinCall& call, const ArrayValue& x, int from,
+                      int to) {
+  if (from == to) return x;
+  std::vector<int> axes;
+  for (int i = 0; i < x->type.rank(); ++i)
+    if (i != from) axes.push_back(i);
+  axes.insert(axes.begin() + to, from);
+  return transpose(call.evaluator, x, axes, call.where);
+}
+
+/// The operand's parts for the members that meet, along a new leading axis:
+/// elements along `axis`, or equal blocks of it if `tiled`.
+ArrayValue parts_for_members(BuiltinCall& call, const Members& members,
+                             const ArrayValue& x, int axis, bool tiled) {
+  const ir::Dim size = x->type.shape[axis], team = members.team();
+  const auto fail = [&](std::string_view relation, std::string help) {
+    auto error =
+        diagnostic(Code::uneven_parts, call[0].where, call.builtin.name, axis,
+                   size.to_string(), relation, members.team_fact());
+    error.set_label(x->type.to_string());
+    error.set_help(std::move(help));
+    call.evaluator.fail(std::move(error));
+  };
+  if (!tiled) {
+    if (!(size == team))
+      fail("but", exact_div(size, team)
+                      ? "with `tiled=true` each member gets a block of it"
+                      : "without `tiled` there is one element for each member; "
+                        "with `tiled=true`, one block");
+    return moved_axis(call, x, axis, 0);
+  }
+  const std::optional<ir::Dim> block = exact_div(size, team);
+  if (!block)
+    fail("which cannot be `tiled` evenly:",
+         size.is_constant()
+             ? "use a size that is a multiple of the number of members, or pad "
+               "with `pad_to`"
+             : "declare it as a multiple of the members, such as "
+               "`f32[r, k*dev]` for the axis `dev`");
+  ir::Shape shape = x->type.shape;
+  shape[axis] = team;
+  shape.insert(shape.begin() + axis + 1, *block);
+  const ArrayValue cut =
+      reshape(call.evaluator, x, std::move(shape), call.where);
+  return moved_axis(call, cut, axis, 0);
+}
+
+void forbid_scalar(BuiltinCall& call, const ArrayValue& x) {
+  if (x->type.rank() > 0) return;
+  bad_axis(call, call[0].where, "the operand has rank 0, so no axis to share",
+           "give it an array with one element for each member");
+}
+
+ArrayValue exchange_leaf(BuiltinCall& call, const Members& members,
+                         const ArrayValue& x, int split, int concat,
+                         bool tiled) {
+  const ArrayValue all = meet(call, ir::Op::all_to_all, members,
+                              parts_for_members(call, members, x, split, tiled),
+                              members.attrs(), false);
+  const ArrayValue moved = moved_axis(call, all, 0, concat);
+  if (!tiled) return moved;
+  ir::Shape shape = moved->type.shape;
+  shape[concat] = shape[concat] * shape[concat + 1];
+  shape.erase(shape.begin() + concat + 1);
+  return reshape(call.evaluator, moved, std::move(shape), call.where);
+}
+
+// ---- permutations
+
+ArrayValue permute_leaf(BuiltinCall& call, const Members& members,
+                        const Pairs& pairs, const ArrayValue& x, bool alike) {
+  ir::CollectiveAttrs attrs = members.attrs();
+  attrs.pairs = pairs;
+  return meet(call, ir::Op::permute, members, x, std::move(attrs), alike);
+}
+
+Value permute_tree(BuiltinCall& call, const Members& members,
+                   const Pairs& pairs) {
+  return for_leaves(call, [&](const ArrayValue& x) {
+    return permute_leaf(call, members, pairs, x, false);
+  });
+}
+
+}  // namespace
+
+std::optional<ir::Dim> axis_size_here(Evaluator& evaluator,
+                                      const AxisInfo& axis) {
+  for (const MappedAxis& mapped : evaluator.mapped_axes()) {
+    if (mapped.axis->id == axis.id) return mapped.size;
+  }
+  if (evaluator.checking_definition) return axis.any_size;
+  return std::nullopt;
+}
+
+Value builtin_psum(BuiltinCall& call) {
+  return reduce_tree(call, ir::ReduceOp::sum);
+}
+Value builtin_pmax(BuiltinCall& call) {
+  return reduce_tree(call, ir::ReduceOp::max);
+}
+Value builtin_pmin(BuiltinCall& call) {
+  return reduce_tree(call, ir::ReduceOp::min);
+}
+Value builtin_pargmax(BuiltinCall& call) {
+  return arg_reduce_tree(call, ir::Op::argmax);
+}
+Value builtin_pargmin(BuiltinCall& call) {
+  return arg_reduce_tree(call, ir::Op::argmin);
+}
+
+Value builtin_pmean(BuiltinCall& call) {
+  Members members = meeting_members(call, 1);
+  read_groups(call, 2, members, GroupSizes::any);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    return mean_of_members(call, members, x);
+  });
+}
+
+Value builtin_all_gather(BuiltinCall& call) {
+  Members members = meeting_members(call, 1);
+  read_groups(call, 4, members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call, 3, false);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    return gather_leaf(call, members, x, tiled);
+  });
+}
+
+Value builtin_psum_scatter(BuiltinCall& call) {
+  Members members = meeting_members(call, 1);
+  read_groups(call, 4, members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call, 3, false);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    forbid_scalar(call, x);
+    const int axis = counted_axis(call, 2, x->type.rank(), "an operand");
+    return meet(call, ir::Op::reduce_scatter, members,
+                parts_for_members(call, members, summand(call, x), axis, tiled),
+                members.attrs(), false);
+  });
+}
+
+Value builtin_all_to_all(BuiltinCall& call) {
+  Members members = meeting_members(call, 1);
+  read_groups(call, 5, members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call, 4, false);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    forbid_scalar(call, x);
+    const int split =
+        counted_axis(call, 2, x->type.rank(), "an operand", "split");
+    const int concat =
+        counted_axis(call, 3, x->type.rank(), "a result", "concat");
+    return exchange_leaf(call, members, x, split, concat, tiled);
+  });
+}
+
+Value builtin_pswapaxes(BuiltinCall& call) {
+  const Members members = meeting_members(call, 1);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    forbid_scalar(call, x);
+    const int axis = counted_axis(call, 2, x->type.rank(), "an operand");
+    return exchange_leaf(call, members, x, axis, axis, false);
+  });
+}
+
+Value builtin_ppermute(BuiltinCall& call) {
+  const Members members = meeting_members(call, 1);
+  const bool by_pairs = given(call, 2), by_shift = given(call, 3);
+  if (by_pairs == by_shift) {
+    bad_permutation(call, call.where,
+                    by_pairs ? "both `perm` and `shift` are given"
+                             : "neither `perm` nor `shift` is given",
+                    "give `perm=((0, 1), (1, 0))`, or `shift=1`");
+  }
+  const bool wrap = bool_argument_or(call, 4, false);
+  if (by_pairs && given(call, 4)) {
+    bad_permutation(call, call[4].where, "`wrap` goes with `shift`",
+                    "leave it out: the pairs say everything");
+  }
+  return permute_tree(
+      call, members,
+      by_pairs
+          ? read_pairs(call, 2, members)
+          : shifted_pairs(call, members, known_int_argument(call, 3), wrap));
+}
+
+Value builtin_pshuffle(BuiltinCall& call) {
+  const Members members = meeting_members(call, 1);
+  if (!given(call, 2)) {
+    call.evaluator.fail(diagnostic(Code::bad_map_argument, call.where,
+                                   call.builtin.name, "`perm` is missing")
+                            .set_help("write `pshuffle(x, perm=(1, 0))`"));
+  }
+  return permute_tree(call, members, read_shuffle(call, 2, members));
+}
+
+Value builtin_pbroadcast(BuiltinCall& call) {
+  const Members members = meeting_members(call, 1);
+  const Pairs pairs = read_source(call, 2, members);
+  return for_leaves(call, [&](const ArrayValue& x) {
+    return permute_leaf(call, members, pairs, x, true);
+  });
+}
+
+Value builtin_axis_index(BuiltinCall& call) {
+  return own_position(call, members_of(call, 0));
+}
+
+Value builtin_axis_size(BuiltinCall& call) {
+  return IntValue{members_of(call, 0).size()};
+}
+
+Value builtin_assume_same(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  return for_leaves(call, [&](const ArrayValue& x) {
+    ArrayValue same = x;
+    for (const MappedAxis& mapped : evaluator.mapped_axes()) {
+      if (!std::ranges::binary_search(same->varies, mapped.axis->id)) continue;
+      forbid_divergence(call, *mapped.axis);
+      Members members;
+      members.axes = {{mapped.axis, mapped.id, mapped.size}};
+      same =
+          permute_leaf(call, members, broadcast_pairs(members, 0), same, true);
+    }
+    if (same->varies.empty()) return same;
+    // While a definition is checked, axes that a caller maps.
+    same = evaluator.unknown_array(same->type);
+    return same;
+  });
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,138 @@
+#include "lang/maps/donation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/context/evaluator.h"
+#include "lang/ops/builtin_arguments.h"
+
+namespace unisono::lang {
+namespace {
+
+[[noreturn]] void bad_donate(BuiltinCall& call, size_t i, std::string why) {
+  call.evaluator.fail(
+      diagnostic(Code::bad_donate, call[i].where, std::move(why))
+          .set_help("list positions or names: `donate=(0,)`, "
+                    "`donate=\"x\"`"));
+}
+
+/// All parameters, those by position first.
+std::vector<DonatedParameter> all_parameters(const FunctionValue& function) {
+  std::vector<DonatedParameter> out;
+  int position = 0;
+  for (const ParameterInfo& parameter : parameters_of(function)) {
+    const int own = parameter.keyword_only ? -1 : position++;
+    out.push_back({own, parameter.name});
+  }
+  return out;
+}
+
+std::string root_of(const std::string& path) {
+  return path.substr(0, path.find('.'));
+}
+
+}  // namespace
+
+std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
+                                          const FunctionValue& inner) {
+  const Value& given = call[i].value;
+  const std::vector<Value> items =
+      given.tuple() ? given.tuple()->items : std::vector<Value>{given};
+  const std::vector<DonatedParameter> parameters = all_parameters(inner);
+  std::vector<DonatedParameter> donated;
+  for (const Value& item : items) {
+    const auto* position = item.get_if<IntValue>();
+    const auto* name = item.get_if<StrValue>();
+    std::string text;
+    if (position && position->value.is_constant()) {
+      text = position->value.to_string();
+    } else if (name && name->value) {
+      text = *name->value;
+    } else {
+      bad_donate(call, i, fmt::format("it lists {}", type_name(item)));
+    }
+    const auto found = std::ranges::find_if(
+        parameters, [&](const DonatedParameter& parameter) {
+          return position ? position->value == ir::Dim(parameter.position)
+                          : parameter.name == text;
+        });
+    if (found == parameters.end() || (position && found->position < 0)) {
+      bad_donate(call, i,
+                 fmt::format("`{}` has no parameter {}", inner.name, text));
+    }
+    donated.push_back(*found);
+  }
+  return donated;
+}
+
+std::vector<bool> donated_inputs(const MapCallee& callee,
+                                 const BoundCall& call) {
+  std::vector<bool> donated;
+  for (const MapInput& input : call.inputs) {
+    donated.push_back(std::ranges::any_of(
+        callee.map.donated, [&](const DonatedParameter& parameter) {
+          return input.position >= 0
+                     ? input.position == parameter.position
+                     : parameter.position < 0 &&
+                           root_of(input.path) == parameter.name;
+        }));
+  }
+  return donated;
+}
+
+void give_away(Evaluator& evaluator, const FunctionValue& function,
+               const std::vector<PassedArray>& passed,
+               const std::vector<bool>& donated) {
+  for (size_t i = 0; i < donated.size(); ++i) {
+    if (!donated[i]) continue;
+    for (size_t j = 0; j < passed.size(); ++j) {
+      if (j == i || passed[j].value != passed[i].value) continue;
+      const size_t later = std::max(i, j), earlier = std::min(i, j);
+      auto error =
+          diagnostic(Code::donated_twice, passed[later].where, function.name);
+      error.add_note(passed[earlier].where, "the same array");
+      error.set_help("pass a copy, or leave it out of `donate`");
+      evaluator.fail(std::move(error));
+    }
+  }
+  for (size_t i = 0; i < donated.size(); ++i) {
+    if (!donated[i]) continue;
+    evaluator.donate(passed[i].value, {passed[i].where, function.name});
+  }
+}
+
+void Evaluator::forbid_donated(const ArrayValue& value, Span where) {
+  const Donation* donation = value->donated.get();
+  if (mode_ == Mode::check) {
+    const auto found = state_->donated.find(value);
+    if (found != state_->donated.end()) donation = &found->second;
+  }
+  if (!donation) return;
+  // As it was written in the call; the name here may be another one.
+  const std::string_view given = donation->where.text();
+  const bool readable = given.size() <= 32 && given.find('\n') == given.npos;
+  const std::string name = readable ? fmt::format("`{}`", given) : "";
+  const bool same = readable && where.text() == given;
+  auto error =
+      diagnostic(Code::used_after_donate, where, same ? name : "this array",
+                 same || name.empty() ? "" : ", as " + name);
+  error.add_note(donation->where,
+                 fmt::format("given to `{}` here", donation->function));
+  error.set_help("use the result instead, or leave it out of `donate`");
+  fail(std::move(error));
+}
+
+void Evaluator::donate(const ArrayValue& value, const Donation& donation) {
+  if (mode_ == Mode::check) {
+    const bool certain = state_->frames.empty() && state_->journals.empty() &&
+                         mapped_axes_.empty();
+    if (certain) state_->donated.emplace(value, donation);
+    return;
+  }
+  value->donated = std::make_shared<const Donation>(donation);
+  value->array.reset();
+  value->copies.clear();
+}
+
+}  // namespace unisono::lang

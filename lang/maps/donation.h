@@ -1,0 +1,28 @@
+#pragma once
+// `donate=` of a pmap: arguments whose memory the call may use for its results.
+#include <vector>
+
+#include "lang/context/builtin.h"
+#include "lang/maps/map_spec.h"
+
+namespace unisono::lang {
+
+/// Argument `i` of the pmap: positions or names of parameters of `inner`.
+std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
+                                          const FunctionValue& inner);
+
+/// By input of a call: whether it is given away.
+std::vector<bool> donated_inputs(const MapCallee& callee,
+                                 const BoundCall& call);
+
+/// One array of a call, for `give_away`.
+struct PassedArray {
+  ArrayValue value;
+  Span where;
+};
+/// The donated ones are gone after this. An error if one is passed twice.
+void give_away(Evaluator& evaluator, const FunctionValue& function,
+               const std::vector<PassedArray>& passed,
+               const std::vector<bool>& donated);
+
+}  // namespace unisono::lang

@@ -1,0 +1,668 @@
+// `pmap` and `jit` at the top level: the first call with some types traces the
+// function for one member and compiles it; further calls place their arrays and
+// run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "jit/partition/map_graph.h"
+#include "lang/context/environment.h"
+#include "lang/context/scope.h"
+#include "lang/maps/donation.h"
+#include "lang/maps/map_call.h"
+#include "lang/maps/map_grid.h"
+#include "lang/maps/map_state.h"
+#include "lang/ops/print_value.h"
+
+namespace unisono::lang {
+namespace {
+
+/// What one map keeps: calls with more kinds of arguments trace again.
+constexpr size_t kept_entries = 32;
+
+using Named = std::vector<std::pair<std::string, CallArgument>>;
+
+// ---- finding what was compiled
+
+/// A value whose arrays are types alone: for keys, which hold no memory.
+/// A literal that is there has to be known, so the code is for it alone.
+Value types_of(const Value& value, bool keep_constants = false) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array) return leaf;
+    auto type = std::make_shared<ArrayCell>();
+    type->type = array->type;
+    type->weak = array->weak;
+    type->int_argument = array->int_argument;
+    // Code for a literal is none for what a `var` holds, though neither's value
+    // may count.
+    type->literal = array->literal || !array->call_numbers.empty();
+    if (array->literal || (keep_constants && !array->weak))
+      type->constant = array->constant;
+    return type;
+  });
+}
+
+ArrayValue leaf_of(const Value& tree, int wanted) {
+  if (const auto* array = tree.get_if<ArrayValue>()) return *array;
+  ArrayValue found;
+  int leaf = 0;
+  for_each_leaf(tree, [&](const Value& value) {
+    if (leaf++ == wanted) found = *value.get_if<ArrayValue>();
+  });
+  return found;
+}
+
+/// What a name read by the traced function is now, or null if it is gone or
+/// something else.
+const Value* value_now(const OuterName& read) {
+  const std::shared_ptr<Environment> environment = read.environment.lock();
+  if (!environment) return nullptr;
+  const Binding* binding = environment->find(read.name).first;
+  if (!binding || !same_for_code(read.value, binding->value)) return nullptr;
+  return &binding->value;
+}
+
+bool same_arguments(const MapEntry& entry,
+                    const std::vector<CallArgument>& positional,
+                    const Named& named) {
+  if (entry.positional.size() != positional.size()) return false;
+  if (entry.named.size() != named.size()) return false;
+  for (size_t i = 0; i < positional.size(); ++i) {
+    if (!same_for_code(entry.positional[i], positional[i].value)) return false;
+  }
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (entry.named[i].first != named[i].first) return false;
+    if (!same_for_code(entry.named[i].second, named[i].second.value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The captured arrays as they are now; nothing if a name has become something
+/// for which the code was not made.
+bool read_captures(const MapEntry& entry, std::vector<ArrayValue>& captures) {
+  std::vector<const Value*> values;
+  values.reserve(entry.names.size());
+  for (const OuterName& read : entry.names) {
+    values.push_back(value_now(read));
+    if (!values.back()) return false;
+  }
+  captures.clear();
+  for (const Capture& capture : entry.captures) {
+    captures.push_back(capture.name < 0
+                           ? capture.fixed
+                           : leaf_of(*values[capture.name], capture.leaf));
+  }
+  return true;
+}
+
+/// The entry for this call, moved to the front, and the arrays that it
+/// captures; null if there is none.
+MapEntry* find_entry(MapState& state,
+                     const std::vector<CallArgument>& positional,
+                     const Named& named, std::vector<ArrayValue>& captures) {
+  for (size_t i = 0; i < state.entries.size(); ++i) {
+    const MapEntry& entry = *state.entries[i];
+    if (!same_arguments(entry, positional, named)) continue;
+    if (!read_captures(entry, captures)) continue;
+    std::rotate(state.entries.begin(), state.entries.begin() + i,
+                state.entries.begin() + i + 1);
+    return state.entries.front().get();
+  }
+  return nullptr;
+}
+
+// ---- making it
+
+/// An array on the map's grid; `cuts` says which of its axes is cut along each
+/// of the grid's.
+Placed place(const ir::Type& type, const jit::MemberGraph& map,
+             const std::vector<int>& cuts, const MapEntry& entry) {
+  // On one device, a block is the whole.
+  if (entry.devices.size() == 1)
+    return {type.dtype, type.sizes(), Sharding{-1, entry.devices, {}}};
+  std::vector<GridCut> grid;
+  for (size_t i = 0; i < cuts.size(); ++i)
+    grid.push_back({map.grid[i].size, cuts[i]});
+  return {type.dtype, type.sizes(),
+          Sharding::on_grid(std::move(grid), entry.devices)};
+}
+
+/// What `print` inside a map shows: the device, then the line.
+void print_line(Machine& machine, const Device& device, const ir::Node& node,
+                const std::vector<jit::HostArray>& operands) {
+  machine.output(fmt::format(
+      "[{}] {}\n", device.name(),
+      render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands)));
+}
+
+/// The axes of a map of maps by which errors name a member. Where a device has
+/// several members along an axis it does not know which one failed.
+std::vector<MapEntry::Place> member_places(Evaluator& evaluator,
+                                           const jit::MemberGraph& map,
+                                           const AxisInfo& outermost) {
+  std::vector<MapEntry::Place> places;
+  if (map.axes.size() < 2) return places;
+  std::set<std::string> several;
+  for (const jit::MapAxis& axis : map.axes) {
+    const MapCache::Nested* nested = map_cache(evaluator).find_nested(axis.id);
+    const AxisInfo& info = nested ? *nested->axis : outermost;
+    if (axis.per_device != 1) several.insert(info.name);
+    MapEntry::Place place{info.name, 1, axis.devices};
+    for (size_t i = jit::grid_axis(map, axis) + 1; i < map.grid.size(); ++i)
+      place.stride *= map.grid[i].size;
+    const bool again = std::ranges::any_of(
+        places, [&](const auto& known) { return known.axis == info.name; });
+    if (!info.anonymous && !again) places.push_back(std::move(place));
+  }
+  std::erase_if(
+      places, [&](const auto& place) { return several.contains(place.axis); });
+  return places;
+}
+
+/// Finds the devices of a traced graph, places its arrays and compiles it (or
+/// keeps it for the reference evaluator). `outermost` is the axis of the map
+/// that it is one member of, or null.
+void prepare(Evaluator& evaluator, jit::MemberGraph map,
+             const AxisInfo* outermost, MapEntry& entry, Span where) {
+  entry.devices = complete_grid(evaluator, map, outermost, where);
+  if (outermost) entry.places = member_places(evaluator, map, *outermost);
+  for (size_t i = 0; i < map.graph.inputs.size(); ++i)
+    entry.inputs.push_back(
+        place(jit::whole_input(map, i), map, jit::input_cuts(map, i), entry));
+  for (size_t i = 0; i < map.graph.outputs.size(); ++i)
+    entry.outputs.push_back(
+        place(jit::whole_output(map, i), map, jit::output_cuts(map, i), entry));
+  entry.donated.resize(entry.inputs.size(), false);
+  Machine& machine = evaluator.machine();
+  if (map.members() == 0) return;  // nothing will run
+  if (machine.reference_only) {
+    entry.member = std::make_shared<jit::MemberGraph>(std::move(map));
+    return;
+  }
+  jit::CompileOptions options;
+  options.devices = static_cast<int>(entry.devices.size());
+  options.grid = map.grid;
+  options.checked = machine.checked;
+  options.capabilities = capabilities(entry.devices);
+  if (std::ranges::count(entry.donated, true) > 0)
+    options.donated = entry.donated;
+  options.host_call = [&machine, devices = entry.devices, grid = map.grid](
+                          const ir::Node& node, int position,
+                          const std::vector<jit::HostArray>& operands) {
+    if (calls_host_on(grid, ir::attrs<ir::HostCallAttrs>(node), position))
+      print_line(machine, *devices[position], node, operands);
+  };
+  const Recording recording(machine.recorder, Recorder::Kind::compile,
+                            Recorder::host);
+  auto program = machine.compiler->compile(jit::device_graph(map), options);
+  if (!program) evaluator.fail(program.error(), where);
+  entry.program = std::move(*program);
+}
+
+/// The leaf of the names read that is this array.
+Capture find_capture(const std::vector<Evaluator::OuterRead>& reads,
+                     const ArrayValue& array) {
+  Capture capture;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    int leaf = 0;
+    for_each_leaf(reads[i].value, [&](const Value& value) {
+      if (value.array() == array.get() && capture.name < 0) {
+        capture.name = static_cast<int>(i);
+        capture.leaf = leaf;
+      }
+      ++leaf;
+    });
+    if (capture.name >= 0) return capture;
+  }
+  capture.fixed = array;  // made while the function was, and held by it alone
+  return capture;
+}
+
+/// Traces and compiles one call.
+class EntryBuilder {
+ public:
+  EntryBuilder(Evaluator& evaluator, const MapCallee& callee, Span where)
+      : evaluator_(evaluator), callee_(callee), where_(where) {}
+
+  /// `captures` are then the arrays that it captures.
+  std::unique_ptr<MapEntry> build(const std::vector<CallArgument>& positional,
+                                  const Named& named,
+                                  std::vector<ArrayValue>& captures) {
+    bool ints = true;
+    while (!attempt(positional, named, ints, captures)) continue;
+    prepare(evaluator_, std::move(map_), callee_.axis.get(), *entry_, where_);
+    return std::move(entry_);
+  }
+
+ private:
+  /// Traces the call with arrays for the numbers that need not be known. False
+  /// if another attempt has to know more.
+  bool attempt(const std::vector<CallArgument>& given, const Named& given_named,
+               bool& ints, std::vector<ArrayValue>& captures) {
+    KnownNumbers& known = callee_.map.state->known;
+    ints = ints && !known.ints;
+    NumberAttempt attempt(evaluator_, known, ints, where_);
+    std::vector<CallArgument> positional = given;
+    Named named = given_named;
+    for (CallArgument& a : positional) a.value = attempt.next(a.value);
+    for (auto& [name, a] : named) a.value = attempt.next(a.value);
+    try {
+      captures = trace_call(positional, named);
+    } catch (const Failure& failure) {
+      if (!attempt.given_up(failure, known)) throw;
+      return false;
+    }
+    if (!ints || same_arguments(*entry_, given, given_named)) return true;
+    ints = false;  // an element type that is asked for does not hold one
+    return false;
+  }
+
+  std::vector<ArrayValue> trace_call(std::vector<CallArgument> positional,
+                                     Named named) {
+    entry_ = std::make_unique<MapEntry>();
+    map_ = {};
+    for (const CallArgument& a : positional) {
+      entry_->positional.push_back(types_of(a.value));
+    }
+    for (const auto& [name, a] : named) {
+      entry_->named.emplace_back(name, types_of(a.value));
+    }
+    const BoundCall call = bind_call(evaluator_, callee_, std::move(positional),
+                                     std::move(named), where_);
+    entry_->donated = donated_inputs(callee_, call);
+    return trace(call);
+  }
+
+  std::vector<ArrayValue> trace(const BoundCall& call) {
+    jit::MapAxis axis;
+    axis.id = callee_.axis ? callee_.axis->id : 0;
+    axis.devices = call.layout.devices;
+    axis.per_device = entry_->per_device = call.layout.per_device.value();
+    BoundResult result;
+    std::vector<Evaluator::OuterRead> reads;
+    ReadsGuard recording(evaluator_, reads);
+    const auto scope = evaluator_.trace([&] {
+      InsideMap inside(evaluator_, callee_.axis, call.layout.members, true,
+                       where_, call.inputs);
+      std::vector<ArrayValue> members;
+      for (const MapInput& input : call.inputs) {
+        const bool whole = input.entry.is_none();
+        const ArrayValue member = evaluator_.scope()->add_parameter(
+            input.member, member_varies(input, callee_.axis.get()),
+            whole ? input.value->varies_from : input.where);
+        member->weak = whole && input.value->weak;
+        member->int_argument = input.value->int_argument;
+        member->call_numbers = input.value->call_numbers;
+        // A literal that has to be known is itself; its parameter is not used.
+        members.push_back(whole && input.value->literal ? input.value : member);
+      }
+      result = call_member(evaluator_, callee_, call, members, where_);
+      std::vector<ArrayValue> values;
+      for (const MapOutput& output : result.outputs) {
+        values.push_back(output.value);
+      }
+      map_.graph = evaluator_.scope()->finish(values);
+    });
+    for (const MapInput& input : call.inputs) {
+      axis.inputs.push_back(input.entry);
+    }
+    for (const ArrayValue& capture : scope->captures()) {
+      axis.inputs.emplace_back();
+      entry_->captures.push_back(find_capture(reads, capture));
+    }
+    for (const MapOutput& output : result.outputs) {
+      axis.outputs.push_back(output.entry);
+    }
+    if (callee_.axis) map_.axes.push_back(std::move(axis));
+    entry_->result = types_of(result.tree);
+    for (Evaluator::OuterRead& read : reads) {
+      entry_->names.push_back(
+          {read.environment, std::move(read.name), types_of(read.value, true)});
+    }
+    return scope->captures();
+  }
+
+  /// Records reads of outer names while it lives.
+  class ReadsGuard {
+   public:
+    ReadsGuard(Evaluator& evaluator, std::vector<Evaluator::OuterRead>& reads)
+        : evaluator_(evaluator), before_(evaluator.outer_reads) {
+      evaluator_.outer_reads = &reads;
+    }
+    ~ReadsGuard() { evaluator_.outer_reads = before_; }
+    ReadsGuard(const ReadsGuard&) = delete;
+    ReadsGuard& operator=(const ReadsGuard&) = delete;
+
+   private:
+    Evaluator& evaluator_;
+    std::vector<Evaluator::OuterRead>* before_;
+  };
+
+  Evaluator& evaluator_;
+  const MapCallee& callee_;
+  Span where_;
+  std::unique_ptr<MapEntry> entry_;
+  jit::MemberGraph map_;
+};
+
+// ---- running it
+
+/// One run of an entry.
+class MapRun {
+ public:
+  MapRun(Evaluator& evaluator, MapEntry& entry, bool is_jit, Span where)
+      : evaluator_(evaluator), entry_(entry), is_jit_(is_jit), where_(where) {
+    arrays_.reserve(entry.inputs.size());
+  }
+
+  void add_arguments(const std::vector<CallArgument>& positional,
+                     const Named& named) {
+    for (size_t i = 0; i < positional.size(); ++i)
+      add_leaves(positional[i], entry_.positional[i]);
+    for (size_t i = 0; i < named.size(); ++i)
+      add_leaves(named[i].second, entry_.named[i].second);
+  }
+
+  void add_captures(const std::vector<ArrayValue>& captures) {
+    for (const ArrayValue& capture : captures) {
+      passed_.push_back({capture, where_});
+      arrays_.push_back(captured(capture));
+    }
+  }
+
+  void add_array(const unisono::Array& array) {
+    arrays_.push_back(moved(array));
+  }
+
+  /// What is donated belongs to this call alone from now on.
+  void take_donated(const FunctionValue& function) {
+    give_away(evaluator_, function, passed_, entry_.donated);
+    for (size_t i = 0; i < passed_.size(); ++i)
+      donated_.push_back(entry_.donated[i] ? passed_[i].value : nullptr);
+    passed_.clear();
+  }
+
+  Value run() { return with_arrays(outputs()); }
+
+  std::vector<unisono::Array> outputs() {
+    if (entry_.program) return run_program();
+    if (entry_.member) return run_reference();
+    std::vector<unisono::Array> nothing;
+    for (const Placed& output : entry_.outputs) {
+      nothing.push_back(to_devices({}, output));
+    }
+    return nothing;
+  }
+
+ private:
+  void add_leaves(const CallArgument& argument, const Value& known) {
+    if (const TupleValue* tuple = argument.value.tuple()) {
+      for (size_t i = 0; i < tuple->items.size(); ++i)
+        add_leaves({tuple->items[i], argument.where}, known.tuple()->items[i]);
+    } else if (const RecordValue* record = argument.value.record()) {
+      for (size_t i = 0; i < record->fields.size(); ++i)
+        add_leaves({record->fields[i].second, argument.where},
+                   known.record()->fields[i].second);
+    } else if (const auto* array = argument.value.get_if<ArrayValue>()) {
+      add_leaf(*array, argument.where);
+    } else if (known.array()) {
+      add_leaf(number_argument(evaluator_, argument.value, argument.where),
+               argument.where);
+    }
+  }
+
+  void add_leaf(const ArrayValue& array, Span where) {
+    passed_.push_back({array, where});
+    arrays_.push_back(placed(array));
+  }
+
+  /// The next input, brought to where the program reads it.
+  unisono::Array placed(const ArrayValue& value) {
+    return moved(evaluator_.force(value, where_));
+  }
+  /// An array that was captured before stays on the devices, as long as it is.
+  unisono::Array captured(const ArrayValue& value) {
+    const Sharding& to = entry_.inputs[arrays_.size()].sharding;
+    const unisono::Array& array = evaluator_.force(value, where_);
+    if (array.sharding() == to) return array;
+    for (const unisono::Array& copy : value->copies)
+      if (copy.sharding() == to) return copy;
+    value->copies.push_back(moved(array));
+    return value->copies.back();
+  }
+  unisono::Array moved(const unisono::Array& array) {
+    const Sharding& to = entry_.inputs[arrays_.size()].sharding;
+    if (array.sharding() == to) return array;
+    return evaluator_.moved(array, to, where_);
+  }
+
+  std::vector<unisono::Array> run_program() {
+    Blocks blocks;
+    blocks.reserve(arrays_.size());
+    for (const unisono::Array& array : arrays_) {
+      blocks.push_back(array.blocks());
+    }
+    arrays_.clear();
+    auto outputs = run_on(blocks);
+    if (!outputs) {
+      if (outputs.error().untouched) take_back(std::move(blocks));
+      fail(outputs.error());
+    }
+    std::vector<unisono::Array> results;
+    results.reserve(entry_.outputs.size());
+    for (size_t i = 0; i < entry_.outputs.size(); ++i) {
+      const Placed& output = entry_.outputs[i];
+      results.emplace_back(output.dtype, output.shape, output.sharding,
+                           std::move((*outputs)[i]));
+    }
+    return results;
+  }
+
+  using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+
+  Result<Blocks> run_on(Blocks& blocks) {
+    if (!evaluator_.machine().compile_only)
+      for (int input : entry_.program->overwritten)
+        if (Status own = make_own(blocks[input]); !own) return own.error();
+    return evaluator_.run_program(*entry_.program, entry_.devices, blocks);
+  }
+
+  /// Blocks that something else holds, too, become copies.
+  Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
+    for (std::shared_ptr<Buffer>& block : blocks) {
+      if (block.use_count() == 1) continue;
+      Device& device = *block->device();
+      auto copy = device.allocate(block->bytes());
+      if (!copy) {
+        Error error = copy.error();
+        error.untouched = true;
+        error.message += "; it is for a copy of an array that is given away";
+        return error;
+      }
+      Status copied = device.copy_from_peer(copy->data(), device, block->data(),
+                                            block->bytes());
+      if (!copied) return copied;
+      block = std::make_shared<Buffer>(std::move(*copy));
+    }
+    return Unit{};
+  }
+
+  /// What was given away for a run that did not begin is there again.
+  void take_back(Blocks blocks) {
+    for (size_t i = 0; i < donated_.size(); ++i) {
+      const ArrayValue& value = donated_[i];
+      if (!value) continue;
+      const Placed& input = entry_.inputs[i];
+      value->donated.reset();
+      value->array.emplace(input.dtype, input.shape, input.sharding,
+                           std::move(blocks[i]));
+    }
+  }
+
+  std::vector<unisono::Array> run_reference() {
+    const jit::MemberGraph& map = *entry_.member;
+    Machine& machine = evaluator_.machine();
+    std::vector<jit::HostArray> inputs;
+    for (const unisono::Array& array : arrays_) {
+      auto bytes = array_to_host(array);
+      if (!bytes) fail(bytes.error());
+      inputs.push_back(
+          {type_of(array.dtype(), array.shape()), std::move(*bytes)});
+    }
+    std::vector<ir::Type> types;
+    for (const Placed& output : entry_.outputs) {
+      types.push_back(type_of(output.dtype, output.shape));
+    }
+    jit::ReferenceOptions options;
+    options.checked = machine.checked;
+    options.host_call = [&](const ir::Node& node, int64_t member,
+                            const std::vector<jit::HostArray>& operands) {
+      if (calls_host(map, ir::attrs<ir::HostCallAttrs>(node), member))
+        print_line(machine, *device_at(member), node, operands);
+    };
+    options.device_of = [&](int64_t member) { return device_of(map, member); };
+    auto outputs = jit::evaluate_map(map, inputs, types, options);
+    if (!outputs) {
+      Error error = outputs.error();
+      if (error.member >= 0) {
+        error.device = device_of(map, error.member);
+        // Members of several maps have no number.
+        error.member =
+            map.axes.size() == 1 ? error.member % entry_.per_device : -1;
+      }
+      fail(std::move(error));
+    }
+    std::vector<unisono::Array> results;
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      results.push_back(to_devices((*outputs)[i], entry_.outputs[i]));
+    }
+    return results;
+  }
+
+  /// A result of the reference evaluator, placed as compiled code leaves it.
+  unisono::Array to_devices(const jit::HostArray& host, const Placed& output) {
+    auto array = array_from_host(*entry_.devices[0], output.dtype, output.shape,
+                                 host.bytes.data());
+    if (!array) fail(array.error());
+    auto moved = reshard(*array, output.sharding);
+    if (!moved) fail(moved.error());
+    return std::move(*moved);
+  }
+
+  const Device* device_at(int64_t member) const {
+    return entry_
+        .devices[device_of(*entry_.member, std::max<int64_t>(member, 0))];
+  }
+
+  static ir::Type type_of(DType dtype, const std::vector<int64_t>& sizes) {
+    return {dtype, {sizes.begin(), sizes.end()}};
+  }
+
+  /// Compiled code counts devices along the axis, and members on the device.
+  /// `jit` has one device, which is not worth words.
+  [[noreturn]] void fail(Error error) {
+    if (is_jit_) {
+      if (error.kind != Error::Kind::device_lost && entry_.devices.size() == 1)
+        error.device = -1;
+      error.member = -1;
+    }
+    const std::string member = member_name(error);
+    if (error.device >= 0) {
+      if (error.member >= 0) error.member += error.device * entry_.per_device;
+      error.device = entry_.devices[error.device]->index();
+      for (int& device : error.missing) {
+        device = entry_.devices[device]->index();
+      }
+    }
+    if (member.empty()) evaluator_.fail(error, where_);
+    const Device& device =
+        *evaluator_.machine().runtime->devices()[error.device];
+    error.device = -1;
+    try {
+      evaluator_.fail(error, where_);
+    } catch (Failure& failure) {
+      failure.diagnostic.add_fact(
+          fmt::format("on {}, member {}", device.name(), member));
+      throw;
+    }
+  }
+
+  /// "rows=1, cols=0", of an error in a map of maps; else nothing.
+  std::string member_name(const Error& error) const {
+    std::string name;
+    const bool of_member = error.kind == Error::Kind::integer_division ||
+                           error.kind == Error::Kind::index_out_of_bounds ||
+                           error.kind == Error::Kind::check_failed;
+    if (error.device < 0 || !of_member) return name;
+    for (const MapEntry::Place& place : entry_.places)
+      name += fmt::format("{}{}={}", name.empty() ? "" : ", ", place.axis,
+                          error.device / place.stride % place.size);
+    return name;
+  }
+
+  Value with_arrays(std::vector<unisono::Array> arrays) {
+    std::vector<ArrayValue> values;
+    values.reserve(arrays.size());
+    for (unisono::Array& array : arrays) {
+      values.push_back(evaluator_.from_array(std::move(array)));
+    }
+    size_t next = 0;
+    for_each_leaf(entry_.result, [&](const Value& leaf) {
+      if (const ArrayCell* array = leaf.array())
+        values[next++]->weak = array->weak;
+    });
+    if (entry_.result.is<ArrayValue>()) return values[0];
+    return replace_arrays(entry_.result, values);
+  }
+
+  Evaluator& evaluator_;
+  MapEntry& entry_;
+  bool is_jit_;
+  Span where_;
+  std::vector<unisono::Array> arrays_;
+  std::vector<PassedArray> passed_;  // in the order of arrays_
+  std::vector<ArrayValue> donated_;  // likewise; null: it is not
+};
+
+}  // namespace
+
+Value run_map(Evaluator& evaluator, const MapCallee& callee,
+              std::vector<CallArgument> positional, Named named, Span where) {
+  MapState& state = *callee.map.state;
+  // What waits to be computed may read what is given away.
+  if (!callee.map.donated.empty()) evaluator.flush(where);
+  std::vector<ArrayValue> captures;
+  MapEntry* entry = find_entry(state, positional, named, captures);
+  if (!entry) {
+    auto made = EntryBuilder(evaluator, callee, where)
+                    .build(positional, named, captures);
+    if (state.entries.size() >= kept_entries) state.entries.pop_back();
+    state.entries.insert(state.entries.begin(), std::move(made));
+    entry = state.entries.front().get();
+  } else if (Recorder* recorder = evaluator.machine().recorder) {
+    recorder->count_cache_hit();
+  }
+  MapRun run(evaluator, *entry, !state.axis, where);
+  run.add_arguments(positional, named);
+  run.add_captures(captures);
+  if (!callee.map.donated.empty()) run.take_donated(callee.function);
+  return run.run();
+}
+
+std::vector<unisono::Array> run_on_grid(
+    Evaluator& evaluator, const ir::Graph& graph,
+    const std::vector<unisono::Array>& inputs, Span where) {
+  MapEntry entry;
+  jit::MemberGraph map;
+  map.graph = graph;
+  prepare(evaluator, std::move(map), nullptr, entry, where);
+  MapRun run(evaluator, entry, true, where);
+  for (const unisono::Array& input : inputs) run.add_array(input);
+  return run.outputs();
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,210 @@
+#include "lang/maps/map_state.h"
+
+#include <algorithm>
+
+#include "lang/context/builtin.h"
+#include "lang/context/environment.h"
+
+namespace unisono::lang {
+namespace {
+
+constexpr size_t kept_states = 32;
+constexpr size_t kept_nested = 1024;
+
+bool same_items(const std::vector<Value>& a, const std::vector<Value>& b) {
+  return std::ranges::equal(a, b, same_for_code);
+}
+
+bool same_fields(const RecordValue& a, const RecordValue& b) {
+  return std::ranges::equal(
+      a.fields, b.fields, [](const auto& x, const auto& y) {
+        return x.first == y.first && same_for_code(x.second, y.second);
+      });
+}
+
+bool same_array(const ArrayCell& known, const ArrayCell& now) {
+  if (&known == &now) return true;
+  if (known.weak != now.weak || !(known.type == now.type)) return false;
+  if (known.weak && known.literal != now.literal) return false;
+  if (!known.constant) return true;
+  return now.constant &&
+         (known.constant == now.constant || *known.constant == *now.constant);
+}
+
+bool same_function(const FunctionValue& a, const FunctionValue& b) {
+  if (&a == &b) return true;
+  if (a.what.index() != b.what.index()) return false;
+  if (const auto* closure = std::get_if<Closure>(&a.what)) {
+    const auto& other = std::get<Closure>(b.what);
+    return closure->definition == other.definition &&
+           closure->lambda == other.lambda &&
+           closure->environment == other.environment;
+  }
+  if (const auto* builtin = std::get_if<const Builtin*>(&a.what)) {
+    return *builtin == std::get<const Builtin*>(b.what);
+  }
+  if (const auto* map = std::get_if<Transformed>(&a.what)) {
+    const auto& other = std::get<Transformed>(b.what);
+    return map->kind == other.kind && map->state == other.state &&
+           same_function(*map->inner, *other.inner);
+  }
+  return false;
+}
+
+struct SameForCode {
+  const Value& other;
+
+  bool operator()(const NoneValue&) const { return true; }
+  bool operator()(const ArrayValue& a) const {
+    return same_array(*a, *other.array());
+  }
+  bool operator()(const IntValue& a) const {
+    return a.value == other.get_if<IntValue>()->value;
+  }
+  bool operator()(const BoolValue& a) const {
+    return a.value == other.get_if<BoolValue>()->value;
+  }
+  bool operator()(const StrValue& a) const {
+    return a.value == other.get_if<StrValue>()->value;
+  }
+  bool operator()(const TypeValue& a) const {
+    const auto& b = *other.get_if<TypeValue>();
+    return a.type == b.type && a.note == b.note;
+  }
+  bool operator()(const TypeAliasValue& a) const {
+    const auto& b = *other.get_if<TypeAliasValue>();
+    return a.definition == b.definition && a.environment == b.environment;
+  }
+  bool operator()(const std::shared_ptr<const TupleValue>& a) const {
+    return same_items(a->items, other.tuple()->items);
+  }
+  bool operator()(const std::shared_ptr<const RecordValue>& a) const {
+    return same_fields(*a, *other.record());
+  }
+  bool operator()(const std::shared_ptr<const FunctionValue>& a) const {
+    return same_function(
+        *a, **other.get_if<std::shared_ptr<const FunctionValue>>());
+  }
+  bool operator()(const RangeValue& a) const {
+    return same_items(*a.start_stop_step,
+                      *other.get_if<RangeValue>()->start_stop_step);
+  }
+  bool operator()(const DeviceValue& a) const {
+    return a.index == other.get_if<DeviceValue>()->index;
+  }
+  bool operator()(const AxisValue& a) const {
+    return a.axis->id == other.get_if<AxisValue>()->axis->id;
+  }
+  bool operator()(const SplitValue& a) const {
+    return a.axis == other.get_if<SplitValue>()->axis;
+  }
+  bool operator()(const ManyValue& a) const {
+    return same_for_code(*a.item, *other.get_if<ManyValue>()->item);
+  }
+  bool operator()(const ModuleValue& a) const {
+    return a.environment == other.get_if<ModuleValue>()->environment;
+  }
+};
+
+}  // namespace
+
+bool same_for_code(const Value& a, const Value& b) {
+  const ArrayCell* known = a.array();
+  if (const auto* now = b.get_if<IntValue>();
+      now && known && known->int_argument)
+    return now->value.value() >= known->int_argument->low &&
+           now->value.value() <= known->int_argument->high;
+  return a.any.index() == b.any.index() && std::visit(SameForCode{b}, a.any);
+}
+
+std::shared_ptr<AxisInfo> anonymous_axis(Evaluator& evaluator, std::string map,
+                                         Span where) {
+  auto axis = std::make_shared<AxisInfo>();
+  axis->id = evaluator.new_axis_id();
+  axis->any_size = ir::Dim::symbol(evaluator.new_symbol_id(), "members");
+  axis->name = std::move(map);
+  axis->declared = where;
+  axis->anonymous = true;
+  return axis;
+}
+
+std::optional<MapCache::Key> MapCache::key_of(const Transformed& map) {
+  Key key{map.kind,    nullptr,      {},       false,
+          map.in_axes, map.out_axes, map.over, map.donated};
+  if (const auto* closure = std::get_if<Closure>(&map.inner->what)) {
+    key.code = closure->definition
+                   ? static_cast<const void*>(closure->definition)
+                   : closure->lambda;
+    key.environment = closure->environment;
+    key.has_environment = true;
+  } else if (const auto* builtin =
+                 std::get_if<const Builtin*>(&map.inner->what)) {
+    key.code = *builtin;
+  } else {
+    return std::nullopt;  // a map of a map, made anew each time
+  }
+  return key;
+}
+
+std::shared_ptr<MapState> MapCache::find(const Transformed& map) {
+  std::erase_if(states_, [](const auto& item) {
+    return item.first.has_environment && item.first.environment.expired();
+  });
+  const std::optional<Key> key = key_of(map);
+  if (!key) return nullptr;
+  const auto found = std::ranges::find_if(states_, [&](const auto& item) {
+    const Key& other = item.first;
+    return other.kind == key->kind && other.code == key->code &&
+           other.environment.lock() == key->environment.lock() &&
+           same_for_code(other.in_axes, key->in_axes) &&
+           same_for_code(other.out_axes, key->out_axes) &&
+           same_for_code(other.over, key->over) &&
+           other.donated == key->donated;
+  });
+  if (found == states_.end()) return nullptr;
+  std::rotate(states_.begin(), found, found + 1);
+  return states_.front().second;
+}
+
+std::shared_ptr<MapState> MapCache::insert(const Transformed& map,
+                                           std::shared_ptr<MapState> state) {
+  if (auto key = key_of(map)) {
+    if (states_.size() >= kept_states) states_.pop_back();
+    states_.insert(states_.begin(), {std::move(*key), state});
+  }
+  return state;
+}
+
+std::shared_ptr<const AxisInfo> MapCache::innermost(Evaluator& evaluator) {
+  if (!innermost_) {
+    innermost_ = anonymous_axis(evaluator, "a map around it", {});
+  }
+  return innermost_;
+}
+
+ir::AxisId MapCache::nested_id(Evaluator& evaluator,
+                               const std::shared_ptr<const AxisInfo>& axis,
+                               int64_t members) {
+  for (const Nested& known : nested_) {
+    if (known.axis->id == axis->id && known.members == members) return known.id;
+  }
+  if (nested_.size() >= kept_nested) {
+    nested_.erase(nested_.begin(), nested_.begin() + kept_nested / 2);
+  }
+  nested_.push_back({evaluator.new_axis_id(), axis, members});
+  return nested_.back().id;
+}
+
+const MapCache::Nested* MapCache::find_nested(ir::AxisId id) const {
+  const auto found = std::ranges::find(nested_, id, &Nested::id);
+  return found == nested_.end() ? nullptr : &*found;
+}
+
+MapCache& map_cache(Evaluator& evaluator) {
+  if (!evaluator.map_cache) {
+    evaluator.map_cache = std::make_shared<MapCache>();
+  }
+  return *evaluator.map_cache;
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,140 @@
+#pragma once
+// What maps keep between calls: traced and compiled code, by what it was made
+// for.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "lang/context/evaluator.h"
+#include "lang/context/function.h"
+#include "lang/maps/map_spec.h"
+#include "lang/maps/number_attempt.h"
+#include "runtime/execute/program.h"
+
+namespace unisono::lang {
+
+/// Where an array lies while a program runs: how one input is brought there,
+/// or how one output came out.
+struct Placed {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;  // of the whole array
+  Sharding sharding;
+};
+
+/// A name that the traced function read outside itself, with what it was. Of
+/// an array only the type counts, as it is a hidden argument; constants are
+/// part of the code.
+struct OuterName {
+  std::weak_ptr<Environment> environment;
+  std::string name;
+  Value value;
+};
+
+/// A captured array: leaf `leaf` of what `names[name]` is now; or, with name
+/// -1, always the same array (`fixed`).
+struct Capture {
+  int name = -1;
+  int leaf = 0;
+  ArrayValue fixed;
+};
+
+/// A function traced and compiled for one set of argument types.
+struct MapEntry {
+  // What it was made for. Arrays in `positional` and `named` are types alone.
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> named;
+  std::vector<OuterName> names;
+
+  // What runs. Inputs are the arrays of the arguments, then the captures.
+  std::vector<Placed> inputs;
+  std::vector<Capture> captures;
+  std::vector<Placed> outputs;
+  std::vector<bool> donated;  // by input
+  std::vector<Device*> devices;
+  int64_t per_device = 1;  // members on each, of a map that is not nested
+  /// Of a map of maps, the axes along which each device is one member, and
+  /// its position: device / stride % size.
+  struct Place {
+    std::string axis;
+    int64_t stride = 1, size = 1;
+  };
+  std::vector<Place> places;
+  Value result;  // the tree; its arrays are replaced by the outputs
+  std::shared_ptr<const unisono::Program> program;  // compiled, or:
+  std::shared_ptr<const jit::MemberGraph> member;   // reference mode
+};
+
+/// What all calls of one map share.
+struct MapState {
+  /// What it runs over; null for jit.
+  std::shared_ptr<const AxisInfo> axis;
+  /// What no call tries to do without again.
+  KnownNumbers known;
+  /// Most recently used first; bounded.
+  std::vector<std::unique_ptr<MapEntry>> entries;
+};
+
+/// `now` is what `known` was, where compiled code is concerned: host values are
+/// equal, functions are the same, arrays have the same type; constants that
+/// `known` has are equal.
+bool same_for_code(const Value& known, const Value& now);
+
+/// A new axis for a map without `over`; `map` is its name: "pmap(scale)".
+std::shared_ptr<AxisInfo> anonymous_axis(Evaluator& evaluator, std::string map,
+                                         Span where);
+
+/// The states of a session's maps. A map made again from the same function and
+/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had. Keeps
+/// the last 32; a state also lives as long as a value that uses it.
+class MapCache {
+ public:
+  /// The state of `map` (its other members are set), made by `make` if there
+  /// is none.
+  template <class Make>
+  std::shared_ptr<MapState> state(const Transformed& map, Make make) {
+    if (auto known = find(map)) return known;
+    return insert(map, make());
+  }
+  /// The axis of a collective that names none, and the symbol of its size,
+  /// while a definition is checked.
+  std::shared_ptr<const AxisInfo> innermost(Evaluator& evaluator);
+
+  /// A map over devices inside compiled code: in the graph it has an axis of
+  /// its own for each number of members.
+  struct Nested {
+    ir::AxisId id = 0;
+    std::shared_ptr<const AxisInfo> axis;
+    int64_t members = 1;
+  };
+  ir::AxisId nested_id(Evaluator& evaluator,
+                       const std::shared_ptr<const AxisInfo>& axis,
+                       int64_t members);
+  /// Null for an axis that is none.
+  const Nested* find_nested(ir::AxisId id) const;
+
+ private:
+  /// Identity of a map. The environment of a closure is not kept alive.
+  struct Key {
+    Transformed::Kind kind;
+    const void* code;
+    std::weak_ptr<Environment> environment;
+    bool has_environment;
+    Value in_axes, out_axes, over;
+    std::vector<DonatedParameter> donated;
+  };
+  static std::optional<Key> key_of(const Transformed& map);
+  std::shared_ptr<MapState> find(const Transformed& map);
+  std::shared_ptr<MapState> insert(const Transformed& map,
+                                   std::shared_ptr<MapState> state);
+
+  std::vector<std::pair<Key, std::shared_ptr<MapState>>> states_;
+  std::shared_ptr<AxisInfo> innermost_;
+  std::vector<Nested> nested_;  // the last ones; a graph is soon done with them
+};
+
+/// The evaluator's cache, made at the first use.
+MapCache& map_cache(Evaluator& evaluator);
+
+}  // namespace unisono::lang

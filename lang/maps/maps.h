@@ -1,0 +1,70 @@
+#pragma once
+// What Unisono is for: functions that run once per member of an axis.
+//
+//   map_spec      in_axes, out_axes: what was written, matched to trees
+//   map_call      a mapped call: checked, and traced for one member
+//   map_run       a traced map on devices: cache, placement, running
+//   collectives   psum ... axis_size
+//   devices       devices(), `axis dev = devices()`, where an array lives
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lang/context/builtin.h"
+#include "lang/context/function.h"
+#include "lang/context/value.h"
+
+namespace unisono::lang {
+
+class Evaluator;
+struct Name;  // ast.h
+
+/// The states of all maps of a session (map_run.cpp): a map that is made again
+/// from the same function and the same axes finds what was compiled for it.
+class MapCache;
+
+/// Calls what `jit`, `vmap` or `pmap` made. In check mode the function is
+/// walked with the types that one member sees. A `pmap` or `jit` runs in run
+/// mode only, and is traced and compiled at its first call with these types; a
+/// `vmap` adds its operations to the graph that is being built.
+Value call_transformed(Evaluator& evaluator,
+                       const std::shared_ptr<const FunctionValue>& function,
+                       std::vector<CallArgument> positional,
+                       std::vector<std::pair<std::string, CallArgument>> named,
+                       Span where);
+
+/// `body` for each of `count` members of a new logical axis, its results
+/// stacked along a new leading axis: what comprehensions and `map` mean. The
+/// leaves of `mapped` are arrays of size `count` along axis 0; `body` gets one
+/// member's part of them, in the same order.
+Value map_members(
+    Evaluator& evaluator, const ir::Dim& count, std::vector<Value> mapped,
+    const std::function<Value(const std::vector<Value>& member)>& body,
+    Span where);
+
+/// The number of members of `axis` around this place, as a size in a type or as
+/// `axis_size`: a symbol while a definition is checked, nothing where the axis
+/// is not mapped.
+std::optional<ir::Dim> axis_size_here(Evaluator& evaluator,
+                                      const AxisInfo& axis);
+
+/// " varies over rows, cols": the axes mapped around this place over which the
+/// array differs between members; nothing if there are none.
+std::string varies_note(Evaluator& evaluator, const ArrayCell& array);
+
+/// A tuple of different devices (or one device) as their indices; nothing if
+/// it is something else. The same device twice is an error.
+std::optional<std::vector<int>> device_list(Evaluator& evaluator,
+                                            const CallArgument& argument);
+
+/// `axis dev = devices()`, `axis batch`: the axes that a statement declares,
+/// one per name. `value` is what stands after `=`, or null.
+std::vector<AxisValue> declare_axes(Evaluator& evaluator,
+                                    std::span<const Name> names,
+                                    const CallArgument* value);
+
+}  // namespace unisono::lang

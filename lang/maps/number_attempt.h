@@ -1,0 +1,55 @@
+#pragma once
+// Compiled code takes the numbers of its call, `int`s and literals, as
+// arguments where it can do without their values, so that other numbers compile
+// nothing. That shows only when it is traced: an attempt with arguments in
+// their place is given up where one's value is asked for, such as an `int` that
+// is a size, or a literal that may be a small exponent.
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lang/context/evaluator.h"
+#include "lang/context/value.h"
+
+namespace unisono::lang {
+
+/// The numbers of a function's calls that have to be known, as far as attempts
+/// have shown.
+struct KnownNumbers {
+  bool ints = false;          // all of them
+  std::set<size_t> literals;  // by their places among the arguments' leaves
+};
+
+/// An int or a literal as an array on the first device (run mode).
+ArrayValue number_argument(Evaluator& evaluator, const Value& number,
+                           Span where);
+
+/// One attempt; it is given all arguments before the function is traced.
+class NumberAttempt {
+ public:
+  /// Without `ints`, these are known.
+  NumberAttempt(Evaluator& evaluator, const KnownNumbers& known, bool ints,
+                Span where);
+
+  /// The next argument, arrays in place of its numbers.
+  Value next(const Value& argument);
+  /// After the trace has failed: whether that is no mistake of the program, but
+  /// a number that has to be known, which is then in `known`. What the attempt
+  /// reported is forgotten.
+  bool given_up(const Failure& failure, KnownNumbers& known);
+
+ private:
+  Evaluator& evaluator_;
+  std::set<size_t> known_;
+  bool ints_;
+  Span where_;
+  size_t leaves_ = 0;
+  bool any_int_ = false;
+  std::vector<std::pair<size_t, std::shared_ptr<NumberArgument>>> literals_;
+  size_t messages_;
+  Evaluator::Reported reported_;
+};
+
+}  // namespace unisono::lang

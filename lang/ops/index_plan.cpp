@@ -1,0 +1,445 @@
+#include "lang/ops/index_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lang/context/literals.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/operators.h"
+#include "runtime/stop.h"
+
+namespace unisono::lang {
+namespace {
+
+using Kind = Selection::Kind;
+
+/// Whether a bound counts from the end. For a bound with symbols: its sign for
+/// large sizes.
+bool counts_from_end(const ir::Dim& bound) {
+  const ir::Dim value = bound.substitute(
+      [](uint32_t) { return std::optional<ir::Dim>(1'000'003); });
+  return value.is_constant() && !value.overflowed() && value.value() < 0;
+}
+
+ir::Dim slice_bound(Evaluator& evaluator, const CallArgument& bound) {
+  if (const auto* i = bound.value.get_if<IntValue>()) return i->value;
+  Diagnostic d =
+      diagnostic(Code::slice_bound, bound.where, type_name(bound.value));
+  const ArrayCell* array = bound.value.array();
+  if (array && array->type.rank() == 0 && is_integer(array->type.dtype))
+    d.set_help(
+        "a slice of known length at a computed place is "
+        "`x[start + arange(n)]`");
+  evaluator.fail(std::move(d));
+}
+
+ir::Dim ceil_div(const ir::Dim& a, const ir::Dim& b) {
+  return b == ir::Dim(1) ? a : floor_div(a + b - 1, b);
+}
+
+/// NumPy's rule for known numbers.
+SliceRange known_slice(std::optional<int64_t> start,
+                       std::optional<int64_t> stop, int64_t step, int64_t n) {
+  const auto clamp = [&](int64_t bound) {
+    if (bound < 0) bound += n;
+    return step > 0 ? std::clamp<int64_t>(bound, 0, n)
+                    : std::clamp<int64_t>(bound, -1, n - 1);
+  };
+  const int64_t first = start ? clamp(*start) : step > 0 ? 0 : n - 1;
+  const int64_t end = stop ? clamp(*stop) : step > 0 ? n : -1;
+  const int64_t distance = step > 0 ? end - first : first - end;
+  if (distance <= 0) return {0, 1, 0};
+  const uint64_t stride =
+      step > 0 ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
+  const auto size =
+      static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / stride + 1);
+  // A lone element has no distance to the next.
+  return {first, size == 1 ? int64_t{1} : step, size};
+}
+
+/// The same where sizes are symbols: bounds are taken to be in range.
+SliceRange symbolic_slice(std::optional<ir::Dim> start,
+                          std::optional<ir::Dim> stop, int64_t step,
+                          const ir::Dim& n) {
+  for (auto* bound : {&start, &stop})
+    if (*bound && counts_from_end(**bound)) *bound = n + **bound;
+  const ir::Dim first = start ? *start : step > 0 ? ir::Dim(0) : n - 1;
+  const ir::Dim end = stop ? *stop : step > 0 ? n : ir::Dim(-1);
+  const ir::Dim distance = step > 0 ? end - first : first - end;
+  if (distance.is_constant() && distance.value() <= 0) return {0, 1, 0};
+  return {first, step,
+          ceil_div(distance, step > 0 ? ir::Dim(step) : ir::Dim(0) - step)};
+}
+
+/// The elements of a constant array of integers, if it is one.
+std::optional<std::vector<int64_t>> constant_integers(const ArrayCell& array) {
+  if (!array.constant || !is_integer(array.type.dtype)) return std::nullopt;
+  return with_dtype(array.type.dtype, [&]<DType D>() {
+    using T = typename StorageOf<D>::type;
+    std::vector<int64_t> out(array.constant->size() / sizeof(T));
+    if constexpr (std::is_integral_v<T>) {
+      for (size_t i = 0; i < out.size(); ++i) {
+        T value;
+        std::memcpy(&value, array.constant->data() + i * sizeof(T), sizeof(T));
+        out[i] = static_cast<int64_t>(value);
+      }
+    }
+    return std::optional(std::move(out));
+  });
+}
+
+/// Reads the items of one index expression.
+class Planner {
+ public:
+  Planner(Evaluator& evaluator, const ir::Type& type, Span where)
+      : evaluator_(evaluator), type_(type), where_(where) {}
+
+  IndexPlan run(const std::vector<IndexItem>& items) {
+    const int missing = missing_axes(items);
+    bool seen_rest = false;
+    for (const IndexItem& item : items) {
+      if (item.kind == IndexItem::Kind::ellipsis) {
+        if (seen_rest)
+          evaluator_.fail(diagnostic(Code::two_ellipses, item.where));
+        seen_rest = true;
+        for (int i = 0; i < missing; ++i) add_full(item.where);
+      } else {
+        add(item);
+      }
+    }
+    while (axis_ < type_.rank()) add_full(where_);
+    place_computed();
+    return std::move(plan_);
+  }
+
+ private:
+  /// Axes that an item takes.
+  int axes_of(const IndexItem& item) {
+    if (item.kind == IndexItem::Kind::ellipsis) return 0;
+    if (item.kind == IndexItem::Kind::slice) return 1;
+    if (item.value.is<NoneValue>()) return 0;
+    const ArrayCell* array = item.value.array();
+    return array && is_bool(array->type.dtype) ? array->type.rank() : 1;
+  }
+
+  int missing_axes(const std::vector<IndexItem>& items) {
+    int taken = 0;
+    for (const IndexItem& item : items) {
+      taken += axes_of(item);
+      if (taken > type_.rank())
+        evaluator_.fail(diagnostic(Code::too_many_indices, item.where,
+                                   type_.to_string(), type_.rank())
+                            .set_label(type_.to_string()));
+    }
+    return type_.rank() - taken;
+  }
+
+  Selection& push(Kind kind, Span where) {
+    Selection s;
+    s.kind = kind;
+    s.where = where;
+    if (kind != Kind::newaxis) {
+      s.axis = axis_++;
+      s.size = type_.shape[s.axis];
+    }
+    plan_.selections.push_back(std::move(s));
+    return plan_.selections.back();
+  }
+
+  void add_full(Span where) { push(Kind::full, where); }
+
+  void add(const IndexItem& item) {
+    if (item.kind == IndexItem::Kind::slice) return add_slice(item);
+    if (item.value.is<NoneValue>()) {
+      push(Kind::newaxis, item.where);
+    } else if (const auto* i = item.value.get_if<IntValue>()) {
+      add_position(i->value, item.where);
+    } else if (const auto* array = item.value.get_if<ArrayValue>()) {
+      add_array(*array, item.where);
+    } else {
+      wrong_item(item);
+    }
+  }
+
+  [[noreturn]] void wrong_item(const IndexItem& item) {
+    Diagnostic d = diagnostic(Code::wrong_index, item.where, type_.to_string(),
+                              type_name(item.value));
+    if (item.value.is<RangeValue>()) d.set_help("write a slice, or `arange`");
+    if (item.value.tuple())
+      d.set_help("several indices are separated by commas: `x[i, j]`");
+    evaluator_.fail(std::move(d));
+  }
+
+  void add_slice(const IndexItem& item) {
+    const SliceRange range = slice_range(evaluator_, item, type_.shape[axis_]);
+    Selection& s = push(Kind::slice, item.where);
+    const bool all = range.start == ir::Dim(0) && range.step == ir::Dim(1) &&
+                     range.size == s.size;
+    if (all) s.kind = Kind::full;
+    s.start = range.start;
+    s.step = range.step;
+    s.size = range.size;
+  }
+
+  [[noreturn]] void out_of_range(int64_t index, Span where) {
+    const ir::Dim& size = type_.shape[axis_];
+    Diagnostic d = diagnostic(Code::index_out_of_range, where, index, axis_,
+                              type_.to_string(), size.to_string());
+    if (size == ir::Dim(0))
+      d.set_help("this axis is empty");
+    else
+      d.set_help(fmt::format("indices here are 0 ... {}, or -{} ... -1",
+                             size.value() - 1, size.value()));
+    evaluator_.fail(std::move(d));
+  }
+
+  void add_position(ir::Dim index, Span where) {
+    const ir::Dim& size = type_.shape[axis_];
+    if (index.is_constant() && size.is_constant() &&
+        (index.value() < -size.value() || index.value() >= size.value()))
+      out_of_range(index.value(), where);
+    if (counts_from_end(index)) index = size + index;
+    Selection& s = push(Kind::position, where);
+    s.start = std::move(index);
+    s.size = 1;
+  }
+
+  void add_array(const ArrayValue& given, Span where) {
+    if (is_bool(given->type.dtype)) return add_mask(given, where);
+    if (!is_integer(given->type.dtype))
+      evaluator_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
+                                 shown_type(*given).to_string())
+                          .set_help("round and cast first: `i32(floor(x))`"));
+    const ArrayValue array =
+        given->weak ? cast_to(evaluator_, given, DType::I64, where) : given;
+    const ir::Dim& size = type_.shape[axis_];
+    bool checked = true;
+    const auto known = constant_integers(*array);
+    if (known && size.is_constant()) {
+      for (int64_t i : *known)
+        if (i < -size.value() || i >= size.value()) out_of_range(i, where);
+      checked = false;
+    }
+    Selection& s = push(Kind::computed, where);
+    s.index = as_index(evaluator_, array, where);
+    s.checked = checked;
+  }
+
+  void add_mask(const ArrayValue& mask, Span where) {
+    if (mask->type.rank() == 0)
+      evaluator_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
+                                 mask->type.to_string()));
+    for (int i = 0; i < mask->type.rank(); ++i)
+      if (!(mask->type.shape[i] == type_.shape[axis_ + i]))
+        evaluator_.fail(diagnostic(Code::mask_shape, where,
+                                   mask->type.to_string(), type_.to_string())
+                            .add_fact(fmt::format(
+                                "axis {} has size {} there and {} here",
+                                axis_ + i, type_.shape[axis_ + i].to_string(),
+                                mask->type.shape[i].to_string())));
+    for (const ArrayValue& positions :
+         positions_of_true(evaluator_, mask, where)) {
+      Selection& s = push(Kind::computed, where);
+      s.index = positions;
+    }
+  }
+
+  /// Finds the common shape of computed indices and its place.
+  void place_computed() {
+    CallArgument first;
+    bool arrays = false;
+    for (const Selection& s : plan_.selections) {
+      if (s.kind != Kind::computed) continue;
+      arrays |= s.index->type.rank() > 0;
+      if (!plan_.has_computed) {
+        plan_.computed_shape = s.index->type.shape;
+        first = {s.index, s.where};
+        plan_.has_computed = true;
+        continue;
+      }
+      const auto common =
+          broadcast_shape(plan_.computed_shape, s.index->type.shape);
+      if (!common)
+        evaluator_.fail(
+            diagnostic(Code::shapes_differ, s.where, "indexing",
+                       ir::Type{DType::I32, plan_.computed_shape}.to_string(),
+                       s.index->type.to_string())
+                .add_note(first.where, "the first index array")
+                .set_help("index arrays are broadcast to one shape"));
+      plan_.computed_shape = *common;
+    }
+    // Beside index arrays an int counts as one (NumPy).
+    int last = -1;
+    for (int i = 0; i < static_cast<int>(plan_.selections.size()); ++i) {
+      const Kind kind = plan_.selections[i].kind;
+      if (kind != Kind::computed && !(arrays && kind == Kind::position))
+        continue;
+      if (last >= 0 && last != i - 1) plan_.computed_first = true;
+      last = i;
+    }
+  }
+
+  Evaluator& evaluator_;
+  const ir::Type& type_;
+  Span where_;
+  IndexPlan plan_;
+  int axis_ = 0;
+};
+
+}  // namespace
+
+SliceRange slice_range(Evaluator& evaluator, const IndexItem& item,
+                       const ir::Dim& size) {
+  const auto bound = [&](const std::optional<CallArgument>& b) {
+    std::optional<ir::Dim> out;
+    if (b && !b->value.is<NoneValue>()) out = slice_bound(evaluator, *b);
+    return out;
+  };
+  const auto start = bound(item.start), stop = bound(item.stop);
+  const ir::Dim step = bound(item.step).value_or(1);
+  if (!step.is_constant())
+    evaluator.fail(diagnostic(Code::argument_not_known, item.step->where,
+                              "the step of a slice"));
+  if (step.value() == 0)
+    evaluator.fail(diagnostic(Code::zero_step, item.where, "a slice"));
+  const auto constant = [](const std::optional<ir::Dim>& d) {
+    return !d || d->is_constant();
+  };
+  if (!size.is_constant() || !constant(start) || !constant(stop))
+    return symbolic_slice(start, stop, step.value(), size);
+  const auto value = [](const std::optional<ir::Dim>& d) {
+    return d ? std::optional(d->value()) : std::nullopt;
+  };
+  return known_slice(value(start), value(stop), step.value(), size.value());
+}
+
+IndexPlan plan_index(Evaluator& evaluator, const ir::Type& type,
+                     const std::vector<IndexItem>& items, Span where) {
+  return Planner(evaluator, type, where).run(items);
+}
+
+std::vector<const Selection*> IndexPlan::layout() const {
+  std::vector<const Selection*> out;
+  bool placed = !has_computed;
+  if (computed_first && !placed) {
+    out.push_back(nullptr);
+    placed = true;
+  }
+  for (const Selection& s : selections) {
+    const bool joins = s.kind == Kind::computed || s.kind == Kind::position;
+    if (s.kind == Kind::computed && !placed) {
+      out.push_back(nullptr);
+      placed = true;
+    }
+    if (!joins) out.push_back(&s);
+  }
+  return out;
+}
+
+ir::Shape IndexPlan::shape() const {
+  ir::Shape out;
+  for (const Selection* s : layout()) {
+    if (s)
+      out.push_back(s->size);
+    else
+      out.insert(out.end(), computed_shape.begin(), computed_shape.end());
+  }
+  return out;
+}
+
+std::vector<ArrayValue> computed_indices(Evaluator& evaluator,
+                                         const IndexPlan& plan, Span where) {
+  std::vector<ArrayValue> out;
+  bool wide = false;
+  for (const Selection& s : plan.selections)
+    if (s.kind == Kind::computed) wide |= s.index->type.dtype == DType::I64;
+  for (const Selection& s : plan.selections)
+    if (s.kind == Kind::computed)
+      out.push_back(broadcast_to(
+          evaluator,
+          wide ? cast_to(evaluator, s.index, DType::I64, where) : s.index,
+          plan.computed_shape, where));
+  return out;
+}
+
+namespace {
+
+/// Positions of the true elements of a mask, per axis.
+template <class T>
+std::vector<std::vector<T>> true_positions(const std::vector<uint8_t>& mask,
+                                           const std::vector<int64_t>& sizes) {
+  std::vector<std::vector<T>> out(sizes.size());
+  std::vector<int64_t> at(sizes.size(), 0);
+  StopPoll poll(1 << 16);
+  for (uint8_t element : mask) {
+    poll.did(1);
+    if (element)
+      for (size_t i = 0; i < sizes.size(); ++i)
+        out[i].push_back(static_cast<T>(at[i]));
+    for (size_t i = sizes.size(); i-- > 0;) {
+      if (++at[i] < sizes[i]) break;
+      at[i] = 0;
+    }
+  }
+  return out;
+}
+
+/// The positions as arrays: constants if the mask is one, else on a device.
+template <class T>
+std::vector<ArrayValue> to_arrays(Evaluator& evaluator,
+                                  const std::vector<std::vector<T>>& positions,
+                                  DType dtype, bool constant, Span where) {
+  std::vector<ArrayValue> out;
+  for (const std::vector<T>& axis : positions) {
+    const auto size = static_cast<int64_t>(axis.size());
+    if (constant) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(axis.data());
+      out.push_back(evaluator.constant_array(
+          {dtype, {size}}, {bytes, bytes + axis.size() * sizeof(T)}, where));
+      continue;
+    }
+    auto array = array_from_host(*evaluator.machine().runtime->devices()[0],
+                                 dtype, {size}, axis.data());
+    if (!array) evaluator.fail(array.error(), where);
+    out.push_back(evaluator.from_array(std::move(*array)));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<ArrayValue> positions_of_true(Evaluator& evaluator,
+                                          const ArrayValue& mask, Span where) {
+  const ir::Shape& shape = mask->type.shape;
+  const bool constant = mask->constant && mask->type.is_concrete();
+  if (!constant && evaluator.in_compiled_code())
+    evaluator.fail(diagnostic(Code::size_known_at_run_time, where)
+                       .set_help("inside compiled code write "
+                                 "`where(condition, x, 0)`"));
+  bool wide = false;
+  for (const ir::Dim& d : shape)
+    wide |= d.is_constant() && d.value() > INT32_MAX;
+  const DType dtype = wide ? DType::I64 : DType::I32;
+  if (!constant && evaluator.mode() == Mode::check) {
+    const uint32_t id = evaluator.new_symbol_id();
+    const ir::Dim count = ir::Dim::symbol(id, fmt::format("?k{}", id));
+    std::vector<ArrayValue> out;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      out.push_back(evaluator.unknown_array({dtype, {count}}));
+      out.back()->varies = mask->varies;
+      out.back()->varies_from = mask->varies_from;
+    }
+    return out;
+  }
+  const std::vector<uint8_t> bytes = evaluator.host_bytes(mask, where);
+  const std::vector<int64_t> sizes = mask->type.sizes();
+  if (wide)
+    return to_arrays(evaluator, true_positions<int64_t>(bytes, sizes), dtype,
+                     constant, where);
+  return to_arrays(evaluator, true_positions<int32_t>(bytes, sizes), dtype,
+                   constant, where);
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,70 @@
+#pragma once
+// What the items between the brackets of an array mean, axis by axis: read by
+// `index`, `update` and `scatter_add`.
+#include <span>
+#include <vector>
+
+#include "lang/ops/array_ops.h"
+#include "lang/ops/indexing.h"
+
+namespace unisono::lang {
+
+/// One item, or an axis that no item names.
+struct Selection {
+  enum class Kind : uint8_t {
+    full,      // the whole axis
+    slice,     // start, start + step, ..., `size` of them
+    position,  // one known element; the axis goes
+    computed,  // elements at the positions that an integer array holds
+    newaxis,   // no axis of the array: a new one of size 1
+  };
+  Kind kind = Kind::full;
+  int axis = -1;  // of the array; -1 for newaxis
+  ir::Dim start = 0, step = 1, size = 1;
+  ArrayValue index;      // of computed: i32 or i64
+  bool checked = false;  // of computed: may be out of range
+  Span where;
+};
+
+/// All items in order, every axis once.
+struct IndexPlan {
+  std::vector<Selection> selections;
+  /// The common shape of computed indices, and where its axes stand in the
+  /// result: at the first computed item if they are side by side, else first.
+  ir::Shape computed_shape;
+  bool has_computed = false;
+  bool computed_first = false;
+
+  /// The shape of what is selected.
+  ir::Shape shape() const;
+  /// Each entry of the result: a selection that has an axis there, or null for
+  /// the axes of computed indices.
+  std::vector<const Selection*> layout() const;
+};
+
+IndexPlan plan_index(Evaluator& evaluator, const ir::Type& type,
+                     const std::vector<IndexItem>& items, Span where);
+
+/// Computed indices at their common shape and element type.
+std::vector<ArrayValue> computed_indices(Evaluator& evaluator,
+                                         const IndexPlan& plan, Span where);
+
+/// Where a boolean array is true: one index array per axis. In run mode only;
+/// while checking, their size is a new symbol.
+std::vector<ArrayValue> positions_of_true(Evaluator& evaluator,
+                                          const ArrayValue& mask, Span where);
+
+/// A slice of `size` elements, cut to them as NumPy does.
+struct SliceRange {
+  ir::Dim start = 0, step = 1, size = 0;
+};
+SliceRange slice_range(Evaluator& evaluator, const IndexItem& item,
+                       const ir::Dim& size);
+
+/// `base` with values set at, or added to, the selected elements.
+ArrayValue update_array(Evaluator& evaluator, ir::Op scatter,
+                        const ArrayValue& base,
+                        const std::vector<IndexItem>& items,
+                        const CallArgument& value, Span where);
+
+}  // namespace unisono::lang

@@ -1,0 +1,448 @@
+#include "lang/ops/indexing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "lang/ops/array_ops.h"
+#include "lang/ops/builtin_arguments.h"
+#include "lang/ops/index_plan.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/text.h"
+
+namespace unisono::lang {
+namespace {
+
+using Kind = Selection::Kind;
+
+// ---- reading an array ------------------------------------------------------
+
+/// x cut to its slices and known positions, which keep size 1.
+ArrayValue slice_axes(Evaluator& evaluator, ArrayValue x, const IndexPlan& plan,
+                      Span where) {
+  const size_t rank = x->type.shape.size();
+  ir::SliceAttrs attrs{ir::Shape(rank, ir::Dim(0)), ir::Shape(rank, ir::Dim(1)),
+                       x->type.shape};
+  std::vector<int> flipped;
+  bool partial = false;
+  for (const Selection& s : plan.selections) {
+    if (s.kind != Kind::slice && s.kind != Kind::position) continue;
+    const bool down = s.step.is_constant() && s.step.value() < 0;
+    const ir::Dim& size = x->type.shape[s.axis];
+    if (down) flipped.push_back(s.axis);
+    attrs.start[s.axis] = down ? size - 1 - s.start : s.start;
+    attrs.step[s.axis] = down ? ir::Dim(0) - s.step : s.step;
+    attrs.size[s.axis] = s.size;
+    partial |= !(s.size == size);
+  }
+  std::sort(flipped.begin(), flipped.end());
+  x = flip(evaluator, x, flipped, where);
+  return partial ? evaluator.add(ir::Op::slice, {x}, std::move(attrs), where)
+                 : x;
+}
+
+ArrayValue read_array(Evaluator& evaluator, const ArrayValue& base,
+                      const IndexPlan& plan, Span where) {
+  ArrayValue x = slice_axes(evaluator, base, plan, where);
+  std::vector<int> positions, computed, remaining;
+  bool checked = false;
+  for (const Selection& s : plan.selections) {
+    // The number of an axis when positions are gone.
+    const int axis = s.axis - static_cast<int>(positions.size());
+    if (s.kind == Kind::position) positions.push_back(s.axis);
+    if (s.kind == Kind::computed) {
+      computed.push_back(axis);
+      checked |= s.checked;
+    }
+  }
+  x = remove_axes(evaluator, x, positions, where);
+  if (plan.has_computed) {
+    x = gather(evaluator, x, computed_indices(evaluator, plan, where), computed,
+               checked, where);
+    // Computed axes come first out of a gather, the others follow in order.
+    const int block = static_cast<int>(plan.computed_shape.size());
+    std::vector<int> order;
+    int next = block;
+    for (const Selection* s : plan.layout()) {
+      if (s && s->kind != Kind::newaxis) order.push_back(next++);
+      if (!s)
+        for (int i = 0; i < block; ++i) order.push_back(i);
+    }
+    x = transpose(evaluator, x, order, where);
+  }
+  return reshape(evaluator, x, plan.shape(), where);
+}
+
+// ---- writing an array ------------------------------------------------------
+
+/// In check mode: the value fits a part of which a size is known only at run
+/// time, if it fits for some such size.
+bool may_fit(const ir::Shape& value, const ir::Shape& part) {
+  if (value.size() > part.size()) return false;
+  const size_t lead = part.size() - value.size();
+  for (size_t i = 0; i < value.size(); ++i) {
+    const ir::Dim &have = value[i], &want = part[lead + i];
+    if (!(have == want) && !(have == ir::Dim(1)) &&
+        !want.to_string().starts_with('?'))
+      return false;
+  }
+  return true;
+}
+
+/// The value at the selected shape and x's element type.
+ArrayValue fitted_value(Evaluator& evaluator, const ArrayValue& base,
+                        const CallArgument& value, const ir::Shape& shape,
+                        Span where) {
+  const CallArgument both[] = {{base, where}, value};
+  const WeakDType common = promoted_type(evaluator, both, "assignment");
+  if (common.dtype != base->type.dtype)
+    evaluator.fail(diagnostic(Code::assigned_dtype, value.where,
+                              type_name(value.value), base->type.to_string())
+                       .set_help(fmt::format("convert it: `{}(...)`",
+                                             name(base->type.dtype))));
+  ArrayValue out = to_dtype(evaluator, value, WeakDType{base->type.dtype},
+                            "the assigned value");
+  // Leading axes of size 1 more than the place has are no harm.
+  const int more = out->type.rank() - static_cast<int>(shape.size());
+  const auto first = out->type.shape.begin();
+  if (more > 0 && std::all_of(first, first + more, [](const ir::Dim& d) {
+        return d == ir::Dim(1);
+      })) {
+    std::vector<int> surplus(more);
+    std::iota(surplus.begin(), surplus.end(), 0);
+    out = remove_axes(evaluator, out, surplus, where);
+  }
+  const auto common_shape = broadcast_shape(out->type.shape, shape);
+  if (evaluator.mode() == Mode::check && may_fit(out->type.shape, shape)) {
+    ArrayValue fitted = evaluator.unknown_array({base->type.dtype, shape});
+    fitted->varies = out->varies;
+    fitted->varies_from = out->varies_from;
+    return fitted;
+  }
+  if (!common_shape || *common_shape != shape)
+    evaluator.fail(diagnostic(Code::assigned_shape, value.where,
+                              out->type.to_string(),
+                              ir::Type{base->type.dtype, shape}.to_string())
+                       .set_label(out->type.to_string()));
+  return broadcast_to(evaluator, out, shape, where);
+}
+
+/// The items with which `x[mask] = v` is a selection among elements, for all v
+/// that do not depend on how many are true: the mask alone, at the front.
+const ArrayValue* lone_mask(const std::vector<IndexItem>& items) {
+  if (items.empty() || items[0].kind != IndexItem::Kind::value) return nullptr;
+  const auto* mask = items[0].value.get_if<ArrayValue>();
+  if (!mask || !is_bool((*mask)->type.dtype) || (*mask)->type.rank() == 0)
+    return nullptr;
+  for (size_t i = 1; i < items.size(); ++i) {
+    const IndexItem& item = items[i];
+    const bool full = item.kind == IndexItem::Kind::ellipsis ||
+                      (item.kind == IndexItem::Kind::slice && !item.start &&
+                       !item.stop && !item.step);
+    if (!full) return nullptr;
+  }
+  return mask;
+}
+
+/// `x[mask] = v` without knowing how many elements are selected; nothing if v
+/// has an axis for them.
+std::optional<ArrayValue> select_update(Evaluator& evaluator,
+                                        const ArrayValue& base,
+                                        const std::vector<IndexItem>& items,
+                                        const CallArgument& value, Span where) {
+  const ArrayValue* found = lone_mask(items);
+  if (!found) return std::nullopt;
+  const ArrayValue& mask = *found;
+  const ir::Shape& shape = base->type.shape;
+  const size_t rank = mask->type.shape.size();
+  if (rank > shape.size() || !std::equal(mask->type.shape.begin(),
+                                         mask->type.shape.end(), shape.begin()))
+    return std::nullopt;  // the plan has the words for it
+  const ArrayCell* array = value.value.array();
+  if (array && array->type.shape.size() > shape.size() - rank)
+    return std::nullopt;
+  const ir::Shape rest(shape.begin() + static_cast<int64_t>(rank), shape.end());
+  const ArrayValue v =
+      broadcast_to(evaluator, fitted_value(evaluator, base, value, rest, where),
+                   shape, where);
+  std::vector<int> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  ArrayValue condition = mask;
+  if (rank < shape.size())
+    condition = evaluator.add(ir::Op::broadcast, {mask},
+                              ir::BroadcastAttrs{shape, axes}, where);
+  return evaluator.add(ir::Op::select, {condition, v, base}, ir::NoAttrs{},
+                       where);
+}
+
+/// The operands of a scatter: index arrays of one shape, the axes they count
+/// along, and the values in the order that it takes them.
+class ScatterOperands {
+ public:
+  ScatterOperands(Evaluator& evaluator, const IndexPlan& plan, Span where)
+      : evaluator_(evaluator), plan_(plan), where_(where) {
+    for (const Selection& s : plan.selections) {
+      checked |= s.checked;
+      if (s.kind == Kind::slice) slices_.push_back(&s);
+    }
+    shape_ = plan.computed_shape;
+    for (const Selection* s : slices_) shape_.push_back(s->size);
+    add_computed();
+    for (const Selection& s : plan.selections)
+      if (s.kind == Kind::position)
+        add(s.axis, evaluator.constant_size(s.start, where), {});
+    for (size_t i = 0; i < slices_.size(); ++i) {
+      const Selection& s = *slices_[i];
+      add(s.axis, index_range(evaluator, s.start, s.step, s.size, where),
+          {static_cast<int>(plan.computed_shape.size() + i)});
+    }
+    unify();
+  }
+
+  /// `value` has the selected shape: its axes become those of the index arrays,
+  /// then those of whole axes in order.
+  ArrayValue arrange(const ArrayValue& value) {
+    std::vector<int> computed, partial(slices_.size()), whole, new_axes;
+    int axis = 0;
+    for (const Selection* s : plan_.layout()) {
+      if (!s) {
+        for (size_t i = 0; i < plan_.computed_shape.size(); ++i)
+          computed.push_back(axis++);
+      } else if (s->kind == Kind::newaxis) {
+        new_axes.push_back(axis + static_cast<int>(new_axes.size()));
+      } else if (s->kind == Kind::slice) {
+        partial[std::find(slices_.begin(), slices_.end(), s) -
+                slices_.begin()] = axis++;
+      } else {
+        whole.push_back(axis++);
+      }
+    }
+    std::vector<int> order = computed;
+    order.insert(order.end(), partial.begin(), partial.end());
+    order.insert(order.end(), whole.begin(), whole.end());
+    return transpose(evaluator_,
+                     remove_axes(evaluator_, value, new_axes, where_), order,
+                     where_);
+  }
+
+  std::vector<ArrayValue> indices;
+  std::vector<int> axes;
+  bool checked = false;
+
+ private:
+  void add(int axis, const ArrayValue& index, std::vector<int> places) {
+    axes.push_back(axis);
+    ArrayValue out = as_index(evaluator_, index, where_);
+    if (out->type.shape != shape_)
+      out = out->type.rank() == 0
+                ? broadcast_to(evaluator_, out, shape_, where_)
+                : evaluator_.add(ir::Op::broadcast, {out},
+                                 ir::BroadcastAttrs{shape_, std::move(places)},
+                                 where_);
+    indices.push_back(std::move(out));
+  }
+
+  void add_computed() {
+    std::vector<int> places(plan_.computed_shape.size());
+    std::iota(places.begin(), places.end(), 0);
+    const std::vector<ArrayValue> computed =
+        computed_indices(evaluator_, plan_, where_);
+    size_t next = 0;
+    for (const Selection& s : plan_.selections)
+      if (s.kind == Kind::computed) add(s.axis, computed[next++], places);
+  }
+
+  void unify() {
+    const bool wide = std::any_of(
+        indices.begin(), indices.end(),
+        [](const ArrayValue& i) { return i->type.dtype == DType::I64; });
+    for (ArrayValue& index : indices)
+      index =
+          cast_to(evaluator_, index, wide ? DType::I64 : DType::I32, where_);
+  }
+
+  Evaluator& evaluator_;
+  const IndexPlan& plan_;
+  Span where_;
+  std::vector<const Selection*> slices_;
+  ir::Shape shape_;  // of the index arrays
+};
+
+// ---- tuples and types ------------------------------------------------------
+
+size_t tuple_position(Evaluator& evaluator, const TupleValue& tuple,
+                      const Value& index, Span where) {
+  const auto* i = index.get_if<IntValue>();
+  if (!i) {
+    Diagnostic d = diagnostic(Code::tuple_index, where, type_name(index));
+    if (index.array())
+      d.set_help(
+          "items may have different types, so which one it is must be "
+          "known when the program is compiled; `for item in t` is "
+          "unrolled");
+    evaluator.fail(std::move(d));
+  }
+  if (!i->value.is_constant())
+    evaluator.fail(
+        diagnostic(Code::argument_not_known, where, "the index of a tuple"));
+  const auto n = static_cast<int64_t>(tuple.items.size());
+  const int64_t at = i->value.value();
+  if (at < -n || at >= n)
+    evaluator.fail(diagnostic(Code::tuple_index_out_of_range, where, at, n));
+  return static_cast<size_t>(at < 0 ? at + n : at);
+}
+
+/// The one item of a tuple's index.
+const IndexItem& lone_item(Evaluator& evaluator,
+                           const std::vector<IndexItem>& items, Span where) {
+  if (items.size() != 1 || items[0].kind == IndexItem::Kind::ellipsis)
+    evaluator.fail(diagnostic(Code::tuple_index, where,
+                              items.size() == 1 ? "`...`" : "several indices")
+                       .set_help("`t[(0, 2)]` is a tuple of two of its items"));
+  return items[0];
+}
+
+Value index_tuple(Evaluator& evaluator, const TupleValue& tuple,
+                  const std::vector<IndexItem>& items, Span where) {
+  const IndexItem& item = lone_item(evaluator, items, where);
+  std::vector<Value> out;
+  if (item.kind == IndexItem::Kind::slice) {
+    const SliceRange range =
+        slice_range(evaluator, item, static_cast<int64_t>(tuple.items.size()));
+    if (!range.start.is_constant() || !range.size.is_constant())
+      evaluator.fail(diagnostic(Code::argument_not_known, item.where,
+                                "a slice of a tuple"));
+    for (int64_t i = 0; i < range.size.value(); ++i)
+      out.push_back(tuple.items[range.start.value() + i * range.step.value()]);
+    return make_tuple(std::move(out));
+  }
+  if (const TupleValue* several = item.value.tuple()) {
+    for (const Value& index : several->items)
+      out.push_back(
+          tuple.items[tuple_position(evaluator, tuple, index, item.where)]);
+    return make_tuple(std::move(out));
+  }
+  return tuple.items[tuple_position(evaluator, tuple, item.value, item.where)];
+}
+
+Value index_type(Evaluator& evaluator, const ir::Type& type,
+                 const std::vector<IndexItem>& items, Span where) {
+  if (type.rank() > 0)
+    evaluator.fail(diagnostic(Code::not_indexable, where, type.to_string()));
+  ir::Type out = type;
+  for (const IndexItem& item : items) {
+    const auto* size = item.kind == IndexItem::Kind::value
+                           ? item.value.get_if<IntValue>()
+                           : nullptr;
+    if (!size) {
+      Diagnostic d = diagnostic(Code::wrong_size, item.where,
+                                item.kind == IndexItem::Kind::value
+                                    ? type_name(item.value)
+                                    : std::string(item.where.text()));
+      if (item.value.array())
+        d.set_help("a size is an `int`, known when the program is compiled");
+      evaluator.fail(std::move(d));
+    }
+    check_size(evaluator, size->value, item.where);
+    out.shape.push_back(size->value);
+  }
+  return TypeValue{std::move(out)};
+}
+
+/// `x[(i, j)]` is `x[i, j]`.
+std::vector<IndexItem> without_parentheses(
+    const std::vector<IndexItem>& items) {
+  if (items.size() != 1 || items[0].kind != IndexItem::Kind::value)
+    return items;
+  const TupleValue* tuple = items[0].value.tuple();
+  if (!tuple) return items;
+  std::vector<IndexItem> out;
+  for (const Value& value : tuple->items)
+    out.push_back({IndexItem::Kind::value, value, {}, {}, {}, items[0].where});
+  return out;
+}
+
+[[noreturn]] void not_indexable(Evaluator& evaluator, const Value& base,
+                                Span where) {
+  Diagnostic d = diagnostic(Code::not_indexable, where, type_name(base));
+  if (base.record()) d.set_help("a field is read as `r.name`");
+  if (base.is<IntValue>()) d.set_help("an `int` is a single number");
+  if (base.is<StrValue>())
+    d.set_help("text does not change: make another, `s[:i] + c + s[i + 1:]`");
+  if (base.is<RangeValue>())
+    d.set_help("the array of these numbers is `arange(n)`");
+  if (base.is<std::shared_ptr<const FunctionValue>>())
+    d.set_help("a call has parentheses: `f(x)`");
+  evaluator.fail(std::move(d));
+}
+
+}  // namespace
+
+Value index(Evaluator& evaluator, const Value& base,
+            const std::vector<IndexItem>& items, Span where) {
+  if (const auto* array = base.get_if<ArrayValue>()) {
+    const IndexPlan plan = plan_index(evaluator, (*array)->type,
+                                      without_parentheses(items), where);
+    return read_array(evaluator, *array, plan, where);
+  }
+  if (const TupleValue* tuple = base.tuple())
+    return index_tuple(evaluator, *tuple, items, where);
+  if (const auto* type = base.get_if<TypeValue>())
+    return index_type(evaluator, type->type, items, where);
+  if (const auto* text = base.get_if<StrValue>())
+    return index_text(evaluator, *text, items, where);
+  if (const auto* many = base.get_if<ManyValue>()) {
+    const IndexItem& item = lone_item(evaluator, items, where);
+    if (item.kind == IndexItem::Kind::slice) return base;
+    if (const TupleValue* several = item.value.tuple())
+      return make_tuple(std::vector<Value>(several->items.size(), *many->item));
+    if (!item.value.is<IntValue>())
+      evaluator.fail(
+          diagnostic(Code::tuple_index, item.where, type_name(item.value)));
+    return *many->item;
+  }
+  not_indexable(evaluator, base, where);
+}
+
+ArrayValue update_array(Evaluator& evaluator, ir::Op scatter,
+                        const ArrayValue& base,
+                        const std::vector<IndexItem>& items,
+                        const CallArgument& value, Span where) {
+  if (scatter == ir::Op::scatter)
+    if (auto out = select_update(evaluator, base, items, value, where))
+      return *out;
+  const IndexPlan plan = plan_index(evaluator, base->type, items, where);
+  const ArrayValue fitted =
+      fitted_value(evaluator, base, value, plan.shape(), where);
+  ScatterOperands scattered(evaluator, plan, where);
+  const ArrayValue updates = scattered.arrange(fitted);
+  if (scattered.indices.empty())
+    return scatter == ir::Op::scatter
+               ? updates
+               : apply(evaluator, ir::Op::add, base, updates, where);
+  std::vector<ArrayValue> operands = {base, updates};
+  operands.insert(operands.end(), scattered.indices.begin(),
+                  scattered.indices.end());
+  return evaluator.add(scatter, operands,
+                       ir::IndexAttrs{scattered.axes, scattered.checked},
+                       where);
+}
+
+Value update(Evaluator& evaluator, const Value& base,
+             const std::vector<IndexItem>& items, const CallArgument& value,
+             Span where) {
+  if (const auto* array = base.get_if<ArrayValue>())
+    return update_array(evaluator, ir::Op::scatter, *array,
+                        without_parentheses(items), value, where);
+  if (const TupleValue* tuple = base.tuple()) {
+    const IndexItem& item = lone_item(evaluator, items, where);
+    std::vector<Value> out = tuple->items;
+    out[tuple_position(evaluator, *tuple, item.value, item.where)] =
+        value.value;
+    return make_tuple(std::move(out));
+  }
+  not_indexable(evaluator, base, where);
+}
+
+}  // namespace unisono::lang

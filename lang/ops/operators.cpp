@@ -1,0 +1,556 @@
+#include "lang/ops/operators.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "jit/ir/kinds.h"
+#include "lang/context/literals.h"
+#include "lang/context/scope.h"
+#include "lang/ops/array_ops.h"
+#include "lang/ops/text.h"
+
+namespace unisono::lang {
+
+std::optional<std::optional<bool>> host_equal(const Value& a, const Value& b) {
+  using Known = std::optional<bool>;
+  if (a.is<NoneValue>() || b.is<NoneValue>())
+    return Known(a.is<NoneValue>() && b.is<NoneValue>());
+  if (const auto *x = a.get_if<IntValue>(), *y = b.get_if<IntValue>(); x && y) {
+    if (x->value == y->value) return Known(true);
+    const ir::Dim difference = x->value - y->value;
+    return difference.is_constant() ? Known(difference.value() == 0) : Known();
+  }
+  if (const auto *x = a.get_if<BoolValue>(), *y = b.get_if<BoolValue>(); x && y)
+    return x->value && y->value ? Known(*x->value == *y->value) : Known();
+  if (const auto *x = a.get_if<StrValue>(), *y = b.get_if<StrValue>(); x && y)
+    return x->value && y->value ? Known(*x->value == *y->value) : Known();
+  if (const auto *x = a.get_if<TypeValue>(), *y = b.get_if<TypeValue>(); x && y)
+    return Known(x->type == y->type);
+  if (const auto *x = a.get_if<DeviceValue>(), *y = b.get_if<DeviceValue>();
+      x && y)
+    return Known(x->index == y->index);
+  const TupleValue *x = a.tuple(), *y = b.tuple();
+  const bool many = a.is<ManyValue>() || b.is<ManyValue>();
+  if (many && (x || a.is<ManyValue>()) && (y || b.is<ManyValue>()))
+    return Known();
+  if (!x || !y) return std::nullopt;
+  if (x->items.size() != y->items.size()) return Known(false);
+  Known all = true;
+  for (size_t i = 0; i < x->items.size(); ++i) {
+    const auto item = host_equal(x->items[i], y->items[i]);
+    if (!item) return std::nullopt;
+    if (*item && !**item) return Known(false);
+    if (!*item) all = std::nullopt;
+  }
+  return all;
+}
+
+namespace {
+
+/// What an operator's operands are, in messages.
+std::string both_types(const CallArgument& a, const CallArgument& b) {
+  return fmt::format("{} and {}", type_name(a.value), type_name(b.value));
+}
+
+std::string quoted(BinaryOp op) { return fmt::format("`{}`", spelling(op)); }
+
+ir::Op array_op(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::logical_or: return ir::Op::bit_or;
+    case BinaryOp::logical_and: return ir::Op::bit_and;
+    case BinaryOp::eq: return ir::Op::eq;
+    case BinaryOp::ne: return ir::Op::ne;
+    case BinaryOp::lt: return ir::Op::lt;
+    case BinaryOp::le: return ir::Op::le;
+    case BinaryOp::gt: return ir::Op::gt;
+    case BinaryOp::ge: return ir::Op::ge;
+    case BinaryOp::in:
+    case BinaryOp::not_in: break;  // no operation of arrays
+    case BinaryOp::bit_or: return ir::Op::bit_or;
+    case BinaryOp::bit_xor: return ir::Op::bit_xor;
+    case BinaryOp::bit_and: return ir::Op::bit_and;
+    case BinaryOp::shift_left: return ir::Op::shift_left;
+    case BinaryOp::shift_right: return ir::Op::shift_right;
+    case BinaryOp::add: return ir::Op::add;
+    case BinaryOp::sub: return ir::Op::sub;
+    case BinaryOp::mul: return ir::Op::mul;
+    case BinaryOp::div: return ir::Op::div;
+    case BinaryOp::floor_div: return ir::Op::floor_div;
+    case BinaryOp::mod: return ir::Op::mod;
+    case BinaryOp::matmul: return ir::Op::dot;
+    case BinaryOp::pow: return ir::Op::pow;
+  }
+  __builtin_unreachable();
+}
+
+template <class T>
+bool compare(BinaryOp op, const T& a, const T& b) {
+  return op == BinaryOp::eq   ? a == b
+         : op == BinaryOp::ne ? a != b
+         : op == BinaryOp::lt ? a < b
+         : op == BinaryOp::le ? a <= b
+         : op == BinaryOp::gt ? a > b
+                              : a >= b;
+}
+
+// ---- host values -----------------------------------------------------------
+
+std::optional<Value> host_comparison(BinaryOp op, const Value& a,
+                                     const Value& b) {
+  if (op == BinaryOp::eq || op == BinaryOp::ne) {
+    const auto equal = host_equal(a, b);
+    if (!equal) return std::nullopt;
+    if (!*equal) return BoolValue{};
+    return BoolValue{**equal == (op == BinaryOp::eq)};
+  }
+  if (const auto *x = a.get_if<IntValue>(), *y = b.get_if<IntValue>(); x && y) {
+    const ir::Dim difference = x->value - y->value;
+    if (!difference.is_constant()) return BoolValue{};
+    return BoolValue{compare<int64_t>(op, difference.value(), 0)};
+  }
+  if (const auto *x = a.get_if<StrValue>(), *y = b.get_if<StrValue>(); x && y) {
+    if (!x->value || !y->value) return BoolValue{};
+    return BoolValue{compare(op, *x->value, *y->value)};
+  }
+  return std::nullopt;
+}
+
+Value checked_int(Evaluator& evaluator, ir::Dim value, Span where) {
+  if (value.overflowed())
+    evaluator.fail(diagnostic(Code::int_overflow, where, where.text())
+                       .set_help("sizes and other ints have 64 bits"));
+  return IntValue{std::move(value)};
+}
+
+Value int_division(Evaluator& evaluator, BinaryOp op, const ir::Dim& a,
+                   const ir::Dim& b, Span where) {
+  if (b.is_constant() && b.value() == 0)
+    evaluator.fail(diagnostic(Code::division_by_zero, where));
+  return checked_int(evaluator,
+                     op == BinaryOp::mod ? floor_mod(a, b) : floor_div(a, b),
+                     where);
+}
+
+std::optional<int64_t> int_bits(BinaryOp op, int64_t a, int64_t b) {
+  const auto bits = static_cast<uint64_t>(a);
+  if (op == BinaryOp::bit_or) return a | b;
+  if (op == BinaryOp::bit_xor) return a ^ b;
+  if (op == BinaryOp::bit_and) return a & b;
+  if (b < 0) return std::nullopt;
+  if (op == BinaryOp::shift_right) return a >> std::min<int64_t>(b, 63);
+  if (b >= 63 && a != 0) return std::nullopt;
+  const auto shifted = static_cast<int64_t>(bits << (b & 63));
+  return (shifted >> (b & 63)) == a ? std::optional(shifted) : std::nullopt;
+}
+
+/// `a op b` of two ints: an int, but for `/`.
+std::optional<Value> int_arithmetic(Evaluator& evaluator, BinaryOp op,
+                                    const ir::Dim& a, const ir::Dim& b,
+                                    Span where) {
+  const bool constant = a.is_constant() && b.is_constant();
+  if (op == BinaryOp::add) return checked_int(evaluator, a + b, where);
+  if (op == BinaryOp::sub) return checked_int(evaluator, a - b, where);
+  if (op == BinaryOp::mul) return checked_int(evaluator, a * b, where);
+  if (op == BinaryOp::floor_div || op == BinaryOp::mod)
+    return int_division(evaluator, op, a, b, where);
+  if (op == BinaryOp::div) {
+    if (!constant) return evaluator.unknown_number(true);
+    return evaluator.constant(
+        static_cast<double>(a.value()) / static_cast<double>(b.value()),
+        DType::F32, true, where);
+  }
+  if (class_of(op) != OpClass::bits) return std::nullopt;
+  if (!constant)
+    return checked_int(
+        evaluator, ir::Dim::symbol(evaluator.new_symbol_id(), "int"), where);
+  const auto bits = int_bits(op, a.value(), b.value());
+  if (!bits)
+    evaluator.fail(diagnostic(Code::int_overflow, where, where.text())
+                       .set_help(b.value() < 0 || b.value() > 63
+                                     ? "an int is shifted by 0 to 63 bits"
+                                     : "sizes and other ints have 64 bits"));
+  return IntValue{*bits};
+}
+
+// ---- arrays ----------------------------------------------------------------
+
+[[noreturn]] void fail_operands(Evaluator& evaluator, BinaryOp op,
+                                const CallArgument& a, const CallArgument& b,
+                                Span op_span, std::string help) {
+  evaluator.fail(diagnostic(Code::operator_types, op_span, spelling(op),
+                            type_name(a.value), type_name(b.value))
+                     .set_label(both_types(a, b))
+                     .set_help(std::move(help)));
+}
+
+std::string bool_help(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::bit_xor: return "for booleans write `!=`";
+    case BinaryOp::bit_and: return "for booleans write `and`";
+    case BinaryOp::bit_or: return "for booleans write `or`";
+    case BinaryOp::add: return "count with `cast(x, i32)`, or write `or`";
+    case BinaryOp::mul: return "write `and`, or `cast(x, i32)`";
+    default: return "convert first: `cast(x, i32)`";
+  }
+}
+
+/// Both operands are arrays, ints or host bools.
+Value array_binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
+                   const CallArgument& b, Span op_span, Span where) {
+  const CallArgument operands[] = {a, b};
+  const WeakDType type = promoted_type(evaluator, operands, quoted(op));
+  const ir::Op array_operation = array_op(op);
+  const bool logic = class_of(op) == OpClass::logic;
+  if (logic && !is_bool(type.dtype))
+    fail_operands(evaluator, op, a, b, op_span,
+                  "compare first: `x != 0` is a boolean");
+  if (class_of(op) == OpClass::bits && !is_integer(type.dtype))
+    fail_operands(evaluator, op, a, b, op_span,
+                  is_bool(type.dtype) ? bool_help(op)
+                  : op == BinaryOp::bit_xor
+                      ? "a power is `x ** 2`; `^` works on integers only"
+                      : "it works on integers only");
+  const bool division = op == BinaryOp::div;
+  if (!division && !logic && !ir::admits(array_operation, type.dtype))
+    fail_operands(evaluator, op, a, b, op_span, bool_help(op));
+  std::vector<ArrayValue> arrays =
+      division ? promote_numbers_to_float(evaluator, operands, quoted(op))
+               : promote_numbers(evaluator, operands, quoted(op));
+  broadcast_all(evaluator, arrays, operands, op_span, quoted(op));
+  return evaluator.add(array_operation, arrays, ir::NoAttrs{}, where);
+}
+
+}  // namespace
+
+namespace {
+
+/// Operators of text: `+`, and `*` with an int on either side.
+std::optional<Value> text_operator(Evaluator& evaluator, BinaryOp op,
+                                   const CallArgument& a, const CallArgument& b,
+                                   Span where) {
+  const auto *x = a.value.get_if<StrValue>(), *y = b.value.get_if<StrValue>();
+  if (op == BinaryOp::add && x && y) return join_text(evaluator, *x, *y, where);
+  if (op != BinaryOp::mul || !x == !y) return std::nullopt;
+  const CallArgument& count = x ? b : a;
+  const auto type = element_type(count.value);
+  if (!type || !is_integer(type->dtype)) return std::nullopt;
+  return repeat_text(evaluator, x ? a : b, count, where);
+}
+
+std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
+  if (a.is<RangeValue>() || b.is<RangeValue>())
+    return "a range is for loops; the array 0, 1, ... is `arange(n)`";
+  const bool text = a.is<StrValue>() || b.is<StrValue>();
+  if (text && op == BinaryOp::add)
+    return "make text of it first: `str(x)`, or join by interpolation: "
+           "\"{a}{b}\"";
+  if (text && op == BinaryOp::mod)
+    return "values in text are written \"{x}\" or \"{x:.3f}\"";
+  if (text && class_of(op) == OpClass::comparison)
+    return "text is compared with text; `int(s)` and `float(s)` read numbers";
+  if (text && op == BinaryOp::mul)
+    return "an `int` says how often a `str` is repeated: `s * 2`; `float(s)` "
+           "and `int(s)` read numbers";
+  if (text) return "read the number first: `float(s)` or `int(s)`";
+  if (a.is<NoneValue>() || b.is<NoneValue>())
+    return "an `if` without `else`, a loop and `print` have the value none";
+  return "operators work on arrays and numbers";
+}
+
+}  // namespace
+
+Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
+             const CallArgument& b, Span op_span, Span where) {
+  if (op == BinaryOp::in) return contains(evaluator, a, b, op_span, where);
+  if (op == BinaryOp::not_in)
+    return unary(evaluator, UnaryOp::logical_not,
+                 {contains(evaluator, a, b, op_span, where), where}, where);
+  if (auto result = text_operator(evaluator, op, a, b, where)) return *result;
+  for (const CallArgument* operand : {&a, &b})  // an error, if it has arrays
+    if (const auto* text = operand->value.get_if<StrValue>())
+      known_text(evaluator, *text, operand->where);
+  if (class_of(op) == OpClass::comparison)
+    if (auto result = host_comparison(op, a.value, b.value)) return *result;
+  if (class_of(op) == OpClass::logic) {
+    const auto *x = a.value.get_if<BoolValue>(),
+               *y = b.value.get_if<BoolValue>();
+    if (x && y) {
+      const bool absorbing = op == BinaryOp::logical_or;
+      if (x->value == absorbing || y->value == absorbing)
+        return BoolValue{absorbing};
+      return x->value && y->value ? BoolValue{!absorbing} : BoolValue{};
+    }
+  }
+  if (!element_type(a.value) || !element_type(b.value))
+    fail_operands(evaluator, op, a, b, op_span,
+                  operand_help(op, a.value, b.value));
+  if (op == BinaryOp::matmul) return matmul(evaluator, a, b, where);
+  if (op == BinaryOp::pow) return power(evaluator, a, b, where);
+  const auto *x = a.value.get_if<IntValue>(), *y = b.value.get_if<IntValue>();
+  if (x && y)
+    if (auto result = int_arithmetic(evaluator, op, x->value, y->value, where))
+      return *result;
+  return array_binary(evaluator, op, a, b, op_span, where);
+}
+
+Value unary(Evaluator& evaluator, UnaryOp op, const CallArgument& a,
+            Span where) {
+  auto bad = [&](std::string help) {
+    evaluator.fail(
+        diagnostic(Code::unary_type, where, spelling(op), type_name(a.value))
+            .set_help(std::move(help)));
+  };
+  if (op == UnaryOp::logical_not) {
+    if (const auto* host = a.value.get_if<BoolValue>())
+      return host->value ? BoolValue{!*host->value} : BoolValue{};
+    const ArrayCell* array = a.value.array();
+    if (!array || !is_bool(array->type.dtype))
+      bad("`not` takes booleans; compare first: `x == 0`");
+    return evaluator.add(ir::Op::bit_not, {*a.value.get_if<ArrayValue>()},
+                         ir::NoAttrs{}, where);
+  }
+  if (!element_type(a.value)) bad("operators work on arrays and numbers");
+  const bool negate = op == UnaryOp::negate;
+  if (const auto* i = a.value.get_if<IntValue>()) {
+    if (negate) return checked_int(evaluator, ir::Dim(0) - i->value, where);
+    return checked_int(evaluator, ir::Dim(-1) - i->value, where);
+  }
+  const ArrayValue array = evaluator.to_operand(a.value, a.where, "an operand");
+  const DType dtype = array->type.dtype;
+  if (is_bool(dtype)) bad("for booleans write `not`");
+  if (!negate && !is_integer(dtype)) bad("`~` works on integers only");
+  return evaluator.add(negate ? ir::Op::neg : ir::Op::bit_not, {array},
+                       ir::NoAttrs{}, where);
+}
+
+// ---- promotion -------------------------------------------------------------
+
+std::optional<WeakDType> element_type(const Value& value) {
+  if (const ArrayCell* array = value.array())
+    return WeakDType{default_dtype(*array), array->weak};
+  if (value.is<IntValue>()) return WeakDType{DType::I32, true};
+  if (value.is<BoolValue>()) return WeakDType{DType::Bool, false};
+  return std::nullopt;
+}
+
+ArrayValue cast_to(Evaluator& evaluator, const ArrayValue& array, DType dtype,
+                   Span where) {
+  if (array->type.dtype == dtype && !array->weak) return array;
+  if (array->weak && array->constant) {
+    ArrayValue typed = adopt_dtype(evaluator, *array, dtype, where);
+    // What a `var` holds changes, and is no constant of compiled code.
+    const bool changes = !array->literal && evaluator.mode() == Mode::run;
+    return changes ? evaluator.on_first_device(*typed, where) : typed;
+  }
+  if (array->type.dtype == dtype) {
+    // The same node, with an element type.
+    const auto scope = array->scope.lock();
+    ArrayValue strong =
+        scope ? scope->same_node(array) : std::make_shared<ArrayCell>(*array);
+    strong->weak = strong->literal = false;
+    strong->int_argument.reset();
+    strong->call_numbers.clear();
+    return strong;
+  }
+  return evaluator.add(ir::Op::cast, {array}, ir::CastAttrs{dtype}, where);
+}
+
+namespace {
+/// A number, or an int, as the literal that it is.
+ArrayValue to_weak(Evaluator& evaluator, const CallArgument& value,
+                   bool floating, std::string_view what) {
+  ArrayValue number = evaluator.to_operand(value.value, value.where, what);
+  if (!floating || is_floating(number->type.dtype)) return number;
+  ArrayValue wide = evaluator.add(ir::Op::cast, {number},
+                                  ir::CastAttrs{DType::F64}, value.where);
+  wide->weak = true;
+  wide->call_numbers = number->call_numbers;
+  return wide;
+}
+}  // namespace
+
+ArrayValue to_dtype(Evaluator& evaluator, const CallArgument& value,
+                    WeakDType target, std::string_view what) {
+  if (target.weak)
+    return to_weak(evaluator, value, is_floating(target.dtype), what);
+  const DType dtype = target.dtype;
+  if (const auto* i = value.value.get_if<IntValue>())
+    return i->value.is_constant()
+               ? evaluator.constant_int(i->value.value(), dtype, false,
+                                        value.where)
+               : evaluator.unknown_array({dtype, {}});
+  return cast_to(evaluator,
+                 evaluator.to_operand(value.value, value.where, what), dtype,
+                 value.where);
+}
+
+namespace {
+/// A literal beyond i64, for which there is one type.
+bool is_u64_literal(const Value& value) {
+  const ArrayCell* array = value.array();
+  return array && array->weak && array->type.dtype == DType::U64;
+}
+}  // namespace
+
+WeakDType promoted_type(Evaluator& evaluator,
+                        std::span<const CallArgument> operands,
+                        std::string_view what) {
+  std::optional<WeakDType> all;
+  bool weak = true;
+  for (const CallArgument& operand : operands) {
+    auto type = element_type(operand.value);
+    if (operands.size() > 1 && is_u64_literal(operand.value))
+      type = WeakDType{DType::U64};
+    if (!type)
+      evaluator.fail(diagnostic(Code::expected_array, operand.where, what,
+                                type_name(operand.value)));
+    all = all ? promote(*all, *type) : *type;
+    weak &= type->weak;
+  }
+  return {all->dtype, weak};
+}
+
+namespace {
+std::vector<ArrayValue> all_to_dtype(Evaluator& evaluator,
+                                     std::span<const CallArgument> operands,
+                                     WeakDType type, std::string_view what) {
+  std::vector<ArrayValue> out;
+  out.reserve(operands.size());
+  for (const CallArgument& operand : operands)
+    out.push_back(to_dtype(evaluator, operand, type, what));
+  return out;
+}
+}  // namespace
+
+std::vector<ArrayValue> promote_numbers(Evaluator& evaluator,
+                                        std::span<const CallArgument> operands,
+                                        std::string_view what) {
+  return all_to_dtype(evaluator, operands,
+                      promoted_type(evaluator, operands, what), what);
+}
+
+std::vector<ArrayValue> promote_numbers_to_float(
+    Evaluator& evaluator, std::span<const CallArgument> operands,
+    std::string_view what) {
+  WeakDType type = promoted_type(evaluator, operands, what);
+  if (!is_floating(type.dtype)) type = {DType::F32, type.weak};
+  return all_to_dtype(evaluator, operands, type, what);
+}
+
+std::vector<ArrayValue> promote_operands(Evaluator& evaluator,
+                                         std::span<const CallArgument> operands,
+                                         std::string_view what) {
+  const DType dtype = promoted_type(evaluator, operands, what).dtype;
+  return all_to_dtype(evaluator, operands, {dtype, false}, what);
+}
+
+std::vector<ArrayValue> promote_to_float(Evaluator& evaluator,
+                                         std::span<const CallArgument> operands,
+                                         std::string_view what) {
+  const DType dtype = promoted_type(evaluator, operands, what).dtype;
+  return all_to_dtype(evaluator, operands,
+                      {is_floating(dtype) ? dtype : DType::F32, false}, what);
+}
+
+// ---- broadcasting ----------------------------------------------------------
+
+std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
+                                         const ir::Shape& b) {
+  const ir::Shape& longer = a.size() >= b.size() ? a : b;
+  const ir::Shape& shorter = a.size() >= b.size() ? b : a;
+  ir::Shape out = longer;
+  const size_t lead = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    ir::Dim& size = out[lead + i];
+    if (size == shorter[i] || shorter[i] == ir::Dim(1)) continue;
+    if (size != ir::Dim(1)) return std::nullopt;
+    size = shorter[i];
+  }
+  return out;
+}
+
+namespace {
+
+/// "axis -1 has sizes 3 and 4", counted from the end as broadcasting does.
+std::string difference(const ir::Shape& a, const ir::Shape& b) {
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const ir::Dim &x = a[a.size() - i], &y = b[b.size() - i];
+    if (x == y || x == ir::Dim(1) || y == ir::Dim(1)) continue;
+    return fmt::format("axis -{} has sizes {} and {}", i, x.to_string(),
+                       y.to_string());
+  }
+  return "the ranks differ";
+}
+
+bool all_constant(const ir::Shape& shape) {
+  for (const ir::Dim& d : shape)
+    if (!d.is_constant()) return false;
+  return true;
+}
+
+[[noreturn]] void fail_shapes(Evaluator& evaluator, const ir::Type& a,
+                              const ir::Type& b, Span where,
+                              std::string_view what) {
+  const bool known = all_constant(a.shape) && all_constant(b.shape);
+  evaluator.fail(
+      diagnostic(Code::shapes_differ, where, what, a.to_string(), b.to_string())
+          .set_label(fmt::format("{} and {}", a.to_string(), b.to_string()))
+          .add_fact(difference(a.shape, b.shape))
+          .set_help(known ? "sizes must be equal, or one of them 1"
+                          : "state that sizes are equal with `x as f32[n]`, "
+                            "which is checked when it runs"));
+}
+
+}  // namespace
+
+ArrayValue broadcast_to(Evaluator& evaluator, const ArrayValue& array,
+                        const ir::Shape& shape, Span where) {
+  if (array->type.shape == shape) return array;
+  const auto common = broadcast_shape(array->type.shape, shape);
+  if (!common || *common != shape)
+    fail_shapes(evaluator, array->type, {array->type.dtype, shape}, where,
+                "broadcasting");
+  if (array->weak)
+    return broadcast_to(evaluator,
+                        cast_to(evaluator, array, default_dtype(*array), where),
+                        shape, where);
+  if (array->constant && static_cast<int64_t>(array->constant->size()) ==
+                             byte_size(array->type.dtype)) {
+    evaluator.check_size({array->type.dtype, shape}, where);
+    auto constant = std::make_shared<ArrayCell>(*array);
+    constant->type.shape = shape;
+    constant->array.reset();
+    return constant;
+  }
+  ir::BroadcastAttrs attrs{shape, {}};
+  const size_t lead = shape.size() - array->type.shape.size();
+  for (size_t i = lead; i < shape.size(); ++i)
+    attrs.axes.push_back(static_cast<int>(i));
+  return evaluator.add(ir::Op::broadcast, {array}, std::move(attrs), where);
+}
+
+void broadcast_all(Evaluator& evaluator, std::span<ArrayValue> arrays,
+                   std::span<const CallArgument> operands, Span where,
+                   std::string_view what) {
+  if (arrays.empty()) return;
+  ir::Type common = arrays[0]->type;
+  for (size_t i = 1; i < arrays.size(); ++i) {
+    const auto shape = broadcast_shape(common.shape, arrays[i]->type.shape);
+    if (!shape) {
+      ir::Type seen = arrays[i]->type;
+      // In the words of the program: types before promotion.
+      if (const ArrayCell* before = operands[i].value.array())
+        seen = before->type;
+      if (const ArrayCell* first = operands[0].value.array(); first && i == 1)
+        common = first->type;
+      fail_shapes(evaluator, common, seen, where, what);
+    }
+    common.shape = *shape;
+  }
+  for (ArrayValue& array : arrays)
+    array = broadcast_to(evaluator, array, common.shape, where);
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,239 @@
+#include "lang/ops/print_value.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lang/context/literals.h"
+#include "lang/ops/format_spec.h"
+#include "lang/ops/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+/// Of more elements than these, `print` says the type before the corners.
+constexpr int64_t large_elements = 1000;
+
+std::string quote(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+/// A line with the type of a large array, and with `placed` where an array
+/// lies that is spread; else nothing.
+std::string heading(Evaluator& evaluator, const ArrayValue& value, bool placed,
+                    Span where) {
+  const ir::Type& type = value->type;
+  if (type.rank() == 0) return "";
+  if (placed) {
+    const unisono::Array& array = evaluator.force(value, where);
+    if (array.sharding().is_split())
+      return type.to_string() + " " + array.sharding().to_string() + "\n";
+  }
+  const bool large = ir::element_count(type.shape).value() > large_elements;
+  return large ? type.to_string() + "\n" : "";
+}
+
+SpecClass class_of_array(DType dtype) {
+  if (is_bool(dtype)) return SpecClass::boolean;
+  return is_floating(dtype) ? SpecClass::floating : SpecClass::integer;
+}
+
+void require_spec(Evaluator& evaluator, std::string_view spec, SpecClass what,
+                  Span where) {
+  std::string reason = check_spec(spec, what);
+  if (reason.empty()) return;
+  Diagnostic d =
+      diagnostic(Code::bad_format_spec, where, std::string(spec), reason);
+  d.set_help("write `{x:8.3f}` for floats, `{n:5d}` for integers, or no spec");
+  evaluator.fail(std::move(d));
+}
+
+}  // namespace
+
+void TextBuilder::text(std::string_view text) { pieces_.format.back() += text; }
+
+void TextBuilder::array(const ArrayValue& array, std::string_view spec,
+                        Span where) {
+  require_spec(evaluator_, spec, class_of_array(array->type.dtype), where);
+  switch (evaluator_.mode()) {
+    case Mode::check:
+      known_ = false;
+      deferred_ |= evaluator_.in_compiled_code();
+      return;
+    case Mode::run:
+      if (evaluator_.machine().compile_only) {
+        known_ = false;
+        return;
+      }
+      text(array_text(array->type, evaluator_.host_bytes(array, where), spec));
+      return;
+    case Mode::trace:
+      pieces_.operands.push_back(array);
+      pieces_.specs.emplace_back(spec);
+      pieces_.format.emplace_back();
+      return;
+  }
+}
+
+void TextBuilder::tree(const Value& value, std::string_view spec, Span where) {
+  text("(");
+  if (const TupleValue* tuple = value.tuple()) {
+    for (size_t i = 0; i < tuple->items.size(); ++i) {
+      if (i > 0) text(", ");
+      this->value(tuple->items[i], spec, where, true);
+    }
+    if (tuple->items.size() == 1) text(",");
+  } else {
+    const auto& fields = value.record()->fields;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      text(fmt::format("{}{} = ", i > 0 ? ", " : "", fields[i].first));
+      this->value(fields[i].second, spec, where, true);
+    }
+  }
+  text(")");
+}
+
+void TextBuilder::value(const Value& value, std::string_view spec, Span where,
+                        bool quoted) {
+  if (const ArrayCell* cell = value.array()) {
+    // A float shows as f32, an integer with all its digits.
+    ArrayValue shown = *value.get_if<ArrayValue>();
+    pieces_.call_numbers.insert(cell->call_numbers.begin(),
+                                cell->call_numbers.end());
+    if (cell->weak && is_floating(cell->type.dtype))
+      shown = cast_to(evaluator_, shown, DType::F32, where);
+    else if (cell->weak && evaluator_.mode() == Mode::trace)
+      shown = cast_to(evaluator_, shown, cell->type.dtype, where);
+    if (cell->literal && shown->constant && evaluator_.mode() != Mode::run) {
+      require_spec(evaluator_, spec, class_of_array(shown->type.dtype), where);
+      text(array_text(shown->type, evaluator_.host_bytes(shown, where), spec));
+    } else {
+      array(shown, spec, where);
+    }
+  } else if (value.tuple() || value.record()) {
+    tree(value, spec, where);
+  } else if (const auto* i = value.get_if<IntValue>()) {
+    require_spec(evaluator_, spec, SpecClass::integer, where);
+    known_ = known_ && i->value.is_constant();
+    if (!i->value.is_constant()) return;
+    text(format_integer(i->value.value(), read_spec(spec)));
+  } else if (const auto* b = value.get_if<BoolValue>()) {
+    require_spec(evaluator_, spec, SpecClass::boolean, where);
+    known_ = known_ && b->value.has_value();
+    if (b->value)
+      text(format_text(*b->value ? "true" : "false", read_spec(spec)));
+  } else if (const auto* s = value.get_if<StrValue>()) {
+    require_spec(evaluator_, spec, SpecClass::text, where);
+    if (s->deferred && evaluator_.mode() == Mode::check) {
+      known_ = false;
+      deferred_ = true;
+    } else if (s->deferred) {
+      const DeferredText& d = *s->deferred;
+      pieces_.call_numbers.insert(d.call_numbers.begin(), d.call_numbers.end());
+      text(d.format[0]);
+      for (size_t k = 0; k < d.operands.size(); ++k) {
+        pieces_.operands.push_back(d.operands[k]);
+        pieces_.specs.push_back(d.specs[k]);
+        pieces_.format.push_back(d.format[k + 1]);
+      }
+    } else if (s->value) {
+      text(format_text(quoted ? quote(*s->value) : *s->value, read_spec(spec)));
+    } else {
+      known_ = false;
+    }
+  } else if (const auto* range = value.get_if<RangeValue>()) {
+    text("range");
+    tree(make_tuple(*range->start_stop_step), spec, where);
+  } else if (value.is<NoneValue>()) {
+    text("none");
+  } else if (const auto* device = value.get_if<DeviceValue>()) {
+    text(evaluator_.machine().runtime->devices()[device->index]->name());
+  } else if (const auto* type = value.get_if<TypeValue>()) {
+    text(type->type.to_string() + type->note);
+  } else if (value.is<ManyValue>()) {
+    known_ = false;
+  } else {
+    text(type_name(value));
+  }
+}
+
+size_t TextBuilder::size() const {
+  size_t bytes = 0;
+  for (const std::string& piece : pieces_.format) bytes += piece.size();
+  return bytes;
+}
+
+StrValue TextBuilder::finish() {
+  if (!known_ && deferred_)
+    return {std::nullopt, std::make_shared<const DeferredText>()};
+  if (!known_) return {std::nullopt};
+  if (pieces_.operands.empty()) return {pieces_.format[0]};
+  return {std::nullopt,
+          std::make_shared<const DeferredText>(std::move(pieces_))};
+}
+
+std::string to_text(Evaluator& evaluator, const Value& value, bool placed,
+                    Span where) {
+  TextBuilder builder(evaluator);
+  if (const auto* array = value.get_if<ArrayValue>())
+    builder.text(heading(evaluator, *array, placed, where));
+  builder.value(value, "", where);
+  return builder.finish().value.value_or("");
+}
+
+std::string render_host_call(const ir::HostCallAttrs& attrs,
+                             const std::vector<jit::HostArray>& operands) {
+  std::string text = attrs.format[0];
+  for (size_t i = 0; i < operands.size(); ++i) {
+    text += array_text(operands[i].type, operands[i].bytes, attrs.specs[i]);
+    text += attrs.format[i + 1];
+  }
+  return text;
+}
+
+Value print_values(BuiltinCall& call) {
+  Evaluator& evaluator = call.evaluator;
+  if (evaluator.mode() == Mode::run && evaluator.machine().compile_only)
+    return NoneValue{};
+  if (evaluator.mode() == Mode::run) {
+    std::string line;
+    for (size_t i = 0; i < call.rest.size(); ++i) {
+      if (i > 0) line += ' ';
+      line += to_text(evaluator, call.rest[i].value, /*placed=*/false,
+                      call.rest[i].where);
+    }
+    evaluator.machine().output(line + "\n");
+    return NoneValue{};
+  }
+  TextBuilder builder(evaluator);
+  for (size_t i = 0; i < call.rest.size(); ++i) {
+    if (i > 0) builder.text(" ");
+    builder.value(call.rest[i].value, "", call.rest[i].where);
+  }
+  if (evaluator.mode() == Mode::check) return NoneValue{};
+  const StrValue text = builder.finish();
+  ir::HostCallAttrs attrs;
+  std::vector<ArrayValue> operands;
+  if (text.deferred) {
+    attrs = {text.deferred->format, text.deferred->specs};
+    operands = text.deferred->operands;
+  } else {
+    attrs.format = {text.value.value_or("")};
+  }
+  attrs.everywhere = false;
+  for (const MappedAxis& axis : evaluator.mapped_axes())
+    attrs.axes.push_back(axis.id);
+  evaluator.add(ir::Op::host_call, operands, std::move(attrs), call.where);
+  return NoneValue{};
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jit/reference/reference.h"
+#include "lang/context/evaluator.h"
+
+namespace unisono::lang {
+
+/// A value as `print` shows it (run mode; forces what is pending). With
+/// `placed`, an array that is spread over devices says where it lies, which
+/// depends on their number: so a session shows values, but no program prints
+/// them.
+std::string to_text(Evaluator& evaluator, const Value& value, bool placed,
+                    Span where);
+
+/// Text with values in it: an interpolation, or what `print` prints. In run
+/// mode values are written out; in trace mode arrays stay operands; in check
+/// mode only specs are looked at.
+class TextBuilder {
+ public:
+  explicit TextBuilder(Evaluator& evaluator) : evaluator_(evaluator) {}
+  void text(std::string_view text);
+  /// `quoted`: strings in quotes, as inside a tuple.
+  void value(const Value& value, std::string_view spec, Span where,
+             bool quoted = false);
+  StrValue finish();
+  /// Bytes so far.
+  size_t size() const;
+
+ private:
+  void array(const ArrayValue& array, std::string_view spec, Span where);
+  void tree(const Value& value, std::string_view spec, Span where);
+  Evaluator& evaluator_;
+  bool known_ = true;  // not so in check mode when a value is not
+  /// In check mode: there are arrays of compiled code in it.
+  bool deferred_ = false;
+  DeferredText pieces_{{""}, {}, {}};
+};
+
+/// Elements as NumPy prints them: aligned, corners only above 1,000 elements.
+/// (print_array.cpp)
+std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
+                       std::string_view spec);
+
+/// What a `host_call` node prints, without prefix and line end.
+std::string render_host_call(const ir::HostCallAttrs& attrs,
+                             const std::vector<jit::HostArray>& operands);
+
+/// The builtin `print`.
+Value print_values(BuiltinCall& call);
+
+}  // namespace unisono::lang

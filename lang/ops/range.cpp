@@ -1,0 +1,133 @@
+#include "lang/ops/range.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "lang/ops/array_ops.h"
+#include "lang/ops/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+/// Whether a 64-bit pattern is below another one, as numbers of the type.
+bool less(uint64_t a, uint64_t b, DType dtype) {
+  return is_signed(dtype) ? static_cast<int64_t>(a) < static_cast<int64_t>(b)
+                          : a < b;
+}
+
+bool is_negative(uint64_t a, DType dtype) { return less(a, 0, dtype); }
+
+/// A scalar constant's element as a 64-bit pattern.
+std::optional<uint64_t> known_element(const ArrayValue& array) {
+  const DType dtype = array->type.dtype;
+  const auto size = static_cast<size_t>(byte_size(dtype));
+  if (!array->constant || array->constant->size() != size) return std::nullopt;
+  uint64_t bits = 0;
+  std::memcpy(&bits, array->constant->data(), size);  // little endian
+  const auto unused = static_cast<int>(64 - 8 * size);
+  if (!is_signed(dtype)) return bits;
+  return static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused);
+}
+
+}  // namespace
+
+DType range_type(Evaluator& evaluator, const RangeValue& range, Span where) {
+  const std::vector<Value>& parts = *range.start_stop_step;
+  const CallArgument operands[] = {
+      {parts[0], where}, {parts[1], where}, {parts[2], where}};
+  const DType dtype = promoted_type(evaluator, operands, "`range`").dtype;
+  if (is_integer(dtype)) return dtype;
+  std::string others;
+  for (const Value& part : parts)
+    if (!part.is<IntValue>())
+      others += (others.empty() ? "" : ", ") + type_name(part);
+  evaluator.fail(diagnostic(Code::no_common_integer, where, "`range`", others)
+                     .set_help("convert them to one type: `cast(n, i64)`"));
+}
+
+uint64_t KnownRange::turns() const {
+  if (is_negative(step, dtype))
+    return less(stop, start, dtype) ? (start - stop - 1) / (0 - step) + 1 : 0;
+  if (step == 0) return 0;
+  return less(start, stop, dtype) ? (stop - start - 1) / step + 1 : 0;
+}
+
+bool KnownRange::ascends() const { return !is_negative(step, dtype); }
+
+bool KnownRange::ends_in_type() const {
+  const auto wide = [&](uint64_t bits) -> __int128 {
+    return is_signed(dtype) ? __int128{static_cast<int64_t>(bits)}
+                            : __int128{bits};
+  };
+  const __int128 end = wide(start) + __int128{turns()} * wide(step);
+  const int bits = static_cast<int>(8 * byte_size(dtype));
+  const __int128 top = __int128{1} << (is_signed(dtype) ? bits - 1 : bits);
+  return end < top && end >= (is_signed(dtype) ? -top : 0);
+}
+
+RangeArrays range_arrays(Evaluator& evaluator, const RangeValue& range,
+                         Span where) {
+  const std::vector<Value>& parts = *range.start_stop_step;
+  const DType dtype = range_type(evaluator, range, where);
+  const auto part = [&](int i) {
+    return to_dtype(evaluator, {parts[i], where}, {dtype, false}, "`range`");
+  };
+  RangeArrays out{part(0), part(1), part(2), std::nullopt, std::nullopt};
+  const auto start = known_element(out.start), stop = known_element(out.stop),
+             step = known_element(out.step);
+  if (step == uint64_t{0})
+    evaluator.fail(diagnostic(Code::zero_step, where, "`range`"));
+  if (start && stop && step)
+    out.known = KnownRange{dtype, *start, *stop, *step};
+  if (step == uint64_t{1}) out.unit = 1;
+  if (step == ~uint64_t{0} && is_signed(dtype)) out.unit = -1;
+  return out;
+}
+
+ArrayValue count_turns(Evaluator& evaluator, const RangeArrays& range,
+                       Span where) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  if (range.known) {  // 2**63 turns take centuries
+    const uint64_t turns = std::min<uint64_t>(range.known->turns(), most);
+    return evaluator.constant_int(static_cast<int64_t>(turns), DType::I64,
+                                  false, where);
+  }
+  const DType dtype = range.start->type.dtype;
+  const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {
+    return evaluator.add(what, {a, b}, ir::NoAttrs{}, where);
+  };
+  const auto choose = [&](const ArrayValue& condition, const ArrayValue& a,
+                          const ArrayValue& b) {
+    return evaluator.add(ir::Op::select, {condition, a, b}, ir::NoAttrs{},
+                         where);
+  };
+  const auto bits = [&](const ArrayValue& x) {  // extended, then as it is
+    const DType wide = is_signed(dtype) ? DType::I64 : DType::U64;
+    return cast_to(evaluator, cast_to(evaluator, x, wide, where), DType::U64,
+                   where);
+  };
+  const auto number = [&](int64_t value) {
+    return evaluator.constant_int(value, DType::U64, false, where);
+  };
+  const ArrayValue zero = evaluator.constant_int(0, dtype, false, where);
+  const ArrayValue down = op(ir::Op::lt, range.step, zero);
+  const ArrayValue first = choose(down, range.stop, range.start);
+  const ArrayValue last = choose(down, range.start, range.stop);
+  const ArrayValue step = bits(range.step);
+  const ArrayValue stride =
+      choose(down, op(ir::Op::sub, number(0), step), step);
+  const ArrayValue distance = op(ir::Op::sub, bits(last), bits(first));
+  const ArrayValue steps =
+      op(ir::Op::floor_div, op(ir::Op::sub, distance, number(1)), stride);
+  const ArrayValue turns =
+      op(ir::Op::minimum, steps, number(most - 1));  // and one more
+  const ArrayValue none = op(ir::Op::le, last, first);
+  const ArrayValue idle =
+      op(ir::Op::bit_or, none, op(ir::Op::eq, range.step, zero));
+  return cast_to(evaluator,
+                 choose(idle, number(0), op(ir::Op::add, turns, number(1))),
+                 DType::I64, where);
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,44 @@
+#pragma once
+// The turns of `for i in range(start, stop, step)`. They are counted before the
+// first one: a counter that is compared with `stop` after each step could pass
+// the end of its type, and start again at the other.
+#include <cstdint>
+#include <optional>
+
+#include "lang/context/evaluator.h"
+
+namespace unisono::lang {
+
+/// The integer type of a range's counter: the least that holds start, stop and
+/// step. An error where there is none.
+DType range_type(Evaluator& evaluator, const RangeValue& range, Span where);
+
+/// A range whose numbers are known, as 64-bit patterns, sign-extended where
+/// the type has a sign.
+struct KnownRange {
+  DType dtype = DType::I32;
+  uint64_t start = 0, stop = 0, step = 1;
+
+  /// How many turns; none for a step of 0.
+  uint64_t turns() const;
+  bool ascends() const;
+  /// The counter in turn `k`.
+  uint64_t at(uint64_t k) const { return start + k * step; }
+  /// Whether start + turns * step, where a counter stops, is in the type.
+  bool ends_in_type() const;
+};
+
+/// Start, stop and step as arrays of the range's type; in trace and check mode.
+struct RangeArrays {
+  ArrayValue start, stop, step;
+  std::optional<KnownRange> known;
+  std::optional<int> unit;  // a known step of 1 or -1
+};
+RangeArrays range_arrays(Evaluator& evaluator, const RangeValue& range,
+                         Span where);
+/// How many turns such a range has, as an i64 that is computed before them. A
+/// step of 0 is an error when it runs.
+ArrayValue count_turns(Evaluator& evaluator, const RangeArrays& range,
+                       Span where);
+
+}  // namespace unisono::lang

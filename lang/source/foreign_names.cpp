@@ -1,0 +1,47 @@
+#include "lang/source/foreign_names.h"
+
+#include <span>
+
+namespace unisono::lang {
+namespace {
+
+struct ForeignName {
+  std::string_view name, help;
+};
+constexpr ForeignName names[] = {
+#define FOREIGN_NAME(name, help) {#name, help},
+#include "lang/source/foreign_names.def"
+};
+constexpr ForeignName fields[] = {
+#define FOREIGN_FIELD(name, help) {#name, help},
+#include "lang/source/foreign_names.def"
+};
+constexpr ForeignArgument arguments[] = {
+#define FOREIGN_ARGUMENT(name, ours, help) {#name, #ours, help},
+#include "lang/source/foreign_names.def"
+};
+
+std::string_view help_in(std::span<const ForeignName> rows,
+                         std::string_view name) {
+  for (const ForeignName& row : rows)
+    if (row.name == name) return row.help;
+  return {};
+}
+
+}  // namespace
+
+std::string_view foreign_name_help(std::string_view name) {
+  return help_in(names, name);
+}
+
+std::string_view foreign_field_help(std::string_view name) {
+  return help_in(fields, name);
+}
+
+const ForeignArgument* foreign_argument(std::string_view name) {
+  for (const ForeignArgument& row : arguments)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+}  // namespace unisono::lang

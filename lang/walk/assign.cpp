@@ -1,0 +1,165 @@
+// Assignments: what stands on the left, and what a variable becomes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/ops/operators.h"
+#include "lang/walk/interpreter.h"
+#include "lang/walk/types.h"
+
+namespace unisono::lang {
+namespace {
+
+/// One step from a value to a part of it, on the left of an assignment.
+struct TargetStep {
+  const Index* index = nullptr;  // one of these two
+  const Field* field = nullptr;
+  std::vector<IndexItem> items;
+  Value base;  // what the step is taken from
+};
+
+}  // namespace
+
+Value Interpreter::replace_field(const Value& base, const Field& field,
+                                 Value part) {
+  if (const RecordValue* record = base.record()) {
+    std::vector<std::pair<std::string, Value>> fields = record->fields;
+    for (auto& [name, value] : fields)
+      if (name == field.name.text) value = std::move(part);
+    return make_record(std::move(fields));
+  }
+  std::vector<Value> items = base.tuple()->items;
+  items[*field.index] = std::move(part);
+  return make_tuple(std::move(items));
+}
+
+void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
+  std::vector<TargetStep> steps;
+  const Expr* target = stmt.target.get();
+  while (target->kind != ExprKind::NameExpr) {
+    TargetStep step;
+    step.index = as<Index>(*target);
+    step.field = as<Field>(*target);
+    CHECK(step.index || step.field);
+    target = step.index ? step.index->object.get() : step.field->object.get();
+    steps.push_back(std::move(step));
+  }
+  std::reverse(steps.begin(), steps.end());
+  const auto& name = static_cast<const NameExpr&>(*target);
+  const Env holder = variable(name, env);
+
+  Value current = holder->names.at(name.text).value;
+  for (TargetStep& step : steps) {
+    step.base = current;
+    if (step.index) {
+      step.items = index_items(*step.index, env);
+      const bool needed = stmt.op || &step != &steps.back();
+      if (needed) current = index(ev_, current, step.items, step.index->span);
+    } else {
+      current = field(current, *step.field);
+    }
+  }
+  CallArgument value = argument(*stmt.value, env);
+  if (stmt.op)
+    value.value = binary(ev_, *stmt.op, {current, stmt.target->span}, value,
+                         stmt.op_span, stmt.span);
+  for (size_t i = steps.size(); i-- > 0;) {
+    TargetStep& step = steps[i];
+    if (step.index) {
+      value.value = update(ev_, step.base, step.items, value, step.index->span);
+    } else {
+      value.value = replace_field(step.base, *step.field,
+                                  adopt(value.value, current, value.where));
+    }
+    current = step.base;
+  }
+  check_tree(value.value, stmt.value->span);
+  const Binding& binding = holder->names.at(name.text);
+  value.value =
+      as_variable(adopt(value.value, binding.value, value.where), value.where);
+  if (binding.type)
+    value.value =
+        match_declared(*binding.type, value.value, holder, stmt.value->span,
+                       fmt::format("`{}`", name.text));
+  assign(holder, name.text, std::move(value.value), stmt.span);
+}
+
+Env Interpreter::variable(const NameExpr& name, const Env& env) {
+  auto [binding, holder] = env->find(name.text);
+  if (!binding) unbound_variable(name, env);
+  if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
+  if (!binding->is_var) {
+    Diagnostic d = diagnostic(Code::not_a_variable, name.span, name.text);
+    bool library = false;
+    for (const Environment* e = s_.prelude.get(); e; e = e->parent.get())
+      library |= e == holder;
+    if (library)
+      d.set_help(
+          fmt::format("`{0}` is the library's; a name of your own is bound by "
+                      "`let {0} = ...`, or `var {0} = ...`",
+                      name.text));
+    else
+      d.add_note(binding->where, "bound here")
+          .set_help("bind it with `var` to assign it again");
+    ev_.fail(std::move(d));
+  }
+  if (holder->call != env->call)
+    ev_.fail(
+        diagnostic(Code::outer_variable, name.span, name.text,
+                   holder->call == 0 ? "the program" : "the enclosing function")
+            .add_note(binding->where, "bound here")
+            .set_help("return the new value, or declare a `var` in this "
+                      "function"));
+  return holder->shared_from_this();
+}
+
+/// A new value for what held `before`: literals take its element type, where
+/// it has one and that fits; where it has none, a float stays a float.
+Value Interpreter::adopt(const Value& value, const Value& before, Span where) {
+  const ArrayCell* old = before.array();
+  const auto type = element_type(value);
+  if (old && type && type->weak) {
+    const DType dtype = old->type.dtype;
+    const bool fits =
+        is_floating(dtype) || (is_integer(dtype) && is_integer(type->dtype));
+    return fits ? to_dtype(ev_, {value, where}, {dtype, old->weak},
+                           "an assignment")
+                : value;
+  }
+  if (const TupleValue *a = value.tuple(), *b = before.tuple();
+      a && b && a->items.size() == b->items.size()) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < a->items.size(); ++i)
+      items.push_back(adopt(a->items[i], b->items[i], where));
+    return make_tuple(std::move(items));
+  }
+  if (const RecordValue *a = value.record(), *b = before.record(); a && b) {
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const auto& [name, part] : a->fields) {
+      const Value* old_part = b->find(name);
+      fields.emplace_back(name,
+                          old_part ? adopt(part, *old_part, where) : part);
+    }
+    return make_record(std::move(fields));
+  }
+  return value;
+}
+
+/// What a `var` holds: numbers that change, and so are no literals and no
+/// sizes.
+Value Interpreter::as_variable(const Value& value, Span where) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    if (leaf.is<BoolValue>()) return ev_.to_array(leaf, where, "a `var`");
+    const auto* array = leaf.get_if<ArrayValue>();
+    if (array && !(*array)->literal && (*array)->call_numbers.empty())
+      return leaf;
+    if (!array && !leaf.is<IntValue>()) return leaf;
+    const ArrayValue number = ev_.to_operand(leaf, where, "a `var`");
+    auto changes = std::make_shared<ArrayCell>(*number);
+    changes->literal = false;
+    changes->call_numbers.clear();
+    return changes;
+  });
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,563 @@
+// Calls of functions, and definitions.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "lang/context/arguments.h"
+#include "lang/context/function.h"
+#include "lang/maps/maps.h"
+#include "lang/ops/array_ops.h"
+#include "lang/source/stdlib.h"
+#include "lang/walk/types.h"
+
+namespace unisono::lang {
+
+FunctionSyntax syntax_of(const Closure& closure) {
+  if (closure.definition)
+    return {&closure.definition->function, closure.definition->name.span};
+  return {&closure.lambda->function, closure.lambda->span};
+}
+
+namespace {
+
+std::vector<Parameter> parameters_of_syntax(const Function& function) {
+  std::vector<Parameter> out;
+  for (const Param& param : function.params) {
+    Parameter p;
+    p.name = param.pattern.kind == Pattern::Kind::name
+                 ? param.pattern.name.text
+                 : std::string(param.pattern.span.text());
+    p.has_default = param.default_value != nullptr;
+    p.keyword_only = param.keyword_only;
+    out.push_back(std::move(p));
+  }
+  return out;
+}
+
+/// `x, *, l2 = 0.0`: what stands between the brackets.
+std::string_view signature_text(const Function& function) {
+  std::string_view text = function.params_span.text();
+  if (text.starts_with('(')) text.remove_prefix(1);
+  if (text.ends_with(')')) text.remove_suffix(1);
+  return text;
+}
+
+/// Every parameter has a type, so the body can be checked for all arguments.
+bool is_annotated(const Function& function) {
+  return std::all_of(
+      function.params.begin(), function.params.end(), [](const Param& param) {
+        const auto* name = param.type ? as<NameExpr>(*param.type) : nullptr;
+        return param.type && !(name && name->text == "type");
+      });
+}
+
+std::vector<DType> representatives(const std::string& restriction) {
+  if (restriction == "float") return {DType::F32, DType::F64};
+  if (restriction == "integer") return {DType::I32, DType::U8};
+  if (restriction == "any") return {DType::F32, DType::I32, DType::Bool};
+  return {DType::F32, DType::I32};
+}
+
+/// What a function may give whose result type is not written: the type of its
+/// parameter, if it has one.
+std::string_view result_example(const Function& function) {
+  const Expr* type =
+      function.params.size() == 1 ? function.params[0].type.get() : nullptr;
+  return type ? type->span.text() : "f32";
+}
+
+// ---- keys of calls ---------------------------------------------------------
+
+void append_dim(std::string& key, const ir::Dim& dim) {
+  key += dim.to_string();
+  for (uint32_t id : dim.symbols()) key += fmt::format("#{}", id);
+}
+
+void append_value(std::string& key, const Value& value);
+
+struct AppendValue {
+  std::string& key;
+  void operator()(const NoneValue&) { key += "none"; }
+  void operator()(const ArrayValue& a) {
+    key += unisono::name(a->type.dtype);
+    for (const ir::Dim& size : a->type.shape) {
+      key += ',';
+      append_dim(key, size);
+    }
+    if (a->weak) key += '~';
+    // What a literal says may decide whether it fits.
+    if (a->weak && a->constant)
+      for (uint8_t byte : *a->constant) key += fmt::format("{:02x}", byte);
+    for (ir::AxisId axis : a->varies) key += fmt::format("^{}", axis);
+  }
+  void operator()(const IntValue& i) { append_dim(key += 'i', i.value); }
+  void operator()(const BoolValue& b) {
+    key += b.value ? (*b.value ? "true" : "false") : "bool";
+  }
+  void operator()(const StrValue& s) {
+    key += s.value ? fmt::format("\"{}:{}", s.value->size(), *s.value) : "str";
+    if (s.deferred) key += '+';
+  }
+  void operator()(const TypeValue& t) {
+    auto array = std::make_shared<ArrayCell>();
+    array->type = t.type;
+    (*this)(array);
+    key += 't';
+  }
+  void operator()(const std::shared_ptr<const TupleValue>& t) {
+    key += '(';
+    for (const Value& item : t->items) append_value(key, item);
+    key += ')';
+  }
+  void operator()(const std::shared_ptr<const RecordValue>& r) {
+    key += '(';
+    for (const auto& [name, item] : r->fields) {
+      key += name + '=';
+      append_value(key, item);
+    }
+    key += ')';
+  }
+  void operator()(const std::shared_ptr<const FunctionValue>& f) {
+    if (const auto* closure = std::get_if<Closure>(&f->what)) {
+      key += fmt::format("f{}@{}", fmt::ptr(syntax_of(*closure).function),
+                         fmt::ptr(closure->environment.get()));
+      append_versions(*closure);
+    } else {
+      key += fmt::format("f{}", fmt::ptr(f.get()));
+    }
+  }
+  void append_versions(const Closure& closure) {
+    uint64_t version = 0;
+    for (const Environment* env = closure.environment.get(); env;
+         env = env->parent.get())
+      version += env->version;
+    key += fmt::format("v{}", version);
+  }
+  void operator()(const RangeValue& r) {
+    key += 'r';
+    for (const Value& part : *r.start_stop_step) append_value(key, part);
+  }
+  void operator()(const DeviceValue& d) { key += fmt::format("d{}", d.index); }
+  void operator()(const AxisValue& a) { key += fmt::format("a{}", a.axis->id); }
+  void operator()(const SplitValue& s) { key += fmt::format("s{}", s.axis); }
+  void operator()(const ModuleValue& m) {
+    key += fmt::format("m{}", fmt::ptr(m.environment.get()));
+  }
+  void operator()(const ManyValue& m) { append_value(key += '*', *m.item); }
+  void operator()(const TypeAliasValue& t) {
+    key += fmt::format("T{}", fmt::ptr(t.definition));
+  }
+};
+
+void append_value(std::string& key, const Value& value) {
+  std::visit(AppendValue{key}, value.any);
+  key += ';';
+}
+
+bool has_function(const Value& value) {
+  bool found = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    found |= leaf.is<std::shared_ptr<const FunctionValue>>() ||
+             leaf.is<TypeAliasValue>();
+  });
+  return found;
+}
+
+}  // namespace
+
+// ---- definitions -----------------------------------------------------------
+
+/// A size must be a number here, as in `unrolled(n)`: a definition cannot tell,
+/// but calls do.
+bool Interpreter::is_open(const Failure& failure) const {
+  return ev_.checking_definition &&
+         (failure.open || failure.diagnostic.code == Code::argument_not_known);
+}
+
+void Interpreter::def_stmt(const DefStmt& def, const Env& env) {
+  auto function = std::make_shared<const FunctionValue>(
+      FunctionValue{def.name.text, Closure{&def, nullptr, env}});
+  const bool trusted = is_in_stdlib(def.span);
+  if (checking() && !trusted && is_annotated(def.function)) {
+    const auto key = std::make_pair(static_cast<const void*>(&def.function),
+                                    static_cast<const Environment*>(env.get()));
+    s_.definitions[key] = {function, Evaluator::State::Definition::waiting};
+    s_.waiting.push_back(key);
+  }
+  define(env, def.name.text, function, false, def.name.span);
+  Value value = function;
+  for (size_t i = def.decorators.size(); i-- > 0;) {
+    const Expr& decorator = *def.decorators[i];
+    std::vector<CallArgument> positional{{value, def.name.span}};
+    Named named;
+    if (const auto* call = as<Call>(decorator)) {
+      const CallArgument callee = argument(*call->callee, env);
+      arguments(*call, env, positional, named);
+      value = call_value(callee, std::move(positional), std::move(named),
+                         decorator.span);
+    } else {
+      value = call_value(argument(decorator, env), std::move(positional), {},
+                         decorator.span);
+    }
+  }
+  if (!def.decorators.empty())
+    define(env, def.name.text, value, false, def.name.span);
+}
+
+bool Interpreter::check_waiting_definitions(size_t from) {
+  bool ok = true;
+  for (size_t i = from; i < s_.waiting.size(); ++i)
+    ok &= check_definition(s_.waiting[i]);
+  s_.waiting.resize(std::min(from, s_.waiting.size()));
+  return ok;
+}
+
+bool Interpreter::check_definition(DefinitionKey key) {
+  using Definition = Evaluator::State::Definition;
+  auto& waiting = s_.definitions.at(key);
+  if (waiting.state != Definition::waiting)
+    return waiting.state != Definition::failed;
+  waiting.state = Definition::active;
+  const std::shared_ptr<const FunctionValue> function = waiting.function;
+  const auto& closure = std::get<Closure>(function->what);
+  const Function& syntax = *syntax_of(closure).function;
+
+  // Who calls it is not known; only what lies around the definition is.
+  const bool top = closure.environment->call == 0;
+  Saved definition(ev_.checking_definition, true);
+  Saved axes(ev_.mapped_axes_);
+  Saved conditions(ev_.varying_conditions_);
+  Saved depth(ev_.compiled_depth);
+  if (top) {
+    ev_.mapped_axes_.clear();
+    ev_.varying_conditions_.clear();
+    ev_.compiled_depth = 0;
+  }
+  bool ok = true;
+  try {
+    std::map<std::string, std::string> generics;
+    TypeMatcher probe(*this, inner(closure.environment),
+                      TypeMatcher::Names::bind);
+    probe.declare(syntax.type_params);
+    for (const Param& param : syntax.params)
+      probe.collect_generics(*param.type, generics);
+    std::vector<std::map<std::string, DType>> choices(1);
+    for (const auto& [name, restriction] : generics) {
+      std::vector<std::map<std::string, DType>> more;
+      for (const auto& choice : choices)
+        for (DType dtype : representatives(restriction)) {
+          more.push_back(choice);
+          more.back()[name] = dtype;
+        }
+      if (more.size() <= 16) choices = std::move(more);
+    }
+    for (const auto& choice : choices) {
+      try {
+        check_definition_with(function, choice);
+      } catch (const Failure& failure) {
+        if (!is_open(failure)) throw;
+        auto& question = s_.definitions.at(key).open;
+        if (!question) question = failure.diagnostic;
+      }
+    }
+  } catch (...) {
+    const Failure failure = caught(syntax_of(closure).name);
+    if (!failure.reported) report(failure.diagnostic);
+    ok = false;
+  }
+  s_.definitions.at(key).state = ok ? Definition::done : Definition::failed;
+  return ok;
+}
+
+void Interpreter::check_definition_with(
+    const std::shared_ptr<const FunctionValue>& function,
+    const std::map<std::string, DType>& generics) {
+  const auto& closure = std::get<Closure>(function->what);
+  const Function& syntax = *syntax_of(closure).function;
+  const Env env = inner(closure.environment);
+  env->call = ++s_.last_call;
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::bind);
+  matcher.declare(syntax.type_params);
+  for (const auto& [name, dtype] : generics) matcher.choose(name, dtype);
+  for (const Param& param : syntax.params) {
+    Value any = matcher.any_value(*param.type);
+    // A size that is computed from it is told by the parameter's name.
+    if (any.is<IntValue>() && param.pattern.kind == Pattern::Kind::name)
+      any = IntValue{
+          ir::Dim::symbol(ev_.new_symbol_id(), param.pattern.name.text)};
+    bind_pattern(param.pattern, any, env, false, param.span);
+    if (!param.default_value) continue;
+    const CallArgument value = argument(*param.default_value, env);
+    TypeMatcher own(*this, inner(env), TypeMatcher::Names::bind);
+    own.declare(syntax.type_params);
+    own.match(*param.type, value.value, value.where,
+              fmt::format("the default of `{}`", param.pattern.span.text()));
+  }
+  s_.frames.push_back({function.get(), &syntax, env, syntax_of(closure).name,
+                       /*is_definition=*/true, generics});
+  try {
+    function_body(*function, syntax, env);
+  } catch (...) {
+    leave_frame();
+  }
+  s_.frames.pop_back();
+}
+
+// ---- calls -----------------------------------------------------------------
+
+Value Evaluator::call(const Value& function,
+                      std::vector<CallArgument> positional,
+                      std::vector<std::pair<std::string, CallArgument>> named,
+                      Span where) {
+  return Interpreter(*this).call_value({function, where}, std::move(positional),
+                                       std::move(named), where);
+}
+
+Value Interpreter::call_value(const CallArgument& callee,
+                              std::vector<CallArgument> positional, Named named,
+                              Span where) {
+  if (const auto* function =
+          callee.value.get_if<std::shared_ptr<const FunctionValue>>())
+    return call(*function, std::move(positional), std::move(named), where);
+  if (const auto* type = callee.value.get_if<TypeValue>();
+      type && positional.size() == 1 && named.empty())
+    return convert(ev_, positional[0], type->type, where);
+  if (const auto* type = callee.value.get_if<TypeValue>())
+    ev_.fail(diagnostic(Code::too_many_arguments, where, type->type.to_string(),
+                        "one argument", positional.size() + named.size())
+                 .set_help("it converts a number or an array: `f32(x)`"));
+  ev_.fail(diagnostic(Code::not_callable, callee.where,
+                      fmt::format("{}", type_name(callee.value)))
+               .set_label(type_name(callee.value)));
+}
+
+Value Interpreter::call(const std::shared_ptr<const FunctionValue>& function,
+                        std::vector<CallArgument> positional, Named named,
+                        Span where) {
+  enter(where);
+  if (const auto* builtin = std::get_if<const Builtin*>(&function->what))
+    return call_builtin(ev_, **builtin, std::move(positional), std::move(named),
+                        where);
+  if (std::holds_alternative<Transformed>(function->what))
+    return call_transformed(ev_, function, std::move(positional),
+                            std::move(named), where);
+  if (const auto* declared = std::get_if<DeclaredFunction>(&function->what))
+    return call_declared(*function, *declared, positional, named, where);
+  Saved<int> depth(s_.call_depth, s_.call_depth + 1);
+  return call_closure(function, std::move(positional), std::move(named), where);
+}
+
+Value Interpreter::call_declared(const FunctionValue& function,
+                                 const DeclaredFunction& declared,
+                                 const std::vector<CallArgument>& positional,
+                                 const Named& named, Span where) {
+  const FunctionType& type = *declared.type;
+  if (!named.empty() || positional.size() != type.params.size())
+    ev_.fail(diagnostic(
+        Code::function_mismatch, where, "this call", function.name,
+        fmt::format("it takes {} positional argument{}", type.params.size(),
+                    type.params.size() == 1 ? "" : "s")));
+  TypeMatcher matcher(*this, inner(declared.environment),
+                      TypeMatcher::Names::extend);
+  for (size_t i = 0; i < positional.size(); ++i)
+    matcher.match(*type.params[i], positional[i].value, positional[i].where,
+                  fmt::format("argument {}", i + 1));
+  matcher.finish();
+  return matcher.any_value(*type.result);
+}
+
+namespace {
+/// Numbers of which only the type is known: else each call of a recursion
+/// would be another one to check.
+Value forget_literals(Evaluator& evaluator, const Value& value) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array || !array->weak || !array->constant) return leaf;
+    return evaluator.unknown_number(is_floating(array->type.dtype));
+  });
+}
+}  // namespace
+
+Env Interpreter::bind_arguments(const FunctionValue& function,
+                                std::vector<CallArgument> positional,
+                                Named named, Span where) {
+  const auto& closure = std::get<Closure>(function.what);
+  const FunctionSyntax syntax = syntax_of(closure);
+  const Function& f = *syntax.function;
+  const std::vector<Parameter> parameters = parameters_of_syntax(f);
+  MatchedArguments matched = match_arguments(
+      ev_, function.name, parameters, signature_text(f), std::move(positional),
+      std::move(named), where, syntax.name);
+
+  const bool recursive =
+      checking() && std::ranges::any_of(s_.frames, [&](const CallFrame& frame) {
+        return frame.syntax == &f;
+      });
+  const Env env = inner(closure.environment);
+  env->call = ++s_.last_call;
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::bind);
+  matcher.declare(f.type_params);
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const Param& param = f.params[i];
+    CallArgument value = matched.arguments[i]
+                             ? std::move(*matched.arguments[i])
+                             : argument(*param.default_value, env);
+    if (param.type)
+      value.value =
+          matcher.match(*param.type, value.value, value.where,
+                        fmt::format("argument `{}`", parameters[i].name));
+    else if (recursive)
+      value.value = forget_literals(ev_, value.value);
+    bind_pattern(param.pattern, value.value, env, false, value.where);
+  }
+  matcher.finish();
+  return env;
+}
+
+Value Interpreter::function_body(const FunctionValue& function,
+                                 const Function& syntax, const Env& env) {
+  Value result = block(*syntax.body, env, false, true);
+  if (!syntax.result) return result;
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
+  Span where = syntax.body->span;
+  if (const auto* body = as<Block>(*syntax.body); body && body->value())
+    where = body->value()->span;
+  result = matcher.match(*syntax.result, result, where,
+                         fmt::format("the result of `{}`", function.name));
+  matcher.finish();
+  return result;
+}
+
+void Interpreter::leave_frame() {
+  Failure failure = caught(s_.frames.back().where);
+  // The calls around are known here, and no more where it is caught.
+  failure.open = is_open(failure);
+  if (!failure.reported && !failure.open) report(failure.diagnostic);
+  s_.frames.pop_back();
+  failure.reported = !failure.open;
+  throw failure;
+}
+
+Value Interpreter::call_closure(
+    const std::shared_ptr<const FunctionValue>& function,
+    std::vector<CallArgument> positional, Named named, Span where) {
+  const auto& closure = std::get<Closure>(function->what);
+  const Function& syntax = *syntax_of(closure).function;
+  const size_t functions = s_.function_environments.size();
+  const Env env =
+      bind_arguments(*function, std::move(positional), std::move(named), where);
+  if (checking()) return checked_call(function, syntax, env, where);
+
+  if (ev_.machine().compile_only) s_.walked.insert(&syntax);
+  s_.frames.push_back({function.get(), &syntax, env, where, false, {}});
+  Value result;
+  try {
+    result = function_body(*function, syntax, env);
+  } catch (...) {
+    leave_frame();
+  }
+  s_.frames.pop_back();
+  if (!has_function(result)) forget_functions(functions);
+  return result;
+}
+
+void Interpreter::forget_functions(size_t from) {
+  for (size_t i = from; i < s_.function_environments.size(); ++i)
+    if (Env env = s_.function_environments[i].lock()) env->names.clear();
+  s_.function_environments.resize(from);
+}
+
+namespace {
+void append_pattern(std::string& key, const Pattern& pattern, const Env& env) {
+  if (pattern.kind == Pattern::Kind::name)
+    append_value(key, env->names.at(pattern.name.text).value);
+  for (const Pattern& item : pattern.items) append_pattern(key, item, env);
+}
+}  // namespace
+
+std::string Interpreter::call_key(
+    const std::shared_ptr<const FunctionValue>& function,
+    const Function& syntax, const Env& env) {
+  std::string key;
+  append_value(key, function);
+  for (const Param& param : syntax.params)
+    append_pattern(key, param.pattern, env);
+  for (const MappedAxis& axis : ev_.mapped_axes_) {
+    key += fmt::format("|{}:{}", axis.axis->id, axis.over_devices);
+    append_dim(key, axis.size);
+  }
+  for (const auto& condition : ev_.varying_conditions_)
+    for (ir::AxisId axis : condition.axes) key += fmt::format("!{}", axis);
+  if (ev_.grid) {  // maps inside are over axes of it, or an error
+    key += fmt::format("@{}:{}", fmt::join(ev_.grid->sizes, ","),
+                       fmt::join(ev_.grid->devices, ","));
+  }
+  key += ev_.in_compiled_code() ? 'c' : 'h';
+  key += ev_.checking_definition ? 'd' : 'n';
+  return key;
+}
+
+/// A call while checking: each function is walked once for the same types.
+Value Interpreter::checked_call(
+    const std::shared_ptr<const FunctionValue>& function,
+    const Function& syntax, const Env& env, Span where) {
+  using Definition = Evaluator::State::Definition;
+  const auto& closure = std::get<Closure>(function->what);
+  const auto definition =
+      s_.definitions.find({&syntax, closure.environment.get()});
+  bool active = false;
+  if (definition != s_.definitions.end()) {
+    const auto key = definition->first;
+    active = definition->second.state == Definition::active;
+    if (!active && !check_definition(key))
+      throw Failure{diagnostic(Code::not_callable, where, function->name),
+                    true};
+  }
+  const std::string key = call_key(function, syntax, env);
+  const auto known = s_.memo.find(key);
+  const bool in_progress =
+      known != s_.memo.end() && !known->second.result && !known->second.failed;
+  if (active || in_progress) {
+    if (!syntax.result)
+      ev_.fail(diagnostic(Code::recursion_needs_result, where, function->name)
+                   .add_note(syntax_of(closure).name, "defined here")
+                   .set_help(fmt::format(
+                       "write it after the parameters, as in `-> {}`",
+                       result_example(syntax))));
+    TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
+    return matcher.any_value(*syntax.result);
+  }
+  if (known != s_.memo.end()) {
+    if (known->second.open) throw Failure{*known->second.open, false, true};
+    if (known->second.failed)
+      throw Failure{diagnostic(Code::not_callable, where, function->name),
+                    true};
+    const std::vector<TypeRecord>& types = known->second.types;
+    s_.types.insert(s_.types.end(), types.begin(), types.end());
+    if (ev_.compiled_depth > 0) ev_.grid = known->second.grid;
+    return *known->second.result;
+  }
+
+  const size_t types = s_.types.size();
+  s_.memo[key] = {std::nullopt, false, {function}, env};
+  s_.frames.push_back({function.get(), &syntax, env, where, false, {}});
+  Value result;
+  try {
+    result = function_body(*function, syntax, env);
+  } catch (...) {
+    const Failure failure = caught(where);
+    Evaluator::State::Memo& memo = s_.memo[key];
+    memo.failed = true;
+    if (is_open(failure)) memo.open = failure.diagnostic;
+    leave_frame();
+  }
+  s_.frames.pop_back();
+  Evaluator::State::Memo& memo = s_.memo[key];
+  memo.result = result;
+  memo.types.assign(s_.types.begin() + types, s_.types.end());
+  memo.grid = ev_.grid;
+  return result;
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,551 @@
+// if, for, while and comprehensions: a branch is taken where the condition is
+// known, and otherwise both become one value.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lang/context/function.h"
+#include "lang/maps/maps.h"
+#include "lang/ops/array_ops.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/range.h"
+#include "lang/ops/text.h"
+#include "lang/walk/interpreter.h"
+
+namespace unisono::lang {
+
+// ---- two values that meet --------------------------------------------------
+
+namespace {
+
+bool same_function(const Value& a, const Value& b) {
+  using Function = std::shared_ptr<const FunctionValue>;
+  const auto *x = a.get_if<Function>(), *y = b.get_if<Function>();
+  if (!x || !y) return false;
+  if (*x == *y) return true;
+  const auto *f = std::get_if<Closure>(&(*x)->what),
+             *g = std::get_if<Closure>(&(*y)->what);
+  if (f && g)
+    return f->environment == g->environment &&
+           syntax_of(*f).function == syntax_of(*g).function;
+  const auto *p = std::get_if<const Builtin*>(&(*x)->what),
+             *q = std::get_if<const Builtin*>(&(*y)->what);
+  return p && q && *p == *q;
+}
+
+bool is_unit(const Value& value) {
+  return value.is<NoneValue>() ||
+         (value.tuple() && value.tuple()->items.empty());
+}
+
+/// The type that both can have: a literal adopts the other's. Nothing if there
+/// is none.
+std::optional<WeakDType> common_type(WeakDType a, WeakDType b) {
+  if (a == b) return a;
+  WeakDType both = promote(a, b);
+  both.weak = a.weak && b.weak;
+  const bool fits =
+      (a.weak || a.dtype == both.dtype) && (b.weak || b.dtype == both.dtype);
+  return fits ? std::optional(both) : std::nullopt;
+}
+
+}  // namespace
+
+bool same_host_value(const Value& a, const Value& b) {
+  if (same_function(a, b)) return true;
+  if (const auto *x = a.get_if<AxisValue>(), *y = b.get_if<AxisValue>(); x && y)
+    return x->axis == y->axis;
+  if (const auto *x = a.get_if<SplitValue>(), *y = b.get_if<SplitValue>();
+      x && y)
+    return x->axis == y->axis;
+  if (const auto *x = a.get_if<ModuleValue>(), *y = b.get_if<ModuleValue>();
+      x && y)
+    return x->environment == y->environment;
+  if (const auto *x = a.get_if<TypeAliasValue>(),
+      *y = b.get_if<TypeAliasValue>();
+      x && y)
+    return x->definition == y->definition;
+  if (const auto *x = a.get_if<RangeValue>(), *y = b.get_if<RangeValue>();
+      x && y)
+    return x->start_stop_step == y->start_stop_step;
+  if (a.is<ArrayValue>() || b.is<ArrayValue>()) return false;
+  const auto equal = host_equal(a, b);
+  return equal && *equal && **equal;
+}
+
+std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
+                                            const Condition& c) {
+  const auto *x = a.get_if<ArrayValue>(), *y = b.get_if<ArrayValue>();
+  if (x && y && *x == *y) return a;
+  if (same_host_value(a, b)) return a;
+  if (is_unit(a) && is_unit(b)) return Value(NoneValue{});
+  if (checking() && (!c.array || !ev_.in_compiled_code())) {
+    // Only running tells which; one of them it is.
+    if (!c.array && a.is<IntValue>() && b.is<IntValue>())
+      return Value(IntValue{ir::Dim::symbol(ev_.new_symbol_id(), "int")});
+    if (a.is<BoolValue>() && b.is<BoolValue>()) return Value(BoolValue{});
+    if (a.is<StrValue>() && b.is<StrValue>()) return Value(StrValue{});
+  }
+  const auto ta = element_type(a), tb = element_type(b);
+  if (!ta || !tb) return std::nullopt;
+  const auto type = common_type(*ta, *tb);
+  const ir::Shape shape = x ? (*x)->type.shape : ir::Shape{};
+  if (!type || shape != (y ? (*y)->type.shape : ir::Shape{}))
+    return std::nullopt;
+  const ArrayValue met = type->weak
+                             ? ev_.unknown_number(is_floating(type->dtype))
+                             : ev_.unknown_array({type->dtype, shape});
+  met->varies = c.varies;
+  for (const ArrayValue* side : {x, y}) {
+    if (!side || (*side)->varies.empty()) continue;
+    met->varies = join(met->varies, (*side)->varies);
+    met->varies_from = (*side)->varies_from;
+  }
+  return Value(met);
+}
+
+std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
+                                       const Condition& c) {
+  const TupleValue *s = a.tuple(), *t = b.tuple();
+  if (s && t && s->items.size() == t->items.size()) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < s->items.size(); ++i) {
+      auto item = meet(s->items[i], t->items[i], c);
+      if (!item) return std::nullopt;
+      items.push_back(std::move(*item));
+    }
+    return make_tuple(std::move(items));
+  }
+  const RecordValue *p = a.record(), *q = b.record();
+  if (p && q && p->fields.size() == q->fields.size()) {
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const auto& [name, value] : p->fields) {
+      const Value* other = q->find(name);
+      auto field = other ? meet(value, *other, c) : std::nullopt;
+      if (!field) return std::nullopt;
+      fields.emplace_back(name, std::move(*field));
+    }
+    return make_record(std::move(fields));
+  }
+  return meet_leaf(a, b, c);
+}
+
+// ---- conditions ------------------------------------------------------------
+
+Interpreter::Condition Interpreter::condition(const Value& value, Span where) {
+  if (const auto* host = value.get_if<BoolValue>()) {
+    if (!host->value && ev_.machine().compile_only && !checking())
+      ev_.fail_needs_run(where);
+    return {host->value, {}, {}};
+  }
+  const auto* array = value.get_if<ArrayValue>();
+  if (!array || !is_bool((*array)->type.dtype) || (*array)->type.rank() != 0) {
+    Diagnostic d = diagnostic(Code::condition_type, where, type_name(value));
+    d.set_label(type_name(value));
+    if (array && is_bool((*array)->type.dtype))
+      d.set_help(
+          "reduce it with `all(...)` or `any(...)`, or choose by "
+          "element with `where`");
+    else if (element_type(value))
+      d.set_help("compare it: `x != 0`");
+    ev_.fail(std::move(d));
+  }
+  if (checking()) return {std::nullopt, *array, (*array)->varies};
+  if (ev_.mode() == Mode::run || (*array)->constant)
+    return {ev_.host_bytes(*array, where)[0] != 0, {}, {}};
+  return {std::nullopt, *array, (*array)->varies};
+}
+
+JournalScope::JournalScope(Interpreter& interpreter)
+    : interpreter_(interpreter) {
+  interpreter.state().journals.push_back({interpreter.state().last_call, {}});
+}
+JournalScope::~JournalScope() {
+  if (open_) finish();
+}
+std::vector<Assigned> JournalScope::finish() {
+  open_ = false;
+  return interpreter_.take_back();
+}
+
+// ---- if --------------------------------------------------------------------
+
+namespace {
+
+bool encloses(const Environment* env, const Environment* holder) {
+  for (; env; env = env->parent.get())
+    if (env == holder) return true;
+  return false;
+}
+
+/// The `var`s that either branch assigned, with what they hold after each.
+struct Merged {
+  Env environment;
+  std::string name;
+  Value one, other;
+  Span where;
+};
+
+std::vector<Merged> merge_changes(const std::vector<Assigned>& one,
+                                  const std::vector<Assigned>& other,
+                                  const Env& env) {
+  std::vector<Merged> out;
+  for (const Assigned& a : one)
+    if (encloses(env.get(), a.environment.get()))
+      out.push_back({a.environment, a.name, a.after, a.before, a.where});
+  for (const Assigned& b : other) {
+    if (!encloses(env.get(), b.environment.get())) continue;
+    const auto same =
+        std::find_if(out.begin(), out.end(), [&](const Merged& m) {
+          return m.environment == b.environment && m.name == b.name;
+        });
+    if (same != out.end())
+      same->other = b.after;
+    else
+      out.push_back({b.environment, b.name, b.before, b.after, b.where});
+  }
+  return out;
+}
+
+}  // namespace
+
+Value Interpreter::branch(const Expr* body, const Env& env, bool wanted) {
+  if (!body) return NoneValue{};
+  if (const auto* chained = as<If>(*body))
+    return if_expr(*chained, env, wanted);
+  return block(*body, env, false, wanted);
+}
+
+/// Where the value is used, every condition leads to one.
+Value Interpreter::if_value(const If& e, const Env& env) {
+  const If* last = &e;
+  while (const If* chained =
+             last->otherwise ? as<If>(*last->otherwise) : nullptr)
+    last = chained;
+  if (!last->otherwise)
+    ev_.fail(diagnostic(Code::no_else, last->span)
+                 .set_help("write `if c { a } else { b }`"));
+  return if_expr(e, env, true);
+}
+
+Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
+  const Condition c = condition(expr(*e.condition, env), e.condition->span);
+  wanted &= e.otherwise != nullptr;
+  if (c.known) {
+    const Expr* taken = *c.known ? e.then.get() : e.otherwise.get();
+    const Value value = branch(taken, env, wanted);
+    return wanted ? value : Value(NoneValue{});
+  }
+  Saved conditions(ev_.varying_conditions_);
+  if (!c.varies.empty())
+    ev_.varying_conditions_.push_back(
+        {c.varies, e.condition->span, false, c.from()});
+
+  Value values[2];
+  std::vector<Assigned> changes[2];
+  std::shared_ptr<GraphScope> scopes[2];
+  const Expr* bodies[2] = {e.then.get(), e.otherwise.get()};
+  for (int i = 0; i < 2; ++i)
+    scopes[i] = ev_.with_scope([&] {
+      JournalScope journal(*this);
+      values[i] = branch(bodies[i], env, wanted);
+      changes[i] = journal.finish();
+    });
+  if (!wanted) values[0] = values[1] = NoneValue{};
+
+  // The value of the `if`, then each `var`.
+  std::vector<Merged> vars = merge_changes(changes[0], changes[1], env);
+  std::vector<Value> results;
+  auto add_result = [&](const Value& a, const Value& b,
+                        const std::string& what) {
+    auto met = meet(a, b, c);
+    if (!met && type_name(a) == type_name(b))
+      ev_.fail(diagnostic(Code::host_value_in_compiled_code, e.condition->span,
+                          fmt::format("this choice between two values of type "
+                                      "{}",
+                                      type_name(a))));
+    if (!met) {
+      Diagnostic differ =
+          diagnostic(Code::branches_differ, e.span, what, type_name(a),
+                     type_name(b))
+              .set_label(fmt::format("{} or {}", type_name(a), type_name(b)));
+      // Which branch is taken may depend on sizes, which calls know.
+      throw Failure{std::move(differ), false,
+                    ev_.checking_definition && !c.array};
+    }
+    results.push_back(std::move(*met));
+  };
+  add_result(values[0], values[1], "its value");
+  for (const Merged& var : vars)
+    add_result(var.one, var.other, fmt::format("`{}`", var.name));
+  if (!checking()) {
+    std::vector<Value> ones{values[0]}, others{values[1]};
+    for (const Merged& var : vars) {
+      ones.push_back(var.one);
+      others.push_back(var.other);
+    }
+    results =
+        if_node(c.array, scopes[0], scopes[1], ones, others, results, e.span);
+  }
+  for (size_t i = 0; i < vars.size(); ++i)
+    assign(vars[i].environment, vars[i].name, results[i + 1], vars[i].where);
+  return results[0];
+}
+
+// ---- loops on the host -----------------------------------------------------
+
+namespace {
+
+/// The names assigned in statements below, but not in functions defined there.
+void collect_assigned(const Expr& e, std::vector<std::string>& out);
+
+void collect_assigned(const Stmt& s, std::vector<std::string>& out) {
+  if (s.kind == StmtKind::DefStmt) return;
+  if (const auto* assign = as<AssignStmt>(s)) {
+    const Expr* target = assign->target.get();
+    while (target->kind != ExprKind::NameExpr)
+      target = target->kind == ExprKind::Index
+                   ? static_cast<const Index*>(target)->object.get()
+                   : static_cast<const Field*>(target)->object.get();
+    const std::string& name = static_cast<const NameExpr*>(target)->text;
+    if (std::find(out.begin(), out.end(), name) == out.end())
+      out.push_back(name);
+  }
+  for_each_child(s, [&](const Expr& child) { collect_assigned(child, out); });
+}
+
+void collect_assigned(const Expr& e, std::vector<std::string>& out) {
+  if (e.kind == ExprKind::FnExpr) return;
+  for_each_child(
+      e, [&](const Expr& child) { collect_assigned(child, out); },
+      [&](const Stmt& child) { collect_assigned(child, out); });
+}
+
+}  // namespace
+
+std::vector<Carry> Interpreter::carries_of(const Stmt& loop, const Env& env) {
+  auto known = s_.assigned_names.find(&loop);
+  if (known == s_.assigned_names.end()) {
+    std::vector<std::string> names;
+    collect_assigned(loop, names);
+    known = s_.assigned_names.emplace(&loop, std::move(names)).first;
+  }
+  std::vector<Carry> out;
+  for (const std::string& name : known->second) {
+    auto [binding, holder] = env->find(name);
+    if (!binding || binding->poisoned || !binding->is_var ||
+        holder->call != env->call)
+      continue;
+    out.push_back({holder->shared_from_this(), name, binding->value});
+  }
+  return out;
+}
+
+/// An integer that the host needs now (run mode).
+int64_t Interpreter::host_int(const Value& value, Span where) {
+  if (const auto* i = value.get_if<IntValue>()) {
+    if (!i->value.is_constant())
+      ev_.fail(
+          diagnostic(Code::not_known_int, where, "this", i->value.to_string()));
+    return i->value.value();
+  }
+  const ArrayValue array = ev_.to_array(value, where, "a range");
+  const std::vector<uint8_t> bytes = ev_.host_bytes(array, where);
+  return with_dtype(array->type.dtype, [&]<DType D>() -> int64_t {
+    using T = typename StorageOf<D>::type;
+    if constexpr (std::is_integral_v<T>) {
+      T element;
+      std::memcpy(&element, bytes.data(), sizeof element);
+      return static_cast<int64_t>(element);
+    }
+    return 0;
+  });
+}
+
+/// A scalar on the device: not a constant, so that every turn of a loop has the
+/// same graph.
+ArrayValue Interpreter::host_counter(uint64_t bits, DType dtype, Span where) {
+  return ev_.on_first_device(dtype, &bits, where);  // little endian
+}
+
+KnownRange Interpreter::host_range(const RangeValue& range, Span where) {
+  const std::vector<Value>& parts = *range.start_stop_step;
+  const DType dtype = range_type(ev_, range, where);
+  const auto part = [&](int i) {
+    const int64_t value = host_int(parts[i], where);
+    if (parts[i].is<IntValue>())
+      ev_.constant_int(value, dtype, false, where);  // it fits, or an error
+    return static_cast<uint64_t>(value);
+  };
+  const KnownRange known{dtype, part(0), part(1), part(2)};
+  if (known.step == 0)
+    ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
+  return known;
+}
+
+void Interpreter::turn(const Pattern& pattern, const Value& value,
+                       const Expr& body, const Env& env, bool flush_each) {
+  poll(pattern.span);
+  const Env names = inner(env);
+  bind_pattern(pattern, value, names, false, pattern.span);
+  block(body, names, flush_each, false);
+}
+
+void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
+  const Span where = s.iterable->span;
+  const Value over = text_as_items(ev_, expr(*s.iterable, env), where);
+  if (const auto* many = over.get_if<ManyValue>()) {
+    std::vector<Carry> carries = carries_of(s, env);
+    check_loop(carries, {}, where, [&] {
+      turn(s.pattern, *many->item, *s.body, env, false);
+      return AxisSet();
+    });
+    return;
+  }
+  if (const TupleValue* tuple = over.tuple()) {
+    const bool flush_each = ev_.mode() == Mode::run;
+    for (const Value& item : tuple->items)
+      turn(s.pattern, item, *s.body, env, flush_each);
+    return;
+  }
+  const auto* range = over.get_if<RangeValue>();
+  const ArrayCell* array = over.array();
+  if (!range && (!array || array->type.rank() == 0)) {
+    const bool number = element_type(over).has_value();
+    ev_.fail(diagnostic(Code::not_iterable, where, type_name(over))
+                 .set_help(number ? "count with `range(n)`"
+                                  : "a loop runs over a range, the rows of an "
+                                    "array, a tuple, or the characters of a "
+                                    "`str`"));
+  }
+  if (range)
+    if (const auto* step = (*range->start_stop_step)[2].get_if<IntValue>();
+        step && step->value == ir::Dim(0))
+      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
+  if (ev_.mode() != Mode::run) {
+    compiled_for(s, over, env);
+    return;
+  }
+  if (range) {
+    const KnownRange known = host_range(*range, where);
+    const uint64_t turns = known.turns();
+    for (uint64_t k = 0; k < turns; ++k)
+      turn(s.pattern, host_counter(known.at(k), known.dtype, where), *s.body,
+           env, true);
+    return;
+  }
+  const int64_t rows = array->type.shape[0].value();
+  const DType dtype =
+      rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
+  for (int64_t i = 0; i < rows; ++i) {
+    const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
+    const Value row =
+        gather(ev_, *over.get_if<ArrayValue>(), {at}, {0}, false, where);
+    turn(s.pattern, row, *s.body, env, true);
+  }
+}
+
+void Interpreter::while_stmt(const WhileStmt& s, const Env& env) {
+  if (ev_.mode() != Mode::run) {
+    compiled_while(s, env);
+    return;
+  }
+  while (true) {
+    poll(s.span);
+    const Condition c = condition(expr(*s.condition, env), s.condition->span);
+    if (!*c.known) return;
+    block(*s.body, env, true, false);
+  }
+}
+
+// ---- comprehensions --------------------------------------------------------
+
+ir::Dim Interpreter::range_count(const RangeValue& range, Span where) {
+  ir::Dim parts[3];
+  for (int i = 0; i < 3; ++i) {
+    const auto* known = (*range.start_stop_step)[i].get_if<IntValue>();
+    if (!known)
+      ev_.fail(diagnostic(Code::not_known_int, where,
+                          "the size of a comprehension",
+                          type_name((*range.start_stop_step)[i])));
+    parts[i] = known->value;
+  }
+  if (parts[2] == ir::Dim(0))
+    ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
+  const ir::Dim distance = parts[1] - parts[0];
+  if (parts[2] == ir::Dim(1) && !distance.is_constant()) return distance;
+  const ir::Dim count = ir::Dim(0) - floor_div(ir::Dim(0) - distance, parts[2]);
+  return count.is_constant() && count.value() < 0 ? ir::Dim(0) : count;
+}
+
+Value Interpreter::generate(const Comprehension& e, size_t generator,
+                            const Env& env) {
+  if (generator == e.generators.size()) return expr(*e.element, env);
+  const Generator& g = e.generators[generator];
+  const Span where = g.iterable->span;
+  const Value over = text_as_items(ev_, expr(*g.iterable, env), where);
+  auto member = [&](const Value& value) {
+    const Env names = inner(env);
+    bind_pattern(g.pattern, value, names, false, g.pattern.span);
+    return generate(e, generator + 1, names);
+  };
+  auto first = [&](const std::vector<Value>& members) {
+    return member(members[0]);
+  };
+  auto stacked = [&](std::vector<Value> items) {
+    return call_builtin(ev_, *find_builtin("stack"),
+                        {{make_tuple(std::move(items)), e.span}}, {}, e.span);
+  };
+  if (const auto* many = over.get_if<ManyValue>()) {
+    // Only running tells how many rows there are.
+    const uint32_t id = ev_.new_symbol_id();
+    return map_leaves(stacked({member(*many->item)}), [&](const Value& leaf) {
+      ir::Type type = leaf.array()->type;
+      type.shape[0] = ir::Dim::symbol(id, fmt::format("?k{}", id));
+      return Value(ev_.unknown_array(std::move(type)));
+    });
+  }
+  if (const TupleValue* tuple = over.tuple()) {
+    if (tuple->items.empty())
+      ev_.fail(diagnostic(Code::empty_array, e.span,
+                          "a comprehension over a tuple of nothing")
+                   .set_help("where there may be nothing, decide first: `if "
+                             "len(xs) > 0 { [f(x) for x in xs] } else { "
+                             "zeros(f32[0]) }`"));
+    std::vector<Value> items;
+    for (const Value& item : tuple->items) items.push_back(member(item));
+    return stacked(std::move(items));
+  }
+  if (const auto* range = over.get_if<RangeValue>()) {
+    const ir::Dim count = range_count(*range, where);
+    const std::vector<Value>& parts = *range->start_stop_step;
+    ArrayValue index = iota(ev_, {DType::I32, {count}}, 0, where);
+    auto scaled = [&](BinaryOp op, const Value& by) {
+      return *binary(ev_, op, {index, where}, {by, where}, where, where)
+                  .get_if<ArrayValue>();
+    };
+    if (!same_host_value(parts[2], IntValue{1}))
+      index = scaled(BinaryOp::mul, parts[2]);
+    if (!same_host_value(parts[0], IntValue{0}))
+      index = scaled(BinaryOp::add, parts[0]);
+    return map_members(ev_, count, {index}, first, e.span);
+  }
+  const ArrayCell* array = over.array();
+  if (!array || array->type.rank() == 0)
+    ev_.fail(diagnostic(Code::not_iterable, where, type_name(over))
+                 .set_help("a comprehension runs over a range, the rows of an "
+                           "array, or a tuple"));
+  return map_members(ev_, array->type.shape[0], {over}, first, e.span);
+}
+
+Value Interpreter::comprehension(const Comprehension& e, const Env& env) {
+  const Value result = generate(e, 0, env);
+  for_each_leaf(result, [&](const Value& leaf) {
+    if (const ArrayCell* array = leaf.array())
+      ev_.check_size(array->type, e.span);
+  });
+  return result;
+}
+
+}  // namespace unisono::lang

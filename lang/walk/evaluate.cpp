@@ -1,0 +1,746 @@
+// Entry points, statements, and what names mean.
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <map>
+#include <new>
+#include <numeric>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "lang/maps/maps.h"
+#include "lang/ops/print_value.h"
+#include "lang/source/stdlib.h"
+#include "lang/syntax/lexer.h"
+#include "lang/walk/interpreter.h"
+#include "lang/walk/types.h"
+#include "runtime/stop.h"
+
+namespace unisono::lang {
+namespace {
+
+/// A walk recurses as deep as the program does: calls nest up to a limit, and
+/// so do expressions. `enter` gives an error before this is used up.
+constexpr size_t stack_bytes = size_t{256} << 20;
+constexpr size_t stack_reserve = size_t{24} << 20;
+constexpr int max_call_depth = 1000;
+/// A check or trace walks each expression once for each turn of an unrolled
+/// loop and for each call with new types: this is some seconds of it.
+constexpr uint64_t max_steps = 3'000'000;
+constexpr size_t max_leaves = 65'536;
+constexpr size_t max_levels = 256;
+/// Notes about calls around an error.
+constexpr size_t max_call_notes = 4;
+
+Diagnostic no_host_memory(Span where) {
+  return diagnostic(Code::out_of_memory, where,
+                    "there is not enough memory on the host for this");
+}
+
+/// Where a program begins.
+Span beginning(const Program& program) {
+  return program.statements.empty() ? Span() : program.statements[0]->span;
+}
+
+/// Where the stack is. The address of a variable may be elsewhere: with
+/// AddressSanitizer variables lie on the heap.
+const char* stack_now() {
+  return static_cast<const char*>(__builtin_frame_address(0));
+}
+
+/// Runs `body`, which does not throw, on a stack of its own, with the address
+/// it must not go below.
+void on_large_stack(const std::function<void(const char* limit)>& body) {
+  pthread_attr_t attributes;
+  CHECK(pthread_attr_init(&attributes) == 0);
+  CHECK(pthread_attr_setstacksize(&attributes, stack_bytes) == 0);
+  auto run = [](void* argument) -> void* {
+    const char* limit = stack_now() - (stack_bytes - stack_reserve);
+    (*static_cast<const std::function<void(const char*)>*>(argument))(limit);
+    return nullptr;
+  };
+  pthread_t thread;
+  void* argument = const_cast<void*>(static_cast<const void*>(&body));
+  const bool started = pthread_create(&thread, &attributes, run, argument) == 0;
+  pthread_attr_destroy(&attributes);
+  if (started) {
+    CHECK(pthread_join(thread, nullptr) == 0);
+    return;
+  }
+  // No memory for it: on half of the stack there is.
+  void* end = nullptr;
+  size_t bytes = 0;
+  CHECK(pthread_getattr_np(pthread_self(), &attributes) == 0);
+  pthread_attr_getstack(&attributes, &end, &bytes);
+  pthread_attr_destroy(&attributes);
+  body(static_cast<const char*>(end) + bytes / 2);
+}
+
+/// The type of a tree with very many leaves is no help.
+std::string short_type_name(const Value& value) {
+  constexpr size_t most = 200;
+  std::string out = type_name(value);
+  if (out.size() > most) out = out.substr(0, most) + "...";
+  return out;
+}
+
+std::string parameters_text(const CallFrame& frame) {
+  std::string out;
+  for (const Param& param : frame.syntax->params) {
+    if (param.pattern.kind != Pattern::Kind::name) continue;
+    const std::string& name = param.pattern.name.text;
+    const auto found = frame.environment->names.find(name);
+    if (found == frame.environment->names.end()) continue;
+    if (!out.empty()) out += ", ";
+    const Value& value = found->second.value;
+    const auto* i = value.get_if<IntValue>();
+    out += i && i->value.is_constant()
+               ? fmt::format("{} = {}", name, i->value.to_string())
+               : fmt::format("{} is {}", name, short_type_name(value));
+  }
+  return out;
+}
+
+void add_call_notes(Diagnostic& diagnostic,
+                    const std::vector<CallFrame>& frames) {
+  size_t added = 0;
+  for (size_t i = frames.size(); i-- > 0 && added < max_call_notes;) {
+    const CallFrame& frame = frames[i];
+    if (frame.is_definition) {
+      for (const auto& [name, dtype] : frame.generics)
+        diagnostic.add_fact(fmt::format("`{}` is checked with {} = {}",
+                                        frame.function->name, name,
+                                        unisono::name(dtype)));
+      continue;
+    }
+    if (frame.where == diagnostic.where) continue;
+    const std::string parameters = parameters_text(frame);
+    diagnostic.add_note(
+        frame.where,
+        fmt::format("in this call of `{}`{}{}", frame.function->name,
+                    parameters.empty() ? "" : ": ", parameters));
+    ++added;
+  }
+}
+
+}  // namespace
+
+Diagnostic internal_error(Span where, std::string_view what) {
+  return diagnostic(Code::internal_error, where, what)
+      .set_help("please report it with the program");
+}
+
+// ---- entry points ----------------------------------------------------------
+
+Evaluator::Evaluator(Machine& machine, SourceMap& sources,
+                     Diagnostics& diagnostics)
+    : machine_(machine),
+      sources_(sources),
+      diagnostics_(diagnostics),
+      scope_(std::make_shared<GraphScope>()),
+      state_(std::make_unique<State>()) {}
+
+Evaluator::~Evaluator() {
+  // Names hold functions, and functions hold names.
+  for (const auto* environments :
+       {&state_->function_environments, &state_->module_environments})
+    for (const auto& weak : *environments)
+      if (Env env = weak.lock()) env->names.clear();
+}
+
+void Evaluator::on_stack(const std::function<void()>& body, Span where) {
+  State& state = *state_;
+  if (state.stack_owner == std::this_thread::get_id()) return body();
+  on_large_stack([&](const char* limit) {
+    const StopScope stop(machine_.stop);
+    Saved<const char*> new_limit(state.stack_limit, limit);
+    Saved<std::thread::id> owner(state.stack_owner, std::this_thread::get_id());
+    try {
+      if (!state.globals) Interpreter(*this).load_prelude();
+      body();
+    } catch (...) {
+      Failure failure = Interpreter(*this).caught(where);
+      Interpreter(*this).abandon_run();
+      if (!failure.diagnostic.where) failure.diagnostic.where = where;
+      if (!failure.reported) diagnostics_.add(std::move(failure.diagnostic));
+    }
+  });
+}
+
+bool Evaluator::check(const Program& program) {
+  bool ok = false;
+  on_stack(
+      [&] {
+        Interpreter interpreter(*this);
+        state_->types.clear();
+        ok = interpreter.check_program(program);
+      },
+      beginning(program));
+  return ok;
+}
+
+bool Evaluator::run(const Program& program, std::optional<Value>* last) {
+  bool ok = false;
+  on_stack(
+      [&] {
+        Interpreter interpreter(*this);
+        ok = interpreter.run_program(program, last);
+      },
+      beginning(program));
+  return ok;
+}
+
+bool Evaluator::print(const Value& value) {
+  bool ok = false;
+  on_stack([&] {
+    Interpreter interpreter(*this);
+    try {
+      machine_.output(to_text(*this, value, /*placed=*/true, Span()) + "\n");
+      ok = true;
+    } catch (...) {
+      interpreter.report(interpreter.caught(Span()).diagnostic);
+    }
+  });
+  return ok;
+}
+
+const Value* Evaluator::global(const std::string& name) {
+  if (!state_->globals) return nullptr;
+  const auto found = state_->globals->names.find(name);
+  return found == state_->globals->names.end() ? nullptr : &found->second.value;
+}
+
+std::optional<Value> Evaluator::call_from_host(
+    const Value& function, const std::vector<Value>& arguments) {
+  std::optional<Value> result;
+  on_stack([&] {
+    Interpreter interpreter(*this);
+    result = interpreter.run_call(function, arguments);
+  });
+  return result;
+}
+
+std::string Evaluator::dump_types() const {
+  // A name in a function has a type for each way in which that is called.
+  std::map<uint32_t, std::vector<std::string>> lines;
+  for (const TypeRecord& record : state_->types) {
+    std::string line = fmt::format("{}: {}: {}\n", to_string(record.where),
+                                   record.name, record.type);
+    auto& here = lines[record.where.begin];
+    if (std::find(here.begin(), here.end(), line) == here.end())
+      here.push_back(std::move(line));
+  }
+  std::string out;
+  for (const auto& [begin, here] : lines)
+    for (const std::string& line : here) out += line;
+  return out;
+}
+
+bool Interpreter::check_program(const Program& program) {
+  Saved<Mode> mode(ev_.mode_, Mode::check);
+  Saved main(s_.main_program, &program);
+  s_.main_file = program.file;
+  s_.memo.clear();
+  ev_.reported.clear();
+  s_.found.clear();
+  s_.gave_up = s_.stopped = false;
+  s_.too_many_errors = {};
+  s_.steps = 0;
+  s_.donated.clear();
+  // Modules that do not parse report at once.
+  const size_t errors_before = ev_.diagnostics_.error_count();
+  // The arrays of the program that runs, too; they shall not stay for long.
+  auto names = std::make_shared<Environment>(*s_.globals);
+  const size_t functions = s_.function_environments.size();
+  try {
+    statements(program.statements, names, false, false);
+  } catch (...) {
+    const Failure failure = caught(beginning(program));
+    if (!failure.reported) report(failure.diagnostic);
+    s_.frames.clear();
+    s_.journals.clear();
+  }
+  resolve_names(program, names);
+  s_.definitions.clear();
+  s_.waiting.clear();
+  s_.memo.clear();
+  s_.donated.clear();
+  forget_functions(functions);
+  // Those of modules first, which may be why there are others; then in the
+  // order of the program, though definitions are checked late.
+  std::vector<size_t> order(s_.found.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto position = [&](size_t i) {
+    const Span& where = s_.found[i].where;
+    return std::tuple(where.file == program.file, where.begin, i);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return position(a) < position(b); });
+  bool ok = true;
+  for (size_t i : order) {
+    ok &= s_.found[i].severity != Severity::error;
+    ev_.diagnostics_.add(std::move(s_.found[i]));
+  }
+  s_.found.clear();
+  if (s_.too_many_errors)
+    ev_.diagnostics_.report(Code::too_many_errors, s_.too_many_errors);
+  return ok && ev_.diagnostics_.error_count() == errors_before;
+}
+
+void Interpreter::abandon_run() {
+  ev_.scope_ = std::make_shared<GraphScope>();
+  s_.frames.clear();
+  s_.journals.clear();
+  s_.call_depth = 0;
+}
+
+std::optional<Value> Interpreter::run_call(
+    const Value& function, const std::vector<Value>& arguments) {
+  Saved<Mode> mode(ev_.mode_, Mode::run);
+  ev_.reported.clear();
+  s_.stopped = false;
+  std::vector<CallArgument> positional;
+  for (const Value& value : arguments) positional.push_back({value, Span()});
+  try {
+    Value result =
+        call_value({function, Span()}, std::move(positional), {}, Span());
+    ev_.flush(Span());
+    return result;
+  } catch (...) {
+    const Failure failure = caught(Span());
+    if (!failure.reported) report(failure.diagnostic);
+    abandon_run();
+    return std::nullopt;
+  }
+}
+
+bool Interpreter::run_program(const Program& program,
+                              std::optional<Value>* last) {
+  Saved<Mode> mode(ev_.mode_, Mode::run);
+  Saved main(s_.main_program, &program);
+  s_.main_file = program.file;
+  ev_.reported.clear();
+  s_.stopped = false;
+  s_.steps = 0;
+  try {
+    for (const StmtPtr& stmt : program.statements) {
+      const bool wanted = last && &stmt == &program.statements.back();
+      try {
+        std::optional<Value> value = statement(*stmt, s_.globals, wanted);
+        if (wanted) *last = value;
+        value.reset();
+        ev_.flush(stmt->span);
+      } catch (...) {
+        throw caught(stmt->span);
+      }
+    }
+    return true;
+  } catch (...) {
+    const Failure failure = caught(beginning(program));
+    if (!failure.reported) report(failure.diagnostic);
+    abandon_run();
+    return false;
+  }
+}
+
+Failure Interpreter::caught(Span where) {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    return failure;  // which may be thrown on
+  } catch (const std::bad_alloc&) {
+    return {no_host_memory(where)};
+  } catch (const Stopped&) {
+    return stopped(where);
+  } catch (const std::exception& exception) {
+    return {internal_error(where, exception.what())};
+  } catch (...) {
+    return {internal_error(where, "an exception of a type unknown here")};
+  }
+}
+
+void Interpreter::report(Diagnostic diagnostic) {
+  if (is_in_stdlib(diagnostic.where)) {
+    // The user's call is what is wrong; the library shows how.
+    for (size_t i = s_.frames.size(); i-- > 0;) {
+      if (is_in_stdlib(s_.frames[i].where)) continue;
+      diagnostic.add_note(diagnostic.where, "found here");
+      diagnostic.where = s_.frames[i].where;
+      break;
+    }
+  }
+  const Span at = diagnostic.where;
+  if (!ev_.reported.emplace(diagnostic.code, at.file, at.begin, at.end).second)
+    return;
+  // A type error inside a map is about what one member sees.
+  if (!ev_.mapped_axes_.empty() &&
+      info(diagnostic.code).number.starts_with("U03"))
+    for (const std::string& fact : ev_.mapped_axes_.back().facts)
+      diagnostic.add_fact(fact);
+  if (checking() && s_.found.size() >= max_errors &&
+      diagnostic.code != Code::cancelled) {
+    if (!s_.gave_up) s_.too_many_errors = at;
+    s_.gave_up = true;
+    return;
+  }
+  add_call_notes(diagnostic, s_.frames);
+  for (size_t i = s_.frames.size(); i-- > 0 && !s_.definitions.empty();) {
+    const CallFrame& frame = s_.frames[i];
+    const auto* closure = std::get_if<Closure>(&frame.function->what);
+    if (frame.is_definition || !closure) continue;
+    const auto definition =
+        s_.definitions.find({frame.syntax, closure->environment.get()});
+    if (definition == s_.definitions.end() || !definition->second.open)
+      continue;
+    const Diagnostic& question = *definition->second.open;
+    const std::string_view text = question.where.text();
+    diagnostic.add_fact(fmt::format(
+        "`{}` is checked at its calls, since `{}` on line {} must be known",
+        frame.function->name, text.substr(0, text.find('\n')),
+        question.where.file->place(question.where.begin).line));
+    break;
+  }
+  if (checking())
+    s_.found.push_back(std::move(diagnostic));
+  else
+    ev_.diagnostics_.add(std::move(diagnostic));
+}
+
+void Interpreter::check_tree(const Value& value, Span where) {
+  const TreeSize size = tree_size(value);
+  if (size.leaves > max_leaves)
+    ev_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                        max_leaves, "leaves")
+                 .set_help("many values of one type are an array"));
+  if (size.height > max_levels)
+    ev_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                        max_levels, "levels"));
+}
+
+void Interpreter::enter(Span where) {
+  poll(where);
+  const bool compile_only = ev_.machine_.compile_only;
+  const bool counts = ev_.mode() != Mode::run || compile_only;
+  s_.steps = counts ? s_.steps + 1 : 0;
+  if (s_.steps > max_steps) {
+    s_.gave_up = true;
+    ev_.fail(diagnostic(Code::too_many_steps, where,
+                        checking() ? "checking" : "compiling", max_steps)
+                 .set_help("loop over a `range`, which is not unrolled"));
+  }
+  if (s_.call_depth > max_call_depth ||
+      (s_.stack_limit && stack_now() < s_.stack_limit)) {
+    s_.gave_up = true;  // else each call on the way tries its next statement
+    ev_.fail(diagnostic(Code::recursion_too_deep, where, max_call_depth)
+                 .set_help("a recursion needs a case that ends it, known when "
+                           "the program is compiled or on the host"));
+  }
+}
+
+void Interpreter::poll(Span where) {
+  if (stop_requested()) throw stopped(where);
+  if (ev_.machine_.disturb) (*ev_.machine_.disturb)();
+}
+
+Failure Interpreter::stopped(Span where) {
+  s_.gave_up = true;  // else the check goes on with the next statement
+  const bool said = std::exchange(s_.stopped, true);
+  return Failure{diagnostic(Code::cancelled, where), said};
+}
+
+// ---- names -----------------------------------------------------------------
+
+void Interpreter::define(const Env& env, const std::string& name, Value value,
+                         bool is_var, Span where, const Expr* type) {
+  int64_t record = -1;
+  if (ev_.keep_types && checking() && s_.main_file &&
+      where.file == s_.main_file) {
+    if (is_var) record = static_cast<int64_t>(s_.types.size());
+    s_.types.push_back({where, name, noted_type(value),
+                        is_var ? carry_shape(value, {}) : Value()});
+  }
+  bool function = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    function |= leaf.is<std::shared_ptr<const FunctionValue>>() ||
+                leaf.is<TypeAliasValue>();
+  });
+  if (function) s_.function_environments.push_back(env);
+  env->names[name] =
+      Binding{std::move(value), is_var, false, where, type, record};
+  ++env->version;
+}
+
+std::string Interpreter::noted_type(const Value& value) {
+  return type_name(
+      value, [&](const ArrayCell& array) { return varies_note(ev_, array); });
+}
+
+/// A `var` varies over all axes over which a value of it does.
+void Interpreter::widen_record(const Binding& binding, const Value& value) {
+  TypeRecord& record = s_.types[binding.type_record];
+  if (type_name(record.shape) != type_name(value)) {
+    s_.types.push_back({record.where, record.name, noted_type(value)});
+    return;
+  }
+  bool grown = false;
+  same_carry(record.shape, value, {}, grown);
+  if (grown) record.type = noted_type(record.shape);
+}
+
+void Interpreter::poison(const Pattern& pattern, const Env& env, bool open) {
+  if (pattern.kind == Pattern::Kind::name) {
+    Binding& binding = env->names[pattern.name.text];
+    binding.poisoned = true;
+    binding.open = open;
+    binding.where = pattern.span;
+    ++env->version;
+  }
+  for (const Pattern& item : pattern.items) poison(item, env, open);
+}
+
+void Interpreter::assign(const Env& holder, const std::string& name,
+                         Value value, Span where) {
+  Binding& binding = holder->names.at(name);
+  if (!s_.journals.empty()) {
+    Journal& journal = s_.journals.back();
+    const auto known = std::find_if(
+        journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
+          return c.environment == holder && c.name == name;
+        });
+    if (known != journal.changes.end())
+      known->where = where ? where : known->where;
+    else if (holder->call <= journal.call)
+      journal.changes.push_back({holder, name, binding.value, where});
+  }
+  if (binding.type_record >= 0 && checking()) widen_record(binding, value);
+  binding.value = std::move(value);
+  ++holder->version;
+}
+
+std::vector<Assigned> Interpreter::take_back() {
+  Journal journal = std::move(s_.journals.back());
+  s_.journals.pop_back();
+  std::vector<Assigned> out;
+  for (Change& change : journal.changes) {
+    Binding& binding = change.environment->names.at(change.name);
+    out.push_back({change.environment, change.name, change.before,
+                   std::move(binding.value), change.where});
+    binding.value = std::move(change.before);
+    ++change.environment->version;
+  }
+  return out;
+}
+
+void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
+                               const Env& env, bool is_var, Span where,
+                               const Expr* type) {
+  switch (pattern.kind) {
+    case Pattern::Kind::wildcard: return;
+    case Pattern::Kind::name:
+      define(env, pattern.name.text, is_var ? as_variable(value, where) : value,
+             is_var, pattern.span, type);
+      return;
+    case Pattern::Kind::tuple: break;
+  }
+  auto mismatch = [&] {
+    ev_.fail(diagnostic(Code::pattern_mismatch, pattern.span,
+                        fmt::format("`{}`", pattern.span.text()),
+                        type_name(value)));
+  };
+  if (const RecordValue* record = value.record()) {
+    for (const Pattern& item : pattern.items) {
+      if (item.kind == Pattern::Kind::wildcard) continue;
+      const Value* found = item.kind == Pattern::Kind::name
+                               ? record->find(item.name.text)
+                               : nullptr;
+      if (!found) mismatch();
+      bind_pattern(item, *found, env, is_var, where, nullptr);
+    }
+    return;
+  }
+  std::vector<Value> parts;
+  if (const TupleValue* tuple = value.tuple()) {
+    parts = tuple->items;
+  } else if (const auto* many = value.get_if<ManyValue>()) {
+    parts.assign(pattern.items.size(), *many->item);
+  } else if (const ArrayCell* array = value.array();
+             array && array->type.rank() > 0 &&
+             array->type.shape[0] ==
+                 ir::Dim(static_cast<int64_t>(pattern.items.size()))) {
+    for (size_t i = 0; i < pattern.items.size(); ++i) {
+      IndexItem item;
+      item.value = IntValue{static_cast<int64_t>(i)};
+      item.where = pattern.items[i].span;
+      parts.push_back(index(ev_, value, {item}, where));
+    }
+  } else {
+    mismatch();
+  }
+  if (parts.size() != pattern.items.size()) mismatch();
+  for (size_t i = 0; i < parts.size(); ++i)
+    bind_pattern(pattern.items[i], parts[i], env, is_var, where, nullptr);
+}
+
+// ---- statements ------------------------------------------------------------
+
+Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
+                              bool flush_each, bool wanted) {
+  const size_t waiting = s_.waiting.size();
+  std::optional<Value> last;
+  std::optional<Diagnostic> question;
+  bool failed = false;
+  for (const StmtPtr& stmt : list) {
+    if (checking() && s_.gave_up) {
+      failed = true;
+      break;
+    }
+    try {
+      const bool use = wanted && &stmt == &list.back();
+      last = statement(*stmt, env, use);
+      if (!use) last.reset();
+      if (flush_each) ev_.flush(stmt->span);
+    } catch (const Failure& failure) {
+      if (!checking()) throw;
+      const bool open = is_open(failure);
+      if (!failure.reported && !open) report(failure.diagnostic);
+      poison_names(*stmt, env, open);
+      failed |= !open;
+      if (!open) continue;
+      poison_assigned(*stmt, env);
+      if (!question) question = failure.diagnostic;
+    }
+  }
+  if (checking()) failed |= !check_waiting_definitions(waiting);
+  if (failed) throw Failure{diagnostic(Code::cancelled, Span()), true};
+  if (question) throw Failure{*question, false, true};
+  return last ? *last : Value();
+}
+
+Value Interpreter::block(const Expr& body, const Env& env, bool flush_each,
+                         bool wanted) {
+  if (const If* branches = as<If>(body)) return if_expr(*branches, env, wanted);
+  const Block* block = as<Block>(body);
+  if (!block) return expr(body, env);
+  return statements(block->statements, inner(env), flush_each, wanted);
+}
+
+Env Interpreter::inner(const Env& env) {
+  auto out = std::make_shared<Environment>();
+  out->parent = env;
+  out->call = env->call;
+  return out;
+}
+
+void Interpreter::poison_names(const Stmt& stmt, const Env& env, bool open) {
+  if (const auto* let = as<LetStmt>(stmt)) poison(let->pattern, env, open);
+  auto name = [&](const Name& n) {
+    Pattern pattern;
+    pattern.name = n;
+    pattern.span = n.span;
+    poison(pattern, env, open);
+  };
+  if (const auto* def = as<DefStmt>(stmt)) name(def->name);
+  if (const auto* type = as<TypeStmt>(stmt)) name(type->name);
+  if (const auto* axis = as<AxisStmt>(stmt))
+    for (const Name& n : axis->names) name(n);
+  if (const auto* import = as<ImportStmt>(stmt)) name(module_name(*import));
+}
+
+void Interpreter::poison_assigned(const Stmt& stmt, const Env& env) {
+  for (const Carry& carry : carries_of(stmt, env)) {
+    Binding& binding = carry.environment->names.at(carry.name);
+    binding.poisoned = binding.open = true;
+    ++carry.environment->version;
+  }
+}
+
+std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,
+                                            bool wanted) {
+  try {
+    return walk_statement(stmt, env, wanted);
+  } catch (...) {
+    throw caught(stmt.span);
+  }
+}
+
+std::optional<Value> Interpreter::walk_statement(const Stmt& stmt,
+                                                 const Env& env, bool wanted) {
+  switch (stmt.kind) {
+    case StmtKind::LetStmt:
+      let_stmt(static_cast<const LetStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::AssignStmt:
+      assign_stmt(static_cast<const AssignStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::ExprStmt: {
+      const Expr& e = *static_cast<const ExprStmt&>(stmt).expr;
+      if (const auto* branches = as<If>(e))
+        return if_expr(*branches, env, wanted);
+      return expr(e, env);
+    }
+    case StmtKind::DefStmt:
+      def_stmt(static_cast<const DefStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::TypeStmt: {
+      const auto& type = static_cast<const TypeStmt&>(stmt);
+      if (checking())
+        TypeMatcher(*this, env, TypeMatcher::Names::known).check_sizes(type);
+      define(env, type.name.text, TypeAliasValue{&type, env}, false,
+             type.name.span);
+      return std::nullopt;
+    }
+    case StmtKind::AxisStmt:
+      axis_stmt(static_cast<const AxisStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::ImportStmt:
+      import(static_cast<const ImportStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::ForStmt:
+      for_stmt(static_cast<const ForStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::WhileStmt:
+      while_stmt(static_cast<const WhileStmt&>(stmt), env);
+      return std::nullopt;
+    case StmtKind::TestStmt:
+      if (checking())
+        block(*static_cast<const TestStmt&>(stmt).body, env, false, false);
+      return std::nullopt;
+  }
+  __builtin_unreachable();
+}
+
+void Interpreter::axis_stmt(const AxisStmt& axis, const Env& env) {
+  std::optional<CallArgument> value;
+  if (axis.value) value = argument(*axis.value, env);
+  const std::vector<AxisValue> axes =
+      declare_axes(ev_, axis.names, value ? &*value : nullptr);
+  for (size_t i = 0; i < axes.size(); ++i)
+    define(env, axis.names[i].text, axes[i], false, axis.names[i].span);
+}
+
+Value Interpreter::match_declared(const Expr& type, const Value& value,
+                                  const Env& env, Span where,
+                                  const std::string& what) {
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
+  Value matched = matcher.match(type, value, where, what);
+  matcher.finish();
+  return matched;
+}
+
+void Interpreter::let_stmt(const LetStmt& let, const Env& env) {
+  Value value;
+  if (const Array* array = as<Array>(*let.value); array && let.type)
+    value = array_literal(*array, env, wanted_dtype(*let.type, env));
+  else
+    value = expr(*let.value, env);
+  if (let.type)
+    value = match_declared(*let.type, value, env, let.value->span,
+                           fmt::format("`{}`", let.pattern.span.text()));
+  bind_pattern(
+      let.pattern, value, env, let.is_var, let.value->span,
+      let.pattern.kind == Pattern::Kind::name ? let.type.get() : nullptr);
+}
+
+}  // namespace unisono::lang

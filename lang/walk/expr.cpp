@@ -1,0 +1,596 @@
+// Expressions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "jit/scalar/element.h"
+#include "lang/builtins/load.h"
+#include "lang/context/arguments.h"
+#include "lang/context/function.h"
+#include "lang/ops/array_ops.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/print_value.h"
+#include "lang/ops/text.h"
+#include "lang/source/stdlib.h"
+#include "lang/syntax/parser.h"
+#include "lang/walk/types.h"
+
+namespace unisono::lang {
+namespace {
+
+constexpr size_t max_index_items = 256;
+/// Items of an array that are computed, each by operations of its own.
+constexpr size_t max_computed_items = 65'536;
+
+/// A number of a literal array.
+struct Number {
+  double real = 0;
+  int64_t integer = 0;
+  bool is_real = false;
+  std::optional<DType> suffix;
+  Span where;
+};
+
+bool collect_number(const Expr& e, bool negative, Number& out) {
+  if (const auto* unary = as<Unary>(e))
+    return unary->op == UnaryOp::negate &&
+           collect_number(*unary->operand, !negative, out);
+  if (const auto* i = as<IntLiteral>(e)) {
+    if (i->value > INT64_MAX) return false;
+    const auto value = static_cast<int64_t>(i->value);
+    out.integer = negative ? -value : value;
+    out.real = static_cast<double>(out.integer);
+    out.suffix = i->suffix;
+    return true;
+  }
+  if (const auto* f = as<FloatLiteral>(e)) {
+    out.real = negative ? -f->value : f->value;
+    out.is_real = true;
+    out.suffix = f->suffix;
+    return true;
+  }
+  return false;
+}
+
+/// The elements of a nested literal of numbers alone.
+struct Numbers {
+  std::vector<int64_t> sizes;
+  bool has_rank = false;  // a number was met: there are no more sizes
+  std::vector<Number> numbers;
+};
+
+/// False if there is anything else in it, or rows differ.
+bool collect_numbers(const Array& array, size_t depth, Numbers& out) {
+  const auto count = static_cast<int64_t>(array.items.size());
+  if (depth == out.sizes.size() && !out.has_rank) out.sizes.push_back(count);
+  if (depth >= out.sizes.size() || out.sizes[depth] != count) return false;
+  for (const ExprPtr& item : array.items) {
+    if (const auto* row = as<Array>(*item)) {
+      if (!collect_numbers(*row, depth + 1, out)) return false;
+      continue;
+    }
+    if (out.sizes.size() != depth + 1) return false;
+    out.has_rank = true;
+    out.numbers.emplace_back().where = item->span;
+    if (!collect_number(*item, false, out.numbers.back())) return false;
+  }
+  return true;
+}
+
+/// The shape of an item that is written as a literal, by its first rows;
+/// nothing if what decides it is computed.
+std::optional<ir::Shape> literal_shape(const Expr& e) {
+  const auto* array = as<Array>(e);
+  if (!array) {
+    Number number;
+    if (e.kind == ExprKind::BoolLiteral || collect_number(e, false, number))
+      return ir::Shape{};
+    return std::nullopt;
+  }
+  std::optional<ir::Shape> shape = ir::Shape{};
+  if (!array->items.empty()) shape = literal_shape(*array->items[0]);
+  if (shape)
+    shape->insert(shape->begin(),
+                  ir::Dim(static_cast<int64_t>(array->items.size())));
+  return shape;
+}
+
+/// `[]`, `[[], []]`: nothing in it has a type.
+bool is_empty(const Expr& e) {
+  const auto* array = as<Array>(e);
+  return array && std::ranges::all_of(array->items, [](const ExprPtr& item) {
+           return is_empty(*item);
+         });
+}
+
+/// All numbers in it.
+void append_numbers(const Array& array, std::vector<Number>& numbers) {
+  for (const ExprPtr& item : array.items) {
+    Number number;
+    if (const auto* row = as<Array>(*item))
+      append_numbers(*row, numbers);
+    else if (collect_number(*item, false, number))
+      numbers.push_back(number);
+  }
+}
+
+bool has_bool(const Expr& e) {
+  const auto* array = as<Array>(e);
+  return e.kind == ExprKind::BoolLiteral ||
+         (array && std::ranges::any_of(array->items, [](const ExprPtr& item) {
+            return has_bool(*item);
+          }));
+}
+
+/// Rows of different shapes, outer ones first.
+struct Ragged {
+  const Expr* at = nullptr;
+  size_t row = 0;
+  ir::Shape shape, first;
+};
+std::optional<Ragged> find_ragged(const Array& array) {
+  std::optional<ir::Shape> first;
+  for (size_t i = 0; i < array.items.size(); ++i) {
+    const auto shape = literal_shape(*array.items[i]);
+    if (i == 0) first = shape;
+    if (first && shape && *shape != *first)
+      return Ragged{array.items[i].get(), i, *shape, *first};
+  }
+  for (const ExprPtr& item : array.items)
+    if (const auto* row = as<Array>(*item))
+      if (auto ragged = find_ragged(*row)) return ragged;
+  return std::nullopt;
+}
+
+/// The elements' common type: a suffix (all have the same), or the default.
+std::optional<DType> number_type(const std::vector<Number>& numbers,
+                                 std::optional<DType> wanted) {
+  std::optional<DType> suffix;
+  bool is_real = false;
+  for (const Number& n : numbers) {
+    if (n.suffix && suffix && *n.suffix != *suffix) return std::nullopt;
+    if (n.suffix) suffix = n.suffix;
+    is_real |= n.is_real;
+  }
+  if (suffix) return is_real && !is_floating(*suffix) ? std::nullopt : suffix;
+  if (wanted && (is_floating(*wanted) || (is_integer(*wanted) && !is_real)))
+    return wanted;
+  return is_real ? DType::F32 : DType::I32;
+}
+
+}  // namespace
+
+CallArgument Interpreter::argument(const Expr& e, const Env& env) {
+  return {expr(e, env), e.span};
+}
+
+/// A named type of arrays, all sizes of which it says, is that type, as `f32`
+/// is. Others are names alone.
+Value Interpreter::as_type(Value value) {
+  const auto* alias = value.get_if<TypeAliasValue>();
+  if (!alias || !alias->definition->type_params.empty()) return value;
+  const Expr& type = *alias->definition->type;
+  if (const auto* index = as<Index>(type))
+    for (const ExprPtr& item : index->items)
+      if (item->kind == ExprKind::Wildcard || item->kind == ExprKind::Rest ||
+          item->kind == ExprKind::UnknownSize)
+        return value;
+  TypeMatcher types(*this, alias->environment, TypeMatcher::Names::known);
+  const Value any = types.any_value(type);
+  return any.array() ? TypeValue{any.array()->type} : std::move(value);
+}
+
+// ---- the walk --------------------------------------------------------------
+
+Value Interpreter::expr(const Expr& e, const Env& env) {
+  enter(e.span);
+  Value value = walk_expr(e, env);
+  check_tree(value, e.span);
+  return value;
+}
+
+Value Interpreter::walk_expr(const Expr& e, const Env& env) {
+  switch (e.kind) {
+    case ExprKind::IntLiteral:
+      return int_literal(static_cast<const IntLiteral&>(e), false, e.span);
+    case ExprKind::FloatLiteral: {
+      const auto& literal = static_cast<const FloatLiteral&>(e);
+      return ev_.constant(literal.value, literal.suffix.value_or(DType::F32),
+                          !literal.suffix, e.span);
+    }
+    case ExprKind::StringLiteral:
+      return string_literal(static_cast<const StringLiteral&>(e), env);
+    case ExprKind::BoolLiteral:
+      return BoolValue{static_cast<const BoolLiteral&>(e).value};
+    case ExprKind::NoneLiteral: return NoneValue{};
+    case ExprKind::NameExpr:
+      return as_type(
+          present(lookup(static_cast<const NameExpr&>(e), env), e.span));
+    case ExprKind::Tuple: {
+      std::vector<Value> items;
+      for (const ExprPtr& item : static_cast<const Tuple&>(e).items)
+        items.push_back(expr(*item, env));
+      return make_tuple(std::move(items));
+    }
+    case ExprKind::Record:
+      return record_expr(static_cast<const Record&>(e), env);
+    case ExprKind::Array:
+      return array_literal(static_cast<const Array&>(e), env, std::nullopt);
+    case ExprKind::Comprehension:
+      return comprehension(static_cast<const Comprehension&>(e), env);
+    case ExprKind::Call: return call_expr(static_cast<const Call&>(e), env);
+    case ExprKind::Index: {
+      const auto& x = static_cast<const Index&>(e);
+      const Value base = expr(*x.object, env);
+      if (x.items.size() > max_index_items)
+        ev_.fail(diagnostic(Code::too_long, e.span, "this index",
+                            max_index_items, "items"));
+      if (base.is<TypeAliasValue>()) {
+        TypeMatcher types(*this, env, TypeMatcher::Names::known);
+        const Value any = types.any_value(e);
+        if (any.array()) return TypeValue{any.array()->type};
+      }
+      return index(ev_, base, index_items(x, env, base.is<TypeValue>()),
+                   e.span);
+    }
+    case ExprKind::Field: {
+      const auto& x = static_cast<const Field&>(e);
+      forbid_foreign_module(x, env);
+      return as_type(field(expr(*x.object, env), x));
+    }
+    case ExprKind::Unary: return unary_expr(static_cast<const Unary&>(e), env);
+    case ExprKind::Binary:
+      return binary_expr(static_cast<const Binary&>(e), env);
+    case ExprKind::Cast: return cast_expr(static_cast<const Cast&>(e), env);
+    case ExprKind::With: return with_expr(static_cast<const With&>(e), env);
+    case ExprKind::Pipe: {
+      const auto& pipe = static_cast<const Pipe&>(e);
+      CallArgument value = argument(*pipe.value, env);
+      return call_value(argument(*pipe.function, env), {std::move(value)}, {},
+                        e.span);
+    }
+    case ExprKind::If: return if_value(static_cast<const If&>(e), env);
+    case ExprKind::Block: return block(e, env, false, true);
+    case ExprKind::FnExpr:
+      return std::make_shared<const FunctionValue>(FunctionValue{
+          "fn", Closure{nullptr, &static_cast<const FnExpr&>(e), env}});
+    case ExprKind::Wildcard:
+    case ExprKind::UnknownSize:
+    case ExprKind::Rest:
+    case ExprKind::RecordType:
+    case ExprKind::FunctionType:
+    case ExprKind::Slice: break;
+  }
+  ev_.fail(diagnostic(Code::not_a_value, e.span, e.span.text()));
+}
+
+Value Interpreter::int_literal(const IntLiteral& literal, bool negative,
+                               Span where) {
+  const uint64_t limit = uint64_t{INT64_MAX} + (negative ? 1 : 0);
+  if (literal.value <= limit) {
+    const auto value =
+        static_cast<int64_t>(negative ? 0 - literal.value : literal.value);
+    if (!literal.suffix) return IntValue{value};
+    return ev_.constant_int(value, *literal.suffix, false, where);
+  }
+  if (literal.suffix.value_or(DType::U64) == DType::U64 && !negative) {
+    const ArrayValue number = ev_.constant_array(
+        {DType::U64, {}},
+        jit::element_bytes(DType::U64, static_cast<int64_t>(literal.value)),
+        where);
+    number->weak = number->literal = !literal.suffix;
+    return number;
+  }
+  ev_.fail(diagnostic(Code::literal_range, where, where.text(),
+                      literal.suffix ? name(*literal.suffix) : "int",
+                      "-2**63 to 2**63 - 1")
+               .set_help("`u64` holds up to 2**64 - 1: write the suffix"));
+}
+
+Value Interpreter::record_expr(const Record& e, const Env& env) {
+  std::vector<std::pair<std::string, Value>> fields;
+  for (const ArgumentExpr& f : e.fields)
+    fields.emplace_back(f.name->text, expr(*f.value, env));
+  return make_record(std::move(fields));
+}
+
+std::optional<Value> Interpreter::awaited_load(const Expr& e, const Env& env) {
+  const auto* call = as<Call>(e);
+  const bool one = call && call->arguments.size() == 1;
+  const auto* name = one ? as<NameExpr>(*call->callee) : nullptr;
+  if (!name || !checking() || ev_.in_compiled_code()) return std::nullopt;
+  const Value callee = lookup(*name, env);
+  const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  if (!builtin || *builtin != find_builtin("load")) return std::nullopt;
+  return argument(*call->arguments[0].value, env).value;
+}
+
+Value Interpreter::cast_expr(const Cast& e, const Env& env) {
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::coerce);
+  // What a file will hold that is not there yet, the type says.
+  if (const auto path = awaited_load(*e.value, env))
+    if (!loaded_type(ev_, {*path, e.value->span})) {
+      Value value = matcher.any_value(*e.type);
+      matcher.finish();
+      return value;
+    }
+  Value value =
+      matcher.match(*e.type, expr(*e.value, env), e.value->span, "the value");
+  matcher.finish();
+  return value;
+}
+
+Value Interpreter::with_expr(const With& e, const Env& env) {
+  const Value base = expr(*e.base, env);
+  const RecordValue* record = base.record();
+  if (!record)
+    ev_.fail(diagnostic(Code::unknown_field, e.base->span, type_name(base),
+                        e.fields[0].name->text)
+                 .set_help("`with` replaces fields of a record"));
+  std::vector<std::pair<std::string, Value>> fields = record->fields;
+  for (const ArgumentExpr& f : e.fields) {
+    const auto found = std::find_if(
+        fields.begin(), fields.end(),
+        [&](const auto& field) { return field.first == f.name->text; });
+    if (found == fields.end())
+      ev_.fail(diagnostic(Code::unknown_field, f.name->span, type_name(base),
+                          f.name->text)
+                   .set_help(fields_text(*record)));
+    found->second = adopt(expr(*f.value, env), found->second, f.value->span);
+  }
+  return make_record(std::move(fields));
+}
+
+Value Interpreter::unary_expr(const Unary& e, const Env& env) {
+  // The least integer of a type is written as minus what does not fit it.
+  if (const auto* literal = as<IntLiteral>(*e.operand);
+      literal && e.op == UnaryOp::negate &&
+      !(literal->suffix && is_unsigned(*literal->suffix)))
+    return int_literal(*literal, true, e.span);
+  return unary(ev_, e.op, argument(*e.operand, env), e.span);
+}
+
+Value Interpreter::binary_expr(const Binary& e, const Env& env) {
+  const CallArgument left = argument(*e.left, env);
+  if (class_of(e.op) == OpClass::logic) {
+    const auto* known = left.value.get_if<BoolValue>();
+    const bool absorbing = e.op == BinaryOp::logical_or;
+    if (known && known->value == absorbing) return left.value;
+  }
+  return binary(ev_, e.op, left, argument(*e.right, env), e.op_span, e.span);
+}
+
+// ---- strings ---------------------------------------------------------------
+
+Value Interpreter::string_literal(const StringLiteral& e, const Env& env) {
+  if (auto text = e.plain_text()) return StrValue{std::move(*text)};
+  TextBuilder out(ev_);
+  for (const StringPiece& piece : e.pieces) {
+    if (piece.value)
+      out.value(expr(*piece.value, env), piece.spec, piece.span);
+    else
+      out.text(piece.text);
+    check_text_size(ev_, out.size(), e.span);
+  }
+  return out.finish();
+}
+
+// ---- parts of values -------------------------------------------------------
+
+namespace {
+/// Whether a size is computed from an axis's number of members.
+bool mentions_axis(const Expr& e, const Env& env) {
+  if (const auto* op = as<Binary>(e))
+    return mentions_axis(*op->left, env) || mentions_axis(*op->right, env);
+  const auto* name = as<NameExpr>(e);
+  const Binding* binding = name ? env->find(name->text).first : nullptr;
+  return binding && binding->value.is<AxisValue>();
+}
+}  // namespace
+
+std::vector<IndexItem> Interpreter::index_items(const Index& e, const Env& env,
+                                                bool sizes) {
+  std::vector<IndexItem> out;
+  for (const ExprPtr& item : e.items) {
+    IndexItem one;
+    one.where = item->span;
+    if (const auto* slice = as<Slice>(*item)) {
+      one.kind = IndexItem::Kind::slice;
+      if (slice->start) one.start = argument(*slice->start, env);
+      if (slice->stop) one.stop = argument(*slice->stop, env);
+      if (slice->step) one.step = argument(*slice->step, env);
+    } else if (item->kind == ExprKind::Rest) {
+      one.kind = IndexItem::Kind::ellipsis;
+    } else if (sizes && mentions_axis(*item, env)) {
+      one.value = IntValue{
+          TypeMatcher(*this, env, TypeMatcher::Names::known).size(*item)};
+    } else {
+      one.value = expr(*item, env);
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+const Value* Interpreter::find_field(const Value& base, const Field& e) {
+  if (const RecordValue* record = base.record())
+    return e.index ? nullptr : record->find(e.name.text);
+  if (const TupleValue* tuple = base.tuple())
+    return e.index && static_cast<size_t>(*e.index) < tuple->items.size()
+               ? &tuple->items[*e.index]
+               : nullptr;
+  if (const auto* module = base.get_if<ModuleValue>()) {
+    const auto found = module->environment->names.find(e.name.text);
+    if (found == module->environment->names.end()) return nullptr;
+    if (found->second.poisoned)
+      use_poisoned(found->second, e.name.text, e.span);
+    return &found->second.value;
+  }
+  return nullptr;
+}
+
+// ---- calls -----------------------------------------------------------------
+
+void Interpreter::arguments(
+    const Call& e, const Env& env, std::vector<CallArgument>& positional,
+    std::vector<std::pair<std::string, CallArgument>>& named) {
+  for (const ArgumentExpr& a : e.arguments) {
+    if (a.name && a.name->text == "over") forbid_undeclared_axis(*a.value, env);
+    CallArgument value = argument(*a.value, env);
+    if (a.name)
+      named.emplace_back(a.name->text, std::move(value));
+    else
+      positional.push_back(std::move(value));
+  }
+}
+
+namespace {
+/// The positional argument of a builtin that names an axis or devices, if
+/// `before` of them stand before the call's own.
+const Expr* axis_argument_of(const Value& callee, const Call& e,
+                             size_t before) {
+  const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  if (!builtin || (*builtin)->signature.find("over=") == std::string_view::npos)
+    return nullptr;
+  const auto parameters = parse_signature((*builtin)->signature);
+  for (size_t i = before; i < parameters.size(); ++i) {
+    if (parameters[i].name != "over" || i - before >= e.arguments.size())
+      continue;
+    const ArgumentExpr& given = e.arguments[i - before];
+    return given.name ? nullptr : given.value.get();
+  }
+  return nullptr;
+}
+}  // namespace
+
+Value Interpreter::call_expr(const Call& e, const Env& env) {
+  CallArgument callee;
+  std::vector<CallArgument> positional;
+  std::vector<std::pair<std::string, CallArgument>> named;
+  if (const auto* method = as<Field>(*e.callee)) {
+    forbid_foreign_module(*method, env);
+    CallArgument base = argument(*method->object, env);
+    callee.where = method->span;
+    if (const Value* found = find_field(base.value, *method)) {
+      callee.value = *found;
+    } else {
+      const bool function = !method->index && !base.value.is<ModuleValue>() &&
+                            env->find(method->name.text).first;
+      if (!function) field(base.value, *method);  // the error
+      NameExpr name;
+      name.text = method->name.text;
+      name.span = method->name.span;
+      callee = {lookup(name, env), method->name.span};
+      positional.push_back(std::move(base));
+    }
+  } else {
+    callee = argument(*e.callee, env);
+  }
+  forbid_call_of(callee.value, *e.callee, env);
+  if (const Expr* axis = axis_argument_of(callee.value, e, positional.size()))
+    forbid_undeclared_axis(*axis, env);
+  arguments(e, env, positional, named);
+  return call_value(callee, std::move(positional), std::move(named), e.span);
+}
+
+// ---- arrays ----------------------------------------------------------------
+
+std::optional<DType> Interpreter::wanted_dtype(const Expr& annotation,
+                                               const Env& env) {
+  TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
+  return matcher.element_of(annotation);
+}
+
+Value Interpreter::array_literal(const Array& e, const Env& env,
+                                 std::optional<DType> wanted) {
+  Numbers literal;
+  if (collect_numbers(e, 0, literal)) {
+    const auto& [sizes, has_rank, numbers] = literal;
+    if (numbers.empty() && !wanted)
+      ev_.fail(diagnostic(Code::empty_array, e.span, "`[]`")
+                   .set_help("declare it: `let x: f32[0] = []`"));
+    if (const auto dtype = number_type(numbers, wanted)) {
+      ir::Type type{*dtype, ir::Shape(sizes.begin(), sizes.end())};
+      std::vector<uint8_t> bytes;
+      for (const Number& n : numbers) {
+        const ArrayValue element =
+            n.is_real || is_floating(*dtype)
+                ? ev_.constant(n.real, *dtype, false, n.where)
+                : ev_.constant_int(n.integer, *dtype, false, n.where);
+        bytes.insert(bytes.end(), element->constant->begin(),
+                     element->constant->end());
+      }
+      return ev_.constant_array(std::move(type), std::move(bytes), e.span);
+    }
+  }
+  if (const auto ragged = find_ragged(e)) {
+    literal.numbers.clear();
+    append_numbers(e, literal.numbers);
+    const DType dtype =
+        literal.numbers.empty() && has_bool(e)
+            ? DType::Bool
+            : number_type(literal.numbers, wanted).value_or(DType::F32);
+    fail_rows(ragged->row, {dtype, ragged->shape}, {dtype, ragged->first},
+              ragged->at->span);
+  }
+  return stacked_rows(e, env, wanted);
+}
+
+Value Interpreter::stacked_rows(const Array& e, const Env& env,
+                                std::optional<DType> wanted) {
+  if (e.items.size() > max_computed_items)
+    ev_.fail(diagnostic(Code::too_long, e.span, "this array",
+                        max_computed_items, "computed items")
+                 .set_help("compute it from a range: `[f(i) for i in "
+                           "range(n)]`"));
+  std::vector<CallArgument> rows(e.items.size()), others;
+  const auto evaluate = [&](size_t i, std::optional<DType> dtype) {
+    const Expr& item = *e.items[i];
+    const auto* inner = as<Array>(item);
+    rows[i] = {inner ? array_literal(*inner, env, dtype) : expr(item, env),
+               item.span};
+    if (!element_type(rows[i].value))
+      ev_.fail(
+          diagnostic(Code::mixed_elements, item.span, type_name(rows[i].value))
+              .set_help("a tuple `(a, b)` holds values of any type"));
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (is_empty(*e.items[i])) continue;
+    evaluate(i, wanted);
+    others.push_back(rows[i]);
+  }
+  // `[]` takes its type from the rows beside it.
+  if (!wanted && !others.empty() && others.size() < rows.size())
+    wanted = promoted_type(ev_, others, "an array").dtype;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (is_empty(*e.items[i])) evaluate(i, wanted);
+  WeakDType type = promoted_type(ev_, rows, "an array");
+  if (type.weak) type = {wanted.value_or(type.dtype), false};
+  std::vector<ArrayValue> parts;
+  ir::Type first;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ArrayValue part = to_dtype(ev_, rows[i], type, "an array");
+    if (i == 0) first = part->type;
+    if (part->type.shape != first.shape)
+      fail_rows(i, part->type, first, rows[i].where);
+    ir::Shape shape = part->type.shape;
+    shape.insert(shape.begin(), ir::Dim(1));
+    parts.push_back(reshape(ev_, part, std::move(shape), e.span));
+  }
+  return concat(ev_, parts, 0, e.span);
+}
+
+void Interpreter::fail_rows(size_t row, const ir::Type& type,
+                            const ir::Type& first, Span where) {
+  ev_.fail(diagnostic(Code::rows_differ, where, row, type.to_string(),
+                      first.to_string())
+               .set_label(type.to_string())
+               .set_help("a tuple `(a, b)` holds arrays of different shapes"));
+}
+
+}  // namespace unisono::lang

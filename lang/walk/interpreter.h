@@ -1,0 +1,463 @@
+#pragma once
+// The walk over the syntax tree and its state: private to evaluate*.cpp,
+// types.cpp and module.cpp.
+//
+//   evaluate.cpp          entry points, statements, blocks
+//   expr.cpp     expressions
+//   call.cpp     calls of functions, definitions
+//   control.cpp  if, for, while in three modes
+//   loop.cpp     loops of compiled code
+//   pending.cpp  the graph of the current statement
+//   compute.cpp  it is computed
+//   module.cpp            import
+//   resolve.cpp           names in functions that nothing calls
+//   compile_only.cpp      nothing runs
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lang/context/evaluator.h"
+#include "lang/context/function.h"
+#include "lang/context/scope.h"
+#include "lang/ops/indexing.h"
+#include "lang/ops/range.h"
+#include "lang/syntax/ast.h"
+
+namespace unisono::lang {
+
+using Env = std::shared_ptr<Environment>;
+
+/// Sets a variable for the life of this object.
+template <class T>
+class Saved {
+ public:
+  explicit Saved(T& place) : place_(place), before_(place) {}
+  Saved(T& place, T value) : Saved(place) { place = std::move(value); }
+  ~Saved() { place_ = std::move(before_); }
+  Saved(const Saved&) = delete;
+  Saved& operator=(const Saved&) = delete;
+
+ private:
+  T& place_;
+  T before_;
+};
+
+/// The first assignment to a `var` since the journal was opened, and what it
+/// held before.
+struct Change {
+  Env environment;
+  std::string name;
+  Value before;
+  Span where = {};  // the last assignment, if it is one of the program's
+};
+struct Journal {
+  uint32_t call = 0;  // names of later calls are gone when it is closed
+  std::vector<Change> changes;
+};
+
+/// A call around the code being walked, for the notes of an error.
+struct CallFrame {
+  const FunctionValue* function = nullptr;
+  const Function* syntax = nullptr;
+  Env environment;  // of the body: the parameters
+  Span where;
+  bool is_definition = false;  // walked for all arguments, not called
+  std::map<std::string, DType> generics = {};  // of a definition
+};
+
+/// A function written in the language: what `def` and `fn` share.
+struct FunctionSyntax {
+  const Function* function;
+  Span name;  // where it is defined
+};
+FunctionSyntax syntax_of(const Closure& closure);
+
+/// A binding of the checked program, for `inspect --emit=types`.
+struct TypeRecord {
+  Span where;
+  std::string name;
+  std::string type;
+  Value shape = {};  // of a `var`: of its arrays only the type
+};
+
+/// A file or a module of the standard library that was imported.
+struct Module {
+  std::unique_ptr<Program> program;
+  Env checked, run;     // its names in either mode; null before
+  bool active = false;  // being evaluated: an import of it now is a cycle
+  bool failed = false;
+  bool reported = false;  // at the first import
+};
+
+struct Evaluator::State {
+  State() = default;
+
+  Env prelude;  // what is in scope without import
+  Env globals;  // of the program that runs
+
+  uint32_t last_call = 0;  // number of the latest call
+  int call_depth = 0;
+  uint32_t trace_base = 0;  // environments of calls after it are traced
+  const char* stack_limit = nullptr;
+  std::thread::id stack_owner;  // of the large stack in use
+  std::vector<CallFrame> frames;
+  std::vector<Journal> journals;
+
+  /// Check mode: results of calls by function, names around it, and arguments.
+  struct Memo {
+    std::optional<Value> result;  // empty: in progress
+    bool failed = false;
+    std::vector<Value> keep;  // so that addresses in the key stay unique
+    Env environment;
+    std::vector<TypeRecord> types = {};     // that the call added
+    std::shared_ptr<const Mesh> grid = {};  // of the compiled code around, then
+    std::optional<Diagnostic> open = {};    // it failed, with an open question
+  };
+  std::unordered_map<std::string, Memo> memo;
+  enum class Definition : uint8_t { waiting, active, done, failed };
+  struct WaitingDefinition {
+    std::shared_ptr<const FunctionValue> function;
+    Definition state = Definition::waiting;
+    /// Why it is checked at its calls, if it is.
+    std::optional<Diagnostic> open = {};
+  };
+  /// Annotated functions, checked at the end of the block that defines them or
+  /// at their first call.
+  std::map<std::pair<const void*, const Environment*>, WaitingDefinition>
+      definitions;
+  std::vector<std::pair<const void*, const Environment*>> waiting;
+
+  /// Check mode: arrays that are given away for certain; kept alive, so that an
+  /// address means one.
+  std::map<ArrayValue, Donation> donated;
+  /// Places of which a performance note told.
+  std::set<std::pair<const SourceFile*, uint32_t>> noted;
+
+  /// Errors of the check so far, and where they were: each mistake once.
+  std::vector<Diagnostic> found;
+  bool gave_up = false;  // the rest is not checked,
+  bool stopped = false;  // the machine was told to stop, and it is said
+  std::set<const Function*> walked;  // with Machine::compile_only: called
+  Span too_many_errors = {};         // because of too many: the first left out
+  uint64_t steps = 0;  // expressions walked by this check, or this trace
+  std::vector<TypeRecord> types;
+  std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
+
+  std::map<std::string, Module> modules;
+  std::vector<std::unique_ptr<Program>> programs_kept;  // of the prelude
+  const SourceFile* main_file = nullptr;
+  const Program* main_program = nullptr;  // while it is checked or runs
+  /// Environments that hold a function, which may hold them in turn: their
+  /// names are cleared when nothing can use them any more.
+  std::vector<std::weak_ptr<Environment>> function_environments;
+  /// Those of modules, which stay.
+  std::vector<std::weak_ptr<Environment>> module_environments;
+
+  /// What assertions in compiled code say, by the number of their place.
+  std::unordered_map<uint32_t, std::string> assertions;
+
+  /// Programs of large statements, by their printed graph.
+  std::unordered_map<std::string, std::shared_ptr<const unisono::Program>>
+      programs;
+};
+
+/// A `var` that was assigned under a journal.
+struct Assigned {
+  Env environment;
+  std::string name;
+  Value before, after;
+  Span where = {};  // the last assignment
+};
+
+/// A `var` that a loop assigns: its value before the loop, and what it is
+/// inside: of its arrays only the type.
+struct Carry {
+  Env environment;
+  std::string name;
+  Value value;
+  Value shape = {};
+};
+
+/// Opens a journal; its changes are undone by `finish`, or at the end.
+class JournalScope {
+ public:
+  explicit JournalScope(class Interpreter& interpreter);
+  ~JournalScope();
+  JournalScope(const JournalScope&) = delete;
+  JournalScope& operator=(const JournalScope&) = delete;
+  std::vector<Assigned> finish();
+
+ private:
+  Interpreter& interpreter_;
+  bool open_ = true;
+};
+
+/// "its fields are `a`, `b`"
+std::string fields_text(const RecordValue& record);
+
+/// Both are one host value (a function, an int, a device).
+bool same_host_value(const Value& a, const Value& b);
+
+class Interpreter {
+ public:
+  using Named = std::vector<std::pair<std::string, CallArgument>>;
+
+  explicit Interpreter(Evaluator& evaluator)
+      : ev_(evaluator), s_(*evaluator.state_) {}
+  Evaluator& evaluator() { return ev_; }
+  Evaluator::State& state() { return s_; }
+  bool checking() const { return ev_.mode() == Mode::check; }
+
+  // ---- evaluate.cpp
+  bool check_program(const Program& program);
+  bool run_program(const Program& program, std::optional<Value>* last);
+  std::optional<Value> run_call(const Value& function,
+                                const std::vector<Value>& arguments);
+  /// The exception that is being handled, as an error: one that ends a
+  /// statement as it is, any other as an error at `where`.
+  Failure caught(Span where);
+  /// Reports, with the calls around it as notes; each mistake once.
+  void report(Diagnostic diagnostic);
+  /// Forgets what a run that ended with an error was about to do.
+  void abandon_run();
+  /// Where an expression or call begins: an error when the stack is used up,
+  /// the machine is told to stop, or a check or trace has taken more steps than
+  /// any sensible program needs.
+  void enter(Span where);
+  /// An error when the machine is told to stop.
+  void poll(Span where);
+  /// The error for that; nothing more is checked or run.
+  Failure stopped(Span where);
+  /// An error for a tuple or record with too much in it.
+  void check_tree(const Value& value, Span where);
+
+  static Env inner(const Env& env);
+  /// Its type with the axes over which its arrays vary.
+  std::string noted_type(const Value& value);
+  void widen_record(const Binding& binding, const Value& value);
+  void define(const Env& env, const std::string& name, Value value, bool is_var,
+              Span where, const Expr* type = nullptr);
+  void assign(const Env& holder, const std::string& name, Value value,
+              Span where = {});
+  /// Undoes the changes of the innermost journal and gives them.
+  std::vector<Assigned> take_back();
+  /// Statements in order; in check mode after an error, too, and then a silent
+  /// failure at the end. Gives the value of a last expression, if `wanted`
+  /// (else the branches of a last `if` need not agree).
+  Value statements(const std::vector<StmtPtr>& list, const Env& env,
+                   bool flush_each, bool wanted);
+
+  // ---- names.cpp
+  Value note_read(const Binding& binding, const Environment& holder,
+                  const Env& from, const std::string& name);
+  /// For a use of a name whose definition failed.
+  [[noreturn]] static void use_poisoned(const Binding& binding,
+                                        const std::string& name, Span where);
+  /// Whether this is no mistake, but for the calls to decide.
+  bool is_open(const Failure& failure) const;
+  Value lookup(const NameExpr& name, const Env& env);
+  /// The error for `x = 3` where no `x` is bound.
+  [[noreturn]] void unbound_variable(const NameExpr& name, const Env& env);
+  Value present(Value value, Span where);
+
+  // ---- expr.cpp
+  Value expr(const Expr& e, const Env& env);
+
+  // ---- call.cpp
+  Value call_value(const CallArgument& callee,
+                   std::vector<CallArgument> positional, Named named,
+                   Span where);
+
+  // ---- module.cpp
+  void load_prelude();
+  static Name module_name(const ImportStmt& s);
+
+  // ---- resolve.cpp
+  /// Reports unknown names in functions of the program, and of the files that
+  /// it imports, called or not. `env` holds the names of the checked program.
+  void resolve_names(const Program& program, const Env& env);
+
+  // ---- compile_only.cpp
+  /// Calls a definition as `jit` would, with arrays of the types that are
+  /// known for its parameters; why that is not possible, or nothing.
+  std::string compile_definition(
+      const DefStmt& def, const std::map<std::string, const Expr*>& given,
+      const std::function<void()>& begins);
+
+ private:
+  // ---- evaluate.cpp
+  std::optional<Value> statement(const Stmt& stmt, const Env& env, bool wanted);
+  std::optional<Value> walk_statement(const Stmt& stmt, const Env& env,
+                                      bool wanted);
+  Value block(const Expr& body, const Env& env, bool flush_each, bool wanted);
+  void bind_pattern(const Pattern& pattern, const Value& value, const Env& env,
+                    bool is_var, Span where, const Expr* type = nullptr);
+  void poison(const Pattern& pattern, const Env& env, bool open);
+  void poison_names(const Stmt& stmt, const Env& env, bool open);
+  /// An open question leaves what the statement assigns open, too.
+  void poison_assigned(const Stmt& stmt, const Env& env);
+  void let_stmt(const LetStmt& let, const Env& env);
+  void axis_stmt(const AxisStmt& axis, const Env& env);
+  void assign_stmt(const AssignStmt& stmt, const Env& env);
+  Env variable(const NameExpr& name, const Env& env);
+  static Value replace_field(const Value& base, const Field& field, Value part);
+  Value adopt(const Value& value, const Value& before, Span where);
+  Value as_variable(const Value& value, Span where);
+  Value match_declared(const Expr& type, const Value& value, const Env& env,
+                       Span where, const std::string& what);
+
+  // ---- expr.cpp
+  Value as_type(Value value);
+  CallArgument argument(const Expr& e, const Env& env);
+  void arguments(const Call& e, const Env& env,
+                 std::vector<CallArgument>& positional, Named& named);
+  Value walk_expr(const Expr& e, const Env& env);
+  Value int_literal(const IntLiteral& literal, bool negative, Span where);
+  Value string_literal(const StringLiteral& e, const Env& env);
+  Value record_expr(const Record& e, const Env& env);
+  Value with_expr(const With& e, const Env& env);
+  Value cast_expr(const Cast& e, const Env& env);
+  /// The path of a `load` that is written here, in check mode.
+  std::optional<Value> awaited_load(const Expr& e, const Env& env);
+  Value unary_expr(const Unary& e, const Env& env);
+  Value binary_expr(const Binary& e, const Env& env);
+  Value call_expr(const Call& e, const Env& env);
+  /// With `sizes`, those of a type: `f32[n / dev]`.
+  std::vector<IndexItem> index_items(const Index& e, const Env& env,
+                                     bool sizes = false);
+  static const Value* find_field(const Value& base, const Field& e);
+  /// `wanted` is the element type of an annotation, which literals adopt.
+  Value array_literal(const Array& e, const Env& env,
+                      std::optional<DType> wanted);
+  Value stacked_rows(const Array& e, const Env& env,
+                     std::optional<DType> wanted);
+  [[noreturn]] void fail_rows(size_t row, const ir::Type& type,
+                              const ir::Type& first, Span where);
+  std::optional<DType> wanted_dtype(const Expr& annotation, const Env& env);
+
+  // ---- names.cpp
+  Value field(const Value& base, const Field& e);
+  const Program* program_of(Span where) const;
+  /// Errors that say what to write instead.
+  [[noreturn]] void unknown_name(const NameExpr& name, const Env& env);
+  void forbid_foreign_module(const Field& e, const Env& env);
+  void forbid_undeclared_axis(const Expr& e, const Env& env);
+  void forbid_call_of(const Value& value, const Expr& callee, const Env& env);
+
+  // ---- call.cpp
+  void def_stmt(const DefStmt& def, const Env& env);
+  /// The definitions that wait from this one on. False if one has an error.
+  bool check_waiting_definitions(size_t from);
+  using DefinitionKey = std::pair<const void*, const Environment*>;
+  bool check_definition(DefinitionKey key);
+  void check_definition_with(
+      const std::shared_ptr<const FunctionValue>& function,
+      const std::map<std::string, DType>& generics);
+  Value call(const std::shared_ptr<const FunctionValue>& function,
+             std::vector<CallArgument> positional, Named named, Span where);
+  Value call_closure(const std::shared_ptr<const FunctionValue>& function,
+                     std::vector<CallArgument> positional, Named named,
+                     Span where);
+  Value call_declared(const FunctionValue& function,
+                      const DeclaredFunction& declared,
+                      const std::vector<CallArgument>& positional,
+                      const Named& named, Span where);
+  Value checked_call(const std::shared_ptr<const FunctionValue>& function,
+                     const Function& syntax, const Env& env, Span where);
+  Env bind_arguments(const FunctionValue& function,
+                     std::vector<CallArgument> positional, Named named,
+                     Span where);
+  Value function_body(const FunctionValue& function, const Function& syntax,
+                      const Env& env);
+  /// Reports what is being handled in the innermost frame, and leaves that.
+  [[noreturn]] void leave_frame();
+  std::string call_key(const std::shared_ptr<const FunctionValue>& function,
+                       const Function& syntax, const Env& env);
+  void forget_functions(size_t from);
+
+  // ---- control.cpp
+  /// A condition's value where it is known now; else `array`, or null if it is
+  /// a host boolean that only running tells.
+  struct Condition {
+    std::optional<bool> known;
+    ArrayValue array;
+    AxisSet varies;
+
+    Span from() const { return array ? array->varies_from : Span(); }
+  };
+  Condition condition(const Value& value, Span where);
+  /// What two values become of which `condition` chooses one: leaves that
+  /// differ are arrays of which only the type is there, or new symbols for
+  /// `int`s if the host chooses. Nothing if the types differ.
+  std::optional<Value> meet(const Value& a, const Value& b,
+                            const Condition& condition);
+  std::optional<Value> meet_leaf(const Value& a, const Value& b,
+                                 const Condition& condition);
+  Value branch(const Expr* body, const Env& env, bool wanted);
+  Value if_expr(const If& e, const Env& env, bool wanted);
+  Value if_value(const If& e, const Env& env);
+  void for_stmt(const ForStmt& s, const Env& env);
+  void while_stmt(const WhileStmt& s, const Env& env);
+  void turn(const Pattern& pattern, const Value& value, const Expr& body,
+            const Env& env, bool flush_each);
+  std::vector<Carry> carries_of(const Stmt& loop, const Env& env);
+  int64_t host_int(const Value& value, Span where);
+  ArrayValue host_counter(uint64_t bits, DType dtype, Span where);
+  KnownRange host_range(const RangeValue& range, Span where);
+  Value comprehension(const Comprehension& e, const Env& env);
+  Value generate(const Comprehension& e, size_t generator, const Env& env);
+  ir::Dim range_count(const RangeValue& range, Span where);
+
+  // ---- loop.cpp
+  void gather_leaves(const Value& value, const Value& shape,
+                     std::vector<ArrayValue>& out, Span where);
+  std::vector<Value> fill_leaves(const std::vector<Value>& shapes,
+                                 const std::vector<ArrayValue>& arrays);
+  void in_scope(const std::shared_ptr<GraphScope>& scope,
+                const std::function<void()>& body);
+  std::vector<ArrayValue> project_all(const ArrayValue& node, size_t count,
+                                      Span where);
+  std::vector<Value> if_node(const ArrayValue& condition,
+                             const std::shared_ptr<GraphScope>& one,
+                             const std::shared_ptr<GraphScope>& other,
+                             const std::vector<Value>& ones,
+                             const std::vector<Value>& others,
+                             const std::vector<Value>& results, Span where);
+  Value carry_shape(const Value& value, const AxisSet& varies);
+  Value widen_text(const Value& before, const Value& after, bool& grown);
+  bool same_carry(Value& before, const Value& after, const AxisSet& extra,
+                  bool& grown);
+  bool close_turn(std::vector<Carry>& carries,
+                  const std::vector<Assigned>& changes,
+                  const AxisSet& condition_varies, Span where);
+  void check_loop(std::vector<Carry>& carries, const AxisSet& bound_varies,
+                  Span where, const std::function<AxisSet()>& walk);
+  using LoopPart = std::function<ArrayValue(const ArrayValue& counter)>;
+  void loop_node(std::vector<Carry>& carries, const ArrayValue& counter,
+                 const AxisSet& bound_varies, Span where,
+                 const LoopPart& condition, const LoopPart& body);
+  void finish_loop(std::vector<Carry>& carries, const ArrayValue& counter,
+                   const ArrayValue& go_on,
+                   const std::vector<ArrayValue>& outputs,
+                   const std::shared_ptr<GraphScope>& condition_scope,
+                   const std::shared_ptr<GraphScope>& body_scope, Span where);
+  void compiled_for(const ForStmt& s, const Value& over, const Env& env);
+  void compiled_while(const WhileStmt& s, const Env& env);
+
+  // ---- module.cpp
+  void import(const ImportStmt& s, const Env& env);
+  Module& find_module(const ImportStmt& s);
+
+  Evaluator& ev_;
+  Evaluator::State& s_;
+};
+
+}  // namespace unisono::lang

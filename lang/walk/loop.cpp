@@ -1,0 +1,474 @@
+// Control flow of compiled code. In check mode a loop's body is walked until
+// the axes over which its `var`s vary no longer grow; in trace mode it becomes
+// a `loop` node, whose carries are the `var`s that the body assigns.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/ops/array_ops.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/range.h"
+#include "lang/walk/interpreter.h"
+
+namespace unisono::lang {
+namespace {
+
+/// A leaf that must be computed: only its type is there.
+bool is_open_leaf(const Value& leaf) {
+  const ArrayCell* array = leaf.array();
+  return array && !array->array && !array->constant && array->node < 0;
+}
+
+/// Adds the union of what the scopes captured to `operands`, and gives it.
+std::vector<ArrayValue> all_captures(
+    std::initializer_list<const GraphScope*> scopes) {
+  std::vector<ArrayValue> out;
+  for (const GraphScope* scope : scopes)
+    for (const ArrayValue& capture : scope->captures())
+      if (std::find(out.begin(), out.end(), capture) == out.end())
+        out.push_back(capture);
+  return out;
+}
+
+}  // namespace
+
+/// The arrays that `value` gives for the open leaves of `shape`, cast to their
+/// types, appended to `out`.
+void Interpreter::gather_leaves(const Value& value, const Value& shape,
+                                std::vector<ArrayValue>& out, Span where) {
+  if (const TupleValue* tuple = shape.tuple()) {
+    for (size_t i = 0; i < tuple->items.size(); ++i)
+      gather_leaves(value.tuple()->items[i], tuple->items[i], out, where);
+  } else if (const RecordValue* record = shape.record()) {
+    for (const auto& [name, leaf] : record->fields)
+      gather_leaves(*value.record()->find(name), leaf, out, where);
+  } else if (is_open_leaf(shape)) {
+    const ArrayCell& leaf = *shape.array();
+    out.push_back(
+        to_dtype(ev_, {value, where}, {leaf.type.dtype, leaf.weak}, "a value"));
+  }
+}
+
+void Interpreter::in_scope(const std::shared_ptr<GraphScope>& scope,
+                           const std::function<void()>& body) {
+  Saved<Mode> mode(ev_.mode_, Mode::trace);
+  Saved<std::shared_ptr<GraphScope>> saved(ev_.scope_, scope);
+  body();
+}
+
+std::vector<ArrayValue> Interpreter::project_all(const ArrayValue& node,
+                                                 size_t count, Span where) {
+  std::vector<ArrayValue> out;
+  for (size_t i = 0; i < count; ++i)
+    out.push_back(ev_.add(ir::Op::project, {node},
+                          ir::ProjectAttrs{static_cast<int>(i)}, where));
+  return out;
+}
+
+/// `shapes` with each open leaf replaced by the next of `arrays`, which varies
+/// as the leaf said.
+std::vector<Value> Interpreter::fill_leaves(
+    const std::vector<Value>& shapes, const std::vector<ArrayValue>& arrays) {
+  size_t next = 0;
+  std::vector<Value> out;
+  for (const Value& shape : shapes)
+    out.push_back(map_leaves(shape, [&](const Value& leaf) -> Value {
+      if (!is_open_leaf(leaf)) return leaf;
+      const ArrayValue& array = arrays[next++];
+      array->weak = leaf.array()->weak;
+      array->varies = leaf.array()->varies;
+      array->varies_from = leaf.array()->varies_from;
+      return array;
+    }));
+  return out;
+}
+
+std::vector<Value> Interpreter::if_node(
+    const ArrayValue& condition, const std::shared_ptr<GraphScope>& one,
+    const std::shared_ptr<GraphScope>& other, const std::vector<Value>& ones,
+    const std::vector<Value>& others, const std::vector<Value>& results,
+    Span where) {
+  std::vector<ArrayValue> outputs[2];
+  auto compute = [&](const std::shared_ptr<GraphScope>& scope,
+                     const std::vector<Value>& values,
+                     std::vector<ArrayValue>& out) {
+    in_scope(scope, [&] {
+      for (size_t i = 0; i < values.size(); ++i)
+        gather_leaves(values[i], results[i], out, where);
+      for (const ArrayValue& output : out) scope->import(output);
+    });
+  };
+  compute(one, ones, outputs[0]);
+  compute(other, others, outputs[1]);
+  const std::vector<ArrayValue> captures =
+      all_captures({one.get(), other.get()});
+  ir::IfAttrs attrs;
+  attrs.then_graph =
+      std::make_shared<const ir::Graph>(one->finish(outputs[0], captures));
+  attrs.else_graph =
+      std::make_shared<const ir::Graph>(other->finish(outputs[1], captures));
+  std::vector<ArrayValue> operands{condition};
+  operands.insert(operands.end(), captures.begin(), captures.end());
+  const ArrayValue node =
+      ev_.add(ir::Op::if_else, operands, std::move(attrs), where);
+  return fill_leaves(results, project_all(node, outputs[0].size(), where));
+}
+
+// ---- loops -----------------------------------------------------------------
+
+/// What a carry is inside the loop: of its arrays only the type is known.
+Value Interpreter::carry_shape(const Value& value, const AxisSet& varies) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array) return leaf;
+    ArrayValue open = ev_.unknown_array(array->type);
+    open->weak = array->weak;
+    open->varies = join(array->varies, varies);
+    open->varies_from = array->varies_from;
+    return open;
+  });
+}
+
+/// Text that a loop of the host changes is unknown while it is checked: each
+/// such text in `before`, which then has `grown`.
+Value Interpreter::widen_text(const Value& before, const Value& after,
+                              bool& grown) {
+  if (before.is<StrValue>() && after.is<StrValue>()) {
+    if (!before.get_if<StrValue>()->value || same_host_value(before, after))
+      return before;
+    grown = true;
+    return StrValue{};
+  }
+  const TupleValue *s = before.tuple(), *t = after.tuple();
+  if (s && t && s->items.size() == t->items.size()) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < s->items.size(); ++i)
+      items.push_back(widen_text(s->items[i], t->items[i], grown));
+    return make_tuple(std::move(items));
+  }
+  const RecordValue *p = before.record(), *q = after.record();
+  if (!p || !q) return before;
+  std::vector<std::pair<std::string, Value>> fields;
+  for (const auto& [name, value] : p->fields) {
+    const Value* other = q->find(name);
+    fields.emplace_back(name, other ? widen_text(value, *other, grown) : value);
+  }
+  return make_record(std::move(fields));
+}
+
+namespace {
+/// A number without an element type takes that of what it becomes: a float
+/// that of any float, an integer that of any number. True if it did.
+bool take_type(ArrayCell& before, const ArrayCell& after) {
+  if (!before.weak || before.type == after.type || after.type.rank() > 0)
+    return false;
+  const DType own = before.type.dtype, wanted = after.type.dtype;
+  if (is_bool(wanted) || (is_floating(own) && !is_floating(wanted)))
+    return false;
+  before.type.dtype = wanted;
+  before.weak = after.weak;
+  return true;
+}
+}  // namespace
+
+/// Whether `after` has the type of `before`; grows the axes over which the
+/// leaves of `before` vary by those of `after` and `extra`, and gives its
+/// numbers the types that they become.
+bool Interpreter::same_carry(Value& before, const Value& after,
+                             const AxisSet& extra, bool& grown) {
+  std::vector<Value> leaves;
+  for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
+  size_t next = 0;
+  bool same = true;
+  for_each_leaf(before, [&](const Value& leaf) {
+    if (next >= leaves.size()) {
+      same = false;
+      return;
+    }
+    const Value& now = leaves[next++];
+    ArrayCell* cell = leaf.array();
+    const ArrayCell* new_cell = now.array();
+    const auto* text = leaf.get_if<StrValue>();
+    const bool any_text =
+        text && !text->value && !text->deferred && !ev_.in_compiled_code();
+    if (any_text && now.is<StrValue>()) return;
+    if (!cell || !new_cell) {
+      same &= !cell && !new_cell && same_host_value(leaf, now);
+      return;
+    }
+    if (cell->weak && !new_cell->weak && cell->type == new_cell->type) {
+      cell->weak = false;  // f64, i64
+      grown = true;
+    }
+    grown |= take_type(*cell, *new_cell);
+    same &= cell->type == new_cell->type && cell->weak == new_cell->weak;
+    const AxisSet varies = join(join(cell->varies, new_cell->varies), extra);
+    if (varies == cell->varies) return;
+    cell->varies = varies;
+    if (new_cell->varies_from) cell->varies_from = new_cell->varies_from;
+    grown = true;
+  });
+  return same && next == leaves.size() && type_name(before) == type_name(after);
+}
+
+/// The carries after a turn against those before; true if they vary more.
+bool Interpreter::close_turn(std::vector<Carry>& carries,
+                             const std::vector<Assigned>& changes,
+                             const AxisSet& condition_varies, Span where) {
+  bool grown = false;
+  for (Carry& carry : carries) {
+    const Assigned* change = nullptr;
+    for (const Assigned& c : changes)
+      if (c.environment == carry.environment && c.name == carry.name)
+        change = &c;
+    const Value after = change ? change->after : carry.shape;
+    if (checking() && !ev_.in_compiled_code())
+      carry.shape = widen_text(carry.shape, after, grown);
+    if (same_carry(carry.shape, after, condition_varies, grown)) continue;
+    std::string was = type_name(carry.shape), is = type_name(after);
+    std::string help =
+        "a `var` keeps its type in a loop: start it with the type it gets, or "
+        "convert with `cast`";
+    if (was == is) {  // a value of the host
+      is = "another " + is;
+      help =
+          "in compiled code arrays change, not text and other values of the "
+          "host: `print` in the loop, or loop outside compiled code";
+    }
+    const bool known = change && change->where;
+    Diagnostic d =
+        diagnostic(Code::loop_changes_type, known ? change->where : where,
+                   carry.name, was, is);
+    d.set_label(fmt::format("{} becomes {}", was, is));
+    if (known) d.add_note(where, "in this loop");
+    d.set_help(std::move(help));
+    ev_.fail(std::move(d));
+  }
+  return grown;
+}
+
+void Interpreter::check_loop(std::vector<Carry>& carries,
+                             const AxisSet& bound_varies, Span where,
+                             const std::function<AxisSet()>& walk) {
+  for (Carry& carry : carries)
+    carry.shape = carry_shape(carry.value, bound_varies);
+  const size_t types = s_.types.size();
+  while (true) {
+    AxisSet condition_varies;
+    std::vector<Assigned> changes;
+    s_.types.erase(s_.types.begin() + types, s_.types.end());
+    {
+      JournalScope journal(*this);
+      Saved conditions(ev_.varying_conditions_);
+      for (const Carry& carry : carries)
+        assign(carry.environment, carry.name, carry_shape(carry.shape, {}));
+      condition_varies = walk();
+      changes = journal.finish();
+    }
+    if (!close_turn(carries, changes, condition_varies, where)) break;
+  }
+  for (const Carry& carry : carries)
+    assign(carry.environment, carry.name, carry.shape);
+}
+
+/// The loop as a node. `counter` is the first carry of a `for`, or null.
+void Interpreter::loop_node(
+    std::vector<Carry>& carries, const ArrayValue& counter,
+    const AxisSet& bound_varies, Span where,
+    const std::function<ArrayValue(const ArrayValue& counter)>& condition,
+    const std::function<ArrayValue(const ArrayValue& counter)>& body) {
+  for (Carry& carry : carries)
+    carry.shape = carry_shape(carry.value, bound_varies);
+  // A graph's parameters: the counter, then the open leaves of the carries.
+  auto parameters = [&](ArrayValue& own_counter) {
+    GraphScope& scope = *ev_.scope();
+    if (counter)
+      own_counter = scope.add_parameter(counter->type, bound_varies, where);
+    for (const Carry& carry : carries)
+      assign(carry.environment, carry.name,
+             map_leaves(carry.shape, [&](const Value& leaf) -> Value {
+               if (!is_open_leaf(leaf)) return leaf;
+               const ArrayCell& open = *leaf.array();
+               const ArrayValue parameter = scope.add_parameter(
+                   open.type, open.varies, open.varies_from);
+               parameter->weak = open.weak;
+               return parameter;
+             }));
+  };
+  while (true) {
+    std::vector<Assigned> changes;
+    ArrayValue go_on;
+    std::vector<ArrayValue> outputs;
+    Saved conditions(ev_.varying_conditions_);
+    const auto condition_scope = ev_.with_scope([&] {
+      JournalScope journal(*this);
+      ArrayValue own_counter;
+      parameters(own_counter);
+      go_on = condition(own_counter);
+    });
+    const AxisSet varies = join(bound_varies, go_on->varies);
+    if (!varies.empty())
+      ev_.varying_conditions_.push_back(
+          {varies, where, true, go_on->varies_from});
+    const auto body_scope = ev_.with_scope([&] {
+      JournalScope journal(*this);
+      ArrayValue own_counter;
+      parameters(own_counter);
+      const ArrayValue next = body(own_counter);
+      if (next) outputs.push_back(next);
+      std::vector<Value> finals;
+      for (const Carry& carry : carries)
+        finals.push_back(carry.environment->names.at(carry.name).value);
+      changes = journal.finish();
+      if (close_turn(carries, changes, varies, where)) {
+        outputs.clear();
+        go_on = nullptr;  // they vary more: once again
+        return;
+      }
+      for (size_t i = 0; i < carries.size(); ++i)
+        gather_leaves(finals[i], carries[i].shape, outputs, where);
+    });
+    if (!go_on) continue;
+    finish_loop(carries, counter, go_on, outputs, condition_scope, body_scope,
+                where);
+    return;
+  }
+}
+
+void Interpreter::finish_loop(
+    std::vector<Carry>& carries, const ArrayValue& counter,
+    const ArrayValue& go_on, const std::vector<ArrayValue>& outputs,
+    const std::shared_ptr<GraphScope>& condition_scope,
+    const std::shared_ptr<GraphScope>& body_scope, Span where) {
+  condition_scope->import(go_on);
+  for (const ArrayValue& output : outputs) body_scope->import(output);
+  const std::vector<ArrayValue> captures =
+      all_captures({condition_scope.get(), body_scope.get()});
+  const ArrayValue condition_outputs[] = {go_on};
+  ir::LoopAttrs attrs;
+  attrs.condition = std::make_shared<const ir::Graph>(
+      condition_scope->finish(condition_outputs, captures));
+  attrs.body =
+      std::make_shared<const ir::Graph>(body_scope->finish(outputs, captures));
+  attrs.carries = static_cast<int>(outputs.size());
+
+  std::vector<ArrayValue> operands;
+  if (counter) operands.push_back(counter);
+  for (const Carry& carry : carries)
+    gather_leaves(carry.value, carry.shape, operands, where);
+  operands.insert(operands.end(), captures.begin(), captures.end());
+  const ArrayValue node =
+      ev_.add(ir::Op::loop, operands, std::move(attrs), where);
+  std::vector<ArrayValue> results = project_all(node, outputs.size(), where);
+  if (counter) results.erase(results.begin());
+  std::vector<Value> shapes;
+  for (const Carry& carry : carries) shapes.push_back(carry.shape);
+  const std::vector<Value> values = fill_leaves(shapes, results);
+  for (size_t i = 0; i < carries.size(); ++i)
+    assign(carries[i].environment, carries[i].name, values[i]);
+}
+
+void Interpreter::compiled_while(const WhileStmt& s, const Env& env) {
+  std::vector<Carry> carries = carries_of(s, env);
+  const Span where = s.condition->span;
+  if (checking()) {
+    // A condition that is known to be false before the first turn skips it.
+    if (const Condition first = condition(expr(*s.condition, env), where);
+        first.known && !*first.known)
+      return;
+    check_loop(carries, {}, where, [&] {
+      const Condition c = condition(expr(*s.condition, env), where);
+      if (!c.varies.empty())
+        ev_.varying_conditions_.push_back({c.varies, where, true, c.from()});
+      block(*s.body, env, false, false);
+      return c.varies;
+    });
+    return;
+  }
+  loop_node(
+      carries, nullptr, {}, where,
+      [&](const ArrayValue&) {
+        const Value value = expr(*s.condition, env);
+        condition(value, where);  // its type
+        return ev_.to_array(value, where, "a condition");
+      },
+      [&](const ArrayValue&) -> ArrayValue {
+        block(*s.body, env, false, false);
+        return nullptr;
+      });
+}
+
+void Interpreter::compiled_for(const ForStmt& s, const Value& over,
+                               const Env& env) {
+  const Span where = s.iterable->span;
+  std::vector<Carry> carries = carries_of(s, env);
+  RangeArrays bounds;
+  if (const auto* range = over.get_if<RangeValue>()) {
+    bounds = range_arrays(ev_, *range, where);
+  } else {
+    const ir::Dim rows = over.array()->type.shape[0];
+    const bool narrow = !rows.is_constant() ||
+                        rows.value() == static_cast<int32_t>(rows.value());
+    auto parts = std::make_shared<std::vector<Value>>();
+    const DType dtype = narrow ? DType::I32 : DType::I64;
+    *parts = {ev_.constant_int(0, dtype, false, where), IntValue{rows},
+              IntValue{1}};
+    bounds = range_arrays(ev_, RangeValue{std::move(parts)}, where);
+  }
+  const AxisSet varies = join(join(bounds.start->varies, bounds.stop->varies),
+                              bounds.step->varies);
+  Span from;
+  for (const ArrayValue& bound : {bounds.start, bounds.stop, bounds.step})
+    if (!bound->varies.empty() && !from) from = bound->varies_from;
+  auto bind = [&](const ArrayValue& counter) {
+    const Env names = inner(env);
+    Value value = counter;
+    if (const auto* rows = over.get_if<ArrayValue>())
+      value = gather(ev_, *rows, {counter}, {0}, false, where);
+    bind_pattern(s.pattern, value, names, false, s.pattern.span);
+    block(*s.body, names, false, false);
+  };
+  if (checking()) {
+    check_loop(carries, varies, where, [&] {
+      if (!varies.empty())
+        ev_.varying_conditions_.push_back({varies, where, true, from});
+      ArrayValue counter = ev_.unknown_array(bounds.start->type);
+      counter->varies = varies;
+      counter->varies_from = where;
+      bind(counter);
+      return varies;
+    });
+    return;
+  }
+  const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {
+    return ev_.add(what, {a, b}, ir::NoAttrs{}, where);
+  };
+  // Where the counter cannot leave its type it is compared with the end.
+  if (bounds.unit || (bounds.known && bounds.known->ends_in_type())) {
+    const bool up = bounds.unit.value_or(1) > 0 &&
+                    (!bounds.known || bounds.known->ascends());
+    loop_node(
+        carries, bounds.start, varies, where,
+        [&](const ArrayValue& counter) {
+          return op(up ? ir::Op::lt : ir::Op::gt, counter, bounds.stop);
+        },
+        [&](const ArrayValue& counter) {
+          bind(counter);
+          return op(ir::Op::add, counter, bounds.step);
+        });
+    return;
+  }
+  const ArrayValue turns = count_turns(ev_, bounds, where);
+  const ArrayValue one = ev_.constant_int(1, DType::I64, false, where);
+  loop_node(
+      carries, ev_.constant_int(0, DType::I64, false, where), varies, where,
+      [&](const ArrayValue& turn) { return op(ir::Op::lt, turn, turns); },
+      [&](const ArrayValue& turn) {
+        const ArrayValue k =
+            cast_to(ev_, turn, bounds.start->type.dtype, where);
+        bind(op(ir::Op::add, bounds.start, op(ir::Op::mul, k, bounds.step)));
+        return op(ir::Op::add, turn, one);
+      });
+}
+
+}  // namespace unisono::lang

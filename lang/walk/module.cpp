@@ -1,0 +1,218 @@
+// Modules: the names that are in scope without import, and `import`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "lang/context/function.h"
+#include "lang/source/stdlib.h"
+#include "lang/syntax/parser.h"
+#include "lang/syntax/read_source.h"
+#include "lang/walk/interpreter.h"
+#include "lang/walk/name_help.h"
+#include "runtime/stop.h"
+
+namespace unisono::lang {
+namespace {
+
+constexpr std::array<std::string_view, 4> prelude_modules = {
+    "math", "array", "linalg", "random"};
+
+const StdlibModule* find_stdlib(std::string_view name) {
+  for (const StdlibModule& module : stdlib_modules())
+    if (module.name == name) return &module;
+  return nullptr;
+}
+
+std::string stdlib_path(std::string_view name) {
+  return fmt::format("<stdlib>/{}.uni", name);
+}
+
+/// The text of a file, or why it cannot be read.
+Result<std::string> read_module(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::fifo ||
+      kind == std::filesystem::file_type::character)
+    return Error{Error::Kind::io, "it is no file"};
+  return read_source(path.string());
+}
+
+}  // namespace
+
+bool is_in_stdlib(Span where) {
+  return where.file && where.file->path().starts_with("<stdlib>/");
+}
+
+bool is_stdlib_module(std::string_view name) {
+  return find_stdlib(name) != nullptr;
+}
+
+bool is_prelude_module(std::string_view name) {
+  return std::ranges::count(prelude_modules, name) > 0;
+}
+
+void Interpreter::load_prelude() {
+  auto names = std::make_shared<Environment>();
+  auto add_builtin = [&](std::string_view name, const Builtin& builtin) {
+    names->names[std::string(name)].value =
+        std::make_shared<const FunctionValue>(
+            FunctionValue{std::string(name), &builtin});
+  };
+  for (const Builtin& builtin : builtins()) add_builtin(builtin.name, builtin);
+#define BUILTIN_ALIAS(alias, name) \
+  if (const Builtin* b = find_builtin(#name)) add_builtin(#alias, *b);
+#include "lang/builtins/builtins.def"
+  for (DType dtype : all_dtypes)
+    names->names[std::string(name(dtype))].value = TypeValue{{dtype, {}}};
+
+  s_.prelude = std::make_shared<Environment>();
+  s_.prelude->parent = names;
+  Saved<Mode> mode(ev_.mode_, Mode::check);
+  const StopScope whole(nullptr);  // some milliseconds, and needed whole
+  for (const std::string_view name : prelude_modules) {
+    const StdlibModule* module = find_stdlib(name);
+    if (!module) continue;
+    const SourceFile& file =
+        ev_.sources_.add(stdlib_path(name), std::string(module->text));
+    ParseResult parsed = parse(file, ev_.diagnostics_);
+    CHECK(parsed.ok);
+    try {
+      statements(parsed.program->statements, s_.prelude, false, false);
+    } catch (...) {
+      // The library has no mistake: the machine has, and the next time may not.
+      Failure failure = caught(Span());
+      if (!s_.found.empty()) failure = {s_.found.front(), false};
+      failure.diagnostic.where = Span();
+      s_.found.clear();
+      s_.prelude = nullptr;
+      throw failure;
+    }
+    s_.programs_kept.push_back(std::move(parsed.program));
+  }
+  s_.globals = std::make_shared<Environment>();
+  s_.globals->parent = s_.prelude;
+}
+
+Name Interpreter::module_name(const ImportStmt& s) {
+  if (s.alias) return *s.alias;
+  if (!s.is_file) return s.module;
+  return {std::filesystem::path(s.module.text).stem().string(), s.module.span};
+}
+
+/// The module, parsed; reports why not.
+Module& Interpreter::find_module(const ImportStmt& s) {
+  std::filesystem::path path;
+  std::string key = s.module.text;
+  if (s.is_file) {
+    path = std::filesystem::path(s.span.file->path()).parent_path() /
+           s.module.text;
+    std::error_code error;
+    key = "file:" + std::filesystem::weakly_canonical(path, error).string();
+  }
+  Module& module = s_.modules[key];
+  if (module.program || module.failed) return module;
+
+  std::string text, name = path.string();
+  if (s.is_file) {
+    Result<std::string> read = read_module(path);
+    if (!read) {
+      s_.modules.erase(key);
+      ev_.fail(diagnostic(Code::import_not_found, s.module.span, s.module.text,
+                          read.error().message)
+                   .set_help("a path is relative to the file that imports it"));
+    }
+    text = std::move(*read);
+  } else {
+    const StdlibModule* found = find_stdlib(s.module.text);
+    if (!found) {
+      std::string all;
+      for (const StdlibModule& m : stdlib_modules())
+        all += fmt::format("{}`{}`", all.empty() ? "" : ", ", m.name);
+      s_.modules.erase(key);
+      if (const std::string later = later_text(s.module.text); !later.empty())
+        ev_.fail(diagnostic(Code::not_there_yet, s.module.span, later));
+      if (is_foreign_module(s.module.text))
+        ev_.fail(diagnostic(Code::unknown_module, s.module.span, s.module.text)
+                     .set_help("leave it out: functions of arrays are in scope "
+                               "without import, `zeros((2, 3))`"));
+      ev_.fail(
+          diagnostic(Code::unknown_module, s.module.span, s.module.text)
+              .set_help(fmt::format("there are {}; a file is imported by its "
+                                    "path in quotes",
+                                    all)));
+    }
+    text = std::string(found->text);
+    name = stdlib_path(s.module.text);
+  }
+  const SourceFile& file = ev_.sources_.add(name, std::move(text));
+  ParseResult parsed = parse(file, ev_.diagnostics_);
+  if (!parsed.ok && stop_requested()) {
+    s_.modules.erase(key);
+    s_.stopped = true;  // the parser has said so
+    throw stopped(s.module.span);
+  }
+  module.program = std::move(parsed.program);
+  module.failed = !parsed.ok;
+  return module;
+}
+
+void Interpreter::import(const ImportStmt& s, const Env& env) {
+  const Name name = module_name(s);
+  Module& module = find_module(s);
+  auto failed = [&] {
+    throw Failure{diagnostic(Code::import_failed, s.module.span, s.module.text),
+                  true};
+  };
+  if (module.active)
+    ev_.fail(diagnostic(Code::import_cycle, s.module.span, s.module.text,
+                        "one of its imports needs this file")
+                 .set_help("move what both need to a third file"));
+  auto report_failure = [&] {
+    if (!std::exchange(module.reported, true))
+      report(diagnostic(Code::import_failed, s.module.span, s.module.text));
+    failed();
+  };
+  if (module.failed) report_failure();
+  Env& names = checking() ? module.checked : module.run;
+  if (!names) {
+    names = std::make_shared<Environment>();
+    names->parent = s_.prelude;
+    Saved<bool> active(module.active, true);
+    Saved<const SourceFile*> main(s_.main_file, s_.main_file);
+    const auto functions =
+        static_cast<std::ptrdiff_t>(s_.function_environments.size());
+    const auto found = static_cast<std::ptrdiff_t>(s_.found.size());
+    try {
+      statements(module.program->statements, names, ev_.mode() == Mode::run,
+                 false);
+    } catch (...) {
+      const Failure failure = caught(s.span);
+      if (!failure.reported) report(failure.diagnostic);
+      const auto is_passing = [](const Diagnostic& diagnostic) {
+        return diagnostic.code == Code::out_of_memory ||
+               diagnostic.code == Code::internal_error ||
+               diagnostic.code == Code::cancelled;
+      };
+      const bool is_known = !checking() || !failure.reported;
+      if (s_.stopped || (is_known && is_passing(failure.diagnostic)) ||
+          std::any_of(s_.found.begin() + found, s_.found.end(), is_passing)) {
+        names = nullptr;  // the next time it may be otherwise
+        failed();
+      }
+      module.failed = true;
+      report_failure();
+    }
+    auto& environments = s_.function_environments;
+    s_.module_environments.insert(s_.module_environments.end(),
+                                  environments.begin() + functions,
+                                  environments.end());
+    environments.resize(static_cast<size_t>(functions));
+  }
+  define(env, name.text, ModuleValue{name.text, names}, false, name.span);
+}
+
+}  // namespace unisono::lang

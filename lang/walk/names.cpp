@@ -1,0 +1,269 @@
+// What names and fields mean, and what is said of those that are not there.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/context/function.h"
+#include "lang/source/foreign_names.h"
+#include "lang/source/stdlib.h"
+#include "lang/syntax/parser.h"
+#include "lang/walk/interpreter.h"
+#include "lang/walk/name_help.h"
+
+namespace unisono::lang {
+namespace {
+
+/// The text of an expression in a message, or three dots for a long one.
+std::string short_text(const Expr& e) {
+  const std::string_view text = e.span.text();
+  const bool fits = text.size() <= 24 && text.find('\n') == text.npos;
+  return fits ? std::string(text) : "...";
+}
+
+/// `// three` behind a statement reads as a quotient.
+bool follows_slashes(Span name) {
+  const std::string_view text = name.file->text().substr(0, name.begin);
+  const size_t last = text.find_last_not_of(' ');
+  return last != text.npos && last > 0 && text[last] == '/' &&
+         text[last - 1] == '/' && last + 1 < text.size();
+}
+
+/// The name that a chain of fields begins with: `np` of `np.linalg.norm`.
+const NameExpr* root_of(const Field& field) {
+  const Expr* object = field.object.get();
+  while (const auto* inner = as<Field>(*object)) object = inner->object.get();
+  return as<NameExpr>(*object);
+}
+
+}  // namespace
+
+std::string fields_text(const RecordValue& record) {
+  std::string names;
+  for (const auto& [name, value] : record.fields)
+    names += (names.empty() ? "`" : ", `") + name + "`";
+  return "its fields are " + names;
+}
+
+/// A name's value, which `donate` may have taken away.
+Value Interpreter::present(Value value, Span where) {
+  if (const auto* array = value.get_if<ArrayValue>();
+      array && ((*array)->donated || !s_.donated.empty()))
+    ev_.forbid_donated(*array, where);
+  return value;
+}
+
+void Interpreter::use_poisoned(const Binding& binding, const std::string& name,
+                               Span where) {
+  throw Failure{diagnostic(Code::unknown_name, where, name), true,
+                binding.open};
+}
+
+Value Interpreter::lookup(const NameExpr& name, const Env& env) {
+  auto [binding, holder] = env->find(name.text);
+  if (!binding) unknown_name(name, env);
+  if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
+  return note_read(*binding, *holder, env, name.text);
+}
+
+/// The program or module that a place lies in, if it is still there.
+const Program* Interpreter::program_of(Span where) const {
+  if (s_.main_program && s_.main_program->file == where.file)
+    return s_.main_program;
+  for (const auto& [key, module] : s_.modules)
+    if (module.program && module.program->file == where.file)
+      return module.program.get();
+  return nullptr;
+}
+
+void Interpreter::unknown_name(const NameExpr& name, const Env& env) {
+  Diagnostic d = diagnostic(Code::unknown_name, name.span, name.text);
+  if (const Program* program = program_of(name.span))
+    if (const Span below = defined_below(*program, name.text, name.span)) {
+      d.set_help(fmt::format(
+          "it is defined below, on line {}: a definition stands before its "
+          "first use",
+          below.file->place(below.begin).line));
+      ev_.fail(std::move(d));
+    }
+  if (const std::string later = later_text(name.text); !later.empty())
+    ev_.fail(diagnostic(Code::not_there_yet, name.span, later));
+  SimilarName similar(name.text);
+  for (const Environment* e = env.get(); e; e = e->parent.get())
+    similar.consider(*e);
+  if (const auto word = foreign_word_help(name.text); !word.empty())
+    d.set_help(std::string(word));
+  else if (const auto theirs = foreign_name_help(name.text); !theirs.empty())
+    d.set_help(std::string(theirs));
+  else if (is_prelude_module(name.text))
+    d.set_help(fmt::format(
+        "the functions of `{}` are in scope without a prefix", name.text));
+  else if (is_stdlib_module(name.text))
+    d.set_help(fmt::format("write `import {}` first", name.text));
+  else if (const auto module = module_with(name.text); !module.empty())
+    d.set_help(fmt::format("write `import {0}` first, and `{0}.{1}` here",
+                           module, name.text));
+  else if (follows_slashes(name.span))
+    d.set_help("a comment starts with `#`");
+  else if (!similar.best().empty())
+    d.set_help(fmt::format("did you mean `{}`?", similar.best()));
+  ev_.fail(std::move(d));
+}
+
+/// `x = 3` where no `x` is bound.
+void Interpreter::unbound_variable(const NameExpr& name, const Env& env) {
+  SimilarName similar(name.text);
+  for (const Environment* e = env.get(); e && e != s_.prelude.get();
+       e = e->parent.get())
+    similar.consider(*e);
+  ev_.fail(
+      diagnostic(Code::unknown_name, name.span, name.text)
+          .set_help(similar.best().empty()
+                        ? fmt::format("bind it first: `let {0} = ...`, or "
+                                      "`var {0} = ...` if it changes later",
+                                      name.text)
+                        : fmt::format("did you mean `{}`?", similar.best())));
+}
+
+/// `np.zeros`, `jax.random.normal`, `math.sqrt`: an error that says what the
+/// last name is here, unless the first one is defined.
+void Interpreter::forbid_foreign_module(const Field& e, const Env& env) {
+  const NameExpr* root = root_of(e);
+  if (!root || !is_foreign_module(root->text) || env->find(root->text).first)
+    return;
+  const std::string& last = e.name.text;
+  const Expr* part = &e;
+  while (const auto* field = as<Field>(*part)) {
+    if (const std::string later = later_text(field->name.text); !later.empty())
+      ev_.fail(diagnostic(Code::not_there_yet, e.span, later));
+    part = field->object.get();
+  }
+  if (root->text == "random") unknown_name(*root, env);
+  Diagnostic d = diagnostic(Code::unknown_name, root->span, root->text);
+  SimilarName similar(last);
+  for (const Environment* names = s_.prelude.get(); names;
+       names = names->parent.get())
+    similar.consider(*names);
+  if (s_.prelude->find(last).first)
+    d.set_help(
+        fmt::format("leave it out: `{}` is in scope without a prefix", last));
+  else if (const auto theirs = foreign_name_help(last); !theirs.empty())
+    d.set_help(std::string(theirs));
+  else if (const auto module = module_with(last); !module.empty())
+    d.set_help(fmt::format("write `import {0}` first, and `{0}.{1}` here",
+                           module, last));
+  else if (!similar.best().empty())
+    d.set_help(fmt::format("did you mean `{}`?", similar.best()));
+  else
+    unknown_name(*root, env);
+  ev_.fail(std::move(d));
+}
+
+/// An axis that is named but not declared, where one is meant.
+void Interpreter::forbid_undeclared_axis(const Expr& e, const Env& env) {
+  const auto* name = as<NameExpr>(e);
+  if (!name || env->find(name->text).first) return;
+  if (const Program* program = program_of(name->span);
+      program && defined_below(*program, name->text, name->span))
+    return;
+  ev_.fail(diagnostic(Code::unknown_name, name->span, name->text)
+               .set_help(fmt::format("declare it first: `axis {} = devices()`",
+                                     name->text)));
+}
+
+namespace {
+/// Numbers that change are arguments of the code, not constants in it.
+Value as_arguments(Evaluator& evaluator, const Value& value, Span where) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array || !array->weak || array->literal || !array->constant)
+      return leaf;
+    return evaluator.on_first_device(*array, where);
+  });
+}
+}  // namespace
+
+/// A read of a name outside the function that is traced is part of what its
+/// code was made for. It is looked up again from where the lookup left the
+/// function, so that a name that is defined later in between is noticed.
+Value Interpreter::note_read(const Binding& binding, const Environment& holder,
+                             const Env& from, const std::string& name) {
+  if (!ev_.outer_reads || holder.call > s_.trace_base) return binding.value;
+  Environment* outside = from.get();
+  while (outside->call > s_.trace_base) outside = outside->parent.get();
+  if (outside == s_.prelude.get()) return binding.value;  // never changes
+  for (const Evaluator::OuterRead& read : *ev_.outer_reads)
+    if (read.environment.get() == outside && read.name == name)
+      return read.value;
+  Value value = as_arguments(ev_, binding.value, binding.where);
+  ev_.outer_reads->push_back({outside->shared_from_this(), name, value});
+  return value;
+}
+
+// ---- fields ----------------------------------------------------------------
+
+Value Interpreter::field(const Value& base, const Field& e) {
+  if (const Value* found = find_field(base, e)) return *found;
+  Diagnostic d = diagnostic(Code::unknown_field, e.name.span, type_name(base),
+                            e.name.text);
+  const bool in_scope = s_.prelude->find(e.name.text).first != nullptr;
+  if (const auto* module = base.get_if<ModuleValue>()) {
+    SimilarName similar(e.name.text);
+    similar.consider(*module->environment);
+    if (in_scope)
+      d.set_help(fmt::format("`{}` is in scope without a prefix", e.name.text));
+    else if (!similar.best().empty())
+      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
+    ev_.fail(std::move(d));
+  }
+  d.set_label(type_name(base));
+  const size_t items = base.tuple() ? base.tuple()->items.size() : 0;
+  if (const RecordValue* record = base.record(); record && !e.index) {
+    d.set_help(fields_text(*record));
+  } else if (const auto theirs = foreign_field_help(e.name.text);
+             !theirs.empty()) {
+    d.set_help(std::string(theirs));
+  } else if (in_scope) {
+    d.set_help(
+        fmt::format("call it: `{}({})`", e.name.text, short_text(*e.object)));
+  } else if (e.index && items > 0) {
+    d.set_help(fmt::format("its items are 0 ... {}", items - 1));
+  } else if (!e.index) {
+    SimilarName similar(e.name.text);
+    for (const Environment* env = s_.prelude.get(); env;
+         env = env->parent.get())
+      similar.consider(*env);
+    if (!similar.best().empty())
+      d.set_help(fmt::format("did you mean `{}`?", similar.best()));
+  }
+  ev_.fail(std::move(d));
+}
+
+// ---- what cannot be called -------------------------------------------------
+
+/// `sum(x)` where `sum` is bound to a number, `x(1)` of an array.
+void Interpreter::forbid_call_of(const Value& value, const Expr& callee,
+                                 const Env& env) {
+  const bool callable =
+      value.is<std::shared_ptr<const FunctionValue>>() || value.is<TypeValue>();
+  if (callable) return;
+  Diagnostic d = diagnostic(Code::not_callable, callee.span, type_name(value));
+  d.set_label(type_name(value));
+  const auto* name = as<NameExpr>(callee);
+  if (name && s_.prelude->find(name->text).first) {
+    const Binding* binding = env->find(name->text).first;
+    d.add_note(binding->where, "bound here");
+    d.set_help(fmt::format(
+        "the function `{}` is hidden by this name; choose another one",
+        name->text));
+  } else if (value.array() && value.array()->type.rank() > 0) {
+    d.set_help(fmt::format("an element is `{}[i]`", short_text(callee)));
+  } else if (value.array() || value.is<IntValue>()) {
+    d.set_help(fmt::format("a product is `{} * ...`", short_text(callee)));
+  } else if (const auto* module = value.get_if<ModuleValue>()) {
+    d.set_help(
+        fmt::format("call a function of it: `{}.name(...)`", module->name));
+  }
+  ev_.fail(std::move(d));
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,509 @@
+// The values of arrays in the three modes, and the graph of the current
+// statement: operations collect in it, and it is computed when the statement
+// ends or something needs a value.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "jit/ir/kinds.h"
+#include "jit/reference/reference.h"
+#include "jit/scalar/element.h"
+#include "lang/context/literals.h"
+#include "lang/maps/map_call.h"
+#include "lang/maps/map_grid.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/print_value.h"
+#include "lang/source/stdlib.h"
+#include "lang/walk/interpreter.h"
+#include "runtime/files/file.h"
+#include "runtime/heap.h"
+
+namespace unisono::lang {
+namespace {
+
+/// More bytes than this in one array are a mistake in a size, even where fused
+/// code never holds it.
+constexpr int64_t max_array_bytes = int64_t{1} << 38;
+/// A statement's graph is computed before it gets longer than this.
+constexpr size_t max_pending_nodes = 2000;
+
+AxisSet joined_varies(std::span<const ArrayValue> operands) {
+  AxisSet out;
+  for (const ArrayValue& operand : operands)
+    if (!operand->varies.empty()) out = join(out, operand->varies);
+  return out;
+}
+
+Span first_varying(std::span<const ArrayValue> operands) {
+  for (const ArrayValue& operand : operands)
+    if (!operand->varies.empty()) return operand->varies_from;
+  return {};
+}
+
+/// The bytes of all elements of a constant.
+Result<std::vector<uint8_t>> expand_constant(const ArrayCell& cell) {
+  const int64_t all = cell.type.bytes();
+  const auto element = static_cast<int64_t>(cell.constant->size());
+  if (element == all) return *cell.constant;
+  auto out = allocate_bytes(all, MemoryBudget::default_limit());
+  if (!out) return out;
+  for (int64_t i = 0; i < all; i += element)
+    std::copy(cell.constant->begin(), cell.constant->end(), out->begin() + i);
+  return out;
+}
+
+bool fits(int64_t value, DType dtype) {
+  if (!is_integer(dtype)) return true;
+  return with_dtype(dtype, [&]<DType D>() {
+    using T = typename ComputeOf<D>::type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return std::in_range<T>(value);
+    return true;
+  });
+}
+
+}  // namespace
+
+// ---- operations ------------------------------------------------------------
+
+ArrayValue Evaluator::add(ir::Op op, std::initializer_list<ArrayValue> operands,
+                          ir::Attrs attrs, Span where) {
+  return add(op, std::span(operands.begin(), operands.size()), std::move(attrs),
+             where);
+}
+
+namespace {
+/// The number of an `int` is asked for in an element type, which then bounds
+/// it. All else may depend on its value: the attempt to do without is given up
+/// (map_run.cpp).
+void use_as_number(const ArrayCell& cell, ir::Op op, const ir::Attrs& attrs,
+                   Span where) {
+  const auto* cast = std::get_if<ir::CastAttrs>(&attrs);
+  if (op != ir::Op::cast || !cast || is_bool(cast->dtype))
+    give_up_int_argument(where);
+  if (!is_integer(cast->dtype)) return;
+  with_dtype(cast->dtype, [&]<DType D>() {
+    using T = typename ComputeOf<D>::type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      NumberArgument& range = *cell.int_argument;
+      if (std::in_range<int64_t>(std::numeric_limits<T>::lowest()))
+        range.low = std::max(
+            range.low, static_cast<int64_t>(std::numeric_limits<T>::lowest()));
+      if (std::in_range<int64_t>(std::numeric_limits<T>::max()))
+        range.high = std::min(
+            range.high, static_cast<int64_t>(std::numeric_limits<T>::max()));
+    }
+    return 0;
+  });
+}
+
+/// Whether an operation makes arrays, so that a number without an element type
+/// gets one. Map operations of such numbers alone stay without, and what
+/// chooses or carries them leaves them as they are.
+bool needs_type(ir::Op op) {
+  switch (ir::kind(op)) {
+    case ir::Kind::map:
+    case ir::Kind::control: return false;
+    case ir::Kind::source:
+    case ir::Kind::reduce:
+    case ir::Kind::argreduce:
+    case ir::Kind::scan:
+    case ir::Kind::move:
+    case ir::Kind::dot:
+    case ir::Kind::index:
+    case ir::Kind::sort:
+    case ir::Kind::collective:
+    case ir::Kind::host: return true;
+  }
+  __builtin_unreachable();
+}
+
+std::vector<ArrayValue> with_types(Evaluator& evaluator,
+                                   std::span<const ArrayValue> operands,
+                                   Span where) {
+  std::vector<ArrayValue> typed;
+  typed.reserve(operands.size());
+  for (const ArrayValue& operand : operands)
+    typed.push_back(
+        cast_to(evaluator, operand, default_dtype(*operand), where));
+  return typed;
+}
+}  // namespace
+
+ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
+                          ir::Attrs attrs, Span where) {
+  for (const ArrayValue& operand : operands)
+    if (operand->donated || !state_->donated.empty())
+      forbid_donated(operand, where);
+  if (needs_type(op))
+    for (const ArrayValue& operand : operands)
+      if (operand->weak)
+        return add(op, with_types(*this, operands, where), std::move(attrs),
+                   where);
+  for (const ArrayValue& operand : operands)
+    if (operand->int_argument) use_as_number(*operand, op, attrs, where);
+  ir::Type type;
+  if (op == ir::Op::project) {
+    // Only in a graph: the type rule needs the node that it reads.
+    const ir::NodeId id = scope_->import(operands[0]);
+    type = ir::result_type(scope_->graph()[id],
+                           std::get<ir::ProjectAttrs>(attrs).index);
+  } else {
+    std::vector<ir::Type> types;
+    types.reserve(operands.size());
+    for (const ArrayValue& operand : operands) types.push_back(operand->type);
+    auto inferred = ir::infer_type(op, types, attrs);
+    if (!inferred)
+      fail(diagnostic(Code::compile_failed, where, inferred.error().message));
+    type = std::move(*inferred);
+  }
+  check_size(type, where);
+  if (auto folded = fold_literals(op, operands, type.dtype)) return *folded;
+
+  ArrayValue out;
+  if (mode_ == Mode::check) {
+    out = unknown_array(std::move(type));
+  } else {
+    if (mode_ == Mode::run && scope_->graph().nodes.size() > max_pending_nodes)
+      flush(where);
+    std::vector<ir::NodeId> ids;
+    ids.reserve(operands.size());
+    for (const ArrayValue& operand : operands)
+      ids.push_back(scope_->import(operand));
+    out = scope_->add(op, std::move(ids), std::move(attrs), std::move(type),
+                      source_id(where));
+  }
+  out->varies = joined_varies(operands);
+  if (!out->varies.empty()) out->varies_from = first_varying(operands);
+  out->weak = ir::kind(op) == ir::Kind::map && !operands.empty() &&
+              !is_bool(out->type.dtype) && op != ir::Op::cast &&
+              std::all_of(operands.begin(), operands.end(),
+                          [](const ArrayValue& a) { return a->weak; });
+  if (out->weak)
+    for (const ArrayValue& operand : operands)
+      out->call_numbers.insert(operand->call_numbers.begin(),
+                               operand->call_numbers.end());
+  return out;
+}
+
+void Evaluator::check_size(const ir::Type& type, Span where) {
+  bool concrete = true;
+  for (const ir::Dim& size : type.shape) {
+    if (size.overflowed())
+      fail(diagnostic(Code::too_large, where, "this array"));
+    if (!size.is_constant()) {
+      concrete = false;
+    } else if (size.value() < 0) {
+      fail(diagnostic(Code::bad_size, where, size.to_string())
+               .set_help("sizes are not negative"));
+    }
+  }
+  if (concrete && type.bytes() > max_array_bytes)
+    fail(diagnostic(Code::too_large, where, type.to_string()));
+}
+
+namespace {
+ArrayValue constant_cell(ir::Type type, std::vector<uint8_t> bytes) {
+  auto cell = std::make_shared<ArrayCell>();
+  cell->type = std::move(type);
+  cell->constant =
+      std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+  return cell;
+}
+}  // namespace
+
+ArrayValue Evaluator::constant(double value, DType dtype, bool weak,
+                               Span where) {
+  if (weak) dtype = DType::F64;
+  require_finite(*this, value, dtype, where);
+  ArrayValue cell =
+      constant_cell({dtype, {}}, jit::element_bytes(dtype, value));
+  cell->weak = cell->literal = weak;
+  return cell;
+}
+
+ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
+                                   Span where) {
+  if (weak) dtype = literal_dtype(is_floating(dtype));
+  require_finite(*this, static_cast<double>(value), dtype, where);
+  if (!fits(value, dtype))
+    fail(diagnostic(Code::literal_range, where, value, name(dtype),
+                    integer_range(dtype))
+             .set_help(
+                 dtype == DType::I32
+                     ? fmt::format("write it with its type: `{}i64`", value)
+                     : "it needs a wider type: `i64`, or a float"));
+  ArrayValue cell =
+      constant_cell({dtype, {}}, jit::element_bytes(dtype, value));
+  cell->weak = cell->literal = weak;
+  return cell;
+}
+
+ArrayValue Evaluator::unknown_number(bool floating) {
+  ArrayValue number = unknown_array({literal_dtype(floating), {}});
+  number->weak = true;
+  return number;
+}
+
+ArrayValue Evaluator::constant_size(const ir::Dim& size, Span where) {
+  if (!size.is_constant()) return unknown_number(false);
+  return constant_int(size.value(), DType::I64, true, where);
+}
+
+ArrayValue Evaluator::constant_array(ir::Type type, std::vector<uint8_t> bytes,
+                                     Span) {
+  return constant_cell(std::move(type), std::move(bytes));
+}
+
+ArrayValue Evaluator::on_first_device(const ArrayCell& constant, Span where) {
+  ArrayValue number =
+      on_first_device(constant.type.dtype, constant.constant->data(), where);
+  number->weak = constant.weak;
+  return number;
+}
+
+ArrayValue Evaluator::on_first_device(DType dtype, const void* element,
+                                      Span where) {
+  auto array =
+      array_from_host(*machine_.runtime->devices()[0], dtype, {}, element);
+  if (!array) fail(array.error(), where);
+  return from_array(std::move(*array));
+}
+
+ArrayValue Evaluator::from_array(unisono::Array array) {
+  auto cell = std::make_shared<ArrayCell>();
+  cell->type.dtype = array.dtype();
+  for (int64_t size : array.shape()) cell->type.shape.emplace_back(size);
+  cell->array = std::move(array);
+  return cell;
+}
+
+ArrayValue Evaluator::unknown_array(ir::Type type) {
+  auto cell = std::make_shared<ArrayCell>();
+  cell->type = std::move(type);
+  return cell;
+}
+
+ArrayValue Evaluator::to_array(const Value& value, Span where,
+                               std::string_view what) {
+  const ArrayValue array = to_operand(value, where, what);
+  return array->weak ? cast_to(*this, array, default_dtype(*array), where)
+                     : array;
+}
+
+ArrayValue Evaluator::to_operand(const Value& value, Span where,
+                                 std::string_view what) {
+  if (const auto* array = value.get_if<ArrayValue>()) return *array;
+  if (const auto* i = value.get_if<IntValue>())
+    return constant_size(i->value, where);
+  if (const auto* b = value.get_if<BoolValue>()) {
+    if (!b->value) return unknown_array({DType::Bool, {}});
+    return constant_cell({DType::Bool, {}}, {uint8_t{*b->value}});
+  }
+  fail(diagnostic(Code::expected_array, where, what, type_name(value)));
+}
+
+uint32_t Evaluator::source_id(Span where) { return sources_.number(where); }
+Span Evaluator::source_span(uint32_t id) const { return sources_.span(id); }
+
+// ---- scopes ----------------------------------------------------------------
+
+std::shared_ptr<GraphScope> Evaluator::with_scope(
+    const std::function<void()>& body) {
+  if (mode_ == Mode::check) {
+    body();
+    return nullptr;
+  }
+  const auto inner = std::make_shared<GraphScope>(scope_);
+  Saved<Mode> mode(mode_, Mode::trace);
+  Saved<std::shared_ptr<GraphScope>> scope(scope_, inner);
+  body();
+  return inner;
+}
+
+std::shared_ptr<GraphScope> Evaluator::trace(
+    const std::function<void()>& body) {
+  Saved<uint32_t> base(state_->trace_base, state_->last_call);
+  if (mode_ == Mode::check) {
+    body();
+    return nullptr;
+  }
+  const auto inner = std::make_shared<GraphScope>();
+  Saved<Mode> mode(mode_, Mode::trace);
+  Saved<std::shared_ptr<GraphScope>> scope(scope_, inner);
+  body();
+  return inner;
+}
+
+// ---- computing -------------------------------------------------------------
+
+const unisono::Array& Evaluator::computed(const ArrayCell& cell, Span where) {
+  if (cell.array) return *cell.array;
+  fail(diagnostic(
+      Code::check_failed_at_run_time, where,
+      std::string_view(
+          "this value was not computed: the statement that should have "
+          "computed it failed")));
+}
+
+const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
+  if (value->donated) forbid_donated(value, where);
+  if (value->array) return *value->array;
+  if (mode_ != Mode::run)
+    fail(diagnostic(Code::host_value_in_compiled_code, where,
+                    std::string_view("this")));
+  if (value->constant) {
+    ir::Graph graph;
+    graph.outputs = {graph.add_constant(value->type, *value->constant)};
+    value->array = compute(graph, {}, where)[0];
+    return *value->array;
+  }
+  flush(where);
+  return computed(*value, where);
+}
+
+std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
+                                           Span where) {
+  if (value->donated) forbid_donated(value, where);
+  // While tracing nothing is computed, however large.
+  if (value->constant && (mode_ != Mode::run ||
+                          value->type.bytes() < machine_.compile_threshold)) {
+    auto bytes = expand_constant(*value);
+    if (!bytes) fail(bytes.error(), where);
+    return std::move(*bytes);
+  }
+  CopyCounter counter{.recorder = machine_.recorder};
+  const unisono::Array& array = force(value, where);
+  if (is_absent(array)) fail_needs_run(where);
+  auto bytes = array_to_host(array, &counter);
+  if (!bytes) fail(bytes.error(), where);
+  return std::move(*bytes);
+}
+
+void Evaluator::flush(Span where) {
+  if (mode_ != Mode::run) return;
+  const std::shared_ptr<GraphScope> scope = std::move(scope_);
+  scope_ = std::make_shared<GraphScope>();
+
+  // Several values may be one node: a literal's, and the same made strong.
+  std::vector<ArrayValue> wanted, outputs;
+  std::vector<size_t> output_of;
+  std::unordered_map<ir::NodeId, size_t> by_node;
+  for (const std::weak_ptr<ArrayCell>& weak : scope->values()) {
+    ArrayValue cell = weak.lock();
+    if (!cell) continue;
+    const auto [known, added] = by_node.emplace(cell->node, outputs.size());
+    if (added) outputs.push_back(cell);
+    output_of.push_back(known->second);
+    wanted.push_back(std::move(cell));
+  }
+  const ir::Graph graph = jit::cse_dce(scope->finish(outputs));
+  const bool idle = std::none_of(
+      graph.nodes.begin(), graph.nodes.end(),
+      [](const ir::Node& node) { return node.op != ir::Op::input; });
+  if (wanted.empty() && idle) return;
+  std::vector<unisono::Array> inputs;
+  for (const ArrayValue& capture : scope->captures())
+    inputs.push_back(computed(*capture, where));
+  std::vector<unisono::Array> results = compute(graph, inputs, where);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i]->array = results[output_of[i]];
+    wanted[i]->scope.reset();
+    wanted[i]->node = -1;
+  }
+}
+
+// ---- failures --------------------------------------------------------------
+
+void Evaluator::note_assertion(Span where, std::string message) {
+  state_->assertions[source_id(where)] = std::move(message);
+}
+
+void Evaluator::fail(Diagnostic diagnostic) {
+  throw Failure{std::move(diagnostic)};
+}
+
+RunOptions run_options(const Machine& machine) {
+  RunOptions options;
+  options.stop = machine.stop;
+  options.watchdog = machine.watchdog;
+  options.lose_device = machine.lose_device;
+  options.recorder = machine.recorder;
+  return options;
+}
+
+namespace {
+
+/// `psum(x, dev)` as what it calls.
+std::string called(Span where) {
+  const std::string_view text = where.text();
+  const size_t end = text.find('(');
+  return end == std::string_view::npos || end == 0
+             ? "a collective"
+             : fmt::format("`{}`", text.substr(0, end));
+}
+
+Diagnostic stalled(const Machine& machine, const Error& error, Span place) {
+  std::vector<std::string> missing;
+  for (int device : error.missing)
+    missing.push_back(machine.runtime->devices()[device]->name());
+  const std::string names = fmt::format("{}", fmt::join(missing, ", "));
+  Diagnostic out =
+      diagnostic(Code::collective_stalled, place, called(place), names,
+                 static_cast<double>(machine.watchdog.count()) / 1000);
+  return out.set_help(
+      fmt::format("look for a loop that does not end on {}; `--watchdog "
+                  "SECONDS` waits longer, `--watchdog 0` for ever",
+                  missing.empty() ? "it" : missing[0]));
+}
+
+}  // namespace
+
+void Evaluator::fail(const Error& error, Span where) {
+  const Span found = error.source ? source_span(error.source) : Span();
+  // The library shows how; what is wrong is where the user waits for it.
+  const bool in_library = is_in_stdlib(found) && where && !is_in_stdlib(where);
+  const Span place = found && !in_library ? found : where;
+  auto make = [&]() -> Diagnostic {
+    switch (error.kind) {
+      case Error::Kind::integer_division:
+        if (place.text().starts_with("range("))  // the step's check
+          return diagnostic(Code::zero_step, place, "`range`");
+        return diagnostic(Code::division_by_zero, place);
+      case Error::Kind::index_out_of_bounds:
+        if (const auto assertion = state_->assertions.find(error.source);
+            assertion != state_->assertions.end())
+          return diagnostic(Code::assertion_failed, place, assertion->second);
+        return diagnostic(Code::index_out_of_bounds, place, error.message);
+      case Error::Kind::check_failed:
+      case Error::Kind::invalid_file:
+      case Error::Kind::io:
+        return diagnostic(Code::check_failed_at_run_time, place, error.message);
+      case Error::Kind::out_of_memory:
+        return diagnostic(Code::out_of_memory, place, error.message);
+      case Error::Kind::cancelled:
+        state_->stopped = true;
+        return diagnostic(Code::cancelled, place);
+      case Error::Kind::device_lost:
+        return diagnostic(Code::device_lost, place, error.message);
+      case Error::Kind::stalled: return stalled(machine_, error, place);
+      case Error::Kind::compile_failed:
+        return diagnostic(Code::compile_failed, place, error.message);
+    }
+    __builtin_unreachable();
+  };
+  Diagnostic out = make();
+  if (in_library) out.add_note(found, "found here");
+  // Of compiled code outside a map there is one device and no member.
+  if (error.device >= 0 && error.missing.empty()) {
+    const std::string& device =
+        machine_.runtime->devices()[error.device]->name();
+    out.add_fact(error.member >= 0
+                     ? fmt::format("on {}, member {}", device, error.member)
+                     : fmt::format("on {}", device));
+  }
+  fail(std::move(out));
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,212 @@
+#include "runtime/cuda/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <numeric>
+
+#include "runtime/check.h"
+#include "runtime/cuda/queue.h"
+
+namespace unisono {
+namespace {
+
+using cuda::Driver;
+using cuda::Gpu;
+using cuda::StreamQueue;
+
+/// A logical device: a stream and a pool of memory on a GPU.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int index, std::string name, std::unique_ptr<StreamQueue> queue)
+      : name_(std::move(name)), index_(index), queue_(std::move(queue)) {
+    queue_->on_shortage([this] { make_room(); });
+  }
+
+  const std::string& name() const override { return name_; }
+  int index() const override { return index_; }
+  Queue* queue() override { return queue_.get(); }
+  int capability() const override { return queue_->gpu().capability(); }
+  StreamQueue& stream() { return *queue_; }
+  /// Devices that hold memory of the same GPU.
+  void share_with(std::vector<CudaDevice*> others) {
+    sharing_ = std::move(others);
+  }
+
+  Result<Buffer> allocate(int64_t bytes) override {
+    auto pointer = queue_->allocate(bytes);
+    if (!pointer) return pointer.error();
+    const int64_t now = in_use_.fetch_add(bytes) + bytes;
+    int64_t peak = peak_.load();
+    while (peak < now && !peak_.compare_exchange_weak(peak, now)) {
+    }
+    return Buffer(this, reinterpret_cast<void*>(*pointer), bytes);
+  }
+  void free(void* data, int64_t bytes) override {
+    queue_->free(reinterpret_cast<cuda::DevicePointer>(data));
+    in_use_ -= bytes;
+  }
+
+  Status copy_from_host(void* to, const void* from,
+                        const CopyExtent& extent) override {
+    return queue_->rows_from_host(to, from, extent);
+  }
+  Status copy_to_host(void* to, const void* from,
+                      const CopyExtent& extent) override {
+    return queue_->rows_to_host(to, from, extent);
+  }
+  Status copy_from_peer(void* to, const Device& peer, const void* from,
+                        const CopyExtent& extent) override {
+    CHECK(peer.capability() > 0);  // all devices of a machine are GPUs
+    // Its queue, not its memory, is changed.
+    auto& other = const_cast<Device&>(peer);
+    return queue_->rows_from_peer(to, static_cast<CudaDevice&>(other).stream(),
+                                  from, extent);
+  }
+
+  int64_t bytes_in_use() const override { return in_use_; }
+  int64_t peak_bytes() const override { return peak_; }
+
+ private:
+  /// Gives the GPU all memory back that its devices can do without.
+  void make_room() {
+    relieve();
+    queue_->trim();
+    for (CudaDevice* other : sharing_) other->queue_->trim();
+  }
+
+  const std::string name_;
+  const int index_;
+  std::unique_ptr<StreamQueue> queue_;
+  std::vector<CudaDevice*> sharing_;
+  std::atomic<int64_t> in_use_{0}, peak_{0};
+};
+
+Result<int> gpu_count(const Driver& driver) {
+  int count = 0;
+  const cuda::Code code = driver.device_get_count(&count);
+  if (code != cuda::success) return driver.error(code, "counting the GPUs");
+  return count;
+}
+
+/// Which GPUs the devices are on.
+Result<std::vector<int>> choose(const Driver& driver,
+                                const CudaOptions& options) {
+  Result<int> count = gpu_count(driver);
+  if (!count) return count.error();
+  std::vector<int> gpus = options.gpus;
+  if (gpus.empty()) {
+    gpus.resize(std::min(*count, 64));
+    std::iota(gpus.begin(), gpus.end(), 0);
+  }
+  for (int gpu : gpus)
+    if (gpu >= *count)
+      return Error{
+          .kind = Error::Kind::device_lost,
+          .message = fmt::format(
+              "there is no {}:{}: the driver {} (version {}) has {} {}",
+              options.kind, gpu, driver.path(),
+              cuda::version_text(driver.version()), *count,
+              *count == 1 ? "GPU" : "GPUs")};
+  if (gpus.empty())
+    return Error{.kind = Error::Kind::device_lost,
+                 .message = fmt::format("the CUDA driver {} found no GPU",
+                                        driver.path())};
+  return gpus;
+}
+
+/// Tells devices of one another: those that share a GPU, and those that can
+/// see each other's memory.
+Status introduce(const std::vector<CudaDevice*>& devices) {
+  for (CudaDevice* device : devices) {
+    std::vector<CudaDevice*> sharing;
+    std::vector<const Gpu*> known;
+    for (CudaDevice* other : devices) {
+      const Gpu& peer = other->stream().gpu();
+      if (&peer == &device->stream().gpu()) {
+        if (other != device) sharing.push_back(other);
+      } else if (std::find(known.begin(), known.end(), &peer) == known.end()) {
+        known.push_back(&peer);
+        Status admitted = device->stream().admit(peer);
+        if (!admitted) return admitted;
+      }
+    }
+    device->share_with(std::move(sharing));
+  }
+  return Unit{};
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
+    const CudaOptions& options) {
+  auto driver = Driver::open(options.driver, options.configuration);
+  if (!driver) return driver.error();
+  Result<std::vector<int>> chosen = choose(**driver, options);
+  if (!chosen) return chosen.error();
+  std::map<int, std::shared_ptr<Gpu>> gpus;
+  std::map<int, int> copies;
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<CudaDevice*> all;
+  std::shared_ptr<cublas::Source> source;
+  if (options.cublas &&
+      !((*driver)->simulated() && options.cublas_library.empty()))
+    source = std::make_shared<cublas::Source>(options.cublas_library,
+                                              (*driver)->version());
+  for (int number : *chosen) {
+    const std::string gpu_name = fmt::format("{}:{}", options.kind, number);
+    std::shared_ptr<Gpu>& gpu = gpus[number];
+    if (!gpu) {
+      auto opened = Gpu::open(*driver, number, gpu_name, options.cache);
+      if (!opened) return opened.error();
+      gpu = *opened;
+    }
+    const int copy = copies[number]++;
+    std::string name = copy ? fmt::format("{}.{}", gpu_name, copy) : gpu_name;
+    auto queue = StreamQueue::open(gpu, name);
+    if (!queue) return queue.error();
+    if (source) (*queue)->use_library(source);
+    auto device = std::make_unique<CudaDevice>(
+        static_cast<int>(devices.size()), std::move(name), std::move(*queue));
+    all.push_back(device.get());
+    devices.push_back(std::move(device));
+  }
+  if (Status met = introduce(all); !met) return met.error();
+  return devices;
+}
+
+Result<std::vector<std::string>> describe_cuda(const std::string& path,
+                                               const std::string& cublas) {
+  auto driver = Driver::open(path);
+  if (!driver) return driver.error();
+  Result<int> count = gpu_count(**driver);
+  if (!count) return count.error();
+  std::vector<std::string> lines;
+  for (int i = 0; i < *count; ++i) {
+    const std::string name = fmt::format("cuda:{}", i);
+    auto gpu = Gpu::open(*driver, i, name, nullptr);
+    if (!gpu) {
+      lines.push_back(fmt::format("{}  {}", name, gpu.error().message));
+      continue;
+    }
+    size_t bytes = 0;
+    (*driver)->device_total_mem(&bytes, (*gpu)->device());
+    lines.push_back(fmt::format("{}  {}, sm_{}, {:.1f} GiB", name,
+                                (*gpu)->model(), (*gpu)->capability(),
+                                static_cast<double>(bytes) / (1 << 30)));
+  }
+  lines.push_back(fmt::format("CUDA driver {}, version {}", (*driver)->path(),
+                              cuda::version_text((*driver)->version())));
+  auto library = cublas::Library::open(cublas, (*driver)->version());
+  lines.push_back(
+      library ? fmt::format("cuBLASLt {}, version {}.{}", (*library)->path(),
+                            (*library)->version() / 10000,
+                            (*library)->version() % 10000 / 100)
+              : fmt::format("products of matrices by kernels of our own: {}",
+                            library.error().message));
+  return lines;
+}
+
+}  // namespace unisono

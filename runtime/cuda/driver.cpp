@@ -1,0 +1,146 @@
+#include "runtime/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace unisono::cuda {
+namespace {
+
+enum class Need : bool { required, optional };
+
+/// The oldest driver that has all that is required.
+constexpr int oldest_version = 12000;
+
+Error unusable(std::string why) {
+  return {.kind = Error::Kind::device_lost, .message = std::move(why)};
+}
+
+}  // namespace
+
+bool is_sticky(Code code) {
+  switch (static_cast<int>(code)) {
+#define CUDA_ERROR(name, value, text)
+#define CUDA_STICKY_ERROR(name, value, text) case value:
+#include "runtime/cuda/errors.def"
+    return true;
+    default: return false;  // also codes that newer drivers have
+  }
+}
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+namespace {
+
+std::string_view text_of(Code code) {
+  switch (static_cast<int>(code)) {
+#define CUDA_ERROR(name, value, text) \
+  case value: return text;
+#include "runtime/cuda/errors.def"
+    default: return "an error that this program does not know";
+  }
+}
+
+}  // namespace
+
+Error Driver::error(Code code, std::string_view doing) const {
+  Error error;
+  error.kind = code == out_of_memory ? Error::Kind::out_of_memory
+               : code == invalid_ptx || code == unsupported_ptx_version ||
+                       code == no_binary_for_gpu || code == invalid_image ||
+                       code == jit_compiler_not_found
+                   ? Error::Kind::compile_failed
+                   : Error::Kind::device_lost;
+  error.message = fmt::format("{}: {} (CUDA error {})", doing, text_of(code),
+                              static_cast<int>(code));
+  return error;
+}
+
+Result<std::shared_ptr<const Driver>> Driver::open(
+    const std::string& path, const std::string& configuration) {
+  std::shared_ptr<Driver> driver(new Driver);
+  driver->path_ = path.empty() ? "libcuda.so.1" : path;
+  driver->library_ = dlopen(driver->path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!driver->library_)
+    return unusable(fmt::format("there is no CUDA driver: {}", dlerror()));
+  driver->simulated_ = dlsym(driver->library_, "simcuda_configure") != nullptr;
+  if (driver->simulated_)
+    driver->interrupt_ = reinterpret_cast<int (*)(void*, const bool*)>(
+        dlsym(driver->library_, "simcuda_interrupt"));
+  if (!configuration.empty())
+    if (Status done = driver->configure(configuration); !done)
+      return done.error();
+  if (Status bound = driver->bind(); !bound) return bound.error();
+  if (Status started = driver->start(); !started) return started.error();
+  return std::shared_ptr<const Driver>(std::move(driver));
+}
+
+// A real driver has threads of its own, which go on.
+Driver::~Driver() {
+  if (library_ && (simulated_ || !init_called_)) dlclose(library_);
+}
+
+void Driver::end_early(Stream stream, const std::atomic<bool>* flag) const {
+  static_assert(sizeof *flag == sizeof(bool) &&
+                std::atomic<bool>::is_always_lock_free);
+  if (interrupt_) interrupt_(stream, reinterpret_cast<const bool*>(flag));
+}
+
+Status Driver::configure(const std::string& text) {
+  auto function = reinterpret_cast<int (*)(const char*)>(
+      dlsym(library_, "simcuda_configure"));
+  if (!function)
+    return unusable(
+        fmt::format("{} is no simulated CUDA driver; sim:N needs one", path_));
+  if (function(text.c_str()) != 0)
+    return unusable(fmt::format("{} does not understand `{}`", path_, text));
+  return Unit{};
+}
+
+Status Driver::bind() {
+  const char* missing = nullptr;
+  auto find = [&](auto& function, const char* symbol, Need need) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(library_, symbol));
+    if (!function && need == Need::required && !missing) missing = symbol;
+  };
+#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
+  find(name, #symbol, Need::need);
+#include "runtime/cuda/driver.def"
+  if (driver_get_version) driver_get_version(&version_);
+  if (!missing) return Unit{};
+  if (!init || !driver_get_version)
+    return unusable(
+        fmt::format("{} is no CUDA driver: it has no `{}`", path_, missing));
+  return unusable(fmt::format(
+      "the CUDA driver {} is version {}, which has no `{}`; {} or newer is "
+      "needed",
+      path_, version_text(version_), missing, version_text(oldest_version)));
+}
+
+Status Driver::start() {
+  init_called_ = true;
+  const Code code = init(0);
+  if (code == stub_library)
+    return unusable(fmt::format(
+        "{} is a stub to link with, not a CUDA driver; install the GPU's "
+        "driver, or set UNISONO_CUDA_DRIVER to it",
+        path_));
+  if (code == no_device)
+    return unusable(fmt::format("the CUDA driver {} (version {}) found no GPU",
+                                path_, version_text(version_)));
+  if (code != success)
+    return unusable(fmt::format(
+        "the CUDA driver {} (version {}) does not start: {} (CUDA error {})",
+        path_, version_text(version_), text_of(code), static_cast<int>(code)));
+  if (version_ < oldest_version)
+    return unusable(fmt::format(
+        "the CUDA driver {} is version {}; {} or newer is needed", path_,
+        version_text(version_), version_text(oldest_version)));
+  return Unit{};
+}
+
+}  // namespace unisono::cuda

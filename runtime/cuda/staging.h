@@ -1,0 +1,56 @@
+#pragma once
+// Pinned host memory through which large copies between the host and a GPU
+// pass in chunks: while the GPU copies one, the processor fills or empties
+// another.
+#include <mutex>
+#include <vector>
+
+#include "runtime/cuda/gpu.h"
+#include "runtime/device.h"
+
+namespace unisono::cuda {
+
+/// Copies of fewer bytes than this gain nothing by it.
+inline constexpr int64_t least_staged_bytes = int64_t{1} << 20;
+
+/// Thread-safe: one copy at a time.
+class StagingRing {
+ public:
+  StagingRing(const std::shared_ptr<Gpu>& gpu, const std::string& name)
+      : gpu_(gpu), name_(name) {}
+  ~StagingRing();
+  StagingRing(const StagingRing&) = delete;
+  StagingRing& operator=(const StagingRing&) = delete;
+
+  /// Pins the memory when it is first wanted.
+  Status open();
+  /// Rows from the host's memory, which is free again when this returns; the
+  /// GPU's copies may still be under way in `stream`.
+  Status upload(Stream stream, char* to, const char* from,
+                const CopyExtent& extent);
+  /// Rows to the host's memory: there when this returns.
+  Status download(Stream stream, char* to, const char* from,
+                  const CopyExtent& extent);
+
+ private:
+  struct Chunk {
+    char* memory = nullptr;
+    Event done = nullptr;  // what was last put in a stream for it
+  };
+  /// What passes at once: whole rows, or a part of one.
+  struct Piece {
+    int64_t row = 0, rows = 1;
+    int64_t offset = 0, bytes = 0;  // of each row
+  };
+  static std::vector<Piece> pieces(const CopyExtent& extent);
+  Status wait(const Chunk& chunk);
+  Status put(Stream stream, const Chunk& chunk, char* device, int64_t step,
+             const Piece& piece, bool to_device);
+
+  const std::shared_ptr<Gpu> gpu_;
+  const std::string name_;
+  std::mutex mutex_;
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace unisono::cuda

@@ -1,0 +1,222 @@
+#include "runtime/execute/collective.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "runtime/check.h"
+#include "runtime/member_tree.h"
+
+namespace unisono {
+namespace {
+
+// Elements are combined in blocks that stay in the first-level cache, with one
+// more block for each level of the tree.
+constexpr int64_t block = 512;
+// Less than this much traffic is not worth another worker.
+constexpr int64_t bytes_per_piece = 64 << 10;
+
+template <ReduceOp op, class T>
+T combine(T a, T b) {
+  if constexpr (op == ReduceOp::sum) {
+    if constexpr (std::is_integral_v<T>) {
+      using U = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+    } else {
+      return a + b;
+    }
+  } else if constexpr (std::is_integral_v<T>) {
+    return (op == ReduceOp::max ? a > b : a < b) ? a : b;
+  } else {
+    // Equal numbers have equal bits, or are zeros: of these the largest is +0
+    // and the smallest -0.
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
+    T equal = std::bit_cast<T>(op == ReduceOp::max ? x & y : x | y);
+    bool first = op == ReduceOp::max ? a > b : a < b;
+    T result = a == b ? equal : first ? a : b;
+    return a != a ? a : result;
+  }
+}
+
+/// One block's tree: elements `offset` ... `offset + count - 1` of all devices.
+/// S is how an element is stored, C what it is combined in.
+template <ReduceOp op, class S, class C>
+struct BlockTree {
+  std::span<const void* const> from;
+  int64_t offset;
+  int64_t count;
+
+  const S* source(int64_t device) const {
+    return static_cast<const S*>(from[device]) + offset;
+  }
+
+  /// out = the combination of devices begin ... end - 1.
+  void reduce(int64_t begin, int64_t end, C* out) const {
+    if (end - begin == 1) {
+      const S* a = source(begin);
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<C>(a[i]);
+    } else if (end - begin == 2) {
+      const S *a = source(begin), *b = source(begin + 1);
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = combine<op>(static_cast<C>(a[i]), static_cast<C>(b[i]));
+    } else {
+      int64_t middle = begin + member_tree_left(end - begin);
+      std::array<C, block> right;
+      reduce(begin, middle, out);
+      reduce(middle, end, right.data());
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = combine<op>(out[i], right[i]);
+    }
+  }
+};
+
+template <ReduceOp op, class S, class C>
+void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
+  auto devices = static_cast<int64_t>(buffers.from.size());
+  std::array<C, block> result;
+  for (int64_t offset = begin; offset < end; offset += block) {
+    int64_t count = std::min(block, end - offset);
+    BlockTree<op, S, C>{buffers.from, offset, count}.reduce(0, devices,
+                                                            result.data());
+    if constexpr (std::is_same_v<S, C>) {
+      for (void* to : buffers.to)
+        std::memcpy(static_cast<S*>(to) + offset, result.data(),
+                    count * sizeof(S));
+    } else {
+      std::array<S, block> rounded;
+      for (int64_t i = 0; i < count; ++i)
+        rounded[i] = static_cast<S>(result[i]);
+      for (void* to : buffers.to)
+        std::memcpy(static_cast<S*>(to) + offset, rounded.data(),
+                    count * sizeof(S));
+    }
+  }
+}
+
+template <DType dtype>
+void reduce_elements(ReduceOp op, int64_t begin, int64_t end,
+                     CollectiveBuffers buffers) {
+  using S = typename StorageOf<dtype>::type;
+  // A bool is stored, and compared, as a byte.
+  using C = std::conditional_t<dtype == DType::Bool, S,
+                               typename ComputeOf<dtype>::type>;
+  switch (op) {
+    case ReduceOp::sum:
+      return reduce_range<ReduceOp::sum, S, C>(begin, end, buffers);
+    case ReduceOp::max:
+      return reduce_range<ReduceOp::max, S, C>(begin, end, buffers);
+    case ReduceOp::min:
+      return reduce_range<ReduceOp::min, S, C>(begin, end, buffers);
+  }
+}
+
+/// Calls body(block, begin, end) for pieces of each block's `bytes` bytes.
+template <class Body>
+void for_each_piece(CollectiveWorkers workers, int64_t blocks, int64_t bytes,
+                    Body&& body) {
+  int64_t pieces = (bytes + bytes_per_piece - 1) / bytes_per_piece;
+  workers.pool.parallel_for(
+      blocks * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
+        for (int64_t unit = begin; unit < end && !workers.stopped(); ++unit) {
+          int64_t first = unit % pieces * bytes_per_piece;
+          int64_t last = std::min(first + bytes_per_piece, bytes);
+          body(static_cast<int>(unit / pieces), first, last);
+        }
+      });
+}
+
+}  // namespace
+
+void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
+                int64_t elements, CollectiveBuffers buffers) {
+  CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
+  int64_t touched =
+      byte_size(dtype) *
+      static_cast<int64_t>(buffers.from.size() + buffers.to.size());
+  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
+  grain = grain / block * block;
+  workers.pool.parallel_for(
+      elements, grain, workers.group, [&](int64_t begin, int64_t end) {
+        for (; begin < end && !workers.stopped(); begin += grain)
+          with_dtype(dtype, [&]<DType D>() {
+            reduce_elements<D>(op, begin, std::min(begin + grain, end),
+                               buffers);
+          });
+      });
+}
+
+void all_gather(CollectiveWorkers workers, int64_t bytes,
+                CollectiveBuffers buffers) {
+  auto devices = static_cast<int64_t>(buffers.from.size());
+  for_each_piece(
+      workers, devices, bytes, [&](int source, int64_t begin, int64_t end) {
+        const char* from =
+            static_cast<const char*>(buffers.from[source]) + begin;
+        for (void* to : buffers.to)
+          std::memcpy(static_cast<char*>(to) + source * bytes + begin, from,
+                      end - begin);
+      });
+}
+
+void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
+                    int64_t elements, CollectiveBuffers buffers) {
+  CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
+  const auto devices = static_cast<int64_t>(buffers.to.size());
+  const int64_t touched = byte_size(dtype) * (devices + 1);
+  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
+  grain = grain / block * block;
+  // Whole pieces of one device's part, so that none has two results.
+  const int64_t pieces = (elements + grain - 1) / grain;
+  workers.pool.parallel_for(
+      devices * pieces, 1, workers.group, [&](int64_t begin, int64_t end) {
+        std::vector<const void*> parts(buffers.from.size());
+        for (int64_t unit = begin; unit < end && !workers.stopped(); ++unit) {
+          const int64_t device = unit / pieces;
+          const int64_t first = unit % pieces * grain;
+          const int64_t last = std::min(first + grain, elements);
+          for (size_t d = 0; d < parts.size(); ++d)
+            parts[d] = static_cast<const char*>(buffers.from[d]) +
+                       device * elements * byte_size(dtype);
+          const CollectiveBuffers part{parts, buffers.to.subspan(device, 1)};
+          with_dtype(dtype, [&]<DType D>() {
+            reduce_elements<D>(op, first, last, part);
+          });
+        }
+      });
+}
+
+void all_to_all(CollectiveWorkers workers, int64_t bytes,
+                CollectiveBuffers buffers) {
+  const auto devices = static_cast<int64_t>(buffers.from.size());
+  for_each_piece(
+      workers, devices * devices, bytes,
+      [&](int64_t pair, int64_t begin, int64_t end) {
+        const int64_t to = pair / devices, from = pair % devices;
+        std::memcpy(
+            static_cast<char*>(buffers.to[to]) + from * bytes + begin,
+            static_cast<const char*>(buffers.from[from]) + to * bytes + begin,
+            end - begin);
+      });
+}
+
+void permute(CollectiveWorkers workers, int64_t bytes,
+             const std::vector<std::pair<int, int>>& pairs,
+             CollectiveBuffers buffers) {
+  std::vector<const void*> sent(buffers.to.size(), nullptr);
+  for (auto [source, destination] : pairs)
+    sent[destination] = buffers.from[source];
+  for_each_piece(workers, static_cast<int64_t>(sent.size()), bytes,
+                 [&](int device, int64_t begin, int64_t end) {
+                   char* to = static_cast<char*>(buffers.to[device]) + begin;
+                   if (const void* from = sent[device])
+                     std::memcpy(to, static_cast<const char*>(from) + begin,
+                                 end - begin);
+                   else
+                     std::memset(to, 0, end - begin);
+                 });
+}
+
+}  // namespace unisono

@@ -1,0 +1,60 @@
+#pragma once
+// What the devices of a program do together. One call does it for all of them,
+// when all have arrived: the elements are shared out among idle workers, and
+// each part reads its operands where they are and writes all results. Reads
+// and writes overlap only where `from` and `to` of an all_reduce are one.
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/dtype.h"
+#include "runtime/execute/program.h"
+#include "runtime/pool.h"
+
+namespace unisono {
+
+/// from[d] and to[d] belong to device d.
+struct CollectiveBuffers {
+  std::span<const void* const> from;
+  std::span<void* const> to;
+};
+
+/// Whom the work is shared with.
+struct CollectiveWorkers {
+  Pool& pool;
+  const void* group;
+  /// Set: what is left is left out, soon.
+  const std::atomic<bool>* stop = nullptr;
+
+  bool stopped() const { return stop && stop->load(std::memory_order_relaxed); }
+};
+
+/// Every to[d] is the combination of all from[d] in the members tree
+/// (member_tree.h). Integers wrap; of a number and NaN the extremum is NaN;
+/// f16 and bf16 combine in f32 and are rounded once, at the end. `sum` of bool
+/// is not offered (CHECK).
+void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
+                int64_t elements, CollectiveBuffers buffers);
+
+/// Every to[d] is from[0], from[1], ... one after the other, `bytes` of each.
+void all_gather(CollectiveWorkers workers, int64_t bytes,
+                CollectiveBuffers buffers);
+
+/// to[j] is the combination of elements j * `elements` ... of all from[d], in
+/// the tree of all_reduce.
+void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
+                    int64_t elements, CollectiveBuffers buffers);
+
+/// to[j] is part j, of `bytes` bytes, of from[0], from[1], ... in order.
+void all_to_all(CollectiveWorkers workers, int64_t bytes,
+                CollectiveBuffers buffers);
+
+/// to[destination] = from[source] for each pair (source, destination); zeros
+/// where nothing is sent.
+void permute(CollectiveWorkers workers, int64_t bytes,
+             const std::vector<std::pair<int, int>>& pairs,
+             CollectiveBuffers buffers);
+
+}  // namespace unisono

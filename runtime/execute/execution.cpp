@@ -1,0 +1,651 @@
+#include "runtime/execute/execution.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <new>
+#include <tuple>
+
+#include "runtime/check.h"
+#include "runtime/execute/collective.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+
+// In grains, of which each is worth another worker.
+constexpr float worth_sharing = 2;
+
+constexpr uint64_t bit(int device) { return uint64_t{1} << device; }
+
+void set_error(ErrorWord& to, const ErrorWord& from) {
+  to.source = from.source;
+  to.value = from.value;
+  to.bound = from.bound;
+  to.member = from.member;
+  to.rank = from.rank;
+  to.code.store(from.code.load());
+}
+
+Error decode(const ErrorWord& word, int device) {
+  Error error = checked_error(static_cast<ErrorWord::Code>(word.code.load()),
+                              word.value, word.bound);
+  error.source = word.source;
+  error.device = device;
+  error.member = word.member;
+  return error;
+}
+
+Error lost(int device) {
+  return Error{.kind = Error::Kind::device_lost,
+               .message = "the device is lost",
+               .device = device};
+}
+
+/// What a collective is called, and the bytes that each device gives.
+std::pair<const char*, int64_t> described(const Instruction& collective) {
+  switch (collective.kind) {
+    case Kind::all_reduce: {
+      const auto& step = collective.as<AllReduceStep>();
+      return {"all_reduce", step.elements * byte_size(step.dtype)};
+    }
+    case Kind::all_gather:
+      return {"all_gather", collective.as<AllGatherStep>().bytes};
+    case Kind::reduce_scatter: {
+      const auto& step = collective.as<ReduceScatterStep>();
+      return {"reduce_scatter", step.elements * byte_size(step.dtype)};
+    }
+    case Kind::all_to_all:
+      return {"all_to_all", collective.as<AllToAllStep>().bytes};
+    case Kind::permute: return {"permute", collective.as<PermuteStep>().bytes};
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::repeat:
+    case Kind::next_turn:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
+  }
+  return {"", 0};
+}
+
+uint32_t source_of(const Instruction& instruction) {
+  switch (instruction.kind) {
+    case Kind::all_reduce: return instruction.as<AllReduceStep>().source;
+    case Kind::all_gather: return instruction.as<AllGatherStep>().source;
+    case Kind::reduce_scatter:
+      return instruction.as<ReduceScatterStep>().source;
+    case Kind::all_to_all: return instruction.as<AllToAllStep>().source;
+    case Kind::permute: return instruction.as<PermuteStep>().source;
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::repeat:
+    case Kind::next_turn:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Execution::Execution(const Program& program, const FlatProgram& flat)
+    : Work(this, false),
+      program_(program),
+      flat_(flat),
+      count_(program.devices),
+      all_(~Mask{0} >> (64 - count_)),
+      devices_(std::make_unique<DeviceState[]>(count_)),
+      from_(count_),
+      to_(count_) {
+  for (int d = 0; d < count_; ++d) {
+    DeviceState& device = devices_[d];
+    device.slots.resize(program.slots.size());
+    device.turns.resize(flat.loops.size());
+    device.arguments.resize(flat.most_arguments);
+    device.context.error = &device.error;
+    device.context.device_position = d;
+    device.context.cancel = &device.cancel;
+  }
+}
+
+// The watchdog may look on already.
+void Execution::reset(Pool& pool, const RunOptions& options) {
+  std::lock_guard lock(mutex_);
+  static constexpr std::atomic<bool> never{false};
+  pool_ = &pool;
+  stop_ = options.stop ? options.stop : &never;
+  lose_device_ = options.lose_device;
+  watchdog_ = options.watchdog;
+  for (int d = 0; d < count_; ++d) {
+    DeviceState& device = devices_[d];
+    device.pc = 0;
+    device.work = 0;
+    device.context.stop = stop_;
+    device.error.code = ErrorWord::none;
+    device.cancel = false;
+    device.failure.reset();
+    device.thrown = nullptr;
+    device.awaited_since.reset();
+  }
+  published_ = false;
+  arrived_ = waiting_turn_ = ended_ = 0;
+  failed_ = stopped_ = stalled_ = false;
+  phase_ = 0;
+  phase_work_ = 0;
+  shared_ = false;
+  done_ = false;
+  ready_ = all_;
+}
+
+void Execution::record(Recorder* recorder,
+                       const std::vector<Device*>& devices) {
+  recorder_ = recorder;
+  for (int d = 0; d < count_; ++d) devices_[d].row = devices[d]->index();
+}
+
+std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
+  reset(pool, options);
+  if (Status opened = open_queues(); !opened) {
+    release_queues();
+    Error error = opened.error();
+    error.untouched = true;
+    return error;
+  }
+  drive(0);
+  auto done = [this] { return done_.load(std::memory_order_acquire); };
+  if (published_) {
+    pool.help_until(this, done);
+    pool.remove(*this);
+  }
+  CHECK(done());
+  finish_queues();
+  release_queues();
+  for (int d = 0; d < count_; ++d)
+    if (devices_[d].failure) {
+      thrown_ = std::exchange(devices_[d].thrown, {});
+      return std::move(devices_[d].failure);
+    }
+  if (stopped_)
+    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+  return std::nullopt;
+}
+
+bool Execution::has_work() const {
+  return shared_.load(std::memory_order_acquire) &&
+         ready_.load(std::memory_order_acquire) != 0;
+}
+
+void Execution::help() { drive(-1); }
+
+void Execution::drive(int owned_phase) {
+  for (int d = take(owned_phase); d >= 0; d = take(owned_phase))
+    advance(d, owned_phase);
+}
+
+int Execution::take(int owned_phase) {
+  Mask ready = ready_.load(std::memory_order_acquire);
+  while (ready != 0) {
+    if (!shared_.load(std::memory_order_acquire) &&
+        owned_phase != phase_.load(std::memory_order_acquire))
+      return -1;
+    Mask rest = ready & (ready - 1);
+    if (ready_.compare_exchange_weak(ready, rest, std::memory_order_acq_rel))
+      return std::countr_zero(ready);
+  }
+  return -1;
+}
+
+void Execution::advance(int d, int& owned_phase) {
+  DeviceState& device = devices_[d];
+  for (;;) {
+    if (device.cancel.load(std::memory_order_relaxed)) return end(d);
+    if (stop_->load(std::memory_order_relaxed)) return stop_all(d);
+    if (lose_device_ && (*lose_device_)(d)) return fail(d, lost(d));
+    const Instruction& instruction = flat_.instructions[device.pc];
+    switch (instruction.kind) {
+      case Kind::launch:
+        if (device.queue) {
+          if (Status done = put(d, instruction); !done)
+            return fail(d, done.error());
+          break;
+        }
+        launch(d, instruction.as<LaunchStep>(), instruction.work);
+        if (device.error.code.load(std::memory_order_relaxed))
+          return fail(d, decode(device.error, d));
+        break;
+      case Kind::copy: {
+        if (device.queue) {
+          if (Status done = put(d, instruction); !done)
+            return fail(d, done.error());
+          break;
+        }
+        copy(device, instruction.as<CopyStep>());
+        break;
+      }
+      case Kind::host_call:
+        if (!have_turn(d)) return;
+        if (Status done = host_call(d, instruction.as<HostCallStep>()); !done)
+          return fail(d, done.error());
+        break;
+      case Kind::all_reduce:
+      case Kind::all_gather:
+      case Kind::reduce_scatter:
+      case Kind::all_to_all:
+      case Kind::permute:
+        if (!meet(d, owned_phase)) return;
+        continue;  // begin_phase has moved all devices on
+      case Kind::repeat: {
+        const FlatLoop& loop = flat_.loops[instruction.loop];
+        device.turns[instruction.loop] = loop.turns;
+        if (!is_replayed(loop)) break;
+        if (loop.meets) {
+          if (!meet(d, owned_phase)) return;
+          continue;
+        }
+        if (Status done = replay({&d, 1}, instruction.loop); !done)
+          return fail(d, done.error());
+        break;
+      }
+      case Kind::next_turn: {
+        int64_t& turns = device.turns[instruction.loop];
+        if (turns == 0) {
+          device.pc = instruction.target;
+          continue;
+        }
+        --turns;
+        break;
+      }
+      case Kind::jump: device.pc = instruction.target; continue;
+      case Kind::jump_if_false: {
+        Result<bool> flag = read_flag(d, instruction.flag);
+        if (!flag) return fail(d, flag.error());
+        if (!*flag) {
+          device.pc = instruction.target;
+          continue;
+        }
+        break;
+      }
+      case Kind::end: return end(d);
+    }
+    ++device.pc;
+  }
+}
+
+void Execution::launch(int d, const LaunchStep& step, float work) {
+  DeviceState& device = devices_[d];
+  Recording recording(recorder_, Recorder::Kind::kernel, device.row);
+  if (recording) {
+    recording.event().name = step.name;
+    recording.event().sources = step.sources;
+  }
+  for (size_t i = 0; i < step.arguments.size(); ++i)
+    device.arguments[i] = device.slots[step.arguments[i]];
+  device.work += work;
+  if (!shared_.load(std::memory_order_relaxed) &&
+      phase_work_.load(std::memory_order_relaxed) + device.work >
+          worth_sharing &&
+      ready_.load(std::memory_order_relaxed) != 0)
+    share();
+  // While there are devices for all workers, each one does a whole kernel.
+  const int others = std::popcount(ready_.load(std::memory_order_relaxed));
+  if (work >= 2 && pool_->workers() > std::max(others, 1))
+    return launch_split(device, step);
+  if (step.units > 0)
+    step.function(device.arguments.data(), 0, step.units, &device.context);
+}
+
+void Execution::copy(DeviceState& device, const CopyStep& step) {
+  Recording recording(recorder_, Recorder::Kind::copy, device.row);
+  if (recording) {
+    recording.event().from = device.row;
+    recording.event().bytes = step.bytes;
+  }
+  auto* to = static_cast<char*>(device.slots[step.to]);
+  const auto* from = static_cast<const char*>(device.slots[step.from]);
+  if (to == from) return;
+  const auto stopped = [&] {
+    return stop_->load(std::memory_order_relaxed) ||
+           device.cancel.load(std::memory_order_relaxed);
+  };
+  pool_->parallel_pieces(step.bytes, copy_grain, this, stopped,
+                         [&](int64_t begin, int64_t end) {
+                           std::memcpy(to + begin, from + begin, end - begin);
+                         });
+}
+
+// The error that is reported is the first in the order of ErrorWord, so no
+// piece is left out because another has failed; of equal ones the first
+// piece's.
+void Execution::launch_split(DeviceState& device, const LaunchStep& step) {
+  std::mutex mutex;
+  std::optional<int64_t> failed_at;  // the piece of device.error
+  auto order = [](const ErrorWord& error, int64_t begin) {
+    return std::tuple(error.member, error.rank, begin);
+  };
+  pool_->parallel_for(
+      step.units, step.grain, this, [&](int64_t begin, int64_t end) {
+        if (stop_->load(std::memory_order_relaxed) ||
+            device.cancel.load(std::memory_order_relaxed))
+          return;
+        ErrorWord error;
+        KernelContext context = device.context;
+        context.error = &error;
+        step.function(device.arguments.data(), begin, end, &context);
+        if (error.code.load(std::memory_order_relaxed) == 0) return;
+        std::lock_guard lock(mutex);
+        if (failed_at && order(device.error, *failed_at) <= order(error, begin))
+          return;
+        failed_at = begin;
+        set_error(device.error, error);
+      });
+}
+
+Status Execution::host_call(int d, const HostCallStep& step) {
+  try {
+    return call_host(d, step);
+  } catch (const std::bad_alloc&) {
+    return Error{.kind = Error::Kind::out_of_memory,
+                 .message =
+                     "there is not enough memory on the host for what is "
+                     "printed"};
+  } catch (...) {
+    devices_[d].thrown = std::current_exception();
+    return Error{.kind = Error::Kind::check_failed,
+                 .message = "a call of the host threw an exception"};
+  }
+}
+
+Status Execution::call_host(int d, const HostCallStep& step) {
+  const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
+  std::vector<std::vector<uint8_t>> arguments;
+  arguments.reserve(step.arguments.size());
+  if (devices_[d].queue) {
+    Status read = read_arguments(d, step, arguments);
+    if (!read) return read;
+    program_.host_calls[step.call](d, arguments);
+    return Unit{};
+  }
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    const auto* data =
+        static_cast<const uint8_t*>(devices_[d].slots[step.arguments[i]]);
+    arguments.emplace_back(data, data + step.bytes[i]);
+  }
+  program_.host_calls[step.call](d, arguments);
+  return Unit{};
+}
+
+bool Execution::have_turn(int device) {
+  std::lock_guard lock(mutex_);
+  if (std::countr_one(arrived_ | ended_) == device) return true;
+  waiting_turn_ |= bit(device);
+  return false;
+}
+
+bool Execution::meet(int device, int& owned_phase) {
+  if (recorder_) devices_[device].arrived = Clock::now();
+  {
+    std::lock_guard lock(mutex_);
+    arrived_ |= bit(device);
+    phase_work_.store(phase_work_ + devices_[device].work,
+                      std::memory_order_relaxed);
+    devices_[device].work = 0;
+    if (!settle()) return false;
+  }
+  // All other devices stand still until this returns.
+  const Instruction& collective = flat_.instructions[devices_[device].pc];
+  const Clock::time_point start =
+      recorder_ ? Clock::now() : Clock::time_point();
+  if (Status done = perform(collective); !done) {
+    abandon(done.error());
+    return false;
+  }
+  if (recorder_) record_collective(collective, start);
+  begin_phase(device, owned_phase);
+  return true;
+}
+
+Status Execution::perform(const Instruction& collective) {
+  if (devices_[0].queue) return perform_on_queues(collective);
+  const CollectiveWorkers workers{*pool_, this, stop_};
+  const auto each = [&](const auto& step, const Groups& groups, auto&& meet) {
+    return for_each_group(
+        step, groups,
+        [&](const std::vector<int>*, CollectiveBuffers buffers) -> Status {
+          meet(buffers);
+          return Unit{};
+        });
+  };
+  switch (collective.kind) {
+    case Kind::all_reduce: {
+      const auto& step = collective.as<AllReduceStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        all_reduce(workers, step.op, step.dtype, step.elements, buffers);
+      });
+    }
+    case Kind::all_gather: {
+      const auto& step = collective.as<AllGatherStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        all_gather(workers, step.bytes, buffers);
+      });
+    }
+    case Kind::reduce_scatter: {
+      const auto& step = collective.as<ReduceScatterStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        reduce_scatter(workers, step.op, step.dtype, step.elements, buffers);
+      });
+    }
+    case Kind::all_to_all: {
+      const auto& step = collective.as<AllToAllStep>();
+      return each(step, step.groups, [&](CollectiveBuffers buffers) {
+        all_to_all(workers, step.bytes, buffers);
+      });
+    }
+    case Kind::permute: {
+      const auto& step = collective.as<PermuteStep>();
+      return each(step, {}, [&](CollectiveBuffers buffers) {
+        permute(workers, step.bytes, step.pairs, buffers);
+      });
+    }
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::host_call:
+    case Kind::repeat:
+    case Kind::next_turn:
+    case Kind::jump:
+    case Kind::jump_if_false:
+    case Kind::end: break;
+  }
+  check_failed("a collective", __FILE__, __LINE__);
+}
+
+void Execution::record_collective(const Instruction& collective,
+                                  Clock::time_point start) const {
+  const Clock::time_point end = Clock::now();
+  const auto [name, bytes] = described(collective);
+  for (int d = 0; d < count_; ++d) {
+    const DeviceState& device = devices_[d];
+    Recorder::Event event{.kind = Recorder::Kind::wait,
+                          .device = device.row,
+                          .source = source_of(collective),
+                          .name = name,
+                          .start = device.arrived,
+                          .end = start};
+    recorder_->record(event);
+    event.kind = Recorder::Kind::collective;
+    event.bytes = bytes;
+    event.start = start;
+    event.end = end;
+    recorder_->record(std::move(event));
+  }
+}
+
+void Execution::begin_phase(int device, int& owned_phase) {
+  std::lock_guard lock(mutex_);
+  for (int d = 0; d < count_; ++d) ++devices_[d].pc;
+  arrived_ = 0;
+  owned_phase = phase_.load(std::memory_order_relaxed) + 1;
+  // What comes is likely to be like what was, above all in a loop.
+  bool sharing = phase_work_.load(std::memory_order_relaxed) > worth_sharing;
+  phase_work_.store(0, std::memory_order_relaxed);
+  shared_.store(false, std::memory_order_release);
+  phase_.store(owned_phase, std::memory_order_release);
+  ready_.store(all_ & ~bit(device), std::memory_order_release);
+  if (sharing && count_ > 1) share();
+}
+
+void Execution::share() {
+  shared_.store(true, std::memory_order_release);
+  if (published_) return pool_->notify();
+  // Before it is published, only the thread that called run() comes here.
+  published_ = true;
+  pool_->add(*this);
+}
+
+void Execution::end(int device) {
+  std::lock_guard lock(mutex_);
+  ended_ |= bit(device);
+  settle();
+}
+
+void Execution::fail(int device, Error error) {
+  std::lock_guard lock(mutex_);
+  failed_ = true;
+  if (!stalled_) devices_[device].failure = std::move(error);
+  ended_ |= bit(device);
+  // Those before it go on to where they meet: they may have an error, too, and
+  // the first one's is reported, whoever is faster.
+  cancel_from(device + 1);
+  settle();
+}
+
+void Execution::stop_all(int device) {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  ended_ |= bit(device);
+  cancel_from(0);
+  settle();
+}
+
+void Execution::cancel_from(int device) {
+  if (device >= count_) return;
+  Mask later = all_ & ~(bit(device) - 1);
+  for (int d = device; d < count_; ++d)
+    devices_[d].cancel.store(true, std::memory_order_relaxed);
+  // Those that a thread leads on end by themselves.
+  Mask standing = arrived_ | waiting_turn_ |
+                  ready_.fetch_and(~later, std::memory_order_acq_rel);
+  ended_ |= standing & later;
+  arrived_ &= ~later;
+  waiting_turn_ &= ~later;
+}
+
+bool Execution::settle() {
+  Mask halted = arrived_ | ended_;
+  if (halted != all_) {
+    Mask next = bit(std::countr_one(halted)) & waiting_turn_;
+    if (next) make_ready(next);
+    return false;
+  }
+  if (ended_ == 0) check_stuck();
+  if (ended_ == 0) return true;
+  if (ended_ != all_ && !failed_ && !stopped_) check_stuck();
+  finish();
+  return false;
+}
+
+// All devices stand before a collective, or have ended. If they cannot meet,
+// this is an error, and not a wait for ever.
+void Execution::check_stuck() {
+  int first = std::countr_zero(arrived_);
+  int pc = devices_[first].pc;
+  std::string message;
+  if (ended_ != 0) {
+    message =
+        fmt::format("a collective waits for device {}, which has already ended",
+                    std::countr_zero(ended_));
+  } else {
+    for (int d = 0; d < count_ && message.empty(); ++d)
+      if (devices_[d].pc != pc)
+        message = fmt::format("devices {} and {} wait in different collectives",
+                              first, d);
+  }
+  if (message.empty()) return;
+  failed_ = true;
+  devices_[first].failure = Error{.kind = Error::Kind::check_failed,
+                                  .message = std::move(message),
+                                  .source = source_of(flat_.instructions[pc]),
+                                  .device = first};
+  ended_ = all_;
+  arrived_ = 0;
+}
+
+// A device that has been led on for all of the limit, in one phase, while
+// others wait. One that no thread has taken yet is not waited for.
+void Execution::look(Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  const Mask waiting = arrived_ | waiting_turn_;
+  const int phase = phase_.load(std::memory_order_relaxed);
+  const Mask computing =
+      (waiting == 0 && !failed_) || stopped_ || watchdog_.count() == 0
+          ? 0
+          : all_ & ~(waiting | ended_ | ready_.load(std::memory_order_acquire));
+  Mask missing = 0;
+  for (int d = 0; d < count_; ++d) {
+    auto& since = devices_[d].awaited_since;
+    if (!(computing & bit(d)) || phase != seen_phase_) since.reset();
+    if (!(computing & bit(d))) continue;
+    if (!since) since = now;
+    if (now - *since >= watchdog_) missing |= bit(d);
+  }
+  seen_phase_ = phase;
+  if (missing != 0) give_up(missing);
+}
+
+const Instruction* Execution::awaited() const {
+  if ((arrived_ | waiting_turn_) == 0) return nullptr;
+  const Mask waiting = arrived_ ? arrived_ : waiting_turn_;
+  for (int pc = devices_[std::countr_zero(waiting)].pc;; ++pc) {
+    const Instruction& instruction = flat_.instructions[pc];
+    if (is_collective(instruction.kind)) return &instruction;
+    if (instruction.kind == Kind::end) return nullptr;
+  }
+}
+
+void Execution::give_up(Mask missing) {
+  const Instruction* collective = awaited();
+  if (!collective && !failed_) return;
+  if (!failed_) set_stalled(missing, *collective);
+  cancel_from(0);
+  settle();
+}
+
+void Execution::set_stalled(Mask missing, const Instruction& collective) {
+  const int first = std::countr_zero(missing);
+  Error error{.kind = Error::Kind::stalled,
+              .message = "a collective waits for a device",
+              .source = source_of(collective),
+              .device = first};
+  for (int d = 0; d < count_; ++d)
+    if (missing & bit(d)) error.missing.push_back(d);
+  devices_[first].failure = std::move(error);
+  failed_ = stalled_ = true;
+}
+
+void Execution::finish() {
+  done_.store(true, std::memory_order_release);
+  if (published_) pool_->notify();
+}
+
+void Execution::make_ready(Mask devices) {
+  waiting_turn_ &= ~devices;
+  ready_.fetch_or(devices, std::memory_order_acq_rel);
+  if (published_) pool_->notify();
+}
+
+}  // namespace unisono

@@ -1,0 +1,210 @@
+// Loops of which it is known how many turns they take, on devices with queues.
+// Some turns are captured once, and put again and again: that costs little
+// more than one launch. Launches have the same numbers each time, so after each
+// time the word for errors is sealed (runtime/grid_library/seal.cc).
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/execute/execution.h"
+#include "runtime/grid_library/grid_library.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+using Clock = std::chrono::steady_clock;
+
+/// Less work than this is put at once.
+constexpr int64_t least_work = 64, least_turns = 8;
+/// Work that is captured: more of it costs the host little in all.
+constexpr int64_t most_captured = 512;
+constexpr int64_t much_work_at_once = 4 * most_captured;
+/// Between looks at errors and at the stop flag.
+constexpr auto unwatched = std::chrono::milliseconds(2);
+
+GridLaunch seal(bool count) {
+  GridLaunch launch{.code = grid_library("seal"),
+                    .entry = "seal",
+                    .threads = 32,
+                    .reports = false};
+  launch.constants.resize(sizeof(int64_t));
+  launch.constants[0] = count ? 1 : 0;
+  return launch;
+}
+
+}  // namespace
+
+bool Execution::is_replayed(const FlatLoop& loop) const {
+  return devices_[0].queue && loop.straight && !recorder_ && !lose_device_ &&
+         loop.turns >= least_turns && loop.turns * loop.work >= least_work;
+}
+
+Status Execution::prepare_replays() {
+  replays_.resize(flat_.loops.size());
+  for (int d = 0; d < count_; ++d) {
+    DeviceState& device = devices_[d];
+    device.replays.resize(flat_.loops.size());
+    for (const FlatLoop& loop : flat_.loops) {
+      if (!is_replayed(loop)) continue;
+      Status ready = device.queue->prepare(seal(loop.meets));
+      if (!ready) return ready;
+    }
+  }
+  return Unit{};
+}
+
+/// Turns, put one after the other on whatever queues the devices have now.
+Status Execution::put_turns(std::span<const int> devices, const FlatLoop& loop,
+                            int64_t turns) {
+  for (int64_t turn = 0; turn < turns; ++turn)
+    for (int pc = loop.begin; pc < loop.end; ++pc) {
+      const Instruction& instruction = flat_.instructions[pc];
+      if (is_collective(instruction.kind)) {
+        Status done = perform_unseen_on_queues(instruction);
+        if (!done) return done;
+        ++captured_phases_;
+        continue;
+      }
+      for (int d : devices) {
+        devices_[d].pc = pc;
+        if (Status done = put_unseen(d, instruction); !done) return done;
+      }
+    }
+  return Unit{};
+}
+
+Status Execution::seal_errors(std::span<const int> devices, bool count) {
+  const GridLaunch launch = seal(count);
+  for (int d : devices) {
+    void* const word[] = {devices_[d].grid_error.data()};
+    Status done = devices_[d].queue->launch(launch, {.arguments = word});
+    if (!done) return done;
+  }
+  return Unit{};
+}
+
+/// The devices' queues are those that capture meanwhile.
+Status Execution::capture(std::span<const int> devices, const FlatLoop& loop,
+                          Replay& replay) {
+  std::vector<Queue*> queues;
+  for (int d : devices) {
+    DeviceState& device = devices_[d];
+    if (!device.capturing) {
+      auto made = device.queue->capturing();
+      if (!made) return made.error();
+      device.capturing = std::move(*made);
+    }
+    queues.push_back(std::exchange(device.queue, device.capturing.get()));
+  }
+  Queue& first = *devices_[devices[0]].queue;
+  Status done = first.begin_capture();
+  const bool begun = static_cast<bool>(done);
+  const auto rest = devices.subspan(1);
+  if (done) done = first.mark();
+  for (int d : rest)
+    if (done) done = devices_[d].queue->wait_for(first);
+  const int pc = devices_[devices[0]].pc;
+  if (done) done = put_turns(devices, loop, replay.turns);
+  for (int d : devices)
+    if (done) done = join_all_copies(d);
+  if (done) done = seal_errors(devices, loop.meets);
+  for (int d : rest) {
+    if (done) done = devices_[d].queue->mark();
+    if (done) done = first.wait_for(*devices_[d].queue);
+  }
+  if (begun) {
+    auto work = first.end_capture();  // also ends one that failed
+    if (done && work) replay.work = std::move(*work);
+    if (done && !work) done = work.error();
+  }
+  for (size_t i = 0; i < devices.size(); ++i) {
+    DeviceState& device = devices_[devices[i]];
+    device.queue = queues[i];
+    device.copies.clear();
+    device.pc = pc;
+    if (!done) device.capturing.reset();
+  }
+  captured_phases_ = 0;
+  return done;
+}
+
+/// Captured work with this run's addresses, if the devices can do that. It is
+/// captured when that pays at once, or the second time.
+Replay& Execution::find_replay(std::span<const int> devices, int id) {
+  const FlatLoop& loop = flat_.loops[id];
+  Replay& replay = loop.meets ? replays_[id] : devices_[devices[0]].replays[id];
+  std::vector<const void*> addresses;
+  for (int d : devices) {
+    const DeviceState& device = devices_[d];
+    addresses.push_back(device.queue);
+    addresses.push_back(device.grid_error.data());
+    addresses.push_back(device.staging);
+    addresses.insert(addresses.end(), device.slots.begin(), device.slots.end());
+  }
+  const bool known = replay.addresses == addresses;
+  if (!known) {
+    replay = Replay();
+    replay.addresses = std::move(addresses);
+  } else if (replay.state != Replay::State::seen) {
+    return replay;
+  }
+  replay.state = Replay::State::seen;
+  if (!known && loop.turns * loop.work < much_work_at_once) return replay;
+  const int64_t most =
+      std::clamp<int64_t>(most_captured / loop.work, 1, loop.turns / 4);
+  const int64_t times = (loop.turns + most - 1) / most;
+  replay.turns = loop.turns / times;
+  replay.state = capture(devices, loop, replay) ? Replay::State::ready
+                                                : Replay::State::impossible;
+  return replay;
+}
+
+Result<bool> Execution::any_failed(std::span<const int> devices) {
+  bool failed = false;
+  for (int d : devices) {
+    GridError word;
+    const Queue::Read read{&word, devices_[d].grid_error.data(), sizeof word};
+    Status done = devices_[d].queue->read({&read, 1});
+    if (!done) return done.error();
+    failed |= word.launch != 0;
+  }
+  return failed;
+}
+
+Status Execution::replay(std::span<const int> devices, int id) {
+  for (int d : devices)
+    if (Status done = join_all_copies(d); !done) return done;
+  Replay& replay = find_replay(devices, id);
+  int64_t left = flat_.loops[id].turns;
+  Queue& first = *devices_[devices[0]].queue;
+  const auto rest = devices.subspan(1);
+  const auto stopped = [&] {
+    return stop_->load(std::memory_order_relaxed) ||
+           devices_[devices[0]].cancel.load(std::memory_order_relaxed);
+  };
+  for (int64_t burst = 1; replay.state == Replay::State::ready &&
+                          left >= replay.turns && !stopped();) {
+    const auto begin = Clock::now();
+    const int64_t times = std::min(burst, left / replay.turns);
+    Status done = Unit{};
+    for (int d : rest) {
+      if (done) done = devices_[d].queue->mark();
+      if (done) done = first.wait_for(*devices_[d].queue);
+    }
+    for (int64_t i = 0; done && i < times; ++i)
+      done = first.replay(*replay.work);
+    if (done) done = first.mark();
+    for (int d : rest)
+      if (done) done = devices_[d].queue->wait_for(first);
+    if (!done) return done;
+    left -= times * replay.turns;
+    const Result<bool> failed = any_failed(devices);
+    if (!failed) return failed.error();
+    if (*failed) left = 0;
+    if (Clock::now() - begin < unwatched) burst *= 2;
+  }
+  for (int d : devices) devices_[d].turns[id] = left;
+  return Unit{};
+}
+
+}  // namespace unisono

@@ -1,0 +1,182 @@
+#include "runtime/execute/flat_program.h"
+
+#include <algorithm>
+
+#include "runtime/check.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+
+class Flattener {
+ public:
+  explicit Flattener(const Program& program) : program_(program) {}
+
+  FlatProgram flatten() && {
+    add_steps(program_.steps);
+    add({.kind = Kind::end});
+    return std::move(flat_);
+  }
+
+ private:
+  void add_steps(const Steps& steps) {
+    for (const Step& step : steps)
+      std::visit([this](const auto& what) { add_step(what); }, step.what);
+  }
+
+  void add_step(const LaunchStep& launch) {
+    CHECK(launch.function || launch.grid);
+    for (SlotId slot : launch.arguments) check_slot(slot, 0);
+    flat_.most_arguments = std::max(flat_.most_arguments,
+                                    static_cast<int>(launch.arguments.size()));
+    float work = static_cast<float>(launch.units) /
+                 static_cast<float>(std::max<int64_t>(launch.grain, 1));
+    add({.kind = Kind::launch,
+         .step = &launch,
+         .work = std::min(work, much_work)});
+  }
+  void add_step(const CopyStep& copy) {
+    check_slot(copy.from, copy.bytes);
+    check_slot(copy.to, copy.bytes);
+    add({.kind = Kind::copy, .step = &copy});
+  }
+  void add_step(const HostCallStep& call) {
+    CHECK(call.arguments.size() == call.bytes.size());
+    CHECK(static_cast<size_t>(call.call) < program_.host_calls.size());
+    for (size_t i = 0; i < call.arguments.size(); ++i)
+      check_slot(call.arguments[i], call.bytes[i]);
+    add({.kind = Kind::host_call, .step = &call});
+  }
+  void add_step(const AllReduceStep& reduce) {
+    int64_t bytes = reduce.elements * byte_size(reduce.dtype);
+    check_slot(reduce.from, bytes);
+    check_slot(reduce.to, bytes);
+    check_groups(reduce.groups);
+    add_collective({.kind = Kind::all_reduce, .step = &reduce});
+  }
+  void add_step(const AllGatherStep& gather) {
+    check_slot(gather.from, gather.bytes);
+    check_slot(gather.to, gather.bytes * check_equal_groups(gather.groups));
+    add_collective({.kind = Kind::all_gather, .step = &gather});
+  }
+  void add_step(const ReduceScatterStep& reduce) {
+    int64_t bytes = reduce.elements * byte_size(reduce.dtype);
+    check_slot(reduce.from, bytes * check_equal_groups(reduce.groups));
+    check_slot(reduce.to, bytes);
+    add_collective({.kind = Kind::reduce_scatter, .step = &reduce});
+  }
+  void add_step(const AllToAllStep& exchange) {
+    int64_t bytes = exchange.bytes * check_equal_groups(exchange.groups);
+    check_slot(exchange.from, bytes);
+    check_slot(exchange.to, bytes);
+    add_collective({.kind = Kind::all_to_all, .step = &exchange});
+  }
+  void add_step(const PermuteStep& permute) {
+    check_slot(permute.from, permute.bytes);
+    check_slot(permute.to, permute.bytes);
+    uint64_t destinations = 0;
+    for (auto [source, destination] : permute.pairs) {
+      CHECK(source >= 0 && source < program_.devices);
+      CHECK(destination >= 0 && destination < program_.devices);
+      CHECK(!(destinations >> destination & 1));
+      destinations |= uint64_t{1} << destination;
+    }
+    add_collective({.kind = Kind::permute, .step = &permute});
+  }
+  void add_step(const LoopStep& loop) {
+    if (loop.turns >= 0) return add_counted(loop);
+    check_slot(loop.flag, 1);
+    int start = next();
+    add_steps(*loop.condition);
+    int leave = add({.kind = Kind::jump_if_false, .flag = loop.flag});
+    add_steps(*loop.body);
+    add({.kind = Kind::jump, .target = start});
+    land(leave);
+  }
+  void add_counted(const LoopStep& loop) {
+    const int id = static_cast<int>(flat_.loops.size());
+    flat_.loops.push_back({.turns = loop.turns});
+    add({.kind = Kind::repeat, .loop = id});
+    const int start = add({.kind = Kind::next_turn, .loop = id});
+    add_steps(*loop.body);
+    FlatLoop& flat = flat_.loops[id];
+    flat.begin = start + 1;
+    flat.end = add({.kind = Kind::jump, .target = start});
+    flat.work = flat.end - flat.begin;
+    flat.straight = true;
+    for (int pc = flat.begin; pc < flat.end; ++pc) {
+      const Kind kind = flat_.instructions[pc].kind;
+      flat.meets |= is_collective(kind);
+      flat.straight &=
+          kind == Kind::launch || kind == Kind::copy || is_collective(kind);
+    }
+    land(start);
+  }
+  void add_step(const IfStep& branch) {
+    check_slot(branch.flag, 1);
+    int to_else = add({.kind = Kind::jump_if_false, .flag = branch.flag});
+    if (branch.then_steps) add_steps(*branch.then_steps);
+    if (branch.else_steps && !branch.else_steps->empty()) {
+      int to_end = add({.kind = Kind::jump});
+      land(to_else);
+      add_steps(*branch.else_steps);
+      land(to_end);
+    } else {
+      land(to_else);
+    }
+  }
+
+  void check_slot(SlotId slot, int64_t bytes) const {
+    CHECK(slot >= 0 && static_cast<size_t>(slot) < program_.slots.size());
+    CHECK(program_.slots[slot].bytes >= bytes);
+  }
+  /// Each device is in one group.
+  void check_groups(const Groups& groups) const {
+    if (groups.empty()) return;
+    uint64_t seen = 0;
+    int count = 0;
+    for (const auto& group : groups)
+      for (int device : group) {
+        CHECK(device >= 0 && device < program_.devices);
+        CHECK(!(seen >> device & 1));
+        seen |= uint64_t{1} << device;
+        ++count;
+      }
+    CHECK(count == program_.devices);
+  }
+  /// The size of all groups.
+  int64_t check_equal_groups(const Groups& groups) const {
+    check_groups(groups);
+    if (groups.empty()) return program_.devices;
+    for (const auto& group : groups) CHECK(group.size() == groups[0].size());
+    return static_cast<int64_t>(groups[0].size());
+  }
+  int next() const { return static_cast<int>(flat_.instructions.size()); }
+  int add(const Instruction& instruction) {
+    flat_.instructions.push_back(instruction);
+    return next() - 1;
+  }
+  void add_collective(const Instruction& instruction) {
+    flat_.has_collectives = true;
+    add(instruction);
+  }
+  void land(int jump) { flat_.instructions[jump].target = next(); }
+
+  const Program& program_;
+  FlatProgram flat_;
+};
+
+}  // namespace
+
+bool is_collective(Instruction::Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::all_gather ||
+         kind == Kind::reduce_scatter || kind == Kind::all_to_all ||
+         kind == Kind::permute;
+}
+
+FlatProgram flatten(const Program& program) {
+  return Flattener(program).flatten();
+}
+
+}  // namespace unisono

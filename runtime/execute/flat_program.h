@@ -1,0 +1,69 @@
+#pragma once
+// A program's steps as one list of instructions with jumps, so that where a
+// device stands is one number, and it can stop and resume anywhere.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/execute/program.h"
+
+namespace unisono {
+
+struct Instruction {
+  enum class Kind : uint8_t {
+    launch,
+    copy,
+    host_call,
+    all_reduce,
+    all_gather,
+    reduce_scatter,
+    all_to_all,
+    permute,
+    repeat,         // begins loop `loop`, whose turns are counted
+    next_turn,      // a turn of it, or to `target` after the last
+    jump,           // to `target`
+    jump_if_false,  // to `target` if slot `flag` holds false
+    end,
+  };
+  Kind kind = Kind::end;
+  SlotId flag = 0;
+  int target = 0;
+  int loop = 0;  // index into FlatProgram::loops
+  /// The step, of the kind's type, in the program.
+  const void* step = nullptr;
+  /// launch: how many times its grain there is to do, at most `much_work`.
+  float work = 0;
+
+  template <class S>
+  const S& as() const {
+    return *static_cast<const S*>(step);
+  }
+};
+
+inline constexpr float much_work = 1e6;
+bool is_collective(Instruction::Kind kind);
+
+/// A loop of which it is known how many turns it takes.
+struct FlatLoop {
+  int64_t turns = 0;
+  /// The body's instructions.
+  int begin = 0, end = 0;
+  /// They are launches, copies and collectives, as many as `work`.
+  bool straight = false;
+  int work = 0;
+  bool meets = false;  // some are collectives
+};
+
+struct FlatProgram {
+  std::vector<Instruction> instructions;
+  std::vector<FlatLoop> loops;
+  /// Most arguments that a launch has.
+  int most_arguments = 0;
+  bool has_collectives = false;
+};
+
+/// Points into `program`, which outlives it. Checks that steps name slots that
+/// exist and that collectives fit the number of devices (CHECK).
+FlatProgram flatten(const Program& program);
+
+}  // namespace unisono

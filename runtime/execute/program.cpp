@@ -1,0 +1,234 @@
+#include "runtime/execute/program.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "runtime/check.h"
+#include "runtime/execute/execution.h"
+#include "runtime/execute/program_cache.h"
+#include "runtime/execute/watchdog.h"
+#include "runtime/heap.h"
+#include "runtime/host_device.h"
+#include "runtime/pool.h"
+
+namespace unisono {
+namespace {
+
+using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+
+/// All memory that a run needs besides its inputs.
+struct RunMemory {
+  std::vector<Buffer> arenas;                      // [device]
+  std::vector<ProgramCache::Constants> constants;  // [device]
+  Blocks outputs;  // [index of output slot][device]
+};
+
+/// A run that the watchdog looks at, if there is one.
+class Watch {
+ public:
+  Watch(Watchdog* watchdog, Execution& execution,
+        std::chrono::milliseconds limit)
+      : watchdog_(watchdog), execution_(execution) {
+    if (watchdog_) watchdog_->add(execution_, limit);
+  }
+  ~Watch() {
+    if (watchdog_) watchdog_->remove(execution_);
+  }
+  Watch(const Watch&) = delete;
+
+ private:
+  Watchdog* const watchdog_;
+  Execution& execution_;
+};
+
+void check_call(const Program& program, const std::vector<Device*>& devices,
+                const Blocks& blocks) {
+  CHECK(program.devices >= 1 && program.devices <= 64);
+  CHECK(devices.size() == static_cast<size_t>(program.devices));
+  CHECK(blocks.size() == program.inputs.size());
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    CHECK(blocks[i].size() == devices.size());
+    for (const auto& block : blocks[i])
+      CHECK(block->bytes() >= program.slots[program.inputs[i]].bytes);
+  }
+}
+
+Error no_memory(Error error, const Program::Contents& contents,
+                const char* relation) {
+  if (error.kind != Error::Kind::out_of_memory || contents.what.empty())
+    return error;
+  error.message += fmt::format("{}{}", relation, contents.what);
+  if (!error.source) error.source = contents.source;
+  return error;
+}
+
+Result<RunMemory> allocate(Runtime& runtime, const Program& program,
+                           const std::vector<Device*>& devices) {
+  RunMemory memory;
+  if (program.arena_bytes > 0) {
+    memory.arenas.reserve(devices.size());
+    for (Device* device : devices) {
+      Result<Buffer> arena = device->allocate(program.arena_bytes);
+      if (!arena)
+        return no_memory(arena.error(), program.in_arena,
+                         "; the largest array in it is ");
+      memory.arenas.push_back(std::move(*arena));
+    }
+  }
+  if (!program.constants.empty()) {
+    for (Device* device : devices) {
+      auto constants =
+          program.cache.get()->constants(runtime, program, *device);
+      if (!constants) return constants.error();
+      memory.constants.push_back(std::move(*constants));
+    }
+  }
+  for (const Slot& slot : program.slots) {
+    if (slot.home != Slot::Home::output) continue;
+    auto index = static_cast<size_t>(slot.index);
+    if (memory.outputs.size() <= index) memory.outputs.resize(index + 1);
+    if (!memory.outputs[index].empty()) continue;  // another slot lies there
+    memory.outputs[index].reserve(devices.size());
+    for (Device* device : devices) {
+      Result<Buffer> output = device->allocate(slot.bytes);
+      if (!output)
+        return no_memory(output.error(),
+                         index < program.in_outputs.size()
+                             ? program.in_outputs[index]
+                             : Program::Contents(),
+                         "; it is for ");
+      memory.outputs[index].push_back(
+          std::make_shared<Buffer>(std::move(*output)));
+    }
+  }
+  return memory;
+}
+
+void* place(const Slot& slot, int device, const RunMemory& memory,
+            const Blocks& inputs) {
+  switch (slot.home) {
+    case Slot::Home::arena:
+      if (memory.arenas.empty()) return nullptr;  // of no bytes
+      return static_cast<char*>(memory.arenas[device].data()) + slot.offset;
+    case Slot::Home::input: return inputs[slot.index][device]->data();
+    case Slot::Home::output: return memory.outputs[slot.index][device]->data();
+    case Slot::Home::constant:
+      return (*memory.constants[device])[slot.index]->data();
+  }
+  __builtin_unreachable();
+}
+
+Blocks collect_outputs(const Program& program, const RunMemory& memory,
+                       const Blocks& inputs) {
+  Blocks outputs;
+  outputs.reserve(program.outputs.size());
+  for (SlotId id : program.outputs) {
+    const Slot& slot = program.slots[id];
+    CHECK(slot.home != Slot::Home::arena);
+    if (slot.home == Slot::Home::input) {
+      outputs.push_back(inputs[slot.index]);
+    } else if (slot.home == Slot::Home::output) {
+      outputs.push_back(memory.outputs[slot.index]);
+    } else {
+      auto& blocks = outputs.emplace_back();
+      for (const auto& constants : memory.constants)
+        blocks.push_back((*constants)[slot.index]);
+    }
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<int> capabilities(const std::vector<Device*>& devices) {
+  std::set<int> found;
+  for (const Device* device : devices)
+    if (device->capability() > 0) found.insert(device->capability());
+  return {found.begin(), found.end()};
+}
+
+Result<Blocks> run(Runtime& runtime, const Program& program,
+                   const std::vector<Device*>& devices, const Blocks& inputs,
+                   const RunOptions& options) {
+  check_call(program, devices, inputs);
+  Result<RunMemory> memory = allocate(runtime, program, devices);
+  if (!memory) {
+    Error error = memory.error();
+    error.untouched = true;
+    return error;
+  }
+
+  ProgramCache& cache = *program.cache.get();
+  std::unique_ptr<Execution> execution = cache.take_execution(runtime, program);
+  for (int d = 0; d < program.devices; ++d) {
+    execution->use(d, devices[d]);
+    for (size_t slot = 0; slot < program.slots.size(); ++slot)
+      execution->bind(d, static_cast<SlotId>(slot),
+                      place(program.slots[slot], d, *memory, inputs));
+  }
+  const bool watched =
+      options.watchdog.count() > 0 && program.devices > 1 && execution->meets();
+  execution->record(options.recorder, devices);
+  std::optional<Error> error;
+  {
+    const Watch watch(watched ? &runtime.watchdog() : nullptr, *execution,
+                      options.watchdog);
+    error = execution->run(runtime.pool(), options);
+  }
+  const std::exception_ptr thrown = execution->take_exception();
+  cache.give_back(std::move(execution));
+  if (thrown) std::rethrow_exception(thrown);
+
+  if (error) return std::move(*error);
+  return collect_outputs(program, *memory, inputs);
+}
+
+Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
+    : pool_(std::make_unique<Pool>(workers)),
+      budget_(std::make_unique<MemoryBudget>(
+          memory_limit > 0 ? memory_limit : MemoryBudget::default_limit())),
+      watchdog_(std::make_unique<Watchdog>()) {
+  CHECK(cpu_devices >= 1 && cpu_devices <= 64);
+  for (int i = 0; i < cpu_devices; ++i) {
+    owned_.push_back(make_host_device(i, *budget_, *pool_));
+    device_list_.push_back(owned_.back().get());
+    owned_.back()->on_shortage([this] { forget_all(); });
+  }
+}
+
+Runtime::Runtime(std::vector<std::unique_ptr<Device>> devices, int workers)
+    : pool_(std::make_unique<Pool>(workers)),
+      watchdog_(std::make_unique<Watchdog>()),
+      owned_(std::move(devices)) {
+  CHECK(!owned_.empty() && owned_.size() <= 64);
+  for (const auto& device : owned_) {
+    device_list_.push_back(device.get());
+    device->on_shortage([this] { forget_all(); });
+  }
+}
+
+Runtime::~Runtime() { forget_all(); }
+
+/// Device memory that programs keep from one run to the next: what a run uses
+/// now stays.
+void Runtime::forget_all() {
+  std::vector<std::shared_ptr<ProgramCache>> caches;
+  {
+    std::lock_guard lock(caches_mutex_);
+    for (const auto& weak : caches_)
+      if (auto cache = weak.lock()) caches.push_back(std::move(cache));
+  }
+  for (const auto& cache : caches)
+    for (const auto& device : owned_) cache->forget(*device);
+}
+
+void Runtime::keep(const std::shared_ptr<ProgramCache>& cache) {
+  std::lock_guard lock(caches_mutex_);
+  for (const auto& weak : caches_)
+    if (!weak.owner_before(cache) && !cache.owner_before(weak)) return;
+  std::erase_if(caches_, [](const auto& weak) { return weak.expired(); });
+  caches_.push_back(cache);
+}
+
+}  // namespace unisono

@@ -1,0 +1,67 @@
+#include "runtime/execute/program_cache.h"
+
+namespace unisono {
+namespace {
+// As many calls of one program may be under way at once and still find their
+// execution ready.
+constexpr size_t most_idle = 4;
+}  // namespace
+
+std::unique_ptr<Execution> ProgramCache::take_execution(
+    Runtime& runtime, const Program& program) {
+  std::lock_guard lock(mutex_);
+  if (idle_.empty() && runtime.devices()[0]->queue())
+    runtime.keep(shared_from_this());  // it will hold memory there
+  if (!flat_) flat_ = std::make_unique<FlatProgram>(flatten(program));
+  if (idle_.empty()) return std::make_unique<Execution>(program, *flat_);
+  std::unique_ptr<Execution> execution = std::move(idle_.back());
+  idle_.pop_back();
+  return execution;
+}
+
+void ProgramCache::give_back(std::unique_ptr<Execution> execution) {
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < most_idle) idle_.push_back(std::move(execution));
+}
+
+Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,
+                                                        const Program& program,
+                                                        Device& device) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const Constants& cached = constants_[&device]) return cached;
+  }
+  // Without the lock: where memory is short, caches are asked to give back.
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  for (const std::vector<uint8_t>& bytes : program.constants) {
+    auto size = static_cast<int64_t>(bytes.size());
+    Result<Buffer> buffer = device.allocate(size);
+    if (!buffer) return buffer.error();
+    Status copied = device.copy_from_host(buffer->data(), bytes.data(), size);
+    if (!copied) return copied.error();
+    buffers.push_back(std::make_shared<Buffer>(std::move(*buffer)));
+  }
+  auto made = std::make_shared<const std::vector<std::shared_ptr<Buffer>>>(
+      std::move(buffers));
+  std::lock_guard lock(mutex_);
+  Constants& cached = constants_[&device];
+  if (!cached) cached = std::move(made);  // else another thread's
+  runtime.keep(shared_from_this());
+  return cached;
+}
+
+void ProgramCache::forget(const Device& device) {
+  std::lock_guard lock(mutex_);
+  constants_.erase(&device);
+  if (device.capability() > 0) idle_.clear();  // hold memory of devices
+}
+
+ProgramCacheHandle::ProgramCacheHandle()
+    : cache_(std::make_shared<ProgramCache>()) {}
+ProgramCacheHandle::~ProgramCacheHandle() = default;
+ProgramCacheHandle& ProgramCacheHandle::operator=(const ProgramCacheHandle&) {
+  cache_ = std::make_shared<ProgramCache>();
+  return *this;
+}
+
+}  // namespace unisono

@@ -1,0 +1,290 @@
+#include "runtime/execute/queue_collective.h"
+
+#include <algorithm>
+
+#include "runtime/check.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+using Queues = std::span<Queue* const>;
+
+/// More devices than this meet by way of one of them: fewer calls.
+constexpr size_t most_that_meet_directly = 4;
+
+Status mark_all(Queues queues, Lane lane) {
+  for (Queue* queue : queues)
+    if (Status done = queue->mark(lane); !done) return done;
+  return Unit{};
+}
+
+/// What is put in lane `after` of any of the queues from now on begins after
+/// all that was put in lane `before` of any of them.
+Status meet(Queues queues, Lane before = Lane::kernels,
+            Lane after = Lane::kernels) {
+  if (Status done = mark_all(queues, before); !done) return done;
+  Queue* hub = queues[0];
+  const bool directly = queues.size() <= most_that_meet_directly;
+  for (Queue* queue : directly ? queues : queues.first(1))
+    for (Queue* other : queues) {
+      const Lane own = directly ? after : Lane::kernels;
+      if (queue == other && own == before) continue;
+      if (Status done = queue->wait_for(*other, own, before); !done)
+        return done;
+    }
+  if (directly) return Unit{};
+  if (Status done = hub->mark(Lane::kernels); !done) return done;
+  for (Queue* queue : queues) {
+    if (queue == hub && after == Lane::kernels) continue;
+    if (Status done = queue->wait_for(*hub, after, Lane::kernels); !done)
+      return done;
+  }
+  return Unit{};
+}
+
+bool all_reach_all(Queues queues) {
+  return std::all_of(queues.begin(), queues.end(), [&](Queue* queue) {
+    return std::all_of(queues.begin(), queues.end(), [&](Queue* other) {
+      return queue == other || queue->reaches(*other);
+    });
+  });
+}
+
+char* at(const void* base, int64_t bytes) {
+  return static_cast<char*>(const_cast<void*>(base)) + bytes;
+}
+
+// ---- all_reduce ------------------------------------------------------------
+//
+//   way       who combines what                              for
+//   one       one device all, for all                        few elements
+//   parts     each device a part, written to all             more
+//   pieces    each device pieces in turn, which the others'  most; fewer where
+//             copy engines fetch while it combines the next  devices do not
+//                                                            reach one another
+//   staged    each device all, from copies in host memory    few, likewise
+//
+// Where devices do not reach one another operands are first copied to the
+// host's memory, and pieces are fetched as the driver can.
+
+enum class Way : uint8_t { one, parts, pieces, staged };
+
+constexpr int64_t most_bytes_of_parts = int64_t{32} << 20;
+constexpr int64_t most_bytes_of_staged = int64_t{1} << 20;
+
+struct Plan {
+  int64_t bytes = 0;       // of the operand
+  int64_t part_bytes = 0;  // of a part or piece
+  int64_t parts = 0;
+  bool direct = false;
+  Way way = Way::one;
+};
+
+Plan plan_for(Queues queues, const AllReduceStep& step) {
+  const int64_t element = byte_size(step.dtype), part = step.grid.part;
+  Plan plan{.bytes = step.elements * element,
+            .part_bytes = part * element,
+            .parts = (step.elements + part - 1) / part,
+            .direct = all_reach_all(queues)};
+  if (plan.direct && plan.parts == 1)
+    plan.way = Way::one;
+  else if (plan.bytes >
+           (plan.direct ? most_bytes_of_parts : most_bytes_of_staged))
+    plan.way = Way::pieces;
+  else
+    plan.way = plan.direct ? Way::parts : Way::staged;
+  return plan;
+}
+
+/// Combines part `number` of the sources on `owner`, to those places.
+Status launch_part(Queue& owner, const AllReduceStep& step, const Plan& plan,
+                   int64_t number, std::span<const void* const> sources,
+                   std::span<void* const> targets) {
+  std::vector<void*> arguments;
+  for (const void* from : sources)
+    arguments.push_back(at(from, number * plan.part_bytes));
+  for (void* to : targets)
+    arguments.push_back(at(to, number * plan.part_bytes));
+  const auto& launch =
+      number == plan.parts - 1 ? step.grid.last : step.grid.full;
+  return owner.launch(*launch, {.arguments = arguments});
+}
+
+/// Two messages' time rather than that of two meetings.
+Status reduce_on_one(Queues queues, const AllReduceStep& step, const Plan& plan,
+                     CollectiveBuffers buffers) {
+  Queue& owner = *queues[0];
+  for (Queue* queue : queues.subspan(1)) {
+    Status done = queue->mark();
+    if (done) done = owner.wait_for(*queue);
+    if (!done) return done;
+  }
+  Status done = launch_part(owner, step, plan, 0, buffers.from, buffers.to);
+  if (done) done = owner.mark();
+  for (Queue* queue : queues.subspan(1))
+    if (done) done = queue->wait_for(owner);
+  return done;
+}
+
+Status reduce_parts(Queues queues, const AllReduceStep& step, const Plan& plan,
+                    CollectiveBuffers buffers) {
+  if (Status met = meet(queues); !met) return met;
+  for (int64_t part = 0; part < plan.parts; ++part) {
+    Queue& owner = *queues[static_cast<size_t>(part) % queues.size()];
+    Status done =
+        launch_part(owner, step, plan, part, buffers.from, buffers.to);
+    if (!done) return done;
+  }
+  return meet(queues);
+}
+
+Status reduce_pieces(Queues queues, const AllReduceStep& step, const Plan& plan,
+                     std::span<const void* const> sources,
+                     std::span<void* const> to) {
+  if (Status met = meet(queues); !met) return met;
+  for (int64_t piece = 0; piece < plan.parts; ++piece) {
+    const size_t owner = static_cast<size_t>(piece) % queues.size();
+    const int64_t begin = piece * plan.part_bytes;
+    const int64_t bytes = std::min(plan.part_bytes, plan.bytes - begin);
+    // The kernel stores for each device: here all for the owner.
+    const std::vector<void*> targets(queues.size(), to[owner]);
+    Status done =
+        launch_part(*queues[owner], step, plan, piece, sources, targets);
+    if (done) done = queues[owner]->mark();
+    if (!done) return done;
+    for (size_t i = 1; i < queues.size(); ++i) {
+      const size_t d = (owner + i) % queues.size();
+      done = queues[d]->wait_for(*queues[owner], Lane::copies, Lane::kernels);
+      if (done)
+        done = queues[d]->copy(at(to[d], begin), *queues[owner],
+                               at(to[owner], begin), bytes, Lane::copies);
+      if (!done) return done;
+    }
+  }
+  return meet(queues, Lane::copies);
+}
+
+Status reduce_staged(Queues queues, const AllReduceStep& step, const Plan& plan,
+                     CollectiveBuffers buffers,
+                     std::span<void* const> staging) {
+  for (size_t d = 0; d < queues.size(); ++d) {
+    Status done =
+        queues[d]->copy_to_staging(staging[d], buffers.from[d], plan.bytes);
+    if (!done) return done;
+  }
+  if (plan.way == Way::pieces) {
+    const std::vector<const void*> sources(staging.begin(), staging.end());
+    return reduce_pieces(queues, step, plan, sources, buffers.to);
+  }
+  if (Status met = meet(queues); !met) return met;
+  for (size_t d = 0; d < queues.size(); ++d) {
+    std::vector<void*> arguments(staging.begin(), staging.end());
+    arguments.push_back(buffers.to[d]);
+    Status done = queues[d]->launch(*step.grid.own, {.arguments = arguments});
+    if (!done) return done;
+  }
+  return meet(queues);  // what was staged is read
+}
+
+}  // namespace
+
+Result<int64_t> prepare_collectives(Queues queues, const FlatProgram& program) {
+  int64_t staged = 0;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.kind != Kind::all_reduce) continue;
+    const auto& step = instruction.as<AllReduceStep>();
+    if (step.elements == 0) continue;
+    const auto& grid = step.grid;
+    CHECK(grid.full && grid.last && grid.own);
+    const Plan plan = plan_for(queues, step);
+    if (!plan.direct) staged = std::max(staged, plan.bytes);
+    for (Queue* queue : queues)
+      for (const auto& launch : {grid.full, grid.last, grid.own}) {
+        if ((plan.way == Way::staged) != (launch == grid.own)) continue;
+        if (Status ready = queue->prepare(*launch); !ready)
+          return ready.error();
+      }
+  }
+  return staged;
+}
+
+Status all_reduce(Queues queues, const AllReduceStep& step,
+                  CollectiveBuffers buffers, std::span<void* const> staging) {
+  if (step.elements == 0) return Unit{};
+  const Plan plan = plan_for(queues, step);
+  if (!plan.direct) return reduce_staged(queues, step, plan, buffers, staging);
+  switch (plan.way) {
+    case Way::one: return reduce_on_one(queues, step, plan, buffers);
+    case Way::parts: return reduce_parts(queues, step, plan, buffers);
+    case Way::pieces:
+      return reduce_pieces(queues, step, plan, buffers.from, buffers.to);
+    case Way::staged: break;
+  }
+  check_failed("a way of reducing", __FILE__, __LINE__);
+}
+
+// ---- exchanges -------------------------------------------------------------
+
+namespace {
+
+/// Each device takes `bytes` from every device, and stacks them in order; they
+/// begin at `offset(taker)` of what the other gives.
+template <class Offset>
+Status take_from_all(Queues queues, int64_t bytes, CollectiveBuffers buffers,
+                     Offset&& offset) {
+  if (bytes == 0) return Unit{};
+  if (Status met = meet(queues, Lane::kernels, Lane::copies); !met) return met;
+  for (size_t d = 0; d < queues.size(); ++d)
+    for (size_t i = 0; i < queues.size(); ++i) {
+      // Each begins with its own, so that they do not all read the same one.
+      const size_t from = (d + i) % queues.size();
+      Status done = queues[d]->copy(
+          at(buffers.to[d], static_cast<int64_t>(from) * bytes), *queues[from],
+          at(buffers.from[from], offset(static_cast<int64_t>(d))), bytes,
+          Lane::copies);
+      if (!done) return done;
+    }
+  return mark_all(queues, Lane::copies);
+}
+
+}  // namespace
+
+Status all_gather(Queues queues, const AllGatherStep& step,
+                  CollectiveBuffers buffers) {
+  return take_from_all(queues, step.bytes, buffers,
+                       [](int64_t) -> int64_t { return 0; });
+}
+
+Status all_to_all(Queues queues, const AllToAllStep& step,
+                  CollectiveBuffers buffers) {
+  return take_from_all(queues, step.bytes, buffers,
+                       [&](int64_t taker) { return taker * step.bytes; });
+}
+
+Status permute(Queues queues, const PermuteStep& step,
+               CollectiveBuffers buffers) {
+  if (step.bytes == 0) return Unit{};
+  if (Status done = mark_all(queues, Lane::kernels); !done) return done;
+  std::vector<int> source(queues.size(), -1);
+  for (auto [from, to] : step.pairs) source[to] = from;
+  for (size_t d = 0; d < queues.size(); ++d) {
+    Queue& queue = *queues[d];
+    Status done = queue.wait_for(queue, Lane::copies, Lane::kernels);
+    if (!done) return done;
+    if (source[d] < 0) {
+      done = queue.zero(buffers.to[d], step.bytes, Lane::copies);
+    } else {
+      const auto from = static_cast<size_t>(source[d]);
+      if (from != d)
+        done = queue.wait_for(*queues[from], Lane::copies, Lane::kernels);
+      if (done)
+        done = queue.copy(buffers.to[d], *queues[from], buffers.from[from],
+                          step.bytes, Lane::copies);
+    }
+    if (!done) return done;
+  }
+  return mark_all(queues, Lane::copies);
+}
+
+}  // namespace unisono

@@ -1,0 +1,130 @@
+#include "runtime/files/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "runtime/stop.h"
+
+namespace unisono {
+namespace {
+
+// One call of read or write moves at most this much: some milliseconds, after
+// which is asked whether to go on.
+constexpr size_t largest_transfer = size_t{4} << 20;
+
+/// Why the last call failed; who reports it says what was to be done.
+Error system_error() {
+  return {.kind = Error::Kind::io,
+          .message = std::generic_category().message(errno)};
+}
+
+}  // namespace
+
+Result<InputFile> InputFile::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos)
+    return Error{.kind = Error::Kind::io, .message = "the path holds a NUL"};
+  // O_NONBLOCK: opening a pipe that nobody writes must not wait.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return system_error();
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) {
+    Error error = system_error();
+    close(descriptor);
+    return error;
+  }
+  if (!S_ISREG(status.st_mode)) {
+    close(descriptor);
+    return Error{.kind = Error::Kind::io, .message = "not a regular file"};
+  }
+  return InputFile(descriptor, status.st_size);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Status InputFile::read(int64_t offset, std::span<uint8_t> to) const {
+  while (!to.empty()) {
+    if (stop_requested()) return stopped_error();
+    ssize_t count = pread(descriptor_, to.data(),
+                          std::min(to.size(), largest_transfer), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error();
+    if (count == 0)
+      return Error{.kind = Error::Kind::invalid_file,
+                   .message = "the file ends too early"};
+    to = to.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+  return Unit{};
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+  if (path.find('\0') != std::string::npos)
+    return Error{.kind = Error::Kind::io, .message = "the path holds a NUL"};
+  // A folder cannot be replaced; a device, /dev/null say, must not be.
+  struct stat old = {};
+  const bool is_there = stat(path.c_str(), &old) == 0;
+  if (is_there && !S_ISREG(old.st_mode))
+    return Error{.kind = Error::Kind::io,
+                 .message = S_ISDIR(old.st_mode) ? "it is a folder"
+                                                 : "not a regular file"};
+  auto file = UnfinishedFile::create(AT_FDCWD, path, 0666);
+  if (!file) return file.error();
+  // A file that is replaced keeps its permissions.
+  if (is_there) fchmod(file->descriptor(), old.st_mode & 0777);
+  return OutputFile(std::move(*file));
+}
+
+Status OutputFile::write(std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    if (stop_requested()) return stopped_error();
+    ssize_t count = ::write(file_.descriptor(), bytes.data(),
+                            std::min(bytes.size(), largest_transfer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error();
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+  return Unit{};
+}
+
+Status OutputFile::commit() {
+  if (stop_requested()) return stopped_error();
+  return file_.replace();
+}
+
+Status write_text(const std::string& path, std::string_view text) {
+  auto file = OutputFile::create(path);
+  if (!file) return file.error();
+  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()),
+                        text.size());
+  if (Status written = file->write(bytes); !written) return written;
+  return file->commit();
+}
+
+Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most) {
+  Error error{.kind = Error::Kind::out_of_memory,
+              .message = fmt::format("out of memory: {} bytes", bytes)};
+  if (bytes > most) return error;
+  try {
+    std::vector<uint8_t> out;
+    resize_in_pieces(out, bytes);
+    return out;
+  } catch (const std::bad_alloc&) {
+    return error;
+  } catch (const Stopped&) {
+    return stopped_error();
+  }
+}
+
+}  // namespace unisono

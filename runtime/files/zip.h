@@ -1,0 +1,52 @@
+#pragma once
+// The part of the zip format that archives of arrays use: no encryption, no
+// spanning, methods `stored` and `deflate`, zip64 sizes. APPNOTE.TXT 6.3.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/files/file.h"
+#include "runtime/result.h"
+
+namespace unisono {
+
+struct ZipEntry {
+  std::string name;
+  bool deflated = false;
+  uint32_t crc = 0;
+  int64_t packed = 0;  // bytes in the file
+  int64_t size = 0;    // bytes unpacked
+  int64_t data_offset = 0;
+};
+
+/// The entries in the order of the central directory. All lie in the file and
+/// apart from each other.
+Result<std::vector<ZipEntry>> read_zip_directory(const InputFile& file);
+
+/// The first `to.size()` bytes of an entry, at most all; if all, then the
+/// checksum must be right and nothing may follow.
+Status unpack(const InputFile& file, const ZipEntry& entry,
+              std::span<uint8_t> to);
+
+/// Writes entries one after the other, then the directory.
+class ZipWriter {
+ public:
+  explicit ZipWriter(OutputFile file) : file_(std::move(file)) {}
+  /// The entry's bytes are `head` and then `body`.
+  Status add(const std::string& name, std::span<const uint8_t> head,
+             std::span<const uint8_t> body, bool deflate);
+  Status commit();
+
+ private:
+  /// Throws where it is stopped.
+  Status add_entry(const std::string& name, std::span<const uint8_t> head,
+                   std::span<const uint8_t> body, bool deflate);
+
+  OutputFile file_;
+  int64_t offset_ = 0;
+  int entries_ = 0;
+  std::vector<uint8_t> directory_;
+};
+
+}  // namespace unisono

@@ -1,0 +1,145 @@
+#pragma once
+// The memory of all simulated devices, in one unified address space that the
+// host cannot dereference. Every allocation has exact bounds and space around
+// it, freed addresses are never used again, and bits say which bytes were
+// ever written: so what a real GPU lets pass is found here.
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/types.h"
+
+namespace simcuda {
+
+using unisono::cuda::Code;
+
+constexpr int max_devices = 64;
+constexpr int host_device = -1;
+
+/// Addresses of device d begin here; not canonical, so a host that follows
+/// one gets SIGSEGV.
+constexpr uint64_t device_base(int device) {
+  return uint64_t{1} << 56 | static_cast<uint64_t>(device) << 48;
+}
+
+struct Allocation {
+  enum class Kind : uint8_t {
+    device,      // cuMemAlloc
+    pool,        // stream-ordered
+    module,      // variables of a module
+    host,        // cuMemHostAlloc
+    registered,  // cuMemHostRegister
+  };
+  enum class State : uint8_t {
+    pending,  // stream-ordered, and the stream is not there yet
+    live,
+    freed,
+  };
+  uint64_t begin = 0;
+  uint64_t bytes = 0;
+  int device = 0;
+  int context = host_device;  // the one that pinned memory ends with
+  Kind kind = Kind::device;
+  std::atomic<State> state{State::live};
+  uint8_t* data = nullptr;  // the host's memory behind it
+  uint64_t number = 0;      // of this allocation, in order
+  void* pool = nullptr;
+  bool free_asked = false;  // cuMemFreeAsync was called
+  bool given_back = false;  // or would have been, had it not been refused
+
+  /// One bit for each byte; empty when all have been written.
+  std::unique_ptr<std::atomic<uint64_t>[]> written;
+  std::atomic<int64_t> unwritten{0};
+
+  uint64_t end() const { return begin + bytes; }
+  bool tracks() const { return unwritten.load(std::memory_order_relaxed) != 0; }
+  void mark_written(uint64_t offset, uint64_t count);
+  /// The first of these bytes that was never written, or -1.
+  int64_t first_unwritten(uint64_t offset, uint64_t count) const;
+  ~Allocation();
+};
+
+/// Whether it is nobody's leak. Variables of a module go with it.
+inline bool is_given_back(const Allocation& allocation) {
+  return allocation.kind == Allocation::Kind::module || allocation.given_back ||
+         allocation.free_asked;
+}
+
+/// Part of an allocation that may be used without asking again.
+struct MemoryRange {
+  uint64_t begin = 1;
+  uint64_t end = 0;
+  uint8_t* data = nullptr;  // of begin
+  Allocation* allocation = nullptr;
+  bool writable = false;
+  bool contains(uint64_t first, uint64_t last) const {
+    return first >= begin && last <= end;
+  }
+};
+
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(uint64_t seed) : seed_(seed) {}
+  DeviceMemory(const DeviceMemory&) = delete;
+
+  /// Null: the machine has no memory left.
+  std::shared_ptr<Allocation> allocate(int device, uint64_t bytes,
+                                       Allocation::Kind kind,
+                                       Allocation::State state);
+  /// Host memory that devices can see: `data` is its address for all.
+  std::shared_ptr<Allocation> add_host(void* data, uint64_t bytes,
+                                       Allocation::Kind kind);
+  /// Its address is remembered, to explain later uses; its bytes are given
+  /// back when no kernel runs that could still look at them.
+  void free(Allocation& allocation);
+  void activate(Allocation& allocation) {
+    allocation.state = Allocation::State::live;
+    ++generation_;
+  }
+  /// The allocation that has this address, also a pending one, or null.
+  std::shared_ptr<Allocation> find(uint64_t address) const;
+  /// What lies near an address that is in none: for people.
+  std::string describe(uint64_t address) const;
+  /// Changes whenever something that was found may be so no longer.
+  uint64_t generation() const {
+    return generation_.load(std::memory_order_acquire);
+  }
+  void forget_ranges() { ++generation_; }
+  std::vector<std::shared_ptr<Allocation>> all() const;
+
+  void kernel_begins();
+  void kernel_ends();
+
+ private:
+  const uint64_t seed_;
+  mutable std::shared_mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<Allocation>> map_;  // by begin
+  uint64_t next_[max_devices] = {};
+  uint64_t allocations_ = 0;
+  std::vector<std::shared_ptr<Allocation>> limbo_;
+  std::vector<uint64_t> freed_order_;
+  int kernels_ = 0;
+  std::atomic<uint64_t> generation_{1};
+};
+
+/// What the kernels of one device can see.
+class MemoryView {
+ public:
+  virtual ~MemoryView() = default;
+  virtual DeviceMemory& memory() = 0;
+  virtual int device() const = 0;
+  /// Whether this device may reach the allocation, and write to it.
+  virtual bool may_read(const Allocation& allocation) const = 0;
+  virtual bool may_write(const Allocation& allocation) const = 0;
+  /// Something that works on this memory but is a mistake.
+  virtual void report(const std::string& finding) = 0;
+  /// Whether reading bytes that nobody wrote ends the kernel.
+  virtual bool strict_reads() const = 0;
+};
+
+}  // namespace simcuda

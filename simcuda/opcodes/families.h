@@ -1,0 +1,17 @@
+#pragma once
+// Families that other families hand over to.
+#include "simcuda/opcodes/decode.h"
+
+namespace simcuda {
+
+inline bool is_float(Type type) {
+  return type_class(type) == TypeClass::floating ||
+         type_class(type) == TypeClass::packed;
+}
+bool decode_float_add(Decoding& d, bool subtract);
+bool decode_float_mul(Decoding& d);
+bool decode_float_div(Decoding& d);
+bool decode_float_sign(Decoding& d);
+bool decode_float_min_max(Decoding& d);
+
+}  // namespace simcuda
