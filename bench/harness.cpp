@@ -122,20 +122,20 @@ Script::Script(const std::string& text, int devices) {
 }
 
 Value Script::operator[](const std::string& name) {
-  const Value* value = session_->evaluator().global(name);
+  const Value* value = session_->walk().global(name);
   if (!value) fail("no global `" + name + "`");
   return *value;
 }
 
 Value Script::call(const Value& function, const std::vector<Value>& arguments) {
   std::optional<Value> result =
-      session_->evaluator().call_from_host(function, arguments);
+      session_->walk().call_from_host(function, arguments);
   if (!result) fail(unisono::lang::render(session_->diagnostics()));
   return *result;
 }
 
 void Script::on_stack(const std::function<void()>& body) {
-  session_->evaluator().on_stack(body);
+  session_->walk().on_stack(body);
 }
 
 std::vector<float> Script::floats(const Value& value) {

@@ -273,11 +273,11 @@ bool inspect(Session& session, std::string path, std::string text,
   if (options.emit == "tokens" || options.emit == "ast")
     return show_syntax(session, std::move(path), std::move(text),
                        options.emit == "tokens", output);
-  session.evaluator().keep_types = options.emit == "types";
+  session.walk().keep_types = options.emit == "types";
   const lang::Program* program =
       session.check(std::move(path), std::move(text));
   if (options.emit == "types") {
-    output(session.evaluator().dump_types());
+    output(session.walk().dump_types());
     return program != nullptr;
   }
   if (!program) return false;
@@ -287,7 +287,7 @@ bool inspect(Session& session, std::string path, std::string text,
   const bool ran = session.run(*program);
   const bool given_well =
       !session.runs_nothing() ||
-      session.evaluator().compile_definitions(
+      session.walk().compile_definitions(
           *program, options.types,
           [&](const lang::DefStmt& def) { graphs.set_definition(&def); },
           [&](const lang::DefStmt& def, const std::string& why) {

@@ -57,7 +57,7 @@ std::vector<std::string> places_of(Session& session,
                                    const std::vector<uint32_t>& sources) {
   std::vector<std::string> own, library;
   for (uint32_t source : sources) {
-    const lang::Span span = session.evaluator().source_span(source);
+    const lang::Span span = session.walk().source_span(source);
     if (!span) continue;
     (lang::is_in_stdlib(span) ? library : own).push_back(lang::to_string(span));
   }
@@ -71,7 +71,7 @@ std::string kernel_line(Session& session,
   constexpr size_t most = 48;
   lang::Span shown;
   for (uint32_t source : sources) {
-    const lang::Span span = session.evaluator().source_span(source);
+    const lang::Span span = session.walk().source_span(source);
     const bool better = span && (!shown || !lang::is_in_stdlib(span));
     if (better) shown = span;
   }
@@ -89,7 +89,7 @@ std::string kernel_line(Session& session,
 std::string event_name(Session& session, const Recorder::Event& event) {
   std::string name = event.name;
   if (event.source) {
-    const lang::Span span = session.evaluator().source_span(event.source);
+    const lang::Span span = session.walk().source_span(event.source);
     if (span) name = span.text();
   }
   if (event.kind == Kind::copy) {

@@ -37,8 +37,7 @@ Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
   machine_.performance_notes = options.performance_notes;
   machine_.recorder = options.recorder;
   machine_.colour = options.colour;
-  evaluator_ =
-      std::make_unique<lang::Evaluator>(machine_, sources_, diagnostics_);
+  walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
 }
 
 Session::~Session() = default;
@@ -59,18 +58,18 @@ const lang::Program* Session::check(std::string path, std::string text) {
   }
   if (diagnostics_.error_count() > errors) return nullptr;
   const lang::Program& program = *programs_.back();
-  return evaluator_->check(program) ? &program : nullptr;  // types and sizes
+  return walk_->check(program) ? &program : nullptr;  // types and sizes
 }
 
 bool Session::run(const lang::Program& program) {
-  return evaluator_->run(program);  // array IR, machine code, devices
+  return walk_->run(program);  // array IR, machine code, devices
 }
 
 bool Session::run_and_print(const lang::Program& program) {
   std::optional<lang::Value> last;
-  if (!evaluator_->run(program, &last)) return false;
+  if (!walk_->run(program, &last)) return false;
   if (!last || last->is<lang::NoneValue>()) return true;
-  return evaluator_->print(*last);
+  return walk_->print(*last);
 }
 
 void Session::mute() {

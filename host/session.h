@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "jit/compile.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/source/diagnostics.h"
 #include "lang/source/source.h"
 #include "lang/syntax/ast.h"
@@ -65,7 +65,7 @@ class Session {
   bool runs_nothing() const { return machine_.compile_only; }
 
   lang::Diagnostics& diagnostics() { return diagnostics_; }
-  lang::Evaluator& evaluator() { return *evaluator_; }
+  lang::Walk& walk() { return *walk_; }
   Runtime& runtime() { return *runtime_; }
   jit::Compiler& compiler() { return compiler_; }
   lang::SourceMap& sources() { return sources_; }
@@ -77,7 +77,7 @@ class Session {
   lang::SourceMap sources_;
   lang::Diagnostics diagnostics_;
   std::vector<std::unique_ptr<lang::Program>> programs_;
-  std::unique_ptr<lang::Evaluator> evaluator_;
+  std::unique_ptr<lang::Walk> walk_;
 };
 
 }  // namespace unisono::host

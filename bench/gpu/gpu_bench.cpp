@@ -59,18 +59,18 @@ class Gpus {
     return session_->runtime().devices();
   }
   Value global(const std::string& name) {
-    const Value* value = session_->evaluator().global(name);
+    const Value* value = session_->walk().global(name);
     return value ? *value : Value();
   }
   std::optional<Value> call(const std::string& function,
                             const std::vector<Value>& arguments) {
     auto result =
-        session_->evaluator().call_from_host(global(function), arguments);
+        session_->walk().call_from_host(global(function), arguments);
     if (!result) fail_with_messages();
     return result;
   }
   void on_stack(const std::function<void()>& body) {
-    session_->evaluator().on_stack(body);
+    session_->walk().on_stack(body);
   }
   std::string problem;
 

@@ -84,10 +84,10 @@ struct Scope {
 
 /// Evaluates graphs for some members at once, node by node. Without an axis
 /// there is one member.
-class Evaluator {
+class ReferenceRun {
  public:
-  Evaluator(const ReferenceOptions& options,
-            const std::vector<MemberAxis>& axes)
+  ReferenceRun(const ReferenceOptions& options,
+               const std::vector<MemberAxis>& axes)
       : options_(options) {
     int64_t stride = 1;
     for (size_t i = axes.size(); i-- > 0; stride *= axes[i].size)
@@ -141,14 +141,14 @@ class Evaluator {
   std::optional<Error> failure_;  // of the first member so far that has one
 };
 
-Error Evaluator::error(const Node& node, const Frame& frame,
-                       Error error) const {
+Error ReferenceRun::error(const Node& node, const Frame& frame,
+                          Error error) const {
   error = error_at(node, std::move(error));
   if (!mapped_.empty() && error.member < 0) error.member = frame.member;
   return error;
 }
 
-Status Evaluator::drop(Scope& scope, Error error) {
+Status ReferenceRun::drop(Scope& scope, Error error) {
   if (mapped_.empty()) return error;
   if (!failure_ || error.member < failure_->member) failure_ = std::move(error);
   // Later devices never have their turn.
@@ -158,16 +158,16 @@ Status Evaluator::drop(Scope& scope, Error error) {
   return Unit{};
 }
 
-void Evaluator::drop_failed(Scope& scope) const {
+void ReferenceRun::drop_failed(Scope& scope) const {
   if (!failure_) return;
   std::erase_if(scope.frames, [&](const Frame& frame) {
     return frame.member >= failure_->member;
   });
 }
 
-Result<std::vector<Values>> Evaluator::run(const Graph& graph,
-                                           const std::vector<int64_t>& members,
-                                           std::vector<Values> arguments) {
+Result<std::vector<Values>> ReferenceRun::run(
+    const Graph& graph, const std::vector<int64_t>& members,
+    std::vector<Values> arguments) {
   auto [plan, is_new] = plans_.try_emplace(&graph);
   if (is_new) plan->second = plan_of(graph);
   Scope scope{graph, plan->second, std::vector<Frame>(members.size())};
@@ -202,7 +202,7 @@ Result<std::vector<Values>> Evaluator::run(const Graph& graph,
   return results;
 }
 
-Status Evaluator::run_one(Scope& scope, NodeId id) {
+Status ReferenceRun::run_one(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   switch (ir::kind(node.op)) {
     case ir::Kind::control:
@@ -231,8 +231,8 @@ bool reads_again(const Node& node, size_t position) {
   return std::find(begin + 1, node.inputs.end(), *begin) != node.inputs.end();
 }
 
-Result<Value> Evaluator::run_node(const Node& node,
-                                  std::span<const Operand> operands) const {
+Result<Value> ReferenceRun::run_node(const Node& node,
+                                     std::span<const Operand> operands) const {
   try {
     return reference::run_node(node, operands, options_.checked);
   } catch (const Stopped&) {
@@ -240,7 +240,7 @@ Result<Value> Evaluator::run_node(const Node& node,
   }
 }
 
-Status Evaluator::run_plain(Scope& scope, NodeId id) {
+Status ReferenceRun::run_plain(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   std::vector<Operand> operands(node.inputs.size());
   for (Frame& frame : scope.frames) {
@@ -261,7 +261,7 @@ Status Evaluator::run_plain(Scope& scope, NodeId id) {
   return Unit{};
 }
 
-void Evaluator::run_project(Scope& scope, NodeId id) {
+void ReferenceRun::run_project(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   const auto index =
       static_cast<size_t>(ir::attrs<ir::ProjectAttrs>(node).index);
@@ -294,7 +294,7 @@ void set_results(Scope& scope, NodeId id, Frame& frame, Values results) {
 
 bool is_true(const Value& value) { return *value.data() != 0; }
 
-Status Evaluator::run_if(Scope& scope, NodeId id) {
+Status ReferenceRun::run_if(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   const auto& a = ir::attrs<ir::IfAttrs>(node);
   std::vector<bool> conditions;
@@ -328,7 +328,7 @@ struct Turn {
   Values arguments;
 };
 
-Status Evaluator::run_loop(Scope& scope, NodeId id) {
+Status ReferenceRun::run_loop(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   const auto& a = ir::attrs<ir::LoopAttrs>(node);
   const auto carries = static_cast<size_t>(a.carries);
@@ -378,8 +378,8 @@ Status Evaluator::run_loop(Scope& scope, NodeId id) {
   return Unit{};
 }
 
-int64_t Evaluator::position_of(int64_t member,
-                               const ir::CollectiveAttrs& a) const {
+int64_t ReferenceRun::position_of(int64_t member,
+                                  const ir::CollectiveAttrs& a) const {
   int64_t position = 0;
   for (size_t i = 0; i < a.axes.size(); ++i) {
     const Mapped& axis = mapped_.at(a.axes[i]);
@@ -389,8 +389,8 @@ int64_t Evaluator::position_of(int64_t member,
 }
 
 /// The members that meet `member`, by position.
-std::vector<int64_t> Evaluator::team_of(int64_t member,
-                                        const ir::CollectiveAttrs& a) const {
+std::vector<int64_t> ReferenceRun::team_of(int64_t member,
+                                           const ir::CollectiveAttrs& a) const {
   std::vector<int64_t> team = {member};
   for (const ir::AxisId id : a.axes) {
     const Mapped& axis = mapped_.at(id);
@@ -407,7 +407,7 @@ std::vector<int64_t> Evaluator::team_of(int64_t member,
   return team;
 }
 
-Status Evaluator::check_axes(const Node& node, const Frame& frame) const {
+Status ReferenceRun::check_axes(const Node& node, const Frame& frame) const {
   const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
   const auto fail = [&](std::string message) -> Status {
     return error(node, frame, {Error::Kind::check_failed, message});
@@ -425,7 +425,7 @@ Status Evaluator::check_axes(const Node& node, const Frame& frame) const {
   return Unit{};
 }
 
-Status Evaluator::run_collective(Scope& scope, NodeId id) {
+Status ReferenceRun::run_collective(Scope& scope, NodeId id) {
   const Graph& graph = scope.graph;
   const Node& node = graph[id];
   auto& frames = scope.frames;
@@ -500,19 +500,19 @@ Result<HostArray> to_host(const Value& value, const ir::Type& type) {
   return out;
 }
 
-int Evaluator::device_of(int64_t member) const {
+int ReferenceRun::device_of(int64_t member) const {
   return mapped_.empty() || !options_.device_of ? 0
                                                 : options_.device_of(member);
 }
 
-void Evaluator::call_host() {
+void ReferenceRun::call_host() {
   for (const auto& [device, calls] : waiting_)
     for (const WaitingCall& call : calls)
       options_.host_call(*call.node, call.member, call.operands);
   waiting_.clear();
 }
 
-Status Evaluator::run_host_call(Scope& scope, NodeId id) {
+Status ReferenceRun::run_host_call(Scope& scope, NodeId id) {
   const Graph& graph = scope.graph;
   const Node& node = graph[id];
   for (Frame& frame : scope.frames) {
@@ -555,7 +555,7 @@ Result<std::vector<std::vector<HostArray>>> evaluate_nodes(
       mine.push_back(Value::view(array.bytes.data(), array.type.bytes()));
     }
   }
-  Evaluator evaluator(options, axes);
+  ReferenceRun evaluator(options, axes);
   auto results = evaluator.run(graph, members, std::move(arguments));
   if (results || evaluator.failure()) evaluator.call_host();
   if (!results) return results.error();

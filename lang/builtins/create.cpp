@@ -15,13 +15,13 @@ ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
   const auto dtype = dtype_argument_or_none(call, dtype_index);
   if (const auto* type = call[i].value.get_if<TypeValue>()) {
     if (dtype && *dtype != type->type.dtype)
-      call.evaluator.fail(diagnostic(Code::two_dtypes, call[dtype_index].where,
-                                     name(*dtype), type->type.to_string()));
+      call.walk.fail(diagnostic(Code::two_dtypes, call[dtype_index].where,
+                                name(*dtype), type->type.to_string()));
     return type->type;
   }
   const bool sizes = call[i].value.is<IntValue>() || call[i].value.tuple();
   if (call[i].value.array())
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::wrong_argument, call[i].where,
                    describe_argument(call, i), "a type or a shape",
                    type_name(call[i].value))
@@ -30,7 +30,7 @@ ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
   if (const auto* named = call[i].value.get_if<TypeAliasValue>()) {
     const TypeStmt& type = *named->definition;
     const bool record = type.type->kind == ExprKind::RecordType;
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::wrong_argument, call[i].where,
                    describe_argument(call, i), "the type of an array",
                    fmt::format("the type `{}`", type.name.text))
@@ -46,25 +46,24 @@ ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
   return {dtype.value_or(otherwise), shape_argument(call, i)};
 }
 
-ArrayValue number(Evaluator& evaluator, int64_t value, DType dtype,
-                  Span where) {
+ArrayValue number(Walk& walk, int64_t value, DType dtype, Span where) {
   if (is_bool(dtype))
-    return evaluator.constant_array({dtype, {}}, {uint8_t(value != 0)}, where);
-  return evaluator.constant_int(value, dtype, /*weak=*/false, where);
+    return walk.constant_array({dtype, {}}, {uint8_t(value != 0)}, where);
+  return walk.constant_int(value, dtype, /*weak=*/false, where);
 }
 
 Value filled(BuiltinCall& call, const ir::Type& type, int64_t value) {
-  return broadcast_to(call.evaluator,
-                      number(call.evaluator, value, type.dtype, call.where),
+  return broadcast_to(call.walk,
+                      number(call.walk, value, type.dtype, call.where),
                       type.shape, call.where);
 }
 
 /// `value` at `type`: cast, and broadcast to its shape.
 Value filled_with(BuiltinCall& call, const ir::Type& type, size_t value) {
   const ArrayValue cast =
-      to_dtype(call.evaluator, call[value], WeakDType{type.dtype},
+      to_dtype(call.walk, call[value], WeakDType{type.dtype},
                describe_argument(call, value));
-  return broadcast_to(call.evaluator, cast, type.shape, call.where);
+  return broadcast_to(call.walk, cast, type.shape, call.where);
 }
 
 }  // namespace
@@ -114,7 +113,7 @@ Bounds arange_bounds(BuiltinCall& call) {
     const bool type = call[i].value.is<TypeValue>();
     const ArrayCell* array = call[i].value.array();
     if (array && is_floating(array->type.dtype))
-      call.evaluator.fail(
+      call.walk.fail(
           diagnostic(Code::wrong_argument, call[i].where,
                      describe_argument(call, i), "an `int`",
                      type_name(call[i].value))
@@ -130,7 +129,7 @@ Bounds arange_bounds(BuiltinCall& call) {
   }
   out.dtype = dtype.value_or(DType::I32);
   if (bounds.empty())
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "arange", "stop"));
   if (bounds.size() == 1) {
     out.stop = int_argument(call, bounds[0]);
@@ -145,7 +144,7 @@ Bounds arange_bounds(BuiltinCall& call) {
 /// The number of steps from start that stay before stop.
 ir::Dim steps(BuiltinCall& call, const Bounds& b) {
   if (b.step == ir::Dim(0))
-    call.evaluator.fail(diagnostic(Code::zero_step, call.where, "`arange`"));
+    call.walk.fail(diagnostic(Code::zero_step, call.where, "`arange`"));
   const bool down = b.step.is_constant() && b.step.value() < 0;
   const ir::Dim distance = down ? b.start - b.stop : b.stop - b.start;
   const ir::Dim stride = down ? ir::Dim(0) - b.step : b.step;
@@ -157,16 +156,16 @@ ir::Dim steps(BuiltinCall& call, const Bounds& b) {
 }  // namespace
 
 Value builtin_arange(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Bounds b = arange_bounds(call);
   const ir::Dim n = steps(call, b);
-  check_size(evaluator, n, call.where);
+  check_size(walk, n, call.where);
   if (is_bool(b.dtype)) wrong_argument(call, b.type_at, "a type of numbers");
   const ir::Dim last = b.start + b.step * (n - 1);
   if (is_integer(b.dtype) && n.is_constant() && n.value() > 0)
     for (const ir::Dim& end : {b.start, last})
       if (end.is_constant())  // fails if it does not fit
-        evaluator.constant_int(end.value(), b.dtype, false, call.where);
+        walk.constant_int(end.value(), b.dtype, false, call.where);
   // Counted in integers and converted once, so that floats are exact.
   const bool exact = is_integer(b.dtype) || byte_size(b.dtype) >= 8;
   const auto beyond_i32 = [](const ir::Dim& d) {
@@ -176,75 +175,72 @@ Value builtin_arange(BuiltinCall& call) {
   const DType counter = exact ? b.dtype : wide ? DType::I64 : DType::I32;
   const auto scalar = [&](const ir::Dim& d) {
     const CallArgument value{IntValue{d}, call.where};
-    return broadcast_to(
-        evaluator, to_dtype(evaluator, value, WeakDType{counter}, "arange"),
-        {n}, call.where);
+    return broadcast_to(walk,
+                        to_dtype(walk, value, WeakDType{counter}, "arange"),
+                        {n}, call.where);
   };
-  ArrayValue out = iota(evaluator, {counter, {n}}, 0, call.where);
+  ArrayValue out = iota(walk, {counter, {n}}, 0, call.where);
   if (!(b.step == ir::Dim(1)))
-    out = apply(evaluator, ir::Op::mul, out, scalar(b.step), call.where);
+    out = apply(walk, ir::Op::mul, out, scalar(b.step), call.where);
   if (!(b.start == ir::Dim(0)))
-    out = apply(evaluator, ir::Op::add, out, scalar(b.start), call.where);
-  return cast_to(evaluator, out, b.dtype, call.where);
+    out = apply(walk, ir::Op::add, out, scalar(b.start), call.where);
+  return cast_to(walk, out, b.dtype, call.where);
 }
 
 Value builtin_linspace(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const CallArgument ends[] = {call[0], call[1]};
-  std::vector<ArrayValue> bounds =
-      promote_to_float(evaluator, ends, "`linspace`");
+  std::vector<ArrayValue> bounds = promote_to_float(walk, ends, "`linspace`");
   for (size_t i : {0, 1})
     if (bounds[i]->type.rank() != 0) wrong_argument(call, i, "a scalar");
   const DType dtype =
       dtype_argument_or_none(call, 4).value_or(bounds[0]->type.dtype);
   if (!is_floating(dtype)) wrong_argument(call, 4, "a type of floats");
   const ir::Dim n = int_argument_or(call, 2, 50);
-  check_size(evaluator, n, call.where);
+  check_size(walk, n, call.where);
   const bool endpoint = bool_argument_or(call, 3, true);
   const ir::Shape shape = {n};
   const DType wide = byte_size(dtype) < 4 ? DType::F32 : dtype;
   const auto spread = [&](const ArrayValue& scalar) {
-    return broadcast_to(evaluator, cast_to(evaluator, scalar, wide, call.where),
-                        shape, call.where);
+    return broadcast_to(walk, cast_to(walk, scalar, wide, call.where), shape,
+                        call.where);
   };
   // start * (1 - t) + stop * t with t = i / (n - 1): both ends are exact.
   const ir::Dim intervals = n == ir::Dim(1) ? ir::Dim(1) : endpoint ? n - 1 : n;
-  const ArrayValue i = iota(evaluator, {wide, shape}, 0, call.where);
+  const ArrayValue i = iota(walk, {wide, shape}, 0, call.where);
   const ArrayValue t =
-      apply(evaluator, ir::Op::div, i,
-            spread(evaluator.constant_size(intervals, call.where)), call.where);
-  const ArrayValue one = spread(evaluator.constant(1, wide, false, call.where));
-  const ArrayValue rest = apply(evaluator, ir::Op::sub, one, t, call.where);
-  const ArrayValue out =
-      apply(evaluator, ir::Op::add,
-            apply(evaluator, ir::Op::mul, spread(bounds[0]), rest, call.where),
-            apply(evaluator, ir::Op::mul, spread(bounds[1]), t, call.where),
-            call.where);
-  return cast_to(evaluator, out, dtype, call.where);
+      apply(walk, ir::Op::div, i,
+            spread(walk.constant_size(intervals, call.where)), call.where);
+  const ArrayValue one = spread(walk.constant(1, wide, false, call.where));
+  const ArrayValue rest = apply(walk, ir::Op::sub, one, t, call.where);
+  const ArrayValue out = apply(
+      walk, ir::Op::add,
+      apply(walk, ir::Op::mul, spread(bounds[0]), rest, call.where),
+      apply(walk, ir::Op::mul, spread(bounds[1]), t, call.where), call.where);
+  return cast_to(walk, out, dtype, call.where);
 }
 
 Value builtin_eye(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ir::Dim n = int_argument(call, 0);
   const ir::Dim m = int_argument_or(call, 1, n);
   const ir::Dim k = int_argument_or(call, 2, 0);
   const DType dtype = dtype_argument_or_none(call, 3).value_or(DType::F32);
-  check_size(evaluator, n, call.where);
-  check_size(evaluator, m, call.where);
+  check_size(walk, n, call.where);
+  check_size(walk, m, call.where);
   const ir::Shape shape = {n, m};
   const auto grid = [&](const ArrayValue& line, int axis) {
-    return evaluator.add(ir::Op::broadcast, {line},
-                         ir::BroadcastAttrs{shape, {axis}}, call.where);
+    return walk.add(ir::Op::broadcast, {line},
+                    ir::BroadcastAttrs{shape, {axis}}, call.where);
   };
-  const ArrayValue rows = index_range(evaluator, k, 1, n, call.where);
-  const ArrayValue columns = index_range(evaluator, 0, 1, m, call.where);
+  const ArrayValue rows = index_range(walk, k, 1, n, call.where);
+  const ArrayValue columns = index_range(walk, 0, 1, m, call.where);
   const DType wide =
       rows->type.dtype == columns->type.dtype ? rows->type.dtype : DType::I64;
   const ArrayValue diagonal =
-      apply(evaluator, ir::Op::eq,
-            grid(cast_to(evaluator, rows, wide, call.where), 0),
-            grid(cast_to(evaluator, columns, wide, call.where), 1), call.where);
-  return cast_to(evaluator, diagonal, dtype, call.where);
+      apply(walk, ir::Op::eq, grid(cast_to(walk, rows, wide, call.where), 0),
+            grid(cast_to(walk, columns, wide, call.where), 1), call.where);
+  return cast_to(walk, diagonal, dtype, call.where);
 }
 
 Value builtin_iota(BuiltinCall& call) {
@@ -255,7 +251,7 @@ Value builtin_iota(BuiltinCall& call) {
                        ? axis_argument(call, 1, type->type)
                        : normalise_axis(call, 0, type->type, type->type.rank(),
                                         call[0].where);
-  return iota(call.evaluator, type->type, axis, call.where);
+  return iota(call.walk, type->type, axis, call.where);
 }
 
 }  // namespace unisono::lang

@@ -5,7 +5,7 @@
 
 #include "lang/builtins/load.h"
 #include "lang/builtins/visualize.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/builtin_arguments.h"
@@ -15,8 +15,8 @@
 namespace unisono::lang {
 namespace {
 
-const std::vector<Device*>& all_devices(Evaluator& evaluator) {
-  return evaluator.machine().runtime->devices();
+const std::vector<Device*>& all_devices(Walk& walk) {
+  return walk.machine().runtime->devices();
 }
 
 Value first_devices(size_t count) {
@@ -27,14 +27,14 @@ Value first_devices(size_t count) {
   return make_tuple(std::move(items));
 }
 
-void forbid_repeated_devices(Evaluator& evaluator,
-                             const std::vector<int>& devices, Span where) {
+void forbid_repeated_devices(Walk& walk, const std::vector<int>& devices,
+                             Span where) {
   for (size_t i = 0; i < devices.size(); ++i) {
     const auto begin = devices.begin();
     if (std::find(begin, begin + i, devices[i]) == begin + i) continue;
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::device_twice, where, devices[i],
-                   all_devices(evaluator)[devices[i]]->name())
+                   all_devices(walk)[devices[i]]->name())
             .set_help("name different devices; for two logical devices on "
                       "one, start with `--devices cpu:2`"));
   }
@@ -44,8 +44,8 @@ void forbid_repeated_devices(Evaluator& evaluator,
 /// only where arrays are on devices.
 ArrayValue placed_argument(BuiltinCall& call, size_t i,
                            std::string_view expected = "an array") {
-  if (call.evaluator.in_compiled_code()) {
-    call.evaluator.fail(
+  if (call.walk.in_compiled_code()) {
+    call.walk.fail(
         diagnostic(Code::bad_map_argument, call.where, call.builtin.name,
                    "inside compiled code an array has no place of its own")
             .set_help("ask at the top level, about the result"));
@@ -58,7 +58,7 @@ ArrayValue placed_argument(BuiltinCall& call, size_t i,
 
 }  // namespace
 
-std::optional<std::vector<int>> device_list(Evaluator& evaluator,
+std::optional<std::vector<int>> device_list(Walk& walk,
                                             const CallArgument& argument) {
   std::vector<Value> items;
   if (const TupleValue* tuple = argument.value.tuple()) {
@@ -72,7 +72,7 @@ std::optional<std::vector<int>> device_list(Evaluator& evaluator,
     if (!device) return std::nullopt;
     devices.push_back(device->index);
   }
-  forbid_repeated_devices(evaluator, devices, argument.where);
+  forbid_repeated_devices(walk, devices, argument.where);
   return devices;
 }
 
@@ -106,8 +106,7 @@ std::vector<int> line_of(const Mesh& mesh, size_t axis) {
   return line;
 }
 
-[[noreturn]] void bad_declaration(Evaluator& evaluator,
-                                  std::span<const Name> names,
+[[noreturn]] void bad_declaration(Walk& walk, std::span<const Name> names,
                                   const CallArgument& value) {
   std::string all;
   for (const Name& name : names) all += (all.empty() ? "" : ", ") + name.text;
@@ -123,13 +122,12 @@ std::vector<int> line_of(const Mesh& mesh, size_t axis) {
                                    "{0}` for a logical axis",
                                    all)
                      : fmt::format("write `axis {} = mesh({})`", all, sizes));
-  evaluator.fail(std::move(error));
+  walk.fail(std::move(error));
 }
 
 }  // namespace
 
-std::vector<AxisValue> declare_axes(Evaluator& evaluator,
-                                    std::span<const Name> names,
+std::vector<AxisValue> declare_axes(Walk& walk, std::span<const Name> names,
                                     const CallArgument* value) {
   std::shared_ptr<Mesh> mesh;
   if (value) {
@@ -137,16 +135,16 @@ std::vector<AxisValue> declare_axes(Evaluator& evaluator,
     const bool lone = names.size() == 1 && value->value.is<DeviceValue>();
     const Value devices = lone ? make_tuple({value->value}) : value->value;
     if (!read_grid(devices, 0, names.size(), *mesh))
-      bad_declaration(evaluator, names, *value);
-    forbid_repeated_devices(evaluator, mesh->devices, value->where);
+      bad_declaration(walk, names, *value);
+    forbid_repeated_devices(walk, mesh->devices, value->where);
   }
   std::vector<AxisValue> axes;
   for (const Name& name : names) {
     auto axis = std::make_shared<AxisInfo>();
-    axis->id = evaluator.new_axis_id();
+    axis->id = walk.new_axis_id();
     axis->name = name.text;
     axis->declared = name.span;
-    axis->any_size = ir::Dim::symbol(evaluator.new_symbol_id(), name.text);
+    axis->any_size = ir::Dim::symbol(walk.new_symbol_id(), name.text);
     if (mesh) {
       axis->mesh = mesh;
       axis->mesh_axis = static_cast<int>(axes.size());
@@ -158,14 +156,14 @@ std::vector<AxisValue> declare_axes(Evaluator& evaluator,
 }
 
 Value builtin_devices(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
-  const std::vector<Device*>& all = all_devices(evaluator);
+  Walk& walk = call.walk;
+  const std::vector<Device*>& all = all_devices(walk);
   if (!given(call, 0)) return first_devices(all.size());
   if (call[0].value.is<IntValue>()) {
     const int64_t count = known_int_argument(call, 0);
     if (count < 0) wrong_argument(call, 0, "a number of devices");
     if (count > static_cast<int64_t>(all.size())) {
-      evaluator.fail(
+      walk.fail(
           diagnostic(Code::too_few_devices, call[0].where, count, all.size())
               .set_help(fmt::format("start with `--devices cpu:{}`",
                                     std::clamp<int64_t>(count, 1, 64))));
@@ -176,51 +174,48 @@ Value builtin_devices(BuiltinCall& call) {
       placed_argument(call, 0, "a number of devices, or an array");
   // Where an array will live is known when the program runs; the checker
   // takes it to be on all devices.
-  if (evaluator.mode() == Mode::check) return first_devices(all.size());
+  if (walk.mode() == Mode::check) return first_devices(all.size());
   std::vector<Value> items;
   for (const Device* device :
-       evaluator.force(array, call.where).sharding().devices) {
+       walk.force(array, call.where).sharding().devices) {
     items.push_back(DeviceValue{device->index()});
   }
   return make_tuple(std::move(items));
 }
 
 Value builtin_device_count(BuiltinCall& call) {
-  return IntValue{static_cast<int64_t>(all_devices(call.evaluator).size())};
+  return IntValue{static_cast<int64_t>(all_devices(call.walk).size())};
 }
 
 Value builtin_sharding(BuiltinCall& call) {
   const ArrayValue array = placed_argument(call, 0);
-  if (call.evaluator.mode() == Mode::check) return StrValue{};
-  return StrValue{
-      call.evaluator.force(array, call.where).sharding().to_string()};
+  if (call.walk.mode() == Mode::check) return StrValue{};
+  return StrValue{call.walk.force(array, call.where).sharding().to_string()};
 }
 
 Value builtin_visualize(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ArrayValue value = placed_argument(call, 0);
   const CallArgument* file = given(call, 1);
   if (file && !file->value.is<StrValue>()) {
     wrong_argument(call, 1, "a path, such as \"x.svg\"");
   }
-  if (evaluator.mode() == Mode::check || evaluator.machine().compile_only)
+  if (walk.mode() == Mode::check || walk.machine().compile_only)
     return NoneValue{};
-  const unisono::Array& array = evaluator.force(value, call.where);
+  const unisono::Array& array = walk.force(value, call.where);
   if (!file) {
-    evaluator.machine().output(
-        draw_sharding(array, evaluator.machine().colour));
+    walk.machine().output(draw_sharding(array, walk.machine().colour));
     return NoneValue{};
   }
   const std::string path = file->value.get_if<StrValue>()->value.value_or("");
   if (!path.ends_with(".svg")) {
     wrong_argument(call, 1, "a path that ends in .svg");
   }
-  sweep_beside(evaluator, path);
+  sweep_beside(walk, path);
   const Status written = write_text(path, svg_of_sharding(array));
   if (!written) {
-    evaluator.fail(diagnostic(Code::cannot_write, file->where,
-                              fmt::format("{:?}", path),
-                              written.error().message));
+    walk.fail(diagnostic(Code::cannot_write, file->where,
+                         fmt::format("{:?}", path), written.error().message));
   }
   return NoneValue{};
 }
@@ -239,7 +234,7 @@ Value grid_rows(const std::vector<int64_t>& sizes, size_t axis, int& next) {
 }  // namespace
 
 Value builtin_mesh(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   std::vector<int64_t> sizes;
   std::string product;
   int64_t count = 1;
@@ -247,23 +242,23 @@ Value builtin_mesh(BuiltinCall& call) {
     const auto* size = argument.value.get_if<IntValue>();
     const bool known = size && size->value.is_constant();
     if (!known || size->value.value() < 1 || size->value.value() > 1'000'000) {
-      evaluator.fail(diagnostic(Code::bad_map_argument, argument.where,
-                                call.builtin.name,
-                                "its sizes are numbers of devices, not " +
-                                    (known ? std::to_string(size->value.value())
-                                           : type_name(argument.value)))
-                         .set_help("write `axis rows, cols = mesh(2, 2)`"));
+      walk.fail(diagnostic(Code::bad_map_argument, argument.where,
+                           call.builtin.name,
+                           "its sizes are numbers of devices, not " +
+                               (known ? std::to_string(size->value.value())
+                                      : type_name(argument.value)))
+                    .set_help("write `axis rows, cols = mesh(2, 2)`"));
     }
     sizes.push_back(size->value.value());
     count = std::min<int64_t>(count * sizes.back(), 1'000'000'000);
     product += fmt::format("{}{}", product.empty() ? "" : " x ", sizes.back());
   }
   if (sizes.empty()) {
-    evaluator.fail(diagnostic(Code::bad_map_argument, call.where,
-                              call.builtin.name, "it has no sizes")
-                       .set_help("write `axis rows, cols = mesh(2, 2)`"));
+    walk.fail(diagnostic(Code::bad_map_argument, call.where, call.builtin.name,
+                         "it has no sizes")
+                  .set_help("write `axis rows, cols = mesh(2, 2)`"));
   }
-  const auto there = static_cast<int64_t>(all_devices(evaluator).size());
+  const auto there = static_cast<int64_t>(all_devices(walk).size());
   if (count > there) {
     if (sizes.size() > 1) product += fmt::format(" = {}", count);
     auto error =
@@ -272,7 +267,7 @@ Value builtin_mesh(BuiltinCall& call) {
     error.set_help(count <= 64
                        ? fmt::format("start with `--devices cpu:{}`", count)
                        : "use a smaller grid");
-    evaluator.fail(std::move(error));
+    walk.fail(std::move(error));
   }
   int next = 0;
   return grid_rows(sizes, 0, next);

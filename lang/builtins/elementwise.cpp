@@ -36,7 +36,7 @@ void check_class(BuiltinCall& call, ir::Op op, const ArrayValue& x,
                             class_text(op), shown_type(*x).to_string());
   if (is_bool(x->type.dtype)) d.set_help("count with `i32(x)`");
   if (is_floating(x->type.dtype)) d.set_help("cast with `i32(x)`");
-  call.evaluator.fail(std::move(d));
+  call.walk.fail(std::move(d));
 }
 
 bool floats_only(ir::Op op) {
@@ -69,13 +69,13 @@ std::optional<BinaryOp> operator_of(ir::Op op) {
 }
 
 /// The larger or smaller of two sizes; a new symbol where that is not known.
-ir::Dim extreme_size(Evaluator& evaluator, bool larger, const ir::Dim& a,
+ir::Dim extreme_size(Walk& walk, bool larger, const ir::Dim& a,
                      const ir::Dim& b) {
   const ir::Dim difference = a - b;
   if (difference.is_constant() && !difference.overflowed())
     return (difference.value() > 0) == larger ? a : b;
   return ir::Dim::symbol(
-      evaluator.new_symbol_id(),
+      walk.new_symbol_id(),
       fmt::format("{}({}, {})", larger ? "maximum" : "minimum", a.to_string(),
                   b.to_string()));
 }
@@ -98,9 +98,9 @@ std::optional<Value> unary_of_int(ir::Op op, const ir::Dim& x) {
 
 ArrayValue map(BuiltinCall& call, ir::Op op, std::vector<ArrayValue> operands,
                std::span<const CallArgument> written) {
-  broadcast_all(call.evaluator, operands, written, call.where,
+  broadcast_all(call.walk, operands, written, call.where,
                 fmt::format("`{}`", call.builtin.name));
-  return call.evaluator.add(op, operands, ir::NoAttrs{}, call.where);
+  return call.walk.add(op, operands, ir::NoAttrs{}, call.where);
 }
 
 std::vector<CallArgument> all_arguments(const BuiltinCall& call) {
@@ -117,30 +117,29 @@ Value elementwise_unary(BuiltinCall& call, ir::Op op) {
     if (auto result = unary_of_int(op, x->value)) return *result;
   const std::string what = fmt::format("`{}`", call.builtin.name);
   const std::array<CallArgument, 1> written = {call[0]};
-  const ArrayValue x = floats_only(op) ? promote_numbers_to_float(
-                                             call.evaluator, written, what)[0]
-                                       : operand_argument(call, 0);
+  const ArrayValue x =
+      floats_only(op) ? promote_numbers_to_float(call.walk, written, what)[0]
+                      : operand_argument(call, 0);
   check_class(call, op, x, call[0].where);
-  return call.evaluator.add(op, {x}, ir::NoAttrs{}, call.where);
+  return call.walk.add(op, {x}, ir::NoAttrs{}, call.where);
 }
 
 Value elementwise_binary(BuiltinCall& call, ir::Op op) {
   if (auto symbol = operator_of(op))
-    return binary(call.evaluator, *symbol, call[0], call[1], call.where,
-                  call.where);
+    return binary(call.walk, *symbol, call[0], call[1], call.where, call.where);
   const auto* a = call[0].value.get_if<IntValue>();
   const auto* b = call[1].value.get_if<IntValue>();
   const bool extreme = op == ir::Op::maximum || op == ir::Op::minimum;
   if (a && b && extreme)
-    return IntValue{extreme_size(call.evaluator, op == ir::Op::maximum,
-                                 a->value, b->value)};
+    return IntValue{
+        extreme_size(call.walk, op == ir::Op::maximum, a->value, b->value)};
   const std::vector<CallArgument> written = all_arguments(call);
   if (written.size() != 2)
     wrong_argument(call, given(call, 0) ? 1 : 0, "an array");
   const std::string what = fmt::format("`{}`", call.builtin.name);
   std::vector<ArrayValue> operands =
-      floats_only(op) ? promote_numbers_to_float(call.evaluator, written, what)
-                      : promote_numbers(call.evaluator, written, what);
+      floats_only(op) ? promote_numbers_to_float(call.walk, written, what)
+                      : promote_numbers(call.walk, written, what);
   check_class(call, op, operands[0], call.where);
   return map(call, op, std::move(operands), written);
 }
@@ -148,13 +147,12 @@ Value elementwise_binary(BuiltinCall& call, ir::Op op) {
 Value builtin_where(BuiltinCall& call) {
   const ArrayValue condition = array_argument(call, 0);
   if (!is_bool(condition->type.dtype))
-    call.evaluator.fail(diagnostic(Code::element_class, call[0].where, "where",
-                                   "a `bool` condition",
-                                   condition->type.to_string())
-                            .set_help("compare: `c != 0`"));
+    call.walk.fail(diagnostic(Code::element_class, call[0].where, "where",
+                              "a `bool` condition", condition->type.to_string())
+                       .set_help("compare: `c != 0`"));
   const std::array<CallArgument, 2> branches = {call[1], call[2]};
   std::vector<ArrayValue> values =
-      promote_numbers(call.evaluator, branches, "`where`");
+      promote_numbers(call.walk, branches, "`where`");
   const bool weak = values[0]->weak && condition->type.rank() == 0;
   ArrayValue out = map(call, ir::Op::select, {condition, values[0], values[1]},
                        std::array<CallArgument, 3>{call[0], call[1], call[2]});
@@ -166,7 +164,7 @@ Value builtin_clip(BuiltinCall& call) {
   if (!given(call, 0)) wrong_argument(call, 0, "an array");
   const std::vector<CallArgument> written = all_arguments(call);
   std::vector<ArrayValue> values =
-      promote_numbers(call.evaluator, written, "`clip`");
+      promote_numbers(call.walk, written, "`clip`");
   ArrayValue x = values[0];
   size_t next = 1;
   for (size_t i : {1, 2}) {
@@ -185,13 +183,13 @@ namespace {
 /// cannot hold wraps.
 ArrayValue round_integers(BuiltinCall& call, const ArrayValue& x,
                           int64_t places) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const DType dtype = x->type.dtype;
   const int bits = 8 * static_cast<int>(byte_size(dtype));
   const double most = std::ldexp(1.0, is_unsigned(dtype) ? bits : bits - 1);
   const auto number = [&](int64_t value) {
-    return broadcast_to(evaluator,
-                        evaluator.constant_int(value, dtype, false, call.where),
+    return broadcast_to(walk,
+                        walk.constant_int(value, dtype, false, call.where),
                         x->type.shape, call.where);
   };
   // Half of it is more than any x.
@@ -199,7 +197,7 @@ ArrayValue round_integers(BuiltinCall& call, const ArrayValue& x,
   int64_t unit = 1;
   for (int64_t i = 0; i < places; ++i) unit *= 10;
   const auto add = [&](ir::Op op, const ArrayValue& a, const ArrayValue& b) {
-    return evaluator.add(op, {a, b}, ir::NoAttrs{}, call.where);
+    return walk.add(op, {a, b}, ir::NoAttrs{}, call.where);
   };
   const ArrayValue by = number(unit);
   const ArrayValue below = add(ir::Op::floor_div, x, by);
@@ -211,39 +209,38 @@ ArrayValue round_integers(BuiltinCall& call, const ArrayValue& x,
       add(ir::Op::bit_or, add(ir::Op::gt, rest, half),
           add(ir::Op::bit_and, add(ir::Op::eq, rest, half), odd));
   const ArrayValue above = add(ir::Op::add, below, number(1));
-  return add(ir::Op::mul,
-             evaluator.add(ir::Op::select, {up, above, below}, ir::NoAttrs{},
-                           call.where),
-             by);
+  return add(
+      ir::Op::mul,
+      walk.add(ir::Op::select, {up, above, below}, ir::NoAttrs{}, call.where),
+      by);
 }
 
 /// rint(x * 10**places) / 10**places, as NumPy; x where that is too large.
 ArrayValue round_floats(BuiltinCall& call, const ArrayValue& given_x,
                         int64_t places) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Span where = call.where;
   const DType dtype = given_x->type.dtype;
   const bool narrow = dtype == DType::F16 || dtype == DType::BF16;
   const ArrayValue x =
-      narrow ? cast_to(evaluator, given_x, DType::F32, where) : given_x;
+      narrow ? cast_to(walk, given_x, DType::F32, where) : given_x;
   const double power = std::pow(10.0, static_cast<double>(std::abs(places)));
   const auto limits = x->type.dtype == DType::F64
                           ? std::numeric_limits<double>::max()
                           : double{std::numeric_limits<float>::max()};
   if (!(power <= limits))  // all digits, or none
-    return places > 0 ? given_x
-                      : apply(evaluator, ir::Op::mul, given_x, 0.0, where);
+    return places > 0 ? given_x : apply(walk, ir::Op::mul, given_x, 0.0, where);
   const ir::Op scale = places > 0 ? ir::Op::mul : ir::Op::div;
   const ir::Op back = places > 0 ? ir::Op::div : ir::Op::mul;
-  const ArrayValue scaled = apply(evaluator, scale, x, power, where);
+  const ArrayValue scaled = apply(walk, scale, x, power, where);
   const ArrayValue whole =
-      evaluator.add(ir::Op::round, {scaled}, ir::NoAttrs{}, where);
-  const ArrayValue rounded = apply(evaluator, back, whole, power, where);
+      walk.add(ir::Op::round, {scaled}, ir::NoAttrs{}, where);
+  const ArrayValue rounded = apply(walk, back, whole, power, where);
   const ArrayValue fits =
-      evaluator.add(ir::Op::is_finite, {rounded}, ir::NoAttrs{}, where);
+      walk.add(ir::Op::is_finite, {rounded}, ir::NoAttrs{}, where);
   const ArrayValue out =
-      evaluator.add(ir::Op::select, {fits, rounded, x}, ir::NoAttrs{}, where);
-  return narrow ? cast_to(evaluator, out, dtype, where) : out;
+      walk.add(ir::Op::select, {fits, rounded, x}, ir::NoAttrs{}, where);
+  return narrow ? cast_to(walk, out, dtype, where) : out;
 }
 
 /// The multiple of 10**places nearest to x, ties to even.
@@ -278,7 +275,7 @@ double rounded_literal(double x, int64_t places) {
 }  // namespace
 
 Value builtin_round(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const int64_t places = given(call, 1) ? known_int_argument(call, 1) : 0;
   if (!call[0].value.is<IntValue>() && places == 0)
     return elementwise_unary(call, ir::Op::round);
@@ -290,13 +287,12 @@ Value builtin_round(BuiltinCall& call) {
     const std::optional<int64_t> rounded =
         rounded_int(i->value.value(), -places);
     if (!rounded)
-      evaluator.fail(
-          diagnostic(Code::int_overflow, call.where, call.where.text()));
+      walk.fail(diagnostic(Code::int_overflow, call.where, call.where.text()));
     return IntValue{*rounded};
   }
   if (const auto literal = literal_of(x.value))
-    return evaluator.constant(rounded_literal(*literal, places), DType::F64,
-                              true, call.where);
+    return walk.constant(rounded_literal(*literal, places), DType::F64, true,
+                         call.where);
   const ArrayValue array = operand_argument(call, 0);
   if (is_bool(array->type.dtype))
     check_class(call, ir::Op::round, array, call[0].where);
@@ -312,29 +308,28 @@ Value builtin_fma(BuiltinCall& call) {
   const std::vector<CallArgument> written = all_arguments(call);
   if (written.size() != 3) wrong_argument(call, 0, "an array");
   return map(call, ir::Op::fma,
-             promote_numbers_to_float(call.evaluator, written, "`fma`"),
-             written);
+             promote_numbers_to_float(call.walk, written, "`fma`"), written);
 }
 
 Value builtin_cast(BuiltinCall& call) {
   const auto* type = call[1].value.get_if<TypeValue>();
   if (!type) wrong_argument(call, 1, "a type such as `f32`");
-  return convert(call.evaluator, call[0], type->type, call.where);
+  return convert(call.walk, call[0], type->type, call.where);
 }
 
-Value convert(Evaluator& evaluator, const CallArgument& x, const ir::Type& type,
+Value convert(Walk& walk, const CallArgument& x, const ir::Type& type,
               Span where) {
   const std::string name = type.to_string();
-  const ArrayValue array = evaluator.to_operand(
+  const ArrayValue array = walk.to_operand(
       x.value, x.where, fmt::format("the operand of `{}`", name));
   if (type.rank() > 0 && array->type.shape != type.shape)
-    evaluator.fail(diagnostic(Code::shape_mismatch, x.where, name,
-                              fmt::format("shape {}", shape_text(type.shape)),
-                              shown_type(*array).to_string())
-                       .set_help("a cast changes the element type alone; see "
-                                 "`reshape` and `broadcast_to`"));
+    walk.fail(diagnostic(Code::shape_mismatch, x.where, name,
+                         fmt::format("shape {}", shape_text(type.shape)),
+                         shown_type(*array).to_string())
+                  .set_help("a cast changes the element type alone; see "
+                            "`reshape` and `broadcast_to`"));
   const Span place = array->weak && array->constant ? x.where : where;
-  return cast_to(evaluator, array, type.dtype, place);
+  return cast_to(walk, array, type.dtype, place);
 }
 
 }  // namespace unisono::lang

@@ -15,52 +15,51 @@ namespace {
 bool is_archive(std::string_view path) { return path.ends_with(".npz"); }
 
 /// A path that ends in .npy or .npz; nothing where it is not known yet.
-std::optional<std::string> array_path(Evaluator& evaluator,
-                                      const CallArgument& path,
+std::optional<std::string> array_path(Walk& walk, const CallArgument& path,
                                       std::string_view function) {
   const auto* text = path.value.get_if<StrValue>();
   if (!text)
-    evaluator.fail(diagnostic(Code::wrong_argument, path.where,
-                              fmt::format("`path` of `{}`", function),
-                              "a `str`", type_name(path.value)));
+    walk.fail(diagnostic(Code::wrong_argument, path.where,
+                         fmt::format("`path` of `{}`", function), "a `str`",
+                         type_name(path.value)));
   if (!text->value) return std::nullopt;
   if (!text->value->ends_with(".npy") && !is_archive(*text->value))
-    evaluator.fail(diagnostic(Code::file_kind, path.where, function,
-                              fmt::format("{:?}", *text->value)));
+    walk.fail(diagnostic(Code::file_kind, path.where, function,
+                         fmt::format("{:?}", *text->value)));
   return *text->value;
 }
 
-[[noreturn]] void cannot_read(Evaluator& evaluator, const std::string& path,
+[[noreturn]] void cannot_read(Walk& walk, const std::string& path,
                               const Error& error, Span where) {
-  if (error.kind == Error::Kind::cancelled) evaluator.fail(error, where);
-  evaluator.fail(diagnostic(Code::cannot_read, where, fmt::format("{:?}", path),
-                            error.message));
+  if (error.kind == Error::Kind::cancelled) walk.fail(error, where);
+  walk.fail(diagnostic(Code::cannot_read, where, fmt::format("{:?}", path),
+                       error.message));
 }
 
-[[noreturn]] void cannot_write(Evaluator& evaluator, const std::string& path,
+[[noreturn]] void cannot_write(Walk& walk, const std::string& path,
                                const Error& error, Span where) {
-  if (error.kind == Error::Kind::cancelled) evaluator.fail(error, where);
-  evaluator.fail(diagnostic(Code::cannot_write, where,
-                            fmt::format("{:?}", path), error.message));
+  if (error.kind == Error::Kind::cancelled) walk.fail(error, where);
+  walk.fail(diagnostic(Code::cannot_write, where, fmt::format("{:?}", path),
+                       error.message));
 }
 
-ArrayValue array_of(Evaluator& evaluator, const NpyHeader& header) {
+ArrayValue array_of(Walk& walk, const NpyHeader& header) {
   ir::Type type{header.dtype, {}};
   for (int64_t size : header.shape) type.shape.emplace_back(size);
-  return evaluator.unknown_array(std::move(type));
+  return walk.unknown_array(std::move(type));
 }
 
-ArrayValue array_of(Evaluator& evaluator, const HostData& data, Span where) {
-  Device& device = *evaluator.machine().runtime->devices()[0];
+ArrayValue array_of(Walk& walk, const HostData& data, Span where) {
+  Device& device = *walk.machine().runtime->devices()[0];
   auto array =
       array_from_host(device, data.dtype, data.shape, data.bytes.data());
-  if (!array) evaluator.fail(array.error(), where);
-  return evaluator.from_array(std::move(*array));
+  if (!array) walk.fail(array.error(), where);
+  return walk.from_array(std::move(*array));
 }
 
 void refuse_in_compiled_code(const BuiltinCall& call) {
-  if (call.evaluator.in_compiled_code())
-    call.evaluator.fail(
+  if (call.walk.in_compiled_code())
+    call.walk.fail(
         diagnostic(Code::file_in_compiled_code, call.where, call.builtin.name)
             .set_help("read before the map and pass the array "
                       "as an argument; save what it returns"));
@@ -68,37 +67,36 @@ void refuse_in_compiled_code(const BuiltinCall& call) {
 
 }  // namespace
 
-std::optional<Value> loaded_type(Evaluator& evaluator,
-                                 const CallArgument& path) {
-  const auto known = array_path(evaluator, path, "load");
+std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
+  const auto known = array_path(walk, path, "load");
   if (!known) return std::nullopt;
-  if (const auto written = evaluator.written_files.find(*known);
-      written != evaluator.written_files.end())
+  if (const auto written = walk.written_files.find(*known);
+      written != walk.written_files.end())
     return written->second;
   std::error_code ignored;
   if (!std::filesystem::exists(*known, ignored)) return std::nullopt;
   if (!is_archive(*known)) {
     auto header = read_npy_header(*known);
-    if (!header) cannot_read(evaluator, *known, header.error(), path.where);
-    return array_of(evaluator, *header);
+    if (!header) cannot_read(walk, *known, header.error(), path.where);
+    return array_of(walk, *header);
   }
   auto entries = read_npz_index(*known);
-  if (!entries) cannot_read(evaluator, *known, entries.error(), path.where);
+  if (!entries) cannot_read(walk, *known, entries.error(), path.where);
   std::vector<std::pair<std::string, Value>> fields;
   for (const NpzEntry& entry : *entries)
-    fields.emplace_back(entry.name, array_of(evaluator, entry.header));
+    fields.emplace_back(entry.name, array_of(walk, entry.header));
   return make_record(std::move(fields));
 }
 
 Value builtin_load(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Span where = call[0].where;
   refuse_in_compiled_code(call);
-  if (evaluator.mode() == Mode::check) {
-    if (auto type = loaded_type(evaluator, call[0])) return *type;
+  if (walk.mode() == Mode::check) {
+    if (auto type = loaded_type(walk, call[0])) return *type;
     const auto& text = call[0].value.get_if<StrValue>()->value;
     if (text)
-      evaluator.fail(
+      walk.fail(
           diagnostic(Code::cannot_read, where, fmt::format("{:?}", *text),
                      "there is no such file")
               .add_fact("a path is relative to the current directory")
@@ -107,61 +105,60 @@ Value builtin_load(BuiltinCall& call) {
                   "runs, say what it will hold: `{} as f32[n, 3]`",
                   call.where.text())));
     const std::string path = "a file whose path is computed";
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::file_type_unknown, where, path)
             .set_help(fmt::format("say what it will hold: `{} as f32[n, 3]`",
                                   call.where.text())));
   }
-  if (evaluator.machine().compile_only) {
-    if (auto type = loaded_type(evaluator, call[0]))
-      return evaluator.with_absent(*type);
-    evaluator.fail_needs_run(call.where);
+  if (walk.machine().compile_only) {
+    if (auto type = loaded_type(walk, call[0])) return walk.with_absent(*type);
+    walk.fail_needs_run(call.where);
   }
-  const std::string path = *array_path(evaluator, call[0], "load");
+  const std::string path = *array_path(walk, call[0], "load");
   if (!is_archive(path)) {
     auto data = read_npy(path);
-    if (!data) cannot_read(evaluator, path, data.error(), where);
-    return array_of(evaluator, *data, call.where);
+    if (!data) cannot_read(walk, path, data.error(), where);
+    return array_of(walk, *data, call.where);
   }
   auto arrays = read_npz(path);
-  if (!arrays) cannot_read(evaluator, path, arrays.error(), where);
+  if (!arrays) cannot_read(walk, path, arrays.error(), where);
   std::vector<std::pair<std::string, Value>> fields;
   for (const auto& [name, data] : *arrays)
-    fields.emplace_back(name, array_of(evaluator, data, call.where));
+    fields.emplace_back(name, array_of(walk, data, call.where));
   return make_record(std::move(fields));
 }
 
 namespace {
 
 /// What a file that is written holds when it is read, if all sizes are known.
-std::optional<Value> written_type(Evaluator& evaluator, const Value& value) {
+std::optional<Value> written_type(Walk& walk, const Value& value) {
   bool concrete = true;
   Value type = map_leaves(value, [&](const Value& leaf) -> Value {
-    const ArrayValue array = evaluator.to_array(leaf, {}, "a saved value");
+    const ArrayValue array = walk.to_array(leaf, {}, "a saved value");
     concrete &= array->type.is_concrete();
-    return evaluator.unknown_array(array->type);
+    return walk.unknown_array(array->type);
   });
   if (!concrete) return std::nullopt;
   return type;
 }
 
-HostData host_data(Evaluator& evaluator, const ArrayValue& array, Span where) {
+HostData host_data(Walk& walk, const ArrayValue& array, Span where) {
   return {array->type.dtype, array->type.sizes(),
-          evaluator.host_bytes(array, where)};
+          walk.host_bytes(array, where)};
 }
 
 }  // namespace
 
-void sweep_beside(Evaluator& evaluator, const std::string& path) {
+void sweep_beside(Walk& walk, const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const std::string name = folder.empty() ? "." : folder;
-  if (evaluator.swept_folders.insert(name).second) remove_abandoned(name);
+  if (walk.swept_folders.insert(name).second) remove_abandoned(name);
 }
 
 Value builtin_save(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   refuse_in_compiled_code(call);
-  const auto path = array_path(evaluator, call[0], "save");
+  const auto path = array_path(walk, call[0], "save");
   const RecordValue* record = call[1].value.record();
   if (path && is_archive(*path) != (record != nullptr))
     wrong_argument(call, 1,
@@ -170,29 +167,26 @@ Value builtin_save(BuiltinCall& call) {
   std::vector<std::pair<std::string, ArrayValue>> arrays;
   if (record)
     for (const auto& [name, value] : record->fields)
-      arrays.emplace_back(name,
-                          evaluator.to_array(value, call[1].where,
-                                             fmt::format("field `{}`", name)));
+      arrays.emplace_back(name, walk.to_array(value, call[1].where,
+                                              fmt::format("field `{}`", name)));
   else
     arrays.emplace_back("", array_argument(call, 1));
-  if (evaluator.mode() == Mode::check || evaluator.machine().compile_only) {
-    if (path)
-      evaluator.written_files[*path] = written_type(evaluator, call[1].value);
+  if (walk.mode() == Mode::check || walk.machine().compile_only) {
+    if (path) walk.written_files[*path] = written_type(walk, call[1].value);
     return NoneValue{};
   }
-  sweep_beside(evaluator, *path);
+  sweep_beside(walk, *path);
   if (!record) {
-    const HostData data = host_data(evaluator, arrays[0].second, call[1].where);
+    const HostData data = host_data(walk, arrays[0].second, call[1].where);
     auto written = write_npy(*path, data.dtype, data.shape, data.bytes);
-    if (!written)
-      cannot_write(evaluator, *path, written.error(), call[0].where);
+    if (!written) cannot_write(walk, *path, written.error(), call[0].where);
     return NoneValue{};
   }
   NamedArrays named;
   for (const auto& [name, array] : arrays)
-    named.emplace_back(name, host_data(evaluator, array, call[1].where));
+    named.emplace_back(name, host_data(walk, array, call[1].where));
   auto written = write_npz(*path, named);
-  if (!written) cannot_write(evaluator, *path, written.error(), call[0].where);
+  if (!written) cannot_write(walk, *path, written.error(), call[0].where);
   return NoneValue{};
 }
 

@@ -30,7 +30,7 @@ const TupleValue& tuple_argument(BuiltinCall& call, const CallArgument& a,
     d.set_help(
         "over rows of arrays run `for i in range(n)`, a comprehension, "
         "or `map`");
-  call.evaluator.fail(std::move(d));
+  call.walk.fail(std::move(d));
 }
 
 }  // namespace
@@ -55,10 +55,10 @@ Value builtin_len(BuiltinCall& call) {
     return IntValue{static_cast<int64_t>(tuple->items.size())};
   if (const RecordValue* record = x.record())
     return IntValue{static_cast<int64_t>(record->fields.size())};
-  if (x.is<ManyValue>()) return unknown_int(call.evaluator);
+  if (x.is<ManyValue>()) return unknown_int(call.walk);
   if (const auto* text = x.get_if<StrValue>()) {
-    const auto known = known_text(call.evaluator, *text, call[0].where);
-    if (!known) return unknown_int(call.evaluator);
+    const auto known = known_text(call.walk, *text, call[0].where);
+    if (!known) return unknown_int(call.walk);
     return IntValue{static_cast<int64_t>(characters(*known).size())};
   }
   const ArrayCell* array = x.array();
@@ -75,18 +75,18 @@ Value builtin_typeof(BuiltinCall& call) {
   const Value& x = call[0].value;
   if (const ArrayCell* array = x.array()) {
     if (array->int_argument) give_up_int_argument(call.where);
-    return TypeValue{shown_type(*array), varies_note(call.evaluator, *array)};
+    return TypeValue{shown_type(*array), varies_note(call.walk, *array)};
   }
   // Sizes in it may be symbols that running replaces.
-  if (call.evaluator.mode() == Mode::check) return StrValue{};
+  if (call.walk.mode() == Mode::check) return StrValue{};
   return StrValue{type_name(x, [&](const ArrayCell& array) {
-    return varies_note(call.evaluator, array);
+    return varies_note(call.walk, array);
   })};
 }
 
 Value builtin_args(BuiltinCall& call) {
-  const Machine& machine = call.evaluator.machine();
-  if (call.evaluator.mode() == Mode::check && !machine.arguments_known)
+  const Machine& machine = call.walk.machine();
+  if (call.walk.mode() == Mode::check && !machine.arguments_known)
     return ManyValue{std::make_shared<const Value>(StrValue{})};
   std::vector<Value> out;
   for (const std::string& word : machine.arguments)
@@ -112,7 +112,7 @@ Value builtin_range(BuiltinCall& call) {
     *bounds = {IntValue{0}, bound(0, 0), bound(2, 1)};
   if (const auto* step = (*bounds)[2].get_if<IntValue>();
       step && step->value == ir::Dim(0))
-    call.evaluator.fail(diagnostic(Code::zero_step, call[2].where, "`range`"));
+    call.walk.fail(diagnostic(Code::zero_step, call[2].where, "`range`"));
   return RangeValue{std::move(bounds)};
 }
 
@@ -120,9 +120,8 @@ Value builtin_unrolled(BuiltinCall& call) {
   constexpr int64_t most = 10'000;
   const int64_t n = known_int_argument(call, 0);
   if (n > most)
-    call.evaluator.fail(
-        diagnostic(Code::unrolled_too_long, call[0].where, n, most)
-            .set_help("`range(n)` is a loop that is not unrolled"));
+    call.walk.fail(diagnostic(Code::unrolled_too_long, call[0].where, n, most)
+                       .set_help("`range(n)` is a loop that is not unrolled"));
   std::vector<Value> out;
   for (int64_t i = 0; i < n; ++i) out.push_back(IntValue{i});
   return make_tuple(std::move(out));
@@ -131,7 +130,7 @@ Value builtin_unrolled(BuiltinCall& call) {
 Value builtin_zip(BuiltinCall& call) {
   bool many = false;
   for (CallArgument& a : call.rest) {
-    a.value = text_as_items(call.evaluator, a.value, a.where);
+    a.value = text_as_items(call.walk, a.value, a.where);
     many |= a.value.is<ManyValue>();
   }
   if (many) {  // how many rows there are is not known
@@ -151,7 +150,7 @@ Value builtin_zip(BuiltinCall& call) {
     const size_t length =
         tuple_argument(call, call.rest[0], "tuples").items.size();
     if (tuple.items.size() != length)
-      call.evaluator.fail(
+      call.walk.fail(
           diagnostic(Code::zip_lengths, a.where, length, tuple.items.size()));
   }
   if (call.rest.empty()) return make_tuple({});
@@ -166,10 +165,10 @@ Value builtin_zip(BuiltinCall& call) {
 
 Value builtin_enumerate(BuiltinCall& call) {
   CallArgument items = call[0];
-  items.value = text_as_items(call.evaluator, items.value, items.where);
+  items.value = text_as_items(call.walk, items.value, items.where);
   if (const auto* many = items.value.get_if<ManyValue>())
     return ManyValue{std::make_shared<const Value>(
-        make_tuple({unknown_int(call.evaluator), *many->item}))};
+        make_tuple({unknown_int(call.walk), *many->item}))};
   std::vector<Value> out;
   int64_t i = 0;
   for (const Value& item : tuple_argument(call, items, "items").items)
@@ -181,8 +180,8 @@ namespace {
 
 [[noreturn]] void trees_differ(BuiltinCall& call, const Value& first,
                                const Value& other, Span where) {
-  call.evaluator.fail(diagnostic(Code::trees_differ, where, call.builtin.name,
-                                 type_name(first), type_name(other)));
+  call.walk.fail(diagnostic(Code::trees_differ, where, call.builtin.name,
+                            type_name(first), type_name(other)));
 }
 
 /// f of the leaves at one place of all trees; the first says what a leaf is.
@@ -221,7 +220,7 @@ Value map_trees(BuiltinCall& call, const std::vector<CallArgument>& trees) {
     }
     return make_record(std::move(out));
   }
-  return call.evaluator.call(call[0].value, trees, {}, call.where);
+  return call.walk.call(call[0].value, trees, {}, call.where);
 }
 
 }  // namespace
@@ -257,53 +256,53 @@ std::string assertion_message(BuiltinCall& call) {
 /// In compiled code a false condition reads beside an array of one element: a
 /// check like any other, which names device and member.
 void assert_when_it_runs(BuiltinCall& call, const ArrayValue& condition) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Span where = call.where;
-  if (evaluator.mode() == Mode::check || !evaluator.machine().checked) return;
+  if (walk.mode() == Mode::check || !walk.machine().checked) return;
   std::vector<int> axes;
   for (int i = 0; i < condition->type.rank(); ++i) axes.push_back(i);
-  const ArrayValue holds = axes.empty() ? condition
-                                        : reduce(evaluator, ir::Op::all,
-                                                 condition, axes, false, where);
+  const ArrayValue holds =
+      axes.empty() ? condition
+                   : reduce(walk, ir::Op::all, condition, axes, false, where);
   const ArrayValue fails =
-      evaluator.add(ir::Op::bit_not, {holds}, ir::NoAttrs{}, where);
-  const ArrayValue beside = cast_to(evaluator, fails, DType::I32, where);
-  const ArrayValue one = evaluator.constant_array(
-      {DType::Bool, {ir::Dim(1)}}, std::vector<uint8_t>{1}, where);
-  gather(evaluator, one, {beside}, {0}, true, where);
-  evaluator.note_assertion(where, assertion_message(call));
+      walk.add(ir::Op::bit_not, {holds}, ir::NoAttrs{}, where);
+  const ArrayValue beside = cast_to(walk, fails, DType::I32, where);
+  const ArrayValue one = walk.constant_array({DType::Bool, {ir::Dim(1)}},
+                                             std::vector<uint8_t>{1}, where);
+  gather(walk, one, {beside}, {0}, true, where);
+  walk.note_assertion(where, assertion_message(call));
 }
 
 }  // namespace
 
 Value builtin_assert(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const auto fail = [&] {
     Diagnostic d =
         diagnostic(Code::assertion_failed, call.where, assertion_message(call));
     const std::string_view condition = call[0].where.text();
     if (condition.find('\n') == condition.npos)
       d.set_label(std::string(condition));
-    evaluator.fail(std::move(d));
+    walk.fail(std::move(d));
   };
   if (given(call, 1) && !call[1].value.is<StrValue>())
     wrong_argument(call, 1, "a `str`");
   if (const auto* host = call[0].value.get_if<BoolValue>()) {
     // A branch may be walked that is never taken, while checking and in
     // compiled code.
-    if (host->value == false && evaluator.mode() == Mode::run) fail();
-    if (host->value == false && evaluator.mode() == Mode::trace)
+    if (host->value == false && walk.mode() == Mode::run) fail();
+    if (host->value == false && walk.mode() == Mode::trace)
       assert_when_it_runs(call, array_argument(call, 0));
     return NoneValue{};
   }
   const ArrayValue x = array_argument(call, 0);
   if (!is_bool(x->type.dtype)) wrong_argument(call, 0, "a condition");
-  if (evaluator.in_compiled_code()) {
+  if (walk.in_compiled_code()) {
     assert_when_it_runs(call, x);
     return NoneValue{};
   }
-  if (evaluator.mode() == Mode::run && !evaluator.machine().compile_only)
-    for (uint8_t element : evaluator.host_bytes(x, call.where))
+  if (walk.mode() == Mode::run && !walk.machine().compile_only)
+    for (uint8_t element : walk.host_bytes(x, call.where))
       if (!element) fail();
   return NoneValue{};
 }
@@ -337,8 +336,8 @@ Value builtin_help(BuiltinCall& call) {
   const auto* function =
       call[0].value.get_if<std::shared_ptr<const FunctionValue>>();
   if (!function) wrong_argument(call, 0, "a function");
-  if (call.evaluator.mode() == Mode::run)
-    call.evaluator.machine().output(help_text(**function));
+  if (call.walk.mode() == Mode::run)
+    call.walk.machine().output(help_text(**function));
   return NoneValue{};
 }
 

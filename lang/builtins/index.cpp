@@ -32,15 +32,15 @@ std::vector<IndexItem> leading_items(const CallArgument& indices) {
   return out;
 }
 
-ArrayValue flattened(Evaluator& evaluator, const ArrayValue& x, Span where) {
-  return reshape(evaluator, x, {ir::element_count(x->type.shape)}, where);
+ArrayValue flattened(Walk& walk, const ArrayValue& x, Span where) {
+  return reshape(walk, x, {ir::element_count(x->type.shape)}, where);
 }
 
 /// `line` along `axis` of `shape`.
-ArrayValue along(Evaluator& evaluator, const ArrayValue& line,
-                 const ir::Shape& shape, int axis, Span where) {
-  return evaluator.add(ir::Op::broadcast, {line},
-                       ir::BroadcastAttrs{shape, {axis}}, where);
+ArrayValue along(Walk& walk, const ArrayValue& line, const ir::Shape& shape,
+                 int axis, Span where) {
+  return walk.add(ir::Op::broadcast, {line}, ir::BroadcastAttrs{shape, {axis}},
+                  where);
 }
 
 ArrayValue integer_array_argument(BuiltinCall& call, size_t i) {
@@ -52,23 +52,23 @@ ArrayValue integer_array_argument(BuiltinCall& call, size_t i) {
 }  // namespace
 
 Value builtin_take(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   ArrayValue x = array_argument(call, 0);
   int axis = 0;
   if (given(call, 2))
     axis = axis_argument(call, 2, x->type);
   else
-    x = flattened(evaluator, x, call.where);
+    x = flattened(walk, x, call.where);
   std::vector<IndexItem> items(axis, whole_axis(call.where));
   items.push_back(value_item(call[1].value, call[1].where));
-  return index(evaluator, x, items, call.where);
+  return index(walk, x, items, call.where);
 }
 
 Value builtin_take_along_axis(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ArrayValue x = array_argument(call, 0);
   const ArrayValue indices =
-      as_index(evaluator, integer_array_argument(call, 1), call[1].where);
+      as_index(walk, integer_array_argument(call, 1), call[1].where);
   const int rank = x->type.rank();
   const int axis = given(call, 2)
                        ? axis_argument(call, 2, x->type)
@@ -77,7 +77,7 @@ Value builtin_take_along_axis(BuiltinCall& call) {
   for (int i = 0; fits && i < rank; ++i)
     fits = i == axis || indices->type.shape[i] == x->type.shape[i];
   if (!fits)
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::shapes_do_not_join, call[1].where, "take_along_axis",
                    x->type.to_string(), indices->type.to_string(),
                    fmt::format("they must agree along all axes but {}", axis)));
@@ -89,24 +89,22 @@ Value builtin_take_along_axis(BuiltinCall& call) {
       operands.push_back(indices);
       continue;
     }
-    const ArrayValue line = cast_to(
-        evaluator, index_range(evaluator, 0, 1, x->type.shape[i], call.where),
-        indices->type.dtype, call.where);
-    operands.push_back(
-        along(evaluator, line, indices->type.shape, i, call.where));
+    const ArrayValue line =
+        cast_to(walk, index_range(walk, 0, 1, x->type.shape[i], call.where),
+                indices->type.dtype, call.where);
+    operands.push_back(along(walk, line, indices->type.shape, i, call.where));
   }
-  return gather(evaluator, x, operands, axes, /*checked=*/true, call.where);
+  return gather(walk, x, operands, axes, /*checked=*/true, call.where);
 }
 
 Value builtin_scatter_add(BuiltinCall& call) {
   const ArrayValue x = array_argument(call, 0);
   if (is_bool(x->type.dtype))
-    call.evaluator.fail(diagnostic(Code::element_class, call[0].where,
-                                   "scatter_add", "numbers",
-                                   x->type.to_string())
-                            .set_help("count with `i32(x)`"));
-  return update_array(call.evaluator, ir::Op::scatter_add, x,
-                      leading_items(call[1]), call[2], call.where);
+    call.walk.fail(diagnostic(Code::element_class, call[0].where, "scatter_add",
+                              "numbers", x->type.to_string())
+                       .set_help("count with `i32(x)`"));
+  return update_array(call.walk, ir::Op::scatter_add, x, leading_items(call[1]),
+                      call[2], call.where);
 }
 
 namespace {
@@ -120,7 +118,7 @@ std::vector<int> axis_last(int rank, int axis) {
 }
 
 Value sorted(BuiltinCall& call, ir::Op op) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ArrayValue x = array_argument(call, 0);
   const int rank = x->type.rank();
   const int axis = given(call, 1)
@@ -129,27 +127,27 @@ Value sorted(BuiltinCall& call, ir::Op op) {
   const bool descending = bool_argument_or(call, 2, false);
   const ir::Dim size = x->type.shape[axis];
   if (op == ir::Op::argsort && size.is_constant() && size.value() > INT32_MAX)
-    evaluator.fail(diagnostic(Code::axis_too_long, call.where,
-                              call.builtin.name, x->type.to_string()));
+    walk.fail(diagnostic(Code::axis_too_long, call.where, call.builtin.name,
+                         x->type.to_string()));
   const std::vector<int> order = axis_last(rank, axis);
-  ArrayValue out = transpose(evaluator, x, order, call.where);
+  ArrayValue out = transpose(walk, x, order, call.where);
   // Downwards is the reverse of upwards; reversed first, so that what is equal
   // keeps its order: positions, and floats that differ although they are
   // equal, as zeros do.
   const bool positions = op == ir::Op::argsort;
   const bool reversed = descending && (positions || is_floating(x->type.dtype));
-  if (reversed) out = flip(evaluator, out, {rank - 1}, call.where);
-  out = evaluator.add(op, {out}, ir::NoAttrs{}, call.where);
-  if (descending) out = flip(evaluator, out, {rank - 1}, call.where);
+  if (reversed) out = flip(walk, out, {rank - 1}, call.where);
+  out = walk.add(op, {out}, ir::NoAttrs{}, call.where);
+  if (descending) out = flip(walk, out, {rank - 1}, call.where);
   if (descending && positions) {
     const ArrayValue last =
-        cast_to(evaluator, evaluator.constant_size(size - 1, call.where),
-                out->type.dtype, call.where);
-    out = apply(evaluator, ir::Op::sub,
-                broadcast_to(evaluator, last, out->type.shape, call.where), out,
+        cast_to(walk, walk.constant_size(size - 1, call.where), out->type.dtype,
+                call.where);
+    out = apply(walk, ir::Op::sub,
+                broadcast_to(walk, last, out->type.shape, call.where), out,
                 call.where);
   }
-  return transpose(evaluator, out, order, call.where);
+  return transpose(walk, out, order, call.where);
 }
 
 }  // namespace
@@ -166,32 +164,32 @@ namespace {
 /// [low, high) halved.
 void halve(BuiltinCall& call, const ArrayValue& keys, const ArrayValue& values,
            bool right, ArrayValue& low, ArrayValue& high) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Span where = call.where;
   const auto op = [&](ir::Op operation, const ArrayValue& a,
                       const ArrayValue& b) {
-    return apply(evaluator, operation, a, b, where);
+    return apply(walk, operation, a, b, where);
   };
   const auto select = [&](const ArrayValue& c, const ArrayValue& a,
                           const ArrayValue& b) {
-    return evaluator.add(ir::Op::select, {c, a, b}, ir::NoAttrs{}, where);
+    return walk.add(ir::Op::select, {c, a, b}, ir::NoAttrs{}, where);
   };
   const auto number = [&](int64_t value) {
-    return broadcast_to(
-        evaluator, evaluator.constant_int(value, low->type.dtype, false, where),
-        low->type.shape, where);
+    return broadcast_to(walk,
+                        walk.constant_int(value, low->type.dtype, false, where),
+                        low->type.shape, where);
   };
   const ArrayValue open = op(ir::Op::lt, low, high);
   const ArrayValue middle =
       op(ir::Op::add, low,
          op(ir::Op::shift_right, op(ir::Op::sub, high, low), number(1)));
-  const ArrayValue key = gather(evaluator, keys, {middle}, {0}, false, where);
+  const ArrayValue key = gather(walk, keys, {middle}, {0}, false, where);
   // NaN is the largest, as `sort` has it.
   ArrayValue beyond =
       right ? op(ir::Op::le, key, values) : op(ir::Op::lt, key, values);
   if (is_floating(keys->type.dtype)) {
     const ArrayValue nan =
-        evaluator.add(ir::Op::is_nan, {values}, ir::NoAttrs{}, where);
+        walk.add(ir::Op::is_nan, {values}, ir::NoAttrs{}, where);
     ArrayValue with_nan = nan;
     if (!right) with_nan = op(ir::Op::bit_and, nan, op(ir::Op::eq, key, key));
     beyond = op(ir::Op::bit_or, beyond, with_nan);
@@ -199,7 +197,7 @@ void halve(BuiltinCall& call, const ArrayValue& keys, const ArrayValue& values,
   const ArrayValue up = op(ir::Op::bit_and, open, beyond);
   const ArrayValue down =
       op(ir::Op::bit_and, open,
-         evaluator.add(ir::Op::bit_not, {beyond}, ir::NoAttrs{}, where));
+         walk.add(ir::Op::bit_not, {beyond}, ir::NoAttrs{}, where));
   low = select(up, op(ir::Op::add, middle, number(1)), low);
   high = select(down, middle, high);
 }
@@ -207,25 +205,23 @@ void halve(BuiltinCall& call, const ArrayValue& keys, const ArrayValue& values,
 }  // namespace
 
 Value builtin_searchsorted(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const std::string side = call.has(2) ? str_argument(call, 2) : "left";
   if (side != "left" && side != "right")
     wrong_argument(call, 2, "`\"left\"` or `\"right\"`");
   const CallArgument both[] = {call[0], call[1]};
   const std::vector<ArrayValue> x =
-      promote_operands(evaluator, both, "`searchsorted`");
+      promote_operands(walk, both, "`searchsorted`");
   if (x[0]->type.rank() != 1)
-    evaluator.fail(diagnostic(Code::rank_mismatch, call[0].where,
-                              "searchsorted", "a sorted array of rank 1",
-                              x[0]->type.to_string()));
+    walk.fail(diagnostic(Code::rank_mismatch, call[0].where, "searchsorted",
+                         "a sorted array of rank 1", x[0]->type.to_string()));
   const ir::Dim n = x[0]->type.shape[0];
   const bool wide = n.is_constant() && n.value() > INT32_MAX;
   const DType dtype = wide ? DType::I64 : DType::I32;
   const auto everywhere = [&](const ir::Dim& d) {
     return broadcast_to(
-        evaluator,
-        cast_to(evaluator, evaluator.constant_size(d, call.where), dtype,
-                call.where),
+        walk,
+        cast_to(walk, walk.constant_size(d, call.where), dtype, call.where),
         x[1]->type.shape, call.where);
   };
   ArrayValue low = everywhere(0), high = everywhere(n);
@@ -239,10 +235,9 @@ Value builtin_searchsorted(BuiltinCall& call) {
 namespace {
 
 /// The number that a scalar array holds; in run mode.
-int64_t host_integer(Evaluator& evaluator, const ArrayValue& scalar,
-                     Span where) {
-  const ArrayValue wide = cast_to(evaluator, scalar, DType::I64, where);
-  const std::vector<uint8_t> bytes = evaluator.host_bytes(wide, where);
+int64_t host_integer(Walk& walk, const ArrayValue& scalar, Span where) {
+  const ArrayValue wide = cast_to(walk, scalar, DType::I64, where);
+  const std::vector<uint8_t> bytes = walk.host_bytes(wide, where);
   int64_t out = 0;
   std::memcpy(&out, bytes.data(), sizeof out);
   return out;
@@ -250,71 +245,67 @@ int64_t host_integer(Evaluator& evaluator, const ArrayValue& scalar,
 
 /// The length that bincount gives without `length`: the largest and one.
 ir::Dim count_length(BuiltinCall& call, const ArrayValue& x) {
-  Evaluator& evaluator = call.evaluator;
-  if (evaluator.in_compiled_code())
-    evaluator.fail(diagnostic(Code::size_known_at_run_time, call.where)
-                       .set_help("say how many there are: "
-                                 "`bincount(x, length)`"));
-  if (evaluator.mode() == Mode::check) {
-    const uint32_t id = evaluator.new_symbol_id();
+  Walk& walk = call.walk;
+  if (walk.in_compiled_code())
+    walk.fail(diagnostic(Code::size_known_at_run_time, call.where)
+                  .set_help("say how many there are: "
+                            "`bincount(x, length)`"));
+  if (walk.mode() == Mode::check) {
+    const uint32_t id = walk.new_symbol_id();
     return ir::Dim::symbol(id, fmt::format("?k{}", id));
   }
   if (x->type.elements() == 0) return 0;
   const auto extreme = [&](ir::Op op) {
-    return host_integer(evaluator,
-                        reduce(evaluator, op, x, {0}, false, call.where),
+    return host_integer(walk, reduce(walk, op, x, {0}, false, call.where),
                         call.where);
   };
   const int64_t count = std::max<int64_t>(extreme(ir::Op::max) + 1, 0);
   if (const int64_t least = extreme(ir::Op::min); least < 0)
-    evaluator.fail(
-        diagnostic(Code::index_out_of_bounds, call[0].where,
-                   fmt::format("{} holds {}, and counts only 0 and above",
-                               describe_argument(call, 0), least)));
+    walk.fail(diagnostic(Code::index_out_of_bounds, call[0].where,
+                         fmt::format("{} holds {}, and counts only 0 and above",
+                                     describe_argument(call, 0), least)));
   return count;
 }
 
 }  // namespace
 
 Value builtin_bincount(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Span where = call.where;
-  ArrayValue x = flattened(evaluator, integer_array_argument(call, 0), where);
+  ArrayValue x = flattened(walk, integer_array_argument(call, 0), where);
   const ir::Dim length =
       given(call, 1) ? int_argument(call, 1) : count_length(call, x);
-  check_size(evaluator, length, where);
+  check_size(walk, length, where);
   const auto everywhere = [&](const ArrayValue& scalar, ir::Shape shape) {
-    return broadcast_to(evaluator,
-                        cast_to(evaluator, scalar, DType::I32, where),
+    return broadcast_to(walk, cast_to(walk, scalar, DType::I32, where),
                         std::move(shape), where);
   };
-  x = as_index(evaluator, x, where);
+  x = as_index(walk, x, where);
   // A negative number would count from the end: it is sent out of range.
   const auto like_x = [&](const ir::Dim& d) {
-    return broadcast_to(evaluator,
-                        cast_to(evaluator, evaluator.constant_size(d, where),
-                                x->type.dtype, where),
-                        x->type.shape, where);
+    return broadcast_to(
+        walk, cast_to(walk, walk.constant_size(d, where), x->type.dtype, where),
+        x->type.shape, where);
   };
-  const ArrayValue negative = apply(evaluator, ir::Op::lt, x, like_x(0), where);
-  const ArrayValue bins = evaluator.add(
+  const ArrayValue negative = apply(walk, ir::Op::lt, x, like_x(0), where);
+  const ArrayValue bins = walk.add(
       ir::Op::select, {negative, like_x(length), x}, ir::NoAttrs{}, where);
-  const ArrayValue zero = evaluator.constant_int(0, DType::I32, false, where);
-  const ArrayValue one = evaluator.constant_int(1, DType::I32, false, where);
-  return evaluator.add(
+  const ArrayValue zero = walk.constant_int(0, DType::I32, false, where);
+  const ArrayValue one = walk.constant_int(1, DType::I32, false, where);
+  return walk.add(
       ir::Op::scatter_add,
       {everywhere(zero, {length}), everywhere(one, x->type.shape), bins},
       ir::IndexAttrs{{0}, true}, call[0].where);
 }
 
 Value builtin_nonzero(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ArrayValue x = array_argument(call, 0);
   if (x->type.rank() == 0)
     wrong_argument(call, 0, "an array of rank 1 or more");
-  const ArrayValue mask = cast_to(evaluator, x, DType::Bool, call.where);
+  const ArrayValue mask = cast_to(walk, x, DType::Bool, call.where);
   std::vector<Value> out;
-  for (ArrayValue& axis : positions_of_true(evaluator, mask, call[0].where))
+  for (ArrayValue& axis : positions_of_true(walk, mask, call[0].where))
     out.push_back(std::move(axis));
   return make_tuple(std::move(out));
 }

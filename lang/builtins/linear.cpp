@@ -13,17 +13,16 @@ namespace unisono::lang {
 namespace {
 
 /// Both operands at one element type that `dot` takes.
-std::vector<ArrayValue> dot_operands(Evaluator& evaluator,
-                                     const CallArgument& a,
+std::vector<ArrayValue> dot_operands(Walk& walk, const CallArgument& a,
                                      const CallArgument& b,
                                      std::string_view name) {
   const std::array<CallArgument, 2> written = {a, b};
   std::vector<ArrayValue> out =
-      promote_operands(evaluator, written, fmt::format("`{}`", name));
+      promote_operands(walk, written, fmt::format("`{}`", name));
   if (is_bool(out[0]->type.dtype))
-    evaluator.fail(diagnostic(Code::element_class, a.where, name, "numbers",
-                              out[0]->type.to_string())
-                       .set_help("count with `i32(x)`"));
+    walk.fail(diagnostic(Code::element_class, a.where, name, "numbers",
+                         out[0]->type.to_string())
+                  .set_help("count with `i32(x)`"));
   return out;
 }
 
@@ -37,10 +36,10 @@ ir::Precision precision_argument(BuiltinCall& call, size_t i) {
   wrong_argument(call, i, "\"default\", \"exact\" or \"tf32\"");
 }
 
-[[noreturn]] void inner_sizes_differ(Evaluator& evaluator,
-                                     std::string_view name, const ArrayValue& a,
-                                     int axis_a, const ArrayValue& b,
-                                     int axis_b, Span where) {
+[[noreturn]] void inner_sizes_differ(Walk& walk, std::string_view name,
+                                     const ArrayValue& a, int axis_a,
+                                     const ArrayValue& b, int axis_b,
+                                     Span where) {
   const ir::Dim& m = a->type.shape[axis_a];
   const ir::Dim& n = b->type.shape[axis_b];
   Diagnostic d = diagnostic(Code::inner_sizes_differ, where, name,
@@ -58,37 +57,36 @@ ir::Precision precision_argument(BuiltinCall& call, size_t i) {
     d.set_help(
         "did you mean the transpose of the right, `swapaxes(b, -1, "
         "-2)`?");
-  evaluator.fail(std::move(d));
+  walk.fail(std::move(d));
 }
 
 /// Sums over axis_a of a and axis_b of b; other axes of a, then of b, remain.
-ArrayValue contract(Evaluator& evaluator, const ArrayValue& a,
-                    std::vector<int> axes_a, const ArrayValue& b,
-                    std::vector<int> axes_b, ir::Precision precision,
-                    Span where) {
-  return evaluator.add(
+ArrayValue contract(Walk& walk, const ArrayValue& a, std::vector<int> axes_a,
+                    const ArrayValue& b, std::vector<int> axes_b,
+                    ir::Precision precision, Span where) {
+  return walk.add(
       ir::Op::dot, {a, b},
       ir::DotAttrs{{}, {}, std::move(axes_a), std::move(axes_b), precision},
       where);
 }
 
-ArrayValue product(Evaluator& evaluator, const CallArgument& a,
-                   const CallArgument& b, std::vector<ArrayValue> x, Span where,
+ArrayValue product(Walk& walk, const CallArgument& a, const CallArgument& b,
+                   std::vector<ArrayValue> x, Span where,
                    std::string_view name) {
-  broadcast_all(evaluator, x, std::array<CallArgument, 2>{a, b}, where,
+  broadcast_all(walk, x, std::array<CallArgument, 2>{a, b}, where,
                 fmt::format("`{}`", name));
-  return apply(evaluator, ir::Op::mul, x[0], x[1], where);
+  return apply(walk, ir::Op::mul, x[0], x[1], where);
 }
 
 /// Both with batch axes: those are broadcast against one another.
-ArrayValue batched_matmul(Evaluator& evaluator, ArrayValue a, ArrayValue b,
+ArrayValue batched_matmul(Walk& walk, ArrayValue a, ArrayValue b,
                           ir::Precision precision, Span where) {
   const auto batch = [](const ArrayValue& x) {
     return ir::Shape(x->type.shape.begin(), x->type.shape.end() - 2);
   };
   const auto common = broadcast_shape(batch(a), batch(b));
   if (!common)
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::shapes_differ, where, "`@`", a->type.to_string(),
                    b->type.to_string())
             .add_fact(fmt::format("batch axes are {} and {}",
@@ -96,76 +94,74 @@ ArrayValue batched_matmul(Evaluator& evaluator, ArrayValue a, ArrayValue b,
   const auto stretched = [&](const ArrayValue& x) {
     ir::Shape shape = *common;
     shape.insert(shape.end(), x->type.shape.end() - 2, x->type.shape.end());
-    return broadcast_to(evaluator, x, shape, where);
+    return broadcast_to(walk, x, shape, where);
   };
   a = stretched(a);
   b = stretched(b);
   const int rank = a->type.rank();
   std::vector<int> axes(rank - 2);
   std::iota(axes.begin(), axes.end(), 0);
-  return evaluator.add(
-      ir::Op::dot, {a, b},
-      ir::DotAttrs{axes, axes, {rank - 1}, {rank - 2}, precision}, where);
+  return walk.add(ir::Op::dot, {a, b},
+                  ir::DotAttrs{axes, axes, {rank - 1}, {rank - 2}, precision},
+                  where);
 }
 
 }  // namespace
 
-Value matmul(Evaluator& evaluator, const CallArgument& a, const CallArgument& b,
+Value matmul(Walk& walk, const CallArgument& a, const CallArgument& b,
              Span where, ir::Precision precision) {
-  const std::vector<ArrayValue> x = dot_operands(evaluator, a, b, "@");
+  const std::vector<ArrayValue> x = dot_operands(walk, a, b, "@");
   const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
   if (rank_a == 0 || rank_b == 0)
-    evaluator.fail(diagnostic(Code::rank_mismatch, where, "@",
-                              "arrays of rank 1 or more",
-                              fmt::format("{} and {}", x[0]->type.to_string(),
-                                          x[1]->type.to_string()))
-                       .set_help("scale with `*`"));
+    walk.fail(diagnostic(Code::rank_mismatch, where, "@",
+                         "arrays of rank 1 or more",
+                         fmt::format("{} and {}", x[0]->type.to_string(),
+                                     x[1]->type.to_string()))
+                  .set_help("scale with `*`"));
   const int inner_a = rank_a - 1;
   const int inner_b = rank_b == 1 ? 0 : rank_b - 2;
   if (!(x[0]->type.shape[inner_a] == x[1]->type.shape[inner_b]))
-    inner_sizes_differ(evaluator, "@", x[0], inner_a, x[1], inner_b, where);
+    inner_sizes_differ(walk, "@", x[0], inner_a, x[1], inner_b, where);
   if (rank_b <= 2)
-    return contract(evaluator, x[0], {inner_a}, x[1], {inner_b}, precision,
-                    where);
+    return contract(walk, x[0], {inner_a}, x[1], {inner_b}, precision, where);
   if (rank_a == 1) {
     // The free axes of b are its batch axes and its last one, in order.
-    return contract(evaluator, x[0], {0}, x[1], {inner_b}, precision, where);
+    return contract(walk, x[0], {0}, x[1], {inner_b}, precision, where);
   }
-  return batched_matmul(evaluator, x[0], x[1], precision, where);
+  return batched_matmul(walk, x[0], x[1], precision, where);
 }
 
 Value builtin_matmul(BuiltinCall& call) {
-  return matmul(call.evaluator, call[0], call[1], call.where,
+  return matmul(call.walk, call[0], call[1], call.where,
                 precision_argument(call, 2));
 }
 
 Value builtin_dot(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ir::Precision precision = precision_argument(call, 2);
-  const std::vector<ArrayValue> x =
-      dot_operands(evaluator, call[0], call[1], "dot");
+  const std::vector<ArrayValue> x = dot_operands(walk, call[0], call[1], "dot");
   const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
   if (rank_a == 0 || rank_b == 0)
-    return product(evaluator, call[0], call[1], x, call.where, "dot");
+    return product(walk, call[0], call[1], x, call.where, "dot");
   const int inner_b = rank_b == 1 ? 0 : rank_b - 2;
   if (!(x[0]->type.shape[rank_a - 1] == x[1]->type.shape[inner_b]))
-    inner_sizes_differ(evaluator, "dot", x[0], rank_a - 1, x[1], inner_b,
+    inner_sizes_differ(walk, "dot", x[0], rank_a - 1, x[1], inner_b,
                        call.where);
-  return contract(evaluator, x[0], {rank_a - 1}, x[1], {inner_b}, precision,
+  return contract(walk, x[0], {rank_a - 1}, x[1], {inner_b}, precision,
                   call.where);
 }
 
 Value builtin_outer(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const std::array<CallArgument, 2> written = {call[0], call[1]};
-  std::vector<ArrayValue> x = promote_operands(evaluator, written, "`outer`");
+  std::vector<ArrayValue> x = promote_operands(walk, written, "`outer`");
   if (is_bool(x[0]->type.dtype))
-    x = dot_operands(evaluator, call[0], call[1], "outer");
+    x = dot_operands(walk, call[0], call[1], "outer");
   const ir::Dim m = ir::element_count(x[0]->type.shape);
   const ir::Dim n = ir::element_count(x[1]->type.shape);
-  x[0] = reshape(evaluator, x[0], {m, 1}, call.where);
-  x[1] = reshape(evaluator, x[1], {1, n}, call.where);
-  return product(evaluator, call[0], call[1], x, call.where, "outer");
+  x[0] = reshape(walk, x[0], {m, 1}, call.where);
+  x[1] = reshape(walk, x[1], {1, n}, call.where);
+  return product(walk, call[0], call[1], x, call.where, "outer");
 }
 
 namespace {
@@ -179,7 +175,7 @@ std::array<std::vector<int>, 2> tensordot_axes(
     const int64_t n = call.has(2) ? known_int_argument(call, 2) : 2;
     const int rank_a = x[0]->type.rank();
     if (n < 0 || n > rank_a || n > x[1]->type.rank())
-      call.evaluator.fail(
+      call.walk.fail(
           diagnostic(Code::rank_mismatch, call.where, "tensordot",
                      fmt::format("operands with at least {} axes", n),
                      fmt::format("{} and {}", x[0]->type.to_string(),
@@ -209,9 +205,8 @@ std::array<std::vector<int>, 2> tensordot_axes(
     for (size_t i = 0; i < out[side].size(); ++i)
       for (size_t j = 0; j < i; ++j)
         if (out[side][i] == out[side][j])
-          call.evaluator.fail(diagnostic(Code::axis_twice, call[2].where,
-                                         out[side][i],
-                                         describe_argument(call, 2)));
+          call.walk.fail(diagnostic(Code::axis_twice, call[2].where,
+                                    out[side][i], describe_argument(call, 2)));
   }
   if (out[0].size() != out[1].size())
     wrong_argument(call, 2, "as many axes of a as of b");
@@ -222,20 +217,19 @@ std::array<std::vector<int>, 2> tensordot_axes(
 
 Value builtin_tensordot(BuiltinCall& call) {
   const std::vector<ArrayValue> x =
-      dot_operands(call.evaluator, call[0], call[1], "tensordot");
+      dot_operands(call.walk, call[0], call[1], "tensordot");
   const auto axes = tensordot_axes(call, x);
   for (size_t i = 0; i < axes[0].size(); ++i)
     if (!(x[0]->type.shape[axes[0][i]] == x[1]->type.shape[axes[1][i]]))
-      inner_sizes_differ(call.evaluator, "tensordot", x[0], axes[0][i], x[1],
+      inner_sizes_differ(call.walk, "tensordot", x[0], axes[0][i], x[1],
                          axes[1][i], call.where);
-  return contract(call.evaluator, x[0], axes[0], x[1], axes[1],
+  return contract(call.walk, x[0], axes[0], x[1], axes[1],
                   precision_argument(call, 3), call.where);
 }
 
 Value builtin_einsum(BuiltinCall& call) {
   const std::string subscripts = str_argument(call, 0);
-  return einsum(call.evaluator, subscripts, call.rest, call[0].where,
-                call.where);
+  return einsum(call.walk, subscripts, call.rest, call[0].where, call.where);
 }
 
 }  // namespace unisono::lang

@@ -28,21 +28,20 @@ void check_not_empty(BuiltinCall& call, const ArrayValue& x,
                      const std::vector<int>& axes) {
   for (int axis : axes)
     if (x->type.shape[axis] == ir::Dim(0))
-      call.evaluator.fail(diagnostic(Code::reduction_of_nothing, call.where,
-                                     call.builtin.name, axis,
-                                     x->type.to_string())
-                              .set_label(x->type.to_string()));
+      call.walk.fail(diagnostic(Code::reduction_of_nothing, call.where,
+                                call.builtin.name, axis, x->type.to_string())
+                         .set_label(x->type.to_string()));
 }
 
 /// The operand as the row's type class wants it.
 ArrayValue operand(BuiltinCall& call, ir::Op op) {
   ArrayValue x = array_argument(call, 0);
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   if (ir::kind(op) == ir::Kind::argreduce) return x;
   if (!ir::admits(op, DType::F32))
-    return cast_to(evaluator, x, DType::Bool, call[0].where);
+    return cast_to(walk, x, DType::Bool, call[0].where);
   if (!ir::admits(op, DType::Bool))
-    return cast_to(evaluator, x, accumulator(x->type.dtype), call[0].where);
+    return cast_to(walk, x, accumulator(x->type.dtype), call[0].where);
   return x;
 }
 
@@ -74,30 +73,30 @@ void check_axis_is_meant(BuiltinCall& call, ir::Op op) {
                   op == ir::Op::max ? "larger" : "smaller", call.builtin.name,
                   call[0].where.text(), call[1].where.text());
   if (scalar)
-    call.evaluator.fail(diagnostic(Code::no_such_axis, call[1].where,
-                                   call[1].where.text(), call.builtin.name,
-                                   type_name(call[0].value), 0)
-                            .set_help(help));
-  call.evaluator.fail(diagnostic(Code::wrong_argument, call[1].where,
-                                 describe_argument(call, 1), "an axis of `x`",
-                                 type_name(axis))
-                          .set_help(help));
+    call.walk.fail(diagnostic(Code::no_such_axis, call[1].where,
+                              call[1].where.text(), call.builtin.name,
+                              type_name(call[0].value), 0)
+                       .set_help(help));
+  call.walk.fail(diagnostic(Code::wrong_argument, call[1].where,
+                            describe_argument(call, 1), "an axis of `x`",
+                            type_name(axis))
+                     .set_help(help));
 }
 
-ArrayValue flattened(Evaluator& evaluator, const ArrayValue& x, Span where) {
-  return reshape(evaluator, x, {ir::element_count(x->type.shape)}, where);
+ArrayValue flattened(Walk& walk, const ArrayValue& x, Span where) {
+  return reshape(walk, x, {ir::element_count(x->type.shape)}, where);
 }
 
 }  // namespace
 
-ArrayValue reduce(Evaluator& evaluator, ir::Op op, const ArrayValue& x,
+ArrayValue reduce(Walk& walk, ir::Op op, const ArrayValue& x,
                   const std::vector<int>& axes, bool keepdims, Span where) {
   ArrayValue out = x;
-  if (!axes.empty()) out = evaluator.add(op, {x}, ir::ReduceAttrs{axes}, where);
+  if (!axes.empty()) out = walk.add(op, {x}, ir::ReduceAttrs{axes}, where);
   if (!keepdims) return out;
   ir::Shape kept = x->type.shape;
   for (int axis : axes) kept[axis] = 1;
-  return reshape(evaluator, out, std::move(kept), where);
+  return reshape(walk, out, std::move(kept), where);
 }
 
 Value reduction(BuiltinCall& call, ir::Op op) {
@@ -106,7 +105,7 @@ Value reduction(BuiltinCall& call, ir::Op op) {
   const ArrayValue x = operand(call, op);
   const std::vector<int> axes = axes_argument(call, 1, x->type);
   if (!has_identity(op)) check_not_empty(call, x, axes);
-  return reduce(call.evaluator, op, x, axes, bool_argument_or(call, 2, false),
+  return reduce(call.walk, op, x, axes, bool_argument_or(call, 2, false),
                 call.where);
 }
 
@@ -116,10 +115,10 @@ Value running_total(BuiltinCall& call, ir::Op op) {
   if (given(call, 1))
     axis = axis_argument(call, 1, x->type);
   else
-    x = flattened(call.evaluator, x, call.where);
-  return call.evaluator.add(
-      op, {x}, ir::ScanAttrs{axis, bool_argument_or(call, 2, false)},
-      call.where);
+    x = flattened(call.walk, x, call.where);
+  return call.walk.add(op, {x},
+                       ir::ScanAttrs{axis, bool_argument_or(call, 2, false)},
+                       call.where);
 }
 
 namespace {
@@ -130,12 +129,12 @@ DType wide_float(DType dtype) {
 }
 
 /// total / count, with a count that is a size.
-ArrayValue divided(Evaluator& evaluator, const ArrayValue& total,
-                   const ir::Dim& count, Span where) {
-  const ArrayValue n = cast_to(evaluator, evaluator.constant_size(count, where),
-                               total->type.dtype, where);
-  return apply(evaluator, ir::Op::div, total,
-               broadcast_to(evaluator, n, total->type.shape, where), where);
+ArrayValue divided(Walk& walk, const ArrayValue& total, const ir::Dim& count,
+                   Span where) {
+  const ArrayValue n =
+      cast_to(walk, walk.constant_size(count, where), total->type.dtype, where);
+  return apply(walk, ir::Op::div, total,
+               broadcast_to(walk, n, total->type.shape, where), where);
 }
 
 /// The operand of an average, as floats wide enough; and what it was.
@@ -152,15 +151,14 @@ Averaged averaged_argument(BuiltinCall& call) {
   if (is_floating(out.x->type.dtype)) out.result = out.x->type.dtype;
   out.axes = axes_argument(call, 1, out.x->type);
   for (int axis : out.axes) out.count = out.count * out.x->type.shape[axis];
-  out.x = cast_to(call.evaluator, out.x, wide_float(out.result), call[0].where);
+  out.x = cast_to(call.walk, out.x, wide_float(out.result), call[0].where);
   return out;
 }
 
 /// The reduced elements in chunks as reductions have them, where there are so
 /// many that one pass over memory is worth it: a part for full chunks, one for
 /// what is left. Each is kept axes x chunks x elements of a chunk.
-std::vector<ArrayValue> chunks_of(Evaluator& evaluator, const Averaged& a,
-                                  Span where) {
+std::vector<ArrayValue> chunks_of(Walk& walk, const Averaged& a, Span where) {
   constexpr int64_t many = 16 * jit::reduce_chunk;
   const size_t kept = a.x->type.shape.size() - a.axes.size();
   const bool trailing =
@@ -174,63 +172,60 @@ std::vector<ArrayValue> chunks_of(Evaluator& evaluator, const Averaged& a,
   rows.push_back(a.count);
   chunks.insert(chunks.end(), {full, jit::reduce_chunk});
   rest.insert(rest.end(), {1, left});
-  const ArrayValue x = reshape(evaluator, a.x, rows, where);
+  const ArrayValue x = reshape(walk, a.x, rows, where);
   const int64_t most = full * jit::reduce_chunk;
-  if (left == 0) return {reshape(evaluator, x, chunks, where)};
-  return {reshape(evaluator, slice_axis(evaluator, x, axis, 0, most, where),
-                  chunks, where),
-          reshape(evaluator, slice_axis(evaluator, x, axis, most, left, where),
-                  rest, where)};
+  if (left == 0) return {reshape(walk, x, chunks, where)};
+  return {
+      reshape(walk, slice_axis(walk, x, axis, 0, most, where), chunks, where),
+      reshape(walk, slice_axis(walk, x, axis, most, left, where), rest, where)};
 }
 
 /// Sums over the last axis, which stays with size 1.
-ArrayValue chunk_sums(Evaluator& evaluator, const ArrayValue& chunks,
-                      Span where) {
-  return reduce(evaluator, ir::Op::sum, chunks, {chunks->type.rank() - 1}, true,
+ArrayValue chunk_sums(Walk& walk, const ArrayValue& chunks, Span where) {
+  return reduce(walk, ir::Op::sum, chunks, {chunks->type.rank() - 1}, true,
                 where);
 }
 
 /// The sum of all chunks, from kept axes x chunks x 1: as `sum` has it.
-ArrayValue sum_of_chunks(Evaluator& evaluator,
-                         const std::vector<ArrayValue>& sums, Span where) {
+ArrayValue sum_of_chunks(Walk& walk, const std::vector<ArrayValue>& sums,
+                         Span where) {
   const int axis = sums[0]->type.rank() - 2;
   const ArrayValue all =
-      sums.size() == 1 ? sums[0] : concat(evaluator, sums, axis, where);
-  return evaluator.add(
-      ir::Op::sum, {all},
-      ir::ReduceAttrs{{axis, axis + 1}, ir::ReduceOrder::members}, where);
+      sums.size() == 1 ? sums[0] : concat(walk, sums, axis, where);
+  return walk.add(ir::Op::sum, {all},
+                  ir::ReduceAttrs{{axis, axis + 1}, ir::ReduceOrder::members},
+                  where);
 }
 
 /// Of a result without the reduced axes, with them if `keepdims`.
-ArrayValue with_axes(Evaluator& evaluator, const ArrayValue& result,
-                     const Averaged& a, bool keepdims, Span where) {
+ArrayValue with_axes(Walk& walk, const ArrayValue& result, const Averaged& a,
+                     bool keepdims, Span where) {
   if (!keepdims) return result;
   ir::Shape shape = a.x->type.shape;
   for (int axis : a.axes) shape[axis] = 1;
-  return reshape(evaluator, result, std::move(shape), where);
+  return reshape(walk, result, std::move(shape), where);
 }
 
-ArrayValue average(Evaluator& evaluator, const Averaged& a, bool keepdims,
-                   Span where) {
+ArrayValue average(Walk& walk, const Averaged& a, bool keepdims, Span where) {
   std::vector<ArrayValue> sums;
-  for (const ArrayValue& part : chunks_of(evaluator, a, where))
-    sums.push_back(chunk_sums(evaluator, part, where));
+  for (const ArrayValue& part : chunks_of(walk, a, where))
+    sums.push_back(chunk_sums(walk, part, where));
   const ArrayValue total =
-      sums.empty() ? reduce(evaluator, ir::Op::sum, a.x, a.axes, false, where)
-                   : sum_of_chunks(evaluator, sums, where);
-  return with_axes(evaluator, divided(evaluator, total, a.count, where), a,
-                   keepdims, where);
+      sums.empty() ? reduce(walk, ir::Op::sum, a.x, a.axes, false, where)
+                   : sum_of_chunks(walk, sums, where);
+  return with_axes(walk, divided(walk, total, a.count, where), a, keepdims,
+                   where);
 }
 
-ArrayValue squared(Evaluator& evaluator, const ArrayValue& x, Span where) {
-  return apply(evaluator, ir::Op::mul, x, x, where);
+ArrayValue squared(Walk& walk, const ArrayValue& x, Span where) {
+  return apply(walk, ir::Op::mul, x, x, where);
 }
 
 /// x minus what is the same along some axes, of which `mean` has one element.
-ArrayValue distance(Evaluator& evaluator, const ArrayValue& x,
-                    const ArrayValue& mean, Span where) {
-  return apply(evaluator, ir::Op::sub, x,
-               broadcast_to(evaluator, mean, x->type.shape, where), where);
+ArrayValue distance(Walk& walk, const ArrayValue& x, const ArrayValue& mean,
+                    Span where) {
+  return apply(walk, ir::Op::sub, x,
+               broadcast_to(walk, mean, x->type.shape, where), where);
 }
 
 /// Of each chunk, its mean and the squared distances from it, summed: kept axes
@@ -244,35 +239,32 @@ struct ChunkMoments {
 /// from the chunk's mean is at most 256 times the result, since 16 * (m -
 /// mean)^2 is at most the 16 elements' own part of it, and about the 16th of it
 /// mostly: 8 bits are lost at worst, next to none as a rule.
-ChunkMoments moments(Evaluator& evaluator, const ArrayValue& chunks,
-                     Span where) {
+ChunkMoments moments(Walk& walk, const ArrayValue& chunks, Span where) {
   constexpr int64_t few = 16;
   const int last = chunks->type.rank() - 1;
   const ir::Dim& size = chunks->type.shape.back();
   const int64_t first = std::min(size.value(), few);
   // With an axis of 1 after them, 16 elements are added where they are used.
   const ArrayValue head = insert_axis(
-      evaluator, slice_axis(evaluator, chunks, last, 0, first, where), last + 1,
-      where);
-  const ArrayValue shift = divided(
-      evaluator, reduce(evaluator, ir::Op::sum, head, {last}, false, where),
-      first, where);
-  const ArrayValue d = distance(evaluator, chunks, shift, where);
-  const ArrayValue sum = chunk_sums(evaluator, d, where);
-  const ArrayValue squares =
-      chunk_sums(evaluator, squared(evaluator, d, where), where);
-  const ArrayValue offset = divided(evaluator, sum, size, where);
+      walk, slice_axis(walk, chunks, last, 0, first, where), last + 1, where);
+  const ArrayValue shift =
+      divided(walk, reduce(walk, ir::Op::sum, head, {last}, false, where),
+              first, where);
+  const ArrayValue d = distance(walk, chunks, shift, where);
+  const ArrayValue sum = chunk_sums(walk, d, where);
+  const ArrayValue squares = chunk_sums(walk, squared(walk, d, where), where);
+  const ArrayValue offset = divided(walk, sum, size, where);
   const ArrayValue distances =
-      apply(evaluator, ir::Op::sub, squares,
-            apply(evaluator, ir::Op::mul, sum, offset, where), where);
-  return {apply(evaluator, ir::Op::add, shift, offset, where),
-          apply(evaluator, ir::Op::maximum, distances, 0.0, where)};
+      apply(walk, ir::Op::sub, squares,
+            apply(walk, ir::Op::mul, sum, offset, where), where);
+  return {apply(walk, ir::Op::add, shift, offset, where),
+          apply(walk, ir::Op::maximum, distances, 0.0, where)};
 }
 
 /// Squared distances from the mean, summed: those within chunks, and those of
 /// the chunks' means (Chan, Golub, LeVeque, "Updating Formulae and a Pairwise
 /// Algorithm for Computing Sample Variances", 1979).
-ArrayValue distances_of_chunks(Evaluator& evaluator,
+ArrayValue distances_of_chunks(Walk& walk,
                                const std::vector<ArrayValue>& chunks,
                                const Averaged& a, Span where) {
   std::vector<ChunkMoments> parts;
@@ -281,43 +273,41 @@ ArrayValue distances_of_chunks(Evaluator& evaluator,
     return static_cast<double>(chunks[i]->type.shape.back().value());
   };
   for (size_t i = 0; i < chunks.size(); ++i) {
-    parts.push_back(moments(evaluator, chunks[i], where));
-    sums.push_back(
-        apply(evaluator, ir::Op::mul, parts[i].mean, size(i), where));
+    parts.push_back(moments(walk, chunks[i], where));
+    sums.push_back(apply(walk, ir::Op::mul, parts[i].mean, size(i), where));
   }
   const ArrayValue mean =
-      divided(evaluator, sum_of_chunks(evaluator, sums, where), a.count, where);
+      divided(walk, sum_of_chunks(walk, sums, where), a.count, where);
   ir::Shape once = mean->type.shape;
   once.insert(once.end(), {1, 1});
-  const ArrayValue mean_once = reshape(evaluator, mean, once, where);
+  const ArrayValue mean_once = reshape(walk, mean, once, where);
   for (size_t i = 0; i < chunks.size(); ++i) {
-    const ArrayValue between = squared(
-        evaluator, distance(evaluator, parts[i].mean, mean_once, where), where);
-    totals.push_back(
-        apply(evaluator, ir::Op::add, parts[i].distances,
-              apply(evaluator, ir::Op::mul, between, size(i), where), where));
+    const ArrayValue between =
+        squared(walk, distance(walk, parts[i].mean, mean_once, where), where);
+    totals.push_back(apply(walk, ir::Op::add, parts[i].distances,
+                           apply(walk, ir::Op::mul, between, size(i), where),
+                           where));
   }
-  return sum_of_chunks(evaluator, totals, where);
+  return sum_of_chunks(walk, totals, where);
 }
 
 /// The mean squared distance from the mean, `count - ddof` in the divisor.
 ArrayValue variance(BuiltinCall& call, const Averaged& a) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ir::Dim ddof = int_argument_or(call, 2, 0);
   const Span where = call.where;
-  const std::vector<ArrayValue> chunks = chunks_of(evaluator, a, where);
+  const std::vector<ArrayValue> chunks = chunks_of(walk, a, where);
   ArrayValue total;
   if (chunks.empty()) {
-    const ArrayValue mean = average(evaluator, a, true, where);
-    total =
-        reduce(evaluator, ir::Op::sum,
-               squared(evaluator, distance(evaluator, a.x, mean, where), where),
-               a.axes, false, where);
+    const ArrayValue mean = average(walk, a, true, where);
+    total = reduce(walk, ir::Op::sum,
+                   squared(walk, distance(walk, a.x, mean, where), where),
+                   a.axes, false, where);
   } else {
-    total = distances_of_chunks(evaluator, chunks, a, where);
+    total = distances_of_chunks(walk, chunks, a, where);
   }
-  return with_axes(evaluator, divided(evaluator, total, a.count - ddof, where),
-                   a, bool_argument_or(call, 3, false), where);
+  return with_axes(walk, divided(walk, total, a.count - ddof, where), a,
+                   bool_argument_or(call, 3, false), where);
 }
 
 }  // namespace
@@ -325,27 +315,27 @@ ArrayValue variance(BuiltinCall& call, const Averaged& a) {
 Value builtin_mean(BuiltinCall& call) {
   const Averaged a = averaged_argument(call);
   return cast_to(
-      call.evaluator,
-      average(call.evaluator, a, bool_argument_or(call, 2, false), call.where),
+      call.walk,
+      average(call.walk, a, bool_argument_or(call, 2, false), call.where),
       a.result, call.where);
 }
 
 Value builtin_variance(BuiltinCall& call) {
   const Averaged a = averaged_argument(call);
-  return cast_to(call.evaluator, variance(call, a), a.result, call.where);
+  return cast_to(call.walk, variance(call, a), a.result, call.where);
 }
 
 Value builtin_std(BuiltinCall& call) {
   const Averaged a = averaged_argument(call);
-  const ArrayValue root = call.evaluator.add(ir::Op::sqrt, {variance(call, a)},
-                                             ir::NoAttrs{}, call.where);
-  return cast_to(call.evaluator, root, a.result, call.where);
+  const ArrayValue root = call.walk.add(ir::Op::sqrt, {variance(call, a)},
+                                        ir::NoAttrs{}, call.where);
+  return cast_to(call.walk, root, a.result, call.where);
 }
 
 namespace {
 
 Value argument_of_extremum(BuiltinCall& call, ir::Op op) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   ArrayValue x = operand(call, op);
   const bool keepdims = bool_argument_or(call, 2, false);
   const int rank = x->type.rank();
@@ -353,16 +343,16 @@ Value argument_of_extremum(BuiltinCall& call, ir::Op op) {
   if (given(call, 1))
     axis = axis_argument(call, 1, x->type);
   else
-    x = flattened(evaluator, x, call.where);
+    x = flattened(walk, x, call.where);
   check_not_empty(call, x, {axis});
   const ir::Dim& size = x->type.shape[axis];
   if (size.is_constant() && size.value() > INT32_MAX)
-    evaluator.fail(diagnostic(Code::axis_too_long, call.where,
-                              call.builtin.name, x->type.to_string()));
+    walk.fail(diagnostic(Code::axis_too_long, call.where, call.builtin.name,
+                         x->type.to_string()));
   const ArrayValue out =
-      reduce(evaluator, op, x, {axis}, keepdims && given(call, 1), call.where);
+      reduce(walk, op, x, {axis}, keepdims && given(call, 1), call.where);
   if (!keepdims || given(call, 1)) return out;
-  return reshape(evaluator, out, ir::Shape(rank, ir::Dim(1)), call.where);
+  return reshape(walk, out, ir::Shape(rank, ir::Dim(1)), call.where);
 }
 
 }  // namespace

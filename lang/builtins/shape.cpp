@@ -45,7 +45,7 @@ ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i == open) continue;
     if (shape[i] == ir::Dim(-1))
-      call.evaluator.fail(
+      call.walk.fail(
           diagnostic(Code::two_open_sizes, call[1].where, shape_text(shape)));
     rest = rest * shape[i];
   }
@@ -66,7 +66,7 @@ ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
           ? ""
           : stated_elements(call, x, rest * floor_div(elements, rest));
   if (!help.empty()) d.set_help(std::move(help));
-  call.evaluator.fail(std::move(d));
+  call.walk.fail(std::move(d));
 }
 
 [[noreturn]] void not_a_tuple(BuiltinCall& call, size_t i) {
@@ -79,7 +79,7 @@ ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
   d.set_help(list && text.find('\n') == text.npos
                  ? fmt::format("write `{}(({}))`", call.builtin.name, text)
                  : "a tuple is `(a, b)`, of one array `(a,)`");
-  call.evaluator.fail(std::move(d));
+  call.walk.fail(std::move(d));
 }
 
 /// All items of a tuple of arrays, promoted to one element type.
@@ -93,15 +93,15 @@ std::vector<ArrayValue> arrays_argument(BuiltinCall& call, size_t i) {
   std::vector<CallArgument> written;
   for (const Value& item : tuple->items)
     written.push_back({item, call[i].where});
-  return promote_operands(call.evaluator, written,
+  return promote_operands(call.walk, written,
                           fmt::format("`{}`", call.builtin.name));
 }
 
 [[noreturn]] void sizes_differ(BuiltinCall& call, const ArrayValue& a,
                                const ArrayValue& b, std::string why) {
-  call.evaluator.fail(diagnostic(Code::shapes_do_not_join, call[0].where,
-                                 call.builtin.name, a->type.to_string(),
-                                 b->type.to_string(), why));
+  call.walk.fail(diagnostic(Code::shapes_do_not_join, call[0].where,
+                            call.builtin.name, a->type.to_string(),
+                            b->type.to_string(), why));
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ Value builtin_reshape(BuiltinCall& call) {
   const auto open = std::find(shape.begin(), shape.end(), ir::Dim(-1));
   if (open != shape.end()) {
     *open = open_size(call, x, shape, open - shape.begin());
-    return reshape(call.evaluator, x, std::move(shape), call.where);
+    return reshape(call.walk, x, std::move(shape), call.where);
   }
   const ir::Dim from = ir::element_count(x->type.shape);
   const ir::Dim to = ir::element_count(shape);
@@ -128,21 +128,20 @@ Value builtin_reshape(BuiltinCall& call) {
     std::string help = known ? "" : stated_elements(call, x, to);
     if (!known && help.empty())
       help = "coerce the operand first, `x as f32[n, m]`";
-    if (!known && call.evaluator.checking_definition)
+    if (!known && call.walk.checking_definition)
       help =
           "declare a size that divides, such as `f32[2*n]`, or `f32[r, k*dev]` "
           "for a multiple of the axis `dev`; or " +
           help;
     if (!help.empty()) d.set_help(std::move(help));
-    call.evaluator.fail(std::move(d));
+    call.walk.fail(std::move(d));
   }
-  return reshape(call.evaluator, x, std::move(shape), call.where);
+  return reshape(call.walk, x, std::move(shape), call.where);
 }
 
 Value builtin_flatten(BuiltinCall& call) {
   const ArrayValue x = array_argument(call, 0);
-  return reshape(call.evaluator, x, {ir::element_count(x->type.shape)},
-                 call.where);
+  return reshape(call.walk, x, {ir::element_count(x->type.shape)}, call.where);
 }
 
 Value builtin_transpose(BuiltinCall& call) {
@@ -160,12 +159,11 @@ Value builtin_transpose(BuiltinCall& call) {
     }
     if (static_cast<int>(axes.size()) != rank ||
         std::find(seen.begin(), seen.end(), false) != seen.end())
-      call.evaluator.fail(
-          diagnostic(Code::no_permutation, call[1].where,
-                     fmt::format("({})", fmt::join(written, ", ")), rank,
-                     x->type.to_string()));
+      call.walk.fail(diagnostic(Code::no_permutation, call[1].where,
+                                fmt::format("({})", fmt::join(written, ", ")),
+                                rank, x->type.to_string()));
   }
-  return transpose(call.evaluator, x, axes, call.where);
+  return transpose(call.walk, x, axes, call.where);
 }
 
 Value builtin_swapaxes(BuiltinCall& call) {
@@ -174,7 +172,7 @@ Value builtin_swapaxes(BuiltinCall& call) {
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[axis_argument(call, 1, x->type)],
             axes[axis_argument(call, 2, x->type)]);
-  return transpose(call.evaluator, x, axes, call.where);
+  return transpose(call.walk, x, axes, call.where);
 }
 
 Value builtin_moveaxis(BuiltinCall& call) {
@@ -185,23 +183,22 @@ Value builtin_moveaxis(BuiltinCall& call) {
   std::iota(axes.begin(), axes.end(), 0);
   axes.erase(axes.begin() + from);
   axes.insert(axes.begin() + to, from);
-  return transpose(call.evaluator, x, axes, call.where);
+  return transpose(call.walk, x, axes, call.where);
 }
 
 Value builtin_broadcast_to(BuiltinCall& call) {
   const ArrayValue x = array_argument(call, 0);
   const ir::Shape shape = shape_argument(call, 1);
-  return broadcast_to(call.evaluator, x, shape, call.where);
+  return broadcast_to(call.walk, x, shape, call.where);
 }
 
 Value builtin_concat(BuiltinCall& call) {
   const std::vector<ArrayValue> parts = arrays_argument(call, 0);
   const ir::Type& first = parts[0]->type;
   if (first.rank() == 0)
-    call.evaluator.fail(diagnostic(Code::rank_mismatch, call[0].where, "concat",
-                                   "arrays of rank 1 or more",
-                                   first.to_string())
-                            .set_help("`[a, b]` makes an array of scalars"));
+    call.walk.fail(diagnostic(Code::rank_mismatch, call[0].where, "concat",
+                              "arrays of rank 1 or more", first.to_string())
+                       .set_help("`[a, b]` makes an array of scalars"));
   int axis = 0;
   if (given(call, 1)) axis = axis_argument(call, 1, first);
   for (const ArrayValue& part : parts) {
@@ -212,7 +209,7 @@ Value builtin_concat(BuiltinCall& call) {
         sizes_differ(call, parts[0], part,
                      fmt::format("their sizes along axis {} differ", i));
   }
-  return concat(call.evaluator, parts, axis, call.where);
+  return concat(call.walk, parts, axis, call.where);
 }
 
 Value builtin_stack(BuiltinCall& call) {
@@ -223,8 +220,8 @@ Value builtin_stack(BuiltinCall& call) {
   int axis = 0;
   if (given(call, 1)) axis = axis_argument(call, 1, parts[0]->type, 1);
   for (ArrayValue& part : parts)
-    part = insert_axis(call.evaluator, part, axis, call.where);
-  return concat(call.evaluator, parts, axis, call.where);
+    part = insert_axis(call.walk, part, axis, call.where);
+  return concat(call.walk, parts, axis, call.where);
 }
 
 namespace {
@@ -249,14 +246,14 @@ std::vector<ir::Dim> cuts(BuiltinCall& call, const ir::Type& type, int axis) {
   const int64_t parts = known_int_argument(call, 1);
   const auto part = parts > 0 ? exact_div(size, parts) : std::nullopt;
   if (!part)
-    call.evaluator.fail(diagnostic(Code::no_equal_parts, call[1].where, axis,
-                                   type.to_string(), size.to_string(), parts)
-                            .set_help("positions cut anywhere: `split(x, (2, "
-                                      "5))` gives x[:2], x[2:5] and x[5:]"));
+    call.walk.fail(diagnostic(Code::no_equal_parts, call[1].where, axis,
+                              type.to_string(), size.to_string(), parts)
+                       .set_help("positions cut anywhere: `split(x, (2, "
+                                 "5))` gives x[:2], x[2:5] and x[5:]"));
   constexpr int64_t most = 10'000;
   if (parts > most)
-    call.evaluator.fail(diagnostic(Code::too_long, call[1].where,
-                                   "the tuple of parts", most, "items"));
+    call.walk.fail(diagnostic(Code::too_long, call[1].where,
+                              "the tuple of parts", most, "items"));
   for (int64_t i = 1; i <= parts; ++i) out.push_back(*part * i);
   return out;
 }
@@ -274,8 +271,7 @@ Value split_array(BuiltinCall& call) {
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
     ir::Dim size = bounds[i + 1] - bounds[i];
     if (size.is_constant() && size.value() < 0) size = 0;
-    out.push_back(
-        slice_axis(call.evaluator, x, axis, bounds[i], size, call.where));
+    out.push_back(slice_axis(call.walk, x, axis, bounds[i], size, call.where));
   }
   return make_tuple(std::move(out));
 }
@@ -291,7 +287,7 @@ std::vector<std::pair<ir::Dim, ir::Dim>> pad_widths(BuiltinCall& call,
   const auto number = [&](const Value& value) {
     const auto* i = value.get_if<IntValue>();
     if (!i) wrong_argument(call, 1, value, expected);
-    check_size(call.evaluator, i->value, call[1].where);
+    check_size(call.walk, i->value, call[1].where);
     return i->value;
   };
   const auto pair = [&](const Value& value) -> Pair {
@@ -311,7 +307,7 @@ std::vector<std::pair<ir::Dim, ir::Dim>> pad_widths(BuiltinCall& call,
   for (const Value& item : tuple->items) out.push_back(pair(item));
   if (out.size() == 1) out.resize(rank, out[0]);
   if (out.size() != rank)
-    call.evaluator.fail(diagnostic(
+    call.walk.fail(diagnostic(
         Code::rank_mismatch, call[1].where, "pad",
         fmt::format("a pair for each of {} axes, got {}", rank, out.size()),
         type.to_string()));
@@ -324,8 +320,8 @@ ArrayValue pad_value(BuiltinCall& call, size_t i, const ArrayValue& x) {
       call.has(i) ? call[i] : CallArgument{IntValue{0}, call.where};
   const ArrayValue scalar =
       is_bool(x->type.dtype) && !call.has(i)
-          ? call.evaluator.to_array(BoolValue{false}, call.where, "padding")
-          : to_dtype(call.evaluator, value, WeakDType{x->type.dtype},
+          ? call.walk.to_array(BoolValue{false}, call.where, "padding")
+          : to_dtype(call.walk, value, WeakDType{x->type.dtype},
                      describe_argument(call, i));
   if (scalar->type.rank() != 0) wrong_argument(call, i, "a scalar");
   return scalar;
@@ -340,7 +336,7 @@ Value builtin_pad(BuiltinCall& call) {
     low.push_back(before);
     high.push_back(after);
   }
-  return pad(call.evaluator, x, pad_value(call, 2, x), std::move(low),
+  return pad(call.walk, x, pad_value(call, 2, x), std::move(low),
              std::move(high), call.where);
 }
 
@@ -360,7 +356,7 @@ Padding padding_to(BuiltinCall& call, size_t i, const ArrayValue& x,
           : normalise_axis(call, 0, x->type, x->type.rank(), call[0].where);
   const ir::Dim missing = n - x->type.shape[axis];
   if (missing.is_constant() && (missing.value() < 0 || missing.overflowed()))
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::pad_to_less, call[1].where, axis, x->type.to_string(),
                    n.to_string())
             .set_label(fmt::format("{} is less than {}", n.to_string(),
@@ -377,34 +373,34 @@ Value builtin_pad_to(BuiltinCall& call) {
   const size_t rank = x->type.shape.size();
   ir::Shape low(rank, ir::Dim(0)), high(rank, ir::Dim(0));
   high[padding.axis] = padding.missing;
-  return pad(call.evaluator, x, pad_value(call, 3, x), std::move(low),
+  return pad(call.walk, x, pad_value(call, 3, x), std::move(low),
              std::move(high), call.where);
 }
 
 Value builtin_mask_of(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ArrayValue x = array_argument(call, 0);
   const ir::Dim n = int_argument(call, 1);
-  check_size(evaluator, n, call[1].where);
+  check_size(walk, n, call[1].where);
   const int axis = padding_to(call, 2, x, n).axis;
   const ArrayValue rows =
-      index_range(evaluator, ir::Dim(0), ir::Dim(1), n, call.where);
-  const ArrayValue count = cast_to(
-      evaluator, evaluator.constant_size(x->type.shape[axis], call.where),
-      rows->type.dtype, call.where);
-  return apply(evaluator, ir::Op::lt, rows,
-               broadcast_to(evaluator, count, {n}, call.where), call.where);
+      index_range(walk, ir::Dim(0), ir::Dim(1), n, call.where);
+  const ArrayValue count =
+      cast_to(walk, walk.constant_size(x->type.shape[axis], call.where),
+              rows->type.dtype, call.where);
+  return apply(walk, ir::Op::lt, rows,
+               broadcast_to(walk, count, {n}, call.where), call.where);
 }
 
 Value builtin_flip(BuiltinCall& call) {
   const ArrayValue x = array_argument(call, 0);
-  return flip(call.evaluator, x, axes_argument(call, 1, x->type), call.where);
+  return flip(call.walk, x, axes_argument(call, 1, x->type), call.where);
 }
 
 namespace {
 
 /// Rotated along one axis by a known shift.
-ArrayValue roll_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
+ArrayValue roll_axis(Walk& walk, const ArrayValue& x, int axis,
                      const ir::Dim& shift, Span where) {
   const ir::Dim size = x->type.shape[axis];
   if (size == ir::Dim(0)) return x;
@@ -413,46 +409,43 @@ ArrayValue roll_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
                       : shift.is_constant() && shift.value() < 0 ? size + shift
                                                                  : shift;
   if (low == ir::Dim(0)) return x;
-  return concat(evaluator,
-                {slice_axis(evaluator, x, axis, size - low, low, where),
-                 slice_axis(evaluator, x, axis, ir::Dim(0), size - low, where)},
+  return concat(walk,
+                {slice_axis(walk, x, axis, size - low, low, where),
+                 slice_axis(walk, x, axis, ir::Dim(0), size - low, where)},
                 axis, where);
 }
 
 /// Rotated along one axis by a shift that is an array's value.
 ArrayValue roll_computed(BuiltinCall& call, const ArrayValue& x, int axis,
                          ArrayValue shift) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   if (!is_integer(shift->type.dtype) || shift->type.rank() != 0)
     wrong_argument(call, 1, "an `int` or an integer scalar");
   const ir::Dim size = x->type.shape[axis];
   if (size == ir::Dim(0)) return x;
   const ArrayValue to =
-      index_range(evaluator, ir::Dim(0), ir::Dim(1), size, call.where);
+      index_range(walk, ir::Dim(0), ir::Dim(1), size, call.where);
   const DType dtype = to->type.dtype;
-  shift =
-      broadcast_to(evaluator, cast_to(evaluator, shift, dtype, call[1].where),
-                   {size}, call.where);
-  const ArrayValue n =
-      broadcast_to(evaluator,
-                   cast_to(evaluator, evaluator.constant_size(size, call.where),
-                           dtype, call.where),
-                   {size}, call.where);
-  const ArrayValue from = apply(
-      evaluator, ir::Op::mod,
-      apply(evaluator, ir::Op::sub, to, shift, call.where), n, call.where);
+  shift = broadcast_to(walk, cast_to(walk, shift, dtype, call[1].where), {size},
+                       call.where);
+  const ArrayValue n = broadcast_to(
+      walk,
+      cast_to(walk, walk.constant_size(size, call.where), dtype, call.where),
+      {size}, call.where);
+  const ArrayValue from =
+      apply(walk, ir::Op::mod, apply(walk, ir::Op::sub, to, shift, call.where),
+            n, call.where);
   std::vector<int> order(x->type.rank());
   for (int i = 0; i < x->type.rank(); ++i)
     order[i] = i == axis ? 0 : i < axis ? i + 1 : i;
-  return transpose(evaluator,
-                   gather(evaluator, x, {from}, {axis}, false, call.where),
+  return transpose(walk, gather(walk, x, {from}, {axis}, false, call.where),
                    order, call.where);
 }
 
 }  // namespace
 
 Value builtin_roll(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const ArrayValue x = array_argument(call, 0);
   ArrayValue out = x;
   std::vector<int> axes;
@@ -461,7 +454,7 @@ Value builtin_roll(BuiltinCall& call) {
       axes.push_back(
           normalise_axis(call, axis, x->type, x->type.rank(), call[2].where));
   } else {
-    out = reshape(evaluator, x, {ir::element_count(x->type.shape)}, call.where);
+    out = reshape(walk, x, {ir::element_count(x->type.shape)}, call.where);
     axes = {0};
   }
   if (const ArrayCell* shift = call[1].value.array(); shift) {
@@ -480,16 +473,16 @@ Value builtin_roll(BuiltinCall& call) {
     if (shifts.size() != axes.size())
       wrong_argument(call, 1, "one shift for each axis");
     for (size_t i = 0; i < axes.size(); ++i)
-      out = roll_axis(evaluator, out, axes[i], shifts[i], call.where);
+      out = roll_axis(walk, out, axes[i], shifts[i], call.where);
   }
-  return reshape(evaluator, out, x->type.shape, call.where);
+  return reshape(walk, out, x->type.shape, call.where);
 }
 
 namespace {
 
 /// Each element along `axis` n times in a row (`inner`), or the whole axis n
 /// times.
-ArrayValue repeat_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
+ArrayValue repeat_axis(Walk& walk, const ArrayValue& x, int axis,
                        const ir::Dim& n, bool inner, Span where) {
   if (n == ir::Dim(1)) return x;
   ir::Shape wide = x->type.shape;
@@ -499,10 +492,10 @@ ArrayValue repeat_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
     axes.push_back(i < axis || (inner && i == axis) ? i : i + 1);
   ir::Shape out = x->type.shape;
   out[axis] = out[axis] * n;
-  return reshape(evaluator,
-                 evaluator.add(ir::Op::broadcast, {x},
-                               ir::BroadcastAttrs{wide, axes}, where),
-                 std::move(out), where);
+  return reshape(
+      walk,
+      walk.add(ir::Op::broadcast, {x}, ir::BroadcastAttrs{wide, axes}, where),
+      std::move(out), where);
 }
 
 }  // namespace
@@ -510,14 +503,13 @@ ArrayValue repeat_axis(Evaluator& evaluator, const ArrayValue& x, int axis,
 Value builtin_repeat(BuiltinCall& call) {
   ArrayValue x = array_argument(call, 0);
   const ir::Dim n = int_argument(call, 1);
-  check_size(call.evaluator, n, call[1].where);
+  check_size(call.walk, n, call[1].where);
   int axis = 0;
   if (given(call, 2))
     axis = axis_argument(call, 2, x->type);
   else
-    x = reshape(call.evaluator, x, {ir::element_count(x->type.shape)},
-                call.where);
-  return repeat_axis(call.evaluator, x, axis, n, /*inner=*/true, call.where);
+    x = reshape(call.walk, x, {ir::element_count(x->type.shape)}, call.where);
+  return repeat_axis(call.walk, x, axis, n, /*inner=*/true, call.where);
 }
 
 Value builtin_tile(BuiltinCall& call) {
@@ -526,16 +518,16 @@ Value builtin_tile(BuiltinCall& call) {
   while (static_cast<int>(counts.size()) < x->type.rank())
     counts.insert(counts.begin(), ir::Dim(1));
   while (x->type.rank() < static_cast<int>(counts.size()))
-    x = insert_axis(call.evaluator, x, 0, call.where);
+    x = insert_axis(call.walk, x, 0, call.where);
   for (size_t i = 0; i < counts.size(); ++i)
-    x = repeat_axis(call.evaluator, x, static_cast<int>(i), counts[i],
+    x = repeat_axis(call.walk, x, static_cast<int>(i), counts[i],
                     /*inner=*/false, call.where);
   return x;
 }
 
 Value builtin_expand_dims(BuiltinCall& call) {
   const ArrayValue x = array_argument(call, 0);
-  return insert_axis(call.evaluator, x, axis_argument(call, 1, x->type, 1),
+  return insert_axis(call.walk, x, axis_argument(call, 1, x->type, 1),
                      call.where);
 }
 
@@ -546,14 +538,14 @@ Value builtin_squeeze(BuiltinCall& call) {
     axes = axes_argument(call, 1, x->type);
     for (int axis : axes)
       if (!(x->type.shape[axis] == ir::Dim(1)))
-        call.evaluator.fail(diagnostic(Code::squeeze_size, call[1].where, axis,
-                                       x->type.to_string(),
-                                       x->type.shape[axis].to_string()));
+        call.walk.fail(diagnostic(Code::squeeze_size, call[1].where, axis,
+                                  x->type.to_string(),
+                                  x->type.shape[axis].to_string()));
   } else {
     for (int i = 0; i < x->type.rank(); ++i)
       if (x->type.shape[i] == ir::Dim(1)) axes.push_back(i);
   }
-  return remove_axes(call.evaluator, x, axes, call.where);
+  return remove_axes(call.walk, x, axes, call.where);
 }
 
 }  // namespace unisono::lang

@@ -10,7 +10,7 @@
 #include "lang/builtins/elementwise.h"
 #include "lang/builtins/reduce.h"
 #include "lang/context/arguments.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 
@@ -102,7 +102,7 @@ constexpr PackedParameter packed_parameters[] = {
 
 /// `zeros(3, 4)`, `reshape(x, 2, 3)`, `concat(a, b)`: what belongs together is
 /// given one by one.
-void forbid_loose_items(Evaluator& evaluator, const Builtin& builtin,
+void forbid_loose_items(Walk& walk, const Builtin& builtin,
                         const std::vector<CallArgument>& positional,
                         Span where) {
   for (const PackedParameter& row : packed_parameters) {
@@ -118,7 +118,7 @@ void forbid_loose_items(Evaluator& evaluator, const Builtin& builtin,
     }
     const std::string before =
         row.place ? std::string(positional[0].where.text()) + ", " : "";
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::too_many_arguments, where, builtin.name,
                    fmt::format("{} as one argument", row.items),
                    positional.size() - row.place)
@@ -126,26 +126,25 @@ void forbid_loose_items(Evaluator& evaluator, const Builtin& builtin,
                                   fmt::format(fmt::runtime(row.form), items))));
   }
   if (builtin.name == "where" && positional.size() == 1)
-    evaluator.fail(
-        diagnostic(Code::missing_argument, where, builtin.name,
-                   std::string_view("x"))
-            .set_help(fmt::format("the positions of true elements are "
-                                  "`nonzero({})`",
-                                  positional[0].where.text())));
+    walk.fail(diagnostic(Code::missing_argument, where, builtin.name,
+                         std::string_view("x"))
+                  .set_help(fmt::format("the positions of true elements are "
+                                        "`nonzero({})`",
+                                        positional[0].where.text())));
 }
 
 }  // namespace
 
-Value call_builtin(Evaluator& evaluator, const Builtin& builtin,
+Value call_builtin(Walk& walk, const Builtin& builtin,
                    std::vector<CallArgument> positional,
                    std::vector<std::pair<std::string, CallArgument>> named,
                    Span where) {
   const Row& row = table().rows_[&builtin - rows];
-  if (named.empty()) forbid_loose_items(evaluator, builtin, positional, where);
-  MatchedArguments matched = match_arguments(
-      evaluator, builtin.name, row.parameters, builtin.signature,
-      std::move(positional), std::move(named), where, Span());
-  BuiltinCall call{evaluator, builtin, where, std::move(matched.arguments),
+  if (named.empty()) forbid_loose_items(walk, builtin, positional, where);
+  MatchedArguments matched =
+      match_arguments(walk, builtin.name, row.parameters, builtin.signature,
+                      std::move(positional), std::move(named), where, Span());
+  BuiltinCall call{walk, builtin, where, std::move(matched.arguments),
                    std::move(matched.rest)};
   return builtin.function(call);
 }

@@ -25,11 +25,11 @@ constexpr std::string_view blanks = " \t\n\r\f\v";
 std::optional<std::string> text_argument(BuiltinCall& call, size_t i) {
   const auto* text = call[i].value.get_if<StrValue>();
   if (!text) wrong_argument(call, i, "a `str`");
-  return known_text(call.evaluator, *text, call[i].where);
+  return known_text(call.walk, *text, call[i].where);
 }
 
 Value made(BuiltinCall& call, std::string text) {
-  check_text_size(call.evaluator, text.size(), call.where);
+  check_text_size(call.walk, text.size(), call.where);
   return StrValue{std::move(text)};
 }
 
@@ -86,9 +86,8 @@ T parse_number(BuiltinCall& call, const std::string& text,
     }
     if (clean.find('(') != std::string::npos) good = false;  // nan(1)
   } else if (stop == end && error == std::errc::result_out_of_range) {
-    call.evaluator.fail(
-        diagnostic(Code::int_overflow, call[0].where, clean)
-            .set_help("`float(...)` reads larger numbers, rounded"));
+    call.walk.fail(diagnostic(Code::int_overflow, call[0].where, clean)
+                       .set_help("`float(...)` reads larger numbers, rounded"));
   }
   if (!good) {
     Diagnostic d = diagnostic(Code::not_a_number, call[0].where,
@@ -98,7 +97,7 @@ T parse_number(BuiltinCall& call, const std::string& text,
     if (std::is_integral_v<T> && !clean.empty() && last == end &&
         problem == std::errc())
       d.set_help("`int(float(s))` cuts what is behind the point off");
-    call.evaluator.fail(std::move(d));
+    call.walk.fail(std::move(d));
   }
   return value;
 }
@@ -107,7 +106,7 @@ T parse_number(BuiltinCall& call, const std::string& text,
 Value whole_part(BuiltinCall& call, double value) {
   value = std::trunc(value);
   if (!(value >= -0x1p63 && value < 0x1p63))
-    call.evaluator.fail(diagnostic(
+    call.walk.fail(diagnostic(
         Code::int_overflow, call[0].where,
         std::isnan(value) ? std::string("nan") : fmt::format("{}", value)));
   return IntValue{static_cast<int64_t>(value)};
@@ -116,33 +115,32 @@ Value whole_part(BuiltinCall& call, double value) {
 /// The whole number that a scalar holds, once it is computed: of a float, its
 /// part before the point.
 Value computed_int(BuiltinCall& call, const ArrayValue& x) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Span where = call[0].where;
   if (x->type.rank() != 0)
-    evaluator.fail(diagnostic(Code::wrong_argument, where,
-                              describe_argument(call, 0), "a scalar or a `str`",
-                              x->type.to_string())
-                       .set_help("an array is converted by `i32(x)`"));
+    walk.fail(diagnostic(Code::wrong_argument, where,
+                         describe_argument(call, 0), "a scalar or a `str`",
+                         x->type.to_string())
+                  .set_help("an array is converted by `i32(x)`"));
   require_known(*x, where);
   if (x->literal)
     if (const auto literal = literal_of(x)) return whole_part(call, *literal);
-  if (evaluator.in_compiled_code())
-    evaluator.fail(diagnostic(Code::int_in_compiled_code, where));
-  if (evaluator.mode() == Mode::check) return unknown_int(evaluator);
+  if (walk.in_compiled_code())
+    walk.fail(diagnostic(Code::int_in_compiled_code, where));
+  if (walk.mode() == Mode::check) return unknown_int(walk);
   if (!is_floating(x->type.dtype))
-    return IntValue{host_integer(evaluator, x, where)};
+    return IntValue{host_integer(walk, x, where)};
   double value = 0;
-  const ArrayValue wide = cast_to(evaluator, x, DType::F64, where);
-  std::memcpy(&value, evaluator.host_bytes(wide, where).data(), sizeof value);
+  const ArrayValue wide = cast_to(walk, x, DType::F64, where);
+  std::memcpy(&value, walk.host_bytes(wide, where).data(), sizeof value);
   return whole_part(call, value);
 }
 
 /// What is unknown while a program is checked has to be known when it is
 /// walked to be compiled (Machine::compile_only).
 void require_walk(BuiltinCall& call) {
-  if (call.evaluator.mode() != Mode::check &&
-      call.evaluator.machine().compile_only)
-    call.evaluator.fail_needs_run(call[0].where);
+  if (call.walk.mode() != Mode::check && call.walk.machine().compile_only)
+    call.walk.fail_needs_run(call[0].where);
 }
 
 }  // namespace
@@ -153,7 +151,7 @@ Value builtin_int(BuiltinCall& call) {
   if (x.is<StrValue>()) {
     const auto text = text_argument(call, 0);
     if (!text) require_walk(call);
-    if (!text) return unknown_int(call.evaluator);
+    if (!text) return unknown_int(call.walk);
     return IntValue{parse_number<int64_t>(call, *text, "a whole number")};
   }
   if (const auto* b = x.get_if<BoolValue>(); b && b->value)
@@ -162,36 +160,36 @@ Value builtin_int(BuiltinCall& call) {
 }
 
 Value builtin_float(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const Value& x = call[0].value;
   if (x.is<StrValue>()) {
     const auto text = text_argument(call, 0);
     if (!text) require_walk(call);
-    if (!text) return evaluator.unknown_number(true);
-    return evaluator.constant(parse_number<double>(call, *text, "a number"),
-                              DType::F32, true, call.where);
+    if (!text) return walk.unknown_number(true);
+    return walk.constant(parse_number<double>(call, *text, "a number"),
+                         DType::F32, true, call.where);
   }
   if (const auto* i = x.get_if<IntValue>()) {
-    if (!i->value.is_constant()) return evaluator.unknown_number(true);
-    return evaluator.constant(static_cast<double>(i->value.value()), DType::F32,
-                              true, call.where);
+    if (!i->value.is_constant()) return walk.unknown_number(true);
+    return walk.constant(static_cast<double>(i->value.value()), DType::F32,
+                         true, call.where);
   }
   const ArrayValue array = operand_argument(call, 0);
   if (array->type.rank() != 0)
-    evaluator.fail(diagnostic(Code::wrong_argument, call[0].where,
-                              describe_argument(call, 0), "a scalar or a `str`",
-                              array->type.to_string())
-                       .set_help("an array is converted by `f32(x)`"));
+    walk.fail(diagnostic(Code::wrong_argument, call[0].where,
+                         describe_argument(call, 0), "a scalar or a `str`",
+                         array->type.to_string())
+                  .set_help("an array is converted by `f32(x)`"));
   if (is_floating(array->type.dtype)) return array;
-  return to_dtype(evaluator, call[0], {DType::F32, array->weak},
+  return to_dtype(walk, call[0], {DType::F32, array->weak},
                   describe_argument(call, 0));
 }
 
 Value builtin_str(BuiltinCall& call) {
   if (call[0].value.is<StrValue>()) return call[0].value;
-  TextBuilder out(call.evaluator);
+  TextBuilder out(call.walk);
   out.value(call[0].value, "", call[0].where);
-  check_text_size(call.evaluator, out.size(), call.where);
+  check_text_size(call.walk, out.size(), call.where);
   return out.finish();
 }
 
@@ -303,7 +301,7 @@ Value builtin_isdigit(BuiltinCall& call) {
 
 Value builtin_find(BuiltinCall& call) {
   const auto text = text_argument(call, 0), part = text_argument(call, 1);
-  if (!text || !part) return unknown_int(call.evaluator);
+  if (!text || !part) return unknown_int(call.walk);
   const size_t at = text->find(*part);
   if (at == std::string::npos) return IntValue{-1};
   const auto before = characters(std::string_view(*text).substr(0, at));
@@ -312,7 +310,7 @@ Value builtin_find(BuiltinCall& call) {
 
 Value builtin_count(BuiltinCall& call) {
   const auto text = text_argument(call, 0), part = text_argument(call, 1);
-  if (!text || !part) return unknown_int(call.evaluator);
+  if (!text || !part) return unknown_int(call.walk);
   if (part->empty())
     return IntValue{static_cast<int64_t>(characters(*text).size()) + 1};
   int64_t n = 0;
@@ -329,7 +327,7 @@ Value builtin_replace(BuiltinCall& call) {
   std::string out;
   const auto add = [&](std::string_view piece) {
     out += piece;
-    check_text_size(call.evaluator, out.size(), call.where);
+    check_text_size(call.walk, out.size(), call.where);
   };
   if (old->empty()) {  // between all characters, as in Python
     add(*by);
@@ -390,16 +388,16 @@ Value split_text(BuiltinCall& call) {
   const auto separator =
       given(call, by) ? text_argument(call, by) : std::optional<std::string>();
   const auto text = text_argument(call, 0);
-  const auto most = given(call, cuts)
-                        ? host_number(call.evaluator, call[cuts],
-                                      describe_argument(call, cuts))
-                        : std::optional<int64_t>(-1);
+  const auto most =
+      given(call, cuts)
+          ? host_number(call.walk, call[cuts], describe_argument(call, cuts))
+          : std::optional<int64_t>(-1);
   if (separator && separator->empty())
-    call.evaluator.fail(diagnostic(Code::wrong_argument, call[by].where,
-                                   "the separator of `split`", "some text",
-                                   "an empty `str`")
-                            .set_help("a loop runs over the characters: "
-                                      "`for c in s`"));
+    call.walk.fail(diagnostic(Code::wrong_argument, call[by].where,
+                              "the separator of `split`", "some text",
+                              "an empty `str`")
+                       .set_help("a loop runs over the characters: "
+                                 "`for c in s`"));
   if (!text || !most || (given(call, by) && !separator)) return many_texts();
   return texts(separator ? parts_of(*text, *separator, *most)
                          : words_of(*text, *most));
@@ -416,7 +414,7 @@ Value builtin_splitlines(BuiltinCall& call) {
 }
 
 Value builtin_join(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const auto* separator = call[0].value.get_if<StrValue>();
   if (!separator) {
     const bool turned = call[1].value.is<StrValue>();
@@ -424,16 +422,15 @@ Value builtin_join(BuiltinCall& call) {
                               describe_argument(call, 0), "a `str`",
                               type_name(call[0].value));
     if (turned) d.set_help("the separator comes first: `\", \".join(items)`");
-    evaluator.fail(std::move(d));
+    walk.fail(std::move(d));
   }
-  const Value items = text_as_items(evaluator, call[1].value, call[1].where);
+  const Value items = text_as_items(walk, call[1].value, call[1].where);
   const auto require = [&](const Value& item) {
     if (item.is<StrValue>()) return;
-    evaluator.fail(
-        diagnostic(Code::wrong_argument, call[1].where,
-                   "an item of " + describe_argument(call, 1), "a `str`",
-                   type_name(item))
-            .set_help("make text of it first: `str(x)`, or `\"{x}\"`"));
+    walk.fail(diagnostic(Code::wrong_argument, call[1].where,
+                         "an item of " + describe_argument(call, 1), "a `str`",
+                         type_name(item))
+                  .set_help("make text of it first: `str(x)`, or `\"{x}\"`"));
   };
   if (const auto* many = items.get_if<ManyValue>()) {
     require(*many->item);
@@ -441,30 +438,29 @@ Value builtin_join(BuiltinCall& call) {
   }
   const TupleValue* tuple = items.tuple();
   if (!tuple) wrong_argument(call, 1, "a tuple of `str`s");
-  TextBuilder out(evaluator);
+  TextBuilder out(walk);
   for (size_t i = 0; i < tuple->items.size(); ++i) {
     require(tuple->items[i]);
     if (i > 0) out.value(*separator, "", call[0].where);
     out.value(tuple->items[i], "", call[1].where);
-    check_text_size(evaluator, out.size(), call.where);
+    check_text_size(walk, out.size(), call.where);
   }
   return out.finish();
 }
 
 Value builtin_ord(BuiltinCall& call) {
   const auto text = text_argument(call, 0);
-  if (!text) return unknown_int(call.evaluator);
+  if (!text) return unknown_int(call.walk);
   if (text->empty() || characters(*text).size() != 1)
     wrong_argument(call, 0, "one character");
   return IntValue{static_cast<int64_t>(decode_utf8(*text, 0).value)};
 }
 
 Value builtin_chr(BuiltinCall& call) {
-  const auto code =
-      host_number(call.evaluator, call[0], describe_argument(call, 0));
+  const auto code = host_number(call.walk, call[0], describe_argument(call, 0));
   if (!code) return StrValue{};
   if (*code < 0 || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
-    call.evaluator.fail(diagnostic(
+    call.walk.fail(diagnostic(
         Code::wrong_argument, call[0].where, describe_argument(call, 0),
         "the number of a character", fmt::format("{}", *code)));
   std::string out;

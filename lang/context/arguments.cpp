@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/source/foreign_names.h"
 
 namespace unisono::lang {
@@ -52,10 +52,10 @@ const Parameter* similar(std::span<const Parameter> parameters,
 /// One call being matched.
 class Matcher {
  public:
-  Matcher(Evaluator& evaluator, std::string_view function,
+  Matcher(Walk& walk, std::string_view function,
           std::span<const Parameter> parameters, std::string_view signature,
           Span where, Span declared)
-      : evaluator_(evaluator),
+      : walk_(walk),
         function_(function),
         parameters_(parameters),
         signature_(signature),
@@ -117,7 +117,7 @@ class Matcher {
 
   [[noreturn]] void fail(Diagnostic diagnostic) {
     if (declared_) diagnostic.add_note(declared_, "defined here");
-    evaluator_.fail(std::move(diagnostic));
+    walk_.fail(std::move(diagnostic));
   }
 
   [[noreturn]] void too_many(size_t taken, size_t given, Span where) {
@@ -145,7 +145,7 @@ class Matcher {
                              : usage()));
   }
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   std::string_view function_;
   std::span<const Parameter> parameters_;
   std::string_view signature_;
@@ -180,12 +180,12 @@ std::vector<Parameter> parse_signature(std::string_view signature) {
 }
 
 MatchedArguments match_arguments(
-    Evaluator& evaluator, std::string_view function,
+    Walk& walk, std::string_view function,
     std::span<const Parameter> parameters, std::string_view signature,
     std::vector<CallArgument> positional,
     std::vector<std::pair<std::string, CallArgument>> named, Span where,
     Span declared) {
-  Matcher matcher(evaluator, function, parameters, signature, where, declared);
+  Matcher matcher(walk, function, parameters, signature, where, declared);
   matcher.positional(std::move(positional));
   matcher.named(std::move(named));
   return matcher.finish();

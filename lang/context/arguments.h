@@ -32,7 +32,7 @@ std::vector<Parameter> parse_signature(std::string_view signature);
 /// error names the function, and `signature` in its help. `declared` is where
 /// the function is defined, or nowhere.
 MatchedArguments match_arguments(
-    Evaluator& evaluator, std::string_view function,
+    Walk& walk, std::string_view function,
     std::span<const Parameter> parameters, std::string_view signature,
     std::vector<CallArgument> positional,
     std::vector<std::pair<std::string, CallArgument>> named, Span where,

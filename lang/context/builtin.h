@@ -10,7 +10,7 @@
 
 namespace unisono::lang {
 
-class Evaluator;
+class Walk;
 struct Builtin;
 
 /// An argument as the call wrote it.
@@ -22,7 +22,7 @@ struct CallArgument {
 /// A call of a builtin, its arguments already matched to the parameters of its
 /// signature: positional and named ones, defaults left empty.
 struct BuiltinCall {
-  Evaluator& evaluator;
+  Walk& walk;
   const Builtin& builtin;
   Span where;                                          // the whole call
   std::vector<std::optional<CallArgument>> arguments;  // one per parameter
@@ -47,7 +47,7 @@ std::span<const Builtin> builtins();
 const Builtin* find_builtin(std::string_view name);
 
 /// Matches the arguments and calls it.
-Value call_builtin(Evaluator& evaluator, const Builtin& builtin,
+Value call_builtin(Walk& walk, const Builtin& builtin,
                    std::vector<CallArgument> positional,
                    std::vector<std::pair<std::string, CallArgument>> named,
                    Span where);

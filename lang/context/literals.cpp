@@ -7,7 +7,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/scalar/element.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/syntax/literal_range.h"
 
 namespace unisono::lang {
@@ -21,10 +21,9 @@ std::string_view range_of(DType dtype) {
 
 }  // namespace
 
-void require_finite(Evaluator& evaluator, double value, DType dtype,
-                    Span where) {
+void require_finite(Walk& walk, double value, DType dtype, Span where) {
   if (stays_finite(value, dtype)) return;
-  evaluator.fail(
+  walk.fail(
       diagnostic(Code::literal_range, where, fmt::format("{}", value),
                  name(dtype), range_of(dtype))
           .set_help(dtype == DType::F32
@@ -130,24 +129,24 @@ std::optional<ArrayValue> fold_literals(ir::Op op,
   return cell;
 }
 
-ArrayValue adopt_dtype(Evaluator& evaluator, const ArrayCell& constant,
-                       DType dtype, Span where) {
+ArrayValue adopt_dtype(Walk& walk, const ArrayCell& constant, DType dtype,
+                       Span where) {
   const DType own = constant.type.dtype;
   if (own == DType::I64)
-    return evaluator.constant_int(element_of<int64_t>(constant), dtype, false,
-                                  where);
+    return walk.constant_int(element_of<int64_t>(constant), dtype, false,
+                             where);
   if (own == DType::U64 && is_integer(dtype) && dtype != DType::U64)
-    evaluator.fail(diagnostic(Code::literal_range, where,
-                              element_of<uint64_t>(constant), name(dtype),
-                              integer_range(dtype))
-                       .set_help("`u64` holds up to 2**64 - 1"));
+    walk.fail(diagnostic(Code::literal_range, where,
+                         element_of<uint64_t>(constant), name(dtype),
+                         integer_range(dtype))
+                  .set_help("`u64` holds up to 2**64 - 1"));
   if (own == DType::F64 && constant.literal)
-    require_finite(evaluator, element_of<double>(constant), dtype, where);
+    require_finite(walk, element_of<double>(constant), dtype, where);
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype)));
   const void* in[] = {constant.constant->data()};
   const int64_t stride[] = {0};
   jit::cast_loop(own, dtype)(bytes.data(), in, stride, 1, nullptr);
-  return evaluator.constant_array({dtype, {}}, std::move(bytes), where);
+  return walk.constant_array({dtype, {}}, std::move(bytes), where);
 }
 
 }  // namespace unisono::lang

@@ -14,7 +14,7 @@
 
 namespace unisono::lang {
 
-class Evaluator;
+class Walk;
 
 /// What a weak number is computed in: f64 for floats, else i64.
 inline DType literal_dtype(bool floating) {
@@ -38,8 +38,8 @@ std::optional<ArrayValue> fold_literals(ir::Op op,
                                         DType result);
 /// The constant as an element of `dtype`, no longer weak. A literal, and an
 /// integer, that the type cannot hold is an error.
-ArrayValue adopt_dtype(Evaluator& evaluator, const ArrayCell& constant,
-                       DType dtype, Span where);
+ArrayValue adopt_dtype(Walk& walk, const ArrayCell& constant, DType dtype,
+                       Span where);
 
 /// Ends the attempt to compile code for any value of an `int` of its call
 /// (number_attempt.h).
@@ -54,7 +54,6 @@ void require_known(const ArrayCell& number, Span where);
 std::string integer_range(DType dtype);
 
 /// An error if a finite number, written at `where`, would be infinite.
-void require_finite(Evaluator& evaluator, double value, DType dtype,
-                    Span where);
+void require_finite(Walk& walk, double value, DType dtype, Span where);
 
 }  // namespace unisono::lang

@@ -43,7 +43,7 @@ struct NumberArgument {
 using CallNumbers = std::set<std::shared_ptr<NumberArgument>>;
 
 /// One array value; shared by all names that hold it, so that a lazy value is
-/// computed once. What it is depends on the evaluator's mode (docs/internals):
+/// computed once. What it is depends on the walk's mode (docs/internals):
 ///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
 ///   trace   also `scope` and `node`
 ///   run     `scope` and `node` while pending, then `array`

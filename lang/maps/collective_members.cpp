@@ -16,14 +16,14 @@ namespace unisono::lang {
 namespace {
 
 [[noreturn]] void not_mapped(BuiltinCall& call, const AxisInfo* axis) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   const std::string over = axis ? label(*axis) : "an axis that is left out";
-  const auto& mapped = evaluator.mapped_axes();
+  const auto& mapped = walk.mapped_axes();
   if (mapped.empty()) {
-    evaluator.fail(diagnostic(Code::collective_outside_map, call.where,
-                              call.builtin.name, over)
-                       .set_help("call the function through `pmap(f)` or "
-                                 "`vmap(f)`, over this axis"));
+    walk.fail(diagnostic(Code::collective_outside_map, call.where,
+                         call.builtin.name, over)
+                  .set_help("call the function through `pmap(f)` or "
+                            "`vmap(f)`, over this axis"));
   }
   std::string names;
   for (const MappedAxis& m : mapped) {
@@ -36,23 +36,23 @@ namespace {
     error.add_note(m.where, label(*m.axis) + " is mapped here");
   }
   error.set_help("give the map `over=" + (axis ? axis->name : "...") + "`");
-  evaluator.fail(std::move(error));
+  walk.fail(std::move(error));
 }
 
 /// One axis that is mapped around the call; a symbol's worth of members while
 /// a definition is checked that a caller maps.
 Members::Axis mapped_axis(BuiltinCall& call, const AxisInfo& axis,
                           const std::shared_ptr<const AxisInfo>& shared) {
-  for (const MappedAxis& m : call.evaluator.mapped_axes())
+  for (const MappedAxis& m : call.walk.mapped_axes())
     if (m.axis->id == axis.id) return {m.axis, m.id, m.size};
-  if (!call.evaluator.checking_definition) not_mapped(call, &axis);
+  if (!call.walk.checking_definition) not_mapped(call, &axis);
   return {shared, axis.id, axis.any_size};
 }
 
 [[noreturn]] void bad_axis(BuiltinCall& call, size_t i, const Value& value) {
-  call.evaluator.fail(diagnostic(Code::bad_axis_argument, call[i].where,
-                                 call.builtin.name, type_name(value))
-                          .set_help("declare one: `axis dev = devices()`"));
+  call.walk.fail(diagnostic(Code::bad_axis_argument, call[i].where,
+                            call.builtin.name, type_name(value))
+                     .set_help("declare one: `axis dev = devices()`"));
 }
 
 std::vector<Members::Axis> tuple_of_axes(BuiltinCall& call, size_t i,
@@ -64,10 +64,10 @@ std::vector<Members::Axis> tuple_of_axes(BuiltinCall& call, size_t i,
     if (!axis) bad_axis(call, i, item);
     for (const Members::Axis& other : axes) {
       if (other.info->id != axis->axis->id) continue;
-      call.evaluator.fail(diagnostic(Code::bad_map_argument, call[i].where,
-                                     call.builtin.name,
-                                     label(*axis->axis) + " is given twice")
-                              .set_help("name each axis once"));
+      call.walk.fail(diagnostic(Code::bad_map_argument, call[i].where,
+                                call.builtin.name,
+                                label(*axis->axis) + " is given twice")
+                         .set_help("name each axis once"));
     }
     axes.push_back(mapped_axis(call, *axis->axis, axis->axis));
   }
@@ -76,9 +76,9 @@ std::vector<Members::Axis> tuple_of_axes(BuiltinCall& call, size_t i,
 
 [[noreturn]] void bad_groups(BuiltinCall& call, size_t i, std::string text,
                              std::string help) {
-  call.evaluator.fail(diagnostic(Code::bad_groups, call[i].where,
-                                 call.builtin.name, std::move(text))
-                          .set_help(std::move(help)));
+  call.walk.fail(diagnostic(Code::bad_groups, call[i].where, call.builtin.name,
+                            std::move(text))
+                     .set_help(std::move(help)));
 }
 
 /// The members of one group.
@@ -168,7 +168,7 @@ ir::CollectiveAttrs Members::attrs() const {
 /// A collective in a branch or loop that some members do not take would wait
 /// for ever.
 void forbid_divergence(BuiltinCall& call, const AxisInfo& axis) {
-  for (const auto& condition : call.evaluator.varying_conditions()) {
+  for (const auto& condition : call.walk.varying_conditions()) {
     if (!std::ranges::binary_search(condition.axes, axis.id)) continue;
     auto error =
         diagnostic(Code::collective_diverges, call.where, call.builtin.name,
@@ -180,21 +180,21 @@ void forbid_divergence(BuiltinCall& call, const AxisInfo& axis) {
     error.set_help(
         "let all members meet outside it and choose with `where`, or make it "
         "the same for all by a reduction such as `pmax`");
-    call.evaluator.fail(std::move(error));
+    call.walk.fail(std::move(error));
   }
 }
 
 Members members_of(BuiltinCall& call, size_t i) {
-  Evaluator& evaluator = call.evaluator;
-  const auto& mapped = evaluator.mapped_axes();
+  Walk& walk = call.walk;
+  const auto& mapped = walk.mapped_axes();
   const CallArgument* argument = given(call, i);
   Members members;
   if (!argument && !mapped.empty()) {
     const MappedAxis& m = mapped.back();
     members.axes = {{m.axis, m.id, m.size}};
   } else if (!argument) {
-    if (!evaluator.checking_definition) not_mapped(call, nullptr);
-    auto axis = map_cache(evaluator).innermost(evaluator);
+    if (!walk.checking_definition) not_mapped(call, nullptr);
+    auto axis = map_cache(walk).innermost(walk);
     members.axes = {{axis, axis->id, axis->any_size}};
   } else if (const TupleValue* tuple = argument->value.tuple()) {
     members.axes = tuple_of_axes(call, i, *tuple);
@@ -211,10 +211,10 @@ Members meeting_members(BuiltinCall& call, size_t i) {
   for (const Members::Axis& axis : members.axes) {
     forbid_divergence(call, *axis.info);
     if (!(axis.size == ir::Dim(0))) continue;
-    call.evaluator.fail(diagnostic(Code::bad_map_argument, call.where,
-                                   call.builtin.name,
-                                   label(*axis.info) + " has no members")
-                            .set_help("map arrays of size 1 or more"));
+    call.walk.fail(diagnostic(Code::bad_map_argument, call.where,
+                              call.builtin.name,
+                              label(*axis.info) + " has no members")
+                       .set_help("map arrays of size 1 or more"));
   }
   return members;
 }
@@ -266,8 +266,8 @@ void read_groups(BuiltinCall& call, size_t i, Members& members,
 
 void bad_permutation(BuiltinCall& call, Span where, std::string text,
                      std::string help) {
-  call.evaluator.fail(diagnostic(Code::bad_permutation, where, std::move(text))
-                          .set_help(std::move(help)));
+  call.walk.fail(diagnostic(Code::bad_permutation, where, std::move(text))
+                     .set_help(std::move(help)));
 }
 
 Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members) {
@@ -309,7 +309,7 @@ Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members) {
 Pairs shifted_pairs(BuiltinCall& call, const Members& members, int64_t shift,
                     bool wrap) {
   Pairs pairs;
-  if (call.evaluator.mode() == Mode::check) return pairs;  // nothing can fail
+  if (call.walk.mode() == Mode::check) return pairs;  // nothing can fail
   const int64_t size = members.size().value();
   for (int64_t p = 0; p < size; ++p) {
     // shift may be any int64: reduce it before adding.
@@ -348,7 +348,7 @@ Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members) {
     wrong = fmt::format("{} is missing", missing - seen.begin());
   }
   if (!wrong.empty()) {
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::bad_shuffle, call[i].where, tuple_text(perm),
                    members.size().to_string(), wrong)
             .set_help("`perm[p]` is the member whose value member p gets; each "
@@ -366,7 +366,7 @@ Pairs read_source(BuiltinCall& call, size_t i, const Members& members) {
   const ir::Dim size = members.size();
   if (source < 0 || source > INT32_MAX ||
       (size.is_constant() && source >= size.value())) {
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::bad_map_argument,
                    call.has(i) ? call[i].where : call.where, call.builtin.name,
                    fmt::format("source {} is out of range for {} of {} members",

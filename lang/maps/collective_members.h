@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lang/context/builtin.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/maps/collective_members.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/maps.h"
@@ -28,7 +28,7 @@ AxisSet without(const AxisSet& axes, const AxisSet& removed) {
 /// One collective operation. `alike`: it gives all members the same.
 ArrayValue meet(BuiltinCall& call, ir::Op op, const Members& members,
                 const ArrayValue& x, ir::CollectiveAttrs attrs, bool alike) {
-  ArrayValue result = call.evaluator.add(op, {x}, std::move(attrs), call.where);
+  ArrayValue result = call.walk.add(op, {x}, std::move(attrs), call.where);
   result->varies = alike ? without(x->varies, members.ids())
                          : join(x->varies, members.ids());
   result->varies_from = x->varies_from ? x->varies_from : call.where;
@@ -40,8 +40,8 @@ Value for_leaves(BuiltinCall& call,
                  const std::function<ArrayValue(const ArrayValue&)>& f) {
   return map_leaves(call[0].value, [&](const Value& leaf) -> Value {
     if (leaf.is<NoneValue>()) return leaf;
-    const ArrayValue x = call.evaluator.to_array(leaf, call[0].where,
-                                                 describe_argument(call, 0));
+    const ArrayValue x =
+        call.walk.to_array(leaf, call[0].where, describe_argument(call, 0));
     return f(x);
   });
 }
@@ -50,9 +50,8 @@ Value for_leaves(BuiltinCall& call,
 
 /// What is summed: bools count as i32.
 ArrayValue summand(BuiltinCall& call, const ArrayValue& x) {
-  return is_bool(x->type.dtype)
-             ? cast_to(call.evaluator, x, DType::I32, call.where)
-             : x;
+  return is_bool(x->type.dtype) ? cast_to(call.walk, x, DType::I32, call.where)
+                                : x;
 }
 
 ArrayValue all_reduce(BuiltinCall& call, ir::ReduceOp op,
@@ -83,8 +82,8 @@ ArrayValue own_position(BuiltinCall& call, const Members& members) {
   ir::CollectiveAttrs attrs = members.attrs();
   attrs.groups.clear();
   ArrayValue index =
-      call.evaluator.add(ir::Op::axis_index, std::span<const ArrayValue>(),
-                         std::move(attrs), call.where);
+      call.walk.add(ir::Op::axis_index, std::span<const ArrayValue>(),
+                    std::move(attrs), call.where);
   index->varies = members.ids();
   index->varies_from = call.where;
   return index;
@@ -96,7 +95,7 @@ ArrayValue numbers(BuiltinCall& call, const std::vector<T>& values) {
   constexpr DType dtype = std::is_same_v<T, float> ? DType::F32 : DType::I32;
   std::vector<uint8_t> bytes(values.size() * sizeof(T));
   std::memcpy(bytes.data(), values.data(), bytes.size());
-  return call.evaluator.constant_array(
+  return call.walk.constant_array(
       {dtype, {static_cast<int64_t>(values.size())}}, std::move(bytes),
       call.where);
 }
@@ -110,27 +109,27 @@ ArrayValue of_own_group(BuiltinCall& call, const Members& members,
   std::vector<T> table(count);
   for (size_t g = 0; g < members.groups.size(); ++g)
     for (const int member : members.groups[g]) table[member] = of(g);
-  return gather(call.evaluator, numbers(call, table),
-                {own_position(call, members)}, {0}, false, call.where);
+  return gather(call.walk, numbers(call, table), {own_position(call, members)},
+                {0}, false, call.where);
 }
 
 ArrayValue mean_of_members(BuiltinCall& call, const Members& members,
                            const ArrayValue& x) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   ArrayValue sum = all_reduce(call, ir::ReduceOp::sum, members, x);
   if (!is_floating(sum->type.dtype))
-    sum = cast_to(evaluator, sum, DType::F32, call.where);
+    sum = cast_to(walk, sum, DType::F32, call.where);
   if (!equal_groups(members)) {
     ArrayValue size = of_own_group<float>(call, members, [&](size_t group) {
       return static_cast<float>(members.groups[group].size());
     });
-    size = cast_to(evaluator, size, sum->type.dtype, call.where);
-    size = broadcast_to(evaluator, size, sum->type.shape, call.where);
-    return apply(evaluator, ir::Op::div, sum, size, call.where);
+    size = cast_to(walk, size, sum->type.dtype, call.where);
+    size = broadcast_to(walk, size, sum->type.shape, call.where);
+    return apply(walk, ir::Op::div, sum, size, call.where);
   }
   const ir::Dim count = members.team();
   if (!count.is_constant()) return sum;  // checking: its type is right
-  return apply(evaluator, ir::Op::div, sum, static_cast<double>(count.value()),
+  return apply(walk, ir::Op::div, sum, static_cast<double>(count.value()),
                call.where);
 }
 
@@ -138,7 +137,7 @@ ArrayValue mean_of_members(BuiltinCall& call, const Members& members,
 /// position is picked.
 ArrayValue arg_of_own_group(BuiltinCall& call, ir::Op op,
                             const Members& members, const ArrayValue& x) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   ir::CollectiveAttrs everyone = members.attrs();
   everyone.groups.clear();
   const ArrayValue all =
@@ -147,22 +146,22 @@ ArrayValue arg_of_own_group(BuiltinCall& call, ir::Op op,
   for (const auto& group : members.groups) {
     const std::vector<int32_t> own(group.begin(), group.end());
     const ArrayValue rows =
-        gather(evaluator, all, {numbers(call, own)}, {0}, false, call.where);
+        gather(walk, all, {numbers(call, own)}, {0}, false, call.where);
     positions.push_back(insert_axis(
-        evaluator, evaluator.add(op, {rows}, ir::ReduceAttrs{{0}}, call.where),
-        0, call.where));
+        walk, walk.add(op, {rows}, ir::ReduceAttrs{{0}}, call.where), 0,
+        call.where));
   }
   const auto number = of_own_group<int32_t>(
       call, members, [](size_t group) { return static_cast<int32_t>(group); });
-  return gather(evaluator, concat(evaluator, positions, 0, call.where),
-                {number}, {0}, false, call.where);
+  return gather(walk, concat(walk, positions, 0, call.where), {number}, {0},
+                false, call.where);
 }
 
 /// pargmax, pargmin: the rules of ties and NaN are those of argmax.
 Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
   Members members = meeting_members(call, 1);
   if (members.axes.size() > 1) {
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::one_axis_only, call[1].where, call.builtin.name,
                    members.label())
             .set_help("positions are those along one axis: reduce over the "
@@ -173,7 +172,7 @@ Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
     if (!equal_groups(members)) return arg_of_own_group(call, op, members, x);
     const ArrayValue all = meet(call, ir::Op::all_gather, members, x,
                                 members.attrs(), members.groups.empty());
-    return call.evaluator.add(op, {all}, ir::ReduceAttrs{{0}}, call.where);
+    return call.walk.add(op, {all}, ir::ReduceAttrs{{0}}, call.where);
   });
 }
 
@@ -181,7 +180,7 @@ Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
 
 [[noreturn]] void bad_axis(BuiltinCall& call, Span where, std::string text,
                            std::string help) {
-  call.evaluator.fail(
+  call.walk.fail(
       diagnostic(Code::gather_axis, where, call.builtin.name, std::move(text))
           .set_help(std::move(help)));
 }
@@ -221,7 +220,7 @@ ArrayValue moved_axis(BuiltinCall& call, const ArrayValue& x, int from,
   for (int i = 0; i < x->type.rank(); ++i)
     if (i != from) axes.push_back(i);
   axes.insert(axes.begin() + to, from);
-  return transpose(call.evaluator, x, axes, call.where);
+  return transpose(call.walk, x, axes, call.where);
 }
 
 /// The operand's parts for the members that meet, along a new leading axis:
@@ -235,7 +234,7 @@ ArrayValue parts_for_members(BuiltinCall& call, const Members& members,
                    size.to_string(), relation, members.team_fact());
     error.set_label(x->type.to_string());
     error.set_help(std::move(help));
-    call.evaluator.fail(std::move(error));
+    call.walk.fail(std::move(error));
   };
   if (!tiled) {
     if (!(size == team))
@@ -256,8 +255,7 @@ ArrayValue parts_for_members(BuiltinCall& call, const Members& members,
   ir::Shape shape = x->type.shape;
   shape[axis] = team;
   shape.insert(shape.begin() + axis + 1, *block);
-  const ArrayValue cut =
-      reshape(call.evaluator, x, std::move(shape), call.where);
+  const ArrayValue cut = reshape(call.walk, x, std::move(shape), call.where);
   return moved_axis(call, cut, axis, 0);
 }
 
@@ -278,7 +276,7 @@ ArrayValue exchange_leaf(BuiltinCall& call, const Members& members,
   ir::Shape shape = moved->type.shape;
   shape[concat] = shape[concat] * shape[concat + 1];
   shape.erase(shape.begin() + concat + 1);
-  return reshape(call.evaluator, moved, std::move(shape), call.where);
+  return reshape(call.walk, moved, std::move(shape), call.where);
 }
 
 // ---- permutations
@@ -299,12 +297,11 @@ Value permute_tree(BuiltinCall& call, const Members& members,
 
 }  // namespace
 
-std::optional<ir::Dim> axis_size_here(Evaluator& evaluator,
-                                      const AxisInfo& axis) {
-  for (const MappedAxis& mapped : evaluator.mapped_axes()) {
+std::optional<ir::Dim> axis_size_here(Walk& walk, const AxisInfo& axis) {
+  for (const MappedAxis& mapped : walk.mapped_axes()) {
     if (mapped.axis->id == axis.id) return mapped.size;
   }
-  if (evaluator.checking_definition) return axis.any_size;
+  if (walk.checking_definition) return axis.any_size;
   return std::nullopt;
 }
 
@@ -401,9 +398,9 @@ Value builtin_ppermute(BuiltinCall& call) {
 Value builtin_pshuffle(BuiltinCall& call) {
   const Members members = meeting_members(call, 1);
   if (!given(call, 2)) {
-    call.evaluator.fail(diagnostic(Code::bad_map_argument, call.where,
-                                   call.builtin.name, "`perm` is missing")
-                            .set_help("write `pshuffle(x, perm=(1, 0))`"));
+    call.walk.fail(diagnostic(Code::bad_map_argument, call.where,
+                              call.builtin.name, "`perm` is missing")
+                       .set_help("write `pshuffle(x, perm=(1, 0))`"));
   }
   return permute_tree(call, members, read_shuffle(call, 2, members));
 }
@@ -425,10 +422,10 @@ Value builtin_axis_size(BuiltinCall& call) {
 }
 
 Value builtin_assume_same(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
+  Walk& walk = call.walk;
   return for_leaves(call, [&](const ArrayValue& x) {
     ArrayValue same = x;
-    for (const MappedAxis& mapped : evaluator.mapped_axes()) {
+    for (const MappedAxis& mapped : walk.mapped_axes()) {
       if (!std::ranges::binary_search(same->varies, mapped.axis->id)) continue;
       forbid_divergence(call, *mapped.axis);
       Members members;
@@ -438,7 +435,7 @@ Value builtin_assume_same(BuiltinCall& call) {
     }
     if (same->varies.empty()) return same;
     // While a definition is checked, axes that a caller maps.
-    same = evaluator.unknown_array(same->type);
+    same = walk.unknown_array(same->type);
     return same;
   });
 }

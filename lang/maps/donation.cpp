@@ -4,17 +4,16 @@
 
 #include <algorithm>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/ops/builtin_arguments.h"
 
 namespace unisono::lang {
 namespace {
 
 [[noreturn]] void bad_donate(BuiltinCall& call, size_t i, std::string why) {
-  call.evaluator.fail(
-      diagnostic(Code::bad_donate, call[i].where, std::move(why))
-          .set_help("list positions or names: `donate=(0,)`, "
-                    "`donate=\"x\"`"));
+  call.walk.fail(diagnostic(Code::bad_donate, call[i].where, std::move(why))
+                     .set_help("list positions or names: `donate=(0,)`, "
+                               "`donate=\"x\"`"));
 }
 
 /// All parameters, those by position first.
@@ -81,7 +80,7 @@ std::vector<bool> donated_inputs(const MapCallee& callee,
   return donated;
 }
 
-void give_away(Evaluator& evaluator, const FunctionValue& function,
+void give_away(Walk& walk, const FunctionValue& function,
                const std::vector<PassedArray>& passed,
                const std::vector<bool>& donated) {
   for (size_t i = 0; i < donated.size(); ++i) {
@@ -93,16 +92,16 @@ void give_away(Evaluator& evaluator, const FunctionValue& function,
           diagnostic(Code::donated_twice, passed[later].where, function.name);
       error.add_note(passed[earlier].where, "the same array");
       error.set_help("pass a copy, or leave it out of `donate`");
-      evaluator.fail(std::move(error));
+      walk.fail(std::move(error));
     }
   }
   for (size_t i = 0; i < donated.size(); ++i) {
     if (!donated[i]) continue;
-    evaluator.donate(passed[i].value, {passed[i].where, function.name});
+    walk.donate(passed[i].value, {passed[i].where, function.name});
   }
 }
 
-void Evaluator::forbid_donated(const ArrayValue& value, Span where) {
+void Walk::forbid_donated(const ArrayValue& value, Span where) {
   const Donation* donation = value->donated.get();
   if (mode_ == Mode::check) {
     const auto found = state_->donated.find(value);
@@ -123,7 +122,7 @@ void Evaluator::forbid_donated(const ArrayValue& value, Span where) {
   fail(std::move(error));
 }
 
-void Evaluator::donate(const ArrayValue& value, const Donation& donation) {
+void Walk::donate(const ArrayValue& value, const Donation& donation) {
   if (mode_ == Mode::check) {
     const bool certain = state_->frames.empty() && state_->journals.empty() &&
                          mapped_axes_.empty();

@@ -21,7 +21,7 @@ struct PassedArray {
   Span where;
 };
 /// The donated ones are gone after this. An error if one is passed twice.
-void give_away(Evaluator& evaluator, const FunctionValue& function,
+void give_away(Walk& walk, const FunctionValue& function,
                const std::vector<PassedArray>& passed,
                const std::vector<bool>& donated);
 

@@ -21,15 +21,15 @@ AxisSet without(const AxisSet& axes, ir::AxisId axis) {
 }
 
 /// The operand with axis `from` moved to `to`.
-ArrayValue move_axis(Evaluator& evaluator, const ArrayValue& value, int from,
-                     int to, Span where) {
+ArrayValue move_axis(Walk& walk, const ArrayValue& value, int from, int to,
+                     Span where) {
   if (from == to) return value;
   std::vector<int> axes;
   for (int i = 0; i < value->type.rank(); ++i) {
     if (i != from) axes.push_back(i);
   }
   axes.insert(axes.begin() + to, from);
-  return transpose(evaluator, value, axes, where);
+  return transpose(walk, value, axes, where);
 }
 
 std::vector<ArrayValue> output_values(const BoundResult& result) {
@@ -39,10 +39,9 @@ std::vector<ArrayValue> output_values(const BoundResult& result) {
 }
 
 /// The part of member 0: what a result that does not vary is.
-ArrayValue first_member(Evaluator& evaluator, const ArrayValue& value,
-                        Span where) {
+ArrayValue first_member(Walk& walk, const ArrayValue& value, Span where) {
   const ir::Shape& shape = value->type.shape;
-  return reshape(evaluator, slice_axis(evaluator, value, 0, 0, 1, where),
+  return reshape(walk, slice_axis(walk, value, 0, 0, 1, where),
                  {shape.begin() + 1, shape.end()}, where);
 }
 
@@ -56,12 +55,12 @@ using MemberBody =
     std::function<BoundResult(const std::vector<ArrayValue>& member)>;
 
 /// Checks a map: the body is walked once, with one member's types.
-Value check_members(Evaluator& evaluator, const LogicalMap& map,
+Value check_members(Walk& walk, const LogicalMap& map,
                     const std::vector<MapInput>& inputs, const MemberBody& body,
                     bool over_devices) {
   BoundResult result;
   {
-    InsideMap inside(evaluator, map.axis, map.members, over_devices, map.where,
+    InsideMap inside(walk, map.axis, map.members, over_devices, map.where,
                      inputs);
     std::vector<ArrayValue> members;
     for (const MapInput& input : inputs) {
@@ -70,7 +69,7 @@ Value check_members(Evaluator& evaluator, const LogicalMap& map,
         members.push_back(std::make_shared<ArrayCell>(*input.value));
         continue;
       }
-      ArrayValue member = evaluator.unknown_array(input.member);
+      ArrayValue member = walk.unknown_array(input.member);
       member->weak = whole && input.value->weak;
       member->varies = member_varies(input, map.axis.get());
       member->varies_from = whole ? input.value->varies_from : input.where;
@@ -80,7 +79,7 @@ Value check_members(Evaluator& evaluator, const LogicalMap& map,
   }
   std::vector<ArrayValue> outputs;
   for (const MapOutput& output : result.outputs) {
-    ArrayValue whole = evaluator.unknown_array(output.type);
+    ArrayValue whole = walk.unknown_array(output.type);
     whole->varies = without(output.value->varies, map.axis->id);
     whole->varies_from = output.value->varies_from;
     outputs.push_back(std::move(whole));
@@ -96,14 +95,13 @@ struct TracedMember {
   std::shared_ptr<GraphScope> scope;
 };
 
-TracedMember trace_member(Evaluator& evaluator, const LogicalMap& map,
+TracedMember trace_member(Walk& walk, const LogicalMap& map,
                           const std::vector<MapInput>& inputs,
                           const MemberBody& body) {
   TracedMember out;
-  out.scope = evaluator.with_scope([&] {
-    InsideMap inside(evaluator, map.axis, map.members, false, map.where,
-                     inputs);
-    GraphScope& graph = *evaluator.scope();
+  out.scope = walk.with_scope([&] {
+    InsideMap inside(walk, map.axis, map.members, false, map.where, inputs);
+    GraphScope& graph = *walk.scope();
     std::vector<ArrayValue> members;
     for (const MapInput& input : inputs) {
       if (input.entry.is_none()) {
@@ -122,22 +120,22 @@ TracedMember trace_member(Evaluator& evaluator, const LogicalMap& map,
 
 /// The same at the top level: numbers that need not be known are no part of the
 /// code, so other values of them compile nothing.
-TracedMember trace_for_any_number(Evaluator& evaluator, const LogicalMap& map,
+TracedMember trace_for_any_number(Walk& walk, const LogicalMap& map,
                                   const std::vector<MapInput>& inputs,
                                   const MemberBody& body) {
   KnownNumbers known;
   while (true) {
-    NumberAttempt attempt(evaluator, known, false, map.where);
+    NumberAttempt attempt(walk, known, false, map.where);
     std::vector<MapInput> given = inputs;
     for (MapInput& input : given) {
       if (!input.entry.is_none()) continue;
       input.value = *attempt.next(input.value).get_if<ArrayValue>();
       const ArrayCell& number = *input.value;
       if (number.weak && number.constant && !number.literal)  // of a `var`
-        input.value = evaluator.on_first_device(number, map.where);
+        input.value = walk.on_first_device(number, map.where);
     }
     try {
-      return trace_member(evaluator, map, given, body);
+      return trace_member(walk, map, given, body);
     } catch (const Failure& failure) {
       if (!attempt.given_up(failure, known)) throw;
     }
@@ -146,13 +144,13 @@ TracedMember trace_for_any_number(Evaluator& evaluator, const LogicalMap& map,
 
 /// Traces the body for one member, maps its graph over all, and appends that to
 /// the graph around it.
-Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
+Value vmap_members(Walk& walk, const LogicalMap& map,
                    const std::vector<MapInput>& inputs,
                    const MemberBody& body) {
-  const bool run = evaluator.mode() == Mode::run;
+  const bool run = walk.mode() == Mode::run;
   const auto [result, member, parameters, scope] =
-      run ? trace_for_any_number(evaluator, map, inputs, body)
-          : trace_member(evaluator, map, inputs, body);
+      run ? trace_for_any_number(walk, map, inputs, body)
+          : trace_member(walk, map, inputs, body);
   jit::VmapSpec spec;
   spec.axis = map.axis->id;
   spec.size = map.members.value();
@@ -163,12 +161,12 @@ Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
   for (const MapInput& input : inputs) {
     if (input.entry.is_none()) continue;
     arguments.push_back(
-        move_axis(evaluator, input.value, input.entry.axis, 0, map.where));
+        move_axis(walk, input.value, input.entry.axis, 0, map.where));
   }
   arguments.insert(arguments.end(), scope->captures().begin(),
                    scope->captures().end());
   const std::vector<ArrayValue> all =
-      evaluator.scope()->append(jit::vmap(member, spec), arguments);
+      walk.scope()->append(jit::vmap(member, spec), arguments);
 
   std::vector<ArrayValue> outputs;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -178,123 +176,119 @@ Value vmap_members(Evaluator& evaluator, const LogicalMap& map,
     stacked->varies_from = output.value->varies_from;
     outputs.push_back(
         output.entry.is_none()
-            ? first_member(evaluator, stacked, map.where)
-            : move_axis(evaluator, stacked, 0, output.entry.axis, map.where));
+            ? first_member(walk, stacked, map.where)
+            : move_axis(walk, stacked, 0, output.entry.axis, map.where));
   }
   return replace_arrays(result.tree, outputs);
 }
 
 /// A vmap at the top level that holds maps over devices is computed at once:
 /// another one may be over other devices.
-Value vmap_on_devices(Evaluator& evaluator, const LogicalMap& map,
+Value vmap_on_devices(Walk& walk, const LogicalMap& map,
                       const std::vector<MapInput>& inputs,
                       const MemberBody& body) {
-  const int64_t before = evaluator.nested_maps;
-  Value result = vmap_members(evaluator, map, inputs, body);
-  if (evaluator.mode() == Mode::run && evaluator.nested_maps > before)
-    evaluator.flush(map.where);
+  const int64_t before = walk.nested_maps;
+  Value result = vmap_members(walk, map, inputs, body);
+  if (walk.mode() == Mode::run && walk.nested_maps > before)
+    walk.flush(map.where);
   return result;
 }
 
-Value call_jit(Evaluator& evaluator, const MapCallee& callee,
+Value call_jit(Walk& walk, const MapCallee& callee,
                std::vector<CallArgument> positional,
                std::vector<std::pair<std::string, CallArgument>> named,
                Span where) {
-  if (evaluator.mode() == Mode::run) {
-    return run_map(evaluator, callee, std::move(positional), std::move(named),
+  if (walk.mode() == Mode::run) {
+    return run_map(walk, callee, std::move(positional), std::move(named),
                    where);
   }
   Value result;
   {
-    InsideMap inside(evaluator, nullptr, 1, false, where);
-    result = evaluator.call(callee.map.inner, std::move(positional),
-                            std::move(named), where);
+    InsideMap inside(walk, nullptr, 1, false, where);
+    result = walk.call(callee.map.inner, std::move(positional),
+                       std::move(named), where);
   }
-  if (!evaluator.in_compiled_code())
+  if (!walk.in_compiled_code())
     for_each_leaf(result, [&](const Value& leaf) {
-      require_known_result(evaluator, leaf, where);
+      require_known_result(walk, leaf, where);
     });
   return result;
 }
 
-Value call_pmap(Evaluator& evaluator, const MapCallee& callee,
+Value call_pmap(Walk& walk, const MapCallee& callee,
                 std::vector<CallArgument> positional,
                 std::vector<std::pair<std::string, CallArgument>> named,
                 Span where) {
-  if (evaluator.mode() == Mode::run && evaluator.compiled_depth == 0) {
-    return run_map(evaluator, callee, std::move(positional), std::move(named),
+  if (walk.mode() == Mode::run && walk.compiled_depth == 0) {
+    return run_map(walk, callee, std::move(positional), std::move(named),
                    where);
   }
-  forbid_remapping(evaluator, callee, where);
-  join_grid(evaluator, callee, where);
-  return evaluator.mode() == Mode::check
-             ? map_over(evaluator, callee, std::move(positional),
-                        std::move(named), where)
-             : nested_map(evaluator, callee, std::move(positional),
-                          std::move(named), where);
+  forbid_remapping(walk, callee, where);
+  join_grid(walk, callee, where);
+  return walk.mode() == Mode::check
+             ? map_over(walk, callee, std::move(positional), std::move(named),
+                        where)
+             : nested_map(walk, callee, std::move(positional), std::move(named),
+                          where);
 }
 
 }  // namespace
 
-void forbid_remapping(Evaluator& evaluator, const MapCallee& callee,
-                      Span where) {
-  for (const MappedAxis& mapped : evaluator.mapped_axes()) {
+void forbid_remapping(Walk& walk, const MapCallee& callee, Span where) {
+  for (const MappedAxis& mapped : walk.mapped_axes()) {
     if (mapped.axis->id != callee.axis->id) continue;
     auto error = diagnostic(Code::axis_mapped_twice, where, label(*callee.axis),
                             callee.function.name);
     if (mapped.where) error.add_note(mapped.where, "mapped by this call");
     error.set_help("an axis is mapped once; declare another one for this map");
-    evaluator.fail(std::move(error));
+    walk.fail(std::move(error));
   }
 }
 
-void forbid_empty_copy(Evaluator& evaluator, const MapCallee& callee,
+void forbid_empty_copy(Walk& walk, const MapCallee& callee,
                        const MapLayout& layout, const BoundResult& result,
                        Span where) {
   if (layout.members != ir::Dim(0)) return;
   for (const MapOutput& output : result.outputs) {
     if (!output.entry.is_none()) continue;
-    evaluator.fail(
-        diagnostic(Code::no_members, where, callee.function.name)
-            .set_help("use out_axes=0, which stacks nothing to nothing"));
+    walk.fail(diagnostic(Code::no_members, where, callee.function.name)
+                  .set_help("use out_axes=0, which stacks nothing to nothing"));
   }
 }
 
 /// What is passed must still be there; what is donated is not, afterwards.
-void check_inputs(Evaluator& evaluator, const MapCallee& callee,
-                  const BoundCall& call) {
+void check_inputs(Walk& walk, const MapCallee& callee, const BoundCall& call) {
   std::vector<PassedArray> passed;
   for (const MapInput& input : call.inputs) {
-    evaluator.forbid_donated(input.value, input.where);
+    walk.forbid_donated(input.value, input.where);
     passed.push_back({input.value, input.where});
   }
-  give_away(evaluator, callee.function, passed, donated_inputs(callee, call));
+  give_away(walk, callee.function, passed, donated_inputs(callee, call));
 }
 
 /// A call of `vmap` in any mode, and of `pmap` in check mode.
-Value map_over(Evaluator& evaluator, const MapCallee& callee,
+Value map_over(Walk& walk, const MapCallee& callee,
                std::vector<CallArgument> positional,
                std::vector<std::pair<std::string, CallArgument>> named,
                Span where) {
-  forbid_remapping(evaluator, callee, where);
-  const BoundCall call = bind_call(evaluator, callee, std::move(positional),
-                                   std::move(named), where);
+  forbid_remapping(walk, callee, where);
+  const BoundCall call =
+      bind_call(walk, callee, std::move(positional), std::move(named), where);
   const LogicalMap map{callee.axis, call.layout.members, where};
-  if (evaluator.mode() == Mode::check) check_inputs(evaluator, callee, call);
+  if (walk.mode() == Mode::check) check_inputs(walk, callee, call);
   const auto body = [&](const std::vector<ArrayValue>& member) {
-    BoundResult result = call_member(evaluator, callee, call, member, where);
-    forbid_empty_copy(evaluator, callee, call.layout, result, where);
+    BoundResult result = call_member(walk, callee, call, member, where);
+    forbid_empty_copy(walk, callee, call.layout, result, where);
     return result;
   };
-  return evaluator.mode() == Mode::check
-             ? check_members(evaluator, map, call.inputs, body,
-                             !callee.is_vmap())
-             : vmap_on_devices(evaluator, map, call.inputs, body);
+  return walk.mode() == Mode::check
+             ? check_members(walk, map, call.inputs, body, !callee.is_vmap())
+             : vmap_on_devices(walk, map, call.inputs, body);
 }
 
-std::string varies_note(Evaluator& evaluator, const ArrayCell& array) {
+std::string varies_note(Walk& walk, const ArrayCell& array) {
   std::string names;
-  for (const MappedAxis& mapped : evaluator.mapped_axes()) {
+  for (const MappedAxis& mapped : walk.mapped_axes()) {
     if (!std::ranges::binary_search(array.varies, mapped.axis->id)) continue;
     names += names.empty() ? " varies over " : ", ";
     names += mapped.axis->anonymous ? label(*mapped.axis) : mapped.axis->name;
@@ -302,27 +296,24 @@ std::string varies_note(Evaluator& evaluator, const ArrayCell& array) {
   return names;
 }
 
-InsideMap::InsideMap(Evaluator& evaluator, std::shared_ptr<const AxisInfo> axis,
+InsideMap::InsideMap(Walk& walk, std::shared_ptr<const AxisInfo> axis,
                      const ir::Dim& members, bool over_devices, Span where,
                      const std::vector<MapInput>& inputs,
                      std::optional<ir::AxisId> id)
-    : evaluator_(evaluator),
-      has_axis_(axis != nullptr),
-      grid_before_(evaluator.grid) {
-  if (evaluator_.compiled_depth == 0) evaluator_.grid = nullptr;
+    : walk_(walk), has_axis_(axis != nullptr), grid_before_(walk.grid) {
+  if (walk_.compiled_depth == 0) walk_.grid = nullptr;
   if (has_axis_) {
-    if (over_devices && !evaluator_.grid) evaluator_.grid = axis->mesh;
+    if (over_devices && !walk_.grid) walk_.grid = axis->mesh;
     const ir::AxisId in_graph = id.value_or(axis->id);
-    evaluator_.mapped_axes().push_back({std::move(axis), in_graph, members,
-                                        over_devices, where,
-                                        member_facts(inputs)});
+    walk_.mapped_axes().push_back({std::move(axis), in_graph, members,
+                                   over_devices, where, member_facts(inputs)});
   }
-  ++evaluator_.compiled_depth;
+  ++walk_.compiled_depth;
 }
 
 InsideMap::~InsideMap() {
-  if (--evaluator_.compiled_depth == 0) evaluator_.grid = grid_before_;
-  if (has_axis_) evaluator_.mapped_axes().pop_back();
+  if (--walk_.compiled_depth == 0) walk_.grid = grid_before_;
+  if (has_axis_) walk_.mapped_axes().pop_back();
 }
 
 AxisSet member_varies(const MapInput& input, const AxisInfo* axis) {
@@ -330,29 +321,28 @@ AxisSet member_varies(const MapInput& input, const AxisInfo* axis) {
   return join(input.value->varies, {axis->id});
 }
 
-BoundResult call_member(Evaluator& evaluator, const MapCallee& callee,
-                        BoundCall call, const std::vector<ArrayValue>& arrays,
-                        Span where) {
+BoundResult call_member(Walk& walk, const MapCallee& callee, BoundCall call,
+                        const std::vector<ArrayValue>& arrays, Span where) {
   call.replace_arrays(arrays);
   const MapLayout layout = call.layout;
   Value result;
   try {
-    result = evaluator.call(callee.map.inner, std::move(call.positional),
-                            std::move(call.named), where);
+    result = walk.call(callee.map.inner, std::move(call.positional),
+                       std::move(call.named), where);
   } catch (Failure& failure) {
     // One inside the function has been reported with these facts already.
-    if (!failure.reported && !evaluator.mapped_axes().empty() &&
+    if (!failure.reported && !walk.mapped_axes().empty() &&
         info(failure.diagnostic.code).number.starts_with("U03")) {
-      for (const std::string& fact : evaluator.mapped_axes().back().facts) {
+      for (const std::string& fact : walk.mapped_axes().back().facts) {
         failure.diagnostic.add_fact(fact);
       }
     }
     throw;
   }
-  return bind_result(evaluator, callee, layout, std::move(result), where);
+  return bind_result(walk, callee, layout, std::move(result), where);
 }
 
-Value call_transformed(Evaluator& evaluator,
+Value call_transformed(Walk& walk,
                        const std::shared_ptr<const FunctionValue>& function,
                        std::vector<CallArgument> positional,
                        std::vector<std::pair<std::string, CallArgument>> named,
@@ -361,20 +351,20 @@ Value call_transformed(Evaluator& evaluator,
   const MapCallee callee{*function, map, map.state->axis};
   switch (map.kind) {
     case Transformed::Kind::jit:
-      return call_jit(evaluator, callee, std::move(positional),
-                      std::move(named), where);
+      return call_jit(walk, callee, std::move(positional), std::move(named),
+                      where);
     case Transformed::Kind::vmap:
-      return map_over(evaluator, callee, std::move(positional),
-                      std::move(named), where);
+      return map_over(walk, callee, std::move(positional), std::move(named),
+                      where);
     case Transformed::Kind::pmap:
-      return call_pmap(evaluator, callee, std::move(positional),
-                       std::move(named), where);
+      return call_pmap(walk, callee, std::move(positional), std::move(named),
+                       where);
   }
   return {};
 }
 
 Value map_members(
-    Evaluator& evaluator, const ir::Dim& count, std::vector<Value> mapped,
+    Walk& walk, const ir::Dim& count, std::vector<Value> mapped,
     const std::function<Value(const std::vector<Value>& member)>& body,
     Span where) {
   Transformed map;
@@ -385,7 +375,7 @@ Value map_members(
   auto inner = std::make_shared<FunctionValue>(function);
   std::get<Transformed>(function.what).inner = inner;
   const MapCallee callee{function, std::get<Transformed>(function.what),
-                         anonymous_axis(evaluator, function.name, where)};
+                         anonymous_axis(walk, function.name, where)};
   MapLayout layout;
   layout.members = layout.per_device = count;
 
@@ -408,12 +398,12 @@ Value map_members(
       parts.push_back(map_leaves(
           tree, [&](const Value&) -> Value { return arrays[next++]; }));
     }
-    return bind_result(evaluator, callee, layout, body(parts), where);
+    return bind_result(walk, callee, layout, body(parts), where);
   };
   const LogicalMap logical{callee.axis, count, where};
-  return evaluator.mode() == Mode::check
-             ? check_members(evaluator, logical, inputs, member_body, false)
-             : vmap_on_devices(evaluator, logical, inputs, member_body);
+  return walk.mode() == Mode::check
+             ? check_members(walk, logical, inputs, member_body, false)
+             : vmap_on_devices(walk, logical, inputs, member_body);
 }
 
 }  // namespace unisono::lang

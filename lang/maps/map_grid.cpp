@@ -55,14 +55,14 @@ bool is_inside(const ir::HostCallAttrs& call, AxisId id) {
 
 }  // namespace
 
-bool has_nested_maps(Evaluator& evaluator, const ir::Graph& graph) {
-  if (evaluator.nested_maps == 0) return false;
+bool has_nested_maps(Walk& walk, const ir::Graph& graph) {
+  if (walk.nested_maps == 0) return false;
   std::vector<AxisId> axes;
   collect_axes(graph, axes);
   return !axes.empty();
 }
 
-std::vector<Device*> complete_grid(Evaluator& evaluator, jit::MemberGraph& map,
+std::vector<Device*> complete_grid(Walk& walk, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where) {
   std::shared_ptr<const Mesh> mesh = outermost ? outermost->mesh : nullptr;
   std::vector<std::pair<AxisId, int>> along;  // axes of the mesh
@@ -70,12 +70,12 @@ std::vector<Device*> complete_grid(Evaluator& evaluator, jit::MemberGraph& map,
   std::vector<AxisId> ids;
   collect_axes(map.graph, ids);
   for (const AxisId id : ids) {
-    const MapCache::Nested* nested = map_cache(evaluator).find_nested(id);
+    const MapCache::Nested* nested = map_cache(walk).find_nested(id);
     if (!nested) continue;
     if (!mesh) mesh = nested->axis->mesh;
     if (!(*mesh == *nested->axis->mesh)) {
-      evaluator.fail(diagnostic(Code::other_devices, where, "pmap")
-                         .set_help("call one after the other"));
+      walk.fail(diagnostic(Code::other_devices, where, "pmap")
+                    .set_help("call one after the other"));
     }
     along.emplace_back(id, nested->axis->mesh_axis);
     jit::MapAxis axis;
@@ -86,7 +86,7 @@ std::vector<Device*> complete_grid(Evaluator& evaluator, jit::MemberGraph& map,
     axis.outputs.resize(map.graph.outputs.size());
     map.axes.push_back(std::move(axis));
   }
-  const auto& all = evaluator.machine().runtime->devices();
+  const auto& all = walk.machine().runtime->devices();
   if (!mesh) return {all[0]};
   std::vector<bool> used(mesh->sizes.size(), false);
   for (const auto& [id, axis] : along) used[axis] = true;

@@ -3,17 +3,17 @@
 #include <vector>
 
 #include "jit/partition/map_graph.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 
 /// Whether there are maps over devices in the graph.
-bool has_nested_maps(Evaluator& evaluator, const ir::Graph& graph);
+bool has_nested_maps(Walk& walk, const ir::Graph& graph);
 
 /// Adds the axes of the maps in `map.graph` behind the one that it may have,
 /// which is `outermost`'s; fills the grid, and gives its devices in row-major
 /// order. Then keeps parts where they are (keep_parts).
-std::vector<Device*> complete_grid(Evaluator& evaluator, jit::MemberGraph& map,
+std::vector<Device*> complete_grid(Walk& walk, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where);
 
 /// Whether a host call is for the member at this place: outside some of the

@@ -17,7 +17,7 @@ std::string devices_fact(const AxisInfo& axis) {
                      axis.devices->size() == 1 ? "" : "s");
 }
 
-[[noreturn]] void no_grid(Evaluator& evaluator, const MapCallee& callee,
+[[noreturn]] void no_grid(Walk& walk, const MapCallee& callee,
                           const MappedAxis& outer, Span where) {
   const AxisInfo &inner = *callee.axis, &around = *outer.axis;
   auto error =
@@ -30,7 +30,7 @@ std::string devices_fact(const AxisInfo& axis) {
   error.set_help(
       "declare both axes together, `axis rows, cols = mesh(2, 2)`, and map "
       "over the one and the other; or use `vmap` inside");
-  evaluator.fail(std::move(error));
+  walk.fail(std::move(error));
 }
 
 ir::CollectiveAttrs along(ir::AxisId id, const ir::Dim& members,
@@ -51,59 +51,58 @@ AxisSet without(const AxisSet& axes, ir::AxisId axis) {
 
 }  // namespace
 
-void join_grid(Evaluator& evaluator, const MapCallee& callee, Span where) {
-  if (evaluator.compiled_depth == 0) return;
+void join_grid(Walk& walk, const MapCallee& callee, Span where) {
+  if (walk.compiled_depth == 0) return;
   const AxisInfo& axis = *callee.axis;
-  for (const MappedAxis& outer : evaluator.mapped_axes()) {
+  for (const MappedAxis& outer : walk.mapped_axes()) {
     if (!outer.over_devices) continue;
     if (*outer.axis->mesh == *axis.mesh &&
         outer.axis->mesh_axis != axis.mesh_axis)
       continue;
-    no_grid(evaluator, callee, outer, where);
+    no_grid(walk, callee, outer, where);
   }
-  if (!evaluator.grid) evaluator.grid = axis.mesh;
-  if (*evaluator.grid == *axis.mesh) return;
+  if (!walk.grid) walk.grid = axis.mesh;
+  if (*walk.grid == *axis.mesh) return;
   auto error = diagnostic(Code::other_devices, where, callee.function.name);
   error.add_fact(fmt::format("{}: {}", devices_fact(axis),
-                             device_names(evaluator, *axis.devices)));
+                             device_names(walk, *axis.devices)));
   error.add_fact(fmt::format("a map before it is over {}",
-                             device_names(evaluator, evaluator.grid->devices)));
+                             device_names(walk, walk.grid->devices)));
   error.set_help(
       "give all maps of one compiled function the same devices, or axes of one "
       "grid; or call them one after the other outside it");
-  evaluator.fail(std::move(error));
+  walk.fail(std::move(error));
 }
 
-Value nested_map(Evaluator& evaluator, const MapCallee& callee,
+Value nested_map(Walk& walk, const MapCallee& callee,
                  std::vector<CallArgument> positional,
                  std::vector<std::pair<std::string, CallArgument>> named,
                  Span where) {
-  const BoundCall call = bind_call(evaluator, callee, positional, named, where);
+  const BoundCall call = bind_call(walk, callee, positional, named, where);
   const ir::Dim members = call.layout.members;
   if (members == ir::Dim(0)) {  // no device has anything to do
-    return map_over(evaluator, callee, std::move(positional), std::move(named),
+    return map_over(walk, callee, std::move(positional), std::move(named),
                     where);
   }
-  ++evaluator.nested_maps;
+  ++walk.nested_maps;
   const ir::AxisId id =
-      map_cache(evaluator).nested_id(evaluator, callee.axis, members.value());
+      map_cache(walk).nested_id(walk, callee.axis, members.value());
   BoundResult result;
   {
-    InsideMap inside(evaluator, callee.axis, members, true, where, call.inputs,
-                     id);
+    InsideMap inside(walk, callee.axis, members, true, where, call.inputs, id);
     std::vector<ArrayValue> parts;
     for (const MapInput& input : call.inputs) {
       if (input.entry.is_none()) {
         parts.push_back(input.value);
         continue;
       }
-      ArrayValue part = evaluator.add(ir::Op::own_part, {input.value},
-                                      along(id, members, input.entry), where);
+      ArrayValue part = walk.add(ir::Op::own_part, {input.value},
+                                 along(id, members, input.entry), where);
       part->varies = member_varies(input, callee.axis.get());
       part->varies_from = input.where;
       parts.push_back(std::move(part));
     }
-    result = call_member(evaluator, callee, call, parts, where);
+    result = call_member(walk, callee, call, parts, where);
   }
   std::vector<ArrayValue> outputs;
   for (const MapOutput& output : result.outputs) {
@@ -113,8 +112,8 @@ Value nested_map(Evaluator& evaluator, const MapCallee& callee,
     }
     ir::CollectiveAttrs stack = along(id, members, output.entry);
     stack.stays = true;
-    ArrayValue whole = evaluator.add(ir::Op::all_gather, {output.value},
-                                     std::move(stack), where);
+    ArrayValue whole =
+        walk.add(ir::Op::all_gather, {output.value}, std::move(stack), where);
     whole->varies = without(output.value->varies, callee.axis->id);
     whole->varies_from = output.value->varies_from;
     outputs.push_back(std::move(whole));

@@ -141,14 +141,14 @@ void print_line(Machine& machine, const Device& device, const ir::Node& node,
 
 /// The axes of a map of maps by which errors name a member. Where a device has
 /// several members along an axis it does not know which one failed.
-std::vector<MapEntry::Place> member_places(Evaluator& evaluator,
+std::vector<MapEntry::Place> member_places(Walk& walk,
                                            const jit::MemberGraph& map,
                                            const AxisInfo& outermost) {
   std::vector<MapEntry::Place> places;
   if (map.axes.size() < 2) return places;
   std::set<std::string> several;
   for (const jit::MapAxis& axis : map.axes) {
-    const MapCache::Nested* nested = map_cache(evaluator).find_nested(axis.id);
+    const MapCache::Nested* nested = map_cache(walk).find_nested(axis.id);
     const AxisInfo& info = nested ? *nested->axis : outermost;
     if (axis.per_device != 1) several.insert(info.name);
     MapEntry::Place place{info.name, 1, axis.devices};
@@ -166,10 +166,10 @@ std::vector<MapEntry::Place> member_places(Evaluator& evaluator,
 /// Finds the devices of a traced graph, places its arrays and compiles it (or
 /// keeps it for the reference evaluator). `outermost` is the axis of the map
 /// that it is one member of, or null.
-void prepare(Evaluator& evaluator, jit::MemberGraph map,
-             const AxisInfo* outermost, MapEntry& entry, Span where) {
-  entry.devices = complete_grid(evaluator, map, outermost, where);
-  if (outermost) entry.places = member_places(evaluator, map, *outermost);
+void prepare(Walk& walk, jit::MemberGraph map, const AxisInfo* outermost,
+             MapEntry& entry, Span where) {
+  entry.devices = complete_grid(walk, map, outermost, where);
+  if (outermost) entry.places = member_places(walk, map, *outermost);
   for (size_t i = 0; i < map.graph.inputs.size(); ++i)
     entry.inputs.push_back(
         place(jit::whole_input(map, i), map, jit::input_cuts(map, i), entry));
@@ -177,7 +177,7 @@ void prepare(Evaluator& evaluator, jit::MemberGraph map,
     entry.outputs.push_back(
         place(jit::whole_output(map, i), map, jit::output_cuts(map, i), entry));
   entry.donated.resize(entry.inputs.size(), false);
-  Machine& machine = evaluator.machine();
+  Machine& machine = walk.machine();
   if (map.members() == 0) return;  // nothing will run
   if (machine.reference_only) {
     entry.member = std::make_shared<jit::MemberGraph>(std::move(map));
@@ -199,12 +199,12 @@ void prepare(Evaluator& evaluator, jit::MemberGraph map,
   const Recording recording(machine.recorder, Recorder::Kind::compile,
                             Recorder::host);
   auto program = machine.compiler->compile(jit::device_graph(map), options);
-  if (!program) evaluator.fail(program.error(), where);
+  if (!program) walk.fail(program.error(), where);
   entry.program = std::move(*program);
 }
 
 /// The leaf of the names read that is this array.
-Capture find_capture(const std::vector<Evaluator::OuterRead>& reads,
+Capture find_capture(const std::vector<Walk::OuterRead>& reads,
                      const ArrayValue& array) {
   Capture capture;
   for (size_t i = 0; i < reads.size(); ++i) {
@@ -225,8 +225,8 @@ Capture find_capture(const std::vector<Evaluator::OuterRead>& reads,
 /// Traces and compiles one call.
 class EntryBuilder {
  public:
-  EntryBuilder(Evaluator& evaluator, const MapCallee& callee, Span where)
-      : evaluator_(evaluator), callee_(callee), where_(where) {}
+  EntryBuilder(Walk& walk, const MapCallee& callee, Span where)
+      : walk_(walk), callee_(callee), where_(where) {}
 
   /// `captures` are then the arrays that it captures.
   std::unique_ptr<MapEntry> build(const std::vector<CallArgument>& positional,
@@ -234,7 +234,7 @@ class EntryBuilder {
                                   std::vector<ArrayValue>& captures) {
     bool ints = true;
     while (!attempt(positional, named, ints, captures)) continue;
-    prepare(evaluator_, std::move(map_), callee_.axis.get(), *entry_, where_);
+    prepare(walk_, std::move(map_), callee_.axis.get(), *entry_, where_);
     return std::move(entry_);
   }
 
@@ -245,7 +245,7 @@ class EntryBuilder {
                bool& ints, std::vector<ArrayValue>& captures) {
     KnownNumbers& known = callee_.map.state->known;
     ints = ints && !known.ints;
-    NumberAttempt attempt(evaluator_, known, ints, where_);
+    NumberAttempt attempt(walk_, known, ints, where_);
     std::vector<CallArgument> positional = given;
     Named named = given_named;
     for (CallArgument& a : positional) a.value = attempt.next(a.value);
@@ -271,7 +271,7 @@ class EntryBuilder {
     for (const auto& [name, a] : named) {
       entry_->named.emplace_back(name, types_of(a.value));
     }
-    const BoundCall call = bind_call(evaluator_, callee_, std::move(positional),
+    const BoundCall call = bind_call(walk_, callee_, std::move(positional),
                                      std::move(named), where_);
     entry_->donated = donated_inputs(callee_, call);
     return trace(call);
@@ -283,15 +283,15 @@ class EntryBuilder {
     axis.devices = call.layout.devices;
     axis.per_device = entry_->per_device = call.layout.per_device.value();
     BoundResult result;
-    std::vector<Evaluator::OuterRead> reads;
-    ReadsGuard recording(evaluator_, reads);
-    const auto scope = evaluator_.trace([&] {
-      InsideMap inside(evaluator_, callee_.axis, call.layout.members, true,
-                       where_, call.inputs);
+    std::vector<Walk::OuterRead> reads;
+    ReadsGuard recording(walk_, reads);
+    const auto scope = walk_.trace([&] {
+      InsideMap inside(walk_, callee_.axis, call.layout.members, true, where_,
+                       call.inputs);
       std::vector<ArrayValue> members;
       for (const MapInput& input : call.inputs) {
         const bool whole = input.entry.is_none();
-        const ArrayValue member = evaluator_.scope()->add_parameter(
+        const ArrayValue member = walk_.scope()->add_parameter(
             input.member, member_varies(input, callee_.axis.get()),
             whole ? input.value->varies_from : input.where);
         member->weak = whole && input.value->weak;
@@ -300,12 +300,12 @@ class EntryBuilder {
         // A literal that has to be known is itself; its parameter is not used.
         members.push_back(whole && input.value->literal ? input.value : member);
       }
-      result = call_member(evaluator_, callee_, call, members, where_);
+      result = call_member(walk_, callee_, call, members, where_);
       std::vector<ArrayValue> values;
       for (const MapOutput& output : result.outputs) {
         values.push_back(output.value);
       }
-      map_.graph = evaluator_.scope()->finish(values);
+      map_.graph = walk_.scope()->finish(values);
     });
     for (const MapInput& input : call.inputs) {
       axis.inputs.push_back(input.entry);
@@ -319,7 +319,7 @@ class EntryBuilder {
     }
     if (callee_.axis) map_.axes.push_back(std::move(axis));
     entry_->result = types_of(result.tree);
-    for (Evaluator::OuterRead& read : reads) {
+    for (Walk::OuterRead& read : reads) {
       entry_->names.push_back(
           {read.environment, std::move(read.name), types_of(read.value, true)});
     }
@@ -329,20 +329,20 @@ class EntryBuilder {
   /// Records reads of outer names while it lives.
   class ReadsGuard {
    public:
-    ReadsGuard(Evaluator& evaluator, std::vector<Evaluator::OuterRead>& reads)
-        : evaluator_(evaluator), before_(evaluator.outer_reads) {
-      evaluator_.outer_reads = &reads;
+    ReadsGuard(Walk& walk, std::vector<Walk::OuterRead>& reads)
+        : walk_(walk), before_(walk.outer_reads) {
+      walk_.outer_reads = &reads;
     }
-    ~ReadsGuard() { evaluator_.outer_reads = before_; }
+    ~ReadsGuard() { walk_.outer_reads = before_; }
     ReadsGuard(const ReadsGuard&) = delete;
     ReadsGuard& operator=(const ReadsGuard&) = delete;
 
    private:
-    Evaluator& evaluator_;
-    std::vector<Evaluator::OuterRead>* before_;
+    Walk& walk_;
+    std::vector<Walk::OuterRead>* before_;
   };
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   const MapCallee& callee_;
   Span where_;
   std::unique_ptr<MapEntry> entry_;
@@ -354,8 +354,8 @@ class EntryBuilder {
 /// One run of an entry.
 class MapRun {
  public:
-  MapRun(Evaluator& evaluator, MapEntry& entry, bool is_jit, Span where)
-      : evaluator_(evaluator), entry_(entry), is_jit_(is_jit), where_(where) {
+  MapRun(Walk& walk, MapEntry& entry, bool is_jit, Span where)
+      : walk_(walk), entry_(entry), is_jit_(is_jit), where_(where) {
     arrays_.reserve(entry.inputs.size());
   }
 
@@ -380,7 +380,7 @@ class MapRun {
 
   /// What is donated belongs to this call alone from now on.
   void take_donated(const FunctionValue& function) {
-    give_away(evaluator_, function, passed_, entry_.donated);
+    give_away(walk_, function, passed_, entry_.donated);
     for (size_t i = 0; i < passed_.size(); ++i)
       donated_.push_back(entry_.donated[i] ? passed_[i].value : nullptr);
     passed_.clear();
@@ -410,7 +410,7 @@ class MapRun {
     } else if (const auto* array = argument.value.get_if<ArrayValue>()) {
       add_leaf(*array, argument.where);
     } else if (known.array()) {
-      add_leaf(number_argument(evaluator_, argument.value, argument.where),
+      add_leaf(number_argument(walk_, argument.value, argument.where),
                argument.where);
     }
   }
@@ -422,12 +422,12 @@ class MapRun {
 
   /// The next input, brought to where the program reads it.
   unisono::Array placed(const ArrayValue& value) {
-    return moved(evaluator_.force(value, where_));
+    return moved(walk_.force(value, where_));
   }
   /// An array that was captured before stays on the devices, as long as it is.
   unisono::Array captured(const ArrayValue& value) {
     const Sharding& to = entry_.inputs[arrays_.size()].sharding;
-    const unisono::Array& array = evaluator_.force(value, where_);
+    const unisono::Array& array = walk_.force(value, where_);
     if (array.sharding() == to) return array;
     for (const unisono::Array& copy : value->copies)
       if (copy.sharding() == to) return copy;
@@ -437,7 +437,7 @@ class MapRun {
   unisono::Array moved(const unisono::Array& array) {
     const Sharding& to = entry_.inputs[arrays_.size()].sharding;
     if (array.sharding() == to) return array;
-    return evaluator_.moved(array, to, where_);
+    return walk_.moved(array, to, where_);
   }
 
   std::vector<unisono::Array> run_program() {
@@ -465,10 +465,10 @@ class MapRun {
   using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
   Result<Blocks> run_on(Blocks& blocks) {
-    if (!evaluator_.machine().compile_only)
+    if (!walk_.machine().compile_only)
       for (int input : entry_.program->overwritten)
         if (Status own = make_own(blocks[input]); !own) return own.error();
-    return evaluator_.run_program(*entry_.program, entry_.devices, blocks);
+    return walk_.run_program(*entry_.program, entry_.devices, blocks);
   }
 
   /// Blocks that something else holds, too, become copies.
@@ -505,7 +505,7 @@ class MapRun {
 
   std::vector<unisono::Array> run_reference() {
     const jit::MemberGraph& map = *entry_.member;
-    Machine& machine = evaluator_.machine();
+    Machine& machine = walk_.machine();
     std::vector<jit::HostArray> inputs;
     for (const unisono::Array& array : arrays_) {
       auto bytes = array_to_host(array);
@@ -578,12 +578,11 @@ class MapRun {
         device = entry_.devices[device]->index();
       }
     }
-    if (member.empty()) evaluator_.fail(error, where_);
-    const Device& device =
-        *evaluator_.machine().runtime->devices()[error.device];
+    if (member.empty()) walk_.fail(error, where_);
+    const Device& device = *walk_.machine().runtime->devices()[error.device];
     error.device = -1;
     try {
-      evaluator_.fail(error, where_);
+      walk_.fail(error, where_);
     } catch (Failure& failure) {
       failure.diagnostic.add_fact(
           fmt::format("on {}, member {}", device.name(), member));
@@ -608,7 +607,7 @@ class MapRun {
     std::vector<ArrayValue> values;
     values.reserve(arrays.size());
     for (unisono::Array& array : arrays) {
-      values.push_back(evaluator_.from_array(std::move(array)));
+      values.push_back(walk_.from_array(std::move(array)));
     }
     size_t next = 0;
     for_each_leaf(entry_.result, [&](const Value& leaf) {
@@ -619,7 +618,7 @@ class MapRun {
     return replace_arrays(entry_.result, values);
   }
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   MapEntry& entry_;
   bool is_jit_;
   Span where_;
@@ -630,23 +629,23 @@ class MapRun {
 
 }  // namespace
 
-Value run_map(Evaluator& evaluator, const MapCallee& callee,
+Value run_map(Walk& walk, const MapCallee& callee,
               std::vector<CallArgument> positional, Named named, Span where) {
   MapState& state = *callee.map.state;
   // What waits to be computed may read what is given away.
-  if (!callee.map.donated.empty()) evaluator.flush(where);
+  if (!callee.map.donated.empty()) walk.flush(where);
   std::vector<ArrayValue> captures;
   MapEntry* entry = find_entry(state, positional, named, captures);
   if (!entry) {
-    auto made = EntryBuilder(evaluator, callee, where)
-                    .build(positional, named, captures);
+    auto made =
+        EntryBuilder(walk, callee, where).build(positional, named, captures);
     if (state.entries.size() >= kept_entries) state.entries.pop_back();
     state.entries.insert(state.entries.begin(), std::move(made));
     entry = state.entries.front().get();
-  } else if (Recorder* recorder = evaluator.machine().recorder) {
+  } else if (Recorder* recorder = walk.machine().recorder) {
     recorder->count_cache_hit();
   }
-  MapRun run(evaluator, *entry, !state.axis, where);
+  MapRun run(walk, *entry, !state.axis, where);
   run.add_arguments(positional, named);
   run.add_captures(captures);
   if (!callee.map.donated.empty()) run.take_donated(callee.function);
@@ -654,13 +653,13 @@ Value run_map(Evaluator& evaluator, const MapCallee& callee,
 }
 
 std::vector<unisono::Array> run_on_grid(
-    Evaluator& evaluator, const ir::Graph& graph,
+    Walk& walk, const ir::Graph& graph,
     const std::vector<unisono::Array>& inputs, Span where) {
   MapEntry entry;
   jit::MemberGraph map;
   map.graph = graph;
-  prepare(evaluator, std::move(map), nullptr, entry, where);
-  MapRun run(evaluator, entry, true, where);
+  prepare(walk, std::move(map), nullptr, entry, where);
+  MapRun run(walk, entry, true, where);
   for (const unisono::Array& input : inputs) run.add_array(input);
   return run.outputs();
 }

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "lang/context/arguments.h"
-#include "lang/context/evaluator.h"
 #include "lang/context/literals.h"
+#include "lang/context/walk.h"
 #include "lang/syntax/ast.h"
 
 namespace unisono::lang {
@@ -121,18 +121,18 @@ std::string mapping_fact(const Transformed& map, const MapInput& input) {
       to_string(declared_at(map, map.in_axes_span)));
 }
 
-std::string devices_fact(Evaluator& evaluator, const AxisInfo& axis) {
+std::string devices_fact(Walk& walk, const AxisInfo& axis) {
   return fmt::format("{} runs over {}: {} (declared at {})", label(axis),
                      plural(axis.devices->size(), "device"),
-                     device_names(evaluator, *axis.devices),
+                     device_names(walk, *axis.devices),
                      to_string(axis.declared));
 }
 
 /// The arguments of one call, each with its entry of in_axes.
 class CallBinder {
  public:
-  CallBinder(Evaluator& evaluator, const MapCallee& callee, Span where)
-      : evaluator_(evaluator),
+  CallBinder(Walk& walk, const MapCallee& callee, Span where)
+      : walk_(walk),
         callee_(callee),
         map_(callee.map),
         parameters_(parameters_of(*map_.inner)),
@@ -185,7 +185,7 @@ class CallBinder {
       const bool known = std::ranges::any_of(
           parameters_, [&](const auto& p) { return p.name == name; });
       if (!known) {
-        evaluator_.fail(diagnostic(
+        walk_.fail(diagnostic(
             Code::in_axes_name, declared_at(map_, map_.in_axes_span), "names",
             name,
             fmt::format("which is no parameter of `{}`", map_.inner->name)));
@@ -212,16 +212,16 @@ class CallBinder {
     error.set_help(
         "give one entry per argument, or one without a tuple for all; the axes "
         "of one argument that is a tuple are `((0, none),)`");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   void add_argument(BoundCall& call, int position, const std::string& name,
                     const CallArgument& argument) {
     std::string axes_path = "in_axes";
     const Value axes = axes_of(position, name, axes_path);
-    AxesWalk walk;
-    walk.leaf = [&](const AxisEntry& entry, const Value& leaf,
-                    const std::string& path) {
+    AxesWalk axes_walk;
+    axes_walk.leaf = [&](const AxisEntry& entry, const Value& leaf,
+                         const std::string& path) {
       MapInput input;
       input.entry = entry;
       input.position = position;
@@ -230,8 +230,8 @@ class CallBinder {
       add_leaf(call, std::move(input), leaf);
       return leaf;
     };
-    walk.differ = [&](const Value& part, const std::string& part_path,
-                      const Value& value, const std::string& path) {
+    axes_walk.differ = [&](const Value& part, const std::string& part_path,
+                           const Value& value, const std::string& path) {
       MapInput input;
       input.position = position;
       input.path = name.empty() ? "" : name + path;
@@ -243,9 +243,9 @@ class CallBinder {
       }
       error.set_help(
           "give one entry for each part of the argument, or one for all of it");
-      evaluator_.fail(std::move(error));
+      walk_.fail(std::move(error));
     };
-    walk(axes, axes_path, argument.value, "");
+    axes_walk(axes, axes_path, argument.value, "");
   }
 
   /// The entry, or tree of entries, of one argument.
@@ -266,7 +266,7 @@ class CallBinder {
       error.add_note(where_, "the call");
       error.set_help(fmt::format("add `{} = none` to copy it to every device",
                                  name.empty() ? "name" : name));
-      evaluator_.fail(std::move(error));
+      walk_.fail(std::move(error));
     }
     return position < 0 ? Value(NoneValue{}) : map_.in_axes;
   }
@@ -288,7 +288,7 @@ class CallBinder {
     auto error = diagnostic(Code::not_mappable, input.where, input.label(),
                             type_name(leaf));
     error.set_help("use none to give every member the whole value");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   void check_rank(MapInput& input, int rank, std::string type) {
@@ -308,7 +308,7 @@ class CallBinder {
                  : fmt::format("its axes are 0 to {}", rank - 1);
     error.set_help((rank == 0 ? "" : axes + "; ") +
                    "use none to broadcast it to all members");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   /// Sizes are compared with one another first, then shared among devices.
@@ -365,7 +365,7 @@ class CallBinder {
     error.set_help(
         "all mapped axes have one size; use none to give every "
         "member the whole array");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   ir::Dim divided(const MapInput& input, int devices) {
@@ -377,9 +377,9 @@ class CallBinder {
         size.to_string(), devices);
     error.set_label(input.type.to_string());
     error.add_fact(mapping_fact(map_, input));
-    error.add_fact(devices_fact(evaluator_, *callee_.axis));
+    error.add_fact(devices_fact(walk_, *callee_.axis));
     add_uneven_help(error, input, size, devices);
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   void add_uneven_help(Diagnostic& error, const MapInput& input,
@@ -423,11 +423,11 @@ class CallBinder {
   void mixed(const MapLayout& layout) {
     auto error = diagnostic(Code::split_and_mapped, where_,
                             layout.members.to_string(), layout.devices);
-    error.add_fact(devices_fact(evaluator_, *callee_.axis));
+    error.add_fact(devices_fact(walk_, *callee_.axis));
     error.set_help(
         "split and an integer go together only where the mapped size is the "
         "number of devices; use `split(k)` for all, or integers for all");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   void nothing_mapped() {
@@ -437,10 +437,10 @@ class CallBinder {
       error.add_note(map_.in_axes_span, "the axes stand here");
     }
     error.set_help("give at least one array argument an integer in `in_axes`");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   const MapCallee& callee_;
   const Transformed& map_;
   std::vector<ParameterInfo> parameters_;
@@ -455,9 +455,9 @@ std::string result_label(const std::string& path) {
 /// Matches one member's results to out_axes.
 class ResultBinder {
  public:
-  ResultBinder(Evaluator& evaluator, const MapCallee& callee,
-               const MapLayout& layout, Span where)
-      : evaluator_(evaluator),
+  ResultBinder(Walk& walk, const MapCallee& callee, const MapLayout& layout,
+               Span where)
+      : walk_(walk),
         callee_(callee),
         layout_(layout),
         call_(where),
@@ -465,16 +465,16 @@ class ResultBinder {
 
   BoundResult bind(const Value& result) {
     BoundResult bound;
-    AxesWalk walk;
-    walk.leaf = [&](const AxisEntry& entry, const Value& leaf,
-                    const std::string& path) {
+    AxesWalk axes_walk;
+    axes_walk.leaf = [&](const AxisEntry& entry, const Value& leaf,
+                         const std::string& path) {
       return add_leaf(bound, entry, leaf, path);
     };
-    walk.differ = [&](const Value& axes, const std::string& axes_path,
-                      const Value& value, const std::string& path) {
+    axes_walk.differ = [&](const Value& axes, const std::string& axes_path,
+                           const Value& value, const std::string& path) {
       differ(axes, axes_path, value, path);
     };
-    bound.tree = walk(callee_.map.out_axes, "out_axes", result, "");
+    bound.tree = axes_walk(callee_.map.out_axes, "out_axes", result, "");
     return bound;
   }
 
@@ -497,14 +497,14 @@ class ResultBinder {
                             path.empty() ? "`out_axes`" : axes_path, has, seen);
     note_call(error);
     error.set_help("give one entry for each result, or one for all");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   Value add_leaf(BoundResult& bound, const AxisEntry& entry, const Value& leaf,
                  const std::string& path) {
     const auto* array = leaf.get_if<ArrayValue>();
     if (!array && entry.is_none()) {
-      require_known_result(evaluator_, leaf, call_);
+      require_known_result(walk_, leaf, call_);
       return leaf;
     }
     if (array && (*array)->int_argument && entry.is_none())
@@ -517,13 +517,13 @@ class ResultBinder {
         error.add_fact("its entry in out_axes is " + entry.to_string());
         error.set_help("give it the entry none, or do not return it");
       }
-      evaluator_.fail(std::move(error));
+      walk_.fail(std::move(error));
     }
     MapOutput output;
     // A number without an element type stays one where it is no array's part.
     output.value = array && !callee_.axis
                        ? *array
-                       : evaluator_.to_array(leaf, call_, result_label(path));
+                       : walk_.to_array(leaf, call_, result_label(path));
     output.entry = entry;
     output.type = output.value->type;
     if (entry.is_none()) {
@@ -548,7 +548,7 @@ class ResultBinder {
     error.set_help(
         "use out_axes=0 or a reduction such as `psum`; `assume_same(x)` takes "
         "the first member's value");
-    evaluator_.fail(std::move(error));
+    walk_.fail(std::move(error));
   }
 
   /// An integer counts in the stacked result, which has one axis more.
@@ -565,7 +565,7 @@ class ResultBinder {
       error.set_help(rank == 0
                          ? "use out_axes=0: a scalar has no axis to join along"
                          : "it counts in the stacked result");
-      evaluator_.fail(std::move(error));
+      walk_.fail(std::move(error));
     }
     output.entry.axis = axis;
     auto& shape = output.type.shape;
@@ -580,32 +580,31 @@ class ResultBinder {
     if (!(call_ == where_)) error.add_note(call_, "in this call");
   }
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   const MapCallee& callee_;
   const MapLayout& layout_;
   Span call_, where_;
 };
 
-void check_form(Evaluator& evaluator, const Value& axes,
-                const std::string& path, Span where) {
+void check_form(Walk& walk, const Value& axes, const std::string& path,
+                Span where) {
   if (const TupleValue* tuple = axes.tuple()) {
     for (size_t i = 0; i < tuple->items.size(); ++i) {
-      check_form(evaluator, tuple->items[i], fmt::format("{}[{}]", path, i),
-                 where);
+      check_form(walk, tuple->items[i], fmt::format("{}[{}]", path, i), where);
     }
   } else if (const RecordValue* record = axes.record()) {
     for (const auto& [name, entry] : record->fields) {
-      check_form(evaluator, entry, fmt::format("{}.{}", path, name), where);
+      check_form(walk, entry, fmt::format("{}.{}", path, name), where);
     }
   } else if (!entry_of(axes)) {
-    evaluator.fail(diagnostic(Code::bad_axes_entry, where, "`" + path + "`",
-                              type_name(axes)));
+    walk.fail(diagnostic(Code::bad_axes_entry, where, "`" + path + "`",
+                         type_name(axes)));
   }
 }
 
 }  // namespace
 
-void require_known_result(Evaluator& evaluator, const Value& leaf, Span call) {
+void require_known_result(Walk& walk, const Value& leaf, Span call) {
   std::string what;
   if (const auto* text = leaf.get_if<StrValue>(); text && text->deferred) {
     require_known(text->deferred->call_numbers, call);
@@ -619,9 +618,8 @@ void require_known_result(Evaluator& evaluator, const Value& leaf, Span call) {
       what = "this range";
     }
   if (!what.empty())
-    evaluator.fail(
-        diagnostic(Code::host_value_in_compiled_code, call, what)
-            .set_help("return the array, and make that of it outside"));
+    walk.fail(diagnostic(Code::host_value_in_compiled_code, call, what)
+                  .set_help("return the array, and make that of it outside"));
 }
 
 std::vector<ParameterInfo> parameters_of(const FunctionValue& function) {
@@ -650,8 +648,8 @@ std::string label(const AxisInfo& axis) {
                         : "axis " + axis.name;
 }
 
-std::string device_names(Evaluator& evaluator, std::span<const int> devices) {
-  const auto& all = evaluator.machine().runtime->devices();
+std::string device_names(Walk& walk, std::span<const int> devices) {
+  const auto& all = walk.machine().runtime->devices();
   std::string names;
   size_t shown = 0;
   for (const int index : devices) {
@@ -672,22 +670,22 @@ std::string MapInput::label() const {
   return fmt::format("argument {} (`{}`)", position, path);
 }
 
-void check_axes_form(Evaluator& evaluator, const Value& axes,
-                     std::string_view what, Span where) {
-  check_form(evaluator, axes, std::string(what), where);
+void check_axes_form(Walk& walk, const Value& axes, std::string_view what,
+                     Span where) {
+  check_form(walk, axes, std::string(what), where);
 }
 
-BoundCall bind_call(Evaluator& evaluator, const MapCallee& callee,
+BoundCall bind_call(Walk& walk, const MapCallee& callee,
                     std::vector<CallArgument> positional,
                     std::vector<std::pair<std::string, CallArgument>> named,
                     Span where) {
-  return CallBinder(evaluator, callee, where)
+  return CallBinder(walk, callee, where)
       .bind(std::move(positional), std::move(named));
 }
 
-BoundResult bind_result(Evaluator& evaluator, const MapCallee& callee,
+BoundResult bind_result(Walk& walk, const MapCallee& callee,
                         const MapLayout& layout, Value result, Span where) {
-  return ResultBinder(evaluator, callee, layout, where).bind(result);
+  return ResultBinder(walk, callee, layout, where).bind(result);
 }
 
 Value replace_arrays(const Value& tree, const std::vector<ArrayValue>& arrays) {

@@ -16,7 +16,7 @@
 
 namespace unisono::lang {
 
-class Evaluator;
+class Walk;
 
 using jit::AxisEntry;
 
@@ -30,14 +30,14 @@ std::vector<ParameterInfo> parameters_of(const FunctionValue& function);
 /// "axis i", or "the axis of `pmap(scale)`" for one without a name.
 std::string label(const AxisInfo& axis);
 /// "cpu:0, cpu:1"; of many the first eight. `devices` are their indices.
-std::string device_names(Evaluator& evaluator, std::span<const int> devices);
+std::string device_names(Walk& walk, std::span<const int> devices);
 /// `(1, 1, 2)`, as the language writes a tuple.
 std::string tuple_text(const std::vector<int64_t>& items);
 
 /// An error unless `axes` is a tree of integers, `split(k)` and `none`; `what`
 /// is "in_axes" or "out_axes".
-void check_axes_form(Evaluator& evaluator, const Value& axes,
-                     std::string_view what, Span where);
+void check_axes_form(Walk& walk, const Value& axes, std::string_view what,
+                     Span where);
 
 /// One array among the arguments of a mapped call.
 struct MapInput {
@@ -84,14 +84,14 @@ struct MapCallee {
 
 /// Matches the arguments to in_axes; checks ranks, sizes and that the devices
 /// can share the members.
-BoundCall bind_call(Evaluator& evaluator, const MapCallee& callee,
+BoundCall bind_call(Walk& walk, const MapCallee& callee,
                     std::vector<CallArgument> positional,
                     std::vector<std::pair<std::string, CallArgument>> named,
                     Span where);
 
 /// An error for text or a range, among the results of the `call`, that depends
 /// on arrays of compiled code: what is no array is known when that is made.
-void require_known_result(Evaluator& evaluator, const Value& leaf, Span call);
+void require_known_result(Walk& walk, const Value& leaf, Span call);
 
 /// One array among the results.
 struct MapOutput {
@@ -107,7 +107,7 @@ struct BoundResult {
 };
 /// Matches the results of one member to out_axes, and proves that what
 /// `none` takes one copy of does not vary over the axis.
-BoundResult bind_result(Evaluator& evaluator, const MapCallee& callee,
+BoundResult bind_result(Walk& walk, const MapCallee& callee,
                         const MapLayout& layout, Value result, Span where);
 
 /// The tree with its arrays replaced, in order.

@@ -117,11 +117,11 @@ bool same_for_code(const Value& a, const Value& b) {
   return a.any.index() == b.any.index() && std::visit(SameForCode{b}, a.any);
 }
 
-std::shared_ptr<AxisInfo> anonymous_axis(Evaluator& evaluator, std::string map,
+std::shared_ptr<AxisInfo> anonymous_axis(Walk& walk, std::string map,
                                          Span where) {
   auto axis = std::make_shared<AxisInfo>();
-  axis->id = evaluator.new_axis_id();
-  axis->any_size = ir::Dim::symbol(evaluator.new_symbol_id(), "members");
+  axis->id = walk.new_axis_id();
+  axis->any_size = ir::Dim::symbol(walk.new_symbol_id(), "members");
   axis->name = std::move(map);
   axis->declared = where;
   axis->anonymous = true;
@@ -175,14 +175,14 @@ std::shared_ptr<MapState> MapCache::insert(const Transformed& map,
   return state;
 }
 
-std::shared_ptr<const AxisInfo> MapCache::innermost(Evaluator& evaluator) {
+std::shared_ptr<const AxisInfo> MapCache::innermost(Walk& walk) {
   if (!innermost_) {
-    innermost_ = anonymous_axis(evaluator, "a map around it", {});
+    innermost_ = anonymous_axis(walk, "a map around it", {});
   }
   return innermost_;
 }
 
-ir::AxisId MapCache::nested_id(Evaluator& evaluator,
+ir::AxisId MapCache::nested_id(Walk& walk,
                                const std::shared_ptr<const AxisInfo>& axis,
                                int64_t members) {
   for (const Nested& known : nested_) {
@@ -191,7 +191,7 @@ ir::AxisId MapCache::nested_id(Evaluator& evaluator,
   if (nested_.size() >= kept_nested) {
     nested_.erase(nested_.begin(), nested_.begin() + kept_nested / 2);
   }
-  nested_.push_back({evaluator.new_axis_id(), axis, members});
+  nested_.push_back({walk.new_axis_id(), axis, members});
   return nested_.back().id;
 }
 
@@ -200,11 +200,11 @@ const MapCache::Nested* MapCache::find_nested(ir::AxisId id) const {
   return found == nested_.end() ? nullptr : &*found;
 }
 
-MapCache& map_cache(Evaluator& evaluator) {
-  if (!evaluator.map_cache) {
-    evaluator.map_cache = std::make_shared<MapCache>();
+MapCache& map_cache(Walk& walk) {
+  if (!walk.map_cache) {
+    walk.map_cache = std::make_shared<MapCache>();
   }
-  return *evaluator.map_cache;
+  return *walk.map_cache;
 }
 
 }  // namespace unisono::lang

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "jit/ir/graph.h"
-#include "lang/context/evaluator.h"
 #include "lang/context/function.h"
+#include "lang/context/walk.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/number_attempt.h"
 #include "runtime/execute/program.h"
@@ -82,7 +82,7 @@ struct MapState {
 bool same_for_code(const Value& known, const Value& now);
 
 /// A new axis for a map without `over`; `map` is its name: "pmap(scale)".
-std::shared_ptr<AxisInfo> anonymous_axis(Evaluator& evaluator, std::string map,
+std::shared_ptr<AxisInfo> anonymous_axis(Walk& walk, std::string map,
                                          Span where);
 
 /// The states of a session's maps. A map made again from the same function and
@@ -99,7 +99,7 @@ class MapCache {
   }
   /// The axis of a collective that names none, and the symbol of its size,
   /// while a definition is checked.
-  std::shared_ptr<const AxisInfo> innermost(Evaluator& evaluator);
+  std::shared_ptr<const AxisInfo> innermost(Walk& walk);
 
   /// A map over devices inside compiled code: in the graph it has an axis of
   /// its own for each number of members.
@@ -108,8 +108,7 @@ class MapCache {
     std::shared_ptr<const AxisInfo> axis;
     int64_t members = 1;
   };
-  ir::AxisId nested_id(Evaluator& evaluator,
-                       const std::shared_ptr<const AxisInfo>& axis,
+  ir::AxisId nested_id(Walk& walk, const std::shared_ptr<const AxisInfo>& axis,
                        int64_t members);
   /// Null for an axis that is none.
   const Nested* find_nested(ir::AxisId id) const;
@@ -135,6 +134,6 @@ class MapCache {
 };
 
 /// The evaluator's cache, made at the first use.
-MapCache& map_cache(Evaluator& evaluator);
+MapCache& map_cache(Walk& walk);
 
 }  // namespace unisono::lang

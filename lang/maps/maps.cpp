@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/maps/donation.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/map_state.h"
@@ -20,10 +20,10 @@ std::shared_ptr<const FunctionValue> function_argument(BuiltinCall& call) {
   const auto* function =
       call[0].value.get_if<std::shared_ptr<const FunctionValue>>();
   if (function) return *function;
-  call.evaluator.fail(diagnostic(Code::not_a_function, call[0].where,
-                                 call.builtin.name, type_name(call[0].value))
-                          .set_help("give it a function: `f`, or "
-                                    "`fn(x) => 2 * x`"));
+  call.walk.fail(diagnostic(Code::not_a_function, call[0].where,
+                            call.builtin.name, type_name(call[0].value))
+                     .set_help("give it a function: `f`, or "
+                               "`fn(x) => 2 * x`"));
 }
 
 /// Argument `i` as axes; 0 if it is left out.
@@ -33,7 +33,7 @@ void read_axes(BuiltinCall& call, size_t i, std::string_view what, Value& axes,
   if (!call.has(i)) return;
   axes = call[i].value;
   span = call[i].where;
-  check_axes_form(call.evaluator, axes, what, span);
+  check_axes_form(call.walk, axes, what, span);
 }
 
 bool has_split(const Value& axes) {
@@ -45,10 +45,9 @@ bool has_split(const Value& axes) {
 
 [[noreturn]] void bad_over(BuiltinCall& call, size_t i, std::string expected,
                            std::string seen, std::string help) {
-  call.evaluator.fail(diagnostic(Code::bad_over, call[i].where,
-                                 call.builtin.name, std::move(expected),
-                                 std::move(seen))
-                          .set_help(std::move(help)));
+  call.walk.fail(diagnostic(Code::bad_over, call[i].where, call.builtin.name,
+                            std::move(expected), std::move(seen))
+                     .set_help(std::move(help)));
 }
 
 /// `over` of a pmap: a declared axis, or a new one over some devices.
@@ -64,17 +63,16 @@ std::shared_ptr<const AxisInfo> device_axis(BuiltinCall& call, size_t i,
                            axis->axis->name));
     }
   }
-  auto axis =
-      anonymous_axis(call.evaluator, name, over ? over->where : call.where);
+  auto axis = anonymous_axis(call.walk, name, over ? over->where : call.where);
   if (over) {
-    axis->devices = device_list(call.evaluator, *over);
+    axis->devices = device_list(call.walk, *over);
     if (!axis->devices || axis->devices->empty()) {
       bad_over(call, i, expected, type_name(over->value),
                "name some: `over=devices(2)`, or leave it out for all");
     }
   } else {
     axis->devices.emplace();
-    const auto& all = call.evaluator.machine().runtime->devices();
+    const auto& all = call.walk.machine().runtime->devices();
     for (size_t d = 0; d < all.size(); ++d) {
       axis->devices->push_back(static_cast<int>(d));
     }
@@ -88,7 +86,7 @@ std::shared_ptr<const AxisInfo> device_axis(BuiltinCall& call, size_t i,
 std::shared_ptr<const AxisInfo> logical_axis(BuiltinCall& call, size_t i,
                                              const std::string& name) {
   const CallArgument* over = given(call, i);
-  if (!over) return anonymous_axis(call.evaluator, name, call.where);
+  if (!over) return anonymous_axis(call.walk, name, call.where);
   if (const auto* axis = over->value.get_if<AxisValue>()) return axis->axis;
   bad_over(call, i, "a declared axis", type_name(over->value),
            "declare one, `axis batch`, or leave it out");
@@ -113,7 +111,7 @@ Value make_map(BuiltinCall& call, Transformed::Kind kind) {
   }
   if (kind == Transformed::Kind::vmap &&
       (has_split(map.in_axes) || has_split(map.out_axes))) {
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(
             Code::bad_map_argument,
             has_split(map.in_axes) ? map.in_axes_span : map.out_axes_span,
@@ -125,7 +123,7 @@ Value make_map(BuiltinCall& call, Transformed::Kind kind) {
   if (kind == Transformed::Kind::pmap && given(call, 4)) {
     map.donated = read_donate(call, 4, *map.inner);
   }
-  map.state = map_cache(call.evaluator).state(map, [&] {
+  map.state = map_cache(call.walk).state(map, [&] {
     auto state = std::make_shared<MapState>();
     if (kind == Transformed::Kind::pmap) {
       state->axis = device_axis(call, 3, name);
@@ -150,11 +148,10 @@ ir::Dim leading_size(BuiltinCall& call, size_t i) {
     if (!size) size = own;
     if (*size == own) return;
     const std::string what = describe_argument(call, i);
-    call.evaluator.fail(diagnostic(Code::mapped_sizes_differ, call[i].where,
-                                   what, size->to_string(), 0, what,
-                                   own.to_string(), 0)
-                            .set_help("all arrays that `map` runs over have "
-                                      "one size along axis 0"));
+    call.walk.fail(diagnostic(Code::mapped_sizes_differ, call[i].where, what,
+                              size->to_string(), 0, what, own.to_string(), 0)
+                       .set_help("all arrays that `map` runs over have "
+                                 "one size along axis 0"));
   });
   if (!size) wrong_argument(call, i, "an array, or a tree with arrays");
   return *size;
@@ -178,10 +175,9 @@ Value builtin_map(BuiltinCall& call) {
   const Value f = function_argument(call);
   const ir::Dim count = leading_size(call, 1);
   return map_members(
-      call.evaluator, count, {call[1].value},
+      call.walk, count, {call[1].value},
       [&](const std::vector<Value>& member) {
-        return call.evaluator.call(f, {{member[0], call[1].where}}, {},
-                                   call.where);
+        return call.walk.call(f, {{member[0], call[1].where}}, {}, call.where);
       },
       call.where);
 }
@@ -192,17 +188,17 @@ Value builtin_split(BuiltinCall& call) {
   if (call.has(0) && call[0].value.is<StrValue>()) return split_text(call);
   if (given(call, 1)) {
     if (!call.has(0))
-      call.evaluator.fail(
+      call.walk.fail(
           diagnostic(Code::missing_argument, call.where, "split", "x"));
     return split_array(call);
   }
   // `split(0)`, `split(axis=0)`: the axis of an entry.
   const size_t entry = call.has(0) ? 0 : 2;
   if (!call.has(entry))
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "split", "axis"));
   if (call[entry].value.array())
-    call.evaluator.fail(
+    call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "split", "parts")
             .set_help("`split(x, 3)` cuts axis 0 into 3 equal parts"));
   const int64_t axis = known_int_argument(call, entry);

@@ -20,7 +20,7 @@
 
 namespace unisono::lang {
 
-class Evaluator;
+class Walk;
 struct Name;  // ast.h
 
 /// The states of all maps of a session (map_run.cpp): a map that is made again
@@ -31,7 +31,7 @@ class MapCache;
 /// walked with the types that one member sees. A `pmap` or `jit` runs in run
 /// mode only, and is traced and compiled at its first call with these types; a
 /// `vmap` adds its operations to the graph that is being built.
-Value call_transformed(Evaluator& evaluator,
+Value call_transformed(Walk& walk,
                        const std::shared_ptr<const FunctionValue>& function,
                        std::vector<CallArgument> positional,
                        std::vector<std::pair<std::string, CallArgument>> named,
@@ -42,29 +42,27 @@ Value call_transformed(Evaluator& evaluator,
 /// leaves of `mapped` are arrays of size `count` along axis 0; `body` gets one
 /// member's part of them, in the same order.
 Value map_members(
-    Evaluator& evaluator, const ir::Dim& count, std::vector<Value> mapped,
+    Walk& walk, const ir::Dim& count, std::vector<Value> mapped,
     const std::function<Value(const std::vector<Value>& member)>& body,
     Span where);
 
 /// The number of members of `axis` around this place, as a size in a type or as
 /// `axis_size`: a symbol while a definition is checked, nothing where the axis
 /// is not mapped.
-std::optional<ir::Dim> axis_size_here(Evaluator& evaluator,
-                                      const AxisInfo& axis);
+std::optional<ir::Dim> axis_size_here(Walk& walk, const AxisInfo& axis);
 
 /// " varies over rows, cols": the axes mapped around this place over which the
 /// array differs between members; nothing if there are none.
-std::string varies_note(Evaluator& evaluator, const ArrayCell& array);
+std::string varies_note(Walk& walk, const ArrayCell& array);
 
 /// A tuple of different devices (or one device) as their indices; nothing if
 /// it is something else. The same device twice is an error.
-std::optional<std::vector<int>> device_list(Evaluator& evaluator,
+std::optional<std::vector<int>> device_list(Walk& walk,
                                             const CallArgument& argument);
 
 /// `axis dev = devices()`, `axis batch`: the axes that a statement declares,
 /// one per name. `value` is what stands after `=`, or null.
-std::vector<AxisValue> declare_axes(Evaluator& evaluator,
-                                    std::span<const Name> names,
+std::vector<AxisValue> declare_axes(Walk& walk, std::span<const Name> names,
                                     const CallArgument* value);
 
 }  // namespace unisono::lang

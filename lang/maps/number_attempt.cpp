@@ -2,20 +2,19 @@
 
 namespace unisono::lang {
 
-ArrayValue number_argument(Evaluator& evaluator, const Value& number,
-                           Span where) {
-  return evaluator.on_first_device(
-      *evaluator.to_operand(number, where, "an argument"), where);
+ArrayValue number_argument(Walk& walk, const Value& number, Span where) {
+  return walk.on_first_device(*walk.to_operand(number, where, "an argument"),
+                              where);
 }
 
-NumberAttempt::NumberAttempt(Evaluator& evaluator, const KnownNumbers& known,
-                             bool ints, Span where)
-    : evaluator_(evaluator),
+NumberAttempt::NumberAttempt(Walk& walk, const KnownNumbers& known, bool ints,
+                             Span where)
+    : walk_(walk),
       known_(known.literals),
       ints_(ints),
       where_(where),
-      messages_(evaluator.diagnostics().size()),
-      reported_(evaluator.reported) {}
+      messages_(walk.diagnostics().size()),
+      reported_(walk.reported) {}
 
 Value NumberAttempt::next(const Value& argument) {
   return map_leaves(argument, [&](const Value& leaf) -> Value {
@@ -23,7 +22,7 @@ Value NumberAttempt::next(const Value& argument) {
     const bool is_int = leaf.is<IntValue>();
     const bool literal = leaf.array() && leaf.array()->literal;
     if (is_int ? !ints_ : !literal || known_.contains(place)) return leaf;
-    ArrayValue number = number_argument(evaluator_, leaf, where_);
+    ArrayValue number = number_argument(walk_, leaf, where_);
     auto use = std::make_shared<NumberArgument>();
     number->call_numbers = {use};
     if (is_int) {
@@ -47,8 +46,8 @@ bool NumberAttempt::given_up(const Failure& failure, KnownNumbers& known) {
   // An array in an int's place makes mistakes of many kinds.
   if (!needed && !any_int_) return false;
   if (!needed) known.ints = true;
-  evaluator_.diagnostics().truncate(messages_);
-  evaluator_.reported = reported_;
+  walk_.diagnostics().truncate(messages_);
+  walk_.reported = reported_;
   return true;
 }
 

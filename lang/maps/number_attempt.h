@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "lang/context/evaluator.h"
 #include "lang/context/value.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 
@@ -23,15 +23,13 @@ struct KnownNumbers {
 };
 
 /// An int or a literal as an array on the first device (run mode).
-ArrayValue number_argument(Evaluator& evaluator, const Value& number,
-                           Span where);
+ArrayValue number_argument(Walk& walk, const Value& number, Span where);
 
 /// One attempt; it is given all arguments before the function is traced.
 class NumberAttempt {
  public:
   /// Without `ints`, these are known.
-  NumberAttempt(Evaluator& evaluator, const KnownNumbers& known, bool ints,
-                Span where);
+  NumberAttempt(Walk& walk, const KnownNumbers& known, bool ints, Span where);
 
   /// The next argument, arrays in place of its numbers.
   Value next(const Value& argument);
@@ -41,7 +39,7 @@ class NumberAttempt {
   bool given_up(const Failure& failure, KnownNumbers& known);
 
  private:
-  Evaluator& evaluator_;
+  Walk& walk_;
   std::set<size_t> known_;
   bool ints_;
   Span where_;
@@ -49,7 +47,7 @@ class NumberAttempt {
   bool any_int_ = false;
   std::vector<std::pair<size_t, std::shared_ptr<NumberArgument>>> literals_;
   size_t messages_;
-  Evaluator::Reported reported_;
+  Walk::Reported reported_;
 };
 
 }  // namespace unisono::lang

@@ -20,8 +20,8 @@ std::string parameter_name(const BuiltinCall& call, size_t i) {
 }
 
 [[noreturn]] void not_known(BuiltinCall& call, size_t i) {
-  call.evaluator.fail(diagnostic(Code::argument_not_known, call[i].where,
-                                 describe_argument(call, i)));
+  call.walk.fail(diagnostic(Code::argument_not_known, call[i].where,
+                            describe_argument(call, i)));
 }
 
 /// An int, or nothing if `value` is none.
@@ -56,7 +56,7 @@ void wrong_argument(BuiltinCall& call, size_t i, const Value& value,
     d.set_help(
         "an `int` is known when the program is compiled; an integer scalar is "
         "known only when it runs");
-  call.evaluator.fail(std::move(d));
+  call.walk.fail(std::move(d));
 }
 
 void wrong_argument(BuiltinCall& call, size_t i, std::string_view expected) {
@@ -64,13 +64,13 @@ void wrong_argument(BuiltinCall& call, size_t i, std::string_view expected) {
 }
 
 ArrayValue array_argument(BuiltinCall& call, size_t i) {
-  return call.evaluator.to_array(call[i].value, call[i].where,
-                                 describe_argument(call, i));
+  return call.walk.to_array(call[i].value, call[i].where,
+                            describe_argument(call, i));
 }
 
 ArrayValue operand_argument(BuiltinCall& call, size_t i) {
-  return call.evaluator.to_operand(call[i].value, call[i].where,
-                                   describe_argument(call, i));
+  return call.walk.to_operand(call[i].value, call[i].where,
+                              describe_argument(call, i));
 }
 
 ir::Dim int_argument(BuiltinCall& call, size_t i) {
@@ -107,10 +107,10 @@ DType dtype_argument(BuiltinCall& call, size_t i) {
   const auto* type = call[i].value.get_if<TypeValue>();
   if (const auto* text = call[i].value.get_if<StrValue>();
       text && text->value && !foreign_name_help(*text->value).empty())
-    call.evaluator.fail(
-        diagnostic(Code::wrong_argument, call[i].where,
-                   describe_argument(call, i), "an element type", "str")
-            .set_help(std::string(foreign_name_help(*text->value))));
+    call.walk.fail(diagnostic(Code::wrong_argument, call[i].where,
+                              describe_argument(call, i), "an element type",
+                              "str")
+                       .set_help(std::string(foreign_name_help(*text->value))));
   if (!type || type->type.rank() != 0)
     wrong_argument(call, i, "an element type such as `f32`");
   return type->type.dtype;
@@ -127,7 +127,7 @@ ir::Shape shape_argument(BuiltinCall& call, size_t i, bool allow_minus_one) {
     auto size = as_int(value);
     if (!size) wrong_argument(call, i, value, "an `int` or a tuple of `int`s");
     const bool open = allow_minus_one && *size == ir::Dim(-1);
-    if (!open) check_size(call.evaluator, *size, call[i].where);
+    if (!open) check_size(call.walk, *size, call[i].where);
     out.push_back(*size);
   };
   if (const TupleValue* tuple = call[i].value.tuple())
@@ -165,7 +165,7 @@ int normalise_axis(BuiltinCall& call, int64_t axis, const ir::Type& type,
     else
       d.set_help(
           fmt::format("axes here are 0 ... {}, or -{} ... -1", rank - 1, rank));
-    call.evaluator.fail(std::move(d));
+    call.walk.fail(std::move(d));
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
@@ -186,8 +186,8 @@ std::vector<int> axes_argument(BuiltinCall& call, size_t i,
   for (int64_t axis : known_ints_argument(call, i)) {
     const int k = normalise_axis(call, axis, type, type.rank(), call[i].where);
     if (std::find(out.begin(), out.end(), k) != out.end())
-      call.evaluator.fail(diagnostic(Code::axis_twice, call[i].where, k,
-                                     describe_argument(call, i)));
+      call.walk.fail(diagnostic(Code::axis_twice, call[i].where, k,
+                                describe_argument(call, i)));
     out.push_back(k);
   }
   std::sort(out.begin(), out.end());
@@ -201,12 +201,12 @@ std::string shape_text(const ir::Shape& shape) {
   return out + (shape.size() == 1 ? ",)" : ")");
 }
 
-void check_size(Evaluator& evaluator, const ir::Dim& size, Span where) {
+void check_size(Walk& walk, const ir::Dim& size, Span where) {
   if (size.overflowed())
-    evaluator.fail(diagnostic(Code::too_large, where, "this size"));
+    walk.fail(diagnostic(Code::too_large, where, "this size"));
   if (size.is_constant() && size.value() < 0)
-    evaluator.fail(diagnostic(Code::bad_size, where, size.to_string())
-                       .set_help("sizes are not negative"));
+    walk.fail(diagnostic(Code::bad_size, where, size.to_string())
+                  .set_help("sizes are not negative"));
 }
 
 }  // namespace unisono::lang

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lang/context/builtin.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 
@@ -60,6 +60,6 @@ std::string describe_argument(const BuiltinCall& call, size_t i);
 /// "(2, 3)", "(2,)": a shape as it is written.
 std::string shape_text(const ir::Shape& shape);
 /// An error for a size that is negative or that no number can hold.
-void check_size(Evaluator& evaluator, const ir::Dim& size, Span where);
+void check_size(Walk& walk, const ir::Dim& size, Span where);
 
 }  // namespace unisono::lang

@@ -52,20 +52,18 @@ struct Indexed {
 
 class Einsum {
  public:
-  Einsum(Evaluator& evaluator, Span subscripts_span, Span where)
-      : evaluator_(evaluator),
-        subscripts_span_(subscripts_span),
-        where_(where) {}
+  Einsum(Walk& walk, Span subscripts_span, Span where)
+      : walk_(walk), subscripts_span_(subscripts_span), where_(where) {}
 
   Value run(std::string_view subscripts,
             std::span<const CallArgument> operands) {
     read(subscripts, operands.size());
     std::vector<ArrayValue> arrays =
-        promote_operands(evaluator_, operands, "`einsum`");
+        promote_operands(walk_, operands, "`einsum`");
     if (is_bool(arrays[0]->type.dtype))
-      evaluator_.fail(diagnostic(Code::element_class, where_, "einsum",
-                                 "numbers", arrays[0]->type.to_string())
-                          .set_help("count with `i32(x)`"));
+      walk_.fail(diagnostic(Code::element_class, where_, "einsum", "numbers",
+                            arrays[0]->type.to_string())
+                     .set_help("count with `i32(x)`"));
     std::vector<Indexed> items;
     for (size_t i = 0; i < arrays.size(); ++i)
       items.push_back(bind(terms_[i], arrays[i], operands[i].where));
@@ -88,8 +86,8 @@ class Einsum {
 
  private:
   [[noreturn]] void wrong(const std::string& why, std::string help = "") {
-    evaluator_.fail(diagnostic(Code::bad_subscripts, subscripts_span_, why)
-                        .set_help(std::move(help)));
+    walk_.fail(diagnostic(Code::bad_subscripts, subscripts_span_, why)
+                   .set_help(std::move(help)));
   }
 
   Term read_term(std::string_view text) {
@@ -139,7 +137,7 @@ class Einsum {
     const bool fits =
         term.ellipsis ? rank >= term.letters() : rank == term.letters();
     if (!fits)
-      evaluator_.fail(
+      walk_.fail(
           diagnostic(
               Code::bad_subscripts, where,
               fmt::format("`{}` names {} axes of {}, which has {}", term.text,
@@ -161,7 +159,7 @@ class Einsum {
     if (stretches && (size == ir::Dim(1) || known->second == size)) return;
     const std::string name =
         label < 0 ? "..." : std::string(1, static_cast<char>(label));
-    evaluator_.fail(
+    walk_.fail(
         diagnostic(Code::bad_subscripts, where,
                    fmt::format("index `{}` has size {} and size {}", name,
                                known->second.to_string(), size.to_string()))
@@ -207,7 +205,7 @@ class Einsum {
         else
           kept.push_back(label);
       }
-      item.array = remove_axes(evaluator_, item.array, dropped, where_);
+      item.array = remove_axes(walk_, item.array, dropped, where_);
       item.labels = std::move(kept);
     }
   }
@@ -218,8 +216,8 @@ class Einsum {
       for (size_t j = i + 1; j < x.labels.size(); ++j) {
         if (x.labels[i] != x.labels[j]) continue;
         const ArrayValue along =
-            index_range(evaluator_, 0, 1, x.array->type.shape[i], where_);
-        x.array = gather(evaluator_, x.array, {along, along},
+            index_range(walk_, 0, 1, x.array->type.shape[i], where_);
+        x.array = gather(walk_, x.array, {along, along},
                          {static_cast<int>(i), static_cast<int>(j)},
                          /*checked=*/false, where_);
         const Label label = x.labels[i];
@@ -240,7 +238,7 @@ class Einsum {
       else
         axes.push_back(static_cast<int>(i));
     }
-    return {reduce(evaluator_, ir::Op::sum, x.array, axes, false, where_),
+    return {reduce(walk_, ir::Op::sum, x.array, axes, false, where_),
             std::move(kept)};
   }
 
@@ -271,12 +269,12 @@ class Einsum {
     Labels labels = batch;
     labels.insert(labels.end(), free.begin(), free.end());
     if (!attrs.contract_a.empty())
-      return {evaluator_.add(ir::Op::dot, {a.array, b.array}, std::move(attrs),
-                             where_),
-              std::move(labels)};
-    return {apply(evaluator_, ir::Op::mul, align(a, labels), align(b, labels),
-                  where_),
-            std::move(labels)};
+      return {
+          walk_.add(ir::Op::dot, {a.array, b.array}, std::move(attrs), where_),
+          std::move(labels)};
+    return {
+        apply(walk_, ir::Op::mul, align(a, labels), align(b, labels), where_),
+        std::move(labels)};
   }
 
   /// x with its axes in the order of `labels`, and those that it lacks added.
@@ -291,18 +289,17 @@ class Einsum {
     }
     const ArrayValue ordered = arrange(x, own);
     if (own.size() == labels.size()) return ordered;
-    return evaluator_.add(ir::Op::broadcast, {ordered}, std::move(attrs),
-                          where_);
+    return walk_.add(ir::Op::broadcast, {ordered}, std::move(attrs), where_);
   }
 
   /// x with its axes in the order of `labels`, which are the same.
   ArrayValue arrange(const Indexed& x, const Labels& labels) {
     std::vector<int> axes;
     for (Label label : labels) axes.push_back(position(x.labels, label));
-    return transpose(evaluator_, x.array, axes, where_);
+    return transpose(walk_, x.array, axes, where_);
   }
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   Span subscripts_span_, where_;
   std::vector<Term> terms_;
   std::optional<Term> result_;
@@ -312,10 +309,10 @@ class Einsum {
 
 }  // namespace
 
-Value einsum(Evaluator& evaluator, std::string_view subscripts,
+Value einsum(Walk& walk, std::string_view subscripts,
              std::span<const CallArgument> operands, Span subscripts_span,
              Span where) {
-  return Einsum(evaluator, subscripts_span, where).run(subscripts, operands);
+  return Einsum(walk, subscripts_span, where).run(subscripts, operands);
 }
 
 }  // namespace unisono::lang

@@ -11,7 +11,7 @@ namespace unisono::lang {
 /// the letters that stand once, in alphabetical order; `...` stands for further
 /// axes, which are broadcast. Operands are combined from left to right.
 /// `subscripts_span` is where errors in the subscripts are shown.
-Value einsum(Evaluator& evaluator, std::string_view subscripts,
+Value einsum(Walk& walk, std::string_view subscripts,
              std::span<const CallArgument> operands, Span subscripts_span,
              Span where);
 

@@ -23,7 +23,7 @@ bool counts_from_end(const ir::Dim& bound) {
   return value.is_constant() && !value.overflowed() && value.value() < 0;
 }
 
-ir::Dim slice_bound(Evaluator& evaluator, const CallArgument& bound) {
+ir::Dim slice_bound(Walk& walk, const CallArgument& bound) {
   if (const auto* i = bound.value.get_if<IntValue>()) return i->value;
   Diagnostic d =
       diagnostic(Code::slice_bound, bound.where, type_name(bound.value));
@@ -32,7 +32,7 @@ ir::Dim slice_bound(Evaluator& evaluator, const CallArgument& bound) {
     d.set_help(
         "a slice of known length at a computed place is "
         "`x[start + arange(n)]`");
-  evaluator.fail(std::move(d));
+  walk.fail(std::move(d));
 }
 
 ir::Dim ceil_div(const ir::Dim& a, const ir::Dim& b) {
@@ -93,16 +93,15 @@ std::optional<std::vector<int64_t>> constant_integers(const ArrayCell& array) {
 /// Reads the items of one index expression.
 class Planner {
  public:
-  Planner(Evaluator& evaluator, const ir::Type& type, Span where)
-      : evaluator_(evaluator), type_(type), where_(where) {}
+  Planner(Walk& walk, const ir::Type& type, Span where)
+      : walk_(walk), type_(type), where_(where) {}
 
   IndexPlan run(const std::vector<IndexItem>& items) {
     const int missing = missing_axes(items);
     bool seen_rest = false;
     for (const IndexItem& item : items) {
       if (item.kind == IndexItem::Kind::ellipsis) {
-        if (seen_rest)
-          evaluator_.fail(diagnostic(Code::two_ellipses, item.where));
+        if (seen_rest) walk_.fail(diagnostic(Code::two_ellipses, item.where));
         seen_rest = true;
         for (int i = 0; i < missing; ++i) add_full(item.where);
       } else {
@@ -129,9 +128,9 @@ class Planner {
     for (const IndexItem& item : items) {
       taken += axes_of(item);
       if (taken > type_.rank())
-        evaluator_.fail(diagnostic(Code::too_many_indices, item.where,
-                                   type_.to_string(), type_.rank())
-                            .set_label(type_.to_string()));
+        walk_.fail(diagnostic(Code::too_many_indices, item.where,
+                              type_.to_string(), type_.rank())
+                       .set_label(type_.to_string()));
     }
     return type_.rank() - taken;
   }
@@ -169,11 +168,11 @@ class Planner {
     if (item.value.is<RangeValue>()) d.set_help("write a slice, or `arange`");
     if (item.value.tuple())
       d.set_help("several indices are separated by commas: `x[i, j]`");
-    evaluator_.fail(std::move(d));
+    walk_.fail(std::move(d));
   }
 
   void add_slice(const IndexItem& item) {
-    const SliceRange range = slice_range(evaluator_, item, type_.shape[axis_]);
+    const SliceRange range = slice_range(walk_, item, type_.shape[axis_]);
     Selection& s = push(Kind::slice, item.where);
     const bool all = range.start == ir::Dim(0) && range.step == ir::Dim(1) &&
                      range.size == s.size;
@@ -192,7 +191,7 @@ class Planner {
     else
       d.set_help(fmt::format("indices here are 0 ... {}, or -{} ... -1",
                              size.value() - 1, size.value()));
-    evaluator_.fail(std::move(d));
+    walk_.fail(std::move(d));
   }
 
   void add_position(ir::Dim index, Span where) {
@@ -209,11 +208,11 @@ class Planner {
   void add_array(const ArrayValue& given, Span where) {
     if (is_bool(given->type.dtype)) return add_mask(given, where);
     if (!is_integer(given->type.dtype))
-      evaluator_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
-                                 shown_type(*given).to_string())
-                          .set_help("round and cast first: `i32(floor(x))`"));
+      walk_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
+                            shown_type(*given).to_string())
+                     .set_help("round and cast first: `i32(floor(x))`"));
     const ArrayValue array =
-        given->weak ? cast_to(evaluator_, given, DType::I64, where) : given;
+        given->weak ? cast_to(walk_, given, DType::I64, where) : given;
     const ir::Dim& size = type_.shape[axis_];
     bool checked = true;
     const auto known = constant_integers(*array);
@@ -223,24 +222,23 @@ class Planner {
       checked = false;
     }
     Selection& s = push(Kind::computed, where);
-    s.index = as_index(evaluator_, array, where);
+    s.index = as_index(walk_, array, where);
     s.checked = checked;
   }
 
   void add_mask(const ArrayValue& mask, Span where) {
     if (mask->type.rank() == 0)
-      evaluator_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
-                                 mask->type.to_string()));
+      walk_.fail(diagnostic(Code::wrong_index, where, type_.to_string(),
+                            mask->type.to_string()));
     for (int i = 0; i < mask->type.rank(); ++i)
       if (!(mask->type.shape[i] == type_.shape[axis_ + i]))
-        evaluator_.fail(diagnostic(Code::mask_shape, where,
-                                   mask->type.to_string(), type_.to_string())
-                            .add_fact(fmt::format(
-                                "axis {} has size {} there and {} here",
-                                axis_ + i, type_.shape[axis_ + i].to_string(),
-                                mask->type.shape[i].to_string())));
-    for (const ArrayValue& positions :
-         positions_of_true(evaluator_, mask, where)) {
+        walk_.fail(diagnostic(Code::mask_shape, where, mask->type.to_string(),
+                              type_.to_string())
+                       .add_fact(fmt::format(
+                           "axis {} has size {} there and {} here", axis_ + i,
+                           type_.shape[axis_ + i].to_string(),
+                           mask->type.shape[i].to_string())));
+    for (const ArrayValue& positions : positions_of_true(walk_, mask, where)) {
       Selection& s = push(Kind::computed, where);
       s.index = positions;
     }
@@ -262,7 +260,7 @@ class Planner {
       const auto common =
           broadcast_shape(plan_.computed_shape, s.index->type.shape);
       if (!common)
-        evaluator_.fail(
+        walk_.fail(
             diagnostic(Code::shapes_differ, s.where, "indexing",
                        ir::Type{DType::I32, plan_.computed_shape}.to_string(),
                        s.index->type.to_string())
@@ -281,7 +279,7 @@ class Planner {
     }
   }
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   const ir::Type& type_;
   Span where_;
   IndexPlan plan_;
@@ -290,20 +288,19 @@ class Planner {
 
 }  // namespace
 
-SliceRange slice_range(Evaluator& evaluator, const IndexItem& item,
-                       const ir::Dim& size) {
+SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size) {
   const auto bound = [&](const std::optional<CallArgument>& b) {
     std::optional<ir::Dim> out;
-    if (b && !b->value.is<NoneValue>()) out = slice_bound(evaluator, *b);
+    if (b && !b->value.is<NoneValue>()) out = slice_bound(walk, *b);
     return out;
   };
   const auto start = bound(item.start), stop = bound(item.stop);
   const ir::Dim step = bound(item.step).value_or(1);
   if (!step.is_constant())
-    evaluator.fail(diagnostic(Code::argument_not_known, item.step->where,
-                              "the step of a slice"));
+    walk.fail(diagnostic(Code::argument_not_known, item.step->where,
+                         "the step of a slice"));
   if (step.value() == 0)
-    evaluator.fail(diagnostic(Code::zero_step, item.where, "a slice"));
+    walk.fail(diagnostic(Code::zero_step, item.where, "a slice"));
   const auto constant = [](const std::optional<ir::Dim>& d) {
     return !d || d->is_constant();
   };
@@ -315,9 +312,9 @@ SliceRange slice_range(Evaluator& evaluator, const IndexItem& item,
   return known_slice(value(start), value(stop), step.value(), size.value());
 }
 
-IndexPlan plan_index(Evaluator& evaluator, const ir::Type& type,
+IndexPlan plan_index(Walk& walk, const ir::Type& type,
                      const std::vector<IndexItem>& items, Span where) {
-  return Planner(evaluator, type, where).run(items);
+  return Planner(walk, type, where).run(items);
 }
 
 std::vector<const Selection*> IndexPlan::layout() const {
@@ -349,8 +346,8 @@ ir::Shape IndexPlan::shape() const {
   return out;
 }
 
-std::vector<ArrayValue> computed_indices(Evaluator& evaluator,
-                                         const IndexPlan& plan, Span where) {
+std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
+                                         Span where) {
   std::vector<ArrayValue> out;
   bool wide = false;
   for (const Selection& s : plan.selections)
@@ -358,8 +355,7 @@ std::vector<ArrayValue> computed_indices(Evaluator& evaluator,
   for (const Selection& s : plan.selections)
     if (s.kind == Kind::computed)
       out.push_back(broadcast_to(
-          evaluator,
-          wide ? cast_to(evaluator, s.index, DType::I64, where) : s.index,
+          walk, wide ? cast_to(walk, s.index, DType::I64, where) : s.index,
           plan.computed_shape, where));
   return out;
 }
@@ -388,7 +384,7 @@ std::vector<std::vector<T>> true_positions(const std::vector<uint8_t>& mask,
 
 /// The positions as arrays: constants if the mask is one, else on a device.
 template <class T>
-std::vector<ArrayValue> to_arrays(Evaluator& evaluator,
+std::vector<ArrayValue> to_arrays(Walk& walk,
                                   const std::vector<std::vector<T>>& positions,
                                   DType dtype, bool constant, Span where) {
   std::vector<ArrayValue> out;
@@ -396,50 +392,50 @@ std::vector<ArrayValue> to_arrays(Evaluator& evaluator,
     const auto size = static_cast<int64_t>(axis.size());
     if (constant) {
       const auto* bytes = reinterpret_cast<const uint8_t*>(axis.data());
-      out.push_back(evaluator.constant_array(
+      out.push_back(walk.constant_array(
           {dtype, {size}}, {bytes, bytes + axis.size() * sizeof(T)}, where));
       continue;
     }
-    auto array = array_from_host(*evaluator.machine().runtime->devices()[0],
-                                 dtype, {size}, axis.data());
-    if (!array) evaluator.fail(array.error(), where);
-    out.push_back(evaluator.from_array(std::move(*array)));
+    auto array = array_from_host(*walk.machine().runtime->devices()[0], dtype,
+                                 {size}, axis.data());
+    if (!array) walk.fail(array.error(), where);
+    out.push_back(walk.from_array(std::move(*array)));
   }
   return out;
 }
 
 }  // namespace
 
-std::vector<ArrayValue> positions_of_true(Evaluator& evaluator,
-                                          const ArrayValue& mask, Span where) {
+std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
+                                          Span where) {
   const ir::Shape& shape = mask->type.shape;
   const bool constant = mask->constant && mask->type.is_concrete();
-  if (!constant && evaluator.in_compiled_code())
-    evaluator.fail(diagnostic(Code::size_known_at_run_time, where)
-                       .set_help("inside compiled code write "
-                                 "`where(condition, x, 0)`"));
+  if (!constant && walk.in_compiled_code())
+    walk.fail(diagnostic(Code::size_known_at_run_time, where)
+                  .set_help("inside compiled code write "
+                            "`where(condition, x, 0)`"));
   bool wide = false;
   for (const ir::Dim& d : shape)
     wide |= d.is_constant() && d.value() > INT32_MAX;
   const DType dtype = wide ? DType::I64 : DType::I32;
-  if (!constant && evaluator.mode() == Mode::check) {
-    const uint32_t id = evaluator.new_symbol_id();
+  if (!constant && walk.mode() == Mode::check) {
+    const uint32_t id = walk.new_symbol_id();
     const ir::Dim count = ir::Dim::symbol(id, fmt::format("?k{}", id));
     std::vector<ArrayValue> out;
     for (size_t i = 0; i < shape.size(); ++i) {
-      out.push_back(evaluator.unknown_array({dtype, {count}}));
+      out.push_back(walk.unknown_array({dtype, {count}}));
       out.back()->varies = mask->varies;
       out.back()->varies_from = mask->varies_from;
     }
     return out;
   }
-  const std::vector<uint8_t> bytes = evaluator.host_bytes(mask, where);
+  const std::vector<uint8_t> bytes = walk.host_bytes(mask, where);
   const std::vector<int64_t> sizes = mask->type.sizes();
   if (wide)
-    return to_arrays(evaluator, true_positions<int64_t>(bytes, sizes), dtype,
+    return to_arrays(walk, true_positions<int64_t>(bytes, sizes), dtype,
                      constant, where);
-  return to_arrays(evaluator, true_positions<int32_t>(bytes, sizes), dtype,
-                   constant, where);
+  return to_arrays(walk, true_positions<int32_t>(bytes, sizes), dtype, constant,
+                   where);
 }
 
 }  // namespace unisono::lang

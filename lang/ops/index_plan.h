@@ -42,28 +42,26 @@ struct IndexPlan {
   std::vector<const Selection*> layout() const;
 };
 
-IndexPlan plan_index(Evaluator& evaluator, const ir::Type& type,
+IndexPlan plan_index(Walk& walk, const ir::Type& type,
                      const std::vector<IndexItem>& items, Span where);
 
 /// Computed indices at their common shape and element type.
-std::vector<ArrayValue> computed_indices(Evaluator& evaluator,
-                                         const IndexPlan& plan, Span where);
+std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
+                                         Span where);
 
 /// Where a boolean array is true: one index array per axis. In run mode only;
 /// while checking, their size is a new symbol.
-std::vector<ArrayValue> positions_of_true(Evaluator& evaluator,
-                                          const ArrayValue& mask, Span where);
+std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
+                                          Span where);
 
 /// A slice of `size` elements, cut to them as NumPy does.
 struct SliceRange {
   ir::Dim start = 0, step = 1, size = 0;
 };
-SliceRange slice_range(Evaluator& evaluator, const IndexItem& item,
-                       const ir::Dim& size);
+SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size);
 
 /// `base` with values set at, or added to, the selected elements.
-ArrayValue update_array(Evaluator& evaluator, ir::Op scatter,
-                        const ArrayValue& base,
+ArrayValue update_array(Walk& walk, ir::Op scatter, const ArrayValue& base,
                         const std::vector<IndexItem>& items,
                         const CallArgument& value, Span where);
 

@@ -19,7 +19,7 @@ using Kind = Selection::Kind;
 // ---- reading an array ------------------------------------------------------
 
 /// x cut to its slices and known positions, which keep size 1.
-ArrayValue slice_axes(Evaluator& evaluator, ArrayValue x, const IndexPlan& plan,
+ArrayValue slice_axes(Walk& walk, ArrayValue x, const IndexPlan& plan,
                       Span where) {
   const size_t rank = x->type.shape.size();
   ir::SliceAttrs attrs{ir::Shape(rank, ir::Dim(0)), ir::Shape(rank, ir::Dim(1)),
@@ -37,14 +37,13 @@ ArrayValue slice_axes(Evaluator& evaluator, ArrayValue x, const IndexPlan& plan,
     partial |= !(s.size == size);
   }
   std::sort(flipped.begin(), flipped.end());
-  x = flip(evaluator, x, flipped, where);
-  return partial ? evaluator.add(ir::Op::slice, {x}, std::move(attrs), where)
-                 : x;
+  x = flip(walk, x, flipped, where);
+  return partial ? walk.add(ir::Op::slice, {x}, std::move(attrs), where) : x;
 }
 
-ArrayValue read_array(Evaluator& evaluator, const ArrayValue& base,
-                      const IndexPlan& plan, Span where) {
-  ArrayValue x = slice_axes(evaluator, base, plan, where);
+ArrayValue read_array(Walk& walk, const ArrayValue& base, const IndexPlan& plan,
+                      Span where) {
+  ArrayValue x = slice_axes(walk, base, plan, where);
   std::vector<int> positions, computed, remaining;
   bool checked = false;
   for (const Selection& s : plan.selections) {
@@ -56,10 +55,10 @@ ArrayValue read_array(Evaluator& evaluator, const ArrayValue& base,
       checked |= s.checked;
     }
   }
-  x = remove_axes(evaluator, x, positions, where);
+  x = remove_axes(walk, x, positions, where);
   if (plan.has_computed) {
-    x = gather(evaluator, x, computed_indices(evaluator, plan, where), computed,
-               checked, where);
+    x = gather(walk, x, computed_indices(walk, plan, where), computed, checked,
+               where);
     // Computed axes come first out of a gather, the others follow in order.
     const int block = static_cast<int>(plan.computed_shape.size());
     std::vector<int> order;
@@ -69,9 +68,9 @@ ArrayValue read_array(Evaluator& evaluator, const ArrayValue& base,
       if (!s)
         for (int i = 0; i < block; ++i) order.push_back(i);
     }
-    x = transpose(evaluator, x, order, where);
+    x = transpose(walk, x, order, where);
   }
-  return reshape(evaluator, x, plan.shape(), where);
+  return reshape(walk, x, plan.shape(), where);
 }
 
 // ---- writing an array ------------------------------------------------------
@@ -91,18 +90,18 @@ bool may_fit(const ir::Shape& value, const ir::Shape& part) {
 }
 
 /// The value at the selected shape and x's element type.
-ArrayValue fitted_value(Evaluator& evaluator, const ArrayValue& base,
+ArrayValue fitted_value(Walk& walk, const ArrayValue& base,
                         const CallArgument& value, const ir::Shape& shape,
                         Span where) {
   const CallArgument both[] = {{base, where}, value};
-  const WeakDType common = promoted_type(evaluator, both, "assignment");
+  const WeakDType common = promoted_type(walk, both, "assignment");
   if (common.dtype != base->type.dtype)
-    evaluator.fail(diagnostic(Code::assigned_dtype, value.where,
-                              type_name(value.value), base->type.to_string())
-                       .set_help(fmt::format("convert it: `{}(...)`",
-                                             name(base->type.dtype))));
-  ArrayValue out = to_dtype(evaluator, value, WeakDType{base->type.dtype},
-                            "the assigned value");
+    walk.fail(diagnostic(Code::assigned_dtype, value.where,
+                         type_name(value.value), base->type.to_string())
+                  .set_help(fmt::format("convert it: `{}(...)`",
+                                        name(base->type.dtype))));
+  ArrayValue out =
+      to_dtype(walk, value, WeakDType{base->type.dtype}, "the assigned value");
   // Leading axes of size 1 more than the place has are no harm.
   const int more = out->type.rank() - static_cast<int>(shape.size());
   const auto first = out->type.shape.begin();
@@ -111,21 +110,21 @@ ArrayValue fitted_value(Evaluator& evaluator, const ArrayValue& base,
       })) {
     std::vector<int> surplus(more);
     std::iota(surplus.begin(), surplus.end(), 0);
-    out = remove_axes(evaluator, out, surplus, where);
+    out = remove_axes(walk, out, surplus, where);
   }
   const auto common_shape = broadcast_shape(out->type.shape, shape);
-  if (evaluator.mode() == Mode::check && may_fit(out->type.shape, shape)) {
-    ArrayValue fitted = evaluator.unknown_array({base->type.dtype, shape});
+  if (walk.mode() == Mode::check && may_fit(out->type.shape, shape)) {
+    ArrayValue fitted = walk.unknown_array({base->type.dtype, shape});
     fitted->varies = out->varies;
     fitted->varies_from = out->varies_from;
     return fitted;
   }
   if (!common_shape || *common_shape != shape)
-    evaluator.fail(diagnostic(Code::assigned_shape, value.where,
-                              out->type.to_string(),
-                              ir::Type{base->type.dtype, shape}.to_string())
-                       .set_label(out->type.to_string()));
-  return broadcast_to(evaluator, out, shape, where);
+    walk.fail(diagnostic(Code::assigned_shape, value.where,
+                         out->type.to_string(),
+                         ir::Type{base->type.dtype, shape}.to_string())
+                  .set_label(out->type.to_string()));
+  return broadcast_to(walk, out, shape, where);
 }
 
 /// The items with which `x[mask] = v` is a selection among elements, for all v
@@ -147,8 +146,7 @@ const ArrayValue* lone_mask(const std::vector<IndexItem>& items) {
 
 /// `x[mask] = v` without knowing how many elements are selected; nothing if v
 /// has an axis for them.
-std::optional<ArrayValue> select_update(Evaluator& evaluator,
-                                        const ArrayValue& base,
+std::optional<ArrayValue> select_update(Walk& walk, const ArrayValue& base,
                                         const std::vector<IndexItem>& items,
                                         const CallArgument& value, Span where) {
   const ArrayValue* found = lone_mask(items);
@@ -163,25 +161,23 @@ std::optional<ArrayValue> select_update(Evaluator& evaluator,
   if (array && array->type.shape.size() > shape.size() - rank)
     return std::nullopt;
   const ir::Shape rest(shape.begin() + static_cast<int64_t>(rank), shape.end());
-  const ArrayValue v =
-      broadcast_to(evaluator, fitted_value(evaluator, base, value, rest, where),
-                   shape, where);
+  const ArrayValue v = broadcast_to(
+      walk, fitted_value(walk, base, value, rest, where), shape, where);
   std::vector<int> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   ArrayValue condition = mask;
   if (rank < shape.size())
-    condition = evaluator.add(ir::Op::broadcast, {mask},
-                              ir::BroadcastAttrs{shape, axes}, where);
-  return evaluator.add(ir::Op::select, {condition, v, base}, ir::NoAttrs{},
-                       where);
+    condition = walk.add(ir::Op::broadcast, {mask},
+                         ir::BroadcastAttrs{shape, axes}, where);
+  return walk.add(ir::Op::select, {condition, v, base}, ir::NoAttrs{}, where);
 }
 
 /// The operands of a scatter: index arrays of one shape, the axes they count
 /// along, and the values in the order that it takes them.
 class ScatterOperands {
  public:
-  ScatterOperands(Evaluator& evaluator, const IndexPlan& plan, Span where)
-      : evaluator_(evaluator), plan_(plan), where_(where) {
+  ScatterOperands(Walk& walk, const IndexPlan& plan, Span where)
+      : walk_(walk), plan_(plan), where_(where) {
     for (const Selection& s : plan.selections) {
       checked |= s.checked;
       if (s.kind == Kind::slice) slices_.push_back(&s);
@@ -191,10 +187,10 @@ class ScatterOperands {
     add_computed();
     for (const Selection& s : plan.selections)
       if (s.kind == Kind::position)
-        add(s.axis, evaluator.constant_size(s.start, where), {});
+        add(s.axis, walk.constant_size(s.start, where), {});
     for (size_t i = 0; i < slices_.size(); ++i) {
       const Selection& s = *slices_[i];
-      add(s.axis, index_range(evaluator, s.start, s.step, s.size, where),
+      add(s.axis, index_range(walk, s.start, s.step, s.size, where),
           {static_cast<int>(plan.computed_shape.size() + i)});
     }
     unify();
@@ -221,8 +217,7 @@ class ScatterOperands {
     std::vector<int> order = computed;
     order.insert(order.end(), partial.begin(), partial.end());
     order.insert(order.end(), whole.begin(), whole.end());
-    return transpose(evaluator_,
-                     remove_axes(evaluator_, value, new_axes, where_), order,
+    return transpose(walk_, remove_axes(walk_, value, new_axes, where_), order,
                      where_);
   }
 
@@ -233,13 +228,13 @@ class ScatterOperands {
  private:
   void add(int axis, const ArrayValue& index, std::vector<int> places) {
     axes.push_back(axis);
-    ArrayValue out = as_index(evaluator_, index, where_);
+    ArrayValue out = as_index(walk_, index, where_);
     if (out->type.shape != shape_)
       out = out->type.rank() == 0
-                ? broadcast_to(evaluator_, out, shape_, where_)
-                : evaluator_.add(ir::Op::broadcast, {out},
-                                 ir::BroadcastAttrs{shape_, std::move(places)},
-                                 where_);
+                ? broadcast_to(walk_, out, shape_, where_)
+                : walk_.add(ir::Op::broadcast, {out},
+                            ir::BroadcastAttrs{shape_, std::move(places)},
+                            where_);
     indices.push_back(std::move(out));
   }
 
@@ -247,7 +242,7 @@ class ScatterOperands {
     std::vector<int> places(plan_.computed_shape.size());
     std::iota(places.begin(), places.end(), 0);
     const std::vector<ArrayValue> computed =
-        computed_indices(evaluator_, plan_, where_);
+        computed_indices(walk_, plan_, where_);
     size_t next = 0;
     for (const Selection& s : plan_.selections)
       if (s.kind == Kind::computed) add(s.axis, computed[next++], places);
@@ -258,11 +253,10 @@ class ScatterOperands {
         indices.begin(), indices.end(),
         [](const ArrayValue& i) { return i->type.dtype == DType::I64; });
     for (ArrayValue& index : indices)
-      index =
-          cast_to(evaluator_, index, wide ? DType::I64 : DType::I32, where_);
+      index = cast_to(walk_, index, wide ? DType::I64 : DType::I32, where_);
   }
 
-  Evaluator& evaluator_;
+  Walk& walk_;
   const IndexPlan& plan_;
   Span where_;
   std::vector<const Selection*> slices_;
@@ -271,8 +265,8 @@ class ScatterOperands {
 
 // ---- tuples and types ------------------------------------------------------
 
-size_t tuple_position(Evaluator& evaluator, const TupleValue& tuple,
-                      const Value& index, Span where) {
+size_t tuple_position(Walk& walk, const TupleValue& tuple, const Value& index,
+                      Span where) {
   const auto* i = index.get_if<IntValue>();
   if (!i) {
     Diagnostic d = diagnostic(Code::tuple_index, where, type_name(index));
@@ -281,38 +275,38 @@ size_t tuple_position(Evaluator& evaluator, const TupleValue& tuple,
           "items may have different types, so which one it is must be "
           "known when the program is compiled; `for item in t` is "
           "unrolled");
-    evaluator.fail(std::move(d));
+    walk.fail(std::move(d));
   }
   if (!i->value.is_constant())
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::argument_not_known, where, "the index of a tuple"));
   const auto n = static_cast<int64_t>(tuple.items.size());
   const int64_t at = i->value.value();
   if (at < -n || at >= n)
-    evaluator.fail(diagnostic(Code::tuple_index_out_of_range, where, at, n));
+    walk.fail(diagnostic(Code::tuple_index_out_of_range, where, at, n));
   return static_cast<size_t>(at < 0 ? at + n : at);
 }
 
 /// The one item of a tuple's index.
-const IndexItem& lone_item(Evaluator& evaluator,
-                           const std::vector<IndexItem>& items, Span where) {
+const IndexItem& lone_item(Walk& walk, const std::vector<IndexItem>& items,
+                           Span where) {
   if (items.size() != 1 || items[0].kind == IndexItem::Kind::ellipsis)
-    evaluator.fail(diagnostic(Code::tuple_index, where,
-                              items.size() == 1 ? "`...`" : "several indices")
-                       .set_help("`t[(0, 2)]` is a tuple of two of its items"));
+    walk.fail(diagnostic(Code::tuple_index, where,
+                         items.size() == 1 ? "`...`" : "several indices")
+                  .set_help("`t[(0, 2)]` is a tuple of two of its items"));
   return items[0];
 }
 
-Value index_tuple(Evaluator& evaluator, const TupleValue& tuple,
+Value index_tuple(Walk& walk, const TupleValue& tuple,
                   const std::vector<IndexItem>& items, Span where) {
-  const IndexItem& item = lone_item(evaluator, items, where);
+  const IndexItem& item = lone_item(walk, items, where);
   std::vector<Value> out;
   if (item.kind == IndexItem::Kind::slice) {
     const SliceRange range =
-        slice_range(evaluator, item, static_cast<int64_t>(tuple.items.size()));
+        slice_range(walk, item, static_cast<int64_t>(tuple.items.size()));
     if (!range.start.is_constant() || !range.size.is_constant())
-      evaluator.fail(diagnostic(Code::argument_not_known, item.where,
-                                "a slice of a tuple"));
+      walk.fail(diagnostic(Code::argument_not_known, item.where,
+                           "a slice of a tuple"));
     for (int64_t i = 0; i < range.size.value(); ++i)
       out.push_back(tuple.items[range.start.value() + i * range.step.value()]);
     return make_tuple(std::move(out));
@@ -320,16 +314,16 @@ Value index_tuple(Evaluator& evaluator, const TupleValue& tuple,
   if (const TupleValue* several = item.value.tuple()) {
     for (const Value& index : several->items)
       out.push_back(
-          tuple.items[tuple_position(evaluator, tuple, index, item.where)]);
+          tuple.items[tuple_position(walk, tuple, index, item.where)]);
     return make_tuple(std::move(out));
   }
-  return tuple.items[tuple_position(evaluator, tuple, item.value, item.where)];
+  return tuple.items[tuple_position(walk, tuple, item.value, item.where)];
 }
 
-Value index_type(Evaluator& evaluator, const ir::Type& type,
+Value index_type(Walk& walk, const ir::Type& type,
                  const std::vector<IndexItem>& items, Span where) {
   if (type.rank() > 0)
-    evaluator.fail(diagnostic(Code::not_indexable, where, type.to_string()));
+    walk.fail(diagnostic(Code::not_indexable, where, type.to_string()));
   ir::Type out = type;
   for (const IndexItem& item : items) {
     const auto* size = item.kind == IndexItem::Kind::value
@@ -342,9 +336,9 @@ Value index_type(Evaluator& evaluator, const ir::Type& type,
                                     : std::string(item.where.text()));
       if (item.value.array())
         d.set_help("a size is an `int`, known when the program is compiled");
-      evaluator.fail(std::move(d));
+      walk.fail(std::move(d));
     }
-    check_size(evaluator, size->value, item.where);
+    check_size(walk, size->value, item.where);
     out.shape.push_back(size->value);
   }
   return TypeValue{std::move(out)};
@@ -363,8 +357,7 @@ std::vector<IndexItem> without_parentheses(
   return out;
 }
 
-[[noreturn]] void not_indexable(Evaluator& evaluator, const Value& base,
-                                Span where) {
+[[noreturn]] void not_indexable(Walk& walk, const Value& base, Span where) {
   Diagnostic d = diagnostic(Code::not_indexable, where, type_name(base));
   if (base.record()) d.set_help("a field is read as `r.name`");
   if (base.is<IntValue>()) d.set_help("an `int` is a single number");
@@ -374,75 +367,70 @@ std::vector<IndexItem> without_parentheses(
     d.set_help("the array of these numbers is `arange(n)`");
   if (base.is<std::shared_ptr<const FunctionValue>>())
     d.set_help("a call has parentheses: `f(x)`");
-  evaluator.fail(std::move(d));
+  walk.fail(std::move(d));
 }
 
 }  // namespace
 
-Value index(Evaluator& evaluator, const Value& base,
-            const std::vector<IndexItem>& items, Span where) {
+Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
+            Span where) {
   if (const auto* array = base.get_if<ArrayValue>()) {
-    const IndexPlan plan = plan_index(evaluator, (*array)->type,
-                                      without_parentheses(items), where);
-    return read_array(evaluator, *array, plan, where);
+    const IndexPlan plan =
+        plan_index(walk, (*array)->type, without_parentheses(items), where);
+    return read_array(walk, *array, plan, where);
   }
   if (const TupleValue* tuple = base.tuple())
-    return index_tuple(evaluator, *tuple, items, where);
+    return index_tuple(walk, *tuple, items, where);
   if (const auto* type = base.get_if<TypeValue>())
-    return index_type(evaluator, type->type, items, where);
+    return index_type(walk, type->type, items, where);
   if (const auto* text = base.get_if<StrValue>())
-    return index_text(evaluator, *text, items, where);
+    return index_text(walk, *text, items, where);
   if (const auto* many = base.get_if<ManyValue>()) {
-    const IndexItem& item = lone_item(evaluator, items, where);
+    const IndexItem& item = lone_item(walk, items, where);
     if (item.kind == IndexItem::Kind::slice) return base;
     if (const TupleValue* several = item.value.tuple())
       return make_tuple(std::vector<Value>(several->items.size(), *many->item));
     if (!item.value.is<IntValue>())
-      evaluator.fail(
+      walk.fail(
           diagnostic(Code::tuple_index, item.where, type_name(item.value)));
     return *many->item;
   }
-  not_indexable(evaluator, base, where);
+  not_indexable(walk, base, where);
 }
 
-ArrayValue update_array(Evaluator& evaluator, ir::Op scatter,
-                        const ArrayValue& base,
+ArrayValue update_array(Walk& walk, ir::Op scatter, const ArrayValue& base,
                         const std::vector<IndexItem>& items,
                         const CallArgument& value, Span where) {
   if (scatter == ir::Op::scatter)
-    if (auto out = select_update(evaluator, base, items, value, where))
-      return *out;
-  const IndexPlan plan = plan_index(evaluator, base->type, items, where);
+    if (auto out = select_update(walk, base, items, value, where)) return *out;
+  const IndexPlan plan = plan_index(walk, base->type, items, where);
   const ArrayValue fitted =
-      fitted_value(evaluator, base, value, plan.shape(), where);
-  ScatterOperands scattered(evaluator, plan, where);
+      fitted_value(walk, base, value, plan.shape(), where);
+  ScatterOperands scattered(walk, plan, where);
   const ArrayValue updates = scattered.arrange(fitted);
   if (scattered.indices.empty())
     return scatter == ir::Op::scatter
                ? updates
-               : apply(evaluator, ir::Op::add, base, updates, where);
+               : apply(walk, ir::Op::add, base, updates, where);
   std::vector<ArrayValue> operands = {base, updates};
   operands.insert(operands.end(), scattered.indices.begin(),
                   scattered.indices.end());
-  return evaluator.add(scatter, operands,
-                       ir::IndexAttrs{scattered.axes, scattered.checked},
-                       where);
+  return walk.add(scatter, operands,
+                  ir::IndexAttrs{scattered.axes, scattered.checked}, where);
 }
 
-Value update(Evaluator& evaluator, const Value& base,
-             const std::vector<IndexItem>& items, const CallArgument& value,
-             Span where) {
+Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
+             const CallArgument& value, Span where) {
   if (const auto* array = base.get_if<ArrayValue>())
-    return update_array(evaluator, ir::Op::scatter, *array,
+    return update_array(walk, ir::Op::scatter, *array,
                         without_parentheses(items), value, where);
   if (const TupleValue* tuple = base.tuple()) {
-    const IndexItem& item = lone_item(evaluator, items, where);
+    const IndexItem& item = lone_item(walk, items, where);
     std::vector<Value> out = tuple->items;
-    out[tuple_position(evaluator, *tuple, item.value, item.where)] =
-        value.value;
+    out[tuple_position(walk, *tuple, item.value, item.where)] = value.value;
     return make_tuple(std::move(out));
   }
-  not_indexable(evaluator, base, where);
+  not_indexable(walk, base, where);
 }
 
 }  // namespace unisono::lang

@@ -8,7 +8,7 @@
 
 namespace unisono::lang {
 
-class Evaluator;
+class Walk;
 
 /// One item between the brackets.
 struct IndexItem {
@@ -26,13 +26,12 @@ struct IndexItem {
 /// are assumed to be in range where sizes are symbols; slices are cut to the
 /// array. Integer arrays gather, checked when they run. A boolean array selects
 /// in run mode only.
-Value index(Evaluator& evaluator, const Value& base,
-            const std::vector<IndexItem>& items, Span where);
+Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
+            Span where);
 
 /// `base` with that part replaced by `value`, which is broadcast to it. Where
 /// an index repeats, the last one wins.
-Value update(Evaluator& evaluator, const Value& base,
-             const std::vector<IndexItem>& items, const CallArgument& value,
-             Span where);
+Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
+             const CallArgument& value, Span where);
 
 }  // namespace unisono::lang

@@ -117,20 +117,19 @@ std::optional<Value> host_comparison(BinaryOp op, const Value& a,
   return std::nullopt;
 }
 
-Value checked_int(Evaluator& evaluator, ir::Dim value, Span where) {
+Value checked_int(Walk& walk, ir::Dim value, Span where) {
   if (value.overflowed())
-    evaluator.fail(diagnostic(Code::int_overflow, where, where.text())
-                       .set_help("sizes and other ints have 64 bits"));
+    walk.fail(diagnostic(Code::int_overflow, where, where.text())
+                  .set_help("sizes and other ints have 64 bits"));
   return IntValue{std::move(value)};
 }
 
-Value int_division(Evaluator& evaluator, BinaryOp op, const ir::Dim& a,
-                   const ir::Dim& b, Span where) {
+Value int_division(Walk& walk, BinaryOp op, const ir::Dim& a, const ir::Dim& b,
+                   Span where) {
   if (b.is_constant() && b.value() == 0)
-    evaluator.fail(diagnostic(Code::division_by_zero, where));
-  return checked_int(evaluator,
-                     op == BinaryOp::mod ? floor_mod(a, b) : floor_div(a, b),
-                     where);
+    walk.fail(diagnostic(Code::division_by_zero, where));
+  return checked_int(
+      walk, op == BinaryOp::mod ? floor_mod(a, b) : floor_div(a, b), where);
 }
 
 std::optional<int64_t> int_bits(BinaryOp op, int64_t a, int64_t b) {
@@ -146,43 +145,42 @@ std::optional<int64_t> int_bits(BinaryOp op, int64_t a, int64_t b) {
 }
 
 /// `a op b` of two ints: an int, but for `/`.
-std::optional<Value> int_arithmetic(Evaluator& evaluator, BinaryOp op,
-                                    const ir::Dim& a, const ir::Dim& b,
-                                    Span where) {
+std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
+                                    const ir::Dim& b, Span where) {
   const bool constant = a.is_constant() && b.is_constant();
-  if (op == BinaryOp::add) return checked_int(evaluator, a + b, where);
-  if (op == BinaryOp::sub) return checked_int(evaluator, a - b, where);
-  if (op == BinaryOp::mul) return checked_int(evaluator, a * b, where);
+  if (op == BinaryOp::add) return checked_int(walk, a + b, where);
+  if (op == BinaryOp::sub) return checked_int(walk, a - b, where);
+  if (op == BinaryOp::mul) return checked_int(walk, a * b, where);
   if (op == BinaryOp::floor_div || op == BinaryOp::mod)
-    return int_division(evaluator, op, a, b, where);
+    return int_division(walk, op, a, b, where);
   if (op == BinaryOp::div) {
-    if (!constant) return evaluator.unknown_number(true);
-    return evaluator.constant(
+    if (!constant) return walk.unknown_number(true);
+    return walk.constant(
         static_cast<double>(a.value()) / static_cast<double>(b.value()),
         DType::F32, true, where);
   }
   if (class_of(op) != OpClass::bits) return std::nullopt;
   if (!constant)
-    return checked_int(
-        evaluator, ir::Dim::symbol(evaluator.new_symbol_id(), "int"), where);
+    return checked_int(walk, ir::Dim::symbol(walk.new_symbol_id(), "int"),
+                       where);
   const auto bits = int_bits(op, a.value(), b.value());
   if (!bits)
-    evaluator.fail(diagnostic(Code::int_overflow, where, where.text())
-                       .set_help(b.value() < 0 || b.value() > 63
-                                     ? "an int is shifted by 0 to 63 bits"
-                                     : "sizes and other ints have 64 bits"));
+    walk.fail(diagnostic(Code::int_overflow, where, where.text())
+                  .set_help(b.value() < 0 || b.value() > 63
+                                ? "an int is shifted by 0 to 63 bits"
+                                : "sizes and other ints have 64 bits"));
   return IntValue{*bits};
 }
 
 // ---- arrays ----------------------------------------------------------------
 
-[[noreturn]] void fail_operands(Evaluator& evaluator, BinaryOp op,
-                                const CallArgument& a, const CallArgument& b,
-                                Span op_span, std::string help) {
-  evaluator.fail(diagnostic(Code::operator_types, op_span, spelling(op),
-                            type_name(a.value), type_name(b.value))
-                     .set_label(both_types(a, b))
-                     .set_help(std::move(help)));
+[[noreturn]] void fail_operands(Walk& walk, BinaryOp op, const CallArgument& a,
+                                const CallArgument& b, Span op_span,
+                                std::string help) {
+  walk.fail(diagnostic(Code::operator_types, op_span, spelling(op),
+                       type_name(a.value), type_name(b.value))
+                .set_label(both_types(a, b))
+                .set_help(std::move(help)));
 }
 
 std::string bool_help(BinaryOp op) {
@@ -197,29 +195,29 @@ std::string bool_help(BinaryOp op) {
 }
 
 /// Both operands are arrays, ints or host bools.
-Value array_binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
+Value array_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                    const CallArgument& b, Span op_span, Span where) {
   const CallArgument operands[] = {a, b};
-  const WeakDType type = promoted_type(evaluator, operands, quoted(op));
+  const WeakDType type = promoted_type(walk, operands, quoted(op));
   const ir::Op array_operation = array_op(op);
   const bool logic = class_of(op) == OpClass::logic;
   if (logic && !is_bool(type.dtype))
-    fail_operands(evaluator, op, a, b, op_span,
+    fail_operands(walk, op, a, b, op_span,
                   "compare first: `x != 0` is a boolean");
   if (class_of(op) == OpClass::bits && !is_integer(type.dtype))
-    fail_operands(evaluator, op, a, b, op_span,
+    fail_operands(walk, op, a, b, op_span,
                   is_bool(type.dtype) ? bool_help(op)
                   : op == BinaryOp::bit_xor
                       ? "a power is `x ** 2`; `^` works on integers only"
                       : "it works on integers only");
   const bool division = op == BinaryOp::div;
   if (!division && !logic && !ir::admits(array_operation, type.dtype))
-    fail_operands(evaluator, op, a, b, op_span, bool_help(op));
+    fail_operands(walk, op, a, b, op_span, bool_help(op));
   std::vector<ArrayValue> arrays =
-      division ? promote_numbers_to_float(evaluator, operands, quoted(op))
-               : promote_numbers(evaluator, operands, quoted(op));
-  broadcast_all(evaluator, arrays, operands, op_span, quoted(op));
-  return evaluator.add(array_operation, arrays, ir::NoAttrs{}, where);
+      division ? promote_numbers_to_float(walk, operands, quoted(op))
+               : promote_numbers(walk, operands, quoted(op));
+  broadcast_all(walk, arrays, operands, op_span, quoted(op));
+  return walk.add(array_operation, arrays, ir::NoAttrs{}, where);
 }
 
 }  // namespace
@@ -227,16 +225,16 @@ Value array_binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
 namespace {
 
 /// Operators of text: `+`, and `*` with an int on either side.
-std::optional<Value> text_operator(Evaluator& evaluator, BinaryOp op,
+std::optional<Value> text_operator(Walk& walk, BinaryOp op,
                                    const CallArgument& a, const CallArgument& b,
                                    Span where) {
   const auto *x = a.value.get_if<StrValue>(), *y = b.value.get_if<StrValue>();
-  if (op == BinaryOp::add && x && y) return join_text(evaluator, *x, *y, where);
+  if (op == BinaryOp::add && x && y) return join_text(walk, *x, *y, where);
   if (op != BinaryOp::mul || !x == !y) return std::nullopt;
   const CallArgument& count = x ? b : a;
   const auto type = element_type(count.value);
   if (!type || !is_integer(type->dtype)) return std::nullopt;
-  return repeat_text(evaluator, x ? a : b, count, where);
+  return repeat_text(walk, x ? a : b, count, where);
 }
 
 std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
@@ -261,16 +259,16 @@ std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
 
 }  // namespace
 
-Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
+Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
              const CallArgument& b, Span op_span, Span where) {
-  if (op == BinaryOp::in) return contains(evaluator, a, b, op_span, where);
+  if (op == BinaryOp::in) return contains(walk, a, b, op_span, where);
   if (op == BinaryOp::not_in)
-    return unary(evaluator, UnaryOp::logical_not,
-                 {contains(evaluator, a, b, op_span, where), where}, where);
-  if (auto result = text_operator(evaluator, op, a, b, where)) return *result;
+    return unary(walk, UnaryOp::logical_not,
+                 {contains(walk, a, b, op_span, where), where}, where);
+  if (auto result = text_operator(walk, op, a, b, where)) return *result;
   for (const CallArgument* operand : {&a, &b})  // an error, if it has arrays
     if (const auto* text = operand->value.get_if<StrValue>())
-      known_text(evaluator, *text, operand->where);
+      known_text(walk, *text, operand->where);
   if (class_of(op) == OpClass::comparison)
     if (auto result = host_comparison(op, a.value, b.value)) return *result;
   if (class_of(op) == OpClass::logic) {
@@ -284,21 +282,19 @@ Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
     }
   }
   if (!element_type(a.value) || !element_type(b.value))
-    fail_operands(evaluator, op, a, b, op_span,
-                  operand_help(op, a.value, b.value));
-  if (op == BinaryOp::matmul) return matmul(evaluator, a, b, where);
-  if (op == BinaryOp::pow) return power(evaluator, a, b, where);
+    fail_operands(walk, op, a, b, op_span, operand_help(op, a.value, b.value));
+  if (op == BinaryOp::matmul) return matmul(walk, a, b, where);
+  if (op == BinaryOp::pow) return power(walk, a, b, where);
   const auto *x = a.value.get_if<IntValue>(), *y = b.value.get_if<IntValue>();
   if (x && y)
-    if (auto result = int_arithmetic(evaluator, op, x->value, y->value, where))
+    if (auto result = int_arithmetic(walk, op, x->value, y->value, where))
       return *result;
-  return array_binary(evaluator, op, a, b, op_span, where);
+  return array_binary(walk, op, a, b, op_span, where);
 }
 
-Value unary(Evaluator& evaluator, UnaryOp op, const CallArgument& a,
-            Span where) {
+Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where) {
   auto bad = [&](std::string help) {
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::unary_type, where, spelling(op), type_name(a.value))
             .set_help(std::move(help)));
   };
@@ -308,21 +304,21 @@ Value unary(Evaluator& evaluator, UnaryOp op, const CallArgument& a,
     const ArrayCell* array = a.value.array();
     if (!array || !is_bool(array->type.dtype))
       bad("`not` takes booleans; compare first: `x == 0`");
-    return evaluator.add(ir::Op::bit_not, {*a.value.get_if<ArrayValue>()},
-                         ir::NoAttrs{}, where);
+    return walk.add(ir::Op::bit_not, {*a.value.get_if<ArrayValue>()},
+                    ir::NoAttrs{}, where);
   }
   if (!element_type(a.value)) bad("operators work on arrays and numbers");
   const bool negate = op == UnaryOp::negate;
   if (const auto* i = a.value.get_if<IntValue>()) {
-    if (negate) return checked_int(evaluator, ir::Dim(0) - i->value, where);
-    return checked_int(evaluator, ir::Dim(-1) - i->value, where);
+    if (negate) return checked_int(walk, ir::Dim(0) - i->value, where);
+    return checked_int(walk, ir::Dim(-1) - i->value, where);
   }
-  const ArrayValue array = evaluator.to_operand(a.value, a.where, "an operand");
+  const ArrayValue array = walk.to_operand(a.value, a.where, "an operand");
   const DType dtype = array->type.dtype;
   if (is_bool(dtype)) bad("for booleans write `not`");
   if (!negate && !is_integer(dtype)) bad("`~` works on integers only");
-  return evaluator.add(negate ? ir::Op::neg : ir::Op::bit_not, {array},
-                       ir::NoAttrs{}, where);
+  return walk.add(negate ? ir::Op::neg : ir::Op::bit_not, {array},
+                  ir::NoAttrs{}, where);
 }
 
 // ---- promotion -------------------------------------------------------------
@@ -335,14 +331,14 @@ std::optional<WeakDType> element_type(const Value& value) {
   return std::nullopt;
 }
 
-ArrayValue cast_to(Evaluator& evaluator, const ArrayValue& array, DType dtype,
+ArrayValue cast_to(Walk& walk, const ArrayValue& array, DType dtype,
                    Span where) {
   if (array->type.dtype == dtype && !array->weak) return array;
   if (array->weak && array->constant) {
-    ArrayValue typed = adopt_dtype(evaluator, *array, dtype, where);
+    ArrayValue typed = adopt_dtype(walk, *array, dtype, where);
     // What a `var` holds changes, and is no constant of compiled code.
-    const bool changes = !array->literal && evaluator.mode() == Mode::run;
-    return changes ? evaluator.on_first_device(*typed, where) : typed;
+    const bool changes = !array->literal && walk.mode() == Mode::run;
+    return changes ? walk.on_first_device(*typed, where) : typed;
   }
   if (array->type.dtype == dtype) {
     // The same node, with an element type.
@@ -354,35 +350,32 @@ ArrayValue cast_to(Evaluator& evaluator, const ArrayValue& array, DType dtype,
     strong->call_numbers.clear();
     return strong;
   }
-  return evaluator.add(ir::Op::cast, {array}, ir::CastAttrs{dtype}, where);
+  return walk.add(ir::Op::cast, {array}, ir::CastAttrs{dtype}, where);
 }
 
 namespace {
 /// A number, or an int, as the literal that it is.
-ArrayValue to_weak(Evaluator& evaluator, const CallArgument& value,
-                   bool floating, std::string_view what) {
-  ArrayValue number = evaluator.to_operand(value.value, value.where, what);
+ArrayValue to_weak(Walk& walk, const CallArgument& value, bool floating,
+                   std::string_view what) {
+  ArrayValue number = walk.to_operand(value.value, value.where, what);
   if (!floating || is_floating(number->type.dtype)) return number;
-  ArrayValue wide = evaluator.add(ir::Op::cast, {number},
-                                  ir::CastAttrs{DType::F64}, value.where);
+  ArrayValue wide =
+      walk.add(ir::Op::cast, {number}, ir::CastAttrs{DType::F64}, value.where);
   wide->weak = true;
   wide->call_numbers = number->call_numbers;
   return wide;
 }
 }  // namespace
 
-ArrayValue to_dtype(Evaluator& evaluator, const CallArgument& value,
-                    WeakDType target, std::string_view what) {
-  if (target.weak)
-    return to_weak(evaluator, value, is_floating(target.dtype), what);
+ArrayValue to_dtype(Walk& walk, const CallArgument& value, WeakDType target,
+                    std::string_view what) {
+  if (target.weak) return to_weak(walk, value, is_floating(target.dtype), what);
   const DType dtype = target.dtype;
   if (const auto* i = value.value.get_if<IntValue>())
     return i->value.is_constant()
-               ? evaluator.constant_int(i->value.value(), dtype, false,
-                                        value.where)
-               : evaluator.unknown_array({dtype, {}});
-  return cast_to(evaluator,
-                 evaluator.to_operand(value.value, value.where, what), dtype,
+               ? walk.constant_int(i->value.value(), dtype, false, value.where)
+               : walk.unknown_array({dtype, {}});
+  return cast_to(walk, walk.to_operand(value.value, value.where, what), dtype,
                  value.where);
 }
 
@@ -394,8 +387,7 @@ bool is_u64_literal(const Value& value) {
 }
 }  // namespace
 
-WeakDType promoted_type(Evaluator& evaluator,
-                        std::span<const CallArgument> operands,
+WeakDType promoted_type(Walk& walk, std::span<const CallArgument> operands,
                         std::string_view what) {
   std::optional<WeakDType> all;
   bool weak = true;
@@ -404,8 +396,8 @@ WeakDType promoted_type(Evaluator& evaluator,
     if (operands.size() > 1 && is_u64_literal(operand.value))
       type = WeakDType{DType::U64};
     if (!type)
-      evaluator.fail(diagnostic(Code::expected_array, operand.where, what,
-                                type_name(operand.value)));
+      walk.fail(diagnostic(Code::expected_array, operand.where, what,
+                           type_name(operand.value)));
     all = all ? promote(*all, *type) : *type;
     weak &= type->weak;
   }
@@ -413,44 +405,43 @@ WeakDType promoted_type(Evaluator& evaluator,
 }
 
 namespace {
-std::vector<ArrayValue> all_to_dtype(Evaluator& evaluator,
+std::vector<ArrayValue> all_to_dtype(Walk& walk,
                                      std::span<const CallArgument> operands,
                                      WeakDType type, std::string_view what) {
   std::vector<ArrayValue> out;
   out.reserve(operands.size());
   for (const CallArgument& operand : operands)
-    out.push_back(to_dtype(evaluator, operand, type, what));
+    out.push_back(to_dtype(walk, operand, type, what));
   return out;
 }
 }  // namespace
 
-std::vector<ArrayValue> promote_numbers(Evaluator& evaluator,
+std::vector<ArrayValue> promote_numbers(Walk& walk,
                                         std::span<const CallArgument> operands,
                                         std::string_view what) {
-  return all_to_dtype(evaluator, operands,
-                      promoted_type(evaluator, operands, what), what);
+  return all_to_dtype(walk, operands, promoted_type(walk, operands, what),
+                      what);
 }
 
 std::vector<ArrayValue> promote_numbers_to_float(
-    Evaluator& evaluator, std::span<const CallArgument> operands,
-    std::string_view what) {
-  WeakDType type = promoted_type(evaluator, operands, what);
+    Walk& walk, std::span<const CallArgument> operands, std::string_view what) {
+  WeakDType type = promoted_type(walk, operands, what);
   if (!is_floating(type.dtype)) type = {DType::F32, type.weak};
-  return all_to_dtype(evaluator, operands, type, what);
+  return all_to_dtype(walk, operands, type, what);
 }
 
-std::vector<ArrayValue> promote_operands(Evaluator& evaluator,
+std::vector<ArrayValue> promote_operands(Walk& walk,
                                          std::span<const CallArgument> operands,
                                          std::string_view what) {
-  const DType dtype = promoted_type(evaluator, operands, what).dtype;
-  return all_to_dtype(evaluator, operands, {dtype, false}, what);
+  const DType dtype = promoted_type(walk, operands, what).dtype;
+  return all_to_dtype(walk, operands, {dtype, false}, what);
 }
 
-std::vector<ArrayValue> promote_to_float(Evaluator& evaluator,
+std::vector<ArrayValue> promote_to_float(Walk& walk,
                                          std::span<const CallArgument> operands,
                                          std::string_view what) {
-  const DType dtype = promoted_type(evaluator, operands, what).dtype;
-  return all_to_dtype(evaluator, operands,
+  const DType dtype = promoted_type(walk, operands, what).dtype;
+  return all_to_dtype(walk, operands,
                       {is_floating(dtype) ? dtype : DType::F32, false}, what);
 }
 
@@ -490,11 +481,10 @@ bool all_constant(const ir::Shape& shape) {
   return true;
 }
 
-[[noreturn]] void fail_shapes(Evaluator& evaluator, const ir::Type& a,
-                              const ir::Type& b, Span where,
-                              std::string_view what) {
+[[noreturn]] void fail_shapes(Walk& walk, const ir::Type& a, const ir::Type& b,
+                              Span where, std::string_view what) {
   const bool known = all_constant(a.shape) && all_constant(b.shape);
-  evaluator.fail(
+  walk.fail(
       diagnostic(Code::shapes_differ, where, what, a.to_string(), b.to_string())
           .set_label(fmt::format("{} and {}", a.to_string(), b.to_string()))
           .add_fact(difference(a.shape, b.shape))
@@ -505,20 +495,19 @@ bool all_constant(const ir::Shape& shape) {
 
 }  // namespace
 
-ArrayValue broadcast_to(Evaluator& evaluator, const ArrayValue& array,
+ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
                         const ir::Shape& shape, Span where) {
   if (array->type.shape == shape) return array;
   const auto common = broadcast_shape(array->type.shape, shape);
   if (!common || *common != shape)
-    fail_shapes(evaluator, array->type, {array->type.dtype, shape}, where,
+    fail_shapes(walk, array->type, {array->type.dtype, shape}, where,
                 "broadcasting");
   if (array->weak)
-    return broadcast_to(evaluator,
-                        cast_to(evaluator, array, default_dtype(*array), where),
-                        shape, where);
+    return broadcast_to(
+        walk, cast_to(walk, array, default_dtype(*array), where), shape, where);
   if (array->constant && static_cast<int64_t>(array->constant->size()) ==
                              byte_size(array->type.dtype)) {
-    evaluator.check_size({array->type.dtype, shape}, where);
+    walk.check_size({array->type.dtype, shape}, where);
     auto constant = std::make_shared<ArrayCell>(*array);
     constant->type.shape = shape;
     constant->array.reset();
@@ -528,10 +517,10 @@ ArrayValue broadcast_to(Evaluator& evaluator, const ArrayValue& array,
   const size_t lead = shape.size() - array->type.shape.size();
   for (size_t i = lead; i < shape.size(); ++i)
     attrs.axes.push_back(static_cast<int>(i));
-  return evaluator.add(ir::Op::broadcast, {array}, std::move(attrs), where);
+  return walk.add(ir::Op::broadcast, {array}, std::move(attrs), where);
 }
 
-void broadcast_all(Evaluator& evaluator, std::span<ArrayValue> arrays,
+void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
                    std::span<const CallArgument> operands, Span where,
                    std::string_view what) {
   if (arrays.empty()) return;
@@ -545,12 +534,12 @@ void broadcast_all(Evaluator& evaluator, std::span<ArrayValue> arrays,
         seen = before->type;
       if (const ArrayCell* first = operands[0].value.array(); first && i == 1)
         common = first->type;
-      fail_shapes(evaluator, common, seen, where, what);
+      fail_shapes(walk, common, seen, where, what);
     }
     common.shape = *shape;
   }
   for (ArrayValue& array : arrays)
-    array = broadcast_to(evaluator, array, common.shape, where);
+    array = broadcast_to(walk, array, common.shape, where);
 }
 
 }  // namespace unisono::lang

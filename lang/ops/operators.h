@@ -6,17 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/syntax/ast.h"
 
 namespace unisono::lang {
 
 /// `a op b`, where both are evaluated already (so `and`, `or` do not
 /// short-circuit here). `op_span` is the operator's place.
-Value binary(Evaluator& evaluator, BinaryOp op, const CallArgument& a,
+Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
              const CallArgument& b, Span op_span, Span where);
-Value unary(Evaluator& evaluator, UnaryOp op, const CallArgument& a,
-            Span where);
+Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where);
 
 /// Whether two host values are equal: the inner optional is empty where only
 /// running tells, the outer one where they are not such values.
@@ -27,30 +26,28 @@ std::optional<std::optional<bool>> host_equal(const Value& a, const Value& b);
 std::optional<WeakDType> element_type(const Value& value);
 /// `value` as an array of this element type. Literals and ints are written
 /// in it directly (an error if they do not fit), arrays are cast.
-ArrayValue to_dtype(Evaluator& evaluator, const CallArgument& value,
-                    WeakDType dtype, std::string_view what);
-ArrayValue cast_to(Evaluator& evaluator, const ArrayValue& array, DType dtype,
+ArrayValue to_dtype(Walk& walk, const CallArgument& value, WeakDType dtype,
+                    std::string_view what);
+ArrayValue cast_to(Walk& walk, const ArrayValue& array, DType dtype,
                    Span where);
 /// The least type above all of them.
-WeakDType promoted_type(Evaluator& evaluator,
-                        std::span<const CallArgument> operands,
+WeakDType promoted_type(Walk& walk, std::span<const CallArgument> operands,
                         std::string_view what);
 /// All as arrays of the promoted type; shapes are left alone. `what` names the
 /// operation in messages: "`where`", "`+`".
-std::vector<ArrayValue> promote_operands(Evaluator& evaluator,
+std::vector<ArrayValue> promote_operands(Walk& walk,
                                          std::span<const CallArgument> operands,
                                          std::string_view what);
 /// The same, but where all are numbers without an element type they stay so:
 /// for operators and elementwise functions.
-std::vector<ArrayValue> promote_numbers(Evaluator& evaluator,
+std::vector<ArrayValue> promote_numbers(Walk& walk,
                                         std::span<const CallArgument> operands,
                                         std::string_view what);
 std::vector<ArrayValue> promote_numbers_to_float(
-    Evaluator& evaluator, std::span<const CallArgument> operands,
-    std::string_view what);
+    Walk& walk, std::span<const CallArgument> operands, std::string_view what);
 /// As promote_operands, for an operation on floats: integers and bools become
 /// f32.
-std::vector<ArrayValue> promote_to_float(Evaluator& evaluator,
+std::vector<ArrayValue> promote_to_float(Walk& walk,
                                          std::span<const CallArgument> operands,
                                          std::string_view what);
 
@@ -59,10 +56,10 @@ std::vector<ArrayValue> promote_to_float(Evaluator& evaluator,
 std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
                                          const ir::Shape& b);
 /// The array at this shape, which it must fit (an error otherwise).
-ArrayValue broadcast_to(Evaluator& evaluator, const ArrayValue& array,
+ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
                         const ir::Shape& shape, Span where);
 /// All at their common shape; the error names the two that do not fit.
-void broadcast_all(Evaluator& evaluator, std::span<ArrayValue> arrays,
+void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
                    std::span<const CallArgument> operands, Span where,
                    std::string_view what);
 

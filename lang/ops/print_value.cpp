@@ -29,12 +29,12 @@ std::string quote(const std::string& text) {
 
 /// A line with the type of a large array, and with `placed` where an array
 /// lies that is spread; else nothing.
-std::string heading(Evaluator& evaluator, const ArrayValue& value, bool placed,
+std::string heading(Walk& walk, const ArrayValue& value, bool placed,
                     Span where) {
   const ir::Type& type = value->type;
   if (type.rank() == 0) return "";
   if (placed) {
-    const unisono::Array& array = evaluator.force(value, where);
+    const unisono::Array& array = walk.force(value, where);
     if (array.sharding().is_split())
       return type.to_string() + " " + array.sharding().to_string() + "\n";
   }
@@ -47,14 +47,14 @@ SpecClass class_of_array(DType dtype) {
   return is_floating(dtype) ? SpecClass::floating : SpecClass::integer;
 }
 
-void require_spec(Evaluator& evaluator, std::string_view spec, SpecClass what,
+void require_spec(Walk& walk, std::string_view spec, SpecClass what,
                   Span where) {
   std::string reason = check_spec(spec, what);
   if (reason.empty()) return;
   Diagnostic d =
       diagnostic(Code::bad_format_spec, where, std::string(spec), reason);
   d.set_help("write `{x:8.3f}` for floats, `{n:5d}` for integers, or no spec");
-  evaluator.fail(std::move(d));
+  walk.fail(std::move(d));
 }
 
 }  // namespace
@@ -63,18 +63,18 @@ void TextBuilder::text(std::string_view text) { pieces_.format.back() += text; }
 
 void TextBuilder::array(const ArrayValue& array, std::string_view spec,
                         Span where) {
-  require_spec(evaluator_, spec, class_of_array(array->type.dtype), where);
-  switch (evaluator_.mode()) {
+  require_spec(walk_, spec, class_of_array(array->type.dtype), where);
+  switch (walk_.mode()) {
     case Mode::check:
       known_ = false;
-      deferred_ |= evaluator_.in_compiled_code();
+      deferred_ |= walk_.in_compiled_code();
       return;
     case Mode::run:
-      if (evaluator_.machine().compile_only) {
+      if (walk_.machine().compile_only) {
         known_ = false;
         return;
       }
-      text(array_text(array->type, evaluator_.host_bytes(array, where), spec));
+      text(array_text(array->type, walk_.host_bytes(array, where), spec));
       return;
     case Mode::trace:
       pieces_.operands.push_back(array);
@@ -110,30 +110,30 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
     pieces_.call_numbers.insert(cell->call_numbers.begin(),
                                 cell->call_numbers.end());
     if (cell->weak && is_floating(cell->type.dtype))
-      shown = cast_to(evaluator_, shown, DType::F32, where);
-    else if (cell->weak && evaluator_.mode() == Mode::trace)
-      shown = cast_to(evaluator_, shown, cell->type.dtype, where);
-    if (cell->literal && shown->constant && evaluator_.mode() != Mode::run) {
-      require_spec(evaluator_, spec, class_of_array(shown->type.dtype), where);
-      text(array_text(shown->type, evaluator_.host_bytes(shown, where), spec));
+      shown = cast_to(walk_, shown, DType::F32, where);
+    else if (cell->weak && walk_.mode() == Mode::trace)
+      shown = cast_to(walk_, shown, cell->type.dtype, where);
+    if (cell->literal && shown->constant && walk_.mode() != Mode::run) {
+      require_spec(walk_, spec, class_of_array(shown->type.dtype), where);
+      text(array_text(shown->type, walk_.host_bytes(shown, where), spec));
     } else {
       array(shown, spec, where);
     }
   } else if (value.tuple() || value.record()) {
     tree(value, spec, where);
   } else if (const auto* i = value.get_if<IntValue>()) {
-    require_spec(evaluator_, spec, SpecClass::integer, where);
+    require_spec(walk_, spec, SpecClass::integer, where);
     known_ = known_ && i->value.is_constant();
     if (!i->value.is_constant()) return;
     text(format_integer(i->value.value(), read_spec(spec)));
   } else if (const auto* b = value.get_if<BoolValue>()) {
-    require_spec(evaluator_, spec, SpecClass::boolean, where);
+    require_spec(walk_, spec, SpecClass::boolean, where);
     known_ = known_ && b->value.has_value();
     if (b->value)
       text(format_text(*b->value ? "true" : "false", read_spec(spec)));
   } else if (const auto* s = value.get_if<StrValue>()) {
-    require_spec(evaluator_, spec, SpecClass::text, where);
-    if (s->deferred && evaluator_.mode() == Mode::check) {
+    require_spec(walk_, spec, SpecClass::text, where);
+    if (s->deferred && walk_.mode() == Mode::check) {
       known_ = false;
       deferred_ = true;
     } else if (s->deferred) {
@@ -156,7 +156,7 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
   } else if (value.is<NoneValue>()) {
     text("none");
   } else if (const auto* device = value.get_if<DeviceValue>()) {
-    text(evaluator_.machine().runtime->devices()[device->index]->name());
+    text(walk_.machine().runtime->devices()[device->index]->name());
   } else if (const auto* type = value.get_if<TypeValue>()) {
     text(type->type.to_string() + type->note);
   } else if (value.is<ManyValue>()) {
@@ -181,11 +181,10 @@ StrValue TextBuilder::finish() {
           std::make_shared<const DeferredText>(std::move(pieces_))};
 }
 
-std::string to_text(Evaluator& evaluator, const Value& value, bool placed,
-                    Span where) {
-  TextBuilder builder(evaluator);
+std::string to_text(Walk& walk, const Value& value, bool placed, Span where) {
+  TextBuilder builder(walk);
   if (const auto* array = value.get_if<ArrayValue>())
-    builder.text(heading(evaluator, *array, placed, where));
+    builder.text(heading(walk, *array, placed, where));
   builder.value(value, "", where);
   return builder.finish().value.value_or("");
 }
@@ -201,25 +200,25 @@ std::string render_host_call(const ir::HostCallAttrs& attrs,
 }
 
 Value print_values(BuiltinCall& call) {
-  Evaluator& evaluator = call.evaluator;
-  if (evaluator.mode() == Mode::run && evaluator.machine().compile_only)
+  Walk& walk = call.walk;
+  if (walk.mode() == Mode::run && walk.machine().compile_only)
     return NoneValue{};
-  if (evaluator.mode() == Mode::run) {
+  if (walk.mode() == Mode::run) {
     std::string line;
     for (size_t i = 0; i < call.rest.size(); ++i) {
       if (i > 0) line += ' ';
-      line += to_text(evaluator, call.rest[i].value, /*placed=*/false,
+      line += to_text(walk, call.rest[i].value, /*placed=*/false,
                       call.rest[i].where);
     }
-    evaluator.machine().output(line + "\n");
+    walk.machine().output(line + "\n");
     return NoneValue{};
   }
-  TextBuilder builder(evaluator);
+  TextBuilder builder(walk);
   for (size_t i = 0; i < call.rest.size(); ++i) {
     if (i > 0) builder.text(" ");
     builder.value(call.rest[i].value, "", call.rest[i].where);
   }
-  if (evaluator.mode() == Mode::check) return NoneValue{};
+  if (walk.mode() == Mode::check) return NoneValue{};
   const StrValue text = builder.finish();
   ir::HostCallAttrs attrs;
   std::vector<ArrayValue> operands;
@@ -230,9 +229,9 @@ Value print_values(BuiltinCall& call) {
     attrs.format = {text.value.value_or("")};
   }
   attrs.everywhere = false;
-  for (const MappedAxis& axis : evaluator.mapped_axes())
+  for (const MappedAxis& axis : walk.mapped_axes())
     attrs.axes.push_back(axis.id);
-  evaluator.add(ir::Op::host_call, operands, std::move(attrs), call.where);
+  walk.add(ir::Op::host_call, operands, std::move(attrs), call.where);
   return NoneValue{};
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "jit/reference/reference.h"
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 
@@ -13,15 +13,14 @@ namespace unisono::lang {
 /// `placed`, an array that is spread over devices says where it lies, which
 /// depends on their number: so a session shows values, but no program prints
 /// them.
-std::string to_text(Evaluator& evaluator, const Value& value, bool placed,
-                    Span where);
+std::string to_text(Walk& walk, const Value& value, bool placed, Span where);
 
 /// Text with values in it: an interpolation, or what `print` prints. In run
 /// mode values are written out; in trace mode arrays stay operands; in check
 /// mode only specs are looked at.
 class TextBuilder {
  public:
-  explicit TextBuilder(Evaluator& evaluator) : evaluator_(evaluator) {}
+  explicit TextBuilder(Walk& walk) : walk_(walk) {}
   void text(std::string_view text);
   /// `quoted`: strings in quotes, as inside a tuple.
   void value(const Value& value, std::string_view spec, Span where,
@@ -33,7 +32,7 @@ class TextBuilder {
  private:
   void array(const ArrayValue& array, std::string_view spec, Span where);
   void tree(const Value& value, std::string_view spec, Span where);
-  Evaluator& evaluator_;
+  Walk& walk_;
   bool known_ = true;  // not so in check mode when a value is not
   /// In check mode: there are arrays of compiled code in it.
   bool deferred_ = false;

@@ -32,18 +32,18 @@ std::optional<uint64_t> known_element(const ArrayValue& array) {
 
 }  // namespace
 
-DType range_type(Evaluator& evaluator, const RangeValue& range, Span where) {
+DType range_type(Walk& walk, const RangeValue& range, Span where) {
   const std::vector<Value>& parts = *range.start_stop_step;
   const CallArgument operands[] = {
       {parts[0], where}, {parts[1], where}, {parts[2], where}};
-  const DType dtype = promoted_type(evaluator, operands, "`range`").dtype;
+  const DType dtype = promoted_type(walk, operands, "`range`").dtype;
   if (is_integer(dtype)) return dtype;
   std::string others;
   for (const Value& part : parts)
     if (!part.is<IntValue>())
       others += (others.empty() ? "" : ", ") + type_name(part);
-  evaluator.fail(diagnostic(Code::no_common_integer, where, "`range`", others)
-                     .set_help("convert them to one type: `cast(n, i64)`"));
+  walk.fail(diagnostic(Code::no_common_integer, where, "`range`", others)
+                .set_help("convert them to one type: `cast(n, i64)`"));
 }
 
 uint64_t KnownRange::turns() const {
@@ -66,18 +66,17 @@ bool KnownRange::ends_in_type() const {
   return end < top && end >= (is_signed(dtype) ? -top : 0);
 }
 
-RangeArrays range_arrays(Evaluator& evaluator, const RangeValue& range,
-                         Span where) {
+RangeArrays range_arrays(Walk& walk, const RangeValue& range, Span where) {
   const std::vector<Value>& parts = *range.start_stop_step;
-  const DType dtype = range_type(evaluator, range, where);
+  const DType dtype = range_type(walk, range, where);
   const auto part = [&](int i) {
-    return to_dtype(evaluator, {parts[i], where}, {dtype, false}, "`range`");
+    return to_dtype(walk, {parts[i], where}, {dtype, false}, "`range`");
   };
   RangeArrays out{part(0), part(1), part(2), std::nullopt, std::nullopt};
   const auto start = known_element(out.start), stop = known_element(out.stop),
              step = known_element(out.step);
   if (step == uint64_t{0})
-    evaluator.fail(diagnostic(Code::zero_step, where, "`range`"));
+    walk.fail(diagnostic(Code::zero_step, where, "`range`"));
   if (start && stop && step)
     out.known = KnownRange{dtype, *start, *stop, *step};
   if (step == uint64_t{1}) out.unit = 1;
@@ -85,32 +84,29 @@ RangeArrays range_arrays(Evaluator& evaluator, const RangeValue& range,
   return out;
 }
 
-ArrayValue count_turns(Evaluator& evaluator, const RangeArrays& range,
-                       Span where) {
+ArrayValue count_turns(Walk& walk, const RangeArrays& range, Span where) {
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   if (range.known) {  // 2**63 turns take centuries
     const uint64_t turns = std::min<uint64_t>(range.known->turns(), most);
-    return evaluator.constant_int(static_cast<int64_t>(turns), DType::I64,
-                                  false, where);
+    return walk.constant_int(static_cast<int64_t>(turns), DType::I64, false,
+                             where);
   }
   const DType dtype = range.start->type.dtype;
   const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {
-    return evaluator.add(what, {a, b}, ir::NoAttrs{}, where);
+    return walk.add(what, {a, b}, ir::NoAttrs{}, where);
   };
   const auto choose = [&](const ArrayValue& condition, const ArrayValue& a,
                           const ArrayValue& b) {
-    return evaluator.add(ir::Op::select, {condition, a, b}, ir::NoAttrs{},
-                         where);
+    return walk.add(ir::Op::select, {condition, a, b}, ir::NoAttrs{}, where);
   };
   const auto bits = [&](const ArrayValue& x) {  // extended, then as it is
     const DType wide = is_signed(dtype) ? DType::I64 : DType::U64;
-    return cast_to(evaluator, cast_to(evaluator, x, wide, where), DType::U64,
-                   where);
+    return cast_to(walk, cast_to(walk, x, wide, where), DType::U64, where);
   };
   const auto number = [&](int64_t value) {
-    return evaluator.constant_int(value, DType::U64, false, where);
+    return walk.constant_int(value, DType::U64, false, where);
   };
-  const ArrayValue zero = evaluator.constant_int(0, dtype, false, where);
+  const ArrayValue zero = walk.constant_int(0, dtype, false, where);
   const ArrayValue down = op(ir::Op::lt, range.step, zero);
   const ArrayValue first = choose(down, range.stop, range.start);
   const ArrayValue last = choose(down, range.start, range.stop);
@@ -125,7 +121,7 @@ ArrayValue count_turns(Evaluator& evaluator, const RangeArrays& range,
   const ArrayValue none = op(ir::Op::le, last, first);
   const ArrayValue idle =
       op(ir::Op::bit_or, none, op(ir::Op::eq, range.step, zero));
-  return cast_to(evaluator,
+  return cast_to(walk,
                  choose(idle, number(0), op(ir::Op::add, turns, number(1))),
                  DType::I64, where);
 }

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 
 /// The integer type of a range's counter: the least that holds start, stop and
 /// step. An error where there is none.
-DType range_type(Evaluator& evaluator, const RangeValue& range, Span where);
+DType range_type(Walk& walk, const RangeValue& range, Span where);
 
 /// A range whose numbers are known, as 64-bit patterns, sign-extended where
 /// the type has a sign.
@@ -34,11 +34,9 @@ struct RangeArrays {
   std::optional<KnownRange> known;
   std::optional<int> unit;  // a known step of 1 or -1
 };
-RangeArrays range_arrays(Evaluator& evaluator, const RangeValue& range,
-                         Span where);
+RangeArrays range_arrays(Walk& walk, const RangeValue& range, Span where);
 /// How many turns such a range has, as an i64 that is computed before them. A
 /// step of 0 is an error when it runs.
-ArrayValue count_turns(Evaluator& evaluator, const RangeArrays& range,
-                       Span where);
+ArrayValue count_turns(Walk& walk, const RangeArrays& range, Span where);
 
 }  // namespace unisono::lang

@@ -14,22 +14,22 @@
 
 namespace unisono::lang {
 
-void check_text_size(Evaluator& evaluator, size_t bytes, Span where) {
+void check_text_size(Walk& walk, size_t bytes, Span where) {
   if (bytes > max_text_bytes)
-    evaluator.fail(diagnostic(Code::too_long, where, "this text",
-                              max_text_bytes, "bytes"));
+    walk.fail(diagnostic(Code::too_long, where, "this text", max_text_bytes,
+                         "bytes"));
 }
 
-Value unknown_int(Evaluator& evaluator) {
-  const uint32_t id = evaluator.new_symbol_id();
+Value unknown_int(Walk& walk) {
+  const uint32_t id = walk.new_symbol_id();
   return IntValue{ir::Dim::symbol(id, fmt::format("?k{}", id))};
 }
 
-std::optional<std::string> known_text(Evaluator& evaluator,
-                                      const StrValue& text, Span where) {
+std::optional<std::string> known_text(Walk& walk, const StrValue& text,
+                                      Span where) {
   if (text.deferred) {
     require_known(text.deferred->call_numbers, where);
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::host_value_in_compiled_code, where, "this text")
             .set_help("compiled code can join text with arrays in it, and "
                       "print it"));
@@ -47,105 +47,101 @@ std::vector<std::string_view> characters(std::string_view text) {
   return out;
 }
 
-Value join_text(Evaluator& evaluator, const StrValue& a, const StrValue& b,
-                Span where) {
-  TextBuilder out(evaluator);
+Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where) {
+  TextBuilder out(walk);
   out.value(a, "", where);
   out.value(b, "", where);
-  check_text_size(evaluator, out.size(), where);
+  check_text_size(walk, out.size(), where);
   return out.finish();
 }
 
-int64_t host_integer(Evaluator& evaluator, const ArrayValue& number,
-                     Span where) {
+int64_t host_integer(Walk& walk, const ArrayValue& number, Span where) {
   int64_t value = 0;
   const bool is_u64 = number->type.dtype == DType::U64;
   const ArrayValue wide =
-      cast_to(evaluator, number, is_u64 ? DType::U64 : DType::I64, where);
-  std::memcpy(&value, evaluator.host_bytes(wide, where).data(), sizeof value);
+      cast_to(walk, number, is_u64 ? DType::U64 : DType::I64, where);
+  std::memcpy(&value, walk.host_bytes(wide, where).data(), sizeof value);
   if (is_u64 && value < 0)
-    evaluator.fail(
+    walk.fail(
         diagnostic(Code::int_overflow, where, static_cast<uint64_t>(value)));
   return value;
 }
 
-std::optional<int64_t> host_number(Evaluator& evaluator,
-                                   const CallArgument& number,
+std::optional<int64_t> host_number(Walk& walk, const CallArgument& number,
                                    std::string_view what) {
   if (const auto* i = number.value.get_if<IntValue>())
     return i->value.is_constant() ? std::optional(i->value.value())
                                   : std::nullopt;
   const auto* array = number.value.get_if<ArrayValue>();
   if (!array || (*array)->type.rank() != 0 || !is_integer((*array)->type.dtype))
-    evaluator.fail(diagnostic(Code::wrong_argument, number.where, what,
-                              "an `int`", type_name(number.value)));
-  if (evaluator.in_compiled_code())
-    evaluator.fail(
+    walk.fail(diagnostic(Code::wrong_argument, number.where, what, "an `int`",
+                         type_name(number.value)));
+  if (walk.in_compiled_code())
+    walk.fail(
         diagnostic(Code::host_value_in_compiled_code, number.where, what));
-  if (evaluator.mode() == Mode::check) return std::nullopt;
-  return host_integer(evaluator, *array, number.where);
+  if (walk.mode() == Mode::check) return std::nullopt;
+  return host_integer(walk, *array, number.where);
 }
 
-Value repeat_text(Evaluator& evaluator, const CallArgument& text,
+Value repeat_text(Walk& walk, const CallArgument& text,
                   const CallArgument& count, Span where) {
   const auto once =
-      known_text(evaluator, *text.value.get_if<StrValue>(), text.where);
-  const auto n = host_number(evaluator, count, "how often a `str` is repeated");
+      known_text(walk, *text.value.get_if<StrValue>(), text.where);
+  const auto n = host_number(walk, count, "how often a `str` is repeated");
   if (!once || !n) return StrValue{};
   if (*n <= 0 || once->empty()) return StrValue{std::string()};
   const auto most = static_cast<int64_t>(max_text_bytes / once->size());
-  if (*n > most) check_text_size(evaluator, max_text_bytes + 1, where);
+  if (*n > most) check_text_size(walk, max_text_bytes + 1, where);
   std::string out;
   out.reserve(once->size() * static_cast<size_t>(*n));
   for (int64_t i = 0; i < *n; ++i) out += *once;
   return StrValue{std::move(out)};
 }
 
-Value index_text(Evaluator& evaluator, const StrValue& text,
+Value index_text(Walk& walk, const StrValue& text,
                  const std::vector<IndexItem>& items, Span where) {
-  const auto known = known_text(evaluator, text, where);
+  const auto known = known_text(walk, text, where);
   const bool one = items.size() == 1;
   if (!one || items[0].kind == IndexItem::Kind::ellipsis ||
       (items[0].kind == IndexItem::Kind::value && !items[0].value.array() &&
        !items[0].value.is<IntValue>()))
-    evaluator.fail(
-        diagnostic(Code::wrong_index, where, "a `str`",
-                   one ? type_name(items[0].value) : "several indices")
-            .set_help("a character is `s[0]`, a part `s[1:3]`"));
+    walk.fail(diagnostic(Code::wrong_index, where, "a `str`",
+                         one ? type_name(items[0].value) : "several indices")
+                  .set_help("a character is `s[0]`, a part `s[1:3]`"));
   const IndexItem& item = items[0];
   if (item.kind == IndexItem::Kind::value) {
-    const auto index = host_number(evaluator, {item.value, item.where},
-                                   "the index of a `str`");
+    const auto index =
+        host_number(walk, {item.value, item.where}, "the index of a `str`");
     if (!known || !index) return StrValue{};
     const auto all = characters(*known);
     const auto n = static_cast<int64_t>(all.size());
     if (*index < -n || *index >= n)
-      evaluator.fail(diagnostic(Code::text_index_out_of_range, item.where,
-                                *index, n, n == 1 ? "" : "s"));
+      walk.fail(diagnostic(Code::text_index_out_of_range, item.where, *index, n,
+                           n == 1 ? "" : "s"));
     return StrValue{std::string(all[*index < 0 ? *index + n : *index])};
   }
   // Bounds may be integer scalars, as an index may.
   IndexItem slice = item;
   for (auto* bound : {&slice.start, &slice.stop, &slice.step}) {
     if (!*bound || (*bound)->value.is<NoneValue>()) continue;
-    const auto n = host_number(evaluator, **bound, "a bound of a slice");
+    const auto n = host_number(walk, **bound, "a bound of a slice");
     if (!n) return StrValue{};
     (*bound)->value = IntValue{*n};
   }
   if (!known) return StrValue{};
   const auto all = characters(*known);
   const SliceRange range =
-      slice_range(evaluator, slice, static_cast<int64_t>(all.size()));
+      slice_range(walk, slice, static_cast<int64_t>(all.size()));
   std::string out;
   for (int64_t i = 0; i < range.size.value(); ++i)
     out += all[range.start.value() + i * range.step.value()];
   return StrValue{std::move(out)};
 }
 
-Value text_as_items(Evaluator& evaluator, const Value& value, Span where) {
+Value text_as_items(Walk& walk, const Value& value, Span where) {
   const auto* text = value.get_if<StrValue>();
   if (!text) return value;
-  const auto known = known_text(evaluator, *text, where);
+  const auto known = known_text(walk, *text, where);
   if (!known) return ManyValue{std::make_shared<const Value>(StrValue{})};
   std::vector<Value> out;
   for (std::string_view c : characters(*known))
@@ -158,33 +154,32 @@ Value text_as_items(Evaluator& evaluator, const Value& value, Span where) {
 namespace {
 
 /// Whether an item of a tuple is `item`: a BoolValue or a boolean scalar.
-Value is_item(Evaluator& evaluator, const CallArgument& item,
-              const CallArgument& other, Span op_span, Span where) {
+Value is_item(Walk& walk, const CallArgument& item, const CallArgument& other,
+              Span op_span, Span where) {
   if (const auto equal = host_equal(item.value, other.value))
     return *equal ? BoolValue{**equal} : BoolValue{};
   if (!element_type(item.value) || !element_type(other.value))
     return BoolValue{false};
-  const Value same =
-      binary(evaluator, BinaryOp::eq, item, other, op_span, where);
+  const Value same = binary(walk, BinaryOp::eq, item, other, op_span, where);
   if (const ArrayCell* array = same.array(); array && array->type.rank() > 0)
-    evaluator.fail(diagnostic(Code::operator_types, op_span, "in",
-                              type_name(item.value), type_name(other.value))
-                       .set_help("of arrays, say when they are the same: "
-                                 "`all(a == b)`"));
+    walk.fail(diagnostic(Code::operator_types, op_span, "in",
+                         type_name(item.value), type_name(other.value))
+                  .set_help("of arrays, say when they are the same: "
+                            "`all(a == b)`"));
   return same;
 }
 
-Value in_range(Evaluator& evaluator, const CallArgument& item,
-               const RangeValue& range, Span op_span) {
+Value in_range(Walk& walk, const CallArgument& item, const RangeValue& range,
+               Span op_span) {
   const auto* i = item.value.get_if<IntValue>();
   int64_t parts[3];
   bool known = i && i->value.is_constant();
   for (int k = 0; k < 3; ++k) {
     const auto* part = (*range.start_stop_step)[k].get_if<IntValue>();
     if (!i || !part)
-      evaluator.fail(diagnostic(Code::operator_types, op_span, "in",
-                                type_name(item.value), "range")
-                         .set_help("compare: `i >= 0 and i < n`"));
+      walk.fail(diagnostic(Code::operator_types, op_span, "in",
+                           type_name(item.value), "range")
+                    .set_help("compare: `i >= 0 and i < n`"));
     known = known && part->value.is_constant();
     parts[k] = known ? part->value.value() : 0;
   }
@@ -202,36 +197,36 @@ Value in_range(Evaluator& evaluator, const CallArgument& item,
 }
 
 /// The `or` of what was found so far and one more.
-Value either(Evaluator& evaluator, const Value& a, const Value& b, Span op_span,
+Value either(Walk& walk, const Value& a, const Value& b, Span op_span,
              Span where) {
   const auto* known = a.get_if<BoolValue>();
   if (known && known->value == false) return b;
-  return binary(evaluator, BinaryOp::logical_or, {a, where}, {b, where},
-                op_span, where);
+  return binary(walk, BinaryOp::logical_or, {a, where}, {b, where}, op_span,
+                where);
 }
 
 }  // namespace
 
-Value contains(Evaluator& evaluator, const CallArgument& item,
+Value contains(Walk& walk, const CallArgument& item,
                const CallArgument& container, Span op_span, Span where) {
   const Value& in = container.value;
   const auto fail = [&](std::string help) {
-    evaluator.fail(diagnostic(Code::operator_types, op_span, "in",
-                              type_name(item.value), type_name(in))
-                       .set_help(std::move(help)));
+    walk.fail(diagnostic(Code::operator_types, op_span, "in",
+                         type_name(item.value), type_name(in))
+                  .set_help(std::move(help)));
   };
   const auto* text = item.value.get_if<StrValue>();
   if (const auto* whole = in.get_if<StrValue>()) {
     if (!text) fail("text is found in text: `str(x) in s`");
-    const auto part = known_text(evaluator, *text, item.where);
-    const auto all = known_text(evaluator, *whole, container.where);
+    const auto part = known_text(walk, *text, item.where);
+    const auto all = known_text(walk, *whole, container.where);
     if (!part || !all) return BoolValue{};
     return BoolValue{all->find(*part) != std::string::npos};
   }
   if (in.is<ManyValue>()) return BoolValue{};
   if (const RecordValue* record = in.record()) {
     if (!text) fail("a record holds fields by name: `\"w\" in r`");
-    const auto name = known_text(evaluator, *text, item.where);
+    const auto name = known_text(walk, *text, item.where);
     if (!name) return BoolValue{};
     return BoolValue{record->find(*name) != nullptr};
   }
@@ -239,8 +234,8 @@ Value contains(Evaluator& evaluator, const CallArgument& item,
     Value found = BoolValue{false};
     for (const Value& other : tuple->items) {
       const Value same =
-          is_item(evaluator, item, {other, container.where}, op_span, where);
-      found = either(evaluator, found, same, op_span, where);
+          is_item(walk, item, {other, container.where}, op_span, where);
+      found = either(walk, found, same, op_span, where);
       if (const auto* known = found.get_if<BoolValue>();
           known && known->value == true)
         break;
@@ -248,7 +243,7 @@ Value contains(Evaluator& evaluator, const CallArgument& item,
     return found;
   }
   if (const auto* range = in.get_if<RangeValue>())
-    return in_range(evaluator, item, *range, op_span);
+    return in_range(walk, item, *range, op_span);
   const ArrayCell* array = in.array();
   if (!array || array->type.rank() == 0)
     fail(
@@ -256,13 +251,13 @@ Value contains(Evaluator& evaluator, const CallArgument& item,
         "range");
   if (!element_type(item.value)) fail("an array holds numbers");
   const Value same =
-      binary(evaluator, BinaryOp::eq, item, container, op_span, where);
+      binary(walk, BinaryOp::eq, item, container, op_span, where);
   const ArrayCell* equal = same.array();
   if (const ArrayCell* one = item.value.array(); one && one->type.rank() > 0)
     fail("of arrays, say what is meant: `any(all(x == row, axis=-1))`");
   std::vector<int> axes;
   for (int i = 0; i < equal->type.rank(); ++i) axes.push_back(i);
-  return reduce(evaluator, ir::Op::any, *same.get_if<ArrayValue>(), axes, false,
+  return reduce(walk, ir::Op::any, *same.get_if<ArrayValue>(), axes, false,
                 where);
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "lang/ops/operators.h"
-#include "lang/walk/interpreter.h"
 #include "lang/walk/types.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
@@ -20,8 +20,7 @@ struct TargetStep {
 
 }  // namespace
 
-Value Interpreter::replace_field(const Value& base, const Field& field,
-                                 Value part) {
+Value Walker::replace_field(const Value& base, const Field& field, Value part) {
   if (const RecordValue* record = base.record()) {
     std::vector<std::pair<std::string, Value>> fields = record->fields;
     for (auto& [name, value] : fields)
@@ -33,7 +32,7 @@ Value Interpreter::replace_field(const Value& base, const Field& field,
   return make_tuple(std::move(items));
 }
 
-void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
+void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
   std::vector<TargetStep> steps;
   const Expr* target = stmt.target.get();
   while (target->kind != ExprKind::NameExpr) {
@@ -54,19 +53,20 @@ void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
     if (step.index) {
       step.items = index_items(*step.index, env);
       const bool needed = stmt.op || &step != &steps.back();
-      if (needed) current = index(ev_, current, step.items, step.index->span);
+      if (needed) current = index(walk_, current, step.items, step.index->span);
     } else {
       current = field(current, *step.field);
     }
   }
   CallArgument value = argument(*stmt.value, env);
   if (stmt.op)
-    value.value = binary(ev_, *stmt.op, {current, stmt.target->span}, value,
+    value.value = binary(walk_, *stmt.op, {current, stmt.target->span}, value,
                          stmt.op_span, stmt.span);
   for (size_t i = steps.size(); i-- > 0;) {
     TargetStep& step = steps[i];
     if (step.index) {
-      value.value = update(ev_, step.base, step.items, value, step.index->span);
+      value.value =
+          update(walk_, step.base, step.items, value, step.index->span);
     } else {
       value.value = replace_field(step.base, *step.field,
                                   adopt(value.value, current, value.where));
@@ -84,7 +84,7 @@ void Interpreter::assign_stmt(const AssignStmt& stmt, const Env& env) {
   assign(holder, name.text, std::move(value.value), stmt.span);
 }
 
-Env Interpreter::variable(const NameExpr& name, const Env& env) {
+Env Walker::variable(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) unbound_variable(name, env);
   if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
@@ -101,10 +101,10 @@ Env Interpreter::variable(const NameExpr& name, const Env& env) {
     else
       d.add_note(binding->where, "bound here")
           .set_help("bind it with `var` to assign it again");
-    ev_.fail(std::move(d));
+    walk_.fail(std::move(d));
   }
   if (holder->call != env->call)
-    ev_.fail(
+    walk_.fail(
         diagnostic(Code::outer_variable, name.span, name.text,
                    holder->call == 0 ? "the program" : "the enclosing function")
             .add_note(binding->where, "bound here")
@@ -115,14 +115,14 @@ Env Interpreter::variable(const NameExpr& name, const Env& env) {
 
 /// A new value for what held `before`: literals take its element type, where
 /// it has one and that fits; where it has none, a float stays a float.
-Value Interpreter::adopt(const Value& value, const Value& before, Span where) {
+Value Walker::adopt(const Value& value, const Value& before, Span where) {
   const ArrayCell* old = before.array();
   const auto type = element_type(value);
   if (old && type && type->weak) {
     const DType dtype = old->type.dtype;
     const bool fits =
         is_floating(dtype) || (is_integer(dtype) && is_integer(type->dtype));
-    return fits ? to_dtype(ev_, {value, where}, {dtype, old->weak},
+    return fits ? to_dtype(walk_, {value, where}, {dtype, old->weak},
                            "an assignment")
                 : value;
   }
@@ -147,14 +147,14 @@ Value Interpreter::adopt(const Value& value, const Value& before, Span where) {
 
 /// What a `var` holds: numbers that change, and so are no literals and no
 /// sizes.
-Value Interpreter::as_variable(const Value& value, Span where) {
+Value Walker::as_variable(const Value& value, Span where) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
-    if (leaf.is<BoolValue>()) return ev_.to_array(leaf, where, "a `var`");
+    if (leaf.is<BoolValue>()) return walk_.to_array(leaf, where, "a `var`");
     const auto* array = leaf.get_if<ArrayValue>();
     if (array && !(*array)->literal && (*array)->call_numbers.empty())
       return leaf;
     if (!array && !leaf.is<IntValue>()) return leaf;
-    const ArrayValue number = ev_.to_operand(leaf, where, "a `var`");
+    const ArrayValue number = walk_.to_operand(leaf, where, "a `var`");
     auto changes = std::make_shared<ArrayCell>(*number);
     changes->literal = false;
     changes->call_numbers.clear();

@@ -170,19 +170,19 @@ bool has_function(const Value& value) {
 
 /// A size must be a number here, as in `unrolled(n)`: a definition cannot tell,
 /// but calls do.
-bool Interpreter::is_open(const Failure& failure) const {
-  return ev_.checking_definition &&
+bool Walker::is_open(const Failure& failure) const {
+  return walk_.checking_definition &&
          (failure.open || failure.diagnostic.code == Code::argument_not_known);
 }
 
-void Interpreter::def_stmt(const DefStmt& def, const Env& env) {
+void Walker::def_stmt(const DefStmt& def, const Env& env) {
   auto function = std::make_shared<const FunctionValue>(
       FunctionValue{def.name.text, Closure{&def, nullptr, env}});
   const bool trusted = is_in_stdlib(def.span);
   if (checking() && !trusted && is_annotated(def.function)) {
     const auto key = std::make_pair(static_cast<const void*>(&def.function),
                                     static_cast<const Environment*>(env.get()));
-    s_.definitions[key] = {function, Evaluator::State::Definition::waiting};
+    s_.definitions[key] = {function, Walk::State::Definition::waiting};
     s_.waiting.push_back(key);
   }
   define(env, def.name.text, function, false, def.name.span);
@@ -205,7 +205,7 @@ void Interpreter::def_stmt(const DefStmt& def, const Env& env) {
     define(env, def.name.text, value, false, def.name.span);
 }
 
-bool Interpreter::check_waiting_definitions(size_t from) {
+bool Walker::check_waiting_definitions(size_t from) {
   bool ok = true;
   for (size_t i = from; i < s_.waiting.size(); ++i)
     ok &= check_definition(s_.waiting[i]);
@@ -213,8 +213,8 @@ bool Interpreter::check_waiting_definitions(size_t from) {
   return ok;
 }
 
-bool Interpreter::check_definition(DefinitionKey key) {
-  using Definition = Evaluator::State::Definition;
+bool Walker::check_definition(DefinitionKey key) {
+  using Definition = Walk::State::Definition;
   auto& waiting = s_.definitions.at(key);
   if (waiting.state != Definition::waiting)
     return waiting.state != Definition::failed;
@@ -225,14 +225,14 @@ bool Interpreter::check_definition(DefinitionKey key) {
 
   // Who calls it is not known; only what lies around the definition is.
   const bool top = closure.environment->call == 0;
-  Saved definition(ev_.checking_definition, true);
-  Saved axes(ev_.mapped_axes_);
-  Saved conditions(ev_.varying_conditions_);
-  Saved depth(ev_.compiled_depth);
+  Saved definition(walk_.checking_definition, true);
+  Saved axes(walk_.mapped_axes_);
+  Saved conditions(walk_.varying_conditions_);
+  Saved depth(walk_.compiled_depth);
   if (top) {
-    ev_.mapped_axes_.clear();
-    ev_.varying_conditions_.clear();
-    ev_.compiled_depth = 0;
+    walk_.mapped_axes_.clear();
+    walk_.varying_conditions_.clear();
+    walk_.compiled_depth = 0;
   }
   bool ok = true;
   try {
@@ -270,7 +270,7 @@ bool Interpreter::check_definition(DefinitionKey key) {
   return ok;
 }
 
-void Interpreter::check_definition_with(
+void Walker::check_definition_with(
     const std::shared_ptr<const FunctionValue>& function,
     const std::map<std::string, DType>& generics) {
   const auto& closure = std::get<Closure>(function->what);
@@ -285,7 +285,7 @@ void Interpreter::check_definition_with(
     // A size that is computed from it is told by the parameter's name.
     if (any.is<IntValue>() && param.pattern.kind == Pattern::Kind::name)
       any = IntValue{
-          ir::Dim::symbol(ev_.new_symbol_id(), param.pattern.name.text)};
+          ir::Dim::symbol(walk_.new_symbol_id(), param.pattern.name.text)};
     bind_pattern(param.pattern, any, env, false, param.span);
     if (!param.default_value) continue;
     const CallArgument value = argument(*param.default_value, env);
@@ -306,41 +306,41 @@ void Interpreter::check_definition_with(
 
 // ---- calls -----------------------------------------------------------------
 
-Value Evaluator::call(const Value& function,
-                      std::vector<CallArgument> positional,
-                      std::vector<std::pair<std::string, CallArgument>> named,
-                      Span where) {
-  return Interpreter(*this).call_value({function, where}, std::move(positional),
-                                       std::move(named), where);
+Value Walk::call(const Value& function, std::vector<CallArgument> positional,
+                 std::vector<std::pair<std::string, CallArgument>> named,
+                 Span where) {
+  return Walker(*this).call_value({function, where}, std::move(positional),
+                                  std::move(named), where);
 }
 
-Value Interpreter::call_value(const CallArgument& callee,
-                              std::vector<CallArgument> positional, Named named,
-                              Span where) {
+Value Walker::call_value(const CallArgument& callee,
+                         std::vector<CallArgument> positional, Named named,
+                         Span where) {
   if (const auto* function =
           callee.value.get_if<std::shared_ptr<const FunctionValue>>())
     return call(*function, std::move(positional), std::move(named), where);
   if (const auto* type = callee.value.get_if<TypeValue>();
       type && positional.size() == 1 && named.empty())
-    return convert(ev_, positional[0], type->type, where);
+    return convert(walk_, positional[0], type->type, where);
   if (const auto* type = callee.value.get_if<TypeValue>())
-    ev_.fail(diagnostic(Code::too_many_arguments, where, type->type.to_string(),
-                        "one argument", positional.size() + named.size())
-                 .set_help("it converts a number or an array: `f32(x)`"));
-  ev_.fail(diagnostic(Code::not_callable, callee.where,
-                      fmt::format("{}", type_name(callee.value)))
-               .set_label(type_name(callee.value)));
+    walk_.fail(diagnostic(Code::too_many_arguments, where,
+                          type->type.to_string(), "one argument",
+                          positional.size() + named.size())
+                   .set_help("it converts a number or an array: `f32(x)`"));
+  walk_.fail(diagnostic(Code::not_callable, callee.where,
+                        fmt::format("{}", type_name(callee.value)))
+                 .set_label(type_name(callee.value)));
 }
 
-Value Interpreter::call(const std::shared_ptr<const FunctionValue>& function,
-                        std::vector<CallArgument> positional, Named named,
-                        Span where) {
+Value Walker::call(const std::shared_ptr<const FunctionValue>& function,
+                   std::vector<CallArgument> positional, Named named,
+                   Span where) {
   enter(where);
   if (const auto* builtin = std::get_if<const Builtin*>(&function->what))
-    return call_builtin(ev_, **builtin, std::move(positional), std::move(named),
-                        where);
+    return call_builtin(walk_, **builtin, std::move(positional),
+                        std::move(named), where);
   if (std::holds_alternative<Transformed>(function->what))
-    return call_transformed(ev_, function, std::move(positional),
+    return call_transformed(walk_, function, std::move(positional),
                             std::move(named), where);
   if (const auto* declared = std::get_if<DeclaredFunction>(&function->what))
     return call_declared(*function, *declared, positional, named, where);
@@ -348,13 +348,13 @@ Value Interpreter::call(const std::shared_ptr<const FunctionValue>& function,
   return call_closure(function, std::move(positional), std::move(named), where);
 }
 
-Value Interpreter::call_declared(const FunctionValue& function,
-                                 const DeclaredFunction& declared,
-                                 const std::vector<CallArgument>& positional,
-                                 const Named& named, Span where) {
+Value Walker::call_declared(const FunctionValue& function,
+                            const DeclaredFunction& declared,
+                            const std::vector<CallArgument>& positional,
+                            const Named& named, Span where) {
   const FunctionType& type = *declared.type;
   if (!named.empty() || positional.size() != type.params.size())
-    ev_.fail(diagnostic(
+    walk_.fail(diagnostic(
         Code::function_mismatch, where, "this call", function.name,
         fmt::format("it takes {} positional argument{}", type.params.size(),
                     type.params.size() == 1 ? "" : "s")));
@@ -370,25 +370,25 @@ Value Interpreter::call_declared(const FunctionValue& function,
 namespace {
 /// Numbers of which only the type is known: else each call of a recursion
 /// would be another one to check.
-Value forget_literals(Evaluator& evaluator, const Value& value) {
+Value forget_literals(Walk& walk, const Value& value) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
     if (!array || !array->weak || !array->constant) return leaf;
-    return evaluator.unknown_number(is_floating(array->type.dtype));
+    return walk.unknown_number(is_floating(array->type.dtype));
   });
 }
 }  // namespace
 
-Env Interpreter::bind_arguments(const FunctionValue& function,
-                                std::vector<CallArgument> positional,
-                                Named named, Span where) {
+Env Walker::bind_arguments(const FunctionValue& function,
+                           std::vector<CallArgument> positional, Named named,
+                           Span where) {
   const auto& closure = std::get<Closure>(function.what);
   const FunctionSyntax syntax = syntax_of(closure);
   const Function& f = *syntax.function;
   const std::vector<Parameter> parameters = parameters_of_syntax(f);
   MatchedArguments matched = match_arguments(
-      ev_, function.name, parameters, signature_text(f), std::move(positional),
-      std::move(named), where, syntax.name);
+      walk_, function.name, parameters, signature_text(f),
+      std::move(positional), std::move(named), where, syntax.name);
 
   const bool recursive =
       checking() && std::ranges::any_of(s_.frames, [&](const CallFrame& frame) {
@@ -408,15 +408,15 @@ Env Interpreter::bind_arguments(const FunctionValue& function,
           matcher.match(*param.type, value.value, value.where,
                         fmt::format("argument `{}`", parameters[i].name));
     else if (recursive)
-      value.value = forget_literals(ev_, value.value);
+      value.value = forget_literals(walk_, value.value);
     bind_pattern(param.pattern, value.value, env, false, value.where);
   }
   matcher.finish();
   return env;
 }
 
-Value Interpreter::function_body(const FunctionValue& function,
-                                 const Function& syntax, const Env& env) {
+Value Walker::function_body(const FunctionValue& function,
+                            const Function& syntax, const Env& env) {
   Value result = block(*syntax.body, env, false, true);
   if (!syntax.result) return result;
   TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
@@ -429,7 +429,7 @@ Value Interpreter::function_body(const FunctionValue& function,
   return result;
 }
 
-void Interpreter::leave_frame() {
+void Walker::leave_frame() {
   Failure failure = caught(s_.frames.back().where);
   // The calls around are known here, and no more where it is caught.
   failure.open = is_open(failure);
@@ -439,9 +439,9 @@ void Interpreter::leave_frame() {
   throw failure;
 }
 
-Value Interpreter::call_closure(
-    const std::shared_ptr<const FunctionValue>& function,
-    std::vector<CallArgument> positional, Named named, Span where) {
+Value Walker::call_closure(const std::shared_ptr<const FunctionValue>& function,
+                           std::vector<CallArgument> positional, Named named,
+                           Span where) {
   const auto& closure = std::get<Closure>(function->what);
   const Function& syntax = *syntax_of(closure).function;
   const size_t functions = s_.function_environments.size();
@@ -449,7 +449,7 @@ Value Interpreter::call_closure(
       bind_arguments(*function, std::move(positional), std::move(named), where);
   if (checking()) return checked_call(function, syntax, env, where);
 
-  if (ev_.machine().compile_only) s_.walked.insert(&syntax);
+  if (walk_.machine().compile_only) s_.walked.insert(&syntax);
   s_.frames.push_back({function.get(), &syntax, env, where, false, {}});
   Value result;
   try {
@@ -462,7 +462,7 @@ Value Interpreter::call_closure(
   return result;
 }
 
-void Interpreter::forget_functions(size_t from) {
+void Walker::forget_functions(size_t from) {
   for (size_t i = from; i < s_.function_environments.size(); ++i)
     if (Env env = s_.function_environments[i].lock()) env->names.clear();
   s_.function_environments.resize(from);
@@ -476,33 +476,32 @@ void append_pattern(std::string& key, const Pattern& pattern, const Env& env) {
 }
 }  // namespace
 
-std::string Interpreter::call_key(
+std::string Walker::call_key(
     const std::shared_ptr<const FunctionValue>& function,
     const Function& syntax, const Env& env) {
   std::string key;
   append_value(key, function);
   for (const Param& param : syntax.params)
     append_pattern(key, param.pattern, env);
-  for (const MappedAxis& axis : ev_.mapped_axes_) {
+  for (const MappedAxis& axis : walk_.mapped_axes_) {
     key += fmt::format("|{}:{}", axis.axis->id, axis.over_devices);
     append_dim(key, axis.size);
   }
-  for (const auto& condition : ev_.varying_conditions_)
+  for (const auto& condition : walk_.varying_conditions_)
     for (ir::AxisId axis : condition.axes) key += fmt::format("!{}", axis);
-  if (ev_.grid) {  // maps inside are over axes of it, or an error
-    key += fmt::format("@{}:{}", fmt::join(ev_.grid->sizes, ","),
-                       fmt::join(ev_.grid->devices, ","));
+  if (walk_.grid) {  // maps inside are over axes of it, or an error
+    key += fmt::format("@{}:{}", fmt::join(walk_.grid->sizes, ","),
+                       fmt::join(walk_.grid->devices, ","));
   }
-  key += ev_.in_compiled_code() ? 'c' : 'h';
-  key += ev_.checking_definition ? 'd' : 'n';
+  key += walk_.in_compiled_code() ? 'c' : 'h';
+  key += walk_.checking_definition ? 'd' : 'n';
   return key;
 }
 
 /// A call while checking: each function is walked once for the same types.
-Value Interpreter::checked_call(
-    const std::shared_ptr<const FunctionValue>& function,
-    const Function& syntax, const Env& env, Span where) {
-  using Definition = Evaluator::State::Definition;
+Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
+                           const Function& syntax, const Env& env, Span where) {
+  using Definition = Walk::State::Definition;
   const auto& closure = std::get<Closure>(function->what);
   const auto definition =
       s_.definitions.find({&syntax, closure.environment.get()});
@@ -520,11 +519,11 @@ Value Interpreter::checked_call(
       known != s_.memo.end() && !known->second.result && !known->second.failed;
   if (active || in_progress) {
     if (!syntax.result)
-      ev_.fail(diagnostic(Code::recursion_needs_result, where, function->name)
-                   .add_note(syntax_of(closure).name, "defined here")
-                   .set_help(fmt::format(
-                       "write it after the parameters, as in `-> {}`",
-                       result_example(syntax))));
+      walk_.fail(diagnostic(Code::recursion_needs_result, where, function->name)
+                     .add_note(syntax_of(closure).name, "defined here")
+                     .set_help(fmt::format(
+                         "write it after the parameters, as in `-> {}`",
+                         result_example(syntax))));
     TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
     return matcher.any_value(*syntax.result);
   }
@@ -535,7 +534,7 @@ Value Interpreter::checked_call(
                     true};
     const std::vector<TypeRecord>& types = known->second.types;
     s_.types.insert(s_.types.end(), types.begin(), types.end());
-    if (ev_.compiled_depth > 0) ev_.grid = known->second.grid;
+    if (walk_.compiled_depth > 0) walk_.grid = known->second.grid;
     return *known->second.result;
   }
 
@@ -547,16 +546,16 @@ Value Interpreter::checked_call(
     result = function_body(*function, syntax, env);
   } catch (...) {
     const Failure failure = caught(where);
-    Evaluator::State::Memo& memo = s_.memo[key];
+    Walk::State::Memo& memo = s_.memo[key];
     memo.failed = true;
     if (is_open(failure)) memo.open = failure.diagnostic;
     leave_frame();
   }
   s_.frames.pop_back();
-  Evaluator::State::Memo& memo = s_.memo[key];
+  Walk::State::Memo& memo = s_.memo[key];
   memo.result = result;
   memo.types.assign(s_.types.begin() + types, s_.types.end());
-  memo.grid = ev_.grid;
+  memo.grid = walk_.grid;
   return result;
 }
 

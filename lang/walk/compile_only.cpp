@@ -6,27 +6,27 @@
 #include <utility>
 
 #include "lang/syntax/parser.h"
-#include "lang/walk/interpreter.h"
 #include "lang/walk/types.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 
-unisono::Array Evaluator::absent(DType dtype, std::vector<int64_t> shape,
-                                 Sharding sharding) {
+unisono::Array Walk::absent(DType dtype, std::vector<int64_t> shape,
+                            Sharding sharding) {
   std::vector<std::shared_ptr<Buffer>> nothing(sharding.devices.size());
   return {dtype, std::move(shape), std::move(sharding), std::move(nothing)};
 }
 
-bool Evaluator::is_absent(const unisono::Array& array) {
+bool Walk::is_absent(const unisono::Array& array) {
   return !array.blocks().empty() && !array.blocks()[0];
 }
 
-void Evaluator::fail_needs_run(Span where) {
+void Walk::fail_needs_run(Span where) {
   fail(diagnostic(Code::needs_run, where, where.text())
            .set_help("`--run` runs the program, with all that it does"));
 }
 
-Value Evaluator::with_absent(const Value& value) {
+Value Walk::with_absent(const Value& value) {
   Device* first = machine_.runtime->devices()[0];
   return map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
@@ -36,8 +36,7 @@ Value Evaluator::with_absent(const Value& value) {
   });
 }
 
-std::vector<unisono::Array> Evaluator::absent_outputs(
-    const ir::Graph& graph) const {
+std::vector<unisono::Array> Walk::absent_outputs(const ir::Graph& graph) const {
   const Sharding first{-1, {machine_.runtime->devices()[0]}};
   std::vector<unisono::Array> out;
   for (const ir::Type& type : graph.output_types())
@@ -45,8 +44,7 @@ std::vector<unisono::Array> Evaluator::absent_outputs(
   return out;
 }
 
-Result<std::vector<std::vector<std::shared_ptr<Buffer>>>>
-Evaluator::run_program(
+Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> Walk::run_program(
     const unisono::Program& program, const std::vector<Device*>& devices,
     const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks) {
   if (!machine_.compile_only)
@@ -76,7 +74,7 @@ std::string unknown_part(const Value& value) {
 
 }  // namespace
 
-std::string Interpreter::compile_definition(
+std::string Walker::compile_definition(
     const DefStmt& def, const std::map<std::string, const Expr*>& given,
     const std::function<void()>& begins) {
   const auto [binding, holder] = s_.globals->find(def.name.text);
@@ -96,7 +94,7 @@ std::string Interpreter::compile_definition(
   std::vector<CallArgument> positional;
   Named named;
   {
-    Saved<Mode> mode(ev_.mode_, Mode::check);
+    Saved<Mode> mode(walk_.mode_, Mode::check);
     const Env env = inner(closure->environment);
     env->call = ++s_.last_call;
     TypeMatcher matcher(*this, env, TypeMatcher::Names::bind);
@@ -126,7 +124,7 @@ std::string Interpreter::compile_definition(
       const Value& value = values[&param];
       if (const std::string part = unknown_part(value); !part.empty())
         return fmt::format("`{}` is {}", param.pattern.span.text(), part);
-      const CallArgument argument{ev_.with_absent(value), param.span};
+      const CallArgument argument{walk_.with_absent(value), param.span};
       if (in_order)
         positional.push_back(argument);
       else if (param.pattern.kind == Pattern::Kind::name)
@@ -144,7 +142,7 @@ std::string Interpreter::compile_definition(
     compiled = call_value({jit, where}, {{*function, where}}, {}, where);
   }
   call_value({compiled, where}, std::move(positional), std::move(named), where);
-  ev_.flush(where);
+  walk_.flush(where);
   return {};
 }
 
@@ -159,7 +157,7 @@ struct ParsedType {
 
 }  // namespace
 
-bool Evaluator::compile_definitions(
+bool Walk::compile_definitions(
     const Program& program, const std::vector<GivenType>& given,
     const std::function<void(const DefStmt&)>& begins,
     const std::function<void(const DefStmt&, const std::string&)>& left_out) {
@@ -180,7 +178,7 @@ bool Evaluator::compile_definitions(
     state_->programs_kept.push_back(std::move(parsed.program));
   }
   on_stack([&] {
-    Interpreter interpreter(*this);
+    Walker walker(*this);
     for (const StmtPtr& stmt : program.statements) {
       if (stmt->kind != StmtKind::DefStmt) continue;
       const auto& def = static_cast<const DefStmt&>(*stmt);
@@ -199,10 +197,10 @@ bool Evaluator::compile_definitions(
       Saved<Mode> mode(mode_, Mode::run);
       std::string why;
       try {
-        why = interpreter.compile_definition(def, own, [&] { begins(def); });
+        why = walker.compile_definition(def, own, [&] { begins(def); });
       } catch (const Failure& failure) {
         why = failure.diagnostic.message;
-        interpreter.abandon_run();
+        walker.abandon_run();
       }
       if (state_->stopped) return;
       if (diagnostics_.size() > before)

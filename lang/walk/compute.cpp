@@ -11,7 +11,7 @@
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_grid.h"
 #include "lang/ops/print_value.h"
-#include "lang/walk/interpreter.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
@@ -47,7 +47,7 @@ std::string megabytes(int64_t bytes) {
 
 }  // namespace
 
-std::vector<unisono::Array> Evaluator::compute(
+std::vector<unisono::Array> Walk::compute(
     const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
     Span where) {
   if (has_nested_maps(*this, graph))
@@ -65,7 +65,7 @@ std::vector<unisono::Array> Evaluator::compute(
   return compute_together(graph, inputs, where);
 }
 
-std::vector<unisono::Array> Evaluator::gather_and_run(
+std::vector<unisono::Array> Walk::gather_and_run(
     ir::Graph graph, std::vector<unisono::Array> arrays, Span where) {
   take_parts(graph, arrays, where);
   for (const unisono::Array& array : arrays)
@@ -73,7 +73,7 @@ std::vector<unisono::Array> Evaluator::gather_and_run(
   return compute_together(graph, arrays, where);
 }
 
-std::vector<unisono::Array> Evaluator::run_divided(
+std::vector<unisono::Array> Walk::run_divided(
     const jit::Division& division, const std::vector<unisono::Array>& inputs,
     Span where) {
   std::vector<unisono::Array> all = inputs;
@@ -95,20 +95,20 @@ std::vector<unisono::Array> Evaluator::run_divided(
   return results;
 }
 
-std::vector<unisono::Array> Evaluator::compute_together(
+std::vector<unisono::Array> Walk::compute_together(
     const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
     Span where) {
   return is_compiled(graph) ? run_compiled(graph, inputs, where)
                             : run_reference(graph, inputs, where);
 }
 
-bool Evaluator::is_compiled(const ir::Graph& graph) const {
+bool Walk::is_compiled(const ir::Graph& graph) const {
   const int64_t threshold = machine_.compile_threshold;
   return !machine_.reference_only &&
          (bytes_of(graph, threshold) >= threshold || has_loop(graph));
 }
 
-std::vector<unisono::Array> Evaluator::run_in_place(
+std::vector<unisono::Array> Walk::run_in_place(
     const ir::Graph& graph, const jit::BlockPlan& plan,
     const std::vector<unisono::Array>& arrays, Span where) {
   if (!is_compiled(graph)) {
@@ -135,8 +135,8 @@ std::vector<unisono::Array> Evaluator::run_in_place(
   return results;
 }
 
-void Evaluator::take_parts(ir::Graph& graph,
-                           std::vector<unisono::Array>& arrays, Span where) {
+void Walk::take_parts(ir::Graph& graph, std::vector<unisono::Array>& arrays,
+                      Span where) {
   const std::vector<jit::ReadPart> parts = jit::parts_read(graph, arrays);
   if (parts.empty()) return;
   Device& device = *machine_.runtime->devices()[0];
@@ -181,8 +181,8 @@ void Evaluator::take_parts(ir::Graph& graph,
   arrays = std::move(inputs);
 }
 
-unisono::Array Evaluator::moved(const unisono::Array& array, const Sharding& to,
-                                Span where) {
+unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
+                           Span where) {
   if (array.sharding() == to) return array;
   if (is_absent(array)) return absent(array.dtype(), array.shape(), to);
   if (array.sharding().is_split() && !to.is_split())
@@ -193,8 +193,8 @@ unisono::Array Evaluator::moved(const unisono::Array& array, const Sharding& to,
   return std::move(*result);
 }
 
-void Evaluator::note_gather(const unisono::Array& array, const Device& device,
-                            Span where) {
+void Walk::note_gather(const unisono::Array& array, const Device& device,
+                       Span where) {
   const Sharding& sharding = array.sharding();
   if (!machine_.performance_notes || !sharding.is_split() ||
       sharding.devices.size() < 2 || array.bytes() < large_gather)
@@ -210,7 +210,7 @@ void Evaluator::note_gather(const unisono::Array& array, const Device& device,
   diagnostics_.add(std::move(note));
 }
 
-std::vector<unisono::Array> Evaluator::run_reference(
+std::vector<unisono::Array> Walk::run_reference(
     const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
     Span where) {
   if (std::ranges::any_of(arrays, is_absent)) return absent_outputs(graph);
@@ -241,7 +241,7 @@ std::vector<unisono::Array> Evaluator::run_reference(
   return results;
 }
 
-std::shared_ptr<const unisono::Program> Evaluator::statement_program(
+std::shared_ptr<const unisono::Program> Walk::statement_program(
     const ir::Graph& graph, const std::vector<Device*>& devices,
     const std::vector<jit::GridAxis>& grid, Span where) {
   std::string key = fmt::format("{}\n{}", fmt::join(capabilities(devices), "+"),
@@ -270,7 +270,7 @@ std::shared_ptr<const unisono::Program> Evaluator::statement_program(
   return state_->programs.emplace(std::move(key), *program).first->second;
 }
 
-std::vector<unisono::Array> Evaluator::run_compiled(
+std::vector<unisono::Array> Walk::run_compiled(
     const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
     Span where) {
   const auto program =

@@ -11,7 +11,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
-#include "lang/walk/interpreter.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 
@@ -74,16 +74,16 @@ bool same_host_value(const Value& a, const Value& b) {
   return equal && *equal && **equal;
 }
 
-std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
-                                            const Condition& c) {
+std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
+                                       const Condition& c) {
   const auto *x = a.get_if<ArrayValue>(), *y = b.get_if<ArrayValue>();
   if (x && y && *x == *y) return a;
   if (same_host_value(a, b)) return a;
   if (is_unit(a) && is_unit(b)) return Value(NoneValue{});
-  if (checking() && (!c.array || !ev_.in_compiled_code())) {
+  if (checking() && (!c.array || !walk_.in_compiled_code())) {
     // Only running tells which; one of them it is.
     if (!c.array && a.is<IntValue>() && b.is<IntValue>())
-      return Value(IntValue{ir::Dim::symbol(ev_.new_symbol_id(), "int")});
+      return Value(IntValue{ir::Dim::symbol(walk_.new_symbol_id(), "int")});
     if (a.is<BoolValue>() && b.is<BoolValue>()) return Value(BoolValue{});
     if (a.is<StrValue>() && b.is<StrValue>()) return Value(StrValue{});
   }
@@ -94,8 +94,8 @@ std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
   if (!type || shape != (y ? (*y)->type.shape : ir::Shape{}))
     return std::nullopt;
   const ArrayValue met = type->weak
-                             ? ev_.unknown_number(is_floating(type->dtype))
-                             : ev_.unknown_array({type->dtype, shape});
+                             ? walk_.unknown_number(is_floating(type->dtype))
+                             : walk_.unknown_array({type->dtype, shape});
   met->varies = c.varies;
   for (const ArrayValue* side : {x, y}) {
     if (!side || (*side)->varies.empty()) continue;
@@ -105,8 +105,8 @@ std::optional<Value> Interpreter::meet_leaf(const Value& a, const Value& b,
   return Value(met);
 }
 
-std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
-                                       const Condition& c) {
+std::optional<Value> Walker::meet(const Value& a, const Value& b,
+                                  const Condition& c) {
   const TupleValue *s = a.tuple(), *t = b.tuple();
   if (s && t && s->items.size() == t->items.size()) {
     std::vector<Value> items;
@@ -133,10 +133,10 @@ std::optional<Value> Interpreter::meet(const Value& a, const Value& b,
 
 // ---- conditions ------------------------------------------------------------
 
-Interpreter::Condition Interpreter::condition(const Value& value, Span where) {
+Walker::Condition Walker::condition(const Value& value, Span where) {
   if (const auto* host = value.get_if<BoolValue>()) {
-    if (!host->value && ev_.machine().compile_only && !checking())
-      ev_.fail_needs_run(where);
+    if (!host->value && walk_.machine().compile_only && !checking())
+      walk_.fail_needs_run(where);
     return {host->value, {}, {}};
   }
   const auto* array = value.get_if<ArrayValue>();
@@ -149,24 +149,23 @@ Interpreter::Condition Interpreter::condition(const Value& value, Span where) {
           "element with `where`");
     else if (element_type(value))
       d.set_help("compare it: `x != 0`");
-    ev_.fail(std::move(d));
+    walk_.fail(std::move(d));
   }
   if (checking()) return {std::nullopt, *array, (*array)->varies};
-  if (ev_.mode() == Mode::run || (*array)->constant)
-    return {ev_.host_bytes(*array, where)[0] != 0, {}, {}};
+  if (walk_.mode() == Mode::run || (*array)->constant)
+    return {walk_.host_bytes(*array, where)[0] != 0, {}, {}};
   return {std::nullopt, *array, (*array)->varies};
 }
 
-JournalScope::JournalScope(Interpreter& interpreter)
-    : interpreter_(interpreter) {
-  interpreter.state().journals.push_back({interpreter.state().last_call, {}});
+JournalScope::JournalScope(Walker& walker) : walker_(walker) {
+  walker.state().journals.push_back({walker.state().last_call, {}});
 }
 JournalScope::~JournalScope() {
   if (open_) finish();
 }
 std::vector<Assigned> JournalScope::finish() {
   open_ = false;
-  return interpreter_.take_back();
+  return walker_.take_back();
 }
 
 // ---- if --------------------------------------------------------------------
@@ -210,7 +209,7 @@ std::vector<Merged> merge_changes(const std::vector<Assigned>& one,
 
 }  // namespace
 
-Value Interpreter::branch(const Expr* body, const Env& env, bool wanted) {
+Value Walker::branch(const Expr* body, const Env& env, bool wanted) {
   if (!body) return NoneValue{};
   if (const auto* chained = as<If>(*body))
     return if_expr(*chained, env, wanted);
@@ -218,18 +217,18 @@ Value Interpreter::branch(const Expr* body, const Env& env, bool wanted) {
 }
 
 /// Where the value is used, every condition leads to one.
-Value Interpreter::if_value(const If& e, const Env& env) {
+Value Walker::if_value(const If& e, const Env& env) {
   const If* last = &e;
   while (const If* chained =
              last->otherwise ? as<If>(*last->otherwise) : nullptr)
     last = chained;
   if (!last->otherwise)
-    ev_.fail(diagnostic(Code::no_else, last->span)
-                 .set_help("write `if c { a } else { b }`"));
+    walk_.fail(diagnostic(Code::no_else, last->span)
+                   .set_help("write `if c { a } else { b }`"));
   return if_expr(e, env, true);
 }
 
-Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
+Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
   const Condition c = condition(expr(*e.condition, env), e.condition->span);
   wanted &= e.otherwise != nullptr;
   if (c.known) {
@@ -237,9 +236,9 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
     const Value value = branch(taken, env, wanted);
     return wanted ? value : Value(NoneValue{});
   }
-  Saved conditions(ev_.varying_conditions_);
+  Saved conditions(walk_.varying_conditions_);
   if (!c.varies.empty())
-    ev_.varying_conditions_.push_back(
+    walk_.varying_conditions_.push_back(
         {c.varies, e.condition->span, false, c.from()});
 
   Value values[2];
@@ -247,7 +246,7 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
   std::shared_ptr<GraphScope> scopes[2];
   const Expr* bodies[2] = {e.then.get(), e.otherwise.get()};
   for (int i = 0; i < 2; ++i)
-    scopes[i] = ev_.with_scope([&] {
+    scopes[i] = walk_.with_scope([&] {
       JournalScope journal(*this);
       values[i] = branch(bodies[i], env, wanted);
       changes[i] = journal.finish();
@@ -261,10 +260,11 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
                         const std::string& what) {
     auto met = meet(a, b, c);
     if (!met && type_name(a) == type_name(b))
-      ev_.fail(diagnostic(Code::host_value_in_compiled_code, e.condition->span,
-                          fmt::format("this choice between two values of type "
-                                      "{}",
-                                      type_name(a))));
+      walk_.fail(
+          diagnostic(Code::host_value_in_compiled_code, e.condition->span,
+                     fmt::format("this choice between two values of type "
+                                 "{}",
+                                 type_name(a))));
     if (!met) {
       Diagnostic differ =
           diagnostic(Code::branches_differ, e.span, what, type_name(a),
@@ -272,7 +272,7 @@ Value Interpreter::if_expr(const If& e, const Env& env, bool wanted) {
               .set_label(fmt::format("{} or {}", type_name(a), type_name(b)));
       // Which branch is taken may depend on sizes, which calls know.
       throw Failure{std::move(differ), false,
-                    ev_.checking_definition && !c.array};
+                    walk_.checking_definition && !c.array};
     }
     results.push_back(std::move(*met));
   };
@@ -324,7 +324,7 @@ void collect_assigned(const Expr& e, std::vector<std::string>& out) {
 
 }  // namespace
 
-std::vector<Carry> Interpreter::carries_of(const Stmt& loop, const Env& env) {
+std::vector<Carry> Walker::carries_of(const Stmt& loop, const Env& env) {
   auto known = s_.assigned_names.find(&loop);
   if (known == s_.assigned_names.end()) {
     std::vector<std::string> names;
@@ -343,15 +343,15 @@ std::vector<Carry> Interpreter::carries_of(const Stmt& loop, const Env& env) {
 }
 
 /// An integer that the host needs now (run mode).
-int64_t Interpreter::host_int(const Value& value, Span where) {
+int64_t Walker::host_int(const Value& value, Span where) {
   if (const auto* i = value.get_if<IntValue>()) {
     if (!i->value.is_constant())
-      ev_.fail(
+      walk_.fail(
           diagnostic(Code::not_known_int, where, "this", i->value.to_string()));
     return i->value.value();
   }
-  const ArrayValue array = ev_.to_array(value, where, "a range");
-  const std::vector<uint8_t> bytes = ev_.host_bytes(array, where);
+  const ArrayValue array = walk_.to_array(value, where, "a range");
+  const std::vector<uint8_t> bytes = walk_.host_bytes(array, where);
   return with_dtype(array->type.dtype, [&]<DType D>() -> int64_t {
     using T = typename StorageOf<D>::type;
     if constexpr (std::is_integral_v<T>) {
@@ -365,36 +365,36 @@ int64_t Interpreter::host_int(const Value& value, Span where) {
 
 /// A scalar on the device: not a constant, so that every turn of a loop has the
 /// same graph.
-ArrayValue Interpreter::host_counter(uint64_t bits, DType dtype, Span where) {
-  return ev_.on_first_device(dtype, &bits, where);  // little endian
+ArrayValue Walker::host_counter(uint64_t bits, DType dtype, Span where) {
+  return walk_.on_first_device(dtype, &bits, where);  // little endian
 }
 
-KnownRange Interpreter::host_range(const RangeValue& range, Span where) {
+KnownRange Walker::host_range(const RangeValue& range, Span where) {
   const std::vector<Value>& parts = *range.start_stop_step;
-  const DType dtype = range_type(ev_, range, where);
+  const DType dtype = range_type(walk_, range, where);
   const auto part = [&](int i) {
     const int64_t value = host_int(parts[i], where);
     if (parts[i].is<IntValue>())
-      ev_.constant_int(value, dtype, false, where);  // it fits, or an error
+      walk_.constant_int(value, dtype, false, where);  // it fits, or an error
     return static_cast<uint64_t>(value);
   };
   const KnownRange known{dtype, part(0), part(1), part(2)};
   if (known.step == 0)
-    ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
+    walk_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
   return known;
 }
 
-void Interpreter::turn(const Pattern& pattern, const Value& value,
-                       const Expr& body, const Env& env, bool flush_each) {
+void Walker::turn(const Pattern& pattern, const Value& value, const Expr& body,
+                  const Env& env, bool flush_each) {
   poll(pattern.span);
   const Env names = inner(env);
   bind_pattern(pattern, value, names, false, pattern.span);
   block(body, names, flush_each, false);
 }
 
-void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
+void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const Span where = s.iterable->span;
-  const Value over = text_as_items(ev_, expr(*s.iterable, env), where);
+  const Value over = text_as_items(walk_, expr(*s.iterable, env), where);
   if (const auto* many = over.get_if<ManyValue>()) {
     std::vector<Carry> carries = carries_of(s, env);
     check_loop(carries, {}, where, [&] {
@@ -404,7 +404,7 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
     return;
   }
   if (const TupleValue* tuple = over.tuple()) {
-    const bool flush_each = ev_.mode() == Mode::run;
+    const bool flush_each = walk_.mode() == Mode::run;
     for (const Value& item : tuple->items)
       turn(s.pattern, item, *s.body, env, flush_each);
     return;
@@ -413,17 +413,19 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
   const ArrayCell* array = over.array();
   if (!range && (!array || array->type.rank() == 0)) {
     const bool number = element_type(over).has_value();
-    ev_.fail(diagnostic(Code::not_iterable, where, type_name(over))
-                 .set_help(number ? "count with `range(n)`"
-                                  : "a loop runs over a range, the rows of an "
-                                    "array, a tuple, or the characters of a "
-                                    "`str`"));
+    walk_.fail(diagnostic(Code::not_iterable, where, type_name(over))
+                   .set_help(number
+                                 ? "count with `range(n)`"
+                                 : "a loop runs over a range, the rows of an "
+                                   "array, a tuple, or the characters of a "
+                                   "`str`"));
   }
   if (range)
     if (const auto* step = (*range->start_stop_step)[2].get_if<IntValue>();
         step && step->value == ir::Dim(0))
-      ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
-  if (ev_.mode() != Mode::run) {
+      walk_.fail(
+          diagnostic(Code::zero_step, where, std::string_view("`range`")));
+  if (walk_.mode() != Mode::run) {
     compiled_for(s, over, env);
     return;
   }
@@ -441,13 +443,13 @@ void Interpreter::for_stmt(const ForStmt& s, const Env& env) {
   for (int64_t i = 0; i < rows; ++i) {
     const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
     const Value row =
-        gather(ev_, *over.get_if<ArrayValue>(), {at}, {0}, false, where);
+        gather(walk_, *over.get_if<ArrayValue>(), {at}, {0}, false, where);
     turn(s.pattern, row, *s.body, env, true);
   }
 }
 
-void Interpreter::while_stmt(const WhileStmt& s, const Env& env) {
-  if (ev_.mode() != Mode::run) {
+void Walker::while_stmt(const WhileStmt& s, const Env& env) {
+  if (walk_.mode() != Mode::run) {
     compiled_while(s, env);
     return;
   }
@@ -461,30 +463,30 @@ void Interpreter::while_stmt(const WhileStmt& s, const Env& env) {
 
 // ---- comprehensions --------------------------------------------------------
 
-ir::Dim Interpreter::range_count(const RangeValue& range, Span where) {
+ir::Dim Walker::range_count(const RangeValue& range, Span where) {
   ir::Dim parts[3];
   for (int i = 0; i < 3; ++i) {
     const auto* known = (*range.start_stop_step)[i].get_if<IntValue>();
     if (!known)
-      ev_.fail(diagnostic(Code::not_known_int, where,
-                          "the size of a comprehension",
-                          type_name((*range.start_stop_step)[i])));
+      walk_.fail(diagnostic(Code::not_known_int, where,
+                            "the size of a comprehension",
+                            type_name((*range.start_stop_step)[i])));
     parts[i] = known->value;
   }
   if (parts[2] == ir::Dim(0))
-    ev_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
+    walk_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
   const ir::Dim distance = parts[1] - parts[0];
   if (parts[2] == ir::Dim(1) && !distance.is_constant()) return distance;
   const ir::Dim count = ir::Dim(0) - floor_div(ir::Dim(0) - distance, parts[2]);
   return count.is_constant() && count.value() < 0 ? ir::Dim(0) : count;
 }
 
-Value Interpreter::generate(const Comprehension& e, size_t generator,
-                            const Env& env) {
+Value Walker::generate(const Comprehension& e, size_t generator,
+                       const Env& env) {
   if (generator == e.generators.size()) return expr(*e.element, env);
   const Generator& g = e.generators[generator];
   const Span where = g.iterable->span;
-  const Value over = text_as_items(ev_, expr(*g.iterable, env), where);
+  const Value over = text_as_items(walk_, expr(*g.iterable, env), where);
   auto member = [&](const Value& value) {
     const Env names = inner(env);
     bind_pattern(g.pattern, value, names, false, g.pattern.span);
@@ -494,25 +496,25 @@ Value Interpreter::generate(const Comprehension& e, size_t generator,
     return member(members[0]);
   };
   auto stacked = [&](std::vector<Value> items) {
-    return call_builtin(ev_, *find_builtin("stack"),
+    return call_builtin(walk_, *find_builtin("stack"),
                         {{make_tuple(std::move(items)), e.span}}, {}, e.span);
   };
   if (const auto* many = over.get_if<ManyValue>()) {
     // Only running tells how many rows there are.
-    const uint32_t id = ev_.new_symbol_id();
+    const uint32_t id = walk_.new_symbol_id();
     return map_leaves(stacked({member(*many->item)}), [&](const Value& leaf) {
       ir::Type type = leaf.array()->type;
       type.shape[0] = ir::Dim::symbol(id, fmt::format("?k{}", id));
-      return Value(ev_.unknown_array(std::move(type)));
+      return Value(walk_.unknown_array(std::move(type)));
     });
   }
   if (const TupleValue* tuple = over.tuple()) {
     if (tuple->items.empty())
-      ev_.fail(diagnostic(Code::empty_array, e.span,
-                          "a comprehension over a tuple of nothing")
-                   .set_help("where there may be nothing, decide first: `if "
-                             "len(xs) > 0 { [f(x) for x in xs] } else { "
-                             "zeros(f32[0]) }`"));
+      walk_.fail(diagnostic(Code::empty_array, e.span,
+                            "a comprehension over a tuple of nothing")
+                     .set_help("where there may be nothing, decide first: `if "
+                               "len(xs) > 0 { [f(x) for x in xs] } else { "
+                               "zeros(f32[0]) }`"));
     std::vector<Value> items;
     for (const Value& item : tuple->items) items.push_back(member(item));
     return stacked(std::move(items));
@@ -520,30 +522,31 @@ Value Interpreter::generate(const Comprehension& e, size_t generator,
   if (const auto* range = over.get_if<RangeValue>()) {
     const ir::Dim count = range_count(*range, where);
     const std::vector<Value>& parts = *range->start_stop_step;
-    ArrayValue index = iota(ev_, {DType::I32, {count}}, 0, where);
+    ArrayValue index = iota(walk_, {DType::I32, {count}}, 0, where);
     auto scaled = [&](BinaryOp op, const Value& by) {
-      return *binary(ev_, op, {index, where}, {by, where}, where, where)
+      return *binary(walk_, op, {index, where}, {by, where}, where, where)
                   .get_if<ArrayValue>();
     };
     if (!same_host_value(parts[2], IntValue{1}))
       index = scaled(BinaryOp::mul, parts[2]);
     if (!same_host_value(parts[0], IntValue{0}))
       index = scaled(BinaryOp::add, parts[0]);
-    return map_members(ev_, count, {index}, first, e.span);
+    return map_members(walk_, count, {index}, first, e.span);
   }
   const ArrayCell* array = over.array();
   if (!array || array->type.rank() == 0)
-    ev_.fail(diagnostic(Code::not_iterable, where, type_name(over))
-                 .set_help("a comprehension runs over a range, the rows of an "
-                           "array, or a tuple"));
-  return map_members(ev_, array->type.shape[0], {over}, first, e.span);
+    walk_.fail(
+        diagnostic(Code::not_iterable, where, type_name(over))
+            .set_help("a comprehension runs over a range, the rows of an "
+                      "array, or a tuple"));
+  return map_members(walk_, array->type.shape[0], {over}, first, e.span);
 }
 
-Value Interpreter::comprehension(const Comprehension& e, const Env& env) {
+Value Walker::comprehension(const Comprehension& e, const Env& env) {
   const Value result = generate(e, 0, env);
   for_each_leaf(result, [&](const Value& leaf) {
     if (const ArrayCell* array = leaf.array())
-      ev_.check_size(array->type, e.span);
+      walk_.check_size(array->type, e.span);
   });
   return result;
 }

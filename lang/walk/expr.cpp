@@ -161,13 +161,13 @@ std::optional<DType> number_type(const std::vector<Number>& numbers,
 
 }  // namespace
 
-CallArgument Interpreter::argument(const Expr& e, const Env& env) {
+CallArgument Walker::argument(const Expr& e, const Env& env) {
   return {expr(e, env), e.span};
 }
 
 /// A named type of arrays, all sizes of which it says, is that type, as `f32`
 /// is. Others are names alone.
-Value Interpreter::as_type(Value value) {
+Value Walker::as_type(Value value) {
   const auto* alias = value.get_if<TypeAliasValue>();
   if (!alias || !alias->definition->type_params.empty()) return value;
   const Expr& type = *alias->definition->type;
@@ -183,21 +183,21 @@ Value Interpreter::as_type(Value value) {
 
 // ---- the walk --------------------------------------------------------------
 
-Value Interpreter::expr(const Expr& e, const Env& env) {
+Value Walker::expr(const Expr& e, const Env& env) {
   enter(e.span);
   Value value = walk_expr(e, env);
   check_tree(value, e.span);
   return value;
 }
 
-Value Interpreter::walk_expr(const Expr& e, const Env& env) {
+Value Walker::walk_expr(const Expr& e, const Env& env) {
   switch (e.kind) {
     case ExprKind::IntLiteral:
       return int_literal(static_cast<const IntLiteral&>(e), false, e.span);
     case ExprKind::FloatLiteral: {
       const auto& literal = static_cast<const FloatLiteral&>(e);
-      return ev_.constant(literal.value, literal.suffix.value_or(DType::F32),
-                          !literal.suffix, e.span);
+      return walk_.constant(literal.value, literal.suffix.value_or(DType::F32),
+                            !literal.suffix, e.span);
     }
     case ExprKind::StringLiteral:
       return string_literal(static_cast<const StringLiteral&>(e), env);
@@ -224,14 +224,14 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
       const auto& x = static_cast<const Index&>(e);
       const Value base = expr(*x.object, env);
       if (x.items.size() > max_index_items)
-        ev_.fail(diagnostic(Code::too_long, e.span, "this index",
-                            max_index_items, "items"));
+        walk_.fail(diagnostic(Code::too_long, e.span, "this index",
+                              max_index_items, "items"));
       if (base.is<TypeAliasValue>()) {
         TypeMatcher types(*this, env, TypeMatcher::Names::known);
         const Value any = types.any_value(e);
         if (any.array()) return TypeValue{any.array()->type};
       }
-      return index(ev_, base, index_items(x, env, base.is<TypeValue>()),
+      return index(walk_, base, index_items(x, env, base.is<TypeValue>()),
                    e.span);
     }
     case ExprKind::Field: {
@@ -262,44 +262,44 @@ Value Interpreter::walk_expr(const Expr& e, const Env& env) {
     case ExprKind::FunctionType:
     case ExprKind::Slice: break;
   }
-  ev_.fail(diagnostic(Code::not_a_value, e.span, e.span.text()));
+  walk_.fail(diagnostic(Code::not_a_value, e.span, e.span.text()));
 }
 
-Value Interpreter::int_literal(const IntLiteral& literal, bool negative,
-                               Span where) {
+Value Walker::int_literal(const IntLiteral& literal, bool negative,
+                          Span where) {
   const uint64_t limit = uint64_t{INT64_MAX} + (negative ? 1 : 0);
   if (literal.value <= limit) {
     const auto value =
         static_cast<int64_t>(negative ? 0 - literal.value : literal.value);
     if (!literal.suffix) return IntValue{value};
-    return ev_.constant_int(value, *literal.suffix, false, where);
+    return walk_.constant_int(value, *literal.suffix, false, where);
   }
   if (literal.suffix.value_or(DType::U64) == DType::U64 && !negative) {
-    const ArrayValue number = ev_.constant_array(
+    const ArrayValue number = walk_.constant_array(
         {DType::U64, {}},
         jit::element_bytes(DType::U64, static_cast<int64_t>(literal.value)),
         where);
     number->weak = number->literal = !literal.suffix;
     return number;
   }
-  ev_.fail(diagnostic(Code::literal_range, where, where.text(),
-                      literal.suffix ? name(*literal.suffix) : "int",
-                      "-2**63 to 2**63 - 1")
-               .set_help("`u64` holds up to 2**64 - 1: write the suffix"));
+  walk_.fail(diagnostic(Code::literal_range, where, where.text(),
+                        literal.suffix ? name(*literal.suffix) : "int",
+                        "-2**63 to 2**63 - 1")
+                 .set_help("`u64` holds up to 2**64 - 1: write the suffix"));
 }
 
-Value Interpreter::record_expr(const Record& e, const Env& env) {
+Value Walker::record_expr(const Record& e, const Env& env) {
   std::vector<std::pair<std::string, Value>> fields;
   for (const ArgumentExpr& f : e.fields)
     fields.emplace_back(f.name->text, expr(*f.value, env));
   return make_record(std::move(fields));
 }
 
-std::optional<Value> Interpreter::awaited_load(const Expr& e, const Env& env) {
+std::optional<Value> Walker::awaited_load(const Expr& e, const Env& env) {
   const auto* call = as<Call>(e);
   const bool one = call && call->arguments.size() == 1;
   const auto* name = one ? as<NameExpr>(*call->callee) : nullptr;
-  if (!name || !checking() || ev_.in_compiled_code()) return std::nullopt;
+  if (!name || !checking() || walk_.in_compiled_code()) return std::nullopt;
   const Value callee = lookup(*name, env);
   const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
   const auto* builtin =
@@ -308,11 +308,11 @@ std::optional<Value> Interpreter::awaited_load(const Expr& e, const Env& env) {
   return argument(*call->arguments[0].value, env).value;
 }
 
-Value Interpreter::cast_expr(const Cast& e, const Env& env) {
+Value Walker::cast_expr(const Cast& e, const Env& env) {
   TypeMatcher matcher(*this, env, TypeMatcher::Names::coerce);
   // What a file will hold that is not there yet, the type says.
   if (const auto path = awaited_load(*e.value, env))
-    if (!loaded_type(ev_, {*path, e.value->span})) {
+    if (!loaded_type(walk_, {*path, e.value->span})) {
       Value value = matcher.any_value(*e.type);
       matcher.finish();
       return value;
@@ -323,57 +323,57 @@ Value Interpreter::cast_expr(const Cast& e, const Env& env) {
   return value;
 }
 
-Value Interpreter::with_expr(const With& e, const Env& env) {
+Value Walker::with_expr(const With& e, const Env& env) {
   const Value base = expr(*e.base, env);
   const RecordValue* record = base.record();
   if (!record)
-    ev_.fail(diagnostic(Code::unknown_field, e.base->span, type_name(base),
-                        e.fields[0].name->text)
-                 .set_help("`with` replaces fields of a record"));
+    walk_.fail(diagnostic(Code::unknown_field, e.base->span, type_name(base),
+                          e.fields[0].name->text)
+                   .set_help("`with` replaces fields of a record"));
   std::vector<std::pair<std::string, Value>> fields = record->fields;
   for (const ArgumentExpr& f : e.fields) {
     const auto found = std::find_if(
         fields.begin(), fields.end(),
         [&](const auto& field) { return field.first == f.name->text; });
     if (found == fields.end())
-      ev_.fail(diagnostic(Code::unknown_field, f.name->span, type_name(base),
-                          f.name->text)
-                   .set_help(fields_text(*record)));
+      walk_.fail(diagnostic(Code::unknown_field, f.name->span, type_name(base),
+                            f.name->text)
+                     .set_help(fields_text(*record)));
     found->second = adopt(expr(*f.value, env), found->second, f.value->span);
   }
   return make_record(std::move(fields));
 }
 
-Value Interpreter::unary_expr(const Unary& e, const Env& env) {
+Value Walker::unary_expr(const Unary& e, const Env& env) {
   // The least integer of a type is written as minus what does not fit it.
   if (const auto* literal = as<IntLiteral>(*e.operand);
       literal && e.op == UnaryOp::negate &&
       !(literal->suffix && is_unsigned(*literal->suffix)))
     return int_literal(*literal, true, e.span);
-  return unary(ev_, e.op, argument(*e.operand, env), e.span);
+  return unary(walk_, e.op, argument(*e.operand, env), e.span);
 }
 
-Value Interpreter::binary_expr(const Binary& e, const Env& env) {
+Value Walker::binary_expr(const Binary& e, const Env& env) {
   const CallArgument left = argument(*e.left, env);
   if (class_of(e.op) == OpClass::logic) {
     const auto* known = left.value.get_if<BoolValue>();
     const bool absorbing = e.op == BinaryOp::logical_or;
     if (known && known->value == absorbing) return left.value;
   }
-  return binary(ev_, e.op, left, argument(*e.right, env), e.op_span, e.span);
+  return binary(walk_, e.op, left, argument(*e.right, env), e.op_span, e.span);
 }
 
 // ---- strings ---------------------------------------------------------------
 
-Value Interpreter::string_literal(const StringLiteral& e, const Env& env) {
+Value Walker::string_literal(const StringLiteral& e, const Env& env) {
   if (auto text = e.plain_text()) return StrValue{std::move(*text)};
-  TextBuilder out(ev_);
+  TextBuilder out(walk_);
   for (const StringPiece& piece : e.pieces) {
     if (piece.value)
       out.value(expr(*piece.value, env), piece.spec, piece.span);
     else
       out.text(piece.text);
-    check_text_size(ev_, out.size(), e.span);
+    check_text_size(walk_, out.size(), e.span);
   }
   return out.finish();
 }
@@ -391,8 +391,8 @@ bool mentions_axis(const Expr& e, const Env& env) {
 }
 }  // namespace
 
-std::vector<IndexItem> Interpreter::index_items(const Index& e, const Env& env,
-                                                bool sizes) {
+std::vector<IndexItem> Walker::index_items(const Index& e, const Env& env,
+                                           bool sizes) {
   std::vector<IndexItem> out;
   for (const ExprPtr& item : e.items) {
     IndexItem one;
@@ -415,7 +415,7 @@ std::vector<IndexItem> Interpreter::index_items(const Index& e, const Env& env,
   return out;
 }
 
-const Value* Interpreter::find_field(const Value& base, const Field& e) {
+const Value* Walker::find_field(const Value& base, const Field& e) {
   if (const RecordValue* record = base.record())
     return e.index ? nullptr : record->find(e.name.text);
   if (const TupleValue* tuple = base.tuple())
@@ -434,7 +434,7 @@ const Value* Interpreter::find_field(const Value& base, const Field& e) {
 
 // ---- calls -----------------------------------------------------------------
 
-void Interpreter::arguments(
+void Walker::arguments(
     const Call& e, const Env& env, std::vector<CallArgument>& positional,
     std::vector<std::pair<std::string, CallArgument>>& named) {
   for (const ArgumentExpr& a : e.arguments) {
@@ -468,7 +468,7 @@ const Expr* axis_argument_of(const Value& callee, const Call& e,
 }
 }  // namespace
 
-Value Interpreter::call_expr(const Call& e, const Env& env) {
+Value Walker::call_expr(const Call& e, const Env& env) {
   CallArgument callee;
   std::vector<CallArgument> positional;
   std::vector<std::pair<std::string, CallArgument>> named;
@@ -500,32 +500,32 @@ Value Interpreter::call_expr(const Call& e, const Env& env) {
 
 // ---- arrays ----------------------------------------------------------------
 
-std::optional<DType> Interpreter::wanted_dtype(const Expr& annotation,
-                                               const Env& env) {
+std::optional<DType> Walker::wanted_dtype(const Expr& annotation,
+                                          const Env& env) {
   TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
   return matcher.element_of(annotation);
 }
 
-Value Interpreter::array_literal(const Array& e, const Env& env,
-                                 std::optional<DType> wanted) {
+Value Walker::array_literal(const Array& e, const Env& env,
+                            std::optional<DType> wanted) {
   Numbers literal;
   if (collect_numbers(e, 0, literal)) {
     const auto& [sizes, has_rank, numbers] = literal;
     if (numbers.empty() && !wanted)
-      ev_.fail(diagnostic(Code::empty_array, e.span, "`[]`")
-                   .set_help("declare it: `let x: f32[0] = []`"));
+      walk_.fail(diagnostic(Code::empty_array, e.span, "`[]`")
+                     .set_help("declare it: `let x: f32[0] = []`"));
     if (const auto dtype = number_type(numbers, wanted)) {
       ir::Type type{*dtype, ir::Shape(sizes.begin(), sizes.end())};
       std::vector<uint8_t> bytes;
       for (const Number& n : numbers) {
         const ArrayValue element =
             n.is_real || is_floating(*dtype)
-                ? ev_.constant(n.real, *dtype, false, n.where)
-                : ev_.constant_int(n.integer, *dtype, false, n.where);
+                ? walk_.constant(n.real, *dtype, false, n.where)
+                : walk_.constant_int(n.integer, *dtype, false, n.where);
         bytes.insert(bytes.end(), element->constant->begin(),
                      element->constant->end());
       }
-      return ev_.constant_array(std::move(type), std::move(bytes), e.span);
+      return walk_.constant_array(std::move(type), std::move(bytes), e.span);
     }
   }
   if (const auto ragged = find_ragged(e)) {
@@ -541,13 +541,13 @@ Value Interpreter::array_literal(const Array& e, const Env& env,
   return stacked_rows(e, env, wanted);
 }
 
-Value Interpreter::stacked_rows(const Array& e, const Env& env,
-                                std::optional<DType> wanted) {
+Value Walker::stacked_rows(const Array& e, const Env& env,
+                           std::optional<DType> wanted) {
   if (e.items.size() > max_computed_items)
-    ev_.fail(diagnostic(Code::too_long, e.span, "this array",
-                        max_computed_items, "computed items")
-                 .set_help("compute it from a range: `[f(i) for i in "
-                           "range(n)]`"));
+    walk_.fail(diagnostic(Code::too_long, e.span, "this array",
+                          max_computed_items, "computed items")
+                   .set_help("compute it from a range: `[f(i) for i in "
+                             "range(n)]`"));
   std::vector<CallArgument> rows(e.items.size()), others;
   const auto evaluate = [&](size_t i, std::optional<DType> dtype) {
     const Expr& item = *e.items[i];
@@ -555,7 +555,7 @@ Value Interpreter::stacked_rows(const Array& e, const Env& env,
     rows[i] = {inner ? array_literal(*inner, env, dtype) : expr(item, env),
                item.span};
     if (!element_type(rows[i].value))
-      ev_.fail(
+      walk_.fail(
           diagnostic(Code::mixed_elements, item.span, type_name(rows[i].value))
               .set_help("a tuple `(a, b)` holds values of any type"));
   };
@@ -566,31 +566,32 @@ Value Interpreter::stacked_rows(const Array& e, const Env& env,
   }
   // `[]` takes its type from the rows beside it.
   if (!wanted && !others.empty() && others.size() < rows.size())
-    wanted = promoted_type(ev_, others, "an array").dtype;
+    wanted = promoted_type(walk_, others, "an array").dtype;
   for (size_t i = 0; i < rows.size(); ++i)
     if (is_empty(*e.items[i])) evaluate(i, wanted);
-  WeakDType type = promoted_type(ev_, rows, "an array");
+  WeakDType type = promoted_type(walk_, rows, "an array");
   if (type.weak) type = {wanted.value_or(type.dtype), false};
   std::vector<ArrayValue> parts;
   ir::Type first;
   for (size_t i = 0; i < rows.size(); ++i) {
-    ArrayValue part = to_dtype(ev_, rows[i], type, "an array");
+    ArrayValue part = to_dtype(walk_, rows[i], type, "an array");
     if (i == 0) first = part->type;
     if (part->type.shape != first.shape)
       fail_rows(i, part->type, first, rows[i].where);
     ir::Shape shape = part->type.shape;
     shape.insert(shape.begin(), ir::Dim(1));
-    parts.push_back(reshape(ev_, part, std::move(shape), e.span));
+    parts.push_back(reshape(walk_, part, std::move(shape), e.span));
   }
-  return concat(ev_, parts, 0, e.span);
+  return concat(walk_, parts, 0, e.span);
 }
 
-void Interpreter::fail_rows(size_t row, const ir::Type& type,
-                            const ir::Type& first, Span where) {
-  ev_.fail(diagnostic(Code::rows_differ, where, row, type.to_string(),
-                      first.to_string())
-               .set_label(type.to_string())
-               .set_help("a tuple `(a, b)` holds arrays of different shapes"));
+void Walker::fail_rows(size_t row, const ir::Type& type, const ir::Type& first,
+                       Span where) {
+  walk_.fail(
+      diagnostic(Code::rows_differ, where, row, type.to_string(),
+                 first.to_string())
+          .set_label(type.to_string())
+          .set_help("a tuple `(a, b)` holds arrays of different shapes"));
 }
 
 }  // namespace unisono::lang

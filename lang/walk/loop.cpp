@@ -8,7 +8,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
-#include "lang/walk/interpreter.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
@@ -34,8 +34,8 @@ std::vector<ArrayValue> all_captures(
 
 /// The arrays that `value` gives for the open leaves of `shape`, cast to their
 /// types, appended to `out`.
-void Interpreter::gather_leaves(const Value& value, const Value& shape,
-                                std::vector<ArrayValue>& out, Span where) {
+void Walker::gather_leaves(const Value& value, const Value& shape,
+                           std::vector<ArrayValue>& out, Span where) {
   if (const TupleValue* tuple = shape.tuple()) {
     for (size_t i = 0; i < tuple->items.size(); ++i)
       gather_leaves(value.tuple()->items[i], tuple->items[i], out, where);
@@ -44,31 +44,31 @@ void Interpreter::gather_leaves(const Value& value, const Value& shape,
       gather_leaves(*value.record()->find(name), leaf, out, where);
   } else if (is_open_leaf(shape)) {
     const ArrayCell& leaf = *shape.array();
-    out.push_back(
-        to_dtype(ev_, {value, where}, {leaf.type.dtype, leaf.weak}, "a value"));
+    out.push_back(to_dtype(walk_, {value, where}, {leaf.type.dtype, leaf.weak},
+                           "a value"));
   }
 }
 
-void Interpreter::in_scope(const std::shared_ptr<GraphScope>& scope,
-                           const std::function<void()>& body) {
-  Saved<Mode> mode(ev_.mode_, Mode::trace);
-  Saved<std::shared_ptr<GraphScope>> saved(ev_.scope_, scope);
+void Walker::in_scope(const std::shared_ptr<GraphScope>& scope,
+                      const std::function<void()>& body) {
+  Saved<Mode> mode(walk_.mode_, Mode::trace);
+  Saved<std::shared_ptr<GraphScope>> saved(walk_.scope_, scope);
   body();
 }
 
-std::vector<ArrayValue> Interpreter::project_all(const ArrayValue& node,
-                                                 size_t count, Span where) {
+std::vector<ArrayValue> Walker::project_all(const ArrayValue& node,
+                                            size_t count, Span where) {
   std::vector<ArrayValue> out;
   for (size_t i = 0; i < count; ++i)
-    out.push_back(ev_.add(ir::Op::project, {node},
-                          ir::ProjectAttrs{static_cast<int>(i)}, where));
+    out.push_back(walk_.add(ir::Op::project, {node},
+                            ir::ProjectAttrs{static_cast<int>(i)}, where));
   return out;
 }
 
 /// `shapes` with each open leaf replaced by the next of `arrays`, which varies
 /// as the leaf said.
-std::vector<Value> Interpreter::fill_leaves(
-    const std::vector<Value>& shapes, const std::vector<ArrayValue>& arrays) {
+std::vector<Value> Walker::fill_leaves(const std::vector<Value>& shapes,
+                                       const std::vector<ArrayValue>& arrays) {
   size_t next = 0;
   std::vector<Value> out;
   for (const Value& shape : shapes)
@@ -83,11 +83,13 @@ std::vector<Value> Interpreter::fill_leaves(
   return out;
 }
 
-std::vector<Value> Interpreter::if_node(
-    const ArrayValue& condition, const std::shared_ptr<GraphScope>& one,
-    const std::shared_ptr<GraphScope>& other, const std::vector<Value>& ones,
-    const std::vector<Value>& others, const std::vector<Value>& results,
-    Span where) {
+std::vector<Value> Walker::if_node(const ArrayValue& condition,
+                                   const std::shared_ptr<GraphScope>& one,
+                                   const std::shared_ptr<GraphScope>& other,
+                                   const std::vector<Value>& ones,
+                                   const std::vector<Value>& others,
+                                   const std::vector<Value>& results,
+                                   Span where) {
   std::vector<ArrayValue> outputs[2];
   auto compute = [&](const std::shared_ptr<GraphScope>& scope,
                      const std::vector<Value>& values,
@@ -110,18 +112,18 @@ std::vector<Value> Interpreter::if_node(
   std::vector<ArrayValue> operands{condition};
   operands.insert(operands.end(), captures.begin(), captures.end());
   const ArrayValue node =
-      ev_.add(ir::Op::if_else, operands, std::move(attrs), where);
+      walk_.add(ir::Op::if_else, operands, std::move(attrs), where);
   return fill_leaves(results, project_all(node, outputs[0].size(), where));
 }
 
 // ---- loops -----------------------------------------------------------------
 
 /// What a carry is inside the loop: of its arrays only the type is known.
-Value Interpreter::carry_shape(const Value& value, const AxisSet& varies) {
+Value Walker::carry_shape(const Value& value, const AxisSet& varies) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
     if (!array) return leaf;
-    ArrayValue open = ev_.unknown_array(array->type);
+    ArrayValue open = walk_.unknown_array(array->type);
     open->weak = array->weak;
     open->varies = join(array->varies, varies);
     open->varies_from = array->varies_from;
@@ -131,8 +133,7 @@ Value Interpreter::carry_shape(const Value& value, const AxisSet& varies) {
 
 /// Text that a loop of the host changes is unknown while it is checked: each
 /// such text in `before`, which then has `grown`.
-Value Interpreter::widen_text(const Value& before, const Value& after,
-                              bool& grown) {
+Value Walker::widen_text(const Value& before, const Value& after, bool& grown) {
   if (before.is<StrValue>() && after.is<StrValue>()) {
     if (!before.get_if<StrValue>()->value || same_host_value(before, after))
       return before;
@@ -174,8 +175,8 @@ bool take_type(ArrayCell& before, const ArrayCell& after) {
 /// Whether `after` has the type of `before`; grows the axes over which the
 /// leaves of `before` vary by those of `after` and `extra`, and gives its
 /// numbers the types that they become.
-bool Interpreter::same_carry(Value& before, const Value& after,
-                             const AxisSet& extra, bool& grown) {
+bool Walker::same_carry(Value& before, const Value& after, const AxisSet& extra,
+                        bool& grown) {
   std::vector<Value> leaves;
   for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
   size_t next = 0;
@@ -190,7 +191,7 @@ bool Interpreter::same_carry(Value& before, const Value& after,
     const ArrayCell* new_cell = now.array();
     const auto* text = leaf.get_if<StrValue>();
     const bool any_text =
-        text && !text->value && !text->deferred && !ev_.in_compiled_code();
+        text && !text->value && !text->deferred && !walk_.in_compiled_code();
     if (any_text && now.is<StrValue>()) return;
     if (!cell || !new_cell) {
       same &= !cell && !new_cell && same_host_value(leaf, now);
@@ -212,9 +213,9 @@ bool Interpreter::same_carry(Value& before, const Value& after,
 }
 
 /// The carries after a turn against those before; true if they vary more.
-bool Interpreter::close_turn(std::vector<Carry>& carries,
-                             const std::vector<Assigned>& changes,
-                             const AxisSet& condition_varies, Span where) {
+bool Walker::close_turn(std::vector<Carry>& carries,
+                        const std::vector<Assigned>& changes,
+                        const AxisSet& condition_varies, Span where) {
   bool grown = false;
   for (Carry& carry : carries) {
     const Assigned* change = nullptr;
@@ -222,7 +223,7 @@ bool Interpreter::close_turn(std::vector<Carry>& carries,
       if (c.environment == carry.environment && c.name == carry.name)
         change = &c;
     const Value after = change ? change->after : carry.shape;
-    if (checking() && !ev_.in_compiled_code())
+    if (checking() && !walk_.in_compiled_code())
       carry.shape = widen_text(carry.shape, after, grown);
     if (same_carry(carry.shape, after, condition_varies, grown)) continue;
     std::string was = type_name(carry.shape), is = type_name(after);
@@ -242,14 +243,14 @@ bool Interpreter::close_turn(std::vector<Carry>& carries,
     d.set_label(fmt::format("{} becomes {}", was, is));
     if (known) d.add_note(where, "in this loop");
     d.set_help(std::move(help));
-    ev_.fail(std::move(d));
+    walk_.fail(std::move(d));
   }
   return grown;
 }
 
-void Interpreter::check_loop(std::vector<Carry>& carries,
-                             const AxisSet& bound_varies, Span where,
-                             const std::function<AxisSet()>& walk) {
+void Walker::check_loop(std::vector<Carry>& carries,
+                        const AxisSet& bound_varies, Span where,
+                        const std::function<AxisSet()>& walk_turn) {
   for (Carry& carry : carries)
     carry.shape = carry_shape(carry.value, bound_varies);
   const size_t types = s_.types.size();
@@ -259,10 +260,10 @@ void Interpreter::check_loop(std::vector<Carry>& carries,
     s_.types.erase(s_.types.begin() + types, s_.types.end());
     {
       JournalScope journal(*this);
-      Saved conditions(ev_.varying_conditions_);
+      Saved conditions(walk_.varying_conditions_);
       for (const Carry& carry : carries)
         assign(carry.environment, carry.name, carry_shape(carry.shape, {}));
-      condition_varies = walk();
+      condition_varies = walk_turn();
       changes = journal.finish();
     }
     if (!close_turn(carries, changes, condition_varies, where)) break;
@@ -272,7 +273,7 @@ void Interpreter::check_loop(std::vector<Carry>& carries,
 }
 
 /// The loop as a node. `counter` is the first carry of a `for`, or null.
-void Interpreter::loop_node(
+void Walker::loop_node(
     std::vector<Carry>& carries, const ArrayValue& counter,
     const AxisSet& bound_varies, Span where,
     const std::function<ArrayValue(const ArrayValue& counter)>& condition,
@@ -281,7 +282,7 @@ void Interpreter::loop_node(
     carry.shape = carry_shape(carry.value, bound_varies);
   // A graph's parameters: the counter, then the open leaves of the carries.
   auto parameters = [&](ArrayValue& own_counter) {
-    GraphScope& scope = *ev_.scope();
+    GraphScope& scope = *walk_.scope();
     if (counter)
       own_counter = scope.add_parameter(counter->type, bound_varies, where);
     for (const Carry& carry : carries)
@@ -299,8 +300,8 @@ void Interpreter::loop_node(
     std::vector<Assigned> changes;
     ArrayValue go_on;
     std::vector<ArrayValue> outputs;
-    Saved conditions(ev_.varying_conditions_);
-    const auto condition_scope = ev_.with_scope([&] {
+    Saved conditions(walk_.varying_conditions_);
+    const auto condition_scope = walk_.with_scope([&] {
       JournalScope journal(*this);
       ArrayValue own_counter;
       parameters(own_counter);
@@ -308,9 +309,9 @@ void Interpreter::loop_node(
     });
     const AxisSet varies = join(bound_varies, go_on->varies);
     if (!varies.empty())
-      ev_.varying_conditions_.push_back(
+      walk_.varying_conditions_.push_back(
           {varies, where, true, go_on->varies_from});
-    const auto body_scope = ev_.with_scope([&] {
+    const auto body_scope = walk_.with_scope([&] {
       JournalScope journal(*this);
       ArrayValue own_counter;
       parameters(own_counter);
@@ -335,11 +336,12 @@ void Interpreter::loop_node(
   }
 }
 
-void Interpreter::finish_loop(
-    std::vector<Carry>& carries, const ArrayValue& counter,
-    const ArrayValue& go_on, const std::vector<ArrayValue>& outputs,
-    const std::shared_ptr<GraphScope>& condition_scope,
-    const std::shared_ptr<GraphScope>& body_scope, Span where) {
+void Walker::finish_loop(std::vector<Carry>& carries, const ArrayValue& counter,
+                         const ArrayValue& go_on,
+                         const std::vector<ArrayValue>& outputs,
+                         const std::shared_ptr<GraphScope>& condition_scope,
+                         const std::shared_ptr<GraphScope>& body_scope,
+                         Span where) {
   condition_scope->import(go_on);
   for (const ArrayValue& output : outputs) body_scope->import(output);
   const std::vector<ArrayValue> captures =
@@ -358,7 +360,7 @@ void Interpreter::finish_loop(
     gather_leaves(carry.value, carry.shape, operands, where);
   operands.insert(operands.end(), captures.begin(), captures.end());
   const ArrayValue node =
-      ev_.add(ir::Op::loop, operands, std::move(attrs), where);
+      walk_.add(ir::Op::loop, operands, std::move(attrs), where);
   std::vector<ArrayValue> results = project_all(node, outputs.size(), where);
   if (counter) results.erase(results.begin());
   std::vector<Value> shapes;
@@ -368,7 +370,7 @@ void Interpreter::finish_loop(
     assign(carries[i].environment, carries[i].name, values[i]);
 }
 
-void Interpreter::compiled_while(const WhileStmt& s, const Env& env) {
+void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   std::vector<Carry> carries = carries_of(s, env);
   const Span where = s.condition->span;
   if (checking()) {
@@ -379,7 +381,7 @@ void Interpreter::compiled_while(const WhileStmt& s, const Env& env) {
     check_loop(carries, {}, where, [&] {
       const Condition c = condition(expr(*s.condition, env), where);
       if (!c.varies.empty())
-        ev_.varying_conditions_.push_back({c.varies, where, true, c.from()});
+        walk_.varying_conditions_.push_back({c.varies, where, true, c.from()});
       block(*s.body, env, false, false);
       return c.varies;
     });
@@ -390,7 +392,7 @@ void Interpreter::compiled_while(const WhileStmt& s, const Env& env) {
       [&](const ArrayValue&) {
         const Value value = expr(*s.condition, env);
         condition(value, where);  // its type
-        return ev_.to_array(value, where, "a condition");
+        return walk_.to_array(value, where, "a condition");
       },
       [&](const ArrayValue&) -> ArrayValue {
         block(*s.body, env, false, false);
@@ -398,22 +400,21 @@ void Interpreter::compiled_while(const WhileStmt& s, const Env& env) {
       });
 }
 
-void Interpreter::compiled_for(const ForStmt& s, const Value& over,
-                               const Env& env) {
+void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env) {
   const Span where = s.iterable->span;
   std::vector<Carry> carries = carries_of(s, env);
   RangeArrays bounds;
   if (const auto* range = over.get_if<RangeValue>()) {
-    bounds = range_arrays(ev_, *range, where);
+    bounds = range_arrays(walk_, *range, where);
   } else {
     const ir::Dim rows = over.array()->type.shape[0];
     const bool narrow = !rows.is_constant() ||
                         rows.value() == static_cast<int32_t>(rows.value());
     auto parts = std::make_shared<std::vector<Value>>();
     const DType dtype = narrow ? DType::I32 : DType::I64;
-    *parts = {ev_.constant_int(0, dtype, false, where), IntValue{rows},
+    *parts = {walk_.constant_int(0, dtype, false, where), IntValue{rows},
               IntValue{1}};
-    bounds = range_arrays(ev_, RangeValue{std::move(parts)}, where);
+    bounds = range_arrays(walk_, RangeValue{std::move(parts)}, where);
   }
   const AxisSet varies = join(join(bounds.start->varies, bounds.stop->varies),
                               bounds.step->varies);
@@ -424,15 +425,15 @@ void Interpreter::compiled_for(const ForStmt& s, const Value& over,
     const Env names = inner(env);
     Value value = counter;
     if (const auto* rows = over.get_if<ArrayValue>())
-      value = gather(ev_, *rows, {counter}, {0}, false, where);
+      value = gather(walk_, *rows, {counter}, {0}, false, where);
     bind_pattern(s.pattern, value, names, false, s.pattern.span);
     block(*s.body, names, false, false);
   };
   if (checking()) {
     check_loop(carries, varies, where, [&] {
       if (!varies.empty())
-        ev_.varying_conditions_.push_back({varies, where, true, from});
-      ArrayValue counter = ev_.unknown_array(bounds.start->type);
+        walk_.varying_conditions_.push_back({varies, where, true, from});
+      ArrayValue counter = walk_.unknown_array(bounds.start->type);
       counter->varies = varies;
       counter->varies_from = where;
       bind(counter);
@@ -441,7 +442,7 @@ void Interpreter::compiled_for(const ForStmt& s, const Value& over,
     return;
   }
   const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {
-    return ev_.add(what, {a, b}, ir::NoAttrs{}, where);
+    return walk_.add(what, {a, b}, ir::NoAttrs{}, where);
   };
   // Where the counter cannot leave its type it is compared with the end.
   if (bounds.unit || (bounds.known && bounds.known->ends_in_type())) {
@@ -458,14 +459,14 @@ void Interpreter::compiled_for(const ForStmt& s, const Value& over,
         });
     return;
   }
-  const ArrayValue turns = count_turns(ev_, bounds, where);
-  const ArrayValue one = ev_.constant_int(1, DType::I64, false, where);
+  const ArrayValue turns = count_turns(walk_, bounds, where);
+  const ArrayValue one = walk_.constant_int(1, DType::I64, false, where);
   loop_node(
-      carries, ev_.constant_int(0, DType::I64, false, where), varies, where,
+      carries, walk_.constant_int(0, DType::I64, false, where), varies, where,
       [&](const ArrayValue& turn) { return op(ir::Op::lt, turn, turns); },
       [&](const ArrayValue& turn) {
         const ArrayValue k =
-            cast_to(ev_, turn, bounds.start->type.dtype, where);
+            cast_to(walk_, turn, bounds.start->type.dtype, where);
         bind(op(ir::Op::add, bounds.start, op(ir::Op::mul, k, bounds.step)));
         return op(ir::Op::add, turn, one);
       });

@@ -11,8 +11,8 @@
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
-#include "lang/walk/interpreter.h"
 #include "lang/walk/name_help.h"
+#include "lang/walk/walker.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -55,7 +55,7 @@ bool is_prelude_module(std::string_view name) {
   return std::ranges::count(prelude_modules, name) > 0;
 }
 
-void Interpreter::load_prelude() {
+void Walker::load_prelude() {
   auto names = std::make_shared<Environment>();
   auto add_builtin = [&](std::string_view name, const Builtin& builtin) {
     names->names[std::string(name)].value =
@@ -71,14 +71,14 @@ void Interpreter::load_prelude() {
 
   s_.prelude = std::make_shared<Environment>();
   s_.prelude->parent = names;
-  Saved<Mode> mode(ev_.mode_, Mode::check);
+  Saved<Mode> mode(walk_.mode_, Mode::check);
   const StopScope whole(nullptr);  // some milliseconds, and needed whole
   for (const std::string_view name : prelude_modules) {
     const StdlibModule* module = find_stdlib(name);
     if (!module) continue;
     const SourceFile& file =
-        ev_.sources_.add(stdlib_path(name), std::string(module->text));
-    ParseResult parsed = parse(file, ev_.diagnostics_);
+        walk_.sources_.add(stdlib_path(name), std::string(module->text));
+    ParseResult parsed = parse(file, walk_.diagnostics_);
     CHECK(parsed.ok);
     try {
       statements(parsed.program->statements, s_.prelude, false, false);
@@ -97,14 +97,14 @@ void Interpreter::load_prelude() {
   s_.globals->parent = s_.prelude;
 }
 
-Name Interpreter::module_name(const ImportStmt& s) {
+Name Walker::module_name(const ImportStmt& s) {
   if (s.alias) return *s.alias;
   if (!s.is_file) return s.module;
   return {std::filesystem::path(s.module.text).stem().string(), s.module.span};
 }
 
 /// The module, parsed; reports why not.
-Module& Interpreter::find_module(const ImportStmt& s) {
+Module& Walker::find_module(const ImportStmt& s) {
   std::filesystem::path path;
   std::string key = s.module.text;
   if (s.is_file) {
@@ -121,9 +121,10 @@ Module& Interpreter::find_module(const ImportStmt& s) {
     Result<std::string> read = read_module(path);
     if (!read) {
       s_.modules.erase(key);
-      ev_.fail(diagnostic(Code::import_not_found, s.module.span, s.module.text,
-                          read.error().message)
-                   .set_help("a path is relative to the file that imports it"));
+      walk_.fail(
+          diagnostic(Code::import_not_found, s.module.span, s.module.text,
+                     read.error().message)
+              .set_help("a path is relative to the file that imports it"));
     }
     text = std::move(*read);
   } else {
@@ -134,12 +135,13 @@ Module& Interpreter::find_module(const ImportStmt& s) {
         all += fmt::format("{}`{}`", all.empty() ? "" : ", ", m.name);
       s_.modules.erase(key);
       if (const std::string later = later_text(s.module.text); !later.empty())
-        ev_.fail(diagnostic(Code::not_there_yet, s.module.span, later));
+        walk_.fail(diagnostic(Code::not_there_yet, s.module.span, later));
       if (is_foreign_module(s.module.text))
-        ev_.fail(diagnostic(Code::unknown_module, s.module.span, s.module.text)
-                     .set_help("leave it out: functions of arrays are in scope "
-                               "without import, `zeros((2, 3))`"));
-      ev_.fail(
+        walk_.fail(
+            diagnostic(Code::unknown_module, s.module.span, s.module.text)
+                .set_help("leave it out: functions of arrays are in scope "
+                          "without import, `zeros((2, 3))`"));
+      walk_.fail(
           diagnostic(Code::unknown_module, s.module.span, s.module.text)
               .set_help(fmt::format("there are {}; a file is imported by its "
                                     "path in quotes",
@@ -148,8 +150,8 @@ Module& Interpreter::find_module(const ImportStmt& s) {
     text = std::string(found->text);
     name = stdlib_path(s.module.text);
   }
-  const SourceFile& file = ev_.sources_.add(name, std::move(text));
-  ParseResult parsed = parse(file, ev_.diagnostics_);
+  const SourceFile& file = walk_.sources_.add(name, std::move(text));
+  ParseResult parsed = parse(file, walk_.diagnostics_);
   if (!parsed.ok && stop_requested()) {
     s_.modules.erase(key);
     s_.stopped = true;  // the parser has said so
@@ -160,7 +162,7 @@ Module& Interpreter::find_module(const ImportStmt& s) {
   return module;
 }
 
-void Interpreter::import(const ImportStmt& s, const Env& env) {
+void Walker::import(const ImportStmt& s, const Env& env) {
   const Name name = module_name(s);
   Module& module = find_module(s);
   auto failed = [&] {
@@ -168,9 +170,9 @@ void Interpreter::import(const ImportStmt& s, const Env& env) {
                   true};
   };
   if (module.active)
-    ev_.fail(diagnostic(Code::import_cycle, s.module.span, s.module.text,
-                        "one of its imports needs this file")
-                 .set_help("move what both need to a third file"));
+    walk_.fail(diagnostic(Code::import_cycle, s.module.span, s.module.text,
+                          "one of its imports needs this file")
+                   .set_help("move what both need to a third file"));
   auto report_failure = [&] {
     if (!std::exchange(module.reported, true))
       report(diagnostic(Code::import_failed, s.module.span, s.module.text));
@@ -187,7 +189,7 @@ void Interpreter::import(const ImportStmt& s, const Env& env) {
         static_cast<std::ptrdiff_t>(s_.function_environments.size());
     const auto found = static_cast<std::ptrdiff_t>(s_.found.size());
     try {
-      statements(module.program->statements, names, ev_.mode() == Mode::run,
+      statements(module.program->statements, names, walk_.mode() == Mode::run,
                  false);
     } catch (...) {
       const Failure failure = caught(s.span);

@@ -7,8 +7,8 @@
 #include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
-#include "lang/walk/interpreter.h"
 #include "lang/walk/name_help.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
@@ -45,20 +45,20 @@ std::string fields_text(const RecordValue& record) {
 }
 
 /// A name's value, which `donate` may have taken away.
-Value Interpreter::present(Value value, Span where) {
+Value Walker::present(Value value, Span where) {
   if (const auto* array = value.get_if<ArrayValue>();
       array && ((*array)->donated || !s_.donated.empty()))
-    ev_.forbid_donated(*array, where);
+    walk_.forbid_donated(*array, where);
   return value;
 }
 
-void Interpreter::use_poisoned(const Binding& binding, const std::string& name,
-                               Span where) {
+void Walker::use_poisoned(const Binding& binding, const std::string& name,
+                          Span where) {
   throw Failure{diagnostic(Code::unknown_name, where, name), true,
                 binding.open};
 }
 
-Value Interpreter::lookup(const NameExpr& name, const Env& env) {
+Value Walker::lookup(const NameExpr& name, const Env& env) {
   auto [binding, holder] = env->find(name.text);
   if (!binding) unknown_name(name, env);
   if (binding->poisoned) use_poisoned(*binding, name.text, name.span);
@@ -66,7 +66,7 @@ Value Interpreter::lookup(const NameExpr& name, const Env& env) {
 }
 
 /// The program or module that a place lies in, if it is still there.
-const Program* Interpreter::program_of(Span where) const {
+const Program* Walker::program_of(Span where) const {
   if (s_.main_program && s_.main_program->file == where.file)
     return s_.main_program;
   for (const auto& [key, module] : s_.modules)
@@ -75,7 +75,7 @@ const Program* Interpreter::program_of(Span where) const {
   return nullptr;
 }
 
-void Interpreter::unknown_name(const NameExpr& name, const Env& env) {
+void Walker::unknown_name(const NameExpr& name, const Env& env) {
   Diagnostic d = diagnostic(Code::unknown_name, name.span, name.text);
   if (const Program* program = program_of(name.span))
     if (const Span below = defined_below(*program, name.text, name.span)) {
@@ -83,10 +83,10 @@ void Interpreter::unknown_name(const NameExpr& name, const Env& env) {
           "it is defined below, on line {}: a definition stands before its "
           "first use",
           below.file->place(below.begin).line));
-      ev_.fail(std::move(d));
+      walk_.fail(std::move(d));
     }
   if (const std::string later = later_text(name.text); !later.empty())
-    ev_.fail(diagnostic(Code::not_there_yet, name.span, later));
+    walk_.fail(diagnostic(Code::not_there_yet, name.span, later));
   SimilarName similar(name.text);
   for (const Environment* e = env.get(); e; e = e->parent.get())
     similar.consider(*e);
@@ -106,16 +106,16 @@ void Interpreter::unknown_name(const NameExpr& name, const Env& env) {
     d.set_help("a comment starts with `#`");
   else if (!similar.best().empty())
     d.set_help(fmt::format("did you mean `{}`?", similar.best()));
-  ev_.fail(std::move(d));
+  walk_.fail(std::move(d));
 }
 
 /// `x = 3` where no `x` is bound.
-void Interpreter::unbound_variable(const NameExpr& name, const Env& env) {
+void Walker::unbound_variable(const NameExpr& name, const Env& env) {
   SimilarName similar(name.text);
   for (const Environment* e = env.get(); e && e != s_.prelude.get();
        e = e->parent.get())
     similar.consider(*e);
-  ev_.fail(
+  walk_.fail(
       diagnostic(Code::unknown_name, name.span, name.text)
           .set_help(similar.best().empty()
                         ? fmt::format("bind it first: `let {0} = ...`, or "
@@ -126,7 +126,7 @@ void Interpreter::unbound_variable(const NameExpr& name, const Env& env) {
 
 /// `np.zeros`, `jax.random.normal`, `math.sqrt`: an error that says what the
 /// last name is here, unless the first one is defined.
-void Interpreter::forbid_foreign_module(const Field& e, const Env& env) {
+void Walker::forbid_foreign_module(const Field& e, const Env& env) {
   const NameExpr* root = root_of(e);
   if (!root || !is_foreign_module(root->text) || env->find(root->text).first)
     return;
@@ -134,7 +134,7 @@ void Interpreter::forbid_foreign_module(const Field& e, const Env& env) {
   const Expr* part = &e;
   while (const auto* field = as<Field>(*part)) {
     if (const std::string later = later_text(field->name.text); !later.empty())
-      ev_.fail(diagnostic(Code::not_there_yet, e.span, later));
+      walk_.fail(diagnostic(Code::not_there_yet, e.span, later));
     part = field->object.get();
   }
   if (root->text == "random") unknown_name(*root, env);
@@ -155,29 +155,29 @@ void Interpreter::forbid_foreign_module(const Field& e, const Env& env) {
     d.set_help(fmt::format("did you mean `{}`?", similar.best()));
   else
     unknown_name(*root, env);
-  ev_.fail(std::move(d));
+  walk_.fail(std::move(d));
 }
 
 /// An axis that is named but not declared, where one is meant.
-void Interpreter::forbid_undeclared_axis(const Expr& e, const Env& env) {
+void Walker::forbid_undeclared_axis(const Expr& e, const Env& env) {
   const auto* name = as<NameExpr>(e);
   if (!name || env->find(name->text).first) return;
   if (const Program* program = program_of(name->span);
       program && defined_below(*program, name->text, name->span))
     return;
-  ev_.fail(diagnostic(Code::unknown_name, name->span, name->text)
-               .set_help(fmt::format("declare it first: `axis {} = devices()`",
-                                     name->text)));
+  walk_.fail(diagnostic(Code::unknown_name, name->span, name->text)
+                 .set_help(fmt::format(
+                     "declare it first: `axis {} = devices()`", name->text)));
 }
 
 namespace {
 /// Numbers that change are arguments of the code, not constants in it.
-Value as_arguments(Evaluator& evaluator, const Value& value, Span where) {
+Value as_arguments(Walk& walk, const Value& value, Span where) {
   return map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
     if (!array || !array->weak || array->literal || !array->constant)
       return leaf;
-    return evaluator.on_first_device(*array, where);
+    return walk.on_first_device(*array, where);
   });
 }
 }  // namespace
@@ -185,23 +185,23 @@ Value as_arguments(Evaluator& evaluator, const Value& value, Span where) {
 /// A read of a name outside the function that is traced is part of what its
 /// code was made for. It is looked up again from where the lookup left the
 /// function, so that a name that is defined later in between is noticed.
-Value Interpreter::note_read(const Binding& binding, const Environment& holder,
-                             const Env& from, const std::string& name) {
-  if (!ev_.outer_reads || holder.call > s_.trace_base) return binding.value;
+Value Walker::note_read(const Binding& binding, const Environment& holder,
+                        const Env& from, const std::string& name) {
+  if (!walk_.outer_reads || holder.call > s_.trace_base) return binding.value;
   Environment* outside = from.get();
   while (outside->call > s_.trace_base) outside = outside->parent.get();
   if (outside == s_.prelude.get()) return binding.value;  // never changes
-  for (const Evaluator::OuterRead& read : *ev_.outer_reads)
+  for (const Walk::OuterRead& read : *walk_.outer_reads)
     if (read.environment.get() == outside && read.name == name)
       return read.value;
-  Value value = as_arguments(ev_, binding.value, binding.where);
-  ev_.outer_reads->push_back({outside->shared_from_this(), name, value});
+  Value value = as_arguments(walk_, binding.value, binding.where);
+  walk_.outer_reads->push_back({outside->shared_from_this(), name, value});
   return value;
 }
 
 // ---- fields ----------------------------------------------------------------
 
-Value Interpreter::field(const Value& base, const Field& e) {
+Value Walker::field(const Value& base, const Field& e) {
   if (const Value* found = find_field(base, e)) return *found;
   Diagnostic d = diagnostic(Code::unknown_field, e.name.span, type_name(base),
                             e.name.text);
@@ -213,7 +213,7 @@ Value Interpreter::field(const Value& base, const Field& e) {
       d.set_help(fmt::format("`{}` is in scope without a prefix", e.name.text));
     else if (!similar.best().empty())
       d.set_help(fmt::format("did you mean `{}`?", similar.best()));
-    ev_.fail(std::move(d));
+    walk_.fail(std::move(d));
   }
   d.set_label(type_name(base));
   const size_t items = base.tuple() ? base.tuple()->items.size() : 0;
@@ -235,14 +235,14 @@ Value Interpreter::field(const Value& base, const Field& e) {
     if (!similar.best().empty())
       d.set_help(fmt::format("did you mean `{}`?", similar.best()));
   }
-  ev_.fail(std::move(d));
+  walk_.fail(std::move(d));
 }
 
 // ---- what cannot be called -------------------------------------------------
 
 /// `sum(x)` where `sum` is bound to a number, `x(1)` of an array.
-void Interpreter::forbid_call_of(const Value& value, const Expr& callee,
-                                 const Env& env) {
+void Walker::forbid_call_of(const Value& value, const Expr& callee,
+                            const Env& env) {
   const bool callable =
       value.is<std::shared_ptr<const FunctionValue>>() || value.is<TypeValue>();
   if (callable) return;
@@ -263,7 +263,7 @@ void Interpreter::forbid_call_of(const Value& value, const Expr& callee,
     d.set_help(
         fmt::format("call a function of it: `{}.name(...)`", module->name));
   }
-  ev_.fail(std::move(d));
+  walk_.fail(std::move(d));
 }
 
 }  // namespace unisono::lang

@@ -15,7 +15,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"
-#include "lang/walk/interpreter.h"
+#include "lang/walk/walker.h"
 #include "runtime/files/file.h"
 #include "runtime/heap.h"
 
@@ -67,8 +67,8 @@ bool fits(int64_t value, DType dtype) {
 
 // ---- operations ------------------------------------------------------------
 
-ArrayValue Evaluator::add(ir::Op op, std::initializer_list<ArrayValue> operands,
-                          ir::Attrs attrs, Span where) {
+ArrayValue Walk::add(ir::Op op, std::initializer_list<ArrayValue> operands,
+                     ir::Attrs attrs, Span where) {
   return add(op, std::span(operands.begin(), operands.size()), std::move(attrs),
              where);
 }
@@ -119,20 +119,19 @@ bool needs_type(ir::Op op) {
   __builtin_unreachable();
 }
 
-std::vector<ArrayValue> with_types(Evaluator& evaluator,
+std::vector<ArrayValue> with_types(Walk& walk,
                                    std::span<const ArrayValue> operands,
                                    Span where) {
   std::vector<ArrayValue> typed;
   typed.reserve(operands.size());
   for (const ArrayValue& operand : operands)
-    typed.push_back(
-        cast_to(evaluator, operand, default_dtype(*operand), where));
+    typed.push_back(cast_to(walk, operand, default_dtype(*operand), where));
   return typed;
 }
 }  // namespace
 
-ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
-                          ir::Attrs attrs, Span where) {
+ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
+                     ir::Attrs attrs, Span where) {
   for (const ArrayValue& operand : operands)
     if (operand->donated || !state_->donated.empty())
       forbid_donated(operand, where);
@@ -187,7 +186,7 @@ ArrayValue Evaluator::add(ir::Op op, std::span<const ArrayValue> operands,
   return out;
 }
 
-void Evaluator::check_size(const ir::Type& type, Span where) {
+void Walk::check_size(const ir::Type& type, Span where) {
   bool concrete = true;
   for (const ir::Dim& size : type.shape) {
     if (size.overflowed())
@@ -213,8 +212,7 @@ ArrayValue constant_cell(ir::Type type, std::vector<uint8_t> bytes) {
 }
 }  // namespace
 
-ArrayValue Evaluator::constant(double value, DType dtype, bool weak,
-                               Span where) {
+ArrayValue Walk::constant(double value, DType dtype, bool weak, Span where) {
   if (weak) dtype = DType::F64;
   require_finite(*this, value, dtype, where);
   ArrayValue cell =
@@ -223,8 +221,8 @@ ArrayValue Evaluator::constant(double value, DType dtype, bool weak,
   return cell;
 }
 
-ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
-                                   Span where) {
+ArrayValue Walk::constant_int(int64_t value, DType dtype, bool weak,
+                              Span where) {
   if (weak) dtype = literal_dtype(is_floating(dtype));
   require_finite(*this, static_cast<double>(value), dtype, where);
   if (!fits(value, dtype))
@@ -240,38 +238,37 @@ ArrayValue Evaluator::constant_int(int64_t value, DType dtype, bool weak,
   return cell;
 }
 
-ArrayValue Evaluator::unknown_number(bool floating) {
+ArrayValue Walk::unknown_number(bool floating) {
   ArrayValue number = unknown_array({literal_dtype(floating), {}});
   number->weak = true;
   return number;
 }
 
-ArrayValue Evaluator::constant_size(const ir::Dim& size, Span where) {
+ArrayValue Walk::constant_size(const ir::Dim& size, Span where) {
   if (!size.is_constant()) return unknown_number(false);
   return constant_int(size.value(), DType::I64, true, where);
 }
 
-ArrayValue Evaluator::constant_array(ir::Type type, std::vector<uint8_t> bytes,
-                                     Span) {
+ArrayValue Walk::constant_array(ir::Type type, std::vector<uint8_t> bytes,
+                                Span) {
   return constant_cell(std::move(type), std::move(bytes));
 }
 
-ArrayValue Evaluator::on_first_device(const ArrayCell& constant, Span where) {
+ArrayValue Walk::on_first_device(const ArrayCell& constant, Span where) {
   ArrayValue number =
       on_first_device(constant.type.dtype, constant.constant->data(), where);
   number->weak = constant.weak;
   return number;
 }
 
-ArrayValue Evaluator::on_first_device(DType dtype, const void* element,
-                                      Span where) {
+ArrayValue Walk::on_first_device(DType dtype, const void* element, Span where) {
   auto array =
       array_from_host(*machine_.runtime->devices()[0], dtype, {}, element);
   if (!array) fail(array.error(), where);
   return from_array(std::move(*array));
 }
 
-ArrayValue Evaluator::from_array(unisono::Array array) {
+ArrayValue Walk::from_array(unisono::Array array) {
   auto cell = std::make_shared<ArrayCell>();
   cell->type.dtype = array.dtype();
   for (int64_t size : array.shape()) cell->type.shape.emplace_back(size);
@@ -279,21 +276,21 @@ ArrayValue Evaluator::from_array(unisono::Array array) {
   return cell;
 }
 
-ArrayValue Evaluator::unknown_array(ir::Type type) {
+ArrayValue Walk::unknown_array(ir::Type type) {
   auto cell = std::make_shared<ArrayCell>();
   cell->type = std::move(type);
   return cell;
 }
 
-ArrayValue Evaluator::to_array(const Value& value, Span where,
-                               std::string_view what) {
+ArrayValue Walk::to_array(const Value& value, Span where,
+                          std::string_view what) {
   const ArrayValue array = to_operand(value, where, what);
   return array->weak ? cast_to(*this, array, default_dtype(*array), where)
                      : array;
 }
 
-ArrayValue Evaluator::to_operand(const Value& value, Span where,
-                                 std::string_view what) {
+ArrayValue Walk::to_operand(const Value& value, Span where,
+                            std::string_view what) {
   if (const auto* array = value.get_if<ArrayValue>()) return *array;
   if (const auto* i = value.get_if<IntValue>())
     return constant_size(i->value, where);
@@ -304,12 +301,12 @@ ArrayValue Evaluator::to_operand(const Value& value, Span where,
   fail(diagnostic(Code::expected_array, where, what, type_name(value)));
 }
 
-uint32_t Evaluator::source_id(Span where) { return sources_.number(where); }
-Span Evaluator::source_span(uint32_t id) const { return sources_.span(id); }
+uint32_t Walk::source_id(Span where) { return sources_.number(where); }
+Span Walk::source_span(uint32_t id) const { return sources_.span(id); }
 
 // ---- scopes ----------------------------------------------------------------
 
-std::shared_ptr<GraphScope> Evaluator::with_scope(
+std::shared_ptr<GraphScope> Walk::with_scope(
     const std::function<void()>& body) {
   if (mode_ == Mode::check) {
     body();
@@ -322,8 +319,7 @@ std::shared_ptr<GraphScope> Evaluator::with_scope(
   return inner;
 }
 
-std::shared_ptr<GraphScope> Evaluator::trace(
-    const std::function<void()>& body) {
+std::shared_ptr<GraphScope> Walk::trace(const std::function<void()>& body) {
   Saved<uint32_t> base(state_->trace_base, state_->last_call);
   if (mode_ == Mode::check) {
     body();
@@ -338,7 +334,7 @@ std::shared_ptr<GraphScope> Evaluator::trace(
 
 // ---- computing -------------------------------------------------------------
 
-const unisono::Array& Evaluator::computed(const ArrayCell& cell, Span where) {
+const unisono::Array& Walk::computed(const ArrayCell& cell, Span where) {
   if (cell.array) return *cell.array;
   fail(diagnostic(
       Code::check_failed_at_run_time, where,
@@ -347,7 +343,7 @@ const unisono::Array& Evaluator::computed(const ArrayCell& cell, Span where) {
           "computed it failed")));
 }
 
-const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
+const unisono::Array& Walk::force(const ArrayValue& value, Span where) {
   if (value->donated) forbid_donated(value, where);
   if (value->array) return *value->array;
   if (mode_ != Mode::run)
@@ -363,8 +359,7 @@ const unisono::Array& Evaluator::force(const ArrayValue& value, Span where) {
   return computed(*value, where);
 }
 
-std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
-                                           Span where) {
+std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   if (value->donated) forbid_donated(value, where);
   // While tracing nothing is computed, however large.
   if (value->constant && (mode_ != Mode::run ||
@@ -381,7 +376,7 @@ std::vector<uint8_t> Evaluator::host_bytes(const ArrayValue& value,
   return std::move(*bytes);
 }
 
-void Evaluator::flush(Span where) {
+void Walk::flush(Span where) {
   if (mode_ != Mode::run) return;
   const std::shared_ptr<GraphScope> scope = std::move(scope_);
   scope_ = std::make_shared<GraphScope>();
@@ -416,13 +411,11 @@ void Evaluator::flush(Span where) {
 
 // ---- failures --------------------------------------------------------------
 
-void Evaluator::note_assertion(Span where, std::string message) {
+void Walk::note_assertion(Span where, std::string message) {
   state_->assertions[source_id(where)] = std::move(message);
 }
 
-void Evaluator::fail(Diagnostic diagnostic) {
-  throw Failure{std::move(diagnostic)};
-}
+void Walk::fail(Diagnostic diagnostic) { throw Failure{std::move(diagnostic)}; }
 
 RunOptions run_options(const Machine& machine) {
   RunOptions options;
@@ -460,7 +453,7 @@ Diagnostic stalled(const Machine& machine, const Error& error, Span place) {
 
 }  // namespace
 
-void Evaluator::fail(const Error& error, Span where) {
+void Walk::fail(const Error& error, Span where) {
   const Span found = error.source ? source_span(error.source) : Span();
   // The library shows how; what is wrong is where the user waits for it.
   const bool in_library = is_in_stdlib(found) && where && !is_in_stdlib(where);

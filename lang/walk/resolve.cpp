@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "lang/source/stdlib.h"
-#include "lang/walk/interpreter.h"
 #include "lang/walk/types.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
 
 class Resolver {
  public:
-  explicit Resolver(Interpreter& interpreter) : in_(interpreter) {}
+  explicit Resolver(Walker& walker) : in_(walker) {}
 
   void file(const std::vector<StmtPtr>& statements, const Env& env) {
     // Its statements were walked; what is inside functions perhaps not.
@@ -43,7 +43,7 @@ class Resolver {
     const bool has_block = s.kind == StmtKind::ForStmt ||
                            s.kind == StmtKind::WhileStmt ||
                            s.kind == StmtKind::TestStmt;
-    if (has_block) return statement(s, Interpreter::inner(env));
+    if (has_block) return statement(s, Walker::inner(env));
     if (s.kind == StmtKind::TypeStmt) return;
     for_each_child(s, [&](const Expr& e) { outside(e, env); });
   }
@@ -70,7 +70,7 @@ class Resolver {
   }
 
   void function(const Function& f, const Env& around) {
-    const Env env = Interpreter::inner(around);
+    const Env env = Walker::inner(around);
     for (const TypeParam& p : f.type_params) define(env, p.name);
     // A size may be named before the parameter that says what it is.
     for (const Param& p : f.params)
@@ -177,7 +177,7 @@ class Resolver {
       return;
     }
     if (const auto* block = as<Block>(e)) {
-      const Env inside = Interpreter::inner(env);
+      const Env inside = Walker::inner(env);
       const size_t inner = bodies_.size();
       for (const StmtPtr& s : block->statements) statement(*s, inside);
       finish_bodies(inner);  // all names around them are there now
@@ -191,7 +191,7 @@ class Resolver {
       Env inside = env;
       for (const Generator& g : comprehension->generators) {
         expression(*g.iterable, inside);
-        inside = Interpreter::inner(inside);
+        inside = Walker::inner(inside);
         define(inside, g.pattern);
       }
       return expression(*comprehension->element, inside);
@@ -229,12 +229,12 @@ class Resolver {
         return;
       }
       case StmtKind::ImportStmt:
-        return define(
-            env, Interpreter::module_name(static_cast<const ImportStmt&>(s)));
+        return define(env,
+                      Walker::module_name(static_cast<const ImportStmt&>(s)));
       case StmtKind::ForStmt: {
         const auto& loop = static_cast<const ForStmt&>(s);
         expression(*loop.iterable, env);
-        const Env turn = Interpreter::inner(env);
+        const Env turn = Walker::inner(env);
         define(turn, loop.pattern);
         return expression(*loop.body, turn);
       }
@@ -253,13 +253,13 @@ class Resolver {
     }
   }
 
-  Interpreter& in_;
+  Walker& in_;
   std::vector<Body> bodies_;
 };
 
 }  // namespace
 
-void Interpreter::resolve_names(const Program& program, const Env& env) {
+void Walker::resolve_names(const Program& program, const Env& env) {
   if (s_.gave_up) return;
   for (const auto& [key, module] : s_.modules)
     if (module.program && module.checked && !module.failed &&

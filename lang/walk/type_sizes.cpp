@@ -15,7 +15,7 @@ void TypeMatcher::fail_undeclared(const NameExpr& name, const TypeStmt& alias) {
   std::string params;
   for (const TypeParam& param : alias.type_params)
     params += param.name.text + ", ";
-  ev_.fail(
+  walk_.fail(
       diagnostic(Code::undeclared_size, name.span, name.text, alias.name.text)
           .set_help(fmt::format("declare it: `type {}[{}{}] = ...`",
                                 alias.name.text, params, name.text)));
@@ -74,7 +74,7 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
       if (known != frame->open.end()) return known->second;
       if (!create) return std::nullopt;
       return frame->open[name.text] =
-                 ir::Dim::symbol(ev_.new_symbol_id(), name.text);
+                 ir::Dim::symbol(walk_.new_symbol_id(), name.text);
     }
     return size_value(*argument->second, frame->outer, create);
   }
@@ -83,26 +83,26 @@ std::optional<ir::Dim> TypeMatcher::name_value(const NameExpr& name,
                                 names_ != Names::bind || frame->env);
   if (binding) in_.note_read(*binding, *holder, env_of(frame), name.text);
   if (binding && binding->poisoned)
-    Interpreter::use_poisoned(*binding, name.text, name.span);
+    Walker::use_poisoned(*binding, name.text, name.span);
   if (binding && !declared_.contains(name.text))
     if (const auto* axis = binding->value.get_if<AxisValue>()) {
-      if (auto size = axis_size_here(ev_, *axis->axis)) return *size;
-      ev_.fail(diagnostic(Code::bad_size, name.span,
-                          fmt::format("the axis `{}`", name.text))
-                   .set_help("it is not mapped here"));
+      if (auto size = axis_size_here(walk_, *axis->axis)) return *size;
+      walk_.fail(diagnostic(Code::bad_size, name.span,
+                            fmt::format("the axis `{}`", name.text))
+                     .set_help("it is not mapped here"));
     }
   if (mine) {
     if (const auto* size = binding->value.get_if<IntValue>())
       return size->value;
-    ev_.fail(diagnostic(
-                 Code::bad_size, name.span,
-                 fmt::format("`{}` ({})", name.text, type_name(binding->value)))
-                 .set_help("a size is an int, known when the program is "
-                           "compiled"));
+    walk_.fail(diagnostic(Code::bad_size, name.span,
+                          fmt::format("`{}` ({})", name.text,
+                                      type_name(binding->value)))
+                   .set_help("a size is an int, known when the program is "
+                             "compiled"));
   }
   if (frame->alias) fail_undeclared(name, *frame->alias);
   if (!create || names_ == Names::known) return std::nullopt;
-  bind_size(name, ir::Dim::symbol(ev_.new_symbol_id(), name.text));
+  bind_size(name, ir::Dim::symbol(walk_.new_symbol_id(), name.text));
   return env_->names.at(name.text).value.get_if<IntValue>()->value;
 }
 
@@ -123,8 +123,8 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
     const bool by_zero = b->is_constant() && b->value() == 0;
     const auto in_range = [&](ir::Dim dim) {
       if (dim.overflowed())
-        ev_.fail(diagnostic(Code::int_overflow, size.span, size.span.text())
-                     .set_help("sizes and other ints have 64 bits"));
+        walk_.fail(diagnostic(Code::int_overflow, size.span, size.span.text())
+                       .set_help("sizes and other ints have 64 bits"));
       return dim;
     };
     if (op->op == BinaryOp::add) return in_range(*a + *b);
@@ -135,20 +135,20 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
     if (op->op == BinaryOp::div && !by_zero) {
       if (auto quotient = exact_div(*a, *b)) return quotient;
       if (a->is_constant() && b->is_constant())
-        ev_.fail(diagnostic(Code::bad_size, size.span,
-                            fmt::format("{} / {}", a->value(), b->value()))
-                     .set_help("it does not divide evenly; write `//` to "
-                               "round down"));
+        walk_.fail(diagnostic(Code::bad_size, size.span,
+                              fmt::format("{} / {}", a->value(), b->value()))
+                       .set_help("it does not divide evenly; write `//` to "
+                                 "round down"));
       return floor_div(*a, *b);
     }
   }
   // Anything else that is an int: `shape(x)[0]`, `2 ** k`.
   const Value value = in_.expr(size, env_of(frame));
   if (const auto* i = value.get_if<IntValue>()) return i->value;
-  ev_.fail(diagnostic(Code::bad_size, size.span,
-                      fmt::format("{} ({})", quoted(size), type_name(value)))
-               .set_help("a size is an int, known when the program is "
-                         "compiled"));
+  walk_.fail(diagnostic(Code::bad_size, size.span,
+                        fmt::format("{} ({})", quoted(size), type_name(value)))
+                 .set_help("a size is an int, known when the program is "
+                           "compiled"));
 }
 
 /// `n / dev`, where n is bound by this: a new symbol, and n is dev times it, so
@@ -162,7 +162,7 @@ std::optional<ir::Dim> TypeMatcher::new_quotient(const Binary& op,
   const auto divisor = size_value(*op.right, frame, true);
   if (!divisor) return std::nullopt;
   ir::Dim quotient = ir::Dim::symbol(
-      ev_.new_symbol_id(),
+      walk_.new_symbol_id(),
       fmt::format("{}/{}", op.left->span.text(), op.right->span.text()));
   bind_size(*own, quotient * *divisor);
   return quotient;
@@ -193,23 +193,23 @@ void TypeMatcher::require_size(const ir::Dim& expected, const Waiting& found) {
   if (expected == seen) return;
   const ir::Dim difference = expected - seen;
   if (difference.is_constant())
-    ev_.fail(diagnostic(Code::size_mismatch, found.where, found.what,
-                        seen.to_string(), found.axis, expected.to_string())
-                 .set_label(found.seen_type));
+    walk_.fail(diagnostic(Code::size_mismatch, found.where, found.what,
+                          seen.to_string(), found.axis, expected.to_string())
+                   .set_label(found.seen_type));
   if (names_ == Names::coerce) return;  // tested when it runs
   // Sizes of parameters alone are what they are, for all arguments.
   const std::string sizes = expected.to_string() + seen.to_string();
   const bool result = found.what.starts_with("the result of") &&
                       sizes.find_first_of("?/%_") == sizes.npos;
-  ev_.fail(diagnostic(Code::size_unproved, found.where, found.what,
-                      seen.to_string(), found.axis, expected.to_string())
-               .set_label(found.seen_type)
-               .set_help(result ? fmt::format("it is {}: declare that, or "
-                                              "compute along another axis",
-                                              found.seen_type)
-                                : fmt::format("state it with `... as {}`, "
-                                              "which is checked when it runs",
-                                              found.declared)));
+  walk_.fail(diagnostic(Code::size_unproved, found.where, found.what,
+                        seen.to_string(), found.axis, expected.to_string())
+                 .set_label(found.seen_type)
+                 .set_help(result ? fmt::format("it is {}: declare that, or "
+                                                "compute along another axis",
+                                                found.seen_type)
+                                  : fmt::format("state it with `... as {}`, "
+                                                "which is checked when it runs",
+                                                found.declared)));
 }
 
 ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
@@ -236,9 +236,9 @@ ir::Dim TypeMatcher::match_size(const Expr& size, const Frame* frame,
   if (names_ == Names::known && !mentions_open(size, frame)) {
     if (const auto* name = as<NameExpr>(size); name && env_->call == 0)
       in_.lookup(*name, env_of(frame));  // the error
-    ev_.fail(diagnostic(Code::unbound_size, size.span, size.span.text(),
-                        "the parameters")
-                 .set_help("a size that only running tells is written `?k`"));
+    walk_.fail(diagnostic(Code::unbound_size, size.span, size.span.text(),
+                          "the parameters")
+                   .set_help("a size that only running tells is written `?k`"));
   }
   waiting_.push_back(std::move(found));
   return seen;
@@ -286,7 +286,7 @@ bool TypeMatcher::solve(const Waiting& waiting) {
     size = op->left.get();
   }
   const OwnName own = unknown[0];
-  const uint32_t id = ev_.new_symbol_id();
+  const uint32_t id = walk_.new_symbol_id();
   bind_size(own, ir::Dim::symbol(id, own.name->text));
   const auto form = size_value(*size, waiting.frame, false);
   auto at = [&](int64_t x) {
@@ -300,14 +300,14 @@ bool TypeMatcher::solve(const Waiting& waiting) {
   const bool linear = at(2) - at(1) == factor;
   const bool zero = factor.is_constant() && factor.value() == 0;
   if (!linear || zero)
-    ev_.fail(diagnostic(Code::unbound_size, own.name->span, own.name->text,
-                        fmt::format("`{}`", waiting.size->span.text())));
+    walk_.fail(diagnostic(Code::unbound_size, own.name->span, own.name->text,
+                          fmt::format("`{}`", waiting.size->span.text())));
   solution = exact_div(seen - at(0), factor);
   if (!solution)
-    ev_.fail(diagnostic(Code::size_mismatch, waiting.where, waiting.what,
-                        waiting.seen.to_string(), waiting.axis,
-                        std::string(waiting.size->span.text()))
-                 .set_label(waiting.seen_type));
+    walk_.fail(diagnostic(Code::size_mismatch, waiting.where, waiting.what,
+                          waiting.seen.to_string(), waiting.axis,
+                          std::string(waiting.size->span.text()))
+                   .set_label(waiting.seen_type));
   bind_size(own, *solution);
   return true;
 }
@@ -331,15 +331,15 @@ void TypeMatcher::finish() {
     open = std::move(left);
   }
   if (!open.empty())
-    ev_.fail(diagnostic(Code::unbound_size, open[0].size->span,
-                        open[0].size->span.text(), "the arguments"));
+    walk_.fail(diagnostic(Code::unbound_size, open[0].size->span,
+                          open[0].size->span.text(), "the arguments"));
 }
 
 // ---- of whole types --------------------------------------------------------
 
 ir::Dim TypeMatcher::size(const Expr& size) {
   if (auto value = size_value(size, root(), false)) return *value;
-  ev_.fail(diagnostic(Code::bad_size, size.span, quoted(size)));
+  walk_.fail(diagnostic(Code::bad_size, size.span, quoted(size)));
 }
 
 /// `f32[..., ..., d]` says nothing about where its axes are.
@@ -348,8 +348,8 @@ void TypeMatcher::check_rest(const std::vector<ExprPtr>& items) {
   for (const ExprPtr& item : items) {
     if (item->kind != ExprKind::Rest) continue;
     if (first)
-      ev_.fail(diagnostic(Code::two_ellipses, item->span)
-                   .add_note(first->span, "the first one"));
+      walk_.fail(diagnostic(Code::two_ellipses, item->span)
+                     .add_note(first->span, "the first one"));
     first = item.get();
   }
 }
@@ -360,16 +360,17 @@ ir::Shape TypeMatcher::any_shape(const std::vector<ExprPtr>& items,
   ir::Shape shape;
   for (const ExprPtr& item : items) {
     if (item->kind == ExprKind::Wildcard || item->kind == ExprKind::Rest) {
-      shape.push_back(ir::Dim::symbol(ev_.new_symbol_id(), "_"));
+      shape.push_back(ir::Dim::symbol(walk_.new_symbol_id(), "_"));
     } else if (const auto* unknown = as<UnknownSize>(*item)) {
       shape.push_back(
-          ir::Dim::symbol(ev_.new_symbol_id(), "?" + unknown->name.text));
+          ir::Dim::symbol(walk_.new_symbol_id(), "?" + unknown->name.text));
     } else if (auto size = size_value(*item, frame, true)) {
       shape.push_back(*size);
     } else {
-      ev_.fail(diagnostic(Code::unbound_size, item->span, item->span.text(),
-                          "the parameters")
-                   .set_help("a size that only running tells is written `?k`"));
+      walk_.fail(
+          diagnostic(Code::unbound_size, item->span, item->span.text(),
+                     "the parameters")
+              .set_help("a size that only running tells is written `?k`"));
     }
   }
   return shape;

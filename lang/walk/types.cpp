@@ -39,7 +39,7 @@ void TypeMatcher::declare(const std::vector<TypeParam>& params) {
     const std::string text = restriction_name(restriction);
     if (restriction && text != "float" && text != "integer" &&
         text != "number" && text != "any")
-      ev_.fail(
+      walk_.fail(
           diagnostic(Code::bad_type, restriction->span, quoted(*restriction))
               .set_help("a restriction is `float`, `integer`, `number` or "
                         "`any`"));
@@ -62,7 +62,7 @@ void TypeMatcher::mismatch(const Subject& subject, std::string help) {
   if (subject.whole.span.file != subject.where.file ||
       subject.whole.span.begin < subject.where.begin)
     d.add_note(subject.whole.span, "declared here");
-  ev_.fail(std::move(d));
+  walk_.fail(std::move(d));
 }
 
 // ---- names -----------------------------------------------------------------
@@ -103,7 +103,7 @@ TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
   if (const auto* field = as<Field>(e)) {
     const Binding* member = member_binding(*field, frame);
     if (member && member->poisoned)
-      Interpreter::use_poisoned(*member, field->name.text, e.span);
+      Walker::use_poisoned(*member, field->name.text, e.span);
     return member ? meaning_of(member->value) : out;
   }
   const auto* name = as<NameExpr>(e);
@@ -124,7 +124,7 @@ TypeMatcher::Meaning TypeMatcher::meaning(const Expr& e, const Frame*& frame) {
   auto [binding, holder] = env_of(frame)->find(name->text);
   if (binding) in_.note_read(*binding, *holder, env_of(frame), name->text);
   if (binding && binding->poisoned)
-    Interpreter::use_poisoned(*binding, name->text, e.span);
+    Walker::use_poisoned(*binding, name->text, e.span);
   if (binding && own_.contains(name->text)) {
     if (binding->value.is<TypeValue>()) {
       out.kind = Meaning::Kind::generic;
@@ -153,14 +153,14 @@ const TypeMatcher::Frame* TypeMatcher::alias_frame(
   const std::vector<TypeParam>& params = alias.alias->type_params;
   const size_t given = arguments ? arguments->size() : 0;
   if (given != 0 && given != params.size())
-    ev_.fail(diagnostic(Code::type_arguments, where, alias.alias->name.text,
-                        params.size(), given)
-                 .add_note(alias.alias->name.span, "declared here"));
+    walk_.fail(diagnostic(Code::type_arguments, where, alias.alias->name.text,
+                          params.size(), given)
+                   .add_note(alias.alias->name.span, "declared here"));
   int depth = 0;
   for (const Frame* f = frame; f; f = f->outer) ++depth;
   if (depth > 100)
-    ev_.fail(diagnostic(Code::bad_type, where, quoted(*alias.alias->type))
-                 .set_help("a type cannot contain itself"));
+    walk_.fail(diagnostic(Code::bad_type, where, quoted(*alias.alias->type))
+                   .set_help("a type cannot contain itself"));
   Frame inner{frame, alias.alias_env, alias.alias, {}};
   for (size_t i = 0; i < params.size(); ++i)
     inner.arguments[params[i].name.text] =
@@ -198,7 +198,7 @@ Value TypeMatcher::match_in(const Expr& type, const Frame* frame,
   const Value value = in_.expr(type, env_of(frame));
   const auto* wanted = value.get_if<TypeValue>();
   if (!wanted)
-    ev_.fail(
+    walk_.fail(
         diagnostic(Code::bad_type, type.span,
                    fmt::format("{} ({})", quoted(type), type_name(value))));
   return match_array(wanted->type, nullptr, frame, subject);
@@ -227,7 +227,7 @@ void TypeMatcher::check_parameters(const Closure& closure, size_t given,
           ? fmt::format("it takes {} argument{}", takes, takes == 1 ? "" : "s")
           : fmt::format("it needs `{}` by name", by_name));
   if (syntax.name != subject.where) d.add_note(syntax.name, "defined here");
-  ev_.fail(std::move(d));
+  walk_.fail(std::move(d));
 }
 
 Value TypeMatcher::match_tree(const Expr& type, const Frame* frame,
@@ -325,9 +325,10 @@ void TypeMatcher::not_a_type(const Expr& type, const Frame* frame) {
   std::string what = quoted(type);
   if (type.kind == ExprKind::Field)  // an error, if there is no such field
     what += fmt::format(" ({})", type_name(in_.expr(type, env_of(frame))));
-  ev_.fail(diagnostic(Code::bad_type, type.span, what)
-               .set_help("a type is `f32[n, 3]`, `int`, `(A, B)`, `(w: A)` or "
-                         "the name of one"));
+  walk_.fail(
+      diagnostic(Code::bad_type, type.span, what)
+          .set_help("a type is `f32[n, 3]`, `int`, `(A, B)`, `(w: A)` or "
+                    "the name of one"));
 }
 
 Value TypeMatcher::match_array(const ir::Type& wanted,
@@ -338,7 +339,7 @@ Value TypeMatcher::match_array(const ir::Type& wanted,
   const DType dtype = wanted.dtype;
   ArrayValue array;
   if (type->dtype == dtype && !type->weak) {
-    array = ev_.to_array(subject.value, subject.where, subject.what);
+    array = walk_.to_array(subject.value, subject.where, subject.what);
   } else {
     const bool adopts =
         type->weak &&
@@ -346,7 +347,7 @@ Value TypeMatcher::match_array(const ir::Type& wanted,
     if (!adopts)
       mismatch(subject,
                fmt::format("convert it: `cast(..., {})`", name(dtype)));
-    array = to_dtype(ev_, {subject.value, subject.where}, {dtype, false},
+    array = to_dtype(walk_, {subject.value, subject.where}, {dtype, false},
                      subject.what);
   }
   if (items) return match_shape(std::move(array), items, frame, subject);
@@ -398,9 +399,9 @@ Value TypeMatcher::match_generic(const std::string& name,
         declared == declared_.end() ? nullptr : declared->second);
     if (type->weak && restriction == "float") dtype = DType::F32;
     if (!in_class(dtype, restriction))
-      ev_.fail(diagnostic(Code::generic_restriction, subject.where, name,
-                          unisono::name(dtype), name, restriction)
-                   .set_label(type_name(subject.value)));
+      walk_.fail(diagnostic(Code::generic_restriction, subject.where, name,
+                            unisono::name(dtype), name, restriction)
+                     .set_label(type_name(subject.value)));
     // A literal leaves the choice to the arguments after it.
     if (type->weak)
       by_literal_.insert(name);
@@ -428,7 +429,7 @@ Value TypeMatcher::any_name(const Expr& type, const std::vector<ExprPtr>* items,
     case Meaning::Kind::array: {
       ir::Type array = what.type;
       if (items) array.shape = shape;
-      return ev_.unknown_array(std::move(array));
+      return walk_.unknown_array(std::move(array));
     }
     case Meaning::Kind::generic: {
       DType dtype = DType::F32;
@@ -441,7 +442,7 @@ Value TypeMatcher::any_name(const Expr& type, const std::vector<ExprPtr>* items,
         if (const auto* t = bound->second.value.get_if<TypeValue>())
           dtype = t->type.dtype;
       }
-      return ev_.unknown_array({dtype, shape});
+      return walk_.unknown_array({dtype, shape});
     }
     case Meaning::Kind::alias:
       return any_in(*what.alias->type,
@@ -449,7 +450,7 @@ Value TypeMatcher::any_name(const Expr& type, const std::vector<ExprPtr>* items,
     case Meaning::Kind::host:
       if (what.name == "str") return StrValue{};
       if (what.name == "int")
-        return IntValue{ir::Dim::symbol(ev_.new_symbol_id(), "int")};
+        return IntValue{ir::Dim::symbol(walk_.new_symbol_id(), "int")};
       break;
     case Meaning::Kind::unknown: break;
   }
@@ -487,8 +488,8 @@ Value TypeMatcher::any_value_in(const Expr& type, const Frame* frame) {
                       DeclaredFunction{function, env_of(frame)}});
   const Value value = in_.expr(type, env_of(frame));
   if (const auto* known = value.get_if<TypeValue>())
-    return ev_.unknown_array(known->type);
-  ev_.fail(diagnostic(Code::bad_type, type.span, quoted(type)));
+    return walk_.unknown_array(known->type);
+  walk_.fail(diagnostic(Code::bad_type, type.span, quoted(type)));
 }
 
 // ---- questions -------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lang/walk/interpreter.h"
+#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 
@@ -26,11 +26,8 @@ class TypeMatcher {
     coerce,  // `as`: as bind, and what is not proved is believed or tested
   };
   /// Names are looked up and bound in `env`.
-  TypeMatcher(Interpreter& interpreter, Env env, Names names)
-      : in_(interpreter),
-        ev_(interpreter.evaluator()),
-        names_(names),
-        env_(std::move(env)) {
+  TypeMatcher(Walker& walker, Env env, Names names)
+      : in_(walker), walk_(walker.walk()), names_(names), env_(std::move(env)) {
     frames_.push_back({});
   }
 
@@ -178,8 +175,8 @@ class TypeMatcher {
                         const Subject& subject);
   [[noreturn]] void mismatch(const Subject& subject, std::string help = "");
 
-  Interpreter& in_;
-  Evaluator& ev_;
+  Walker& in_;
+  Walk& walk_;
   Names names_;
   Env env_;
   std::deque<Frame> frames_;

@@ -178,23 +178,23 @@ TEST_CASE("output that throws is an error where it is printed") {
 TEST_CASE("what the host calls throws nothing") {
   Host host;
   REQUIRE(host.run(definitions));
-  lang::Evaluator& evaluator = host.session->evaluator();
-  const lang::Value count = *evaluator.global("count");
+  lang::Walk& walk = host.session->walk();
+  const lang::Value count = *walk.global("count");
   const std::vector<lang::Value> arguments{lang::IntValue{5}};
-  REQUIRE(evaluator.call_from_host(count, arguments));
+  REQUIRE(walk.call_from_host(count, arguments));
   host.thrower = [] { throw std::length_error("x"); };
   host.steps = 0;
   host.throws_at = 2;
-  CHECK(!evaluator.call_from_host(count, arguments));
+  CHECK(!walk.call_from_host(count, arguments));
   CHECK(host.messages().find("U0702") != std::string::npos);
   host.output_throws = true;
-  CHECK(!evaluator.print(lang::IntValue{5}));
+  CHECK(!walk.print(lang::IntValue{5}));
   CHECK(host.messages().find("U0702") != std::string::npos);
-  evaluator.on_stack([] { throw std::out_of_range("of the host's own"); });
+  walk.on_stack([] { throw std::out_of_range("of the host's own"); });
   CHECK(host.messages().find("of the host's own") != std::string::npos);
   host.output_throws = false;
-  CHECK(evaluator.print(lang::IntValue{5}));
-  CHECK(evaluator.call_from_host(count, arguments));
+  CHECK(walk.print(lang::IntValue{5}));
+  CHECK(walk.call_from_host(count, arguments));
 }
 
 }  // namespace unisono::host

@@ -207,7 +207,7 @@ var x = rows(ones(f32[8, 16]))
   CHECK(copied() == before);
   // Elements of arrays outside maps, where they lie: compiled and small ones.
   REQUIRE(host.run("let y = (x + 1.0) * 2.0\nlet z = sum(y, axis=1)"));
-  CHECK(host.session->evaluator().global("z"));
+  CHECK(host.session->walk().global("z"));
   CHECK(host.recorder.total(Kind::collective, 0).count == 0);
   // A reduction over the split axis: of each device its partial results.
   REQUIRE(host.run("let w = rows(ones(f32[4096, 16]))"));

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 
 namespace unisono::lang {
 namespace {
@@ -14,10 +14,10 @@ std::string message_of(const Error& error) {
   machine.runtime = &runtime;
   SourceMap sources;
   Diagnostics diagnostics;
-  Evaluator evaluator(machine, sources, diagnostics);
+  Walk walk(machine, sources, diagnostics);
   const SourceFile& file = sources.add("lost.uni", "print(1)\n");
   try {
-    evaluator.fail(error, {&file, 6, 7});
+    walk.fail(error, {&file, 6, 7});
   } catch (const Failure& failure) {
     return render(failure.diagnostic);
   }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/syntax/parser.h"
 
 namespace unisono::lang {
@@ -17,7 +17,7 @@ struct Host {
     machine.compiler = &compiler;
     machine.compile_threshold = INT64_MAX;
     machine.output = [this](std::string_view text) { printed += text; };
-    evaluator = std::make_unique<Evaluator>(machine, sources, diagnostics);
+    walk = std::make_unique<Walk>(machine, sources, diagnostics);
   }
 
   /// Programs that running the text compiles.
@@ -26,7 +26,7 @@ struct Host {
     const SourceFile& file = sources.add("test.uni", std::move(text));
     programs.push_back(parse(file, diagnostics).program);
     const bool ok =
-        evaluator->check(*programs.back()) && evaluator->run(*programs.back());
+        walk->check(*programs.back()) && walk->run(*programs.back());
     CHECK_MESSAGE(ok, render(diagnostics));
     return compiler.programs_compiled() - before;
   }
@@ -37,7 +37,7 @@ struct Host {
   SourceMap sources;
   Diagnostics diagnostics;
   std::vector<std::unique_ptr<Program>> programs;
-  std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<Walk> walk;
   std::string printed;
 };
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "lang/context/evaluator.h"
+#include "lang/context/walk.h"
 #include "lang/syntax/parser.h"
 
 namespace unisono::lang {
@@ -31,11 +31,11 @@ struct Host {
   std::string run(std::string text) {
     SourceMap sources;
     Diagnostics diagnostics;
-    Evaluator evaluator(machine, sources, diagnostics);
+    Walk walk(machine, sources, diagnostics);
     printed.clear();
     const SourceFile& file = sources.add("random.uni", std::move(text));
     const auto program = parse(file, diagnostics).program;
-    const bool good = evaluator.check(*program) && evaluator.run(*program);
+    const bool good = walk.check(*program) && walk.run(*program);
     return good ? printed : render(diagnostics);
   }
 

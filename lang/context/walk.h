@@ -67,7 +67,7 @@ struct Machine {
 RunOptions run_options(const Machine& machine);
 
 /// A located error that ends the statement being evaluated. Thrown inside
-/// lang/, caught by Evaluator's public entry points; never leaves this floor.
+/// lang/, caught by Walk's public entry points; never leaves this floor.
 struct Failure {
   Diagnostic diagnostic;
   /// It is about something that was reported before: say nothing more.
@@ -98,10 +98,10 @@ struct GivenType {
 };
 
 /// State of one walk. Not thread-safe; one per session and thread.
-class Evaluator {
+class Walk {
  public:
-  Evaluator(Machine& machine, SourceMap& sources, Diagnostics& diagnostics);
-  ~Evaluator();
+  Walk(Machine& machine, SourceMap& sources, Diagnostics& diagnostics);
+  ~Walk();
 
   /// Checks the whole program in a copy of the global names: nothing runs,
   /// nothing is printed. True if there was no error.
@@ -136,7 +136,7 @@ class Evaluator {
   /// the program: `inspect --emit=types`. One line each.
   std::string dump_types() const;
 
-  // ---- for builtins, maps and the interpreter's own files ------------------
+  // ---- for builtins, maps and the walker's own files -----------------------
 
   Mode mode() const { return mode_; }
   /// No host decision can depend on an array's elements here.
@@ -298,7 +298,7 @@ class Evaluator {
   void check_size(const ir::Type& type, Span where);
 
  private:
-  friend class Interpreter;  // interpreter.h, evaluate_*.cpp
+  friend class Walker;  // lang/walk
   const unisono::Array& computed(const ArrayCell& cell, Span where);
   /// Runs a graph on the first device: small ones by the reference evaluator.
   std::vector<unisono::Array> compute(const ir::Graph& graph,

@@ -14,8 +14,8 @@
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/lexer.h"
-#include "lang/walk/interpreter.h"
 #include "lang/walk/types.h"
+#include "lang/walk/walker.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -134,15 +134,14 @@ Diagnostic internal_error(Span where, std::string_view what) {
 
 // ---- entry points ----------------------------------------------------------
 
-Evaluator::Evaluator(Machine& machine, SourceMap& sources,
-                     Diagnostics& diagnostics)
+Walk::Walk(Machine& machine, SourceMap& sources, Diagnostics& diagnostics)
     : machine_(machine),
       sources_(sources),
       diagnostics_(diagnostics),
       scope_(std::make_shared<GraphScope>()),
       state_(std::make_unique<State>()) {}
 
-Evaluator::~Evaluator() {
+Walk::~Walk() {
   // Names hold functions, and functions hold names.
   for (const auto* environments :
        {&state_->function_environments, &state_->module_environments})
@@ -150,7 +149,7 @@ Evaluator::~Evaluator() {
       if (Env env = weak.lock()) env->names.clear();
 }
 
-void Evaluator::on_stack(const std::function<void()>& body, Span where) {
+void Walk::on_stack(const std::function<void()>& body, Span where) {
   State& state = *state_;
   if (state.stack_owner == std::this_thread::get_id()) return body();
   on_large_stack([&](const char* limit) {
@@ -158,71 +157,71 @@ void Evaluator::on_stack(const std::function<void()>& body, Span where) {
     Saved<const char*> new_limit(state.stack_limit, limit);
     Saved<std::thread::id> owner(state.stack_owner, std::this_thread::get_id());
     try {
-      if (!state.globals) Interpreter(*this).load_prelude();
+      if (!state.globals) Walker(*this).load_prelude();
       body();
     } catch (...) {
-      Failure failure = Interpreter(*this).caught(where);
-      Interpreter(*this).abandon_run();
+      Failure failure = Walker(*this).caught(where);
+      Walker(*this).abandon_run();
       if (!failure.diagnostic.where) failure.diagnostic.where = where;
       if (!failure.reported) diagnostics_.add(std::move(failure.diagnostic));
     }
   });
 }
 
-bool Evaluator::check(const Program& program) {
+bool Walk::check(const Program& program) {
   bool ok = false;
   on_stack(
       [&] {
-        Interpreter interpreter(*this);
+        Walker walker(*this);
         state_->types.clear();
-        ok = interpreter.check_program(program);
+        ok = walker.check_program(program);
       },
       beginning(program));
   return ok;
 }
 
-bool Evaluator::run(const Program& program, std::optional<Value>* last) {
+bool Walk::run(const Program& program, std::optional<Value>* last) {
   bool ok = false;
   on_stack(
       [&] {
-        Interpreter interpreter(*this);
-        ok = interpreter.run_program(program, last);
+        Walker walker(*this);
+        ok = walker.run_program(program, last);
       },
       beginning(program));
   return ok;
 }
 
-bool Evaluator::print(const Value& value) {
+bool Walk::print(const Value& value) {
   bool ok = false;
   on_stack([&] {
-    Interpreter interpreter(*this);
+    Walker walker(*this);
     try {
       machine_.output(to_text(*this, value, /*placed=*/true, Span()) + "\n");
       ok = true;
     } catch (...) {
-      interpreter.report(interpreter.caught(Span()).diagnostic);
+      walker.report(walker.caught(Span()).diagnostic);
     }
   });
   return ok;
 }
 
-const Value* Evaluator::global(const std::string& name) {
+const Value* Walk::global(const std::string& name) {
   if (!state_->globals) return nullptr;
   const auto found = state_->globals->names.find(name);
   return found == state_->globals->names.end() ? nullptr : &found->second.value;
 }
 
-std::optional<Value> Evaluator::call_from_host(
-    const Value& function, const std::vector<Value>& arguments) {
+std::optional<Value> Walk::call_from_host(const Value& function,
+                                          const std::vector<Value>& arguments) {
   std::optional<Value> result;
   on_stack([&] {
-    Interpreter interpreter(*this);
-    result = interpreter.run_call(function, arguments);
+    Walker walker(*this);
+    result = walker.run_call(function, arguments);
   });
   return result;
 }
 
-std::string Evaluator::dump_types() const {
+std::string Walk::dump_types() const {
   // A name in a function has a type for each way in which that is called.
   std::map<uint32_t, std::vector<std::string>> lines;
   for (const TypeRecord& record : state_->types) {
@@ -238,19 +237,19 @@ std::string Evaluator::dump_types() const {
   return out;
 }
 
-bool Interpreter::check_program(const Program& program) {
-  Saved<Mode> mode(ev_.mode_, Mode::check);
+bool Walker::check_program(const Program& program) {
+  Saved<Mode> mode(walk_.mode_, Mode::check);
   Saved main(s_.main_program, &program);
   s_.main_file = program.file;
   s_.memo.clear();
-  ev_.reported.clear();
+  walk_.reported.clear();
   s_.found.clear();
   s_.gave_up = s_.stopped = false;
   s_.too_many_errors = {};
   s_.steps = 0;
   s_.donated.clear();
   // Modules that do not parse report at once.
-  const size_t errors_before = ev_.diagnostics_.error_count();
+  const size_t errors_before = walk_.diagnostics_.error_count();
   // The arrays of the program that runs, too; they shall not stay for long.
   auto names = std::make_shared<Environment>(*s_.globals);
   const size_t functions = s_.function_environments.size();
@@ -281,32 +280,32 @@ bool Interpreter::check_program(const Program& program) {
   bool ok = true;
   for (size_t i : order) {
     ok &= s_.found[i].severity != Severity::error;
-    ev_.diagnostics_.add(std::move(s_.found[i]));
+    walk_.diagnostics_.add(std::move(s_.found[i]));
   }
   s_.found.clear();
   if (s_.too_many_errors)
-    ev_.diagnostics_.report(Code::too_many_errors, s_.too_many_errors);
-  return ok && ev_.diagnostics_.error_count() == errors_before;
+    walk_.diagnostics_.report(Code::too_many_errors, s_.too_many_errors);
+  return ok && walk_.diagnostics_.error_count() == errors_before;
 }
 
-void Interpreter::abandon_run() {
-  ev_.scope_ = std::make_shared<GraphScope>();
+void Walker::abandon_run() {
+  walk_.scope_ = std::make_shared<GraphScope>();
   s_.frames.clear();
   s_.journals.clear();
   s_.call_depth = 0;
 }
 
-std::optional<Value> Interpreter::run_call(
-    const Value& function, const std::vector<Value>& arguments) {
-  Saved<Mode> mode(ev_.mode_, Mode::run);
-  ev_.reported.clear();
+std::optional<Value> Walker::run_call(const Value& function,
+                                      const std::vector<Value>& arguments) {
+  Saved<Mode> mode(walk_.mode_, Mode::run);
+  walk_.reported.clear();
   s_.stopped = false;
   std::vector<CallArgument> positional;
   for (const Value& value : arguments) positional.push_back({value, Span()});
   try {
     Value result =
         call_value({function, Span()}, std::move(positional), {}, Span());
-    ev_.flush(Span());
+    walk_.flush(Span());
     return result;
   } catch (...) {
     const Failure failure = caught(Span());
@@ -316,12 +315,11 @@ std::optional<Value> Interpreter::run_call(
   }
 }
 
-bool Interpreter::run_program(const Program& program,
-                              std::optional<Value>* last) {
-  Saved<Mode> mode(ev_.mode_, Mode::run);
+bool Walker::run_program(const Program& program, std::optional<Value>* last) {
+  Saved<Mode> mode(walk_.mode_, Mode::run);
   Saved main(s_.main_program, &program);
   s_.main_file = program.file;
-  ev_.reported.clear();
+  walk_.reported.clear();
   s_.stopped = false;
   s_.steps = 0;
   try {
@@ -331,7 +329,7 @@ bool Interpreter::run_program(const Program& program,
         std::optional<Value> value = statement(*stmt, s_.globals, wanted);
         if (wanted) *last = value;
         value.reset();
-        ev_.flush(stmt->span);
+        walk_.flush(stmt->span);
       } catch (...) {
         throw caught(stmt->span);
       }
@@ -345,7 +343,7 @@ bool Interpreter::run_program(const Program& program,
   }
 }
 
-Failure Interpreter::caught(Span where) {
+Failure Walker::caught(Span where) {
   try {
     throw;
   } catch (const Failure& failure) {
@@ -361,7 +359,7 @@ Failure Interpreter::caught(Span where) {
   }
 }
 
-void Interpreter::report(Diagnostic diagnostic) {
+void Walker::report(Diagnostic diagnostic) {
   if (is_in_stdlib(diagnostic.where)) {
     // The user's call is what is wrong; the library shows how.
     for (size_t i = s_.frames.size(); i-- > 0;) {
@@ -372,12 +370,13 @@ void Interpreter::report(Diagnostic diagnostic) {
     }
   }
   const Span at = diagnostic.where;
-  if (!ev_.reported.emplace(diagnostic.code, at.file, at.begin, at.end).second)
+  if (!walk_.reported.emplace(diagnostic.code, at.file, at.begin, at.end)
+           .second)
     return;
   // A type error inside a map is about what one member sees.
-  if (!ev_.mapped_axes_.empty() &&
+  if (!walk_.mapped_axes_.empty() &&
       info(diagnostic.code).number.starts_with("U03"))
-    for (const std::string& fact : ev_.mapped_axes_.back().facts)
+    for (const std::string& fact : walk_.mapped_axes_.back().facts)
       diagnostic.add_fact(fact);
   if (checking() && s_.found.size() >= max_errors &&
       diagnostic.code != Code::cancelled) {
@@ -405,46 +404,47 @@ void Interpreter::report(Diagnostic diagnostic) {
   if (checking())
     s_.found.push_back(std::move(diagnostic));
   else
-    ev_.diagnostics_.add(std::move(diagnostic));
+    walk_.diagnostics_.add(std::move(diagnostic));
 }
 
-void Interpreter::check_tree(const Value& value, Span where) {
+void Walker::check_tree(const Value& value, Span where) {
   const TreeSize size = tree_size(value);
   if (size.leaves > max_leaves)
-    ev_.fail(diagnostic(Code::too_long, where, "this tree of values",
-                        max_leaves, "leaves")
-                 .set_help("many values of one type are an array"));
+    walk_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                          max_leaves, "leaves")
+                   .set_help("many values of one type are an array"));
   if (size.height > max_levels)
-    ev_.fail(diagnostic(Code::too_long, where, "this tree of values",
-                        max_levels, "levels"));
+    walk_.fail(diagnostic(Code::too_long, where, "this tree of values",
+                          max_levels, "levels"));
 }
 
-void Interpreter::enter(Span where) {
+void Walker::enter(Span where) {
   poll(where);
-  const bool compile_only = ev_.machine_.compile_only;
-  const bool counts = ev_.mode() != Mode::run || compile_only;
+  const bool compile_only = walk_.machine_.compile_only;
+  const bool counts = walk_.mode() != Mode::run || compile_only;
   s_.steps = counts ? s_.steps + 1 : 0;
   if (s_.steps > max_steps) {
     s_.gave_up = true;
-    ev_.fail(diagnostic(Code::too_many_steps, where,
-                        checking() ? "checking" : "compiling", max_steps)
-                 .set_help("loop over a `range`, which is not unrolled"));
+    walk_.fail(diagnostic(Code::too_many_steps, where,
+                          checking() ? "checking" : "compiling", max_steps)
+                   .set_help("loop over a `range`, which is not unrolled"));
   }
   if (s_.call_depth > max_call_depth ||
       (s_.stack_limit && stack_now() < s_.stack_limit)) {
     s_.gave_up = true;  // else each call on the way tries its next statement
-    ev_.fail(diagnostic(Code::recursion_too_deep, where, max_call_depth)
-                 .set_help("a recursion needs a case that ends it, known when "
-                           "the program is compiled or on the host"));
+    walk_.fail(
+        diagnostic(Code::recursion_too_deep, where, max_call_depth)
+            .set_help("a recursion needs a case that ends it, known when "
+                      "the program is compiled or on the host"));
   }
 }
 
-void Interpreter::poll(Span where) {
+void Walker::poll(Span where) {
   if (stop_requested()) throw stopped(where);
-  if (ev_.machine_.disturb) (*ev_.machine_.disturb)();
+  if (walk_.machine_.disturb) (*walk_.machine_.disturb)();
 }
 
-Failure Interpreter::stopped(Span where) {
+Failure Walker::stopped(Span where) {
   s_.gave_up = true;  // else the check goes on with the next statement
   const bool said = std::exchange(s_.stopped, true);
   return Failure{diagnostic(Code::cancelled, where), said};
@@ -452,10 +452,10 @@ Failure Interpreter::stopped(Span where) {
 
 // ---- names -----------------------------------------------------------------
 
-void Interpreter::define(const Env& env, const std::string& name, Value value,
-                         bool is_var, Span where, const Expr* type) {
+void Walker::define(const Env& env, const std::string& name, Value value,
+                    bool is_var, Span where, const Expr* type) {
   int64_t record = -1;
-  if (ev_.keep_types && checking() && s_.main_file &&
+  if (walk_.keep_types && checking() && s_.main_file &&
       where.file == s_.main_file) {
     if (is_var) record = static_cast<int64_t>(s_.types.size());
     s_.types.push_back({where, name, noted_type(value),
@@ -472,13 +472,13 @@ void Interpreter::define(const Env& env, const std::string& name, Value value,
   ++env->version;
 }
 
-std::string Interpreter::noted_type(const Value& value) {
+std::string Walker::noted_type(const Value& value) {
   return type_name(
-      value, [&](const ArrayCell& array) { return varies_note(ev_, array); });
+      value, [&](const ArrayCell& array) { return varies_note(walk_, array); });
 }
 
 /// A `var` varies over all axes over which a value of it does.
-void Interpreter::widen_record(const Binding& binding, const Value& value) {
+void Walker::widen_record(const Binding& binding, const Value& value) {
   TypeRecord& record = s_.types[binding.type_record];
   if (type_name(record.shape) != type_name(value)) {
     s_.types.push_back({record.where, record.name, noted_type(value)});
@@ -489,7 +489,7 @@ void Interpreter::widen_record(const Binding& binding, const Value& value) {
   if (grown) record.type = noted_type(record.shape);
 }
 
-void Interpreter::poison(const Pattern& pattern, const Env& env, bool open) {
+void Walker::poison(const Pattern& pattern, const Env& env, bool open) {
   if (pattern.kind == Pattern::Kind::name) {
     Binding& binding = env->names[pattern.name.text];
     binding.poisoned = true;
@@ -500,8 +500,8 @@ void Interpreter::poison(const Pattern& pattern, const Env& env, bool open) {
   for (const Pattern& item : pattern.items) poison(item, env, open);
 }
 
-void Interpreter::assign(const Env& holder, const std::string& name,
-                         Value value, Span where) {
+void Walker::assign(const Env& holder, const std::string& name, Value value,
+                    Span where) {
   Binding& binding = holder->names.at(name);
   if (!s_.journals.empty()) {
     Journal& journal = s_.journals.back();
@@ -519,7 +519,7 @@ void Interpreter::assign(const Env& holder, const std::string& name,
   ++holder->version;
 }
 
-std::vector<Assigned> Interpreter::take_back() {
+std::vector<Assigned> Walker::take_back() {
   Journal journal = std::move(s_.journals.back());
   s_.journals.pop_back();
   std::vector<Assigned> out;
@@ -533,9 +533,9 @@ std::vector<Assigned> Interpreter::take_back() {
   return out;
 }
 
-void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
-                               const Env& env, bool is_var, Span where,
-                               const Expr* type) {
+void Walker::bind_pattern(const Pattern& pattern, const Value& value,
+                          const Env& env, bool is_var, Span where,
+                          const Expr* type) {
   switch (pattern.kind) {
     case Pattern::Kind::wildcard: return;
     case Pattern::Kind::name:
@@ -545,9 +545,9 @@ void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
     case Pattern::Kind::tuple: break;
   }
   auto mismatch = [&] {
-    ev_.fail(diagnostic(Code::pattern_mismatch, pattern.span,
-                        fmt::format("`{}`", pattern.span.text()),
-                        type_name(value)));
+    walk_.fail(diagnostic(Code::pattern_mismatch, pattern.span,
+                          fmt::format("`{}`", pattern.span.text()),
+                          type_name(value)));
   };
   if (const RecordValue* record = value.record()) {
     for (const Pattern& item : pattern.items) {
@@ -573,7 +573,7 @@ void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
       IndexItem item;
       item.value = IntValue{static_cast<int64_t>(i)};
       item.where = pattern.items[i].span;
-      parts.push_back(index(ev_, value, {item}, where));
+      parts.push_back(index(walk_, value, {item}, where));
     }
   } else {
     mismatch();
@@ -585,8 +585,8 @@ void Interpreter::bind_pattern(const Pattern& pattern, const Value& value,
 
 // ---- statements ------------------------------------------------------------
 
-Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
-                              bool flush_each, bool wanted) {
+Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
+                         bool flush_each, bool wanted) {
   const size_t waiting = s_.waiting.size();
   std::optional<Value> last;
   std::optional<Diagnostic> question;
@@ -600,7 +600,7 @@ Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
       const bool use = wanted && &stmt == &list.back();
       last = statement(*stmt, env, use);
       if (!use) last.reset();
-      if (flush_each) ev_.flush(stmt->span);
+      if (flush_each) walk_.flush(stmt->span);
     } catch (const Failure& failure) {
       if (!checking()) throw;
       const bool open = is_open(failure);
@@ -618,22 +618,22 @@ Value Interpreter::statements(const std::vector<StmtPtr>& list, const Env& env,
   return last ? *last : Value();
 }
 
-Value Interpreter::block(const Expr& body, const Env& env, bool flush_each,
-                         bool wanted) {
+Value Walker::block(const Expr& body, const Env& env, bool flush_each,
+                    bool wanted) {
   if (const If* branches = as<If>(body)) return if_expr(*branches, env, wanted);
   const Block* block = as<Block>(body);
   if (!block) return expr(body, env);
   return statements(block->statements, inner(env), flush_each, wanted);
 }
 
-Env Interpreter::inner(const Env& env) {
+Env Walker::inner(const Env& env) {
   auto out = std::make_shared<Environment>();
   out->parent = env;
   out->call = env->call;
   return out;
 }
 
-void Interpreter::poison_names(const Stmt& stmt, const Env& env, bool open) {
+void Walker::poison_names(const Stmt& stmt, const Env& env, bool open) {
   if (const auto* let = as<LetStmt>(stmt)) poison(let->pattern, env, open);
   auto name = [&](const Name& n) {
     Pattern pattern;
@@ -648,7 +648,7 @@ void Interpreter::poison_names(const Stmt& stmt, const Env& env, bool open) {
   if (const auto* import = as<ImportStmt>(stmt)) name(module_name(*import));
 }
 
-void Interpreter::poison_assigned(const Stmt& stmt, const Env& env) {
+void Walker::poison_assigned(const Stmt& stmt, const Env& env) {
   for (const Carry& carry : carries_of(stmt, env)) {
     Binding& binding = carry.environment->names.at(carry.name);
     binding.poisoned = binding.open = true;
@@ -656,8 +656,8 @@ void Interpreter::poison_assigned(const Stmt& stmt, const Env& env) {
   }
 }
 
-std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,
-                                            bool wanted) {
+std::optional<Value> Walker::statement(const Stmt& stmt, const Env& env,
+                                       bool wanted) {
   try {
     return walk_statement(stmt, env, wanted);
   } catch (...) {
@@ -665,8 +665,8 @@ std::optional<Value> Interpreter::statement(const Stmt& stmt, const Env& env,
   }
 }
 
-std::optional<Value> Interpreter::walk_statement(const Stmt& stmt,
-                                                 const Env& env, bool wanted) {
+std::optional<Value> Walker::walk_statement(const Stmt& stmt, const Env& env,
+                                            bool wanted) {
   switch (stmt.kind) {
     case StmtKind::LetStmt:
       let_stmt(static_cast<const LetStmt&>(stmt), env);
@@ -711,25 +711,25 @@ std::optional<Value> Interpreter::walk_statement(const Stmt& stmt,
   __builtin_unreachable();
 }
 
-void Interpreter::axis_stmt(const AxisStmt& axis, const Env& env) {
+void Walker::axis_stmt(const AxisStmt& axis, const Env& env) {
   std::optional<CallArgument> value;
   if (axis.value) value = argument(*axis.value, env);
   const std::vector<AxisValue> axes =
-      declare_axes(ev_, axis.names, value ? &*value : nullptr);
+      declare_axes(walk_, axis.names, value ? &*value : nullptr);
   for (size_t i = 0; i < axes.size(); ++i)
     define(env, axis.names[i].text, axes[i], false, axis.names[i].span);
 }
 
-Value Interpreter::match_declared(const Expr& type, const Value& value,
-                                  const Env& env, Span where,
-                                  const std::string& what) {
+Value Walker::match_declared(const Expr& type, const Value& value,
+                             const Env& env, Span where,
+                             const std::string& what) {
   TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
   Value matched = matcher.match(type, value, where, what);
   matcher.finish();
   return matched;
 }
 
-void Interpreter::let_stmt(const LetStmt& let, const Env& env) {
+void Walker::let_stmt(const LetStmt& let, const Env& env) {
   Value value;
   if (const Array* array = as<Array>(*let.value); array && let.type)
     value = array_literal(*array, env, wanted_dtype(*let.type, env));

@@ -2,7 +2,7 @@
 // The walk over the syntax tree and its state: private to evaluate*.cpp,
 // types.cpp and module.cpp.
 //
-//   evaluate.cpp          entry points, statements, blocks
+//   walker.cpp            entry points, statements, blocks
 //   expr.cpp     expressions
 //   call.cpp     calls of functions, definitions
 //   control.cpp  if, for, while in three modes
@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
-#include "lang/context/evaluator.h"
 #include "lang/context/function.h"
 #include "lang/context/scope.h"
+#include "lang/context/walk.h"
 #include "lang/ops/indexing.h"
 #include "lang/ops/range.h"
 #include "lang/syntax/ast.h"
@@ -97,7 +97,7 @@ struct Module {
   bool reported = false;  // at the first import
 };
 
-struct Evaluator::State {
+struct Walk::State {
   State() = default;
 
   Env prelude;  // what is in scope without import
@@ -189,14 +189,14 @@ struct Carry {
 /// Opens a journal; its changes are undone by `finish`, or at the end.
 class JournalScope {
  public:
-  explicit JournalScope(class Interpreter& interpreter);
+  explicit JournalScope(class Walker& walker);
   ~JournalScope();
   JournalScope(const JournalScope&) = delete;
   JournalScope& operator=(const JournalScope&) = delete;
   std::vector<Assigned> finish();
 
  private:
-  Interpreter& interpreter_;
+  Walker& walker_;
   bool open_ = true;
 };
 
@@ -206,17 +206,16 @@ std::string fields_text(const RecordValue& record);
 /// Both are one host value (a function, an int, a device).
 bool same_host_value(const Value& a, const Value& b);
 
-class Interpreter {
+class Walker {
  public:
   using Named = std::vector<std::pair<std::string, CallArgument>>;
 
-  explicit Interpreter(Evaluator& evaluator)
-      : ev_(evaluator), s_(*evaluator.state_) {}
-  Evaluator& evaluator() { return ev_; }
-  Evaluator::State& state() { return s_; }
-  bool checking() const { return ev_.mode() == Mode::check; }
+  explicit Walker(Walk& walk) : walk_(walk), s_(*walk.state_) {}
+  Walk& walk() { return walk_; }
+  Walk::State& state() { return s_; }
+  bool checking() const { return walk_.mode() == Mode::check; }
 
-  // ---- evaluate.cpp
+  // ---- walker.cpp
   bool check_program(const Program& program);
   bool run_program(const Program& program, std::optional<Value>* last);
   std::optional<Value> run_call(const Value& function,
@@ -293,7 +292,7 @@ class Interpreter {
       const std::function<void()>& begins);
 
  private:
-  // ---- evaluate.cpp
+  // ---- walker.cpp
   std::optional<Value> statement(const Stmt& stmt, const Env& env, bool wanted);
   std::optional<Value> walk_statement(const Stmt& stmt, const Env& env,
                                       bool wanted);
@@ -439,7 +438,7 @@ class Interpreter {
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);
   void check_loop(std::vector<Carry>& carries, const AxisSet& bound_varies,
-                  Span where, const std::function<AxisSet()>& walk);
+                  Span where, const std::function<AxisSet()>& walk_turn);
   using LoopPart = std::function<ArrayValue(const ArrayValue& counter)>;
   void loop_node(std::vector<Carry>& carries, const ArrayValue& counter,
                  const AxisSet& bound_varies, Span where,
@@ -456,8 +455,8 @@ class Interpreter {
   void import(const ImportStmt& s, const Env& env);
   Module& find_module(const ImportStmt& s);
 
-  Evaluator& ev_;
-  Evaluator::State& s_;
+  Walk& walk_;
+  Walk::State& s_;
 };
 
 }  // namespace unisono::lang
