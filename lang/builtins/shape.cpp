@@ -128,7 +128,7 @@ Value builtin_reshape(BuiltinCall& call) {
     std::string help = known ? "" : stated_elements(call, x, to);
     if (!known && help.empty())
       help = "coerce the operand first, `x as f32[n, m]`";
-    if (!known && call.walk.checking_definition)
+    if (!known && call.walk.context().checking_definition)
       help =
           "declare a size that divides, such as `f32[2*n]`, or `f32[r, k*dev]` "
           "for a multiple of the axis `dev`; or " +

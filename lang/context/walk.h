@@ -14,6 +14,7 @@
 
 #include "jit/compile.h"
 #include "lang/context/builtin.h"
+#include "lang/context/context.h"
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
 #include "lang/context/scope.h"
@@ -29,8 +30,6 @@ struct Division;
 }  // namespace unisono::jit
 
 namespace unisono::lang {
-
-enum class Mode : uint8_t { check, trace, run };
 
 /// What the program runs on; owned by the session.
 struct Machine {
@@ -80,17 +79,6 @@ struct Failure {
 /// What nothing that a program says may bring about, as an error at `where`.
 Diagnostic internal_error(Span where, std::string_view what);
 
-/// An axis that is mapped around the code being walked.
-struct MappedAxis {
-  std::shared_ptr<const AxisInfo> axis;
-  ir::AxisId id = 0;  // in the graph
-  ir::Dim size;       // members
-  bool over_devices;  // pmap, not vmap
-  Span where;         // the map's call
-  /// What one member sees of the arguments: added to a type error inside.
-  std::vector<std::string> facts;
-};
-
 /// What stands in for the type of a parameter: `parameter` of `function`, or,
 /// if that is empty, of every function that has one.
 struct GivenType {
@@ -138,10 +126,12 @@ class Walk {
 
   // ---- for builtins, maps and the walker's own files -----------------------
 
-  Mode mode() const { return mode_; }
+  /// What is around the code being walked; a ContextScope changes it.
+  const Context& context() const { return context_; }
+  Mode mode() const { return context_.mode; }
   /// No host decision can depend on an array's elements here.
   bool in_compiled_code() const {
-    return compiled_depth > 0 || mode_ == Mode::trace;
+    return context_.compiled || mode() == Mode::trace;
   }
   Machine& machine() { return machine_; }
   SourceMap& sources() { return sources_; }
@@ -226,34 +216,13 @@ class Walk {
   /// check mode there is no scope, and null is given. In run mode the mode is
   /// trace within.
   std::shared_ptr<GraphScope> with_scope(const std::function<void()>& body);
-  const std::shared_ptr<GraphScope>& scope() const { return scope_; }
+  /// The graph that operations are appended to.
+  const std::shared_ptr<GraphScope>& scope() const {
+    return context_.scope ? context_.scope : pending_;
+  }
   /// Like with_scope, but without a parent: what it uses from outside are
   /// arrays on devices, captured as hidden inputs. Mode is trace within.
   std::shared_ptr<GraphScope> trace(const std::function<void()>& body);
-
-  /// Axes mapped around this place, outermost first.
-  std::vector<MappedAxis>& mapped_axes() { return mapped_axes_; }
-  /// Conditions that vary around this place: a collective over one of their
-  /// axes is an error (path for the message).
-  struct VaryingCondition {
-    AxisSet axes;
-    Span where;
-    bool is_loop;
-    Span from = {};  // why it varies
-  };
-  std::vector<VaryingCondition>& varying_conditions() {
-    return varying_conditions_;
-  }
-
-  /// Reads of names outside the traced function, for the caches of maps: set
-  /// while tracing, each read is appended with the environment in which the
-  /// name is found (or in one around it), and the value it had.
-  struct OuterRead {
-    std::shared_ptr<Environment> environment;
-    std::string name;
-    Value value;
-  };
-  std::vector<OuterRead>* outer_reads = nullptr;
 
   /// Errors that were reported, by what is wrong and where: each mistake once.
   using Reported =
@@ -266,16 +235,6 @@ class Walk {
   /// Folders that were searched for what killed processes left (load.h).
   std::set<std::string> swept_folders;
 
-  /// Maps and `jit`s around the code being walked, in every mode: greater than
-  /// 0 inside code that will be compiled.
-  int compiled_depth = 0;
-  /// While an annotated function is checked at its definition: an axis that it
-  /// names may be mapped by who calls it, and has a symbolic size
-  /// (`axis_size_here` in maps.h).
-  bool checking_definition = false;
-  /// The devices of the outermost thing around that is compiled, once a map
-  /// over devices is met in it: all its maps run over axes of one grid.
-  std::shared_ptr<const Mesh> grid;
   /// Maps over devices inside compiled code, so far.
   int64_t nested_maps = 0;
   /// What maps keep between calls (map_run.cpp); made at the first use.
@@ -298,6 +257,7 @@ class Walk {
   void check_size(const ir::Type& type, Span where);
 
  private:
+  friend class ContextScope;
   friend class Walker;  // lang/walk
   const unisono::Array& computed(const ArrayCell& cell, Span where);
   /// Runs a graph on the first device: small ones by the reference evaluator.
@@ -340,14 +300,28 @@ class Walk {
   Machine& machine_;
   SourceMap& sources_;
   Diagnostics& diagnostics_;
-  Mode mode_ = Mode::run;
-  std::shared_ptr<GraphScope> scope_;
-  std::vector<MappedAxis> mapped_axes_;
-  std::vector<VaryingCondition> varying_conditions_;
+  Context context_;
+  std::shared_ptr<GraphScope> pending_;  // what statements left to compute
   ir::AxisId next_axis_ = 1;
   uint32_t next_symbol_ = 1;
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// Surroundings for what is walked while it lives: changes of the context are
+/// taken back, all of them, when it ends.
+class ContextScope {
+ public:
+  explicit ContextScope(Walk& walk)
+      : context_(walk.context_), before_(walk.context_) {}
+  ~ContextScope() { context_ = std::move(before_); }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  Context* operator->() { return &context_; }
+
+ private:
+  Context& context_;
+  Context before_;
 };
 
 }  // namespace unisono::lang

@@ -18,7 +18,7 @@ namespace {
 [[noreturn]] void not_mapped(BuiltinCall& call, const AxisInfo* axis) {
   Walk& walk = call.walk;
   const std::string over = axis ? label(*axis) : "an axis that is left out";
-  const auto& mapped = walk.mapped_axes();
+  const auto& mapped = walk.context().mapped_axes;
   if (mapped.empty()) {
     walk.fail(diagnostic(Code::collective_outside_map, call.where,
                          call.builtin.name, over)
@@ -43,9 +43,9 @@ namespace {
 /// a definition is checked that a caller maps.
 Members::Axis mapped_axis(BuiltinCall& call, const AxisInfo& axis,
                           const std::shared_ptr<const AxisInfo>& shared) {
-  for (const MappedAxis& m : call.walk.mapped_axes())
+  for (const MappedAxis& m : call.walk.context().mapped_axes)
     if (m.axis->id == axis.id) return {m.axis, m.id, m.size};
-  if (!call.walk.checking_definition) not_mapped(call, &axis);
+  if (!call.walk.context().checking_definition) not_mapped(call, &axis);
   return {shared, axis.id, axis.any_size};
 }
 
@@ -168,7 +168,7 @@ ir::CollectiveAttrs Members::attrs() const {
 /// A collective in a branch or loop that some members do not take would wait
 /// for ever.
 void forbid_divergence(BuiltinCall& call, const AxisInfo& axis) {
-  for (const auto& condition : call.walk.varying_conditions()) {
+  for (const auto& condition : call.walk.context().varying_conditions) {
     if (!std::ranges::binary_search(condition.axes, axis.id)) continue;
     auto error =
         diagnostic(Code::collective_diverges, call.where, call.builtin.name,
@@ -186,14 +186,14 @@ void forbid_divergence(BuiltinCall& call, const AxisInfo& axis) {
 
 Members members_of(BuiltinCall& call, size_t i) {
   Walk& walk = call.walk;
-  const auto& mapped = walk.mapped_axes();
+  const auto& mapped = walk.context().mapped_axes;
   const CallArgument* argument = given(call, i);
   Members members;
   if (!argument && !mapped.empty()) {
     const MappedAxis& m = mapped.back();
     members.axes = {{m.axis, m.id, m.size}};
   } else if (!argument) {
-    if (!walk.checking_definition) not_mapped(call, nullptr);
+    if (!walk.context().checking_definition) not_mapped(call, nullptr);
     auto axis = map_cache(walk).innermost(walk);
     members.axes = {{axis, axis->id, axis->any_size}};
   } else if (const TupleValue* tuple = argument->value.tuple()) {

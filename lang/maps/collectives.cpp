@@ -298,10 +298,10 @@ Value permute_tree(BuiltinCall& call, const Members& members,
 }  // namespace
 
 std::optional<ir::Dim> axis_size_here(Walk& walk, const AxisInfo& axis) {
-  for (const MappedAxis& mapped : walk.mapped_axes()) {
+  for (const MappedAxis& mapped : walk.context().mapped_axes) {
     if (mapped.axis->id == axis.id) return mapped.size;
   }
-  if (walk.checking_definition) return axis.any_size;
+  if (walk.context().checking_definition) return axis.any_size;
   return std::nullopt;
 }
 
@@ -425,7 +425,7 @@ Value builtin_assume_same(BuiltinCall& call) {
   Walk& walk = call.walk;
   return for_leaves(call, [&](const ArrayValue& x) {
     ArrayValue same = x;
-    for (const MappedAxis& mapped : walk.mapped_axes()) {
+    for (const MappedAxis& mapped : walk.context().mapped_axes) {
       if (!std::ranges::binary_search(same->varies, mapped.axis->id)) continue;
       forbid_divergence(call, *mapped.axis);
       Members members;

@@ -103,7 +103,7 @@ void give_away(Walk& walk, const FunctionValue& function,
 
 void Walk::forbid_donated(const ArrayValue& value, Span where) {
   const Donation* donation = value->donated.get();
-  if (mode_ == Mode::check) {
+  if (mode() == Mode::check) {
     const auto found = state_->donated.find(value);
     if (found != state_->donated.end()) donation = &found->second;
   }
@@ -123,9 +123,9 @@ void Walk::forbid_donated(const ArrayValue& value, Span where) {
 }
 
 void Walk::donate(const ArrayValue& value, const Donation& donation) {
-  if (mode_ == Mode::check) {
+  if (mode() == Mode::check) {
     const bool certain = state_->frames.empty() && state_->journals.empty() &&
-                         mapped_axes_.empty();
+                         context_.mapped_axes.empty();
     if (certain) state_->donated.emplace(value, donation);
     return;
   }

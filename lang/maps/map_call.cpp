@@ -219,7 +219,7 @@ Value call_pmap(Walk& walk, const MapCallee& callee,
                 std::vector<CallArgument> positional,
                 std::vector<std::pair<std::string, CallArgument>> named,
                 Span where) {
-  if (walk.mode() == Mode::run && walk.compiled_depth == 0) {
+  if (walk.mode() == Mode::run && !walk.context().compiled) {
     return run_map(walk, callee, std::move(positional), std::move(named),
                    where);
   }
@@ -235,7 +235,7 @@ Value call_pmap(Walk& walk, const MapCallee& callee,
 }  // namespace
 
 void forbid_remapping(Walk& walk, const MapCallee& callee, Span where) {
-  for (const MappedAxis& mapped : walk.mapped_axes()) {
+  for (const MappedAxis& mapped : walk.context().mapped_axes) {
     if (mapped.axis->id != callee.axis->id) continue;
     auto error = diagnostic(Code::axis_mapped_twice, where, label(*callee.axis),
                             callee.function.name);
@@ -288,7 +288,7 @@ Value map_over(Walk& walk, const MapCallee& callee,
 
 std::string varies_note(Walk& walk, const ArrayCell& array) {
   std::string names;
-  for (const MappedAxis& mapped : walk.mapped_axes()) {
+  for (const MappedAxis& mapped : walk.context().mapped_axes) {
     if (!std::ranges::binary_search(array.varies, mapped.axis->id)) continue;
     names += names.empty() ? " varies over " : ", ";
     names += mapped.axis->anonymous ? label(*mapped.axis) : mapped.axis->name;
@@ -300,20 +300,15 @@ InsideMap::InsideMap(Walk& walk, std::shared_ptr<const AxisInfo> axis,
                      const ir::Dim& members, bool over_devices, Span where,
                      const std::vector<MapInput>& inputs,
                      std::optional<ir::AxisId> id)
-    : walk_(walk), has_axis_(axis != nullptr), grid_before_(walk.grid) {
-  if (walk_.compiled_depth == 0) walk_.grid = nullptr;
-  if (has_axis_) {
-    if (over_devices && !walk_.grid) walk_.grid = axis->mesh;
-    const ir::AxisId in_graph = id.value_or(axis->id);
-    walk_.mapped_axes().push_back({std::move(axis), in_graph, members,
+    : context_(walk) {
+  if (!context_->compiled)
+    context_->compiled = std::make_shared<CompiledCode>();
+  if (!axis) return;
+  std::shared_ptr<const Mesh>& grid = context_->compiled->grid;
+  if (over_devices && !grid) grid = axis->mesh;
+  const ir::AxisId in_graph = id.value_or(axis->id);
+  context_->mapped_axes.push_back({std::move(axis), in_graph, members,
                                    over_devices, where, member_facts(inputs)});
-  }
-  ++walk_.compiled_depth;
-}
-
-InsideMap::~InsideMap() {
-  if (--walk_.compiled_depth == 0) walk_.grid = grid_before_;
-  if (has_axis_) walk_.mapped_axes().pop_back();
 }
 
 AxisSet member_varies(const MapInput& input, const AxisInfo* axis) {
@@ -331,9 +326,9 @@ BoundResult call_member(Walk& walk, const MapCallee& callee, BoundCall call,
                        std::move(call.named), where);
   } catch (Failure& failure) {
     // One inside the function has been reported with these facts already.
-    if (!failure.reported && !walk.mapped_axes().empty() &&
+    if (!failure.reported && !walk.context().mapped_axes.empty() &&
         info(failure.diagnostic.code).number.starts_with("U03")) {
-      for (const std::string& fact : walk.mapped_axes().back().facts) {
+      for (const std::string& fact : walk.context().mapped_axes.back().facts) {
         failure.diagnostic.add_fact(fact);
       }
     }

@@ -20,14 +20,9 @@ class InsideMap {
             const ir::Dim& members, bool over_devices, Span where,
             const std::vector<MapInput>& inputs = {},
             std::optional<ir::AxisId> id = std::nullopt);
-  ~InsideMap();
-  InsideMap(const InsideMap&) = delete;
-  InsideMap& operator=(const InsideMap&) = delete;
 
  private:
-  Walk& walk_;
-  bool has_axis_;
-  std::shared_ptr<const Mesh> grid_before_;
+  ContextScope context_;
 };
 
 /// Calls the function that is mapped with one member's arrays (in the order of

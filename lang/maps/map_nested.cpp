@@ -52,22 +52,23 @@ AxisSet without(const AxisSet& axes, ir::AxisId axis) {
 }  // namespace
 
 void join_grid(Walk& walk, const MapCallee& callee, Span where) {
-  if (walk.compiled_depth == 0) return;
+  const auto& compiled = walk.context().compiled;
+  if (!compiled) return;
   const AxisInfo& axis = *callee.axis;
-  for (const MappedAxis& outer : walk.mapped_axes()) {
+  for (const MappedAxis& outer : walk.context().mapped_axes) {
     if (!outer.over_devices) continue;
     if (*outer.axis->mesh == *axis.mesh &&
         outer.axis->mesh_axis != axis.mesh_axis)
       continue;
     no_grid(walk, callee, outer, where);
   }
-  if (!walk.grid) walk.grid = axis.mesh;
-  if (*walk.grid == *axis.mesh) return;
+  if (!compiled->grid) compiled->grid = axis.mesh;
+  if (*compiled->grid == *axis.mesh) return;
   auto error = diagnostic(Code::other_devices, where, callee.function.name);
   error.add_fact(fmt::format("{}: {}", devices_fact(axis),
                              device_names(walk, *axis.devices)));
   error.add_fact(fmt::format("a map before it is over {}",
-                             device_names(walk, walk.grid->devices)));
+                             device_names(walk, compiled->grid->devices)));
   error.set_help(
       "give all maps of one compiled function the same devices, or axes of one "
       "grid; or call them one after the other outside it");

@@ -204,7 +204,7 @@ void prepare(Walk& walk, jit::MemberGraph map, const AxisInfo* outermost,
 }
 
 /// The leaf of the names read that is this array.
-Capture find_capture(const std::vector<Walk::OuterRead>& reads,
+Capture find_capture(const std::vector<OuterRead>& reads,
                      const ArrayValue& array) {
   Capture capture;
   for (size_t i = 0; i < reads.size(); ++i) {
@@ -283,8 +283,9 @@ class EntryBuilder {
     axis.devices = call.layout.devices;
     axis.per_device = entry_->per_device = call.layout.per_device.value();
     BoundResult result;
-    std::vector<Walk::OuterRead> reads;
-    ReadsGuard recording(walk_, reads);
+    std::vector<OuterRead> reads;
+    ContextScope recording(walk_);
+    recording->outer_reads = &reads;
     const auto scope = walk_.trace([&] {
       InsideMap inside(walk_, callee_.axis, call.layout.members, true, where_,
                        call.inputs);
@@ -319,28 +320,12 @@ class EntryBuilder {
     }
     if (callee_.axis) map_.axes.push_back(std::move(axis));
     entry_->result = types_of(result.tree);
-    for (Walk::OuterRead& read : reads) {
+    for (OuterRead& read : reads) {
       entry_->names.push_back(
           {read.environment, std::move(read.name), types_of(read.value, true)});
     }
     return scope->captures();
   }
-
-  /// Records reads of outer names while it lives.
-  class ReadsGuard {
-   public:
-    ReadsGuard(Walk& walk, std::vector<Walk::OuterRead>& reads)
-        : walk_(walk), before_(walk.outer_reads) {
-      walk_.outer_reads = &reads;
-    }
-    ~ReadsGuard() { walk_.outer_reads = before_; }
-    ReadsGuard(const ReadsGuard&) = delete;
-    ReadsGuard& operator=(const ReadsGuard&) = delete;
-
-   private:
-    Walk& walk_;
-    std::vector<Walk::OuterRead>* before_;
-  };
 
   Walk& walk_;
   const MapCallee& callee_;

@@ -229,7 +229,7 @@ Value print_values(BuiltinCall& call) {
     attrs.format = {text.value.value_or("")};
   }
   attrs.everywhere = false;
-  for (const MappedAxis& axis : walk.mapped_axes())
+  for (const MappedAxis& axis : walk.context().mapped_axes)
     attrs.axes.push_back(axis.id);
   walk.add(ir::Op::host_call, operands, std::move(attrs), call.where);
   return NoneValue{};

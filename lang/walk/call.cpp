@@ -171,7 +171,7 @@ bool has_function(const Value& value) {
 /// A size must be a number here, as in `unrolled(n)`: a definition cannot tell,
 /// but calls do.
 bool Walker::is_open(const Failure& failure) const {
-  return walk_.checking_definition &&
+  return walk_.context().checking_definition &&
          (failure.open || failure.diagnostic.code == Code::argument_not_known);
 }
 
@@ -225,14 +225,12 @@ bool Walker::check_definition(DefinitionKey key) {
 
   // Who calls it is not known; only what lies around the definition is.
   const bool top = closure.environment->call == 0;
-  Saved definition(walk_.checking_definition, true);
-  Saved axes(walk_.mapped_axes_);
-  Saved conditions(walk_.varying_conditions_);
-  Saved depth(walk_.compiled_depth);
+  ContextScope context(walk_);
+  context->checking_definition = true;
   if (top) {
-    walk_.mapped_axes_.clear();
-    walk_.varying_conditions_.clear();
-    walk_.compiled_depth = 0;
+    context->mapped_axes.clear();
+    context->varying_conditions.clear();
+    context->compiled = nullptr;
   }
   bool ok = true;
   try {
@@ -479,22 +477,24 @@ void append_pattern(std::string& key, const Pattern& pattern, const Env& env) {
 std::string Walker::call_key(
     const std::shared_ptr<const FunctionValue>& function,
     const Function& syntax, const Env& env) {
+  const Context& context = walk_.context();
   std::string key;
   append_value(key, function);
   for (const Param& param : syntax.params)
     append_pattern(key, param.pattern, env);
-  for (const MappedAxis& axis : walk_.mapped_axes_) {
+  for (const MappedAxis& axis : context.mapped_axes) {
     key += fmt::format("|{}:{}", axis.axis->id, axis.over_devices);
     append_dim(key, axis.size);
   }
-  for (const auto& condition : walk_.varying_conditions_)
+  for (const auto& condition : context.varying_conditions)
     for (ir::AxisId axis : condition.axes) key += fmt::format("!{}", axis);
-  if (walk_.grid) {  // maps inside are over axes of it, or an error
-    key += fmt::format("@{}:{}", fmt::join(walk_.grid->sizes, ","),
-                       fmt::join(walk_.grid->devices, ","));
+  if (const Mesh* grid =
+          context.grid()) {  // maps inside are over axes of it, or an error
+    key += fmt::format("@{}:{}", fmt::join(grid->sizes, ","),
+                       fmt::join(grid->devices, ","));
   }
   key += walk_.in_compiled_code() ? 'c' : 'h';
-  key += walk_.checking_definition ? 'd' : 'n';
+  key += context.checking_definition ? 'd' : 'n';
   return key;
 }
 
@@ -534,7 +534,8 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
                     true};
     const std::vector<TypeRecord>& types = known->second.types;
     s_.types.insert(s_.types.end(), types.begin(), types.end());
-    if (walk_.compiled_depth > 0) walk_.grid = known->second.grid;
+    if (const auto& compiled = walk_.context().compiled)
+      compiled->grid = known->second.grid;
     return *known->second.result;
   }
 
@@ -555,7 +556,8 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
   Walk::State::Memo& memo = s_.memo[key];
   memo.result = result;
   memo.types.assign(s_.types.begin() + types, s_.types.end());
-  memo.grid = walk_.grid;
+  if (const auto& compiled = walk_.context().compiled)
+    memo.grid = compiled->grid;
   return result;
 }
 

@@ -94,7 +94,8 @@ std::string Walker::compile_definition(
   std::vector<CallArgument> positional;
   Named named;
   {
-    Saved<Mode> mode(walk_.mode_, Mode::check);
+    ContextScope context(walk_);
+    context->mode = Mode::check;
     const Env env = inner(closure->environment);
     env->call = ++s_.last_call;
     TypeMatcher matcher(*this, env, TypeMatcher::Names::bind);
@@ -194,7 +195,8 @@ bool Walk::compile_definitions(
         }
       if (own.empty() && state_->walked.contains(&def.function)) continue;
       const size_t before = diagnostics_.size();
-      Saved<Mode> mode(mode_, Mode::run);
+      ContextScope context(*this);
+      context->mode = Mode::run;
       std::string why;
       try {
         why = walker.compile_definition(def, own, [&] { begins(def); });

@@ -236,9 +236,9 @@ Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
     const Value value = branch(taken, env, wanted);
     return wanted ? value : Value(NoneValue{});
   }
-  Saved conditions(walk_.varying_conditions_);
+  ContextScope context(walk_);
   if (!c.varies.empty())
-    walk_.varying_conditions_.push_back(
+    context->varying_conditions.push_back(
         {c.varies, e.condition->span, false, c.from()});
 
   Value values[2];
@@ -272,7 +272,7 @@ Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
               .set_label(fmt::format("{} or {}", type_name(a), type_name(b)));
       // Which branch is taken may depend on sizes, which calls know.
       throw Failure{std::move(differ), false,
-                    walk_.checking_definition && !c.array};
+                    walk_.context().checking_definition && !c.array};
     }
     results.push_back(std::move(*met));
   };

@@ -51,8 +51,9 @@ void Walker::gather_leaves(const Value& value, const Value& shape,
 
 void Walker::in_scope(const std::shared_ptr<GraphScope>& scope,
                       const std::function<void()>& body) {
-  Saved<Mode> mode(walk_.mode_, Mode::trace);
-  Saved<std::shared_ptr<GraphScope>> saved(walk_.scope_, scope);
+  ContextScope context(walk_);
+  context->mode = Mode::trace;
+  context->scope = scope;
   body();
 }
 
@@ -248,9 +249,9 @@ bool Walker::close_turn(std::vector<Carry>& carries,
   return grown;
 }
 
-void Walker::check_loop(std::vector<Carry>& carries,
-                        const AxisSet& bound_varies, Span where,
-                        const std::function<AxisSet()>& walk_turn) {
+void Walker::check_loop(
+    std::vector<Carry>& carries, const AxisSet& bound_varies, Span where,
+    const std::function<AxisSet(ContextScope&)>& walk_turn) {
   for (Carry& carry : carries)
     carry.shape = carry_shape(carry.value, bound_varies);
   const size_t types = s_.types.size();
@@ -260,10 +261,10 @@ void Walker::check_loop(std::vector<Carry>& carries,
     s_.types.erase(s_.types.begin() + types, s_.types.end());
     {
       JournalScope journal(*this);
-      Saved conditions(walk_.varying_conditions_);
+      ContextScope context(walk_);
       for (const Carry& carry : carries)
         assign(carry.environment, carry.name, carry_shape(carry.shape, {}));
-      condition_varies = walk_turn();
+      condition_varies = walk_turn(context);
       changes = journal.finish();
     }
     if (!close_turn(carries, changes, condition_varies, where)) break;
@@ -300,7 +301,7 @@ void Walker::loop_node(
     std::vector<Assigned> changes;
     ArrayValue go_on;
     std::vector<ArrayValue> outputs;
-    Saved conditions(walk_.varying_conditions_);
+    ContextScope context(walk_);
     const auto condition_scope = walk_.with_scope([&] {
       JournalScope journal(*this);
       ArrayValue own_counter;
@@ -309,7 +310,7 @@ void Walker::loop_node(
     });
     const AxisSet varies = join(bound_varies, go_on->varies);
     if (!varies.empty())
-      walk_.varying_conditions_.push_back(
+      context->varying_conditions.push_back(
           {varies, where, true, go_on->varies_from});
     const auto body_scope = walk_.with_scope([&] {
       JournalScope journal(*this);
@@ -378,10 +379,11 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
     if (const Condition first = condition(expr(*s.condition, env), where);
         first.known && !*first.known)
       return;
-    check_loop(carries, {}, where, [&] {
+    check_loop(carries, {}, where, [&](ContextScope& context) {
       const Condition c = condition(expr(*s.condition, env), where);
       if (!c.varies.empty())
-        walk_.varying_conditions_.push_back({c.varies, where, true, c.from()});
+        context->varying_conditions.push_back(
+            {c.varies, where, true, c.from()});
       block(*s.body, env, false, false);
       return c.varies;
     });
@@ -430,9 +432,9 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env) {
     block(*s.body, names, false, false);
   };
   if (checking()) {
-    check_loop(carries, varies, where, [&] {
+    check_loop(carries, varies, where, [&](ContextScope& context) {
       if (!varies.empty())
-        walk_.varying_conditions_.push_back({varies, where, true, from});
+        context->varying_conditions.push_back({varies, where, true, from});
       ArrayValue counter = walk_.unknown_array(bounds.start->type);
       counter->varies = varies;
       counter->varies_from = where;

@@ -71,7 +71,8 @@ void Walker::load_prelude() {
 
   s_.prelude = std::make_shared<Environment>();
   s_.prelude->parent = names;
-  Saved<Mode> mode(walk_.mode_, Mode::check);
+  ContextScope context(walk_);
+  context->mode = Mode::check;
   const StopScope whole(nullptr);  // some milliseconds, and needed whole
   for (const std::string_view name : prelude_modules) {
     const StdlibModule* module = find_stdlib(name);

@@ -187,15 +187,17 @@ Value as_arguments(Walk& walk, const Value& value, Span where) {
 /// function, so that a name that is defined later in between is noticed.
 Value Walker::note_read(const Binding& binding, const Environment& holder,
                         const Env& from, const std::string& name) {
-  if (!walk_.outer_reads || holder.call > s_.trace_base) return binding.value;
+  const Context& context = walk_.context();
+  if (!context.outer_reads || holder.call > context.trace_base)
+    return binding.value;
   Environment* outside = from.get();
-  while (outside->call > s_.trace_base) outside = outside->parent.get();
+  while (outside->call > context.trace_base) outside = outside->parent.get();
   if (outside == s_.prelude.get()) return binding.value;  // never changes
-  for (const Walk::OuterRead& read : *walk_.outer_reads)
+  for (const OuterRead& read : *context.outer_reads)
     if (read.environment.get() == outside && read.name == name)
       return read.value;
   Value value = as_arguments(walk_, binding.value, binding.where);
-  walk_.outer_reads->push_back({outside->shared_from_this(), name, value});
+  context.outer_reads->push_back({outside->shared_from_this(), name, value});
   return value;
 }
 

@@ -145,8 +145,8 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   ir::Type type;
   if (op == ir::Op::project) {
     // Only in a graph: the type rule needs the node that it reads.
-    const ir::NodeId id = scope_->import(operands[0]);
-    type = ir::result_type(scope_->graph()[id],
+    const ir::NodeId id = scope()->import(operands[0]);
+    type = ir::result_type(scope()->graph()[id],
                            std::get<ir::ProjectAttrs>(attrs).index);
   } else {
     std::vector<ir::Type> types;
@@ -161,17 +161,18 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   if (auto folded = fold_literals(op, operands, type.dtype)) return *folded;
 
   ArrayValue out;
-  if (mode_ == Mode::check) {
+  if (mode() == Mode::check) {
     out = unknown_array(std::move(type));
   } else {
-    if (mode_ == Mode::run && scope_->graph().nodes.size() > max_pending_nodes)
+    if (mode() == Mode::run &&
+        scope()->graph().nodes.size() > max_pending_nodes)
       flush(where);
     std::vector<ir::NodeId> ids;
     ids.reserve(operands.size());
     for (const ArrayValue& operand : operands)
-      ids.push_back(scope_->import(operand));
-    out = scope_->add(op, std::move(ids), std::move(attrs), std::move(type),
-                      source_id(where));
+      ids.push_back(scope()->import(operand));
+    out = scope()->add(op, std::move(ids), std::move(attrs), std::move(type),
+                       source_id(where));
   }
   out->varies = joined_varies(operands);
   if (!out->varies.empty()) out->varies_from = first_varying(operands);
@@ -308,26 +309,28 @@ Span Walk::source_span(uint32_t id) const { return sources_.span(id); }
 
 std::shared_ptr<GraphScope> Walk::with_scope(
     const std::function<void()>& body) {
-  if (mode_ == Mode::check) {
+  if (mode() == Mode::check) {
     body();
     return nullptr;
   }
-  const auto inner = std::make_shared<GraphScope>(scope_);
-  Saved<Mode> mode(mode_, Mode::trace);
-  Saved<std::shared_ptr<GraphScope>> scope(scope_, inner);
+  const auto inner = std::make_shared<GraphScope>(scope());
+  ContextScope context(*this);
+  context->mode = Mode::trace;
+  context->scope = inner;
   body();
   return inner;
 }
 
 std::shared_ptr<GraphScope> Walk::trace(const std::function<void()>& body) {
-  Saved<uint32_t> base(state_->trace_base, state_->last_call);
-  if (mode_ == Mode::check) {
+  ContextScope context(*this);
+  context->trace_base = state_->last_call;
+  if (mode() == Mode::check) {
     body();
     return nullptr;
   }
   const auto inner = std::make_shared<GraphScope>();
-  Saved<Mode> mode(mode_, Mode::trace);
-  Saved<std::shared_ptr<GraphScope>> scope(scope_, inner);
+  context->mode = Mode::trace;
+  context->scope = inner;
   body();
   return inner;
 }
@@ -346,7 +349,7 @@ const unisono::Array& Walk::computed(const ArrayCell& cell, Span where) {
 const unisono::Array& Walk::force(const ArrayValue& value, Span where) {
   if (value->donated) forbid_donated(value, where);
   if (value->array) return *value->array;
-  if (mode_ != Mode::run)
+  if (mode() != Mode::run)
     fail(diagnostic(Code::host_value_in_compiled_code, where,
                     std::string_view("this")));
   if (value->constant) {
@@ -362,7 +365,7 @@ const unisono::Array& Walk::force(const ArrayValue& value, Span where) {
 std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   if (value->donated) forbid_donated(value, where);
   // While tracing nothing is computed, however large.
-  if (value->constant && (mode_ != Mode::run ||
+  if (value->constant && (mode() != Mode::run ||
                           value->type.bytes() < machine_.compile_threshold)) {
     auto bytes = expand_constant(*value);
     if (!bytes) fail(bytes.error(), where);
@@ -377,9 +380,9 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
 }
 
 void Walk::flush(Span where) {
-  if (mode_ != Mode::run) return;
-  const std::shared_ptr<GraphScope> scope = std::move(scope_);
-  scope_ = std::make_shared<GraphScope>();
+  if (mode() != Mode::run) return;
+  const std::shared_ptr<GraphScope> scope = std::move(pending_);
+  pending_ = std::make_shared<GraphScope>();
 
   // Several values may be one node: a literal's, and the same made strong.
   std::vector<ArrayValue> wanted, outputs;

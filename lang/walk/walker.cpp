@@ -138,7 +138,7 @@ Walk::Walk(Machine& machine, SourceMap& sources, Diagnostics& diagnostics)
     : machine_(machine),
       sources_(sources),
       diagnostics_(diagnostics),
-      scope_(std::make_shared<GraphScope>()),
+      pending_(std::make_shared<GraphScope>()),
       state_(std::make_unique<State>()) {}
 
 Walk::~Walk() {
@@ -238,7 +238,8 @@ std::string Walk::dump_types() const {
 }
 
 bool Walker::check_program(const Program& program) {
-  Saved<Mode> mode(walk_.mode_, Mode::check);
+  ContextScope context(walk_);
+  context->mode = Mode::check;
   Saved main(s_.main_program, &program);
   s_.main_file = program.file;
   s_.memo.clear();
@@ -289,7 +290,7 @@ bool Walker::check_program(const Program& program) {
 }
 
 void Walker::abandon_run() {
-  walk_.scope_ = std::make_shared<GraphScope>();
+  walk_.pending_ = std::make_shared<GraphScope>();
   s_.frames.clear();
   s_.journals.clear();
   s_.call_depth = 0;
@@ -297,7 +298,8 @@ void Walker::abandon_run() {
 
 std::optional<Value> Walker::run_call(const Value& function,
                                       const std::vector<Value>& arguments) {
-  Saved<Mode> mode(walk_.mode_, Mode::run);
+  ContextScope context(walk_);
+  context->mode = Mode::run;
   walk_.reported.clear();
   s_.stopped = false;
   std::vector<CallArgument> positional;
@@ -316,7 +318,8 @@ std::optional<Value> Walker::run_call(const Value& function,
 }
 
 bool Walker::run_program(const Program& program, std::optional<Value>* last) {
-  Saved<Mode> mode(walk_.mode_, Mode::run);
+  ContextScope context(walk_);
+  context->mode = Mode::run;
   Saved main(s_.main_program, &program);
   s_.main_file = program.file;
   walk_.reported.clear();
@@ -374,9 +377,9 @@ void Walker::report(Diagnostic diagnostic) {
            .second)
     return;
   // A type error inside a map is about what one member sees.
-  if (!walk_.mapped_axes_.empty() &&
+  if (!walk_.context().mapped_axes.empty() &&
       info(diagnostic.code).number.starts_with("U03"))
-    for (const std::string& fact : walk_.mapped_axes_.back().facts)
+    for (const std::string& fact : walk_.context().mapped_axes.back().facts)
       diagnostic.add_fact(fact);
   if (checking() && s_.found.size() >= max_errors &&
       diagnostic.code != Code::cancelled) {

@@ -105,7 +105,6 @@ struct Walk::State {
 
   uint32_t last_call = 0;  // number of the latest call
   int call_depth = 0;
-  uint32_t trace_base = 0;  // environments of calls after it are traced
   const char* stack_limit = nullptr;
   std::thread::id stack_owner;  // of the large stack in use
   std::vector<CallFrame> frames;
@@ -438,7 +437,8 @@ class Walker {
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);
   void check_loop(std::vector<Carry>& carries, const AxisSet& bound_varies,
-                  Span where, const std::function<AxisSet()>& walk_turn);
+                  Span where,
+                  const std::function<AxisSet(ContextScope&)>& walk_turn);
   using LoopPart = std::function<ArrayValue(const ArrayValue& counter)>;
   void loop_node(std::vector<Carry>& carries, const ArrayValue& counter,
                  const AxisSet& bound_varies, Span where,

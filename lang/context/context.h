@@ -1,0 +1,75 @@
+#pragma once
+// What is around the code being walked.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lang/context/environment.h"
+#include "lang/context/scope.h"
+#include "lang/context/value.h"
+
+namespace unisono::lang {
+
+enum class Mode : uint8_t { check, trace, run };
+
+/// An axis that is mapped around the code being walked.
+struct MappedAxis {
+  std::shared_ptr<const AxisInfo> axis;
+  ir::AxisId id = 0;  // in the graph
+  ir::Dim size;       // members
+  bool over_devices;  // pmap, not vmap
+  Span where;         // the map's call
+  /// What one member sees of the arguments: added to a type error inside.
+  std::vector<std::string> facts;
+};
+
+/// A condition that varies over mapped axes: a collective over one of them
+/// under it is an error.
+struct VaryingCondition {
+  AxisSet axes;
+  Span where;
+  bool is_loop;
+  Span from = {};  // why it varies
+};
+
+/// A name that a traced function read outside itself: the environment in which
+/// it is found (or in one around that), and the value that it had.
+struct OuterRead {
+  std::shared_ptr<Environment> environment;
+  std::string name;
+  Value value;
+};
+
+/// The outermost `jit` or map around the code being walked.
+struct CompiledCode {
+  /// Its devices, once a map over devices is met in it: all its maps run over
+  /// axes of one grid.
+  std::shared_ptr<const Mesh> grid;
+};
+
+/// Everything that depends on where the walk is, apart from names. One value:
+/// a ContextScope (walk.h) changes it for a part of the walk.
+struct Context {
+  Mode mode = Mode::run;
+  /// The graph that is traced; null where statements are run or checked.
+  std::shared_ptr<GraphScope> scope;
+  /// Outermost first.
+  std::vector<MappedAxis> mapped_axes;
+  std::vector<VaryingCondition> varying_conditions;
+  /// Null outside code that is, or will be, compiled; in every mode.
+  std::shared_ptr<CompiledCode> compiled;
+  /// While an annotated function is checked at its definition: an axis that it
+  /// names may be mapped by who calls it, and has a symbolic size
+  /// (`axis_size_here` in maps.h).
+  bool checking_definition = false;
+  /// Where reads of names outside the traced function are noted, for the caches
+  /// of maps; null if nobody asks.
+  std::vector<OuterRead>* outer_reads = nullptr;
+  /// Environments of calls with larger numbers belong to the traced function.
+  uint32_t trace_base = 0;
+
+  const Mesh* grid() const { return compiled ? compiled->grid.get() : nullptr; }
+};
+
+}  // namespace unisono::lang
