@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host/commands.h"
+#include "host/completion.h"
 #include "host/process.h"
 #include "lang/source/utf8.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using namespace unisono::host;
 
-constexpr const char* help =
+constexpr const char* help_begin =
     R"(Unisono, an array language that plays one program on many devices
 
 usage:
@@ -31,23 +32,15 @@ usage:
   unisono explain CODE                                what a message means
   unisono devices [--devices cpu:N]                   list the devices
   unisono inspect --emit=STAGE FILE                   show a stage of the compiler
+  unisono completion SHELL                            what bash, zsh or fish complete
   unisono --version, unisono --help, unisono COMMAND --help
 
 FILE may be - for standard input.
 
-options of run, - and -e:
-  --devices cpu:N   N CPU devices, 1 to 64, on any machine; without it, one
-  --devices cuda    all GPUs; cuda:0,cuda:1 are two; cuda:0,cuda:0 two on one
-  --devices sim:N   N simulated GPUs, slow, on any machine
-  --reference       the reference evaluator alone: slow, without generated code
-  --unchecked       no errors for bad indexes and integer division by zero
-  --no-cublas       large products on GPUs by kernels of our own, not by cuBLAS
-  --no-cache        do not keep compiled kernels of GPUs on disk
-  --quiet           no notes about what is slower than it looks
-  --stats           afterwards, what each device did, as a table
-  --trace FILE      write what each device did, for chrome://tracing
-  --watchdog S      devices wait S seconds for one that does not arrive; 60
+)";
 
+constexpr const char* help_end =
+    R"(
 examples:
   unisono run train.uni --devices cpu:8     run a program on eight CPU devices
   unisono run train.uni data.npy -- -v      the program's args() are data.npy, -v
@@ -67,7 +60,7 @@ line is wrong; 130 when Ctrl-C stopped it
 struct CommandLine {
   CLI::App app{"", "unisono"};
   CommandOptions options;
-  std::string expression, code;
+  std::string expression, code, shell;
   std::vector<std::string> files, words;
   /// What stood behind `--`: for the program; nothing where there was no `--`.
   std::optional<std::vector<std::string>> after_dashes;
@@ -77,6 +70,7 @@ struct CommandLine {
   CLI::App* explain = nullptr;
   CLI::App* devices = nullptr;
   CLI::App* inspect = nullptr;
+  CLI::App* completion = nullptr;
 
   bool has_expression() const {
     return evaluate->count() > 0 || run_evaluate->count() > 0;
@@ -87,30 +81,36 @@ struct CommandLine {
 
 void add_devices(CLI::App* app, CommandOptions& options) {
   app->add_option("--devices", options.devices,
-                  "cpu:N (1 to 64), cuda, cuda:0,cuda:1 or sim:N")
-      ->take_last();
+                  "cpu:N is N CPU devices, 1 to 64, on any machine (without "
+                  "it, one); cuda all GPUs; cuda:0,cuda:1 two, cuda:0,cuda:0 "
+                  "two on one; sim:N simulated GPUs, slow, on any machine")
+      ->take_last()
+      ->type_name("DEVICES");
 }
 
 void add_run_options(CLI::App* app, CommandOptions& options) {
   add_devices(app, options);
   app->add_flag("--reference", options.reference,
-                "use the reference evaluator instead of compiled code");
+                "the reference evaluator alone: slow, without generated code");
   app->add_flag("--unchecked", options.unchecked,
                 "no errors for bad indexes and integer division by zero");
   app->add_flag("--no-cublas", options.no_cublas,
-                "large products on GPUs by kernels of our own");
+                "large products on GPUs by kernels of our own, not by cuBLAS");
   app->add_flag("--no-cache", options.no_cache,
                 "do not keep compiled kernels of GPUs on disk");
-  app->add_flag("--quiet", options.quiet, "no performance notes");
+  app->add_flag("--quiet", options.quiet,
+                "no notes about what is slower than it looks");
   app->add_flag("--stats", options.stats,
-                "afterwards, what the devices did, as a table");
+                "afterwards, what each device did, as a table");
   app->add_option("--trace", options.trace,
-                  "write what the devices did to a file, for chrome://tracing")
-      ->take_last();
-  app->add_option(
-         "--watchdog", options.watchdog,
-         "seconds that devices wait for one that computes; 0: for ever")
-      ->take_last();
+                  "write what each device did, for chrome://tracing")
+      ->take_last()
+      ->type_name("FILE");
+  app->add_option("--watchdog", options.watchdog,
+                  "devices wait SECONDS for one that does not arrive: 60; "
+                  "0 is for ever")
+      ->take_last()
+      ->type_name("SECONDS");
 }
 
 void add_inspect(CommandLine& line) {
@@ -196,11 +196,18 @@ void declare(CommandLine& line) {
   line.explain = line.app.add_subcommand("explain", "what a message means");
   line.explain->add_option("code", line.code, "its code: U0412")->required();
 
+  line.completion = line.app.add_subcommand(
+      "completion", "what a shell completes, as a script for it");
+  line.completion->add_option("shell", line.shell, "bash, zsh or fish")
+      ->required()
+      ->type_name("");
   line.devices = line.app.add_subcommand("devices", "list the devices");
   add_devices(line.devices, options);
   add_inspect(line);
   // Not those of the commands, which have copied the one before.
-  line.app.formatter_fn([](auto&&...) { return std::string(help); });
+  line.app.formatter_fn([](const CLI::App* app, auto&&...) {
+    return help_begin + option_list(*app) + help_end;
+  });
   line.app.failure_message(failure_message);
 }
 
@@ -222,8 +229,8 @@ std::string misplaced(const CommandLine& line) {
 std::optional<std::vector<std::string>> take_after_dashes(
     std::vector<std::string>& words) {
   const bool of_files =
-      !words.empty() &&
-      (words[0] == "fmt" || words[0] == "explain" || words[0] == "devices");
+      !words.empty() && (words[0] == "fmt" || words[0] == "explain" ||
+                         words[0] == "devices" || words[0] == "completion");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (of_files || dashes == words.end()) return std::nullopt;
   // The value of `-e` may be anything.
@@ -282,6 +289,7 @@ int dispatch(CommandLine& line) {
   if (*line.format) return format_files(line.files, options);
   if (*line.explain) return explain_code(line.code);
   if (*line.devices) return list_devices(options);
+  if (*line.completion) return print_completion(line.app, line.shell);
   if (*line.inspect) return inspect_file(options);
   if (line.evaluate->count() > 0) {
     add_arguments(line);

@@ -28,25 +28,16 @@ namespace {
 
 constexpr int64_t most_cached_programs = 1024;
 
-/// Kernels of an all_reduce on GPUs (AllReduceStep::Grid).
+/// Kernels of an all_reduce on GPUs (CollectiveStep::Grid).
 struct AllReduceKernels {
   int64_t part;
   Kernel full, last, own;
 };
-ReduceOp reduction(ir::ReduceOp op) {
-  switch (op) {
-    case ir::ReduceOp::sum: return ReduceOp::sum;
-    case ir::ReduceOp::max: return ReduceOp::max;
-    case ir::ReduceOp::min: return ReduceOp::min;
-  }
-  __builtin_unreachable();
-}
-AllReduceKernels all_reduce_kernels(const CollectiveTask& task, int devices) {
+AllReduceKernels all_reduce_kernels(const CollectiveStep& task, int devices) {
   const int64_t part = all_reduce_part(task.elements, task.dtype, devices);
   const int64_t rest = task.elements - (task.elements - 1) / part * part;
   auto kernel = [&](int64_t elements, int targets) {
-    return all_reduce_kernel(reduction(task.attrs.reduce), task.dtype, elements,
-                             devices, targets);
+    return all_reduce_kernel(task.op, task.dtype, elements, devices, targets);
   };
   return {part, kernel(part, devices), kernel(rest, devices),
           kernel(task.elements, 1)};
@@ -71,10 +62,10 @@ void list_requests(const PlanSteps& steps, std::vector<Request>& out) {
 
 /// All steps of a kind, in the order of steps.
 void list_all_reduces(const PlanSteps& steps,
-                      std::vector<const CollectiveTask*>& out) {
+                      std::vector<const CollectiveStep*>& out) {
   for (const PlanStep& step : steps) {
-    if (const auto* task = std::get_if<CollectiveTask>(&step.what))
-      if (task->op == ir::Op::all_reduce) out.push_back(task);
+    if (const auto* task = std::get_if<CollectiveStep>(&step.what))
+      if (task->kind == CollectiveStep::Kind::all_reduce) out.push_back(task);
     if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
       list_all_reduces(*loop->condition, out);
       list_all_reduces(*loop->body, out);
@@ -130,56 +121,26 @@ class StepWriter {
     launch(launches[1], {dot.b, dot.packed_b});
     launch(launches[2], {dot.packed_a, dot.packed_b, dot.to});
   }
-  void write(const NativeTask& task) {
+  void write(LaunchStep launch) {
     ++stats_.kernels;
-    steps_.push_back(
-        {LaunchStep{task.function, task.name, task.arguments, task.units,
-                    task.grain, task.grid, *sources_}});
+    launch.sources = *sources_;
+    add(std::move(launch));
   }
-  void write(const CopyTask& task) {
+  void write(const CopyStep& copy) {
     ++stats_.copies;
-    steps_.push_back({CopyStep{task.from, task.to, task.bytes}});
+    add(copy);
   }
-  void write(const CollectiveTask& task) {
+  void write(CollectiveStep step) {
     ++stats_.collectives;
-    const int64_t bytes = task.elements * byte_size(task.dtype);
-    const ir::CollectiveAttrs& a = task.attrs;
-    const int64_t part = task.elements / ir::team_size(a).value();
-    switch (task.op) {
-      case ir::Op::all_gather:
-        return add(
-            AllGatherStep{task.from, task.to, bytes, task.source, a.groups});
-      case ir::Op::permute:
-        return add(
-            PermuteStep{task.from, task.to, bytes, a.pairs, task.source});
-      case ir::Op::all_to_all:
-        return add(AllToAllStep{task.from, task.to,
-                                part * byte_size(task.dtype), task.source,
-                                a.groups});
-      case ir::Op::reduce_scatter:
-        return add(ReduceScatterStep{task.from, task.to, task.dtype, part,
-                                     reduction(a.reduce), task.source,
-                                     a.groups});
-      default: return add(all_reduce(task));
-    }
-  }
-  AllReduceStep all_reduce(const CollectiveTask& task) const {
-    AllReduceStep step{task.from,
-                       task.to,
-                       task.dtype,
-                       task.elements,
-                       reduction(task.attrs.reduce),
-                       task.source,
-                       task.attrs.groups};
-    if (on_grid) {
-      const auto reduce = all_reduce_kernels(task, program_.devices);
+    if (on_grid && step.kind == CollectiveStep::Kind::all_reduce) {
+      const auto reduce = all_reduce_kernels(step, program_.devices);
       auto launch = [&](const Kernel& kernel) {
         return kernels_.at(key_of(kernel)).launches[0].grid;
       };
       step.grid = {reduce.part, launch(reduce.full), launch(reduce.last),
                    launch(reduce.own)};
     }
-    return step;
+    add(std::move(step));
   }
   template <class What>
   void add(What what) {
@@ -193,13 +154,10 @@ class StepWriter {
     steps_.push_back(
         {IfStep{task.flag, apart(*task.then_steps), apart(*task.else_steps)}});
   }
-  void write(const HostTask& task) {
-    HostCallStep step;
-    step.arguments = task.arguments;
-    for (BufferId argument : task.arguments)
-      step.bytes.push_back(program_.slots[argument].bytes);
-    step.call = task.call;
-    steps_.push_back({std::move(step)});
+  void write(HostCallStep call) {
+    for (SlotId argument : call.arguments)
+      call.bytes.push_back(program_.slots[argument].bytes);
+    add(std::move(call));
   }
 
   Steps steps_;
@@ -315,14 +273,14 @@ Result<CompiledKernels> Compiler::State::generate_grids(
     const Plan& plan, int devices, const std::vector<int>& capabilities,
     CodeText* dump) {
   std::vector<Request> requests;
-  std::vector<const CollectiveTask*> reduces;
+  std::vector<const CollectiveStep*> reduces;
   list_requests(plan.steps, requests);
   list_all_reduces(plan.steps, reduces);
   std::vector<const Kernel*> wanted;
   for (const Request& request : requests)
     wanted.push_back(std::get<const Kernel*>(request));
   std::deque<AllReduceKernels> kept;
-  for (const CollectiveTask* task : reduces) {
+  for (const CollectiveStep* task : reduces) {
     const auto& all = kept.emplace_back(all_reduce_kernels(*task, devices));
     wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
   }

@@ -31,7 +31,7 @@ class Buffer {
   Device* device() const { return device_; }
 
  private:
-  void swap(Buffer& other) {
+  void swap(Buffer& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);

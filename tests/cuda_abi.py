@@ -134,8 +134,8 @@ def cuda_checks(header):
                          f"return offsetof(T, {field}) == offsetof(unisono::cuda::{own}, {field}) && "
                          f"sizeof(T::{field}) == sizeof(unisono::cuda::{own}::{field}); else return true; }}\n"
                          f"static_assert(at_{own}_{field}<{theirs}>());")
-    functions = re.findall(r"CUDA_FUNCTION\((\w+), *(\w+), *(\d+), *(\w+), *(\(.*\))\)", text_of("runtime/cuda/driver.def"))
-    for name, symbol, since, _, parameters in functions:
+    functions = re.findall(r"^CUDA_(?:TEST_)?FUNCTION\((\w+), *(\w+), *(\d+), *(\(.*\))\)", text_of("runtime/cuda/driver.def"), re.M)
+    for name, symbol, since, parameters in functions:
         lines.append(f"namespace n_{name} {{ using namespace unisono::cuda; using F = Code{parameters}; }}")
         if not re.search(rf"\b{symbol} ?\(", header):
             newer.append(symbol)

@@ -64,8 +64,7 @@ class Gpus {
   }
   std::optional<Value> call(const std::string& function,
                             const std::vector<Value>& arguments) {
-    auto result =
-        session_->walk().call_from_host(global(function), arguments);
+    auto result = session_->walk().call_from_host(global(function), arguments);
     if (!result) fail_with_messages();
     return result;
   }

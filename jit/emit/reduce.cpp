@@ -122,10 +122,8 @@ uint64_t neutral_bits(const Reduction& reduction) {
         reduction.kind == Reduction::Kind::argmax ? Op::max : Op::min, dtype));
   if (reduction.op == Op::add && dtype == DType::F32) return uint64_t{1} << 31;
   if (reduction.op == Op::add && dtype == DType::F64) return uint64_t{1} << 63;
-  for (Op op : {Op::sum, Op::prod, Op::max, Op::min, Op::any, Op::all})
-    if (ir::combine_op(op) == reduction.op && ir::admits(op, dtype))
-      return bits_of(ir::identity_element(op, dtype));
-  return 0;
+  return bits_of(
+      ir::identity_element(ir::reduction_by(reduction.op, dtype), dtype));
 }
 
 }  // namespace

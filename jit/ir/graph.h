@@ -39,6 +39,21 @@ enum class Kind : uint8_t {
   host,
 };
 
+/// The operations of a kind, for switches that name all of them: a new row is
+/// an error of the compiler wherever one is not.
+enum class Move : uint8_t {
+#define MOVE(name, ...) name = static_cast<uint8_t>(Op::name),
+#include "jit/ir/ops.def"
+};
+enum class Collective : uint8_t {
+#define COLLECTIVE(name, ...) name = static_cast<uint8_t>(Op::name),
+#define POSITION COLLECTIVE
+#include "jit/ir/ops.def"
+};
+/// CHECKs that `op` is one.
+Move move_of(Op op);
+Collective collective_of(Op op);
+
 using NodeId = int32_t;
 /// A declared axis (`axis dev = devices()`), or the anonymous one of a map.
 using AxisId = int32_t;

@@ -50,6 +50,15 @@ Shape without(const Shape& shape, const std::vector<int>& axes) {
   return out;
 }
 
+constexpr bool gives_bool(Op op) {
+  constexpr Op rows[] = {
+#define COMPARE(name, ...) Op::name,
+#define PREDICATE COMPARE
+#include "jit/ir/ops.def"
+  };
+  return std::ranges::find(rows, op) != std::end(rows);
+}
+
 Result<Type> map_rule(Op op, Operands x, const Attrs& attrs) {
   const auto same_shape = [&]() -> Status {
     for (const Type& t : x.subspan(1))
@@ -69,19 +78,7 @@ Result<Type> map_rule(Op op, Operands x, const Attrs& attrs) {
                    name(t.dtype));
   }
   Type out = values[0];
-  switch (op) {
-#define COMPARE(name, ...) case Op::name:
-#define PREDICATE COMPARE
-#define UNARY(...)
-#define BINARY(...)
-#define REDUCE(...)
-#define SCAN(...)
-#define OTHER(...)
-#include "jit/ir/ops.def"
-    out.dtype = DType::Bool;
-    break;
-    default: break;
-  }
+  if (gives_bool(op)) out.dtype = DType::Bool;
   return out;
 }
 
@@ -193,21 +190,22 @@ Result<Type> concat_rule(Operands x, int axis) {
 }
 
 Result<Type> move_rule(Op op, Operands x, const Attrs& attrs) {
-  switch (op) {
-    case Op::reshape:
+  switch (move_of(op)) {
+    case Move::reshape:
       return reshape_rule(x[0], std::get<ShapeAttrs>(attrs).shape);
-    case Op::transpose:
+    case Move::transpose:
       return transpose_rule(x[0], std::get<AxesAttrs>(attrs).axes);
-    case Op::broadcast:
+    case Move::broadcast:
       return broadcast_rule(x[0], std::get<BroadcastAttrs>(attrs));
-    case Op::slice: return slice_rule(x[0], std::get<SliceAttrs>(attrs));
-    case Op::pad: return pad_rule(x, std::get<PadAttrs>(attrs));
-    case Op::flip:
+    case Move::slice: return slice_rule(x[0], std::get<SliceAttrs>(attrs));
+    case Move::pad: return pad_rule(x, std::get<PadAttrs>(attrs));
+    case Move::flip:
       if (!ascending_axes(std::get<AxesAttrs>(attrs).axes, x[0].rank()))
         return wrong("the axes do not fit {}", x[0].to_string());
       return x[0];
-    default: return concat_rule(x, std::get<AxisAttrs>(attrs).axis);
+    case Move::concat: return concat_rule(x, std::get<AxisAttrs>(attrs).axis);
   }
+  __builtin_unreachable();
 }
 
 Result<Type> source_rule(Op op, const Attrs& attrs) {
@@ -428,15 +426,15 @@ Result<Type> collective_rule(Op op, Operands x, const CollectiveAttrs& a) {
   const bool reduces = op == Op::all_reduce || op == Op::reduce_scatter;
   if (reduces && a.reduce == ReduceOp::sum && is_bool(x[0].dtype))
     return wrong("bool has no sum");
-  switch (op) {
-    case Op::axis_index: return Type{DType::I32, {}};
-    case Op::own_part: return own_part_rule(x[0], a);
-    case Op::all_gather: return gather_rule(x[0], a);
-    case Op::permute:
+  switch (collective_of(op)) {
+    case Collective::axis_index: return Type{DType::I32, {}};
+    case Collective::own_part: return own_part_rule(x[0], a);
+    case Collective::all_gather: return gather_rule(x[0], a);
+    case Collective::permute:
       if (auto fits = check_pairs(a); !fits) return fits.error();
       return x[0];
-    case Op::reduce_scatter:
-    case Op::all_to_all: {
+    case Collective::reduce_scatter:
+    case Collective::all_to_all: {
       if (x[0].rank() == 0 || !(x[0].shape[0] == team_size(a)))
         return wrong("the leading axis is not that of {} members",
                      team_size(a).to_string());
@@ -444,8 +442,9 @@ Result<Type> collective_rule(Op op, Operands x, const CollectiveAttrs& a) {
       if (op == Op::reduce_scatter) out.shape.erase(out.shape.begin());
       return out;
     }
-    default: return x[0];
+    case Collective::all_reduce: return x[0];
   }
+  __builtin_unreachable();
 }
 
 Result<Type> host_rule(Operands x, const HostCallAttrs& a) {
@@ -453,74 +452,6 @@ Result<Type> host_rule(Operands x, const HostCallAttrs& a) {
     return wrong("{} pieces of text and {} formats for {} operands",
                  a.format.size(), a.specs.size(), x.size());
   return Type{DType::Bool, {}};
-}
-
-/// The number of operands, or -1 if the rule counts itself.
-int operand_count(Op op) {
-  switch (op) {
-#define UNARY(name, ...) \
-  case Op::name: return 1;
-#define BINARY(name, ...) \
-  case Op::name: return 2;
-#define COMPARE BINARY
-#define PREDICATE UNARY
-#define REDUCE UNARY
-#define SCAN UNARY
-#define OTHER(name, ...) \
-  case Op::name: break;
-#include "jit/ir/ops.def"
-  }
-  switch (op) {
-    case Op::select:
-    case Op::fma: return 3;
-    case Op::pad:
-    case Op::dot: return 2;
-    case Op::input:
-    case Op::constant:
-    case Op::iota:
-    case Op::axis_index: return 0;
-    case Op::concat:
-    case Op::gather:
-    case Op::scatter:
-    case Op::scatter_add:
-    case Op::if_else:
-    case Op::loop:
-    case Op::host_call: return -1;
-    default: return 1;
-  }
-}
-
-/// Which alternative of Attrs the operation takes.
-size_t attrs_index(Op op) {
-  const auto index = [](auto attrs) { return Attrs(attrs).index(); };
-  switch (kind(op)) {
-    case Kind::map:
-      return op == Op::cast ? index(CastAttrs{}) : index(NoAttrs{});
-    case Kind::reduce:
-    case Kind::argreduce: return index(ReduceAttrs{});
-    case Kind::scan: return index(ScanAttrs{});
-    case Kind::move:
-      return op == Op::reshape     ? index(ShapeAttrs{})
-             : op == Op::broadcast ? index(BroadcastAttrs{})
-             : op == Op::slice     ? index(SliceAttrs{})
-             : op == Op::pad       ? index(PadAttrs{})
-             : op == Op::concat    ? index(AxisAttrs{})
-                                   : index(AxesAttrs{});
-    case Kind::source:
-      return op == Op::input      ? index(InputAttrs{})
-             : op == Op::constant ? index(ConstantAttrs{})
-                                  : index(IotaAttrs{});
-    case Kind::index: return index(IndexAttrs{});
-    case Kind::dot: return index(DotAttrs{});
-    case Kind::sort: return index(NoAttrs{});
-    case Kind::control:
-      return op == Op::if_else ? index(IfAttrs{})
-             : op == Op::loop  ? index(LoopAttrs{})
-                               : index(ProjectAttrs{});
-    case Kind::collective: return index(CollectiveAttrs{});
-    case Kind::host: return index(HostCallAttrs{});
-  }
-  __builtin_unreachable();
 }
 
 Result<Type> apply_rule(Op op, Operands x, const Attrs& attrs) {
@@ -555,12 +486,12 @@ Status check_result(const Type& type) {
 }
 
 Result<Type> checked_rule(Op op, Operands operands, const Attrs& attrs) {
-  const int count = operand_count(op);
+  const int count = row(op).operands;
   const bool one_at_least = op == Op::concat;
-  if (count >= 0 ? operands.size() != static_cast<size_t>(count)
-                 : one_at_least && operands.empty())
+  if (count != any_operands ? operands.size() != static_cast<size_t>(count)
+                            : one_at_least && operands.empty())
     return wrong("{} operands", operands.size());
-  if (attrs.index() != attrs_index(op)) return wrong("wrong attributes");
+  if (attrs.index() != row(op).attributes) return wrong("wrong attributes");
   if (!operands.empty() && kind(op) != Kind::control) {
     const Type& first = operands[op == Op::select ? operands.size() - 1 : 0];
     if (!admits(op, first.dtype)) return wrong("not for {}", name(first.dtype));

@@ -4,55 +4,10 @@
 #include <cstring>
 #include <limits>
 
-#include "jit/ir/type_class.h"
 #include "runtime/check.h"
 
 namespace unisono::ir {
 namespace {
-
-/// The class of a row that has a column for it.
-TypeClass type_class(Op op) {
-  switch (op) {
-#define UNARY(name, types, ...) \
-  case Op::name: return TypeClass::types;
-#define BINARY UNARY
-#define COMPARE UNARY
-#define PREDICATE UNARY
-#define REDUCE UNARY
-#define SCAN UNARY
-#define OTHER(name, ...) \
-  case Op::name: break;
-#include "jit/ir/ops.def"
-  }
-  return op == Op::fma                            ? TypeClass::Float
-         : op == Op::dot || op == Op::scatter_add ? TypeClass::Number
-                                                  : TypeClass::Any;
-}
-
-/// What an identity column says.
-enum class Identity : uint8_t { zero, one, lowest, highest };
-
-Identity identity_of(Op op) {
-  constexpr auto from_column = [](std::string_view column) {
-    return column == "0"        ? Identity::zero
-           : column == "1"      ? Identity::one
-           : column == "lowest" ? Identity::lowest
-                                : Identity::highest;
-  };
-  switch (op) {
-#define REDUCE(name, types, combine, identity, ...) \
-  case Op::name: return from_column(#identity);
-#define SCAN REDUCE
-#define UNARY(name, ...) \
-  case Op::name: break;
-#define BINARY UNARY
-#define COMPARE UNARY
-#define PREDICATE UNARY
-#define OTHER UNARY
-#include "jit/ir/ops.def"
-  }
-  check_failed("a reduction or scan", __FILE__, __LINE__);
-}
 
 template <DType D>
 typename ComputeOf<D>::type extreme(bool highest) {
@@ -69,23 +24,21 @@ typename ComputeOf<D>::type extreme(bool highest) {
 }  // namespace
 
 Op combine_op(Op op) {
-  switch (op) {
-#define REDUCE(name, types, combine, ...) \
-  case Op::name: return Op::combine;
-#define SCAN REDUCE
-#define UNARY(name, ...) \
-  case Op::name: break;
-#define BINARY UNARY
-#define COMPARE UNARY
-#define PREDICATE UNARY
-#define OTHER UNARY
-#include "jit/ir/ops.def"
-  }
-  check_failed("a reduction or scan", __FILE__, __LINE__);
+  CHECK(row(op).combine);
+  return *row(op).combine;
+}
+
+Op reduction_by(Op combine, DType dtype) {
+  for (const Row& r : all_rows())
+    if (r.kind == Kind::reduce && r.combine == combine &&
+        admits(r.types, dtype))
+      return r.op;
+  check_failed("an operation that a reduction combines by", __FILE__, __LINE__);
 }
 
 std::vector<uint8_t> identity_element(Op op, DType dtype) {
-  const Identity identity = identity_of(op);
+  CHECK(row(op).identity);
+  const Identity identity = *row(op).identity;
   return with_dtype(dtype, [&]<DType D>() {
     using T = typename ComputeOf<D>::type;
     T value{};
@@ -101,7 +54,7 @@ std::vector<uint8_t> identity_element(Op op, DType dtype) {
   });
 }
 
-bool admits(Op op, DType dtype) { return admits(type_class(op), dtype); }
+bool admits(Op op, DType dtype) { return admits(row(op).types, dtype); }
 
 int result_count(const Node& node) {
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
@@ -163,18 +116,16 @@ bool proved_within(const Graph& graph, NodeId id, int64_t low, int64_t high) {
 }
 
 bool may_fail(const Graph& graph, const Node& node) {
-  switch (node.op) {
-    case Op::floor_div:
-    case Op::mod:
+  switch (row(node.op).check) {
+    case Check::none: return false;
+    case Check::divisor:
       return is_integer(node.type.dtype) &&
              !proved_within(graph, node.inputs[1], 1, INT64_MAX) &&
              !proved_within(graph, node.inputs[1], INT64_MIN, -1);
-    case Op::pow:
+    case Check::exponent:
       return is_signed(node.type.dtype) &&
              !proved_within(graph, node.inputs[1], 0, INT64_MAX);
-    case Op::gather:
-    case Op::scatter:
-    case Op::scatter_add: {
+    case Check::index: {
       const auto& a = attrs<IndexAttrs>(node);
       if (!a.checked) return false;
       const Type& x = graph.type(node.inputs[0]);
@@ -188,8 +139,8 @@ bool may_fail(const Graph& graph, const Node& node) {
       }
       return false;
     }
-    default: return false;
   }
+  __builtin_unreachable();
 }
 
 bool any_must_stay(const Graph& graph) {
@@ -228,41 +179,6 @@ bool same_for_all(const Node& collective) {
   for (const auto& [source, destination] : a.pairs)
     if (source != a.pairs[0].first) return false;
   return member_count(a) == Dim(static_cast<int64_t>(a.pairs.size()));
-}
-
-std::string_view help(Op op) {
-  switch (op) {
-#define UNARY(name, types, scalar, domain, help) \
-  case Op::name: return help;
-#define BINARY UNARY
-#define COMPARE(name, types, scalar, help) \
-  case Op::name: return help;
-#define PREDICATE COMPARE
-#define REDUCE(name, types, combine, identity, help) \
-  case Op::name: return help;
-#define SCAN REDUCE
-#define OTHER(name, kind, help) \
-  case Op::name: return help;
-#include "jit/ir/ops.def"
-  }
-  __builtin_unreachable();
-}
-
-std::pair<double, double> domain(Op op) {
-  using Interval = std::pair<double, double>;
-  switch (op) {
-#define UNARY(name, types, scalar, domain, help) \
-  case Op::name: return Interval domain;
-#define BINARY UNARY
-#define COMPARE(name, ...) \
-  case Op::name: break;
-#define PREDICATE COMPARE
-#define REDUCE COMPARE
-#define SCAN COMPARE
-#define OTHER COMPARE
-#include "jit/ir/ops.def"
-  }
-  return {-4, 4};
 }
 
 }  // namespace unisono::ir

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "jit/ir/graph.h"
+#include "jit/ir/table.h"
 #include "runtime/result.h"
 
 namespace unisono::ir {
@@ -19,6 +19,9 @@ Result<Type> infer_type(Op op, std::span<const Type> operands,
 /// and the identity as bytes of one element of `dtype`.
 Op combine_op(Op reduce_or_scan);
 std::vector<uint8_t> identity_element(Op reduce_or_scan, DType dtype);
+/// The reduction of `dtype` that combines by an operation; CHECKs that there is
+/// one.
+Op reduction_by(Op combine, DType dtype);
 
 /// Whether the row's type class admits `dtype`.
 bool admits(Op op, DType dtype);
@@ -34,8 +37,5 @@ Dim member_count(const CollectiveAttrs& a);
 Dim team_size(const CollectiveAttrs& a);
 /// Whether a collective gives all members of its axes the same.
 bool same_for_all(const Node& collective);
-/// A row's help text, and the interval its generated test samples.
-std::string_view help(Op op);
-std::pair<double, double> domain(Op op);
 
 }  // namespace unisono::ir

@@ -279,29 +279,29 @@ ExprId Group::evaluate_move(NodeId id, const IndexMap& map) {
   const NodeId operand = node.inputs[0];
   const auto& shape = sources_.sizes[operand];
   IndexMap at(shape.size());
-  switch (node.op) {
-    case Op::reshape: return evaluate_reshape(id, map);
-    case Op::concat: return evaluate_concat(id, map);
-    case Op::pad: return evaluate_pad(id, map);
-    case Op::transpose: {
+  switch (ir::move_of(node.op)) {
+    case ir::Move::reshape: return evaluate_reshape(id, map);
+    case ir::Move::concat: return evaluate_concat(id, map);
+    case ir::Move::pad: return evaluate_pad(id, map);
+    case ir::Move::transpose: {
       const auto& axes = ir::attrs<ir::AxesAttrs>(node).axes;
       for (size_t i = 0; i < axes.size(); ++i) at[axes[i]] = map[i];
       break;
     }
-    case Op::broadcast: {
+    case ir::Move::broadcast: {
       const auto& axes = ir::attrs<ir::BroadcastAttrs>(node).axes;
       for (size_t i = 0; i < axes.size(); ++i)
         at[i] =
             shape[i] == 1 ? constant_affine(0, extents_.size()) : map[axes[i]];
       break;
     }
-    case Op::slice: {
+    case ir::Move::slice: {
       const auto& attrs = ir::attrs<ir::SliceAttrs>(node);
       for (size_t i = 0; i < map.size(); ++i)
         at[i] = scaled(map[i], attrs.step[i].value(), attrs.start[i].value());
       break;
     }
-    default: {  // flip
+    case ir::Move::flip: {
       at = map;
       for (int axis : ir::attrs<ir::AxesAttrs>(node).axes)
         at[axis] = scaled(map[axis], -1, shape[axis] - 1);

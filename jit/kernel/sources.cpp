@@ -20,23 +20,15 @@ constexpr int64_t few_strided = 16, few_contiguous = 8, few_flops = 64;
 
 }  // namespace
 
-bool is_dear(Op op) {
-  static constexpr Op dear[] = {
-      Op::cbrt,  Op::exp,   Op::exp2, Op::expm1, Op::log,    Op::log2,
-      Op::log10, Op::log1p, Op::sin,  Op::cos,   Op::tan,    Op::asin,
-      Op::acos,  Op::atan,  Op::sinh, Op::cosh,  Op::tanh,   Op::asinh,
-      Op::acosh, Op::atanh, Op::erf,  Op::erfc,  Op::lgamma, Op::pow,
-      Op::atan2, Op::hypot};
-  return std::find(std::begin(dear), std::end(dear), op) != std::end(dear);
-}
+bool is_dear(Op op) { return ir::row(op).cost == ir::Cost::dear; }
 
 int flops(Op op) {
-  static constexpr Op slow[] = {Op::sqrt, Op::rsqrt, Op::div, Op::floor_div,
-                                Op::mod};
-  if (is_dear(op)) return 20;
-  if (std::find(std::begin(slow), std::end(slow), op) != std::end(slow))
-    return 6;
-  return 1;
+  switch (ir::row(op).cost) {
+    case ir::Cost::cheap: return 1;
+    case ir::Cost::slow: return 6;
+    case ir::Cost::dear: return 20;
+  }
+  __builtin_unreachable();
 }
 
 CombineOrder combine_order(const ir::ReduceAttrs& attrs, int rank) {

@@ -1,5 +1,7 @@
 #include "jit/partition/map_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>

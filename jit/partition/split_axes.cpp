@@ -90,26 +90,28 @@ int SplitAxes::moved(const Node& node) const {
     return own == ir::attrs<ir::AxisAttrs>(node).axis ? apart : own;
   }
   if (axis == whole) return apart;  // pad with a value of one block
-  switch (node.op) {
-    case Op::transpose:
+  switch (ir::move_of(node.op)) {
+    case ir::Move::transpose:
       return position_of(ir::attrs<ir::AxesAttrs>(node).axes, axis);
-    case Op::flip:
+    case ir::Move::flip:
       return position_of(ir::attrs<ir::AxesAttrs>(node).axes, axis) < 0 ? axis
                                                                         : apart;
-    case Op::broadcast: return ir::attrs<ir::BroadcastAttrs>(node).axes[axis];
-    case Op::slice: {
+    case ir::Move::broadcast:
+      return ir::attrs<ir::BroadcastAttrs>(node).axes[axis];
+    case ir::Move::slice: {
       const auto& a = ir::attrs<ir::SliceAttrs>(node);
       return a.size[axis] == shape[axis] ? axis : apart;
     }
-    case Op::pad: {
+    case ir::Move::pad: {
       const auto& a = ir::attrs<ir::PadAttrs>(node);
       return node.type.shape[axis] == shape[axis] && a.low[axis] == ir::Dim(0)
                  ? axis
                  : apart;
     }
-    case Op::reshape: return reshaped(node, axis);
-    default: return apart;
+    case ir::Move::reshape: return reshaped(node, axis);
+    case ir::Move::concat: break;  // above
   }
+  return apart;
 }
 
 /// The axis that begins where `axis` does, counted in elements.

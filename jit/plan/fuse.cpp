@@ -356,7 +356,7 @@ Plan fuse(const Graph& graph, bool checked, const Machine& machine) {
     }
     const BufferId copy = plan.add_buffer(buffer.bytes);
     if (buffer.bytes > 0)
-      plan.steps.push_back({CopyTask{output, copy, buffer.bytes}});
+      plan.steps.push_back({CopyStep{output, copy, buffer.bytes}});
     output = copy;
   }
   return plan;

@@ -25,35 +25,15 @@ struct PlanBuffer {
   std::optional<ir::Type> type = {};
   uint32_t source = 0;
 };
-using BufferId = int;
+using BufferId = SlotId;  // the plan's buffers become the program's slots
 
 struct PlanStep;
 using PlanSteps = std::vector<PlanStep>;
 
-/// A launch of code that is not generated.
-struct NativeTask {
-  KernelFunction function = nullptr;
-  std::string name;
-  std::vector<BufferId> arguments;
-  int64_t units = 1, grain = 1;
-  std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
-};
 /// A packed matrix product (jit/emit/dot.h).
 struct DotTask {
   DotShape shape;
   BufferId a = 0, b = 0, packed_a = 0, packed_b = 0, to = 0;
-};
-struct CopyTask {
-  BufferId from = 0, to = 0;
-  int64_t bytes = 0;
-};
-struct CollectiveTask {
-  ir::Op op = ir::Op::all_reduce;
-  BufferId from = 0, to = 0;
-  DType dtype = DType::F32;
-  int64_t elements = 0;  // of `from`
-  ir::CollectiveAttrs attrs = {};
-  uint32_t source = 0;
 };
 /// `turns`: how often the condition will hold; -1 if that is not known.
 struct LoopTask {
@@ -65,14 +45,11 @@ struct IfTask {
   BufferId flag = 0;
   std::unique_ptr<PlanSteps> then_steps = nullptr, else_steps = nullptr;
 };
-struct HostTask {
-  std::vector<BufferId> arguments;
-  int call = 0;  // index into Plan::host_calls
-};
-
+/// A step of a program, with buffers for slots, or what becomes one once there
+/// is code for it. What is launched here is precompiled.
 struct PlanStep {
-  std::variant<Kernel, NativeTask, DotTask, CopyTask, CollectiveTask, LoopTask,
-               IfTask, HostTask>
+  std::variant<Kernel, DotTask, LaunchStep, CopyStep, CollectiveStep, LoopTask,
+               IfTask, HostCallStep>
       what;
   /// The places in the program of what a launch computes, in its order.
   std::vector<uint32_t> sources = {};
@@ -116,16 +93,16 @@ void for_each_buffer(Step& step, const F& f) {
   if (auto* kernel = std::get_if<Kernel>(&step.what)) {
     for (auto& argument : kernel->arguments)
       f(argument.buffer, argument.written);
-  } else if (auto* native = std::get_if<NativeTask>(&step.what)) {
+  } else if (auto* native = std::get_if<LaunchStep>(&step.what)) {
     for (auto& argument : native->arguments) f(argument, true);
   } else if (auto* dot = std::get_if<DotTask>(&step.what)) {
     f(dot->a, false), f(dot->b, false);
     f(dot->packed_a, true), f(dot->packed_b, true), f(dot->to, true);
-  } else if (auto* copy = std::get_if<CopyTask>(&step.what)) {
+  } else if (auto* copy = std::get_if<CopyStep>(&step.what)) {
     f(copy->from, false), f(copy->to, true);
-  } else if (auto* task = std::get_if<CollectiveTask>(&step.what)) {
+  } else if (auto* task = std::get_if<CollectiveStep>(&step.what)) {
     f(task->from, false), f(task->to, true);
-  } else if (auto* host = std::get_if<HostTask>(&step.what)) {
+  } else if (auto* host = std::get_if<HostCallStep>(&step.what)) {
     for (auto& argument : host->arguments) f(argument, false);
   } else if (auto* loop = std::get_if<LoopTask>(&step.what)) {
     inside(loop->condition);

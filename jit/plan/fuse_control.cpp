@@ -30,7 +30,7 @@ void rename(PlanSteps& steps, BufferId from, BufferId to) {
       if (buffer == from) buffer = to;
     });
   std::erase_if(steps, [](const PlanStep& step) {
-    const auto* copy = std::get_if<CopyTask>(&step.what);
+    const auto* copy = std::get_if<CopyStep>(&step.what);
     return copy && copy->from == copy->to;
   });
 }
@@ -44,12 +44,12 @@ void copy_all(Plan& plan, std::vector<BufferId> from,
     if (std::find(to.begin(), end, from[i]) == end || bytes(from[i]) == 0)
       continue;
     const BufferId saved = plan.add_buffer(bytes(from[i]));
-    steps.push_back({CopyTask{from[i], saved, bytes(saved)}});
+    steps.push_back({CopyStep{from[i], saved, bytes(saved)}});
     from[i] = saved;
   }
   for (size_t i = 0; i < from.size(); ++i)
     if (from[i] != to[i] && bytes(to[i]) > 0)
-      steps.push_back({CopyTask{from[i], to[i], bytes(to[i])}});
+      steps.push_back({CopyStep{from[i], to[i], bytes(to[i])}});
 }
 
 /// Whether `result`, which the steps make of `carry`, may be made in its place:
@@ -66,7 +66,7 @@ bool may_replace(const PlanSteps& steps, BufferId carry, BufferId result) {
     });
     if (reads && replaced) return false;
     if (!writes) continue;
-    const auto* copy = std::get_if<CopyTask>(&step.what);
+    const auto* copy = std::get_if<CopyStep>(&step.what);
     if (copy && copy->from == carry) continue;  // the base of a scatter
     const auto* kernel = std::get_if<Kernel>(&step.what);
     if (reads &&
@@ -81,7 +81,7 @@ bool is_straight(const PlanSteps& steps) {
   return std::none_of(steps.begin(), steps.end(), [](const PlanStep& step) {
     return std::holds_alternative<LoopTask>(step.what) ||
            std::holds_alternative<IfTask>(step.what) ||
-           std::holds_alternative<HostTask>(step.what);
+           std::holds_alternative<HostCallStep>(step.what);
   });
 }
 
@@ -187,7 +187,7 @@ void Fuser::place_loop(NodeId id) {
   for (int i = 0; i < attrs.carries; ++i) {
     const int64_t bytes = graph_.type(node.inputs[i]).bytes();
     carries.push_back(plan_.add_buffer(bytes));
-    if (bytes > 0) append({CopyTask{inputs[i], carries[i], bytes}});
+    if (bytes > 0) append({CopyStep{inputs[i], carries[i], bytes}});
     inputs[i] = carries[i];
   }
   LoopTask task;
@@ -219,7 +219,7 @@ std::optional<PlanSteps> Fuser::two_places(const ir::LoopAttrs& attrs,
                                       inputs.begin() + attrs.carries);
   std::vector<BufferId> others = carries;
   for (const PlanStep& step : body) {
-    const auto* copy = std::get_if<CopyTask>(&step.what);
+    const auto* copy = std::get_if<CopyStep>(&step.what);
     if (!copy || copy->bytes < large_carry_bytes) continue;
     for (size_t i = 0; i < carries.size(); ++i)
       if (copy->to == carries[i]) others[i] = plan_.add_buffer(copy->bytes);

@@ -8,10 +8,10 @@
 #include "jit/plan/grid_stages.h"
 #include "jit/plan/sort_kernels.h"
 #include "runtime/check.h"
+#include "runtime/execute/collective.h"
 
 namespace unisono::jit {
 
-using ir::Graph;
 using ir::Node;
 using ir::NodeId;
 using ir::Op;
@@ -98,7 +98,7 @@ void Fuser::place_sort(NodeId id) {
   const BufferId scratch = plan_.add_buffer(sort.scratch_bytes);
   for (SortPlan::Launch& launch : sort.launches)
     sources_.step[id] =
-        static_cast<int>(append({NativeTask{launch.function,
+        static_cast<int>(append({LaunchStep{launch.function,
                                             std::move(launch.name),
                                             {parameters, from, to, scratch},
                                             launch.units,
@@ -114,7 +114,7 @@ void Fuser::place_grid_sort(NodeId id, BufferId from, BufferId to) {
   const auto add_buffer = [&](DType dtype, int64_t elements) {
     return plan_.add_buffer(elements * byte_size(dtype));
   };
-  for (NativeTask& task : sort_tasks(std::move(sort), from, to, add_buffer))
+  for (LaunchStep& task : sort_tasks(std::move(sort), from, to, add_buffer))
     sources_.step[id] =
         static_cast<int>(append({std::move(task)}, graph_[id].source));
 }
@@ -135,7 +135,7 @@ void Fuser::place_dot(NodeId id) {
     auto launch =
         grid_dot(task->shape, ir::attrs<ir::DotAttrs>(graph_[id]).precision);
     if (!launch) return;
-    NativeTask product{.name = launch->entry,
+    LaunchStep product{.name = launch->entry,
                        .arguments = {task->a, task->b, task->to}};
     product.grid = std::move(launch);
     add_sources(item.groups[0], item.sources);
@@ -154,20 +154,52 @@ void Fuser::place_dot(NodeId id) {
   sources_.buffer[id] = to;
 }
 
+namespace {
+
+CollectiveStep::Kind kind_of(ir::Collective op) {
+  switch (op) {
+#define COLLECTIVE(name, ...) \
+  case ir::Collective::name: return CollectiveStep::Kind::name;
+#define POSITION(name, ...) \
+  case ir::Collective::name: break;
+#include "jit/ir/ops.def"
+  }
+  check_failed("a collective at which devices meet", __FILE__, __LINE__);
+}
+
+ReduceOp reduction(ir::ReduceOp op) {
+  switch (op) {
+    case ir::ReduceOp::sum: return ReduceOp::sum;
+    case ir::ReduceOp::max: return ReduceOp::max;
+    case ir::ReduceOp::min: return ReduceOp::min;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
 void Fuser::place_collective(NodeId id) {
   const Node& node = graph_[id];
-  const BufferId from = materialise(node.inputs[0]);
-  CollectiveTask task{.op = node.op, .from = from, .to = own_buffer(id)};
+  const BufferId from = materialise(node.inputs[0]), to = own_buffer(id);
   if (sources_.elements[id] == 0) return;
-  task.dtype = node.type.dtype;
-  task.elements = sources_.elements[node.inputs[0]];
-  task.attrs = ir::attrs<ir::CollectiveAttrs>(node);
-  task.source = node.source;
-  sources_.step[id] = static_cast<int>(append({task}));
+  const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
+  CollectiveStep step{.kind = kind_of(ir::collective_of(node.op)),
+                      .from = from,
+                      .to = to,
+                      .dtype = node.type.dtype,
+                      .elements = sources_.elements[node.inputs[0]],
+                      .op = reduction(a.reduce),
+                      .source = node.source,
+                      .groups = a.groups,
+                      .pairs = a.pairs};
+  // What each gives each: where all get what one has, that; else a part.
+  const int64_t given = bytes_of(step, ir::team_size(a).value()).from;
+  step.elements /= given / step.bytes();
+  sources_.step[id] = static_cast<int>(append({std::move(step)}));
 }
 
 void Fuser::place_host_call(NodeId id) {
-  HostTask task;
+  HostCallStep task;
   PlanHostCall call{.node = graph_[id]};
   for (NodeId operand : graph_[id].inputs) {
     task.arguments.push_back(materialise(operand));
@@ -183,7 +215,7 @@ void Fuser::place_scatter(NodeId id) {
   const BufferId base = materialise(graph_[id].inputs[0]);
   const BufferId to = plan_.add_buffer(graph_[id]);
   if (sources_.elements[id] > 0)
-    append({CopyTask{base, to, graph_.type(id).bytes()}});
+    append({CopyStep{base, to, graph_.type(id).bytes()}});
   if (sources_.elements[graph_[id].inputs[1]] > 0) {
     for (;;) {
       Group group(sources_, static_cast<int>(items_.size()));

@@ -156,7 +156,7 @@ std::vector<PlanStep> sorted_stages(const Kernel& kernel, int64_t positions,
   steps.push_back({kernel_of(
       of_positions(kernel.nests[0], Scatter::Part::targets, last - 1),
       arguments)});
-  for (NativeTask& task :
+  for (LaunchStep& task :
        sort_tasks(plan_grid_sort(DType::I32, 1, positions, true), targets,
                   order, add_buffer))
     steps.push_back({std::move(task)});
@@ -190,7 +190,7 @@ std::vector<PlanStep> scatter_stages(const Kernel& kernel,
 
 }  // namespace
 
-std::vector<NativeTask> sort_tasks(GridSort sort, BufferId from, BufferId to,
+std::vector<LaunchStep> sort_tasks(GridSort sort, BufferId from, BufferId to,
                                    const AddBuffer& add_buffer) {
   const auto scratch = [&](int64_t bytes) {
     return bytes > 0 ? add_buffer(DType::I8, bytes) : -1;
@@ -198,9 +198,9 @@ std::vector<NativeTask> sort_tasks(GridSort sort, BufferId from, BufferId to,
   const BufferId arrays[] = {from, to, scratch(sort.elements0_bytes),
                              scratch(sort.elements1_bytes),
                              scratch(sort.positions_bytes)};
-  std::vector<NativeTask> tasks;
+  std::vector<LaunchStep> tasks;
   for (GridSort::Launch& launch : sort.launches) {
-    NativeTask task{.name = launch.grid->entry, .arguments = {}};
+    LaunchStep task{.name = launch.grid->entry, .arguments = {}};
     for (GridSort::Array array : launch.arguments)
       task.arguments.push_back(arrays[static_cast<size_t>(array)]);
     task.grid = std::move(launch.grid);

@@ -13,7 +13,7 @@ namespace unisono::jit {
 using AddBuffer = std::function<BufferId(DType, int64_t elements)>;
 
 /// What sorts `from` to `to`.
-std::vector<NativeTask> sort_tasks(GridSort sort, BufferId from, BufferId to,
+std::vector<LaunchStep> sort_tasks(GridSort sort, BufferId from, BufferId to,
                                    const AddBuffer& add_buffer);
 
 /// The steps in place of the kernel, none if it stays as it is. `add_buffer`

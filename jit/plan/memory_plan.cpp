@@ -191,7 +191,7 @@ BufferId donor(const Plan& plan, const Positions& positions, BufferId output,
     if (last < first) return input;
     if (last > first) continue;
     const PlanStep& step = *positions.at[first];
-    if (const auto* copy = std::get_if<CopyTask>(&step.what))
+    if (const auto* copy = std::get_if<CopyStep>(&step.what))
       if (copy->from == input && copy->to == output) return input;
     const auto* kernel = std::get_if<Kernel>(&step.what);
     if (!kernel) continue;

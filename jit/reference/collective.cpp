@@ -5,6 +5,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/nodes.h"
+#include "runtime/check.h"
 
 namespace unisono::jit::reference {
 namespace {
@@ -61,12 +62,17 @@ struct Meeting {
                  operands[j] + static_cast<int64_t>(rank) * part, part);
   }
   void run(size_t rank, uint8_t* out) const {
-    switch (node.op) {
-      case Op::all_gather: return all_gather(out);
-      case Op::reduce_scatter: return reduce_scatter(rank, out);
-      case Op::all_to_all: return all_to_all(rank, out);
-      default: return combine_members(attrs().reduce, type, operands, out);
+    switch (ir::collective_of(node.op)) {
+      case ir::Collective::all_gather: return all_gather(out);
+      case ir::Collective::reduce_scatter: return reduce_scatter(rank, out);
+      case ir::Collective::all_to_all: return all_to_all(rank, out);
+      case ir::Collective::all_reduce:
+        return combine_members(attrs().reduce, type, operands, out);
+      case ir::Collective::permute:   // has no groups
+      case ir::Collective::own_part:  // nobody meets
+      case ir::Collective::axis_index: break;
     }
+    check_failed("a collective at which groups meet", __FILE__, __LINE__);
   }
 };
 

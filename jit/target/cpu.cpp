@@ -1,12 +1,8 @@
-#include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
-#include <llvm/ExecutionEngine/RuntimeDyld.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Object/ObjectFile.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
@@ -14,20 +10,16 @@
 #include <cpuid.h>
 #endif
 #include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <exception>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "jit/target/diagnostic_handler.h"
 #include "jit/target/instrument.h"
+#include "jit/target/loader.h"
 #include "jit/target/target.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
@@ -38,140 +30,6 @@ namespace {
 Error failed(std::string why) {
   return {Error::Kind::compile_failed, std::move(why)};
 }
-
-/// One mapping for all sections of an object, so that they reach one another;
-/// code is made executable, and nothing is ever both writable and executable.
-class CodeMemory : public llvm::RTDyldMemoryManager {
- public:
-  static constexpr const char* no_memory =
-      "the system gives no executable memory";
-
-  ~CodeMemory() override {
-    if (base_) munmap(base_, static_cast<size_t>(bytes_));
-  }
-  /// Memory for an object of so many bytes: false if there is none. It is asked
-  /// for before LLVM links, which aborts where a section gets no memory.
-  bool reserve(size_t object_bytes) {
-    // What is loaded stands in the object, and each stub and entry of a table
-    // that linking adds belongs to a relocation there, which is longer.
-    const uintptr_t most = pages(3 * object_bytes + size_t{64} * 1024);
-    void* at = mmap(nullptr, most, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return false;
-    base_ = static_cast<uint8_t*>(at);
-    bytes_ = most;
-    return true;
-  }
-  bool needsToReserveAllocationSpace() override { return true; }
-  void reserveAllocationSpace(uintptr_t code, llvm::Align, uintptr_t constants,
-                              llvm::Align, uintptr_t data,
-                              llvm::Align) override {
-    // Every section may lose its alignment once.
-    const uintptr_t slack = 4096;
-    parts_[0].size = pages(code + slack);
-    parts_[1].size = pages(constants + slack);
-    parts_[2].size = pages(data + slack);
-    uint8_t* next = base_;
-    for (Part& part : parts_) {
-      part.start = part.next = next;
-      next += part.size;
-    }
-    CHECK(base_ && next <= base_ + bytes_);
-    // What the bound had too much.
-    munmap(next, static_cast<size_t>(base_ + bytes_ - next));
-    bytes_ = static_cast<uintptr_t>(next - base_);
-  }
-  uint8_t* allocateCodeSection(uintptr_t size, unsigned alignment, unsigned,
-                               llvm::StringRef) override {
-    return take(parts_[0], size, alignment);
-  }
-  uint8_t* allocateDataSection(uintptr_t size, unsigned alignment, unsigned,
-                               llvm::StringRef, bool read_only) override {
-    return take(parts_[read_only ? 1 : 2], size, alignment);
-  }
-  bool finalizeMemory(std::string* error) override {
-    if (mprotect(parts_[0].start, parts_[0].size, PROT_READ | PROT_EXEC) == 0 &&
-        mprotect(parts_[1].start, parts_[1].size, PROT_READ) == 0)
-      return false;
-    if (error) *error = no_memory;
-    return true;
-  }
-  /// What the code generator calls where the processor has no instruction.
-  uint64_t getSymbolAddress(const std::string& name) override {
-    static const std::pair<const char*, void*> functions[] = {
-        {"fmaf", address<float, float, float, float>(std::fma)},
-        {"fma", address<double, double, double, double>(std::fma)},
-        {"floorf", address<float, float>(std::floor)},
-        {"floor", address<double, double>(std::floor)},
-        {"ceilf", address<float, float>(std::ceil)},
-        {"ceil", address<double, double>(std::ceil)},
-        {"truncf", address<float, float>(std::trunc)},
-        {"trunc", address<double, double>(std::trunc)},
-        {"roundevenf", address<float, float>(::roundevenf)},
-        {"roundeven", address<double, double>(::roundeven)},
-        {"memcpy", address<void*, void*, const void*, size_t>(std::memcpy)},
-        {"memmove", address<void*, void*, const void*, size_t>(std::memmove)},
-        {"memset", address<void*, void*, int, size_t>(std::memset)},
-    };
-    for (const auto& [known, function] : functions)
-      if (name == known) return reinterpret_cast<uint64_t>(function);
-    return reinterpret_cast<uint64_t>(sanitizer_function(name.c_str()));
-  }
-  // Compiled code never unwinds.
-  void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
-  void deregisterEHFrames() override {}
-
- private:
-  template <class R, class... Arguments>
-  static void* address(R (*function)(Arguments...)) {
-    return reinterpret_cast<void*>(function);
-  }
-  struct Part {
-    uint8_t *start = nullptr, *next = nullptr;
-    uintptr_t size = 0;
-  };
-  static uintptr_t pages(uintptr_t bytes) {
-    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    return (bytes + page - 1) / page * page;
-  }
-  static uint8_t* take(Part& part, uintptr_t size, unsigned alignment) {
-    const uintptr_t align = std::max(alignment, 16u);
-    auto at = reinterpret_cast<uintptr_t>(part.next);
-    at = (at + align - 1) / align * align;
-    part.next = reinterpret_cast<uint8_t*>(at + size);
-    if (part.next > part.start + part.size) return nullptr;
-    return reinterpret_cast<uint8_t*>(at);
-  }
-
-  uint8_t* base_ = nullptr;
-  uintptr_t bytes_ = 0;
-  Part parts_[3];
-};
-
-class CpuCode : public LoadedCode {
- public:
-  CpuCode() : linker_(memory_, memory_) {}
-  Status load(llvm::MemoryBufferRef bytes) {
-    auto object = llvm::object::ObjectFile::createObjectFile(bytes);
-    if (!object) return failed(llvm::toString(object.takeError()));
-    if (!memory_.reserve(bytes.getBufferSize()))
-      return failed(CodeMemory::no_memory);
-    linker_.loadObject(**object);
-    if (linker_.hasError()) return failed(linker_.getErrorString().str());
-    linker_.resolveRelocations();
-    if (linker_.hasError()) return failed(linker_.getErrorString().str());
-    std::string error;
-    if (memory_.finalizeMemory(&error)) return failed(error);
-    return Unit{};
-  }
-  void* symbol(const std::string& name) const override {
-    return reinterpret_cast<void*>(linker_.getSymbol(name).getAddress());
-  }
-
- private:
-  CodeMemory memory_;
-  llvm::RuntimeDyld linker_;
-};
 
 class CpuTarget : public Target {
  public:
@@ -189,6 +47,7 @@ class CpuTarget : public Target {
                   llvm::SmallVectorImpl<char>& out);
 
   std::unique_ptr<llvm::TargetMachine> machine_code_;
+  std::unique_ptr<Loader> loader_;  // made at the first load
   Machine machine_;
 };
 
@@ -291,15 +150,20 @@ Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
 }
 
 Result<std::shared_ptr<LoadedCode>> CpuTarget::load(llvm::Module& module) {
+  std::vector<std::string> names;
+  for (const llvm::Function& function : module)
+    if (!function.isDeclaration() && !function.hasLocalLinkage())
+      names.push_back(function.getName().str());
   llvm::SmallVector<char, 0> object;
   if (auto status = generate(module, llvm::CodeGenFileType::ObjectFile, object);
       !status)
     return status.error();
-  auto code = std::make_shared<CpuCode>();
-  llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()),
-                              "kernels");
-  if (auto status = code->load(bytes); !status) return status.error();
-  return std::shared_ptr<LoadedCode>(std::move(code));
+  if (!loader_) {
+    auto loader = Loader::make();
+    if (!loader) return loader.error();
+    loader_ = std::move(*loader);
+  }
+  return loader_->load(object, names);
 }
 
 Result<std::string> CpuTarget::assembly(llvm::Module& module) {

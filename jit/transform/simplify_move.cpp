@@ -59,12 +59,12 @@ std::optional<NodeId> Simplifier::rewrite_move(const Node& node) {
   const bool again = out_[x].op == node.op;
   const bool same_type = out_.type(x) == node.type;
   const NodeId under = again ? out_[x].inputs[0] : x;
-  switch (node.op) {
-    case Op::reshape:
+  switch (ir::move_of(node.op)) {
+    case ir::Move::reshape:
       if (same_type) return x;
       if (again) return emit(Op::reshape, {under}, node.attrs);
       return std::nullopt;
-    case Op::transpose: {
+    case ir::Move::transpose: {
       const auto& axes = ir::attrs<ir::AxesAttrs>(node).axes;
       if (is_ascending_from_0(axes)) return x;
       if (!again) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<NodeId> Simplifier::rewrite_move(const Node& node) {
         both.push_back(ir::attrs<ir::AxesAttrs>(out_[x]).axes[axis]);
       return emit(Op::transpose, {under}, ir::AxesAttrs{both});
     }
-    case Op::broadcast: {
+    case ir::Move::broadcast: {
       const auto& a = ir::attrs<ir::BroadcastAttrs>(node);
       if (same_type && is_ascending_from_0(a.axes)) return x;
       if (!again) return std::nullopt;
@@ -82,14 +82,14 @@ std::optional<NodeId> Simplifier::rewrite_move(const Node& node) {
         both.axes.push_back(a.axes[axis]);
       return emit(Op::broadcast, {under}, both);
     }
-    case Op::slice: {
+    case ir::Move::slice: {
       const auto& a = ir::attrs<ir::SliceAttrs>(node);
       if (same_type) return x;
       if (!again) return std::nullopt;
       return emit(Op::slice, {under},
                   joined(ir::attrs<ir::SliceAttrs>(out_[x]), a));
     }
-    case Op::flip: {
+    case ir::Move::flip: {
       const auto& axes = ir::attrs<ir::AxesAttrs>(node).axes;
       const auto rest = flipped_axes(
           axes,
@@ -100,12 +100,12 @@ std::optional<NodeId> Simplifier::rewrite_move(const Node& node) {
         return emit(Op::flip, {under}, ir::AxesAttrs{rest});
       return std::nullopt;
     }
-    case Op::pad: {
+    case ir::Move::pad: {
       const auto& a = ir::attrs<ir::PadAttrs>(node);
       if (all_equal(a.low, 0) && all_equal(a.high, 0)) return x;
       return std::nullopt;
     }
-    default: {  // concat
+    case ir::Move::concat: {
       const int axis = ir::attrs<ir::AxisAttrs>(node).axis;
       std::vector<NodeId> parts;
       for (NodeId part : node.inputs)
@@ -116,6 +116,7 @@ std::optional<NodeId> Simplifier::rewrite_move(const Node& node) {
       return emit(Op::concat, parts, node.attrs);
     }
   }
+  __builtin_unreachable();
 }
 
 std::optional<NodeId> Simplifier::rewrite_line(const Node& node) {
@@ -158,19 +159,15 @@ std::optional<NodeId> Simplifier::rewrite_source(const Node& node) {
 std::optional<NodeId> Simplifier::rewrite_collective(const Node& node) {
   const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
   if (!(ir::member_count(a) == Dim(1))) return std::nullopt;
-  switch (node.op) {
-    case Op::all_reduce:
-    case Op::all_to_all: return node.inputs[0];
-    case Op::all_gather:
-    case Op::reduce_scatter:
-    case Op::own_part:
+  if (node.op == Op::permute && a.pairs.empty()) return zeros(node.type);
+  switch (ir::alone(ir::collective_of(node.op))) {
+    case ir::Alone::same: return node.inputs[0];
+    case ir::Alone::reshaped:
       return emit(Op::reshape, {node.inputs[0]},
                   ir::ShapeAttrs{node.type.shape});
-    case Op::permute:
-      return a.pairs.empty() ? zeros(node.type) : node.inputs[0];
-    default:  // axis_index
-      return zeros(node.type);
+    case ir::Alone::zeros: return zeros(node.type);
   }
+  __builtin_unreachable();
 }
 
 }  // namespace unisono::jit

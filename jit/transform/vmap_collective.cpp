@@ -52,15 +52,16 @@ Value Mapper::place_collective(const Node& node, const Values& x) {
   const auto& a = ir::attrs<CollectiveAttrs>(node);
   if (std::find(a.axes.begin(), a.axes.end(), spec_.axis) == a.axes.end())
     return place_other_axis(node, x);
-  switch (node.op) {
-    case Op::all_reduce: return all_reduce(a, x[0]);
-    case Op::all_gather: return all_gather(a, x[0]);
-    case Op::reduce_scatter: return reduce_scatter(a, x[0]);
-    case Op::all_to_all: return all_to_all(a, x[0]);
-    case Op::permute: return permute(node, x[0]);
-    case Op::own_part: return own_part(a, x[0]);
-    default: return {positions(a), true};
+  switch (ir::collective_of(node.op)) {
+    case ir::Collective::all_reduce: return all_reduce(a, x[0]);
+    case ir::Collective::all_gather: return all_gather(a, x[0]);
+    case ir::Collective::reduce_scatter: return reduce_scatter(a, x[0]);
+    case ir::Collective::all_to_all: return all_to_all(a, x[0]);
+    case ir::Collective::permute: return permute(node, x[0]);
+    case ir::Collective::own_part: return own_part(a, x[0]);
+    case ir::Collective::axis_index: return {positions(a), true};
   }
+  __builtin_unreachable();
 }
 
 /// Collectives over other axes are for each member alone.

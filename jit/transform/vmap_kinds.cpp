@@ -1,6 +1,7 @@
 // vmap of what computes and moves: the members' axis goes in front, so that a
 // last axis stays the last one, and with it the order of reductions.
 #include <algorithm>
+#include <optional>
 
 #include "jit/ir/kinds.h"
 #include "jit/transform/vmap.h"
@@ -30,9 +31,20 @@ Shape with_front(Shape shape, const Dim& front) {
   return shape;
 }
 
-/// The operand of a map operation that decides whether its check fails.
-int checked_operand(Op op) {
-  return op == Op::floor_div || op == Op::mod || op == Op::pow ? 1 : -1;
+/// The operand of a map operation that decides whether its check fails, and a
+/// value of it with which that holds.
+struct CheckedOperand {
+  int place;
+  int harmless;
+};
+std::optional<CheckedOperand> checked_operand(Op op) {
+  switch (ir::row(op).check) {
+    case ir::Check::divisor: return {{1, 1}};
+    case ir::Check::exponent: return {{1, 0}};
+    case ir::Check::none:
+    case ir::Check::index: break;  // of no map operation
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -40,13 +52,13 @@ int checked_operand(Op op) {
 Value Mapper::place_map(const Graph& graph, const Node& node, Values x) {
   const bool mapped =
       std::any_of(x.begin(), x.end(), [](const Value& v) { return v.mapped; });
-  const int checked = checked_operand(node.op);
-  if (checked >= 0 && ir::must_stay(graph, node))
-    x[checked] = guarded(x[checked], mapped, node.op == Op::pow ? 0 : 1);
+  const auto checked = checked_operand(node.op);
+  if (checked && ir::must_stay(graph, node))
+    x[checked->place] = guarded(x[checked->place], mapped, checked->harmless);
   std::vector<NodeId> operands;
   for (const Value& v : x) operands.push_back(mapped ? lift(v) : v.id);
   const NodeId id = add(node.op, std::move(operands), node.attrs);
-  return mapped && checked >= 0 ? this->checked(id) : Value{id, mapped};
+  return mapped && checked ? this->checked(id) : Value{id, mapped};
 }
 
 Value Mapper::place_line(const Node& node, Value x) {

@@ -21,7 +21,11 @@ DType accumulator(DType dtype) {
   return dtype;
 }
 
-bool has_identity(ir::Op op) { return op != ir::Op::max && op != ir::Op::min; }
+/// Whether there is a result of nothing, the same in every element type.
+bool has_identity(ir::Op op) {
+  const auto identity = ir::row(op).identity;
+  return identity == ir::Identity::zero || identity == ir::Identity::one;
+}
 
 /// Fails where an extremum of nothing is asked for.
 void check_not_empty(BuiltinCall& call, const ArrayValue& x,

@@ -22,11 +22,11 @@ namespace {
 // The elementwise operations, reductions and scans of the IR have one builtin
 // for each row of their table.
 constexpr Builtin rows[] = {
-#define UNARY(name, types, scalar, domain, help) \
+#define UNARY(name, types, scalar, cost, domain, help) \
   {#name, "x", &elementwise_unary<ir::Op::name>, help},
 #define PREDICATE(name, types, scalar, help) \
   {#name, "x", &elementwise_unary<ir::Op::name>, help},
-#define BINARY(name, types, scalar, domain, help) \
+#define BINARY(name, types, scalar, cost, check, domain, help) \
   {#name, "x, y", &elementwise_binary<ir::Op::name>, help},
 #define COMPARE(name, types, scalar, help) \
   {#name, "x, y", &elementwise_binary<ir::Op::name>, help},

@@ -397,7 +397,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const Value over = text_as_items(walk_, expr(*s.iterable, env), where);
   if (const auto* many = over.get_if<ManyValue>()) {
     std::vector<Carry> carries = carries_of(s, env);
-    check_loop(carries, {}, where, [&] {
+    check_loop(carries, {}, where, [&](ContextScope&) {
       turn(s.pattern, *many->item, *s.body, env, false);
       return AxisSet();
     });

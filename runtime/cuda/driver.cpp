@@ -8,8 +8,6 @@
 namespace unisono::cuda {
 namespace {
 
-enum class Need : bool { required, optional };
-
 /// The oldest driver that has all that is required.
 constexpr int oldest_version = 12000;
 
@@ -102,13 +100,13 @@ Status Driver::configure(const std::string& text) {
 
 Status Driver::bind() {
   const char* missing = nullptr;
-  auto find = [&](auto& function, const char* symbol, Need need) {
+  auto find = [&](auto& function, const char* symbol) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
         dlsym(library_, symbol));
-    if (!function && need == Need::required && !missing) missing = symbol;
+    if (!function && !missing) missing = symbol;
   };
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
-  find(name, #symbol, Need::need);
+#define CUDA_TEST_FUNCTION(...)
+#define CUDA_FUNCTION(name, symbol, since, parameters) find(name, #symbol);
 #include "runtime/cuda/driver.def"
   if (driver_get_version) driver_get_version(&version_);
   if (!missing) return Unit{};

@@ -24,7 +24,8 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
+#define CUDA_TEST_FUNCTION(...)
+#define CUDA_FUNCTION(name, symbol, since, parameters) \
   Code(*name) parameters = nullptr;
 #include "runtime/cuda/driver.def"
 

@@ -219,4 +219,44 @@ void permute(CollectiveWorkers workers, int64_t bytes,
                  });
 }
 
+using Kind = CollectiveStep::Kind;
+
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce: return "all_reduce";
+    case Kind::all_gather: return "all_gather";
+    case Kind::reduce_scatter: return "reduce_scatter";
+    case Kind::all_to_all: return "all_to_all";
+    case Kind::permute: return "permute";
+  }
+  __builtin_unreachable();
+}
+
+CollectiveBytes bytes_of(const CollectiveStep& step, int64_t team) {
+  const int64_t own = step.bytes(), all = own * team;
+  switch (step.kind) {
+    case Kind::all_reduce:
+    case Kind::permute: return {own, own};
+    case Kind::all_gather: return {own, all};
+    case Kind::reduce_scatter: return {all, own};
+    case Kind::all_to_all: return {all, all};
+  }
+  __builtin_unreachable();
+}
+
+void meet(CollectiveWorkers workers, const CollectiveStep& step,
+          CollectiveBuffers buffers) {
+  switch (step.kind) {
+    case Kind::all_reduce:
+      return all_reduce(workers, step.op, step.dtype, step.elements, buffers);
+    case Kind::all_gather: return all_gather(workers, step.bytes(), buffers);
+    case Kind::reduce_scatter:
+      return reduce_scatter(workers, step.op, step.dtype, step.elements,
+                            buffers);
+    case Kind::all_to_all: return all_to_all(workers, step.bytes(), buffers);
+    case Kind::permute:
+      return permute(workers, step.bytes(), step.pairs, buffers);
+  }
+}
+
 }  // namespace unisono

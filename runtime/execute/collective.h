@@ -31,6 +31,19 @@ struct CollectiveWorkers {
   bool stopped() const { return stop && stop->load(std::memory_order_relaxed); }
 };
 
+/// "all_reduce"
+const char* name(CollectiveStep::Kind kind);
+
+/// How many bytes one of `team` devices that meet gives, and gets.
+struct CollectiveBytes {
+  int64_t from = 0, to = 0;
+};
+CollectiveBytes bytes_of(const CollectiveStep& step, int64_t team);
+
+/// One group's meeting: one of the functions below.
+void meet(CollectiveWorkers workers, const CollectiveStep& step,
+          CollectiveBuffers buffers);
+
 /// Every to[d] is the combination of all from[d] in the members tree
 /// (member_tree.h). Integers wrap; of a number and NaN the extremum is NaN;
 /// f16 and bf16 combine in f32 and are rounded once, at the end. `sum` of bool

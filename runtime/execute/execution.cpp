@@ -44,42 +44,9 @@ Error lost(int device) {
                .device = device};
 }
 
-/// What a collective is called, and the bytes that each device gives.
-std::pair<const char*, int64_t> described(const Instruction& collective) {
-  switch (collective.kind) {
-    case Kind::all_reduce: {
-      const auto& step = collective.as<AllReduceStep>();
-      return {"all_reduce", step.elements * byte_size(step.dtype)};
-    }
-    case Kind::all_gather:
-      return {"all_gather", collective.as<AllGatherStep>().bytes};
-    case Kind::reduce_scatter: {
-      const auto& step = collective.as<ReduceScatterStep>();
-      return {"reduce_scatter", step.elements * byte_size(step.dtype)};
-    }
-    case Kind::all_to_all:
-      return {"all_to_all", collective.as<AllToAllStep>().bytes};
-    case Kind::permute: return {"permute", collective.as<PermuteStep>().bytes};
-    case Kind::launch:
-    case Kind::copy:
-    case Kind::host_call:
-    case Kind::repeat:
-    case Kind::next_turn:
-    case Kind::jump:
-    case Kind::jump_if_false:
-    case Kind::end: break;
-  }
-  return {"", 0};
-}
-
 uint32_t source_of(const Instruction& instruction) {
   switch (instruction.kind) {
-    case Kind::all_reduce: return instruction.as<AllReduceStep>().source;
-    case Kind::all_gather: return instruction.as<AllGatherStep>().source;
-    case Kind::reduce_scatter:
-      return instruction.as<ReduceScatterStep>().source;
-    case Kind::all_to_all: return instruction.as<AllToAllStep>().source;
-    case Kind::permute: return instruction.as<PermuteStep>().source;
+    case Kind::collective: return instruction.as<CollectiveStep>().source;
     case Kind::launch:
     case Kind::copy:
     case Kind::host_call:
@@ -233,11 +200,7 @@ void Execution::advance(int d, int& owned_phase) {
         if (Status done = host_call(d, instruction.as<HostCallStep>()); !done)
           return fail(d, done.error());
         break;
-      case Kind::all_reduce:
-      case Kind::all_gather:
-      case Kind::reduce_scatter:
-      case Kind::all_to_all:
-      case Kind::permute:
+      case Kind::collective:
         if (!meet(d, owned_phase)) return;
         continue;  // begin_phase has moved all devices on
       case Kind::repeat: {
@@ -412,73 +375,34 @@ bool Execution::meet(int device, int& owned_phase) {
 
 Status Execution::perform(const Instruction& collective) {
   if (devices_[0].queue) return perform_on_queues(collective);
+  CHECK(collective.kind == Kind::collective);
+  const auto& step = collective.as<CollectiveStep>();
   const CollectiveWorkers workers{*pool_, this, stop_};
-  const auto each = [&](const auto& step, const Groups& groups, auto&& meet) {
-    return for_each_group(
-        step, groups,
-        [&](const std::vector<int>*, CollectiveBuffers buffers) -> Status {
-          meet(buffers);
-          return Unit{};
-        });
-  };
-  switch (collective.kind) {
-    case Kind::all_reduce: {
-      const auto& step = collective.as<AllReduceStep>();
-      return each(step, step.groups, [&](CollectiveBuffers buffers) {
-        all_reduce(workers, step.op, step.dtype, step.elements, buffers);
+  return for_each_group(
+      step, [&](const std::vector<int>*, CollectiveBuffers buffers) -> Status {
+        unisono::meet(workers, step, buffers);
+        return Unit{};
       });
-    }
-    case Kind::all_gather: {
-      const auto& step = collective.as<AllGatherStep>();
-      return each(step, step.groups, [&](CollectiveBuffers buffers) {
-        all_gather(workers, step.bytes, buffers);
-      });
-    }
-    case Kind::reduce_scatter: {
-      const auto& step = collective.as<ReduceScatterStep>();
-      return each(step, step.groups, [&](CollectiveBuffers buffers) {
-        reduce_scatter(workers, step.op, step.dtype, step.elements, buffers);
-      });
-    }
-    case Kind::all_to_all: {
-      const auto& step = collective.as<AllToAllStep>();
-      return each(step, step.groups, [&](CollectiveBuffers buffers) {
-        all_to_all(workers, step.bytes, buffers);
-      });
-    }
-    case Kind::permute: {
-      const auto& step = collective.as<PermuteStep>();
-      return each(step, {}, [&](CollectiveBuffers buffers) {
-        permute(workers, step.bytes, step.pairs, buffers);
-      });
-    }
-    case Kind::launch:
-    case Kind::copy:
-    case Kind::host_call:
-    case Kind::repeat:
-    case Kind::next_turn:
-    case Kind::jump:
-    case Kind::jump_if_false:
-    case Kind::end: break;
-  }
-  check_failed("a collective", __FILE__, __LINE__);
 }
 
 void Execution::record_collective(const Instruction& collective,
                                   Clock::time_point start) const {
   const Clock::time_point end = Clock::now();
-  const auto [name, bytes] = described(collective);
+  // A loop that is replayed is one meeting of all, and has no name.
+  const auto* step = collective.kind == Kind::collective
+                         ? &collective.as<CollectiveStep>()
+                         : nullptr;
   for (int d = 0; d < count_; ++d) {
     const DeviceState& device = devices_[d];
     Recorder::Event event{.kind = Recorder::Kind::wait,
                           .device = device.row,
                           .source = source_of(collective),
-                          .name = name,
+                          .name = step ? unisono::name(step->kind) : "",
                           .start = device.arrived,
                           .end = start};
     recorder_->record(event);
     event.kind = Recorder::Kind::collective;
-    event.bytes = bytes;
+    event.bytes = step ? step->bytes() : 0;
     event.start = start;
     event.end = end;
     recorder_->record(std::move(event));
@@ -612,7 +536,7 @@ const Instruction* Execution::awaited() const {
   const Mask waiting = arrived_ ? arrived_ : waiting_turn_;
   for (int pc = devices_[std::countr_zero(waiting)].pc;; ++pc) {
     const Instruction& instruction = flat_.instructions[pc];
-    if (is_collective(instruction.kind)) return &instruction;
+    if (instruction.kind == Kind::collective) return &instruction;
     if (instruction.kind == Kind::end) return nullptr;
   }
 }

@@ -110,18 +110,17 @@ class Execution final : public Work, public Watched {
                          Clock::time_point start) const;
   /// meet(devices, buffers) for each group of devices; without groups for all
   /// together, and no list of them.
-  template <class Collective, class Meet>
-  Status for_each_group(const Collective& step, const Groups& groups,
-                        Meet&& meet) {
+  template <class Meet>
+  Status for_each_group(const CollectiveStep& step, Meet&& meet) {
     const auto put = [&](size_t place, int device) {
       from_[place] = devices_[device].slots[step.from];
       to_[place] = devices_[device].slots[step.to];
     };
-    if (groups.empty()) {
+    if (step.groups.empty()) {
       for (int d = 0; d < count_; ++d) put(static_cast<size_t>(d), d);
       return meet(nullptr, CollectiveBuffers{from_, to_});
     }
-    for (const auto& group : groups) {
+    for (const auto& group : step.groups) {
       for (size_t i = 0; i < group.size(); ++i) put(i, group[i]);
       const CollectiveBuffers buffers{std::span(from_).first(group.size()),
                                       std::span(to_).first(group.size())};

@@ -241,74 +241,32 @@ Status Execution::perform_on_queues(const Instruction& collective) {
   return perform_unseen_on_queues(collective);
 }
 
-Status Execution::perform_unseen_on_queues(const Instruction& collective) {
-  std::vector<Queue*> queues;
-  const auto each = [&](const auto& step, const Groups& groups,
-                        auto&& meet) -> Status {
-    const SlotId slots[] = {step.from, step.to};
-    for (int d = 0; d < count_; ++d)
-      if (Status joined = join_copies(d, slots); !joined) return joined;
-    return for_each_group(
-        step, groups,
-        [&](const std::vector<int>* group, CollectiveBuffers buffers) {
-          queues.clear();
-          for (size_t i = 0; i < buffers.to.size(); ++i)
-            queues.push_back(
-                devices_[group ? (*group)[i] : static_cast<int>(i)].queue);
-          return meet(queues, step, buffers);
-        });
-  };
-  const auto copies = [&](const auto& step, const Groups& groups,
-                          auto&& exchange) {
-    Status done = each(step, groups, exchange);
-    note_copies(step.from, step.to);
-    return done;
-  };
-  switch (collective.kind) {
-    case Kind::all_reduce: {
-      const auto& step = collective.as<AllReduceStep>();
-      CHECK(step.groups.empty());  // jit makes them gathers and sums
-      std::vector<void*> staging;
-      for (int d = 0; d < count_; ++d) staging.push_back(devices_[d].staging);
-      return each(step, {}, [&](auto& q, const auto& s, CollectiveBuffers b) {
-        return all_reduce(q, s, b, staging);
-      });
-    }
-    case Kind::all_gather: {
-      const auto& step = collective.as<AllGatherStep>();
-      return copies(step, step.groups,
-                    [](auto& q, const auto& s, CollectiveBuffers b) {
-                      return all_gather(q, s, b);
-                    });
-    }
-    case Kind::all_to_all: {
-      const auto& step = collective.as<AllToAllStep>();
-      return copies(step, step.groups,
-                    [](auto& q, const auto& s, CollectiveBuffers b) {
-                      return all_to_all(q, s, b);
-                    });
-    }
-    case Kind::permute: {
-      const auto& step = collective.as<PermuteStep>();
-      return copies(step, {}, [](auto& q, const auto& s, CollectiveBuffers b) {
-        return permute(q, s, b);
-      });
-    }
-    case Kind::repeat: {
-      std::vector<int> all(static_cast<size_t>(count_));
-      std::iota(all.begin(), all.end(), 0);
-      return replay(all, collective.loop);
-    }
-    case Kind::reduce_scatter:  // jit makes it an exchange and a sum
-    case Kind::launch:
-    case Kind::copy:
-    case Kind::host_call:
-    case Kind::next_turn:
-    case Kind::jump:
-    case Kind::jump_if_false:
-    case Kind::end: break;
+Status Execution::perform_unseen_on_queues(const Instruction& instruction) {
+  if (instruction.kind == Kind::repeat) {
+    std::vector<int> all(static_cast<size_t>(count_));
+    std::iota(all.begin(), all.end(), 0);
+    return replay(all, instruction.loop);
   }
-  check_failed("a collective on queues", __FILE__, __LINE__);
+  CHECK(instruction.kind == Kind::collective);
+  const auto& step = instruction.as<CollectiveStep>();
+  const SlotId slots[] = {step.from, step.to};
+  for (int d = 0; d < count_; ++d)
+    if (Status joined = join_copies(d, slots); !joined) return joined;
+  std::vector<Queue*> queues;
+  std::vector<void*> staging;
+  Status done = for_each_group(step, [&](const std::vector<int>* group,
+                                         CollectiveBuffers buffers) {
+    queues.clear();
+    staging.clear();
+    for (size_t i = 0; i < buffers.to.size(); ++i) {
+      DeviceState& device = devices_[group ? (*group)[i] : static_cast<int>(i)];
+      queues.push_back(device.queue);
+      staging.push_back(device.staging);
+    }
+    return unisono::meet(queues, step, buffers, staging);
+  });
+  if (is_made_of_copies(step)) note_copies(step.from, step.to);
+  return done;
 }
 
 /// Waits for all, and keeps the one error that is reported: of those of the

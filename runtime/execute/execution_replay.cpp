@@ -59,7 +59,7 @@ Status Execution::put_turns(std::span<const int> devices, const FlatLoop& loop,
   for (int64_t turn = 0; turn < turns; ++turn)
     for (int pc = loop.begin; pc < loop.end; ++pc) {
       const Instruction& instruction = flat_.instructions[pc];
-      if (is_collective(instruction.kind)) {
+      if (instruction.kind == Instruction::Kind::collective) {
         Status done = perform_unseen_on_queues(instruction);
         if (!done) return done;
         ++captured_phases_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/check.h"
+#include "runtime/execute/collective.h"
 
 namespace unisono {
 namespace {
@@ -48,41 +49,20 @@ class Flattener {
       check_slot(call.arguments[i], call.bytes[i]);
     add({.kind = Kind::host_call, .step = &call});
   }
-  void add_step(const AllReduceStep& reduce) {
-    int64_t bytes = reduce.elements * byte_size(reduce.dtype);
-    check_slot(reduce.from, bytes);
-    check_slot(reduce.to, bytes);
-    check_groups(reduce.groups);
-    add_collective({.kind = Kind::all_reduce, .step = &reduce});
-  }
-  void add_step(const AllGatherStep& gather) {
-    check_slot(gather.from, gather.bytes);
-    check_slot(gather.to, gather.bytes * check_equal_groups(gather.groups));
-    add_collective({.kind = Kind::all_gather, .step = &gather});
-  }
-  void add_step(const ReduceScatterStep& reduce) {
-    int64_t bytes = reduce.elements * byte_size(reduce.dtype);
-    check_slot(reduce.from, bytes * check_equal_groups(reduce.groups));
-    check_slot(reduce.to, bytes);
-    add_collective({.kind = Kind::reduce_scatter, .step = &reduce});
-  }
-  void add_step(const AllToAllStep& exchange) {
-    int64_t bytes = exchange.bytes * check_equal_groups(exchange.groups);
-    check_slot(exchange.from, bytes);
-    check_slot(exchange.to, bytes);
-    add_collective({.kind = Kind::all_to_all, .step = &exchange});
-  }
-  void add_step(const PermuteStep& permute) {
-    check_slot(permute.from, permute.bytes);
-    check_slot(permute.to, permute.bytes);
-    uint64_t destinations = 0;
-    for (auto [source, destination] : permute.pairs) {
-      CHECK(source >= 0 && source < program_.devices);
-      CHECK(destination >= 0 && destination < program_.devices);
-      CHECK(!(destinations >> destination & 1));
-      destinations |= uint64_t{1} << destination;
-    }
-    add_collective({.kind = Kind::permute, .step = &permute});
+  void add_step(const CollectiveStep& step) {
+    check_groups(step.groups);
+    int64_t team = program_.devices;
+    for (const auto& group : step.groups)
+      team = static_cast<int64_t>(group.size());
+    const CollectiveBytes bytes = bytes_of(step, team);
+    if (bytes.from != step.bytes() || bytes.to != step.bytes())
+      for (const auto& group : step.groups)
+        CHECK(group.size() == step.groups[0].size());
+    check_slot(step.from, bytes.from);
+    check_slot(step.to, bytes.to);
+    check_pairs(step.pairs);
+    flat_.has_collectives = true;
+    add({.kind = Kind::collective, .step = &step});
   }
   void add_step(const LoopStep& loop) {
     if (loop.turns >= 0) return add_counted(loop);
@@ -107,9 +87,9 @@ class Flattener {
     flat.straight = true;
     for (int pc = flat.begin; pc < flat.end; ++pc) {
       const Kind kind = flat_.instructions[pc].kind;
-      flat.meets |= is_collective(kind);
-      flat.straight &=
-          kind == Kind::launch || kind == Kind::copy || is_collective(kind);
+      flat.meets |= kind == Kind::collective;
+      flat.straight &= kind == Kind::launch || kind == Kind::copy ||
+                       kind == Kind::collective;
     }
     land(start);
   }
@@ -145,21 +125,19 @@ class Flattener {
       }
     CHECK(count == program_.devices);
   }
-  /// The size of all groups.
-  int64_t check_equal_groups(const Groups& groups) const {
-    check_groups(groups);
-    if (groups.empty()) return program_.devices;
-    for (const auto& group : groups) CHECK(group.size() == groups[0].size());
-    return static_cast<int64_t>(groups[0].size());
+  void check_pairs(const std::vector<std::pair<int, int>>& pairs) const {
+    uint64_t destinations = 0;
+    for (auto [source, destination] : pairs) {
+      CHECK(source >= 0 && source < program_.devices);
+      CHECK(destination >= 0 && destination < program_.devices);
+      CHECK(!(destinations >> destination & 1));
+      destinations |= uint64_t{1} << destination;
+    }
   }
   int next() const { return static_cast<int>(flat_.instructions.size()); }
   int add(const Instruction& instruction) {
     flat_.instructions.push_back(instruction);
     return next() - 1;
-  }
-  void add_collective(const Instruction& instruction) {
-    flat_.has_collectives = true;
-    add(instruction);
   }
   void land(int jump) { flat_.instructions[jump].target = next(); }
 
@@ -168,12 +146,6 @@ class Flattener {
 };
 
 }  // namespace
-
-bool is_collective(Instruction::Kind kind) {
-  return kind == Kind::all_reduce || kind == Kind::all_gather ||
-         kind == Kind::reduce_scatter || kind == Kind::all_to_all ||
-         kind == Kind::permute;
-}
 
 FlatProgram flatten(const Program& program) {
   return Flattener(program).flatten();

@@ -14,11 +14,7 @@ struct Instruction {
     launch,
     copy,
     host_call,
-    all_reduce,
-    all_gather,
-    reduce_scatter,
-    all_to_all,
-    permute,
+    collective,
     repeat,         // begins loop `loop`, whose turns are counted
     next_turn,      // a turn of it, or to `target` after the last
     jump,           // to `target`
@@ -41,7 +37,6 @@ struct Instruction {
 };
 
 inline constexpr float much_work = 1e6;
-bool is_collective(Instruction::Kind kind);
 
 /// A loop of which it is known how many turns it takes.
 struct FlatLoop {

@@ -87,63 +87,50 @@ struct CopyStep {
   SlotId from = 0, to = 0;
   int64_t bytes = 0;
 };
-/// to = the combination of all devices' `from`, in the fixed tree over
-/// positions: neighbours first, in aligned blocks of powers of two.
 enum class ReduceOp : uint8_t { sum, max, min };
 /// Lists of devices, each device in one: those of a group meet by themselves,
 /// in its order. No groups: all meet.
 using Groups = std::vector<std::vector<int>>;
-struct AllReduceStep {
-  using Op = ReduceOp;
+
+/// What devices do together. `elements` are those that one device has for one
+/// other: all of an operand that all get, a part of one that is shared out.
+struct CollectiveStep {
+  enum class Kind : uint8_t {
+    /// to = the combination of all devices' `from`, in the fixed tree over
+    /// positions: neighbours first, in aligned blocks of powers of two.
+    all_reduce,
+    /// to (devices * elements) = all devices' `from`, stacked in order. Here
+    /// and in the next two all groups are of one size.
+    all_gather,
+    /// to of the j-th device = the combination of all devices' elements j *
+    /// `elements` and on, in the tree of all_reduce.
+    reduce_scatter,
+    /// to of the j-th device = part j of every device's `from`, in order.
+    all_to_all,
+    /// to = `from` of the device that sends here, zeros if none.
+    permute,
+  };
+  Kind kind = Kind::all_reduce;
   SlotId from = 0, to = 0;
   DType dtype = DType::F32;
   int64_t elements = 0;
-  Op op = Op::sum;
+  ReduceOp op = ReduceOp::sum;  // of those that combine
   uint32_t source = 0;
   Groups groups = {};
-  /// On GPUs: kernels whose arguments are the addresses of all operands, then
-  /// of results. `full` combines `part` elements for all devices, `last` those
-  /// that remain; `own` all elements for one device. How they are used depends
-  /// on sizes and on who reaches whom (queue_collective.cpp).
+  /// permute: (source, destination) positions, each destination at most once.
+  std::vector<std::pair<int, int>> pairs = {};
+  /// all_reduce on GPUs: kernels whose arguments are the addresses of all
+  /// operands, then of results. `full` combines `part` elements for all
+  /// devices, `last` those that remain; `own` all elements for one device. How
+  /// they are used depends on sizes and on who reaches whom
+  /// (queue_collective.cpp).
   struct Grid {
     int64_t part = 0;
     std::shared_ptr<const GridLaunch> full, last, own;
   };
   Grid grid = {};
-};
-/// to (devices * bytes) = all devices' `from`, stacked in order. Here and in
-/// the next two all groups are of one size.
-struct AllGatherStep {
-  SlotId from = 0, to = 0;
-  int64_t bytes = 0;
-  uint32_t source = 0;
-  Groups groups = {};
-};
-/// to of the j-th device = the combination of all devices' elements j *
-/// `elements` and on, in the tree of AllReduceStep.
-struct ReduceScatterStep {
-  SlotId from = 0, to = 0;
-  DType dtype = DType::F32;
-  int64_t elements = 0;  // of the result
-  ReduceOp op = ReduceOp::sum;
-  uint32_t source = 0;
-  Groups groups = {};
-};
-/// to of the j-th device = part j, of `bytes` bytes, of every device's `from`,
-/// in order.
-struct AllToAllStep {
-  SlotId from = 0, to = 0;
-  int64_t bytes = 0;
-  uint32_t source = 0;
-  Groups groups = {};
-};
-/// to = `from` of the device that sends here, zeros if none. pairs: (source,
-/// destination) positions, each destination at most once.
-struct PermuteStep {
-  SlotId from = 0, to = 0;
-  int64_t bytes = 0;
-  std::vector<std::pair<int, int>> pairs;
-  uint32_t source = 0;
+
+  int64_t bytes() const { return elements * byte_size(dtype); }
 };
 /// while (run(condition), slot `flag` holds a true bool) run(body). Where it is
 /// known how often that is, devices need not ask.
@@ -166,8 +153,7 @@ struct HostCallStep {
 };
 
 struct Step {
-  std::variant<LaunchStep, CopyStep, AllReduceStep, AllGatherStep,
-               ReduceScatterStep, AllToAllStep, PermuteStep, LoopStep, IfStep,
+  std::variant<LaunchStep, CopyStep, CollectiveStep, LoopStep, IfStep,
                HostCallStep>
       what;
 };

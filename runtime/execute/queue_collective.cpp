@@ -7,7 +7,7 @@
 namespace unisono {
 namespace {
 
-using Kind = Instruction::Kind;
+using Kind = CollectiveStep::Kind;
 using Queues = std::span<Queue* const>;
 
 /// More devices than this meet by way of one of them: fewer calls.
@@ -21,7 +21,7 @@ Status mark_all(Queues queues, Lane lane) {
 
 /// What is put in lane `after` of any of the queues from now on begins after
 /// all that was put in lane `before` of any of them.
-Status meet(Queues queues, Lane before = Lane::kernels,
+Status join(Queues queues, Lane before = Lane::kernels,
             Lane after = Lane::kernels) {
   if (Status done = mark_all(queues, before); !done) return done;
   Queue* hub = queues[0];
@@ -81,7 +81,7 @@ struct Plan {
   Way way = Way::one;
 };
 
-Plan plan_for(Queues queues, const AllReduceStep& step) {
+Plan plan_for(Queues queues, const CollectiveStep& step) {
   const int64_t element = byte_size(step.dtype), part = step.grid.part;
   Plan plan{.bytes = step.elements * element,
             .part_bytes = part * element,
@@ -98,7 +98,7 @@ Plan plan_for(Queues queues, const AllReduceStep& step) {
 }
 
 /// Combines part `number` of the sources on `owner`, to those places.
-Status launch_part(Queue& owner, const AllReduceStep& step, const Plan& plan,
+Status launch_part(Queue& owner, const CollectiveStep& step, const Plan& plan,
                    int64_t number, std::span<const void* const> sources,
                    std::span<void* const> targets) {
   std::vector<void*> arguments;
@@ -112,8 +112,8 @@ Status launch_part(Queue& owner, const AllReduceStep& step, const Plan& plan,
 }
 
 /// Two messages' time rather than that of two meetings.
-Status reduce_on_one(Queues queues, const AllReduceStep& step, const Plan& plan,
-                     CollectiveBuffers buffers) {
+Status reduce_on_one(Queues queues, const CollectiveStep& step,
+                     const Plan& plan, CollectiveBuffers buffers) {
   Queue& owner = *queues[0];
   for (Queue* queue : queues.subspan(1)) {
     Status done = queue->mark();
@@ -127,22 +127,22 @@ Status reduce_on_one(Queues queues, const AllReduceStep& step, const Plan& plan,
   return done;
 }
 
-Status reduce_parts(Queues queues, const AllReduceStep& step, const Plan& plan,
+Status reduce_parts(Queues queues, const CollectiveStep& step, const Plan& plan,
                     CollectiveBuffers buffers) {
-  if (Status met = meet(queues); !met) return met;
+  if (Status met = join(queues); !met) return met;
   for (int64_t part = 0; part < plan.parts; ++part) {
     Queue& owner = *queues[static_cast<size_t>(part) % queues.size()];
     Status done =
         launch_part(owner, step, plan, part, buffers.from, buffers.to);
     if (!done) return done;
   }
-  return meet(queues);
+  return join(queues);
 }
 
-Status reduce_pieces(Queues queues, const AllReduceStep& step, const Plan& plan,
-                     std::span<const void* const> sources,
+Status reduce_pieces(Queues queues, const CollectiveStep& step,
+                     const Plan& plan, std::span<const void* const> sources,
                      std::span<void* const> to) {
-  if (Status met = meet(queues); !met) return met;
+  if (Status met = join(queues); !met) return met;
   for (int64_t piece = 0; piece < plan.parts; ++piece) {
     const size_t owner = static_cast<size_t>(piece) % queues.size();
     const int64_t begin = piece * plan.part_bytes;
@@ -162,11 +162,11 @@ Status reduce_pieces(Queues queues, const AllReduceStep& step, const Plan& plan,
       if (!done) return done;
     }
   }
-  return meet(queues, Lane::copies);
+  return join(queues, Lane::copies);
 }
 
-Status reduce_staged(Queues queues, const AllReduceStep& step, const Plan& plan,
-                     CollectiveBuffers buffers,
+Status reduce_staged(Queues queues, const CollectiveStep& step,
+                     const Plan& plan, CollectiveBuffers buffers,
                      std::span<void* const> staging) {
   for (size_t d = 0; d < queues.size(); ++d) {
     Status done =
@@ -177,39 +177,17 @@ Status reduce_staged(Queues queues, const AllReduceStep& step, const Plan& plan,
     const std::vector<const void*> sources(staging.begin(), staging.end());
     return reduce_pieces(queues, step, plan, sources, buffers.to);
   }
-  if (Status met = meet(queues); !met) return met;
+  if (Status met = join(queues); !met) return met;
   for (size_t d = 0; d < queues.size(); ++d) {
     std::vector<void*> arguments(staging.begin(), staging.end());
     arguments.push_back(buffers.to[d]);
     Status done = queues[d]->launch(*step.grid.own, {.arguments = arguments});
     if (!done) return done;
   }
-  return meet(queues);  // what was staged is read
+  return join(queues);  // what was staged is read
 }
 
-}  // namespace
-
-Result<int64_t> prepare_collectives(Queues queues, const FlatProgram& program) {
-  int64_t staged = 0;
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.kind != Kind::all_reduce) continue;
-    const auto& step = instruction.as<AllReduceStep>();
-    if (step.elements == 0) continue;
-    const auto& grid = step.grid;
-    CHECK(grid.full && grid.last && grid.own);
-    const Plan plan = plan_for(queues, step);
-    if (!plan.direct) staged = std::max(staged, plan.bytes);
-    for (Queue* queue : queues)
-      for (const auto& launch : {grid.full, grid.last, grid.own}) {
-        if ((plan.way == Way::staged) != (launch == grid.own)) continue;
-        if (Status ready = queue->prepare(*launch); !ready)
-          return ready.error();
-      }
-  }
-  return staged;
-}
-
-Status all_reduce(Queues queues, const AllReduceStep& step,
+Status all_reduce(Queues queues, const CollectiveStep& step,
                   CollectiveBuffers buffers, std::span<void* const> staging) {
   if (step.elements == 0) return Unit{};
   const Plan plan = plan_for(queues, step);
@@ -226,15 +204,13 @@ Status all_reduce(Queues queues, const AllReduceStep& step,
 
 // ---- exchanges -------------------------------------------------------------
 
-namespace {
-
 /// Each device takes `bytes` from every device, and stacks them in order; they
 /// begin at `offset(taker)` of what the other gives.
 template <class Offset>
 Status take_from_all(Queues queues, int64_t bytes, CollectiveBuffers buffers,
                      Offset&& offset) {
   if (bytes == 0) return Unit{};
-  if (Status met = meet(queues, Lane::kernels, Lane::copies); !met) return met;
+  if (Status met = join(queues, Lane::kernels, Lane::copies); !met) return met;
   for (size_t d = 0; d < queues.size(); ++d)
     for (size_t i = 0; i < queues.size(); ++i) {
       // Each begins with its own, so that they do not all read the same one.
@@ -248,23 +224,21 @@ Status take_from_all(Queues queues, int64_t bytes, CollectiveBuffers buffers,
   return mark_all(queues, Lane::copies);
 }
 
-}  // namespace
-
-Status all_gather(Queues queues, const AllGatherStep& step,
+Status all_gather(Queues queues, const CollectiveStep& step,
                   CollectiveBuffers buffers) {
-  return take_from_all(queues, step.bytes, buffers,
+  return take_from_all(queues, step.bytes(), buffers,
                        [](int64_t) -> int64_t { return 0; });
 }
 
-Status all_to_all(Queues queues, const AllToAllStep& step,
+Status all_to_all(Queues queues, const CollectiveStep& step,
                   CollectiveBuffers buffers) {
-  return take_from_all(queues, step.bytes, buffers,
-                       [&](int64_t taker) { return taker * step.bytes; });
+  return take_from_all(queues, step.bytes(), buffers,
+                       [&](int64_t taker) { return taker * step.bytes(); });
 }
 
-Status permute(Queues queues, const PermuteStep& step,
+Status permute(Queues queues, const CollectiveStep& step,
                CollectiveBuffers buffers) {
-  if (step.bytes == 0) return Unit{};
+  if (step.bytes() == 0) return Unit{};
   if (Status done = mark_all(queues, Lane::kernels); !done) return done;
   std::vector<int> source(queues.size(), -1);
   for (auto [from, to] : step.pairs) source[to] = from;
@@ -273,18 +247,59 @@ Status permute(Queues queues, const PermuteStep& step,
     Status done = queue.wait_for(queue, Lane::copies, Lane::kernels);
     if (!done) return done;
     if (source[d] < 0) {
-      done = queue.zero(buffers.to[d], step.bytes, Lane::copies);
+      done = queue.zero(buffers.to[d], step.bytes(), Lane::copies);
     } else {
       const auto from = static_cast<size_t>(source[d]);
       if (from != d)
         done = queue.wait_for(*queues[from], Lane::copies, Lane::kernels);
       if (done)
         done = queue.copy(buffers.to[d], *queues[from], buffers.from[from],
-                          step.bytes, Lane::copies);
+                          step.bytes(), Lane::copies);
     }
     if (!done) return done;
   }
   return mark_all(queues, Lane::copies);
+}
+
+}  // namespace
+
+Result<int64_t> prepare_collectives(Queues queues, const FlatProgram& program) {
+  int64_t staged = 0;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.kind != Instruction::Kind::collective) continue;
+    const auto& step = instruction.as<CollectiveStep>();
+    if (step.kind != Kind::all_reduce) continue;
+    if (step.elements == 0) continue;
+    const auto& grid = step.grid;
+    CHECK(grid.full && grid.last && grid.own);
+    const Plan plan = plan_for(queues, step);
+    if (!plan.direct) staged = std::max(staged, plan.bytes);
+    for (Queue* queue : queues)
+      for (const auto& launch : {grid.full, grid.last, grid.own}) {
+        if ((plan.way == Way::staged) != (launch == grid.own)) continue;
+        if (Status ready = queue->prepare(*launch); !ready)
+          return ready.error();
+      }
+  }
+  return staged;
+}
+
+bool is_made_of_copies(const CollectiveStep& step) {
+  return step.kind != Kind::all_reduce;
+}
+
+Status meet(Queues queues, const CollectiveStep& step,
+            CollectiveBuffers buffers, std::span<void* const> staging) {
+  switch (step.kind) {
+    case Kind::all_reduce:
+      CHECK(step.groups.empty());
+      return all_reduce(queues, step, buffers, staging);
+    case Kind::all_gather: return all_gather(queues, step, buffers);
+    case Kind::all_to_all: return all_to_all(queues, step, buffers);
+    case Kind::permute: return permute(queues, step, buffers);
+    case Kind::reduce_scatter: break;
+  }
+  check_failed("a collective on queues", __FILE__, __LINE__);
 }
 
 }  // namespace unisono

@@ -14,18 +14,14 @@ namespace unisono {
 Result<int64_t> prepare_collectives(std::span<Queue* const> queues,
                                     const FlatProgram& program);
 
-/// As in collective.h, and with the same bits. All that is put on the queues
-/// afterwards sees the results. `staging`: each queue's.
-Status all_reduce(std::span<Queue* const> queues, const AllReduceStep& step,
-                  CollectiveBuffers buffers, std::span<void* const> staging);
-
-/// These are copies, in the queues' lanes for them, which are marked: what uses
-/// the memory afterwards waits for the marks of all of them.
-Status all_gather(std::span<Queue* const> queues, const AllGatherStep& step,
-                  CollectiveBuffers buffers);
-Status all_to_all(std::span<Queue* const> queues, const AllToAllStep& step,
-                  CollectiveBuffers buffers);
-Status permute(std::span<Queue* const> queues, const PermuteStep& step,
-               CollectiveBuffers buffers);
+/// One group's meeting, as in collective.h, and with the same bits. `staging`:
+/// each queue's. All that is put on the queues afterwards sees the results of
+/// what combines. What is made of copies is put in the queues' lanes for them,
+/// which are marked: what uses the memory afterwards waits for all the marks.
+/// Not for reduce_scatter, nor for an all_reduce of groups (CHECK): jit makes
+/// them exchanges and sums.
+Status meet(std::span<Queue* const> queues, const CollectiveStep& step,
+            CollectiveBuffers buffers, std::span<void* const> staging);
+bool is_made_of_copies(const CollectiveStep& step);
 
 }  // namespace unisono

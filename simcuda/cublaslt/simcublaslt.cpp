@@ -22,8 +22,7 @@ using unisono::GridModule;
 // The simulated driver's.
 namespace unisono::cuda {
 extern "C" {
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
-  Code symbol parameters;
+#define CUDA_FUNCTION(name, symbol, since, parameters) Code symbol parameters;
 #include "runtime/cuda/driver.def"
 }
 }  // namespace unisono::cuda

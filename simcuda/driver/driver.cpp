@@ -95,8 +95,7 @@ size_t hand_out(const std::string& text, char* buffer, size_t size) {
 }
 
 constexpr EntryRow entry_rows[] = {
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
-  {#name, #symbol, since},
+#define CUDA_FUNCTION(name, symbol, since, parameters) {#name, #symbol, since},
 #include "runtime/cuda/driver.def"
 };
 
@@ -253,7 +252,7 @@ Code cuGetProcAddress_v2(const char* symbol, void** function, int version,
             }
             map[name] = {since, address};
           };
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
+#define CUDA_FUNCTION(name, symbol, since, parameters) \
   enter_one(#symbol, since, reinterpret_cast<void*>(&symbol));
 #include "runtime/cuda/driver.def"
           return map;

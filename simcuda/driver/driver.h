@@ -6,7 +6,7 @@
 namespace simcuda {
 
 extern "C" {
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
+#define CUDA_FUNCTION(name, symbol, since, parameters) \
   __attribute__((visibility("default"))) Code symbol parameters;
 #include "runtime/cuda/driver.def"
 }

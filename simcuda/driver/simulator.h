@@ -30,7 +30,7 @@ using namespace unisono::cuda;
 
 /// The functions of the driver, by their name in runtime/cuda/driver.def.
 enum class Entry : uint16_t {
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) name,
+#define CUDA_FUNCTION(name, symbol, since, parameters) name,
 #include "runtime/cuda/driver.def"
   count,
 };

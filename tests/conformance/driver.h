@@ -19,7 +19,7 @@ namespace driver_test {
 using namespace unisono::cuda;
 
 struct Driver {
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
+#define CUDA_FUNCTION(name, symbol, since, parameters) \
   Code(*name) parameters = nullptr;
 #include "runtime/cuda/driver.def"
 
@@ -44,21 +44,21 @@ inline Driver& driver() {
       d.missing = dlerror();
       return d;
     }
-    auto look = [&](const char* symbol, const char* need, auto& function) {
+    auto look = [&](const char* symbol, bool required, auto& function) {
       void* address = dlsym(d.library, symbol);
       std::memcpy(&function, &address, sizeof(address));
-      if (!address && std::strcmp(need, "required") == 0) {
+      if (!address && required) {
         d.missing += std::string(symbol) + " ";
       }
     };
-#define CUDA_FUNCTION(name, symbol, since, need, parameters) \
-  look(#symbol, #need, d.name);
+#define CUDA_FUNCTION(name, symbol, since, parameters) \
+  look(#symbol, true, d.name);
 #include "runtime/cuda/driver.def"
-    look("simcuda_configure", "optional", d.configure);
-    look("simcuda_findings", "optional", d.findings);
-    look("simcuda_leaks", "optional", d.leaks);
-    look("simcuda_calls", "optional", d.calls);
-    look("simcuda_counter", "optional", d.counter);
+    look("simcuda_configure", false, d.configure);
+    look("simcuda_findings", false, d.findings);
+    look("simcuda_leaks", false, d.leaks);
+    look("simcuda_calls", false, d.calls);
+    look("simcuda_counter", false, d.counter);
     return d;
   }();
   return one;

@@ -251,8 +251,8 @@ TEST_CASE("rows of the table") {
         jit::element_bytes(DType::F64, -HUGE_VAL));
   CHECK(ir::identity_element(Op::min, DType::U8) == std::vector<uint8_t>{255});
   CHECK(ir::identity_element(Op::all, DType::Bool) == std::vector<uint8_t>{1});
-  CHECK(ir::domain(Op::asin) == std::pair(-1.0, 1.0));
-  CHECK(ir::help(Op::dot).starts_with("batched"));
+  CHECK(ir::row(Op::asin).domain == std::pair(-1.0, 1.0));
+  CHECK(ir::row(Op::dot).help.starts_with("batched"));
   CHECK(ir::op_from_name("scatter_add") == Op::scatter_add);
   CHECK(!ir::op_from_name("scatter_sub"));
   CHECK(ir::admits(Op::select, DType::Bool));

@@ -147,8 +147,8 @@ NodeId RandomGraph::random_row(Graph& g, NodeId x) {
   while (true) {
     const auto [op, operands] = rows[below(std::size(rows))];
     if (!ir::admits(op, type.dtype)) continue;
-    const bool fails = op == Op::floor_div || op == Op::mod || op == Op::pow;
-    if (fails && !is_floating(type.dtype)) continue;
+    if (ir::row(op).check != ir::Check::none && !is_floating(type.dtype))
+      continue;
     if (operands == 1) return g.add(op, {x});
     return g.add(op, {x, node_of_type(g, type)});
   }

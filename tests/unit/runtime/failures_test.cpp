@@ -42,12 +42,12 @@ Program summing(int devices, int turns) {
   SlotId limit = b.constant<int32_t>({turns});
   b.program.steps = {
       launch(start, {turn, own}),
-      {LoopStep{
-          steps({launch(less_than_limit, {turn, limit, flag})}),
-          steps({{AllReduceStep{own, own, DType::I32, 1, ReduceOp::max, 7}},
-                 launch(add_one, {own}),
-                 launch(add_one, {turn})}),
-          flag}},
+      {LoopStep{steps({launch(less_than_limit, {turn, limit, flag})}),
+                steps({{CollectiveStep{CollectiveStep::Kind::all_reduce, own,
+                                       own, DType::I32, 1, ReduceOp::max, 7}},
+                       launch(add_one, {own}),
+                       launch(add_one, {turn})}),
+                flag}},
   };
   return std::move(b.program);
 }
@@ -122,7 +122,8 @@ TEST_CASE("a device that never arrives is named by the watchdog") {
     b.program.steps = {
         launch(start, {value, other}),
         launch(stuck_on_two, {}),
-        {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 9}}};
+        {CollectiveStep{CollectiveStep::Kind::all_reduce, value, value,
+                        DType::I32, 1, ReduceOp::sum, 9}}};
     const Program program = summing(4, 5);
     for (int i = 0; i < 5; ++i) {
       auto outputs = run(runtime, b.program, runtime.devices(), {},
@@ -148,7 +149,8 @@ TEST_CASE("the watchdog leaves alone who waits for no other") {
             std::this_thread::sleep_for(milliseconds(30));
           },
           {}),
-      {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 9}}};
+      {CollectiveStep{CollectiveStep::Kind::all_reduce, value, value,
+                      DType::I32, 1, ReduceOp::sum, 9}}};
   auto outputs = run(runtime, b.program, runtime.devices(), {},
                      {.watchdog = milliseconds(60)});
   CHECK(outputs);

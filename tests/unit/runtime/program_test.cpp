@@ -130,7 +130,8 @@ Program nested_loops(int devices, int32_t rounds) {
                  {LoopStep{steps({launch(less, {flag, inner, position})}),
                            steps({launch(add_one, {inner})}), flag}}};
   Steps body = count;
-  body.push_back({AllReduceStep{inner, sum, DType::I32, 1, ReduceOp::sum, 0}});
+  body.push_back({CollectiveStep{CollectiveStep::Kind::all_reduce, inner, sum,
+                                 DType::I32, 1, ReduceOp::sum, 0}});
   // Odd sums are added twice.
   body.push_back(launch(is_odd, {flag, sum}));
   body.push_back(
@@ -180,8 +181,8 @@ TEST_CASE("launches, loops and collectives that workers share") {
                              steps({launch(advance, {data, inner}, elements, 4),
                                     launch(add_one, {inner})}),
                              flag}},
-                   {AllReduceStep{data, data, DType::U32, elements,
-                                  ReduceOp::sum, 0}},
+                   {CollectiveStep{CollectiveStep::Kind::all_reduce, data, data,
+                                   DType::U32, elements, ReduceOp::sum, 0}},
                    launch(advance, {data, position}, elements, 4),
                    launch(add_one, {outer})}),
             flag}}};
@@ -235,9 +236,11 @@ TEST_CASE("the error of the first device that fails is reported") {
         SlotId flag = b.input(1), value = b.arena(4);
         b.program.steps = {
             launch(store_position, {value}),
-            {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 0}},
+            {CollectiveStep{CollectiveStep::Kind::all_reduce, value, value,
+                            DType::I32, 1, ReduceOp::sum, 0}},
             launch(fail_if, {flag}),
-            {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 0}},
+            {CollectiveStep{CollectiveStep::Kind::all_reduce, value, value,
+                            DType::I32, 1, ReduceOp::sum, 0}},
         };
         auto flags = make_blocks<uint8_t>(
             runtime.devices(), 1, [&](int d, int64_t) { return d >= failing; });
@@ -287,11 +290,13 @@ TEST_CASE("the stop flag ends a run") {
     b.program.steps = {{LoopStep{steps({}), steps({}), flag}}};
   }
   SUBCASE("in a loop with a collective") {
-    b.program.steps = {launch(store_zero, {value}),
-                       {LoopStep{steps({}),
-                                 steps({{AllReduceStep{value, value, DType::I32,
-                                                       1, ReduceOp::sum, 0}}}),
-                                 flag}}};
+    b.program.steps = {
+        launch(store_zero, {value}),
+        {LoopStep{
+            steps({}),
+            steps({{CollectiveStep{CollectiveStep::Kind::all_reduce, value,
+                                   value, DType::I32, 1, ReduceOp::sum, 0}}}),
+            flag}}};
   }
   for (int workers : {1, 2, 4}) {
     Runtime runtime(6, workers);
@@ -314,7 +319,8 @@ TEST_CASE("the stop flag ends a run") {
 TEST_CASE("a collective that some device never reaches is an error") {
   ProgramBuilder b(4);
   SlotId flag = b.input(1), value = b.arena(4);
-  Step reduce = {AllReduceStep{value, value, DType::I32, 1, ReduceOp::sum, 9}};
+  Step reduce = {CollectiveStep{CollectiveStep::Kind::all_reduce, value, value,
+                                DType::I32, 1, ReduceOp::sum, 9}};
   const char* message = nullptr;
   SUBCASE("it ended") {
     b.program.steps = {launch(store_zero, {value}),
@@ -357,7 +363,8 @@ TEST_CASE("host calls come in the same order in every run") {
         launch(store_zero, {i}),
         {LoopStep{steps({launch(less, {flag, i, position})}),
                   steps({launch(add_one, {i}), call}), flag}},
-        {AllReduceStep{i, i, DType::I32, 1, ReduceOp::sum, 0}},
+        {CollectiveStep{CollectiveStep::Kind::all_reduce, i, i, DType::I32, 1,
+                        ReduceOp::sum, 0}},
         call,
     };
     for (int turn = 0; turn < 20; ++turn) {

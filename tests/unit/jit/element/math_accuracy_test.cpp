@@ -97,7 +97,7 @@ const std::vector<T>& special_operands() {
 template <class T>
 std::vector<T> samples(ir::Op op, size_t n, std::mt19937_64& random) {
   using Bits = typename Wide<T>::Bits;
-  const auto [low, high] = ir::domain(op);
+  const auto [low, high] = ir::row(op).domain;
   std::uniform_real_distribution<double> inside(low, high);
   std::uniform_real_distribution<double> exponent(-12, 12);
   std::vector<T> values = special_operands<T>();

@@ -8,13 +8,12 @@
 
 #include "jit/ir/verify.h"
 
-namespace unisono::lang {
+namespace unisono::jit {
 namespace {
 
 using ir::Dim;
 using ir::Graph;
 using ir::Type;
-using jit::HostArray;
 
 HostArray counting(std::vector<int64_t> sizes) {
   HostArray out{{DType::F32, {sizes.begin(), sizes.end()}}, {}};
@@ -144,4 +143,4 @@ TEST_CASE("split axes: members are devices") {
   }
 }
 
-}  // namespace unisono::lang
+}  // namespace unisono::jit
