@@ -21,11 +21,12 @@
 #include "host/inspect.h"
 #include "host/interrupt.h"
 #include "host/messages_json.h"
+#include "host/perf_map.h"
 #include "host/replace_file.h"
 #include "host/report.h"
 #include "host/session.h"
+#include "jit/pipeline.h"
 #include "jit/target/nvptx.h"
-#include "jit/transform/transforms.h"
 #include "lang/format/format.h"
 #include "lang/source/explain.h"
 #include "lang/source/utf8.h"
@@ -206,6 +207,19 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   if (options.stats || options.trace) {
     recorder.emplace(options.trace.has_value());
     session_options.recorder = &*recorder;
+  }
+  std::unique_ptr<PerfMap> perf_map;
+  if (options.profile_kernels) {
+    auto opened = PerfMap::open();
+    if (!opened) {
+      tell(fmt::format("error: {}\n", opened.error().message));
+      return 1;
+    }
+    perf_map = std::move(*opened);
+    session_options.on_code = [&](const void* code, int64_t bytes,
+                                  const std::string& line) {
+      perf_map->add(code, bytes, line);
+    };
   }
   Session session(std::move(session_options));
   // Who waits for input is ended by the signal itself.

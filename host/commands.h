@@ -27,7 +27,8 @@ struct CommandOptions {
   bool quiet = false;           // no performance notes
   bool stats = false;
   std::optional<std::string> trace;  // a file
-  bool json = false;                 // check
+  bool profile_kernels = false;
+  bool json = false;  // check
   bool format_check = false;
   std::string emit = "ir";            // inspect
   std::optional<std::string> after;   // inspect: the IR after this pass

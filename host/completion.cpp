@@ -93,14 +93,15 @@ complete -o bashdefault -o default -F _unisono unisono
       fmt::join(commands_of(app), " "));
 }
 
-/// A text between single quotes, for zsh's and fish's tables.
-std::string shell_text(std::string_view text) {
+/// A text between single quotes; `special` are characters that the shell's own
+/// table would read as more than themselves.
+std::string shell_text(std::string_view text, std::string_view special = "") {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
       out += "'\\''";
     } else {
-      if (c == '[' || c == ']' || c == ':') out += '\\';
+      if (special.find(c) != special.npos) out += '\\';
       out += c;
     }
   }
@@ -112,7 +113,7 @@ std::string zsh(const CLI::App& app) {
     std::string out;
     for (const CLI::Option* option : named_options(of))
       out += fmt::format(" '{}[{}]{}'", option->get_name(),
-                         shell_text(option->get_description()),
+                         shell_text(option->get_description(), "[]:"),
                          takes_value(*option)
                              ? ":" + option->get_type_name() + ":_files"
                              : "");
@@ -121,7 +122,7 @@ std::string zsh(const CLI::App& app) {
   std::string commands, cases;
   for (const CLI::App* command : app.get_subcommands({})) {
     commands += fmt::format(" '{}:{}'", command->get_name(),
-                            shell_text(command->get_description()));
+                            shell_text(command->get_description(), "[]:"));
     const std::string words = words_of(*command);
     cases += fmt::format("    {}) _arguments{} '*:word:{}' ;;\n",
                          command->get_name(), table(*command),

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "jit/ir/text.h"
+#include "jit/pipeline.h"
 #include "jit/target/nvptx.h"
-#include "jit/transform/transforms.h"
 #include "lang/syntax/dump.h"
 #include "lang/syntax/parser.h"
 #include "runtime/check.h"

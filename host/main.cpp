@@ -106,6 +106,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                   "write what each device did, for chrome://tracing")
       ->take_last()
       ->type_name("FILE");
+  app->add_flag("--profile-kernels", options.profile_kernels,
+                "name kernels for perf, in /tmp/perf-PID.map, and for GDB");
   app->add_option("--watchdog", options.watchdog,
                   "devices wait SECONDS for one that does not arrive: 60; "
                   "0 is for ever")
@@ -124,8 +126,9 @@ void add_inspect(CommandLine& line) {
   line.inspect->add_option("--target", line.options.target,
                            "the GPU that kernels, nvvm and ptx are for: "
                            "sm_75 ... sm_90");
-  line.inspect->add_option("--after", line.options.after,
-                           "the IR after this pass: trace, simplify or cse");
+  line.inspect->add_option(
+      "--after", line.options.after,
+      "the IR after this pass: trace, vmap, spmd, simplify or cse");
   line.inspect
       ->add_option(
           "--shape", line.options.shapes,

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "runtime/stack_thread.h"
+
 namespace unisono::host {
 namespace {
 
@@ -29,20 +31,14 @@ void on_enough_stack(const std::function<void()>& body) {
   if (getrlimit(RLIMIT_STACK, &limit) != 0 ||
       limit.rlim_cur >= usual_stack_bytes)  // RLIM_INFINITY is the largest
     return body();
+  // Threads that are started later get such a stack, too.
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, usual_stack_bytes);
   pthread_setattr_default_np(&attributes);
-  auto run = [](void* argument) -> void* {
-    (*static_cast<const std::function<void()>*>(argument))();
-    return nullptr;
-  };
-  pthread_t thread;
-  void* argument = const_cast<void*>(static_cast<const void*>(&body));
-  const bool started = pthread_create(&thread, &attributes, run, argument) == 0;
   pthread_attr_destroy(&attributes);
-  if (!started) return body();  // no memory for it: on what there is
-  pthread_join(thread, nullptr);
+  const StackThread thread(usual_stack_bytes, body);
+  if (!thread.started()) body();  // no memory for it: on what there is
 }
 
 }  // namespace unisono::host

@@ -15,16 +15,6 @@ namespace {
 
 Error refused() { return {Error::Kind::io, std::strerror(errno)}; }
 
-bool write_all(int handle, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(handle, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
-}
-
 }  // namespace
 
 Status replace_file(const std::string& path, std::string_view text) {
@@ -41,10 +31,10 @@ Status replace_file(const std::string& path, std::string_view text) {
   // Of another owner's file only the text is ours to change, where we may.
   const bool owned =
       fchown(handle, old.st_uid, old.st_gid) == 0 || errno == EPERM;
-  if (!owned || fchmod(handle, old.st_mode & 07777) != 0 ||
-      !write_all(handle, text))
-    return refused();
-  return file->replace();
+  if (!owned || fchmod(handle, old.st_mode & 07777) != 0) return refused();
+  const Status written =
+      file->write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  return written ? file->replace() : written;
 }
 
 }  // namespace unisono::host

@@ -65,26 +65,6 @@ std::vector<std::string> places_of(Session& session,
   return own;
 }
 
-/// One line of the program that a kernel computes: its place and its text.
-std::string kernel_line(Session& session,
-                        const std::vector<uint32_t>& sources) {
-  constexpr size_t most = 48;
-  lang::Span shown;
-  for (uint32_t source : sources) {
-    const lang::Span span = session.walk().source_span(source);
-    const bool better = span && (!shown || !lang::is_in_stdlib(span));
-    if (better) shown = span;
-  }
-  if (!shown) return "(no place)";
-  std::string_view text = shown.text();
-  text = text.substr(0, text.find('\n'));
-  const bool cut = text.size() > most;
-  size_t end = std::min(text.size(), most);
-  while (cut && end > 0 && (text[end] & 0xC0) == 0x80) --end;
-  return fmt::format("{} {}{}", lang::to_string(shown), text.substr(0, end),
-                     cut ? "..." : "");
-}
-
 /// What an event is called: a collective as in the source, `psum(x, dev)`.
 std::string event_name(Session& session, const Recorder::Event& event) {
   std::string name = event.name;
@@ -124,7 +104,7 @@ std::string event_json(Session& session, const Recorder& recorder,
     for (const std::string& place : places_of(session, event.sources))
       places += (places.empty() ? "" : ",") + quoted(place);
     text += fmt::format(R"(,"args":{{"source":{},"places":[{}]}})",
-                        quoted(kernel_line(session, event.sources)), places);
+                        quoted(session.kernel_line(event.sources)), places);
   }
   return text + "}";
 }
@@ -134,7 +114,7 @@ std::string kernel_table(Session& session, const Recorder& recorder) {
   constexpr size_t most = 20;
   std::map<std::string, Recorder::Total> by_line;
   for (const auto& [sources, total] : recorder.kernels()) {
-    Recorder::Total& all = by_line[kernel_line(session, sources)];
+    Recorder::Total& all = by_line[session.kernel_line(sources)];
     all.count += total.count;
     all.time += total.time;
   }

@@ -1,9 +1,13 @@
 #include "host/session.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <utility>
 
+#include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "runtime/stop.h"
 
@@ -18,9 +22,21 @@ std::unique_ptr<Runtime> open_runtime(SessionOptions& options) {
   return std::make_unique<Runtime>(std::move(options.devices), options.workers);
 }
 
+jit::CompilerOptions compiler_options(const Session& session,
+                                      SessionOptions& options) {
+  if (!options.on_code) return {};
+  return {.on_code = [&session, on_code = std::move(options.on_code)](
+                         const void* code, int64_t bytes,
+                         const std::vector<uint32_t>& sources) {
+    on_code(code, bytes, session.kernel_line(sources));
+  }};
+}
+
 }  // namespace
 
-Session::Session(SessionOptions options) : runtime_(open_runtime(options)) {
+Session::Session(SessionOptions options)
+    : runtime_(open_runtime(options)),
+      compiler_(compiler_options(*this, options)) {
   machine_.runtime = runtime_.get();
   machine_.compiler = &compiler_;
   machine_.reference_only = options.reference_only;
@@ -70,6 +86,24 @@ bool Session::run_and_print(const lang::Program& program) {
   if (!walk_->run(program, &last)) return false;
   if (!last || last->is<lang::NoneValue>()) return true;
   return walk_->print(*last);
+}
+
+std::string Session::kernel_line(const std::vector<uint32_t>& sources) const {
+  constexpr size_t most = 48;
+  lang::Span shown;
+  for (uint32_t source : sources) {
+    const lang::Span span = walk_->source_span(source);
+    const bool better = span && (!shown || !lang::is_in_stdlib(span));
+    if (better) shown = span;
+  }
+  if (!shown) return "(no place)";
+  std::string_view text = shown.text();
+  text = text.substr(0, text.find('\n'));
+  const bool cut = text.size() > most;
+  size_t end = std::min(text.size(), most);
+  while (cut && end > 0 && (text[end] & 0xC0) == 0x80) --end;
+  return fmt::format("{} {}{}", lang::to_string(shown), text.substr(0, end),
+                     cut ? "..." : "");
 }
 
 void Session::mute() {

@@ -38,6 +38,10 @@ struct SessionOptions {
   bool performance_notes = true;
   bool colour = false;           // where the output goes shows colours
   Recorder* recorder = nullptr;  // told of what the devices do
+  /// Told of code for this machine's CPU where it lies, which is then for a
+  /// profile: its bytes, and the line of the program that it computes.
+  std::function<void(const void* code, int64_t bytes, const std::string& line)>
+      on_code = nullptr;
   /// For tests: see RunOptions.
   const std::function<bool(int device)>* lose_device = nullptr;
   /// For tests: see lang::Machine.
@@ -69,6 +73,9 @@ class Session {
   Runtime& runtime() { return *runtime_; }
   jit::Compiler& compiler() { return compiler_; }
   lang::SourceMap& sources() { return sources_; }
+  /// One line of the program that a kernel computes, the last of its places in
+  /// the program itself: "train.uni:12:5 x * 2".
+  std::string kernel_line(const std::vector<uint32_t>& sources) const;
 
  private:
   std::unique_ptr<Runtime> runtime_;

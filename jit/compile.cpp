@@ -84,8 +84,8 @@ class StepWriter {
              CompileStats& stats)
       : kernels_(kernels), program_(program), stats_(stats) {}
 
-  /// For GPUs.
-  bool on_grid = false;
+  bool on_grid = false;  // for GPUs
+  const CodeObserver* on_code = nullptr;
 
   Steps write(const PlanSteps& steps) {
     for (const PlanStep& step : steps) {
@@ -104,6 +104,9 @@ class StepWriter {
     return inner;
   }
   void launch(const Compiled::Launch& compiled, std::vector<SlotId> arguments) {
+    if (on_code && *on_code && compiled.function)
+      (*on_code)(reinterpret_cast<const void*>(compiled.function),
+                 compiled.code_bytes, *sources_);
     steps_.push_back({LaunchStep{compiled.function,
                                  fmt::format("kernel{}", stats_.kernels++),
                                  std::move(arguments), compiled.units,
@@ -236,7 +239,10 @@ void describe_memory(const Plan& plan, Program& program) {
 }  // namespace
 
 struct Compiler::State {
-  explicit State(int vector_bytes) : cpu({.vector_bytes = vector_bytes}) {}
+  explicit State(CompilerOptions options)
+      : cpu({.vector_bytes = options.vector_bytes,
+             .profile = options.on_code != nullptr}),
+        on_code(std::move(options.on_code)) {}
 
   std::mutex cache_mutex;    // programs
   std::mutex compile_mutex;  // the rest
@@ -244,6 +250,7 @@ struct Compiler::State {
   CpuGenerator cpu;
   GridGenerator grids;
   CompileObserver observer;
+  const CodeObserver on_code;
   std::atomic<int64_t> programs_compiled{0}, kernels_generated{0};
 
   Result<CachedProgram> compile(const ir::Graph& graph,
@@ -326,7 +333,6 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   CodeText dump = text_wanted();
   CachedProgram result;
   const bool for_grid = !options.capabilities.empty();
-  if (observer.after_pass) observer.after_pass("spmd", graph);
   const ir::Graph optimised = optimise(graph, observer.after_pass);
   if (observer.capability)
     if (auto seen = dump_grids(optimised, options); !seen) return seen.error();
@@ -350,6 +356,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   program->devices = options.devices;
   StepWriter writer(*compiled, *program, result.stats);
   writer.on_grid = for_grid;
+  writer.on_code = &on_code;
   program->steps = writer.write(plan.steps);
   auto codes = std::make_shared<std::vector<std::shared_ptr<LoadedCode>>>();
   for (auto& [key, kernel] : *compiled) codes->push_back(kernel.code);
@@ -364,17 +371,23 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   return result;
 }
 
-Compiler::Compiler(int vector_bytes)
-    : state_(std::make_unique<State>(vector_bytes)) {}
+Compiler::Compiler(CompilerOptions options)
+    : state_(std::make_unique<State>(std::move(options))) {}
 Compiler::~Compiler() = default;
 
 Result<std::shared_ptr<const Program>> Compiler::compile(
-    const ir::Graph& on_grid, const CompileOptions& options,
+    const ir::Graph& graph, const CompileOptions& options,
+    CompileStats* stats) {
+  return compile(MemberGraph{graph, {}, {}}, options, stats);
+}
+
+Result<std::shared_ptr<const Program>> Compiler::compile(
+    const MemberGraph& map, const CompileOptions& options,
     CompileStats* stats) {
   const std::vector<GridAxis> line = {{options.devices, {}}};
   const ir::Graph graph =
-      spmd(on_grid, options.grid.empty() ? line : options.grid,
-           !options.capabilities.empty());
+      for_devices(map, options.grid.empty() ? line : options.grid,
+                  !options.capabilities.empty(), state_->observer.after_pass);
   if (const ir::Node* node = too_large(graph)) {
     Error error{Error::Kind::out_of_memory,
                 fmt::format("no memory holds {}", node->type.to_string())};

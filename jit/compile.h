@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "jit/ir/graph.h"
+#include "jit/pipeline.h"
 #include "jit/reference/reference.h"
 #include "jit/target/code_text.h"
-#include "jit/transform/transforms.h"
 #include "runtime/execute/program.h"
 
 namespace unisono::jit {
@@ -52,16 +52,31 @@ struct CompileOptions {
       host_call;
 };
 
+/// Told of code where it lies, once for each step that launches it: `sources`
+/// are the places in the program of what it computes.
+using CodeObserver = std::function<void(const void* code, int64_t bytes,
+                                        const std::vector<uint32_t>& sources)>;
+
+struct CompilerOptions {
+  /// Vectors of at most so many bytes (16, 32 or 64; 0: the widest there are),
+  /// to try what narrower machines get.
+  int vector_bytes = 0;
+  /// Set: code is for a profile of the processor's.
+  CodeObserver on_code = nullptr;
+};
+
 /// Compiles graphs for this machine's CPU or for GPUs, and keeps what it
 /// compiled (in memory, bounded, keyed by the printed kernel). Thread-safe.
 /// LLVM is not touched before the first compile.
 class Compiler {
  public:
-  /// Vectors of at most `vector_bytes` (16, 32 or 64; 0: the widest there are),
-  /// to try what narrower machines get.
-  explicit Compiler(int vector_bytes = 0);
+  explicit Compiler(CompilerOptions options = {});
   ~Compiler();
-  /// `graph` is concrete; it is optimised here. Fails with compile_failed.
+  /// The program of a map, or of a graph that every device runs on its own
+  /// blocks: concrete, and optimised here. Fails with compile_failed.
+  Result<std::shared_ptr<const Program>> compile(const MemberGraph& map,
+                                                 const CompileOptions& options,
+                                                 CompileStats* stats = nullptr);
   Result<std::shared_ptr<const Program>> compile(const ir::Graph& graph,
                                                  const CompileOptions& options,
                                                  CompileStats* stats = nullptr);

@@ -159,7 +159,7 @@ def usage_errors(folder):
 def helps():
     expect("--help", run("--help"), 0, r"usage:.*unisono run FILE.*examples:.*exit status", "")
     expect("--version", run("--version"), 0, r"^unisono \d+\.\d+\.\d+\n$", "")
-    for command in ("run", "check", "fmt", "explain", "devices", "inspect"):
+    for command in ("run", "check", "fmt", "explain", "completion", "devices", "inspect"):
         expect(f"{command} --help", run(command, "--help"), 0, rf"unisono {command}", "")
     expect("devices", run("devices", "--devices", "cpu:3"), 0, r"^cpu:0\ncpu:1\ncpu:2\n", "")
     nowhere = {**os.environ, "UNISONO_CUDA_DRIVER": "/nowhere/libcuda.so"}
@@ -491,7 +491,7 @@ def inspections(folder):
             elif not re.search(f"{pattern}|{NOTHING}", ran.out, re.M | re.S):
                 PROBLEMS.append(f"inspect {stage} {path.name}: {ran}")
     loop = "let f = jit(fn(x) => x * 1.0 + 0.0 * 2.0)\nprint(f(arange(4, f32)))\n"
-    shown = {p: run("inspect", "--emit=ir", f"--after={p}", "-", text=loop) for p in ("trace", "simplify", "cse")}
+    shown = {p: run("inspect", "--emit=ir", f"--after={p}", "-", text=loop) for p in ("trace", "vmap", "spmd", "simplify", "cse")}
     for name, ran in shown.items():
         expect(f"inspect after {name}", ran, 0, STAGES["ir"], "")
     if not len(shown["trace"].out) > len(shown["cse"].out):
@@ -598,6 +598,44 @@ def tools(folder):
                 PROBLEMS.append(f"{reader[0]} of {file.name}, {stage}: {done.stderr[:2000]}")
 
 
+def completions():
+    """The scripts know every command and option that the help knows."""
+    def of_bash(*words):
+        line = "COMP_WORDS=(unisono " + " ".join(words) + "); COMP_CWORD=" + str(len(words)) + "; _unisono"
+        return subprocess.run(["bash", "-c", f'source /dev/stdin; {line}; printf "%s\n" "${{COMPREPLY[@]}}"'],
+                              input=script.encode(), capture_output=True).stdout.decode().split()
+    script = run("completion", "bash").out
+    commands = ["run", "check", "fmt", "explain", "completion", "devices", "inspect"]
+    options = re.findall(r"^  (--[a-z-]+)", run("--help").out, re.M)
+    for words, wanted in (((r"''",), commands), (("run", "--"), options + ["--help"]), (("run", "--pro"), ["--profile-kernels"]),
+                          (("ch",), ["check"]), (("completion", "z"), ["zsh"]), (("check", "--j"), ["--json"])):
+        if sorted(of_bash(*words)) != sorted(wanted):
+            PROBLEMS.append(f"bash completes {words}: {of_bash(*words)}")
+    for shell in ("zsh", "fish"):
+        script = run("completion", shell).out
+        for word in commands + [option.lstrip("-") for option in options]:
+            if word not in script:
+                PROBLEMS.append(f"completion of {shell} has no {word}")
+        if shutil.which(shell):
+            done = subprocess.run([shell, "-n", "/dev/stdin"], input=script.encode(), capture_output=True)
+            if done.returncode or done.stderr:
+                PROBLEMS.append(f"{shell} does not read its completion: {done.stderr}")
+    expect("completion of another shell", run("completion", "csh"), 2, "", r"^error: there are scripts for bash, zsh and fish")
+
+
+def profiles():
+    """--profile-kernels: each kernel's line, with its address and size; another process's old file is replaced, no link followed."""
+    text = "let f = jit(fn(x) => sum(sin(x) * 2.0))\nprint(f(ones(f32[200000])))\n"
+    child = subprocess.Popen([UNISONO, "run", "-", "--profile-kernels"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    path = pathlib.Path(f"/tmp/perf-{child.pid}.map")
+    out, err = child.communicate(text.encode())
+    try:
+        if child.returncode or not re.search(r"^[0-9a-f]+ [1-9a-f][0-9a-f]* <stdin>:1:22 sum\(sin\(x\) \* 2.0\)$", path.read_text(), re.M):
+            PROBLEMS.append(f"--profile-kernels: {out} {err} {path.read_text()}")
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def large():
     """Positions that f32 does not count to: too much for simulated GPUs, which run golden programs."""
     many = "import stats\nlet x = arange(33554435)\nprint(stats.quantile(f64(x), 0.5))\n"
@@ -610,7 +648,7 @@ def main():
         folder.chmod(0o755)
         for part in (usage_errors, programs, compiled_once, checks, formats, limits, inspections):
             part(folder)
-    for part in (helps, outputs, interrupts, memory, large):
+    for part in (helps, completions, profiles, outputs, interrupts, memory, large):
         part()
     print("\n\n".join(PROBLEMS) or "the command line does what its page says")
     return 1 if PROBLEMS else 0

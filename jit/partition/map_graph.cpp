@@ -50,8 +50,8 @@ class DeviceGraph {
                                    : to_members(block, i));
     }
     const std::vector<NodeId> results =
-        one_each ? jit::inline_graph(out_, member_, arguments)
-                 : jit::inline_graph(out_, all_members(), arguments);
+        one_each ? inline_graph(out_, member_, arguments)
+                 : inline_graph(out_, all_members(), arguments);
     for (size_t i = 0; i < results.size(); ++i) {
       out_.outputs.push_back(one_each ? from_member(results[i], i)
                                       : from_members(results[i], i));
@@ -72,7 +72,7 @@ class DeviceGraph {
   }
 
   Graph all_members() const {
-    jit::VmapSpec spec;
+    VmapSpec spec;
     spec.axis = axis_.id;
     spec.size = axis_.per_device;
     spec.devices = axis_.devices;
@@ -83,7 +83,7 @@ class DeviceGraph {
     for (const AxisEntry& entry : axis_.outputs) {
       spec.stacked.push_back(!entry.is_none());
     }
-    return jit::vmap(member_, spec);
+    return vmap(member_, spec);
   }
 
   NodeId to_member(NodeId block, size_t i) {
@@ -176,16 +176,15 @@ void copy_part(std::vector<uint8_t>& whole, const ir::Type& type, int axis,
 }
 
 /// The parts of an array for all members of an axis, in order.
-std::vector<jit::HostArray> take_apart(jit::HostArray whole,
-                                       const MapAxis& axis,
-                                       const AxisEntry& entry) {
-  std::vector<jit::HostArray> parts;
+std::vector<HostArray> take_apart(HostArray whole, const MapAxis& axis,
+                                  const AxisEntry& entry) {
+  std::vector<HostArray> parts;
   for (int64_t m = 0; m < axis.members(); ++m) {
     if (entry.is_none()) {
       parts.push_back(whole);
       continue;
     }
-    jit::HostArray part{part_type(whole.type, axis, entry), {}};
+    HostArray part{part_type(whole.type, axis, entry), {}};
     resize_in_pieces(part.bytes, part.type.bytes());
     const int64_t count = whole.type.shape[entry.axis].value() / axis.members();
     copy_part(whole.bytes, whole.type, entry.axis, m * count, count, part.bytes,
@@ -196,10 +195,10 @@ std::vector<jit::HostArray> take_apart(jit::HostArray whole,
 }
 
 /// The whole of which `parts` are those of an axis's members.
-jit::HostArray put_together(std::vector<jit::HostArray> parts,
-                            const MapAxis& axis, const AxisEntry& entry) {
+HostArray put_together(std::vector<HostArray> parts, const MapAxis& axis,
+                       const AxisEntry& entry) {
   if (entry.is_none()) return std::move(parts[0]);
-  jit::HostArray whole{whole_type(parts[0].type, axis, entry), {}};
+  HostArray whole{whole_type(parts[0].type, axis, entry), {}};
   resize_in_pieces(whole.bytes, whole.type.bytes());
   const int64_t count = whole.type.shape[entry.axis].value() / axis.members();
   for (int64_t m = 0; m < axis.members(); ++m) {
@@ -322,7 +321,7 @@ int64_t MemberGraph::members() const {
 
 int MemberGraph::devices() const {
   int64_t count = 1;
-  for (const jit::GridAxis& axis : grid) count *= axis.size;
+  for (const GridAxis& axis : grid) count *= axis.size;
   return static_cast<int>(count);
 }
 
@@ -339,17 +338,16 @@ Graph device_graph(const MemberGraph& map) {
   return graph;
 }
 
-Result<std::vector<jit::HostArray>> evaluate_map(
-    const MemberGraph& map, const std::vector<jit::HostArray>& inputs,
-    const std::vector<ir::Type>& outputs,
-    const jit::ReferenceOptions& options) {
-  if (map.axes.empty()) return jit::evaluate(map.graph, inputs, options);
-  std::vector<std::vector<jit::HostArray>> arguments(map.members());
+Result<std::vector<HostArray>> evaluate_map(
+    const MemberGraph& map, const std::vector<HostArray>& inputs,
+    const std::vector<ir::Type>& outputs, const ReferenceOptions& options) {
+  if (map.axes.empty()) return evaluate(map.graph, inputs, options);
+  std::vector<std::vector<HostArray>> arguments(map.members());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<jit::HostArray> parts = {inputs[i]};
+    std::vector<HostArray> parts = {inputs[i]};
     for (const MapAxis& axis : map.axes) {
-      std::vector<jit::HostArray> finer;
-      for (jit::HostArray& part : parts) {
+      std::vector<HostArray> finer;
+      for (HostArray& part : parts) {
         for (auto& p : take_apart(std::move(part), axis, axis.inputs[i]))
           finer.push_back(std::move(p));
       }
@@ -358,19 +356,19 @@ Result<std::vector<jit::HostArray>> evaluate_map(
     for (size_t m = 0; m < parts.size(); ++m)
       arguments[m].push_back(std::move(parts[m]));
   }
-  std::vector<jit::MemberAxis> axes;
+  std::vector<MemberAxis> axes;
   for (const MapAxis& axis : map.axes)
     axes.push_back({axis.id, axis.members()});
-  auto results = jit::evaluate_members(map.graph, axes, arguments, options);
+  auto results = evaluate_members(map.graph, axes, arguments, options);
   if (!results) return results.error();
-  std::vector<jit::HostArray> joined;
+  std::vector<HostArray> joined;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::vector<jit::HostArray> parts;
+    std::vector<HostArray> parts;
     for (auto& result : *results) parts.push_back(std::move(result[i]));
     for (size_t a = map.axes.size(); a-- > 0;) {
       const MapAxis& axis = map.axes[a];
       const auto size = static_cast<size_t>(axis.members());
-      std::vector<jit::HostArray> coarser;
+      std::vector<HostArray> coarser;
       for (size_t m = 0; m < parts.size(); m += size) {
         coarser.push_back(
             put_together({std::make_move_iterator(parts.begin() + m),

@@ -46,7 +46,7 @@ struct MemberGraph {
   std::vector<MapAxis> axes;
   /// The devices of the program, in row-major order: `grid` says which axes
   /// run along which of its own. Empty: one device.
-  std::vector<jit::GridAxis> grid;
+  std::vector<GridAxis> grid;
 
   int64_t members() const;
   int devices() const;
@@ -64,9 +64,9 @@ ir::Graph device_graph(const MemberGraph& map);
 
 /// Evaluates the map member by member, from whole arrays to whole results: what
 /// the map means. `outputs` are the types of the results.
-Result<std::vector<jit::HostArray>> evaluate_map(
-    const MemberGraph& map, const std::vector<jit::HostArray>& inputs,
-    const std::vector<ir::Type>& outputs, const jit::ReferenceOptions& options);
+Result<std::vector<HostArray>> evaluate_map(
+    const MemberGraph& map, const std::vector<HostArray>& inputs,
+    const std::vector<ir::Type>& outputs, const ReferenceOptions& options);
 
 /// Which of the grid's axes a map's axis runs along.
 size_t grid_axis(const MemberGraph& map, const MapAxis& axis);

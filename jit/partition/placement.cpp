@@ -36,7 +36,7 @@ struct Cut {
 class BlockGraph {
  public:
   BlockGraph(const ir::Graph& graph, const std::vector<int>& inputs,
-             const jit::GridAxis& line)
+             const GridAxis& line)
       : graph_(graph),
         line_(line),
         devices_(line.size),
@@ -216,9 +216,9 @@ class BlockGraph {
     between.sizes = {devices_};
     const ir::Type scalar{DType::I32, {}};
     const NodeId start = out.add(
-        Op::mul, {out.add(Op::axis_index, {}, between),
-                  out.add_constant(
-                      scalar, jit::element_bytes(DType::I32, size.value()))});
+        Op::mul,
+        {out.add(Op::axis_index, {}, between),
+         out.add_constant(scalar, element_bytes(DType::I32, size.value()))});
     const NodeId positions = out.add(
         Op::add,
         {out.add(Op::iota, {}, ir::IotaAttrs{{DType::I32, {size}}, 0}),
@@ -250,7 +250,7 @@ class BlockGraph {
   }
 
   const ir::Graph& graph_;
-  const jit::GridAxis& line_;
+  const GridAxis& line_;
   const int64_t devices_;
   const SplitAxes axes_;
   Cut out_;

@@ -14,7 +14,7 @@ namespace unisono::jit {
 struct BlockPlan {
   ir::Graph graph;  // sizes are those of one block
   std::vector<Device*> devices;
-  std::vector<jit::GridAxis> grid;  // which the devices form
+  std::vector<GridAxis> grid;  // which the devices form
   /// Where whole arrays lie before and after.
   std::vector<Sharding> inputs, outputs;
 };

@@ -9,7 +9,6 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#include <pthread.h>
 #include <exception>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "jit/target/loader.h"
 #include "jit/target/target.h"
 #include "runtime/check.h"
+#include "runtime/stack_thread.h"
 #include "runtime/stop.h"
 
 namespace unisono::jit {
@@ -48,6 +48,7 @@ class CpuTarget : public Target {
 
   std::unique_ptr<llvm::TargetMachine> machine_code_;
   std::unique_ptr<Loader> loader_;  // made at the first load
+  const bool profile_;
   Machine machine_;
 };
 
@@ -94,7 +95,8 @@ llvm::StringMap<bool> features_of(const llvm::Target& target,
   return out;
 }
 
-CpuTarget::CpuTarget(const CpuTargetOptions& options) {
+CpuTarget::CpuTarget(const CpuTargetOptions& options)
+    : profile_(options.profile) {
   wake_llvm();
   const std::string triple = llvm::sys::getProcessTriple();
   std::string error;
@@ -159,7 +161,7 @@ Result<std::shared_ptr<LoadedCode>> CpuTarget::load(llvm::Module& module) {
       !status)
     return status.error();
   if (!loader_) {
-    auto loader = Loader::make();
+    auto loader = Loader::make(profile_);
     if (!loader) return loader.error();
     loader_ = std::move(*loader);
   }
@@ -181,42 +183,27 @@ std::unique_ptr<Target> make_cpu_target(const CpuTargetOptions& options) {
 }
 
 void on_deep_stacks(size_t count, const std::function<void(size_t)>& f) {
-  struct Work {
-    const std::function<void(size_t)>* f = nullptr;
-    size_t number = 0;
-    pthread_t thread = {};
-    bool started = false;
-    const std::atomic<bool>* stop = nullptr;
-    std::exception_ptr failure = nullptr;  // no memory, or stopped
-  };
-  std::vector<Work> all(count);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, size_t{64} << 20);
-  auto run = [](void* work) -> void* {
-    Work& own = *static_cast<Work*>(work);
-    const StopScope scope(own.stop);
+  constexpr size_t stack_bytes = size_t{64} << 20;
+  const std::atomic<bool>* stop = stop_flag();
+  std::vector<std::exception_ptr> failures(count);  // no memory, or stopped
+  auto run = [&](size_t i) {
+    const StopScope scope(stop);
     try {
-      (*own.f)(own.number);
+      f(i);
     } catch (...) {
-      own.failure = std::current_exception();
+      failures[i] = std::current_exception();
     }
-    return nullptr;
   };
-  for (size_t i = 0; i < count; ++i) {
-    all[i].f = &f;
-    all[i].number = i;
-    all[i].stop = stop_flag();
-    all[i].started =
-        pthread_create(&all[i].thread, &attributes, run, &all[i]) == 0;
+  {
+    std::vector<StackThread> threads;
+    threads.reserve(count);
+    for (size_t i = 0; i < count; ++i)
+      threads.emplace_back(stack_bytes, [&run, i] { run(i); });
+    for (size_t i = 0; i < count; ++i)
+      if (!threads[i].started()) run(i);  // with the stack there is
   }
-  pthread_attr_destroy(&attributes);
-  for (Work& work : all)
-    if (!work.started) run(&work);  // no thread: with the stack there is
-  for (const Work& work : all)
-    if (work.started) pthread_join(work.thread, nullptr);
-  for (const Work& work : all)
-    if (work.failure) std::rethrow_exception(work.failure);
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace unisono::jit

@@ -137,7 +137,11 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
           reinterpret_cast<KernelFunction>((*code)->symbol(kernel.name));
       if (!function)
         return Error{Error::Kind::compile_failed, "a kernel has no code"};
-      compiled.launches.push_back({function, kernel.units, kernel.grain});
+      compiled.launches.push_back(
+          {.function = function,
+           .units = kernel.units,
+           .grain = kernel.grain,
+           .code_bytes = (*code)->code_bytes(kernel.name)});
     }
     compiled.code = *code;
   }

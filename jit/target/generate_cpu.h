@@ -30,6 +30,7 @@ struct Compiled {
     KernelFunction function = nullptr;
     int64_t units = 1, grain = 1;
     std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
+    int64_t code_bytes = 0;  // where code is for a profile
   };
   std::vector<Launch> launches;
   std::shared_ptr<LoadedCode> code;

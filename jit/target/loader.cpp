@@ -2,9 +2,13 @@
 
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/DebugObjectManagerPlugin.h>
+#include <llvm/ExecutionEngine/Orc/EPCDebugObjectRegistrar.h>
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/ExecutionEngine/Orc/TargetProcess/JITLoaderGDB.h>
 #include <llvm/ExecutionEngine/Orc/TaskDispatch.h>
+#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <atomic>
@@ -71,10 +75,18 @@ class ProcessFunctions : public orc::DefinitionGenerator {
 
 /// ORC's session and what it needs, for the loader and all code that it loaded.
 struct Session {
-  explicit Session(std::unique_ptr<orc::ExecutorProcessControl> process)
+  Session(std::unique_ptr<orc::ExecutorProcessControl> process, bool profile)
       : session(std::move(process)),
         layer(session),
-        functions(session.createBareJITDylib("process")) {
+        functions(session.createBareJITDylib("process")),
+        profile(profile) {
+    if (profile)
+      layer.addPlugin(std::make_unique<orc::DebugObjectManagerPlugin>(
+          session,
+          std::make_unique<orc::EPCDebugObjectRegistrar>(
+              session, orc::ExecutorAddr::fromPtr(
+                           &llvm_orc_registerJITLoaderGDBWrapper)),
+          false, true));
     functions.addGenerator(std::make_unique<ProcessFunctions>());
     session.setErrorReporter([this](llvm::Error error) {
       std::lock_guard lock(mutex);
@@ -86,6 +98,7 @@ struct Session {
   orc::ExecutionSession session;
   orc::ObjectLinkingLayer layer;
   orc::JITDylib& functions;
+  const bool profile;
   std::atomic<uint64_t> objects = 0;
   std::mutex mutex;
   std::string last_error;  // why linking failed, which lookups do not say
@@ -102,6 +115,7 @@ class OrcCode : public LoadedCode {
   Status link(std::unique_ptr<llvm::MemoryBuffer> object,
               const std::vector<std::string>& names) {
     library_.addToLinkOrder(session_->functions);
+    if (session_->profile) find_sizes(object->getMemBufferRef());
     if (auto error = session_->layer.add(library_, std::move(object)))
       return failed(std::move(error));
     orc::SymbolLookupSet wanted;
@@ -120,8 +134,21 @@ class OrcCode : public LoadedCode {
     const auto found = symbols_.find(name);
     return found == symbols_.end() ? nullptr : found->second;
   }
+  int64_t code_bytes(const std::string& name) const override {
+    const auto found = sizes_.find(name);
+    return found == sizes_.end() ? 0 : found->second;
+  }
 
  private:
+  void find_sizes(llvm::MemoryBufferRef bytes) {
+    auto object = llvm::object::ObjectFile::createObjectFile(bytes);
+    if (!object) return llvm::consumeError(object.takeError());
+    for (const llvm::object::ELFSymbolRef symbol : (*object)->symbols())
+      if (auto name = symbol.getName())
+        sizes_[name->str()] = static_cast<int64_t>(symbol.getSize());
+      else
+        llvm::consumeError(name.takeError());
+  }
   /// A lookup only says that something failed.
   Error because(llvm::Error error) const {
     std::string text = llvm::toString(std::move(error));
@@ -134,6 +161,7 @@ class OrcCode : public LoadedCode {
   std::shared_ptr<Session> session_;
   orc::JITDylib& library_;
   std::unordered_map<std::string, void*> symbols_;
+  std::unordered_map<std::string, int64_t> sizes_;
 };
 
 class OrcLoader : public Loader {
@@ -159,14 +187,14 @@ class OrcLoader : public Loader {
 
 }  // namespace
 
-Result<std::unique_ptr<Loader>> Loader::make() {
+Result<std::unique_ptr<Loader>> Loader::make(bool profile) {
   // What it is asked to do is done by who asks: a thread of LLVM's own would
   // have a small stack, and no stop flag.
   auto process = orc::SelfExecutorProcessControl::Create(
       nullptr, std::make_unique<orc::InPlaceTaskDispatcher>());
   if (!process) return failed(process.takeError());
   return std::unique_ptr<Loader>(std::make_unique<OrcLoader>(
-      std::make_shared<Session>(std::move(*process))));
+      std::make_shared<Session>(std::move(*process), profile)));
 }
 
 }  // namespace unisono::jit

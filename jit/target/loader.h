@@ -15,7 +15,9 @@ namespace unisono::jit {
 /// also after the loader. Thread-safe.
 class Loader {
  public:
-  static Result<std::unique_ptr<Loader>> make();
+  /// With `profile` GDB's JIT interface is told of all objects, and sizes of
+  /// code are known.
+  static Result<std::unique_ptr<Loader>> make(bool profile);
   virtual ~Loader() = default;
   /// `names` are the functions of the object that will be asked for. An error
   /// if it needs what this process has not, or the system gives no memory.

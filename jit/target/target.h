@@ -1,6 +1,7 @@
 #pragma once
 // From LLVM IR to machine code for one kind of device.
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ class LoadedCode {
   virtual ~LoadedCode() = default;
   /// The address of a function of the module; null if there is none.
   virtual void* symbol(const std::string& name) const = 0;
+  /// The bytes of its code; 0 if there is none, or not for a profile.
+  virtual int64_t code_bytes(const std::string& name) const = 0;
 };
 
 /// One thread at a time.
@@ -44,6 +47,8 @@ struct CpuTargetOptions {
   /// An x86 processor as LLVM calls it ("x86-64-v4"), which this one need not
   /// be: then the code is only to be looked at. Empty: this one.
   std::string cpu = {};
+  /// Code is for a profile: its size is known, and debuggers are told of it.
+  bool profile = false;
 };
 
 /// Wakes LLVM's x86 code generator.

@@ -1,7 +1,6 @@
 #pragma once
 // The passes over array IR. One file per pass; each takes a graph and gives a
-// graph, and is verified after. pipeline.cpp is the ordered list.
-#include <functional>
+// graph. jit/pipeline.cpp is the ordered list, and verifies after each.
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,12 +59,5 @@ std::vector<NodeId> inline_graph(Graph& graph, const Graph& callee,
 Graph simplify(const Graph& graph);
 /// cse.cpp: equal nodes become one; nodes nobody needs go (must_stay stays).
 Graph cse_dce(const Graph& graph);
-
-/// pipeline.cpp: the passes before kernels are formed, in order, verifying
-/// after each. `after`, if set, is called with each pass's name and result.
-using AfterPass = std::function<void(std::string_view pass, const Graph&)>;
-Graph optimise(const Graph& graph, const AfterPass& after = nullptr);
-/// Their names in order; the first, "trace", is the graph before any pass.
-std::vector<std::string_view> pass_names();
 
 }  // namespace unisono::jit

@@ -198,7 +198,7 @@ void prepare(Walk& walk, jit::MemberGraph map, const AxisInfo* outermost,
   };
   const Recording recording(machine.recorder, Recorder::Kind::compile,
                             Recorder::host);
-  auto program = machine.compiler->compile(jit::device_graph(map), options);
+  auto program = machine.compiler->compile(map, options);
   if (!program) walk.fail(program.error(), where);
   entry.program = std::move(*program);
 }

@@ -16,6 +16,7 @@
 #include "lang/syntax/lexer.h"
 #include "lang/walk/types.h"
 #include "lang/walk/walker.h"
+#include "runtime/stack_thread.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -53,25 +54,16 @@ const char* stack_now() {
 /// Runs `body`, which does not throw, on a stack of its own, with the address
 /// it must not go below.
 void on_large_stack(const std::function<void(const char* limit)>& body) {
-  pthread_attr_t attributes;
-  CHECK(pthread_attr_init(&attributes) == 0);
-  CHECK(pthread_attr_setstacksize(&attributes, stack_bytes) == 0);
-  auto run = [](void* argument) -> void* {
-    const char* limit = stack_now() - (stack_bytes - stack_reserve);
-    (*static_cast<const std::function<void(const char*)>*>(argument))(limit);
-    return nullptr;
-  };
-  pthread_t thread;
-  void* argument = const_cast<void*>(static_cast<const void*>(&body));
-  const bool started = pthread_create(&thread, &attributes, run, argument) == 0;
-  pthread_attr_destroy(&attributes);
-  if (started) {
-    CHECK(pthread_join(thread, nullptr) == 0);
-    return;
+  {
+    const StackThread thread(stack_bytes, [&] {
+      body(stack_now() - (stack_bytes - stack_reserve));
+    });
+    if (thread.started()) return;
   }
   // No memory for it: on half of the stack there is.
   void* end = nullptr;
   size_t bytes = 0;
+  pthread_attr_t attributes;
   CHECK(pthread_getattr_np(pthread_self(), &attributes) == 0);
   pthread_attr_getstack(&attributes, &end, &bytes);
   pthread_attr_destroy(&attributes);

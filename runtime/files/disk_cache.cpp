@@ -3,9 +3,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,12 +16,14 @@
 namespace unisono {
 namespace {
 
-// An entry: a mark, the digest of its key, the seal, and the bytes to the
-// file's end.
-constexpr std::string_view mark = "unisono cache 1\n";
-constexpr size_t head_bytes = mark.size() + 2 * sizeof(Digest);
+// An entry: a mark, a Head, the key, and the bytes to the file's end.
+constexpr std::string_view mark = "unisono cache 2\n";
+struct Head {
+  uint64_t key_bytes = 0;
+  uint32_t key_check = 0, check = 0;  // CRC-32 of the key, and of the bytes
+  bool operator==(const Head&) const = default;
+};
 constexpr int64_t largest_entry = int64_t{1} << 28;
-constexpr const char* secret_name = "secret";
 constexpr std::string_view entry_ending = ".entry";
 
 Error cannot(const std::string& what, std::string why) {
@@ -42,44 +44,22 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   int get() const { return descriptor_; }
-  bool read(std::span<uint8_t> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t count = ::read(descriptor_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return false;
-      bytes = bytes.subspan(static_cast<size_t>(count));
-    }
-    return true;
-  }
 
  private:
   const int descriptor_;
 };
 
-bool write_all(int descriptor, std::span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
-  return true;
+uint32_t checksum(std::span<const uint8_t> bytes) {
+  return static_cast<uint32_t>(crc32_z(0, bytes.data(), bytes.size()));
 }
 
-Digest digest_of(std::string_view key) {
-  Sha256 hash;
-  hash.add(key);
-  return hash.finish();
-}
-
-std::string entry_name(const Digest& key) {
-  std::string name;
-  for (uint8_t byte : key) name += fmt::format("{:02x}", byte);
-  return name + std::string(entry_ending);
-}
-
-bool random_bytes(std::span<uint8_t> to) {
-  return getrandom(to.data(), to.size(), 0) == static_cast<ssize_t>(to.size());
+/// Keys that share a name by chance take each other's place: an entry holds its
+/// key. (FNV-1a: Fowler, Noll and Vo.)
+std::string entry_name(std::string_view key) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : key)
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return fmt::format("{:016x}{}", hash, entry_ending);
 }
 
 /// Makes the folder, and those it is in.
@@ -93,6 +73,13 @@ bool make_folders(const std::string& path) {
 
 std::span<const uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+std::span<const uint8_t> bytes_of(const Head& head) {
+  return {reinterpret_cast<const uint8_t*>(&head), sizeof head};
+}
+
+Head head_of(std::string_view key, std::span<const uint8_t> bytes) {
+  return {key.size(), checksum(bytes_of(key)), checksum(bytes)};
 }
 
 }  // namespace
@@ -116,27 +103,10 @@ Result<std::shared_ptr<DiskCache>> DiskCache::open(const std::string& folder,
     return cannot(path, fmt::format("others may enter it (its mode is {:o}; "
                                     "700 is needed)",
                                     status.st_mode & 07777));
-  if (Status read = cache->read_secret(); !read) return read.error();
   return cache;
 }
 
 DiskCache::~DiskCache() { close(descriptor_); }
-
-/// Makes it, unless another process has been faster.
-Status DiskCache::read_secret() {
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (auto bytes = read(secret_name, sizeof secret_);
-        bytes && bytes->size() == sizeof secret_) {
-      std::copy(bytes->begin(), bytes->end(), secret_.begin());
-      return Unit{};
-    }
-    if (attempt == 1) break;
-    Digest made;
-    if (!random_bytes(made)) return system_error(folder_);
-    write(secret_name, {made}, false);
-  }
-  return cannot(folder_, "its secret can be neither read nor written");
-}
 
 /// All of a file of ours that nobody else may read or write.
 std::optional<std::vector<uint8_t>> DiskCache::read(const std::string& name,
@@ -149,63 +119,59 @@ std::optional<std::vector<uint8_t>> DiskCache::read(const std::string& name,
       (status.st_mode & 077) != 0 || status.st_size > most)
     return std::nullopt;
   std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
-  if (!file.read(bytes)) return std::nullopt;
+  if (!read_all(file.get(), 0, bytes)) return std::nullopt;
   return bytes;
 }
 
-/// The whole file or none, whatever happens meanwhile. Without `replace` one
-/// that is there stays.
+/// The whole file or none, whatever happens meanwhile.
 bool DiskCache::write(const std::string& name,
-                      std::initializer_list<std::span<const uint8_t>> parts,
-                      bool replace) {
+                      std::initializer_list<std::span<const uint8_t>> parts) {
   auto unfinished = UnfinishedFile::create(descriptor_, name, 0600);
   if (!unfinished) return false;
   const bool written = std::all_of(parts.begin(), parts.end(), [&](auto part) {
-    return write_all(unfinished->descriptor(), part);
+    return static_cast<bool>(unfinished->write(part));
   });
-  return written &&
-         static_cast<bool>(replace ? unfinished->replace() : unfinished->add());
+  return written && static_cast<bool>(unfinished->replace());
 }
 
 std::optional<std::vector<uint8_t>> DiskCache::find(std::string_view key) {
-  const Digest digest = digest_of(key);
-  const std::string name = entry_name(digest);
+  const std::string name = entry_name(key);
   auto file = read(name, largest_entry);
   if (!file) return std::nullopt;
+  const size_t before = mark.size() + sizeof(Head) + key.size();
   const std::span<const uint8_t> all = *file;
-  bool good = all.size() > head_bytes;
+  const auto has = [&](size_t at, std::span<const uint8_t> what) {
+    return std::equal(what.begin(), what.end(), all.begin() + at);
+  };
+  bool good = all.size() > before;
   if (good) {
-    const auto bytes = all.subspan(head_bytes);
-    const Digest seal = hmac(secret_, {bytes_of(mark), digest, bytes});
-    const auto has = [&](size_t at, std::span<const uint8_t> what) {
-      return std::equal(what.begin(), what.end(), all.begin() + at);
-    };
-    good = has(0, bytes_of(mark)) && has(mark.size(), digest) &&
-           has(mark.size() + sizeof digest, seal);
+    const Head head = head_of(key, all.subspan(before));
+    good = has(0, bytes_of(mark)) && has(mark.size(), bytes_of(head)) &&
+           has(mark.size() + sizeof head, bytes_of(key));
   }
   if (!good) {
     unlinkat(descriptor_, name.c_str(), 0);
     return std::nullopt;
   }
   utimensat(descriptor_, name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // used
-  file->erase(file->begin(), file->begin() + head_bytes);
+  file->erase(file->begin(), file->begin() + before);
   return file;
 }
 
 void DiskCache::keep(std::string_view key, std::span<const uint8_t> bytes) {
-  const auto size = static_cast<int64_t>(head_bytes + bytes.size());
+  const auto size = static_cast<int64_t>(mark.size() + sizeof(Head) +
+                                         key.size() + bytes.size());
   if (bytes.empty() || size > std::min(largest_entry, most_bytes_)) return;
-  const Digest digest = digest_of(key);
-  const Digest seal = hmac(secret_, {bytes_of(mark), digest, bytes});
-  const bool written =
-      write(entry_name(digest), {bytes_of(mark), digest, seal, bytes}, true);
+  const Head head = head_of(key, bytes);
+  const bool written = write(
+      entry_name(key), {bytes_of(mark), bytes_of(head), bytes_of(key), bytes});
   std::lock_guard lock(mutex_);
   if (written && bytes_ >= 0) bytes_ += size;
   if (bytes_ < 0 || bytes_ > most_bytes_) prune();
 }
 
 void DiskCache::remove(std::string_view key) {
-  unlinkat(descriptor_, entry_name(digest_of(key)).c_str(), 0);
+  unlinkat(descriptor_, entry_name(key).c_str(), 0);
 }
 
 /// With the lock held: what was not used for the longest goes, if all is too

@@ -1,8 +1,8 @@
 #pragma once
 // What is dear to make, such as machine code, kept on disk for the next
 // process. Nobody but the user can put anything there: the folder is the
-// user's own and closed to others, and each entry is sealed with a secret that
-// lies there. What is not wholly right is as if it were not there.
+// user's own and closed to others. Each entry holds its key and a checksum:
+// what is not wholly right is as if it were not there.
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/files/sha256.h"
 #include "runtime/result.h"
 
 namespace unisono {
@@ -41,10 +40,8 @@ class DiskCache {
       : folder_(std::move(folder)),
         descriptor_(descriptor),
         most_bytes_(most_bytes) {}
-  Status read_secret();
   bool write(const std::string& name,
-             std::initializer_list<std::span<const uint8_t>> parts,
-             bool replace);
+             std::initializer_list<std::span<const uint8_t>> parts);
   std::optional<std::vector<uint8_t>> read(const std::string& name,
                                            int64_t most) const;
   void prune();
@@ -52,7 +49,6 @@ class DiskCache {
   const std::string folder_;
   const int descriptor_;
   const int64_t most_bytes_;
-  Digest secret_{};
   std::mutex mutex_;
   int64_t bytes_ = -1;  // of the files, about; -1: not known
 };

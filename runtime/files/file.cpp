@@ -15,10 +15,6 @@
 namespace unisono {
 namespace {
 
-// One call of read or write moves at most this much: some milliseconds, after
-// which is asked whether to go on.
-constexpr size_t largest_transfer = size_t{4} << 20;
-
 /// Why the last call failed; who reports it says what was to be done.
 Error system_error() {
   return {.kind = Error::Kind::io,
@@ -54,19 +50,7 @@ InputFile::~InputFile() {
 }
 
 Status InputFile::read(int64_t offset, std::span<uint8_t> to) const {
-  while (!to.empty()) {
-    if (stop_requested()) return stopped_error();
-    ssize_t count = pread(descriptor_, to.data(),
-                          std::min(to.size(), largest_transfer), offset);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error();
-    if (count == 0)
-      return Error{.kind = Error::Kind::invalid_file,
-                   .message = "the file ends too early"};
-    to = to.subspan(static_cast<size_t>(count));
-    offset += count;
-  }
-  return Unit{};
+  return read_all(descriptor_, offset, to);
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
@@ -87,15 +71,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
 }
 
 Status OutputFile::write(std::span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    if (stop_requested()) return stopped_error();
-    ssize_t count = ::write(file_.descriptor(), bytes.data(),
-                            std::min(bytes.size(), largest_transfer));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error();
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
-  return Unit{};
+  return file_.write(bytes);
 }
 
 Status OutputFile::commit() {

@@ -18,6 +18,8 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/stop.h"
+
 namespace unisono {
 namespace {
 
@@ -30,6 +32,9 @@ constexpr int most_entries = 100'000;
 /// Where another machine's locks may be unknown here, a file that nobody has
 /// touched for so long.
 constexpr time_t remote_seconds = 24 * 3600;
+/// One call of read or write moves at most this much: some milliseconds, after
+/// which is asked whether to go on.
+constexpr size_t largest_transfer = size_t{4} << 20;
 
 Error system_error() {
   return {.kind = Error::Kind::io,
@@ -128,18 +133,43 @@ UnfinishedFile::~UnfinishedFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+/// Calls move(bytes), which is read or write, until all of them are moved; it
+/// is called again after a signal.
+template <class Byte, class Move>
+Status move_all(std::span<Byte> bytes, Move&& move) {
+  while (!bytes.empty()) {
+    if (stop_requested()) return stopped_error();
+    const ssize_t count =
+        move(bytes.first(std::min(bytes.size(), largest_transfer)));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error();
+    if (count == 0)
+      return Error{.kind = Error::Kind::invalid_file,
+                   .message = "the file ends too early"};
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+  return Unit{};
+}
+
+Status UnfinishedFile::write(std::span<const uint8_t> bytes) {
+  return move_all(bytes, [&](std::span<const uint8_t> piece) {
+    return ::write(descriptor_, piece.data(), piece.size());
+  });
+}
+
+Status read_all(int descriptor, int64_t offset, std::span<uint8_t> to) {
+  return move_all(to, [&](std::span<uint8_t> piece) {
+    const ssize_t count = pread(descriptor, piece.data(), piece.size(), offset);
+    offset += std::max<ssize_t>(count, 0);
+    return count;
+  });
+}
+
 Status UnfinishedFile::replace() {
   if (fsync(descriptor_) != 0 ||
       renameat(folder_, temporary_.c_str(), folder_, name_.c_str()) != 0)
     return system_error();
   temporary_.clear();
-  return Unit{};
-}
-
-Status UnfinishedFile::add() {
-  if (fsync(descriptor_) != 0 ||
-      linkat(folder_, temporary_.c_str(), folder_, name_.c_str(), 0) != 0)
-    return system_error();
   return Unit{};
 }
 

@@ -5,6 +5,8 @@
 // that is gone, and may be removed.
 #include <sys/types.h>
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -21,12 +23,12 @@ class UnfinishedFile {
                                        mode_t mode);
   UnfinishedFile(UnfinishedFile&& other) noexcept;
   ~UnfinishedFile();
-  /// To write to, until it is destroyed.
+  /// For its owner and mode.
   int descriptor() const { return descriptor_; }
+  /// Appends all bytes, unless it is stopped (runtime/stop.h).
+  Status write(std::span<const uint8_t> bytes);
   /// On the disk, then in place of what has the name.
   Status replace();
-  /// The same if nothing has the name; else an error, and that stays.
-  Status add();
 
  private:
   UnfinishedFile(int folder, int descriptor, std::string name,
@@ -38,6 +40,10 @@ class UnfinishedFile {
   int folder_, descriptor_;
   std::string name_, temporary_;  // the latter is empty once it is gone
 };
+
+/// Fills `to` from `offset` of a file on, unless it is stopped; `invalid_file`
+/// if the file ends before.
+Status read_all(int descriptor, int64_t offset, std::span<uint8_t> to);
 
 /// Removes the unfinished files in a folder that this user's processes have
 /// left behind and that nobody writes any more. What cannot be looked at, or

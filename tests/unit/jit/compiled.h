@@ -22,7 +22,7 @@ using Arrays = std::vector<HostArray>;
 /// A machine and a compiler.
 struct Bench {
   explicit Bench(int vector_bytes = 0, int devices = 1)
-      : runtime(devices), compiler(vector_bytes) {}
+      : runtime(devices), compiler({.vector_bytes = vector_bytes}) {}
   /// On GPUs (simulated.h).
   explicit Bench(std::vector<std::unique_ptr<Device>> gpus)
       : runtime(std::move(gpus)) {}

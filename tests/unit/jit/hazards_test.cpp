@@ -32,7 +32,7 @@ namespace {
 
 /// The LLVM text of a compilation.
 std::string llvm_of(const Graph& graph, int vector_bytes, bool checked = true) {
-  Compiler compiler(vector_bytes);
+  Compiler compiler({.vector_bytes = vector_bytes});
   std::string text;
   CompileObserver observer;
   observer.dump = [&](const CodeText& dump) { text = dump.llvm; };

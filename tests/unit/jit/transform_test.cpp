@@ -1,3 +1,4 @@
+#include "jit/pipeline.h"
 #include "jit/transform/transforms.h"
 
 #include "jit/ir/kinds.h"

@@ -1,6 +1,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"
+#include "jit/pipeline.h"
 #include "jit/transform/transforms.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/random_graph.h"

@@ -121,19 +121,4 @@ TEST_CASE("a name as long as names can be") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("a file that is added takes nobody's place") {
-  TemporaryFolder folder;
-  put_file(folder / "there", {1});
-  {
-    auto file = UnfinishedFile::create(AT_FDCWD, folder / "there", 0644);
-    REQUIRE(file);
-    CHECK(!file->add());
-    auto other = UnfinishedFile::create(AT_FDCWD, folder / "new", 0644);
-    REQUIRE(other);
-    CHECK(other->add());
-  }
-  CHECK(folder.files() == 2);
-  CHECK(get_file(folder / "there") == Bytes{1});
-}
-
 }  // namespace unisono

@@ -3,6 +3,7 @@
 // interleaved, so that their vectors are the longest there are. They run with
 // vectors of 64 bytes on every processor, and are compiled for one that has
 // them.
+#include "jit/pipeline.h"
 #include "jit/target/generate_cpu.h"
 #include "jit/transform/transforms.h"
 #include "tests/unit/jit/op_table/op_table.h"

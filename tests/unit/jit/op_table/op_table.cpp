@@ -6,6 +6,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "jit/pipeline.h"
 #include "jit/transform/transforms.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/gpu/simulated.h"
