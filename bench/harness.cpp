@@ -78,9 +78,8 @@ Paired time_pair(const std::function<void()>& ours,
   std::vector<double> a, b, ratio;
   const double end = now() + budget_seconds;
   while (a.size() < 7 || (now() < end && a.size() < 400)) {
-    if (team != Team::one_thread) {
+    if (team != Team::one_thread)
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    }
     a.push_back(timed(ours));
     peers::wake(team == Team::openmp, team == Team::openblas);
     b.push_back(timed(peer));
@@ -116,9 +115,8 @@ Script::Script(const std::string& text, int devices) {
   options.output = [](std::string_view) {};
   session_ = std::make_unique<unisono::host::Session>(std::move(options));
   const unisono::lang::Program* program = session_->check("bench.uni", text);
-  if (!program || !session_->run(*program)) {
+  if (!program || !session_->run(*program))
     fail(unisono::lang::render(session_->diagnostics()));
-  }
 }
 
 Value Script::operator[](const std::string& name) {

@@ -45,9 +45,8 @@ void matrix_products(Table& table) {
       }
     };
     peer();
-    if (single) {
+    if (single)
       expect_same(name, s.floats(s.call(f, arguments)), c.get(), 1e-2);
-    }
     add_pair(
         table, s, group, name, [&] { s.call(f, arguments); },
         {peer, n < 128 ? Team::one_thread : Team::openblas, "peer: OpenBLAS"},

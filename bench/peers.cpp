@@ -59,16 +59,14 @@ void chain_loop(const float* x, const float* y, float* out, size_t n) {
 /// The sum of `count` elements, in 4 vectors of lanes.
 float block_sum(const float* x, size_t count) {
   Vec v[4] = {};
-  for (size_t i = 0; i < count; i += 4 * lanes) {
+  for (size_t i = 0; i < count; i += 4 * lanes)
     for (size_t k = 0; k < 4; ++k) v[k] += load(x + i + k * lanes);
-  }
   return lane_sum((v[0] + v[1]) + (v[2] + v[3]));
 }
 float block_max(const float* x) {
   Vec m[4] = {load(x), load(x), load(x), load(x)};
-  for (size_t i = 0; i < block; i += 4 * lanes) {
+  for (size_t i = 0; i < block; i += 4 * lanes)
     for (size_t k = 0; k < 4; ++k) m[k] = vmax(m[k], load(x + i + k * lanes));
-  }
   return lane_max(vmax(vmax(m[0], m[1]), vmax(m[2], m[3])));
 }
 
@@ -130,11 +128,9 @@ void radix(const float* x, float* out, int32_t* out_index, size_t n) {
 #pragma omp single
       {
         uint32_t total = 0;
-        for (int k = 0; k < digits; ++k) {
-          for (int q = 0; q < threads; ++q) {
+        for (int k = 0; k < digits; ++k)
+          for (int q = 0; q < threads; ++q)
             total += std::exchange(histogram[q * digits + k], total);
-          }
-        }
       }
       for (size_t i = low; i < high; ++i) {
         const uint32_t to = count[(s[i] >> shift) % digits]++;
@@ -145,13 +141,11 @@ void radix(const float* x, float* out, int32_t* out_index, size_t n) {
       std::swap(s, d);
       std::swap(si, di);
     }
-    for (size_t i = low; i < high; ++i) {
-      if (with_index) {
+    for (size_t i = low; i < high; ++i)
+      if (with_index)
         out_index[i] = static_cast<int32_t>(si[i]);
-      } else {
+      else
         out[i] = unsortable(s[i]);
-      }
-    }
   }
 }
 
@@ -234,9 +228,8 @@ void mean_variance(const float* x, size_t n, float* mean, float* variance) {
 float max(const float* x, size_t n) {
   float result = -std::numeric_limits<float>::infinity();
 #pragma omp parallel for reduction(max : result) schedule(static)
-  for (size_t b = 0; b < n; b += block) {
+  for (size_t b = 0; b < n; b += block)
     result = std::max(result, block_max(x + b));
-  }
   return result;
 }
 
@@ -301,11 +294,9 @@ void transpose(const float* x, float* out, size_t n) {
 #pragma omp parallel for collapse(2) schedule(static)
   for (size_t bi = 0; bi < n; bi += tile) {
     for (size_t bj = 0; bj < n; bj += tile) {
-      for (size_t j = bj; j < bj + tile; j += small) {
-        for (size_t i = bi; i < bi + tile; i += small) {
+      for (size_t j = bj; j < bj + tile; j += small)
+        for (size_t i = bi; i < bi + tile; i += small)
           transpose_tile(x + i * n + j, out + j * n + i, n);
-        }
-      }
     }
   }
   _mm_sfence();
@@ -321,9 +312,8 @@ void gather_rows(const float* x, const int32_t* index, float* out, size_t rows,
 #pragma omp parallel for schedule(static)
   for (size_t r = 0; r < rows; ++r) {
     const float* from = x + static_cast<size_t>(index[r]) * columns;
-    for (size_t i = 0; i < columns; i += lanes) {
+    for (size_t i = 0; i < columns; i += lanes)
       stream(out + r * columns + i, load(from + i));
-    }
   }
   _mm_sfence();
 }

@@ -32,14 +32,12 @@ void layer_norm(const float* x, const float* gain, const float* bias,
     float total = 0, squares = 0;
     for (size_t i = 0; i < columns; ++i) total += from[i];
     const float mean = total / static_cast<float>(columns);
-    for (size_t i = 0; i < columns; ++i) {
+    for (size_t i = 0; i < columns; ++i)
       squares += (from[i] - mean) * (from[i] - mean);
-    }
     const float scale =
         1 / std::sqrt(squares / static_cast<float>(columns) + 1e-5f);
-    for (size_t i = 0; i < columns; ++i) {
+    for (size_t i = 0; i < columns; ++i)
       to[i] = (from[i] - mean) * scale * gain[i] + bias[i];
-    }
   }
 }
 

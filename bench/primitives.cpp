@@ -35,9 +35,8 @@ void primitives(Table& table) {
     const int32_t size = static_cast<int32_t>(n);
     index.get()[i] = (wrapped % size + size) % size;
   }
-  for (size_t i = 0; i < side; ++i) {
+  for (size_t i = 0; i < side; ++i)
     rows.get()[i] = static_cast<int32_t>(i * 7919 % side);
-  }
   peers::cumsum(x.get(), out.get(), n);
   expect_same("cumsum", s.floats(s.call(s["f_cumsum"], {s["x"]})), out.get(),
               1e-2);

@@ -152,9 +152,8 @@ void system_costs(Table& table) {
              time_one([&] { run_unisono(first); }), 40e-3);
   }
   kernel_time(table);
-  for (const int operations : {10, 100, 1000, 10000}) {
+  for (const int operations : {10, 100, 1000, 10000})
     compile_time(table, operations, operations == 10000 ? 1.0 : 0);
-  }
   call_latency(table);
 }
 

@@ -27,16 +27,14 @@ Aligned<float> copy_of(Script& script, const std::string& name) {
 
 void expect_close(const std::string& what, double got, double want,
                   double relative) {
-  if (!(std::fabs(got - want) <= relative * std::max(1.0, std::fabs(want)))) {
+  if (!(std::fabs(got - want) <= relative * std::max(1.0, std::fabs(want))))
     fail(fmt::format("{}: got {}, the peer {}", what, got, want));
-  }
 }
 
 void expect_same(const std::string& what, const std::vector<float>& got,
                  const float* want, double relative) {
-  for (size_t i = 0; i < got.size(); i += 4099) {
+  for (size_t i = 0; i < got.size(); i += 4099)
     expect_close(fmt::format("{}[{}]", what, i), got[i], want[i], relative);
-  }
 }
 
 void add_pair(Table& table, Script& script, const std::string& group,

@@ -230,11 +230,10 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     const StopScope stop(interrupt_flag());  // not of what is told afterwards
     ok = source && body(session, std::move(*source));
   }
-  if (options.json) {
+  if (options.json)
     write_output(to_json(session.diagnostics()));
-  } else {
+  else
     show(session.diagnostics());
-  }
   const bool reported = !recorder || report(options, session, *recorder);
   std::fflush(stdout);
   end_at_interrupts();
@@ -407,9 +406,8 @@ int list_devices(const CommandOptions& options) {
   if (!opened) return no_devices(opened.error());
   const Runtime runtime =
       opened->empty() ? Runtime(request->count) : Runtime(std::move(*opened));
-  for (const Device* device : runtime.devices()) {
+  for (const Device* device : runtime.devices())
     write_output(fmt::format("{}\n", device->name()));
-  }
   write_output(fmt::format(
       "{} processors; --devices cpu:N gives N CPU devices, 1 to {}\n",
       std::thread::hardware_concurrency(), max_devices));

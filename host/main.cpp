@@ -259,12 +259,11 @@ void add_arguments(CommandLine& line) {
   CommandOptions& options = line.options;
   if (!line.after_dashes) return;
   options.arguments_given = true;
-  for (std::string& word : *line.after_dashes) {
+  for (std::string& word : *line.after_dashes)
     if (options.file.empty() && !line.has_expression())
       options.file = std::move(word);
     else
       options.arguments.push_back(std::move(word));
-  }
 }
 
 int dispatch(CommandLine& line) {

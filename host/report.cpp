@@ -96,9 +96,8 @@ std::string event_json(Session& session, const Recorder& recorder,
       row_of(session, event.device),
       microseconds(event.start - recorder.started()),
       microseconds(event.end - event.start));
-  if (event.kind == Kind::copy || event.kind == Kind::collective) {
+  if (event.kind == Kind::copy || event.kind == Kind::collective)
     text += fmt::format(R"(,"args":{{"bytes":{}}})", event.bytes);
-  }
   if (event.kind == Kind::kernel) {
     std::string places;
     for (const std::string& place : places_of(session, event.sources))
@@ -190,13 +189,11 @@ std::string stats_table(Session& session, const Recorder& recorder) {
 Status write_trace(const std::string& path, Session& session,
                    const Recorder& recorder) {
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  for (const Device* device : session.runtime().devices()) {
+  for (const Device* device : session.runtime().devices())
     text += row_json(session, device->index()) + ",\n";
-  }
   text += row_json(session, Recorder::host);
-  for (const Recorder::Event& event : recorder.events()) {
+  for (const Recorder::Event& event : recorder.events())
     text += ",\n" + event_json(session, recorder, event);
-  }
   text += fmt::format("\n],\"otherData\":{{\"dropped\":{}}}}}\n",
                       recorder.dropped());
   const std::string folder = std::filesystem::path(path).parent_path().string();

@@ -127,11 +127,10 @@ void* Heap::allocate(int64_t bytes) {
   if (bytes > largest_block) return nullptr;
   std::lock_guard lock(mutex_);
   void* data = nullptr;
-  if (bytes <= largest_small) {
+  if (bytes <= largest_small)
     data = allocate_small(size_class_of(bytes));
-  } else if (char* start = allocate_pages(pages_for(bytes))) {
+  else if (char* start = allocate_pages(pages_for(bytes)))
     data = start + colour_step * (colour_++ % colours);
-  }
   if (data) {
     poison(data, sizeof(FreeBlock));
     unpoison(data, bytes);

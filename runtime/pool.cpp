@@ -115,31 +115,27 @@ bool Pool::help_one(const void* group) {
 
 bool Pool::any_work(const void* group) const {
   std::lock_guard lock(mutex_);
-  for (const Work* work : works_) {
+  for (const Work* work : works_)
     if ((!group || work->group_ == group) && work->has_work()) return true;
-  }
   return false;
 }
 
 void Pool::work() {
   Patience patience(*this);
-  while (!quit_.load(std::memory_order_acquire)) {
-    if (help_one(nullptr)) {
+  while (!quit_.load(std::memory_order_acquire))
+    if (help_one(nullptr))
       patience.reset();
-    } else {
+    else
       patience.wait([this] { return quit_ || any_work(nullptr); });
-    }
-  }
 }
 
 bool Pool::Patience::keep_spinning() {
-  if (++turns_ < spins) {
+  if (++turns_ < spins)
     pause();
-  } else if (turns_ < spins + yields) {
+  else if (turns_ < spins + yields)
     std::this_thread::yield();
-  } else {
+  else
     return false;
-  }
   return true;
 }
 

@@ -61,13 +61,11 @@ class Pool {
   template <class Done>
   void help_until(const void* group, Done&& done) {
     Patience patience(*this);
-    while (!done()) {
-      if (help_one(group)) {
+    while (!done())
+      if (help_one(group))
         patience.reset();
-      } else {
+      else
         patience.wait([&] { return done() || any_work(group); });
-      }
-    }
   }
 
   /// body(begin, end) over pieces of 0 ... units-1, each of at least `grain`

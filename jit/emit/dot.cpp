@@ -327,9 +327,8 @@ std::vector<llvm::Value*> DotEmitter::products(Value a, Value b, Value from,
     }
   }
   k->addIncoming(add(k, i64(step)), inside);
-  for (size_t i = 0; i < carried.size(); ++i) {
+  for (size_t i = 0; i < carried.size(); ++i)
     carried[i]->addIncoming(next[i], inside);
-  }
   b_.CreateBr(head);
   b_.SetInsertPoint(done);
   return {carried.begin(), carried.end()};
@@ -404,14 +403,12 @@ llvm::Function* DotEmitter::micro_kernel(const std::string& name) {
                             b_.CreateICmpEQ(columns, i64(tile_.columns())));
   b_.CreateCondBr(full, whole, part);
   b_.SetInsertPoint(whole);
-  for (int cell = 0; cell < cells; ++cell) {
+  for (int cell = 0; cell < cells; ++cell)
     b_.CreateAlignedStore(sums[cell], place(cell), element_align());
-  }
   b_.CreateBr(done);
   b_.SetInsertPoint(part);
-  for (int cell = 0; cell < cells; ++cell) {
+  for (int cell = 0; cell < cells; ++cell)
     b_.CreateMaskedStore(sums[cell], place(cell), element_align(), mask(cell));
-  }
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
   b_.CreateRetVoid();

@@ -55,17 +55,15 @@ Value* emit_row(EmitContext& c, llvm::ArrayRef<Value*> operands) {
   } else {
     CHECK(operands.size() == Row::operands);
     auto result = [&] {
-      if constexpr (Row::operands == 1) {
+      if constexpr (Row::operands == 1)
         return Row::apply(read<D>(c, operands[0]));
-      } else {
+      else
         return Row::apply(read<D>(c, operands[0]), read<D>(c, operands[1]));
-      }
     }();
-    if constexpr (Row::gives_bool) {
+    if constexpr (Row::gives_bool)
       return result.in(c);
-    } else {
+    else
       return write<D>(c, result);
-    }
   }
 }
 
@@ -96,11 +94,10 @@ class ExactMath {
 llvm::Type* register_type(EmitContext& context, DType dtype) {
   return with_dtype(dtype, [&]<DType D>() {
     llvm::IRBuilderBase& b = context.builder;
-    if constexpr (D == DType::F16 || D == DType::BF16) {
+    if constexpr (D == DType::F16 || D == DType::BF16)
       return scalar::shaped(context, b.getInt16Ty());
-    } else {
+    else
       return scalar::shaped(context, scalar::element_type<Compute<D>>(context));
-    }
   });
 }
 
@@ -122,9 +119,8 @@ Value* to_memory(EmitContext& context, DType dtype, Value* value) {
 Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
                     llvm::ArrayRef<Value*> operands) {
   ExactMath exact(context);
-  if (op == ir::Op::select) {
+  if (op == ir::Op::select)
     return context.builder.CreateSelect(operands[0], operands[1], operands[2]);
-  }
   return with_dtype(dtype, [&]<DType D>() {
     if (op == ir::Op::fma) return emit_fma<D>(context, operands);
     CHECK(has_row(op));

@@ -93,11 +93,10 @@ void NestEmitter::vector_loop(
   if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(rest)) {
     const int64_t left = constant->getSExtValue();
     if (left == 0) return;
-    if (plan_.scalar_tails) {
+    if (plan_.scalar_tails)
       loop(middle, end, 1, [&](Value* i) { body(i, 0, nullptr); });
-    } else {
+    else
       body(middle, lanes, constant_mask(left, lanes));
-    }
     return;
   }
   if (plan_.scalar_tails) {

@@ -156,9 +156,8 @@ static llvm::Function* cold_function(llvm::Function& caller,
                                      llvm::StringRef name) {
   auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage,
                                           name, *caller.getParent());
-  for (const llvm::Attribute& a : caller.getAttributes().getFnAttrs()) {
+  for (const llvm::Attribute& a : caller.getAttributes().getFnAttrs())
     if (a.isStringAttribute()) function->addFnAttr(a);
-  }
   function->addFnAttr(llvm::Attribute::NoInline);
   function->addFnAttr(llvm::Attribute::Cold);
   function->addFnAttr(llvm::Attribute::NoUnwind);
@@ -248,9 +247,8 @@ static llvm::Function* rare_function(
     full << "." << *v->getType();
   }
   for (llvm::Value* v : results) result_types.push_back(v->getType());
-  if (auto* existing = caller.getParent()->getFunction(full_name)) {
+  if (auto* existing = caller.getParent()->getFunction(full_name))
     return existing;
-  }
   auto* result_type = llvm::StructType::get(llvm_context, result_types);
   llvm::Function* function = cold_function(
       caller, llvm::FunctionType::get(result_type, parameter_types, false),
@@ -264,9 +262,8 @@ static llvm::Function* rare_function(
     return function;
   }
   ValueList values;
-  for (llvm::Argument& argument : llvm::drop_begin(function->args())) {
+  for (llvm::Argument& argument : llvm::drop_begin(function->args()))
     values.push_back(&argument);
-  }
   ValueList computed = body(inner, values);
   CHECK(inner.faults.empty());
   builder.CreateAggregateRet(computed.data(), computed.size());
@@ -285,9 +282,8 @@ static ValueList call_module(
   all.append(arguments);
   llvm::CallInst* call = b.CreateCall(function, all);
   ValueList results;
-  for (unsigned i = 0; i < usual.size(); ++i) {
+  for (unsigned i = 0; i < usual.size(); ++i)
     results.push_back(b.CreateExtractValue(call, i));
-  }
   return results;
 }
 
@@ -350,9 +346,8 @@ ValueList emit_rare(
       : context.in_process
           ? call_helper(context, helper, mask, usual, arguments)
           : call_module(context, name, mask, usual, arguments, body);
-  for (unsigned i = 0; i < usual.size(); ++i) {
+  for (unsigned i = 0; i < usual.size(); ++i)
     chosen[i] = b.CreateSelect(mask, chosen[i], usual[i]);
-  }
   rare = b.GetInsertBlock();
   b.CreateBr(join);
 

@@ -74,15 +74,14 @@ ValueList emit_iterate(EmitContext& context, ValueList state,
 template <class T>
 llvm::Type* element_type(EmitContext& context) {
   llvm::IRBuilderBase& b = context.builder;
-  if constexpr (std::same_as<T, bool>) {
+  if constexpr (std::same_as<T, bool>)
     return b.getInt1Ty();
-  } else if constexpr (std::same_as<T, float>) {
+  else if constexpr (std::same_as<T, float>)
     return b.getFloatTy();
-  } else if constexpr (std::same_as<T, double>) {
+  else if constexpr (std::same_as<T, double>)
     return b.getDoubleTy();
-  } else {
+  else
     return b.getIntNTy(8 * sizeof(T));
-  }
 }
 
 template <class T>

@@ -72,11 +72,10 @@ Result<Type> map_rule(Op op, Operands x, const Attrs& attrs) {
   const Operands values = op == Op::select ? x.subspan(1) : x;
   if (op == Op::select && !is_bool(x[0].dtype))
     return wrong("the condition is {}, not bool", name(x[0].dtype));
-  for (const Type& t : values) {
+  for (const Type& t : values)
     if (t.dtype != values[0].dtype)
       return wrong("element types {} and {} differ", name(values[0].dtype),
                    name(t.dtype));
-  }
   Type out = values[0];
   if (gives_bool(op)) out.dtype = DType::Bool;
   return out;
@@ -390,11 +389,10 @@ Status check_axes(const CollectiveAttrs& a) {
 Result<Type> gather_rule(Type out, const CollectiveAttrs& a) {
   const int last = a.tiled ? out.rank() - 1 : out.rank();
   if (a.dim < 0 || a.dim > last) return wrong("there is no axis {}", a.dim);
-  if (a.tiled) {
+  if (a.tiled)
     out.shape[a.dim] = team_size(a) * out.shape[a.dim];
-  } else {
+  else
     out.shape.insert(out.shape.begin() + a.dim, team_size(a));
-  }
   return out;
 }
 
@@ -403,19 +401,17 @@ Result<Type> own_part_rule(Type out, const CollectiveAttrs& a) {
     return wrong("there is no axis {}", a.dim);
   const Dim size = out.shape[a.dim], members = member_count(a);
   std::optional<Dim> part;
-  if (size == members) {
+  if (size == members)
     part = 1;
-  } else if (a.tiled && !(members == Dim(0))) {
+  else if (a.tiled && !(members == Dim(0)))
     part = exact_div(size, members);
-  }
   if (!part)
     return wrong("size {} is not shared among {} members", size.to_string(),
                  members.to_string());
-  if (a.tiled) {
+  if (a.tiled)
     out.shape[a.dim] = *part;
-  } else {
+  else
     out.shape.erase(out.shape.begin() + a.dim);
-  }
   return out;
 }
 

@@ -88,11 +88,10 @@ class Parser {
   template <class T>
   static std::from_chars_result read_number(const char* begin, const char* end,
                                             T& out, int base) {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_floating_point_v<T>)
       return std::from_chars(begin, end, out);
-    } else {
+    else
       return std::from_chars(begin, end, out, base);
-    }
   }
   /// "[", items, "]".
   template <class Item>

@@ -184,15 +184,14 @@ Group::Answer Group::attempt(NodeId node, F&& f) {
       members_.erase(node);
     }
     roll_back(checkpoint);
-    if (failure_.split) {
+    if (failure_.split)
       apply(*failure_.split);
-    } else if (failure_.keep >= 0) {
+    else if (failure_.keep >= 0)
       return {Outcome::keep, failure_.keep};
-    } else if (failure_.needs >= 0 && failure_.needs != node) {
+    else if (failure_.needs >= 0 && failure_.needs != node)
       return {Outcome::needs, failure_.needs};
-    } else {
+    else
       return {Outcome::declined};
-    }
   }
 }
 

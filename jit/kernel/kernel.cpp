@@ -132,12 +132,11 @@ namespace {
 
 std::string text(const Affine& affine) {
   std::string out;
-  for (size_t a = 0; a < affine.factors.size(); ++a) {
+  for (size_t a = 0; a < affine.factors.size(); ++a)
     if (int64_t factor = affine.factors[a]; factor == 1)
       out += fmt::format("{}i{}", out.empty() ? "" : " + ", a);
     else if (factor)
       out += fmt::format("{}{}*i{}", out.empty() ? "" : " + ", factor, a);
-  }
   if (affine.constant || out.empty())
     out += fmt::format("{}{}", out.empty() ? "" : " + ", affine.constant);
   return out;

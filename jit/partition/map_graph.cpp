@@ -40,9 +40,8 @@ class DeviceGraph {
     // With one member on each device, its graph is the device's: collectives
     // over members are collectives over devices.
     const bool one_each = axis_.per_device == 1 && axis_.devices > 1;
-    for (size_t i = 0; i < axis_.inputs.size(); ++i) {
+    for (size_t i = 0; i < axis_.inputs.size(); ++i)
       out_.add_input(block_type(member_type(i), axis_.inputs[i]));
-    }
     std::vector<NodeId> arguments;
     for (size_t i = 0; i < axis_.inputs.size(); ++i) {
       const NodeId block = out_.inputs[i];
@@ -65,9 +64,8 @@ class DeviceGraph {
   }
 
   ir::Type block_type(ir::Type type, const AxisEntry& entry) const {
-    if (entry.is_mapped()) {
+    if (entry.is_mapped())
       type.shape.insert(type.shape.begin() + entry.axis, axis_.per_device);
-    }
     return type;
   }
 
@@ -77,12 +75,10 @@ class DeviceGraph {
     spec.size = axis_.per_device;
     spec.devices = axis_.devices;
     spec.names_members = names_members_;
-    for (const AxisEntry& entry : axis_.inputs) {
+    for (const AxisEntry& entry : axis_.inputs)
       spec.mapped.push_back(!entry.is_none());
-    }
-    for (const AxisEntry& entry : axis_.outputs) {
+    for (const AxisEntry& entry : axis_.outputs)
       spec.stacked.push_back(!entry.is_none());
-    }
     return vmap(member_, spec);
   }
 
@@ -128,19 +124,16 @@ class DeviceGraph {
 /// that is a part.
 ir::Type part_type(ir::Type type, const MapAxis& axis, const AxisEntry& entry) {
   if (entry.is_mapped()) type.shape.erase(type.shape.begin() + entry.axis);
-  if (entry.is_split()) {
+  if (entry.is_split())
     type.shape[entry.axis] = type.shape[entry.axis].value() / axis.members();
-  }
   return type;
 }
 ir::Type whole_type(ir::Type type, const MapAxis& axis,
                     const AxisEntry& entry) {
-  if (entry.is_mapped()) {
+  if (entry.is_mapped())
     type.shape.insert(type.shape.begin() + entry.axis, axis.members());
-  }
-  if (entry.is_split()) {
+  if (entry.is_split())
     type.shape[entry.axis] = type.shape[entry.axis] * axis.members();
-  }
   return type;
 }
 
@@ -231,9 +224,8 @@ class PartKeeper {
   std::optional<size_t> axis_of(const ir::Node& node, size_t from) const {
     const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
     if (a.axes.size() != 1 || !a.groups.empty()) return std::nullopt;
-    for (size_t i = from; i < map_.axes.size(); ++i) {
+    for (size_t i = from; i < map_.axes.size(); ++i)
       if (map_.axes[i].id == a.axes[0]) return i;
-    }
     return std::nullopt;
   }
 
@@ -347,10 +339,9 @@ Result<std::vector<HostArray>> evaluate_map(
     std::vector<HostArray> parts = {inputs[i]};
     for (const MapAxis& axis : map.axes) {
       std::vector<HostArray> finer;
-      for (HostArray& part : parts) {
+      for (HostArray& part : parts)
         for (auto& p : take_apart(std::move(part), axis, axis.inputs[i]))
           finer.push_back(std::move(p));
-      }
       parts = std::move(finer);
     }
     for (size_t m = 0; m < parts.size(); ++m)
@@ -418,9 +409,8 @@ std::vector<int> output_cuts(const MemberGraph& map, size_t output) {
   for (size_t a = map.axes.size(); a-- > 0;) {
     const AxisEntry& entry = map.axes[a].outputs[output];
     if (entry.is_none()) continue;
-    if (entry.is_mapped()) {
+    if (entry.is_mapped())
       for (int& cut : cuts) cut += cut >= entry.axis ? 1 : 0;
-    }
     const size_t along = grid_axis(map, map.axes[a]);
     if (along < cuts.size()) cuts[along] = entry.axis;
   }
@@ -429,9 +419,8 @@ std::vector<int> output_cuts(const MemberGraph& map, size_t output) {
 
 ir::Type whole_input(const MemberGraph& map, size_t input) {
   ir::Type type = map.graph.type(map.graph.inputs[input]);
-  for (size_t a = map.axes.size(); a-- > 0;) {
+  for (size_t a = map.axes.size(); a-- > 0;)
     type = whole_type(std::move(type), map.axes[a], map.axes[a].inputs[input]);
-  }
   return type;
 }
 

@@ -152,9 +152,8 @@ struct Part {
   void count_digit(int shift) {
     const Key* keys = scratch.keys[scratch.state->current];
     std::fill_n(count, digit_values, 0);
-    for (int64_t i = low; i < high; ++i) {
+    for (int64_t i = low; i < high; ++i)
       ++count[(keys[i] >> shift) & (digit_values - 1)];
-    }
   }
   void move(int shift) {
     const int from = scratch.state->current, to = 1 - from;
@@ -162,20 +161,17 @@ struct Part {
     for (int64_t i = low; i < high; ++i) {
       const uint32_t at = count[(keys[i] >> shift) & (digit_values - 1)]++;
       scratch.keys[to][at] = keys[i];
-      if constexpr (with_index) {
+      if constexpr (with_index)
         scratch.positions[to][at] = scratch.positions[from][i];
-      }
     }
   }
   void finish() {
     const int current = scratch.state->current;
-    for (int64_t i = low; i < high; ++i) {
-      if constexpr (with_index) {
+    for (int64_t i = low; i < high; ++i)
+      if constexpr (with_index)
         output[i] = static_cast<int32_t>(scratch.positions[current][i]);
-      } else {
+      else
         output[i] = from_key<D>(scratch.keys[current][i]);
-      }
-    }
   }
   /// Counts of `parts` parts become places; says whether the digit moves keys.
   void offsets(int64_t parts) {
@@ -183,9 +179,8 @@ struct Part {
     scratch.state->moves = 1;
     for (int digit = 0; digit < digit_values; ++digit) {
       const uint32_t before = total;
-      for (int64_t p = 0; p < parts; ++p) {
+      for (int64_t p = 0; p < parts; ++p)
         total += std::exchange(scratch.counts[p * digit_values + digit], total);
-      }
       if (total - before == length) scratch.state->moves = 0;
     }
   }
@@ -321,9 +316,8 @@ class PartedLaunches {
     lines<[](P& line) {
       line.scratch.state->current ^= line.scratch.state->moves;
     }>("sort.swap");
-    if constexpr (shift + digit_bits < int{sizeof(typename P::Key)} * 8) {
+    if constexpr (shift + digit_bits < int{sizeof(typename P::Key)} * 8)
       add_digits<shift + digit_bits>();
-    }
   }
 
   int64_t lines_;
@@ -352,11 +346,10 @@ SortPlan plan_sort(DType dtype, int64_t rows, int64_t length, bool argsort) {
   plan.parameters.resize(sizeof parameters);
   std::memcpy(plan.parameters.data(), &parameters, sizeof parameters);
   with_dtype(dtype, [&]<DType D>() {
-    if (argsort) {
+    if (argsort)
       add_launches<D, true>(rows, length, plan);
-    } else {
+    else
       add_launches<D, false>(rows, length, plan);
-    }
   });
   return plan;
 }

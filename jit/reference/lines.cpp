@@ -197,11 +197,10 @@ void scan(const ir::Node& node, View x, uint8_t* out) {
       const auto place = [&](int64_t i) { return a.reverse ? n - 1 - i : i; };
       const auto get = [&](int64_t i) { return line[place(i)]; };
       const auto put = [&](int64_t i, Computed<D> v) { line[place(i)] = v; };
-      if (contiguous) {
+      if (contiguous)
         scan_contiguous(n, get, put, Combine<Row>());
-      } else {
+      else
         scan_strided(n, get, put, Combine<Row>());
-      }
       store_line<D>(results, lines.along, start, line);
     });
   });
@@ -212,11 +211,10 @@ namespace {
 /// Ascending, NaN last (all NaN are equal), -0.0 equal to 0.0.
 template <class T>
 bool sorts_before(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (std::is_floating_point_v<T>)
     return a < b || (b != b && a == a);
-  } else {
+  else
     return a < b;
-  }
 }
 
 }  // namespace

@@ -29,11 +29,10 @@ template <class T>
 void copy_from(T* out, const T* x, int64_t offset, const Axes& axes) {
   for_each_run(axes, offset, [&](int64_t start, int64_t n, int64_t stride) {
     const T* from = x + start;
-    if (stride == 1) {
+    if (stride == 1)
       std::memcpy(out, from, static_cast<size_t>(n) * sizeof(T));
-    } else {
+    else
       for (int64_t i = 0; i < n; ++i) out[i] = from[i * stride];
-    }
     out += n;
   });
 }

@@ -526,11 +526,10 @@ Status ReferenceRun::run_host_call(Scope& scope, NodeId id) {
       if (!array) return error(node, frame, array.error());
       operands.push_back(*std::move(array));
     }
-    if (device == 0) {
+    if (device == 0)
       options_.host_call(node, mapped_.empty() ? -1 : frame.member, operands);
-    } else {
+    else
       waiting_[device].push_back({&node, frame.member, std::move(operands)});
-    }
   }
   const uint8_t nothing = 0;
   for (Frame& frame : scope.frames) frame.values[id] = Value::view(&nothing, 1);

@@ -24,15 +24,14 @@ using Compute = typename ComputeOf<D>::type;
 /// One stored element as a value to compute with, and back.
 template <DType D>
 Compute<D> read(Storage<D> stored) {
-  if constexpr (D == DType::Bool) {
+  if constexpr (D == DType::Bool)
     return stored != 0;
-  } else if constexpr (D == DType::F16) {
+  else if constexpr (D == DType::F16)
     return scalar::float_of_half(Scalar<uint16_t>(stored.bits)).value();
-  } else if constexpr (D == DType::BF16) {
+  else if constexpr (D == DType::BF16)
     return scalar::float_of_bfloat(Scalar<uint16_t>(stored.bits)).value();
-  } else {
+  else
     return stored;
-  }
 }
 template <DType D>
 Storage<D> write(Compute<D> value) {
@@ -56,11 +55,10 @@ constexpr int64_t block = 128;
 template <DType D>
 void read_block(Compute<D>* to, const void* from, int64_t stride, int64_t n) {
   const auto* stored = static_cast<const Storage<D>*>(from);
-  if (stride == 1) {
+  if (stride == 1)
     for (int64_t i = 0; i < n; ++i) to[i] = read<D>(stored[i]);
-  } else {
+  else
     for (int64_t i = 0; i < n; ++i) to[i] = read<D>(stored[i * stride]);
-  }
 }
 template <DType D>
 void write_block(void* to, const Compute<D>* from, int64_t n) {
@@ -70,20 +68,18 @@ void write_block(void* to, const Compute<D>* from, int64_t n) {
 
 template <class T>
 Scalar<T> operand(T value, ElementError* error) {
-  if constexpr (scalar::IntegerElement<T>) {
+  if constexpr (scalar::IntegerElement<T>)
     return Scalar<T>(value, error);
-  } else {
+  else
     return Scalar<T>(value);
-  }
 }
 
 /// Not inlined: 16-bit floats share that of float.
 template <class Function, class R, class... T>
 [[gnu::noinline]] void compute_block(R* result, int64_t n, ElementError* error,
                                      const T*... operands) {
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < n; ++i)
     result[i] = Function::apply(operand(operands[i], error)...).value();
-  }
 }
 
 /// The loop of an operation with operands of dtypes D...: `Function::apply` on
@@ -155,9 +151,8 @@ static ElementLoop find_element_loop(ir::Op op, DType dtype) {
       return loop<Select, B, DType::Bool, B, B>;
     }
     if (op == ir::Op::fma) {
-      if constexpr (ir::admits(ir::TypeClass::Float, D)) {
+      if constexpr (ir::admits(ir::TypeClass::Float, D))
         return loop<Fma, D, D, D, D>;
-      }
     }
     if (!has_row(op)) return nullptr;
     return with_row(op, []<class Row>() { return row_loop<Row, D>(); });

@@ -96,9 +96,8 @@ constexpr auto lowest_mantissa =
 template <FloatValue V>
 LogParts<V> log_parts(V x) {
   if constexpr (requires { native_split(x); }) {
-    if (auto parts = native_split(x)) {
+    if (auto parts = native_split(x))
       return {(*parts)[0], (*parts)[1] - number<V>(1), true};
-    }
   }
   auto [exponent, mantissa] = split(x, lowest_mantissa<V>);
   return {exponent, mantissa - number<V>(1)};

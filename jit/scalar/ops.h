@@ -66,22 +66,20 @@ auto is_finite(V x) {
 
 template <IntegerValue V>
 V abs(V x) {
-  if constexpr (SignedValue<V>) {
+  if constexpr (SignedValue<V>)
     return select(x < 0, -x, x);
-  } else {
+  else
     return x;
-  }
 }
 
 /// Zeros keep their sign, NaN stays NaN.
 template <class V>
 V sign(V x) {
   using T = ElementOf<V>;
-  if constexpr (FloatValue<V> || SignedValue<V>) {
+  if constexpr (FloatValue<V> || SignedValue<V>)
     return select(x > T{0}, T{1}, select(x < T{0}, T(-1), x));
-  } else {
+  else
     return select(x != T{0}, T{1}, x);
-  }
 }
 
 /// NaN wins, and -0 < +0: of equal operands the signs are combined, so that the
@@ -116,9 +114,8 @@ V safe_divisor(V x, V y) {
   using T = ElementOf<V>;
   raise(y == 0, Fault::integer_division_by_zero, y);
   auto harmful = y == 0;
-  if constexpr (SignedValue<V>) {
+  if constexpr (SignedValue<V>)
     harmful = harmful | ((x == std::numeric_limits<T>::min()) & (y == -1));
-  }
   return select(harmful, T{1}, y);
 }
 
@@ -141,9 +138,8 @@ V floor_mod(V x, V y) {
   using T = ElementOf<V>;
   V divisor = safe_divisor(x, y);
   V r = remainder(x, divisor);
-  if constexpr (SignedValue<V>) {
+  if constexpr (SignedValue<V>)
     r = select((r != 0) & ((r ^ divisor) < 0), r + divisor, r);
-  }
   return select(y == 0, T{0}, r);
 }
 
@@ -167,11 +163,10 @@ V shift_right(V x, V count) {
   constexpr T last = std::numeric_limits<std::make_unsigned_t<T>>::digits - 1;
   auto fits = shift_fits(count);
   V shifted = x >> select(fits, count, last);
-  if constexpr (SignedValue<V>) {
+  if constexpr (SignedValue<V>)
     return shifted;
-  } else {
+  else
     return select(fits, shifted, T{0});
-  }
 }
 
 /// By repeated squaring; wraps. A negative exponent is a checked error.
@@ -300,11 +295,10 @@ auto cast_to(V x, bool sixteen_bits = false) {
     return saturate<T>(x);
   } else if constexpr (std::same_as<T, float> && sizeof(From) >= 4) {
     if (!sixteen_bits) return convert<float>(x);
-    if constexpr (FloatElement<From>) {
+    if constexpr (FloatElement<From>)
       return round_to_odd(x);
-    } else {
+    else
       return round_to_odd(sticky_double(x));
-    }
   } else {
     return convert<T>(x);
   }

@@ -141,9 +141,8 @@ V cbrt(V x) {
         select(left == one, T(0x1.965fea53d6e3dp-1),
                select(left > one, T(0x1.428a2f98d728bp-1), V(one)));
   w = fma(w * third, fma(m * w, -(w * w), one), w);
-  if constexpr (DoubleValue<V>) {
+  if constexpr (DoubleValue<V>)
     w = fma(w * third, fma(m * w, -(w * w), one), w);
-  }
   V y = m * w * w;
   V square = y * y;
   V residual = fma(-square, y, m) - fma(y, y, -square) * y;

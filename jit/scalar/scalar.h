@@ -96,20 +96,18 @@ class Scalar {
     return a.value_ / b.value_;
   }
   friend Scalar operator-(Scalar a) {
-    if constexpr (FloatElement<T>) {
+    if constexpr (FloatElement<T>)
       return -a.value_;
-    } else {
+    else
       return Scalar(T{0}) - a;
-    }
   }
   friend Scalar operator~(Scalar a)
     requires std::integral<T>
   {
-    if constexpr (std::same_as<T, bool>) {
+    if constexpr (std::same_as<T, bool>)
       return !a.value_;
-    } else {
+    else
       return static_cast<T>(~a.value_);
-    }
   }
   friend Scalar operator&(Scalar a, Scalar b)
     requires std::integral<T>

@@ -50,13 +50,12 @@ class Spmd {
   }
 
   NodeId place(Graph& out, Node node) const {
-    if (auto* a = std::get_if<ir::IfAttrs>(&node.attrs)) {
+    if (auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
       *a = {part(a->then_graph), part(a->else_graph)};
-    } else if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
+    else if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
       *a = {part(a->condition), part(a->body), a->carries};
-    } else if (ir::kind(node.op) == ir::Kind::collective) {
+    else if (ir::kind(node.op) == ir::Kind::collective)
       return place_collective(out, node);
-    }
     out.nodes.push_back(std::move(node));
     return static_cast<NodeId>(out.nodes.size()) - 1;
   }

@@ -21,9 +21,8 @@ const std::vector<Device*>& all_devices(Walk& walk) {
 
 Value first_devices(size_t count) {
   std::vector<Value> items;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i)
     items.push_back(DeviceValue{static_cast<int>(i)});
-  }
   return make_tuple(std::move(items));
 }
 
@@ -61,11 +60,10 @@ ArrayValue placed_argument(BuiltinCall& call, size_t i,
 std::optional<std::vector<int>> device_list(Walk& walk,
                                             const CallArgument& argument) {
   std::vector<Value> items;
-  if (const TupleValue* tuple = argument.value.tuple()) {
+  if (const TupleValue* tuple = argument.value.tuple())
     items = tuple->items;
-  } else {
+  else
     items.push_back(argument.value);
-  }
   std::vector<int> devices;
   for (const Value& item : items) {
     const auto* device = item.get_if<DeviceValue>();
@@ -176,10 +174,8 @@ Value builtin_devices(BuiltinCall& call) {
   // takes it to be on all devices.
   if (walk.mode() == Mode::check) return first_devices(all.size());
   std::vector<Value> items;
-  for (const Device* device :
-       walk.force(array, call.where).sharding().devices) {
+  for (const Device* device : walk.force(array, call.where).sharding().devices)
     items.push_back(DeviceValue{device->index()});
-  }
   return make_tuple(std::move(items));
 }
 
@@ -197,9 +193,8 @@ Value builtin_visualize(BuiltinCall& call) {
   Walk& walk = call.walk;
   const ArrayValue value = placed_argument(call, 0);
   const CallArgument* file = given(call, 1);
-  if (file && !file->value.is<StrValue>()) {
+  if (file && !file->value.is<StrValue>())
     wrong_argument(call, 1, "a path, such as \"x.svg\"");
-  }
   if (walk.mode() == Mode::check || walk.machine().compile_only)
     return NoneValue{};
   const unisono::Array& array = walk.force(value, call.where);
@@ -208,9 +203,8 @@ Value builtin_visualize(BuiltinCall& call) {
     return NoneValue{};
   }
   const std::string path = file->value.get_if<StrValue>()->value.value_or("");
-  if (!path.ends_with(".svg")) {
+  if (!path.ends_with(".svg"))
     wrong_argument(call, 1, "a path that ends in .svg");
-  }
   sweep_beside(walk, path);
   const Status written = write_text(path, svg_of_sharding(array));
   if (!written) {

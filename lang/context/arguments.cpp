@@ -74,14 +74,13 @@ class Matcher {
       else if (!has_rest)
         slots.push_back(i);
     }
-    for (size_t i = 0; i < arguments.size(); ++i) {
+    for (size_t i = 0; i < arguments.size(); ++i)
       if (i < slots.size())
         out_.arguments[slots[i]] = std::move(arguments[i]);
       else if (has_rest)
         out_.rest.push_back(std::move(arguments[i]));
       else
         too_many(slots.size(), arguments.size(), arguments[i].where);
-    }
   }
 
   void named(std::vector<std::pair<std::string, CallArgument>> arguments) {

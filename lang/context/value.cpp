@@ -133,13 +133,12 @@ Value map_leaves(const Value& tree,
 
 void for_each_leaf(const Value& tree,
                    const std::function<void(const Value&)>& f) {
-  if (const TupleValue* tuple = tree.tuple()) {
+  if (const TupleValue* tuple = tree.tuple())
     for (const Value& item : tuple->items) for_each_leaf(item, f);
-  } else if (const RecordValue* record = tree.record()) {
+  else if (const RecordValue* record = tree.record())
     for (const auto& [name, value] : record->fields) for_each_leaf(value, f);
-  } else {
+  else
     f(tree);
-  }
 }
 
 AxisSet join(const AxisSet& a, const AxisSet& b) {

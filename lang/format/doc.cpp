@@ -121,9 +121,8 @@ class Printer {
       const Doc& child = *doc.children[i];
       after = child.head + (child.may_end ? 0 : after);
     }
-    for (size_t i = 0; i < doc.children.size(); ++i) {
+    for (size_t i = 0; i < doc.children.size(); ++i)
       print(*doc.children[i], {context.indent, context.flat, trailing[i]});
-    }
   }
 
   void fill(const Doc& doc, Context context) {
@@ -134,11 +133,10 @@ class Printer {
       context.trailing = last ? last_trailing : 0;
       if (i == 1) context.indent += doc.indent;
       if (i > 0) {
-        if (doc.breaks[i - 1] || !stays(child, context)) {
+        if (doc.breaks[i - 1] || !stays(child, context))
           new_line(context.indent);
-        } else {
+        else
           put(" ");
-        }
       }
       print(child, context);
     }
@@ -147,9 +145,8 @@ class Printer {
   /// Whether the next part of a fill goes on with the line.
   bool stays(const Doc& child, const Context& context) const {
     const int after = child.has_line ? 0 : context.trailing;
-    if (context.flat || column_ + 1 + child.width + after <= columns_) {
+    if (context.flat || column_ + 1 + child.width + after <= columns_)
       return true;
-    }
     if (context.indent + child.width + after <= columns_) return false;
     // Too long for any line: it is broken inside, if it can start here.
     return column_ + 1 + child.head <= columns_;
@@ -220,9 +217,8 @@ std::string align_comments(const std::string& text) {
     poll_stop();
     size_t end = i;
     int width = 0;
-    for (; end < lines.size() && !lines[end].comment.empty(); ++end) {
+    for (; end < lines.size() && !lines[end].comment.empty(); ++end)
       width = std::max(width, display_width(lines[end].code));
-    }
     if (end == i) {
       out += lines[i++].code;
       out += '\n';

@@ -61,9 +61,8 @@ uint32_t Formatter::end_before(uint32_t position) const {
 DocPtr Formatter::after_sign(const Expr& value) {
   const uint32_t begin = value.span.begin;
   const Comment* comment = next_comment(begin);
-  if (!comment && !line_ends_between(end_before(begin), begin)) {
+  if (!comment && !line_ends_between(end_before(begin), begin))
     return Row().add(" ").add(expr(value)).done();
-  }
   Row row;
   if (comment && !comment->own_line) row.add(take_comment());
   row.add(hard_line());
@@ -115,9 +114,8 @@ DocPtr Formatter::close_list(Parts parts, std::string open, std::string close,
   }
   Row row;
   row.add(std::move(open)).add(std::move(parts.head_comment));
-  if (!content->children.empty()) {
+  if (!content->children.empty())
     row.add(nest(Row().add(hard_line()).add(std::move(content)).done()));
-  }
   return at_line_indent(row.add(hard_line()).add(std::move(close)).done());
 }
 
@@ -166,9 +164,8 @@ DocPtr Formatter::param(const Param& p) {
   Row row;
   row.add(pattern(p.pattern));
   if (p.type) row.add(": ").add(expr(*p.type));
-  if (p.default_value) {
+  if (p.default_value)
     row.add(p.type ? " = " : "=").add(expr(*p.default_value));
-  }
   return row.done();
 }
 
@@ -220,9 +217,8 @@ DocPtr Formatter::definition(const DefStmt& s) {
   row.add(type_params(s.function.type_params, s.name.span.end));
   DocPtr parameters = params(s.function);
   DocPtr result = text("");
-  if (s.function.result) {
+  if (s.function.result)
     result = Row().add(" -> ").add(expr(*s.function.result)).done();
-  }
   // Rather the parameters are spread than the result.
   parameters->reserve = result->width;
   row.add(std::move(parameters)).add(std::move(result));
@@ -315,9 +311,8 @@ void Formatter::units(const std::vector<StmtPtr>& statements, uint32_t end,
     const bool last = i + 1 == statements.size();
     const Comment* next =
         next_comment(last ? end : statements[i + 1]->span.begin);
-    if (next && !next->own_line && line_of(next->span.begin) == last_line) {
+    if (next && !next->own_line && line_of(next->span.begin) == last_line)
       out->add(take_comment());
-    }
   }
   own_line_comments(end, &last_line, out);
 }

@@ -24,9 +24,8 @@ DocPtr Formatter::number(Span literal) {
 
 DocPtr Formatter::expr(const Expr& e) {
   poll_stop();
-  if (!next_comment(e.span.begin)) {
+  if (!next_comment(e.span.begin))
     return e.parenthesized ? parentheses(e) : bare(e);
-  }
   DocPtr comments = comments_before(e.span.begin, text(""));
   return Row().add(std::move(comments)).add(expr(e)).done();
 }
@@ -156,9 +155,8 @@ bool Formatter::signs_are_aligned(const Record& e) const {
     const size_t sign = text_.find_first_not_of(' ', name.end);
     const int here = program_.file->place(static_cast<uint32_t>(sign)).column;
     if (text_[sign] != '=') return false;
-    if (end > 0 && (here != column || !line_ends_between(end, name.begin))) {
+    if (end > 0 && (here != column || !line_ends_between(end, name.begin)))
       return false;
-    }
     column = here;
     end = field.value->span.end;
   }
@@ -169,9 +167,8 @@ DocPtr Formatter::record(const Record& e) {
   Parts parts(e.inner.begin + 1);
   const bool aligned = signs_are_aligned(e);
   int widest = 0;
-  for (const ArgumentExpr& field : e.fields) {
+  for (const ArgumentExpr& field : e.fields)
     widest = std::max(widest, display_width(field.name->text));
-  }
   for (const ArgumentExpr& field : e.fields) {
     before_part(parts, field.name->span.begin);
     const int pad = aligned ? widest - display_width(field.name->text) : 0;

@@ -26,15 +26,13 @@ namespace {
                             "`vmap(f)`, over this axis"));
   }
   std::string names;
-  for (const MappedAxis& m : mapped) {
+  for (const MappedAxis& m : mapped)
     names += (names.empty() ? "" : ", ") + label(*m.axis);
-  }
   auto error = diagnostic(Code::axis_not_mapped, call.where, call.builtin.name,
                           over, names);
   if (axis) error.add_note(axis->declared, "declared here");
-  for (const MappedAxis& m : mapped) {
+  for (const MappedAxis& m : mapped)
     error.add_note(m.where, label(*m.axis) + " is mapped here");
-  }
   error.set_help("give the map `over=" + (axis ? axis->name : "...") + "`");
   walk.fail(std::move(error));
 }
@@ -284,9 +282,8 @@ Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members) {
         pair.push_back(number->value.value());
       }
     }
-    if (pair.size() != 2) {
+    if (pair.size() != 2)
       wrong_argument(call, i, item, "a (source, destination) pair of `int`s");
-    }
     const Span where = call[i].where;
     const std::string text = tuple_text(pair);
     check_position(call, members, where, "source", pair[0]);
@@ -314,16 +311,14 @@ Pairs shifted_pairs(BuiltinCall& call, const Members& members, int64_t shift,
   for (int64_t p = 0; p < size; ++p) {
     // shift may be any int64: reduce it before adding.
     int64_t to = p;
-    if (wrap) {
+    if (wrap)
       to = (p + (shift % size + size) % size) % size;
-    } else if (shift <= -size || shift >= size) {
+    else if (shift <= -size || shift >= size)
       break;
-    } else {
+    else
       to = p + shift;
-    }
-    if (to >= 0 && to < size) {
+    if (to >= 0 && to < size)
       pairs.emplace_back(static_cast<int>(p), static_cast<int>(to));
-    }
   }
   return pairs;
 }
@@ -334,9 +329,8 @@ Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members) {
                            ? members.size().value()
                            : static_cast<int64_t>(perm.size());
   std::string wrong;
-  if (static_cast<int64_t>(perm.size()) != size) {
+  if (static_cast<int64_t>(perm.size()) != size)
     wrong = fmt::format("it has {} entries", perm.size());
-  }
   std::vector<bool> seen(perm.size());
   for (const int64_t p : perm) {
     const bool inside = p >= 0 && p < static_cast<int64_t>(perm.size());
@@ -344,9 +338,8 @@ Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members) {
     if (!inside && wrong.empty()) wrong = fmt::format("{} is no member", p);
   }
   const auto missing = std::ranges::find(seen, false);
-  if (wrong.empty() && missing != seen.end()) {
+  if (wrong.empty() && missing != seen.end())
     wrong = fmt::format("{} is missing", missing - seen.begin());
-  }
   if (!wrong.empty()) {
     call.walk.fail(
         diagnostic(Code::bad_shuffle, call[i].where, tuple_text(perm),
@@ -355,9 +348,8 @@ Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members) {
                       "stands there once"));
   }
   Pairs pairs;
-  for (size_t p = 0; p < perm.size(); ++p) {
+  for (size_t p = 0; p < perm.size(); ++p)
     pairs.emplace_back(static_cast<int>(perm[p]), static_cast<int>(p));
-  }
   return pairs;
 }
 

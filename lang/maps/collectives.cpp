@@ -298,9 +298,8 @@ Value permute_tree(BuiltinCall& call, const Members& members,
 }  // namespace
 
 std::optional<ir::Dim> axis_size_here(Walk& walk, const AxisInfo& axis) {
-  for (const MappedAxis& mapped : walk.context().mapped_axes) {
+  for (const MappedAxis& mapped : walk.context().mapped_axes)
     if (mapped.axis->id == axis.id) return mapped.size;
-  }
   if (walk.context().checking_definition) return axis.any_size;
   return std::nullopt;
 }

@@ -44,13 +44,12 @@ std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
     const auto* position = item.get_if<IntValue>();
     const auto* name = item.get_if<StrValue>();
     std::string text;
-    if (position && position->value.is_constant()) {
+    if (position && position->value.is_constant())
       text = position->value.to_string();
-    } else if (name && name->value) {
+    else if (name && name->value)
       text = *name->value;
-    } else {
+    else
       bad_donate(call, i, fmt::format("it lists {}", type_name(item)));
-    }
     const auto found = std::ranges::find_if(
         parameters, [&](const DonatedParameter& parameter) {
           return position ? position->value == ir::Dim(parameter.position)

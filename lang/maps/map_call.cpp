@@ -25,9 +25,8 @@ ArrayValue move_axis(Walk& walk, const ArrayValue& value, int from, int to,
                      Span where) {
   if (from == to) return value;
   std::vector<int> axes;
-  for (int i = 0; i < value->type.rank(); ++i) {
+  for (int i = 0; i < value->type.rank(); ++i)
     if (i != from) axes.push_back(i);
-  }
   axes.insert(axes.begin() + to, from);
   return transpose(walk, value, axes, where);
 }
@@ -328,9 +327,8 @@ BoundResult call_member(Walk& walk, const MapCallee& callee, BoundCall call,
     // One inside the function has been reported with these facts already.
     if (!failure.reported && !walk.context().mapped_axes.empty() &&
         info(failure.diagnostic.code).number.starts_with("U03")) {
-      for (const std::string& fact : walk.context().mapped_axes.back().facts) {
+      for (const std::string& fact : walk.context().mapped_axes.back().facts)
         failure.diagnostic.add_fact(fact);
-      }
     }
     throw;
   }

@@ -17,9 +17,8 @@ using ir::AxisId;
 void collect_axes(const ir::Graph& graph, std::vector<AxisId>& axes) {
   for (const ir::Node& node : graph.nodes) {
     if (const auto* a = std::get_if<ir::CollectiveAttrs>(&node.attrs)) {
-      for (const AxisId id : a->axes) {
+      for (const AxisId id : a->axes)
         if (std::ranges::find(axes, id) == axes.end()) axes.push_back(id);
-      }
     } else if (const auto* branch = std::get_if<ir::IfAttrs>(&node.attrs)) {
       collect_axes(*branch->then_graph, axes);
       collect_axes(*branch->else_graph, axes);
@@ -38,11 +37,9 @@ std::vector<int> devices_along(const Mesh& mesh,
   for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
     const int64_t count = used[axis] ? mesh.sizes[axis] : 1;
     std::vector<int> finer;
-    for (const int at : devices) {
-      for (int64_t p = 0; p < count; ++p) {
+    for (const int at : devices)
+      for (int64_t p = 0; p < count; ++p)
         finer.push_back(static_cast<int>(at * mesh.sizes[axis] + p));
-      }
-    }
     devices = std::move(finer);
   }
   for (int& device : devices) device = mesh.devices[device];
@@ -93,16 +90,14 @@ std::vector<Device*> complete_grid(Walk& walk, jit::MemberGraph& map,
   for (size_t axis = 0; axis < used.size(); ++axis) {
     if (!used[axis]) continue;
     jit::GridAxis line{mesh->sizes[axis], {}};
-    for (const auto& [id, of] : along) {
+    for (const auto& [id, of] : along)
       if (of == static_cast<int>(axis)) line.ids.push_back(id);
-    }
     map.grid.push_back(std::move(line));
   }
   jit::keep_parts(map, outermost ? 1 : 0);
   std::vector<Device*> devices;
-  for (const int index : devices_along(*mesh, used)) {
+  for (const int index : devices_along(*mesh, used))
     devices.push_back(all[index]);
-  }
   return devices;
 }
 

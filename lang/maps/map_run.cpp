@@ -69,14 +69,12 @@ bool same_arguments(const MapEntry& entry,
                     const Named& named) {
   if (entry.positional.size() != positional.size()) return false;
   if (entry.named.size() != named.size()) return false;
-  for (size_t i = 0; i < positional.size(); ++i) {
+  for (size_t i = 0; i < positional.size(); ++i)
     if (!same_for_code(entry.positional[i], positional[i].value)) return false;
-  }
   for (size_t i = 0; i < named.size(); ++i) {
     if (entry.named[i].first != named[i].first) return false;
-    if (!same_for_code(entry.named[i].second, named[i].second.value)) {
+    if (!same_for_code(entry.named[i].second, named[i].second.value))
       return false;
-    }
   }
   return true;
 }
@@ -265,12 +263,10 @@ class EntryBuilder {
                                      Named named) {
     entry_ = std::make_unique<MapEntry>();
     map_ = {};
-    for (const CallArgument& a : positional) {
+    for (const CallArgument& a : positional)
       entry_->positional.push_back(types_of(a.value));
-    }
-    for (const auto& [name, a] : named) {
+    for (const auto& [name, a] : named)
       entry_->named.emplace_back(name, types_of(a.value));
-    }
     const BoundCall call = bind_call(walk_, callee_, std::move(positional),
                                      std::move(named), where_);
     entry_->donated = donated_inputs(callee_, call);
@@ -303,21 +299,18 @@ class EntryBuilder {
       }
       result = call_member(walk_, callee_, call, members, where_);
       std::vector<ArrayValue> values;
-      for (const MapOutput& output : result.outputs) {
+      for (const MapOutput& output : result.outputs)
         values.push_back(output.value);
-      }
       map_.graph = walk_.scope()->finish(values);
     });
-    for (const MapInput& input : call.inputs) {
+    for (const MapInput& input : call.inputs)
       axis.inputs.push_back(input.entry);
-    }
     for (const ArrayValue& capture : scope->captures()) {
       axis.inputs.emplace_back();
       entry_->captures.push_back(find_capture(reads, capture));
     }
-    for (const MapOutput& output : result.outputs) {
+    for (const MapOutput& output : result.outputs)
       axis.outputs.push_back(output.entry);
-    }
     if (callee_.axis) map_.axes.push_back(std::move(axis));
     entry_->result = types_of(result.tree);
     for (OuterRead& read : reads) {
@@ -377,9 +370,8 @@ class MapRun {
     if (entry_.program) return run_program();
     if (entry_.member) return run_reference();
     std::vector<unisono::Array> nothing;
-    for (const Placed& output : entry_.outputs) {
+    for (const Placed& output : entry_.outputs)
       nothing.push_back(to_devices({}, output));
-    }
     return nothing;
   }
 
@@ -428,9 +420,8 @@ class MapRun {
   std::vector<unisono::Array> run_program() {
     Blocks blocks;
     blocks.reserve(arrays_.size());
-    for (const unisono::Array& array : arrays_) {
+    for (const unisono::Array& array : arrays_)
       blocks.push_back(array.blocks());
-    }
     arrays_.clear();
     auto outputs = run_on(blocks);
     if (!outputs) {
@@ -499,9 +490,8 @@ class MapRun {
           {type_of(array.dtype(), array.shape()), std::move(*bytes)});
     }
     std::vector<ir::Type> types;
-    for (const Placed& output : entry_.outputs) {
+    for (const Placed& output : entry_.outputs)
       types.push_back(type_of(output.dtype, output.shape));
-    }
     jit::ReferenceOptions options;
     options.checked = machine.checked;
     options.host_call = [&](const ir::Node& node, int64_t member,
@@ -522,9 +512,8 @@ class MapRun {
       fail(std::move(error));
     }
     std::vector<unisono::Array> results;
-    for (size_t i = 0; i < outputs->size(); ++i) {
+    for (size_t i = 0; i < outputs->size(); ++i)
       results.push_back(to_devices((*outputs)[i], entry_.outputs[i]));
-    }
     return results;
   }
 
@@ -559,9 +548,8 @@ class MapRun {
     if (error.device >= 0) {
       if (error.member >= 0) error.member += error.device * entry_.per_device;
       error.device = entry_.devices[error.device]->index();
-      for (int& device : error.missing) {
+      for (int& device : error.missing)
         device = entry_.devices[device]->index();
-      }
     }
     if (member.empty()) walk_.fail(error, where_);
     const Device& device = *walk_.machine().runtime->devices()[error.device];
@@ -591,9 +579,8 @@ class MapRun {
   Value with_arrays(std::vector<unisono::Array> arrays) {
     std::vector<ArrayValue> values;
     values.reserve(arrays.size());
-    for (unisono::Array& array : arrays) {
+    for (unisono::Array& array : arrays)
       values.push_back(walk_.from_array(std::move(array)));
-    }
     size_t next = 0;
     for_each_leaf(entry_.result, [&](const Value& leaf) {
       if (const ArrayCell* array = leaf.array())

@@ -15,9 +15,8 @@ namespace {
 
 std::optional<AxisEntry> entry_of(const Value& value) {
   if (value.is<NoneValue>()) return AxisEntry{};
-  if (const auto* split = value.get_if<SplitValue>()) {
+  if (const auto* split = value.get_if<SplitValue>())
     return AxisEntry{AxisEntry::Kind::split, split->axis};
-  }
   const auto* number = value.get_if<IntValue>();
   if (!number || !number->value.is_constant()) return std::nullopt;
   const int64_t axis = number->value.value();
@@ -33,26 +32,22 @@ std::string plural(size_t count, std::string_view noun) {
 
 std::string field_list(const RecordValue& record) {
   std::string text = record.fields.size() == 1 ? "the field " : "the fields ";
-  for (size_t i = 0; i < record.fields.size(); ++i) {
+  for (size_t i = 0; i < record.fields.size(); ++i)
     text += fmt::format("{}{}", i ? ", " : "", record.fields[i].first);
-  }
   return text;
 }
 
 /// What a tree of axes has at its root, and what a value has there.
 std::string describe_axes(const Value& axes) {
-  if (const TupleValue* tuple = axes.tuple()) {
+  if (const TupleValue* tuple = axes.tuple())
     return fmt::format("length {}", tuple->items.size());
-  }
   return field_list(*axes.record());
 }
 std::string describe_value(const Value& value) {
-  if (const TupleValue* tuple = value.tuple()) {
+  if (const TupleValue* tuple = value.tuple())
     return fmt::format("has length {}", tuple->items.size());
-  }
-  if (const RecordValue* record = value.record()) {
+  if (const RecordValue* record = value.record())
     return "has " + field_list(*record);
-  }
   return "is " + type_name(value);
 }
 
@@ -74,9 +69,8 @@ struct AxesWalk {
         entries && (!tuple || tuple->items.size() != entries->items.size())) {
       differ(axes, axes_path, value, path);
     }
-    if (axes.record() && !(record && same_fields(*axes.record(), *record))) {
+    if (axes.record() && !(record && same_fields(*axes.record(), *record)))
       differ(axes, axes_path, value, path);
-    }
     if (tuple) {
       std::vector<Value> items;
       for (size_t i = 0; i < tuple->items.size(); ++i) {
@@ -145,12 +139,10 @@ class CallBinder {
     call.named = std::move(named);
     check_names();
     check_count(call);
-    for (size_t i = 0; i < call.positional.size(); ++i) {
+    for (size_t i = 0; i < call.positional.size(); ++i)
       add_argument(call, static_cast<int>(i), name_of(i), call.positional[i]);
-    }
-    for (auto& [name, argument] : call.named) {
+    for (auto& [name, argument] : call.named)
       add_argument(call, position_of(name), name, argument);
-    }
     share(call);
     return call;
   }
@@ -158,9 +150,8 @@ class CallBinder {
  private:
   std::string name_of(size_t position) const {
     size_t seen = 0;
-    for (const ParameterInfo& parameter : parameters_) {
+    for (const ParameterInfo& parameter : parameters_)
       if (!parameter.keyword_only && seen++ == position) return parameter.name;
-    }
     return {};
   }
   int position_of(std::string_view name) const {
@@ -198,17 +189,15 @@ class CallBinder {
     const TupleValue* axes = map_.in_axes.tuple();
     if (!axes) return;
     int given = static_cast<int>(call.positional.size());
-    for (const auto& [name, argument] : call.named) {
+    for (const auto& [name, argument] : call.named)
       given = std::max(given, position_of(name) + 1);
-    }
     const int entries = static_cast<int>(axes->items.size());
     if (entries >= given && entries <= std::max(given, positional_parameters()))
       return;
     auto error = diagnostic(Code::in_axes_count, where_, entries,
                             callee_.function.name, given);
-    if (map_.in_axes_span) {
+    if (map_.in_axes_span)
       error.add_note(map_.in_axes_span, "the axes stand here");
-    }
     error.set_help(
         "give one entry per argument, or one without a tuple for all; the axes "
         "of one argument that is a tuple are `((0, none),)`");
@@ -238,9 +227,8 @@ class CallBinder {
       auto error = diagnostic(
           Code::axes_structure, argument.where, part_path, describe_axes(part),
           fmt::format("{} {}", input.label(), describe_value(value)));
-      if (map_.in_axes_span) {
+      if (map_.in_axes_span)
         error.add_note(map_.in_axes_span, "the axes stand here");
-      }
       error.set_help(
           "give one entry for each part of the argument, or one for all of it");
       walk_.fail(std::move(error));
@@ -282,9 +270,8 @@ class CallBinder {
       return;
     }
     if (input.entry.is_none()) return;
-    if (leaf.is<IntValue>() || leaf.is<BoolValue>()) {
+    if (leaf.is<IntValue>() || leaf.is<BoolValue>())
       check_rank(input, 0, type_name(leaf));
-    }
     auto error = diagnostic(Code::not_mappable, input.where, input.label(),
                             type_name(leaf));
     error.set_help("use none to give every member the whole value");
@@ -316,26 +303,23 @@ class CallBinder {
     MapLayout& layout = call.layout;
     const bool on_devices =
         callee_.axis && !callee_.is_vmap() && callee_.axis->devices;
-    if (on_devices) {
+    if (on_devices)
       layout.devices = static_cast<int>(callee_.axis->devices->size());
-    }
     layout.members = layout.devices;
     const MapInput* first = nullptr;
     for (const MapInput& input : call.inputs) {
       layout.has_split |= input.entry.is_split();
       if (!input.entry.is_mapped()) continue;
-      if (first) {
+      if (first)
         compare(*first, input);
-      } else {
+      else
         first = &input;
-      }
     }
     if (first) {
       layout.members = size_of(*first);
       layout.per_device = divided(*first, layout.devices);
-      if (layout.has_split && layout.members != ir::Dim(layout.devices)) {
+      if (layout.has_split && layout.members != ir::Dim(layout.devices))
         mixed(layout);
-      }
     } else if (callee_.is_vmap()) {
       nothing_mapped();
     }
@@ -343,9 +327,8 @@ class CallBinder {
       auto& shape = input.member.shape;
       if (input.entry.is_mapped())
         shape.erase(shape.begin() + input.entry.axis);
-      if (input.entry.is_split()) {
+      if (input.entry.is_split())
         shape[input.entry.axis] = divided(input, layout.devices);
-      }
     }
   }
 
@@ -433,9 +416,8 @@ class CallBinder {
   void nothing_mapped() {
     auto error =
         diagnostic(Code::nothing_mapped, where_, callee_.function.name);
-    if (map_.in_axes_span) {
+    if (map_.in_axes_span)
       error.add_note(map_.in_axes_span, "the axes stand here");
-    }
     error.set_help("give at least one array argument an integer in `in_axes`");
     walk_.fail(std::move(error));
   }
@@ -526,11 +508,10 @@ class ResultBinder {
                        : walk_.to_array(leaf, call_, result_label(path));
     output.entry = entry;
     output.type = output.value->type;
-    if (entry.is_none()) {
+    if (entry.is_none())
       prove_same(*output.value, path);
-    } else {
+    else
       stack(output, path);
-    }
     bound.outputs.push_back(output);
     return output.value;
   }
@@ -541,9 +522,8 @@ class ResultBinder {
     auto error = diagnostic(Code::result_varies, where_, result_label(path),
                             label(*callee_.axis));
     error.set_label("result: " + value.type.to_string());
-    if (value.varies_from) {
+    if (value.varies_from)
       error.add_note(value.varies_from, "it varies because of this");
-    }
     note_call(error);
     error.set_help(
         "use out_axes=0 or a reduction such as `psum`; `assume_same(x)` takes "
@@ -569,11 +549,10 @@ class ResultBinder {
     }
     output.entry.axis = axis;
     auto& shape = output.type.shape;
-    if (output.entry.is_mapped()) {
+    if (output.entry.is_mapped())
       shape.insert(shape.begin() + axis, layout_.members);
-    } else {
+    else
       shape[axis] = shape[axis] * layout_.members;
-    }
   }
 
   void note_call(Diagnostic& error) const {
@@ -589,13 +568,11 @@ class ResultBinder {
 void check_form(Walk& walk, const Value& axes, const std::string& path,
                 Span where) {
   if (const TupleValue* tuple = axes.tuple()) {
-    for (size_t i = 0; i < tuple->items.size(); ++i) {
+    for (size_t i = 0; i < tuple->items.size(); ++i)
       check_form(walk, tuple->items[i], fmt::format("{}[{}]", path, i), where);
-    }
   } else if (const RecordValue* record = axes.record()) {
-    for (const auto& [name, entry] : record->fields) {
+    for (const auto& [name, entry] : record->fields)
       check_form(walk, entry, fmt::format("{}.{}", path, name), where);
-    }
   } else if (!entry_of(axes)) {
     walk.fail(diagnostic(Code::bad_axes_entry, where, "`" + path + "`",
                          type_name(axes)));
@@ -701,12 +678,10 @@ void BoundCall::replace_arrays(const std::vector<ArrayValue>& arrays) {
     const ArrayCell* array = old.array();
     return array ? Value(arrays[next++]) : old;
   };
-  for (CallArgument& argument : positional) {
+  for (CallArgument& argument : positional)
     argument.value = map_leaves(argument.value, leaf);
-  }
-  for (auto& [name, argument] : named) {
+  for (auto& [name, argument] : named)
     argument.value = map_leaves(argument.value, leaf);
-  }
 }
 
 std::vector<std::string> member_facts(const std::vector<MapInput>& inputs) {

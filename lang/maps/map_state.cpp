@@ -40,9 +40,8 @@ bool same_function(const FunctionValue& a, const FunctionValue& b) {
            closure->lambda == other.lambda &&
            closure->environment == other.environment;
   }
-  if (const auto* builtin = std::get_if<const Builtin*>(&a.what)) {
+  if (const auto* builtin = std::get_if<const Builtin*>(&a.what))
     return *builtin == std::get<const Builtin*>(b.what);
-  }
   if (const auto* map = std::get_if<Transformed>(&a.what)) {
     const auto& other = std::get<Transformed>(b.what);
     return map->kind == other.kind && map->state == other.state &&
@@ -176,21 +175,17 @@ std::shared_ptr<MapState> MapCache::insert(const Transformed& map,
 }
 
 std::shared_ptr<const AxisInfo> MapCache::innermost(Walk& walk) {
-  if (!innermost_) {
-    innermost_ = anonymous_axis(walk, "a map around it", {});
-  }
+  if (!innermost_) innermost_ = anonymous_axis(walk, "a map around it", {});
   return innermost_;
 }
 
 ir::AxisId MapCache::nested_id(Walk& walk,
                                const std::shared_ptr<const AxisInfo>& axis,
                                int64_t members) {
-  for (const Nested& known : nested_) {
+  for (const Nested& known : nested_)
     if (known.axis->id == axis->id && known.members == members) return known.id;
-  }
-  if (nested_.size() >= kept_nested) {
+  if (nested_.size() >= kept_nested)
     nested_.erase(nested_.begin(), nested_.begin() + kept_nested / 2);
-  }
   nested_.push_back({walk.new_axis_id(), axis, members});
   return nested_.back().id;
 }
@@ -201,9 +196,7 @@ const MapCache::Nested* MapCache::find_nested(ir::AxisId id) const {
 }
 
 MapCache& map_cache(Walk& walk) {
-  if (!walk.map_cache) {
-    walk.map_cache = std::make_shared<MapCache>();
-  }
+  if (!walk.map_cache) walk.map_cache = std::make_shared<MapCache>();
   return *walk.map_cache;
 }
 

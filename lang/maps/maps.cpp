@@ -73,9 +73,8 @@ std::shared_ptr<const AxisInfo> device_axis(BuiltinCall& call, size_t i,
   } else {
     axis->devices.emplace();
     const auto& all = call.walk.machine().runtime->devices();
-    for (size_t d = 0; d < all.size(); ++d) {
+    for (size_t d = 0; d < all.size(); ++d)
       axis->devices->push_back(static_cast<int>(d));
-    }
   }
   axis->mesh = std::make_shared<Mesh>(
       Mesh{{static_cast<int64_t>(axis->devices->size())}, *axis->devices});
@@ -120,16 +119,14 @@ Value make_map(BuiltinCall& call, Transformed::Kind kind) {
             "none")
             .set_help("use an integer, or `pmap`"));
   }
-  if (kind == Transformed::Kind::pmap && given(call, 4)) {
+  if (kind == Transformed::Kind::pmap && given(call, 4))
     map.donated = read_donate(call, 4, *map.inner);
-  }
   map.state = map_cache(call.walk).state(map, [&] {
     auto state = std::make_shared<MapState>();
-    if (kind == Transformed::Kind::pmap) {
+    if (kind == Transformed::Kind::pmap)
       state->axis = device_axis(call, 3, name);
-    } else if (kind == Transformed::Kind::vmap) {
+    else if (kind == Transformed::Kind::vmap)
       state->axis = logical_axis(call, 3, name);
-    }
     return state;
   });
   return std::shared_ptr<const FunctionValue>(
@@ -141,9 +138,8 @@ ir::Dim leading_size(BuiltinCall& call, size_t i) {
   std::optional<ir::Dim> size;
   for_each_leaf(call[i].value, [&](const Value& leaf) {
     const ArrayCell* array = leaf.array();
-    if (!array || array->type.rank() == 0) {
+    if (!array || array->type.rank() == 0)
       wrong_argument(call, i, leaf, "an array of rank 1 or more");
-    }
     const ir::Dim& own = array->type.shape[0];
     if (!size) size = own;
     if (*size == own) return;

@@ -232,12 +232,11 @@ class Einsum {
   Indexed sum_out(Indexed x, const Labels& needed) {
     std::vector<int> axes;
     Labels kept;
-    for (size_t i = 0; i < x.labels.size(); ++i) {
+    for (size_t i = 0; i < x.labels.size(); ++i)
       if (contains(needed, x.labels[i]))
         kept.push_back(x.labels[i]);
       else
         axes.push_back(static_cast<int>(i));
-    }
     return {reduce(walk_, ir::Op::sum, x.array, axes, false, where_),
             std::move(kept)};
   }

@@ -151,15 +151,14 @@ class Planner {
 
   void add(const IndexItem& item) {
     if (item.kind == IndexItem::Kind::slice) return add_slice(item);
-    if (item.value.is<NoneValue>()) {
+    if (item.value.is<NoneValue>())
       push(Kind::newaxis, item.where);
-    } else if (const auto* i = item.value.get_if<IntValue>()) {
+    else if (const auto* i = item.value.get_if<IntValue>())
       add_position(i->value, item.where);
-    } else if (const auto* array = item.value.get_if<ArrayValue>()) {
+    else if (const auto* array = item.value.get_if<ArrayValue>())
       add_array(*array, item.where);
-    } else {
+    else
       wrong_item(item);
-    }
   }
 
   [[noreturn]] void wrong_item(const IndexItem& item) {
@@ -337,12 +336,11 @@ std::vector<const Selection*> IndexPlan::layout() const {
 
 ir::Shape IndexPlan::shape() const {
   ir::Shape out;
-  for (const Selection* s : layout()) {
+  for (const Selection* s : layout())
     if (s)
       out.push_back(s->size);
     else
       out.insert(out.end(), computed_shape.begin(), computed_shape.end());
-  }
   return out;
 }
 

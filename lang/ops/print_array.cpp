@@ -30,9 +30,8 @@ struct Decimal {
 Decimal from_scientific(const char* begin, const char* end) {
   Decimal d;
   const char* p = begin;
-  for (; p != end && *p != 'e'; ++p) {
+  for (; p != end && *p != 'e'; ++p)
     if (*p >= '0' && *p <= '9') d.digits += *p;
-  }
   if (p != end && *++p == '+') ++p;
   std::from_chars(p, end, d.exponent);  // nothing ends the text but `end`
   while (d.digits.size() > 1 && d.digits.back() == '0') d.digits.pop_back();
@@ -139,11 +138,9 @@ std::vector<std::string> float_texts(const std::vector<Number>& numbers) {
   const bool use_exponent = largest > 0 && (largest >= 1e8 || smallest < 1e-4 ||
                                             largest / smallest > 1000);
   int digits = 0;
-  for (const Number& n : numbers) {
-    if (std::isfinite(n.value)) {
+  for (const Number& n : numbers)
+    if (std::isfinite(n.value))
       digits = std::max(digits, mantissa_digits(n.decimal));
-    }
-  }
   std::vector<std::string> texts;
   size_t tail = 0;  // characters after the point, to line the points up
   for (const Number& n : numbers) {
@@ -224,9 +221,8 @@ class Layout {
       : type_(type), sizes_(type.sizes()), bytes_(bytes) {
     corners_ = type.elements() > corner_threshold;
     stride_.assign(sizes_.size(), 1);
-    for (size_t i = sizes_.size(); i-- > 1;) {
+    for (size_t i = sizes_.size(); i-- > 1;)
       stride_[i - 1] = stride_[i] * sizes_[i];
-    }
     visit(0, 0, [&](int64_t at) { shown_.push_back(at); });
     make_texts(spec);
   }
@@ -253,17 +249,15 @@ class Layout {
   void visit(size_t axis, int64_t at,
              const std::function<void(int64_t)>& element) const {
     if (axis == sizes_.size()) return element(at);
-    for (const int64_t i : indices(axis)) {
+    for (const int64_t i : indices(axis))
       if (i >= 0) visit(axis + 1, at + i * stride_[axis], element);
-    }
   }
   void make_texts(std::string_view spec) {
     const int64_t size = byte_size(type_.dtype);
     if (is_floating(type_.dtype) && spec.empty()) {
       std::vector<Number> numbers;
-      for (const int64_t at : shown_) {
+      for (const int64_t at : shown_)
         numbers.push_back(number_at(type_.dtype, bytes_.data() + at * size));
-      }
       texts_ = float_texts(numbers);
     } else {
       for (const int64_t at : shown_) {
@@ -286,9 +280,7 @@ class Layout {
     for (const int64_t i : indices(axis)) {
       const std::string item = i < 0 ? "..." : lines(axis + 1, inner);
       if (!last) {
-        if (!first) {
-          text += std::string(sizes_.size() - 1 - axis, '\n') + inner;
-        }
+        if (!first) text += std::string(sizes_.size() - 1 - axis, '\n') + inner;
       } else if (!first && column + 1 + item.size() + axis > line_width) {
         text += "\n" + inner;
         column = inner.size();
@@ -315,12 +307,10 @@ class Layout {
 
 std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
                        std::string_view spec) {
-  if (type.rank() > 0) {
+  if (type.rank() > 0)
     return type.elements() == 0 ? "[]" : Layout(type, bytes, spec).text();
-  }
-  if (is_floating(type.dtype) && spec.empty()) {
+  if (is_floating(type.dtype) && spec.empty())
     return scalar_float(number_at(type.dtype, bytes.data()), type.dtype);
-  }
   return plain_text(type.dtype, bytes.data(), spec);
 }
 

@@ -18,11 +18,10 @@ std::string quote(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
+    if (c == '\n')
       result += "\\n";
-    } else {
+    else
       result += c;
-    }
   }
   return result + "\"";
 }

@@ -83,9 +83,8 @@ struct Window {
 Window window_around(std::string_view line, size_t mark) {
   constexpr size_t reach = 4 * window_width;  // bytes looked at on either side
   size_t begin = mark > reach ? mark - reach : 0;
-  while (begin > 0 && (static_cast<uint8_t>(line[begin]) & 0xC0) == 0x80) {
+  while (begin > 0 && (static_cast<uint8_t>(line[begin]) & 0xC0) == 0x80)
     --begin;
-  }
   std::vector<Cell> cells = cells_of(line, begin, mark + reach);
   bool cut_before = begin > 0;
   bool cut_after = mark + reach < line.size();
@@ -153,9 +152,8 @@ size_t digits(int number) { return std::to_string(number).size(); }
 size_t gutter_of(const Diagnostic& d) {
   size_t gutter = 1;
   const auto consider = [&](Span where) {
-    if (where) {
+    if (where)
       gutter = std::max(gutter, digits(where.file->place(where.begin).line));
-    }
   };
   consider(d.where);
   for (const Note& note : d.notes) consider(note.where);
@@ -198,9 +196,8 @@ void Diagnostics::sort_by_place(size_t from) {
   const auto before = [](const Diagnostic& a, const Diagnostic& b) {
     return a.where.begin < b.where.begin;
   };
-  for (auto next = begin; next != all_.end(); ++next) {
+  for (auto next = begin; next != all_.end(); ++next)
     std::rotate(std::upper_bound(begin, next, *next, before), next, next + 1);
-  }
 }
 
 std::string_view name(Severity severity) {
@@ -225,17 +222,14 @@ std::string render(const Diagnostic& d, RenderOptions options) {
   if (d.where) excerpt(out, d.where, d.label, gutter, style);
 
   std::vector<std::string> tail;
-  for (const Note& note : d.notes) {
+  for (const Note& note : d.notes)
     if (!note.where) tail.push_back(inert(note.text));
-  }
   for (const std::string& fact : d.facts) tail.push_back(inert(fact));
   if (!d.help.empty()) tail.push_back("help: " + inert(d.help));
-  if (!tail.empty() && d.where) {
+  if (!tail.empty() && d.where)
     out += fmt::format("{} {}|{}\n", pad, style.dim, style.reset);
-  }
-  for (const std::string& line : tail) {
+  for (const std::string& line : tail)
     out += fmt::format("{} {}={} {}\n", pad, style.dim, style.reset, line);
-  }
   for (const Note& note : d.notes) {
     if (!note.where) continue;
     out += fmt::format("{}note{}: {}\n", note_style.severity, style.reset,

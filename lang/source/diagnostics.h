@@ -64,11 +64,10 @@ consteval size_t count_placeholders(std::string_view text) {
   size_t count = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '{') continue;
-    if (i + 1 < text.size() && text[i + 1] == '{') {
+    if (i + 1 < text.size() && text[i + 1] == '{')
       ++i;
-    } else {
+    else
       ++count;
-    }
   }
   return count;
 }
@@ -78,9 +77,8 @@ template <class... Args>
 struct CheckedCode {
   Code code;
   consteval CheckedCode(Code c) : code(c) {  // NOLINT: implicit
-    if (count_placeholders(info(c).text) != sizeof...(Args)) {
+    if (count_placeholders(info(c).text) != sizeof...(Args))
       throw "the number of arguments differs from the message's {}";
-    }
   }
 };
 }  // namespace detail

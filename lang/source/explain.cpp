@@ -11,12 +11,10 @@ std::optional<std::string_view> explain(std::string_view code) {
     wanted[0] =
         static_cast<char>(std::toupper(static_cast<unsigned char>(wanted[0])));
   }
-  if (!wanted.starts_with('U')) {
+  if (!wanted.starts_with('U'))
     wanted.insert(0, wanted.size() < 4 ? "U0" : "U");
-  }
-  for (const ErrorPage& page : error_pages()) {
+  for (const ErrorPage& page : error_pages())
     if (page.code == wanted) return page.text;
-  }
   return std::nullopt;
 }
 

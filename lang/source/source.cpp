@@ -9,9 +9,8 @@ namespace unisono::lang {
 SourceFile::SourceFile(std::string path, std::string text)
     : path_(std::move(path)), text_(std::move(text)) {
   line_starts_.push_back(0);
-  for (size_t i = 0; i < text_.size(); ++i) {
+  for (size_t i = 0; i < text_.size(); ++i)
     if (text_[i] == '\n') line_starts_.push_back(static_cast<uint32_t>(i + 1));
-  }
 }
 
 SourceFile::Place SourceFile::place(uint32_t offset) const {

@@ -18,15 +18,14 @@ CodePoint decode_utf8(std::string_view text, size_t at) {
   uint32_t length = 0;
   char32_t value = 0;
   char32_t least = 0;
-  if ((lead & 0xE0) == 0xC0) {
+  if ((lead & 0xE0) == 0xC0)
     length = 2, value = lead & 0x1F, least = 0x80;
-  } else if ((lead & 0xF0) == 0xE0) {
+  else if ((lead & 0xF0) == 0xE0)
     length = 3, value = lead & 0x0F, least = 0x800;
-  } else if ((lead & 0xF8) == 0xF0) {
+  else if ((lead & 0xF8) == 0xF0)
     length = 4, value = lead & 0x07, least = 0x10000;
-  } else {
+  else
     return {};
-  }
   if (text.size() - at < length) return {};
   for (uint32_t i = 1; i < length; ++i) {
     if ((byte(at + i) & 0xC0) != 0x80) return {};
@@ -91,11 +90,10 @@ std::string visible(std::string_view text) {
       out += fmt::format("\\x{:02x}", static_cast<uint8_t>(text[at++]));
       continue;
     }
-    if (is_unprintable(point.value) && point.value != '\n') {
+    if (is_unprintable(point.value) && point.value != '\n')
       out += fmt::format("\\u{{{:x}}}", static_cast<uint32_t>(point.value));
-    } else {
+    else
       out += text.substr(at, point.length);
-    }
     at += point.length;
   }
   return out;

@@ -57,16 +57,14 @@ void for_each_part(const Expr& e, const ExprVisitor& f) {
     case ExprKind::Rest:
     case ExprKind::Block: return;
     case ExprKind::StringLiteral:
-      for (const StringPiece& piece : node<StringLiteral>(e).pieces) {
+      for (const StringPiece& piece : node<StringLiteral>(e).pieces)
         visit(piece.value, f);
-      }
       return;
     case ExprKind::Tuple: return visit(node<Tuple>(e).items, f);
     case ExprKind::Record: return visit(node<Record>(e).fields, f);
     case ExprKind::RecordType:
-      for (const TypedName& field : node<RecordType>(e).fields) {
+      for (const TypedName& field : node<RecordType>(e).fields)
         visit(field.type, f);
-      }
       return;
     case ExprKind::FunctionType:
       visit(node<FunctionType>(e).params, f);
@@ -74,9 +72,8 @@ void for_each_part(const Expr& e, const ExprVisitor& f) {
     case ExprKind::Array: return visit(node<Array>(e).items, f);
     case ExprKind::Comprehension:
       visit(node<Comprehension>(e).element, f);
-      for (const Generator& g : node<Comprehension>(e).generators) {
+      for (const Generator& g : node<Comprehension>(e).generators)
         visit(g.iterable, f);
-      }
       return;
     case ExprKind::Call:
       visit(node<Call>(e).callee, f);
@@ -144,9 +141,8 @@ const Expr* Block::value() const {
 
 void for_each_child(const Expr& e, const ExprVisitor& f, const StmtVisitor& g) {
   for_each_part(e, f);
-  if (const auto* block = as<Block>(e)) {
+  if (const auto* block = as<Block>(e))
     for (const StmtPtr& statement : block->statements) g(*statement);
-  }
 }
 
 void for_each_child(const Stmt& s, const ExprVisitor& f) {

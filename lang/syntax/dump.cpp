@@ -64,9 +64,8 @@ std::string to_text(const Function& function) {
 
 std::string to_text(const std::vector<ArgumentExpr>& arguments) {
   std::string out;
-  for (const ArgumentExpr& argument : arguments) {
+  for (const ArgumentExpr& argument : arguments)
     out += argument.name ? fmt::format(" {}=", argument.name->text) : " .";
-  }
   return out;
 }
 
@@ -81,19 +80,16 @@ std::string details_of_string(const StringLiteral& literal) {
 
 /// What a node has besides its children.
 std::string details(const Expr& e) {
-  if (const auto* n = as<IntLiteral>(e)) {
+  if (const auto* n = as<IntLiteral>(e))
     return fmt::format(" {}{}", n->value, to_text(n->suffix));
-  }
-  if (const auto* n = as<FloatLiteral>(e)) {
+  if (const auto* n = as<FloatLiteral>(e))
     return fmt::format(" {:a}{}", n->value, to_text(n->suffix));
-  }
   if (const auto* n = as<StringLiteral>(e)) return details_of_string(*n);
   if (const auto* n = as<BoolLiteral>(e)) return n->value ? " true" : " false";
   if (const auto* n = as<NameExpr>(e)) return " " + n->text;
   if (const auto* n = as<UnknownSize>(e)) return " ?" + n->name.text;
-  if (const auto* n = as<Field>(e)) {
+  if (const auto* n = as<Field>(e))
     return fmt::format(" {}{}", n->name.text, n->index ? " (index)" : "");
-  }
   if (const auto* n = as<Unary>(e)) return fmt::format(" {}", spelling(n->op));
   if (const auto* n = as<Binary>(e)) return fmt::format(" {}", spelling(n->op));
   if (const auto* n = as<Call>(e)) return to_text(n->arguments);
@@ -101,12 +97,10 @@ std::string details(const Expr& e) {
   if (const auto* n = as<With>(e)) return to_text(n->fields);
   if (const auto* n = as<FnExpr>(e)) return to_text(n->function);
   std::string out;
-  if (const auto* n = as<RecordType>(e)) {
+  if (const auto* n = as<RecordType>(e))
     for (const TypedName& field : n->fields) out += " " + field.name.text + ":";
-  }
-  if (const auto* n = as<Comprehension>(e)) {
+  if (const auto* n = as<Comprehension>(e))
     for (const Generator& g : n->generators) out += " " + to_text(g.pattern);
-  }
   if (const auto* n = as<Slice>(e)) {
     out = fmt::format(" {}:{}:{}", n->start ? "a" : "", n->stop ? "b" : "",
                       n->step ? "c" : "");
@@ -119,9 +113,8 @@ std::string details(const Stmt& s) {
     return fmt::format(" {} {}{}", n->is_var ? "var" : "let",
                        to_text(n->pattern), n->type ? ": ..." : "");
   }
-  if (const auto* n = as<AssignStmt>(s)) {
+  if (const auto* n = as<AssignStmt>(s))
     return fmt::format(" {}=", n->op ? spelling(*n->op) : "");
-  }
   if (const auto* n = as<DefStmt>(s)) {
     return fmt::format(
         " {}{}{}{}", n->name.text, to_text(n->function),
@@ -131,13 +124,11 @@ std::string details(const Stmt& s) {
   std::string out;
   if (const auto* n = as<TypeStmt>(s)) {
     out = " " + n->name.text;
-    for (const TypeParam& param : n->type_params) {
+    for (const TypeParam& param : n->type_params)
       out += " [" + param.name.text + "]";
-    }
   }
-  if (const auto* n = as<AxisStmt>(s)) {
+  if (const auto* n = as<AxisStmt>(s))
     for (const Name& name : n->names) out += " " + name.text;
-  }
   if (const auto* n = as<ImportStmt>(s)) {
     out = " " + (n->is_file ? quoted(n->module.text) : n->module.text);
     if (n->alias) out += " as " + n->alias->text;
@@ -174,9 +165,8 @@ class Dumper {
 
 std::string joined(const std::vector<ExprPtr>& items) {
   std::string out;
-  for (const ExprPtr& item : items) {
+  for (const ExprPtr& item : items)
     out += (out.empty() ? "" : ", ") + dump_expression(*item);
-  }
   return out;
 }
 
@@ -237,26 +227,22 @@ std::string dump_expression(const Expr& e) {
     return fmt::format("{}({})", dump_expression(*n->callee),
                        joined(n->arguments));
   }
-  if (const auto* n = as<Index>(e)) {
+  if (const auto* n = as<Index>(e))
     return fmt::format("{}[{}]", dump_expression(*n->object), joined(n->items));
-  }
-  if (const auto* n = as<Field>(e)) {
+  if (const auto* n = as<Field>(e))
     return dump_expression(*n->object) + "." + n->name.text;
-  }
   if (const auto* n = as<Tuple>(e)) {
     return fmt::format("({}{})", joined(n->items),
                        n->items.size() == 1 ? "," : "");
   }
-  if (const auto* n = as<Array>(e)) {
+  if (const auto* n = as<Array>(e))
     return fmt::format("[{}]", joined(n->items));
-  }
   if (const auto* n = as<FunctionType>(e)) {
     return fmt::format("(({}) -> {})", joined(n->params),
                        dump_expression(*n->result));
   }
-  if (const auto* n = as<FnExpr>(e)) {
+  if (const auto* n = as<FnExpr>(e))
     return fmt::format("(fn => {})", dump_expression(*n->function.body));
-  }
   if (const auto* n = as<NameExpr>(e)) return n->text;
   return std::string(e.span.text());
 }

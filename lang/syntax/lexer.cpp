@@ -36,11 +36,9 @@ constexpr Operator operators[] = {
 
 /// `op=` exists for arithmetic and bits.
 bool has_compound(TokenKind kind) {
-  for (const Operator& op : operators) {
-    if (op.kind == kind) {
+  for (const Operator& op : operators)
+    if (op.kind == kind)
       return op.cls == OpClass::arithmetic || op.cls == OpClass::bits;
-    }
-  }
   return false;
 }
 
@@ -243,9 +241,7 @@ class Lexer {
     if (long_string()) return;
     const uint32_t begin = at_++;
     while (true) {
-      if (at_ >= text_.size() || text_[at_] == '\n') {
-        return unterminated(begin);
-      }
+      if (at_ >= text_.size() || text_[at_] == '\n') return unterminated(begin);
       const char c = text_[at_++];
       if (c == '"') break;
       if (c == '\\' && at_ < text_.size() && text_[at_] != '\n') {
@@ -295,9 +291,8 @@ class Lexer {
     const uint32_t length = word_length();
     at_ += length;
     TokenKind kind = TokenKind::Identifier;
-    for (const Word& keyword : keywords) {
+    for (const Word& keyword : keywords)
       if (keyword.text == text_.substr(begin, length)) kind = keyword.kind;
-    }
     add(kind, begin);
   }
 
@@ -363,14 +358,12 @@ class Lexer {
                                     : first.value == 0x201C ? "\u201D"
                                                             : "";
     const size_t quote = closer.empty() ? line.npos : line.find(closer, 1);
-    if (quote != line.npos && !transpose) {
+    if (quote != line.npos && !transpose)
       at_ += static_cast<uint32_t>(quote + closer.size());
-    } else {
+    else
       at_ += first.length == 0 ? 1 : first.length;
-    }
-    while (at_ < text_.size() && decode_utf8(text_, at_).value == first.value) {
+    while (at_ < text_.size() && decode_utf8(text_, at_).value == first.value)
       at_ += first.length == 0 ? 1 : first.length;
-    }
     const std::string_view shown = text_.substr(begin, first.length);
     Diagnostic& mistake =
         diagnostics_.report(Code::stray_character, span(begin, at_),
@@ -439,9 +432,8 @@ std::optional<InterpolationEnd> find_interpolation_end(std::string_view text,
     if (inside.back() == '"') {
       if (c == '"') inside.pop_back();
       if (c == '{') inside += '}';
-      if (c == '\\' && i + 1 < text.size() && text[i + 1] != '\n') {
+      if (c == '\\' && i + 1 < text.size() && text[i + 1] != '\n')
         i += text.substr(i + 1).starts_with("u{") ? 2 : 1;
-      }
       continue;
     }
     if (inside.size() == 1 && colon && c != '}') continue;  // the format

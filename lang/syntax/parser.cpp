@@ -71,9 +71,8 @@ std::string Parser::found() const {
   const std::string_view text = text_of(token());
   if (now == TokenKind::Identifier) return fmt::format("the name `{}`", text);
   if (now == TokenKind::CompoundAssign) return fmt::format("`{}`", text);
-  if (now == TokenKind::Integer || now == TokenKind::Float) {
+  if (now == TokenKind::Integer || now == TokenKind::Float)
     return fmt::format("the number `{}`", text);
-  }
   return std::string(description(now));
 }
 
@@ -84,9 +83,8 @@ void Parser::poll() const {
 }
 
 Diagnostic* Parser::add(Diagnostic mistake) {
-  if (mistake.severity != Severity::error) {
+  if (mistake.severity != Severity::error)
     return &state_.diagnostics.add(std::move(mistake));
-  }
   brackets_at_error_ = open_brackets_;
   const bool known =
       error_index_ == index_ || token().kind == TokenKind::Invalid;
@@ -129,11 +127,10 @@ void Parser::expected(std::string_view what) {
 
 bool Parser::expect(TokenKind wanted, std::string_view purpose) {
   if (eat(wanted)) return true;
-  if (at(TokenKind::Assign) && wanted == TokenKind::LeftBrace) {
+  if (at(TokenKind::Assign) && wanted == TokenKind::LeftBrace)
     equals_in_expression();
-  } else {
+  else
     expected(purpose.empty() ? description(wanted) : purpose);
-  }
   return false;
 }
 
@@ -214,15 +211,14 @@ void Parser::not_ended() {
   }
   Diagnostic* mistake = report(Code::statement_not_ended, here(), found());
   if (!mistake) return;
-  if (std::string help = habit_help(); !help.empty()) {
+  if (std::string help = habit_help(); !help.empty())
     mistake->set_help(std::move(help));
-  } else if (at(TokenKind::Colon)) {
+  else if (at(TokenKind::Colon))
     mistake->set_help("a type follows a name in `let name: type = value`");
-  } else if (previous.kind == TokenKind::RightBrace || at(TokenKind::Else)) {
+  else if (previous.kind == TokenKind::RightBrace || at(TokenKind::Else))
     mistake->set_help("start a new line after `}`");
-  } else {
+  else
     mistake->set_help("start a new line, or separate statements with `;`");
-  }
 }
 
 bool Parser::duplicate(const std::vector<Name>& names, std::string_view where) {

@@ -20,9 +20,8 @@ ExprPtr Parser::expression(Precedence above, bool negated) {
   poll();
   const uint32_t begin = token().begin;
   ExprPtr left = primary(negated);
-  while (left && infix_precedence(kind()) > above) {
+  while (left && infix_precedence(kind()) > above)
     left = infix(std::move(left), begin);
-  }
   return left;
 }
 
@@ -32,9 +31,8 @@ ExprPtr Parser::infix(ExprPtr left, uint32_t begin) {
   if (now == TokenKind::LeftBracket) return index(std::move(left), begin);
   if (now == TokenKind::Dot) return field(std::move(left), begin);
   if (now == TokenKind::With) return with(std::move(left), begin);
-  if (const BinaryRule* rule = binary_rule(now)) {
+  if (const BinaryRule* rule = binary_rule(now))
     return binary(std::move(left), begin, *rule);
-  }
   advance();
   if (now == TokenKind::As) {
     auto node = std::make_unique<Cast>();
@@ -64,9 +62,8 @@ ExprPtr Parser::binary(ExprPtr left, uint32_t begin, const BinaryRule& rule) {
   node->right =
       expression(right_first ? below(rule.precedence) : rule.precedence);
   if (!node->right) return nullptr;
-  if (rule.associates == Associates::none && !comparison_is_last(*node)) {
+  if (rule.associates == Associates::none && !comparison_is_last(*node))
     return nullptr;
-  }
   return finish(std::move(node), begin);
 }
 

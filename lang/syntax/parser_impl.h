@@ -241,11 +241,10 @@ std::unique_ptr<T> Parser::finish(std::unique_ptr<T> node, uint32_t begin) {
   const auto stmt = [&](const Stmt& s) {
     below = below > s.height ? below : s.height;
   };
-  if constexpr (std::is_base_of_v<Expr, T>) {
+  if constexpr (std::is_base_of_v<Expr, T>)
     for_each_child(*node, expr, stmt);
-  } else {
+  else
     for_each_child(*node, expr);
-  }
   node->span = span_from(begin);
   if constexpr (std::is_base_of_v<Expr, T>) node->inner = node->span;
   node->height = static_cast<uint16_t>(below + 1);

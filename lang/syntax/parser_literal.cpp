@@ -39,9 +39,8 @@ size_t exponent_length(std::string_view text) {
 
 std::string without_underscores(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : text)
     if (c != '_') out += c;
-  }
   return out;
 }
 
@@ -53,9 +52,8 @@ bool overflows(std::string_view digits) {
   if (e != digits.npos) {
     const bool negative = digits[e + 1] == '-';
     const bool sign = negative || digits[e + 1] == '+';
-    for (const char c : digits.substr(e + 1 + (sign ? 1 : 0))) {
+    for (const char c : digits.substr(e + 1 + (sign ? 1 : 0)))
       exponent = std::min(exponent * 10 + (c - '0'), 1'000'000'000L);
-    }
     if (negative) exponent = -exponent;
   }
   const size_t point = std::min(mantissa.find('.'), mantissa.size());
@@ -69,9 +67,8 @@ bool overflows(std::string_view digits) {
 /// the largest value where a minus sign stands before it.
 uint64_t largest(DType dtype, bool negated) {
   const int bits = static_cast<int>(byte_size(dtype)) * 8;
-  if (is_unsigned(dtype)) {
+  if (is_unsigned(dtype))
     return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  }
   return (uint64_t{1} << (bits - 1)) - (negated ? 0 : 1);
 }
 
@@ -104,10 +101,8 @@ std::string suffix_help(std::string_view number, std::string_view suffix,
 // ---- Numbers
 
 ExprPtr Parser::bad_number(std::string_view help) {
-  if (Diagnostic* mistake =
-          report(Code::bad_number, here(), text_of(token()))) {
+  if (Diagnostic* mistake = report(Code::bad_number, here(), text_of(token())))
     mistake->set_help(std::string(help));
-  }
   return nullptr;
 }
 
@@ -133,24 +128,20 @@ ExprPtr Parser::number(bool negated) {
       without_underscores(text.substr(start, end - start));
   const std::string_view suffix = text.substr(end);
   const std::optional<DType> dtype = dtype_from_name(suffix);
-  if (!suffix.empty() && (!dtype || is_bool(*dtype))) {
+  if (!suffix.empty() && (!dtype || is_bool(*dtype)))
     return bad_number(suffix_help(text.substr(0, end), suffix, is_float));
-  }
   if (is_float && dtype && !is_floating(*dtype)) {
     return bad_number(
         "a number with a fraction or an exponent takes a suffix "
         "of a floating type");
   }
   const bool leading_zero = digits.size() > 1 && digits[0] == '0';
-  if (base == 10 && !is_float && leading_zero) {
+  if (base == 10 && !is_float && leading_zero)
     return bad_number("leave out the leading zeros; octal is `0o17`");
-  }
-  if (base != 10 && dtype && is_floating(*dtype)) {
+  if (base != 10 && dtype && is_floating(*dtype))
     return bad_number("a floating number is decimal");
-  }
-  if (is_float || (dtype && is_floating(*dtype))) {
+  if (is_float || (dtype && is_floating(*dtype)))
     return floating(digits, dtype);
-  }
   return integer(digits, base, dtype, negated);
 }
 
@@ -232,9 +223,8 @@ bool Parser::string_text(uint32_t* at, uint32_t end, std::string* out) {
     }
     if (c == '}') {
       const Span where = {&state_.file, *at, *at + 1};
-      if (Diagnostic* mistake = report(Code::stray_brace, where, "}")) {
+      if (Diagnostic* mistake = report(Code::stray_brace, where, "}"))
         mistake->set_help("write `\\}` for a brace");
-      }
       return false;
     }
     *out += c;
@@ -285,9 +275,8 @@ bool Parser::string_piece(uint32_t begin, InterpolationEnd end,
   const std::string_view body = text.substr(begin, end.colon - begin);
   if (body.find_first_not_of(" \t") == body.npos || body[0] == '{') {
     const Span where = {&state_.file, begin - 1, begin};
-    if (Diagnostic* mistake = report(Code::stray_brace, where, "{")) {
+    if (Diagnostic* mistake = report(Code::stray_brace, where, "{"))
       mistake->set_help("write `\\{` for a brace, `{value}` for a value");
-    }
     return false;
   }
   if (state_.string_nesting >= max_string_nesting) {
@@ -300,9 +289,8 @@ bool Parser::string_piece(uint32_t begin, InterpolationEnd end,
   ++state_.string_nesting;
   out->value = inner.interpolation();
   --state_.string_nesting;
-  if (end.colon < end.close) {
+  if (end.colon < end.close)
     out->spec = text.substr(end.colon + 1, end.close - end.colon - 1);
-  }
   // A mistake in there is one of this token, and already known.
   if (state_.diagnostics.error_count() > errors) {
     error_index_ = index_;

@@ -8,9 +8,8 @@ ExprPtr Parser::primary(bool negated) {
   const Level level(*this);
   if (!level.fits()) return nullptr;
   const TokenKind now = kind();
-  if (now == TokenKind::Integer || now == TokenKind::Float) {
+  if (now == TokenKind::Integer || now == TokenKind::Float)
     return number(negated);
-  }
   if (now == TokenKind::String) return string();
   if (now == TokenKind::Identifier || at_variance()) return name_expression();
   if (now == TokenKind::LeftParen) return parentheses();
@@ -29,12 +28,10 @@ ExprPtr Parser::primary(bool negated) {
     return finish(std::move(node), begin);
   }
   if (now == TokenKind::Minus) return unary(UnaryOp::negate, Precedence::Unary);
-  if (now == TokenKind::Tilde) {
+  if (now == TokenKind::Tilde)
     return unary(UnaryOp::bit_not, Precedence::Unary);
-  }
-  if (now == TokenKind::Not) {
+  if (now == TokenKind::Not)
     return unary(UnaryOp::logical_not, Precedence::Not);
-  }
   return not_an_expression();
 }
 
@@ -73,9 +70,8 @@ ExprPtr Parser::not_an_expression() {
   std::string help = operand_help();
   const size_t before = state_.diagnostics.size();
   expected("an expression");
-  if (!help.empty() && state_.diagnostics.size() > before) {
+  if (!help.empty() && state_.diagnostics.size() > before)
     state_.diagnostics.last().set_help(std::move(help));
-  }
   return nullptr;
 }
 
@@ -181,13 +177,12 @@ ExprPtr Parser::parenthesized_items(const Token& opener) {
     }
     ExprPtr value = expression();
     if (!value) return nullptr;
-    if (has_value) {
+    if (has_value)
       record->fields.push_back({names.back(), std::move(value)});
-    } else if (has_type) {
+    else if (has_type)
       type->fields.push_back({names.back(), std::move(value)});
-    } else {
+    else
       items.push_back(std::move(value));
-    }
     comma = eat(TokenKind::Comma);
     if (!comma) break;
   }
@@ -225,9 +220,8 @@ ExprPtr Parser::brackets() {
   while (!at(TokenKind::RightBracket)) {
     ExprPtr item = expression();
     if (!item) return nullptr;
-    if (node->items.empty() && at(TokenKind::For)) {
+    if (node->items.empty() && at(TokenKind::For))
       return comprehension(std::move(item), opener);
-    }
     node->items.push_back(std::move(item));
     if (!eat(TokenKind::Comma)) break;
   }
@@ -249,11 +243,10 @@ ExprPtr Parser::comprehension(ExprPtr element, const Token& opener) {
   if (at(TokenKind::If) || at(TokenKind::For)) {
     Diagnostic* mistake =
         report(Code::unexpected_token, here(), "`,` or `]`", found());
-    if (mistake && at(TokenKind::If)) {
+    if (mistake && at(TokenKind::If))
       mistake->set_help("select with a boolean array afterwards: `y[y > 0]`");
-    } else if (mistake) {
+    else if (mistake)
       mistake->set_help("separate generators with `,`");
-    }
     return nullptr;
   }
   if (!close(TokenKind::RightBracket, opener)) return nullptr;

@@ -28,13 +28,11 @@ std::vector<StmtPtr> Parser::statements(TokenKind closer) {
   const int brackets_outside = std::exchange(open_brackets_, 0);
   const bool in_block = closer == TokenKind::RightBrace;
   while (true) {
-    while (at(TokenKind::Newline) || at(TokenKind::Semicolon)) {
-      if (at(TokenKind::Newline)) {
+    while (at(TokenKind::Newline) || at(TokenKind::Semicolon))
+      if (at(TokenKind::Newline))
         line_end_taken_ = index_;
-      } else {
+      else
         advance();
-      }
-    }
     if (at_end() || at(closer) || state_.gave_up) break;
     poll();
     const size_t start = statement_start_ = index_;
@@ -103,9 +101,8 @@ StmtPtr Parser::statement() {
   if (at(TokenKind::While)) return while_statement();
   if (arrow_assignment()) return nullptr;
   if (at(TokenKind::Else)) {
-    if (Diagnostic* mistake = report(Code::else_on_new_line, here())) {
+    if (Diagnostic* mistake = report(Code::else_on_new_line, here()))
       mistake->set_help("put `else` on the line of the `}` before it");
-    }
     return nullptr;
   }
   return expression_statement();
@@ -130,11 +127,10 @@ bool Parser::name(Name* out) {
     advance();
     return true;
   }
-  if (is_keyword(kind())) {
+  if (is_keyword(kind()))
     report(Code::keyword_as_name, here(), text_of(token()));
-  } else {
+  else
     expected("a name");
-  }
   return false;
 }
 
@@ -312,11 +308,10 @@ StmtPtr Parser::def_statement() {
     function.result = expression();
     if (!function.result) return nullptr;
   }
-  if (at(TokenKind::LeftBrace)) {
+  if (at(TokenKind::LeftBrace))
     function.body = block();
-  } else if (expect(TokenKind::Assign, "`=` or `{`")) {
+  else if (expect(TokenKind::Assign, "`=` or `{`"))
     function.body = expression();
-  }
   if (!function.body) return nullptr;
   return finish(std::move(node), begin);
 }
@@ -418,9 +413,8 @@ StmtPtr Parser::expression_statement() {
   const uint32_t begin = token().begin;
   ExprPtr expr = expression();
   if (!expr) return nullptr;
-  if (at(TokenKind::Assign) || at(TokenKind::CompoundAssign)) {
+  if (at(TokenKind::Assign) || at(TokenKind::CompoundAssign))
     return assignment(std::move(expr), begin);
-  }
   auto node = std::make_unique<ExprStmt>();
   node->expr = std::move(expr);
   return finish(std::move(node), begin);
@@ -428,15 +422,13 @@ StmtPtr Parser::expression_statement() {
 
 bool Parser::check_target(const Expr& target) {
   const Expr* root = &target;
-  while (true) {
-    if (const auto* item = as<Index>(*root)) {
+  while (true)
+    if (const auto* item = as<Index>(*root))
       root = item->object.get();
-    } else if (const auto* part = as<Field>(*root)) {
+    else if (const auto* part = as<Field>(*root))
       root = part->object.get();
-    } else {
+    else
       break;
-    }
-  }
   if (root->kind == ExprKind::NameExpr) return true;
   if (Diagnostic* mistake =
           report(Code::bad_target, target.span, kind_of(*root))) {
@@ -458,9 +450,8 @@ StmtPtr Parser::assignment(ExprPtr target, uint32_t begin) {
   node->op_span = here();
   std::string_view op = text_of(token());
   op.remove_suffix(1);
-  for (const BinaryRule& rule : binary_rules) {
+  for (const BinaryRule& rule : binary_rules)
     if (spelling(rule.op) == op) node->op = rule.op;
-  }
   advance();
   node->value = expression();
   if (!node->value) return nullptr;

@@ -46,9 +46,8 @@ inline constexpr BinaryRule binary_rules[] = {
 
 /// The row of a token, or null if it is no binary operator.
 constexpr const BinaryRule* binary_rule(TokenKind kind) {
-  for (const BinaryRule& rule : binary_rules) {
+  for (const BinaryRule& rule : binary_rules)
     if (rule.token == kind) return &rule;
-  }
   return nullptr;
 }
 

@@ -232,12 +232,11 @@ class HeaderParser {
 std::optional<int64_t> bytes_of(DType dtype, std::span<const int64_t> shape) {
   int64_t bytes = byte_size(dtype);
   bool empty = false;
-  for (int64_t size : shape) {
+  for (int64_t size : shape)
     if (size == 0)
       empty = true;
     else if (__builtin_mul_overflow(bytes, size, &bytes))
       return std::nullopt;
-  }
   return empty ? 0 : bytes;
 }
 

@@ -273,11 +273,10 @@ class Inflater {
       size_t made = room - stream_.avail_out;
       filled += static_cast<int64_t>(made);
       to = to.subspan(made);
-      if (status == Z_STREAM_END) {
+      if (status == Z_STREAM_END)
         ended_ = true;
-      } else if (status != Z_OK) {
+      else if (status != Z_OK)
         return invalid("the packed data is damaged");
-      }
     }
     return filled;
   }

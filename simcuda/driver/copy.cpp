@@ -84,11 +84,9 @@ Failure copy_run(Simulator& s, uint64_t to, uint64_t from,
   if (missing < 0) {
     a->mark_written(to - a->begin, bytes);
   } else {
-    for (uint64_t k = 0; k < bytes; ++k) {
-      if (b->first_unwritten(offset + k, 1) < 0) {
+    for (uint64_t k = 0; k < bytes; ++k)
+      if (b->first_unwritten(offset + k, 1) < 0)
         a->mark_written(to - a->begin + k, 1);
-      }
-    }
   }
   return {};
 }
@@ -163,9 +161,8 @@ constexpr uint64_t most_compared = 1 << 20;
 /// Pinned memory that the host changes before a copy has read it.
 Failure check_source(Simulator& s, const End& from, const CopyShape& shape,
                      const HostSource& source) {
-  if (source.bytes.empty() || host_bytes(from, shape) == source.bytes) {
+  if (source.bytes.empty() || host_bytes(from, shape) == source.bytes)
     return {};
-  }
   Simulator::Lock lock(s.mutex);
   if (s.races->written_since(source.operations_done, from.address,
                              from.address + span(from, shape), s.memory)) {
@@ -204,14 +201,12 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
       !check_range(call, from.address, span(from, shape), host_too, b)) {
     return invalid_value;
   }
-  if (between == Between::one_context && !may_copy(call, *stream, a, b)) {
+  if (between == Between::one_context && !may_copy(call, *stream, a, b))
     return invalid_value;
-  }
   Simulator& s = call.simulator;
   s.copied_bytes += shape.total();
-  if (a && b && a->device != b->device && a->device >= 0 && b->device >= 0) {
+  if (a && b && a->device != b->device && a->device >= 0 && b->device >= 0)
     s.peer_bytes += shape.total();
-  }
   auto work = std::make_shared<Work>();
   work->what = "copy of " + std::to_string(shape.total()) + " bytes";
   work->device = stream->device;
@@ -260,18 +255,16 @@ bool is_host_memory(const void* pointer) {
 Code from_host(Call& call, StreamObject* stream, DevicePointer to,
                const void* from, size_t bytes, bool wait) {
   if (bytes == 0) return success;
-  if (!is_device_memory(call, to) || !is_host_memory(from)) {
+  if (!is_device_memory(call, to) || !is_host_memory(from))
     return invalid_value;
-  }
   return copy_line(call, stream, to, reinterpret_cast<uint64_t>(from), bytes,
                    true, wait);
 }
 Code to_host(Call& call, StreamObject* stream, void* to, DevicePointer from,
              size_t bytes, bool wait) {
   if (bytes == 0) return success;
-  if (!is_device_memory(call, from) || !is_host_memory(to)) {
+  if (!is_device_memory(call, from) || !is_host_memory(to))
     return invalid_value;
-  }
   return copy_line(call, stream, reinterpret_cast<uint64_t>(to), from, bytes,
                    true, wait);
 }
@@ -328,13 +321,11 @@ Code fill(Call& call, StreamObject* stream, DevicePointer to, uint32_t value,
     std::shared_ptr<Allocation> a;
     Failure failure = locate(s.memory, "a fill writes", to, bytes, data, a);
     if (failure.code != success) return failure;
-    if (width == 1) {
+    if (width == 1)
       std::memset(data, static_cast<int>(value), bytes);
-    } else {
-      for (uint64_t k = 0; k < bytes; k += width) {
+    else
+      for (uint64_t k = 0; k < bytes; k += width)
         std::memcpy(data + k, &value, width);
-      }
-    }
     if (a) a->mark_written(to - a->begin, bytes);
     return failure;
   };
@@ -395,13 +386,11 @@ Code cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
 Code cuMemcpyPeer(DevicePointer to, Context to_context, DevicePointer from,
                   Context from_context, size_t bytes) {
   return enter(Entry::memcpy_peer, Needs::context, [&](Call& call) {
-    if (!call.context(to_context) || !call.context(from_context)) {
+    if (!call.context(to_context) || !call.context(from_context))
       return invalid_context;
-    }
     if (Code code = call.refuse_in_capture(); code != success) return code;
-    if (!is_of(call, to_context, to) || !is_of(call, from_context, from)) {
+    if (!is_of(call, to_context, to) || !is_of(call, from_context, from))
       return invalid_value;
-    }
     return copy_line(call, call.stream(nullptr), to, from, bytes, false, false,
                      Between::contexts);
   });
@@ -409,14 +398,12 @@ Code cuMemcpyPeer(DevicePointer to, Context to_context, DevicePointer from,
 Code cuMemcpyPeerAsync(DevicePointer to, Context to_context, DevicePointer from,
                        Context from_context, size_t bytes, Stream stream) {
   return enter(Entry::memcpy_peer_async, Needs::context, [&](Call& call) {
-    if (!call.context(to_context) || !call.context(from_context)) {
+    if (!call.context(to_context) || !call.context(from_context))
       return invalid_context;
-    }
     StreamObject* in = call.stream(stream);
     if (Code code = refuse_captured(in); code != success) return code;
-    if (!is_of(call, to_context, to) || !is_of(call, from_context, from)) {
+    if (!is_of(call, to_context, to) || !is_of(call, from_context, from))
       return invalid_value;
-    }
     return copy_line(call, in, to, from, bytes, false, false,
                      Between::contexts);
   });

@@ -183,9 +183,8 @@ Code cuDeviceCanAccessPeer(int* can, Device device, Device peer) {
   return enter(
       Entry::device_can_access_peer, Needs::initialised, [&](Call& call) {
         if (can == nullptr) return invalid_value;
-        if (!call.valid_device(device) || !call.valid_device(peer)) {
+        if (!call.valid_device(device) || !call.valid_device(peer))
           return invalid_device;
-        }
         *can =
             call.simulator.configuration
                 .peers[static_cast<size_t>(device)][static_cast<size_t>(peer)];
@@ -382,9 +381,8 @@ Code cuCtxEnablePeerAccess(Context peer, unsigned flags) {
             call.device->number)][static_cast<size_t>(other->number)]) {
       return peer_access_unsupported;
     }
-    if (!call.device->peers.add(other->number)) {
+    if (!call.device->peers.add(other->number))
       return peer_access_already_enabled;
-    }
     return success;
   });
 }
@@ -393,9 +391,8 @@ Code cuCtxDisablePeerAccess(Context peer) {
   return enter(Entry::ctx_disable_peer_access, Needs::context, [&](Call& call) {
     DeviceState* other = call.context(peer);
     if (other == nullptr) return invalid_context;
-    if (!call.device->peers.remove(other->number)) {
+    if (!call.device->peers.remove(other->number))
       return peer_access_not_enabled;
-    }
     call.simulator.memory.forget_ranges();
     return success;
   });

@@ -143,9 +143,8 @@ Simulator::Simulator(Configuration c)
 Simulator::~Simulator() = default;
 
 StreamObject* Call::stream(Stream handle) {
-  if (handle == nullptr || handle == legacy_stream) {
+  if (handle == nullptr || handle == legacy_stream)
     return device ? &device->legacy : nullptr;
-  }
   return find(simulator.streams, handle);
 }
 
@@ -247,9 +246,8 @@ Code cuGetProcAddress_v2(const char* symbol, void** function, int version,
         [] {
           std::unordered_map<std::string, std::pair<int, void*>> map;
           auto enter_one = [&](std::string name, int since, void* address) {
-            for (const char* suffix : {"_v2", "_v3"}) {
+            for (const char* suffix : {"_v2", "_v3"})
               if (name.ends_with(suffix)) name.resize(name.size() - 3);
-            }
             map[name] = {since, address};
           };
 #define CUDA_FUNCTION(name, symbol, since, parameters) \

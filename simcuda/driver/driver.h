@@ -27,11 +27,9 @@ struct Call {
   }
   /// Null: no such context.
   DeviceState* context(Context handle) {
-    for (auto& candidate : simulator.devices) {
-      if (candidate->handle() == handle && candidate->retained > 0) {
+    for (auto& candidate : simulator.devices)
+      if (candidate->handle() == handle && candidate->retained > 0)
         return candidate.get();
-      }
-    }
     return nullptr;
   }
   /// Null: no such stream.

@@ -18,9 +18,8 @@ Code Simulator::planned_call_fault(Entry entry) {
   for (const FaultRule& rule : faults_) {
     if (rule.kind != FaultRule::Kind::call) continue;
     const bool any = rule.function.empty();
-    if (!any && rule.function != row.name && rule.function != row.symbol) {
+    if (!any && rule.function != row.name && rule.function != row.symbol)
       continue;
-    }
     if (strikes(rule, any ? all_calls_ : of_this)) {
       failed_ = row.symbol;
       context_refused_ |=
@@ -64,9 +63,8 @@ void Simulator::plan(std::vector<FaultRule> rules) {
         if (rule.function.empty()) rule.count += all_calls_;
         for (size_t e = 0; e < calls_.size(); ++e) {
           const EntryRow& row = entry_row(static_cast<Entry>(e));
-          if (rule.function == row.name || rule.function == row.symbol) {
+          if (rule.function == row.name || rule.function == row.symbol)
             rule.count += calls_[e];
-          }
         }
         break;
       case FaultRule::Kind::operation:

@@ -135,9 +135,8 @@ Code cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph,
                                  unsigned long long flags) {
   return enter(Entry::graph_instantiate, Needs::context, [&](Call& call) {
     GraphObject* object = call.find(call.simulator.graphs, graph);
-    if (exec == nullptr || object == nullptr || (flags & ~15ull)) {
+    if (exec == nullptr || object == nullptr || (flags & ~15ull))
       return invalid_value;
-    }
     auto made = std::make_unique<ExecObject>();
     made->device = call.device;
     made->graph = *object;
@@ -170,9 +169,8 @@ Code cuGraphExecUpdate_v2(GraphExec exec, Graph graph,
   return enter(Entry::graph_exec_update, Needs::context, [&](Call& call) {
     ExecObject* object = call.find(call.simulator.execs, exec);
     GraphObject* from = call.find(call.simulator.graphs, graph);
-    if (object == nullptr || from == nullptr || result == nullptr) {
+    if (object == nullptr || from == nullptr || result == nullptr)
       return invalid_value;
-    }
     *result = {GraphExecUpdate::success, nullptr, nullptr};
     const auto& old = object->graph.nodes;
     bool same = old.size() == from->nodes.size();

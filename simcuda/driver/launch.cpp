@@ -83,9 +83,8 @@ Code check_launch(const FunctionObject& function, const LaunchArguments& a,
     std::memcpy(bytes.data(), buffer, bytes.size());
     return success;
   }
-  if (!kernel.parameters.empty() && a.parameters == nullptr) {
+  if (!kernel.parameters.empty() && a.parameters == nullptr)
     return invalid_value;
-  }
   for (size_t p = 0; p < kernel.parameters.size(); ++p) {
     if (a.parameters[p] == nullptr) return invalid_value;
     std::memcpy(bytes.data() + kernel.parameters[p].offset, a.parameters[p],
@@ -105,16 +104,14 @@ Code launch(Call& call, Function handle, const LaunchArguments& a,
   if (&device != call.device) return invalid_handle;
   if (in->device != call.device) return invalid_handle;
   std::vector<uint8_t> parameters;
-  if (Code code = check_launch(function, a, parameters); code != success) {
+  if (Code code = check_launch(function, a, parameters); code != success)
     return code;
-  }
   const auto resident = static_cast<uint64_t>(std::max(
       blocks_per_multiprocessor(function, a.block.count(), a.shared_bytes) *
           device.model.multiprocessors,
       1));
-  if (a.cooperative && a.grid.count() > resident) {
+  if (a.cooperative && a.grid.count() > resident)
     return cooperative_launch_too_large;
-  }
   LaunchShape shape;
   shape.grid = a.grid;
   shape.block = a.block;
@@ -219,12 +216,8 @@ Code cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function function,
   return enter(
       Entry::occupancy_max_active_blocks, Needs::initialised, [&](Call& call) {
         auto it = call.simulator.functions.find(function);
-        if (it == call.simulator.functions.end()) {
-          return invalid_handle;
-        }
-        if (blocks == nullptr || block_size <= 0) {
-          return invalid_value;
-        }
+        if (it == call.simulator.functions.end()) return invalid_handle;
+        if (blocks == nullptr || block_size <= 0) return invalid_value;
         *blocks = blocks_per_multiprocessor(
             *it->second, static_cast<uint64_t>(block_size), dynamic_shared);
         return success;

@@ -31,9 +31,8 @@ bool DeviceState::may_read(const Allocation& a) const {
   return false;
 }
 bool DeviceState::may_write(const Allocation& a) const {
-  if (a.kind != Allocation::Kind::pool || a.device == number) {
+  if (a.kind != Allocation::Kind::pool || a.device == number)
     return may_read(a);
-  }
   return static_cast<const PoolObject*>(a.pool)->writers.has(number);
 }
 
@@ -52,9 +51,8 @@ void Simulator::report(const std::string& finding) {
     return;
   }
   std::lock_guard lock(findings_mutex_);
-  if (findings_.size() < max_findings || findings_.count(finding)) {
+  if (findings_.size() < max_findings || findings_.count(finding))
     ++findings_[finding];
-  }
 }
 
 std::string Simulator::findings() const {

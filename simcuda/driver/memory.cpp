@@ -101,40 +101,38 @@ Code cuMemGetAddressRange_v2(DevicePointer* base, size_t* size,
 
 Code cuPointerGetAttribute(void* value, PointerAttribute attribute,
                            DevicePointer pointer) {
-  return enter(Entry::pointer_get_attribute, Needs::initialised,
-               [&](Call& call) {
-                 if (value == nullptr) return invalid_value;
-                 auto allocation = call.simulator.memory.find(pointer);
-                 if (!allocation ||
-                     allocation->state.load() == Allocation::State::freed) {
-                   return invalid_value;
-                 }
-                 const bool host = allocation->device == host_device;
-                 auto put = [&](auto what) {
-                   std::memcpy(value, &what, sizeof(what));
-                   return success;
-                 };
-                 switch (attribute) {
-                   case PointerAttribute::context:
-                     if (host) return invalid_value;
-                     return put(call.device_at(allocation->device).handle());
-                   case PointerAttribute::memory_type:
-                     return put(host ? MemoryType::host : MemoryType::device);
-                   case PointerAttribute::device_pointer: return put(pointer);
-                   case PointerAttribute::host_pointer:
-                     return host ? put(pointer) : invalid_value;
-                   case PointerAttribute::is_managed: return put(0u);
-                   case PointerAttribute::device_ordinal:
-                     return put(host ? 0 : allocation->device);
-                   case PointerAttribute::range_start_addr:
-                     return put(allocation->begin);
-                   case PointerAttribute::range_size:
-                     return put(size_t{allocation->bytes});
-                   case PointerAttribute::mempool_handle:
-                     return put(reinterpret_cast<MemoryPool>(allocation->pool));
-                 }
-                 return invalid_value;
-               });
+  return enter(
+      Entry::pointer_get_attribute, Needs::initialised, [&](Call& call) {
+        if (value == nullptr) return invalid_value;
+        auto allocation = call.simulator.memory.find(pointer);
+        if (!allocation || allocation->state.load() == Allocation::State::freed)
+          return invalid_value;
+        const bool host = allocation->device == host_device;
+        auto put = [&](auto what) {
+          std::memcpy(value, &what, sizeof(what));
+          return success;
+        };
+        switch (attribute) {
+          case PointerAttribute::context:
+            if (host) return invalid_value;
+            return put(call.device_at(allocation->device).handle());
+          case PointerAttribute::memory_type:
+            return put(host ? MemoryType::host : MemoryType::device);
+          case PointerAttribute::device_pointer: return put(pointer);
+          case PointerAttribute::host_pointer:
+            return host ? put(pointer) : invalid_value;
+          case PointerAttribute::is_managed: return put(0u);
+          case PointerAttribute::device_ordinal:
+            return put(host ? 0 : allocation->device);
+          case PointerAttribute::range_start_addr:
+            return put(allocation->begin);
+          case PointerAttribute::range_size:
+            return put(size_t{allocation->bytes});
+          case PointerAttribute::mempool_handle:
+            return put(reinterpret_cast<MemoryPool>(allocation->pool));
+        }
+        return invalid_value;
+      });
 }
 
 Code cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
@@ -173,14 +171,12 @@ Code cuMemHostGetDevicePointer_v2(DevicePointer* device_pointer, void* pointer,
                                   unsigned flags) {
   return enter(Entry::mem_host_get_device_pointer, Needs::context,
                [&](Call& call) {
-                 if (device_pointer == nullptr || flags != 0) {
+                 if (device_pointer == nullptr || flags != 0)
                    return invalid_value;
-                 }
                  auto address = reinterpret_cast<uint64_t>(pointer);
                  auto allocation = call.simulator.memory.find(address);
-                 if (!allocation || allocation->device != host_device) {
+                 if (!allocation || allocation->device != host_device)
                    return invalid_value;
-                 }
                  *device_pointer = address;
                  return success;
                });
@@ -188,9 +184,8 @@ Code cuMemHostGetDevicePointer_v2(DevicePointer* device_pointer, void* pointer,
 
 Code cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
   return enter(Entry::mem_host_register, Needs::context, [&](Call& call) {
-    if (pointer == nullptr || bytes == 0 || (flags & ~15u)) {
+    if (pointer == nullptr || bytes == 0 || (flags & ~15u))
       return invalid_value;
-    }
     if (flags & host_register_io_memory) return not_supported;
     const auto first = reinterpret_cast<uint64_t>(pointer);
     for (const auto& other : call.simulator.memory.all()) {

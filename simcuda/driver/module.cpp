@@ -66,9 +66,8 @@ Code open_image(const char* image, const DeviceState& device,
   if (checksum(ptx) != sum) return invalid_image;
   // A cubin runs on its own architecture, from its minor version on.
   const int own = device.model.capability;
-  if (own / 10 != capability / 10 || own % 10 < capability % 10) {
+  if (own / 10 != capability / 10 || own % 10 < capability % 10)
     return no_binary_for_gpu;
-  }
   return success;
 }
 
@@ -149,9 +148,8 @@ void drop_module(Call& call, ModuleObject& module) {
     module.device->used -= allocation->bytes;
     call.simulator.memory.free(*allocation);
   }
-  for (auto& [name, function] : module.functions) {
+  for (auto& [name, function] : module.functions)
     call.simulator.functions.erase(function.get());
-  }
 }
 
 /// Where a caller wants the log of an error.
@@ -210,9 +208,8 @@ Code load(Call& call, Module* module, const void* image, std::string& log) {
     return code;
   }
   void* handle = made.get();
-  for (auto& [name, function] : made->functions) {
+  for (auto& [name, function] : made->functions)
     call.simulator.functions[function.get()] = function.get();
-  }
   call.simulator.modules[handle] = std::move(made);
   *module = static_cast<Module>(handle);
   return success;
@@ -281,9 +278,8 @@ Code cuModuleLoadData(Module* module, const void* image) {
 Code cuModuleLoadDataEx(Module* module, const void* image, unsigned count,
                         JitOption* options, void** values) {
   return enter(Entry::module_load_data_ex, Needs::context, [&](Call& call) {
-    if (count > 0 && (options == nullptr || values == nullptr)) {
+    if (count > 0 && (options == nullptr || values == nullptr))
       return invalid_value;
-    }
     LogBuffers buffers(count, options, values);
     std::string log;
     Code code = load(call, module, image, log);
@@ -334,9 +330,8 @@ Code cuModuleGetGlobal_v2(DevicePointer* pointer, size_t* bytes, Module module,
 Code cuLinkCreate_v2(unsigned count, JitOption* options, void** values,
                      LinkState* state) {
   return enter(Entry::link_create, Needs::context, [&](Call& call) {
-    if (state == nullptr || (count > 0 && (!options || !values))) {
+    if (state == nullptr || (count > 0 && (!options || !values)))
       return invalid_value;
-    }
     auto made = std::make_unique<LinkObject>();
     made->device = call.device;
     made->log = [buffers = LogBuffers(count, options, values)](

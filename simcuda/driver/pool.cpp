@@ -26,9 +26,8 @@ namespace {
 
 PoolObject* pool_of(Call& call, MemoryPool handle) {
   void* key = handle;
-  for (auto& device : call.simulator.devices) {
+  for (auto& device : call.simulator.devices)
     if (key == &device->default_pool) return &device->default_pool;
-  }
   return call.find(call.simulator.pools, key);
 }
 
@@ -51,9 +50,7 @@ Code allocate_from(Call& call, DevicePointer* pointer, uint64_t bytes,
     return stream_capture_unsupported;
   }
   DeviceState& device = *pool.device;
-  if (call.simulator.planned_out_of_memory(device, bytes)) {
-    return out_of_memory;
-  }
+  if (call.simulator.planned_out_of_memory(device, bytes)) return out_of_memory;
   if (!fits(pool, bytes)) {
     // Frees that are on their way may make room, as they do for a driver.
     call.simulator.wait_device(call.lock, device);
@@ -158,9 +155,8 @@ Code cuMemPoolCreate(MemoryPool* pool, const MemoryPoolProperties* p) {
         p->win32SecurityAttributes != nullptr) {
       return invalid_value;
     }
-    for (unsigned char byte : p->reserved) {
+    for (unsigned char byte : p->reserved)
       if (byte != 0) return invalid_value;
-    }
     if (p->handleTypes != AllocationHandle::none) return not_supported;
     if (!call.valid_device(p->location.id)) return invalid_device;
     auto made = std::make_unique<PoolObject>();
@@ -203,9 +199,8 @@ Code cuMemPoolSetAttribute(MemoryPool pool, MemoryPoolAttribute attribute,
   return enter(Entry::mem_pool_set_attribute, Needs::initialised,
                [&](Call& call) {
                  PoolObject* object = pool_of(call, pool);
-                 if (object == nullptr || value == nullptr) {
+                 if (object == nullptr || value == nullptr)
                    return invalid_value;
-                 }
                  return set_number(*object, attribute, value);
                });
 }
@@ -248,9 +243,8 @@ Code cuMemPoolSetAccess(MemoryPool pool, const MemoryAccessDescription* access,
     if (object == nullptr || access == nullptr) return invalid_value;
     for (size_t i = 0; i < count; ++i) {
       const int device = access[i].location.id;
-      if (access[i].location.type != MemoryLocationType::device) {
+      if (access[i].location.type != MemoryLocationType::device)
         return invalid_value;
-      }
       if (!call.valid_device(device)) return invalid_device;
       const int owner = object->device->number;
       if (device == owner) {
@@ -264,9 +258,8 @@ Code cuMemPoolSetAccess(MemoryPool pool, const MemoryAccessDescription* access,
       object->readers.remove(device);
       object->writers.remove(device);
       if (access[i].flags != MemoryAccess::none) object->readers.add(device);
-      if (access[i].flags == MemoryAccess::read_write) {
+      if (access[i].flags == MemoryAccess::read_write)
         object->writers.add(device);
-      }
     }
     call.simulator.memory.forget_ranges();
     return success;
@@ -277,9 +270,8 @@ Code cuMemPoolGetAccess(MemoryAccess* access, MemoryPool pool,
                         MemoryLocation* location) {
   return enter(Entry::mem_pool_get_access, Needs::initialised, [&](Call& call) {
     PoolObject* object = pool_of(call, pool);
-    if (object == nullptr || access == nullptr || location == nullptr) {
+    if (object == nullptr || access == nullptr || location == nullptr)
       return invalid_value;
-    }
     if (!call.valid_device(location->id)) return invalid_device;
     const int device = location->id;
     *access = device == object->device->number || object->writers.has(device)

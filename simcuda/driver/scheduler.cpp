@@ -36,9 +36,8 @@ OperationPtr Simulator::add(std::shared_ptr<const Work> work,
   operation->interrupt = stream.interrupt;
   if (races) {
     std::vector<const OperationTrace*> before;
-    for (const OperationPtr& one : after) {
+    for (const OperationPtr& one : after)
       if (one) before.push_back(one->trace.get());
-    }
     const auto device = static_cast<uint64_t>(stream.device->number);
     operation->trace = races->queue(
         alone ? operation->number << 1 | 1 : (stream.number << 8 | device) << 1,
@@ -60,11 +59,9 @@ OperationPtr Simulator::add(std::shared_ptr<const Work> work,
 std::vector<OperationPtr> Simulator::tails(DeviceState& device,
                                            bool blocking_only) {
   std::vector<OperationPtr> list = {device.legacy.last};
-  for (auto& [handle, stream] : streams) {
-    if (stream->device == &device && (stream->blocking || !blocking_only)) {
+  for (auto& [handle, stream] : streams)
+    if (stream->device == &device && (stream->blocking || !blocking_only))
       list.push_back(stream->last);
-    }
-  }
   // What is done says in which order it was, to who looks for races.
   std::erase_if(list, [&](const OperationPtr& operation) {
     return !operation || (!races && operation->state == Operation::State::done);
@@ -126,15 +123,12 @@ OperationPtr Simulator::choose(const Operation* wanted) {
     if (place < ready_.size()) candidates.push_back(place);
   }
   if (schedule == Schedule::starve) {
-    for (size_t i = 0; i < ready_.size(); ++i) {
-      if (mix(configuration.seed ^ mix(ready_[i]->stream)) & 1) {
+    for (size_t i = 0; i < ready_.size(); ++i)
+      if (mix(configuration.seed ^ mix(ready_[i]->stream)) & 1)
         candidates.push_back(i);
-      }
-    }
   }
-  if (candidates.empty()) {
+  if (candidates.empty())
     for (size_t i = 0; i < ready_.size(); ++i) candidates.push_back(i);
-  }
   auto by_number = [&](size_t a, size_t b) {
     return ready_[a]->number < ready_[b]->number;
   };
@@ -218,9 +212,8 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   } else {
     if (!operation->launch) operation->launch = work->launch();
     step = operation->launch->step(workers, launch_slice, operation->interrupt);
-    if (step == Launch::Step::fault) {
+    if (step == Launch::Step::fault)
       failure = {operation->launch->fault(), operation->launch->fault_text()};
-    }
     done = step == Launch::Step::done || step == Launch::Step::fault;
   }
   lock.lock();
@@ -229,9 +222,8 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
     const std::string found = races->done(
         operation->trace,
         operation->launch ? operation->launch->uses() : work->uses, memory);
-    if (!found.empty() && configuration.races == LaunchShape::Races::fault) {
+    if (!found.empty() && configuration.races == LaunchShape::Races::fault)
       failure = {launch_failed, found};
-    }
   }
   if (failure.code != success) lose(*device, failure);
   if (done) {
@@ -261,11 +253,9 @@ bool Simulator::deadlocked(Lock& lock) {
                 std::to_string(operation->work->device->number) + ";";
       }
     }
-    for (const OperationPtr& operation : ready_) {
-      if (operation->launch) {
+    for (const OperationPtr& operation : ready_)
+      if (operation->launch)
         lose(*operation->work->device, {launch_timeout, text});
-      }
-    }
     stalled_ = 0;
     return true;
   }
@@ -298,9 +288,8 @@ void Simulator::wait_for(Lock& lock, OperationPtr operation) {
 }
 
 void Simulator::host_waited(const OperationPtr& operation) {
-  if (races && operation && operation->trace) {
+  if (races && operation && operation->trace)
     races->host_waited(*operation->trace);
-  }
 }
 
 void Simulator::wait_device(Lock& lock, DeviceState& device) {

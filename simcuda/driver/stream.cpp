@@ -33,9 +33,7 @@ bool is_done(const OperationPtr& operation) {
 
 /// The answer to a question whether work is done: time passes by asking.
 Code progress(Call& call, DeviceState& device, const OperationPtr& operation) {
-  if (!is_done(operation)) {
-    call.simulator.run_one(call.lock, operation.get());
-  }
+  if (!is_done(operation)) call.simulator.run_one(call.lock, operation.get());
   if (device.sticky != success) return device.sticky;
   if (!is_done(operation)) return not_ready;
   call.simulator.host_waited(operation);
@@ -163,9 +161,8 @@ Code cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
     work->device = object->device;
     std::vector<OperationPtr> after = {what->recorded, object->last};
     DeviceState& device = *object->device;
-    if (object != &device.legacy && object->blocking) {
+    if (object != &device.legacy && object->blocking)
       after.push_back(device.legacy.last);
-    }
     if (object == &device.legacy) {
       auto more = call.simulator.tails(device, true);
       after.insert(after.end(), more.begin(), more.end());
@@ -178,9 +175,8 @@ Code cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
 Code cuEventCreate(Event* event, unsigned flags) {
   return enter(Entry::event_create, Needs::context, [&](Call& call) {
     if (event == nullptr || (flags & ~7u)) return invalid_value;
-    if ((flags & event_interprocess) && !(flags & event_disable_timing)) {
+    if ((flags & event_interprocess) && !(flags & event_disable_timing))
       return invalid_value;
-    }
     auto made = std::make_unique<EventObject>();
     made->device = call.device;
     made->flags = flags;

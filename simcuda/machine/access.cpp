@@ -63,9 +63,8 @@ Flow shared_lane(Warp& warp, const Instruction& i, uint64_t address,
                          std::to_string(i.line) +
                          ": reads shared memory that no thread wrote";
       warp.worker->memory->report(text);
-      if (warp.worker->memory->strict_reads()) {
+      if (warp.worker->memory->strict_reads())
         return warp.fail(launch_failed, i, "reads unwritten shared memory");
-      }
     }
     if (access != Access::read) std::fill_n(written, bytes, uint8_t{1});
   }
@@ -104,9 +103,8 @@ bool shared_lanes(Warp& warp, const Addresses& addresses, uint32_t bytes,
       addresses.high + bytes > block.shared.size()) {
     return false;
   }
-  for (int k = 0; k < warp_size; ++k) {
+  for (int k = 0; k < warp_size; ++k)
     lanes.at[k] = moved(block.shared.data(), addresses.lane[k]);
-  }
   if (block.shared_written.empty()) return true;
   uint8_t* written = block.shared_written.data();
   switch (bytes) {
@@ -123,9 +121,8 @@ bool shared_lanes(Warp& warp, const Addresses& addresses, uint32_t bytes,
 Flow local_lane(Warp& warp, const Instruction& i, int lane, uint64_t address,
                 uint32_t bytes, Access access, uint8_t*& at) {
   const uint32_t size = warp.kernel->local_bytes;
-  if (address + bytes > size || address + bytes < address) {
+  if (address + bytes > size || address + bytes < address)
     return beyond(warp, i, "local memory", address, size, bytes, access);
-  }
   at = warp.local + size_t{static_cast<uint32_t>(lane)} * size + address;
   return Flow::next;
 }
@@ -137,9 +134,8 @@ Flow parameter_lane(Warp& warp, const Instruction& i, uint64_t address,
     return beyond(warp, i, "the parameters", address, parameters.size(), bytes,
                   access);
   }
-  if (access != Access::read) {
+  if (access != Access::read)
     return warp.fail(illegal_address, i, "writes to its parameters");
-  }
   at = const_cast<uint8_t*>(parameters.data()) + address;
   return Flow::next;
 }
@@ -156,9 +152,8 @@ Flow find_range(Warp& warp, const Instruction& i, uint64_t first, uint64_t last,
   }
   range = &worker.ranges[i.memory];
   const bool writes = access != Access::read;
-  if (range->contains(first, last) && (range->writable || !writes)) {
+  if (range->contains(first, last) && (range->writable || !writes))
     return Flow::next;
-  }
   auto complain = [&](const std::string& why) {
     return warp.fail(illegal_address, i,
                      std::string(verb(access)) + " " +
@@ -216,9 +211,8 @@ constexpr uint64_t near = 4096;  // bytes: 64 words of bits
 /// All lanes, each beginning where the one before ends.
 bool in_sequence(const Addresses& addresses, uint32_t bytes) {
   uint64_t differs = 0;
-  for (uint64_t k = 0; k < warp_size; ++k) {
+  for (uint64_t k = 0; k < warp_size; ++k)
     differs |= addresses.lane[k] ^ (addresses.low + k * bytes);
-  }
   return differs == 0;
 }
 
@@ -246,16 +240,14 @@ Flow global_lanes(Warp& warp, const Instruction& i, const Addresses& addresses,
   }
   if (together) {
     range = &worker.ranges[i.memory];
-    for (int lane = 0; lane < warp_size; ++lane) {
+    for (int lane = 0; lane < warp_size; ++lane)
       lanes.at[lane] = moved(range->data, addresses.lane[lane] - range->begin);
-    }
     lanes.contiguous = warp.mask == ~0u &&
                        high - addresses.low == uint64_t{bytes} * warp_size &&
                        in_sequence(addresses, bytes);
     if (!range->allocation->tracks()) return Flow::next;
-    if (lanes.contiguous) {
+    if (lanes.contiguous)
       return note(warp, i, *range, addresses.low, high - addresses.low, access);
-    }
     // Lanes that lie near each other in memory that has been written.
     if (high - addresses.low <= near &&
         range->allocation->first_unwritten(addresses.low - range->begin,
@@ -287,9 +279,8 @@ Flow generic_lanes(Warp& warp, const Instruction& i, Addresses& addresses,
     any_window |= inside(a, shared_window) || inside(a, local_window) ||
                   inside(a, parameter_window);
   });
-  if (!any_window) {
+  if (!any_window)
     return global_lanes(warp, i, addresses, bytes, access, lanes);
-  }
   Flow flow = Flow::next;
   each_lane(warp, [&](int lane) {
     if (flow != Flow::next) return;
@@ -345,9 +336,8 @@ Flow watch(Warp& warp, const Instruction& i, const Addresses& addresses,
            Space space, uint32_t bytes, Access access) {
   BlockRaces& races = *warp.block->races;
   const bool shared = space == Space::shared;
-  if (space == Space::global || shared) {
+  if (space == Space::global || shared)
     return races.access(warp, i, addresses.lane, bytes, access, shared);
-  }
   if (space != Space::generic) return Flow::next;
   Flow flow = Flow::next;
   each_lane(warp, [&](int lane) {
@@ -367,11 +357,10 @@ Flow resolve_checked(Warp& warp, const Instruction& i, Addresses& addresses,
                      Space space, uint32_t bytes, Access access,
                      LaneAddresses& lanes) {
   uint64_t odd = 0;
-  if (warp.mask == ~0u) {
+  if (warp.mask == ~0u)
     for (int k = 0; k < warp_size; ++k) odd |= addresses.lane[k];
-  } else {
+  else
     each_lane(warp, [&](int k) { odd |= addresses.lane[k]; });
-  }
   if ((odd & (bytes - 1)) != 0) {
     uint64_t culprit = 0;
     each_lane(warp, [&](int k) {
@@ -390,9 +379,8 @@ Flow resolve_checked(Warp& warp, const Instruction& i, Addresses& addresses,
     case Space::generic:
       return generic_lanes(warp, i, addresses, bytes, access, lanes);
     case Space::shared:
-      if (shared_lanes(warp, addresses, bytes, access, lanes)) {
+      if (shared_lanes(warp, addresses, bytes, access, lanes))
         return Flow::next;
-      }
       each_lane(warp, [&](int k) {
         if (flow != Flow::next) return;
         warp.at_lane = k;
@@ -428,9 +416,8 @@ Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
   Addresses addresses;
   compute(warp, base, narrow, offset, addresses);
   Flow flow = resolve_checked(warp, i, addresses, space, bytes, access, lanes);
-  if (warp.block->races == nullptr || flow != Flow::next) [[likely]] {
+  if (warp.block->races == nullptr || flow != Flow::next) [[likely]]
     return flow;
-  }
   return watch(warp, i, addresses, space, bytes, access);
 }
 

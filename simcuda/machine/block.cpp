@@ -93,11 +93,10 @@ void Block::set_specials(Warp& warp) {
     };
     switch (row.special) {
       case Special::tid_x:
-        if (block.x >= threads) {
+        if (block.x >= threads)
           each(thread);
-        } else {
+        else
           each([&](uint32_t l) { return thread(l) % block.x; });
-        }
         break;
       case Special::tid_y:
         each([&](uint32_t l) { return thread(l) / block.x % block.y; });
@@ -155,9 +154,8 @@ void Block::set_specials(Warp& warp) {
 
 uint32_t Block::alive() const {
   uint32_t lanes = 0;
-  for (const Warp& warp : warps_) {
+  for (const Warp& warp : warps_)
     lanes += static_cast<uint32_t>(std::popcount(warp.alive));
-  }
   return lanes;
 }
 
@@ -187,9 +185,8 @@ bool Block::open_barriers() {
                              ? barrier.count == barrier.lanes
                              : barrier.count != 0;
         auto* d = warp.row<uint32_t>(i->dst);
-        for (int k = 0; k < warp_size; ++k) {
+        for (int k = 0; k < warp_size; ++k)
           if (path.mask >> k & 1) d[k] = value;
-        }
         path.reduction = nullptr;
       }
     }

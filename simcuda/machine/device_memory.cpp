@@ -109,9 +109,8 @@ std::shared_ptr<Allocation> DeviceMemory::allocate(int device, uint64_t bytes,
   made->data = obtain(bytes);
   if (made->data == nullptr) return nullptr;
   // What nobody wrote is garbage; mapped memory, being large, stays zero.
-  if (bytes < big) {
+  if (bytes < big)
     std::memset(made->data, static_cast<int>(0x5a ^ (seed_ & 0xff)), bytes);
-  }
   const uint64_t words = (bytes + 63) / 64;
   made->written = std::make_unique<std::atomic<uint64_t>[]>(words);
   made->unwritten = static_cast<int64_t>(bytes);
@@ -204,20 +203,17 @@ std::string DeviceMemory::describe(uint64_t address) const {
     }
   }
   if (!text.empty()) return text;
-  if (address < (uint64_t{1} << 47)) {
+  if (address < (uint64_t{1} << 47))
     return "an address of the host that no device can reach";
-  }
   return "which belongs to no allocation";
 }
 
 std::vector<std::shared_ptr<Allocation>> DeviceMemory::all() const {
   std::shared_lock lock(mutex_);
   std::vector<std::shared_ptr<Allocation>> list;
-  for (const auto& [begin, allocation] : map_) {
-    if (allocation->state != Allocation::State::freed) {
+  for (const auto& [begin, allocation] : map_)
+    if (allocation->state != Allocation::State::freed)
       list.push_back(allocation);
-    }
-  }
   return list;
 }
 

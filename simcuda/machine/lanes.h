@@ -55,30 +55,27 @@ using Bits = typename BitsOf<sizeof(T)>::Type;
 
 template <class T>
 inline T from_row(RowOf<T> row) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, bool>)
     return row != 0;
-  } else {
+  else
     return std::bit_cast<T>(static_cast<Bits<T>>(row));
-  }
 }
 template <class T>
 inline RowOf<T> to_row(T value) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, bool>)
     return value ? 1 : 0;
-  } else {
+  else
     return std::bit_cast<Bits<T>>(value);
-  }
 }
 
 /// body(lane) for each lane that executes, in order; for what must not be
 /// done for others (memory), or is no loop.
 template <class Body>
 inline void each_lane(const Warp& warp, Body&& body) {
-  if (warp.mask == ~0u) {
+  if (warp.mask == ~0u)
     for (int lane = 0; lane < warp_size; ++lane) body(lane);
-  } else {
+  else
     for (uint32_t m = warp.mask; m != 0; m &= m - 1) body(std::countr_zero(m));
-  }
 }
 
 /// d[lane] = compute(lane) where the lane executes. Rows are the same or

@@ -142,9 +142,8 @@ void OperationRaces::touch(const OperationTracePtr& trace, const MemoryUse& use,
   for (auto at = first; at != last; ++at) {
     Segment& segment = at->second;
     auto check = [&](const OperationTracePtr& other, bool other_writes) {
-      if (other && !ordered(*other, *trace)) {
+      if (other && !ordered(*other, *trace))
         conflict(*other, *trace, other_writes, writes, at->first, allocation);
-      }
     };
     if (!(atomic && segment.write_atomic)) check(segment.write, true);
     if (writes) {
@@ -188,9 +187,8 @@ std::string OperationRaces::done(const OperationTracePtr& trace,
   std::shared_ptr<Allocation> allocation;
   for (const MemoryUse& use : uses) {
     for (uint64_t at = use.begin; at < use.end;) {
-      if (!allocation || at < allocation->begin || at >= allocation->end()) {
+      if (!allocation || at < allocation->begin || at >= allocation->end())
         allocation = memory.find(at);
-      }
       if (!allocation) break;  // plain memory of the host
       touch(trace, {at, use.end, use.kind}, *allocation,
             history_of(allocation));

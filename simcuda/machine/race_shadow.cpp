@@ -26,17 +26,15 @@ std::vector<std::pair<uint64_t, const RaceShadow::Page*>> RaceShadow::sorted()
     const {
   std::vector<std::pair<uint64_t, const Page*>> list;
   list.reserve(pages_.size());
-  for (const auto& [number, page] : pages_) {
+  for (const auto& [number, page] : pages_)
     list.emplace_back(number, page.get());
-  }
   std::sort(list.begin(), list.end());
   return list;
 }
 
 void RaceShadow::clear() {
-  for (auto& [number, page] : pages_) {
+  for (auto& [number, page] : pages_)
     std::fill(page->cells.begin(), page->cells.end(), RaceCell());
-  }
 }
 
 }  // namespace simcuda

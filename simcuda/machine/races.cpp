@@ -62,9 +62,8 @@ const char* what_does(const RaceSlot& slot) {
 
 MemoryUse::Kind use_of(const RaceCell& cell) {
   bool strong = true;
-  for (const RaceSlot& slot : {cell.last, cell.a, cell.b, cell.stale}) {
+  for (const RaceSlot& slot : {cell.last, cell.a, cell.b, cell.stale})
     strong &= slot.empty() || slot.strong();
-  }
   return cell.last.empty() ? MemoryUse::Kind::read
          : strong          ? MemoryUse::Kind::atomic
                            : MemoryUse::Kind::write;
@@ -134,9 +133,8 @@ Knowledge BlockRaces::all_known(uint32_t thread) const {
   const uint32_t first = thread / warp_size * warp_size;
   for (uint32_t lane = 0; lane < warp_size; ++lane) {
     uint32_t time = warp.all;
-    if (!warp.known.empty()) {
+    if (!warp.known.empty())
       time = std::max(time, warp.known[(thread - first) * warp_size + lane]);
-    }
     if (first + lane == thread) time = now_;
     if (time > base_) all[key_of(number_, first + lane)] = time;
   }
@@ -148,9 +146,8 @@ void BlockRaces::warp_sync(const Warp& warp) {
   const auto first = static_cast<uint32_t>(warp.index * warp_size);
   WarpTimes& times = warps_[static_cast<size_t>(warp.index)];
   auto each = [&](auto&& body) {
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
+    for (uint32_t m = mask; m != 0; m &= m - 1)
       body(static_cast<uint32_t>(std::countr_zero(m)));
-    }
   };
   if (!threads_.empty()) {
     Knowledge joined;
@@ -226,9 +223,8 @@ void BlockRaces::synchronise(const Instruction& i, uint32_t thread,
     all_.released.erase(here);
   }
   if (!mine.released.empty()) join(all_.released[out], mine.released);
-  if (!mine.released_here.empty()) {
+  if (!mine.released_here.empty())
     join(all_.released[here], mine.released_here);
-  }
 }
 
 void BlockRaces::arrive(const Warp& warp, uint32_t which, bool whole) {
@@ -258,9 +254,8 @@ void BlockRaces::open(uint32_t which, bool whole) {
     all[key_of(number_, arrival.thread)] = arrival.time;
     join(joined, all);
   }
-  for (const Arrival& arrival : came) {
+  for (const Arrival& arrival : came)
     join(knowledge(arrival.thread).extra, joined);
-  }
 }
 
 Flow BlockRaces::check_members(Warp& warp, const Instruction& i, Slot slot) {
@@ -269,16 +264,14 @@ Flow BlockRaces::check_members(Warp& warp, const Instruction& i, Slot slot) {
   bool alike = true;
   each_lane(warp, [&](int lane) { alike &= masks[lane] == members; });
   const std::string where = " in PTX line " + std::to_string(i.line);
-  if (!alike) {
+  if (!alike)
     return finding(warp, i, 0, 4, "lanes meet with masks that differ" + where);
-  }
   const uint64_t threads =
       block_.launch.block.count() - uint64_t(warp.index) * warp_size;
   const uint32_t began =
       threads >= warp_size ? ~0u : (1u << static_cast<uint32_t>(threads)) - 1;
-  if ((members & began & ~warp.alive) != 0) {
+  if ((members & began & ~warp.alive) != 0)
     return finding(warp, i, 0, 5, "a mask names lanes that have ended" + where);
-  }
   return Flow::next;
 }
 
@@ -308,49 +301,43 @@ void BlockRaces::keep(RaceCell& cell, const RaceSlot& slot) {
   // What is ordered before this access says no more than it does.
   auto replaces = [&](const RaceSlot& old) {
     if (old.empty()) return true;
-    if (old.strong() != slot.strong() || old.writes() != slot.writes()) {
+    if (old.strong() != slot.strong() || old.writes() != slot.writes())
       return false;
-    }
     return ordered(old, slot.thread());
   };
-  if (replaces(cell.a)) {
+  if (replaces(cell.a))
     cell.a = slot;
-  } else if (replaces(cell.b)) {
+  else if (replaces(cell.b))
     cell.b = slot;
-  } else if (cell.a.block == cell.b.block && slot.block != cell.a.block) {
+  else if (cell.a.block == cell.b.block && slot.block != cell.a.block)
     cell.b = slot;
-  } else if (cell.a.same_warp(cell.b) && !slot.same_warp(cell.a)) {
+  else if (cell.a.same_warp(cell.b) && !slot.same_warp(cell.a))
     cell.b = slot;
-  } else if (cell.a.same_thread(cell.b)) {
+  else if (cell.a.same_thread(cell.b))
     cell.b = slot;
-  }
 }
 
 void BlockRaces::visit(Warp& warp, const Instruction& i, RaceCell& cell,
                        const RaceSlot& mine, uint64_t address, bool shared) {
   const uint32_t thread = mine.thread();
   auto check = [&](const RaceSlot& before) {
-    if (before.conflicts(mine) && !ordered(before, thread)) {
+    if (before.conflicts(mine) && !ordered(before, thread))
       race(warp, i, before, mine, address, shared, false);
-    }
   };
   check(cell.last);
   check(cell.a);
   check(cell.b);
   if (i.stale) {
-    if (!cell.last.empty()) {
+    if (!cell.last.empty())
       race(warp, i, cell.last, mine, address, shared, true);
-    }
     cell.stale = mine;
   }
   if (!mine.writes()) return keep(cell, mine);
-  if (!cell.stale.empty()) {
+  if (!cell.stale.empty())
     race(warp, i, cell.stale, mine, address, shared, true);
-  }
   if (mine.strong()) {
-    if (!cell.last.empty() && !ordered(cell.last, thread)) {
+    if (!cell.last.empty() && !ordered(cell.last, thread))
       keep(cell, cell.last);
-    }
   } else {
     cell.a = cell.b = {};
   }
@@ -385,9 +372,8 @@ inline bool BlockRaces::is_plain(RaceCell& cell, const RaceSlot& mine) const {
     return false;
   }
   if (a.block != b.block) return true;
-  if (a.block != number_ || b.block != number_ || a.same_thread(b)) {
+  if (a.block != number_ || b.block != number_ || a.same_thread(b))
     return false;
-  }
   const WarpTimes& warp = warps_[mine.thread() / warp_size];
   const uint32_t floor = std::max(base_, warp.all);
   return a.time > floor && b.time > floor && warp.known.empty() &&
@@ -458,9 +444,8 @@ Flow BlockRaces::access(Warp& warp, const Instruction& i,
 Flow BlockRaces::finding(Warp& warp, const Instruction& i, uint32_t other_pc,
                          int kind, const std::string& text) {
   const auto pc = static_cast<uint32_t>(&i - warp.kernel->code.data());
-  if (all_.is_new(pc, other_pc, kind)) {
+  if (all_.is_new(pc, other_pc, kind))
     warp.worker->memory->report("kernel `" + warp.kernel->name + "`: " + text);
-  }
   if (!all_.fatal) return Flow::next;
   return warp.fail(launch_failed, i, text);
 }

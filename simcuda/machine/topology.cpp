@@ -23,9 +23,8 @@ const std::vector<CodeRow>& code_rows() {
     // The driver's names are ours in capitals.
     auto add = [&](Code code, const char* name, const char* text, bool sticky) {
       std::string full = code == success ? "CUDA_" : "CUDA_ERROR_";
-      for (const char* c = name; *c; ++c) {
+      for (const char* c = name; *c; ++c)
         full += *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 32) : *c;
-      }
       if (code == device_assert) full = "CUDA_ERROR_ASSERT";
       list.push_back({code, name, full, text, sticky});
     };
@@ -37,9 +36,8 @@ const std::vector<CodeRow>& code_rows() {
   return rows;
 }
 const CodeRow* row_of(Code code) {
-  for (const CodeRow& row : code_rows()) {
+  for (const CodeRow& row : code_rows())
     if (row.code == code) return &row;
-  }
   return nullptr;
 }
 
@@ -115,9 +113,8 @@ bool read_peers(Configuration& c, std::string_view text) {
   constexpr int n = 64;
   c.peers.assign(n, std::vector<bool>(n, false));
   auto link = [&](auto&& linked) {
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; ++i)
       for (int j = 0; j < n; ++j) c.peers[i][j] = i != j && linked(i, j);
-    }
   };
   if (text == "all") return link([](int, int) { return true; }), true;
   if (text == "none") return true;
@@ -155,9 +152,8 @@ bool read_fault(Configuration& c, FaultRule::Kind kind, std::string_view text) {
   FaultRule rule;
   rule.kind = kind;
   const bool bytes = kind == FaultRule::Kind::bytes;
-  if (parts.size() < (bytes ? 2u : 3u) || parts.size() > (bytes ? 2u : 4u)) {
+  if (parts.size() < (bytes ? 2u : 3u) || parts.size() > (bytes ? 2u : 4u))
     return false;
-  }
   if (kind == FaultRule::Kind::call) {
     if (parts[0] != "*") rule.function = parts[0];
   } else if (parts[0] != "*") {
@@ -317,16 +313,14 @@ void complete(Configuration& c) {
   if (c.peers.empty()) read_peers(c, "all");
   if (c.peers[0][0]) {
     c.peers[0][0] = false;
-    if (c.devices > 1) {
+    if (c.devices > 1)
       c.peers[0][c.devices - 1] = c.peers[c.devices - 1][0] = true;
-    }
   }
 }
 
 bool code_named(std::string_view text, Code& code) {
-  for (const CodeRow& row : code_rows()) {
+  for (const CodeRow& row : code_rows())
     if (text == row.name) return code = row.code, true;
-  }
   uint64_t value = 0;
   if (!number(text, value) || value == 0 || value > 999) return false;
   code = static_cast<Code>(value);

@@ -39,17 +39,13 @@ void Warp::release_lanes() {
   for (Path& path : paths) {
     if (path.state != Path::State::lanes) continue;
     uint32_t present = 0;
-    for (const Path& other : paths) {
-      if (other.state == Path::State::lanes && other.pc == path.pc) {
+    for (const Path& other : paths)
+      if (other.state == Path::State::lanes && other.pc == path.pc)
         present |= other.mask;
-      }
-    }
     if ((path.need & alive & ~present) != 0) continue;
-    for (Path& other : paths) {
-      if (other.state == Path::State::lanes && other.pc == path.pc) {
+    for (Path& other : paths)
+      if (other.state == Path::State::lanes && other.pc == path.pc)
         other.state = Path::State::ready;
-      }
-    }
   }
 }
 
@@ -61,9 +57,8 @@ bool Warp::choose() {
   const Path* best = nullptr;
   for (const Path& path : paths) {
     if (path.state != Path::State::ready) continue;
-    if (best == nullptr || (ahead ? path.pc > best->pc : path.pc < best->pc)) {
+    if (best == nullptr || (ahead ? path.pc > best->pc : path.pc < best->pc))
       best = &path;
-    }
   }
   if (best == nullptr) return false;
   pc = best->pc;
@@ -112,11 +107,8 @@ Flow Warp::exit_lanes(uint32_t lanes) {
 
 bool Warp::gather(uint32_t need) {
   uint32_t present = mask;
-  for (const Path& path : paths) {
-    if (path.state == Path::State::lanes && path.pc == pc) {
-      present |= path.mask;
-    }
-  }
+  for (const Path& path : paths)
+    if (path.state == Path::State::lanes && path.pc == pc) present |= path.mask;
   if ((need & alive & ~present) != 0) {
     paths.push_back(
         {.pc = pc, .mask = mask, .state = Path::State::lanes, .need = need});
@@ -180,11 +172,10 @@ Warp::End Warp::run(int64_t& budget) {
     const Instruction& i = code[pc];
     if (i.guard == no_slot) [[likely]] {
       Flow flow = i.run(*this, i);
-      if (flow == Flow::next) [[likely]] {
+      if (flow == Flow::next) [[likely]]
         ++pc;
-      } else if (flow == Flow::fault) {
+      else if (flow == Flow::fault)
         return End::fault;
-      }
       continue;
     }
     const uint32_t lanes = guard_lanes(i);
@@ -194,11 +185,10 @@ Warp::End Warp::run(int64_t& budget) {
     }
     const uint32_t before = mask;
     const bool some = lanes != before;
-    if (some && i.meets) {
+    if (some && i.meets)
       leave_behind(before & ~lanes);
-    } else if (some) {
+    else if (some)
       set_mask(lanes);
-    }
     Flow flow = i.run(*this, i);
     if (flow == Flow::fault) return End::fault;
     if (some && !i.meets) set_mask(before);

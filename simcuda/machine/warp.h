@@ -83,11 +83,9 @@ struct Warp {
   void set_mask(uint32_t lanes) {
     mask = lanes;
     converged = mask == alive;
-    if (!converged) {
-      for (int lane = 0; lane < warp_size; ++lane) {
+    if (!converged)
+      for (int lane = 0; lane < warp_size; ++lane)
         live[lane] = 0 - (mask >> lane & 1);
-      }
-    }
   }
   int first_lane() const { return std::countr_zero(mask); }
 

@@ -51,9 +51,8 @@ T changed(Change how, T old, T b, T c) {
 template <class T, class M>
 Flow atomic(Warp& warp, const Instruction& i) {
   LaneAddresses lanes;
-  if (resolve(warp, i, sizeof(M), Access::read_write, lanes) != Flow::next) {
+  if (resolve(warp, i, sizeof(M), Access::read_write, lanes) != Flow::next)
     return Flow::fault;
-  }
   const auto how = static_cast<Change>(i.mode);
   const auto* b = warp.row<RowOf<M>>(i.b);
   const auto* c = i.c == no_slot ? b : warp.row<RowOf<M>>(i.c);
@@ -125,9 +124,8 @@ bool decode_atom(Decoding& d) {
       {"add", "min", "max", "exch", "cas", "inc", "dec", "and", "or", "xor"});
   if (how < 0 || d.op.types.size() != 1) return d.unsupported();
   const bool cas = how == static_cast<int>(Change::cas);
-  if (d.count() != first + 2 + cas) {
+  if (d.count() != first + 2 + cas)
     return d.fail("an atomic operation has another number of operands");
-  }
   Type type = d.op.type();
   if (type == Type::bf16 || type == Type::bf16x2) {
     if (!d.needs(90)) return false;
@@ -140,9 +138,8 @@ bool decode_atom(Decoding& d) {
                             : Space::generic;
   if (!d.address(d.operand(first), d.out.space)) return false;
   d.out.mode = static_cast<uint8_t>(how);
-  if (result && d.operand(0).kind != Operand::Kind::sink) {
+  if (result && d.operand(0).kind != Operand::Kind::sink)
     d.out.dst = d.write(d.operand(0), type, false);
-  }
   d.out.b = d.read(d.operand(first + 1), type, false);
   if (cas) d.out.c = d.read(d.operand(first + 2), type, false);
   return d.handler(pick_atomic(type, static_cast<Change>(how)));

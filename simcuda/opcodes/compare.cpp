@@ -112,9 +112,7 @@ enum Join : uint8_t { join_and = 1, join_or = 2, join_xor = 3 };
 
 template <class Compute>
 void join(Warp& warp, Slot slot, Compute&& compute) {
-  if (slot != no_slot) {
-    map_lanes(warp, warp.row<uint32_t>(slot), compute);
-  }
+  if (slot != no_slot) map_lanes(warp, warp.row<uint32_t>(slot), compute);
 }
 /// i.dst: the result of the comparison, a row of its own; slots: p, q.
 Flow join_predicates(Warp& warp, const Instruction& i) {
@@ -193,9 +191,8 @@ Flow pack(Warp& warp, const Instruction& i) {
   To whole[warp_size] = {};
   for (uint32_t k = 0; k < i.elements; ++k) {
     const auto* part = warp.row<uint32_t>(warp.kernel->slots[i.list + k]);
-    for (int lane = 0; lane < warp_size; ++lane) {
+    for (int lane = 0; lane < warp_size; ++lane)
       whole[lane] |= static_cast<To>((To{part[lane]} & mask) << (k * width));
-    }
   }
   map_lanes(warp, warp.row<To>(i.dst), [&](int lane) { return whole[lane]; });
   return Flow::next;
@@ -329,12 +326,10 @@ bool decode_slct(Decoding& d) {
 }
 bool decode_mov(Decoding& d) {
   if (d.count() != 2) return d.fail("`mov` takes two operands");
-  if (d.operand(0).kind == Operand::Kind::vector) {
+  if (d.operand(0).kind == Operand::Kind::vector)
     return decode_vector_move(d, false);
-  }
-  if (d.operand(1).kind == Operand::Kind::vector) {
+  if (d.operand(1).kind == Operand::Kind::vector)
     return decode_vector_move(d, true);
-  }
   return d.operands("t:t") &&
          d.handler(type_bytes(d.op.type()) == 8 ? move<uint64_t>
                                                 : move<uint32_t>);

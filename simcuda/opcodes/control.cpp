@@ -28,9 +28,8 @@ Flow branch_table(Warp& warp, const Instruction& i) {
   // Lanes with the same index jump together; what remains executes again.
   const auto* index = warp.row<uint32_t>(i.b);
   const uint32_t which = index[warp.first_lane()];
-  if (which >= static_cast<uint32_t>(i.offset)) {
+  if (which >= static_cast<uint32_t>(i.offset))
     return warp.fail(invalid_pc, i, "a branch table has no such entry");
-  }
   uint32_t taken = 0;
   each_lane(warp, [&](int k) {
     if (index[k] == which) taken |= 1u << k;
@@ -67,9 +66,8 @@ Flow pause(Warp& warp, const Instruction&) {
 Flow barrier(Warp& warp, const Instruction& i) {
   const int first = warp.first_lane();
   const uint32_t which = warp.row<uint32_t>(i.a)[first];
-  if (which >= 16) {
+  if (which >= 16)
     return warp.fail(illegal_instruction, i, "there are only 16 barriers");
-  }
   const uint32_t count = i.b == no_slot ? 0 : warp.row<uint32_t>(i.b)[first];
   if (count % warp_size != 0) {
     return warp.fail(illegal_instruction, i,
@@ -78,9 +76,7 @@ Flow barrier(Warp& warp, const Instruction& i) {
   uint32_t yes = 0;
   if (i.c != no_slot) {
     const auto* p = warp.row<uint32_t>(i.c);
-    for (int k = 0; k < warp_size; ++k) {
-      yes |= ((p[k] ^ i.mode2) & 1) << k;
-    }
+    for (int k = 0; k < warp_size; ++k) yes |= ((p[k] ^ i.mode2) & 1) << k;
     yes &= warp.mask;
   }
   return warp.arrive(i, which, count, yes);

@@ -21,9 +21,8 @@ template <class T>
 T step_to(T nearest, double exact, Rounding rounding) {
   double value = static_cast<double>(static_cast<float>(nearest));
   if constexpr (std::is_same_v<T, double>) value = nearest;
-  if (rounding == to_nearest || value == exact || exact != exact) {
+  if (rounding == to_nearest || value == exact || exact != exact)
     return nearest;
-  }
   Bits<T> bits = std::bit_cast<Bits<T>>(nearest);
   constexpr Bits<T> sign =
       static_cast<Bits<T>>(Bits<T>{1} << (8 * sizeof(T) - 1));
@@ -60,9 +59,7 @@ double round_integral(double x, Rounding rounding) {
 template <class D>
 D real_to_integer(double x, Rounding rounding) {
   using Limits = std::numeric_limits<D>;
-  if (x != x) {
-    return sizeof(D) == 8 ? static_cast<D>(uint64_t{1} << 63) : D{0};
-  }
+  if (x != x) return sizeof(D) == 8 ? static_cast<D>(uint64_t{1} << 63) : D{0};
   x = round_integral(x, rounding);
   if (x <= static_cast<double>(Limits::min())) return Limits::min();
   if (x >= static_cast<double>(Limits::max())) return Limits::max();
@@ -107,11 +104,10 @@ D convert_value(S x, Rounding rounding, uint8_t flags) {
     if (flags & flag_ftz) x = flush(x);
     double exact = widen(x);
     D y;
-    if (flags & flag_integral) {
+    if (flags & flag_integral)
       y = narrow<D>(round_integral(exact, rounding));
-    } else {
+    else
       y = step_to<D>(narrow<D>(exact), exact, rounding);
-    }
     y = canonical(y);
     if (flags & flag_ftz) y = flush(y);
     if (flags & flag_relu && widen(y) < 0) y = D(0.0f);
@@ -171,9 +167,8 @@ struct FloatToInt32 {
 template <class D, class S>
 Handler pick_convert(Rounding rounding, uint8_t flags) {
   if constexpr (std::is_same_v<D, int32_t> && std::is_same_v<S, float>) {
-    if (flags == flag_integral && rounding == to_zero) {
+    if (flags == flag_integral && rounding == to_zero)
       return unary<int32_t, float, FloatToInt32>;
-    }
   }
   constexpr bool simple =
       is_real<S>
@@ -182,9 +177,7 @@ Handler pick_convert(Rounding rounding, uint8_t flags) {
                            std::is_same_v<D, S>)
           : !is_real<D> || sizeof(D) >= 4;
   if constexpr (simple) {
-    if (rounding == to_nearest && flags == 0) {
-      return unary<D, S, PlainTo<D, S>>;
-    }
+    if (rounding == to_nearest && flags == 0) return unary<D, S, PlainTo<D, S>>;
   }
   return convert<D, S>;
 }
@@ -278,14 +271,12 @@ bool decode_cvt(Decoding& d) {
       (d.op.has("sat") ? flag_sat : 0) | (d.op.has("ftz") ? flag_ftz : 0) |
       (integral >= 0 ? flag_integral : 0) | (d.op.has("relu") ? flag_relu : 0));
   if (d.op.has("satfinite")) return d.unsupported();
-  if (type_class(to) == TypeClass::packed || to == Type::tf32) {
+  if (type_class(to) == TypeClass::packed || to == Type::tf32)
     return decode_special_cvt(d);
-  }
   if (d.count() != 2) return d.fail("`cvt` takes two operands");
   const bool real = is_float(to), real_from = is_float(from);
-  if (real != real_from && real_from && integral < 0) {
+  if (real != real_from && real_from && integral < 0)
     return d.fail("`cvt` to an integer needs a rounding");
-  }
   if (real && rounding < 0 && integral < 0 &&
       (!real_from || type_bytes(to) < type_bytes(from))) {
     return d.fail("`cvt` to a float needs a rounding");

@@ -16,9 +16,8 @@ Opcode::Opcode(std::string_view text) {
   while (dot != std::string_view::npos) {
     size_t next = text.find('.', dot + 1);
     suffixes.push_back(text.substr(dot + 1, next - dot - 1));
-    if (Type type = type_named(suffixes.back()); type != Type::none) {
+    if (Type type = type_named(suffixes.back()); type != Type::none)
       types.push_back(type);
-    }
     dot = next;
   }
 }
@@ -58,14 +57,12 @@ bool Decoding::operands(std::string_view pattern) {
            : c == 'u' ? Type::u32
                       : Type::pred;
   };
-  if (op.types.empty() && pattern.find('t') != std::string_view::npos) {
+  if (op.types.empty() && pattern.find('t') != std::string_view::npos)
     return fail("`" + statement.name + "` needs a type");
-  }
   out.dst = write(operand(0), type(pattern[0]), false);
   Slot* sources[] = {&out.a, &out.b, &out.c};
-  for (size_t i = 2; i < pattern.size(); ++i) {
+  for (size_t i = 2; i < pattern.size(); ++i)
     *sources[i - 2] = read(operand(i - 1), type(pattern[i]), false);
-  }
   return true;
 }
 
@@ -84,9 +81,8 @@ constexpr OpcodeRow opcode_rows[] = {
 #include "simcuda/opcodes/opcodes.def"
 };
 Family family_of(std::string_view base) {
-  for (const OpcodeRow& row : opcode_rows) {
+  for (const OpcodeRow& row : opcode_rows)
     if (row.name == base) return row.decode;
-  }
   return nullptr;
 }
 
@@ -185,9 +181,7 @@ class KernelDecoder {
  private:
   friend class OneDecoding;
   bool fail(int line, const std::string& what) {
-    if (error_.empty()) {
-      error_ = "line " + std::to_string(line) + ": " + what;
-    }
+    if (error_.empty()) error_ = "line " + std::to_string(line) + ": " + what;
     return false;
   }
   static uint64_t align_up(uint64_t x, uint64_t align) {
@@ -276,9 +270,8 @@ class OneDecoding final : public Decoding {
       return no_slot;
     }
     uint64_t number = 0;
-    if (Registers* found = on_.find_registers(operand.name, number)) {
+    if (Registers* found = on_.find_registers(operand.name, number))
       return checked(*found, number, operand.name, type, any_size);
-    }
     if (operand.name == "WARP_SZ") return constant(warp_size, bytes);
     for (const auto& row : special_rows) {
       if (row.name != operand.name) continue;
@@ -316,9 +309,8 @@ class OneDecoding final : public Decoding {
   }
 
   bool address(const Operand& operand, Space space) override {
-    if (operand.kind != Operand::Kind::address) {
+    if (operand.kind != Operand::Kind::address)
       return fail("an address in brackets is expected");
-    }
     const Operand& base = operand.parts[0];
     out.offset = operand.offset;
     if (base.kind == Operand::Kind::integer) {
@@ -416,17 +408,14 @@ class OneDecoding final : public Decoding {
 Registers* KernelDecoder::find_registers(const std::string& name,
                                          uint64_t& number) {
   size_t digits = name.size();
-  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') {
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9')
     --digits;
-  }
   const std::string prefix = name.substr(0, digits);
   uint64_t value = 0;
   const bool numbered = digits < name.size() && name.size() - digits < 9;
-  if (numbered) {
-    for (size_t i = digits; i < name.size(); ++i) {
+  if (numbered)
+    for (size_t i = digits; i < name.size(); ++i)
       value = value * 10 + static_cast<uint64_t>(name[i] - '0');
-    }
-  }
   for (size_t s = scopes_.size(); s-- > 0;) {
     auto& registers = scopes_[s].registers;
     if (auto it = registers.find(name);
@@ -523,13 +512,10 @@ bool KernelDecoder::lay_out_shared() {
       if (!statement.name.starts_with("call")) continue;
       for (const FunctionText& other : module_.functions) {
         bool named = false;
-        for (const Operand& operand : statement.operands) {
+        for (const Operand& operand : statement.operands)
           named |= operand.name == other.name;
-        }
-        if (named &&
-            std::find(todo.begin(), todo.end(), &other) == todo.end()) {
+        if (named && std::find(todo.begin(), todo.end(), &other) == todo.end())
           todo.push_back(&other);
-        }
       }
     }
   }
@@ -545,9 +531,8 @@ bool KernelDecoder::lay_out_shared() {
     at += variable.bytes();
   }
   kernel_.shared_bytes = static_cast<uint32_t>(at);
-  if (at + own > (1u << 20)) {
+  if (at + own > (1u << 20))
     return fail(function_.line, "too much shared memory");
-  }
   // Bodies are laid out as they are met, so the dynamic part's place is
   // reserved for the most they can need.
   uint64_t dynamic = own == 0 ? at : at + own;
@@ -577,9 +562,8 @@ bool KernelDecoder::declare(const Variable& variable) {
     place.space = Space::local;
     place.address = at;
     kernel_.local_bytes = static_cast<uint32_t>(at + bytes);
-    if (kernel_.local_bytes > max_local_bytes) {
+    if (kernel_.local_bytes > max_local_bytes)
       return fail(variable.line, "too much local memory");
-    }
   } else {
     return fail(variable.line, "this variable does not belong in a function");
   }
@@ -604,9 +588,8 @@ bool KernelDecoder::statement(const Statement& statement, int depth) {
         return true;
       }
       uint32_t number = label(statement.name) & ~label_bit;
-      if (label_places_[number] != ~0u) {
+      if (label_places_[number] != ~0u)
         return fail(statement.line, "label `" + statement.name + "` twice");
-      }
       label_places_[number] = static_cast<uint32_t>(kernel_.code.size());
       return true;
     }
@@ -631,9 +614,8 @@ bool KernelDecoder::instruction(const Statement& statement, int depth) {
   const Opcode opcode(statement.name);
   if (opcode.base == "call") return call(statement, depth);
   Family decode = family_of(opcode.base);
-  if (decode == nullptr) {
+  if (decode == nullptr)
     return fail(statement.line, "unknown instruction `" + statement.name + "`");
-  }
   OneDecoding one(*this, opcode, statement);
   if (!statement.guard.empty()) {
     Operand guard;
@@ -642,9 +624,8 @@ bool KernelDecoder::instruction(const Statement& statement, int depth) {
     one.out.guard_negated = statement.guard_negated;
   }
   const Slot guard = one.out.guard;
-  if (!decode(one) || !error_.empty()) {
+  if (!decode(one) || !error_.empty())
     return fail(statement.line, "`" + statement.name + "` is malformed");
-  }
   if (!emit(one.out, statement.line)) return false;
   for (Instruction& follower : one.followers) {
     follower.guard = guard;
@@ -657,25 +638,21 @@ bool KernelDecoder::instruction(const Statement& statement, int depth) {
 /// `call (results), function, (arguments)`: the body is put here; parameters
 /// and results are the caller's variables.
 bool KernelDecoder::call(const Statement& statement, int depth) {
-  if (!statement.guard.empty()) {
+  if (!statement.guard.empty())
     return fail(statement.line, "a call under a predicate is not supported");
-  }
   const Operand* results = nullptr;
   const Operand* arguments = nullptr;
   std::string name;
-  for (const Operand& operand : statement.operands) {
-    if (operand.kind == Operand::Kind::list) {
+  for (const Operand& operand : statement.operands)
+    if (operand.kind == Operand::Kind::list)
       (name.empty() ? results : arguments) = &operand;
-    } else if (name.empty()) {
+    else if (name.empty())
       name = operand.name;
-    }
-  }
   auto callee = std::find_if(
       module_.functions.begin(), module_.functions.end(),
       [&](const FunctionText& f) { return f.name == name && !f.is_entry; });
-  if (callee == module_.functions.end() || !callee->has_body) {
+  if (callee == module_.functions.end() || !callee->has_body)
     return fail(statement.line, "unresolved function `" + name + "`");
-  }
   if (depth >= max_inline_depth ||
       std::find(calls_.begin(), calls_.end(), name) != calls_.end()) {
     return fail(statement.line, "calls are nested too deeply, or recursive");
@@ -690,16 +667,14 @@ bool KernelDecoder::call(const Statement& statement, int depth) {
     }
     for (size_t i = 0; i < given; ++i) {
       const Place* place = find_variable(actual->parts[i].name);
-      if (place == nullptr || place->space != Space::local) {
+      if (place == nullptr || place->space != Space::local)
         return fail(statement.line, "arguments are variables in .param space");
-      }
       inner.variables[formal[i].name] = *place;
     }
     return true;
   };
-  if (!bind(callee->parameters, arguments) || !bind(callee->results, results)) {
+  if (!bind(callee->parameters, arguments) || !bind(callee->results, results))
     return false;
-  }
   // Nothing of the caller is seen inside.
   std::vector<Scope> outer;
   outer.swap(scopes_);
@@ -722,9 +697,8 @@ bool KernelDecoder::call(const Statement& statement, int depth) {
 
 bool KernelDecoder::body(const FunctionText& function, int depth) {
   scopes_.emplace_back();
-  for (const Statement& one : function.body) {
+  for (const Statement& one : function.body)
     if (!statement(one, depth)) return false;
-  }
   scopes_.pop_back();
   return true;
 }
@@ -740,16 +714,13 @@ bool KernelDecoder::finish() {
     return target != ~0u ||
            fail(function_.line, "unknown label `" + label_names_[number] + "`");
   };
-  for (Instruction& i : kernel_.code) {
+  for (Instruction& i : kernel_.code)
     if (!place(i.target)) return false;
-  }
-  for (Slot& slot : kernel_.slots) {
+  for (Slot& slot : kernel_.slots)
     if (slot != no_slot && !place(slot)) return false;
-  }
   kernel_.memory_instructions = static_cast<uint32_t>(kernel_.code.size());
-  if (dynamic_begin_ != 0) {
+  if (dynamic_begin_ != 0)
     kernel_.shared_bytes = std::max(kernel_.shared_bytes, dynamic_begin_);
-  }
   return true;
 }
 
@@ -759,14 +730,12 @@ bool KernelDecoder::run() {
   std::copy_n(function_.required_threads, 3, kernel_.required_threads);
   const uint32_t* most = function_.max_threads[0] ? function_.max_threads
                                                   : function_.required_threads;
-  if (most[0] != 0) {
+  if (most[0] != 0)
     kernel_.max_threads = std::min(most[0] * most[1] * most[2], 1024u);
-  }
   for (const Variable& variable : module_.variables) {
     auto it = symbols_.find(variable.name);
-    if (it != symbols_.end()) {
+    if (it != symbols_.end())
       outer_[variable.name] = {variable.space, it->second};
-    }
   }
   lay_out_parameters();
   if (!lay_out_shared() || !body(function_, 0) || !finish()) return false;

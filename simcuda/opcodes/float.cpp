@@ -90,11 +90,10 @@ bool decode_arithmetic(Decoding& d, std::string_view name,
     d.out.mode = static_cast<uint8_t>(mode);
     return d.handler(rounded_handler(name, d.op.type()));
   }
-  if constexpr (std::is_same_v<F, FloatFma>) {
+  if constexpr (std::is_same_v<F, FloatFma>)
     return d.handler(pick_float<F, 3>(d.op));
-  } else {
+  else
     return d.handler(pick_float<F, 2>(d.op));
-  }
 }
 
 template <class F, bool Ftz>
@@ -300,23 +299,18 @@ bool decode_rsqrt(Decoding& d) {
 bool decode_approximate(Decoding& d) {
   if (!d.op.has("approx") || d.op.type() == Type::f64) return d.unsupported();
   bool narrow = d.op.type() != Type::f32;
-  if (narrow && d.op.base != "ex2" && d.op.base != "tanh") {
+  if (narrow && d.op.base != "ex2" && d.op.base != "tanh")
     return d.unsupported();
-  }
   if ((narrow || d.op.base == "tanh") && !d.needs(75)) return false;
   if (!available(d, 90) || !d.operands("t:t")) return false;
-  if (d.op.base == "ex2") {
+  if (d.op.base == "ex2")
     return d.handler(pick_float<Approximate<exp2>, 1>(d.op));
-  }
-  if (d.op.base == "lg2") {
+  if (d.op.base == "lg2")
     return d.handler(pick_f32<Approximate<log2>, 1>(d.op.has("ftz")));
-  }
-  if (d.op.base == "sin") {
+  if (d.op.base == "sin")
     return d.handler(pick_f32<Approximate<sin>, 1>(d.op.has("ftz")));
-  }
-  if (d.op.base == "cos") {
+  if (d.op.base == "cos")
     return d.handler(pick_f32<Approximate<cos>, 1>(d.op.has("ftz")));
-  }
   return d.handler(pick_float<Approximate<tanh>, 1>(d.op));
 }
 bool decode_copysign(Decoding& d) {

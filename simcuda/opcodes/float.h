@@ -79,31 +79,28 @@ inline T fma_narrow(T a, T b, T c) {
 struct FloatAdd {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 2)
       return static_cast<T>(static_cast<float>(a) + static_cast<float>(b));
-    } else {
+    else
       return a + b;
-    }
   }
 };
 struct FloatSub {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 2)
       return static_cast<T>(static_cast<float>(a) - static_cast<float>(b));
-    } else {
+    else
       return a - b;
-    }
   }
 };
 struct FloatMul {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 2)
       return static_cast<T>(static_cast<float>(a) * static_cast<float>(b));
-    } else {
+    else
       return a * b;
-    }
   }
 };
 struct FloatDiv {
@@ -115,11 +112,10 @@ struct FloatDiv {
 struct FloatFma {
   template <class T>
   T operator()(T a, T b, T c) const {
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 2)
       return fma_narrow(a, b, c);
-    } else {
+    else
       return std::fma(a, b, c);
-    }
   }
 };
 struct FloatSqrt {

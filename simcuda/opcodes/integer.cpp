@@ -88,9 +88,8 @@ struct Div {
   template <class T>
   T operator()(T a, T b) const {
     if (b == 0) return static_cast<T>(~T{0});
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) {
+    if (std::is_signed_v<T> && b == static_cast<T>(-1))
       return static_cast<T>(Word<T>{0} - Word<T>(a));
-    }
     return static_cast<T>(a / b);
   }
 };
@@ -178,9 +177,8 @@ struct Shr {
   template <class T>
   T operator()(T a, uint32_t n) const {
     constexpr uint32_t width = 8 * sizeof(T);
-    if (std::is_signed_v<T>) {
+    if (std::is_signed_v<T>)
       return static_cast<T>(a >> (n < width ? n : width - 1));
-    }
     return static_cast<T>(n < width ? a >> (n & (width - 1)) : 0);
   }
 };
@@ -231,11 +229,10 @@ struct Bfind {
 struct Brev {
   template <class T>
   T operator()(T a) const {
-    if constexpr (sizeof(T) == 8) {
+    if constexpr (sizeof(T) == 8)
       return __builtin_bitreverse64(a);
-    } else {
+    else
       return __builtin_bitreverse32(a);
-    }
   }
 };
 struct Bfe {
@@ -507,9 +504,8 @@ bool decode_bitwise(Decoding& d) {
 }
 bool decode_cnot(Decoding& d) { return decode_one<CNot>(d); }
 bool decode_lop3(Decoding& d) {
-  if (d.count() != 5 || d.operand(4).kind != Operand::Kind::integer) {
+  if (d.count() != 5 || d.operand(4).kind != Operand::Kind::integer)
     return d.fail("`lop3` takes five operands, the last a constant");
-  }
   d.out.offset = static_cast<int64_t>(d.operand(4).bits);
   d.out.dst = d.write(d.operand(0), Type::b32, false);
   d.out.a = d.read(d.operand(1), Type::b32, false);

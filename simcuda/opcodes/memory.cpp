@@ -21,17 +21,15 @@ template <class M, class Row>
 Flow load(Warp& warp, const Instruction& i) {
   LaneAddresses lanes;
   const uint32_t step = sizeof(M);
-  if (resolve(warp, i, step * i.elements, Access::read, lanes) != Flow::next) {
+  if (resolve(warp, i, step * i.elements, Access::read, lanes) != Flow::next)
     return Flow::fault;
-  }
   const Row keep = i.mode == 2 ? static_cast<Row>(0xffff) : ~Row{0};
   if (i.elements == 1) {
     Row* d = warp.row<Row>(i.dst);
     if (lanes.contiguous) {
       const uint8_t* from = lanes.at[0];
-      for (int k = 0; k < warp_size; ++k) {
+      for (int k = 0; k < warp_size; ++k)
         d[k] = static_cast<Row>(load_at<M>(from + k * sizeof(M))) & keep;
-      }
     } else {
       each_lane(warp, [&](int k) {
         d[k] = static_cast<Row>(load_at<M>(lanes.at[k])) & keep;
@@ -45,9 +43,8 @@ Flow load(Warp& warp, const Instruction& i) {
     Row* d = warp.row<Row>(slot);
     auto every = [&](size_t stride) {
       const uint8_t* from = lanes.at[0] + e * step;
-      for (size_t k = 0; k < warp_size; ++k) {
+      for (size_t k = 0; k < warp_size; ++k)
         d[k] = static_cast<Row>(load_at<M>(from + k * stride)) & keep;
-      }
     };
     if (lanes.contiguous && i.elements == 4) {
       every(4 * sizeof(M));
@@ -66,9 +63,8 @@ template <class M, class Row>
 Flow store(Warp& warp, const Instruction& i) {
   LaneAddresses lanes;
   const uint32_t step = sizeof(M);
-  if (resolve(warp, i, step * i.elements, Access::write, lanes) != Flow::next) {
+  if (resolve(warp, i, step * i.elements, Access::write, lanes) != Flow::next)
     return Flow::fault;
-  }
   for (uint32_t e = 0; e < i.elements; ++e) {
     const Row* s =
         warp.row<Row>(i.elements == 1 ? i.dst : warp.kernel->slots[i.list + e]);
@@ -198,9 +194,8 @@ bool decode_access(Decoding& d, bool store) {
     const Operand& part = elements == 1 ? value : value.parts[e];
     slots.push_back(slot(part));
     int bytes = d.register_bytes(part);
-    if (bytes != 0 && (bytes == 8) != wide) {
+    if (bytes != 0 && (bytes == 8) != wide)
       return d.fail("the vector's registers differ in size");
-    }
   }
   d.out.dst_is_source = store;
   if (elements == 1)
@@ -300,9 +295,8 @@ bool decode_ld(Decoding& d) { return decode_access(d, false); }
 bool decode_st(Decoding& d) { return decode_access(d, true); }
 
 bool decode_cp_async(Decoding& d) {
-  if (!d.op.has("async") || d.op.has("bulk") || d.op.has("mbarrier")) {
+  if (!d.op.has("async") || d.op.has("bulk") || d.op.has("mbarrier"))
     return d.unsupported();
-  }
   if (!d.needs(80)) return false;
   if (d.op.has("commit_group")) return d.handler(commit_copies);
   if (d.op.has("wait_all")) {
@@ -310,22 +304,18 @@ bool decode_cp_async(Decoding& d) {
     return d.handler(wait_copies);
   }
   if (d.op.has("wait_group")) {
-    if (d.count() != 1 || d.operand(0).kind != Operand::Kind::integer) {
+    if (d.count() != 1 || d.operand(0).kind != Operand::Kind::integer)
       return d.fail("`cp.async.wait_group` takes a constant");
-    }
     d.out.offset = static_cast<int64_t>(d.operand(0).bits);
     return d.handler(wait_copies);
   }
-  if (d.count() < 3 || d.operand(2).kind != Operand::Kind::integer) {
+  if (d.count() < 3 || d.operand(2).kind != Operand::Kind::integer)
     return d.fail("`cp.async` takes two addresses and a size");
-  }
   uint64_t bytes = d.operand(2).bits;
-  if (bytes != 4 && bytes != 8 && bytes != 16) {
+  if (bytes != 4 && bytes != 8 && bytes != 16)
     return d.fail("`cp.async` copies 4, 8 or 16 bytes");
-  }
-  if (bytes != 16 && d.op.has("cg")) {
+  if (bytes != 16 && d.op.has("cg"))
     return d.fail("`cp.async.cg` copies 16 bytes");
-  }
   if (!d.address(d.operand(0), Space::shared)) return false;
   Slot to = d.out.a;
   int64_t offset = d.out.offset;

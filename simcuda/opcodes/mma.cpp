@@ -338,9 +338,8 @@ bool decode_mma(Decoding& d) {
   for (size_t o = 0; o < 4; ++o) {
     const Operand& vector = d.operand(o);
     const bool single = vector.kind != Operand::Kind::vector;
-    if ((single ? 1 : vector.parts.size()) != counts[o]) {
+    if ((single ? 1 : vector.parts.size()) != counts[o])
       return d.fail("an operand of `mma` has another number of registers");
-    }
     const Type type = o == 1 || o == 2 ? operand : accumulator;
     for (size_t r = 0; r < counts[o]; ++r) {
       const Operand& part = single ? vector : vector.parts[r];
@@ -354,9 +353,8 @@ bool decode_mma(Decoding& d) {
 
 bool decode_ldmatrix(Decoding& d) {
   d.out.meets = true;
-  if (!d.op.has("m8n8") || !d.op.has("b16") || d.count() != 2) {
+  if (!d.op.has("m8n8") || !d.op.has("b16") || d.count() != 2)
     return d.unsupported();
-  }
   if (!d.needs(75)) return false;
   int many = d.op.which({"x1", "x2", "x4"});
   if (many < 0) return d.unsupported();
@@ -370,9 +368,8 @@ bool decode_ldmatrix(Decoding& d) {
     return d.fail("`ldmatrix` has another number of registers");
   }
   std::vector<Slot> slots;
-  for (const Operand& part : vector.parts) {
+  for (const Operand& part : vector.parts)
     slots.push_back(d.write(part, Type::b32, false));
-  }
   d.add_slots(d.out, slots, slots.size());
   return d.address(d.operand(1), d.out.space) && d.handler(load_matrix);
 }

@@ -86,9 +86,8 @@ Flow shuffle(Warp& warp, const Instruction& i) {
 
 uint32_t lanes_where(const Warp& warp, const uint32_t* row, uint32_t negate) {
   uint32_t lanes = 0;
-  for (int k = 0; k < warp_size; ++k) {
+  for (int k = 0; k < warp_size; ++k)
     lanes |= ((row[k] ^ negate) != 0 ? 1u : 0u) << k;
-  }
   return lanes & warp.mask;
 }
 
@@ -224,9 +223,8 @@ bool decode_vote(Decoding& d) {
 
 bool decode_match(Decoding& d) {
   d.out.meets = true;
-  if (!d.op.has("sync") || d.count() != 3 || !d.needs(70)) {
+  if (!d.op.has("sync") || d.count() != 3 || !d.needs(70))
     return d.unsupported();
-  }
   const Operand& result = d.operand(0);
   bool pair = result.kind == Operand::Kind::pair, all = d.op.has("all");
   d.out.dst = d.write(pair ? result.parts[0] : result, Type::b32, false);
@@ -261,9 +259,8 @@ bool decode_elect(Decoding& d) {
   d.out.meets = true;
   if (!d.needs(90)) return false;
   const Operand& result = d.operand(0);
-  if (result.kind != Operand::Kind::pair || d.count() != 2) {
+  if (result.kind != Operand::Kind::pair || d.count() != 2)
     return d.unsupported();
-  }
   d.out.dst = optional(d, result.parts[0], Type::b32);
   d.out.c = optional(d, result.parts[1], Type::pred);
   d.out.b = d.read(d.operand(1), Type::u32, false);

@@ -18,9 +18,8 @@ class Lexer {
       : source_(source), tokens_(tokens), error_(error) {}
 
   bool run() {
-    while (skip_blank()) {
+    while (skip_blank())
       if (!next()) return false;
-    }
     if (!error_.empty()) return false;
     add(Token::Kind::end, 0);
     return true;
@@ -53,9 +52,8 @@ class Lexer {
         while (at_ < source_.size() && source_[at_] != '\n') ++at_;
       } else if (c == '/' && peek(1) == '*') {
         size_t close = source_.find("*/", at_ + 2);
-        if (close == std::string_view::npos) {
+        if (close == std::string_view::npos)
           return fail("a comment does not end");
-        }
         for (; at_ < close + 2; ++at_) line_ += source_[at_] == '\n';
       } else {
         return true;
@@ -71,22 +69,20 @@ class Lexer {
       size_t n = 1;
       while (true) {
         char d = peek(n);
-        if (starts_word(d) || is_digit(d)) {
+        if (starts_word(d) || is_digit(d))
           ++n;
-        } else if (d == ':' && peek(n + 1) == ':') {
+        else if (d == ':' && peek(n + 1) == ':')
           n += 2;  // shared::cta
-        } else {
+        else
           break;
-        }
       }
       add(Token::Kind::word, n);
       return true;
     }
     if (c == '"') {
       size_t close = source_.find_first_of("\"\n", at_ + 1);
-      if (close == std::string_view::npos || source_[close] == '\n') {
+      if (close == std::string_view::npos || source_[close] == '\n')
         return fail("a string does not end");
-      }
       add(Token::Kind::string, close + 1 - at_);
       return true;
     }
@@ -109,9 +105,8 @@ class Lexer {
       const char* end =
           source_.data() + std::min(at_ + 2 + digits, source_.size());
       auto [stop, status] = std::from_chars(begin, end, bits, 16);
-      if (status != std::errc() || stop != begin + digits) {
+      if (status != std::errc() || stop != begin + digits)
         return fail("a malformed floating-point constant");
-      }
       Token& token = add(Token::Kind::real, 2 + digits);
       token.bits = bits;
       token.real_bytes = static_cast<uint8_t>(digits / 2);
@@ -124,9 +119,8 @@ class Lexer {
       double value = 0;
       auto [stop, status] =
           std::from_chars(text.data(), text.data() + n, value);
-      if (status != std::errc() || stop != text.data() + n) {
+      if (status != std::errc() || stop != text.data() + n)
         return fail("a malformed number");
-      }
       Token& token = add(Token::Kind::real, n);
       token.bits = std::bit_cast<uint64_t>(value);
       token.real_bytes = 8;

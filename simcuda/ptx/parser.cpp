@@ -57,9 +57,8 @@ class Parser {
   void fail(const std::string& what) {
     if (!error_.empty()) return;
     error_ = "line " + std::to_string(now().line) + ": " + what;
-    if (!now().text.empty()) {
+    if (!now().text.empty())
       error_ += " near `" + std::string(now().text) + "`";
-    }
     at_ = tokens_.size() - 1;  // nothing more is read
   }
   void expect(char c) {
@@ -123,9 +122,8 @@ class Parser {
     std::string name = word();
     if (!name.starts_with("sm_")) return fail("expected a target sm_N");
     size_t i = 3;
-    for (; i < name.size() && name[i] >= '0' && name[i] <= '9' && i < 7; ++i) {
+    for (; i < name.size() && name[i] >= '0' && name[i] <= '9' && i < 7; ++i)
       module_.target = module_.target * 10 + (name[i] - '0');
-    }
     module_.target_exact = i < name.size() && name[i] == 'a';
     if (i + module_.target_exact != name.size()) fail("no such target");
     while (accept(',')) word();  // texmode_independent, debug
@@ -133,14 +131,11 @@ class Parser {
 
   void declaration() {
     bool external = false;
-    while (true) {
-      if (accept(".extern")) {
+    while (true)
+      if (accept(".extern"))
         external = true;
-      } else if (!accept(".visible") && !accept(".weak") &&
-                 !accept(".common")) {
+      else if (!accept(".visible") && !accept(".weak") && !accept(".common"))
         break;
-      }
-    }
     if (now().is(".entry") || now().is(".func")) return function();
     Variable variable;
     if (!read_variable(variable)) return fail("unexpected directive");
@@ -168,9 +163,8 @@ class Parser {
     while (now().kind == Token::Kind::word && now().text[0] == '.') {
       if (accept(".align")) {
         uint64_t align = integer();
-        if (align == 0 || align > 1024 || (align & (align - 1)) != 0) {
+        if (align == 0 || align > 1024 || (align & (align - 1)) != 0)
           fail("not an alignment");
-        }
         variable.align = static_cast<uint32_t>(align);
       } else if (accept(".v2")) {
         elements = 2;
@@ -273,13 +267,12 @@ class Parser {
     auto known = std::find_if(
         module_.functions.begin(), module_.functions.end(),
         [&](const FunctionText& f) { return f.name == function.name; });
-    if (known == module_.functions.end()) {
+    if (known == module_.functions.end())
       module_.functions.push_back(std::move(function));
-    } else if (!known->has_body) {
+    else if (!known->has_body)
       *known = std::move(function);
-    } else if (function.has_body) {
+    else if (function.has_body)
       fail("`" + function.name + "` is defined twice");
-    }
   }
 
   void body(std::vector<Statement>& list) {
@@ -364,9 +357,8 @@ class Parser {
       statement.name = word();
       if (accept('<')) {
         statement.count = integer();
-        if (statement.count == 0 || statement.count > 1'000'000) {
+        if (statement.count == 0 || statement.count > 1'000'000)
           fail("not a number of registers");
-        }
         expect('>');
       }
       list.push_back(std::move(statement));
@@ -387,11 +379,10 @@ class Parser {
     } else if (accept('[')) {
       result.kind = Operand::Kind::address;
       result.parts.push_back(operand(depth + 1));
-      if (accept('+')) {
+      if (accept('+'))
         result.offset = static_cast<int64_t>(integer());
-      } else if (now().is('-')) {
+      else if (now().is('-'))
         result.offset = static_cast<int64_t>(integer());
-      }
       expect(']');
     } else if (accept('!')) {
       result.kind = Operand::Kind::negated;
@@ -435,9 +426,8 @@ class Parser {
 }  // namespace
 
 Type type_named(std::string_view name) {
-  for (size_t i = 0; i < static_cast<size_t>(Type::none); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(Type::none); ++i)
     if (name == type_rows[i].name) return static_cast<Type>(i);
-  }
   return Type::none;
 }
 const char* type_name(Type type) {

@@ -20,9 +20,8 @@ template <class Visit>
 void each_row(Kernel& kernel, Instruction& i, Visit&& visit) {
   const bool guarded = i.guard != no_slot;
   auto one = [&](Slot& slot, bool reads, bool writes) {
-    if (slot != no_slot && (slot & constant_bit) == 0) {
+    if (slot != no_slot && (slot & constant_bit) == 0)
       visit(slot, reads, writes);
-    }
   };
   one(i.guard, true, false);
   one(i.a, true, false);
@@ -67,9 +66,8 @@ class Sharing {
   bool targets(const Instruction& i, std::vector<uint32_t>& list) const {
     list.clear();
     if (i.jumps) list.push_back(i.target);
-    for (uint32_t k = 0; k < i.table; ++k) {
+    for (uint32_t k = 0; k < i.table; ++k)
       list.push_back(kernel_.slots[i.list + k]);
-    }
     return !list.empty();
   }
 
@@ -96,13 +94,11 @@ class Sharing {
       // That a jump or an end is unconditional is not made use of.
       const Instruction& last = kernel_.code[blocks_[b].end - 1];
       if (targets(last, list)) {
-        for (uint32_t target : list) {
+        for (uint32_t target : list)
           if (target < count) blocks_[b].next.push_back(block_at[target]);
-        }
       }
-      if (b + 1 < blocks_.size()) {
+      if (b + 1 < blocks_.size())
         blocks_[b].next.push_back(static_cast<uint32_t>(b + 1));
-      }
     }
   }
 
@@ -167,16 +163,13 @@ class Sharing {
       }
     }
     // Special registers have their values from the beginning.
-    for (const Kernel::SpecialRow& row : kernel_.specials) {
-      lives(row.slot, 0);
-    }
+    for (const Kernel::SpecialRow& row : kernel_.specials) lives(row.slot, 0);
   }
 
   void assign() {
     std::vector<Slot> order;
-    for (Slot slot = 0; slot < kernel_.rows; ++slot) {
+    for (Slot slot = 0; slot < kernel_.rows; ++slot)
       if (widths_[slot] != 0 && first_[slot] != ~0u) order.push_back(slot);
-    }
     std::sort(order.begin(), order.end(), [&](Slot a, Slot b) {
       return first_[a] != first_[b] ? first_[a] < first_[b] : a < b;
     });
@@ -203,12 +196,9 @@ class Sharing {
       active.push_back(slot);
       std::push_heap(active.begin(), active.end(), ends_later);
     }
-    for (Instruction& i : kernel_.code) {
+    for (Instruction& i : kernel_.code)
       each_row(kernel_, i, [&](Slot& slot, bool, bool) { slot = place[slot]; });
-    }
-    for (Kernel::SpecialRow& row : kernel_.specials) {
-      row.slot = place[row.slot];
-    }
+    for (Kernel::SpecialRow& row : kernel_.specials) row.slot = place[row.slot];
     kernel_.rows = rows;
   }
 

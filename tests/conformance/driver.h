@@ -47,9 +47,7 @@ inline Driver& driver() {
     auto look = [&](const char* symbol, bool required, auto& function) {
       void* address = dlsym(d.library, symbol);
       std::memcpy(&function, &address, sizeof(address));
-      if (!address && required) {
-        d.missing += std::string(symbol) + " ";
-      }
+      if (!address && required) d.missing += std::string(symbol) + " ";
     };
 #define CUDA_FUNCTION(name, symbol, since, parameters) \
   look(#symbol, true, d.name);
@@ -98,9 +96,8 @@ class Session {
   }
   ~Session() {
     Context popped;
-    while (d.ctx_get_current(&popped) == success && popped != nullptr) {
+    while (d.ctx_get_current(&popped) == success && popped != nullptr)
       d.ctx_pop_current(&popped);
-    }
     for (int i = 0; i < count_; ++i) d.primary_ctx_release(i);
   }
   Session(const Session&) = delete;

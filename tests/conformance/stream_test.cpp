@@ -71,14 +71,12 @@ TEST_CASE("streams: questions make progress, and are answered") {
   CHECK(s.launch(s.fill, 4, 256, s.a, x, 5u, n, 10u) == success);
   CHECK(s.d.event_record(s.done, s.a) == success);
   Code code = not_ready;
-  for (int i = 0; i < 10'000'000 && code == not_ready; ++i) {
+  for (int i = 0; i < 10'000'000 && code == not_ready; ++i)
     code = s.d.event_query(s.done);
-  }
   CHECK(code == success);
   CHECK(s.d.stream_query(s.a) == success);
-  if (simulated()) {  // a real driver may follow a wrong handle
+  if (simulated())  // a real driver may follow a wrong handle
     CHECK(s.d.stream_query(reinterpret_cast<Stream>(&s)) == invalid_handle);
-  }
   s.d.mem_free(x);
 }
 
@@ -272,7 +270,6 @@ TEST_CASE("streams: several threads of the host, each with its own") {
     });
   }
   for (std::thread& thread : all) thread.join();
-  for (int t = 0; t < threads; ++t) {
+  for (int t = 0; t < threads; ++t)
     CHECK(results[size_t(t)] == unsigned(rounds * (t + 1)));
-  }
 }

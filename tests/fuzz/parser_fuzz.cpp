@@ -21,9 +21,8 @@ void require(bool condition, const std::string& what) {
 }
 
 bool is_inert(const std::string& text) {
-  for (const char c : text) {
+  for (const char c : text)
     if (static_cast<uint8_t>(c) < 0x20 && c != '\n') return false;
-  }
   return true;
 }
 

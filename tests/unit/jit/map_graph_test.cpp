@@ -18,9 +18,8 @@ using ir::Type;
 HostArray counting(std::vector<int64_t> sizes) {
   HostArray out{{DType::F32, {sizes.begin(), sizes.end()}}, {}};
   std::vector<float> values(static_cast<size_t>(out.type.elements()));
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(i % 97) * 0.37f - 11;
-  }
   out.bytes.resize(values.size() * sizeof(float));
   std::memcpy(out.bytes.data(), values.data(), out.bytes.size());
   return out;
@@ -36,9 +35,8 @@ HostArray block(const HostArray& array, const AxisEntry& entry, int64_t d,
   out.type.shape[axis] = size;
   int64_t outer = 1, inner = byte_size(array.type.dtype);
   for (int i = 0; i < axis; ++i) outer *= array.type.shape[i].value();
-  for (int i = axis + 1; i < array.type.rank(); ++i) {
+  for (int i = axis + 1; i < array.type.rank(); ++i)
     inner *= array.type.shape[i].value();
-  }
   for (int64_t o = 0; o < outer; ++o) {
     const auto* from =
         array.bytes.data() + (o * size * devices + d * size) * inner;
@@ -58,11 +56,9 @@ void check_agreement(const MemberGraph& map,
   REQUIRE_MESSAGE(verified, (verified ? "" : verified.error().message));
   const MapAxis& along = map.axes[0];
   std::vector<std::vector<HostArray>> blocks(along.devices);
-  for (int d = 0; d < along.devices; ++d) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
+  for (int d = 0; d < along.devices; ++d)
+    for (size_t i = 0; i < inputs.size(); ++i)
       blocks[d].push_back(block(inputs[i], along.inputs[i], d, along.devices));
-    }
-  }
   const auto parts = jit::evaluate_members(device, along.id, blocks);
   REQUIRE_MESSAGE(parts, (parts ? "" : parts.error().message));
   for (int d = 0; d < along.devices; ++d) {

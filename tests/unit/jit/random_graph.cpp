@@ -239,11 +239,10 @@ NodeId RandomGraph::random_index(Graph& g, NodeId x) {
   std::shuffle(axes.begin(), axes.end(), random_);
   axes.resize(1 + below(std::min<int>(2, axes.size())));
   Shape positions;
-  if (options_.elements && chance(60)) {
+  if (options_.elements && chance(60))
     positions = random_shape(1 + below(2));
-  } else {
+  else
     for (int i = below(3); i > 0; --i) positions.push_back(1 + below(3));
-  }
   std::vector<NodeId> operands = {x};
   for (int axis : axes) {
     const int64_t size = size_of(type.shape[axis]);

@@ -53,9 +53,8 @@ TEST_CASE("what a user wrote cannot control the terminal") {
   Diagnostic d = diagnostic(Code::unexpected_token, {&file, 4, 5}, "\x1b[2J",
                             "\xE2\x80\xAE");
   d.set_label("\x1b").add_fact("\x07").set_help("\n");
-  for (const char c : render(d)) {
+  for (const char c : render(d))
     CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
-  }
   CHECK(render(d).find("\\u{1b}]0;a\\u{7}:1:4") != std::string::npos);
 }
 

@@ -35,15 +35,11 @@ inline std::string format_fault(const std::string& text) {
   const SourceFile file_once("b.uni", once);
   Diagnostics diagnostics_once;
   const ParseResult second = parse(file_once, diagnostics_once);
-  if (!second.ok) {
-    return "does not parse:\n" + once + render(diagnostics_once);
-  }
-  if (tree_of(*first.program) != tree_of(*second.program)) {
+  if (!second.ok) return "does not parse:\n" + once + render(diagnostics_once);
+  if (tree_of(*first.program) != tree_of(*second.program))
     return "has another tree:\n" + once;
-  }
-  if (first.program->comments.size() != second.program->comments.size()) {
+  if (first.program->comments.size() != second.program->comments.size())
     return "lost a comment:\n" + once;
-  }
   for (size_t i = 0; i < first.program->comments.size(); ++i) {
     if (first.program->comments[i].span.text() !=
         second.program->comments[i].span.text()) {

@@ -189,9 +189,8 @@ class RandomProgram {
                                             "and", "or", "|>", "&", "<<", "as"};
     if (below(12) == 0) put("not");
     operand(depth);
-    for (int i = below(depth > 2 ? 2 : 4); i > 0; --i) {
+    for (int i = below(depth > 2 ? 2 : 4); i > 0; --i)
       put(operators[below(12)]), operand(depth + 1);
-    }
     if (below(12) == 0) put("=="), operand(depth + 1);
     if (below(16) == 0) put("with"), arguments("record", depth);
   }

@@ -21,9 +21,8 @@ std::string tokens_of(const std::string& text) {
     out += ':';
     out += file.text().substr(t.begin, t.end - t.begin);
   }
-  for (const Diagnostic& d : diagnostics.all()) {
+  for (const Diagnostic& d : diagnostics.all())
     out += " !" + std::string(info(d.code).number);
-  }
   return out;
 }
 
@@ -101,9 +100,8 @@ TEST_CASE("what is no token is reported once, where it stands") {
 
 TEST_CASE("UTF-8") {
   std::string text;
-  for (const char32_t c : {0x41u, 0xE9u, 0x20ACu, 0x1F600u}) {
+  for (const char32_t c : {0x41u, 0xE9u, 0x20ACu, 0x1F600u})
     append_utf8(text, c);
-  }
   CHECK(text == "Aé€😀");
   CHECK(decode_utf8(text, 6).value == 0x1F600);
   CHECK(decode_utf8("\xED\xA0\x80", 0).length == 0);      // a surrogate

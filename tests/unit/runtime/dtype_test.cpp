@@ -83,11 +83,10 @@ void round_trip() {
     f.bits = static_cast<uint16_t>(b);
     const float v = static_cast<float>(f);
     const F back(v);
-    if (std::isnan(v)) {
+    if (std::isnan(v))
       CHECK(std::isnan(static_cast<float>(back)));
-    } else {
+    else
       REQUIRE(back.bits == f.bits);
-    }
   }
 }
 

@@ -380,9 +380,8 @@ TEST_CASE("opcodes: cvt between integers") {
 TEST_CASE("opcodes: approximate functions are near") {
   std::vector<Case> cases;
   Lanes lanes;
-  for (float x : {0.25f, 0.5f, 1.0f, 1.7f, 2.0f, 3.1f}) {
+  for (float x : {0.25f, 0.5f, 1.0f, 1.7f, 2.0f, 3.1f})
     lanes.push_back({bits(x)});
-  }
   auto add = [&](const char* name, double (*f)(double), double ulp) {
     cases.push_back(computed(
         name, "f f", lanes,

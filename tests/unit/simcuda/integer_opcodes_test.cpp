@@ -16,11 +16,9 @@ Lanes values(int operands, uint64_t seed, int bits) {
   const uint64_t top = 1ull << (bits - 1);
   const uint64_t edges[] = {0, 1, 2, mask, top, top - 1, top + 1, 7};
   Lanes lanes(96);
-  for (auto& lane : lanes) {
-    for (int k = 0; k < operands; ++k) {
+  for (auto& lane : lanes)
+    for (int k = 0; k < operands; ++k)
       lane.push_back(random() % 3 == 0 ? edges[random() % 8] : random() & mask);
-    }
-  }
   return lanes;
 }
 
@@ -155,9 +153,8 @@ TEST_CASE("opcodes: bits") {
   }
   auto low = [&](int bits) {
     Lanes lanes = shifts;
-    for (auto& lane : lanes) {
+    for (auto& lane : lanes)
       lane[0] = bits == 64 ? lane[0] : lane[0] >> (64 - bits);
-    }
     return lanes;
   };
   cases.push_back(computed("shl.b32", "r rr", low(32), [](auto& v) {

@@ -114,9 +114,8 @@ TEST_CASE("kernels: matrix product and transpose through shared memory") {
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
       float sum = 0;
-      for (int k = 0; k < n; ++k) {
+      for (int k = 0; k < n; ++k)
         sum = std::fma(a[i * n + k], b[k * n + j], sum);
-      }
       want[i * n + j] = sum;
       turned[j * n + i] = a[i * n + j];
     }
@@ -139,10 +138,9 @@ TEST_CASE("kernels: histogram by atomics, bitonic sort, random bits") {
 
   auto values = numbers(2048);
   DevicePointer v = s.upload(values);
-  for (unsigned k = 2; k <= 2048; k *= 2) {
+  for (unsigned k = 2; k <= 2048; k *= 2)
     for (unsigned j = k / 2; j; j /= 2)
       s.run("bitonic", {8, 1, 256, 1}, v, j, k);
-  }
   std::sort(values.begin(), values.end());
   CHECK(s.download<float>(v, 2048) == values);
 
@@ -241,9 +239,8 @@ TEST_CASE("kernels: votes, matches, shuffles") {
     INFO("lane ", lane);
     const uint32_t* out = &got[lane * 8];
     uint32_t same = 0;
-    for (uint32_t k = 0; k < 32; ++k) {
+    for (uint32_t k = 0; k < 32; ++k)
       same |= uint32_t(a[k] % 3 == a[lane] % 3) << k;
-    }
     CHECK(out[0] == odd);
     CHECK(out[1] == seven);
     CHECK(out[2] == 1);
@@ -261,19 +258,16 @@ TEST_CASE("kernels: mma, ldmatrix and cp.async") {
   auto small = words(384, 17);
   auto brain = [](int x) { return std::bit_cast<uint32_t>(float(x)) >> 16; };
   auto element = [&](size_t i) { return int(small[i]) - 8; };
-  for (size_t i = 0; i < 128; ++i) {
+  for (size_t i = 0; i < 128; ++i)
     a[i] = brain(element(2 * i)) | brain(element(2 * i + 1)) << 16;
-  }
-  for (size_t i = 0; i < 64; ++i) {
+  for (size_t i = 0; i < 64; ++i)
     b[i] = brain(element(256 + 2 * i)) | brain(element(257 + 2 * i)) << 16;
-  }
   std::vector<float> want(128);
   for (size_t i = 0; i < 16; ++i) {
     for (size_t j = 0; j < 8; ++j) {
       int sum = 0;
-      for (size_t k = 0; k < 16; ++k) {
+      for (size_t k = 0; k < 16; ++k)
         sum += element(i * 16 + k) * element(256 + j * 16 + k);
-      }
       want[i * 8 + j] = float(sum);
     }
   }

@@ -61,17 +61,14 @@ inline std::string kernel_text(const Case& c, size_t number) {
   }
   if (c.instruction.find('{') == std::string::npos) {
     text += c.instruction + " ";
-    for (size_t i = 0; i < all.size(); ++i) {
-      text += (i ? ", " : "") + name(i);
-    }
+    for (size_t i = 0; i < all.size(); ++i) text += (i ? ", " : "") + name(i);
     text += ";\n";
   } else {
     std::string line = c.instruction;
     for (size_t i = 0; i < all.size(); ++i) {
       std::string mark = "{" + std::to_string(i) + "}";
-      for (size_t at; (at = line.find(mark)) != std::string::npos;) {
+      for (size_t at; (at = line.find(mark)) != std::string::npos;)
         line.replace(at, mark.size(), name(i));
-      }
     }
     text += line + "\n";
   }
@@ -100,9 +97,8 @@ inline void run(const std::vector<Case>& cases, const char* target = "sm_90",
   std::string text =
       std::string(".version 8.0\n.target ") + target + "\n.address_size 64\n";
   for (size_t i = 0; i < cases.size(); ++i) text += kernel_text(cases[i], i);
-  if (const char* path = std::getenv("UNISONO_KEEP_PTX")) {
+  if (const char* path = std::getenv("UNISONO_KEEP_PTX"))
     std::ofstream(path, std::ios::app) << text << "//---\n";
-  }
   Session s(configuration);
   Module module = s.load(text);
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -111,11 +107,9 @@ inline void run(const std::vector<Case>& cases, const char* target = "sm_90",
     const size_t lanes = c.expected.size();
     REQUIRE(c.inputs.size() == lanes);
     std::vector<uint64_t> in(4 * lanes, 0), out(lanes, 0);
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      for (size_t k = 0; k < c.inputs[lane].size(); ++k) {
+    for (size_t lane = 0; lane < lanes; ++lane)
+      for (size_t k = 0; k < c.inputs[lane].size(); ++k)
         in[4 * lane + k] = c.inputs[lane][k];
-      }
-    }
     DevicePointer a = s.upload(in), o = s.upload(out);
     Function f = s.function(module, ("k" + std::to_string(i)).c_str());
     REQUIRE(s.launch(f, 1, unsigned(lanes), nullptr, o, a) == success);
@@ -124,11 +118,10 @@ inline void run(const std::vector<Case>& cases, const char* target = "sm_90",
     for (size_t lane = 0; lane < lanes; ++lane) {
       INFO("lane ", lane, ": ", c.inputs[lane].empty() ? 0 : c.inputs[lane][0],
            " ", c.inputs[lane].size() < 2 ? 0 : c.inputs[lane][1]);
-      if (c.ulp > 0) {
+      if (c.ulp > 0)
         CHECK(distance(out[lane], c.expected[lane], c.pattern[0]) <= c.ulp);
-      } else {
+      else
         CHECK(out[lane] == c.expected[lane]);
-      }
     }
     s.d.mem_free(a);
     s.d.mem_free(o);

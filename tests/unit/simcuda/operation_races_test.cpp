@@ -70,11 +70,10 @@ void each_seed(const char* finding, Body&& body) {
     Races s(seed);
     body(s);
     const std::string text = s.found();
-    if (finding == nullptr) {
+    if (finding == nullptr)
       CHECK(text == "");
-    } else {
+    else
       CHECK_MESSAGE(has(text, finding), text);
-    }
   }
 }
 
@@ -197,9 +196,7 @@ TEST_CASE("operations: copies, between devices and with pinned memory") {
       s.set(s.a, s.x);
       CHECK(s.d.event_record(s.done, s.a) == success);
       s.d.ctx_push_current(s.context[1]);
-      if (with_event) {
-        CHECK(s.d.stream_wait_event(other, s.done, 0) == success);
-      }
+      if (with_event) CHECK(s.d.stream_wait_event(other, s.done, 0) == success);
       CHECK(s.d.memcpy_peer_async(far, s.context[1], s.x, s.context[0], n * 4,
                                   other) == success);
       CHECK(s.d.ctx_synchronize() == success);
@@ -290,9 +287,7 @@ TEST_CASE("operations: graphs, whose nodes have the order of their capture") {
       CHECK(s.d.stream_end_capture(s.a, &graph) == success);
       GraphExec exec = nullptr;
       CHECK(s.d.graph_instantiate(&exec, graph, 0) == success);
-      for (int i = 0; i < 3; ++i) {
-        CHECK(s.d.graph_launch(exec, s.a) == success);
-      }
+      for (int i = 0; i < 3; ++i) CHECK(s.d.graph_launch(exec, s.a) == success);
       s.add(s.a, s.x, s.y);  // behind the whole graph
       CHECK(s.d.ctx_synchronize() == success);
       s.d.graph_exec_destroy(exec);

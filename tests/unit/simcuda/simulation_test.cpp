@@ -237,9 +237,7 @@ TEST_CASE("memory: stream-ordered memory used before, or after, its time") {
       Stream a = s.stream(), b = s.stream();
       DevicePointer x = 0;
       CHECK(s.d.mem_alloc_async(&x, n * 4, a) == success);
-      if (after) {
-        CHECK(s.d.stream_synchronize(a) == success);
-      }
+      if (after) CHECK(s.d.stream_synchronize(a) == success);
       CHECK(s.launch(s.fill, 1, n, b, x, 9u, n, 0u) == success);
       if (after) {
         CHECK(s.d.mem_free_async(x, a) == success);

@@ -53,9 +53,8 @@ uint16_t nearest(const std::vector<double>& values, long double x) {
   const long double lower = values[high - 1];
   if (x >= upper) return static_cast<uint16_t>(high);
   const long double up = upper - x, down = x - lower;
-  if (up < down || (up == down && high % 2 == 0)) {
+  if (up < down || (up == down && high % 2 == 0))
     return static_cast<uint16_t>(high);
-  }
   return static_cast<uint16_t>(high - 1);
 }
 
@@ -162,13 +161,12 @@ void check_saturation() {
   for (F x : values) {
     const long double whole = std::trunc(static_cast<long double>(x));
     Storage<To> expected = static_cast<Storage<To>>(0);
-    if (whole >= static_cast<long double>(L::max())) {
+    if (whole >= static_cast<long double>(L::max()))
       expected = L::max();
-    } else if (whole <= static_cast<long double>(L::min())) {
+    else if (whole <= static_cast<long double>(L::min()))
       expected = L::min();
-    } else {
+    else
       expected = static_cast<Storage<To>>(whole);
-    }
     INFO(x);
     CHECK(+cast<From, To>(x) == +expected);
   }

@@ -39,9 +39,8 @@ T power(T x, T y) {
   unsigned __int128 result = 1;
   for (int bit = static_cast<int>(sizeof(T) * 8) - 1; bit >= 0; --bit) {
     result *= result;
-    if (static_cast<std::make_unsigned_t<T>>(y) >> bit & 1) {
+    if (static_cast<std::make_unsigned_t<T>>(y) >> bit & 1)
       result *= static_cast<unsigned __int128>(static_cast<Wide>(x));
-    }
   }
   return static_cast<T>(result);
 }
@@ -139,9 +138,7 @@ Outcome<Integer<D>> actual(ir::Op op, Integer<D> x, Integer<D> y) {
   }
   Integer<D> value;
   element_loop(op, D)(&value, in, stride, 1, &error);
-  if (error.fault != Fault::none) {
-    CHECK(error.value == static_cast<int64_t>(y));
-  }
+  if (error.fault != Fault::none) CHECK(error.value == static_cast<int64_t>(y));
   return {value, error.fault};
 }
 

@@ -70,9 +70,8 @@ void ElementJit::emit(llvm::Module& module, const Loop& loop) {
                        place(function->getArg(0), loop.result), llvm::Align(1));
   llvm::Type* flags = memory_type(context, DType::Bool);
   Value* at_fault = llvm::Constant::getNullValue(flags);
-  for (const EmittedFault& fault : context.faults) {
+  for (const EmittedFault& fault : context.faults)
     at_fault = b.CreateOr(at_fault, b.CreateZExt(fault.mask, flags));
-  }
   b.CreateAlignedStore(at_fault, place(function->getArg(1), DType::Bool),
                        llvm::Align(1));
   Value* next = b.CreateAdd(i, b.getInt64(loop.lanes == 0 ? 1 : loop.lanes));

@@ -47,9 +47,8 @@ std::vector<T> special_values() {
          T(2.5),       T(8),          T(10.06),       T(88.5),         T(104),
          T(710),       T(131073),     T(1e20),        T(3e38),         T(6e-8),
          T(65504),     T(65520),      T(1e-4)});
-    for (size_t i = 0, n = values.size(); i < n; ++i) {
+    for (size_t i = 0, n = values.size(); i < n; ++i)
       values.push_back(-values[i]);
-    }
   } else {
     values.insert(values.end(), {T(L::max() - 1), T(L::min() + 1), T(-1), T(-2),
                                  T(sizeof(T) * 8), T(sizeof(T) * 8 - 1)});
@@ -84,11 +83,10 @@ Bytes operand_bytes(int k, int64_t n, std::mt19937_64& random) {
       std::memcpy(&elements[i], &bits, sizeof(Storage<D>));
     } else {
       const double v = std::abs(moderate(random)) * (i % 4 == 1 ? 1 : -1);
-      if constexpr (std::is_integral_v<Compute<D>>) {
+      if constexpr (std::is_integral_v<Compute<D>>)
         elements[i] = stored<D>(static_cast<Compute<D>>(std::lrint(v)));
-      } else {
+      else
         elements[i] = stored<D>(static_cast<Compute<D>>(v));
-      }
     }
   }
   return bytes;
@@ -245,9 +243,8 @@ void check_cases(ElementJit& jit, const std::vector<Case>& cases,
   std::vector<ElementJit::Loop> loops;
   for (const Case& c : cases) loops.push_back(c.row);
   jit.add(loops);
-  for (const Case& c : cases) {
+  for (const Case& c : cases)
     check_equal(c.row, jit[c.row.name], c.reference, random);
-  }
 }
 
 void check_all(const std::string& cpu, const ElementLoops& loops,
@@ -267,9 +264,8 @@ TEST_CASE("elements: scalars for the least machine") {
   check_all("x86-64", baseline_loops, false);
 }
 TEST_CASE("elements: vectors without AVX-512") {
-  if (__builtin_cpu_supports("avx2")) {
+  if (__builtin_cpu_supports("avx2"))
     check_all("x86-64-v3", {element_loop, cast_loop}, true);
-  }
 }
 
 }  // namespace

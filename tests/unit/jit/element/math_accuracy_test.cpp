@@ -37,11 +37,10 @@ template <class W>
 W log_gamma(W x) {
   int sign;
   if (x <= 0 && std::floor(x) == x) return std::numeric_limits<W>::infinity();
-  if constexpr (std::is_same_v<W, double>) {
+  if constexpr (std::is_same_v<W, double>)
     return lgamma_r(x, &sign);
-  } else {
+  else
     return lgammal_r(x, &sign);
-  }
 }
 
 /// |actual - expected| in units in the last place of T near `expected`, below
@@ -55,9 +54,8 @@ double ulps(T actual, W expected) {
   if (std::isnan(actual)) return wrong;
   const W limit = std::ldexp(W(1), L::max_exponent);
   if (std::isinf(expected)) return actual == expected ? 0 : wrong;
-  if (actual == 0 && std::signbit(actual) != std::signbit(expected)) {
+  if (actual == 0 && std::signbit(actual) != std::signbit(expected))
     return wrong;
-  }
   const W a = std::isinf(actual) ? std::copysign(limit, W(actual)) : W(actual);
   const W e =
       std::abs(expected) > limit ? std::copysign(limit, expected) : expected;
@@ -130,9 +128,8 @@ Worst measure(ir::Op op, size_t n, Reference reference, bool positive) {
     x[i] = special_operands<T>()[i % s];
     y[i] = special_operands<T>()[i / s];
   }
-  if (positive) {
+  if (positive)
     for (T& v : x) v = std::abs(v);
-  }
   std::vector<T> actual(x.size());
   const void* in[] = {x.data(), y.data()};
   const int64_t stride[] = {1, 1};
