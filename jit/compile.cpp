@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -14,7 +13,6 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
-#include "jit/plan/collective_kernel.h"
 #include "jit/plan/fuse.h"
 #include "jit/plan/memory_plan.h"
 #include "jit/target/generate_cpu.h"
@@ -28,64 +26,18 @@ namespace {
 
 constexpr int64_t most_cached_programs = 1024;
 
-/// Kernels of an all_reduce on GPUs (CollectiveStep::Grid).
-struct AllReduceKernels {
-  int64_t part;
-  Kernel full, last, own;
-};
-AllReduceKernels all_reduce_kernels(const CollectiveStep& task, int devices) {
-  const int64_t part = all_reduce_part(task.elements, task.dtype, devices);
-  const int64_t rest = task.elements - (task.elements - 1) / part * part;
-  auto kernel = [&](int64_t elements, int targets) {
-    return all_reduce_kernel(task.op, task.dtype, elements, devices, targets);
-  };
-  return {part, kernel(part, devices), kernel(rest, devices),
-          kernel(task.elements, 1)};
-}
-
-/// All that a plan needs code for, in the order of steps.
-void list_requests(const PlanSteps& steps, std::vector<Request>& out) {
-  for (const PlanStep& step : steps) {
-    if (const auto* kernel = std::get_if<Kernel>(&step.what))
-      out.push_back(kernel);
-    if (const auto* dot = std::get_if<DotTask>(&step.what)) out.push_back(dot);
-    if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
-      list_requests(*loop->condition, out);
-      list_requests(*loop->body, out);
-    }
-    if (const auto* branch = std::get_if<IfTask>(&step.what)) {
-      list_requests(*branch->then_steps, out);
-      list_requests(*branch->else_steps, out);
-    }
-  }
-}
-
-/// All steps of a kind, in the order of steps.
-void list_all_reduces(const PlanSteps& steps,
-                      std::vector<const CollectiveStep*>& out) {
-  for (const PlanStep& step : steps) {
-    if (const auto* task = std::get_if<CollectiveStep>(&step.what))
-      if (task->kind == CollectiveStep::Kind::all_reduce) out.push_back(task);
-    if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
-      list_all_reduces(*loop->condition, out);
-      list_all_reduces(*loop->body, out);
-    }
-    if (const auto* branch = std::get_if<IfTask>(&step.what)) {
-      list_all_reduces(*branch->then_steps, out);
-      list_all_reduces(*branch->else_steps, out);
-    }
-  }
-}
-
 /// Steps of a plan as steps of a program.
 class StepWriter {
  public:
-  StepWriter(const CompiledKernels& kernels, Program& program,
-             CompileStats& stats)
-      : kernels_(kernels), program_(program), stats_(stats) {}
-
-  bool on_grid = false;  // for GPUs
-  const CodeObserver* on_code = nullptr;
+  StepWriter(const Generator& generator, const CodeTarget& target,
+             const CompiledKernels& kernels, const CodeObserver& on_code,
+             Program& program, CompileStats& stats)
+      : generator_(generator),
+        target_(target),
+        kernels_(kernels),
+        on_code_(on_code),
+        program_(program),
+        stats_(stats) {}
 
   Steps write(const PlanSteps& steps) {
     for (const PlanStep& step : steps) {
@@ -104,9 +56,9 @@ class StepWriter {
     return inner;
   }
   void launch(const Compiled::Launch& compiled, std::vector<SlotId> arguments) {
-    if (on_code && *on_code && compiled.function)
-      (*on_code)(reinterpret_cast<const void*>(compiled.function),
-                 compiled.code_bytes, *sources_);
+    if (on_code_ && compiled.function)
+      on_code_(reinterpret_cast<const void*>(compiled.function),
+               compiled.code_bytes, *sources_);
     steps_.push_back({LaunchStep{compiled.function,
                                  fmt::format("kernel{}", stats_.kernels++),
                                  std::move(arguments), compiled.units,
@@ -135,14 +87,7 @@ class StepWriter {
   }
   void write(CollectiveStep step) {
     ++stats_.collectives;
-    if (on_grid && step.kind == CollectiveStep::Kind::all_reduce) {
-      const auto reduce = all_reduce_kernels(step, program_.devices);
-      auto launch = [&](const Kernel& kernel) {
-        return kernels_.at(key_of(kernel)).launches[0].grid;
-      };
-      step.grid = {reduce.part, launch(reduce.full), launch(reduce.last),
-                   launch(reduce.own)};
-    }
+    generator_.complete(step, target_, kernels_);
     add(std::move(step));
   }
   template <class What>
@@ -165,7 +110,10 @@ class StepWriter {
 
   Steps steps_;
   const std::vector<uint32_t>* sources_ = nullptr;  // of the step
+  const Generator& generator_;
+  const CodeTarget& target_;
   const CompiledKernels& kernels_;
+  const CodeObserver& on_code_;
   Program& program_;
   CompileStats& stats_;
 };
@@ -251,62 +199,20 @@ struct Compiler::State {
   GridGenerator grids;
   CompileObserver observer;
   const CodeObserver on_code;
-  std::atomic<int64_t> programs_compiled{0}, kernels_generated{0};
+  std::atomic<int64_t> programs_compiled{0};
 
   Result<CachedProgram> compile(const ir::Graph& graph,
                                 const CompileOptions& options);
-  Result<CompiledKernels> generate_for_cpu(const Plan& plan, CodeText* dump);
-  Result<CompiledKernels> generate_grids(const Plan& plan, int devices,
-                                         const std::vector<int>& capabilities,
-                                         CodeText* dump);
+  /// Which plans for these capabilities are for.
+  Generator& generator(const std::vector<int>& capabilities) {
+    if (capabilities.empty()) return cpu;
+    return grids;
+  }
   CodeText text_wanted() const {
     return {observer.wants_llvm, observer.wants_assembly};
   }
   Status dump_grids(const ir::Graph& optimised, const CompileOptions& options);
 };
-
-Result<CompiledKernels> Compiler::State::generate_for_cpu(const Plan& plan,
-                                                          CodeText* dump) {
-  std::vector<Request> requests;
-  list_requests(plan.steps, requests);
-  const int64_t before = cpu.kernels_generated();
-  auto compiled = cpu.generate(requests, dump);
-  kernels_generated += cpu.kernels_generated() - before;
-  return compiled;
-}
-
-/// The same for GPUs.
-Result<CompiledKernels> Compiler::State::generate_grids(
-    const Plan& plan, int devices, const std::vector<int>& capabilities,
-    CodeText* dump) {
-  std::vector<Request> requests;
-  std::vector<const CollectiveStep*> reduces;
-  list_requests(plan.steps, requests);
-  list_all_reduces(plan.steps, reduces);
-  std::vector<const Kernel*> wanted;
-  for (const Request& request : requests)
-    wanted.push_back(std::get<const Kernel*>(request));
-  std::deque<AllReduceKernels> kept;
-  for (const CollectiveStep* task : reduces) {
-    const auto& all = kept.emplace_back(all_reduce_kernels(*task, devices));
-    wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
-  }
-  const int64_t before = grids.kernels_generated();
-  auto launches = grids.generate(wanted, capabilities, dump);
-  if (!launches) return launches.error();
-  kernels_generated += grids.kernels_generated() - before;
-  CompiledKernels result;
-  for (const Kernel* kernel : wanted) {
-    std::string key = key_of(*kernel);
-    if (dump) dump->kernels += key;
-    Compiled compiled;
-    compiled.launches.push_back({.grid = launches->at(key)});
-    result.emplace(std::move(key), std::move(compiled));
-  }
-  return result;
-}
-
-constexpr Machine grid_machine{.grid = true};
 
 /// What code is generated for, each once.
 std::vector<int> known(const std::vector<int>& capabilities) {
@@ -319,9 +225,9 @@ std::vector<int> known(const std::vector<int>& capabilities) {
 Status Compiler::State::dump_grids(const ir::Graph& optimised,
                                    const CompileOptions& options) {
   CodeText dump = text_wanted();
-  const Plan plan = fuse(optimised, options.checked, grid_machine);
+  const Plan plan = fuse(optimised, options.checked, grids.machine());
   auto compiled =
-      generate_grids(plan, options.devices, {observer.capability}, &dump);
+      grids.generate(plan, {options.devices, {observer.capability}}, &dump);
   if (!compiled) return compiled.error();
   observer.dump(dump);
   return Unit{};
@@ -332,17 +238,15 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   const auto start = std::chrono::steady_clock::now();
   CodeText dump = text_wanted();
   CachedProgram result;
-  const bool for_grid = !options.capabilities.empty();
+  Generator& generator = this->generator(options.capabilities);
+  const CodeTarget target{options.devices, known(options.capabilities)};
   const ir::Graph optimised = optimise(graph, observer.after_pass);
   if (observer.capability)
     if (auto seen = dump_grids(optimised, options); !seen) return seen.error();
   CodeText* shown = observer.dump && !observer.capability ? &dump : nullptr;
-  Plan plan =
-      fuse(optimised, options.checked, for_grid ? grid_machine : cpu.machine());
+  Plan plan = fuse(optimised, options.checked, generator.machine());
   MemoryPlan memory = plan_memory(plan, options.donated);
-  auto compiled = for_grid ? generate_grids(plan, options.devices,
-                                            known(options.capabilities), shown)
-                           : generate_for_cpu(plan, shown);
+  auto compiled = generator.generate(plan, target, shown);
   if (!compiled) return compiled.error();
 
   auto program = std::make_shared<Program>();
@@ -354,9 +258,8 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
   program->devices = options.devices;
-  StepWriter writer(*compiled, *program, result.stats);
-  writer.on_grid = for_grid;
-  writer.on_code = &on_code;
+  StepWriter writer(generator, target, *compiled, on_code, *program,
+                    result.stats);
   program->steps = writer.write(plan.steps);
   auto codes = std::make_shared<std::vector<std::shared_ptr<LoadedCode>>>();
   for (auto& [key, kernel] : *compiled) codes->push_back(kernel.code);
@@ -433,7 +336,8 @@ int64_t Compiler::programs_compiled() const {
   return state_->programs_compiled;
 }
 int64_t Compiler::kernels_generated() const {
-  return state_->kernels_generated;
+  std::lock_guard lock(state_->compile_mutex);
+  return state_->cpu.kernels_generated() + state_->grids.kernels_generated();
 }
 void Compiler::observe(CompileObserver observer) {
   state_->observer = std::move(observer);

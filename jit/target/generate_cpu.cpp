@@ -168,6 +168,12 @@ Result<std::vector<Compiled>> CpuGenerator::generate_modules(
   return out;
 }
 
+Result<CompiledKernels> CpuGenerator::generate(const Plan& plan,
+                                               const CodeTarget&,
+                                               CodeText* dump) {
+  return generate(requests_of(plan), dump);
+}
+
 Result<CompiledKernels> CpuGenerator::generate(
     const std::vector<Request>& requests, CodeText* dump) {
   CompiledKernels result;

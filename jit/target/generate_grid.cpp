@@ -5,8 +5,11 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <deque>
+
 #include "jit/emit/grid.h"
 #include "jit/kernel/group.h"
+#include "jit/plan/collective_kernel.h"
 #include "runtime/stop.h"
 
 namespace unisono::jit {
@@ -56,6 +59,80 @@ std::string GridGenerator::llvm_text(std::span<const Kernel* const> all,
   std::string out;
   llvm::raw_string_ostream(out) << module;
   return out;
+}
+
+namespace {
+
+/// Kernels of an all_reduce on GPUs (CollectiveStep::Grid).
+struct AllReduceKernels {
+  int64_t part;
+  Kernel full, last, own;
+};
+AllReduceKernels all_reduce_kernels(const CollectiveStep& task, int devices) {
+  const int64_t part = all_reduce_part(task.elements, task.dtype, devices);
+  const int64_t rest = task.elements - (task.elements - 1) / part * part;
+  auto kernel = [&](int64_t elements, int targets) {
+    return all_reduce_kernel(task.op, task.dtype, elements, devices, targets);
+  };
+  return {part, kernel(part, devices), kernel(rest, devices),
+          kernel(task.elements, 1)};
+}
+
+/// All steps of a kind, in the order of steps.
+void list_all_reduces(const PlanSteps& steps,
+                      std::vector<const CollectiveStep*>& out) {
+  for (const PlanStep& step : steps) {
+    if (const auto* task = std::get_if<CollectiveStep>(&step.what))
+      if (task->kind == CollectiveStep::Kind::all_reduce) out.push_back(task);
+    if (const auto* loop = std::get_if<LoopTask>(&step.what)) {
+      list_all_reduces(*loop->condition, out);
+      list_all_reduces(*loop->body, out);
+    }
+    if (const auto* branch = std::get_if<IfTask>(&step.what)) {
+      list_all_reduces(*branch->then_steps, out);
+      list_all_reduces(*branch->else_steps, out);
+    }
+  }
+}
+
+}  // namespace
+
+Result<CompiledKernels> GridGenerator::generate(const Plan& plan,
+                                                const CodeTarget& target,
+                                                CodeText* dump) {
+  std::vector<const Kernel*> wanted;
+  for (const Request& request : requests_of(plan))
+    wanted.push_back(std::get<const Kernel*>(request));
+  std::vector<const CollectiveStep*> reduces;
+  list_all_reduces(plan.steps, reduces);
+  std::deque<AllReduceKernels> kept;
+  for (const CollectiveStep* step : reduces) {
+    const auto& all =
+        kept.emplace_back(all_reduce_kernels(*step, target.devices));
+    wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
+  }
+  auto launches = generate(wanted, target.capabilities, dump);
+  if (!launches) return launches.error();
+  CompiledKernels result;
+  for (const Kernel* kernel : wanted) {
+    std::string key = key_of(*kernel);
+    if (dump) dump->kernels += key;
+    Compiled compiled;
+    compiled.launches.push_back({.grid = launches->at(key)});
+    result.emplace(std::move(key), std::move(compiled));
+  }
+  return result;
+}
+
+void GridGenerator::complete(CollectiveStep& step, const CodeTarget& target,
+                             const CompiledKernels& kernels) const {
+  if (step.kind != CollectiveStep::Kind::all_reduce) return;
+  const auto reduce = all_reduce_kernels(step, target.devices);
+  auto launch = [&](const Kernel& kernel) {
+    return kernels.at(key_of(kernel)).launches[0].grid;
+  };
+  step.grid = {reduce.part, launch(reduce.full), launch(reduce.last),
+               launch(reduce.own)};
 }
 
 NvptxTarget& GridGenerator::target(int capability) {

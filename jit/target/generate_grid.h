@@ -9,6 +9,7 @@
 
 #include "jit/kernel/kernel.h"
 #include "jit/target/code_text.h"
+#include "jit/target/generator.h"
 #include "jit/target/nvptx.h"
 #include "runtime/grid.h"
 #include "runtime/lru_cache.h"
@@ -22,15 +23,20 @@ using GridKernels =
 
 /// Keeps what it generated: in memory, bounded, keyed by the printed kernel and
 /// the capabilities. One thread at a time.
-class GridGenerator {
+class GridGenerator : public Generator {
  public:
+  const Machine& machine() override { return machine_; }
+  Result<CompiledKernels> generate(const Plan& plan, const CodeTarget& target,
+                                   CodeText* dump) override;
+  void complete(CollectiveStep& step, const CodeTarget& target,
+                const CompiledKernels& kernels) const override;
   /// Modules for the kernels not known yet, for each capability; few kernels
   /// are one module. With `dump` all are generated again, to be seen; their
   /// texts are those of one module.
   Result<GridKernels> generate(const std::vector<const Kernel*>& kernels,
                                const std::vector<int>& capabilities,
                                CodeText* dump = nullptr);
-  int64_t kernels_generated() const { return kernels_generated_; }
+  int64_t kernels_generated() const override { return kernels_generated_; }
 
  private:
   NvptxTarget& target(int capability);
@@ -40,6 +46,7 @@ class GridGenerator {
       std::span<const Kernel* const> kernels, size_t first,
       const std::vector<int>& capabilities, CodeText* dump);
 
+  const Machine machine_{.grid = true};
   std::map<int, NvptxTarget> targets_;
   LruCache<std::shared_ptr<const GridLaunch>> kernels_{int64_t{64} << 20};
   int64_t kernels_generated_ = 0;
