@@ -27,8 +27,17 @@ def git(*words):
 
 def changed(since):
     """The sources that differ from `since`, those that change most first. A header is checked with the files that include it."""
-    lines = [line.split("\t") for line in git("diff", "--numstat", "--no-renames", "--diff-filter=d", since).splitlines()]
-    found = [(int(added) + int(gone), path) for added, gone, path in lines if path.endswith(".cpp") and added != "-"]
+    fields = iter(git("diff", "--numstat", "-z", "-M", "--diff-filter=d", since).split("\0"))
+    found = []
+    for field in fields:
+        if not field:
+            continue
+        added, gone, path = field.split("\t")
+        if not path:  # it was moved: then both names follow
+            next(fields)
+            path = next(fields)
+        if path.endswith(".cpp") and added != "-":
+            found.append((int(added) + int(gone), path))
     return [path for _, path in sorted(found, reverse=True)]
 
 
