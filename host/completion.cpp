@@ -78,7 +78,7 @@ std::string bash(const CLI::App& app) {
 _unisono() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} options words=
   case ${{COMP_WORDS[1]}} in
-{}    *) options="{}" words="{}" ;;
+{}    *) options="{}" ;;
   esac
   if [ "$COMP_CWORD" -eq 1 ]; then options="{}" words="{}"; fi
   COMPREPLY=()
@@ -89,7 +89,7 @@ _unisono() {{
 }}
 complete -o bashdefault -o default -F _unisono unisono
 )",
-      cases, fmt::join(names_of(app), " "), "", fmt::join(names_of(app), " "),
+      cases, fmt::join(names_of(app), " "), fmt::join(names_of(app), " "),
       fmt::join(commands_of(app), " "));
 }
 

@@ -26,7 +26,7 @@ def git(*words):
 
 
 def changed(since):
-    """The sources that differ from `since`, those that change most first. A header is checked with the files that include it."""
+    """The sources that differ from `since`, those that change most first."""
     fields = iter(git("diff", "--numstat", "-z", "-M", "--diff-filter=d", since).split("\0"))
     found = []
     for field in fields:
