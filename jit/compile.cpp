@@ -156,6 +156,20 @@ const ir::Node* too_large(const ir::Graph& graph) {
   return nullptr;
 }
 
+/// By what a program is found again.
+std::string key_of(const ir::Graph& graph, const MemberGraph& map,
+                   const CompileOptions& options) {
+  std::string key = fmt::format("{} {} {}", options.devices, options.checked,
+                                fmt::join(options.capabilities, "+"));
+  // Collectives of the graph are over axes of the grid, if there are no maps.
+  for (const GridAxis& axis : map.grid)
+    if (map.axes.empty())
+      key += fmt::format(" {}:{}", axis.size, fmt::join(axis.ids, ","));
+  key += '\n';
+  for (const bool donated : options.donated) key += donated ? '1' : '0';
+  return key + '\n' + ir::print(graph);
+}
+
 struct CachedProgram {
   std::shared_ptr<const Program> program;
   std::vector<PlanHostCall> host_calls;
@@ -201,6 +215,9 @@ struct Compiler::State {
   const CodeObserver on_code;
   std::atomic<int64_t> programs_compiled{0};
 
+  /// What each device runs, of `map`.
+  ir::Graph device_graph(const MemberGraph& map,
+                         const CompileOptions& options) const;
   Result<CachedProgram> compile(const ir::Graph& graph,
                                 const CompileOptions& options);
   /// Which plans for these capabilities are for.
@@ -233,8 +250,21 @@ Status Compiler::State::dump_grids(const ir::Graph& optimised,
   return Unit{};
 }
 
+ir::Graph Compiler::State::device_graph(const MemberGraph& map,
+                                        const CompileOptions& options) const {
+  const std::vector<GridAxis> line = {{options.devices, {}}};
+  return for_devices(map, map.grid.empty() ? line : map.grid,
+                     !options.capabilities.empty(), observer.after_pass);
+}
+
 Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
                                                const CompileOptions& options) {
+  if (const ir::Node* node = too_large(graph)) {
+    Error error{Error::Kind::out_of_memory,
+                fmt::format("no memory holds {}", node->type.to_string())};
+    error.source = node->source;
+    return error;
+  }
   const auto start = std::chrono::steady_clock::now();
   CodeText dump = text_wanted();
   CachedProgram result;
@@ -287,20 +317,11 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
 Result<std::shared_ptr<const Program>> Compiler::compile(
     const MemberGraph& map, const CompileOptions& options,
     CompileStats* stats) {
-  const std::vector<GridAxis> line = {{options.devices, {}}};
-  const ir::Graph graph =
-      for_devices(map, options.grid.empty() ? line : options.grid,
-                  !options.capabilities.empty(), state_->observer.after_pass);
-  if (const ir::Node* node = too_large(graph)) {
-    Error error{Error::Kind::out_of_memory,
-                fmt::format("no memory holds {}", node->type.to_string())};
-    error.source = node->source;
-    return error;
-  }
-  std::string key =
-      fmt::format("{} {} {}\n{}", options.devices, options.checked,
-                  fmt::join(options.capabilities, "+"), ir::print(graph));
-  for (bool donated : options.donated) key += donated ? '1' : '0';
+  // What no map is around is found by the graph as it is: statements run often.
+  // The axes of a map made anew have other ids, its devices' graph has none.
+  std::optional<ir::Graph> graph;
+  if (!map.axes.empty()) graph = state_->device_graph(map, options);
+  const std::string key = key_of(graph ? *graph : map.graph, map, options);
   const bool observed = state_->observer.after_pass || state_->observer.dump;
   auto finish = [&](const CachedProgram& cached) {
     if (stats) *stats = cached.stats;
@@ -313,15 +334,19 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
     std::lock_guard lock(state_->cache_mutex);
     const CachedProgram* known =
         observed ? nullptr : state_->programs.find(key);
+    if (known && options.recorder) options.recorder->count_cache_hit();
     return known ? std::optional(*known) : std::nullopt;
   };
   if (auto known = find()) return finish(*known);
   std::lock_guard lock(state_->compile_mutex);
   if (auto known = find()) return finish(*known);  // by another thread
+  const Recording recording(options.recorder, Recorder::Kind::compile,
+                            Recorder::host);
+  if (!graph) graph = state_->device_graph(map, options);
   const Result<CachedProgram> compiled = unless_stopped([&] {
     std::optional<Result<CachedProgram>> result;
     on_deep_stacks(1,
-                   [&](size_t) { result = state_->compile(graph, options); });
+                   [&](size_t) { result = state_->compile(*graph, options); });
     return std::move(*result);
   });
   if (!compiled) return compiled.error();

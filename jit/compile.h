@@ -10,6 +10,7 @@
 #include "jit/reference/reference.h"
 #include "jit/target/code_text.h"
 #include "runtime/execute/program.h"
+#include "runtime/recorder.h"
 
 namespace unisono::jit {
 
@@ -34,10 +35,10 @@ struct CompileObserver {
 };
 
 struct CompileOptions {
-  /// Number of devices that the program runs on. They form a grid over whose
-  /// axes the graph's collectives are; none: one axis, whatever its id.
+  /// Number of devices that the program runs on, as many as the map's grid has.
+  /// Where it has none they are in line, and the graph's collectives are over
+  /// all of them, whatever the axis.
   int devices = 1;
-  std::vector<GridAxis> grid = {};
   bool checked = true;
   /// For GPUs: the compute capabilities of the devices (75 is sm_75). None:
   /// for this machine's CPU.
@@ -50,6 +51,8 @@ struct CompileOptions {
   std::function<void(const ir::Node& node, int position,
                      const std::vector<HostArray>& operands)>
       host_call;
+  /// Told how long it took, or that the program was known, if there is one.
+  Recorder* recorder = nullptr;
 };
 
 /// Told of code where it lies, once for each step that launches it: `sources`
@@ -66,8 +69,8 @@ struct CompilerOptions {
 };
 
 /// Compiles graphs for this machine's CPU or for GPUs, and keeps what it
-/// compiled (in memory, bounded, keyed by the printed kernel). Thread-safe.
-/// LLVM is not touched before the first compile.
+/// compiled in memory, bounded: programs by what their graphs print, and
+/// kernels likewise. Thread-safe. LLVM is not touched before the first compile.
 class Compiler {
  public:
   explicit Compiler(CompilerOptions options = {});

@@ -1,13 +1,47 @@
 #pragma once
-// A map that forgets what was not asked for the longest.
+// What caches are made of: all of them forget what was not asked for the
+// longest. Not thread-safe.
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
-namespace unisono::jit {
+namespace unisono {
 
-/// Bounded by the sum of costs that its entries were put with. Not thread-safe.
+/// Values that are found by looking at each, bounded by their number.
+template <class Value>
+class LruList {
+ public:
+  explicit LruList(size_t capacity) : capacity_(capacity) {}
+
+  /// The first of which `wanted` is true, from the last used on; null if there
+  /// is none. Valid until the next call.
+  template <class Wanted>
+  Value* find_if(const Wanted& wanted) {
+    const auto found = std::find_if(values_.begin(), values_.end(), wanted);
+    if (found == values_.end()) return nullptr;
+    std::rotate(values_.begin(), found, found + 1);
+    return &values_.front();
+  }
+  /// Valid until the next call.
+  Value& put(Value value) {
+    if (values_.size() >= capacity_) values_.pop_back();
+    return *values_.insert(values_.begin(), std::move(value));
+  }
+  template <class Unwanted>
+  void erase_if(const Unwanted& unwanted) {
+    std::erase_if(values_, unwanted);
+  }
+
+ private:
+  size_t capacity_;
+  std::vector<Value> values_;  // the last used first
+};
+
+/// Values by key, bounded by the sum of the costs that they were put with.
 template <class Value>
 class LruCache {
  public:
@@ -46,4 +80,4 @@ class LruCache {
   std::unordered_map<std::string, typename std::list<Entry>::iterator> index_;
 };
 
-}  // namespace unisono::jit
+}  // namespace unisono

@@ -52,10 +52,13 @@ NodeId Graph::add(Op op, std::vector<NodeId> inputs, Attrs attrs,
       check_failed(inferred.error().message.c_str(), __FILE__, __LINE__);
     type = std::move(*inferred);
   }
-  const auto id = static_cast<NodeId>(nodes.size());
-  nodes.push_back(
+  return append(
       {op, std::move(inputs), std::move(attrs), std::move(type), source});
-  return id;
+}
+
+NodeId Graph::append(Node node) {
+  nodes.push_back(std::move(node));
+  return static_cast<NodeId>(nodes.size()) - 1;
 }
 
 }  // namespace unisono::ir

@@ -260,6 +260,8 @@ class Graph {
   /// the type rule); gives its id.
   NodeId add(Op op, std::vector<NodeId> inputs, Attrs attrs = NoAttrs{},
              uint32_t source = 0);
+  /// Appends a node as it is, its type too; gives its id.
+  NodeId append(Node node);
 };
 
 std::string_view name(Op op);

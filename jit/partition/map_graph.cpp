@@ -332,7 +332,7 @@ Graph device_graph(const MemberGraph& map) {
 
 Result<std::vector<HostArray>> evaluate_map(
     const MemberGraph& map, const std::vector<HostArray>& inputs,
-    const std::vector<ir::Type>& outputs, const ReferenceOptions& options) {
+    const ReferenceOptions& options) {
   if (map.axes.empty()) return evaluate(map.graph, inputs, options);
   std::vector<std::vector<HostArray>> arguments(map.members());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -353,7 +353,7 @@ Result<std::vector<HostArray>> evaluate_map(
   auto results = evaluate_members(map.graph, axes, arguments, options);
   if (!results) return results.error();
   std::vector<HostArray> joined;
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  for (size_t i = 0; i < map.graph.outputs.size(); ++i) {
     std::vector<HostArray> parts;
     for (auto& result : *results) parts.push_back(std::move(result[i]));
     for (size_t a = map.axes.size(); a-- > 0;) {

@@ -63,10 +63,10 @@ void keep_parts(MemberGraph& map, size_t first);
 ir::Graph device_graph(const MemberGraph& map);
 
 /// Evaluates the map member by member, from whole arrays to whole results: what
-/// the map means. `outputs` are the types of the results.
+/// the map means.
 Result<std::vector<HostArray>> evaluate_map(
     const MemberGraph& map, const std::vector<HostArray>& inputs,
-    const std::vector<ir::Type>& outputs, const ReferenceOptions& options);
+    const ReferenceOptions& options);
 
 /// Which of the grid's axes a map's axis runs along.
 size_t grid_axis(const MemberGraph& map, const MapAxis& axis);

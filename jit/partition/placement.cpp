@@ -5,6 +5,7 @@
 #include <set>
 
 #include "jit/ir/kinds.h"
+#include "jit/ir/renaming.h"
 #include "jit/partition/split_axes.h"
 #include "jit/scalar/element.h"
 
@@ -146,10 +147,7 @@ class BlockGraph {
                                         axes_.of(node.inputs[0]), partial);
     block.type = block_type(node.type, want);
     if (want != whole) set_sizes(block, want);
-    const auto placed = static_cast<NodeId>(out_.graph.nodes.size());
-    out_.graph.nodes.push_back(std::move(block));
-    placed_[{id, want}] = placed;
-    return placed;
+    return placed_[{id, want}] = out_.graph.append(std::move(block));
   }
 
   /// A reduction over the split axis: each device reduces `partial` elements of
@@ -360,22 +358,18 @@ GraphPart part_of(const ir::Graph& graph, std::vector<int> outputs,
   part.outputs = std::move(outputs);
   for (int i : part.outputs) wanted.push_back(graph.outputs[i]);
   const std::vector<bool> needed = needed_by(graph, wanted, known);
-  std::vector<NodeId> at(graph.nodes.size(), -1);
+  ir::Renaming at(graph);
   auto take = [&](NodeId id, size_t number) {
-    if (!needed[id] || at[id] >= 0) return;
-    at[id] = part.graph.add_input(graph[id].type);
+    if (!needed[id] || at.contains(id)) return;
+    at.set(id, part.graph.add_input(graph[id].type));
     part.inputs.push_back(static_cast<int>(number));
   };
   for (size_t i = 0; i < graph.inputs.size(); ++i) take(graph.inputs[i], i);
   for (size_t i = 0; i < known.size(); ++i)
     take(known[i], graph.inputs.size() + i);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!needed[i] || at[i] >= 0) continue;
-    Node node = graph.nodes[i];
-    for (NodeId& operand : node.inputs) operand = at[operand];
-    at[i] = static_cast<NodeId>(part.graph.nodes.size());
-    part.graph.nodes.push_back(std::move(node));
-  }
+  for (const NodeId id : ir::node_ids(graph))
+    if (needed[id] && !at.contains(id))
+      at.set(id, part.graph.append(at.renamed(id)));
   for (int i : part.outputs) part.graph.outputs.push_back(at[graph.outputs[i]]);
   return part;
 }

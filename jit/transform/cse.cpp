@@ -6,6 +6,7 @@
 
 #include "jit/ir/hash.h"
 #include "jit/ir/kinds.h"
+#include "jit/ir/renaming.h"
 #include "jit/transform/transforms.h"
 #include "runtime/stop.h"
 
@@ -33,18 +34,15 @@ void mark_read(const Graph& g, std::vector<bool>& read) {
 std::shared_ptr<const Graph> without_inputs(const Graph& g,
                                             const std::vector<bool>& keep) {
   auto out = std::make_shared<Graph>();
-  std::vector<NodeId> placed(g.nodes.size(), -1);
-  for (size_t i = 0; i < g.nodes.size(); ++i) {
-    Node node = g.nodes[i];
-    if (node.op == Op::input) {
-      if (keep[i]) placed[i] = out->add_input(node.type, node.source);
-      continue;
-    }
-    for (NodeId& operand : node.inputs) operand = placed[operand];
-    placed[i] = static_cast<NodeId>(out->nodes.size());
-    out->nodes.push_back(std::move(node));
+  ir::Renaming placed(g);
+  for (const NodeId id : ir::node_ids(g)) {
+    const Node& node = g[id];
+    if (node.op != Op::input)
+      placed.set(id, out->append(placed.renamed(id)));
+    else if (keep[id])
+      placed.set(id, out->add_input(node.type, node.source));
   }
-  for (NodeId output : g.outputs) out->outputs.push_back(placed[output]);
+  out->outputs = placed.renamed(g.outputs);
   return out;
 }
 
@@ -83,11 +81,10 @@ Graph join_equal(const Graph& graph) {
   Graph out;
   out.nodes.reserve(graph.nodes.size());
   std::unordered_multimap<size_t, NodeId> known;
-  std::vector<NodeId> placed(graph.nodes.size());
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+  ir::Renaming placed(graph);
+  for (const NodeId id : ir::node_ids(graph)) {
     poll_stop();
-    Node node = graph.nodes[i];
-    for (NodeId& operand : node.inputs) operand = placed[operand];
+    Node node = placed.renamed(id);
     clean_control(node);
     const bool unique = node.op == Op::input || node.op == Op::host_call;
     const size_t key = unique ? 0 : ir::hash(node);
@@ -97,16 +94,15 @@ Graph join_equal(const Graph& graph) {
         return ir::equal(out[entry.second], node);
       });
       if (same != end) {
-        placed[i] = same->second;
+        placed.set(id, same->second);
         continue;
       }
     }
-    placed[i] = static_cast<NodeId>(out.nodes.size());
-    if (!unique) known.emplace(key, placed[i]);
-    out.nodes.push_back(std::move(node));
+    placed.set(id, out.append(std::move(node)));
+    if (!unique) known.emplace(key, placed[id]);
   }
   out.inputs = graph.inputs;
-  for (NodeId output : graph.outputs) out.outputs.push_back(placed[output]);
+  out.outputs = placed.renamed(graph.outputs);
   return out;
 }
 
@@ -120,16 +116,11 @@ Graph drop_dead(const Graph& graph) {
       for (NodeId operand : graph.nodes[i].inputs) needed[operand] = true;
   }
   Graph out;
-  std::vector<NodeId> placed(graph.nodes.size(), -1);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!needed[i]) continue;
-    Node node = graph.nodes[i];
-    for (NodeId& operand : node.inputs) operand = placed[operand];
-    placed[i] = static_cast<NodeId>(out.nodes.size());
-    out.nodes.push_back(std::move(node));
-  }
+  ir::Renaming placed(graph);
+  for (const NodeId id : ir::node_ids(graph))
+    if (needed[id]) placed.set(id, out.append(placed.renamed(id)));
   out.inputs = graph.inputs;
-  for (NodeId output : graph.outputs) out.outputs.push_back(placed[output]);
+  out.outputs = placed.renamed(graph.outputs);
   return out;
 }
 

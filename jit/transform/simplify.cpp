@@ -3,6 +3,7 @@
 // nobody reads any more is left to cse_dce.
 #include <algorithm>
 
+#include "jit/ir/renaming.h"
 #include "jit/scalar/element.h"
 #include "jit/transform/simplify.h"
 #include "runtime/check.h"
@@ -67,9 +68,7 @@ std::optional<NodeId> Simplifier::rewrite(const Node& node) {
 NodeId Simplifier::place(Node node) {
   poll_stop();
   if (auto simpler = rewrite(node)) return *simpler;
-  const auto id = static_cast<NodeId>(out_.nodes.size());
-  out_.nodes.push_back(std::move(node));
-  return id;
+  return out_.append(std::move(node));
 }
 
 namespace {
@@ -82,11 +81,8 @@ std::shared_ptr<const Graph> with_constants(
   for (NodeId id : graph.inputs)
     out.add_input(graph.type(id), graph[id].source);
   std::vector<NodeId> arguments = out.inputs;
-  for (size_t i = 0; i < constants.size(); ++i) {
-    if (!constants[i]) continue;
-    arguments[i] = static_cast<NodeId>(out.nodes.size());
-    out.nodes.push_back(*constants[i]);
-  }
+  for (size_t i = 0; i < constants.size(); ++i)
+    if (constants[i]) arguments[i] = out.append(*constants[i]);
   out.outputs = inline_graph(out, graph, arguments);
   return std::make_shared<const Graph>(simplify(out));
 }
@@ -116,55 +112,48 @@ void Simplifier::simplify_subgraphs(Node& node) {
 }
 
 Graph Simplifier::run(const Graph& graph) {
-  std::vector<NodeId> placed(graph.nodes.size(), -1);
+  ir::Renaming placed(graph);
   // Results of branches that are taken for certain, by their control node.
   std::vector<std::vector<NodeId>> taken(graph.nodes.size());
   out_.nodes.reserve(graph.nodes.size());
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    Node node = graph.nodes[i];
-    source_ = node.source;
-    if (node.op == Op::input) {
-      placed[i] = out_.add_input(node.type, node.source);
+  for (const NodeId id : ir::node_ids(graph)) {
+    const Node& old = graph[id];
+    source_ = old.source;
+    if (old.op == Op::input) {
+      placed.set(id, out_.add_input(old.type, old.source));
       continue;
     }
-    if (node.op == Op::project && !taken[node.inputs[0]].empty()) {
-      const int index = ir::attrs<ir::ProjectAttrs>(node).index;
-      placed[i] = taken[node.inputs[0]][index];
+    if (old.op == Op::project && !taken[old.inputs[0]].empty()) {
+      const int index = ir::attrs<ir::ProjectAttrs>(old).index;
+      placed.set(id, taken[old.inputs[0]][index]);
       continue;
     }
-    for (NodeId& operand : node.inputs) operand = placed[operand];
+    Node node = placed.renamed(id);
     if (node.op == Op::if_else && one_value(node.inputs[0])) {
       const auto& a = ir::attrs<ir::IfAttrs>(node);
       const bool truth = is_value(node.inputs[0], 1);
-      taken[i] = place_all(truth ? *a.then_graph : *a.else_graph,
-                           {node.inputs.begin() + 1, node.inputs.end()});
-      placed[i] = taken[i].empty() ? zeros(node.type) : taken[i][0];
+      taken[id] = place_all(truth ? *a.then_graph : *a.else_graph,
+                            {node.inputs.begin() + 1, node.inputs.end()});
+      placed.set(id, taken[id].empty() ? zeros(node.type) : taken[id][0]);
       continue;
     }
     simplify_subgraphs(node);
-    placed[i] = place(std::move(node));
+    placed.set(id, place(std::move(node)));
   }
-  for (NodeId output : graph.outputs) out_.outputs.push_back(placed[output]);
+  out_.outputs = placed.renamed(graph.outputs);
   return std::move(out_);
 }
 
 std::vector<NodeId> Simplifier::place_all(
     const Graph& graph, const std::vector<NodeId>& arguments) {
   const Graph simple = simplify(graph);
-  std::vector<NodeId> placed(simple.nodes.size());
-  for (size_t i = 0; i < simple.nodes.size(); ++i) {
-    Node node = simple.nodes[i];
-    if (node.op == Op::input) {
-      placed[i] = arguments[i];
-      continue;
-    }
-    source_ = node.source;
-    for (NodeId& operand : node.inputs) operand = placed[operand];
-    placed[i] = place(std::move(node));
+  ir::Renaming placed(simple);
+  for (const NodeId id : ir::node_ids(simple)) {
+    source_ = simple[id].source;
+    placed.set(id, simple[id].op == Op::input ? arguments[id]
+                                              : place(placed.renamed(id)));
   }
-  std::vector<NodeId> outputs;
-  for (NodeId output : simple.outputs) outputs.push_back(placed[output]);
-  return outputs;
+  return placed.renamed(simple.outputs);
 }
 
 Graph simplify(const Graph& graph) { return Simplifier().run(graph); }

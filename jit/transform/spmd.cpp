@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "jit/ir/kinds.h"
+#include "jit/ir/renaming.h"
 #include "jit/transform/gathered.h"
 #include "runtime/check.h"
 
@@ -28,18 +29,14 @@ class Spmd {
 
   Graph run(const Graph& graph) const {
     Graph out;
-    std::vector<NodeId> placed;
-    for (const Node& node : graph.nodes) {
-      if (node.op == Op::input) {
-        placed.push_back(out.add_input(node.type, node.source));
-        continue;
-      }
-      Node copy = node;
-      for (NodeId& operand : copy.inputs) operand = placed[operand];
-      placed.push_back(place(out, std::move(copy)));
+    ir::Renaming placed(graph);
+    for (const NodeId id : ir::node_ids(graph)) {
+      const Node& node = graph[id];
+      placed.set(id, node.op == Op::input
+                         ? out.add_input(node.type, node.source)
+                         : place(out, placed.renamed(id)));
     }
-    for (const NodeId output : graph.outputs)
-      out.outputs.push_back(placed[output]);
+    out.outputs = placed.renamed(graph.outputs);
     return out;
   }
 
@@ -56,8 +53,7 @@ class Spmd {
       *a = {part(a->condition), part(a->body), a->carries};
     else if (ir::kind(node.op) == ir::Kind::collective)
       return place_collective(out, node);
-    out.nodes.push_back(std::move(node));
-    return static_cast<NodeId>(out.nodes.size()) - 1;
+    return out.append(std::move(node));
   }
 
   size_t grid_axis(ir::AxisId id) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jit/ir/renaming.h"
 #include "jit/transform/transforms.h"
 #include "runtime/check.h"
 
@@ -11,7 +12,7 @@ ArrayValue GraphScope::add_parameter(ir::Type type, AxisSet varies,
                                      Span where) {
   CHECK(graph_.nodes.size() == parameters_.size());
   const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
-  graph_.nodes.push_back({ir::Op::input, {}, ir::InputAttrs{id}, type, 0});
+  graph_.append({ir::Op::input, {}, ir::InputAttrs{id}, type, 0});
   parameters_.push_back(id);
   auto cell = std::make_shared<ArrayCell>();
   cell->type = std::move(type);
@@ -26,18 +27,17 @@ ir::NodeId GraphScope::import(const ArrayValue& value) {
   if (value->node >= 0 && value->scope.lock().get() == this) return value->node;
   if (auto known = imported_.find(value.get()); known != imported_.end())
     return known->second;
-  const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
+  ir::NodeId id = -1;
   if (value->constant) {
-    graph_.nodes.push_back({ir::Op::constant,
-                            {},
-                            ir::ConstantAttrs{value->type, *value->constant},
-                            value->type,
-                            0});
+    id = graph_.append({ir::Op::constant,
+                        {},
+                        ir::ConstantAttrs{value->type, *value->constant},
+                        value->type,
+                        0});
     constants_.push_back(value);
   } else {
     // The index is set by finish.
-    graph_.nodes.push_back(
-        {ir::Op::input, {}, ir::InputAttrs{0}, value->type, 0});
+    id = graph_.append({ir::Op::input, {}, ir::InputAttrs{0}, value->type, 0});
     captures_.push_back(value);
   }
   imported_.emplace(value.get(), id);
@@ -52,10 +52,8 @@ ArrayValue GraphScope::same_node(const ArrayValue& value) {
 
 ArrayValue GraphScope::add(ir::Op op, std::vector<ir::NodeId> operands,
                            ir::Attrs attrs, ir::Type type, uint32_t source) {
-  const auto id = static_cast<ir::NodeId>(graph_.nodes.size());
-  graph_.nodes.push_back(
-      {op, std::move(operands), std::move(attrs), std::move(type), source});
-  return new_value(id);
+  return new_value(graph_.append(
+      {op, std::move(operands), std::move(attrs), std::move(type), source}));
 }
 
 std::vector<ArrayValue> GraphScope::append(
@@ -90,26 +88,18 @@ ir::Graph GraphScope::finish(std::span<const ArrayValue> outputs,
   for (const ArrayValue& output : outputs) output_ids.push_back(import(output));
 
   ir::Graph out;
-  std::vector<ir::NodeId> renamed(graph_.nodes.size(), -1);
+  ir::Renaming placed(graph_);
   for (ir::NodeId id : parameters_)
-    renamed[id] = out.add_input(graph_.nodes[id].type);
+    placed.set(id, out.add_input(graph_.nodes[id].type));
   for (const ArrayValue& capture : captures) {
     const ir::NodeId id = out.add_input(capture->type);
     if (auto own = imported_.find(capture.get()); own != imported_.end())
-      renamed[own->second] = id;
+      placed.set(own->second, id);
   }
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const ir::Node& node = graph_.nodes[i];
-    if (node.op == ir::Op::input) {
-      CHECK(renamed[i] >= 0);
-      continue;
-    }
-    ir::Node copy = node;
-    for (ir::NodeId& input : copy.inputs) input = renamed[input];
-    renamed[i] = static_cast<ir::NodeId>(out.nodes.size());
-    out.nodes.push_back(std::move(copy));
-  }
-  for (ir::NodeId id : output_ids) out.outputs.push_back(renamed[id]);
+  for (const ir::NodeId id : ir::node_ids(graph_))
+    if (graph_[id].op != ir::Op::input)
+      placed.set(id, out.append(placed.renamed(id)));
+  out.outputs = placed.renamed(output_ids);
   return out;
 }
 

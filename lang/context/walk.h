@@ -24,11 +24,6 @@
 #include "runtime/execute/program.h"
 #include "runtime/recorder.h"
 
-namespace unisono::jit {
-struct BlockPlan;
-struct Division;
-}  // namespace unisono::jit
-
 namespace unisono::lang {
 
 /// What the program runs on; owned by the session.
@@ -171,10 +166,6 @@ class Walk {
   /// Every array of which only the type is known is one on the first device
   /// from now on.
   Value with_absent(const Value& value);
-  /// Runs a program, or, with Machine::compile_only, only says what it gives.
-  Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run_program(
-      const unisono::Program& program, const std::vector<Device*>& devices,
-      const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks);
   /// In check mode, a value of which only the type is known.
   ArrayValue unknown_array(ir::Type type);
   /// The same, of a weak number.
@@ -260,42 +251,11 @@ class Walk {
   friend class ContextScope;
   friend class Walker;  // lang/walk
   const unisono::Array& computed(const ArrayCell& cell, Span where);
-  /// Runs a graph on the first device: small ones by the reference evaluator.
-  std::vector<unisono::Array> compute(const ir::Graph& graph,
-                                      const std::vector<unisono::Array>& inputs,
+  /// Runs the graph of a statement, where its inputs lie if it can
+  /// (compute.cpp).
+  std::vector<unisono::Array> compute(ir::Graph graph,
+                                      std::vector<unisono::Array> inputs,
                                       Span where);
-  /// The same after all arrays were brought to the first device.
-  std::vector<unisono::Array> compute_together(
-      const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
-      Span where);
-  bool is_compiled(const ir::Graph& graph) const;
-  std::vector<unisono::Array> run_reference(
-      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-      Span where);
-  /// With Machine::compile_only.
-  std::vector<unisono::Array> absent_outputs(const ir::Graph& graph) const;
-  /// Runs a graph in which everything is a block's own affair on the devices
-  /// that hold the blocks.
-  std::vector<unisono::Array> run_in_place(
-      const ir::Graph& graph, const jit::BlockPlan& plan,
-      const std::vector<unisono::Array>& arrays, Span where);
-  /// What can be computed block by block first, then the rest.
-  std::vector<unisono::Array> run_divided(
-      const jit::Division& division, const std::vector<unisono::Array>& inputs,
-      Span where);
-  /// Brings everything to the first device.
-  std::vector<unisono::Array> gather_and_run(ir::Graph graph,
-                                             std::vector<unisono::Array> arrays,
-                                             Span where);
-  /// Of arrays of which a graph reads parts alone, only these are brought.
-  void take_parts(ir::Graph& graph, std::vector<unisono::Array>& arrays,
-                  Span where);
-  std::vector<unisono::Array> run_compiled(
-      const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-      Span where);
-  std::shared_ptr<const unisono::Program> statement_program(
-      const ir::Graph& graph, const std::vector<Device*>& devices,
-      const std::vector<jit::GridAxis>& grid, Span where);
 
   Machine& machine_;
   SourceMap& sources_;

@@ -18,9 +18,6 @@
 namespace unisono::lang {
 namespace {
 
-/// What one map keeps: calls with more kinds of arguments trace again.
-constexpr size_t kept_entries = 32;
-
 using Named = std::vector<std::pair<std::string, CallArgument>>;
 
 // ---- finding what was compiled
@@ -102,15 +99,11 @@ bool read_captures(const MapEntry& entry, std::vector<ArrayValue>& captures) {
 MapEntry* find_entry(MapState& state,
                      const std::vector<CallArgument>& positional,
                      const Named& named, std::vector<ArrayValue>& captures) {
-  for (size_t i = 0; i < state.entries.size(); ++i) {
-    const MapEntry& entry = *state.entries[i];
-    if (!same_arguments(entry, positional, named)) continue;
-    if (!read_captures(entry, captures)) continue;
-    std::rotate(state.entries.begin(), state.entries.begin() + i,
-                state.entries.begin() + i + 1);
-    return state.entries.front().get();
-  }
-  return nullptr;
+  const auto* found = state.entries.find_if([&](const auto& entry) {
+    return same_arguments(*entry, positional, named) &&
+           read_captures(*entry, captures);
+  });
+  return found ? found->get() : nullptr;
 }
 
 // ---- making it
@@ -118,23 +111,16 @@ MapEntry* find_entry(MapState& state,
 /// An array on the map's grid; `cuts` says which of its axes is cut along each
 /// of the grid's.
 Placed place(const ir::Type& type, const jit::MemberGraph& map,
-             const std::vector<int>& cuts, const MapEntry& entry) {
+             const std::vector<int>& cuts,
+             const std::vector<Device*>& devices) {
   // On one device, a block is the whole.
-  if (entry.devices.size() == 1)
-    return {type.dtype, type.sizes(), Sharding{-1, entry.devices, {}}};
+  if (devices.size() == 1)
+    return {type.dtype, type.sizes(), Sharding{-1, devices, {}}};
   std::vector<GridCut> grid;
   for (size_t i = 0; i < cuts.size(); ++i)
     grid.push_back({map.grid[i].size, cuts[i]});
   return {type.dtype, type.sizes(),
-          Sharding::on_grid(std::move(grid), entry.devices)};
-}
-
-/// What `print` inside a map shows: the device, then the line.
-void print_line(Machine& machine, const Device& device, const ir::Node& node,
-                const std::vector<jit::HostArray>& operands) {
-  machine.output(fmt::format(
-      "[{}] {}\n", device.name(),
-      render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands)));
+          Sharding::on_grid(std::move(grid), devices)};
 }
 
 /// The axes of a map of maps by which errors name a member. Where a device has
@@ -166,39 +152,24 @@ std::vector<MapEntry::Place> member_places(Walk& walk,
 /// that it is one member of, or null.
 void prepare(Walk& walk, jit::MemberGraph map, const AxisInfo* outermost,
              MapEntry& entry, Span where) {
-  entry.devices = complete_grid(walk, map, outermost, where);
+  Executable& executable = entry.executable;
+  executable.names_devices = true;
+  executable.devices = complete_grid(walk, map, outermost, where);
   if (outermost) entry.places = member_places(walk, map, *outermost);
   for (size_t i = 0; i < map.graph.inputs.size(); ++i)
-    entry.inputs.push_back(
-        place(jit::whole_input(map, i), map, jit::input_cuts(map, i), entry));
+    executable.inputs.push_back(place(jit::whole_input(map, i), map,
+                                      jit::input_cuts(map, i),
+                                      executable.devices));
   for (size_t i = 0; i < map.graph.outputs.size(); ++i)
-    entry.outputs.push_back(
-        place(jit::whole_output(map, i), map, jit::output_cuts(map, i), entry));
-  entry.donated.resize(entry.inputs.size(), false);
-  Machine& machine = walk.machine();
+    executable.outputs.push_back(place(jit::whole_output(map, i), map,
+                                       jit::output_cuts(map, i),
+                                       executable.devices));
+  executable.donated.resize(executable.inputs.size(), false);
   if (map.members() == 0) return;  // nothing will run
-  if (machine.reference_only) {
-    entry.member = std::make_shared<jit::MemberGraph>(std::move(map));
-    return;
-  }
-  jit::CompileOptions options;
-  options.devices = static_cast<int>(entry.devices.size());
-  options.grid = map.grid;
-  options.checked = machine.checked;
-  options.capabilities = capabilities(entry.devices);
-  if (std::ranges::count(entry.donated, true) > 0)
-    options.donated = entry.donated;
-  options.host_call = [&machine, devices = entry.devices, grid = map.grid](
-                          const ir::Node& node, int position,
-                          const std::vector<jit::HostArray>& operands) {
-    if (calls_host_on(grid, ir::attrs<ir::HostCallAttrs>(node), position))
-      print_line(machine, *devices[position], node, operands);
-  };
-  const Recording recording(machine.recorder, Recorder::Kind::compile,
-                            Recorder::host);
-  auto program = machine.compiler->compile(map, options);
-  if (!program) walk.fail(program.error(), where);
-  entry.program = std::move(*program);
+  if (walk.machine().reference_only)
+    executable.member = std::make_shared<jit::MemberGraph>(std::move(map));
+  else
+    compile(walk, map, executable, where);
 }
 
 /// The leaf of the names read that is this array.
@@ -269,7 +240,7 @@ class EntryBuilder {
       entry_->named.emplace_back(name, types_of(a.value));
     const BoundCall call = bind_call(walk_, callee_, std::move(positional),
                                      std::move(named), where_);
-    entry_->donated = donated_inputs(callee_, call);
+    entry_->executable.donated = donated_inputs(callee_, call);
     return trace(call);
   }
 
@@ -332,9 +303,13 @@ class EntryBuilder {
 /// One run of an entry.
 class MapRun {
  public:
-  MapRun(Walk& walk, MapEntry& entry, bool is_jit, Span where)
-      : walk_(walk), entry_(entry), is_jit_(is_jit), where_(where) {
-    arrays_.reserve(entry.inputs.size());
+  MapRun(Walk& walk, const MapEntry& entry, bool is_jit, Span where)
+      : walk_(walk),
+        entry_(entry),
+        executable_(entry.executable),
+        is_jit_(is_jit),
+        where_(where) {
+    arrays_.reserve(executable_.inputs.size());
   }
 
   void add_arguments(const std::vector<CallArgument>& positional,
@@ -358,21 +333,20 @@ class MapRun {
 
   /// What is donated belongs to this call alone from now on.
   void take_donated(const FunctionValue& function) {
-    give_away(walk_, function, passed_, entry_.donated);
+    const std::vector<bool>& donated = executable_.donated;
+    give_away(walk_, function, passed_, donated);
     for (size_t i = 0; i < passed_.size(); ++i)
-      donated_.push_back(entry_.donated[i] ? passed_[i].value : nullptr);
+      donated_.push_back(donated[i] ? passed_[i].value : nullptr);
     passed_.clear();
   }
 
   Value run() { return with_arrays(outputs()); }
 
   std::vector<unisono::Array> outputs() {
-    if (entry_.program) return run_program();
-    if (entry_.member) return run_reference();
-    std::vector<unisono::Array> nothing;
-    for (const Placed& output : entry_.outputs)
-      nothing.push_back(to_devices({}, output));
-    return nothing;
+    auto outputs = unisono::lang::run(walk_, executable_, arrays_);
+    if (outputs) return std::move(*outputs);
+    if (outputs.error().untouched) take_back();
+    fail(outputs.error());
   }
 
  private:
@@ -403,7 +377,7 @@ class MapRun {
   }
   /// An array that was captured before stays on the devices, as long as it is.
   unisono::Array captured(const ArrayValue& value) {
-    const Sharding& to = entry_.inputs[arrays_.size()].sharding;
+    const Sharding& to = executable_.inputs[arrays_.size()].sharding;
     const unisono::Array& array = walk_.force(value, where_);
     if (array.sharding() == to) return array;
     for (const unisono::Array& copy : value->copies)
@@ -412,144 +386,36 @@ class MapRun {
     return value->copies.back();
   }
   unisono::Array moved(const unisono::Array& array) {
-    const Sharding& to = entry_.inputs[arrays_.size()].sharding;
+    const Sharding& to = executable_.inputs[arrays_.size()].sharding;
     if (array.sharding() == to) return array;
     return walk_.moved(array, to, where_);
   }
 
-  std::vector<unisono::Array> run_program() {
-    Blocks blocks;
-    blocks.reserve(arrays_.size());
-    for (const unisono::Array& array : arrays_)
-      blocks.push_back(array.blocks());
-    arrays_.clear();
-    auto outputs = run_on(blocks);
-    if (!outputs) {
-      if (outputs.error().untouched) take_back(std::move(blocks));
-      fail(outputs.error());
-    }
-    std::vector<unisono::Array> results;
-    results.reserve(entry_.outputs.size());
-    for (size_t i = 0; i < entry_.outputs.size(); ++i) {
-      const Placed& output = entry_.outputs[i];
-      results.emplace_back(output.dtype, output.shape, output.sharding,
-                           std::move((*outputs)[i]));
-    }
-    return results;
-  }
-
-  using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
-
-  Result<Blocks> run_on(Blocks& blocks) {
-    if (!walk_.machine().compile_only)
-      for (int input : entry_.program->overwritten)
-        if (Status own = make_own(blocks[input]); !own) return own.error();
-    return walk_.run_program(*entry_.program, entry_.devices, blocks);
-  }
-
-  /// Blocks that something else holds, too, become copies.
-  Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
-    for (std::shared_ptr<Buffer>& block : blocks) {
-      if (block.use_count() == 1) continue;
-      Device& device = *block->device();
-      auto copy = device.allocate(block->bytes());
-      if (!copy) {
-        Error error = copy.error();
-        error.untouched = true;
-        error.message += "; it is for a copy of an array that is given away";
-        return error;
-      }
-      Status copied = device.copy_from_peer(copy->data(), device, block->data(),
-                                            block->bytes());
-      if (!copied) return copied;
-      block = std::make_shared<Buffer>(std::move(*copy));
-    }
-    return Unit{};
-  }
-
   /// What was given away for a run that did not begin is there again.
-  void take_back(Blocks blocks) {
+  void take_back() {
     for (size_t i = 0; i < donated_.size(); ++i) {
       const ArrayValue& value = donated_[i];
       if (!value) continue;
-      const Placed& input = entry_.inputs[i];
       value->donated.reset();
-      value->array.emplace(input.dtype, input.shape, input.sharding,
-                           std::move(blocks[i]));
+      value->array = std::move(arrays_[i]);
     }
   }
 
-  std::vector<unisono::Array> run_reference() {
-    const jit::MemberGraph& map = *entry_.member;
-    Machine& machine = walk_.machine();
-    std::vector<jit::HostArray> inputs;
-    for (const unisono::Array& array : arrays_) {
-      auto bytes = array_to_host(array);
-      if (!bytes) fail(bytes.error());
-      inputs.push_back(
-          {type_of(array.dtype(), array.shape()), std::move(*bytes)});
-    }
-    std::vector<ir::Type> types;
-    for (const Placed& output : entry_.outputs)
-      types.push_back(type_of(output.dtype, output.shape));
-    jit::ReferenceOptions options;
-    options.checked = machine.checked;
-    options.host_call = [&](const ir::Node& node, int64_t member,
-                            const std::vector<jit::HostArray>& operands) {
-      if (calls_host(map, ir::attrs<ir::HostCallAttrs>(node), member))
-        print_line(machine, *device_at(member), node, operands);
-    };
-    options.device_of = [&](int64_t member) { return device_of(map, member); };
-    auto outputs = jit::evaluate_map(map, inputs, types, options);
-    if (!outputs) {
-      Error error = outputs.error();
-      if (error.member >= 0) {
-        error.device = device_of(map, error.member);
-        // Members of several maps have no number.
-        error.member =
-            map.axes.size() == 1 ? error.member % entry_.per_device : -1;
-      }
-      fail(std::move(error));
-    }
-    std::vector<unisono::Array> results;
-    for (size_t i = 0; i < outputs->size(); ++i)
-      results.push_back(to_devices((*outputs)[i], entry_.outputs[i]));
-    return results;
-  }
-
-  /// A result of the reference evaluator, placed as compiled code leaves it.
-  unisono::Array to_devices(const jit::HostArray& host, const Placed& output) {
-    auto array = array_from_host(*entry_.devices[0], output.dtype, output.shape,
-                                 host.bytes.data());
-    if (!array) fail(array.error());
-    auto moved = reshard(*array, output.sharding);
-    if (!moved) fail(moved.error());
-    return std::move(*moved);
-  }
-
-  const Device* device_at(int64_t member) const {
-    return entry_
-        .devices[device_of(*entry_.member, std::max<int64_t>(member, 0))];
-  }
-
-  static ir::Type type_of(DType dtype, const std::vector<int64_t>& sizes) {
-    return {dtype, {sizes.begin(), sizes.end()}};
-  }
-
-  /// Compiled code counts devices along the axis, and members on the device.
+  /// Programs count devices along the axis, and members on the device.
   /// `jit` has one device, which is not worth words.
   [[noreturn]] void fail(Error error) {
     if (is_jit_) {
-      if (error.kind != Error::Kind::device_lost && entry_.devices.size() == 1)
+      if (error.kind != Error::Kind::device_lost &&
+          executable_.devices.size() == 1)
         error.device = -1;
       error.member = -1;
     }
     const std::string member = member_name(error);
     if (error.device >= 0) {
       if (error.member >= 0) error.member += error.device * entry_.per_device;
-      error.device = entry_.devices[error.device]->index();
+      error.device = executable_.devices[error.device]->index();
       for (int& device : error.missing)
-        device = entry_.devices[device]->index();
+        device = executable_.devices[device]->index();
     }
     if (member.empty()) walk_.fail(error, where_);
     const Device& device = *walk_.machine().runtime->devices()[error.device];
@@ -591,7 +457,8 @@ class MapRun {
   }
 
   Walk& walk_;
-  MapEntry& entry_;
+  const MapEntry& entry_;
+  const Executable& executable_;
   bool is_jit_;
   Span where_;
   std::vector<unisono::Array> arrays_;
@@ -609,11 +476,10 @@ Value run_map(Walk& walk, const MapCallee& callee,
   std::vector<ArrayValue> captures;
   MapEntry* entry = find_entry(state, positional, named, captures);
   if (!entry) {
-    auto made =
-        EntryBuilder(walk, callee, where).build(positional, named, captures);
-    if (state.entries.size() >= kept_entries) state.entries.pop_back();
-    state.entries.insert(state.entries.begin(), std::move(made));
-    entry = state.entries.front().get();
+    entry = state.entries
+                .put(EntryBuilder(walk, callee, where)
+                         .build(positional, named, captures))
+                .get();
   } else if (Recorder* recorder = walk.machine().recorder) {
     recorder->count_cache_hit();
   }

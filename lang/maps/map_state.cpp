@@ -8,9 +8,6 @@
 namespace unisono::lang {
 namespace {
 
-constexpr size_t kept_states = 32;
-constexpr size_t kept_nested = 1024;
-
 bool same_items(const std::vector<Value>& a, const std::vector<Value>& b) {
   return std::ranges::equal(a, b, same_for_code);
 }
@@ -146,12 +143,12 @@ std::optional<MapCache::Key> MapCache::key_of(const Transformed& map) {
 }
 
 std::shared_ptr<MapState> MapCache::find(const Transformed& map) {
-  std::erase_if(states_, [](const auto& item) {
+  states_.erase_if([](const auto& item) {
     return item.first.has_environment && item.first.environment.expired();
   });
   const std::optional<Key> key = key_of(map);
   if (!key) return nullptr;
-  const auto found = std::ranges::find_if(states_, [&](const auto& item) {
+  const auto* found = states_.find_if([&](const auto& item) {
     const Key& other = item.first;
     return other.kind == key->kind && other.code == key->code &&
            other.environment.lock() == key->environment.lock() &&
@@ -160,17 +157,12 @@ std::shared_ptr<MapState> MapCache::find(const Transformed& map) {
            same_for_code(other.over, key->over) &&
            other.donated == key->donated;
   });
-  if (found == states_.end()) return nullptr;
-  std::rotate(states_.begin(), found, found + 1);
-  return states_.front().second;
+  return found ? found->second : nullptr;
 }
 
 std::shared_ptr<MapState> MapCache::insert(const Transformed& map,
                                            std::shared_ptr<MapState> state) {
-  if (auto key = key_of(map)) {
-    if (states_.size() >= kept_states) states_.pop_back();
-    states_.insert(states_.begin(), {std::move(*key), state});
-  }
+  if (auto key = key_of(map)) states_.put({std::move(*key), state});
   return state;
 }
 
@@ -182,17 +174,15 @@ std::shared_ptr<const AxisInfo> MapCache::innermost(Walk& walk) {
 ir::AxisId MapCache::nested_id(Walk& walk,
                                const std::shared_ptr<const AxisInfo>& axis,
                                int64_t members) {
-  for (const Nested& known : nested_)
-    if (known.axis->id == axis->id && known.members == members) return known.id;
-  if (nested_.size() >= kept_nested)
-    nested_.erase(nested_.begin(), nested_.begin() + kept_nested / 2);
-  nested_.push_back({walk.new_axis_id(), axis, members});
-  return nested_.back().id;
+  const Nested* known = nested_.find_if([&](const Nested& nested) {
+    return nested.axis->id == axis->id && nested.members == members;
+  });
+  if (!known) known = &nested_.put({walk.new_axis_id(), axis, members});
+  return known->id;
 }
 
-const MapCache::Nested* MapCache::find_nested(ir::AxisId id) const {
-  const auto found = std::ranges::find(nested_, id, &Nested::id);
-  return found == nested_.end() ? nullptr : &*found;
+const MapCache::Nested* MapCache::find_nested(ir::AxisId id) {
+  return nested_.find_if([&](const Nested& nested) { return nested.id == id; });
 }
 
 MapCache& map_cache(Walk& walk) {

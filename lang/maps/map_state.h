@@ -9,19 +9,12 @@
 #include "jit/ir/graph.h"
 #include "lang/context/function.h"
 #include "lang/context/walk.h"
+#include "lang/maps/executable.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/number_attempt.h"
-#include "runtime/execute/program.h"
+#include "runtime/lru_cache.h"
 
 namespace unisono::lang {
-
-/// Where an array lies while a program runs: how one input is brought there,
-/// or how one output came out.
-struct Placed {
-  DType dtype = DType::F32;
-  std::vector<int64_t> shape;  // of the whole array
-  Sharding sharding;
-};
 
 /// A name that the traced function read outside itself, with what it was. Of
 /// an array only the type counts, as it is a hidden argument; constants are
@@ -48,11 +41,8 @@ struct MapEntry {
   std::vector<OuterName> names;
 
   // What runs. Inputs are the arrays of the arguments, then the captures.
-  std::vector<Placed> inputs;
+  Executable executable;
   std::vector<Capture> captures;
-  std::vector<Placed> outputs;
-  std::vector<bool> donated;  // by input
-  std::vector<Device*> devices;
   int64_t per_device = 1;  // members on each, of a map that is not nested
   /// Of a map of maps, the axes along which each device is one member, and
   /// its position: device / stride % size.
@@ -62,8 +52,6 @@ struct MapEntry {
   };
   std::vector<Place> places;
   Value result;  // the tree; its arrays are replaced by the outputs
-  std::shared_ptr<const unisono::Program> program;  // compiled, or:
-  std::shared_ptr<const jit::MemberGraph> member;   // reference mode
 };
 
 /// What all calls of one map share.
@@ -72,8 +60,8 @@ struct MapState {
   std::shared_ptr<const AxisInfo> axis;
   /// What no call tries to do without again.
   KnownNumbers known;
-  /// Most recently used first; bounded.
-  std::vector<std::unique_ptr<MapEntry>> entries;
+  /// Calls with more kinds of arguments trace again.
+  LruList<std::unique_ptr<MapEntry>> entries{32};
 };
 
 /// `now` is what `known` was, where compiled code is concerned: host values are
@@ -86,8 +74,8 @@ std::shared_ptr<AxisInfo> anonymous_axis(Walk& walk, std::string map,
                                          Span where);
 
 /// The states of a session's maps. A map made again from the same function and
-/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had. Keeps
-/// the last 32; a state also lives as long as a value that uses it.
+/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had. A
+/// state also lives as long as a value that uses it.
 class MapCache {
  public:
   /// The state of `map` (its other members are set), made by `make` if there
@@ -111,7 +99,7 @@ class MapCache {
   ir::AxisId nested_id(Walk& walk, const std::shared_ptr<const AxisInfo>& axis,
                        int64_t members);
   /// Null for an axis that is none.
-  const Nested* find_nested(ir::AxisId id) const;
+  const Nested* find_nested(ir::AxisId id);
 
  private:
   /// Identity of a map. The environment of a closure is not kept alive.
@@ -128,9 +116,9 @@ class MapCache {
   std::shared_ptr<MapState> insert(const Transformed& map,
                                    std::shared_ptr<MapState> state);
 
-  std::vector<std::pair<Key, std::shared_ptr<MapState>>> states_;
+  LruList<std::pair<Key, std::shared_ptr<MapState>>> states_{32};
   std::shared_ptr<AxisInfo> innermost_;
-  std::vector<Nested> nested_;  // the last ones; a graph is soon done with them
+  LruList<Nested> nested_{1024};  // a graph is soon done with them
 };
 
 /// The evaluator's cache, made at the first use.

@@ -36,25 +36,6 @@ Value Walk::with_absent(const Value& value) {
   });
 }
 
-std::vector<unisono::Array> Walk::absent_outputs(const ir::Graph& graph) const {
-  const Sharding first{-1, {machine_.runtime->devices()[0]}};
-  std::vector<unisono::Array> out;
-  for (const ir::Type& type : graph.output_types())
-    out.push_back(absent(type.dtype, type.sizes(), first));
-  return out;
-}
-
-Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> Walk::run_program(
-    const unisono::Program& program, const std::vector<Device*>& devices,
-    const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks) {
-  if (!machine_.compile_only)
-    return unisono::run(*machine_.runtime, program, devices, blocks,
-                        run_options(machine_));
-  return std::vector<std::vector<std::shared_ptr<Buffer>>>(
-      program.outputs.size(),
-      std::vector<std::shared_ptr<Buffer>>(devices.size()));
-}
-
 namespace {
 
 /// Why code cannot be made for a value of this type; nothing if it can.

@@ -4,20 +4,18 @@
 
 #include <algorithm>
 
-#include "jit/ir/text.h"
+#include "jit/ir/renaming.h"
 #include "jit/partition/placement.h"
-#include "jit/reference/reference.h"
-#include "jit/transform/transforms.h"
+#include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_grid.h"
-#include "lang/ops/print_value.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
 
-/// Programs of statements that are kept.
-constexpr size_t max_programs = 256;
+using Arrays = std::vector<unisono::Array>;
+
 /// Fewer bytes than this may come together without a word.
 constexpr int64_t large_gather = int64_t{8} << 20;
 
@@ -45,140 +43,171 @@ std::string megabytes(int64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-}  // namespace
+/// One run of a statement's graph.
+class StatementRun {
+ public:
+  StatementRun(Walk& walk, Span where) : walk_(walk), where_(where) {}
 
-std::vector<unisono::Array> Walk::compute(
-    const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
-    Span where) {
-  if (has_nested_maps(*this, graph))
-    return run_on_grid(*this, graph, inputs, where);
-  const bool spread = std::ranges::any_of(inputs, [](const auto& array) {
-    return array.sharding().is_split() && array.sharding().devices.size() > 1;
-  });
-  if (spread) {
+  Arrays compute(ir::Graph graph, Arrays inputs) {
+    if (has_nested_maps(walk_, graph))
+      return run_on_grid(walk_, graph, inputs, where_);
+    const bool spread = std::ranges::any_of(inputs, [](const auto& array) {
+      return array.sharding().is_split() && array.sharding().devices.size() > 1;
+    });
+    if (!spread) return compute_together(std::move(graph), std::move(inputs));
     if (auto plan = jit::plan_blocks(graph, inputs))
-      return run_in_place(graph, *plan, inputs, where);
+      return compute_in_place(std::move(graph), std::move(*plan),
+                              std::move(inputs));
     if (auto division = jit::divide(graph, inputs))
-      return run_divided(*division, inputs, where);
-    return gather_and_run(graph, inputs, where);
+      return compute_divided(std::move(*division), inputs);
+    return gather_and_compute(std::move(graph), std::move(inputs));
   }
-  return compute_together(graph, inputs, where);
-}
 
-std::vector<unisono::Array> Walk::gather_and_run(
-    ir::Graph graph, std::vector<unisono::Array> arrays, Span where) {
-  take_parts(graph, arrays, where);
-  for (const unisono::Array& array : arrays)
-    note_gather(array, *machine_.runtime->devices()[0], where);
-  return compute_together(graph, arrays, where);
-}
+ private:
+  /// After all arrays were brought to the first device.
+  Arrays compute_together(ir::Graph graph, Arrays inputs) {
+    const Sharding here{-1, {&first_device()}};
+    Executable executable;
+    executable.devices = here.devices;
+    for (const ir::NodeId output : graph.outputs)
+      executable.outputs.push_back(placed(graph.type(output), here));
+    if (is_compiled(graph)) {
+      for (unisono::Array& array : inputs)
+        array = walk_.moved(array, here, where_);
+      compile(walk_, {std::move(graph), {}, {}}, executable, where_);
+    } else {
+      executable.member = std::make_shared<jit::MemberGraph>(
+          jit::MemberGraph{std::move(graph), {}, {}});
+    }
+    return run(executable, inputs);
+  }
 
-std::vector<unisono::Array> Walk::run_divided(
-    const jit::Division& division, const std::vector<unisono::Array>& inputs,
-    Span where) {
-  std::vector<unisono::Array> all = inputs;
-  auto of = [&](const jit::GraphPart& part) {
-    std::vector<unisono::Array> arrays;
-    for (int input : part.inputs) arrays.push_back(all[input]);
-    return arrays;
-  };
-  const std::vector<unisono::Array> placed = run_in_place(
-      division.placed.graph, division.plan, of(division.placed), where);
-  all.insert(all.end(), placed.begin(), placed.end());
-  const std::vector<unisono::Array> rest =
-      gather_and_run(division.rest.graph, of(division.rest), where);
-  std::vector<unisono::Array> results(placed.size() + rest.size());
-  for (size_t i = 0; i < placed.size(); ++i)
-    results[division.placed.outputs[i]] = placed[i];
-  for (size_t i = 0; i < rest.size(); ++i)
-    results[division.rest.outputs[i]] = rest[i];
-  return results;
-}
+  /// A graph in which everything is a block's own affair, on the devices that
+  /// hold the blocks.
+  Arrays compute_in_place(ir::Graph graph, jit::BlockPlan plan, Arrays inputs) {
+    Executable executable;
+    executable.devices = plan.devices;
+    for (size_t i = 0; i < graph.outputs.size(); ++i)
+      executable.outputs.push_back(
+          placed(graph.type(graph.outputs[i]), plan.outputs[i]));
+    if (is_compiled(graph)) {
+      for (size_t i = 0; i < inputs.size(); ++i)
+        inputs[i] = walk_.moved(inputs[i], plan.inputs[i], where_);
+      compile(walk_, {std::move(plan.graph), {}, std::move(plan.grid)},
+              executable, where_);
+    } else {
+      executable.member = std::make_shared<jit::MemberGraph>(
+          jit::MemberGraph{std::move(graph), {}, {}});
+    }
+    return run(executable, inputs);
+  }
 
-std::vector<unisono::Array> Walk::compute_together(
-    const ir::Graph& graph, const std::vector<unisono::Array>& inputs,
-    Span where) {
-  return is_compiled(graph) ? run_compiled(graph, inputs, where)
-                            : run_reference(graph, inputs, where);
-}
-
-bool Walk::is_compiled(const ir::Graph& graph) const {
-  const int64_t threshold = machine_.compile_threshold;
-  return !machine_.reference_only &&
-         (bytes_of(graph, threshold) >= threshold || has_loop(graph));
-}
-
-std::vector<unisono::Array> Walk::run_in_place(
-    const ir::Graph& graph, const jit::BlockPlan& plan,
-    const std::vector<unisono::Array>& arrays, Span where) {
-  if (!is_compiled(graph)) {
-    std::vector<unisono::Array> results = run_reference(graph, arrays, where);
-    for (size_t i = 0; i < results.size(); ++i)
-      results[i] = moved(results[i], plan.outputs[i], where);
+  /// What can be computed block by block first, then the rest.
+  Arrays compute_divided(jit::Division division, const Arrays& inputs) {
+    Arrays all = inputs;
+    const auto of = [&](const jit::GraphPart& part) {
+      Arrays arrays;
+      for (const int input : part.inputs) arrays.push_back(all[input]);
+      return arrays;
+    };
+    const Arrays placed =
+        compute_in_place(std::move(division.placed.graph),
+                         std::move(division.plan), of(division.placed));
+    all.insert(all.end(), placed.begin(), placed.end());
+    const Arrays rest =
+        gather_and_compute(std::move(division.rest.graph), of(division.rest));
+    Arrays results(placed.size() + rest.size());
+    for (size_t i = 0; i < placed.size(); ++i)
+      results[division.placed.outputs[i]] = placed[i];
+    for (size_t i = 0; i < rest.size(); ++i)
+      results[division.rest.outputs[i]] = rest[i];
     return results;
   }
-  const auto program =
-      statement_program(plan.graph, plan.devices, plan.grid, where);
-  std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
-  for (size_t i = 0; i < arrays.size(); ++i)
-    blocks.push_back(moved(arrays[i], plan.inputs[i], where).blocks());
-  auto outputs = run_program(*program, plan.devices, blocks);
-  if (!outputs) fail(without_device(outputs.error()), where);
-  std::vector<unisono::Array> results;
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const ir::Type& type = graph.type(graph.outputs[i]);
-    const Sharding& place = plan.outputs[i];
-    (*outputs)[i].resize(place.devices.size());
-    results.emplace_back(type.dtype, type.sizes(), place,
-                         std::move((*outputs)[i]));
-  }
-  return results;
-}
 
-void Walk::take_parts(ir::Graph& graph, std::vector<unisono::Array>& arrays,
-                      Span where) {
-  const std::vector<jit::ReadPart> parts = jit::parts_read(graph, arrays);
-  if (parts.empty()) return;
-  Device& device = *machine_.runtime->devices()[0];
-  CopyCounter counter{.recorder = machine_.recorder};
-  // The slices become inputs; the arrays that they are of are read no more.
-  ir::Graph out;
-  std::vector<ir::NodeId> placed(graph.nodes.size(), -1);
-  std::vector<unisono::Array> inputs;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    const bool in_parts =
-        std::ranges::any_of(parts, [&](const jit::ReadPart& part) {
-          return part.input == static_cast<int>(i);
-        });
-    if (in_parts) continue;
-    placed[i] = out.add_input(graph.type(static_cast<ir::NodeId>(i)));
-    inputs.push_back(arrays[i]);
+  /// Brings everything to the first device.
+  Arrays gather_and_compute(ir::Graph graph, Arrays arrays) {
+    take_parts(graph, arrays);
+    for (const unisono::Array& array : arrays)
+      walk_.note_gather(array, first_device(), where_);
+    return compute_together(std::move(graph), std::move(arrays));
   }
-  for (const jit::ReadPart& part : parts) {
-    const auto& a = ir::attrs<ir::SliceAttrs>(graph[part.slice]);
-    std::vector<int64_t> start, extent;
-    for (size_t i = 0; i < a.start.size(); ++i) {
-      start.push_back(a.start[i].value());
-      extent.push_back(a.size[i].value());
+
+  /// Of arrays of which the graph reads parts alone, only these are brought.
+  void take_parts(ir::Graph& graph, Arrays& arrays) {
+    const std::vector<jit::ReadPart> parts = jit::parts_read(graph, arrays);
+    if (parts.empty()) return;
+    Device& device = first_device();
+    CopyCounter counter{.recorder = walk_.machine().recorder};
+    // The slices become inputs; the arrays that they are of are read no more.
+    ir::Graph out;
+    ir::Renaming placed(graph);
+    Arrays inputs;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const bool in_parts =
+          std::ranges::any_of(parts, [&](const jit::ReadPart& part) {
+            return part.input == static_cast<int>(i);
+          });
+      if (in_parts) continue;
+      const ir::NodeId id = graph.inputs[i];
+      placed.set(id, out.add_input(graph.type(id)));
+      inputs.push_back(arrays[i]);
     }
-    const unisono::Array& from = arrays[part.input];
-    Result<unisono::Array> array =
-        is_absent(from) ? absent(from.dtype(), extent, Sharding{-1, {&device}})
-                        : copy_part(from, start, extent, device, &counter);
-    if (!array) fail(array.error(), where);
-    placed[part.slice] = out.add_input(graph.type(part.slice));
-    inputs.push_back(std::move(*array));
+    for (const jit::ReadPart& part : parts) {
+      const auto& a = ir::attrs<ir::SliceAttrs>(graph[part.slice]);
+      std::vector<int64_t> start, extent;
+      for (size_t i = 0; i < a.start.size(); ++i) {
+        start.push_back(a.start[i].value());
+        extent.push_back(a.size[i].value());
+      }
+      const unisono::Array& from = arrays[part.input];
+      Result<unisono::Array> array =
+          Walk::is_absent(from)
+              ? Walk::absent(from.dtype(), extent, Sharding{-1, {&device}})
+              : copy_part(from, start, extent, device, &counter);
+      if (!array) walk_.fail(array.error(), where_);
+      placed.set(part.slice, out.add_input(graph.type(part.slice)));
+      inputs.push_back(std::move(*array));
+    }
+    for (const ir::NodeId id : ir::node_ids(graph))
+      if (graph[id].op != ir::Op::input && !placed.contains(id))
+        placed.set(id, out.append(placed.renamed(id)));
+    out.outputs = placed.renamed(graph.outputs);
+    graph = std::move(out);
+    arrays = std::move(inputs);
   }
-  for (size_t i = arrays.size(); i < graph.nodes.size(); ++i) {
-    if (placed[i] >= 0) continue;
-    ir::Node node = graph.nodes[i];
-    for (ir::NodeId& operand : node.inputs) operand = placed[operand];
-    placed[i] = static_cast<ir::NodeId>(out.nodes.size());
-    out.nodes.push_back(std::move(node));
+
+  Arrays run(const Executable& executable, Arrays& inputs) {
+    auto outputs = lang::run(walk_, executable, inputs);
+    if (!outputs) walk_.fail(without_device(outputs.error()), where_);
+    return std::move(*outputs);
   }
-  for (ir::NodeId output : graph.outputs) out.outputs.push_back(placed[output]);
-  graph = std::move(out);
-  arrays = std::move(inputs);
+
+  bool is_compiled(const ir::Graph& graph) const {
+    const Machine& machine = walk_.machine();
+    const int64_t threshold = machine.compile_threshold;
+    return !machine.reference_only &&
+           (bytes_of(graph, threshold) >= threshold || has_loop(graph));
+  }
+
+  static Placed placed(const ir::Type& type, const Sharding& where) {
+    return {type.dtype, type.sizes(), where};
+  }
+
+  Device& first_device() const {
+    return *walk_.machine().runtime->devices()[0];
+  }
+
+  Walk& walk_;
+  Span where_;
+};
+
+}  // namespace
+
+std::vector<unisono::Array> Walk::compute(ir::Graph graph,
+                                          std::vector<unisono::Array> inputs,
+                                          Span where) {
+  return StatementRun(*this, where)
+      .compute(std::move(graph), std::move(inputs));
 }
 
 unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
@@ -208,87 +237,6 @@ void Walk::note_gather(const unisono::Array& array, const Device& device,
       "do this inside a `pmap`, where each device has its own part; `--quiet` "
       "says nothing of such things");
   diagnostics_.add(std::move(note));
-}
-
-std::vector<unisono::Array> Walk::run_reference(
-    const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-    Span where) {
-  if (std::ranges::any_of(arrays, is_absent)) return absent_outputs(graph);
-  CopyCounter counter{.recorder = machine_.recorder};
-  std::vector<jit::HostArray> inputs;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    auto bytes = array_to_host(arrays[i], &counter);
-    if (!bytes) fail(bytes.error(), where);
-    inputs.push_back({graph.type(graph.inputs[i]), std::move(*bytes)});
-  }
-  jit::ReferenceOptions options;
-  options.checked = machine_.checked;
-  options.host_call = [this](const ir::Node& node, int64_t,
-                             const std::vector<jit::HostArray>& operands) {
-    machine_.output(
-        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n");
-  };
-  auto outputs = jit::evaluate(graph, inputs, options);
-  if (!outputs) fail(outputs.error(), where);
-  std::vector<unisono::Array> results;
-  for (const jit::HostArray& output : *outputs) {
-    auto array =
-        array_from_host(*machine_.runtime->devices()[0], output.type.dtype,
-                        output.type.sizes(), output.bytes.data());
-    if (!array) fail(array.error(), where);
-    results.push_back(std::move(*array));
-  }
-  return results;
-}
-
-std::shared_ptr<const unisono::Program> Walk::statement_program(
-    const ir::Graph& graph, const std::vector<Device*>& devices,
-    const std::vector<jit::GridAxis>& grid, Span where) {
-  std::string key = fmt::format("{}\n{}", fmt::join(capabilities(devices), "+"),
-                                ir::print(graph));
-  for (const jit::GridAxis& axis : grid) key += fmt::format(" {}", axis.size);
-  if (auto found = state_->programs.find(key);
-      found != state_->programs.end()) {
-    if (machine_.recorder) machine_.recorder->count_cache_hit();
-    return found->second;
-  }
-  jit::CompileOptions options;
-  options.devices = static_cast<int>(devices.size());
-  options.grid = grid;
-  options.capabilities = capabilities(devices);
-  options.checked = machine_.checked;
-  options.host_call = [this](const ir::Node& node, int,
-                             const std::vector<jit::HostArray>& operands) {
-    machine_.output(
-        render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n");
-  };
-  const Recording recording(machine_.recorder, Recorder::Kind::compile,
-                            Recorder::host);
-  auto program = machine_.compiler->compile(graph, options);
-  if (!program) fail(program.error(), where);
-  if (state_->programs.size() >= max_programs) state_->programs.clear();
-  return state_->programs.emplace(std::move(key), *program).first->second;
-}
-
-std::vector<unisono::Array> Walk::run_compiled(
-    const ir::Graph& graph, const std::vector<unisono::Array>& arrays,
-    Span where) {
-  const auto program =
-      statement_program(graph, {machine_.runtime->devices()[0]}, {}, where);
-  Device* device = machine_.runtime->devices()[0];
-  const Sharding here{-1, {device}};
-  std::vector<std::vector<std::shared_ptr<Buffer>>> blocks;
-  for (const unisono::Array& array : arrays)
-    blocks.push_back(moved(array, here, where).blocks());
-  auto outputs = run_program(*program, {device}, blocks);
-  if (!outputs) fail(without_device(outputs.error()), where);
-  std::vector<unisono::Array> results;
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const ir::Type& type = graph.type(graph.outputs[i]);
-    results.emplace_back(type.dtype, type.sizes(), here,
-                         std::move((*outputs)[i]));
-  }
-  return results;
 }
 
 }  // namespace unisono::lang

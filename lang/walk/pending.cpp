@@ -355,7 +355,7 @@ const unisono::Array& Walk::force(const ArrayValue& value, Span where) {
   if (value->constant) {
     ir::Graph graph;
     graph.outputs = {graph.add_constant(value->type, *value->constant)};
-    value->array = compute(graph, {}, where)[0];
+    value->array = compute(std::move(graph), {}, where)[0];
     return *value->array;
   }
   flush(where);
@@ -396,7 +396,7 @@ void Walk::flush(Span where) {
     output_of.push_back(known->second);
     wanted.push_back(std::move(cell));
   }
-  const ir::Graph graph = jit::cse_dce(scope->finish(outputs));
+  ir::Graph graph = jit::cse_dce(scope->finish(outputs));
   const bool idle = std::none_of(
       graph.nodes.begin(), graph.nodes.end(),
       [](const ir::Node& node) { return node.op != ir::Op::input; });
@@ -404,7 +404,8 @@ void Walk::flush(Span where) {
   std::vector<unisono::Array> inputs;
   for (const ArrayValue& capture : scope->captures())
     inputs.push_back(computed(*capture, where));
-  std::vector<unisono::Array> results = compute(graph, inputs, where);
+  const std::vector<unisono::Array> results =
+      compute(std::move(graph), std::move(inputs), where);
   for (size_t i = 0; i < wanted.size(); ++i) {
     wanted[i]->array = results[output_of[i]];
     wanted[i]->scope.reset();

@@ -162,10 +162,6 @@ struct Walk::State {
 
   /// What assertions in compiled code say, by the number of their place.
   std::unordered_map<uint32_t, std::string> assertions;
-
-  /// Programs of large statements, by their printed graph.
-  std::unordered_map<std::string, std::shared_ptr<const unisono::Program>>
-      programs;
 };
 
 /// A `var` that was assigned under a journal.

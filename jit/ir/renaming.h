@@ -1,0 +1,53 @@
+#pragma once
+// A pass makes a graph from another one, node by node. What all passes need for
+// that: which node stands for which.
+#include <ranges>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "runtime/check.h"
+
+namespace unisono::ir {
+
+/// Nodes of a graph `from`, each with the node of the graph under construction
+/// that stands for it, once there is one. `from` must outlive it.
+class Renaming {
+ public:
+  explicit Renaming(const Graph& from)
+      : from_(&from), ids_(from.nodes.size(), none) {}
+
+  bool contains(NodeId id) const { return ids_[id] != none; }
+  /// CHECKs that there is one.
+  NodeId operator[](NodeId id) const {
+    UNISONO_CHECK(contains(id));
+    return ids_[id];
+  }
+  NodeId set(NodeId id, NodeId stands_for_it) {
+    return ids_[id] = stands_for_it;
+  }
+  /// A copy of a node of `from`, with its operands renamed.
+  Node renamed(NodeId id) const {
+    Node node = (*from_)[id];
+    for (NodeId& operand : node.inputs) operand = (*this)[operand];
+    return node;
+  }
+  /// The ids that stand for these.
+  std::vector<NodeId> renamed(const std::vector<NodeId>& ids) const {
+    std::vector<NodeId> out;
+    out.reserve(ids.size());
+    for (const NodeId id : ids) out.push_back((*this)[id]);
+    return out;
+  }
+
+ private:
+  static constexpr NodeId none = -1;
+  const Graph* from_;
+  std::vector<NodeId> ids_;
+};
+
+/// The ids of a graph's nodes, in order: operands before what reads them.
+inline auto node_ids(const Graph& graph) {
+  return std::views::iota(NodeId{0}, static_cast<NodeId>(graph.nodes.size()));
+}
+
+}  // namespace unisono::ir

@@ -1,0 +1,195 @@
+#include "lang/maps/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/maps/map_grid.h"
+#include "lang/ops/print_value.h"
+
+namespace unisono::lang {
+namespace {
+
+using Arrays = std::vector<unisono::Array>;
+using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+
+void print_line(Machine& machine, const Device* named, const ir::Node& node,
+                const std::vector<jit::HostArray>& operands) {
+  const std::string line =
+      render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n";
+  machine.output(named ? fmt::format("[{}] {}", named->name(), line) : line);
+}
+
+/// Blocks that something else holds, too, become copies.
+Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
+  for (std::shared_ptr<Buffer>& block : blocks) {
+    if (block.use_count() == 1) continue;
+    Device& device = *block->device();
+    auto copy = device.allocate(block->bytes());
+    if (!copy) {
+      Error error = copy.error();
+      error.untouched = true;
+      error.message += "; it is for a copy of an array that is given away";
+      return error;
+    }
+    Status copied = device.copy_from_peer(copy->data(), device, block->data(),
+                                          block->bytes());
+    if (!copied) return copied;
+    block = std::make_shared<Buffer>(std::move(*copy));
+  }
+  return Unit{};
+}
+
+/// With Machine::compile_only, what a run would give, without elements.
+Blocks absent_blocks(const Executable& executable) {
+  return Blocks(executable.outputs.size(), std::vector<std::shared_ptr<Buffer>>(
+                                               executable.devices.size()));
+}
+
+Result<Blocks> run_program(Machine& machine, const Executable& executable,
+                           Blocks& blocks) {
+  if (machine.compile_only) return absent_blocks(executable);
+  for (const int input : executable.program->overwritten)
+    if (Status own = make_own(blocks[input]); !own) return own.error();
+  return unisono::run(*machine.runtime, *executable.program, executable.devices,
+                      blocks, run_options(machine));
+}
+
+Result<Arrays> run_compiled(Machine& machine, const Executable& executable,
+                            Arrays& inputs) {
+  Blocks blocks;
+  blocks.reserve(inputs.size());
+  for (const unisono::Array& array : inputs) blocks.push_back(array.blocks());
+  // Else a block that the program writes to would have two owners.
+  if (!executable.program->overwritten.empty()) inputs.clear();
+  auto outputs = run_program(machine, executable, blocks);
+  if (!outputs) {
+    if (outputs.error().untouched && inputs.empty()) {
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        const Placed& input = executable.inputs[i];
+        inputs.emplace_back(input.dtype, input.shape, input.sharding,
+                            std::move(blocks[i]));
+      }
+    }
+    return outputs.error();
+  }
+  Arrays results;
+  results.reserve(executable.outputs.size());
+  for (size_t i = 0; i < executable.outputs.size(); ++i) {
+    const Placed& output = executable.outputs[i];
+    (*outputs)[i].resize(output.sharding.devices.size());
+    results.emplace_back(output.dtype, output.shape, output.sharding,
+                         std::move((*outputs)[i]));
+  }
+  return results;
+}
+
+/// A result of the reference evaluator, placed as compiled code leaves it.
+Result<unisono::Array> to_devices(const jit::HostArray& host,
+                                  const Placed& output, CopyCounter& counter) {
+  Device& first = *output.sharding.devices[0];
+  auto array =
+      array_from_host(first, output.dtype, output.shape, host.bytes.data());
+  if (!array || array->sharding() == output.sharding) return array;
+  return reshard(*array, output.sharding, &counter);
+}
+
+/// Members as compiled code counts them.
+Error by_device(Error error, const jit::MemberGraph& map) {
+  if (error.member < 0) return error;
+  error.device = jit::device_of(map, error.member);
+  // Members of several maps have no number.
+  error.member =
+      map.axes.size() == 1 ? error.member % map.axes[0].per_device : -1;
+  return error;
+}
+
+Result<Arrays> run_reference(Machine& machine, const Executable& executable,
+                             const Arrays& inputs) {
+  const jit::MemberGraph& map = *executable.member;
+  CopyCounter counter{.recorder = machine.recorder};
+  std::vector<jit::HostArray> hosts;
+  hosts.reserve(inputs.size());
+  for (const unisono::Array& array : inputs) {
+    auto bytes = array_to_host(array, &counter);
+    if (!bytes) return bytes.error();
+    hosts.push_back(
+        {{array.dtype(), {array.shape().begin(), array.shape().end()}},
+         std::move(*bytes)});
+  }
+  jit::ReferenceOptions options;
+  options.checked = machine.checked;
+  const auto device_of = [&](int64_t member) {
+    return jit::device_of(map, std::max<int64_t>(member, 0));
+  };
+  options.host_call = [&](const ir::Node& node, int64_t member,
+                          const std::vector<jit::HostArray>& operands) {
+    const Device* named = executable.names_devices
+                              ? executable.devices[device_of(member)]
+                              : nullptr;
+    if (calls_host(map, ir::attrs<ir::HostCallAttrs>(node), member))
+      print_line(machine, named, node, operands);
+  };
+  options.device_of = device_of;
+  const auto outputs = jit::evaluate_map(map, hosts, options);
+  if (!outputs) return by_device(outputs.error(), map);
+  Arrays results;
+  results.reserve(outputs->size());
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    auto array = to_devices((*outputs)[i], executable.outputs[i], counter);
+    if (!array) return array.error();
+    results.push_back(std::move(*array));
+  }
+  return results;
+}
+
+Arrays without_elements(const Executable& executable) {
+  Arrays results;
+  for (const Placed& output : executable.outputs)
+    results.push_back(
+        Walk::absent(output.dtype, output.shape, output.sharding));
+  return results;
+}
+
+}  // namespace
+
+void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
+             Span where) {
+  Machine& machine = walk.machine();
+  jit::CompileOptions options;
+  options.devices = static_cast<int>(executable.devices.size());
+  options.checked = machine.checked;
+  options.capabilities = capabilities(executable.devices);
+  if (std::ranges::count(executable.donated, true) > 0)
+    options.donated = executable.donated;
+  options.recorder = machine.recorder;
+  options.host_call = [&machine, devices = executable.devices, grid = map.grid,
+                       named = executable.names_devices](
+                          const ir::Node& node, int position,
+                          const std::vector<jit::HostArray>& operands) {
+    if (calls_host_on(grid, ir::attrs<ir::HostCallAttrs>(node), position))
+      print_line(machine, named ? devices[position] : nullptr, node, operands);
+  };
+  auto program = machine.compiler->compile(map, options);
+  if (!program) walk.fail(program.error(), where);
+  executable.program = std::move(*program);
+}
+
+Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
+  Machine& machine = walk.machine();
+  if (executable.program) return run_compiled(machine, executable, inputs);
+  const bool absent = std::ranges::any_of(inputs, Walk::is_absent);
+  if (executable.member && !absent)
+    return run_reference(machine, executable, inputs);
+  if (absent) return without_elements(executable);
+  Arrays empty;
+  CopyCounter counter{.recorder = machine.recorder};
+  for (const Placed& output : executable.outputs) {
+    auto array = to_devices({}, output, counter);
+    if (!array) return array.error();
+    empty.push_back(std::move(*array));
+  }
+  return empty;
+}
+
+}  // namespace unisono::lang
