@@ -243,9 +243,7 @@ Status Compiler::State::dump_grids(const ir::Graph& optimised,
                                    const CompileOptions& options) {
   CodeText dump = text_wanted();
   const Plan plan = fuse(optimised, options.checked, grids.machine());
-  auto compiled =
-      grids.generate(plan, {options.devices, {observer.capability}}, &dump);
-  if (!compiled) return compiled.error();
+  TRY(grids.generate(plan, {options.devices, {observer.capability}}, &dump));
   observer.dump(dump);
   return Unit{};
 }
@@ -271,13 +269,11 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   Generator& generator = this->generator(options.capabilities);
   const CodeTarget target{options.devices, known(options.capabilities)};
   const ir::Graph optimised = optimise(graph, observer.after_pass);
-  if (observer.capability)
-    if (auto seen = dump_grids(optimised, options); !seen) return seen.error();
+  if (observer.capability) TRY(dump_grids(optimised, options));
   CodeText* shown = observer.dump && !observer.capability ? &dump : nullptr;
   Plan plan = fuse(optimised, options.checked, generator.machine());
   MemoryPlan memory = plan_memory(plan, options.donated);
-  auto compiled = generator.generate(plan, target, shown);
-  if (!compiled) return compiled.error();
+  auto compiled = TRY(generator.generate(plan, target, shown));
 
   auto program = std::make_shared<Program>();
   program->slots = std::move(memory.slots);
@@ -288,11 +284,11 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
   program->devices = options.devices;
-  StepWriter writer(generator, target, *compiled, on_code, *program,
+  StepWriter writer(generator, target, compiled, on_code, *program,
                     result.stats);
   program->steps = writer.write(plan.steps);
   auto codes = std::make_shared<std::vector<std::shared_ptr<LoadedCode>>>();
-  for (auto& [key, kernel] : *compiled) codes->push_back(kernel.code);
+  for (auto& [key, kernel] : compiled) codes->push_back(kernel.code);
   program->code = codes;
   if (shown) observer.dump(dump);
   result.program = std::move(program);
@@ -343,18 +339,17 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
   const Recording recording(options.recorder, Recorder::Kind::compile,
                             Recorder::host);
   if (!graph) graph = state_->device_graph(map, options);
-  const Result<CachedProgram> compiled = unless_stopped([&] {
+  const CachedProgram compiled = TRY(unless_stopped([&] {
     std::optional<Result<CachedProgram>> result;
     on_deep_stacks(1,
                    [&](size_t) { result = state_->compile(*graph, options); });
     return std::move(*result);
-  });
-  if (!compiled) return compiled.error();
+  }));
   {
     std::lock_guard cache_lock(state_->cache_mutex);
-    state_->programs.put(key, *compiled, 1);
+    state_->programs.put(key, compiled, 1);
   }
-  return finish(*compiled);
+  return finish(compiled);
 }
 
 int64_t Compiler::programs_compiled() const {

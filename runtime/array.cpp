@@ -129,9 +129,8 @@ Status for_each_copy(const Box& part, const Box& to, const Box& from,
   }
   Shape index = part.origin;
   for (;;) {
-    Status copied = copy(offset_in(to, index, element_bytes),
-                         offset_in(from, index, element_bytes), extent);
-    if (!copied) return copied;
+    TRY(copy(offset_in(to, index, element_bytes),
+             offset_in(from, index, element_bytes), extent));
     size_t axis = outer;
     for (; axis > 0; --axis) {
       if (++index[axis - 1] < part.origin[axis - 1] + part.extent[axis - 1])
@@ -154,14 +153,13 @@ Status fill_block(Buffer& to, const Box& box, Device& device,
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
     const Device& peer = *sharding.devices[b];
     Recording recording(counter.recorder, Recorder::Kind::copy, device.index());
-    Status copied = for_each_copy(
+    TRY(for_each_copy(
         part, box, source, element_bytes,
         [&](int64_t to_offset, int64_t from_offset, const CopyExtent& extent) {
           return device.copy_from_peer(
               static_cast<char*>(to.data()) + to_offset, peer,
               from + from_offset, extent);
-        });
-    if (!copied) return copied;
+        }));
     const int64_t bytes = product(part.extent) * element_bytes;
     ++counter.copies;
     counter.bytes += bytes;
@@ -252,23 +250,20 @@ Result<Buffer> allocate_for(Device& device, DType dtype, const Shape& shape) {
 
 Result<Array> array_from_host(Device& device, DType dtype,
                               std::vector<int64_t> shape, const void* bytes) {
-  Result<Buffer> buffer = allocate_for(device, dtype, shape);
-  if (!buffer) return buffer.error();
-  Status copied = device.copy_from_host(buffer->data(), bytes,
-                                        product(shape) * byte_size(dtype));
-  if (!copied) return copied.error();
+  Buffer buffer = TRY(allocate_for(device, dtype, shape));
+  TRY(device.copy_from_host(buffer.data(), bytes,
+                            product(shape) * byte_size(dtype)));
   return Array(dtype, std::move(shape), Sharding{-1, {&device}},
-               {std::make_shared<Buffer>(std::move(*buffer))});
+               {std::make_shared<Buffer>(std::move(buffer))});
 }
 
 Result<std::vector<uint8_t>> array_to_host(const Array& array,
                                            CopyCounter* counter) {
   std::vector<uint8_t> bytes;
-  const Status resized = unless_stopped([&]() -> Status {
+  TRY(unless_stopped([&]() -> Status {
     resize_in_pieces(bytes, array.bytes());
     return Unit{};
-  });
-  if (!resized) return resized.error();
+  }));
   if (bytes.empty()) return bytes;
   Box whole{Shape(array.shape().size(), 0), array.shape()};
   const Sharding& sharding = array.sharding();
@@ -286,13 +281,12 @@ Result<std::vector<uint8_t>> array_to_host(const Array& array,
       counter->bytes += block_bytes;
     }
     const auto* from = static_cast<const char*>(array.blocks()[b]->data());
-    Status copied = for_each_copy(
+    TRY(for_each_copy(
         box, whole, box, byte_size(array.dtype()),
         [&](int64_t to, int64_t offset, const CopyExtent& extent) {
           return sharding.devices[b]->copy_to_host(bytes.data() + to,
                                                    from + offset, extent);
-        });
-    if (!copied) return copied.error();
+        }));
   }
   return bytes;
 }
@@ -310,11 +304,9 @@ Result<Array> reshard(const Array& array, const Sharding& to,
       blocks.push_back(std::move(shared));
       continue;
     }
-    Result<Buffer> buffer = allocate_for(device, array.dtype(), box.extent);
-    if (!buffer) return buffer.error();
-    Status filled = fill_block(*buffer, box, device, array, moved);
-    if (!filled) return filled.error();
-    blocks.push_back(std::make_shared<Buffer>(std::move(*buffer)));
+    Buffer buffer = TRY(allocate_for(device, array.dtype(), box.extent));
+    TRY(fill_block(buffer, box, device, array, moved));
+    blocks.push_back(std::make_shared<Buffer>(std::move(buffer)));
   }
   if (counter) {
     counter->copies += moved.copies;
@@ -333,14 +325,11 @@ Result<Array> copy_part(const Array& array, const Shape& start,
     CHECK(start[i] >= 0 && start[i] + extent[i] <= array.shape()[i]);
   if (auto shared = find_block(array, box, &device))
     return Array(array.dtype(), extent, to, {std::move(shared)});
-  Result<Buffer> buffer = allocate_for(device, array.dtype(), extent);
-  if (!buffer) return buffer.error();
+  Buffer buffer = TRY(allocate_for(device, array.dtype(), extent));
   CopyCounter moved;
-  Status filled =
-      fill_block(*buffer, box, device, array, counter ? *counter : moved);
-  if (!filled) return filled.error();
+  TRY(fill_block(buffer, box, device, array, counter ? *counter : moved));
   return Array(array.dtype(), extent, to,
-               {std::make_shared<Buffer>(std::move(*buffer))});
+               {std::make_shared<Buffer>(std::move(buffer))});
 }
 
 }  // namespace unisono

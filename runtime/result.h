@@ -49,9 +49,13 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::move(get()); }
   T* operator->() { return &get(); }
   const T* operator->() const { return &const_cast<Result*>(this)->get(); }
-  const Error& error() const {
+  const Error& error() const& {
     UNISONO_CHECK(state_.index() == 1);
     return std::get<1>(state_);
+  }
+  Error&& error() && {
+    UNISONO_CHECK(state_.index() == 1);
+    return std::get<1>(std::move(state_));
   }
 
  private:
@@ -64,5 +68,15 @@ class [[nodiscard]] Result {
 
 struct Unit {};
 using Status = Result<Unit>;
+
+/// The value of an expression of type Result<T>; where it has none, the
+/// function around returns the error: `File file = TRY(open(path));`. Only in
+/// functions that give a Result. (A statement expression: GCC and Clang.)
+#define TRY(...)                                           \
+  __extension__({                                          \
+    auto&& try_result = (__VA_ARGS__);                     \
+    if (!try_result) return std::move(try_result).error(); \
+    *std::move(try_result);                                \
+  })
 
 }  // namespace unisono

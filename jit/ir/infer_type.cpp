@@ -67,7 +67,7 @@ Result<Type> map_rule(Op op, Operands x, const Attrs& attrs) {
                      x[0].to_string(), t.to_string());
     return Unit{};
   };
-  if (auto same = same_shape(); !same) return same.error();
+  TRY(same_shape());
   if (op == Op::cast) return Type{std::get<CastAttrs>(attrs).dtype, x[0].shape};
   const Operands values = op == Op::select ? x.subspan(1) : x;
   if (op == Op::select && !is_bool(x[0].dtype))
@@ -416,9 +416,8 @@ Result<Type> own_part_rule(Type out, const CollectiveAttrs& a) {
 }
 
 Result<Type> collective_rule(Op op, Operands x, const CollectiveAttrs& a) {
-  if (auto fits = check_axes(a); !fits) return fits.error();
-  if (auto fits = check_groups(a, op != Op::all_reduce); !fits)
-    return fits.error();
+  TRY(check_axes(a));
+  TRY(check_groups(a, op != Op::all_reduce));
   const bool reduces = op == Op::all_reduce || op == Op::reduce_scatter;
   if (reduces && a.reduce == ReduceOp::sum && is_bool(x[0].dtype))
     return wrong("bool has no sum");
@@ -426,9 +425,7 @@ Result<Type> collective_rule(Op op, Operands x, const CollectiveAttrs& a) {
     case Collective::axis_index: return Type{DType::I32, {}};
     case Collective::own_part: return own_part_rule(x[0], a);
     case Collective::all_gather: return gather_rule(x[0], a);
-    case Collective::permute:
-      if (auto fits = check_pairs(a); !fits) return fits.error();
-      return x[0];
+    case Collective::permute: TRY(check_pairs(a)); return x[0];
     case Collective::reduce_scatter:
     case Collective::all_to_all: {
       if (x[0].rank() == 0 || !(x[0].shape[0] == team_size(a)))
@@ -492,9 +489,8 @@ Result<Type> checked_rule(Op op, Operands operands, const Attrs& attrs) {
     const Type& first = operands[op == Op::select ? operands.size() - 1 : 0];
     if (!admits(op, first.dtype)) return wrong("not for {}", name(first.dtype));
   }
-  auto type = apply_rule(op, operands, attrs);
-  if (!type) return type;
-  if (auto fits = check_result(*type); !fits) return fits.error();
+  auto type = TRY(apply_rule(op, operands, attrs));
+  TRY(check_result(type));
   return type;
 }
 

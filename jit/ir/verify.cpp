@@ -25,13 +25,11 @@ Status verify_subgraph(NodeId id, const char* which,
 
 Status verify_subgraphs(NodeId id, const Node& node) {
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs)) {
-    if (auto good = verify_subgraph(id, "then", a->then_graph); !good)
-      return good;
+    TRY(verify_subgraph(id, "then", a->then_graph));
     return verify_subgraph(id, "else", a->else_graph);
   }
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs)) {
-    if (auto good = verify_subgraph(id, "condition", a->condition); !good)
-      return good;
+    TRY(verify_subgraph(id, "condition", a->condition));
     return verify_subgraph(id, "body", a->body);
   }
   return Unit{};
@@ -77,7 +75,7 @@ Status verify_node(const Graph& graph, NodeId id) {
       return broken(
           id, fmt::format("operand %{} does not come before it", operand));
   if (node.op == Op::input) return verify_input(graph, id);
-  if (auto good = verify_subgraphs(id, node); !good) return good;
+  TRY(verify_subgraphs(id, node));
   auto type = type_of(graph, id);
   if (!type) return broken(id, type.error().message);
   if (!(*type == node.type))
@@ -91,8 +89,7 @@ Status verify(const Graph& graph) {
   for (NodeId id : graph.inputs)
     if (id < 0 || id >= count || graph[id].op != Op::input)
       return broken(id, "is listed as an input and is none");
-  for (NodeId id = 0; id < count; ++id)
-    if (auto good = verify_node(graph, id); !good) return good;
+  for (NodeId id = 0; id < count; ++id) TRY(verify_node(graph, id));
   for (NodeId id : graph.outputs)
     if (id < 0 || id >= count) return broken(id, "an output that is no node");
   return Unit{};

@@ -350,12 +350,11 @@ Result<std::vector<HostArray>> evaluate_map(
   std::vector<MemberAxis> axes;
   for (const MapAxis& axis : map.axes)
     axes.push_back({axis.id, axis.members()});
-  auto results = evaluate_members(map.graph, axes, arguments, options);
-  if (!results) return results.error();
+  auto results = TRY(evaluate_members(map.graph, axes, arguments, options));
   std::vector<HostArray> joined;
   for (size_t i = 0; i < map.graph.outputs.size(); ++i) {
     std::vector<HostArray> parts;
-    for (auto& result : *results) parts.push_back(std::move(result[i]));
+    for (auto& result : results) parts.push_back(std::move(result[i]));
     for (size_t a = map.axes.size(); a-- > 0;) {
       const MapAxis& axis = map.axes[a];
       const auto size = static_cast<size_t>(axis.members());

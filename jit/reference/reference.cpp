@@ -183,7 +183,7 @@ Result<std::vector<Values>> ReferenceRun::run(
     if (stop_requested() || (options_.stop && options_.stop()))
       return error_at(graph[id], stopped_error());
     if (scope.frames.empty()) break;  // all have failed
-    if (auto done = run_one(scope, id); !done) return done.error();
+    TRY(run_one(scope, id));
     for (NodeId operand : graph[id].inputs)
       if (scope.plan.last_use[operand] == id)
         for (Frame& frame : scope.frames) frame.values[operand] = Value();
@@ -312,11 +312,10 @@ Status ReferenceRun::run_if(Scope& scope, NodeId id) {
       arguments.push_back(take_operands(scope, id, frame, 1));
     }
     if (takers.empty()) continue;
-    auto results = run(branch ? *a.then_graph : *a.else_graph, members,
-                       std::move(arguments));
-    if (!results) return results.error();
-    for (size_t t = 0; t < results->size(); ++t)
-      set_results(scope, id, *takers[t], std::move((*results)[t]));
+    auto results = TRY(run(branch ? *a.then_graph : *a.else_graph, members,
+                           std::move(arguments)));
+    for (size_t t = 0; t < results.size(); ++t)
+      set_results(scope, id, *takers[t], std::move(results[t]));
   }
   drop_failed(scope);
   return Unit{};
@@ -342,16 +341,15 @@ Status ReferenceRun::run_loop(Scope& scope, NodeId id) {
       members.push_back(turn.frame->member);
       arguments.push_back(turn.arguments);
     }
-    auto goes_on = run(*a.condition, members, std::move(arguments));
-    if (!goes_on) return goes_on.error();
-    turns.erase(turns.begin() + static_cast<ptrdiff_t>(goes_on->size()),
+    auto goes_on = TRY(run(*a.condition, members, std::move(arguments)));
+    turns.erase(turns.begin() + static_cast<ptrdiff_t>(goes_on.size()),
                 turns.end());
     members.clear();
     arguments.clear();
     std::vector<Turn> rest;
     for (size_t t = 0; t < turns.size(); ++t) {
       Turn& turn = turns[t];
-      if (!is_true((*goes_on)[t][0])) {
+      if (!is_true(goes_on[t][0])) {
         turn.arguments.resize(carries);
         set_results(scope, id, *turn.frame, std::move(turn.arguments));
         continue;
@@ -366,13 +364,11 @@ Status ReferenceRun::run_loop(Scope& scope, NodeId id) {
     }
     turns = std::move(rest);
     if (turns.empty()) break;
-    auto next = run(*a.body, members, std::move(arguments));
-    if (!next) return next.error();
-    turns.erase(turns.begin() + static_cast<ptrdiff_t>(next->size()),
+    auto next = TRY(run(*a.body, members, std::move(arguments)));
+    turns.erase(turns.begin() + static_cast<ptrdiff_t>(next.size()),
                 turns.end());
     for (size_t t = 0; t < turns.size(); ++t)
-      std::move((*next)[t].begin(), (*next)[t].end(),
-                turns[t].arguments.begin());
+      std::move(next[t].begin(), next[t].end(), turns[t].arguments.begin());
   }
   drop_failed(scope);
   return Unit{};
@@ -430,7 +426,7 @@ Status ReferenceRun::run_collective(Scope& scope, NodeId id) {
   const Node& node = graph[id];
   auto& frames = scope.frames;
   if (frames.empty()) return Unit{};
-  if (auto good = check_axes(node, frames[0]); !good) return good;
+  TRY(check_axes(node, frames[0]));
   const auto& a = ir::attrs<ir::CollectiveAttrs>(node);
   if (node.op == ir::Op::axis_index) {
     for (Frame& frame : frames) {
@@ -562,9 +558,8 @@ Result<std::vector<std::vector<HostArray>>> evaluate_nodes(
   std::vector<std::vector<HostArray>> out(inputs.size());
   for (size_t m = 0; m < inputs.size(); ++m)
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
-      auto array = to_host((*results)[m][i], graph.type(graph.outputs[i]));
-      if (!array) return array.error();
-      out[m].push_back(*std::move(array));
+      auto array = TRY(to_host((*results)[m][i], graph.type(graph.outputs[i])));
+      out[m].push_back(std::move(array));
     }
   return out;
 }
@@ -583,9 +578,8 @@ Result<std::vector<HostArray>> evaluate(const Graph& graph,
                                         const std::vector<HostArray>& inputs,
                                         const ReferenceOptions& options) {
   const std::vector<HostArray>* one[] = {&inputs};
-  auto results = evaluate_all(graph, {}, one, options);
-  if (!results) return results.error();
-  return std::move((*results)[0]);
+  auto results = TRY(evaluate_all(graph, {}, one, options));
+  return std::move(results[0]);
 }
 
 Result<std::vector<std::vector<HostArray>>> evaluate_members(

@@ -157,22 +157,17 @@ Result<std::shared_ptr<LoadedCode>> CpuTarget::load(llvm::Module& module) {
     if (!function.isDeclaration() && !function.hasLocalLinkage())
       names.push_back(function.getName().str());
   llvm::SmallVector<char, 0> object;
-  if (auto status = generate(module, llvm::CodeGenFileType::ObjectFile, object);
-      !status)
-    return status.error();
+  TRY(generate(module, llvm::CodeGenFileType::ObjectFile, object));
   if (!loader_) {
-    auto loader = Loader::make(profile_);
-    if (!loader) return loader.error();
-    loader_ = std::move(*loader);
+    auto loader = TRY(Loader::make(profile_));
+    loader_ = std::move(loader);
   }
   return loader_->load(object, names);
 }
 
 Result<std::string> CpuTarget::assembly(llvm::Module& module) {
   llvm::SmallVector<char, 0> text;
-  if (auto status = generate(module, llvm::CodeGenFileType::AssemblyFile, text);
-      !status)
-    return status.error();
+  TRY(generate(module, llvm::CodeGenFileType::AssemblyFile, text));
   return std::string(text.data(), text.size());
 }
 

@@ -122,28 +122,26 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
                            fmt::format("kernel{}", first + emitted.size()),
                            request, target.machine()));
   if (dump && dump->wants_assembly) {
-    auto text = target.assembly(*llvm::CloneModule(module));
-    if (!text) return text.error();
-    dump->assembly += first == 0 ? *text : with_own_labels(*text, first);
+    auto text = TRY(target.assembly(*llvm::CloneModule(module)));
+    dump->assembly += first == 0 ? text : with_own_labels(text, first);
     poll_stop();
   }
-  auto code = target.load(module);
-  if (!code) return code.error();
+  auto code = TRY(target.load(module));
   std::vector<Compiled> out;
   for (const auto& launches : emitted) {
     Compiled& compiled = out.emplace_back();
     for (const EmittedKernel& kernel : launches) {
       auto function =
-          reinterpret_cast<KernelFunction>((*code)->symbol(kernel.name));
+          reinterpret_cast<KernelFunction>(code->symbol(kernel.name));
       if (!function)
         return Error{Error::Kind::compile_failed, "a kernel has no code"};
       compiled.launches.push_back(
           {.function = function,
            .units = kernel.units,
            .grain = kernel.grain,
-           .code_bytes = (*code)->code_bytes(kernel.name)});
+           .code_bytes = code->code_bytes(kernel.name)});
     }
-    compiled.code = *code;
+    compiled.code = code;
   }
   return out;
 }
@@ -161,9 +159,9 @@ Result<std::vector<Compiled>> CpuGenerator::generate_modules(
       if (total > most_module_weight) break;
       ++count;
     }
-    auto part = generate_module(rest.first(count), out.size(), target, dump);
-    if (!part) return part.error();
-    std::ranges::move(*part, std::back_inserter(out));
+    auto part =
+        TRY(generate_module(rest.first(count), out.size(), target, dump));
+    std::ranges::move(part, std::back_inserter(out));
   }
   return out;
 }

@@ -111,14 +111,13 @@ Result<CompiledKernels> GridGenerator::generate(const Plan& plan,
         kept.emplace_back(all_reduce_kernels(*step, target.devices));
     wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
   }
-  auto launches = generate(wanted, target.capabilities, dump);
-  if (!launches) return launches.error();
+  auto launches = TRY(generate(wanted, target.capabilities, dump));
   CompiledKernels result;
   for (const Kernel* kernel : wanted) {
     std::string key = key_of(*kernel);
     if (dump) dump->kernels += key;
     Compiled compiled;
-    compiled.launches.push_back({.grid = launches->at(key)});
+    compiled.launches.push_back({.grid = launches.at(key)});
     result.emplace(std::move(key), std::move(compiled));
   }
   return result;
@@ -156,10 +155,9 @@ GridGenerator::generate_module(std::span<const Kernel* const> kernels,
       emitted.push_back(emit_grid(
           module, fmt::format("kernel{}", first + emitted.size()), *kernel));
     if (dump && first > 0) name_apart(module, first);
-    Result<std::string> ptx = target(capability).ptx(module);
-    if (!ptx) return ptx.error();
-    if (dump) dump->assembly += first > 0 ? without_head(*ptx) : *ptx;
-    code->images.push_back({capability, std::move(*ptx)});
+    std::string ptx = TRY(target(capability).ptx(module));
+    if (dump) dump->assembly += first > 0 ? without_head(ptx) : ptx;
+    code->images.push_back({capability, std::move(ptx)});
   }
   std::vector<std::shared_ptr<const GridLaunch>> out;
   for (EmittedGrid& grid : emitted) {
@@ -202,11 +200,11 @@ Result<GridKernels> GridGenerator::generate(
     while (end < fresh.size() &&
            total + weight(*fresh[end]) <= most_module_weight)
       total += weight(*fresh[end++]);
-    auto made = generate_module(std::span(fresh).subspan(begin, end - begin),
-                                begin, capabilities, dump);
-    if (!made) return made.error();
+    auto made =
+        TRY(generate_module(std::span(fresh).subspan(begin, end - begin), begin,
+                            capabilities, dump));
     for (size_t i = begin; i < end; ++i) {
-      const auto& launch = (*made)[i - begin];
+      const auto& launch = made[i - begin];
       result[keys[i]] = launch;
       kernels_.put(targets + keys[i], launch,
                    8 * static_cast<int64_t>(keys[i].size()));

@@ -176,8 +176,7 @@ class OrcLoader : public Loader {
         session_, session_->session.createBareJITDylib(name));
     auto bytes = llvm::MemoryBuffer::getMemBufferCopy(
         llvm::StringRef(object.data(), object.size()), name);
-    if (auto status = code->link(std::move(bytes), names); !status)
-      return status.error();
+    TRY(code->link(std::move(bytes), names));
     return std::shared_ptr<LoadedCode>(std::move(code));
   }
 

@@ -82,7 +82,7 @@ Result<std::string> NvptxTarget::ptx(llvm::Module& module) {
   std::string errors;
   llvm::raw_string_ostream why(errors);
   if (llvm::verifyModule(module, &why)) return failed(errors);
-  if (Status allowed = verify_grid(module); !allowed) return allowed.error();
+  TRY(verify_grid(module));
   module.getContext().setDiagnosticHandler(
       std::make_unique<Diagnostics>(errors));
   llvm::SmallVector<char, 0> text;
@@ -95,7 +95,7 @@ Result<std::string> NvptxTarget::ptx(llvm::Module& module) {
   module.getContext().setDiagnosticHandler(nullptr);
   if (!errors.empty()) return failed(errors);
   std::string ptx(text.data(), text.size());
-  if (Status allowed = verify_ptx(ptx); !allowed) return allowed.error();
+  TRY(verify_ptx(ptx));
   return ptx;
 }
 

@@ -32,9 +32,8 @@ Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
       error.message += "; it is for a copy of an array that is given away";
       return error;
     }
-    Status copied = device.copy_from_peer(copy->data(), device, block->data(),
-                                          block->bytes());
-    if (!copied) return copied;
+    TRY(device.copy_from_peer(copy->data(), device, block->data(),
+                              block->bytes()));
     block = std::make_shared<Buffer>(std::move(*copy));
   }
   return Unit{};
@@ -50,7 +49,7 @@ Result<Blocks> run_program(Machine& machine, const Executable& executable,
                            Blocks& blocks) {
   if (machine.compile_only) return absent_blocks(executable);
   for (const int input : executable.program->overwritten)
-    if (Status own = make_own(blocks[input]); !own) return own.error();
+    TRY(make_own(blocks[input]));
   return unisono::run(*machine.runtime, *executable.program, executable.devices,
                       blocks, run_options(machine));
 }
@@ -111,11 +110,10 @@ Result<Arrays> run_reference(Machine& machine, const Executable& executable,
   std::vector<jit::HostArray> hosts;
   hosts.reserve(inputs.size());
   for (const unisono::Array& array : inputs) {
-    auto bytes = array_to_host(array, &counter);
-    if (!bytes) return bytes.error();
+    auto bytes = TRY(array_to_host(array, &counter));
     hosts.push_back(
         {{array.dtype(), {array.shape().begin(), array.shape().end()}},
-         std::move(*bytes)});
+         std::move(bytes)});
   }
   jit::ReferenceOptions options;
   options.checked = machine.checked;
@@ -136,9 +134,8 @@ Result<Arrays> run_reference(Machine& machine, const Executable& executable,
   Arrays results;
   results.reserve(outputs->size());
   for (size_t i = 0; i < outputs->size(); ++i) {
-    auto array = to_devices((*outputs)[i], executable.outputs[i], counter);
-    if (!array) return array.error();
-    results.push_back(std::move(*array));
+    auto array = TRY(to_devices((*outputs)[i], executable.outputs[i], counter));
+    results.push_back(std::move(array));
   }
   return results;
 }
@@ -185,9 +182,8 @@ Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
   Arrays empty;
   CopyCounter counter{.recorder = machine.recorder};
   for (const Placed& output : executable.outputs) {
-    auto array = to_devices({}, output, counter);
-    if (!array) return array.error();
-    empty.push_back(std::move(*array));
+    auto array = TRY(to_devices({}, output, counter));
+    empty.push_back(std::move(array));
   }
   return empty;
 }

@@ -46,10 +46,9 @@ Result<std::vector<uint8_t>> expand_constant(const ArrayCell& cell) {
   const int64_t all = cell.type.bytes();
   const auto element = static_cast<int64_t>(cell.constant->size());
   if (element == all) return *cell.constant;
-  auto out = allocate_bytes(all, MemoryBudget::default_limit());
-  if (!out) return out;
+  auto out = TRY(allocate_bytes(all, MemoryBudget::default_limit()));
   for (int64_t i = 0; i < all; i += element)
-    std::copy(cell.constant->begin(), cell.constant->end(), out->begin() + i);
+    std::copy(cell.constant->begin(), cell.constant->end(), out.begin() + i);
   return out;
 }
 

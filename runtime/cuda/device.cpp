@@ -36,13 +36,12 @@ class CudaDevice final : public Device {
   }
 
   Result<Buffer> allocate(int64_t bytes) override {
-    auto pointer = queue_->allocate(bytes);
-    if (!pointer) return pointer.error();
+    auto pointer = TRY(queue_->allocate(bytes));
     const int64_t now = in_use_.fetch_add(bytes) + bytes;
     int64_t peak = peak_.load();
     while (peak < now && !peak_.compare_exchange_weak(peak, now)) {
     }
-    return Buffer(this, reinterpret_cast<void*>(*pointer), bytes);
+    return Buffer(this, reinterpret_cast<void*>(pointer), bytes);
   }
   void free(void* data, int64_t bytes) override {
     queue_->free(reinterpret_cast<cuda::DevicePointer>(data));
@@ -94,22 +93,21 @@ Result<int> gpu_count(const Driver& driver) {
 /// Which GPUs the devices are on.
 Result<std::vector<int>> choose(const Driver& driver,
                                 const CudaOptions& options) {
-  Result<int> count = gpu_count(driver);
-  if (!count) return count.error();
+  int count = TRY(gpu_count(driver));
   std::vector<int> gpus = options.gpus;
   if (gpus.empty()) {
-    gpus.resize(std::min(*count, 64));
+    gpus.resize(std::min(count, 64));
     std::iota(gpus.begin(), gpus.end(), 0);
   }
   for (int gpu : gpus)
-    if (gpu >= *count)
+    if (gpu >= count)
       return Error{
           .kind = Error::Kind::device_lost,
           .message = fmt::format(
               "there is no {}:{}: the driver {} (version {}) has {} {}",
               options.kind, gpu, driver.path(),
-              cuda::version_text(driver.version()), *count,
-              *count == 1 ? "GPU" : "GPUs")};
+              cuda::version_text(driver.version()), count,
+              count == 1 ? "GPU" : "GPUs")};
   if (gpus.empty())
     return Error{.kind = Error::Kind::device_lost,
                  .message = fmt::format("the CUDA driver {} found no GPU",
@@ -129,8 +127,7 @@ Status introduce(const std::vector<CudaDevice*>& devices) {
         if (other != device) sharing.push_back(other);
       } else if (std::find(known.begin(), known.end(), &peer) == known.end()) {
         known.push_back(&peer);
-        Status admitted = device->stream().admit(peer);
-        if (!admitted) return admitted;
+        TRY(device->stream().admit(peer));
       }
     }
     device->share_with(std::move(sharing));
@@ -142,64 +139,58 @@ Status introduce(const std::vector<CudaDevice*>& devices) {
 
 Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const CudaOptions& options) {
-  auto driver = Driver::open(options.driver, options.configuration);
-  if (!driver) return driver.error();
-  Result<std::vector<int>> chosen = choose(**driver, options);
-  if (!chosen) return chosen.error();
+  auto driver = TRY(Driver::open(options.driver, options.configuration));
+  std::vector<int> chosen = TRY(choose(*driver, options));
   std::map<int, std::shared_ptr<Gpu>> gpus;
   std::map<int, int> copies;
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<CudaDevice*> all;
   std::shared_ptr<cublas::Source> source;
   if (options.cublas &&
-      !((*driver)->simulated() && options.cublas_library.empty()))
+      !(driver->simulated() && options.cublas_library.empty()))
     source = std::make_shared<cublas::Source>(options.cublas_library,
-                                              (*driver)->version());
-  for (int number : *chosen) {
+                                              driver->version());
+  for (int number : chosen) {
     const std::string gpu_name = fmt::format("{}:{}", options.kind, number);
     std::shared_ptr<Gpu>& gpu = gpus[number];
     if (!gpu) {
-      auto opened = Gpu::open(*driver, number, gpu_name, options.cache);
-      if (!opened) return opened.error();
-      gpu = *opened;
+      auto opened = TRY(Gpu::open(driver, number, gpu_name, options.cache));
+      gpu = opened;
     }
     const int copy = copies[number]++;
     std::string name = copy ? fmt::format("{}.{}", gpu_name, copy) : gpu_name;
-    auto queue = StreamQueue::open(gpu, name);
-    if (!queue) return queue.error();
-    if (source) (*queue)->use_library(source);
+    auto queue = TRY(StreamQueue::open(gpu, name));
+    if (source) queue->use_library(source);
     auto device = std::make_unique<CudaDevice>(
-        static_cast<int>(devices.size()), std::move(name), std::move(*queue));
+        static_cast<int>(devices.size()), std::move(name), std::move(queue));
     all.push_back(device.get());
     devices.push_back(std::move(device));
   }
-  if (Status met = introduce(all); !met) return met.error();
+  TRY(introduce(all));
   return devices;
 }
 
 Result<std::vector<std::string>> describe_cuda(const std::string& path,
                                                const std::string& cublas) {
-  auto driver = Driver::open(path);
-  if (!driver) return driver.error();
-  Result<int> count = gpu_count(**driver);
-  if (!count) return count.error();
+  auto driver = TRY(Driver::open(path));
+  int count = TRY(gpu_count(*driver));
   std::vector<std::string> lines;
-  for (int i = 0; i < *count; ++i) {
+  for (int i = 0; i < count; ++i) {
     const std::string name = fmt::format("cuda:{}", i);
-    auto gpu = Gpu::open(*driver, i, name, nullptr);
+    auto gpu = Gpu::open(driver, i, name, nullptr);
     if (!gpu) {
       lines.push_back(fmt::format("{}  {}", name, gpu.error().message));
       continue;
     }
     size_t bytes = 0;
-    (*driver)->device_total_mem(&bytes, (*gpu)->device());
+    driver->device_total_mem(&bytes, (*gpu)->device());
     lines.push_back(fmt::format("{}  {}, sm_{}, {:.1f} GiB", name,
                                 (*gpu)->model(), (*gpu)->capability(),
                                 static_cast<double>(bytes) / (1 << 30)));
   }
-  lines.push_back(fmt::format("CUDA driver {}, version {}", (*driver)->path(),
-                              cuda::version_text((*driver)->version())));
-  auto library = cublas::Library::open(cublas, (*driver)->version());
+  lines.push_back(fmt::format("CUDA driver {}, version {}", driver->path(),
+                              cuda::version_text(driver->version())));
+  auto library = cublas::Library::open(cublas, driver->version());
   lines.push_back(
       library ? fmt::format("cuBLASLt {}, version {}.{}", (*library)->path(),
                             (*library)->version() / 10000,

@@ -68,11 +68,9 @@ Result<std::shared_ptr<const Driver>> Driver::open(
   if (driver->simulated_)
     driver->interrupt_ = reinterpret_cast<int (*)(void*, const bool*)>(
         dlsym(driver->library_, "simcuda_interrupt"));
-  if (!configuration.empty())
-    if (Status done = driver->configure(configuration); !done)
-      return done.error();
-  if (Status bound = driver->bind(); !bound) return bound.error();
-  if (Status started = driver->start(); !started) return started.error();
+  if (!configuration.empty()) TRY(driver->configure(configuration));
+  TRY(driver->bind());
+  TRY(driver->start());
   return std::shared_ptr<const Driver>(std::move(driver));
 }
 

@@ -97,8 +97,7 @@ Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& grid_code,
     if (loaded_.size() >= most_modules) unload_unknown();
     Loaded loaded{.code = grid_code};
     lock.unlock();
-    Status done = load(loaded);
-    if (!done) return done.error();
+    TRY(load(loaded));
     lock.lock();
     auto [place, added] =
         loaded_.try_emplace(grid_code.get(), std::move(loaded));
@@ -113,9 +112,8 @@ Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& grid_code,
   const Code code =
       driver_->module_get_function(&function, loaded.module, entry.c_str());
   lock.unlock();
-  Status found = check(
-      code, fmt::format("looking for the kernel `{}` on {}", entry, name_));
-  if (!found) return found.error();
+  TRY(check(code,
+            fmt::format("looking for the kernel `{}` on {}", entry, name_)));
   lock.lock();
   loaded.functions.emplace(entry, function);
   return function;

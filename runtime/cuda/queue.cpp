@@ -93,7 +93,7 @@ Status StreamQueue::usable() {
 // Much memory is allocated in the order of copies, so that it can be filled
 // while kernels are at work.
 Result<DevicePointer> StreamQueue::allocate(int64_t bytes) {
-  if (Status ok = usable(); !ok) return ok.error();
+  TRY(usable());
   const Driver& cuda = gpu_->driver();
   const bool much = bytes >= least_staged_bytes;
   const Stream stream = much ? copies() : kernels();
@@ -186,12 +186,11 @@ Result<void*> StreamQueue::borrow_staging(int64_t bytes) {
     return !staging.lent;
   });
   Staging made{.bytes = bytes, .lent = true};
-  Status done = gpu_->check(
+  TRY(gpu_->check(
       gpu_->driver().mem_host_alloc(
           &made.memory, static_cast<size_t>(bytes),
           host_alloc_portable | host_alloc_device_map),
-      fmt::format("allocating {} bytes of host memory for {}", bytes, name_));
-  if (!done) return done.error();
+      fmt::format("allocating {} bytes of host memory for {}", bytes, name_)));
   stagings_.push_back(made);
   return made.memory;
 }
@@ -223,8 +222,7 @@ Status StreamQueue::prepare(const GridLaunch& launch) {
 
 Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
   if (launch_product(launch, call)) return Unit{};
-  auto function = gpu_->function(launch.code, launch.entry);
-  if (!function) return function.error();
+  auto function = TRY(gpu_->function(launch.code, launch.entry));
   std::vector<void*> parameters;
   parameters.reserve(call.arguments.size() + 4);
   auto add = [&](const auto& value) {
@@ -240,7 +238,7 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
   CurrentContext current(*gpu_);
   const Code code = with_room([&] {
     return gpu_->driver().launch_kernel(
-        *function, static_cast<unsigned>(launch.blocks), 1, 1,
+        function, static_cast<unsigned>(launch.blocks), 1, 1,
         static_cast<unsigned>(launch.threads), 1, 1, 0, kernels(),
         parameters.data(), nullptr);
   });
@@ -252,7 +250,7 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
 
 Status StreamQueue::copy(void* to, const Queue& peer, const void* from,
                          int64_t bytes, Lane lane) {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   return gpu_->check(copy_rows_between(gpu_->driver(), ends_with(peer), to,
                                        from, bytes, track(lane).stream),
@@ -260,7 +258,7 @@ Status StreamQueue::copy(void* to, const Queue& peer, const void* from,
 }
 
 Status StreamQueue::copy_to_staging(void* to, const void* from, int64_t bytes) {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   return gpu_->check(
       copy_rows_to_host(gpu_->driver(), to, from, bytes, kernels()),
@@ -268,7 +266,7 @@ Status StreamQueue::copy_to_staging(void* to, const void* from, int64_t bytes) {
 }
 
 Status StreamQueue::zero(void* to, int64_t bytes, Lane lane) {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   return gpu_->check(
       gpu_->driver().memset_d8_async(address(to), 0, static_cast<size_t>(bytes),
@@ -277,7 +275,7 @@ Status StreamQueue::zero(void* to, int64_t bytes, Lane lane) {
 }
 
 Status StreamQueue::mark(Lane lane) {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   const Track& on = track(lane);
   return gpu_->check(gpu_->driver().event_record(on.mark, on.stream),
@@ -285,7 +283,7 @@ Status StreamQueue::mark(Lane lane) {
 }
 
 Status StreamQueue::wait_for(const Queue& other, Lane own, Lane others) {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   const auto& peer = static_cast<const StreamQueue&>(other);
   CurrentContext current(*gpu_);
   return gpu_->check(
@@ -295,7 +293,7 @@ Status StreamQueue::wait_for(const Queue& other, Lane own, Lane others) {
 }
 
 Status StreamQueue::finish() {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   return gpu_->check(gpu_->driver().stream_synchronize(kernels()),
                      "waiting for " + name_);
@@ -310,7 +308,7 @@ void StreamQueue::settle() {
 // Few bytes go through pinned memory: to other memory of the host each copy is
 // waited for by itself.
 Status StreamQueue::read(std::span<const Read> what) {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   int64_t bytes = 0;
   for (const Read& read : what) bytes += read.bytes;
   char* pinned = nullptr;
@@ -361,15 +359,15 @@ class CapturedGraph final : public Queue::Captured {
 }  // namespace
 
 Result<std::unique_ptr<Queue>> StreamQueue::capturing() {
-  if (Status ok = usable(); !ok) return ok.error();
+  TRY(usable());
   std::unique_ptr<StreamQueue> queue(new StreamQueue(gpu_, name_, home_));
-  if (Status started = queue->start_tracks(); !started) return started.error();
+  TRY(queue->start_tracks());
   return std::unique_ptr<Queue>(std::move(queue));
 }
 
 // Relaxed: other threads go on to use the driver as they like.
 Status StreamQueue::begin_capture() {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   return gpu_->check(
       gpu_->driver().stream_begin_capture(kernels(), CaptureMode::relaxed),
@@ -390,7 +388,7 @@ Result<std::unique_ptr<Queue::Captured>> StreamQueue::end_capture() {
 }
 
 Status StreamQueue::replay(const Captured& work) {
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   return gpu_->check(
       gpu_->driver().graph_launch(
@@ -408,7 +406,7 @@ Status StreamQueue::replay(const Captured& work) {
 Status StreamQueue::wait_for_copies_of(StreamQueue& other, Lane own) {
   for (Lane lane : {Lane::kernels, Lane::copies}) {
     if (&other == this && lane == own) continue;
-    if (Status done = wait_for(other, own, lane); !done) return done;
+    TRY(wait_for(other, own, lane));
   }
   return Unit{};
 }
@@ -417,7 +415,7 @@ Status StreamQueue::rows_from_host(void* to, const void* from,
                                    const CopyExtent& extent) {
   const int64_t bytes = extent.bytes * extent.rows;
   if (bytes == 0) return Unit{};
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   if (bytes >= least_staged_bytes && ring_.open()) {
     Status done = ring_.upload(copies(), static_cast<char*>(to),
@@ -437,7 +435,7 @@ Status StreamQueue::rows_to_host(void* to, const void* from,
                                  const CopyExtent& extent) {
   const int64_t bytes = extent.bytes * extent.rows;
   if (bytes == 0) return Unit{};
-  if (Status ok = usable(); !ok) return ok;
+  TRY(usable());
   CurrentContext current(*gpu_);
   if (bytes >= least_staged_bytes && ring_.open()) {
     Status done = wait_for_copies_of(*this, Lane::copies);
@@ -456,8 +454,8 @@ Status StreamQueue::rows_from_peer(void* to, StreamQueue& peer,
                                    const void* from, const CopyExtent& extent) {
   const int64_t bytes = extent.bytes * extent.rows;
   if (bytes == 0) return Unit{};
-  if (Status ok = usable(); !ok) return ok;
-  if (Status ok = peer.usable(); !ok) return ok;
+  TRY(usable());
+  TRY(peer.usable());
   const Lane lane = bytes >= least_staged_bytes ? Lane::copies : Lane::kernels;
   CurrentContext current(*gpu_);
   Status done = wait_for_copies_of(peer, lane);

@@ -90,13 +90,12 @@ Status StagingRing::upload(Stream stream, char* to, const char* from,
   size_t next = 0;
   for (const Piece& piece : pieces(extent)) {
     const Chunk& chunk = chunks_[next++ % chunks_.size()];
-    if (Status free = wait(chunk); !free) return free;
+    TRY(wait(chunk));
     for (int64_t i = 0; i < piece.rows; ++i)
       std::memcpy(chunk.memory + i * piece.bytes,
                   from + (piece.row + i) * extent.from_step + piece.offset,
                   static_cast<size_t>(piece.bytes));
-    Status done = put(stream, chunk, to, extent.to_step, piece, true);
-    if (!done) return done;
+    TRY(put(stream, chunk, to, extent.to_step, piece, true));
   }
   return Unit{};
 }
@@ -108,7 +107,7 @@ Status StagingRing::download(Stream stream, char* to, const char* from,
   // The GPU is ahead by as many pieces as there are chunks.
   for (size_t i = 0; i < all.size() + chunks_.size(); ++i) {
     const Chunk& chunk = chunks_[i % chunks_.size()];
-    if (Status there = wait(chunk); !there) return there;
+    TRY(wait(chunk));
     if (i >= chunks_.size()) {
       const size_t number = i - chunks_.size();
       if (number >= all.size()) break;
@@ -119,9 +118,8 @@ Status StagingRing::download(Stream stream, char* to, const char* from,
                     static_cast<size_t>(piece.bytes));
     }
     if (i >= all.size()) continue;
-    Status done = put(stream, chunk, const_cast<char*>(from), extent.from_step,
-                      all[i], false);
-    if (!done) return done;
+    TRY(put(stream, chunk, const_cast<char*>(from), extent.from_step, all[i],
+            false));
   }
   return Unit{};
 }

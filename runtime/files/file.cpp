@@ -63,11 +63,10 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     return Error{.kind = Error::Kind::io,
                  .message = S_ISDIR(old.st_mode) ? "it is a folder"
                                                  : "not a regular file"};
-  auto file = UnfinishedFile::create(AT_FDCWD, path, 0666);
-  if (!file) return file.error();
+  auto file = TRY(UnfinishedFile::create(AT_FDCWD, path, 0666));
   // A file that is replaced keeps its permissions.
-  if (is_there) fchmod(file->descriptor(), old.st_mode & 0777);
-  return OutputFile(std::move(*file));
+  if (is_there) fchmod(file.descriptor(), old.st_mode & 0777);
+  return OutputFile(std::move(file));
 }
 
 Status OutputFile::write(std::span<const uint8_t> bytes) {
@@ -80,12 +79,11 @@ Status OutputFile::commit() {
 }
 
 Status write_text(const std::string& path, std::string_view text) {
-  auto file = OutputFile::create(path);
-  if (!file) return file.error();
+  auto file = TRY(OutputFile::create(path));
   const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()),
                         text.size());
-  if (Status written = file->write(bytes); !written) return written;
-  return file->commit();
+  TRY(file.write(bytes));
+  return file.commit();
 }
 
 Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most) {

@@ -341,13 +341,12 @@ Result<HostData> decode(const NpyHeader& header, std::vector<uint8_t> data,
   auto long_axes = std::count_if(header.shape.begin(), header.shape.end(),
                                  [](int64_t size) { return size > 1; });
   if (header.fortran_order && long_axes > 1 && !data.empty()) {
-    auto ordered = allocate_bytes(header.data_bytes, most_bytes);
-    if (!ordered) return ordered.error();
+    auto ordered = TRY(allocate_bytes(header.data_bytes, most_bytes));
     with_dtype(header.dtype, [&]<DType D>() {
       to_row_major<typename StorageOf<D>::type>(header.shape, data.data(),
-                                                ordered->data());
+                                                ordered.data());
     });
-    data = std::move(*ordered);
+    data = std::move(ordered);
   }
   return HostData{header.dtype, header.shape, std::move(data)};
 }
@@ -388,40 +387,33 @@ namespace {
 Result<NpyHeader> read_header(const InputFile& file) {
   std::vector<uint8_t> start(
       static_cast<size_t>(std::min(file.size(), npy_longest_start)));
-  if (Status read = file.read(0, start); !read) return read.error();
+  TRY(file.read(0, start));
   return parse_npy_header(start, file.size());
 }
 
 }  // namespace
 
 Result<NpyHeader> read_npy_header(const std::string& path) {
-  Result<InputFile> file = InputFile::open(path);
-  if (!file) return file.error();
-  return read_header(*file);
+  InputFile file = TRY(InputFile::open(path));
+  return read_header(file);
 }
 
 Result<HostData> read_npy(const std::string& path, int64_t most_bytes) {
-  Result<InputFile> file = InputFile::open(path);
-  if (!file) return file.error();
-  Result<NpyHeader> header = read_header(*file);
-  if (!header) return header.error();
-  auto data = allocate_bytes(header->data_bytes, most_bytes);
-  if (!data) return data.error();
-  if (Status read = file->read(header->data_offset, *data); !read)
-    return read.error();
-  return decode_npy(*header, std::move(*data), most_bytes);
+  InputFile file = TRY(InputFile::open(path));
+  NpyHeader header = TRY(read_header(file));
+  auto data = TRY(allocate_bytes(header.data_bytes, most_bytes));
+  TRY(file.read(header.data_offset, data));
+  return decode_npy(header, std::move(data), most_bytes);
 }
 
 Status write_npy(const std::string& path, DType dtype,
                  std::span<const int64_t> shape,
                  std::span<const uint8_t> bytes) {
   CHECK(static_cast<int64_t>(bytes.size()) == bytes_of(dtype, shape));
-  Result<OutputFile> file = OutputFile::create(path);
-  if (!file) return file.error();
-  if (Status done = file->write(encode_npy_header(dtype, shape)); !done)
-    return done;
-  if (Status done = file->write(bytes); !done) return done;
-  return file->commit();
+  OutputFile file = TRY(OutputFile::create(path));
+  TRY(file.write(encode_npy_header(dtype, shape)));
+  TRY(file.write(bytes));
+  return file.commit();
 }
 
 }  // namespace unisono

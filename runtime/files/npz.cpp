@@ -61,25 +61,22 @@ Result<std::string> array_name(const std::string& entry) {
 }
 
 Result<Archive> open_archive(const std::string& path) {
-  Result<InputFile> file = InputFile::open(path);
-  if (!file) return file.error();
-  auto zip = read_zip_directory(*file);
-  if (!zip) return zip.error();
-  Archive archive{std::move(*file), std::move(*zip), {}};
+  InputFile file = TRY(InputFile::open(path));
+  auto zip = TRY(read_zip_directory(file));
+  Archive archive{std::move(file), std::move(zip), {}};
   std::set<std::string> names;
   for (const ZipEntry& entry : archive.zip) {
-    Result<std::string> name = array_name(entry.name);
-    if (!name) return name.error();
-    if (!names.insert(*name).second)
+    std::string name = TRY(array_name(entry.name));
+    if (!names.insert(name).second)
       return Error{.kind = Error::Kind::invalid_file,
-                   .message = fmt::format("there are two arrays `{}`", *name)};
+                   .message = fmt::format("there are two arrays `{}`", name)};
     std::vector<uint8_t> start(
         static_cast<size_t>(std::min(entry.size, npy_longest_start)));
     if (Status read = unpack(archive.file, entry, start); !read)
-      return in_entry(*name, read.error());
+      return in_entry(name, read.error());
     auto header = parse_npy_header(start, entry.size);
-    if (!header) return in_entry(*name, header.error());
-    archive.entries.push_back({std::move(*name), std::move(*header)});
+    if (!header) return in_entry(name, header.error());
+    archive.entries.push_back({std::move(name), std::move(*header)});
   }
   return archive;
 }
@@ -87,24 +84,21 @@ Result<Archive> open_archive(const std::string& path) {
 }  // namespace
 
 Result<std::vector<NpzEntry>> read_npz_index(const std::string& path) {
-  Result<Archive> archive = open_archive(path);
-  if (!archive) return archive.error();
-  return std::move(archive->entries);
+  Archive archive = TRY(open_archive(path));
+  return std::move(archive.entries);
 }
 
 Result<NamedArrays> read_npz(const std::string& path, int64_t most_bytes) {
-  Result<Archive> archive = open_archive(path);
-  if (!archive) return archive.error();
+  Archive archive = TRY(open_archive(path));
   NamedArrays arrays;
-  for (size_t i = 0; i < archive->entries.size(); ++i) {
-    const auto& [name, header] = archive->entries[i];
-    auto bytes = allocate_bytes(archive->zip[i].size, most_bytes);
+  for (size_t i = 0; i < archive.entries.size(); ++i) {
+    const auto& [name, header] = archive.entries[i];
+    auto bytes = allocate_bytes(archive.zip[i].size, most_bytes);
     if (!bytes) return in_entry(name, bytes.error());
-    most_bytes -= archive->zip[i].size;
-    if (Status read = unpack(archive->file, archive->zip[i], *bytes); !read)
+    most_bytes -= archive.zip[i].size;
+    if (Status read = unpack(archive.file, archive.zip[i], *bytes); !read)
       return in_entry(name, read.error());
-    if (Status moved = drop_start(*bytes, header.data_offset); !moved)
-      return moved.error();
+    TRY(drop_start(*bytes, header.data_offset));
     auto data = decode_npy(header, std::move(*bytes), header.data_bytes);
     if (!data) return in_entry(name, data.error());
     arrays.emplace_back(name, std::move(*data));
@@ -114,16 +108,14 @@ Result<NamedArrays> read_npz(const std::string& path, int64_t most_bytes) {
 
 Status write_npz(const std::string& path, const NamedArrays& arrays,
                  bool deflate) {
-  Result<OutputFile> file = OutputFile::create(path);
-  if (!file) return file.error();
-  ZipWriter writer(std::move(*file));
+  OutputFile file = TRY(OutputFile::create(path));
+  ZipWriter writer(std::move(file));
   std::set<std::string> names;
   for (const auto& [name, data] : arrays) {
     CHECK(!name.empty() && names.insert(name).second);
-    Status added = writer.add(name + std::string(suffix),
-                              encode_npy_header(data.dtype, data.shape),
-                              data.bytes, deflate);
-    if (!added) return added;
+    TRY(writer.add(name + std::string(suffix),
+                   encode_npy_header(data.dtype, data.shape), data.bytes,
+                   deflate));
   }
   return writer.commit();
 }

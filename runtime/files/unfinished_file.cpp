@@ -102,14 +102,13 @@ Result<UnfinishedFile> UnfinishedFile::create(int folder,
                                               const std::string& name,
                                               mode_t mode) {
   for (int attempt = 0; attempt < 100; ++attempt) {
-    auto temporary = name_beside(name);
-    if (!temporary) return temporary.error();
+    auto temporary = TRY(name_beside(name));
     const int descriptor =
-        openat(folder, temporary->c_str(),
+        openat(folder, temporary.c_str(),
                O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (descriptor < 0 && errno == EEXIST) continue;
     if (descriptor < 0) return system_error();
-    UnfinishedFile file(folder, descriptor, name, std::move(*temporary));
+    UnfinishedFile file(folder, descriptor, name, std::move(temporary));
     // Somebody may have taken it for abandoned before it had its lock. Where
     // there are no locks nobody does.
     struct stat status = {};

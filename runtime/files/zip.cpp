@@ -60,7 +60,7 @@ Result<std::optional<Directory>> find_end64(const InputFile& file,
   std::vector<uint8_t> locator(locator64_bytes);
   int64_t at = end_offset - locator64_bytes;
   if (at < 0) return std::optional<Directory>();
-  if (Status read = file.read(at, locator); !read) return read.error();
+  TRY(file.read(at, locator));
   if (get<uint32_t>(locator, 0) != locator64_signature)
     return std::optional<Directory>();
   auto offset = get<uint64_t>(locator, 8);
@@ -68,8 +68,7 @@ Result<std::optional<Directory>> find_end64(const InputFile& file,
       static_cast<uint64_t>(at) - offset < static_cast<uint64_t>(end64_bytes))
     return invalid("the zip64 end record lies outside of the file");
   std::vector<uint8_t> end(end64_bytes);
-  if (Status read = file.read(static_cast<int64_t>(offset), end); !read)
-    return read.error();
+  TRY(file.read(static_cast<int64_t>(offset), end));
   if (get<uint32_t>(end, 0) != end64_signature)
     return invalid("the zip64 end record is missing");
   return std::optional<Directory>(
@@ -79,21 +78,19 @@ Result<std::optional<Directory>> find_end64(const InputFile& file,
 Result<Directory> find_directory(const InputFile& file) {
   int64_t tail = std::min(file.size(), end_bytes + longest_comment);
   std::vector<uint8_t> bytes(static_cast<size_t>(tail));
-  if (Status read = file.read(file.size() - tail, bytes); !read)
-    return read.error();
+  TRY(file.read(file.size() - tail, bytes));
   for (int64_t at = tail - end_bytes; at >= 0; --at) {
     if (get<uint32_t>(bytes, at) != end_signature ||
         at + end_bytes + get<uint16_t>(bytes, at + 20) != tail)
       continue;
     int64_t end_offset = file.size() - tail + at;
-    auto end64 = find_end64(file, end_offset);
-    if (!end64) return end64.error();
+    auto end64 = TRY(find_end64(file, end_offset));
     if (get<uint16_t>(bytes, at + 4) != 0 || get<uint16_t>(bytes, at + 6) != 0)
       return invalid("the archive has several parts");
-    Directory directory = *end64 ? **end64
-                                 : Directory{get<uint32_t>(bytes, at + 16),
-                                             get<uint32_t>(bytes, at + 12),
-                                             get<uint16_t>(bytes, at + 10)};
+    Directory directory = end64 ? *end64
+                                : Directory{get<uint32_t>(bytes, at + 16),
+                                            get<uint32_t>(bytes, at + 12),
+                                            get<uint16_t>(bytes, at + 10)};
     auto end = static_cast<uint64_t>(end_offset);
     if (directory.offset > end || directory.bytes > end - directory.offset)
       return invalid("the zip directory lies outside of the file");
@@ -185,14 +182,13 @@ Status skip_local_header(const InputFile& file, int64_t directory_offset,
   int64_t offset = entry.data_offset;
   if (offset > directory_offset - local_bytes) return outside();
   std::vector<uint8_t> header(local_bytes);
-  if (Status read = file.read(offset, header); !read) return read.error();
+  TRY(file.read(offset, header));
   int64_t name_bytes = get<uint16_t>(header, 26);
   int64_t data = offset + local_bytes + name_bytes + get<uint16_t>(header, 28);
   if (data > directory_offset || entry.packed > directory_offset - data)
     return outside();
   std::vector<uint8_t> local_name(static_cast<size_t>(name_bytes));
-  if (Status read = file.read(offset + local_bytes, local_name); !read)
-    return read.error();
+  TRY(file.read(offset + local_bytes, local_name));
   if (get<uint32_t>(header, 0) != local_signature ||
       (get<uint16_t>(header, 8) == deflated) != entry.deflated ||
       !std::equal(local_name.begin(), local_name.end(), entry.name.begin(),
@@ -259,8 +255,7 @@ class Inflater {
       if (stream_.avail_in == 0 && left_ > 0) {
         auto count = static_cast<size_t>(
             std::min<int64_t>(left_, static_cast<int64_t>(input_.size())));
-        if (Status read = file_.read(offset_, {input_.data(), count}); !read)
-          return read.error();
+        TRY(file_.read(offset_, {input_.data(), count}));
         offset_ += static_cast<int64_t>(count);
         left_ -= static_cast<int64_t>(count);
         stream_.next_in = input_.data();
@@ -293,16 +288,14 @@ class Inflater {
 Status inflate_entry(const InputFile& file, const ZipEntry& entry,
                      std::span<uint8_t> to) {
   Inflater inflater(file, entry);
-  Result<int64_t> filled = inflater.read(to);
-  if (!filled) return filled.error();
+  int64_t filled = TRY(inflater.read(to));
   bool all = static_cast<int64_t>(to.size()) == entry.size;
   uint8_t more;
-  if (all && *filled == entry.size) {
-    Result<int64_t> after = inflater.read({&more, 1});
-    if (!after) return after.error();
-    *filled += *after;
+  if (all && filled == entry.size) {
+    int64_t after = TRY(inflater.read({&more, 1}));
+    filled += after;
   }
-  if (*filled != static_cast<int64_t>(to.size()))
+  if (filled != static_cast<int64_t>(to.size()))
     return invalid("its data is not as long as declared");
   return Unit{};
 }
@@ -357,30 +350,26 @@ void put_common(std::vector<uint8_t>& bytes, const ZipEntry& entry) {
 }  // namespace
 
 Result<std::vector<ZipEntry>> read_zip_directory(const InputFile& file) {
-  Result<Directory> directory = find_directory(file);
-  if (!directory) return directory.error();
-  std::vector<uint8_t> bytes(directory->bytes);
-  auto offset = static_cast<int64_t>(directory->offset);
-  if (Status read = file.read(offset, bytes); !read) return read.error();
+  Directory directory = TRY(find_directory(file));
+  std::vector<uint8_t> bytes(directory.bytes);
+  auto offset = static_cast<int64_t>(directory.offset);
+  TRY(file.read(offset, bytes));
   std::vector<ZipEntry> entries;
   std::span<const uint8_t> rest = bytes;
-  for (uint64_t i = 0; i < directory->entries; ++i) {
-    Result<ZipEntry> entry = parse_central(rest);
-    if (!entry) return entry.error();
-    Status local = skip_local_header(file, offset, *entry);
-    if (!local) return local.error();
-    entries.push_back(std::move(*entry));
+  for (uint64_t i = 0; i < directory.entries; ++i) {
+    ZipEntry entry = TRY(parse_central(rest));
+    TRY(skip_local_header(file, offset, entry));
+    entries.push_back(std::move(entry));
   }
   if (!rest.empty()) return invalid("the zip directory is malformed");
-  if (Status apart = check_apart(entries); !apart) return apart.error();
+  TRY(check_apart(entries));
   return entries;
 }
 
 Status unpack(const InputFile& file, const ZipEntry& entry,
               std::span<uint8_t> to) {
-  Status status = entry.deflated ? inflate_entry(file, entry, to)
-                                 : file.read(entry.data_offset, to);
-  if (!status) return status;
+  TRY(entry.deflated ? inflate_entry(file, entry, to)
+                     : file.read(entry.data_offset, to));
   bool all = static_cast<int64_t>(to.size()) == entry.size;
   return unless_stopped([&]() -> Status {
     if (all && crc_of(0, to) != entry.crc)
@@ -428,7 +417,7 @@ Status ZipWriter::add_entry(const std::string& name,
   put_common(local, entry);
   local.insert(local.end(), name.begin(), name.end());
   for (auto part : {std::span<const uint8_t>(local), head, body})
-    if (Status written = file_.write(part); !written) return written;
+    TRY(file_.write(part));
 
   put<uint32_t>(directory_, central_signature);
   put<uint16_t>(directory_, 20);
@@ -454,7 +443,7 @@ Status ZipWriter::commit() {
   put<uint32_t>(end, static_cast<uint32_t>(directory_.size()));
   put<uint32_t>(end, static_cast<uint32_t>(offset_));
   put<uint16_t>(end, 0);
-  if (Status written = file_.write(end); !written) return written;
+  TRY(file_.write(end));
   return file_.commit();
 }
 
