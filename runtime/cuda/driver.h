@@ -12,8 +12,8 @@
 namespace unisono::cuda {
 
 /// The functions of driver.def, by their names there. Immutable. A simulated
-/// driver is unloaded with the last pointer to this; a real one stays, as it
-/// has threads.
+/// driver is closed with the last pointer to this; a real one stays open, as it
+/// has threads of its own.
 class Driver {
  public:
   /// The library at `path`, initialised; "" is the system's. An error
