@@ -3,7 +3,8 @@
 //
 //   map_spec            in_axes and out_axes, matched to trees
 //   map_call            a mapped call: checked, and traced for one member
-//   map_run             a traced map on devices: placement, running
+//   map_run             a traced map on devices: arguments placed, results
+//   executable          compiling and running what was traced
 //   map_state           what is kept between calls
 //   map_nested          a map over devices inside compiled code
 //   map_grid            the devices of code that has such maps
