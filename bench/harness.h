@@ -21,20 +21,22 @@ struct Row {
   std::string note = {};
 };
 
-/// The threads that a peer's work is done by. They wake up before it is timed,
-/// and sleep before ours is: main.cpp sees to it that they soon do.
+/// The threads that do a peer's work. They are woken before it is timed, and
+/// asleep again before ours is: main.cpp sees to it that they soon sleep.
 enum class Team : uint8_t { one_thread, own_threads, openmp, openblas };
 
-/// Medians of both; the median of the ratios peer / ours pair by pair, and the
-/// ratio of the least times. Work of less than a millisecond is repeated within
-/// each timing.
+/// Medians of both in seconds; the median of the ratios peer / ours pair by
+/// pair, and the ratio of the least times.
 struct Paired {
   double ours = 0, peer = 0, ratio = 0, best_ratio = 0;
 };
+/// Times both in turn, at least 7 times each. Work of less than a millisecond
+/// is repeated within each timing.
 Paired time_pair(const std::function<void()>& ours,
                  const std::function<void()>& peer, Team team,
                  double budget_seconds = 2);
-/// Seconds that `work` takes; of processors if main.cpp's option says so.
+/// Seconds that `work` takes; seconds of processors if the environment has
+/// BENCH_PROCESSOR_TIME (main.cpp).
 double seconds(const std::function<void()>& work);
 /// Median and least seconds of one call, of at least 7 runs (each of `inner`
 /// calls).
@@ -63,12 +65,14 @@ class Script {
   std::unique_ptr<unisono::host::Session> session_;
 };
 
-/// What the rows collect in; `wanted` says whether a row was asked for.
+/// Collects the rows that were asked for: those whose group or name has one of
+/// the filters in it, or all if there are no filters.
 class Table {
  public:
   explicit Table(std::vector<std::string> filters)
       : filters_(std::move(filters)) {}
   bool wanted(std::string_view group, std::string_view name) const;
+  /// Adds a row, and prints it to standard error.
   void add(Row row);
   const std::vector<Row>& rows() const { return rows_; }
   std::string markdown() const;
@@ -78,6 +82,7 @@ class Table {
   std::vector<Row> rows_;
 };
 
+/// Ends the process with a message.
 void fail(const std::string& message);
 /// "4.2 ms"
 std::string shown(double seconds);

@@ -6,7 +6,7 @@
 
 namespace peers {
 
-/// Wakes the threads that the peers' work is done by.
+/// Wakes the threads that do the peers' work.
 void wake(bool openmp, bool openblas);
 
 /// t = x; then, in turn, + y, * 0.9, max(-1), - y: `operations` of them
@@ -19,7 +19,7 @@ void chain(int operations, const float* x, const float* y, float* out,
 void black_scholes(const float* s, const float* k, const float* t, float* call,
                    float* put, size_t n);
 
-/// Of each row.
+/// Softmax of each row; and layer norm of each row.
 void softmax(const float* x, float* out, size_t rows, size_t columns);
 void layer_norm(const float* x, const float* gain, const float* bias,
                 float* out, size_t rows, size_t columns);

@@ -1,6 +1,6 @@
 #pragma once
-// What the groups of workloads share: memory for the peers, checks of results
-// against theirs, and rows of pairs.
+// What the groups of workloads share: memory for the peers, checks of our
+// results against the peers', and rows of pairs.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -12,10 +12,10 @@
 
 namespace bench {
 
-/// Memory from aligned_alloc, zeros.
+/// Memory of zeros, which std::free frees, in huge pages if possible.
 void* huge_pages(size_t bytes);
 
-/// Host memory for a peer, in huge pages as ours is, touched once.
+/// Host memory for a peer, in huge pages as ours is, each page touched once.
 template <class T>
 struct Aligned {
   explicit Aligned(size_t n)
@@ -25,16 +25,18 @@ struct Aligned {
   size_t size;
 };
 
+/// The elements of a global of the script.
 Aligned<float> copy_of(Script& script, const std::string& name);
 
-/// Ends the bench with a message if they differ by more than `relative`.
+/// Ends the bench with a message if the two differ by more than `relative`
+/// times max(1, |want|).
 void expect_close(const std::string& what, double got, double want,
                   double relative);
-/// Every 4,099th element of both results agrees.
+/// Compares every 4,099th element of both results by expect_close.
 void expect_same(const std::string& what, const std::vector<float>& got,
                  const float* want, double relative);
 
-/// What a row compares with.
+/// The peer that a row compares with.
 struct Peer {
   std::function<void()> work;
   Team team = Team::openmp;

@@ -1,4 +1,5 @@
 #pragma once
+// The commands of the command line.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@ namespace unisono::host {
 /// Exit status of a wrong command line.
 inline constexpr int usage_error = 2;
 
-/// What the command line asked for; one function below per command. Each
+/// What the command line asked for. Each command is one function below, which
 /// returns the exit status: 0; 1 when the program (or file) has or gets an
 /// error, or standard output cannot be written; 130 when it was stopped; or
 /// `usage_error`.
@@ -44,15 +45,15 @@ int run_file(const CommandOptions& options);
 /// `-e`: prints the value of the last expression.
 int run_expression(const CommandOptions& options, const std::string& text);
 int check_file(const CommandOptions& options);
-/// Each file in place; "-" from standard input to standard output.
+/// Formats each file in place, "-" from standard input to standard output.
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options);
 int explain_code(const std::string& code);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
 
-/// To standard error. Where that cannot be written, nobody hears it: fmt::print
-/// would throw.
+/// Writes to standard error. A failure is ignored, where fmt::print would
+/// throw.
 void tell(std::string_view text);
 /// Says what is wrong with the command line, with escapes for what a terminal
 /// would obey; gives `usage_error`.

@@ -1,6 +1,6 @@
 #pragma once
-// What is made from the declared command line: the list of options in the
-// help, and scripts that tell shells what may follow.
+// Texts that are made from the declared command line: the list of options in
+// the help, and scripts that tell shells what may follow.
 #include <CLI/CLI.hpp>
 
 #include <string>

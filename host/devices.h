@@ -10,8 +10,8 @@
 
 namespace unisono::host {
 
-/// cpu:8 · cuda (all GPUs) · cuda:0,cuda:1 · cuda:0,cuda:0 (two on one GPU) ·
-/// sim:8.
+/// What `--devices` asks for: cpu:8 · cuda (all GPUs) · cuda:0,cuda:1 ·
+/// cuda:0,cuda:0 (two on one GPU) · sim:8.
 struct DeviceRequest {
   enum class Kind { cpu, cuda, sim };
   Kind kind = Kind::cpu;
@@ -24,22 +24,24 @@ inline constexpr int max_devices = 64;
 /// Fails with one line about what is wrong with the text.
 Result<DeviceRequest> parse_devices(std::string_view text);
 
-/// Where compiled kernels are kept: $UNISONO_CACHE if that is set ("off" or
-/// nothing: nowhere), else in the user's cache folder; "" is nowhere. Simulated
-/// GPUs gain nothing by it, and have none that is not named.
+/// The folder in which compiled kernels are kept: $UNISONO_CACHE if that is set
+/// ("off" or nothing: nowhere), else one in the user's cache folder; "" is
+/// nowhere. Simulated GPUs gain nothing by a cache: for them it is "" unless
+/// $UNISONO_CACHE is set.
 std::string kernel_cache_folder(DeviceRequest::Kind kind);
 
 /// The devices of a request for GPUs, real or simulated; none for CPUs. The
 /// library of products is $UNISONO_CUBLASLT if that is set, else the system's,
 /// or none for simulated ones. The driver is $UNISONO_CUDA_DRIVER if that is
 /// set, else the system's, or for simulated ones the library beside this
-/// program. What it makes of kernels is kept in `cache_folder`, if that can be;
-/// "" is nowhere. Fails with one line that says why there are no devices.
+/// program. The code that the driver makes of kernels is kept in
+/// `cache_folder`, if possible; "" is nowhere. Fails with one line that says
+/// why there are no devices.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
     const DeviceRequest& request, const std::string& cache_folder = {});
 
-/// What `unisono devices` says of GPUs that could be asked for, and of the
-/// kernels that are kept.
+/// What `unisono devices` says of the GPUs that could be asked for, and of the
+/// cache of kernels.
 std::string describe_gpus();
 
 }  // namespace unisono::host

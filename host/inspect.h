@@ -1,4 +1,5 @@
 #pragma once
+// The stages that `unisono inspect` shows.
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,12 +13,12 @@ namespace unisono::host {
 /// What `inspect` shows, and how.
 struct InspectOptions {
   std::string emit = "ir", after;
-  /// Not 0: kernels, llvm and asm as for GPUs of this compute capability; nvvm
-  /// and ptx always are.
+  /// Not 0: kernels, llvm and asm are shown as for GPUs of this compute
+  /// capability, as nvvm and ptx always are.
   int capability = 0;
   /// What stands in for the types of parameters.
   std::vector<lang::GivenType> types;
-  /// Of several graphs: a number from 1 on, or a function's name.
+  /// Which of several graphs: a number from 1 on, or a function's name.
   std::optional<std::string> graph;
   /// A folder, which gets a file for each graph.
   std::optional<std::string> folder;
@@ -25,14 +26,15 @@ struct InspectOptions {
 
 /// The stages' names, in the order in which they follow one another.
 std::vector<std::string_view> stage_names();
+/// Whether a stage has this name.
 bool is_stage(std::string_view emit);
 
 /// Shows one stage of what a program becomes: tokens, ast, types, or, for each
 /// graph that is compiled, ir (after pass `after`), kernels, llvm, asm, nvvm or
 /// ptx. The session either runs nothing (SessionOptions::compile_only), or
-/// really runs the program. A graph that is code is a module by itself, which
-/// the tools of its language read; titles are comments there. False when the
-/// program had errors.
+/// really runs the program. The code of a graph is a module by itself, which
+/// the tools of its language read; titles are comments there. `output` gets the
+/// text in pieces. False when the program had errors.
 bool inspect(Session& session, std::string path, std::string text,
              const InspectOptions& options,
              const std::function<void(std::string_view)>& output);

@@ -1,9 +1,10 @@
 #pragma once
+// Ctrl-C.
 #include <atomic>
 
 namespace unisono::host {
 
-/// What Ctrl-C sets, once it is heard.
+/// The flag that Ctrl-C sets after hear_interrupts; never null.
 const std::atomic<bool>* interrupt_flag();
 
 /// From now on Ctrl-C sets the flag, and a second Ctrl-C ends the process.

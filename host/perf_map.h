@@ -11,12 +11,12 @@
 
 namespace unisono::host {
 
-/// One thread at a time.
+/// Used by one thread at a time.
 class PerfMap {
  public:
   /// Begins `/tmp/perf-PID.map`, which is the process's own.
   static Result<std::unique_ptr<PerfMap>> open();
-  /// A name for the code at an address, each address once.
+  /// Names the code at an address; does nothing if the address has a name.
   void add(const void* code, int64_t bytes, const std::string& name);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What a process of ours wants of the system, whatever its limits are.
+// What this process needs of the system, whatever limits it was started with.
 #include <functional>
 
 namespace unisono::host {
@@ -9,9 +9,9 @@ namespace unisono::host {
 /// that is opened takes the place of a standard stream that is closed.
 void prepare_process();
 
-/// Runs `body`, which does not throw, where the stack has the size that is
-/// usual, also where `ulimit -s` gives the process less. Threads that begin
-/// afterwards have it, too.
+/// Runs `body`, which does not throw, on a stack of at least the usual 8 MiB,
+/// even where `ulimit -s` gives the process less. Threads that begin afterwards
+/// have such stacks, too.
 void on_enough_stack(const std::function<void()>& body);
 
 }  // namespace unisono::host

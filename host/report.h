@@ -13,8 +13,8 @@ namespace unisono::host {
 std::string stats_table(Session& session, const Recorder& recorder);
 
 /// A Chrome trace (chrome://tracing, Perfetto) of the recorder's events: one
-/// row for each device, and one for the host. A collective is named by the
-/// source.
+/// row for each device, and one for the host. A collective is called as in the
+/// program: `psum(x, dev)`.
 Status write_trace(const std::string& path, Session& session,
                    const Recorder& recorder);
 

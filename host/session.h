@@ -1,5 +1,5 @@
 #pragma once
-// One program's life, from text to output: the walk through the house.
+// One program's life, from text to output.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -38,8 +38,9 @@ struct SessionOptions {
   bool performance_notes = true;
   bool colour = false;           // where the output goes shows colours
   Recorder* recorder = nullptr;  // told of what the devices do
-  /// Told of code for this machine's CPU where it lies, which is then for a
-  /// profile: its bytes, and the line of the program that it computes.
+  /// Told of code for this machine's CPU: where it lies, its bytes, and the
+  /// line of the program that it computes. If set, code is compiled for a
+  /// profile.
   std::function<void(const void* code, int64_t bytes, const std::string& line)>
       on_code = nullptr;
   /// For tests: see RunOptions.
@@ -57,7 +58,8 @@ class Session {
   /// Reads, parses and checks a program; nothing runs. The program lives as
   /// long as the session. Null if there were errors (see diagnostics()).
   const lang::Program* check(std::string path, std::string text);
-  /// Runs a program that `check` gave. False when an error stopped it.
+  /// Runs a program that `check` gave. False when an error stopped it (see
+  /// diagnostics()).
   bool run(const lang::Program& program);
   /// Like run, and prints the value of the last statement, if it is an
   /// expression with a value other than `none`.
@@ -73,8 +75,8 @@ class Session {
   Runtime& runtime() { return *runtime_; }
   jit::Compiler& compiler() { return compiler_; }
   lang::SourceMap& sources() { return sources_; }
-  /// One line of the program that a kernel computes, the last of its places in
-  /// the program itself: "train.uni:12:5 x * 2".
+  /// One place of the program that a kernel computes, the last of `sources`
+  /// that is in the program itself: "train.uni:12:5 x * 2".
   std::string kernel_line(const std::vector<uint32_t>& sources) const;
 
  private:

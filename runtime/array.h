@@ -1,4 +1,6 @@
 #pragma once
+// Arrays on devices: how their elements are placed, and the copies that bring
+// them from one placement to another.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,8 +11,9 @@
 
 namespace unisono {
 
-/// One axis of a grid of devices: how many there are along it, and the array's
-/// axis that they share; with -1 all of them have the same.
+/// One axis of a grid of devices: `size` devices stand along it, and each has
+/// an equal part of the array's axis `axis`; with axis -1 all of them have the
+/// same elements.
 struct GridCut {
   int64_t size = 1;
   int axis = -1;
@@ -21,18 +24,24 @@ struct GridCut {
 /// devices[i]; or, with axis -1, one whole copy on each of `devices` (which may
 /// share one buffer). One device and axis -1 is an ordinary array. On a grid of
 /// devices, in row-major order, several axes may be cut: then `grid` says how,
-/// and `axis` is -1. Made by `on_grid`, so that equal places compare equal.
+/// and `axis` is -1. Such a sharding is made by `on_grid`, so that equal
+/// placements compare equal.
 struct Sharding {
   int axis = -1;
   std::vector<Device*> devices;
   std::vector<GridCut> grid = {};
 
+  /// `grid` is not empty, its first axis is the outermost, and the product of
+  /// its sizes is the number of devices. Axes of one device are left out and
+  /// neighbours with one `axis` joined; if at most one axis remains, the result
+  /// has an empty `grid`.
   static Sharding on_grid(std::vector<GridCut> grid,
                           std::vector<Device*> devices);
+  /// Whether an axis of the array is cut.
   bool is_split() const;
   bool operator==(const Sharding&) const = default;
   /// "split(0) over cpu:0, cpu:1", "copied to cpu:0, cpu:1", "on cpu:0",
-  /// "split(0, 1) over (2, 3): cpu:0, cpu:1, ...".
+  /// "split(0, 1) over 2 x 3 devices: cpu:0, cpu:1, ...".
   std::string to_string() const;
 };
 
@@ -41,7 +50,9 @@ struct Sharding {
 /// Thread-safe, as nothing changes after construction.
 class Array {
  public:
+  /// No array yet: it has no blocks, and may only be assigned to.
   Array() = default;
+  /// `blocks[i]` holds the block of sharding.devices[i]; nothing is checked.
   Array(DType dtype, std::vector<int64_t> shape, Sharding sharding,
         std::vector<std::shared_ptr<Buffer>> blocks)
       : dtype_(dtype),
@@ -53,11 +64,12 @@ class Array {
   const std::vector<int64_t>& shape() const { return shape_; }
   int rank() const { return static_cast<int>(shape_.size()); }
   int64_t elements() const;
+  /// Bytes of all elements, each counted once however many copies there are.
   int64_t bytes() const { return elements() * byte_size(dtype_); }
   const Sharding& sharding() const { return sharding_; }
   /// blocks()[i] is on sharding().devices[i].
   const std::vector<std::shared_ptr<Buffer>>& blocks() const { return blocks_; }
-  /// The shape of each block.
+  /// The shape of each block: all blocks have the same one.
   std::vector<int64_t> block_shape() const;
 
  private:
@@ -67,27 +79,32 @@ class Array {
   std::vector<std::shared_ptr<Buffer>> blocks_;
 };
 
-/// Counts of what moved, for tests and `--stats`.
+/// Counts copies of blocks or parts of them, for tests and `--stats`. Functions
+/// that take a counter add to it; it may be null.
 struct CopyCounter {
   int64_t copies = 0;
   int64_t bytes = 0;
-  class Recorder* recorder = nullptr;  // told of each copy, if there is one
+  class Recorder* recorder = nullptr;  // told of each copy; may be null
 };
 
-/// A dense row-major host copy to `device`. `bytes` holds all elements.
+// Errors of all four: out_of_memory, device_lost, cancelled.
+
+/// The elements at `bytes`, dense and row-major, as an array on `device` alone.
+/// They have been copied when this returns.
 Result<Array> array_from_host(Device& device, DType dtype,
                               std::vector<int64_t> shape, const void* bytes);
-/// All elements, dense and row-major, gathered to the host.
+/// All elements, dense and row-major, in the host's memory.
 Result<std::vector<uint8_t>> array_to_host(const Array& array,
                                            CopyCounter* counter = nullptr);
-/// The same elements placed as `to` says; shares blocks that are already
-/// there, and copies only what differs, device to device. The split axis's
-/// size must be a multiple of the number of devices (CHECK).
+/// The same elements placed as `to` says. Blocks that are already in their
+/// place are shared; all others are copied from device to device. The size of
+/// an axis that is cut must be a multiple of the number of its parts (CHECK).
 Result<Array> reshard(const Array& array, const Sharding& to,
                       CopyCounter* counter = nullptr);
 
-/// The elements from `start` on, `extent` of them along each axis, brought to
-/// `device`: only these are copied.
+/// The part of `array` from `start` on, with `extent` elements along each axis,
+/// as an array on `device`. Only this part is copied, or nothing if `device`
+/// has it as a block. It must lie within the array (CHECK).
 Result<Array> copy_part(const Array& array, const std::vector<int64_t>& start,
                         const std::vector<int64_t>& extent, Device& device,
                         CopyCounter* counter = nullptr);

@@ -2,9 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// Our own bug: a broken invariant ends the process with its place. Never for
-/// a user's mistake (diagnostics) or a failing machine (Result). Headers write
-/// UNISONO_CHECK, as CHECK is doctest's in tests.
+/// For our own bugs: where an invariant is broken, the process ends with a
+/// message that names the place. Never for a user's mistake (diagnostics) or a
+/// failing machine (Result). Headers write UNISONO_CHECK, as tests have a CHECK
+/// of doctest's.
 #define UNISONO_CHECK(condition)                                               \
   do {                                                                         \
     if (!(condition)) ::unisono::check_failed(#condition, __FILE__, __LINE__); \

@@ -1,4 +1,6 @@
 #pragma once
+// Devices and their memory. CPUs (host_device.h) and GPUs (cuda/device.h)
+// implement the interface.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,8 +15,9 @@ namespace unisono {
 class Device;
 class Queue;
 
-/// Memory of one device, owned; freed to its device's heap. Move-only. The
-/// pointer is dereferenced by code of that device alone; others copy.
+/// Owns memory of one device, and gives it back in the end to the device, which
+/// must still exist. Move-only. Only code that runs on the device dereferences
+/// the pointer; all others copy.
 class Buffer {
  public:
   Buffer() = default;
@@ -27,7 +30,9 @@ class Buffer {
   }
   ~Buffer();
   void* data() const { return data_; }
+  /// As they were asked for.
   int64_t bytes() const { return bytes_; }
+  /// Null of an empty buffer.
   Device* device() const { return device_; }
 
  private:
@@ -53,8 +58,8 @@ struct CopyExtent {
   int64_t from_step = 0;
 };
 
-/// One logical device: a heap of its own and copies in and out of it. What it
-/// runs is a Program (program.h). Thread-safe.
+/// One logical device: memory of its own, and copies in and out of it. What it
+/// runs is a Program (execute/program.h). Thread-safe.
 class Device {
  public:
   virtual ~Device() = default;
@@ -65,27 +70,29 @@ class Device {
   /// At least `bytes` (0 is allowed), aligned to 64; contents are unspecified
   /// but never another session's data. out_of_memory names the bytes.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
+  /// For Buffer: takes back what `allocate` gave for `bytes`.
   virtual void free(void* data, int64_t bytes) = 0;
-  /// Copies between this device's memory and the host's, and from a peer's
-  /// memory to this device's: as if done when they return, for all that comes
-  /// after. No program that is still running may use the memory. They fail
-  /// where a device is lost.
+  /// Copies between this device's memory and the host's, and from the memory of
+  /// a peer, a device of the same Runtime, to this device's. All work that is
+  /// started after a copy has returned sees it done. No program that is still
+  /// running may use the memory. Errors: device_lost, cancelled.
   virtual Status copy_from_host(void* to, const void* from,
                                 const CopyExtent& extent) = 0;
   virtual Status copy_to_host(void* to, const void* from,
                               const CopyExtent& extent) = 0;
   virtual Status copy_from_peer(void* to, const Device& peer, const void* from,
                                 const CopyExtent& extent) = 0;
-  /// Where kernels are put that the device runs by itself; null for a CPU,
-  /// whose kernels are run by the threads of this process.
+  /// The queue, owned by the device, of one that runs kernels by itself (a
+  /// GPU); null for a CPU, whose kernels threads of this process run.
   virtual Queue* queue() { return nullptr; }
   /// The compute capability of a GPU (90 is sm_90); 0 for a CPU.
   virtual int capability() const { return 0; }
   /// Bytes allocated now, and the most ever.
   virtual int64_t bytes_in_use() const = 0;
   virtual int64_t peak_bytes() const = 0;
-  /// What gives back memory that can be done without; called when there is none
-  /// left, before the device tries once more. Set before the device is used.
+  /// Sets a function that frees memory which can be done without. Any thread
+  /// whose allocation fails calls it, and then tries once more. Set before the
+  /// device is used.
   void on_shortage(std::function<void()> give_back) {
     give_back_ = std::move(give_back);
   }

@@ -1,4 +1,5 @@
 #pragma once
+// Element types: the table dtype.def, and how two types promote.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -29,11 +30,13 @@ inline constexpr std::array<DType, dtype_count> all_dtypes = {
 
 /// The name in the language: "f32".
 std::string_view name(DType dtype);
+/// Nothing if no type has that name.
 std::optional<DType> dtype_from_name(std::string_view name);
 /// Bytes of one stored element.
 int64_t byte_size(DType dtype);
 DTypeClass class_of(DType dtype);
 
+/// Only integers are signed or unsigned here.
 inline bool is_floating(DType d) { return class_of(d) == DTypeClass::floating; }
 inline bool is_signed(DType d) { return class_of(d) == DTypeClass::signed_; }
 inline bool is_unsigned(DType d) {
@@ -70,7 +73,7 @@ struct ComputeOf;
   };
 #include "runtime/dtype.def"
 
-/// Calls `f.template operator()<D>()` with the static dtype that `dtype` is.
+/// Returns `f.template operator()<D>()`, where the constant D is `dtype`.
 template <class F>
 decltype(auto) with_dtype(DType dtype, F&& f) {
   switch (dtype) {

@@ -6,9 +6,9 @@
 
 namespace unisono {
 
-/// A 16-bit float as stored: the bits, and conversions that round once (to
-/// nearest, ties to even). A NaN keeps its sign; as f16 it has no payload, as
-/// bf16 the top bits of it. Arithmetic happens in float.
+/// IEEE binary16 as stored: the bits, and conversions that round once (to
+/// nearest, ties to even). Arithmetic happens in float. A NaN keeps its sign,
+/// and loses its payload.
 struct Half {
   uint16_t bits = 0;
   Half() = default;
@@ -42,6 +42,8 @@ struct Half {
   }
 };
 
+/// The upper half of a float: 8 bits of exponent, 7 of the mantissa. Otherwise
+/// like Half, but a NaN keeps the top bits of its payload.
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;

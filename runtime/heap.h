@@ -28,6 +28,7 @@ class MemoryBudget {
   /// group's limit where that is less.
   static int64_t default_limit();
   int64_t limit() const { return limit_; }
+  /// Bytes that all heaps together have mapped now.
   int64_t mapped() const;
 
  private:
@@ -44,19 +45,22 @@ class MemoryBudget {
   std::vector<Heap*> heaps_;
 };
 
-/// Thread-safe.
+/// One device's memory. Thread-safe.
 class Heap {
  public:
+  /// `budget` outlives the heap.
   explicit Heap(MemoryBudget& budget);
+  /// Unmaps everything, blocks in use too.
   ~Heap();
   Heap(const Heap&) = delete;
   /// At least `bytes` >= 0, aligned to 64; null if the budget or the system
   /// refuses.
   void* allocate(int64_t bytes);
-  /// `bytes` as it was asked for.
+  /// Takes back what allocate(bytes) gave.
   void free(void* data, int64_t bytes);
   /// Gives regions that are wholly free back to the system.
   void trim();
+  /// Bytes as they were asked for: now, and the most ever.
   int64_t bytes_in_use() const;
   int64_t peak_bytes() const;
   int64_t bytes_mapped() const;
@@ -69,7 +73,7 @@ class Heap {
   using Ranges = std::map<char*, int64_t>;  // start, bytes: whole pages
 
   void* allocate_small(int size_class);
-  /// The link in a free block is all of it that may be touched.
+  /// Poisons the block but for the link of the free list (poison.h).
   void add_free_block(int size_class, void* data);
   char* allocate_pages(int64_t bytes);
   void free_pages(char* start, int64_t bytes);
@@ -90,7 +94,7 @@ class Heap {
   int64_t mapped_ = 0;
   int64_t in_use_ = 0;
   int64_t peak_ = 0;
-  unsigned colour_ = 0;
+  unsigned colour_ = 0;  // cache colour of the next large block
 };
 
 }  // namespace unisono

@@ -7,9 +7,9 @@
 
 namespace unisono {
 
-/// A CPU device: a heap of its own, on a budget that it shares with the other
-/// devices of its machine. Large copies are shared out among the pool's
-/// workers. Outlived by `budget` and `pool`.
+/// A CPU device, "cpu:INDEX": a heap of its own, on a budget that it shares
+/// with the other devices of its machine. Large copies are shared out among the
+/// pool's workers. `budget` and `pool` outlive the device.
 std::unique_ptr<Device> make_host_device(int index, MemoryBudget& budget,
                                          Pool& pool);
 

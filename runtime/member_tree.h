@@ -2,7 +2,7 @@
 // The members tree, the one order in which reductions combine operands over
 // members (and chunks): neighbours first, in aligned blocks of powers of two,
 // so 0+1, 2+3, then (0+1)+(2+3); a last odd one passes up unchanged. Seen from
-// the top: the left part is the largest power of two that leaves something.
+// the top, the left part's size is the largest power of two below the count.
 #include <bit>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Memory that nobody may touch, for builds with AddressSanitizer; nothing in
-// others.
+// Marks memory that nobody may touch in builds with AddressSanitizer, and does
+// nothing in other builds.
 #include <cstdint>
 
 #if defined(__has_feature)

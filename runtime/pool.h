@@ -1,9 +1,9 @@
 #pragma once
-// The workers that all devices of a machine share. Nothing is queued: who has
-// work to share (a running program, a parallel loop) adds itself as a Work,
-// does it, and is helped by workers that are idle. Whoever adds work takes
-// part, so one worker (no threads at all) is enough, and a Work may add
-// others while it is helped. Threads start at the first work that is shared.
+// The workers that all devices of a machine share. There is no queue of tasks:
+// a thread that has work to share (a running program, a parallel loop) adds it
+// as a Work and does it, and idle workers help. As the thread that adds work
+// takes part, one worker (no other threads) is enough, and a Work may add
+// others while it is helped. Threads start when the first work is added.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -19,16 +19,19 @@ namespace unisono {
 /// Something that several threads can do together.
 class Work {
  public:
-  /// `group` names what it is part of: a thread that waits for something helps
-  /// only within its own group, so that it comes back soon.
-  /// `inner`: a part of some other work; helped only when there is no outer.
+  /// `group`, an address that is only compared, is what the work is part of: a
+  /// thread that waits for something helps only within its own group, so that
+  /// it comes back soon. `inner` work is part of some other work, and helped
+  /// only while no outer work has anything to do.
   Work(const void* group, bool inner) : group_(group), inner_(inner) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
   virtual ~Work() = default;
-  /// Cheap, and may be out of date: whether help() would find something to do.
+  /// Whether help() would find something to do. Cheap, and may be out of date;
+  /// called with the pool's lock held.
   virtual bool has_work() const = 0;
-  /// Does what there is to do now.
+  /// Does what there is to do now. Called from several threads at once; must
+  /// not throw.
   virtual void help() = 0;
 
  private:
@@ -38,7 +41,7 @@ class Work {
   std::atomic<int> visitors_{0};
 };
 
-/// Fewer bytes are not worth another worker that copies.
+/// Bytes. Copies of fewer are not worth another worker.
 inline constexpr int64_t copy_grain = 256 << 10;
 
 /// Thread-safe.
@@ -50,14 +53,15 @@ class Pool {
   Pool(const Pool&) = delete;
   int workers() const { return workers_; }
 
-  /// Lets idle workers help with `work` until remove(), which waits for those
-  /// that are in it. `work` outlives that.
+  /// Lets idle workers help with `work`, which lives until it is removed.
   void add(Work& work);
+  /// Ends the help: returns when no worker is in `work` any more.
   void remove(Work& work);
-  /// Work has appeared in something that was added before, or what a thread
-  /// waits for has happened.
+  /// Wakes threads: to be called after work has appeared in a Work that was
+  /// added before, and after what a thread waits for has happened.
   void notify();
-  /// Helps `group` until `done`, whose coming true is followed by notify().
+  /// Helps `group` until `done()`; the thread that makes it true calls notify()
+  /// afterwards.
   template <class Done>
   void help_until(const void* group, Done&& done) {
     Patience patience(*this);
@@ -68,13 +72,14 @@ class Pool {
         patience.wait([&] { return done() || any_work(group); });
   }
 
-  /// body(begin, end) over pieces of 0 ... units-1, each of at least `grain`
-  /// units, if there are so many, in any order; returns when all are done.
+  /// Calls body(begin, end) for pieces of 0 ... units-1, each of at least
+  /// `grain` units if there are so many, in any order and from several threads;
+  /// returns when all are done. `body` must not throw.
   template <class Body>
   void parallel_for(int64_t units, int64_t grain, const void* group,
                     Body&& body);
-  /// The same with body(begin, end) over at most four grains; once `stopped()`
-  /// what is left is left out.
+  /// As parallel_for, in pieces of at most four grains; once `stopped()` is
+  /// true the remaining pieces are skipped.
   template <class Stopped, class Body>
   void parallel_pieces(int64_t units, int64_t grain, const void* group,
                        Stopped&& stopped, Body&& body) {
@@ -112,10 +117,11 @@ class Pool {
   class Loop;
 
   void start_threads();
-  /// Of the thread that calls: 1 ... workers() - 1, and 0 for all others.
+  /// The number of the calling thread: 1 ... workers() - 1 if it is a pool's,
+  /// else 0.
   static int worker_number();
   void work();
-  /// Helps some work (of `group` unless null), or finds none.
+  /// Helps some work, of `group` unless null; false if there is none.
   bool help_one(const void* group);
   Work* enter(const void* group);
   void leave(Work& work);
@@ -138,10 +144,10 @@ class Pool {
   std::atomic<int> sleepers_{0};
 };
 
-/// The loop of parallel_for. Each worker has a part of its own, the same one in
-/// every loop over as many units, so that it finds in its cache what it left
-/// there; then it helps others with theirs. Pieces shrink as a part's end comes
-/// near, so that the workers finish together.
+/// The loop of parallel_for, by work stealing. Each worker has a part of its
+/// own, the same one in every loop over as many units, so that the part is
+/// still in its cache; when that is done, the worker steals pieces of others.
+/// Pieces shrink towards a part's end, so that the workers finish together.
 class Pool::Loop : public Work {
  public:
   Loop(int64_t units, int64_t grain, int workers, const void* group)

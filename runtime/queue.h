@@ -1,6 +1,7 @@
 #pragma once
-// The work of a device that does it by itself, in the order in which it is put:
-// calls return before it is done, unless they say so.
+// The queue of a device that runs kernels by itself (a GPU). Work is put on the
+// queue and done in that order; calls return before it is done, unless they say
+// otherwise.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,33 +12,34 @@
 
 namespace unisono {
 
-/// A device does two things at once: kernels, and copies beside them. What is
-/// put in one lane is done in order.
+/// The two streams of a queue: kernels (with small copies), and large copies
+/// that run beside them. Work in one lane is done in order; only marks order
+/// one lane after another.
 enum class Lane : uint8_t { kernels, copies };
 
 /// One per device. Thread-safe; several runs may use it at once, and wait for
-/// one another's work. An error is `device_lost` when the device is gone for
-/// good: what is put from then on fails likewise.
+/// one another's work. Queues, and addresses of their memory, that one call
+/// names are of one Runtime. Errors: out_of_memory, compile_failed,
+/// device_lost; once a device is gone for good, all its later calls fail.
 class Queue {
  public:
   virtual ~Queue() = default;
 
-  /// While the flag is set nobody wants the results of what is put here from
-  /// now on: kernels may end early, where that is possible (a GPU of silicon
-  /// cannot be told). Null: they are wanted.
+  /// Kernels that are put here from now on may end early while `*flag` is set,
+  /// as nobody wants their results; with null they run to their end. Only the
+  /// simulated driver can end kernels. The flag outlives them.
   virtual void stop_when(const std::atomic<bool>* flag) = 0;
 
-  /// Loads the code of a launch, so that nothing is left to do when it is
-  /// launched.
+  /// Loads the code of `launch` ahead of time, so that launch() is quick.
   virtual Status prepare(const GridLaunch& launch) = 0;
 
-  /// What a kernel is called with, as GridLaunch tells.
+  /// What a kernel is called with (GridLaunch).
   struct Call {
-    std::span<void* const> arguments;
+    std::span<void* const> arguments;  // addresses of its arrays
     void* error = nullptr;  // a GridError in the device's memory; null if the
                             // kernel has no checks
     uint64_t number = 0;    // of the launch; not 0
-    int32_t position = 0;
+    int32_t position = 0;   // the device's, in the program
   };
   virtual Status launch(const GridLaunch& launch, const Call& call) = 0;
 
@@ -45,46 +47,50 @@ class Queue {
   /// is not waited for (wait_for does that).
   virtual Status copy(void* to, const Queue& peer, const void* from,
                       int64_t bytes, Lane lane = Lane::kernels) = 0;
-  /// A copy to memory of the host that came from `staging`.
+  /// A copy of this device's memory to host memory that was borrowed from a
+  /// queue (borrow_staging).
   virtual Status copy_to_staging(void* to, const void* from, int64_t bytes) = 0;
   virtual Status zero(void* to, int64_t bytes, Lane lane = Lane::kernels) = 0;
 
-  /// Marks what has been put in the lane so far.
+  /// Marks what has been put in the lane so far; a lane has one mark, its last.
   virtual Status mark(Lane lane = Lane::kernels) = 0;
-  /// What is put in lane `own` from now on begins after all that the other had
-  /// in `others` at that lane's last mark.
+  /// What is put in lane `own` from now on begins after all that lane `others`
+  /// of `other` had at its last mark.
   virtual Status wait_for(const Queue& other, Lane own = Lane::kernels,
                           Lane others = Lane::kernels) = 0;
 
-  /// Waits until all kernels are done, and gives bytes to the host.
   struct Read {
-    void* to;
+    void* to;  // in the host's memory
     const void* from;
     int64_t bytes;
   };
+  /// Waits until all work in the lane of kernels is done, and copies bytes to
+  /// the host.
   virtual Status read(std::span<const Read> what) = 0;
-  /// After a failure: waits until nothing is under way here that could be, even
-  /// where the device is lost, so that memory may go.
+  /// After a failure: waits until no work of this queue can be under way any
+  /// more, even where the device is lost, so that its memory may be freed.
   virtual void settle() = 0;
-  /// Bytes from the host, which are free again when this returns.
+  /// Copies bytes from the host; `from` may change again when this returns.
   virtual Status write(void* to, const void* from, int64_t bytes) = 0;
 
-  /// Whether kernels of this device read and write the other's memory.
+  /// Whether kernels of this device can read and write the other's memory.
   virtual bool reaches(const Queue& other) const = 0;
-  /// At least `bytes` of host memory that every device's kernels can read, for
-  /// one run: given back when all that uses it is done.
+  /// At least `bytes` of pinned host memory that every device's kernels can
+  /// read. The queue owns it; the borrower returns it when all work that uses
+  /// it is done.
   virtual Result<void*> borrow_staging(int64_t bytes) = 0;
   virtual void return_staging(void* memory) = 0;
 
-  /// Work that is put again and again at little cost, with the same arguments.
+  /// Captured work: it can be put again and again at little cost, each time
+  /// with the same arguments.
   class Captured {
    public:
     virtual ~Captured() = default;
   };
-  /// A queue of the same device, for one thread, whose work is not done but
-  /// captured: between begin_capture and end_capture of one such queue, from it
-  /// and from others that wait for its mark and for whose marks it waits in the
-  /// end. Nothing may be read there.
+  /// A queue of the same device, for one thread, that captures work instead of
+  /// doing it; this queue outlives it. A capture lasts from begin_capture to
+  /// end_capture of one such queue. Others join it by waiting for that queue's
+  /// mark, and it waits for theirs before the end. They cannot read.
   virtual Result<std::unique_ptr<Queue>> capturing() = 0;
   virtual Status begin_capture() = 0;
   virtual Result<std::unique_ptr<Captured>> end_capture() = 0;

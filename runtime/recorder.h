@@ -1,6 +1,6 @@
 #pragma once
-// What the devices of a session did, for `--trace` and `--stats`. Where nobody
-// asks for it there is no recorder, and a null pointer is all that it costs.
+// Records what the devices of a session do, for `--trace` and `--stats`. Where
+// neither is asked for there is no recorder, and the cost is a null pointer.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -18,17 +18,18 @@ class Recorder {
   using Clock = std::chrono::steady_clock;
   enum class Kind : uint8_t { kernel, copy, collective, wait, host, compile };
   static constexpr int kinds = 6;
-  /// The place of what is on no device: a copy's other end, the compiler.
+  /// In place of a device's index, for what is on none: the host's end of a
+  /// copy, the compiler.
   static constexpr int host = -1;
 
   struct Event {
     Kind kind = Kind::kernel;
-    int device = host;  // where it happened; the destination of a copy
-    int from = host;    // copy
-    int64_t bytes = 0;  // copy, collective: what this device gets or gives
-    uint32_t source = 0;
+    int device = host;    // where it happened; the destination of a copy
+    int from = host;      // copy: its source
+    int64_t bytes = 0;    // copy, collective: what this device gets or gives
+    uint32_t source = 0;  // place in the program; 0: not known
     std::string name = {};
-    std::vector<uint32_t> sources = {};  // kernel: of what it computes
+    std::vector<uint32_t> sources = {};  // kernel: places of what it computes
     Clock::time_point start = {}, end = {};
   };
   struct Total {
@@ -36,18 +37,22 @@ class Recorder {
     std::chrono::nanoseconds time{0};
   };
 
-  /// `keep_events`: for a trace; else they are only counted.
+  /// `keep_events`: for a trace; else events are only counted.
   explicit Recorder(bool keep_events) : keep_events_(keep_events) {}
 
   void record(Event event);
-  /// A call that found what was compiled for an earlier one.
+  /// Counts a call that found what was compiled for an earlier one.
   void count_cache_hit();
 
+  /// When this recorder was made.
   Clock::time_point started() const { return started_; }
-  /// In the order in which they ended; at most `most_events`, the rest is only
+  /// A copy of the events, in the order in which they were recorded, which is
+  /// that of their ends. At most `most_events` are kept, the rest is only
   /// counted.
   std::vector<Event> events() const;
+  /// How many events were not kept.
   int64_t dropped() const;
+  /// Of a device, or `host`; zero if nothing was recorded.
   Total total(Kind kind, int device) const;
   /// Kernels by the places of what they compute, over all devices.
   std::map<std::vector<uint32_t>, Total> kernels() const;
@@ -87,7 +92,7 @@ class Recording {
   }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
-  /// Called only where there is a recorder.
+  /// To be filled in; called only where there is a recorder.
   Recorder::Event& event() { return event_; }
   explicit operator bool() const { return recorder_ != nullptr; }
 

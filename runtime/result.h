@@ -1,4 +1,5 @@
 #pragma once
+// How functions report that the machine failed: an Error in place of a value.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -28,16 +29,18 @@ struct Error {
   /// Position in the source for errors in compiled code: the `source` of the
   /// IR node that failed; 0 when there is none.
   uint32_t source = 0;
-  /// For errors in compiled code: logical device and first member, or -1.
+  /// For errors in compiled code: the logical device and its first member that
+  /// failed, or -1.
   int device = -1;
   int64_t member = -1;
   /// stalled: the logical devices that have not arrived.
   std::vector<int> missing = {};
-  /// Of a run: it failed before its first step, and its inputs are as before.
+  /// The run failed before its first step, so its inputs are unchanged.
   bool untouched = false;
 };
 
-/// A value, or why there is none.
+/// A value, or why there is none. To ask for the one that is not there is our
+/// bug (CHECK).
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -66,6 +69,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
+/// The value of functions that have none to give.
 struct Unit {};
 using Status = Result<Unit>;
 

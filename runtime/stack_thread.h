@@ -8,7 +8,8 @@
 
 namespace unisono {
 
-/// Runs `body`, which must not throw, at once; the end of this waits for it.
+/// Starts a thread that runs `body`, which must not throw; the destructor waits
+/// for its end.
 class StackThread {
  public:
   StackThread(size_t stack_bytes, std::function<void()> body);

@@ -1,8 +1,8 @@
 #pragma once
-// How work is ended that nobody wants any more (Ctrl-C). Who starts work says
-// which flag ends it, by a StopScope around it; whatever may take long asks
-// the flag of its thread from time to time. Threads that help take the scope
-// over from the one that they help.
+// How work is ended that nobody wants any more (Ctrl-C). The thread that starts
+// work names the flag that ends it, by a StopScope around the work; code that
+// may take long polls the flag of its thread from time to time. A thread that
+// helps another one sets a StopScope with that one's flag.
 //
 // A function that gives a Result fails with Error::Kind::cancelled. What has no
 // such way out (the parser, passes, loops of the reference evaluator) throws
@@ -26,7 +26,7 @@ inline constinit thread_local const std::atomic<bool>* stop_flag = nullptr;
 /// The flag that ends this thread's work; null if there is none.
 inline const std::atomic<bool>* stop_flag() { return detail::stop_flag; }
 
-/// Whether this thread's work shall end. Some nanoseconds.
+/// Whether this thread's work shall end. Costs some nanoseconds.
 inline bool stop_requested() {
   const std::atomic<bool>* flag = detail::stop_flag;
   return flag && flag->load(std::memory_order_relaxed);
@@ -41,7 +41,7 @@ inline Error stopped_error() {
   return {.kind = Error::Kind::cancelled, .message = "stopped"};
 }
 
-/// f(), which gives a Result: its error where it is stopped inside.
+/// Returns f(), a Result or Status: `cancelled` if Stopped is thrown inside.
 template <class F>
 auto unless_stopped(F&& f) -> decltype(f()) {
   try {
@@ -51,8 +51,8 @@ auto unless_stopped(F&& f) -> decltype(f()) {
   }
 }
 
-/// The flag of this thread's work for the life of this object; null: nothing
-/// ends it.
+/// Makes `flag` the stop flag of this thread while this object lives; with null
+/// nothing ends its work.
 class StopScope {
  public:
   explicit StopScope(const std::atomic<bool>* flag)
@@ -82,7 +82,7 @@ class StopPoll {
   int64_t left_;
 };
 
-/// bytes.resize(size), which fills with zeros, and polls.
+/// Grows `bytes` to `size` with zeros, like resize, and polls.
 inline void resize_in_pieces(std::vector<uint8_t>& bytes, int64_t size) {
   constexpr int64_t piece = int64_t{1} << 20;
   bytes.reserve(static_cast<size_t>(size));

@@ -1,6 +1,6 @@
 #pragma once
-// What GPUs reach, each figure beside a peer that is measured in the same run:
-// a copy from device to device through the driver, or cuBLASLt.
+// The speed of GPUs, each figure beside a peer that is measured in the same
+// run: a copy from device to device through the driver, or cuBLASLt.
 
 namespace bench {
 

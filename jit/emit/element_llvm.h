@@ -32,13 +32,13 @@ struct EmitContext {
   /// otherwise by integer operations, to the same bits.
   bool native_half = false;
   /// Whether the target has instructions for exponents (AVX-512F with VL:
-  /// vscalef, vgetexp, vgetmant); likewise.
+  /// vscalef, vgetexp, vgetmant); otherwise by integer operations, too.
   bool native_exponents = false;
-  /// Whether the code runs in this process: what is rarely needed is then
+  /// Whether the code runs in this process: rare functions (scalar.h) are then
   /// called here instead of emitted, which saves milliseconds of compilation.
   bool in_process = false;
-  /// Whether what is rarely needed stands where it is needed, in a branch,
-  /// instead of in a function: for scalars on targets where calls are dear.
+  /// Whether a rare function is inlined, in a branch, instead of called: for
+  /// scalars on targets where calls are expensive.
   bool inline_rare = false;
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};
@@ -47,9 +47,9 @@ struct EmitContext {
 /// The type of elements in registers, <lanes x T> or T: bool is i1, f16 and
 /// bf16 are i16 (their bits), the others as expected.
 llvm::Type* register_type(EmitContext& context, DType dtype);
-/// The same in memory: bool is i8, the others as in registers.
+/// The type of elements in memory: bool is i8, the others as in registers.
 llvm::Type* memory_type(EmitContext& context, DType dtype);
-/// Between them (bool: != 0, zero extension; others: nothing).
+/// Conversions between the two (bool: != 0, zero extension; others: none).
 llvm::Value* from_memory(EmitContext& context, DType dtype, llvm::Value* value);
 llvm::Value* to_memory(EmitContext& context, DType dtype, llvm::Value* value);
 
@@ -57,7 +57,7 @@ llvm::Value* to_memory(EmitContext& context, DType dtype, llvm::Value* value);
 /// operands[0] is bool. The row must admit `dtype` (CHECKed).
 llvm::Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
                           llvm::ArrayRef<llvm::Value*> operands);
-/// As cast_loop defines it.
+/// The conversion that cast_loop defines.
 llvm::Value* emit_cast(EmitContext& context, DType from, DType to,
                        llvm::Value* value);
 

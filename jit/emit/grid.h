@@ -1,5 +1,5 @@
 #pragma once
-// Kernel to LLVM function for GPUs: a grid of threads, to be launched as
+// From kernels to LLVM functions for GPUs: grids of threads, to be launched as
 // GridLaunch says.
 #include <cstdint>
 #include <string>
@@ -14,6 +14,7 @@ class Module;
 
 namespace unisono::jit {
 
+/// The function of a kernel, and the fields of its GridLaunch.
 struct EmittedGrid {
   std::string name;
   int64_t blocks = 1;

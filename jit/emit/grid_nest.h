@@ -21,7 +21,7 @@ struct GridFrame {
   llvm::Value* lane = nullptr;    // in its warp
   llvm::Value* warp = nullptr;    // in its block
   llvm::Value* launch = nullptr;  // the launch's number
-  /// One place for all nests, of which a block does one.
+  /// Shared memory, the same for all nests, of which a block does only one.
   llvm::GlobalVariable* shared = nullptr;
   int64_t shared_bytes = 0;
   std::vector<GridCheck> checks = {};
@@ -31,7 +31,7 @@ struct GridFrame {
 class GridEmitter final : public NestEmitter {
  public:
   GridEmitter(GridFrame& grid, const Nest& nest, const GridSchedule& schedule);
-  /// What block number `block` (i64) of this nest does.
+  /// Emits what block number `block` (i64) of this nest does.
   void emit_block(llvm::Value* block);
 
  private:
@@ -61,7 +61,7 @@ class GridEmitter final : public NestEmitter {
 
   // ---- control
   void when(llvm::Value* condition, const std::function<void()>& body);
-  /// `otherwise`, or body() where the condition holds.
+  /// The values of body() where the condition holds, else `otherwise`.
   std::vector<llvm::Value*> choose(
       llvm::Value* condition, const std::vector<llvm::Value*>& otherwise,
       const std::function<std::vector<llvm::Value*>()>& body);
@@ -77,8 +77,8 @@ class GridEmitter final : public NestEmitter {
   llvm::Value* narrow(llvm::Value* value);  // i64 to i32
   llvm::Value* is_leader();
   int workers() const;    // threads that do a unit together
-  llvm::Value* worker();  // number of this one among them, i64
-  void synchronise();     // them
+  llvm::Value* worker();  // this thread's number among the workers, i64
+  void synchronise();     // the workers
   enum class Shuffle : uint8_t { up, down, index };
   llvm::Value* shuffle(Shuffle how, llvm::Value* value, llvm::Value* by,
                        int width = warp_threads);
@@ -93,8 +93,8 @@ class GridEmitter final : public NestEmitter {
                           llvm::Value* index);
 
   // ---- reductions
-  /// Points at elements `flat` of the reduced axes; their values are computed
-  /// first, then stored, as their loads may then be under way together.
+  /// Does the points at elements `flat` of the reduced axes: all values are
+  /// computed before any is stored, so that their loads overlap.
   std::vector<Accumulators> visit(Point& point, const Values& values,
                                   const Loop& loop,
                                   const std::vector<llvm::Value*>& flat);
@@ -109,7 +109,7 @@ class GridEmitter final : public NestEmitter {
                         const std::vector<llvm::Value*>& b, bool in_order);
 
   // ---- the members tree in a block (grid_tree.cpp)
-  /// Puts leaves start ... start + present - 1 (present <= tree_tile) to
+  /// Puts leaves start ... start + present - 1 (present <= Tree::tile) to
   /// `places`, one array for each part of an accumulator.
   using Leaves = std::function<void(llvm::Value* start, llvm::Value* present,
                                     llvm::ArrayRef<llvm::Value*> places)>;
@@ -118,7 +118,7 @@ class GridEmitter final : public NestEmitter {
     std::vector<llvm::Type*> types;  // of the parts
     const Leaves& leaves;
     int64_t tile = grid_threads;  // leaves that are combined at once
-    std::vector<std::vector<llvm::Value*>> levels = {};  // arrays of each
+    std::vector<std::vector<llvm::Value*>> levels = {};  // arrays of a level
     std::vector<llvm::Value*> warps = {};  // arrays of results of warps
   };
   std::vector<llvm::Type*> part_types(const Loop& loop);
@@ -140,12 +140,12 @@ class GridEmitter final : public NestEmitter {
     llvm::Value* totals;
     llvm::Type* type;
   };
-  /// A chunk whose groups are scanned: what a thread has of it, and how many
-  /// groups there are, whose totals are folded in `places`.
+  /// A chunk whose groups are scanned: what one thread has of the chunk, and
+  /// the number of groups, whose totals are folded in the ScanPlaces.
   struct ScannedGroups {
     std::vector<Point> points = {};
     std::vector<llvm::Value*> prefix = {};
-    std::vector<llvm::Value*> present = {};  // whether they are there, i1
+    std::vector<llvm::Value*> present = {};  // whether a point exists, i1
     llvm::Value* groups = nullptr;
   };
   ScannedGroups scan_groups(Point& point, const Values& fixed,
@@ -161,8 +161,8 @@ class GridEmitter final : public NestEmitter {
                                llvm::Value* carry, int64_t steps);
   llvm::Value* row_of(const Point& point);
   void scan_carries(llvm::Value* row);
-  /// A block folds `count` values in order: all threads get and put those that
-  /// are next, by their numbers, one folds them in between.
+  /// A block folds `count` values in order, some at a time: all threads get
+  /// them, by their numbers, one thread folds them, and all put the results.
   void fold_together(
       int64_t count, const std::function<llvm::Value*(llvm::Value*)>& get,
       const std::function<void(llvm::Value*, llvm::Value*)>& put);
@@ -179,7 +179,7 @@ class GridEmitter final : public NestEmitter {
   const GridSchedule schedule_;
   std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
   size_t first_check_;
-  llvm::Value* repeat_ = nullptr;  // which of schedule_.repeats
+  llvm::Value* repeat_ = nullptr;  // number among schedule_.repeats
 };
 
 }  // namespace unisono::jit

@@ -30,7 +30,7 @@ struct Frame {
   uint32_t checks = 0;                // in the nests emitted so far
 };
 
-/// Where in the nest values are computed.
+/// The place in the nest that values are computed for.
 struct Point {
   /// Index along each axis, of the first lane; null where no loop runs yet.
   std::vector<llvm::Value*> index;
@@ -41,16 +41,16 @@ struct Point {
   llvm::Value* mask = nullptr;  // of active lanes; null: all are
 };
 
-/// Values of a nest's expressions that are known so far, null for others.
+/// The values of a nest's expressions, by ExprId; null if not yet computed.
 using Values = std::vector<llvm::Value*>;
 
-/// For CPUs; GridEmitter (grid_nest.h) has other loops around the same
-/// values.
+/// Emits a nest for CPUs; GridEmitter (grid_nest.h) has other loops around the
+/// same expressions.
 class NestEmitter {
  public:
   NestEmitter(Frame& frame, const Nest& nest, const Schedule& plan);
   virtual ~NestEmitter() = default;
-  /// Units begin ... end-1 of this nest (i64 values).
+  /// Emits the loop over units begin ... end-1 of this nest (i64 values).
   void emit(llvm::Value* begin, llvm::Value* end);
 
  protected:
@@ -69,7 +69,7 @@ class NestEmitter {
   void emit_unit(llvm::Value* unit);
   /// Leaves the function if the run shall stop.
   virtual void poll();
-  /// Vectors of `lanes` along [begin, end), then what is left of them.
+  /// Calls body for vectors of `lanes` along [begin, end), then for the tail.
   void vector_loop(llvm::Value* begin, llvm::Value* end, unsigned lanes,
                    const std::function<void(llvm::Value* index, unsigned lanes,
                                             llvm::Value* mask)>& body);
@@ -85,7 +85,7 @@ class NestEmitter {
                                                     llvm::Value* block);
   void emit_lanes(Point& point);
   void emit_columns_at(Point& point);
-  /// `block`: which chunk, of parts of long lines.
+  /// `block` is the number of the chunk, for parts of long lines.
   virtual void emit_scan(Point& point, llvm::Value* block);
   virtual void emit_scan_in_order(Point& point);
   llvm::Value* scan_chunk(Point& point, const Values& fixed,
@@ -101,7 +101,7 @@ class NestEmitter {
   std::vector<llvm::Value*> carried_in_order(int64_t count,
                                              std::vector<llvm::Value*> state,
                                              const Step& step);
-  /// Calls `emit` for the vector of the last kept axis that a unit is.
+  /// Calls `emit` for the vector along the last kept axis that is unit `block`.
   void with_columns(Point& point, llvm::Value* block,
                     const std::function<void(Point&)>& emit);
 
@@ -121,7 +121,7 @@ class NestEmitter {
   Accumulator neutral(const Reduction& reduction, unsigned lanes,
                       const Values& first);
   Accumulators elements(const Loop& loop, const Values& values, Point& point);
-  /// a, then b; `in_order`: b's elements all come after a's.
+  /// Combines a, then b; `in_order`: b's elements all come after a's.
   Accumulator combine(const Reduction& reduction, const Accumulator& a,
                       const Accumulator& b, bool in_order);
   Accumulator better(const Reduction& reduction, const Accumulator& a,
@@ -170,8 +170,8 @@ class NestEmitter {
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,
                       const Values& values);
-  /// What becomes of an index out of bounds: it is clamped; or it is reported
-  /// and stands for 0; or it stands for 0 in a kernel after one that reported.
+  /// What becomes of an index out of bounds: clamped; or reported, with 0 in
+  /// its place; or only 0 in its place, as an earlier kernel has reported it.
   enum class Bounds : uint8_t { clamped, reported, were_reported };
   llvm::Value* indexed_offset(llvm::Value* offset,
                               const std::vector<Expr::IndexedAxis>& axes,
@@ -198,7 +198,7 @@ class NestEmitter {
   void scatter_at(int argument, DType dtype, llvm::Value* offsets,
                   llvm::Value* stored, Point& point);
   llvm::Value* element_pointer(int argument, DType dtype, llvm::Value* offset);
-  /// The part of an affine that the unit fixes, and the whole of it at a point.
+  /// The part of an Affine that the unit fixes, and the whole at a point.
   llvm::Value* unit_part(const Affine& at, const Point& point);
   llvm::Value* offset_at(const Affine& at, llvm::Value* unit_part,
                          const Point& point);

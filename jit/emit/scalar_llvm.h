@@ -33,12 +33,12 @@ llvm::Value* emit_lookup(EmitContext& context,
                          llvm::ArrayRef<llvm::Constant*> table,
                          llvm::Value* index);
 
-/// The exponent and the mantissa in [3/4, 3/2) of x likewise, or nothing. Of a
-/// zero and an infinity the exponent is infinite, negative x have a mantissa of
-/// NaN.
+/// The exponent of x and its mantissa in [3/4, 3/2) by the target's own
+/// instructions; nothing where it has none for values of this shape. A zero or
+/// an infinity has an infinite exponent, a negative x a mantissa of NaN.
 std::optional<std::array<llvm::Value*, 2>> emit_native_split(
     EmitContext& context, llvm::Value* x);
-/// p * 2^n for a whole n by the target's own instruction, or null where it has
+/// p * 2^n for a whole n by the target's own instruction; null where it has
 /// none for values of this shape.
 llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
                                llvm::Value* n);
@@ -56,17 +56,17 @@ constexpr int64_t rare_slot(int64_t lanes) {
          rare_slot_alignment;
 }
 
-/// Branches to the rare function `name` if `mask` holds anywhere, and selects
-/// its results where it holds: to `helper` if the code runs in this process,
-/// else to a function of the module, made by `body` (in a context of its own)
-/// at its first use.
+/// Branches to the rare function `name` if `mask` holds in any lane, and
+/// selects its results in the lanes where it holds. The function is `helper` if
+/// the code runs in this process, else one of the module, made by `body` (in a
+/// context of its own) at its first use.
 ValueList emit_rare(
     EmitContext& context, std::string_view name, llvm::Value* mask,
     ValueList usual, ValueList arguments,
     llvm::function_ref<ValueList(EmitContext&, const ValueList&)> body,
     RareHelper helper);
-/// A loop while `more` holds in any lane; lanes where it does not keep their
-/// state.
+/// A loop that runs while `more` holds in any lane; lanes where it does not
+/// hold keep their state.
 ValueList emit_iterate(EmitContext& context, ValueList state,
                        llvm::function_ref<llvm::Value*(const ValueList&)> more,
                        llvm::function_ref<ValueList(const ValueList&)> step);
@@ -96,8 +96,7 @@ llvm::Constant* element_constant(EmitContext& context, T value) {
   }
 }
 
-// ---- the values
-// ---------------------------------------------------------------
+// ---- the values ------------------------------------------------------------
 
 /// Elements of type T: an LLVM value, or a constant that becomes one where it
 /// meets another value.
@@ -355,7 +354,7 @@ Lanes<T> lookup(const std::array<T, N>& table, Lanes<int32_t> index) {
   return {c, emit_lookup(c, elements, index.in(c))};
 }
 
-/// Between tuples of values and lists of LLVM values.
+/// Conversions between tuples of values and lists of LLVM values.
 template <class... V>
 ValueList to_list(EmitContext& context, const std::tuple<V...>& values) {
   return std::apply(

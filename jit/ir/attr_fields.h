@@ -76,8 +76,9 @@ void for_each_field(A& a, B& b, Visit&& visit) {
   }
 }
 
-/// An operation's attributes as far as its result's type says them, the rest as
-/// usual: what the printed form leaves out. `index` is the node's id.
+/// The attributes that the printed form leaves out: those that follow from the
+/// result's type, and defaults for the rest. `index` is the node's id, which is
+/// an input's number.
 Attrs usual_attrs(Op op, const Type& result, NodeId index);
 
 }  // namespace unisono::ir

@@ -1,4 +1,5 @@
 #pragma once
+// Sizes of arrays, known or symbolic.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,14 +19,14 @@ class Dim {
   struct Poly;
   Dim() : Dim(0) {}
   Dim(int64_t value) : value_(value) {}  // NOLINT: sizes are mostly integers
-  /// A fresh or known variable: equal ids are equal symbols, `name` is for
-  /// people. A name that starts with `?` is a size known only at run time.
+  /// A symbol, told apart by its id; `name` is for people. A name that starts
+  /// with `?` is of a size known only at run time.
   static Dim symbol(uint32_t id, std::string name);
 
   bool is_constant() const { return !poly_; }
   /// The integer; only if `is_constant()`.
   int64_t value() const;
-  /// A lone symbol's id, if it is one.
+  /// The id, if this is one symbol and nothing else.
   std::optional<uint32_t> as_symbol() const;
 
   friend Dim operator+(const Dim& a, const Dim& b);
@@ -36,14 +37,15 @@ class Dim {
   friend Dim floor_mod(const Dim& a, const Dim& b);
   /// a / b if it divides evenly for every value of the symbols.
   friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
-  /// Proved equal (for all values of the symbols).
+  /// Whether they are proved equal, for all values of the symbols.
   friend bool operator==(const Dim& a, const Dim& b);
 
-  /// Each symbol replaced by what `f` gives for its id (nothing: it stays).
+  /// This size with each symbol replaced by what `f` gives for its id; where
+  /// that is nothing, the symbol stays.
   Dim substitute(const std::function<std::optional<Dim>(uint32_t id)>& f) const;
   /// "n + 1", "2*n", "12".
   std::string to_string() const;
-  /// Ids of all symbols in it, each once.
+  /// The ids of its symbols, each once.
   std::vector<uint32_t> symbols() const;
 
   /// True when an operation on constants left the range of int64; such a

@@ -1,4 +1,6 @@
 #pragma once
+// The array IR: operations, their attributes, nodes and graphs. ops.def is the
+// table of operations, which table.h and kinds.h ask.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,8 +41,8 @@ enum class Kind : uint8_t {
   host,
 };
 
-/// The operations of a kind, for switches that name all of them: a new row is
-/// an error of the compiler wherever one is not.
+/// The operations of one kind, for switches that name all of them: where one
+/// lacks a new row, it does not compile.
 enum class Move : uint8_t {
 #define MOVE(name, ...) name = static_cast<uint8_t>(Op::name),
 #include "jit/ir/ops.def"
@@ -50,7 +52,7 @@ enum class Collective : uint8_t {
 #define POSITION COLLECTIVE
 #include "jit/ir/ops.def"
 };
-/// CHECKs that `op` is one.
+/// CHECK that `op` is of the kind.
 Move move_of(Op op);
 Collective collective_of(Op op);
 
@@ -60,8 +62,7 @@ using AxisId = int32_t;
 
 class Graph;
 
-// ---- attributes: what an operation knows besides its operands
-// ----------------
+// ---- attributes: what an operation knows besides its operands --------------
 
 struct NoAttrs {
   bool operator==(const NoAttrs&) const = default;
@@ -112,7 +113,7 @@ struct AxisAttrs {
   int axis = 0;
   bool operator==(const AxisAttrs&) const = default;
 };
-/// source: operation `input` number index.
+/// input: its number among the graph's inputs.
 struct InputAttrs {
   int index = 0;
   bool operator==(const InputAttrs&) const = default;
@@ -138,22 +139,21 @@ struct CastAttrs {
 };
 /// gather(x, i0, i1, ...): the index arrays are i32 or i64 of one shape S and
 /// count along axes[0], axes[1], ... (distinct) of x; the result has shape
-/// S ++ (shape of x without those axes). An index may be negative down to
-/// -size (it counts from the end) and is otherwise an error when `checked`;
-/// unchecked ones are clamped.
-/// scatter(x, updates, i0, ...): updates has that result shape; where an index
-/// repeats, the last one in row-major order wins (set) or all are added in
-/// row-major order, each sum rounded to the element type (add). Unchecked
-/// indices are clamped after counting from the end; of an axis without elements
-/// nothing is written, and zeros are read.
+/// S ++ (shape of x without those axes). An index of -size ... -1 counts from
+/// the end. Any other outside 0 ... size - 1 is an error when `checked`, else
+/// it is clamped; from an axis without elements zeros are then read.
+/// scatter(x, updates, i0, ...): updates has the shape of gather's result.
+/// Where an index repeats, the last one in row-major order wins (scatter), or
+/// all are added in row-major order, each sum rounded to the element type
+/// (scatter_add). Unchecked, nothing is written into an axis without elements.
 struct IndexAttrs {
   std::vector<int> axes;
   bool checked = true;
   bool operator==(const IndexAttrs&) const = default;
 };
-/// What a product may be computed with where matrix units or a library for them
-/// are there: `exact` is the fma chain everywhere; `usual` may sum in another
-/// order; `tf32` may also round f32 operands to tf32.
+/// How far a product may depart from the fma chain where there are matrix units
+/// or a library for them: `exact` not at all; `usual` may sum in another order;
+/// `tf32` may also round f32 operands to tf32.
 enum class Precision : uint8_t { usual, exact, tf32 };
 /// dot(a, b): result axes are batch, then the free axes of a, then those of b,
 /// each in the operand's order. Sizes of batch and contracted axes agree
@@ -177,6 +177,7 @@ struct LoopAttrs {
   int carries = 0;
   bool operator==(const LoopAttrs&) const = default;
 };
+/// project: which result of the control node that is its operand.
 struct ProjectAttrs {
   int index = 0;
   bool operator==(const ProjectAttrs&) const = default;
@@ -198,15 +199,15 @@ struct CollectiveAttrs {
   /// if `tiled`. own_part: the operand's axis that is taken apart.
   int dim = 0;
   bool tiled = false;
-  /// all_gather: it stacks a map's result, whose parts may stay where they are
-  /// if that is a result of the program.
+  /// all_gather: the operand is a map's result, which is stacked. If the stack
+  /// is a result of the program, its parts may stay where they are.
   bool stays = false;
   bool operator==(const CollectiveAttrs&) const = default;
 };
 /// host_call: `format` has one piece of text before each operand and one after
 /// the last; the host renders operands with `specs` (one per operand, "" for
-/// the default). It is made by each member of all axes that are mapped; if not
-/// `everywhere`, by each of `axes`, and once for the members of other axes.
+/// the default). Each member of all mapped axes makes the call; if not
+/// `everywhere`, only each member of `axes`, once for all others.
 struct HostCallAttrs {
   std::vector<std::string> format, specs;
   bool everywhere = true;
@@ -221,9 +222,9 @@ using Attrs = std::variant<NoAttrs, ReduceAttrs, ScanAttrs, ShapeAttrs,
                            ProjectAttrs, CollectiveAttrs, HostCallAttrs>;
 
 /// One operation. Operands come before it in the graph. Map operands have the
-/// same shape: broadcasting is explicit. A control node's `type` is its first
-/// result's; the others are read by `project`, which index 0 uses as well. What
-/// has no result (host_call, control without results) has the type `bool`.
+/// same shape: broadcasting is explicit. A control node's `type` is that of its
+/// first result; `project` nodes read its results, the first one too. A node
+/// without results (host_call, some control nodes) has the type `bool`.
 struct Node {
   Op op;
   std::vector<NodeId> inputs;
@@ -231,8 +232,8 @@ struct Node {
   Type type;
   /// Place in the program for messages; opaque to this floor, 0 is none.
   uint32_t source = 0;
-  /// What a check of this node fails for is counted along axis 0: by the
-  /// members that one device runs (VmapSpec::names_members).
+  /// Axis 0 of this node is the members that one device runs, and an error of
+  /// its check names the member (VmapSpec::names_members).
   bool by_member = false;
 };
 
@@ -256,8 +257,8 @@ class Graph {
   /// Appends a constant; `bytes` as in ConstantAttrs.
   NodeId add_constant(Type type, std::vector<uint8_t> bytes,
                       uint32_t source = 0);
-  /// Appends an operation whose operands and attributes are right (CHECKed by
-  /// the type rule); gives its id.
+  /// Appends an operation and gives its id. Operands and attributes must be
+  /// right by the type rule (CHECK).
   NodeId add(Op op, std::vector<NodeId> inputs, Attrs attrs = NoAttrs{},
              uint32_t source = 0);
   /// Appends a node as it is, its type too; gives its id.
@@ -268,6 +269,7 @@ std::string_view name(Op op);
 std::optional<Op> op_from_name(std::string_view name);
 Kind kind(Op op);
 
+/// The node's attributes, which must be of this type.
 template <class T>
 const T& attrs(const Node& node) {
   return std::get<T>(node.attrs);

@@ -5,9 +5,11 @@
 
 namespace unisono::ir {
 
-/// Of operation, operands, attributes and type; equal nodes have equal hashes.
+/// A hash of operation, operands, attributes and type; equal nodes have equal
+/// ones.
 size_t hash(const Node& node);
-/// Everything but `source`. Subgraphs are equal when they are the same object.
+/// Whether operation, operands, attributes and type are equal; `source` and
+/// `by_member` do not count. Subgraphs are equal when they are the same object.
 bool equal(const Node& a, const Node& b);
 
 }  // namespace unisono::ir

@@ -6,7 +6,7 @@
 //
 // `get(i)` is element i in the accumulating type (f32 for f16 and bf16, which
 // are rounded once at the end); `combine(a, b)` has the earlier element first.
-// All of them poll (runtime/stop.h).
+// All functions but reduce_one_chunk poll (runtime/stop.h).
 #include <algorithm>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-// A pass makes a graph from another one, node by node. What all passes need for
-// that: which node stands for which.
+// Which node of a new graph stands for which node of an old one: what all
+// passes need, as they make a graph from another one node by node.
 #include <ranges>
 #include <vector>
 
@@ -9,19 +9,20 @@
 
 namespace unisono::ir {
 
-/// Nodes of a graph `from`, each with the node of the graph under construction
-/// that stands for it, once there is one. `from` must outlive it.
+/// For each node of a graph `from`, the node of the graph under construction
+/// that stands for it, once there is one. `from` outlives this object.
 class Renaming {
  public:
   explicit Renaming(const Graph& from)
       : from_(&from), ids_(from.nodes.size(), none) {}
 
   bool contains(NodeId id) const { return ids_[id] != none; }
-  /// CHECKs that there is one.
+  /// The node that stands for `id`; there must be one (CHECK).
   NodeId operator[](NodeId id) const {
     UNISONO_CHECK(contains(id));
     return ids_[id];
   }
+  /// Sets it, and returns it.
   NodeId set(NodeId id, NodeId stands_for_it) {
     return ids_[id] = stands_for_it;
   }

@@ -10,25 +10,27 @@
 
 namespace unisono::ir {
 
-/// Of one element: a few cycles; a division; so much that it is not computed
-/// twice.
+/// The cost of one element: a few cycles; a division; so much that it is never
+/// computed twice.
 enum class Cost : uint8_t { cheap, slow, dear };
-/// What must hold of an operand, or the operation is an error.
+/// What must hold of an operand, or else the operation is an error.
 enum class Check : uint8_t {
   none,
   divisor,   // operand 1, of integers, is not 0
   exponent,  // operand 1, of signed integers, is not negative
   index,     // index operands lie inside, where IndexAttrs::checked
 };
-/// What combines with any element to that element.
+/// The element that combines with any other to that other.
 enum class Identity : uint8_t { zero, one, lowest, highest };
 
-/// What a collective gives where there is one member.
+/// What a collective gives where there is one member: its operand, its operand
+/// in the result's shape, or zeros.
 enum class Alone : uint8_t { same, reshaped, zeros };
 
 /// Row::operands where the type rule counts them.
 inline constexpr int any_operands = -1;
 
+/// One row of ops.def, or what follows from its kind.
 struct Row {
   Op op;
   std::string_view name;

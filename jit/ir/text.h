@@ -11,8 +11,9 @@ namespace unisono::ir {
 /// attributes as `name=value` where they are not what the type says or the
 /// usual ones, then `@source`. The last line is `return %3, %5`.
 std::string print(const Graph& graph);
-/// Reads the printed form; print(parse(print(g))) == print(g). The graph is
-/// well-formed. Never crashes on bad input: an error names the line.
+/// Reads the printed form; print(parse(print(g))) == print(g). The result is
+/// well-formed (verify.h). Never crashes on bad input: an error
+/// (compile_failed) names the line.
 Result<Graph> parse(std::string_view text);
 
 }  // namespace unisono::ir

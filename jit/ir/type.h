@@ -18,8 +18,8 @@ struct Type {
   std::string to_string() const;
   /// True if every size is a constant.
   bool is_concrete() const;
-  /// Sizes as integers, elements, bytes; only if `is_concrete()`. More than
-  /// int64 can hold counts as the largest int64.
+  /// Sizes as integers, their product, and the bytes of all elements; only if
+  /// `is_concrete()`. What int64 cannot hold counts as the largest int64.
   std::vector<int64_t> sizes() const;
   int64_t elements() const;
   int64_t bytes() const;

@@ -4,11 +4,11 @@
 
 namespace unisono::ir {
 
-/// Well-formedness: operands precede uses, types are what the rules give,
-/// attributes fit their operation, subgraphs are well-formed too. The error
-/// names the node.
+/// Checks that the graph is well-formed: operands precede uses, types are what
+/// the rules give, attributes fit their operation, subgraphs are well-formed,
+/// too. The error names the node.
 Status verify(const Graph& graph);
-/// The same of one node, whose operands are well-formed.
+/// Checks one node, whose operands are well-formed.
 Status verify_node(const Graph& graph, NodeId id);
 
 }  // namespace unisono::ir

@@ -12,18 +12,19 @@ inline constexpr int64_t grid_tile = 32;
 /// Bytes of shared memory that every GPU gives a block.
 inline constexpr int64_t grid_shared_bytes = 48 << 10;
 
+/// What does one unit of a nest.
 enum class Workers : uint8_t { thread, warp, block };
 
 struct GridSchedule {
   Schedule plan;  // of values of width 1; `block`: elements of a unit of a map
   Workers workers = Workers::thread;
-  int64_t repeats = 1;  // of all units: for each place of a sorted scatter
-  int64_t blocks = 1;
+  int64_t repeats = 1;  // of all units: one for each position that is sorted
+  int64_t blocks = 1;   // of threads
 };
 GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel);
 
-/// Whether elements begin ... begin + width - 1 along `axis` are aligned as one
-/// wherever `begin` is a multiple of `width`.
+/// Whether elements begin ... begin + width - 1 along `axis` lie together, at a
+/// multiple of `width` elements, wherever `begin` is a multiple of `width`.
 bool aligned_along(const Affine& at, int axis, int64_t width);
 
 }  // namespace unisono::jit

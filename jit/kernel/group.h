@@ -21,33 +21,35 @@ struct Sources {
   bool grid;  // for GPUs
   std::vector<std::vector<int64_t>> sizes;
   std::vector<int64_t> elements;
-  /// Flops to compute one element from arrays in memory, and the arrays read;
-  /// large where that is not possible without storing something.
+  /// By node: flops to compute one element from arrays in memory, and the
+  /// number of arrays that are read for it. The flops are many where the node
+  /// must be stored, or an operand of it.
   std::vector<int> cost, streams;
   /// The step of the plan that computes a node (-1: none does yet), and the
   /// buffer that then holds it (-1: none does).
   std::vector<int> step, buffer;
 
-  /// Can be evaluated at any point from its operands.
+  /// Whether the node can be evaluated at any point from its operands.
   bool is_expression(ir::NodeId node) const;
-  /// Its elements can raise errors, so all of them are computed exactly once.
+  /// Whether its elements can raise errors; each is then computed exactly once.
   bool can_fail(ir::NodeId node) const;
-  /// So few flops that computing it again beats storing it.
+  /// Whether it has so few flops that computing it again beats storing it.
   bool is_cheap(ir::NodeId node) const;
-  /// Follows reshapes, which share their operand's buffer.
+  /// The node whose buffer holds this one: follows reshapes, which share their
+  /// operand's.
   ir::NodeId stored_node(ir::NodeId node) const;
 };
 
 /// Flops of one element of a map operation, roughly.
 int flops(ir::Op op);
 
-/// Takes some twenty flops or more.
+/// Whether one element takes some twenty flops or more.
 bool is_dear(ir::Op op);
 
-/// Grows as the time that LLVM takes for an expression.
+/// The time that LLVM takes for an expression, counted in cheap ones.
 size_t weight(const Expr& expr);
 
-/// What reductions accumulate in.
+/// The element type that reductions of `dtype` accumulate in.
 inline DType accumulator(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
 }
@@ -55,26 +57,30 @@ inline DType accumulator(DType dtype) {
 /// The order of a reduction of an array of this rank.
 CombineOrder combine_order(const ir::ReduceAttrs& attrs, int rank);
 
+/// The nodes that one nest computes. `sources` outlives the group.
 class Group {
  public:
-  /// `step`: arrays computed by steps before it can be read.
+  /// The group is part of step number `step`, which can read the arrays that
+  /// earlier steps compute.
   Group(const Sources& sources, int step) : sources_(sources), step_(step) {}
 
   enum class Outcome : uint8_t {
     added,
     declined,  // another group may take it
-    needs,     // some other node must be stored first
-    keep,      // it fits once a member of this group is stored
+    needs,     // node `needed` must be stored first
+    keep,      // it fits once member `needed` of this group is stored
   };
   struct Answer {
     Outcome outcome = Outcome::declined;
     ir::NodeId needed = -1;
   };
-  /// `node` is an expression, a reduction, scan, dot or scatter; the last three
-  /// only as the first of a group.
+  /// Takes `node` or leaves the nest as it computes now. The node is an
+  /// expression, a reduction, scan, dot or scatter; the last three only as the
+  /// first of a group.
   Answer add(ir::NodeId node);
-  /// An empty group computes a box of `whole`: `size` elements of `part` from
-  /// its start go to `offset` on of `whole`, which lies in `buffer`.
+  /// Makes an empty group compute a box of `whole`, which lies in `buffer`:
+  /// `size` elements along each axis, from the start of `part`, go to `whole`
+  /// from `offset` on.
   Answer add_box(ir::NodeId part, const std::vector<int64_t>& size,
                  ir::NodeId whole, const std::vector<int64_t>& offset,
                  int buffer);
@@ -82,19 +88,20 @@ class Group {
   void store(ir::NodeId member, int buffer);
 
   bool empty() const { return exprs_.empty(); }
-  /// Nodes added, in order. Nobody else reads them while nothing is stored.
+  /// The nodes added, in order. No other group reads them before they are
+  /// stored.
   const std::vector<ir::NodeId>& nodes() const { return nodes_; }
   bool is_plain_map() const {
     return reductions_.empty() && !scan_ && !scatter_;
   }
   bool has_stores() const { return !stores_.empty(); }
-  /// How much code it is, in cheap expressions.
+  /// How much code the nest is, in cheap expressions.
   size_t weight() const;
   int64_t points() const;
   int64_t kept_points() const;
   int64_t reduced_points() const { return points() / kept_points(); }
-  /// Dead expressions removed; arguments are numbered as in `arguments`, which
-  /// is appended to.
+  /// The nest, without dead expressions. Its arguments are numbered as in
+  /// `arguments`, to which new ones are appended.
   Nest finish(std::vector<Argument>& arguments) const;
 
  private:
@@ -154,8 +161,8 @@ class Group {
   ExprId push(Expr expr);
   ExprId fail(ir::NodeId needs);
 
-  /// Coordinates in `shape` of the point itself, over all axes or over the
-  /// kept ones; fails where they are not affine.
+  /// Coordinates in `shape` of the nest's own point, over all axes or over the
+  /// kept ones; nothing where they are not affine.
   std::optional<IndexMap> identity(const std::vector<int64_t>& shape,
                                    bool kept_only);
   std::optional<IndexMap> coordinates(const Affine& offset,
@@ -184,7 +191,7 @@ class Group {
   std::optional<Scan> scan_;
   std::optional<Scatter> scatter_;
   Failure failure_;
-  /// Members of earlier phases than this one are read from where they were
+  /// Members of phases before this one are read back from where they were
   /// stored.
   int reload_before_ = 0;
   int depth_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 // A kernel: what one launch does, as loop nests over scalar expressions. Made
-// by fuse.cpp, arranged by schedule.cpp, turned into code by emit*.cpp.
+// by jit/plan (fuse.h), arranged by schedule.h and grid_schedule.h, turned into
+// code by jit/emit.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,9 +15,9 @@ namespace unisono::jit {
 
 using ExprId = int32_t;
 
-/// Whose an element is, of a checked node that has a device's members along
-/// axis 0: its row-major place in the node's array, and the elements of each
-/// member.
+/// Which member an element belongs to, in a checked node whose axis 0 is the
+/// members of a device (ir::Node::by_member): the one with number `element`,
+/// the row-major place in the node's array, divided by `per_member`.
 struct MemberPlace {
   Affine element = {};
   int64_t per_member = 0;  // 0: there are no members here
@@ -42,8 +43,9 @@ struct Expr {
   int reduction = -1;
   int carry = -1;
   bool best = false;  // reduced, of argmax: the value instead of its index
-  /// Loops of the nest run one after another: an expression is available from
-  /// this one on. A reduction over loop p is available from loop p + 1 on.
+  /// The nest's loops over its reduced axes run one after another. The value is
+  /// available from loop number `phase` on, the result of a reduction in loop p
+  /// from loop p + 1 on.
   int phase = 0;
   bool checked = false;
   uint32_t source = 0;  // of the node, if it can raise an error
@@ -58,13 +60,14 @@ struct Expr {
   std::vector<IndexedAxis> indexed = {};  // gather: one per operand
 };
 
+/// argument[at] = value.
 struct Store {
   int argument = 0;
   Affine at;
   ExprId value = 0;
 };
 
-/// The order in which a reduction combines; see docs/internals.md.
+/// The order in which a reduction combines; see jit/ir/reduce_order.h.
 enum class CombineOrder : uint8_t {
   lanes,    // elements, the last axis of the operand is reduced
   runs,     // elements, the last axis is kept
@@ -72,7 +75,8 @@ enum class CombineOrder : uint8_t {
   chain,    // one after the other: the fma chain of `dot`
 };
 
-/// One element per point of the kept axes, from all points along the reduced.
+/// One element for each point of the kept axes, from all points along the
+/// reduced axes.
 struct Reduction {
   enum class Kind : uint8_t { combine, argmax, argmin, dot };
   Kind kind = Kind::combine;
@@ -86,10 +90,10 @@ struct Reduction {
 
 /// A running reduction along the reduced axes, stored at every point.
 struct Scan {
-  /// A GPU does few long lines in three kernels (grid_stages.h): `totals` of
-  /// chunks to `argument`, one after the other; what comes before each, from
-  /// those, in place (`carries`, a nest of rows and chunks without
-  /// expressions); and the `rest`.
+  /// A GPU does few long lines in three kernels (grid_stages.h). `totals` puts
+  /// the total of each chunk into `argument`; `carries`, a nest of rows and
+  /// chunks without expressions, replaces each total by the fold of those
+  /// before it; `rest` scans each chunk, beginning with its carry.
   enum class Part : uint8_t { whole, totals, carries, rest };
   ir::Op op = ir::Op::add;
   DType dtype = DType::F32;   // accumulated in
@@ -106,13 +110,15 @@ struct Scan {
 /// argument[at + sum of index * stride] = value, or += in order; points whose
 /// reduced axes differ go one after the other, in row-major order.
 struct Scatter {
-  /// Where columns are few, a GPU does positions at once (grid_stages.h). Their
-  /// targets are numbers of places along the indexed axes. `atomic`: integers
-  /// are added, in any order. `targets`: of each position, to `argument`.
-  /// `winners`: the last position of each target, plus 1, to `argument`.
-  /// `chosen`: stored where `targets` has its winner. `sorted`: positions in
-  /// the order of `order`, in which those of one target (`targets` has it for
-  /// each) are neighbours; the first of them does all.
+  /// Where columns are few, a GPU does many positions (points of the reduced
+  /// axes) at once (grid_stages.h). A position's target is the row-major number
+  /// of its place along the indexed axes. `atomic` adds integers in any order.
+  /// To set: `winners` puts the last position of each target, plus 1, into
+  /// `argument`; `chosen` then stores the positions that argument `targets`
+  /// names as winners. Else: `targets` puts the target of each position into
+  /// `argument`; `sorted` then takes positions in the order that argument
+  /// `order` has, in which those of one target (argument `targets`) are
+  /// neighbours, and the first of these does all of them.
   enum class Part : uint8_t {
     in_order,
     atomic,
@@ -133,12 +139,12 @@ struct Scatter {
   MemberPlace member = {};
   Part part = Part::in_order;
   int targets = -1, order = -1;  // arguments
-  Affine position = {};          // winners, chosen: its number
+  Affine position = {};          // all at once: the position's number
 };
 
-/// A loop at each point of a nest: carries have their first values, then so
-/// many times those of `next`. What is stored are the last ones. On a GPU alone
-/// (point_loop.h).
+/// A loop at each point of a nest: carries begin with the values of `first`,
+/// and take those of `next` `count` times. The nest stores their last values.
+/// Only on GPUs (point_loop.h).
 struct Turns {
   int64_t count = 0;
   struct Carry {
@@ -172,6 +178,7 @@ struct Argument {
   bool written = false;
 };
 
+/// What one launch does.
 struct Kernel {
   std::vector<Nest> nests;  // independent of one another
   std::vector<Argument> arguments;
@@ -224,12 +231,12 @@ void for_each_argument(Nest& nest, F&& f) {
   }
 }
 
-/// Arguments that the nests name, renumbered; all others go. Those that are
-/// stored to are `written`.
+/// Removes the arguments that no nest names, renumbers the others, and sets
+/// `written` for those that are stored to.
 void drop_arguments(Kernel& kernel);
 
-/// For people, and as the key that tells equal kernels: everything but the
-/// buffers is in it.
+/// A text for people, which is also the key of caches: kernels have the same if
+/// they are equal in everything but buffers.
 std::string print(const Kernel& kernel);
 
 }  // namespace unisono::jit

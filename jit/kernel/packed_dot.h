@@ -1,6 +1,6 @@
 #pragma once
-// Which products of matrices a CPU computes from packed panels, and what their
-// parts are.
+// Which products of matrices a CPU computes from packed panels, and the sizes
+// of tiles and panels.
 #include <cstdint>
 
 #include "runtime/dtype.h"
@@ -20,8 +20,8 @@ struct DotShape {
 /// Whether packing pays for this product.
 bool packs_well(const DotShape& shape);
 
-/// What a kernel keeps of the result in vector registers: `rows` times
-/// `vectors` of them, of `lanes` elements each.
+/// The tile of the result that a kernel keeps in registers: `rows` times
+/// `vectors` vector registers of `lanes` elements each.
 struct DotTile {
   int lanes, rows, vectors;
   int columns() const { return lanes * vectors; }
@@ -29,7 +29,7 @@ struct DotTile {
 /// The tile for machines whose vectors have `vector_bytes`: 16, 32 or 64.
 DotTile dot_tile(DType dtype, int vector_bytes);
 
-/// What both operands take when packed, filled up to whole tiles.
+/// The bytes of both operands when packed, filled up to whole tiles.
 struct PackedBytes {
   int64_t a = 0, b = 0;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Array work outside maps on arrays that are split over devices: what each
-// block can do alone is done where it lies.
+// Array work outside maps on arrays that are split over devices: each device
+// computes on its own blocks what can be computed so.
 #include <optional>
 #include <vector>
 
@@ -14,43 +14,45 @@ namespace unisono::jit {
 struct BlockPlan {
   ir::Graph graph;  // sizes are those of one block
   std::vector<Device*> devices;
-  std::vector<GridAxis> grid;  // which the devices form
-  /// Where whole arrays lie before and after.
+  std::vector<GridAxis> grid;  // that the devices form
+  /// The placements of the whole inputs and outputs.
   std::vector<Sharding> inputs, outputs;
 };
 
-/// Nothing unless an input is split over several devices, and every node that
-/// depends on it is computed block by block: map operations,
-/// reductions along other axes, and moves that keep the blocks apart.
+/// The plan of a graph that each device can run on its blocks; inputs[i] is
+/// where input i lies. Nothing unless an input is split over several devices
+/// and every node that depends on it can be computed block by block
+/// (split_axes.h).
 std::optional<BlockPlan> plan_blocks(const ir::Graph& graph,
                                      const std::vector<unisono::Array>& inputs);
 
-/// Some of a graph: what some of its outputs need.
+/// The part of a graph that some of its outputs need.
 struct GraphPart {
   ir::Graph graph;
-  std::vector<int> outputs;  // which of the whole graph's
-  /// Which of the whole graph's inputs; counted on from there, outputs of the
-  /// part before this one.
+  std::vector<int> outputs;  // their numbers in the whole graph
+  /// The numbers of the part's inputs in the whole graph. Those from the whole
+  /// graph's number of inputs on are outputs of the part before this one, in
+  /// its order.
   std::vector<int> inputs;
 };
-/// A graph whose outputs are not all computed block by block: first those that
-/// are, then the rest.
+/// A graph of whose outputs only some can be computed block by block: first
+/// these, then the rest.
 struct Division {
   GraphPart placed, rest;
   BlockPlan plan;  // of `placed`
 };
-/// Nothing if none of the outputs, or not all of them together, can be
-/// computed block by block.
+/// Nothing if no output can be computed block by block, or those that can by
+/// themselves cannot together.
 std::optional<Division> divide(const ir::Graph& graph,
                                const std::vector<unisono::Array>& inputs);
 
-/// `graph` reads an input only through slices: one of them.
+/// A slice of an input.
 struct ReadPart {
   ir::NodeId slice;
   int input;
 };
-/// All slices of inputs that are split over several devices and read in no
-/// other way.
+/// All slices (of step 1) of the inputs that are split over several devices and
+/// that the graph reads in no other way.
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
                                  const std::vector<unisono::Array>& inputs);
 

@@ -9,12 +9,13 @@
 
 namespace unisono::jit {
 
-/// -1 if it is not there.
+/// The place of `item` in `list`; -1 if it is not there.
 inline int position_of(const std::vector<int>& list, int item) {
   const auto at = std::ranges::find(list, item);
   return at == list.end() ? -1 : static_cast<int>(at - list.begin());
 }
 
+/// The axis of every node's value, found forwards through the graph.
 class SplitAxes {
  public:
   /// Each device has, or computes, the whole value.
@@ -26,12 +27,14 @@ class SplitAxes {
   /// along, or `whole`.
   SplitAxes(const ir::Graph& graph, const std::vector<int>& inputs,
             int64_t devices);
+  /// An axis, `whole` or `apart`.
   int of(ir::NodeId id) const { return of_[id]; }
 
-  /// A reduction that removes the split axis of its operand: how many elements
-  /// of a block may be reduced on their own so that all these results, in the
-  /// members tree, give the bits of the whole (reduce_order.h). 0: the node is
-  /// no such reduction, or there is no such number.
+  /// For a reduction that removes the split axis of its operand: how many
+  /// elements of a block may be reduced by themselves so that these partial
+  /// results, combined in the members tree, give the bits of the whole
+  /// reduction (reduce_order.h). 0: the node is no such reduction, or there is
+  /// no such number.
   int64_t partial_elements(const ir::Node& node) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Graph to plan: which nodes are computed together in one kernel, and the
-// steps around kernels. Deterministic; time grows with the graph's size.
+// From a graph to a plan: which nodes are computed together in one kernel, and
+// the steps around kernels. Deterministic; time grows with the graph's size.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,7 +21,8 @@ struct PlanBuffer {
   Home home = Home::temporary;
   int64_t bytes = 0;
   int index = 0;  // input, constant: which
-  /// Of a value in the graph: for the message that there is no memory for it.
+  /// The type of the value that is in it, and its place in the program, for the
+  /// message that there is no memory for it; nothing of other buffers.
   std::optional<ir::Type> type = {};
   uint32_t source = 0;
 };
@@ -35,18 +36,21 @@ struct DotTask {
   DotShape shape;
   BufferId a = 0, b = 0, packed_a = 0, packed_b = 0, to = 0;
 };
-/// `turns`: how often the condition will hold; -1 if that is not known.
+/// Becomes a LoopStep. `turns`: how often the condition will hold; -1 if that
+/// is not known.
 struct LoopTask {
   std::unique_ptr<PlanSteps> condition, body;
   BufferId flag = 0;
   int64_t turns = -1;
 };
+/// Becomes an IfStep.
 struct IfTask {
   BufferId flag = 0;
   std::unique_ptr<PlanSteps> then_steps = nullptr, else_steps = nullptr;
 };
-/// A step of a program, with buffers for slots, or what becomes one once there
-/// is code for it. What is launched here is precompiled.
+/// A step of a program, with buffers for slots; or a kernel or product, which
+/// becomes a step once there is code for it. The kernel of a LaunchStep here is
+/// a precompiled one.
 struct PlanStep {
   std::variant<Kernel, DotTask, LaunchStep, CopyStep, CollectiveStep, LoopTask,
                IfTask, HostCallStep>
@@ -55,11 +59,13 @@ struct PlanStep {
   std::vector<uint32_t> sources = {};
 };
 
+/// What a HostCallStep calls.
 struct PlanHostCall {
   ir::Node node;
   std::vector<ir::Type> types = {};  // of its operands
 };
 
+/// A program before it has code and places in memory.
 struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<BufferId> inputs, outputs;
@@ -79,12 +85,13 @@ struct Plan {
   }
 };
 
-/// `graph` is concrete and optimised; `machine` is what it will run on. Each
-/// output has a buffer of its own, or is an input.
+/// The plan of a graph, which is concrete and optimised, for `machine`.
+/// `checked`: whether failed checks are errors. Each output has a buffer of its
+/// own, or is an input.
 Plan fuse(const ir::Graph& graph, bool checked, const Machine& machine);
 
-/// Calls `f(BufferId&, bool written)` for every buffer that a step names, in
-/// the steps inside it, too.
+/// Calls `f(BufferId&, bool written)` for every buffer that a step, or a step
+/// inside it, names.
 template <class Step, class F>
 void for_each_buffer(Step& step, const F& f) {
   auto inside = [&](auto& steps) {

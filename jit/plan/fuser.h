@@ -1,6 +1,7 @@
 #pragma once
-// The state of fuse.cpp, which forms kernels, fuse_steps.cpp, which places what
-// lies between them, and fuse_control.cpp, which does branches and loops.
+// The state that three files share: fuse.cpp, which forms kernels,
+// fuse_steps.cpp, which places the steps between them, and fuse_control.cpp,
+// which does branches and loops.
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -14,9 +15,10 @@ namespace unisono::jit {
 struct Item {
   std::vector<Group> groups;  // one, or the boxes of a concat or pad
   std::vector<PlanStep> steps;
-  std::vector<uint32_t> sources;  // of what is in no group any more
+  std::vector<uint32_t> sources;  // of nodes that are in no group any more
 };
 
+/// Fuses one graph; each subgraph of control nodes has a Fuser of its own.
 class Fuser {
  public:
   Fuser(Plan& plan, const ir::Graph& graph, std::vector<BufferId> inputs,

@@ -1,6 +1,6 @@
 #pragma once
-// What a GPU does in several kernels so that many threads have work where one
-// nest has few units: long lines of scans, and scatters to few columns.
+// Work that a GPU does in several kernels, so that many threads have some where
+// one nest has few units: scans of few long lines, scatters to few columns.
 #include <functional>
 #include <vector>
 
@@ -10,14 +10,14 @@
 
 namespace unisono::jit {
 
+/// Adds a buffer to the plan.
 using AddBuffer = std::function<BufferId(DType, int64_t elements)>;
 
-/// What sorts `from` to `to`.
+/// The launches that sort `from` to `to`, in order.
 std::vector<LaunchStep> sort_tasks(GridSort sort, BufferId from, BufferId to,
                                    const AddBuffer& add_buffer);
 
-/// The steps in place of the kernel, none if it stays as it is. `add_buffer`
-/// gives new buffers.
+/// The steps to do in place of the kernel; none if it stays as it is.
 std::vector<PlanStep> grid_stages(const Kernel& kernel,
                                   const AddBuffer& add_buffer);
 

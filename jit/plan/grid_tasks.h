@@ -9,9 +9,9 @@
 
 namespace unisono::jit {
 
-/// How `rows` lines of `length` elements are sorted, as plan_sort
-/// (sort_kernels.h) says. Arrays are named by role, each launch's in the order
-/// of its arguments.
+/// The launches, in order, that sort `rows` lines of `length` elements, or give
+/// the positions that sort them; the result is that of plan_sort
+/// (sort_kernels.h). A launch names its arrays by their roles.
 struct GridSort {
   enum class Array : uint8_t { from, to, elements0, elements1, positions };
   struct Launch {
@@ -24,8 +24,8 @@ struct GridSort {
 GridSort plan_grid_sort(DType dtype, int64_t rows, int64_t length,
                         bool argsort);
 
-/// The product, with arguments a, b, c; null where a kernel of its own does as
-/// well. `shape` may be of f16 or bf16.
+/// The launch of a product, with arguments a, b, c; null where a generated
+/// kernel is as good. `shape` may also be of f16 or bf16.
 std::shared_ptr<const GridLaunch> grid_dot(const DotShape& shape,
                                            ir::Precision precision);
 

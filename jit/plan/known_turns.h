@@ -6,15 +6,16 @@
 
 namespace unisono::jit {
 
-/// A loop with a carry that starts at a constant, goes up or down by a
-/// constant, and is compared with a constant, without overflow: how often it
-/// turns, which carry that is, and between what values it is in the body.
+/// What is known of a loop with a carry that starts at a constant, goes up or
+/// down by a constant, and is compared with a constant, without overflow: the
+/// number of turns, which carry this is, and the least and the largest value
+/// that it has in the body.
 struct KnownTurns {
   int64_t count = 0;
   int counter = 0;
   int64_t first = 0, last = 0;
 };
-/// Nothing if that is not what the loop does.
+/// Nothing if `loop` is not such a loop of `graph`.
 std::optional<KnownTurns> known_turns(const ir::Graph& graph,
                                       const ir::Node& loop);
 

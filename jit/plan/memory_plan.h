@@ -1,5 +1,6 @@
 #pragma once
-// A place for every array of a plan: dead arrays' memory is used again.
+// A place in memory for every buffer of a plan; the memory of dead ones is used
+// again.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace unisono::jit {
 struct MemoryPlan {
   std::vector<Slot> slots;  // one per buffer of the plan
   int64_t arena_bytes = 0;
-  std::vector<int> overwritten;  // inputs whose places outputs have
+  std::vector<int> overwritten;  // inputs whose places outputs take
 };
 
 /// `donated`: as in CompileOptions. An output takes a donated input's place

@@ -10,15 +10,15 @@
 
 namespace unisono::jit {
 
-/// Whether it is worth a try: a body of few operations at points, and few
-/// enough turns that a kernel ends soon.
+/// Whether point_loop is worth a try: the body has few operations, all at
+/// points, and so few turns that a kernel ends soon.
 bool may_be_point_loop(const ir::Graph& body, int64_t turns);
 
 struct PointLoop {
   struct Carry {
     BufferId first = -1;  // has the value before the loop
-    BufferId place = -1;  // the body reads it there; the last one goes there
-    BufferId next = -1;   // the body puts the next one there
+    BufferId place = -1;  // the body reads it; at the end has the last value
+    BufferId next = -1;   // the body puts the next value there
     DType dtype = DType::F32;
     int64_t elements = 0;
   };
@@ -26,7 +26,7 @@ struct PointLoop {
   std::vector<Carry> carries;
 };
 
-/// The loop whose body these steps are, as a kernel; nothing if points depend
+/// One kernel for the loop whose body is these steps; nothing if points depend
 /// on others.
 std::optional<Kernel> point_loop(const PlanSteps& body, const PointLoop& loop);
 

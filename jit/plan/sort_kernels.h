@@ -10,9 +10,9 @@
 
 namespace unisono::jit {
 
-/// How `rows` lines of `length` elements are sorted (or, for argsort, the i32
-/// positions that sort them). Ascending, stable, NaN last, -0.0 equal to 0.0.
-/// Launched in order, each with the arguments
+/// The launches that sort `rows` lines of `length` elements (or, for argsort,
+/// give the i32 positions that sort them): ascending, stable, NaN last, -0.0
+/// equal to 0.0. They run in order, each with the arguments
 ///   (parameters: constant bytes, input, output, scratch).
 struct SortPlan {
   struct Launch {

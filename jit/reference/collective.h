@@ -8,7 +8,7 @@
 namespace unisono::jit::reference {
 
 /// The members' results, by position, from their operands (dense, of type
-/// `type`). One that cannot be held is not `ok()`.
+/// `type`). A result for which there is no memory is not ok().
 std::vector<Value> meet(const ir::Node& node, const ir::Type& type,
                         const std::vector<Value>& operands);
 

@@ -1,5 +1,6 @@
 #pragma once
-// The definition of every operation: one plain loop per kind, no LLVM.
+// The reference evaluator, which defines every operation: one plain loop per
+// kind, no LLVM.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,16 +18,16 @@ struct HostArray {
   std::vector<uint8_t> bytes;
 };
 
-/// Called by `host_call`, for each member in order. `member` is -1 outside a
-/// map.
+/// Called for each `host_call` node, once for each member in order. `member` is
+/// -1 outside a map.
 using HostCall = std::function<void(const ir::Node& node, int64_t member,
                                     const std::vector<HostArray>& operands)>;
 
 struct ReferenceOptions {
   HostCall host_call;
-  /// On which device a member is: host calls come in the order of devices, from
-  /// one meeting of devices to the next, as they do when devices run. Null:
-  /// all members are on one.
+  /// The device that a member is on: between two collectives host calls come
+  /// in the order of devices, as they do when devices run. Null: all members
+  /// are on one device.
   std::function<int(int64_t member)> device_of;
   /// Polled at every loop iteration and every node; true stops evaluation.
   std::function<bool()> stop;

@@ -17,7 +17,7 @@ class Value {
  public:
   Value() = default;
 
-  /// Room for `bytes`; empty handed (`!ok()`) when there is no memory.
+  /// Room for `bytes`; not ok() if there is no memory.
   static Value allocate(int64_t bytes) {
     Value v;
     v.bytes_ = bytes;
@@ -43,8 +43,9 @@ class Value {
 
   bool ok() const { return bytes_ <= inline_bytes || heap_; }
   const uint8_t* data() const { return heap_ ? heap_.get() : inline_; }
-  /// To fill a value that was just allocated, or that nobody else holds.
+  /// To fill a value that was just allocated, or that is exclusive.
   uint8_t* mutable_data() { return heap_ ? heap_.get() : inline_; }
+  /// Whether the elements are this value's alone.
   bool is_exclusive() const {
     return bytes_ <= inline_bytes || (owned_ && heap_.use_count() == 1);
   }

@@ -1,7 +1,7 @@
 #pragma once
 // What one element of a map operation is, as loops over C++ scalars: the rows
 // of jit/ir/ops.def instantiated for the algebra of scalar.h. No LLVM.
-// element_llvm.h has the same table as code for the emitter.
+// jit/emit/element_llvm.h has the same table as code for the emitter.
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +32,7 @@ ElementLoop element_loop(ir::Op op, DType dtype);
 /// to integers wrap, to bool is "!= 0", to floats rounds once.
 ElementLoop cast_loop(DType from, DType to);
 
-/// One stored element with the value, converted as `cast` does.
+/// The bytes of one stored element with this value, converted as `cast` does.
 std::vector<uint8_t> element_bytes(DType dtype, int64_t value);
 std::vector<uint8_t> element_bytes(DType dtype, double value);
 

@@ -3,7 +3,8 @@
 
 namespace unisono::jit {
 
-/// What a checked element operation reports; the values of ErrorWord::Code.
+/// What a checked element operation reports. The numbers are those of
+/// ErrorWord::Code.
 enum class Fault : int32_t {
   none = 0,
   integer_division_by_zero = 1,

@@ -1,10 +1,10 @@
 #pragma once
-// The sets of instructions that element loops are compiled for.
+// The instruction sets that element loops are compiled for.
 #include "jit/scalar/element.h"
 
 namespace unisono::jit {
 
-/// The tables of element.h for one set of instructions.
+/// element_loop and cast_loop (element.h) for one instruction set.
 struct ElementLoops {
   ElementLoop (*row)(ir::Op op, DType dtype);
   ElementLoop (*cast)(DType from, DType to);

@@ -74,7 +74,7 @@ Scalar<T> operand(T value, ElementError* error) {
     return Scalar<T>(value);
 }
 
-/// Not inlined: 16-bit floats share that of float.
+/// Not inlined, so that 16-bit floats share the code of float.
 template <class Function, class R, class... T>
 [[gnu::noinline]] void compute_block(R* result, int64_t n, ElementError* error,
                                      const T*... operands) {
@@ -82,8 +82,8 @@ template <class Function, class R, class... T>
     result[i] = Function::apply(operand(operands[i], error)...).value();
 }
 
-/// The loop of an operation with operands of dtypes D...: `Function::apply` on
-/// their values gives the result, stored as `R`.
+/// The ElementLoop of an operation with operands of dtypes D...:
+/// `Function::apply` of their values gives the result, stored as `R`.
 template <class Function, DType R, DType... D>
 void loop(void* out, const void* const* in, const int64_t* stride, int64_t n,
           ElementError* error) {

@@ -7,7 +7,8 @@ namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 // erfc(a) for a >= 0 is exp(-a^2) u P(u) with u = 1 / (a + K), where P is
 // smooth and t = c - k u runs over [-1, 1] up to the a from which erfc is 0.
 
-/// Polynomial of t that gives (P - its constant term) / t; the constant.
+/// (P - first) / t as a polynomial of t, where `first` (ErfcConstants) is P's
+/// constant term.
 template <SingleValue V>
 V erfc_polynomial(V t) {
   return horner(t, V(-0x1.505b52p-15f), V(0x1.73d338p-16f), 0x1.54052p-11f,
@@ -44,7 +45,7 @@ V erfc(V x) {
   V a = select(abs(x) > C::end, C::end, abs(x));
   V d = a + C::k_offset;
   V u = one / d;
-  // What the sum, the quotient and the last step of P were rounded by counts.
+  // The rounding errors of the sum, the quotient and the last step of P count.
   V rest = u * fma(-u, a - (d - C::k_offset), fma(-u, d, one));
   V t = fma(rest, -C::k, fma(u, -C::k, C::c));
   V q = erfc_polynomial(t);

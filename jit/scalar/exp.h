@@ -101,7 +101,8 @@ V exp_tail(V r) {
                 0x1.5555555555544p-3, 0x1.0000000000005p-1);
 }
 
-/// Where exp is 0 and infinite, and where it is no more than half an ulp of 1.
+/// Where exp is 0, where it is infinite, and below what it is no more than half
+/// an ulp of 1.
 template <class T>
 struct ExpRange {
   static constexpr T zero = -746, infinite = 710, nothing = -38;
@@ -119,7 +120,7 @@ struct ExpParts {
   WholeNumber<V> n;
   V p;
 };
-/// `r` is x less n ln 2.
+/// exp(r) - 1, where `r` is x less n ln 2.
 template <FloatValue V>
 V exp_fraction(V r) {
   return fma(exp_tail(r), r * r, r);

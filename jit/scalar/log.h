@@ -40,7 +40,8 @@ Split<V> split(V x, typename FloatBits<ElementOf<V>>::Unsigned lowest) {
   return {exponent - bias, bit_cast<T>((bits & low_bits) + lowest)};
 }
 
-/// `y`, the logarithm of a positive finite x, or what else x asks for.
+/// `y` where x is positive and finite, else the logarithm of zero, infinity, a
+/// negative number or NaN.
 template <FloatValue V>
 V log_limits(V x, V y) {
   V outside = select(x == ElementOf<V>{0}, -infinity<V>, V(not_a_number<V>));
@@ -121,7 +122,8 @@ V log(V x) {
   return total ? y : log_limits(x, y);
 }
 
-/// The same where the formula for `y` does not stand an infinite exponent.
+/// As log_limits, where `total` parts are not enough: the formula for `y` fails
+/// for an infinite exponent.
 template <FloatValue V>
 V log_result(V x, LogParts<V> parts, V y) {
   if (!parts.total) return log_limits(x, y);

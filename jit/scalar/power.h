@@ -6,7 +6,7 @@ namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 // ---- powers -----------------------------------------------------------------
 
-/// A number as an unevaluated sum.
+/// A number as the unevaluated sum of two floats.
 template <FloatValue V>
 struct Pair {
   V high;
@@ -104,8 +104,7 @@ V pow(V x, V y) {
   return power_limits(x, y, magnitude);
 }
 
-// ---- roots
-// --------------------------------------------------------------------
+// ---- roots ------------------------------------------------------------------
 
 template <FloatValue V>
 V rsqrt(V x) {
@@ -171,11 +170,10 @@ V hypot(V x, V y) {
   return select(is_inf(x) | is_inf(y), infinity<V>, root);
 }
 
-// ---- remainders
-// ---------------------------------------------------------------
+// ---- remainders -------------------------------------------------------------
 
 /// a modulo b for 0 < b <= a, both finite, where the quotient has more bits
-/// than a float: as many of them at a time as leave each step exact.
+/// than a float: done in steps of as many bits as keep each step exact.
 struct LongRemainder {
   static constexpr const char* name = "long_remainder";
 

@@ -27,10 +27,9 @@
 //   raise(mask, fault, operand) records a checked error where mask holds;
 //                               `operand` is an operand of the expression
 //   rare<F>(mask, usual, x...)  usual where mask is false, else F{}(x...),
-//   which
-//                               is computed there alone: a branch when no
+//                               behind a branch that is not taken while no
 //                               element needs it. `usual` and F's result are
-//                               std::tuples of values
+//                               std::tuples of values; F is a rare function
 //   iterate(state, more, step)  state = step(state) while more(state), element
 //                               by element; state is a std::tuple of values
 //
@@ -48,7 +47,7 @@
 
 #include "jit/scalar/element_error.h"
 
-/// Names the instructions that templates are compiled for (element_loops.h).
+/// The instruction set that templates are compiled for (element_loops.h).
 #ifndef UNISONO_INSTRUCTIONS
 #define UNISONO_INSTRUCTIONS baseline
 #endif

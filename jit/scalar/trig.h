@@ -42,7 +42,8 @@ auto double_of_word(U word) {
   return bit_cast<double>(word | 0x4330000000000000u) - 0x1p52;
 }
 
-/// Any finite double above 2^17 in magnitude; NaN for infinities.
+/// The reduction of any finite number above 2^17 in magnitude; NaN for
+/// infinities.
 struct ReduceLarge {
   static constexpr const char* name = "reduce_large";
 
@@ -155,13 +156,13 @@ V quarter_cos(Quarter<V> r) {
   V z = r.high * r.high;
   V head = fma(z, -half, one);
   V rounding = fma(z, -half, one - head);
-  // What z itself was rounded by counts too.
+  // The rounding error of z itself counts, too.
   V square = fma(r.high, r.high, -z);
   V tail = fma(square, -half, rounding - r.high * r.low);
   return head + fma(z * z, cos_tail(z), tail);
 }
 
-/// y, a quarter's sine or cosine, with the sign that its turns give it.
+/// y, a quarter's sine or cosine, with the sign that the turns give to it.
 template <FloatValue V>
 V turn_sign(V y, UnsignedOf<V> turns) {
   using T = ElementOf<V>;

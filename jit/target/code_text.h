@@ -9,7 +9,7 @@ struct CodeText {
   bool wants_llvm = true, wants_assembly = true;
 
   std::string kernels = {};
-  std::string llvm = {};      // one module, as LLVM gets it
+  std::string llvm = {};      // one module, before LLVM's own passes
   std::string assembly = {};  // of the CPU, or PTX
 };
 

@@ -8,8 +8,9 @@
 
 namespace unisono::jit {
 
-/// Errors that LLVM reports while it is in scope. Without a handler they would
-/// end the process.
+/// Collects in `errors`, which outlives the handler, the errors that LLVM
+/// reports while an LLVMContext has this handler. Without one they would end
+/// the process.
 class Diagnostics : public llvm::DiagnosticHandler {
  public:
   explicit Diagnostics(std::string& errors) : errors_(errors) {}

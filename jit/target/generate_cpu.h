@@ -18,7 +18,8 @@
 
 namespace unisono::jit {
 
-/// Starts threads, one for each processor, where there is much to generate.
+/// Starts threads, at most one for each processor, where there is much to
+/// generate.
 class CpuGenerator : public Generator {
  public:
   explicit CpuGenerator(CpuTargetOptions options)
@@ -29,7 +30,8 @@ class CpuGenerator : public Generator {
                                    CodeText* dump) override;
   void complete(CollectiveStep&, const CodeTarget&,
                 const CompiledKernels&) const override {}
-  /// Code for all requests. With `dump` all is generated again, to be seen.
+  /// Code for all requests, by key_of. With `dump` all is generated again, to
+  /// be seen.
   Result<CompiledKernels> generate(const std::vector<Request>& requests,
                                    CodeText* dump = nullptr);
   int64_t kernels_generated() const override { return kernels_generated_; }
@@ -37,7 +39,8 @@ class CpuGenerator : public Generator {
  private:
   using Fresh = std::pair<std::string, Request>;
   Target& target(size_t number);
-  /// In modules that LLVM compiles without a pause, with one between them.
+  /// In several modules: LLVM cannot be stopped, so the stop flag is polled
+  /// between them.
   Result<std::vector<Compiled>> generate_modules(std::span<const Fresh> fresh,
                                                  Target& target,
                                                  CodeText* dump);

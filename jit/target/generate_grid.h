@@ -17,7 +17,7 @@
 
 namespace unisono::jit {
 
-/// By printed kernel.
+/// Launches by their kernels, printed.
 using GridKernels =
     std::unordered_map<std::string, std::shared_ptr<const GridLaunch>>;
 
@@ -30,9 +30,9 @@ class GridGenerator : public Generator {
                                    CodeText* dump) override;
   void complete(CollectiveStep& step, const CodeTarget& target,
                 const CompiledKernels& kernels) const override;
-  /// Modules for the kernels not known yet, for each capability; few kernels
-  /// are one module. With `dump` all are generated again, to be seen; their
-  /// texts are those of one module.
+  /// Launches of all kernels. Those not known yet are generated for each
+  /// capability, in modules of a few kernels. With `dump` all are generated
+  /// again, to be seen, and the text is that of one module.
   Result<GridKernels> generate(const std::vector<const Kernel*>& kernels,
                                const std::vector<int>& capabilities,
                                CodeText* dump = nullptr);

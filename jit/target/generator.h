@@ -1,5 +1,5 @@
 #pragma once
-// From a plan's kernels to code that a kind of device runs.
+// Generators turn a plan's kernels into code for one kind of device.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,49 +16,53 @@
 
 namespace unisono::jit {
 
-/// What code is generated for: a kernel, or the three of a packed product.
+/// One thing to generate code for: a kernel, or a packed product, which has
+/// three launches. Points into the plan.
 using Request = std::variant<const Kernel*, const DotTask*>;
 
 /// Requests with the same key get the same code.
 std::string key_of(const Kernel& kernel);
 std::string key_of(const DotTask& task);
 
-/// The code of a request: launches in order.
+/// The code of a request: its launches, in order.
 struct Compiled {
   struct Launch {
     KernelFunction function = nullptr;
     int64_t units = 1, grain = 1;
     std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
-    int64_t code_bytes = 0;  // where code is for a profile
+    int64_t code_bytes = 0;  // 0 unless code is for a profile
   };
   std::vector<Launch> launches;
   std::shared_ptr<LoadedCode> code;
 };
+/// By key_of the request.
 using CompiledKernels = std::unordered_map<std::string, Compiled>;
 
-/// What code is generated for.
+/// The devices that code is generated for.
 struct CodeTarget {
   int devices = 1;
   /// Of GPUs: their compute capabilities, each once.
   std::vector<int> capabilities = {};
 };
 
-/// One for each kind of device: generate_cpu.h, generate_grid.h. Keeps what it
-/// generated: in memory, bounded. One thread at a time, with a deep stack
-/// (on_deep_stacks).
+/// One for each kind of device: generate_cpu.h, generate_grid.h. Caches what it
+/// generated: in memory, bounded. Called by one thread at a time, which has a
+/// deep stack (on_deep_stacks).
 class Generator {
  public:
   virtual ~Generator() = default;
-  /// What plans are made for.
+  /// The machine that plans for these devices are made for.
   virtual const Machine& machine() = 0;
-  /// Code for all kernels of the plan, and for its collectives, where those
-  /// need some. With `dump` all is generated again, to be seen.
+  /// Code for all kernels of the plan, and for its collectives where they need
+  /// some. With `dump`, which may be null, all is generated again, to be seen.
+  /// Errors: compile_failed; throws Stopped.
   virtual Result<CompiledKernels> generate(const Plan& plan,
                                            const CodeTarget& target,
                                            CodeText* dump) = 0;
-  /// The kernels that a collective of the plan needs are put into its step.
+  /// Puts the kernels that a collective of the plan needs into its step.
   virtual void complete(CollectiveStep& step, const CodeTarget& target,
                         const CompiledKernels& kernels) const = 0;
+  /// How many so far, those found in the cache not counted.
   virtual int64_t kernels_generated() const = 0;
 };
 

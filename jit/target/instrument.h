@@ -6,11 +6,12 @@ class Module;
 
 namespace unisono::jit {
 
-/// Has AddressSanitizer or ThreadSanitizer watch what the module's code reads
-/// and writes, in builds with them; the functions that it then calls are found
-/// by `sanitizer_function`.
+/// In builds with AddressSanitizer or ThreadSanitizer, has it watch what the
+/// module's code reads and writes; `sanitizer_function` finds the functions
+/// that the code then calls.
 void instrument(llvm::Module& module);
-/// The address of a function that instrumented code calls; null otherwise.
+/// The address of a function that instrumented code calls; null if `name` is no
+/// such function.
 void* sanitizer_function(const char* name);
 
 }  // namespace unisono::jit

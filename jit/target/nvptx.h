@@ -14,11 +14,11 @@ class TargetMachine;
 namespace unisono::jit {
 
 /// The oldest compute capability that code is generated for, and the newest
-/// that LLVM knows: newer devices get that one's PTX.
+/// that LLVM knows, whose PTX newer devices get.
 inline constexpr int oldest_capability = 75, newest_capability = 90;
 
-/// The capability that code for a device of this one is generated for: one
-/// that LLVM knows, and not newer.
+/// The capability that code for such a device is generated for: the newest that
+/// LLVM knows and the device has.
 int code_capability(int device_capability);
 
 /// One thread at a time.
@@ -29,8 +29,9 @@ class NvptxTarget {
   ~NvptxTarget();
   /// Sets data layout and triple.
   void prepare(llvm::Module& module);
-  /// The module, which is used up, as PTX. Fails where it or the PTX has
-  /// something that verify_grid.h forbids, or that LLVM cannot translate.
+  /// The module, which is used up, as PTX. Fails (compile_failed) where the
+  /// module or the PTX has something that verify_grid.h forbids, or that LLVM
+  /// cannot translate.
   Result<std::string> ptx(llvm::Module& module);
 
  private:

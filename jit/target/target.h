@@ -1,5 +1,5 @@
 #pragma once
-// From LLVM IR to machine code for one kind of device.
+// From LLVM IR to machine code of this process's processor, or to assembly.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,19 +21,20 @@ class LoadedCode {
   virtual ~LoadedCode() = default;
   /// The address of a function of the module; null if there is none.
   virtual void* symbol(const std::string& name) const = 0;
-  /// The bytes of its code; 0 if there is none, or not for a profile.
+  /// The bytes of a function's code; 0 if there is no such function, or the
+  /// code is not for a profile.
   virtual int64_t code_bytes(const std::string& name) const = 0;
 };
 
-/// One thread at a time.
+/// Called by one thread at a time.
 class Target {
  public:
   virtual ~Target() = default;
   virtual const Machine& machine() const = 0;
   /// Sets data layout and triple.
   virtual void prepare(llvm::Module& module) = 0;
-  /// Machine code of the module, which is used up. An error that the code
-  /// generator diagnoses fails the compilation.
+  /// Machine code of the module, which is used up. Fails (compile_failed) where
+  /// LLVM diagnoses an error.
   virtual Result<std::shared_ptr<LoadedCode>> load(llvm::Module& module) = 0;
   /// The module, which is used up, as assembly text.
   virtual Result<std::string> assembly(llvm::Module& module) = 0;
@@ -41,22 +42,25 @@ class Target {
 
 /// What CPU code is generated for.
 struct CpuTargetOptions {
-  /// Of vectors: 16, 32 or 64; 0: the widest that the processor has. Of wider
-  /// ones LLVM makes several: slower, and the same bits.
+  /// Bytes of a vector: 16, 32 or 64; 0: the widest that the processor has.
+  /// LLVM makes several vectors of one that is wider than the processor's,
+  /// which is slower, with the same bits.
   int vector_bytes = 0;
-  /// An x86 processor as LLVM calls it ("x86-64-v4"), which this one need not
-  /// be: then the code is only to be looked at. Empty: this one.
+  /// An x86 processor by LLVM's name ("x86-64-v4"); empty: this one. Code for
+  /// one that this one is not may only be looked at.
   std::string cpu = {};
-  /// Code is for a profile: its size is known, and debuggers are told of it.
+  /// Code is for a profile: sizes of functions are known, and debuggers are
+  /// told of them.
   bool profile = false;
 };
 
-/// Wakes LLVM's x86 code generator.
+/// Starts LLVM's x86 code generator, which takes milliseconds. Never null.
 std::unique_ptr<Target> make_cpu_target(const CpuTargetOptions& options = {});
 
-/// Runs f(0) ... f(count - 1) at once, each on a thread of its own with a stack
-/// that LLVM's recursion over long chains of operations does not exhaust, and
-/// waits for them.
+/// Runs f(0) ... f(count - 1) at once and waits for them, each on a thread of
+/// its own with a stack that LLVM's recursion over long chains of operations
+/// does not exhaust. Where the system gives no thread, f runs on the caller's.
+/// Rethrows the first exception.
 void on_deep_stacks(size_t count, const std::function<void(size_t)>& f);
 
 }  // namespace unisono::jit

@@ -1,6 +1,7 @@
 #pragma once
-// What is known to become right PTX, and nothing else. LLVM's NVPTX back end
-// ends the process on some operations, and prints wrong code for others.
+// Admits only IR that is known to become right PTX, as LLVM's NVPTX back end
+// ends the process on some operations, and prints wrong code for others. Errors
+// are compile_failed.
 #include <string_view>
 
 #include "runtime/result.h"

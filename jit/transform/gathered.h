@@ -3,9 +3,10 @@
 
 namespace unisono::jit {
 
-/// gathered.cpp: what an all_gather stacked at the front, where it belongs: the
-/// stack becomes axis `dim`, joined with the one it meets there if `tiled`.
-/// `mapped`: there is an axis of members before it, which stays.
+/// gathered.cpp: moves the leading axis of `stacked`, along which an all_gather
+/// stacked values, to axis `dim`; if `tiled`, it is joined with the axis that
+/// follows there. `mapped`: an axis of members comes before all these and
+/// stays.
 NodeId place_gathered(Graph& graph, NodeId stacked, bool mapped, int dim,
                       bool tiled, uint32_t source);
 

@@ -13,15 +13,15 @@ class Simplifier {
   Graph run(const Graph& graph);
 
  private:
-  /// What stands for `node` (operands are nodes of out_): the node itself,
-  /// appended, unless a rule knows better.
+  /// The node of out_ that stands for `node`, whose operands are nodes of out_:
+  /// one that a rule gives, else `node` itself, appended.
   NodeId place(ir::Node node);
   /// All nodes of a graph, its inputs replaced by `arguments`.
   std::vector<NodeId> place_all(const Graph& graph,
                                 const std::vector<NodeId>& arguments);
   void simplify_subgraphs(ir::Node& node);
 
-  // The rules: a node that has the same value.
+  // The rules. Each gives a node that has the value of `node`, if it has one.
   std::optional<NodeId> rewrite(const ir::Node& node);
   std::optional<NodeId> rewrite_map(const ir::Node& node);
   std::optional<NodeId> rewrite_binary(const ir::Node& node);
@@ -31,14 +31,16 @@ class Simplifier {
   std::optional<NodeId> rewrite_collective(const ir::Node& node);
   std::optional<NodeId> fold(const ir::Node& node);
 
-  /// A node made by a rule.
+  /// Appends a node for a rule, simplified in turn.
   NodeId emit(ir::Op op, std::vector<NodeId> inputs,
               ir::Attrs attrs = ir::NoAttrs{});
   NodeId constant(const ir::Type& type, std::vector<uint8_t> bytes);
   NodeId zeros(const ir::Type& type);
-  /// The element of a constant that has the same everywhere.
+  /// The bytes of the element of a constant that is the same everywhere; null
+  /// of other nodes.
   const std::vector<uint8_t>* one_value(NodeId id) const;
-  /// Whether it is that with this value, to the bit (-0.0 is not 0.0).
+  /// Whether the node is a constant that has this value everywhere, to the bit
+  /// (-0.0 is not 0.0).
   bool is_value(NodeId id, double value) const;
 
   Graph out_;

@@ -31,22 +31,25 @@ struct VmapSpec {
   int64_t devices = 1;
   /// Errors say which of the graph's members they are about.
   bool names_members = false;
-  /// The outputs that have the leading axis; of the others, which are the same
-  /// for all members, there is one. Empty: all have it.
+  /// By output: whether it has the leading axis. The others are the same for
+  /// all members and are given once. Empty: all have it.
   std::vector<bool> stacked = {};
 };
 Graph vmap(const Graph& graph, const VmapSpec& spec);
 
-/// spmd.cpp: the graph that each device of a grid runs, the first axis
-/// outermost, becomes one in which collectives are over axis 0, which is all
-/// devices in row-major order: those over some of the grid's axes meet in
-/// groups. all_gather stacks at the front and own_part is gone, as the runtime
-/// has it. `plain`: without reductions of groups and reduce_scatter, which
-/// become gathers and exchanges with a reduction on each device.
+/// An axis of a grid of devices.
 struct GridAxis {
   int64_t size = 1;
-  std::vector<ir::AxisId> ids;  // empty: any
+  /// The axes whose collectives run along it; empty: any.
+  std::vector<ir::AxisId> ids;
 };
+/// spmd.cpp: the graph that each device of a grid (its first axis outermost)
+/// runs becomes one in which all collectives are over axis 0, which is all
+/// devices in row-major order; a collective over some axes of the grid is made
+/// in groups. As the runtime has it, all_gather stacks at the front, and there
+/// is no own_part. `plain`: nor are there reductions of groups and
+/// reduce_scatter, which become gathers and exchanges with a reduction on each
+/// device.
 Graph spmd(const Graph& graph, const std::vector<GridAxis>& grid,
            bool plain = false);
 
@@ -57,7 +60,8 @@ std::vector<NodeId> inline_graph(Graph& graph, const Graph& callee,
 /// simplify.cpp: algebraic identities that keep every bit, constant folding of
 /// scalars (by the reference evaluator), moves of moves.
 Graph simplify(const Graph& graph);
-/// cse.cpp: equal nodes become one; nodes nobody needs go (must_stay stays).
+/// cse.cpp: equal nodes become one, and nodes that are not needed are removed,
+/// but for those that must_stay.
 Graph cse_dce(const Graph& graph);
 
 }  // namespace unisono::jit

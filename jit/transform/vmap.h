@@ -9,8 +9,8 @@
 
 namespace unisono::jit::vmapping {
 
-/// A node of the new graph: of one value for all members, or `mapped`, with the
-/// members along a leading axis.
+/// A node of the new graph: it has one value for all members, or is `mapped`
+/// and has the members along a leading axis.
 struct Value {
   NodeId id = 0;
   bool mapped = false;
@@ -21,13 +21,14 @@ using Flags = std::vector<bool>;
 // vmap_varies.cpp: which values differ between members. The mapper makes
 // exactly these mapped.
 
-/// The outputs that do, when the inputs flagged do.
+/// Whether each output differs, given whether each input does.
 Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs);
-/// Carries and condition of a loop whose operands do as flagged.
+/// Which operands of a loop differ inside it, and whether its condition does.
 struct LoopVaries {
   Flags operands;  // carries, widened to a fixed point, then captures
   bool condition = false;
 };
+/// `operands`: whether each one differs before the loop.
 LoopVaries varying_loop(const ir::LoopAttrs& loop, ir::AxisId axis,
                         Flags operands);
 
@@ -48,9 +49,10 @@ class Mapper {
   // vmap.cpp: building blocks
   NodeId add(ir::Op op, std::vector<NodeId> inputs,
              ir::Attrs attrs = ir::NoAttrs{});
-  /// The same, of a node that checks each member's own elements.
+  /// A mapped node whose check is of each member's own elements
+  /// (ir::Node::by_member).
   Value checked(NodeId id);
-  /// One member's type, of the value as one member has it.
+  /// The type of the value as one member has it.
   ir::Type member_type(Value x) const;
   /// The type with the members in front.
   ir::Type with_members(const ir::Type& type) const;
@@ -61,7 +63,7 @@ class Mapper {
   NodeId member_numbers(DType dtype, const ir::Shape& shape);
   /// `flags`, one bool per member, along the axes of a mapped value.
   NodeId spread(NodeId flags, const ir::Shape& shape);
-  /// a where the member's flag is true, else b, of one member type.
+  /// a where the member's flag is true, else b; they have one member type.
   NodeId choose(NodeId flags, Value a, Value b);
   /// Moves an axis to the front.
   NodeId to_front(NodeId x, int axis);
@@ -101,12 +103,12 @@ class Mapper {
   NodeId reduce_blocks(const ir::CollectiveAttrs& a, NodeId all);
 
   // vmap_members.cpp: the members of a collective together
-  /// What remains of the collective between devices.
+  /// The collective between devices that remains of `a`.
   ir::CollectiveAttrs between(const ir::CollectiveAttrs& a) const;
   /// All members' values, by position, along the leading axis.
   NodeId everyone(const ir::CollectiveAttrs& a, Value x);
-  /// The same by group and place in it, along two leading axes; the groups are
-  /// of one size.
+  /// `all` by group and by place in the group, along two leading axes; the
+  /// groups are of one size.
   NodeId by_group(const ir::CollectiveAttrs& a, NodeId all);
   /// i32 of each member that this graph holds: its position, its group, its
   /// place in the group (its position if there are no groups).
@@ -135,7 +137,8 @@ class Mapper {
 
   const VmapSpec& spec_;
   Graph out_;
-  /// bool, by member: who takes part in what is placed now. None: all do.
+  /// A bool for each member: whether it takes part in what is placed now. None:
+  /// all members do.
   std::optional<NodeId> mask_;
   uint32_t source_ = 0;
 };

@@ -1,4 +1,5 @@
 #pragma once
+// What builtins for files share with the check of a program.
 #include <optional>
 #include <string>
 
@@ -6,15 +7,15 @@
 
 namespace unisono::lang {
 
-/// What `load(path)` will give, as far as the file's header says it while the
-/// program is checked, or an earlier `save` of the program. Nothing if the path
-/// is not known yet or there is no such file: then the program says the type,
-/// `load(path) as f32[n, 3]`. A file that is there and is no array file is an
-/// error.
+/// A value of the type that `load(path)` will have, known before it runs: from
+/// the file's header, or from an earlier `save` in the program. Nothing if the
+/// path is not known yet or there is no such file; the program must then say
+/// the type, `load(path) as f32[n, 3]`. A file that is there and is no array
+/// file is an error.
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path);
 
-/// Removes what processes that were killed while they wrote have left in the
-/// folder of `path`; once for each folder.
+/// Removes the unfinished files that killed processes have left in the folder
+/// of `path`; looks into each folder once.
 void sweep_beside(Walk& walk, const std::string& path);
 
 }  // namespace unisono::lang

@@ -16,8 +16,8 @@ struct Parameter {
   std::string name;
   bool has_default = false;
   bool keyword_only = false;
-  bool is_rest = false;  // `*name`: all further positional arguments
-  std::string default_text;
+  bool is_rest = false;      // `*name`: all further positional arguments
+  std::string default_text;  // as the signature shows it
 };
 
 struct MatchedArguments {
@@ -28,9 +28,9 @@ struct MatchedArguments {
 /// The parameters of "x, axis=none, *, keepdims=false".
 std::vector<Parameter> parse_signature(std::string_view signature);
 
-/// Each argument at its parameter; those with a default may stay empty. An
-/// error names the function, and `signature` in its help. `declared` is where
-/// the function is defined, or nowhere.
+/// Each argument at its parameter; a parameter with a default may stay empty.
+/// An error (Walk::fail) names the function, and `signature` in its help.
+/// `declared` is where the function is defined, or nowhere.
 MatchedArguments match_arguments(
     Walk& walk, std::string_view function,
     std::span<const Parameter> parameters, std::string_view signature,

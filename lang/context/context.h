@@ -1,5 +1,5 @@
 #pragma once
-// What is around the code being walked.
+// The context of the code being walked: mode, maps and conditions around it.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +11,8 @@
 
 namespace unisono::lang {
 
+/// What the walk does with operations (docs/internals.md): type them, append
+/// them to a graph, or compute them.
 enum class Mode : uint8_t { check, trace, run };
 
 /// An axis that is mapped around the code being walked.
@@ -20,12 +22,13 @@ struct MappedAxis {
   ir::Dim size;       // members
   bool over_devices;  // pmap, not vmap
   Span where;         // the map's call
-  /// What one member sees of the arguments: added to a type error inside.
+  /// What one member sees of the arguments: facts that are added to a type
+  /// error inside the map.
   std::vector<std::string> facts;
 };
 
-/// A condition that varies over mapped axes: a collective over one of them
-/// under it is an error.
+/// A condition that varies over mapped axes. Code that depends on it must have
+/// no collective over one of these axes.
 struct VaryingCondition {
   AxisSet axes;
   Span where;
@@ -33,8 +36,8 @@ struct VaryingCondition {
   Span from = {};  // why it varies
 };
 
-/// A name that a traced function read outside itself: the environment in which
-/// it is found (or in one around that), and the value that it had.
+/// A name that a traced function read outside itself: the environment in which,
+/// or around which, the name is found, and the value that it had.
 struct OuterRead {
   std::shared_ptr<Environment> environment;
   std::string name;
@@ -43,8 +46,8 @@ struct OuterRead {
 
 /// The outermost `jit` or map around the code being walked.
 struct CompiledCode {
-  /// Its devices, once a map over devices is met in it: all its maps run over
-  /// axes of one grid.
+  /// Its devices: all its maps over devices run over axes of one grid. Null
+  /// until the first such map is met.
   std::shared_ptr<const Mesh> grid;
 };
 
@@ -52,7 +55,7 @@ struct CompiledCode {
 /// a ContextScope (walk.h) changes it for a part of the walk.
 struct Context {
   Mode mode = Mode::run;
-  /// The graph that is traced; null where statements are run or checked.
+  /// The graph that is traced; null in run and check mode.
   std::shared_ptr<GraphScope> scope;
   /// Outermost first.
   std::vector<MappedAxis> mapped_axes;
@@ -60,15 +63,16 @@ struct Context {
   /// Null outside code that is, or will be, compiled; in every mode.
   std::shared_ptr<CompiledCode> compiled;
   /// While an annotated function is checked at its definition: an axis that it
-  /// names may be mapped by who calls it, and has a symbolic size
+  /// names may be mapped by its callers, and has a symbolic size
   /// (`axis_size_here` in maps.h).
   bool checking_definition = false;
   /// Where reads of names outside the traced function are noted, for the caches
-  /// of maps; null if nobody asks.
+  /// of maps; null: nowhere.
   std::vector<OuterRead>* outer_reads = nullptr;
   /// Environments of calls with larger numbers belong to the traced function.
   uint32_t trace_base = 0;
 
+  /// CompiledCode::grid; null outside compiled code, too.
   const Mesh* grid() const { return compiled ? compiled->grid.get() : nullptr; }
 };
 

@@ -1,4 +1,5 @@
 #pragma once
+// Names and what they are bound to.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,15 +15,16 @@ struct Expr;  // ast.h
 struct Binding {
   Value value;
   bool is_var = false;
-  /// Its definition had an error: uses of it are not reported again.
+  /// Its definition had an error: uses of the name are not reported again.
   bool poisoned = false;
-  Span where;
+  Span where;  // of the definition
   /// The type that a `var` was declared with, or null.
   const Expr* type = nullptr;
-  /// Of a `var`, its place among the types that are kept; -1 if none are.
+  /// Of a `var`, its place among the types that are kept (Walk::keep_types); -1
+  /// if none are.
   int64_t type_record = -1;
-  /// Of a poisoned one: it has no error, but needs what only a call of the
-  /// function knows (Failure::open).
+  /// Of a poisoned name: there was no error, but a question that only a call of
+  /// the function answers (Failure::open).
   bool open = false;
 };
 
@@ -34,11 +36,12 @@ struct Environment : std::enable_shared_from_this<Environment> {
   /// larger ones), or 0 at top level: assignment reaches `var`s of the same
   /// call only.
   uint32_t call = 0;
-  /// Grows with each change, so that what was concluded from its names can be
+  /// Grows with each change, so that conclusions from the names can be
   /// forgotten.
   uint64_t version = 0;
 
-  /// The binding and the environment that holds it; null if there is none.
+  /// The binding of a name here or further out, and the environment that holds
+  /// it; nulls if there is none.
   std::pair<Binding*, Environment*> find(const std::string& name);
 };
 

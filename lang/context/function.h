@@ -1,4 +1,5 @@
 #pragma once
+// Functions as values.
 #include <map>
 #include <memory>
 #include <string>
@@ -18,20 +19,21 @@ struct MapState;      // maps: what a `pmap` keeps between calls
 
 /// A `def` or `fn` with the names around it.
 struct Closure {
-  const DefStmt* definition = nullptr;  // one of these two
+  const DefStmt* definition = nullptr;  // or null, and then:
   const FnExpr* lambda = nullptr;
   std::shared_ptr<Environment> environment;
 };
 
-/// A parameter that a `pmap` is given for good.
+/// A parameter of a `pmap` whose argument is given away (`donate=`).
 struct DonatedParameter {
   int position = -1;  // -1: keyword-only
   std::string name;
   bool operator==(const DonatedParameter&) const = default;
 };
 
-/// `pmap(f, ...)`, `vmap(f, ...)`, `jit(f)`: a function that is another one
-/// transformed. The specification is kept as the values it was written as.
+/// `pmap(f, ...)`, `vmap(f, ...)`, `jit(f)`: a function that is another one,
+/// `inner`, transformed. The arguments of the transformation are kept as
+/// values.
 struct Transformed {
   enum class Kind { jit, vmap, pmap } kind = Kind::jit;
   std::shared_ptr<const FunctionValue> inner;
@@ -41,8 +43,9 @@ struct Transformed {
   std::shared_ptr<MapState> state;  // caches; shared by copies of the value
 };
 
-/// A parameter declared `(A, B) -> C`, while its function is checked for all
-/// arguments: only its type is known. Names are looked up in `environment`.
+/// A parameter declared `(A, B) -> C`, while the function that has it is
+/// checked for all arguments: only its type is known. The type's names are
+/// looked up in `environment`.
 struct DeclaredFunction {
   const FunctionType* type = nullptr;
   std::shared_ptr<Environment> environment;

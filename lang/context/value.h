@@ -1,4 +1,5 @@
 #pragma once
+// The values of the language, in all modes of the walk.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,57 +26,62 @@ struct Value;
 /// The axes over which a value varies inside maps, ascending and unique.
 using AxisSet = std::vector<ir::AxisId>;
 
-/// Who was given an array by `donate`, which is gone since.
+/// Where, and to which function, an array was given away by `donate`. The
+/// array's memory is the function's since.
 struct Donation {
   Span where;  // the argument
   std::string function;
 };
 
-/// An `int` or a literal that was passed to compiled code, as long as that code
-/// can do without its value: it is then an argument, and the code serves all
-/// numbers; of ints those that fit the element types in which it was asked for.
+/// An `int` or a literal that was passed to compiled code, while that code is
+/// traced without its value (lang/maps/number_attempt.h): the number is then an
+/// argument, and the code serves other numbers, too; of ints those from `low`
+/// to `high`, which fit the element types that the code asked for.
 struct NumberArgument {
   int64_t low = INT64_MIN, high = INT64_MAX;
-  /// Its value decides: this attempt to do without is given up.
+  /// Its value was asked for: the attempt to do without is given up.
   bool needed = false;
 };
-/// Each once: what is computed from a number and itself has one.
+/// The numbers that a value was computed from, each once.
 using CallNumbers = std::set<std::shared_ptr<NumberArgument>>;
 
 /// One array value; shared by all names that hold it, so that a lazy value is
-/// computed once. What it is depends on the walk's mode (docs/internals):
+/// computed once. What it holds depends on the walk's mode (docs/internals.md):
 ///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
 ///   trace   also `scope` and `node`
 ///   run     `scope` and `node` while pending, then `array`
-/// A constant is the same in all modes: `constant`, and its node is made in
-/// each graph that uses it.
+/// A constant is the same in all modes: it holds `constant`, and each graph
+/// that uses it makes a node for it.
 struct ArrayCell {
   ir::Type type;
-  /// A number without an element type: a literal, or what was computed from
-  /// literals alone. It is a scalar of 64 bits (f64, i64, or u64 beyond i64),
-  /// takes the type of the array that it meets, and alone is f32 or i32
+  /// A number without an element type: a literal, or the result of literals
+  /// alone. It is a scalar of 64 bits (f64, i64, or u64 beyond i64), takes the
+  /// type of the array that it meets, and alone is f32 or i32
   /// (lang/context/literals.h).
   bool weak = false;
-  /// Weak, and as the program says it: a type that cannot hold it is an error.
-  /// What a `var` holds is none.
+  /// Weak, and what the program itself says: an element type that cannot hold
+  /// it is an error. The value of a `var` is not literal.
   bool literal = false;
-  /// Set, while code is traced, if it is an `int` of the call.
+  /// Set, while code is traced, if this is an `int` of the call.
   std::shared_ptr<NumberArgument> int_argument = nullptr;
-  /// While code is traced, of a weak number: those of the call's numbers that
-  /// it was computed from.
+  /// While code is traced, of a weak number: the numbers of the call that it
+  /// was computed from.
   CallNumbers call_numbers;
-  /// One element (the same everywhere), or all in row-major order.
+  /// One element (the same everywhere), or all in row-major order; null if this
+  /// is no constant.
   std::shared_ptr<const std::vector<uint8_t>> constant;
+  /// The axes mapped around the code over which members' values may differ.
   AxisSet varies;
-  /// Why it varies, for messages: the place of the mapped argument or call of
-  /// `axis_index` that it came from.
+  /// Why it varies, for messages: the place of the mapped argument or the call
+  /// of `axis_index` that it comes from.
   Span varies_from;
   std::weak_ptr<GraphScope> scope;
   ir::NodeId node = -1;
   std::optional<unisono::Array> array;
-  /// The same elements where compiled functions read them, if that is
+  /// The same elements where compiled functions have read them, if `array` lies
   /// elsewhere.
   std::vector<unisono::Array> copies;
+  /// Null unless the array was given away.
   std::shared_ptr<const Donation> donated;
 };
 using ArrayValue = std::shared_ptr<ArrayCell>;
@@ -85,18 +91,21 @@ using ArrayValue = std::shared_ptr<ArrayCell>;
 struct IntValue {
   ir::Dim value;
 };
-/// Host booleans and strings; empty while checking when only running tells.
+/// A host boolean; empty while checking if it is known only at run time.
 struct BoolValue {
   std::optional<bool> value;
 };
-/// Text with arrays of a trace in it, which only running tells: one piece of
-/// text before each operand and one after the last.
+/// Text with arrays of a trace in it, known only at run time: `format` has one
+/// piece before each operand and one after the last, `specs` one for each
+/// operand.
 struct DeferredText {
   std::vector<std::string> format, specs;
   std::vector<ArrayValue> operands;
-  /// The numbers of the call in it.
+  /// The numbers of the call that are in it.
   CallNumbers call_numbers = {};
 };
+/// A string; empty while checking if it is known only at run time, and where it
+/// is `deferred`.
 struct StrValue {
   std::optional<std::string> value;
   std::shared_ptr<const DeferredText> deferred = nullptr;
@@ -113,14 +122,14 @@ struct TypeValue {
   std::string note = {};
 };
 
-/// `type Params[d] = ...`: what an annotation that names it means.
+/// `type Params[d] = ...`, where it was declared.
 struct TypeAliasValue {
   const TypeStmt* definition = nullptr;
   std::shared_ptr<Environment> environment;
 };
 
-/// How large a tree of values is: one value is one leaf of no height. Values
-/// are shared, so a tree may have more leaves than memory has bytes.
+/// How large a tree of values is: one value is one leaf of height 0. Values are
+/// shared, so a tree may have more leaves than memory has bytes.
 struct TreeSize {
   size_t leaves = 1;
   size_t height = 0;
@@ -132,17 +141,18 @@ struct TupleValue {
 struct RecordValue {
   std::vector<std::pair<std::string, Value>> fields;
   TreeSize size;
+  /// Null if there is no such field.
   const Value* find(std::string_view name) const;
 };
-/// `range(start, stop, step)`; each an IntValue or an integer scalar array.
+/// `range(start, stop, step)`; each is an IntValue or an integer scalar array.
 struct RangeValue {
   std::shared_ptr<const std::vector<Value>> start_stop_step;
 };
 struct DeviceValue {
   int index = 0;  // into the session's devices
 };
-/// Devices in a grid, in row-major order: what axes declared together run over.
-/// The devices of one axis alone are a grid of one axis.
+/// A grid of devices, in row-major order, over which axes declared together
+/// run. The devices of one axis alone are a grid of one axis.
 struct Mesh {
   std::vector<int64_t> sizes;
   std::vector<int> devices;
@@ -153,14 +163,14 @@ struct Mesh {
 struct AxisInfo {
   ir::AxisId id = 0;
   std::string name;
-  /// Along a grid: those where the other axes are at 0.
+  /// Of an axis of a grid: those where the other axes are at 0.
   std::optional<std::vector<int>> devices;
   std::shared_ptr<const Mesh> mesh = nullptr;  // set if `devices` is
   int mesh_axis = 0;
   Span declared;
   /// Made for a map without `over`; `name` is then the map's: "pmap(scale)".
   bool anonymous = false;
-  /// A symbol: its number of members where a definition is checked.
+  /// A symbol: the number of members while a definition is checked.
   ir::Dim any_size;
 };
 struct AxisValue {
@@ -170,8 +180,8 @@ struct AxisValue {
 struct SplitValue {
   int axis = 0;
 };
-/// While checking: a tuple of which only running tells how many items it has,
-/// each of which is like `item` (`args()`, text that is split).
+/// While checking: a tuple whose number of items is known only at run time;
+/// each is like `item` (`args()`, text that is split).
 struct ManyValue {
   std::shared_ptr<const Value> item;
 };
@@ -203,9 +213,9 @@ struct Value {
   bool is() const {
     return std::holds_alternative<T>(any);
   }
+  /// The tuple, record or array that this is; null if it is none.
   const TupleValue* tuple() const;
   const RecordValue* record() const;
-  /// The array, if it is one.
   ArrayCell* array() const;
 };
 
@@ -213,15 +223,15 @@ TreeSize tree_size(const Value& value);
 Value make_tuple(std::vector<Value> items);
 Value make_record(std::vector<std::pair<std::string, Value>> fields);
 
-/// What a value is, for messages and `typeof`: "f32[3]", "(f32[2], i32)",
+/// The type of a value, for messages and `typeof`: "f32[3]", "(f32[2], i32)",
 /// "int", "str", "function scale", "(w: f32[d], b: f32)".
 std::string type_name(const Value& value);
-/// The same, with what `note` says of each array behind its type.
+/// The same, with the text that `note` gives for each array behind its type.
 using ArrayNote = std::function<std::string(const ArrayCell&)>;
 std::string type_name(const Value& value, const ArrayNote& note);
 
-/// Trees: tuples and records are nodes, everything else is a leaf. Calls `f`
-/// for each leaf in order and rebuilds.
+/// The tree with each leaf replaced by what `f` gives for it, called in order.
+/// Tuples and records are nodes of a tree, everything else is a leaf.
 Value map_leaves(const Value& tree,
                  const std::function<Value(const Value&)>& f);
 void for_each_leaf(const Value& tree,

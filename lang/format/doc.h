@@ -4,7 +4,7 @@
 #include <vector>
 
 /// A document to lay out: text, and places where a line may or must end. The
-/// formatter builds it from the tree; print() decides.
+/// formatter builds it from the tree; print() decides where lines end.
 namespace unisono::lang {
 
 struct Doc;
@@ -69,7 +69,7 @@ class Row {
   std::vector<DocPtr> docs_;
 };
 
-/// Lays it out in lines of at most `columns`, where that is possible.
+/// Lays the document out in lines of at most `columns`, where that is possible.
 /// Comments after the text of consecutive lines are aligned.
 std::string print(const Doc& doc, int columns);
 

@@ -20,8 +20,8 @@ struct Parts {
   DocPtr head_comment;  ///< on the line of the opening bracket, or null
 };
 
-/// Tree to document. Comments are not in the tree: each is put out before the
-/// first node that starts after it.
+/// Makes the document of a tree. Comments are not in the tree: each is put out
+/// before the first node that starts after it.
 class Formatter {
  public:
   explicit Formatter(const Program& program);

@@ -1,6 +1,7 @@
 #pragma once
-// Who meets in a collective, and who sends to whom: its arguments read and
-// checked. Mistakes are found when the program is checked.
+// The members that meet in a collective, and which sends to which: reads and
+// checks the collective's arguments. Mistakes end in Walk::fail, when the
+// program is checked.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace unisono::lang {
 
-/// The members of some axes together, the first axis outermost; `groups` of
-/// them, which meet by themselves, or none.
+/// The members of some axes together, the first axis outermost. If there are
+/// `groups`, the members of each meet by themselves.
 struct Members {
   struct Axis {
     std::shared_ptr<const AxisInfo> info;
@@ -24,9 +25,9 @@ struct Members {
   std::vector<Axis> axes;
   std::vector<std::vector<int>> groups;
 
-  /// How many there are.
+  /// The number of members.
   ir::Dim size() const;
-  /// How many meet: all, or those of the first group.
+  /// The number of members that meet: all, or those of the first group.
   ir::Dim team() const;
   /// "axis rows", "axes (rows, cols)"
   std::string label() const;
@@ -37,31 +38,36 @@ struct Members {
   ir::CollectiveAttrs attrs() const;
 };
 
-/// The axis, or tuple of axes, in argument `i`; the innermost map's if it is
-/// left out.
+/// The members of the axis, or tuple of axes, in argument `i`; if that is left
+/// out, of the innermost map's axis.
 Members members_of(BuiltinCall& call, size_t i);
-/// The same, for a call in which the members meet: all get there alike.
+/// The same for a call in which members meet: an error if some of them may not
+/// get there (forbid_divergence), or if there are none.
 Members meeting_members(BuiltinCall& call, size_t i);
+/// An error if the call stands under a condition that varies over the axis.
 void forbid_divergence(BuiltinCall& call, const AxisInfo& axis);
 
-/// Argument `i`, a tuple of tuples that holds every member once.
 enum class GroupSizes { any, equal };
+/// Reads argument `i`, a tuple of tuples that holds every member once, into
+/// `members.groups`; does nothing if it is left out.
 void read_groups(BuiltinCall& call, size_t i, Members& members,
                  GroupSizes sizes);
 
-/// (source, destination), each at most once on either side.
+/// (source, destination) of what members send.
 using Pairs = std::vector<std::pair<int, int>>;
-/// `perm` of ppermute.
+/// `perm` of ppermute: each member is a source and a destination at most once.
 Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members);
-/// `shift`: from each p to p + shift, around the end if `wrap`.
+/// `shift` of ppermute: from each p to p + shift, around the end if `wrap`. No
+/// pairs in check mode.
 Pairs shifted_pairs(BuiltinCall& call, const Members& members, int64_t shift,
                     bool wrap);
 /// `perm` of pshuffle: member p gets the value of perm[p].
 Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members);
-/// `source` of pbroadcast: to all.
+/// `source` of pbroadcast: from that member to all.
 Pairs read_source(BuiltinCall& call, size_t i, const Members& members);
+/// From `source` to all; no pairs while the number of members is a symbol.
 Pairs broadcast_pairs(const Members& members, int64_t source);
-/// Exactly one of `perm` and `shift` is given, in arguments 2 and 3.
+/// Fails with an error about a permutation.
 [[noreturn]] void bad_permutation(BuiltinCall& call, Span where,
                                   std::string text, std::string help);
 

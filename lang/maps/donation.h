@@ -7,7 +7,7 @@
 
 namespace unisono::lang {
 
-/// Argument `i` of the pmap: positions or names of parameters of `inner`.
+/// Reads argument `i` of the pmap: positions or names of parameters of `inner`.
 std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
                                           const FunctionValue& inner);
 
@@ -15,12 +15,13 @@ std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
 std::vector<bool> donated_inputs(const MapCallee& callee,
                                  const BoundCall& call);
 
-/// One array of a call, for `give_away`.
+/// One array of a call, and the place of its argument.
 struct PassedArray {
   ArrayValue value;
   Span where;
 };
-/// The donated ones are gone after this. An error if one is passed twice.
+/// Gives away those arrays that are `donated`, so that a later use of them is
+/// an error (Walk::donate). An error if one of them is passed twice.
 void give_away(Walk& walk, const FunctionValue& function,
                const std::vector<PassedArray>& passed,
                const std::vector<bool>& donated);

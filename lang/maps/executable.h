@@ -1,6 +1,6 @@
 #pragma once
-// A graph that is ready to run: its devices, where its arrays lie, and its
-// program. Statements, `jit` and maps all run here.
+// A graph that is ready to run: its devices, the placements of its arrays, and
+// its program. Statements, `jit` and maps all run by it.
 #include <memory>
 #include <vector>
 
@@ -9,8 +9,7 @@
 
 namespace unisono::lang {
 
-/// Where an array lies while a program runs: how one input is brought there,
-/// or how one output comes out.
+/// The placement of one input or output while a program runs.
 struct Placed {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;  // of the whole array
@@ -19,12 +18,12 @@ struct Placed {
 
 struct Executable {
   std::vector<Device*> devices;  // in the order of the program's
-  std::vector<Placed> inputs;    // empty: nobody asks where they lie
+  std::vector<Placed> inputs;    // may be empty if none is donated
   std::vector<Placed> outputs;
-  /// By input: it is given away, and its memory may become an output's. Empty:
-  /// none is.
+  /// By input: whether it is given away, so that its memory may become an
+  /// output's. Empty: none is.
   std::vector<bool> donated;
-  /// What it prints is told with the device.
+  /// Lines that the program prints begin with the name of the device.
   bool names_devices = false;
 
   std::shared_ptr<const unisono::Program> program;  // compiled, or:
@@ -32,15 +31,17 @@ struct Executable {
   // Neither: a map without members; its outputs have no elements.
 };
 
-/// Compiles `map` for the executable's devices, or finds what was compiled for
-/// them before. An error of the compiler is one at `where`.
+/// Fills in the program of `executable`: compiles `map` for its devices, or
+/// finds what was compiled for them before. An error of the compiler is one at
+/// `where` (Walk::fail).
 void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
              Span where);
 
-/// Runs it on `inputs`, which lie where it says. Where the program writes to
-/// some of them `inputs` is empty afterwards, unless the error says that they
-/// are untouched. In an error, `device` is the position among the executable's
-/// devices, and `member` that among the members of the device.
+/// Runs the executable on `inputs`, which lie where it says, and gives the
+/// outputs. If the program writes to some of the inputs, `inputs` is empty
+/// afterwards, unless an error says that they are untouched. In an error,
+/// `device` is the position among the executable's devices, and `member` that
+/// among the members of the device.
 Result<std::vector<unisono::Array>> run(Walk& walk,
                                         const Executable& executable,
                                         std::vector<unisono::Array>& inputs);

@@ -7,20 +7,21 @@
 
 namespace unisono::lang {
 
-/// Whether there are maps over devices in the graph.
+/// Whether the graph has maps over devices inside it.
 bool has_nested_maps(Walk& walk, const ir::Graph& graph);
 
-/// Adds the axes of the maps in `map.graph` behind the one that it may have,
-/// which is `outermost`'s; fills the grid, and gives its devices in row-major
-/// order. Then keeps parts where they are (keep_parts).
+/// Adds the axes of the maps inside `map.graph` to map.axes, behind that of
+/// `outermost`, if that is not null; fills map.grid, and lets parts stay where
+/// they are (jit::keep_parts). Returns the grid's devices in row-major order;
+/// the first device if there are no maps over devices.
 std::vector<Device*> complete_grid(Walk& walk, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where);
 
-/// Whether a host call is for the member at this place: outside some of the
-/// maps it is made once for all members of these.
+/// Whether this member makes a host call: a call outside some of the maps is
+/// made once for all their members, by the first.
 bool calls_host(const jit::MemberGraph& map, const ir::HostCallAttrs& call,
                 int64_t member);
-/// The same for a device.
+/// Whether the device at this position of a grid makes it.
 bool calls_host_on(const std::vector<jit::GridAxis>& grid,
                    const ir::HostCallAttrs& call, int position);
 

@@ -1,6 +1,6 @@
 #pragma once
-// in_axes and out_axes: what was written, matched to the trees of arguments and
-// results. All mistakes in them are found here, before anything runs.
+// Matches in_axes and out_axes to the trees of arguments and results. All
+// mistakes in them are found here, before anything runs.
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,7 +20,7 @@ class Walk;
 
 using jit::AxisEntry;
 
-/// A parameter of any function: name ("" for a pattern), and how it is given.
+/// A parameter of any function; the name of a pattern is "".
 struct ParameterInfo {
   std::string name;
   bool keyword_only = false;
@@ -73,8 +73,8 @@ struct BoundCall {
   void replace_arrays(const std::vector<ArrayValue>& arrays);
 };
 
-/// Who is called: `map` is `function`'s Transformed, `axis` what it runs over
-/// (null for jit).
+/// The map that is called: `map` is `function`'s Transformed, `axis` what it
+/// runs over (null for jit).
 struct MapCallee {
   const FunctionValue& function;
   const Transformed& map;
@@ -82,15 +82,15 @@ struct MapCallee {
   bool is_vmap() const { return map.kind == Transformed::Kind::vmap; }
 };
 
-/// Matches the arguments to in_axes; checks ranks, sizes and that the devices
-/// can share the members.
+/// Matches the arguments to in_axes. An error if ranks or sizes do not fit, or
+/// the members cannot be shared equally among the devices.
 BoundCall bind_call(Walk& walk, const MapCallee& callee,
                     std::vector<CallArgument> positional,
                     std::vector<std::pair<std::string, CallArgument>> named,
                     Span where);
 
-/// An error for text or a range, among the results of the `call`, that depends
-/// on arrays of compiled code: what is no array is known when that is made.
+/// An error if `leaf`, a result of the `call`, is a text or range that depends
+/// on arrays of compiled code: only arrays are computed when the code runs.
 void require_known_result(Walk& walk, const Value& leaf, Span call);
 
 /// One array among the results.
@@ -99,21 +99,22 @@ struct MapOutput {
   AxisEntry entry;   // its axis counted from 0
   ir::Type type;     // the whole result
 };
-/// The tree of a member's results: where out_axes stacks an `int`, it is an
-/// array. `outputs` are the arrays among its leaves, in order.
+/// The tree of a member's results; an `int` that out_axes stacks is an array in
+/// it. `outputs` are the arrays among its leaves, in order.
 struct BoundResult {
   Value tree;
   std::vector<MapOutput> outputs;
 };
-/// Matches the results of one member to out_axes, and proves that what
-/// `none` takes one copy of does not vary over the axis.
+/// Matches the results of one member to out_axes, and proves that a result of
+/// which `none` takes one copy does not vary over the axis.
 BoundResult bind_result(Walk& walk, const MapCallee& callee,
                         const MapLayout& layout, Value result, Span where);
 
 /// The tree with its arrays replaced, in order.
 Value replace_arrays(const Value& tree, const std::vector<ArrayValue>& arrays);
 
-/// What the arguments look like to one member: for errors inside the function.
+/// The types of mapped arguments as one member sees them, at most four lines:
+/// facts for errors inside the function.
 std::vector<std::string> member_facts(const std::vector<MapInput>& inputs);
 
 }  // namespace unisono::lang

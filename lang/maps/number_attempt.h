@@ -1,9 +1,9 @@
 #pragma once
 // Compiled code takes the numbers of its call, `int`s and literals, as
 // arguments where it can do without their values, so that other numbers compile
-// nothing. That shows only when it is traced: an attempt with arguments in
-// their place is given up where one's value is asked for, such as an `int` that
-// is a size, or a literal that may be a small exponent.
+// nothing. Whether it can is found out by tracing it: an attempt with arguments
+// in place of the numbers is given up where the value of one is asked for, such
+// as an `int` that is a size, or a literal that may be a small exponent.
 #include <memory>
 #include <set>
 #include <tuple>
@@ -15,8 +15,8 @@
 
 namespace unisono::lang {
 
-/// The numbers of a function's calls that have to be known, as far as attempts
-/// have shown.
+/// The numbers of a function's calls that have to be known: those that earlier
+/// attempts have found.
 struct KnownNumbers {
   bool ints = false;          // all of them
   std::set<size_t> literals;  // by their places among the arguments' leaves
@@ -28,14 +28,14 @@ ArrayValue number_argument(Walk& walk, const Value& number, Span where);
 /// One attempt; it is given all arguments before the function is traced.
 class NumberAttempt {
  public:
-  /// Without `ints`, these are known.
+  /// Without `ints`, all ints stay known; `known.literals` stay so, too.
   NumberAttempt(Walk& walk, const KnownNumbers& known, bool ints, Span where);
 
-  /// The next argument, arrays in place of its numbers.
+  /// The next argument, with arrays in place of its numbers.
   Value next(const Value& argument);
-  /// After the trace has failed: whether that is no mistake of the program, but
-  /// a number that has to be known, which is then in `known`. What the attempt
-  /// reported is forgotten.
+  /// After the trace has failed: whether that may be no mistake of the program,
+  /// but for want of a number that has to be known. Then the number is added to
+  /// `known`, and all that the attempt has reported is forgotten.
   bool given_up(const Failure& failure, KnownNumbers& known);
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
-// Operations on array values that builtins, operators and indexing share: each
-// a lowering to operations of the IR, in every mode. Those that take plain
-// arrays expect operands that fit; messages are the caller's.
+// Operations on array values that builtins, operators and indexing share, each
+// lowered to operations of the IR, in every mode. Functions that take plain
+// arrays expect operands that fit: their callers give the messages.
 #include <vector>
 
 #include "lang/context/builtin.h"
@@ -15,7 +15,7 @@ Value power(Walk& walk, const CallArgument& a, const CallArgument& b,
 /// `a @ b`, by numpy.matmul's rules.
 Value matmul(Walk& walk, const CallArgument& a, const CallArgument& b,
              Span where, ir::Precision precision = ir::Precision::usual);
-/// `f32(x)`, `cast(x, f32)`; of a type with a shape, that shape is expected.
+/// `f32(x)`, `cast(x, f32)`; if the type has a shape, x must have it.
 Value convert(Walk& walk, const CallArgument& x, const ir::Type& type,
               Span where);
 
@@ -28,16 +28,17 @@ ArrayValue reshape(Walk& walk, const ArrayValue& x, ir::Shape shape,
 /// Result axis i is operand axis axes[i].
 ArrayValue transpose(Walk& walk, const ArrayValue& x,
                      const std::vector<int>& axes, Span where);
-/// Reversed along some axes.
+/// The elements in reverse order along some axes.
 ArrayValue flip(Walk& walk, const ArrayValue& x, std::vector<int> axes,
                 Span where);
 /// Elements start ... start + size - 1 along one axis, everything along others.
 ArrayValue slice_axis(Walk& walk, const ArrayValue& x, int axis, ir::Dim start,
                       ir::Dim size, Span where);
-/// Joined along one axis; element types and other sizes agree.
+/// The parts joined along one axis; element types and other sizes agree.
 ArrayValue concat(Walk& walk, const std::vector<ArrayValue>& parts, int axis,
                   Span where);
-/// A scalar before and after each axis.
+/// x with low[i] times the scalar `value` before axis i, and high[i] times
+/// after it.
 ArrayValue pad(Walk& walk, const ArrayValue& x, const ArrayValue& value,
                ir::Shape low, ir::Shape high, Span where);
 /// 0, 1, 2, ... along one axis of the type.
@@ -46,7 +47,8 @@ ArrayValue iota(Walk& walk, ir::Type type, int axis, Span where);
 /// `keepdims`.
 ArrayValue reduce(Walk& walk, ir::Op op, const ArrayValue& x,
                   const std::vector<int>& axes, bool keepdims, Span where);
-/// x without axes of size 1, or with new ones: the axes count in the longer.
+/// x without some axes of size 1, or with a new one; axes are counted in the
+/// longer of the two shapes.
 ArrayValue remove_axes(Walk& walk, const ArrayValue& x,
                        const std::vector<int>& axes, Span where);
 ArrayValue insert_axis(Walk& walk, const ArrayValue& x, int axis, Span where);
@@ -63,7 +65,7 @@ ArrayValue apply(Walk& walk, ir::Op op, const ArrayValue& a, double b,
 /// sizes beyond it.
 ArrayValue index_range(Walk& walk, const ir::Dim& start, const ir::Dim& step,
                        const ir::Dim& size, Span where);
-/// An integer array as i32 or i64, as gather wants it.
+/// An integer array as i32 or i64, which gather takes.
 ArrayValue as_index(Walk& walk, const ArrayValue& x, Span where);
 
 }  // namespace unisono::lang

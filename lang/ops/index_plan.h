@@ -1,5 +1,5 @@
 #pragma once
-// What the items between the brackets of an array mean, axis by axis: read by
+// The meaning of the items between the brackets of an array, axis by axis, for
 // `index`, `update` and `scatter_add`.
 #include <span>
 #include <vector>
@@ -14,7 +14,7 @@ struct Selection {
   enum class Kind : uint8_t {
     full,      // the whole axis
     slice,     // start, start + step, ..., `size` of them
-    position,  // one known element; the axis goes
+    position,  // one known element; the result has no such axis
     computed,  // elements at the positions that an integer array holds
     newaxis,   // no axis of the array: a new one of size 1
   };
@@ -35,17 +35,18 @@ struct IndexPlan {
   bool has_computed = false;
   bool computed_first = false;
 
-  /// The shape of what is selected.
+  /// The shape of the result.
   ir::Shape shape() const;
-  /// Each entry of the result: a selection that has an axis there, or null for
-  /// the axes of computed indices.
+  /// The selections that the result's axes come from, in order; null where the
+  /// axes of computed_shape stand.
   std::vector<const Selection*> layout() const;
 };
 
+/// The plan for an array of this type. An error for items that do not fit.
 IndexPlan plan_index(Walk& walk, const ir::Type& type,
                      const std::vector<IndexItem>& items, Span where);
 
-/// Computed indices at their common shape and element type.
+/// The computed indices, in order, at their common shape and element type.
 std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
                                          Span where);
 
@@ -54,13 +55,14 @@ std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
 std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
                                           Span where);
 
-/// A slice of `size` elements, cut to them as NumPy does.
 struct SliceRange {
   ir::Dim start = 0, step = 1, size = 0;
 };
+/// A slice of an axis of `size` elements, cut to the axis as NumPy does.
 SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size);
 
-/// `base` with values set at, or added to, the selected elements.
+/// `base` with `value` set at, or added to, the selected elements; `scatter` is
+/// the operation.
 ArrayValue update_array(Walk& walk, ir::Op scatter, const ArrayValue& base,
                         const std::vector<IndexItem>& items,
                         const CallArgument& value, Span where);

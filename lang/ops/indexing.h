@@ -16,7 +16,7 @@ struct IndexItem {
   Kind kind = Kind::value;
   /// An int, an integer or boolean array, a tuple of ints, or `none`.
   Value value;
-  /// Of a slice; what is not written is empty.
+  /// Of a slice; empty if not written.
   std::optional<CallArgument> start, stop, step;
   Span where;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Operators on values: promotion, broadcasting, and what follows from them.
-// For builtins, too.
+// Operators on values, with promotion and broadcasting, which builtins use,
+// too.
 #include <optional>
 #include <span>
 #include <string_view>
@@ -17,29 +17,30 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
              const CallArgument& b, Span op_span, Span where);
 Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where);
 
-/// Whether two host values are equal: the inner optional is empty where only
-/// running tells, the outer one where they are not such values.
+/// Whether two host values are equal: the inner optional is empty where that is
+/// known only at run time, the outer one where they are no host values.
 std::optional<std::optional<bool>> host_equal(const Value& a, const Value& b);
 
 /// The lattice position of an array, an int or a host bool; nothing for
 /// another value.
 std::optional<WeakDType> element_type(const Value& value);
-/// `value` as an array of this element type. Literals and ints are written
-/// in it directly (an error if they do not fit), arrays are cast.
+/// `value` as an array of this element type. Literals and ints adopt it (an
+/// error if they do not fit), arrays are cast. `what` names the operation in
+/// messages: "`where`", "`+`".
 ArrayValue to_dtype(Walk& walk, const CallArgument& value, WeakDType dtype,
                     std::string_view what);
+/// The array with this element type, not weak.
 ArrayValue cast_to(Walk& walk, const ArrayValue& array, DType dtype,
                    Span where);
-/// The least type above all of them.
+/// The least type above those of all operands; an error if one has none.
 WeakDType promoted_type(Walk& walk, std::span<const CallArgument> operands,
                         std::string_view what);
-/// All as arrays of the promoted type; shapes are left alone. `what` names the
-/// operation in messages: "`where`", "`+`".
+/// All operands as arrays of the promoted type; shapes are left alone.
 std::vector<ArrayValue> promote_operands(Walk& walk,
                                          std::span<const CallArgument> operands,
                                          std::string_view what);
-/// The same, but where all are numbers without an element type they stay so:
-/// for operators and elementwise functions.
+/// The same for operators and elementwise functions: if all operands are
+/// numbers without an element type, they stay so.
 std::vector<ArrayValue> promote_numbers(Walk& walk,
                                         std::span<const CallArgument> operands,
                                         std::string_view what);
@@ -58,7 +59,8 @@ std::optional<ir::Shape> broadcast_shape(const ir::Shape& a,
 /// The array at this shape, which it must fit (an error otherwise).
 ArrayValue broadcast_to(Walk& walk, const ArrayValue& array,
                         const ir::Shape& shape, Span where);
-/// All at their common shape; the error names the two that do not fit.
+/// Broadcasts all arrays, which are the `operands`, to their common shape; the
+/// error names the two that do not fit.
 void broadcast_all(Walk& walk, std::span<ArrayValue> arrays,
                    std::span<const CallArgument> operands, Span where,
                    std::string_view what);

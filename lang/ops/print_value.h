@@ -1,4 +1,5 @@
 #pragma once
+// Values as text: what `print`, interpolations and sessions show.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,14 +11,14 @@
 namespace unisono::lang {
 
 /// A value as `print` shows it (run mode; forces what is pending). With
-/// `placed`, an array that is spread over devices says where it lies, which
-/// depends on their number: so a session shows values, but no program prints
-/// them.
+/// `placed`, an array that is spread over devices says where it lies. That
+/// depends on the number of devices, so sessions show it, but no program prints
+/// it.
 std::string to_text(Walk& walk, const Value& value, bool placed, Span where);
 
-/// Text with values in it: an interpolation, or what `print` prints. In run
-/// mode values are written out; in trace mode arrays stay operands; in check
-/// mode only specs are looked at.
+/// Text with values in it: an interpolation, or a line of `print`. In run mode
+/// values are written out; in trace mode arrays stay operands; in check mode
+/// only specs are looked at.
 class TextBuilder {
  public:
   explicit TextBuilder(Walk& walk) : walk_(walk) {}
@@ -33,8 +34,8 @@ class TextBuilder {
   void array(const ArrayValue& array, std::string_view spec, Span where);
   void tree(const Value& value, std::string_view spec, Span where);
   Walk& walk_;
-  bool known_ = true;  // not so in check mode when a value is not
-  /// In check mode: there are arrays of compiled code in it.
+  bool known_ = true;  // false in check mode once a value is not known
+  /// In check mode: the text has arrays of compiled code in it.
   bool deferred_ = false;
   DeferredText pieces_{{""}, {}, {}};
 };

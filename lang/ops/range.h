@@ -19,24 +19,25 @@ struct KnownRange {
   DType dtype = DType::I32;
   uint64_t start = 0, stop = 0, step = 1;
 
-  /// How many turns; none for a step of 0.
+  /// The number of turns; 0 for a step of 0.
   uint64_t turns() const;
   bool ascends() const;
   /// The counter in turn `k`.
   uint64_t at(uint64_t k) const { return start + k * step; }
-  /// Whether start + turns * step, where a counter stops, is in the type.
+  /// Whether start + turns * step, where a counter stops, fits the type.
   bool ends_in_type() const;
 };
 
-/// Start, stop and step as arrays of the range's type; in trace and check mode.
+/// Start, stop and step as arrays of the range's type (trace and check mode);
+/// `known` if all three are.
 struct RangeArrays {
   ArrayValue start, stop, step;
   std::optional<KnownRange> known;
   std::optional<int> unit;  // a known step of 1 or -1
 };
 RangeArrays range_arrays(Walk& walk, const RangeValue& range, Span where);
-/// How many turns such a range has, as an i64 that is computed before them. A
-/// step of 0 is an error when it runs.
+/// The number of turns of such a range, as an i64 that is computed before the
+/// first. A step of 0 is an error when the code runs.
 ArrayValue count_turns(Walk& walk, const RangeArrays& range, Span where);
 
 }  // namespace unisono::lang

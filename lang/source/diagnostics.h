@@ -1,4 +1,6 @@
 #pragma once
+// Messages about programs: their table, diagnostics.def, and how they are
+// collected and shown.
 #include <fmt/format.h>
 
 #include <string>
@@ -23,8 +25,8 @@ struct CodeInfo {
   Severity severity;
   std::string_view number;  ///< "U0101"
   std::string_view name;    ///< "unexpected_token"
-  std::string_view text;
-  std::string_view title;
+  std::string_view text;    ///< of the message, with {} for arguments
+  std::string_view title;   ///< of the page in docs/errors
 };
 /// All rows, in the order of the table.
 inline constexpr CodeInfo all_codes[] = {
@@ -100,11 +102,11 @@ Diagnostic diagnostic(std::type_identity_t<detail::CheckedCode<Args...>> code,
           {}};
 }
 
-/// Where diagnostics go, in the order in which they were found.
+/// Diagnostics in the order in which they were found. Not thread-safe.
 class Diagnostics {
  public:
-  /// Adds a message; add to it at once, the reference holds until the next
-  /// report: `diagnostics.report(code, where, args...).set_help("...")`.
+  /// Adds a message. The reference holds until the next message is added, for
+  /// `diagnostics.report(code, where, args...).set_help("...")`.
   template <class... Args>
   Diagnostic& report(std::type_identity_t<detail::CheckedCode<Args...>> code,
                      Span where, const Args&... args) {

@@ -1,4 +1,5 @@
 #pragma once
+// The pages that `unisono explain` shows.
 #include <optional>
 #include <string_view>
 #include <vector>

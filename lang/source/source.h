@@ -1,4 +1,5 @@
 #pragma once
+// Source texts and places in them.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -26,10 +27,12 @@ class SourceFile {
     int line = 1;
     int column = 1;
   };
+  /// `offset` counts bytes.
   Place place(uint32_t offset) const;
   int line_count() const { return static_cast<int>(line_starts_.size()); }
-  /// Line `number` without its line end. An offset is that of its first byte.
+  /// Line `number`, counted from 1, without its line end.
   std::string_view line(int number) const;
+  /// The offset of the first byte of line `number`.
   uint32_t line_offset(int number) const;
 
  private:
@@ -57,12 +60,14 @@ Span cover(Span first, Span last);
 std::string to_string(Span where);
 
 /// Owns source files, and numbers spans so that an IR node or a compiled
-/// program can carry a position in 32 bits.
+/// program can carry a position in 32 bits. Not thread-safe.
 class SourceMap {
  public:
+  /// The reference holds as long as this map.
   const SourceFile& add(std::string path, std::string text);
-  /// The same span has the same number; 0 is a span that is nowhere.
+  /// Equal spans have the same number; a span that is nowhere has 0.
   uint32_t number(Span where);
+  /// The span with a number that `number` gave, or nowhere for 0.
   Span span(uint32_t number) const;
 
  private:

@@ -1,4 +1,5 @@
 #pragma once
+// The standard library's sources.
 #include <string_view>
 #include <vector>
 
@@ -17,9 +18,9 @@ const std::vector<StdlibModule>& stdlib_modules();
 
 /// Whether there is a module of this name.
 bool is_stdlib_module(std::string_view name);
-/// Whether its names are in scope without import.
+/// Whether the names of this module are in scope without import.
 bool is_prelude_module(std::string_view name);
-/// Whether the place lies in one of them.
+/// Whether the place lies in a module of the standard library.
 bool is_in_stdlib(Span where);
 
 }  // namespace unisono::lang

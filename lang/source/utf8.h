@@ -1,4 +1,5 @@
 #pragma once
+// Text as UTF-8, and how a terminal shows it.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,8 +23,8 @@ int display_width(std::string_view text);
 /// Characters that change how text looks without being seen, or that a
 /// terminal obeys: controls other than tab, bidirectional overrides.
 bool is_unprintable(char32_t value);
-/// The text with escapes for what is unprintable or no UTF-8, but for line
-/// ends: of the command line, for a terminal.
+/// Text of the command line for a terminal: escapes stand for all that is
+/// unprintable or not UTF-8, except for line ends.
 std::string visible(std::string_view text);
 /// "U+202E"
 std::string code_point_name(char32_t value);

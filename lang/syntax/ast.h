@@ -39,12 +39,12 @@ OpClass class_of(BinaryOp op);
 
 struct Expr {
   const ExprKind kind;
-  /// The user put it in parentheses; they are part of the span.
+  /// The user put it in parentheses, which are part of the span.
   bool parenthesized = false;
   /// Levels of the tree below and with this node; at most max_tree_height.
   uint16_t height = 1;
   Span span;
-  Span inner;  ///< without these parentheses
+  Span inner;  ///< without the parentheses
 
   virtual ~Expr() = default;
   Expr(const Expr&) = delete;
@@ -361,13 +361,14 @@ struct TestStmt final : StmtBase<StmtKind::TestStmt> {
   ExprPtr body;  ///< a Block
 };
 
-/// From `#` to the end of its line. Whether it is documentation, the DefStmt
-/// says.
+/// A comment, from `#` to the end of its line. A DefStmt has the text of those
+/// that document it.
 struct Comment {
   Span span;
   bool own_line = false;  ///< nothing but white space stands before it
 };
 
+/// A parsed file.
 struct Program {
   const SourceFile* file = nullptr;
   std::vector<StmtPtr> statements;

@@ -1,4 +1,5 @@
 #pragma once
+// Tokens and trees as text, for `unisono inspect` and tests.
 #include <string>
 
 #include "lang/syntax/ast.h"

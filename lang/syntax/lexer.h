@@ -1,4 +1,5 @@
 #pragma once
+// From text to tokens.
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@ namespace unisono::lang {
 
 /// After so many mistakes the rest of a file is not read.
 inline constexpr size_t max_errors = 20;
-/// Larger files are an error.
+/// A larger file is an error, and is not read.
 inline constexpr size_t max_file_bytes = 4 << 20;
 
 struct Tokens {
@@ -21,22 +22,23 @@ struct Tokens {
 
 /// The tokens of a file. There are no tokens for line ends: each token knows
 /// whether it starts a line, and the parser knows whether that matters. A
-/// string is one token with everything in its interpolations. What is no token
-/// is reported here, and stands in the list as Invalid.
+/// string is one token with everything in its interpolations. Bytes that are no
+/// token are reported here, and stand in the list as Invalid.
 Tokens lex(const SourceFile& file, Diagnostics& diagnostics);
 
 /// The tokens of one interpolation, the bytes [begin, end).
 Tokens lex_part(const SourceFile& file, uint32_t begin, uint32_t end,
                 Diagnostics& diagnostics);
 
-/// The end of the interpolation whose first byte is `begin` (after the `{`):
-/// the `}` that closes it, and the `:` before its format, or `close` if there
-/// is none. Strings and brackets inside are skipped. Nothing if it does not
-/// close on its line.
+/// Offsets of the `}` that closes an interpolation, and of the `:` before its
+/// format, or again of the `}` if there is no format.
 struct InterpolationEnd {
   uint32_t colon;
   uint32_t close;
 };
+/// The end of the interpolation whose first byte is `begin` (after the `{`).
+/// Strings and brackets inside are skipped. Nothing if it does not close on its
+/// line.
 std::optional<InterpolationEnd> find_interpolation_end(std::string_view text,
                                                        uint32_t begin);
 

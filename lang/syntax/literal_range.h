@@ -1,6 +1,6 @@
 #pragma once
-// Which numbers an element type can hold. Apart from lang/context/literals.h,
-// so that the parser needs no more than this.
+// Which numbers an element type can hold. In a header of its own, so that the
+// parser does not need lang/context/literals.h.
 #include "runtime/dtype.h"
 
 namespace unisono::lang {

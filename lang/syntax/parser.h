@@ -1,4 +1,5 @@
 #pragma once
+// From text to a syntax tree.
 #include <memory>
 
 #include "lang/source/diagnostics.h"
@@ -7,19 +8,19 @@
 namespace unisono::lang {
 
 struct ParseResult {
-  /// Never null. With errors, what could be read.
+  /// Never null. After errors it has the statements that could be read.
   std::unique_ptr<Program> program;
-  /// True exactly when the parser ran out of input: more text may make a
-  /// program of it. A REPL then asks for another line; everybody else shows
-  /// the diagnostic, which is there too.
+  /// True exactly when the parser ran out of input: with more text this may be
+  /// a program. A REPL then asks for another line; everybody else shows the
+  /// diagnostic, which is there, too.
   bool incomplete = false;
   bool ok = false;  ///< no errors
 };
 
-/// What to write instead of a word of another language; empty if it is none.
+/// What to write instead of a word of another language; empty for all others.
 std::string_view foreign_word_help(std::string_view word);
 
-/// Text to syntax tree. `file` outlives the program.
+/// Parses a file, which outlives the program. Mistakes go to `diagnostics`.
 ParseResult parse(const SourceFile& file, Diagnostics& diagnostics);
 
 }  // namespace unisono::lang

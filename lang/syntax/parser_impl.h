@@ -17,12 +17,12 @@
 /// starts with; parser_literal.cpp.
 namespace unisono::lang {
 
-/// Brackets, blocks and operands inside one another.
+/// How deep brackets, blocks and operands may be nested.
 inline constexpr int max_nesting = 256;
-/// Strings inside interpolations inside strings.
+/// How deep strings may be nested: in interpolations of strings.
 inline constexpr int max_string_nesting = 8;
 
-/// What all parsers of one file share: that of the file, and one for each
+/// What all parsers of one file share: the parser of the file, and one for each
 /// interpolation.
 struct ParseState {
   const SourceFile& file;
@@ -52,8 +52,8 @@ class Parser {
   const Token& token() const { return tokens_[index_]; }
   const Token& token_after(size_t ahead = 1) const;
   std::string_view text_of(const Token& t) const;
-  /// The kind of the current token, or Newline where a line end stands before
-  /// it that ends the statement.
+  /// The kind of the current token; Newline if a line end that ends the
+  /// statement stands before the token.
   TokenKind kind() const;
   bool at(TokenKind wanted) const { return kind() == wanted; }
   bool at_word(std::string_view word) const;
@@ -72,7 +72,8 @@ class Parser {
   /// Throws Stopped, after a report, if nobody wants the tree any more.
   void poll() const;
   std::string found() const;
-  /// Reports unless this place is already known to be wrong.
+  /// Reports a mistake, unless this place is already known to be wrong: then
+  /// null.
   template <class... Args>
   Diagnostic* report(std::type_identity_t<detail::CheckedCode<Args...>> code,
                      Span where, const Args&... args) {
@@ -183,7 +184,7 @@ class Parser {
     return finish(std::make_unique<T>(), begin);
   }
 
-  /// Counts a level for as long as it lives.
+  /// Counts a level of nesting while this object lives.
   class Level {
    public:
     explicit Level(Parser& parser) : parser_(parser) {
@@ -192,7 +193,7 @@ class Parser {
     ~Level() { --parser_.state_.nesting; }
     Level(const Level&) = delete;
     Level& operator=(const Level&) = delete;
-    /// False, and reported, if there are too many.
+    /// False, and reported, if there are too many levels.
     bool fits() const;
 
    private:
@@ -225,8 +226,8 @@ class Parser {
   bool line_ends_matter_ = true;
   bool in_block_ = false;
   int open_brackets_ = 0;                 ///< `( [` of this statement
-  int brackets_at_error_ = 0;             ///< the same when it failed
-  bool skip_indented_ = false;            ///< its block is given up with it
+  int brackets_at_error_ = 0;             ///< those when the statement failed
+  bool skip_indented_ = false;            ///< give up the statement's block
   bool skip_to_brace_ = false;            ///< and all of the block around it
   std::optional<size_t> error_index_;     ///< the token of the last mistake
   std::optional<size_t> line_end_taken_;  ///< the line end before this token

@@ -1,4 +1,5 @@
 #pragma once
+// Operators: how tightly they bind, and which way.
 #include <cstdint>
 #include <optional>
 

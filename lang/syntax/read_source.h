@@ -6,10 +6,11 @@
 
 namespace unisono::lang {
 
-/// The text of a source file, which may be a pipe. Of one that is too large so
-/// much that the lexer says so.
+/// The text of a source file, which may be a pipe. A file that is too large is
+/// read only so far that the lexer finds it too large. Errors (io) do not
+/// repeat the path.
 Result<std::string> read_source(const std::string& path);
-/// The same from a stream that is open.
+/// The same from an open stream, which stays open.
 Result<std::string> read_source(std::FILE* file);
 
 }  // namespace unisono::lang

@@ -1,4 +1,5 @@
 #pragma once
+// Tokens: the rows of token.def.
 #include <cstdint>
 #include <string_view>
 
@@ -23,10 +24,10 @@ struct Token {
 std::string_view name(TokenKind kind);
 /// "(", "def"; empty for the special ones.
 std::string_view spelling(TokenKind kind);
-/// "`(`", "a name": as a message says it.
+/// "`(`", "a name": how a message names the token.
 std::string_view description(TokenKind kind);
 bool is_keyword(TokenKind kind);
-/// A line end after it does not end the statement.
+/// Whether a statement goes on after a line end behind this token.
 bool continues_line(TokenKind kind);
 
 }  // namespace unisono::lang

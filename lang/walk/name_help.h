@@ -1,5 +1,5 @@
 #pragma once
-// What is said of a name that is not there.
+// What an error says of a name that is not bound.
 #include <string>
 #include <string_view>
 
@@ -9,14 +9,14 @@ namespace unisono::lang {
 
 struct Program;  // ast.h
 
-/// The candidate most like a name, if one is like it: short names must have
-/// the same letters, so that `inv` is not taken for `inf`.
+/// Of the names considered, the one most like a name, if any is like it: short
+/// names must have the same letters, so that `inv` is not taken for `inf`.
 class SimilarName {
  public:
   explicit SimilarName(std::string_view name);
   void consider(const std::string& other);
   void consider(const Environment& env);
-  /// Empty if none is.
+  /// Empty if no name was like it.
   std::string best() const { return best_; }
 
  private:
@@ -25,17 +25,18 @@ class SimilarName {
   std::string best_;
 };
 
-/// What is said of a name or module that a later version brings ("random
-/// numbers are"); empty for any other.
+/// The start of the sentence about a name or module that a later version brings
+/// ("random numbers are"); empty for any other.
 std::string later_text(std::string_view name);
 
 /// The module of the standard library that has to be imported for `name`;
-/// empty if none has it.
+/// empty if none has such a name.
 std::string_view module_with(std::string_view name);
-/// `np`, `jax`, ...: what stands before a name in other languages.
+/// Whether the name is one such as `np` or `jax`, a module of Python.
 bool is_foreign_module(std::string_view name);
 
-/// Where a program defines a name below `use`, where `use` could see it.
+/// The place below `use` at which the program defines `name` so that `use`
+/// could see it; nowhere if there is none.
 Span defined_below(const Program& program, std::string_view name, Span use);
 
 }  // namespace unisono::lang

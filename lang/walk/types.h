@@ -1,6 +1,6 @@
 #pragma once
-// Type expressions: values are matched with them, and in doing so bind the
-// sizes and element types that they name.
+// Matches values with type expressions, and binds the sizes and element types
+// that these name.
 #include <deque>
 #include <map>
 #include <optional>
@@ -13,7 +13,8 @@
 
 namespace unisono::lang {
 
-/// The types of what only the host has: `int`, `str`, `type`.
+/// Whether this is the type of values that only the host has: `int`, `str`,
+/// `type`.
 bool is_host_type(const std::string& name);
 
 /// The type expressions of one signature, annotation or coercion.
@@ -31,16 +32,16 @@ class TypeMatcher {
     frames_.push_back({});
   }
 
-  /// `[T: float, n]` after a function's name; they outlive this.
+  /// Declares `[T: float, n]` after a function's name; `params` outlive this.
   void declare(const std::vector<TypeParam>& params);
-  /// What a generic element type is while a definition is checked.
+  /// Sets a generic element type while a definition is checked.
   void choose(const std::string& generic, DType dtype);
 
-  /// The value as that type: literals adopt its element type. `what` names it
-  /// in messages: "argument `x`".
+  /// The value with the type, whose element type literals adopt; an error if
+  /// it does not fit. `what` names the value in messages: "argument `x`".
   Value match(const Expr& type, const Value& value, Span where,
               const std::string& what);
-  /// Sizes such as `n + 1` that waited for the others.
+  /// Matches the sizes that waited for names in other ones, such as `n + 1`.
   void finish();
 
   /// A size in which every name has a value.
@@ -54,7 +55,8 @@ class TypeMatcher {
   /// it.
   void check_sizes(const TypeStmt& alias);
 
-  /// Generic element types in `type`, with the restrictions declared for them.
+  /// Adds the generic element types in `type`, with the restrictions declared
+  /// for them, to `restrictions`.
   void collect_generics(const Expr& type,
                         std::map<std::string, std::string>& restrictions);
   /// The element type that the expression says, if it says one.
@@ -138,7 +140,7 @@ class TypeMatcher {
                       const Subject& subject);
   Value match_tree(const Expr& type, const Frame* frame,
                    const Subject& subject);
-  /// The size that the value has from here on.
+  /// Matches one axis; the size that the value has there from now on.
   ir::Dim match_size(const Expr& size, const Frame* frame, const ir::Dim& seen,
                      int axis, const Subject& subject);
   void require_size(const ir::Dim& expected, const Waiting& found);
@@ -146,7 +148,7 @@ class TypeMatcher {
   /// The names in a size that have no value yet.
   void collect_unknown(const Expr& size, const Frame* frame,
                        std::vector<OwnName>& out);
-  /// Whether one of them was left open in a named type.
+  /// Whether the size names one that was left open in a named type.
   bool mentions_open(const Expr& size, const Frame* frame);
 
   Value any_in(const Expr& type, const Frame* frame);
@@ -182,8 +184,8 @@ class TypeMatcher {
   std::deque<Frame> frames_;
   std::map<std::string, const Expr*> declared_;  // to its restriction, or null
   std::map<std::string, DType> chosen_;
-  std::set<std::string> own_;         // bound here
-  std::set<std::string> by_literal_;  // of these: by literals alone, so far
+  std::set<std::string> own_;         // names that are bound here
+  std::set<std::string> by_literal_;  // those bound by literals alone so far
   std::vector<Waiting> waiting_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// NVIDIA's library of matrix products, opened when it is there: nothing of it
-// is needed to build, and without it kernels of ours do the work.
+// cuBLASLt, NVIDIA's library of matrix products, opened at run time: nothing of
+// it is needed to build, and without it kernels of ours do the work.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ using MatmulDesc = struct MatmulDescOpaque*;
 using MatrixLayout = struct MatrixLayoutOpaque*;
 using Preference = struct PreferenceOpaque*;
 
-// Values are those of cublasLt.h, which promises to keep them.
+// Values and layouts are those of cublasLt.h, which promises to keep them.
 enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, bf16 = 14 };
 enum class ComputeType : int { f32 = 68, f64 = 70, fast_tf32 = 77 };
 enum class Operation : int32_t { none = 0, transpose = 1 };
@@ -31,8 +31,8 @@ enum class PreferenceAttribute : int {
   alignment_c = 7,
   alignment_d = 8,
 };
-/// Partial sums in f32, added by a kernel of their own: the same bits each
-/// time.
+/// The reduction scheme that is allowed: partial sums in f32, added by a kernel
+/// of their own, so that the bits are the same each time.
 inline constexpr uint32_t separate_reduction = 2;
 
 struct Algorithm {
@@ -46,12 +46,13 @@ struct HeuristicResult {
   int reserved[4];
 };
 
-/// The functions of cublas.def, by their names there. Closed with the last
-/// pointer to it.
+/// The functions of cublas.def, by their names there. Immutable. What was once
+/// opened stays loaded, as it may have registered itself with the driver.
 class Library {
  public:
   /// The library at `path`; "" is the system's that fits the driver's version
-  /// (12020 is 12.2). Says in one line why there is none.
+  /// (12020 is 12.2). An error (device_lost) says in one line why there is
+  /// none.
   static Result<std::shared_ptr<const Library>> open(const std::string& path,
                                                      int driver_version);
   ~Library();

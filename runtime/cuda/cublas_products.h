@@ -11,11 +11,11 @@
 
 namespace unisono::cublas {
 
-/// Where the library comes from: opened when it is first asked for, as that
-/// takes a while. Thread-safe.
+/// Opens the library when it is first asked for, as that takes a second.
+/// Thread-safe.
 class Source {
  public:
-  /// As Library::open takes them.
+  /// The arguments of Library::open.
   Source(std::string path, int driver_version)
       : path_(std::move(path)), driver_version_(driver_version) {}
   /// Null if there is none.
@@ -28,22 +28,23 @@ class Source {
   std::shared_ptr<const Library> library_;
 };
 
-/// Of one context, which is current when a member is called. Thread-safe.
-/// Whatever the library answers, a product that it did not take can still be
-/// done otherwise.
+/// The library in one context, which is current whenever a member is called.
+/// Thread-safe. Members report no errors: a product that the library does not
+/// take is done by a kernel of ours.
 class Products {
  public:
-  /// Null if the library does not start there.
+  /// Null if the library does not start in this context.
   static std::unique_ptr<Products> open(std::shared_ptr<const Library> library);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Chooses how the product is done, once for each; false if the library does
-  /// not do it.
+  /// Chooses the library's algorithm, once for each product; false if it has
+  /// none.
   bool prepare(const MatrixProduct& product);
-  /// Puts it to the stream: arguments are a, b, c. Bytes of the workspace are
-  /// those of workspace_bytes. False if nothing was put there.
+  /// Puts a product that was prepared in the stream. Arguments are the
+  /// addresses of a, b and c; `workspace` has workspace_bytes. False if nothing
+  /// was put in the stream.
   bool launch(const MatrixProduct& product, std::span<void* const> arguments,
               void* workspace, cuda::Stream stream);
 
@@ -57,7 +58,7 @@ class Products {
   std::shared_ptr<const Library> library_;
   const Handle handle_;
   std::mutex mutex_;
-  /// Null: not by the library.
+  /// Null of products that the library does not take.
   std::map<MatrixProduct, std::unique_ptr<Plan>> plans_;
 };
 

@@ -13,29 +13,32 @@ namespace unisono {
 struct CudaOptions {
   /// The driver's library; "" is the system's.
   std::string driver;
-  /// One logical device for each: the number of its GPU. A GPU may be named
-  /// more than once. Empty: all GPUs there are.
+  /// For each logical device the number of its GPU; a GPU may be named more
+  /// than once. Empty: all GPUs there are, at most 64.
   std::vector<int> gpus;
-  /// Devices are called "cuda:0", by their GPU, or "sim:0", in order.
+  /// What devices are called, with the number of their GPU: "cuda:0", and
+  /// "cuda:0.1" for the second one on that GPU; "sim:0" of a simulated driver.
   std::string kind = "cuda";
-  /// For simulated drivers (simcuda_configure), before anything else; "" is
-  /// nothing.
+  /// For a simulated driver: the text for simcuda_configure, which is called
+  /// before anything else; "" for others.
   std::string configuration = {};
   /// Whether large products of matrices may be cuBLASLt's, and its library; ""
   /// is the system's, or none with a simulated driver.
   bool cublas = true;
   std::string cublas_library = {};
-  /// Keeps what the driver makes of kernels, for later processes; may be null.
+  /// Keeps the code that the driver makes of kernels for later processes; may
+  /// be null.
   std::shared_ptr<DiskCache> cache = nullptr;
 };
 
-/// Opens the driver and the devices, Device::index from 0 on. Peer access is
-/// enabled between all pairs that have it.
+/// Opens the driver and the devices, at least one, with Device::index from 0
+/// on. Peer access is enabled between all pairs that have it. An error
+/// (device_lost) says in one line why there are no devices.
 Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const CudaOptions& options);
 
-/// One line for each GPU that the driver finds, for the driver and for
-/// cuBLASLt.
+/// One line for each GPU that the driver finds, one for the driver and one for
+/// cuBLASLt. The arguments are paths of the libraries, "" the system's.
 Result<std::vector<std::string>> describe_cuda(const std::string& driver,
                                                const std::string& cublas);
 

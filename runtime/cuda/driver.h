@@ -1,6 +1,6 @@
 #pragma once
-// The CUDA driver, opened when it is wanted: nothing of it is needed to build,
-// and a machine without it only lacks the devices.
+// The CUDA driver, opened at run time: nothing of it is needed to build, and a
+// machine without it only lacks the devices.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -11,13 +11,15 @@
 
 namespace unisono::cuda {
 
-/// The functions of driver.def, by their names there. A simulated driver
-/// is closed with the last pointer to it.
+/// The functions of driver.def, by their names there. Immutable. A simulated
+/// driver is closed with the last pointer to this; a real one stays open, as it
+/// has threads of its own.
 class Driver {
  public:
-  /// The library at `path`, initialised; "" is the system's. Says in one line
-  /// why there is none: no library, a stub, too old, no device.
-  /// `configuration` is for a simulated one; "" for others.
+  /// The library at `path`, initialised; "" is the system's. An error
+  /// (device_lost) says in one line why there is none: no library, a stub, too
+  /// old, no device. `configuration` is for a simulated driver
+  /// (simcuda_configure); "" for others.
   static Result<std::shared_ptr<const Driver>> open(
       const std::string& path, const std::string& configuration = {});
   ~Driver();
@@ -33,9 +35,12 @@ class Driver {
   int version() const { return version_; }
   const std::string& path() const { return path_; }
   bool simulated() const { return simulated_; }
-  /// Kernels of the stream end early while the flag is set: simulated ones do.
+  /// Lets kernels that are put in `stream` from now on end early while `*flag`
+  /// is set; null: never. Does nothing where the driver is not simulated.
   void end_early(Stream stream, const std::atomic<bool>* flag) const;
-  /// What went wrong while `doing` something ("copying to cuda:0").
+  /// The error for `code`, which is not success, that says what was done
+  /// ("copying to cuda:0"). Its kind is out_of_memory, compile_failed or, for
+  /// all else, device_lost.
   Error error(Code code, std::string_view doing) const;
 
  private:
@@ -51,7 +56,7 @@ class Driver {
   bool simulated_ = false, init_called_ = false;
 };
 
-/// Whether nothing works any more after this result.
+/// Whether no call in this process works any more after one gave `code`.
 bool is_sticky(Code code);
 /// "12.2" for 12020.
 std::string version_text(int version);

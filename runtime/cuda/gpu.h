@@ -17,7 +17,9 @@ namespace unisono::cuda {
 /// Thread-safe.
 class Gpu {
  public:
-  /// `cache`, which may be null, keeps what the driver makes of PTX.
+  /// The driver's GPU number `ordinal`, called `name` in messages. `cache`,
+  /// which may be null, keeps the code that the driver makes of PTX. Fails for
+  /// GPUs older than compute capability 7.5.
   static Result<std::shared_ptr<Gpu>> open(std::shared_ptr<const Driver> driver,
                                            int ordinal, std::string name,
                                            std::shared_ptr<DiskCache> cache);
@@ -28,22 +30,26 @@ class Gpu {
   const Driver& driver() const { return *driver_; }
   Device device() const { return device_; }
   Context context() const { return context_; }
+  /// 90 is sm_90.
   int capability() const { return capability_; }
   /// "cuda:0"
   const std::string& name() const { return name_; }
   /// "NVIDIA H200"
   const std::string& model() const { return model_; }
 
-  /// Success, or an error that says what failed; after one that cannot be
-  /// recovered from all calls give it.
+  /// `code` as a Status; its error says what failed (Driver::error). After a
+  /// sticky code the GPU is lost.
   Status check(Code code, std::string_view doing);
+  /// Whether nothing works here any more.
   bool lost() const { return lost_.load(std::memory_order_acquire); }
+  /// Why the GPU was lost; only for one that is.
   Error lost_error() const;
 
-  /// A kernel of the code, which is loaded if it is not yet.
+  /// The kernel `entry` of `code`, which is loaded if it is not yet. Valid
+  /// while somebody else holds `code`, too.
   Result<Function> function(const std::shared_ptr<const GridCode>& code,
                             const std::string& entry);
-  /// Unloads code that no program has any more.
+  /// Unloads code that nobody else holds any more.
   void unload_unused();
 
  private:
@@ -74,8 +80,9 @@ class Gpu {
   Error why_lost_;
 };
 
-/// Makes the GPU's context the thread's current one while it lives. Afterwards
-/// the host's is again what it was, also where calls of the driver fail.
+/// Makes the GPU's context the thread's current one while this object lives.
+/// Afterwards the context that was current before is so again, even where calls
+/// of the driver failed between.
 class CurrentContext {
  public:
   explicit CurrentContext(const Gpu& gpu) : driver_(gpu.driver()) {
@@ -90,7 +97,8 @@ class CurrentContext {
   CurrentContext& operator=(const CurrentContext&) = delete;
 
  private:
-  /// The driver may answer with an error of earlier work.
+  /// Calls again after a failure: the driver may answer once with an error of
+  /// earlier work.
   template <class Call>
   static bool twice(Call&& call) {
     return call() == success || call() == success;

@@ -1,7 +1,7 @@
 #pragma once
-// A GPU as a Queue: a stream for kernels, one for copies beside them; and its
-// memory, a pool of its own, so that what a logical device frees is soon found
-// again.
+// The queue and the memory of a logical device on a GPU: a stream for kernels,
+// one for copies beside them, and a memory pool, from which the device soon
+// gets back what it has freed.
 #include <array>
 #include <atomic>
 #include <functional>
@@ -19,8 +19,11 @@
 
 namespace unisono::cuda {
 
+/// The members of Queue are for programs, all others for the Device that owns
+/// the queue. Errors name the device.
 class StreamQueue final : public Queue {
  public:
+  /// `name` is the device's.
   static Result<std::unique_ptr<StreamQueue>> open(std::shared_ptr<Gpu> gpu,
                                                    std::string name);
   ~StreamQueue() override;
@@ -46,30 +49,33 @@ class StreamQueue final : public Queue {
   Status replay(const Captured& work) override;
 
   Gpu& gpu() const { return *gpu_; }
-  /// What is called where the GPU is out of memory, before what failed is tried
-  /// once more.
+  /// Sets a function that is called where the GPU is out of memory, before the
+  /// call that failed is tried once more.
   void on_shortage(std::function<void()> make_room) {
     make_room_ = std::move(make_room);
   }
-  /// Out of memory if there is none even after room was made.
+  /// Memory for work that is put here afterwards; out_of_memory if there is
+  /// none even after room was made.
   Result<DevicePointer> allocate(int64_t bytes);
+  /// Takes effect after all that was put in the lane of kernels before.
   void free(DevicePointer pointer);
   /// Gives the pool's unused memory back to the GPU.
   void trim();
-  /// Waits until all that was put here is done.
+  /// Waits until all that was put in the lane of kernels is done.
   Status finish();
-  /// Rows between the host and here, and from a peer. What is done with the
-  /// memory afterwards, by any device, comes after that; the host's is free, or
-  /// filled, when they return. No kernel that was put anywhere before may use
-  /// the memory, unless it is known to be done.
+  /// Copies of rows from the host, to the host and from a peer. Work that is
+  /// put on either device afterwards sees them done; the host's memory may
+  /// change again, or is filled, when they return. No kernel that was put
+  /// before and may not be done yet may use the memory.
   Status rows_from_host(void* to, const void* from, const CopyExtent& extent);
   Status rows_to_host(void* to, const void* from, const CopyExtent& extent);
   Status rows_from_peer(void* to, StreamQueue& peer, const void* from,
                         const CopyExtent& extent);
-  /// Large products of matrices are the library's from now on, where it is
+  /// Lets cuBLASLt do products of matrices from now on, where the library is
   /// there and takes them.
   void use_library(std::shared_ptr<cublas::Source> source);
-  /// Lets the kernels of another GPU see this one's memory, where it can.
+  /// Lets kernels on another GPU read and write this queue's memory, if the
+  /// system can do that; an error only if a GPU is lost.
   Status admit(const Gpu& peer);
 
  private:
@@ -83,7 +89,7 @@ class StreamQueue final : public Queue {
     bool lent = false;
   };
 
-  /// `home`: the queue that has the device's memory; null: this one.
+  /// `home` is the queue that owns the device's memory; null: this one.
   StreamQueue(std::shared_ptr<Gpu> gpu, std::string name, StreamQueue* home)
       : gpu_(std::move(gpu)),
         name_(std::move(name)),
@@ -93,8 +99,8 @@ class StreamQueue final : public Queue {
   Status start_pool();
   void start_words();
   Status usable();
-  /// The code of `call`, which is made once more where the GPU was out of
-  /// memory.
+  /// Returns call(), which is called again after room was made if the GPU was
+  /// out of memory.
   template <class Call>
   Code with_room(Call&& call) {
     const Code code = call();
@@ -110,7 +116,7 @@ class StreamQueue final : public Queue {
   Stream copies() const { return track(Lane::copies).stream; }
   Status wait_for_copies_of(StreamQueue& other, Lane own);
   CopyEnds ends_with(const Queue& peer) const;
-  // cublas_queue.cpp: whether the library does a launch's product.
+  // cublas_queue.cpp. Whether the library does the product of a launch:
   bool prepare_product(const GridLaunch& launch);
   bool launch_product(const GridLaunch& launch, const Call& call);
   void open_products();
@@ -121,9 +127,9 @@ class StreamQueue final : public Queue {
   StreamQueue* const home_;
   std::array<Track, 2> tracks_;
   MemoryPool pool_ = nullptr;
-  std::function<void()> make_room_;  // null: of a queue that captures
+  std::function<void()> make_room_;  // null in queues that capture
   StagingRing ring_;
-  std::vector<const Gpu*> admitted_;  // that see this memory
+  std::vector<const Gpu*> admitted_;  // their kernels see this memory
   std::mutex staging_mutex_;
   std::vector<Staging> stagings_;
   void* words_ = nullptr;  // pinned memory for few bytes; may be null

@@ -1,6 +1,6 @@
 #pragma once
-// Copies of rows, put in a stream: in one call of the driver where its bounds
-// allow that.
+// Copies of rows, put in a stream by one call of the driver where its bounds on
+// pitches allow that, else row by row.
 #include "runtime/cuda/driver.h"
 #include "runtime/device.h"
 
@@ -14,9 +14,9 @@ Code copy_rows_from_host(const Driver& cuda, void* to, const void* from,
                          const CopyExtent& extent, Stream stream);
 Code copy_rows_to_host(const Driver& cuda, void* to, const void* from,
                        const CopyExtent& extent, Stream stream);
-/// Contexts of the two ends of a copy, and whether the stream's device sees
-/// both: then it is a copy like one within a device, which can also be captured
-/// in a graph, as copies from context to context cannot.
+/// The contexts of the two ends of a copy. `seen`: the stream's device sees the
+/// memory of both, so the copy is made like one within a device; such a copy
+/// can be captured in a graph, one from context to context cannot.
 struct CopyEnds {
   Context to = nullptr, from = nullptr;
   bool seen = false;

@@ -10,7 +10,7 @@
 
 namespace unisono::cuda {
 
-/// Copies of fewer bytes than this gain nothing by it.
+/// Copies of fewer bytes than this gain nothing by staging.
 inline constexpr int64_t least_staged_bytes = int64_t{1} << 20;
 
 /// Thread-safe: one copy at a time.
@@ -22,13 +22,14 @@ class StagingRing {
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
 
-  /// Pins the memory when it is first wanted.
+  /// Pins the memory when it is first wanted. Must have succeeded before a
+  /// copy.
   Status open();
-  /// Rows from the host's memory, which is free again when this returns; the
-  /// GPU's copies may still be under way in `stream`.
+  /// Copies rows from the host's memory, which may change again when this
+  /// returns; the GPU's copies may still be under way in `stream`.
   Status upload(Stream stream, char* to, const char* from,
                 const CopyExtent& extent);
-  /// Rows to the host's memory: there when this returns.
+  /// Copies rows to the host's memory, which is filled when this returns.
   Status download(Stream stream, char* to, const char* from,
                   const CopyExtent& extent);
 
@@ -37,7 +38,7 @@ class StagingRing {
     char* memory = nullptr;
     Event done = nullptr;  // what was last put in a stream for it
   };
-  /// What passes at once: whole rows, or a part of one.
+  /// What passes through one chunk: whole rows, or a part of one.
   struct Piece {
     int64_t row = 0, rows = 1;
     int64_t offset = 0, bytes = 0;  // of each row

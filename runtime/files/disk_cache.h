@@ -1,8 +1,8 @@
 #pragma once
-// What is dear to make, such as machine code, kept on disk for the next
-// process. Nobody but the user can put anything there: the folder is the
-// user's own and closed to others. Each entry holds its key and a checksum:
-// what is not wholly right is as if it were not there.
+// A cache on disk of what is expensive to make, such as machine code, for later
+// processes. Nobody but the user can put anything there: the folder is the
+// user's own and closed to others. Each entry holds its key and a checksum; an
+// entry that is damaged counts as missing.
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,9 +19,10 @@ namespace unisono {
 /// Thread-safe; several processes may use one folder at once.
 class DiskCache {
  public:
-  /// Of `folder`, which is made if it is not there; its files hold at most
-  /// `most_bytes`, of which the least recently used go. Fails if the folder is
-  /// a link, belongs to somebody else, or lets others in.
+  /// The cache in `folder`, a full path, which is made if it is not there. When
+  /// its files hold more than `most_bytes`, the least recently used are
+  /// removed. Fails (io) if the folder is a link, belongs to somebody else, or
+  /// lets others in.
   static Result<std::shared_ptr<DiskCache>> open(const std::string& folder,
                                                  int64_t most_bytes);
   ~DiskCache();
@@ -29,9 +30,11 @@ class DiskCache {
   DiskCache& operator=(const DiskCache&) = delete;
   const std::string& folder() const { return folder_; }
 
-  /// `key` is all that the bytes depend on.
+  /// The bytes that were kept for `key`, or nothing. The key says all that they
+  /// depend on.
   std::optional<std::vector<uint8_t>> find(std::string_view key);
-  /// Keeps the bytes if that is possible: on the disk, then in place.
+  /// Keeps `bytes` for `key` if that is possible; a failure is not reported.
+  /// Neither no bytes nor more than 256 MiB are kept.
   void keep(std::string_view key, std::span<const uint8_t> bytes);
   void remove(std::string_view key);
 

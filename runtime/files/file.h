@@ -1,6 +1,8 @@
 #pragma once
 // Files, read and replaced with care: only regular files are opened, and a
-// file that is written is either wholly there or not at all.
+// file that is written is either wholly there or not at all. Errors: io,
+// invalid_file, out_of_memory, and cancelled where it is stopped
+// (runtime/stop.h); messages do not repeat the path.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,14 +16,14 @@
 namespace unisono {
 
 /// A regular file, open for reading; devices, pipes and folders are refused.
-/// Error messages do not repeat the path.
 class InputFile {
  public:
   static Result<InputFile> open(const std::string& path);
   InputFile(InputFile&& other) noexcept;
   ~InputFile();
+  /// Bytes, when the file was opened.
   int64_t size() const { return size_; }
-  /// All of `to`, from `offset` on; an error if the file ends before.
+  /// Fills all of `to` from `offset` on; invalid_file if the file ends before.
   Status read(int64_t offset, std::span<uint8_t> to) const;
 
  private:
@@ -31,13 +33,15 @@ class InputFile {
   int64_t size_;
 };
 
-/// Writes beside `path`, and takes its place in one step at commit(); without
-/// that it leaves nothing behind.
+/// Writes a new file beside `path`, which takes its place in one step at
+/// commit(); without commit() nothing is left behind.
 class OutputFile {
  public:
+  /// A file that is replaced keeps its permissions; what is there and no
+  /// regular file is refused.
   static Result<OutputFile> create(const std::string& path);
   Status write(std::span<const uint8_t> bytes);
-  /// On the disk, then in place.
+  /// Returns when the file is on the disk and in its place.
   Status commit();
 
  private:
@@ -45,11 +49,11 @@ class OutputFile {
   UnfinishedFile file_;
 };
 
-/// The whole text as such a file.
+/// Replaces `path` by a file with this text, as OutputFile does.
 Status write_text(const std::string& path, std::string_view text);
 
-/// `bytes` bytes, which are 0, or out_of_memory if there is no room or they are
-/// more than `most`.
+/// As many zeros as `bytes`; out_of_memory if there is no room for them or they
+/// are more than `most`.
 Result<std::vector<uint8_t>> allocate_bytes(int64_t bytes, int64_t most);
 
 }  // namespace unisono

@@ -6,8 +6,8 @@
 // nothing: the header's grammar is our own (nothing is evaluated), and the
 // bytes that it declares must be the bytes there before memory is allocated.
 //
-// Errors: invalid_file with the reason, io with the system's, out_of_memory.
-// Messages do not repeat the path.
+// Errors: invalid_file with the reason, io with the system's, out_of_memory,
+// cancelled. Messages do not repeat the path.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -36,14 +36,17 @@ struct NpyHeader {
   int64_t data_bytes = 0;
 };
 
-/// The header in `start`, the first bytes of a file of `size` bytes: all of
-/// them, or npy_longest_start. Declared and real size agree, else an error.
+/// The header in `start`, which holds the first npy_longest_start bytes of a
+/// file of `size` bytes, or all if there are fewer. An error if the size that
+/// the header declares is not the real one.
 Result<NpyHeader> parse_npy_header(std::span<const uint8_t> start,
                                    int64_t size);
 inline constexpr int64_t npy_longest_header = 64 << 10;
 inline constexpr int64_t npy_longest_start = npy_longest_header + 12;
 
-/// The elements as stored after `header`, made dense, row-major and native.
+/// The elements `data` as stored after `header`, header.data_bytes of them
+/// (CHECK), made dense, row-major and native. `most_bytes` bounds what is
+/// allocated besides.
 Result<HostData> decode_npy(const NpyHeader& header, std::vector<uint8_t> data,
                             int64_t most_bytes);
 /// The bytes before the elements of a row-major `.npy`.

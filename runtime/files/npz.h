@@ -29,7 +29,8 @@ Result<std::vector<NpzEntry>> read_npz_index(const std::string& path);
 Result<NamedArrays> read_npz(
     const std::string& path,
     int64_t most_bytes = MemoryBudget::default_limit());
-/// Replaces `path` in one step. Names are not empty, and different (CHECK).
+/// Replaces `path` in one step. Names are not empty, and no two are equal
+/// (CHECK). An archive of 4 GiB or more is an error (io).
 Status write_npz(const std::string& path, const NamedArrays& arrays,
                  bool deflate = false);
 

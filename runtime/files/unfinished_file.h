@@ -1,8 +1,8 @@
 #pragma once
-// Files under a name of their own until they are complete. Who writes one holds
-// a lock on it, which the system takes away when the process ends, however it
-// ends. So a file that has our ending and no lock was left behind by a process
-// that is gone, and may be removed.
+// Files that have a temporary name until they are complete. The process that
+// writes one holds a lock on it, which the system releases when the process
+// ends, however it ends. So a file that has our ending and no lock was left
+// behind by a process that is gone, and may be removed.
 #include <sys/types.h>
 
 #include <cstdint>
@@ -14,20 +14,21 @@
 
 namespace unisono {
 
-/// Is removed unless it has been given its name. Not thread-safe.
+/// A file that the destructor removes unless replace() gave it its name. Not
+/// thread-safe. Errors: io, cancelled.
 class UnfinishedFile {
  public:
-  /// For what will be `name` in a folder, which is a descriptor (or AT_FDCWD)
-  /// that outlives this. `name` may be a path from there.
+  /// A file that shall be `name` in `folder`, a descriptor (or AT_FDCWD) that
+  /// outlives this object. `name` may be a path from there.
   static Result<UnfinishedFile> create(int folder, const std::string& name,
                                        mode_t mode);
   UnfinishedFile(UnfinishedFile&& other) noexcept;
   ~UnfinishedFile();
-  /// For its owner and mode.
+  /// For fchmod and the like; owned by this object.
   int descriptor() const { return descriptor_; }
-  /// Appends all bytes, unless it is stopped (runtime/stop.h).
+  /// Appends all bytes, unless this thread is stopped (runtime/stop.h).
   Status write(std::span<const uint8_t> bytes);
-  /// On the disk, then in place of what has the name.
+  /// Brings the file to the disk, and then in place of what has its name.
   Status replace();
 
  private:
@@ -41,13 +42,13 @@ class UnfinishedFile {
   std::string name_, temporary_;  // the latter is empty once it is gone
 };
 
-/// Fills `to` from `offset` of a file on, unless it is stopped; `invalid_file`
-/// if the file ends before.
+/// Fills `to` from `offset` of a file on, unless this thread is stopped;
+/// `invalid_file` if the file ends before.
 Status read_all(int descriptor, int64_t offset, std::span<uint8_t> to);
 
-/// Removes the unfinished files in a folder that this user's processes have
-/// left behind and that nobody writes any more. What cannot be looked at, or
-/// may still be written, stays.
+/// Removes the unfinished files in a folder that processes of this user have
+/// left behind and nobody writes any more. Files that cannot be examined, or
+/// may still be written, stay.
 void remove_abandoned(int folder);
 void remove_abandoned(const std::string& folder);
 

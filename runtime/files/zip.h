@@ -24,8 +24,9 @@ struct ZipEntry {
 /// apart from each other.
 Result<std::vector<ZipEntry>> read_zip_directory(const InputFile& file);
 
-/// The first `to.size()` bytes of an entry, at most all; if all, then the
-/// checksum must be right and nothing may follow.
+/// Unpacks the first `to.size()` bytes of an entry, at most entry.size. If they
+/// are all, the checksum must be right and nothing may follow, else
+/// invalid_file.
 Status unpack(const InputFile& file, const ZipEntry& entry,
               std::span<uint8_t> to);
 
@@ -33,13 +34,16 @@ Status unpack(const InputFile& file, const ZipEntry& entry,
 class ZipWriter {
  public:
   explicit ZipWriter(OutputFile file) : file_(std::move(file)) {}
-  /// The entry's bytes are `head` and then `body`.
+  /// Adds an entry whose bytes are `head` and then `body`; it is stored if
+  /// `deflate` would not make it smaller. An error (io) if the archive would
+  /// have 4 GiB or more.
   Status add(const std::string& name, std::span<const uint8_t> head,
              std::span<const uint8_t> body, bool deflate);
+  /// Writes the directory, and puts the file in its place.
   Status commit();
 
  private:
-  /// Throws where it is stopped.
+  /// Throws Stopped where this thread is stopped.
   Status add_entry(const std::string& name, std::span<const uint8_t> head,
                    std::span<const uint8_t> body, bool deflate);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a thread of a GPU is told. Compiled by clang for NVPTX, never for the
-// host.
+// The place of a thread in its grid, barriers and address spaces, for the
+// kernels of the library. Compiled by clang for NVPTX, never for the host.
 #include <cstdint>
 
 #define GRID_KERNEL extern "C" __attribute__((nvptx_kernel)) void

@@ -1,8 +1,8 @@
 #pragma once
 // Kernels for GPUs that are the same in all programs: grid_library/*.cc, which
 // clang turns into PTX when this is built, for the oldest compute capability
-// that is supported and, where that helps, for newer ones. Layouts of their
-// constants are known there.
+// that is supported and, where that helps, for newer ones. The structures of
+// constants have the layouts that those files declare.
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -14,17 +14,19 @@
 
 namespace unisono {
 
-/// The name of "dot_f16-80" is dot_f16, for sm_80.
+/// The PTX of one file for one compute capability: the name "dot_f16-80" is
+/// dot_f16.cc for sm_80.
 struct GridModule {
   const char *name, *ptx;
 };
-/// Generated: the files of the library.
+/// All files of the library; generated.
 const std::vector<GridModule>& grid_modules();
 
-/// The kernels of one file, by its name without ending.
+/// The kernels of one file, by its name without ending, which must exist
+/// (CHECK). Thread-safe.
 std::shared_ptr<const GridCode> grid_library(std::string_view name);
 
-/// The constants of sort.cc.
+/// The constants of sort.cc, which says what they mean.
 struct SortCall {
   int64_t rows = 1, length = 1;
   int64_t run = 1;
@@ -34,14 +36,15 @@ struct SortCall {
 /// Elements of a line that one block sorts at first.
 inline constexpr int64_t sort_tile = 1024;
 
-/// The constants of the files of products.
+/// The constants of the files of products (product.h).
 struct DotCall {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   int64_t a_offset = 0, a_batch = 0, a_row = 0, a_column = 1;
   int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
   auto operator<=>(const DotCall&) const = default;
 };
-/// A product that may sum in any order, and with `tf32` round its operands.
+/// A product of matrices that may be summed in any order; with `tf32` its
+/// operands may be rounded to that format.
 struct MatrixProduct {
   DType dtype = DType::F32;
   bool tf32 = false;

@@ -63,8 +63,8 @@ GRID_INLINE float float_of(uint32_t bits16) {
 
 inline constexpr int depth_words = 16;
 
-/// thread(), anew: what is computed from it is not kept in registers along a
-/// loop, of which products have none to spare.
+/// thread(), read anew, so that what is computed from it is not kept in
+/// registers along a loop: products have none to spare.
 GRID_INLINE int thread_again() {
   int number;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
@@ -76,8 +76,8 @@ GRID_INLINE int place_in_tile(int d, int i) {
   return d * (tile + 8) + (i ^ (d / 4 % 4 * 8));
 }
 
-/// One operand's tile: `count` of its `tile` rows are there. `stride` lies
-/// between rows, `deep_stride` between their elements.
+/// One operand's tile, of which `count` of `tile` rows exist. `stride` elements
+/// lie between rows, `deep_stride` between neighbours along k.
 template <class Type, int tile>
 struct Operand {
   using Element = typename Type::Element;
@@ -87,8 +87,8 @@ struct Operand {
   static constexpr int vector_words = 16 / sizeof(Word);
   static constexpr int depth = depth_words * per_word;  // elements
   static constexpr int own_words = tile * depth_words / block_threads;
-  /// Vectors along the rows, of which as many as a word has elements go
-  /// together: their elements are neighbours along k.
+  /// A bundle is as many vectors along the rows as a word has elements; their
+  /// elements are neighbours along k.
   static constexpr int bundles = tile / vector * depth_words;
   static constexpr int own_bundles =
       (bundles + block_threads - 1) / block_threads;
@@ -307,8 +307,9 @@ GRID_INLINE void product(const typename Type::Element* a,
                  call.m - square.i, call.n - square.j, call.n);
 }
 
-/// Threads by themselves: each has a square of results, in groups of
-/// neighbours; each result is one fma chain in the order of k, from 0.
+/// A `Multiply` without matrix units: each thread has a square of results, in
+/// groups of neighbours; each result is one fma chain in the order of k, from
+/// 0.
 template <class Type, class Sum, int tile, bool brain = false>
 struct Chains {
   using Word = typename Type::Word;

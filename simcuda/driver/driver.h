@@ -11,6 +11,8 @@ extern "C" {
 #include "runtime/cuda/driver.def"
 }
 
+/// What must have happened before a call: nothing, cuInit, or that a context is
+/// current, too.
 enum class Needs : uint8_t { nothing, initialised, context };
 
 /// One call of the driver: the simulator, its lock, the current context.
@@ -39,15 +41,16 @@ struct Call {
     auto it = map.find(const_cast<void*>(handle));
     return it == map.end() ? nullptr : &*it->second;
   }
-  /// Calls that wait, or that a capture cannot hold, break captures.
+  /// For calls that wait, or that a capture cannot hold: an error during a
+  /// capture, which it breaks.
   Code refuse_in_capture();
-  /// The error of the device that a wait came upon.
+  /// The error of a device that a call has waited for.
   Code outcome(const DeviceState& of) const { return of.sticky; }
 };
 
-/// Looks after what each call must: the fault plan, cuInit, a current context
-/// that is not lost. A call that `gives_back` something and does not get as far
-/// as `body` has done its part: the ledger counts that as no leak.
+/// Runs `body` after the checks that each call makes: the fault plan, cuInit, a
+/// current context that is not lost. If a call that `gives_back` something
+/// fails before `body`, the ledger does not count the object as a leak.
 Code enter(Entry entry, Needs needs,
            const std::function<Code(Call& call)>& body,
            const Returned& gives_back = {});
@@ -61,8 +64,9 @@ inline Code give_back(Entry entry, Needs needs, const Returned& what,
 std::vector<DeviceState*>& context_stack();
 
 // memory.cpp
-/// Whether [address, address + bytes) can be copied from or to; for a plain
-/// address of the host `allocation` is null.
+/// Whether [address, address + bytes) can be copied from or to. `allocation` is
+/// the one that has the address, null for plain memory of the host, which is
+/// allowed only if `host_too`.
 bool check_range(Call& call, uint64_t address, uint64_t bytes, bool host_too,
                  std::shared_ptr<Allocation>& allocation);
 Code allocate_on(Call& call, DeviceState& device, uint64_t bytes,

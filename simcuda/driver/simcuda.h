@@ -6,38 +6,41 @@
 
 extern "C" {
 
-/// Ends the simulation that there is, as if the process began again, and sets
-/// up another, by the keys of docs/testing.md; before that the file
-/// $SIMCUDA_CONFIG and the text $SIMCUDA are read. 0: done; else it says on
-/// standard error what it does not understand. While a context is retained,
-/// the same text changes nothing, another one is refused.
+/// Ends the simulation that there is, as if the process began again. The next
+/// call of the driver begins another, which the file $SIMCUDA_CONFIG, the text
+/// $SIMCUDA and this text configure, later ones over earlier ones, by the keys
+/// of docs/testing.md. While a context is retained, the same text as before
+/// changes nothing, and another one is refused. Returns 0, or 1 after it has
+/// said on standard error what is wrong.
 int simcuda_configure(const char* text);
 
-/// Another fault plan, of the keys `fail`, `fault` and `oom`, which counts from
-/// now on; null: nothing fails any more. 0: done.
+/// Sets another fault plan, by the keys `fail`, `fault` and `oom`, which counts
+/// from now on; null: nothing fails any more. Returns 0 if that is done.
 int simcuda_plan(const char* text);
-/// The function whose call the plan failed last; null: none since it was made.
+/// The function whose call the plan failed last; null: none since the plan was
+/// made.
 const char* simcuda_failed();
 
-/// What was found wrong so far, a line each; and what was not given back.
-/// Writes at most `size` bytes, with a 0 at the end; returns the bytes needed.
+/// The mistakes that were found so far, a line each; and the objects that were
+/// not given back. Both write at most `size` bytes, with a 0 at the end, and
+/// return the bytes needed.
 size_t simcuda_findings(char* buffer, size_t size);
 size_t simcuda_leaks(char* buffer, size_t size);
 
-/// While *flag, which another thread or a signal sets, kernels that were put
-/// into the stream from now on end early, and have not done what is left of
-/// them; that this is read is no finding then. Null: they end by themselves.
-/// 0: done.
+/// Lets kernels that are put into the stream from now on end early while *flag
+/// is set, by another thread or a signal: the rest of them is not done, and
+/// that memory which they should have written is read is then no finding. Null:
+/// they run to their end. Returns 0 if that is done.
 int simcuda_interrupt(void* stream, const bool* flag);
 
 /// With the key `log=on`: the functions that were called since the plan was
-/// made, in order, a line each.
+/// made, in order, a line each, as simcuda_findings writes them.
 size_t simcuda_log(char* buffer, size_t size);
 
-/// How often a function was called, by its name or symbol; null: all.
+/// The number of calls of a function, by its name or symbol; null: of all.
 uint64_t simcuda_calls(const char* function);
 
-/// `launches`, `copied_bytes`, `peer_bytes`; `pending`: the operations that are
-/// not done yet; 0 for other names.
+/// A counter by its name: `launches`, `copied_bytes`, `peer_bytes`, or
+/// `pending`, the operations that are not done yet; 0 for other names.
 uint64_t simcuda_counter(const char* name);
 }

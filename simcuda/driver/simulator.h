@@ -46,13 +46,14 @@ struct DeviceState;
 struct Operation;
 using OperationPtr = std::shared_ptr<Operation>;
 
-/// What a caller makes and has to give back.
+/// An object that a caller makes and has to give back.
 struct Owned {
-  /// It tried to, and the driver refused, as a lost context makes it do.
+  /// The caller tried to give it back, and was refused, as happens when the
+  /// context is lost.
   bool given_back = false;
 };
 
-/// What a call gives back: what this handle stands for, or a device's context.
+/// What a call gives back: the object of a handle, or a device's context.
 struct Returned {
   Returned() = default;
   Returned(const void* handle) : handle(handle) {}  // NOLINT: implicit
@@ -77,21 +78,21 @@ struct Failure {
 struct Work {
   std::string what;  // "memcpy of 400 bytes", "kernel `add`"
   DeviceState* device = nullptr;
-  std::function<Failure()> run;                     // one of both,
-  std::function<std::unique_ptr<Launch>()> launch;  // or none: a marker
-  std::vector<MemoryUse> uses;  // of `run`; a launch tells its own
+  std::function<Failure()> run;                     // or null, and then:
+  std::function<std::unique_ptr<Launch>()> launch;  // both null: a marker
+  std::vector<MemoryUse> uses;  // of `run`; a launch finds out its own
 };
 
 /// One execution of a Work, in the order of its stream.
 struct Operation {
   enum class State : uint8_t { waiting, ready, running, done };
   uint64_t number = 0;
-  uint64_t stream = 0;  // its number
+  uint64_t stream = 0;  // the number of its stream
   std::shared_ptr<const Work> work;
   State state = State::waiting;
   std::vector<Operation*> before;  // that must be done first, and are not yet
   std::vector<OperationPtr> dependents;
-  std::unique_ptr<Launch> launch;   // when it has begun
+  std::unique_ptr<Launch> launch;   // null before it has begun
   const bool* interrupt = nullptr;  // of the stream, when it was put there
   OperationTracePtr trace;          // where races are looked for
   std::chrono::steady_clock::time_point end;
@@ -117,12 +118,12 @@ using CapturePtr = std::shared_ptr<Capture>;
 struct StreamObject : Owned {
   DeviceState* device = nullptr;
   uint64_t number = 0;
-  bool blocking = true;  // waits for the legacy stream, and it for this
+  bool blocking = true;  // waits for the legacy stream, which waits for this
   int priority = 0;
   OperationPtr last;
   CapturePtr capture;
   bool is_origin = false;
-  std::vector<size_t> frontier;  // nodes of the capture that the next follows
+  std::vector<size_t> frontier;  // nodes of the capture before the next one
   const bool* interrupt = nullptr;
 };
 
@@ -188,7 +189,7 @@ struct LinkObject : Owned {
   DeviceState* device = nullptr;
   std::string text;
   std::vector<char> image;
-  std::function<void(const std::string&)> log;  // where its maker wants that
+  std::function<void(const std::string&)> log;  // gets messages; may be null
 };
 
 /// A device, its primary context, and what its kernels see.
@@ -199,7 +200,7 @@ struct DeviceState final : MemoryView {
   int retained = 0;
   int releases_refused = 0;
   unsigned flags = 0;
-  Code sticky = success;  // an error that the context does not get over
+  Code sticky = success;  // the error to which the context was lost
   std::string sticky_text;
   DeviceSet peers;  // whose memory is mapped
   PoolObject default_pool;
@@ -221,6 +222,7 @@ struct DeviceState final : MemoryView {
   bool strict_reads() const override;
 };
 
+/// One simulation: there is one in the process at a time.
 class Simulator {
  public:
   explicit Simulator(Configuration configuration);
@@ -244,23 +246,27 @@ class Simulator {
   std::unordered_map<void*, std::unique_ptr<LinkObject>> links;
   std::vector<std::weak_ptr<Capture>> captures;
 
-  // scheduler.cpp. All with `lock` held, which they release while they work.
+  // scheduler.cpp. All are called with `lock` held, and release it while they
+  // execute operations.
   using Lock = std::unique_lock<std::mutex>;
-  /// `alone`: what the stream has next need not come behind it.
+  /// Queues work behind what the stream has and behind `after`. `alone`: what
+  /// the stream has next need not come behind this.
   OperationPtr add(std::shared_ptr<const Work> work, StreamObject& stream,
                    const std::vector<OperationPtr>& after = {},
                    bool alone = false);
   /// Puts work behind what the stream has, or into its capture.
   Code enqueue(Lock& lock, StreamObject& stream,
                std::shared_ptr<const Work> work);
-  /// Executes something; false when there is nothing that could be.
+  /// Executes a ready operation that the schedule chooses; Schedule::lazy
+  /// chooses one that `wanted`, unless null, needs. False when none is ready.
   bool run_one(Lock& lock, const Operation* wanted);
   void wait_for(Lock& lock, OperationPtr operation);
   void wait_device(Lock& lock, DeviceState& device);
   void wait_all(Lock& lock);
-  /// The host knows that this is done: what it queues now comes behind it.
+  /// Notes for the detector of races that the host knows that this is done:
+  /// what it queues from now on comes behind it.
   void host_waited(const OperationPtr& operation);
-  /// Where races between operations are looked for; else null.
+  /// Null unless races between operations are looked for.
   std::unique_ptr<OperationRaces> races;
   /// The last operations of all streams of a device.
   std::vector<OperationPtr> tails(DeviceState& device, bool blocking_only);
@@ -280,26 +286,26 @@ class Simulator {
   bool context_refused() const { return context_refused_; }
   /// The calls since the plan was made, where they are kept.
   const std::vector<Entry>& log() const { return log_; }
-  /// How many operations are not done yet.
+  /// The number of operations that are not done yet.
   uint64_t pending() const { return pending_; }
   uint64_t calls(Entry entry) const {
     return calls_[static_cast<size_t>(entry)];
   }
 
   // ledger.cpp. The findings have a lock of their own.
-  /// Whether nobody wants what some device does (simcuda_interrupt).
+  /// Whether the flag of some device is set (simcuda_interrupt).
   bool interrupted() const;
   void report(const std::string& finding);
   std::string findings() const;
   uint64_t finding_count() const;
-  /// What still exists, one line each.
+  /// The objects that still exist, one line each.
   std::string leaks();
   void print_report();
-  /// What a context still has when it ends, and nobody tried to give back; it
-  /// is lost with it.
+  /// When a context ends: notes the objects that it still has and nobody tried
+  /// to give back; they are lost with it.
   void left_behind(DeviceState& device);
-  /// Notes that the caller tried to give this back, and was refused through no
-  /// fault of its own.
+  /// Notes that the caller tried to give an object back, and was refused
+  /// through no fault of its own.
   void refuse_back(const Returned& returned);
 
   uint64_t next_stream = 1, next_launch = 1;
@@ -307,7 +313,8 @@ class Simulator {
 
  private:
   OperationPtr choose(const Operation* wanted);
-  /// The place in ready_ of one on which this depends, or its size.
+  /// The place in ready_ of an operation on which `wanted` depends, or the size
+  /// of ready_.
   size_t needed_first(const Operation& wanted);
   void execute(Lock& lock, const OperationPtr& operation);
   void finish(const OperationPtr& operation);

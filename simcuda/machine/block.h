@@ -1,7 +1,7 @@
 #pragma once
-// A block of threads while it runs: its warps, its shared memory, its
-// barriers. It can stop anywhere and go on later, on another thread of the
-// host: so blocks that wait for each other can be resident together.
+// A block of threads while it runs: its warps, its shared memory, its barriers.
+// A block can stop anywhere and go on later on another thread of the host, so
+// that blocks which wait for each other can be resident together.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -43,7 +43,8 @@ class Block {
   void begin(uint64_t index);
 
   enum class End : uint8_t { finished, slice, fault };
-  /// Executes until all have ended, or about `budget` instructions of warps.
+  /// Executes until all warps have ended, one has failed, or about `budget`
+  /// instructions of warps are done.
   End run(Worker& worker, int64_t budget);
 
   Code fault() const { return fault_; }
@@ -63,7 +64,7 @@ class Block {
     uint32_t expected = 0;  // lanes; 0: nobody waits
     uint32_t arrived = 0;
     uint32_t count = 0;  // of true predicates, for bar.red
-    uint32_t lanes = 0;  // that brought one
+    uint32_t lanes = 0;  // that brought a predicate
   };
   void set_specials(Warp& warp);
   /// Opens the barriers at which all have arrived; false: a fault.

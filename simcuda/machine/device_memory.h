@@ -46,11 +46,11 @@ struct Allocation {
   int context = host_device;  // the one that pinned memory ends with
   Kind kind = Kind::device;
   std::atomic<State> state{State::live};
-  uint8_t* data = nullptr;  // the host's memory behind it
+  uint8_t* data = nullptr;  // the host's memory behind the addresses
   uint64_t number = 0;      // of this allocation, in order
   void* pool = nullptr;
   bool free_asked = false;  // cuMemFreeAsync was called
-  bool given_back = false;  // or would have been, had it not been refused
+  bool given_back = false;  // given back, or refused when that was tried
 
   /// One bit for each byte; empty when all have been written.
   std::unique_ptr<std::atomic<uint64_t>[]> written;
@@ -64,13 +64,14 @@ struct Allocation {
   ~Allocation();
 };
 
-/// Whether it is nobody's leak. Variables of a module go with it.
+/// Whether the allocation is no leak. Variables of a module go with the module.
 inline bool is_given_back(const Allocation& allocation) {
   return allocation.kind == Allocation::Kind::module || allocation.given_back ||
          allocation.free_asked;
 }
 
-/// Part of an allocation that may be used without asking again.
+/// A part of an allocation that may be used without another look-up, while
+/// DeviceMemory::generation stays the same.
 struct MemoryRange {
   uint64_t begin = 1;
   uint64_t end = 0;
@@ -82,6 +83,7 @@ struct MemoryRange {
   }
 };
 
+/// Thread-safe.
 class DeviceMemory {
  public:
   explicit DeviceMemory(uint64_t seed) : seed_(seed) {}
@@ -94,8 +96,8 @@ class DeviceMemory {
   /// Host memory that devices can see: `data` is its address for all.
   std::shared_ptr<Allocation> add_host(void* data, uint64_t bytes,
                                        Allocation::Kind kind);
-  /// Its address is remembered, to explain later uses; its bytes are given
-  /// back when no kernel runs that could still look at them.
+  /// Frees an allocation. The address is remembered, to explain later uses; the
+  /// bytes are given back when no kernel runs that could still look at them.
   void free(Allocation& allocation);
   void activate(Allocation& allocation) {
     allocation.state = Allocation::State::live;
@@ -103,9 +105,10 @@ class DeviceMemory {
   }
   /// The allocation that has this address, also a pending one, or null.
   std::shared_ptr<Allocation> find(uint64_t address) const;
-  /// What lies near an address that is in none: for people.
+  /// For messages: what lies near an address that is in no allocation.
   std::string describe(uint64_t address) const;
-  /// Changes whenever something that was found may be so no longer.
+  /// Grows whenever allocations or ranges that were found before may no longer
+  /// be right.
   uint64_t generation() const {
     return generation_.load(std::memory_order_acquire);
   }

@@ -10,8 +10,8 @@
 
 namespace simcuda {
 
-/// f16 is computed in float and rounded; exact for one + - * / or sqrt, as
-/// float has more than twice its digits.
+/// f16, computed in float and rounded: one + - * / or sqrt is still rounded
+/// rightly, as float has more than twice the digits of f16.
 using Half = _Float16;
 
 /// bfloat16: the upper half of a float.
@@ -28,7 +28,7 @@ struct Brain {
   }
 };
 
-/// What a row of T consists of.
+/// The type of a lane in a row of T.
 template <class T>
 using RowOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
@@ -68,8 +68,8 @@ inline RowOf<T> to_row(T value) {
     return std::bit_cast<Bits<T>>(value);
 }
 
-/// body(lane) for each lane that executes, in order; for what must not be
-/// done for others (memory), or is no loop.
+/// Calls body(lane) for each lane that executes, in order: for what must not be
+/// done for other lanes (memory), or is no vector code.
 template <class Body>
 inline void each_lane(const Warp& warp, Body&& body) {
   if (warp.mask == ~0u)
@@ -95,7 +95,7 @@ inline void map_lanes(Warp& warp, Row* d, Compute&& compute) {
   }
 }
 
-/// One handler for each function object: d = F(a), F(a, b), F(a, b, c).
+/// Handlers made of a function object: d = F(a), F(a, b), F(a, b, c).
 template <class D, class A, class F>
 Flow unary(Warp& warp, const Instruction& i) {
   const auto* a = warp.row<RowOf<A>>(i.a);
@@ -126,7 +126,8 @@ Flow ternary(Warp& warp, const Instruction& i) {
   return Flow::next;
 }
 
-/// handler<T>() for the integer type, by size and sign; bits are unsigned.
+/// pick<T>() for the integer T of this size and sign (bits are unsigned); null
+/// for types that are no such integers.
 template <class Pick>
 Handler pick_integer(Type type, Pick&& pick) {
   switch (type) {

@@ -1,7 +1,7 @@
 #pragma once
-// A kernel while it runs: all its blocks, on the threads of the host, in an
-// order that depends on the seed. It can be left and taken up again, so that
-// kernels that wait for each other run in turns.
+// A kernel while it runs: all its blocks, on threads of the host, in an order
+// that depends on the seed. A launch can be left and taken up again, so that
+// kernels which wait for each other run in turns.
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -18,7 +18,7 @@ namespace simcuda {
 class Launch {
  public:
   /// `resident`: how many blocks may be under way at once.
-  /// `fuel`: instructions of warps after which it is stopped.
+  /// `fuel`: instructions of warps after which the launch fails.
   Launch(LaunchShape shape, std::shared_ptr<const Kernel> kernel,
          MemoryView& memory, uint64_t resident, int64_t fuel);
   ~Launch();
@@ -26,18 +26,19 @@ class Launch {
 
   enum class Step : uint8_t {
     done,
-    more,     // has used up its share
+    more,     // the budget is used up
     stalled,  // all blocks only look whether something has changed
     fault,
   };
-  /// While *interrupt, unless null, it is done at once.
+  /// Executes about `budget` instructions of warps. While *interrupt, unless
+  /// null, is set, the launch is done at once.
   Step step(Workers& workers, int64_t budget, const bool* interrupt = nullptr);
 
   Code fault() const { return fault_; }
   const std::string& fault_text() const { return fault_text_; }
   const LaunchShape& shape() const { return shape_; }
   int64_t instructions() const { return instructions_; }
-  /// What it has touched, where races are looked for.
+  /// The bytes that were touched; none unless races are looked for.
   std::vector<MemoryUse> uses() const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
-// Who touched each byte last, while a kernel runs: the memory of the race
-// detector (races.h). Four bytes share a cell until one of their kilobyte is
-// accessed alone; from then on each byte there has its own.
+// The shadow memory of the race detector (races.h): which threads touched each
+// byte last while a kernel runs. Four bytes share a cell until a single byte of
+// their kilobyte is accessed; from then on each byte there has its own.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace simcuda {
 
-/// One access: who, when by the block's clock, at which instruction.
+/// One access: by which thread, when by the block's clock, at which
+/// instruction.
 struct RaceSlot {
   enum Kind : uint32_t { none, read, write, strong_read, strong_write };
   static constexpr uint32_t pc_bits = 19;
@@ -64,7 +65,7 @@ class RaceShadow {
     void split();
   };
 
-  /// Null: there are too many already.
+  /// The page with this number, made if need be; null if there are too many.
   Page* page(uint64_t number) {
     Recent& recent = recent_[number % recent_.size()];
     if (recent.number == number) return recent.page;

@@ -14,15 +14,16 @@
 //    Programming Guide, "Warp Shuffle Functions"; PTX ISA, "shfl.sync");
 //  * barriers of some warps: those that came, up to when each arrived;
 //  * a write of an atomic, volatile or relaxed operation gives what its thread
-//    knew at its last fence to who reads it so, and passes a fence then;
-//    acquire and release are both at once. A fence of scope `cta` counts in
-//    its block only. Only who uses fences pays for this (`Knowledge`).
-// Blocks are ordered by the last alone.
+//    knew at its last fence to threads that read it by such an operation and
+//    pass a fence then; acquire and release are both at once. A fence of scope
+//    `cta` counts in its block only. Only kernels that use fences pay for this
+//    (`Knowledge`).
+// Blocks are ordered by the last of these alone.
 //
 // A read by `ld.global.nc` conflicts with every write of the same launch, as
 // it may see what a cache had before. Per cell the last write and two reads
-// are kept, by different blocks or warps where there are such: enough for the
-// pattern of a real kernel, a third unordered reader may go unnoticed.
+// are kept, by different blocks or warps where there are such. That is enough
+// for the patterns of real kernels; a third unordered reader may go unnoticed.
 // `cp.async` writes when it is issued and once more when it is waited for.
 //
 // A launch is executed by one thread of the host when races are looked for, so
@@ -45,11 +46,11 @@ class Block;
 struct Warp;
 enum class Access : uint8_t;
 
-/// Up to which time accesses of a block (`everyone`), or of one thread of it,
-/// are known; blocks in the upper bits.
+/// The time up to which accesses of a block (`everyone`), or of one thread of
+/// it, are known. Keys have the block in their upper bits.
 using Knowledge = std::unordered_map<uint64_t, uint32_t>;
 
-/// What the blocks of a launch share.
+/// The part of the detector that the blocks of a launch share.
 class LaunchRaces {
  public:
   LaunchRaces(const Kernel& kernel, bool fatal)
@@ -58,10 +59,11 @@ class LaunchRaces {
   const Kernel& kernel;
   const bool fatal;  // a finding ends the kernel
   RaceShadow global;
-  /// What was released through a variable: to one block, or to all.
+  /// The knowledge that was released through a variable: to one block, or to
+  /// all.
   std::map<std::pair<uint64_t, uint32_t>, Knowledge> released;
 
-  /// False: this pair of instructions was told before, or enough was.
+  /// False if this pair of instructions was reported before, or enough were.
   bool is_new(uint32_t pc, uint32_t other, int kind);
   /// Which bytes the launch has touched, and how; sorted, neighbours joined.
   std::vector<MemoryUse> uses() const;
@@ -70,12 +72,15 @@ class LaunchRaces {
   std::set<std::tuple<uint32_t, uint32_t, int>> told_;
 };
 
+/// The part of the detector for one block. A Flow is `fault` where findings end
+/// the kernel, else `next`.
 class BlockRaces {
  public:
   BlockRaces(Block& block, LaunchRaces& launch) : block_(block), all_(launch) {}
 
   void begin(uint64_t block);
-  /// All lanes that execute; `shared`: addresses are offsets of shared memory.
+  /// An access by all lanes that execute; `shared`: addresses are offsets of
+  /// shared memory.
   Flow access(Warp& warp, const Instruction& i, const uint64_t* addresses,
               uint32_t bytes, Access access, bool shared);
   /// The same for one lane.
@@ -84,16 +89,19 @@ class BlockRaces {
   /// `warp.mask` has met at a bar.warp.sync.
   void warp_sync(const Warp& warp);
   void fence(const Warp& warp, bool block_only);
-  /// Lanes come to a barrier; it opens for all of the block, or who came.
+  /// Lanes come to a barrier; later the barrier opens. `everyone`: for all of
+  /// the block, else for those that came.
   void arrive(const Warp& warp, uint32_t which, bool everyone);
   void open(uint32_t which, bool everyone);
 
-  /// The masks of lanes that meet: all alike, and naming no lane that ended.
+  /// Checks the masks of lanes that meet: they are equal, and name no lane that
+  /// has ended.
   Flow check_members(Warp& warp, const Instruction& i, Slot mask);
-  /// The warps that wait at barrier `which` do so at one place of the code.
+  /// Checks that the warps which wait at barrier `which` do so at one place of
+  /// the code.
   Flow check_barrier(std::vector<Warp>& warps, uint32_t which, Warp*& culprit);
 
-  /// Also for misuse that is no race; ends the kernel where findings do.
+  /// Reports a finding, a race or another misuse.
   Flow finding(Warp& warp, const Instruction& i, uint32_t other_pc, int kind,
                const std::string& text);
 

@@ -1,8 +1,9 @@
 #pragma once
-// What is simulated: devices, who reaches whom, the order of work, faults.
-// Text of `key=value` pairs, between newlines or `;`, `#` begins a comment;
-// docs/testing.md lists the keys. A value for devices may be a list, one for
-// each device, whose last is used for all the rest.
+// The configuration of a simulation: devices, which of them reach each other,
+// the order of work, faults. It is a text of `key=value` pairs, separated by
+// newlines or `;`; `#` begins a comment; docs/testing.md lists the keys. A
+// value for devices may be a list, one item for each device; the last is used
+// for all the rest.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,12 +14,12 @@
 
 namespace simcuda {
 
-/// What one simulated device is.
+/// The properties of one simulated device.
 struct DeviceModel {
   int capability = 90;  // 10 × major + minor
   uint64_t memory = uint64_t{16} << 30;
   int multiprocessors = 8;
-  int slow = 1;  // its work is chosen so many times more rarely
+  int slow = 1;  // how many times more rarely its work is chosen
 
   int shared_per_block() const { return 48 << 10; }
   int shared_per_block_optin() const;
@@ -27,7 +28,7 @@ struct DeviceModel {
   int blocks_per_multiprocessor() const;
 };
 
-/// One way in which something shall fail.
+/// One rule of the fault plan.
 struct FaultRule {
   enum class Kind : uint8_t {
     call,       // the count-th call of `function`, or of any
@@ -70,10 +71,12 @@ struct Configuration {
   std::vector<FaultRule> faults;
 };
 
-/// False: `error` says what is wrong with which key. Later texts override.
+/// Changes the configuration as the text says. False: `error` says what is
+/// wrong with which key.
 bool configure(std::string_view text, Configuration& configuration,
                std::string& error);
-/// Lists become one value for each device. To be called once, at the end.
+/// Makes of each list one value for each device. To be called once, after all
+/// texts.
 void complete(Configuration& configuration);
 
 /// The code with this name (`out_of_memory`) or number; false: none.

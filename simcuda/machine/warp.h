@@ -15,7 +15,7 @@ namespace simcuda {
 
 class Block;
 
-/// What a thread of the host brings to the blocks that it executes.
+/// The state of one thread of the host that executes blocks.
 struct Worker {
   std::vector<MemoryRange> ranges;  // by Instruction::memory
   uint64_t generation = 0;          // of the memory, when they were found
@@ -25,6 +25,7 @@ struct Worker {
   bool changed = false;  // wrote to memory that others can see
 };
 
+/// Lanes that have diverged from others.
 struct Path {
   enum class State : uint8_t {
     ready,
@@ -43,8 +44,8 @@ struct Warp {
   uint32_t* rows[2] = {nullptr, nullptr};
   uint32_t mask = 0;      // lanes that execute the instruction
   uint32_t alive = 0;     // lanes that have not ended
-  bool converged = true;  // mask == alive: others need not be kept
-  alignas(64) uint32_t live[warp_size] = {};  // all bits or none, when not
+  bool converged = true;  // mask == alive: no other lane's values matter
+  alignas(64) uint32_t live[warp_size] = {};  // all bits or none; not converged
   uint32_t pc = 0;
 
   const Kernel* kernel = nullptr;
@@ -56,7 +57,7 @@ struct Warp {
   bool running = false;      // a path is loaded into mask and pc
   uint32_t stop_pc = ~0u;    // where another path waits to be joined
   uint32_t turn = 0;         // jumps since a path was chosen
-  int at_lane = -1;          // the lane an error is about, if one
+  int at_lane = -1;          // the lane that an error is about, or -1
   bool carry[warp_size] = {};
   struct PendingCopy {  // cp.async
     uint8_t* to = nullptr;
@@ -96,12 +97,14 @@ struct Warp {
   /// with the lanes whose predicate is true.
   Flow arrive(const Instruction& instruction, uint32_t which, uint32_t count,
               uint32_t yes);
-  /// True when all lanes of `need` that live are here; else the path waits.
+  /// True when all lanes of `need` that have not ended are here; else the path
+  /// waits.
   bool gather(uint32_t need);
   bool done() const { return !running && paths.empty(); }
 
   enum class End : uint8_t { finished, waits, slice, fault };
-  /// Executes until it ends, waits for others, or `budget` is used up.
+  /// Executes until the warp ends, fails, waits for others, or `budget` is used
+  /// up.
   End run(int64_t& budget);
 
  private:
@@ -109,7 +112,7 @@ struct Warp {
   /// Loads the next path that can run; false when there is none.
   bool choose();
   void put_back();
-  /// Lets paths go on whose lanes have all come, or ended.
+  /// Lets paths go on for which all awaited lanes have come, or have ended.
   void release_lanes();
   uint32_t guard_lanes(const Instruction& instruction);
   /// Splits off the lanes that do not execute a guarded meeting.

@@ -10,14 +10,14 @@ namespace simcuda {
 
 class Workers {
  public:
-  /// `threads` counts the one that calls; 0 is one per processor.
+  /// `threads` counts the calling thread; 0 is one per processor.
   explicit Workers(int threads);
   ~Workers();
   Workers(const Workers&) = delete;
   int count() const { return count_; }
 
-  /// body(0) ... body(n − 1) at once, n ≤ count(); body(0) alone when somebody
-  /// else has the threads. Returns when all are done.
+  /// Runs body(0) ... body(n − 1) at once, n ≤ count(), or body(0) alone while
+  /// another caller has the threads. Returns when all are done.
   void run(int n, const std::function<void(int)>& body);
 
  private:

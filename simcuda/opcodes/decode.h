@@ -13,21 +13,23 @@
 
 namespace simcuda {
 
-/// `ld.global.v4.f32` in its parts.
+/// An opcode such as `ld.global.v4.f32` in its parts, which point into `text`.
 struct Opcode {
   std::string_view base;
   std::vector<std::string_view> suffixes;  // types too
   std::vector<Type> types;
   explicit Opcode(std::string_view text);
   bool has(std::string_view suffix) const;
-  /// The first of these that it has, or its place; -1 when none.
+  /// The number, in the list, of the opcode's first suffix that is there; -1 if
+  /// none is.
   int which(std::initializer_list<const char*> suffixes) const;
   Type type(size_t i = 0) const {
     return i < types.size() ? types[i] : Type::none;
   }
 };
 
-/// One instruction while it is decoded.
+/// One instruction while it is decoded into `out`. Functions that give a bool
+/// give false after an error (fail).
 class Decoding {
  public:
   Decoding(const Opcode& opcode, const Statement& statement, int target)
@@ -48,34 +50,38 @@ class Decoding {
   virtual Slot write(const Operand& operand, Type type, bool any_size) = 0;
   /// The size of a register as declared; 0 when it is none.
   virtual int register_bytes(const Operand& operand) = 0;
-  /// Fills in `a` or offset, narrow_address; a name gives its address.
+  /// Fills in out.a or out.offset, and out.narrow_address; a name stands for
+  /// its address.
   virtual bool address(const Operand& operand, Space space) = 0;
-  /// The instruction's list: slots, of which the first `defined` are written.
+  /// Sets the instruction's list: slots, of which the first `defined` are
+  /// written.
   virtual void add_slots(Instruction& instruction,
                          const std::vector<Slot>& slots, size_t defined) = 0;
-  /// A row that only this instruction uses; a row of a constant.
+  /// A row of 8 bytes that only this instruction uses; and a row of a constant.
   virtual Slot scratch() = 0;
   virtual Slot constant(uint64_t bits, int bytes) = 0;
-  /// An instruction behind this one, under the same guard.
+  /// Adds an instruction behind this one, under the same guard.
   virtual void follow(const Instruction& instruction) = 0;
-  /// The number of a label's jump, to be filled in later.
+  /// A number for the label, which is replaced by its place when all are known.
   virtual uint32_t label(const std::string& name) = 0;
-  /// Of the kernel's parameters.
+  /// The bytes of all parameters of the kernel.
   virtual uint32_t parameter_bytes() const = 0;
   virtual void add_labels(const std::vector<Slot>& labels) = 0;
   /// The labels of a `.branchtargets`, or null.
   virtual const std::vector<std::string>* table(const std::string& name) = 0;
   /// In a function that is inlined: the label at its end; else null.
   virtual const std::string* end_of_call() = 0;
+  /// Notes an error; returns false.
   virtual bool fail(const std::string& what) = 0;
 
-  /// dst and a, b, c by a pattern: `t:ttu`. t: the type of the opcode, w: of
-  /// twice its size, s: its second type, u: u32, p: a predicate.
+  /// Decodes dst and a, b, c by a pattern such as `t:ttu`. t: the type of the
+  /// opcode, w: one of twice its size, s: its second type, u: u32, p: a
+  /// predicate.
   bool operands(std::string_view pattern);
   bool unsupported() {
     return fail("`" + statement.name + "` is not supported");
   }
-  /// Fails when the target is older.
+  /// Fails if the module's target is older.
   bool needs(int minimum) {
     return target >= minimum || fail("`" + statement.name + "` requires sm_" +
                                      std::to_string(minimum) + " or higher");
@@ -92,7 +98,8 @@ class Decoding {
 /// Where the variables of a loaded module lie.
 using SymbolAddresses = std::map<std::string, uint64_t, std::less<>>;
 
-/// False: `error` says what is wrong in which line.
+/// Decodes one kernel of a module. False: `error` says what is wrong in which
+/// line.
 bool decode_kernel(const ModuleText& module, const FunctionText& function,
                    const SymbolAddresses& symbols, Kernel& kernel,
                    std::string& error);

@@ -1,5 +1,5 @@
 #pragma once
-// Families that other families hand over to.
+// Families to which other families hand over their floats.
 #include "simcuda/opcodes/decode.h"
 
 namespace simcuda {

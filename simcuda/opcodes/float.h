@@ -8,6 +8,7 @@
 
 namespace simcuda {
 
+/// x, or the NaN of a GPU if x is one.
 inline float canonical(float x) {
   return x != x ? std::bit_cast<float>(0x7fffffffu) : x;
 }
@@ -17,8 +18,9 @@ inline Half canonical(Half x) {
              ? std::bit_cast<Half>(uint16_t{0x7fff})
              : x;
 }
-inline Brain canonical(Brain x) { return x; }  // its conversion does it
+inline Brain canonical(Brain x) { return x; }  // done by its conversion
 
+/// x, or a zero of its sign if x is subnormal (for float and f16).
 inline float flush(float x) {
   uint32_t bits = std::bit_cast<uint32_t>(x);
   return std::bit_cast<float>((bits & 0x7f800000) == 0 ? bits & 0x80000000
@@ -32,14 +34,14 @@ inline Half flush(Half x) {
 }
 inline Brain flush(Brain x) { return x; }
 
-/// Between 0 and 1; NaN is 0.
+/// x clamped to 0 ... 1; NaN becomes 0.
 template <class T>
 inline T saturate(T x) {
   float f = static_cast<float>(x);
   return f >= 1 ? static_cast<T>(1.0f) : f > 0 ? x : static_cast<T>(0.0f);
 }
 
-/// A double rounded once; an inexact one that was itself rounded to odd too.
+/// A double rounded once to T; also right for one that was rounded to odd.
 template <class T>
 inline T narrow(double x) {
   if constexpr (std::is_same_v<T, Brain>) {
@@ -131,7 +133,7 @@ struct FloatRcp {
   }
 };
 
-/// The smaller or larger; a NaN loses, unless it shall win; −0 < +0.
+/// The smaller or larger of two; −0 < +0. A NaN loses, or wins if `NanWins`.
 template <bool Larger, bool NanWins>
 struct FloatPick {
   template <class T>
@@ -157,7 +159,8 @@ struct FloatPick {
   static Brain nan(Brain) { return std::bit_cast<Brain>(uint16_t{0x7fff}); }
 };
 
-/// F with its surroundings.
+/// F with canonical NaNs, and with subnormals flushed (`Ftz`) and the result
+/// saturated (`Sat`) where asked.
 template <class F, bool Ftz, bool Sat>
 struct Around {
   template <class T, class... More>

@@ -21,7 +21,7 @@ enum class TypeClass : uint8_t {
   none,
 };
 
-/// none when there is no such type.
+/// The type with this name; Type::none if there is none.
 Type type_named(std::string_view name);
 const char* type_name(Type type);
 int type_bytes(Type type);
@@ -67,7 +67,7 @@ struct Variable {
   uint32_t align = 0;        // at least the type's
   struct Initial {
     uint64_t bits = 0;
-    std::string symbol;  // the address of, plus bits
+    std::string symbol;  // not empty: its address, plus `bits`
   };
   std::vector<Initial> initial;
   int line = 0;
@@ -114,7 +114,7 @@ struct ModuleText {
   std::vector<FunctionText> functions;
 };
 
-/// False: `error` says what is wrong in which line.
+/// Parses a module. False: `error` says what is wrong in which line.
 bool parse_ptx(std::string_view source, ModuleText& module, std::string& error);
 
 }  // namespace simcuda

@@ -1,5 +1,5 @@
 #pragma once
-// PTX text to tokens. A word is anything that PTX glues together: names,
+// From PTX text to tokens. A word is anything that PTX glues together: names,
 // opcodes with all their suffixes (`ld.global.v4.f32`), directives, special
 // registers (`%tid.x`).
 #include <cstdint>
@@ -25,7 +25,8 @@ struct Token {
   }
 };
 
-/// False: `error` says what is wrong in which line. The last token is an end.
+/// Splits the text, which outlives the tokens; the last token is an end. False:
+/// `error` says what is wrong in which line.
 bool tokenise(std::string_view source, std::vector<Token>& tokens,
               std::string& error);
 
