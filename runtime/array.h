@@ -93,7 +93,8 @@ struct CopyCounter {
 /// They have been copied when this returns.
 Result<Array> array_from_host(Device& device, DType dtype,
                               std::vector<int64_t> shape, const void* bytes);
-/// All elements, dense and row-major, in the host's memory.
+/// All elements, dense and row-major, in the host's memory; std::bad_alloc if
+/// that has no room.
 Result<std::vector<uint8_t>> array_to_host(const Array& array,
                                            CopyCounter* counter = nullptr);
 /// The same elements placed as `to` says. Blocks that are already in their

@@ -74,7 +74,7 @@ class Group {
     Outcome outcome = Outcome::declined;
     ir::NodeId needed = -1;
   };
-  /// Takes `node` or leaves the nest as it computes now. The node is an
+  /// Adds `node`, or leaves what the nest computes as it is. The node is an
   /// expression, a reduction, scan, dot or scatter; the last three only as the
   /// first of a group.
   Answer add(ir::NodeId node);

@@ -27,10 +27,10 @@ const char* simcuda_failed();
 size_t simcuda_findings(char* buffer, size_t size);
 size_t simcuda_leaks(char* buffer, size_t size);
 
-/// Lets kernels that are put into the stream from now on end early while *flag
-/// is set, by another thread or a signal: the rest of them is not done, and
-/// that memory which they should have written is read is then no finding. Null:
-/// they run to their end. Returns 0 if that is done.
+/// Lets kernels that are put into the stream from now on end early, with the
+/// rest of their work undone, while *flag is set by another thread or a signal.
+/// Reads of memory that was never written are no findings then. Null: kernels
+/// run to their end. Returns 0 if that is done.
 int simcuda_interrupt(void* stream, const bool* flag);
 
 /// With the key `log=on`: the functions that were called since the plan was
