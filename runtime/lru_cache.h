@@ -1,6 +1,6 @@
 #pragma once
-// What caches are made of: all of them forget what was not asked for the
-// longest. Not thread-safe.
+// What caches are made of. All of them evict the least recently used entry. Not
+// thread-safe.
 #include <algorithm>
 #include <cstdint>
 #include <list>
@@ -11,14 +11,14 @@
 
 namespace unisono {
 
-/// Values that are found by looking at each, bounded by their number.
+/// A bounded number of values, which a search finds by looking at each.
 template <class Value>
 class LruList {
  public:
   explicit LruList(size_t capacity) : capacity_(capacity) {}
 
-  /// The first of which `wanted` is true, from the last used on; null if there
-  /// is none. Valid until the next call.
+  /// The value for which `wanted` is true, the last used if there are several,
+  /// or null. Makes it the last used. Valid until the next call.
   template <class Wanted>
   Value* find_if(const Wanted& wanted) {
     const auto found = std::find_if(values_.begin(), values_.end(), wanted);
@@ -26,7 +26,7 @@ class LruList {
     std::rotate(values_.begin(), found, found + 1);
     return &values_.front();
   }
-  /// Valid until the next call.
+  /// Adds a value as the last used. Valid until the next call.
   Value& put(Value value) {
     if (values_.size() >= capacity_) values_.pop_back();
     return *values_.insert(values_.begin(), std::move(value));
