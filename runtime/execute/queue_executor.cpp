@@ -1,13 +1,9 @@
-// Devices with queues in a run. Threads put their work there and go on; what
-// fails a check is noticed when something waits: a flag of a loop, a call of
-// the host, the end.
-#include <bit>
-#include <cstring>
-#include <numeric>
+#include "runtime/execute/queue_executor.h"
+
+#include <algorithm>
 #include <utility>
 
 #include "runtime/check.h"
-#include "runtime/execute/execution.h"
 #include "runtime/execute/queue_collective.h"
 
 namespace unisono {
@@ -22,12 +18,12 @@ using Kind = Instruction::Kind;
 constexpr int place_bits = 20, count_bits = 20;
 constexpr uint64_t most_phases = (uint64_t{1} << 23) - 1;  // and grid_sealed
 
-uint64_t launch_number(int phase, uint64_t count, int pc) {
+uint64_t launch_number(int phase, uint64_t count, ptrdiff_t place) {
   const uint64_t first =
       std::min<uint64_t>(static_cast<uint64_t>(phase) + 1, most_phases);
   return first << (place_bits + count_bits) |
          (count & ((uint64_t{1} << count_bits) - 1)) << place_bits |
-         static_cast<uint64_t>(pc);
+         static_cast<uint64_t>(place);
 }
 /// An order of failures on several devices.
 std::pair<uint64_t, uint64_t> phase_of(const GridError& word) {
@@ -60,52 +56,76 @@ Error decode(const GridError& word, const FlatProgram& flat, int device) {
 
 }  // namespace
 
-Status Execution::open_queues() {
-  for (int d = 0; d < count_; ++d) {
-    DeviceState& device = devices_[d];
-    Queue* queue = device.device ? device.device->queue() : nullptr;
-    CHECK(d == 0 || (queue != nullptr) == (devices_[0].queue != nullptr));
-    if (queue != device.queue) device.capturing.reset();
-    device.queue = queue;
-    device.launches = 0;
-    device.copies.clear();
-    if (!queue) continue;
-    queue->stop_when(stop_);
-    CHECK(flat_.instructions.size() < size_t{1} << place_bits);
-    if (device.grid_error.device() != device.device) {
-      Result<Buffer> word = device.device->allocate(sizeof(GridError));
-      if (!word) return word.error();
-      const GridError none;
-      Status written = queue->write(word->data(), &none, sizeof none);
-      if (!written) return written;
-      device.grid_error = std::move(*word);
-    }
-    for (const Instruction& instruction : flat_.instructions) {
-      if (instruction.kind != Kind::launch) continue;
-      const auto& step = instruction.as<LaunchStep>();
-      CHECK(step.grid);
-      if (Status ready = queue->prepare(*step.grid); !ready) return ready;
-    }
+QueueExecutor::QueueExecutor(const RunState& run)
+    : run_(run),
+      devices_(std::make_unique<DeviceState[]>(run.count)),
+      buffers_(run),
+      replays_(run.flat.loops.size()) {
+  CHECK(run.flat.instructions.size() < size_t{1} << place_bits);
+  for (int d = 0; d < run.count; ++d) {
+    devices_[d].arguments.resize(run.flat.most_arguments);
+    devices_[d].replays.resize(run.flat.loops.size());
   }
-  if (!devices_[0].queue) return Unit{};
-  if (Status ready = prepare_replays(); !ready) return ready;
-  Status staged = borrow_staging();
-  if (!staged) return_staging();
-  return staged;
 }
 
-/// The stop flag may go when the run is over.
-void Execution::release_queues() {
-  for (int d = 0; d < count_; ++d)
+Status QueueExecutor::begin() {
+  phase_ = 0;
+  Status opened = open();
+  if (!opened) {
+    return_staging();
+    release();
+  }
+  return opened;
+}
+
+Status QueueExecutor::open() {
+  for (int d = 0; d < run_.count; ++d)
+    if (Status opened = open(d); !opened) return opened;
+  return borrow_staging();
+}
+
+Status QueueExecutor::open(int d) {
+  DeviceState& device = devices_[d];
+  Device& where = *run_.devices[d].device;
+  Queue* queue = where.queue();
+  CHECK(queue);
+  if (queue != device.queue) device.capturing.reset();
+  device.queue = queue;
+  device.launches = 0;
+  device.copies.clear();
+  queue->stop_when(run_.stop);
+  if (device.grid_error.device() != &where) {
+    Result<Buffer> word = where.allocate(sizeof(GridError));
+    if (!word) return word.error();
+    const GridError none;
+    Status written = queue->write(word->data(), &none, sizeof none);
+    if (!written) return written;
+    device.grid_error = std::move(*word);
+  }
+  return prepare(*queue);
+}
+
+Status QueueExecutor::prepare(Queue& queue) {
+  for (const Instruction& instruction : run_.flat.instructions) {
+    if (instruction.kind != Kind::launch) continue;
+    const auto& step = instruction.as<LaunchStep>();
+    CHECK(step.grid);
+    if (Status ready = queue.prepare(*step.grid); !ready) return ready;
+  }
+  return prepare_replays(queue);
+}
+
+void QueueExecutor::release() {
+  for (int d = 0; d < run_.count; ++d)
     if (devices_[d].queue) devices_[d].queue->stop_when(nullptr);
 }
 
-Status Execution::borrow_staging() {
+Status QueueExecutor::borrow_staging() {
   std::vector<Queue*> queues;
-  for (int d = 0; d < count_; ++d) queues.push_back(devices_[d].queue);
-  Result<int64_t> bytes = prepare_collectives(queues, flat_);
+  for (int d = 0; d < run_.count; ++d) queues.push_back(devices_[d].queue);
+  Result<int64_t> bytes = prepare_collectives(queues, run_.flat);
   if (!bytes) return bytes.error();
-  for (int d = 0; *bytes > 0 && d < count_; ++d) {
+  for (int d = 0; *bytes > 0 && d < run_.count; ++d) {
     auto memory = queues[d]->borrow_staging(*bytes);
     if (!memory) return memory.error();
     devices_[d].staging = *memory;
@@ -113,77 +133,63 @@ Status Execution::borrow_staging() {
   return Unit{};
 }
 
-void Execution::return_staging() {
-  for (int d = 0; d < count_; ++d)
+void QueueExecutor::return_staging() {
+  for (int d = 0; d < run_.count; ++d)
     if (void* memory = std::exchange(devices_[d].staging, nullptr))
       devices_[d].queue->return_staging(memory);
 }
 
-Status Execution::put(int d, const Instruction& instruction) {
-  if (!recorder_) return put_unseen(d, instruction);
-  const DeviceState& device = devices_[d];
-  const bool copies = instruction.kind == Kind::copy;
-  Recording recording(recorder_,
-                      copies ? Recorder::Kind::copy : Recorder::Kind::kernel,
-                      device.row);
-  if (copies) {
-    recording.event().from = device.row;
-    recording.event().bytes = instruction.as<CopyStep>().bytes;
-  } else {
-    const auto& launch = instruction.as<LaunchStep>();
-    recording.event().name = launch.name;
-    recording.event().sources = launch.sources;
-  }
-  if (Status done = put_unseen(d, instruction); !done) return done;
-  return wait_for_queue(d);
-}
-
-Status Execution::wait_for_queue(int d) {
-  const DeviceState& device = devices_[d];
-  GridError word;  // any read waits for what was put there
-  const Queue::Read read{&word, device.grid_error.data(), sizeof word};
-  return device.queue->read({&read, 1});
-}
-
-Status Execution::put_unseen(int d, const Instruction& instruction) {
+Status QueueExecutor::launch(int d, const Instruction& launch, bool) {
   DeviceState& device = devices_[d];
-  if (instruction.kind == Kind::copy) {
-    const auto& copy = instruction.as<CopyStep>();
-    if (copy.bytes == 0 || device.slots[copy.to] == device.slots[copy.from])
-      return Unit{};
-    const SlotId slots[] = {copy.from, copy.to};
-    if (Status joined = join_copies(d, slots); !joined) return joined;
-    return device.queue->copy(device.slots[copy.to], *device.queue,
-                              device.slots[copy.from], copy.bytes);
-  }
-  const auto& step = instruction.as<LaunchStep>();
+  const auto& step = launch.as<LaunchStep>();
   if (Status joined = join_copies(d, step.arguments); !joined) return joined;
   for (size_t i = 0; i < step.arguments.size(); ++i)
-    device.arguments[i] = device.slots[step.arguments[i]];
-  const int phase = phase_.load(std::memory_order_relaxed) + captured_phases_;
+    device.arguments[i] = run_.devices[d].slots[step.arguments[i]];
+  const auto place = &launch - run_.flat.instructions.data();
   return device.queue->launch(
       *step.grid,
       {.arguments = std::span(device.arguments).first(step.arguments.size()),
        .error = device.grid_error.data(),
-       .number = launch_number(phase, device.launches++, device.pc),
+       .number = launch_number(phase_, device.launches++, place),
        .position = d});
 }
 
-Status Execution::join_copies(int d, std::span<const SlotId> slots) {
+Status QueueExecutor::copy(int d, const CopyStep& step) {
+  const std::vector<void*>& slots = run_.devices[d].slots;
+  if (step.bytes == 0 || slots[step.to] == slots[step.from]) return Unit{};
+  const SlotId used[] = {step.from, step.to};
+  if (Status joined = join_copies(d, used); !joined) return joined;
+  Queue& queue = *devices_[d].queue;
+  return queue.copy(slots[step.to], queue, slots[step.from], step.bytes);
+}
+
+Status QueueExecutor::wait(int d) {
+  if (Status joined = join_all_copies(d); !joined) return joined;
+  GridError word;  // any read waits for what was put there
+  return read_error(d, word);
+}
+
+Status QueueExecutor::read_error(int d, GridError& word) {
+  const Queue::Read read{&word, devices_[d].grid_error.data(), sizeof word};
+  return devices_[d].queue->read({&read, 1});
+}
+
+Status QueueExecutor::join_copies(int d, std::span<const SlotId> slots) {
   const CopiesBeside& copies = devices_[d].copies;
   if (copies.empty()) return Unit{};
   for (SlotId slot : slots)
-    if (copies.touch(devices_[d].slots[slot], program_.slots[slot].bytes))
+    if (copies.touch(run_.devices[d].slots[slot],
+                     run_.program.slots[slot].bytes))
       return join_all_copies(d);
   return Unit{};
 }
 
 /// Copies that read the device's memory are in the lanes of others.
-Status Execution::join_all_copies(int d) {
+Status QueueExecutor::join_all_copies(int d) {
   DeviceState& device = devices_[d];
   if (device.copies.empty()) return Unit{};
   device.copies.clear();
-  for (int other = 0; other < count_; ++other) {
+  for (int other = 0; other < run_.count; ++other) {
     Status done = device.queue->wait_for(*devices_[other].queue, Lane::kernels,
                                          Lane::copies);
     if (!done) return done;
@@ -191,30 +197,29 @@ Status Execution::join_all_copies(int d) {
   return Unit{};
 }
 
-void Execution::note_copies(SlotId from, SlotId to) {
-  for (int d = 0; d < count_; ++d)
+void QueueExecutor::note_copies(SlotId from, SlotId to) {
+  for (int d = 0; d < run_.count; ++d)
     for (SlotId slot : {from, to})
-      devices_[d].copies.add(devices_[d].slots[slot],
-                             program_.slots[slot].bytes);
+      devices_[d].copies.add(run_.devices[d].slots[slot],
+                             run_.program.slots[slot].bytes);
 }
 
-Result<bool> Execution::read_flag(int d, SlotId flag) {
+Result<bool> QueueExecutor::read_flag(int d, SlotId flag) {
   DeviceState& device = devices_[d];
-  if (!device.queue)
-    return *static_cast<const uint8_t*>(device.slots[flag]) != 0;
   if (Status joined = join_copies(d, {&flag, 1}); !joined)
     return joined.error();
   uint8_t value = 0;
   GridError word;
-  const Queue::Read reads[] = {{&value, device.slots[flag], 1},
+  const Queue::Read reads[] = {{&value, run_.devices[d].slots[flag], 1},
                                {&word, device.grid_error.data(), sizeof word}};
   if (Status read = device.queue->read(reads); !read) return read.error();
-  if (word.launch) return decode(word, flat_, d);
+  if (word.launch) return decode(word, run_.flat, d);
   return value != 0;
 }
 
-Status Execution::read_arguments(int d, const HostCallStep& step,
-                                 std::vector<std::vector<uint8_t>>& arguments) {
+Status QueueExecutor::read_arguments(
+    int d, const HostCallStep& step,
+    std::vector<std::vector<uint8_t>>& arguments) {
   DeviceState& device = devices_[d];
   if (Status joined = join_copies(d, step.arguments); !joined) return joined;
   GridError word;
@@ -223,39 +228,29 @@ Status Execution::read_arguments(int d, const HostCallStep& step,
   for (size_t i = 0; i < step.arguments.size(); ++i) {
     arguments.emplace_back(step.bytes[i]);
     if (step.bytes[i])
-      reads.push_back({arguments.back().data(), device.slots[step.arguments[i]],
+      reads.push_back({arguments.back().data(),
+                       run_.devices[d].slots[step.arguments[i]],
                        step.bytes[i]});
   }
   if (Status read = device.queue->read(reads); !read) return read;
-  if (word.launch) return decode(word, flat_, d);
+  if (word.launch) return decode(word, run_.flat, d);
   return Unit{};
 }
 
-Status Execution::perform_on_queues(const Instruction& collective) {
-  if (recorder_) {
-    Status done = perform_unseen_on_queues(collective);
-    for (int d = 0; done && d < count_; ++d) done = join_all_copies(d);
-    for (int d = 0; done && d < count_; ++d) done = wait_for_queue(d);
-    return done;
-  }
-  return perform_unseen_on_queues(collective);
+Status QueueExecutor::meet(const CollectiveStep& step) {
+  Status done = perform(step);
+  ++phase_;
+  return done;
 }
 
-Status Execution::perform_unseen_on_queues(const Instruction& instruction) {
-  if (instruction.kind == Kind::repeat) {
-    std::vector<int> all(static_cast<size_t>(count_));
-    std::iota(all.begin(), all.end(), 0);
-    return replay(all, instruction.loop);
-  }
-  CHECK(instruction.kind == Kind::collective);
-  const auto& step = instruction.as<CollectiveStep>();
+Status QueueExecutor::perform(const CollectiveStep& step) {
   const SlotId slots[] = {step.from, step.to};
-  for (int d = 0; d < count_; ++d)
+  for (int d = 0; d < run_.count; ++d)
     if (Status joined = join_copies(d, slots); !joined) return joined;
   std::vector<Queue*> queues;
   std::vector<void*> staging;
-  Status done = for_each_group(step, [&](const std::vector<int>* group,
-                                         CollectiveBuffers buffers) {
+  Status done = buffers_.for_each(step, [&](const std::vector<int>* group,
+                                            CollectiveBuffers buffers) {
     queues.clear();
     staging.clear();
     for (size_t i = 0; i < buffers.to.size(); ++i) {
@@ -269,51 +264,43 @@ Status Execution::perform_unseen_on_queues(const Instruction& instruction) {
   return done;
 }
 
-/// Waits for all, and keeps the one error that is reported: of those of the
-/// first phase that has any, the first device's.
-void Execution::finish_queues() {
-  if (!devices_[0].queue) return;
+/// Of the failed checks of the first phase that has any the first device's is
+/// reported; without one what went wrong otherwise.
+std::optional<Failure> QueueExecutor::finish() {
   std::pair<uint64_t, uint64_t> first_phase = {~uint64_t{0}, 0};
-  int first = -1;
-  std::optional<Error> checked, other;
-  for (int d = 0; d < count_; ++d) {
+  std::optional<Failure> checked, other;
+  const auto note = [&](Failure failure) {
+    if (!other) other = std::move(failure);
+  };
+  for (int d = 0; d < run_.count; ++d) {
     DeviceState& device = devices_[d];
+    std::optional<Failure>& failure = run_.devices[d].failure;
     GridError word;
-    const Queue::Read read{&word, device.grid_error.data(), sizeof word};
     Status done = join_all_copies(d);
-    if (done) done = device.queue->read({&read, 1});
+    if (done) done = read_error(d, word);
     if (!done || !word.launch) {
-      if (device.failure) done = *device.failure;
-      if (!done && !other) other = done.error();
+      if (failure)
+        note(*std::move(failure));
+      else if (!done)
+        note({done.error()});
       if (word.stretches == 0) continue;
     }
     if (word.launch && phase_of(word) < first_phase) {
       first_phase = phase_of(word);
-      first = d;
-      checked = decode(word, flat_, d);
+      checked = Failure{decode(word, run_.flat, d)};
     }
     const GridError none;
     done = device.queue->write(device.grid_error.data(), &none, sizeof none);
-    if (!done) device.grid_error = Buffer();  // a new one for the next run
-    if (!done && !other) other = done.error();
+    if (!done) {
+      device.grid_error = Buffer();  // a new one for the next run
+      note({done.error()});
+    }
   }
   if (other)
-    for (int d = 0; d < count_; ++d) devices_[d].queue->settle();
+    for (int d = 0; d < run_.count; ++d) devices_[d].queue->settle();
   return_staging();
-  if (!checked && !other) return;
-  if (!checked) checked = std::move(other), first = 0;
-  for (int d = 0; d < count_; ++d) devices_[d].failure.reset();
-  devices_[first].failure = std::move(checked);
-}
-
-/// A collective could not be performed: all devices end.
-void Execution::abandon(Error error) {
-  std::lock_guard lock(mutex_);
-  failed_ = true;
-  devices_[0].failure = std::move(error);
-  ended_ = all_;
-  arrived_ = 0;
-  finish();
+  release();
+  return checked ? std::move(checked) : std::move(other);
 }
 
 }  // namespace unisono
