@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <new>
-#include <tuple>
+#include <numeric>
 
 #include "runtime/check.h"
 #include "runtime/execute/collective.h"
@@ -19,24 +19,6 @@ using Kind = Instruction::Kind;
 constexpr float worth_sharing = 2;
 
 constexpr uint64_t bit(int device) { return uint64_t{1} << device; }
-
-void set_error(ErrorWord& to, const ErrorWord& from) {
-  to.source = from.source;
-  to.value = from.value;
-  to.bound = from.bound;
-  to.member = from.member;
-  to.rank = from.rank;
-  to.code.store(from.code.load());
-}
-
-Error decode(const ErrorWord& word, int device) {
-  Error error = checked_error(static_cast<ErrorWord::Code>(word.code.load()),
-                              word.value, word.bound);
-  error.source = word.source;
-  error.device = device;
-  error.member = word.member;
-  return error;
-}
 
 Error lost(int device) {
   return Error{.kind = Error::Kind::device_lost,
@@ -61,44 +43,34 @@ uint32_t source_of(const Instruction& instruction) {
 
 }  // namespace
 
-Execution::Execution(const Program& program, const FlatProgram& flat)
-    : Work(this, false),
-      program_(program),
+Execution::Execution(const Program& program, const FlatProgram& flat,
+                     Device& device)
+    : Work(&run_, false),
+      run_(program, flat),
+      executor_(make_executor(run_, device)),
       flat_(flat),
       count_(program.devices),
       all_(~Mask{0} >> (64 - count_)),
-      devices_(std::make_unique<DeviceState[]>(count_)),
-      from_(count_),
-      to_(count_) {
-  for (int d = 0; d < count_; ++d) {
-    DeviceState& device = devices_[d];
-    device.slots.resize(program.slots.size());
-    device.turns.resize(flat.loops.size());
-    device.arguments.resize(flat.most_arguments);
-    device.context.error = &device.error;
-    device.context.device_position = d;
-    device.context.cancel = &device.cancel;
-  }
+      devices_(std::make_unique<DeviceState[]>(count_)) {
+  for (int d = 0; d < count_; ++d) devices_[d].turns.resize(flat.loops.size());
 }
 
 // The watchdog may look on already.
 void Execution::reset(Pool& pool, const RunOptions& options) {
   std::lock_guard lock(mutex_);
   static constexpr std::atomic<bool> never{false};
-  pool_ = &pool;
-  stop_ = options.stop ? options.stop : &never;
+  run_.pool = &pool;
+  run_.stop = options.stop ? options.stop : &never;
+  run_.step_by_step = recorder_ || options.lose_device;
   lose_device_ = options.lose_device;
   watchdog_ = options.watchdog;
   for (int d = 0; d < count_; ++d) {
     DeviceState& device = devices_[d];
     device.pc = 0;
     device.work = 0;
-    device.context.stop = stop_;
-    device.error.code = ErrorWord::none;
-    device.cancel = false;
-    device.failure.reset();
-    device.thrown = nullptr;
     device.awaited_since.reset();
+    run_.devices[d].cancel = false;
+    run_.devices[d].failure.reset();
   }
   published_ = false;
   arrived_ = waiting_turn_ = ended_ = 0;
@@ -118,26 +90,22 @@ void Execution::record(Recorder* recorder,
 
 std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   reset(pool, options);
-  if (Status opened = open_queues(); !opened) {
-    release_queues();
-    Error error = opened.error();
+  if (Status begun = executor_->begin(); !begun) {
+    Error error = begun.error();
     error.untouched = true;
     return error;
   }
   drive(0);
   auto done = [this] { return done_.load(std::memory_order_acquire); };
   if (published_) {
-    pool.help_until(this, done);
+    pool.help_until(run_.group(), done);
     pool.remove(*this);
   }
   CHECK(done());
-  finish_queues();
-  release_queues();
-  for (int d = 0; d < count_; ++d)
-    if (devices_[d].failure) {
-      thrown_ = std::exchange(devices_[d].thrown, {});
-      return std::move(devices_[d].failure);
-    }
+  if (std::optional<Failure> failure = executor_->finish()) {
+    thrown_ = std::move(failure->thrown);
+    return std::move(failure->error);
+  }
   if (stopped_)
     return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
   return std::nullopt;
@@ -170,35 +138,25 @@ int Execution::take(int owned_phase) {
 
 void Execution::advance(int d, int& owned_phase) {
   DeviceState& device = devices_[d];
+  const std::atomic<bool>& cancel = run_.devices[d].cancel;
   for (;;) {
-    if (device.cancel.load(std::memory_order_relaxed)) return end(d);
-    if (stop_->load(std::memory_order_relaxed)) return stop_all(d);
-    if (lose_device_ && (*lose_device_)(d)) return fail(d, lost(d));
+    if (cancel.load(std::memory_order_relaxed)) return end(d);
+    if (run_.stop->load(std::memory_order_relaxed)) return stop_all(d);
+    if (lose_device_ && (*lose_device_)(d)) return fail(d, {lost(d)});
     const Instruction& instruction = flat_.instructions[device.pc];
     switch (instruction.kind) {
       case Kind::launch:
-        if (device.queue) {
-          if (Status done = put(d, instruction); !done)
-            return fail(d, done.error());
-          break;
-        }
-        launch(d, instruction.as<LaunchStep>(), instruction.work);
-        if (device.error.code.load(std::memory_order_relaxed))
-          return fail(d, decode(device.error, d));
+        if (Status done = launch(d, instruction); !done)
+          return fail(d, {done.error()});
         break;
-      case Kind::copy: {
-        if (device.queue) {
-          if (Status done = put(d, instruction); !done)
-            return fail(d, done.error());
-          break;
-        }
-        copy(device, instruction.as<CopyStep>());
+      case Kind::copy:
+        if (Status done = copy(d, instruction.as<CopyStep>()); !done)
+          return fail(d, {done.error()});
         break;
-      }
       case Kind::host_call:
         if (!have_turn(d)) return;
-        if (Status done = host_call(d, instruction.as<HostCallStep>()); !done)
-          return fail(d, done.error());
+        if (auto failure = host_call(d, instruction.as<HostCallStep>()))
+          return fail(d, *std::move(failure));
         break;
       case Kind::collective:
         if (!meet(d, owned_phase)) return;
@@ -206,13 +164,13 @@ void Execution::advance(int d, int& owned_phase) {
       case Kind::repeat: {
         const FlatLoop& loop = flat_.loops[instruction.loop];
         device.turns[instruction.loop] = loop.turns;
-        if (!is_replayed(loop)) break;
+        if (!executor_->replays(loop)) break;
         if (loop.meets) {
           if (!meet(d, owned_phase)) return;
           continue;
         }
-        if (Status done = replay({&d, 1}, instruction.loop); !done)
-          return fail(d, done.error());
+        if (Status done = replay({&d, 1}, instruction); !done)
+          return fail(d, {done.error()});
         break;
       }
       case Kind::next_turn: {
@@ -226,8 +184,8 @@ void Execution::advance(int d, int& owned_phase) {
       }
       case Kind::jump: device.pc = instruction.target; continue;
       case Kind::jump_if_false: {
-        Result<bool> flag = read_flag(d, instruction.flag);
-        if (!flag) return fail(d, flag.error());
+        Result<bool> flag = executor_->read_flag(d, instruction.flag);
+        if (!flag) return fail(d, {flag.error()});
         if (!*flag) {
           device.pc = instruction.target;
           continue;
@@ -240,87 +198,57 @@ void Execution::advance(int d, int& owned_phase) {
   }
 }
 
-void Execution::launch(int d, const LaunchStep& step, float work) {
+Status Execution::launch(int d, const Instruction& instruction) {
   DeviceState& device = devices_[d];
-  Recording recording(recorder_, Recorder::Kind::kernel, device.row);
-  if (recording) {
-    recording.event().name = step.name;
-    recording.event().sources = step.sources;
-  }
-  for (size_t i = 0; i < step.arguments.size(); ++i)
-    device.arguments[i] = device.slots[step.arguments[i]];
-  device.work += work;
+  device.work += instruction.work;
   if (!shared_.load(std::memory_order_relaxed) &&
       phase_work_.load(std::memory_order_relaxed) + device.work >
           worth_sharing &&
       ready_.load(std::memory_order_relaxed) != 0)
     share();
   // While there are devices for all workers, each one does a whole kernel.
-  const int others = std::popcount(ready_.load(std::memory_order_relaxed));
-  if (work >= 2 && pool_->workers() > std::max(others, 1))
-    return launch_split(device, step);
-  if (step.units > 0)
-    step.function(device.arguments.data(), 0, step.units, &device.context);
-}
-
-void Execution::copy(DeviceState& device, const CopyStep& step) {
-  Recording recording(recorder_, Recorder::Kind::copy, device.row);
-  if (recording) {
-    recording.event().from = device.row;
-    recording.event().bytes = step.bytes;
-  }
-  auto* to = static_cast<char*>(device.slots[step.to]);
-  const auto* from = static_cast<const char*>(device.slots[step.from]);
-  if (to == from) return;
-  const auto stopped = [&] {
-    return stop_->load(std::memory_order_relaxed) ||
-           device.cancel.load(std::memory_order_relaxed);
+  const auto devices_left = [this] {
+    return std::popcount(ready_.load(std::memory_order_relaxed));
   };
-  pool_->parallel_pieces(step.bytes, copy_grain, this, stopped,
-                         [&](int64_t begin, int64_t end) {
-                           std::memcpy(to + begin, from + begin, end - begin);
-                         });
+  const bool spread = instruction.work >= 2 &&
+                      run_.pool->workers() > std::max(devices_left(), 1);
+  if (recorder_) return launch_recorded(d, instruction, spread);
+  return executor_->launch(d, instruction, spread);
 }
 
-// The error that is reported is the first in the order of ErrorWord, so no
-// piece is left out because another has failed; of equal ones the first
-// piece's.
-void Execution::launch_split(DeviceState& device, const LaunchStep& step) {
-  std::mutex mutex;
-  std::optional<int64_t> failed_at;  // the piece of device.error
-  auto order = [](const ErrorWord& error, int64_t begin) {
-    return std::tuple(error.member, error.rank, begin);
-  };
-  pool_->parallel_for(
-      step.units, step.grain, this, [&](int64_t begin, int64_t end) {
-        if (stop_->load(std::memory_order_relaxed) ||
-            device.cancel.load(std::memory_order_relaxed))
-          return;
-        ErrorWord error;
-        KernelContext context = device.context;
-        context.error = &error;
-        step.function(device.arguments.data(), begin, end, &context);
-        if (error.code.load(std::memory_order_relaxed) == 0) return;
-        std::lock_guard lock(mutex);
-        if (failed_at && order(device.error, *failed_at) <= order(error, begin))
-          return;
-        failed_at = begin;
-        set_error(device.error, error);
-      });
+Status Execution::launch_recorded(int d, const Instruction& instruction,
+                                  bool spread) {
+  const auto& step = instruction.as<LaunchStep>();
+  Recording recording(recorder_, Recorder::Kind::kernel, devices_[d].row);
+  recording.event().name = step.name;
+  recording.event().sources = step.sources;
+  Status done = executor_->launch(d, instruction, spread);
+  return done ? executor_->wait(d) : done;
 }
 
-Status Execution::host_call(int d, const HostCallStep& step) {
+Status Execution::copy(int d, const CopyStep& step) {
+  if (!recorder_) return executor_->copy(d, step);
+  const int row = devices_[d].row;
+  Recording recording(recorder_, Recorder::Kind::copy, row);
+  recording.event().from = row;
+  recording.event().bytes = step.bytes;
+  Status done = executor_->copy(d, step);
+  return done ? executor_->wait(d) : done;
+}
+
+std::optional<Failure> Execution::host_call(int d, const HostCallStep& step) {
   try {
-    return call_host(d, step);
+    if (Status done = call_host(d, step); !done) return Failure{done.error()};
+    return std::nullopt;
   } catch (const std::bad_alloc&) {
-    return Error{.kind = Error::Kind::out_of_memory,
-                 .message =
-                     "there is not enough memory on the host for what is "
-                     "printed"};
+    return Failure{{.kind = Error::Kind::out_of_memory,
+                    .message =
+                        "there is not enough memory on the host for what is "
+                        "printed"}};
   } catch (...) {
-    devices_[d].thrown = std::current_exception();
-    return Error{.kind = Error::Kind::check_failed,
-                 .message = "a call of the host threw an exception"};
+    return Failure{{.kind = Error::Kind::check_failed,
+                    .message = "a call of the host threw an exception"},
+                   std::current_exception()};
   }
 }
 
@@ -328,18 +256,16 @@ Status Execution::call_host(int d, const HostCallStep& step) {
   const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
   std::vector<std::vector<uint8_t>> arguments;
   arguments.reserve(step.arguments.size());
-  if (devices_[d].queue) {
-    Status read = read_arguments(d, step, arguments);
-    if (!read) return read;
-    program_.host_calls[step.call](d, arguments);
-    return Unit{};
-  }
-  for (size_t i = 0; i < step.arguments.size(); ++i) {
-    const auto* data =
-        static_cast<const uint8_t*>(devices_[d].slots[step.arguments[i]]);
-    arguments.emplace_back(data, data + step.bytes[i]);
-  }
-  program_.host_calls[step.call](d, arguments);
+  if (Status read = executor_->read_arguments(d, step, arguments); !read)
+    return read;
+  run_.program.host_calls[step.call](d, arguments);
+  return Unit{};
+}
+
+Status Execution::replay(std::span<const int> devices, const Instruction& at) {
+  Result<int64_t> left = executor_->replay(devices, at);
+  if (!left) return left.error();
+  for (int d : devices) devices_[d].turns[at.loop] = *left;
   return Unit{};
 }
 
@@ -361,48 +287,45 @@ bool Execution::meet(int device, int& owned_phase) {
     if (!settle()) return false;
   }
   // All other devices stand still until this returns.
-  const Instruction& collective = flat_.instructions[devices_[device].pc];
-  const Clock::time_point start =
-      recorder_ ? Clock::now() : Clock::time_point();
-  if (Status done = perform(collective); !done) {
+  const Instruction& instruction = flat_.instructions[devices_[device].pc];
+  if (Status done = perform(instruction); !done) {
     abandon(done.error());
     return false;
   }
-  if (recorder_) record_collective(collective, start);
   begin_phase(device, owned_phase);
   return true;
 }
 
-Status Execution::perform(const Instruction& collective) {
-  if (devices_[0].queue) return perform_on_queues(collective);
-  CHECK(collective.kind == Kind::collective);
-  const auto& step = collective.as<CollectiveStep>();
-  const CollectiveWorkers workers{*pool_, this, stop_};
-  return for_each_group(
-      step, [&](const std::vector<int>*, CollectiveBuffers buffers) -> Status {
-        unisono::meet(workers, step, buffers);
-        return Unit{};
-      });
+Status Execution::perform(const Instruction& instruction) {
+  if (instruction.kind == Kind::repeat) {
+    std::vector<int> all(static_cast<size_t>(count_));
+    std::iota(all.begin(), all.end(), 0);
+    return replay(all, instruction);
+  }
+  CHECK(instruction.kind == Kind::collective);
+  const auto& step = instruction.as<CollectiveStep>();
+  if (!recorder_) return executor_->meet(step);
+  const Clock::time_point start = Clock::now();
+  Status done = executor_->meet(step);
+  for (int d = 0; done && d < count_; ++d) done = executor_->wait(d);
+  if (done) record_collective(step, start);
+  return done;
 }
 
-void Execution::record_collective(const Instruction& collective,
+void Execution::record_collective(const CollectiveStep& step,
                                   Clock::time_point start) const {
   const Clock::time_point end = Clock::now();
-  // A loop that is replayed is one meeting of all, and has no name.
-  const auto* step = collective.kind == Kind::collective
-                         ? &collective.as<CollectiveStep>()
-                         : nullptr;
   for (int d = 0; d < count_; ++d) {
     const DeviceState& device = devices_[d];
     Recorder::Event event{.kind = Recorder::Kind::wait,
                           .device = device.row,
-                          .source = source_of(collective),
-                          .name = step ? unisono::name(step->kind) : "",
+                          .source = step.source,
+                          .name = name(step.kind),
                           .start = device.arrived,
                           .end = start};
     recorder_->record(event);
     event.kind = Recorder::Kind::collective;
-    event.bytes = step ? step->bytes() : 0;
+    event.bytes = step.bytes();
     event.start = start;
     event.end = end;
     recorder_->record(std::move(event));
@@ -425,10 +348,10 @@ void Execution::begin_phase(int device, int& owned_phase) {
 
 void Execution::share() {
   shared_.store(true, std::memory_order_release);
-  if (published_) return pool_->notify();
+  if (published_) return run_.pool->notify();
   // Before it is published, only the thread that called run() comes here.
   published_ = true;
-  pool_->add(*this);
+  run_.pool->add(*this);
 }
 
 void Execution::end(int device) {
@@ -437,15 +360,24 @@ void Execution::end(int device) {
   settle();
 }
 
-void Execution::fail(int device, Error error) {
+void Execution::fail(int device, Failure failure) {
   std::lock_guard lock(mutex_);
   failed_ = true;
-  if (!stalled_) devices_[device].failure = std::move(error);
+  if (!stalled_) run_.devices[device].failure = std::move(failure);
   ended_ |= bit(device);
   // Those before it go on to where they meet: they may have an error, too, and
   // the first one's is reported, whoever is faster.
   cancel_from(device + 1);
   settle();
+}
+
+void Execution::abandon(Error error) {
+  std::lock_guard lock(mutex_);
+  failed_ = true;
+  run_.devices[0].failure = Failure{std::move(error)};
+  ended_ = all_;
+  arrived_ = 0;
+  finish();
 }
 
 void Execution::stop_all(int device) {
@@ -460,7 +392,7 @@ void Execution::cancel_from(int device) {
   if (device >= count_) return;
   Mask later = all_ & ~(bit(device) - 1);
   for (int d = device; d < count_; ++d)
-    devices_[d].cancel.store(true, std::memory_order_relaxed);
+    run_.devices[d].cancel.store(true, std::memory_order_relaxed);
   // Those that a thread leads on end by themselves.
   Mask standing = arrived_ | waiting_turn_ |
                   ready_.fetch_and(~later, std::memory_order_acq_rel);
@@ -501,10 +433,11 @@ void Execution::check_stuck() {
   }
   if (message.empty()) return;
   failed_ = true;
-  devices_[first].failure = Error{.kind = Error::Kind::check_failed,
-                                  .message = std::move(message),
-                                  .source = source_of(flat_.instructions[pc]),
-                                  .device = first};
+  run_.devices[first].failure =
+      Failure{{.kind = Error::Kind::check_failed,
+               .message = std::move(message),
+               .source = source_of(flat_.instructions[pc]),
+               .device = first}};
   ended_ = all_;
   arrived_ = 0;
 }
@@ -557,19 +490,19 @@ void Execution::set_stalled(Mask missing, const Instruction& collective) {
               .device = first};
   for (int d = 0; d < count_; ++d)
     if (missing & bit(d)) error.missing.push_back(d);
-  devices_[first].failure = std::move(error);
+  run_.devices[first].failure = Failure{std::move(error)};
   failed_ = stalled_ = true;
 }
 
 void Execution::finish() {
   done_.store(true, std::memory_order_release);
-  if (published_) pool_->notify();
+  if (published_) run_.pool->notify();
 }
 
 void Execution::make_ready(Mask devices) {
   waiting_turn_ &= ~devices;
   ready_.fetch_or(devices, std::memory_order_acq_rel);
-  if (published_) pool_->notify();
+  if (published_) run_.pool->notify();
 }
 
 }  // namespace unisono

@@ -31,8 +31,10 @@ class Flattener {
     for (SlotId slot : launch.arguments) check_slot(slot, 0);
     flat_.most_arguments = std::max(flat_.most_arguments,
                                     static_cast<int>(launch.arguments.size()));
-    float work = static_cast<float>(launch.units) /
-                 static_cast<float>(std::max<int64_t>(launch.grain, 1));
+    float work = 0;
+    if (launch.function)
+      work = static_cast<float>(launch.units) /
+             static_cast<float>(std::max<int64_t>(launch.grain, 1));
     add({.kind = Kind::launch,
          .step = &launch,
          .work = std::min(work, much_work)});

@@ -160,7 +160,8 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
   }
 
   ProgramCache& cache = *program.cache.get();
-  std::unique_ptr<Execution> execution = cache.take_execution(runtime, program);
+  std::unique_ptr<Execution> execution =
+      cache.take_execution(runtime, program, *devices[0]);
   for (int d = 0; d < program.devices; ++d) {
     execution->use(d, devices[d]);
     for (size_t slot = 0; slot < program.slots.size(); ++slot)

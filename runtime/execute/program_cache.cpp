@@ -7,15 +7,18 @@ namespace {
 constexpr size_t most_idle = 4;
 }  // namespace
 
-std::unique_ptr<Execution> ProgramCache::take_execution(
-    Runtime& runtime, const Program& program) {
+std::unique_ptr<Execution> ProgramCache::take_execution(Runtime& runtime,
+                                                        const Program& program,
+                                                        Device& device) {
   std::lock_guard lock(mutex_);
-  if (idle_.empty() && runtime.devices()[0]->queue())
-    runtime.keep(shared_from_this());  // it will hold memory there
+  if (!idle_.empty()) {
+    std::unique_ptr<Execution> execution = std::move(idle_.back());
+    idle_.pop_back();
+    return execution;
+  }
   if (!flat_) flat_ = std::make_unique<FlatProgram>(flatten(program));
-  if (idle_.empty()) return std::make_unique<Execution>(program, *flat_);
-  std::unique_ptr<Execution> execution = std::move(idle_.back());
-  idle_.pop_back();
+  auto execution = std::make_unique<Execution>(program, *flat_, device);
+  if (execution->keeps_device_memory()) runtime.keep(shared_from_this());
   return execution;
 }
 
@@ -53,7 +56,9 @@ Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,
 void ProgramCache::forget(const Device& device) {
   std::lock_guard lock(mutex_);
   constants_.erase(&device);
-  if (device.capability() > 0) idle_.clear();  // hold memory of devices
+  std::erase_if(idle_, [](const auto& execution) {
+    return execution->keeps_device_memory();
+  });
 }
 
 ProgramCacheHandle::ProgramCacheHandle()

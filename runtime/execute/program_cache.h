@@ -13,9 +13,11 @@ namespace unisono {
 /// What runs of one program leave for the next. Thread-safe.
 class ProgramCache : public std::enable_shared_from_this<ProgramCache> {
  public:
-  /// An execution of `program` for one run; give it back afterwards.
+  /// An execution of `program` for one run on devices that work as `device`
+  /// does, in all runs; give it back afterwards.
   std::unique_ptr<Execution> take_execution(Runtime& runtime,
-                                            const Program& program);
+                                            const Program& program,
+                                            Device& device);
   void give_back(std::unique_ptr<Execution> execution);
 
   /// The program's constants in `device`'s memory.

@@ -1,5 +1,5 @@
 #pragma once
-// What an execution on devices with queues keeps of them.
+// What the executor of devices with queues keeps of them.
 #include <cstdint>
 #include <memory>
 #include <vector>

@@ -5,26 +5,33 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "host/session.h"
+#include "tests/unit/host/simulation.h"
 
 namespace unisono::host {
 namespace {
 
 /// A session whose walk is disturbed at a step, and whose output throws.
 struct Host {
-  explicit Host(bool reference = false) {
+  explicit Host(bool reference = false,
+                std::vector<std::unique_ptr<Device>> devices = {}) {
     SessionOptions options;
     options.cpu_devices = 3;
+    options.devices = std::move(devices);
     options.reference_only = reference;
     options.disturb = &disturb;
     options.output = [this](std::string_view text) {
-      if (output_throws) throw std::length_error("no more lines");
+      if (output_throws && text.find(refused) != text.npos)
+        throw std::length_error("no more lines");
       printed += text;
     };
     session.emplace(std::move(options));
@@ -43,6 +50,7 @@ struct Host {
 
   std::string printed;
   bool output_throws = false;
+  std::string refused;  // then: texts that have this in them
   int steps = 0, throws_at = -1;
   std::function<void()> thrower;
   std::function<void()> disturb = [this] {
@@ -173,6 +181,28 @@ TEST_CASE("output that throws is an error where it is printed") {
       host.output_throws = false;
       CHECK(host.run(text));
     }
+}
+
+TEST_CASE("output that throws is an error, whichever device it is of") {
+  for (const bool gpus : {false, true}) {
+    std::vector<std::unique_ptr<Device>> devices;
+    if (gpus) devices = *testing::simulated_gpus("devices=3");
+    Host host(false, std::move(devices));
+    REQUIRE(host.run("axis dev = devices()"));
+    host.output_throws = true;
+    for (const int member : {0, 1, 2}) {
+      INFO("member ", member, gpus ? " on GPUs" : " on CPUs");
+      host.refused = "member " + std::to_string(member);
+      CHECK(
+          !host.run("pmap(fn(x) => { print(\"member {x}\")\n"
+                    "psum(x) }, over=dev)(arange(3))"));
+      CHECK(host.messages().find("no more lines\n --> test.uni:1:") !=
+            std::string::npos);
+    }
+    host.output_throws = false;
+    CHECK(host.run("print(pmap(fn(x) => psum(x), over=dev)(arange(3)))"));
+    CHECK(host.printed == "[3 3 3]\n");
+  }
 }
 
 TEST_CASE("what the host calls throws nothing") {

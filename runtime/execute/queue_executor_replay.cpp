@@ -1,11 +1,11 @@
-// Loops of which it is known how many turns they take, on devices with queues.
+// Loops of which it is known how many turns they take.
 // Some turns are captured once, and put again and again: that costs little
 // more than one launch. Launches have the same numbers each time, so after each
 // time the word for errors is sealed (runtime/grid_library/seal.cc).
 #include <algorithm>
 #include <chrono>
 
-#include "runtime/execute/execution.h"
+#include "runtime/execute/queue_executor.h"
 #include "runtime/grid_library/grid_library.h"
 
 namespace unisono {
@@ -34,46 +34,40 @@ GridLaunch seal(bool count) {
 
 }  // namespace
 
-bool Execution::is_replayed(const FlatLoop& loop) const {
-  return devices_[0].queue && loop.straight && !recorder_ && !lose_device_ &&
-         loop.turns >= least_turns && loop.turns * loop.work >= least_work;
+bool QueueExecutor::replays(const FlatLoop& loop) const {
+  return loop.straight && !run_.step_by_step && loop.turns >= least_turns &&
+         loop.turns * loop.work >= least_work;
 }
 
-Status Execution::prepare_replays() {
-  replays_.resize(flat_.loops.size());
-  for (int d = 0; d < count_; ++d) {
-    DeviceState& device = devices_[d];
-    device.replays.resize(flat_.loops.size());
-    for (const FlatLoop& loop : flat_.loops) {
-      if (!is_replayed(loop)) continue;
-      Status ready = device.queue->prepare(seal(loop.meets));
-      if (!ready) return ready;
-    }
-  }
+Status QueueExecutor::prepare_replays(Queue& queue) const {
+  for (const FlatLoop& loop : run_.flat.loops)
+    if (replays(loop))
+      if (Status ready = queue.prepare(seal(loop.meets)); !ready) return ready;
   return Unit{};
 }
 
 /// Turns, put one after the other on whatever queues the devices have now.
-Status Execution::put_turns(std::span<const int> devices, const FlatLoop& loop,
-                            int64_t turns) {
+Status QueueExecutor::put_turns(std::span<const int> devices,
+                                const FlatLoop& loop, int64_t turns) {
   for (int64_t turn = 0; turn < turns; ++turn)
     for (int pc = loop.begin; pc < loop.end; ++pc) {
-      const Instruction& instruction = flat_.instructions[pc];
-      if (instruction.kind == Instruction::Kind::collective) {
-        Status done = perform_unseen_on_queues(instruction);
+      const Instruction& instruction = run_.flat.instructions[pc];
+      if (instruction.kind == Kind::collective) {
+        Status done = meet(instruction.as<CollectiveStep>());
         if (!done) return done;
-        ++captured_phases_;
         continue;
       }
       for (int d : devices) {
-        devices_[d].pc = pc;
-        if (Status done = put_unseen(d, instruction); !done) return done;
+        Status done = instruction.kind == Kind::copy
+                          ? copy(d, instruction.as<CopyStep>())
+                          : launch(d, instruction, false);
+        if (!done) return done;
       }
     }
   return Unit{};
 }
 
-Status Execution::seal_errors(std::span<const int> devices, bool count) {
+Status QueueExecutor::seal_errors(std::span<const int> devices, bool count) {
   const GridLaunch launch = seal(count);
   for (int d : devices) {
     void* const word[] = {devices_[d].grid_error.data()};
@@ -84,8 +78,8 @@ Status Execution::seal_errors(std::span<const int> devices, bool count) {
 }
 
 /// The devices' queues are those that capture meanwhile.
-Status Execution::capture(std::span<const int> devices, const FlatLoop& loop,
-                          Replay& replay) {
+Status QueueExecutor::capture(std::span<const int> devices,
+                              const FlatLoop& loop, Replay& replay) {
   std::vector<Queue*> queues;
   for (int d : devices) {
     DeviceState& device = devices_[d];
@@ -103,7 +97,7 @@ Status Execution::capture(std::span<const int> devices, const FlatLoop& loop,
   if (done) done = first.mark();
   for (int d : rest)
     if (done) done = devices_[d].queue->wait_for(first);
-  const int pc = devices_[devices[0]].pc;
+  const int phase = phase_;
   if (done) done = put_turns(devices, loop, replay.turns);
   for (int d : devices)
     if (done) done = join_all_copies(d);
@@ -121,25 +115,25 @@ Status Execution::capture(std::span<const int> devices, const FlatLoop& loop,
     DeviceState& device = devices_[devices[i]];
     device.queue = queues[i];
     device.copies.clear();
-    device.pc = pc;
     if (!done) device.capturing.reset();
   }
-  captured_phases_ = 0;
+  phase_ = phase;  // as if it had not been
   return done;
 }
 
 /// Captured work with this run's addresses, if the devices can do that. It is
 /// captured when that pays at once, or the second time.
-Replay& Execution::find_replay(std::span<const int> devices, int id) {
-  const FlatLoop& loop = flat_.loops[id];
+Replay& QueueExecutor::find_replay(std::span<const int> devices, int id) {
+  const FlatLoop& loop = run_.flat.loops[id];
   Replay& replay = loop.meets ? replays_[id] : devices_[devices[0]].replays[id];
   std::vector<const void*> addresses;
   for (int d : devices) {
     const DeviceState& device = devices_[d];
+    const std::vector<void*>& slots = run_.devices[d].slots;
     addresses.push_back(device.queue);
     addresses.push_back(device.grid_error.data());
     addresses.push_back(device.staging);
-    addresses.insert(addresses.end(), device.slots.begin(), device.slots.end());
+    addresses.insert(addresses.end(), slots.begin(), slots.end());
   }
   const bool known = replay.addresses == addresses;
   if (!known) {
@@ -159,31 +153,26 @@ Replay& Execution::find_replay(std::span<const int> devices, int id) {
   return replay;
 }
 
-Result<bool> Execution::any_failed(std::span<const int> devices) {
+Result<bool> QueueExecutor::any_failed(std::span<const int> devices) {
   bool failed = false;
   for (int d : devices) {
     GridError word;
-    const Queue::Read read{&word, devices_[d].grid_error.data(), sizeof word};
-    Status done = devices_[d].queue->read({&read, 1});
-    if (!done) return done.error();
+    if (Status done = read_error(d, word); !done) return done.error();
     failed |= word.launch != 0;
   }
   return failed;
 }
 
-Status Execution::replay(std::span<const int> devices, int id) {
+Result<int64_t> QueueExecutor::replay(std::span<const int> devices,
+                                      const Instruction& at) {
   for (int d : devices)
-    if (Status done = join_all_copies(d); !done) return done;
-  Replay& replay = find_replay(devices, id);
-  int64_t left = flat_.loops[id].turns;
+    if (Status done = join_all_copies(d); !done) return done.error();
+  Replay& replay = find_replay(devices, at.loop);
+  int64_t left = run_.flat.loops[at.loop].turns;
   Queue& first = *devices_[devices[0]].queue;
   const auto rest = devices.subspan(1);
-  const auto stopped = [&] {
-    return stop_->load(std::memory_order_relaxed) ||
-           devices_[devices[0]].cancel.load(std::memory_order_relaxed);
-  };
   for (int64_t burst = 1; replay.state == Replay::State::ready &&
-                          left >= replay.turns && !stopped();) {
+                          left >= replay.turns && !run_.stopped(devices[0]);) {
     const auto begin = Clock::now();
     const int64_t times = std::min(burst, left / replay.turns);
     Status done = Unit{};
@@ -196,15 +185,15 @@ Status Execution::replay(std::span<const int> devices, int id) {
     if (done) done = first.mark();
     for (int d : rest)
       if (done) done = devices_[d].queue->wait_for(first);
-    if (!done) return done;
+    if (!done) return done.error();
     left -= times * replay.turns;
     const Result<bool> failed = any_failed(devices);
     if (!failed) return failed.error();
     if (*failed) left = 0;
     if (Clock::now() - begin < unwatched) burst *= 2;
   }
-  for (int d : devices) devices_[d].turns[id] = left;
-  return Unit{};
+  if (run_.flat.loops[at.loop].meets) ++phase_;
+  return left;
 }
 
 }  // namespace unisono

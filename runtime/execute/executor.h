@@ -1,0 +1,63 @@
+#pragma once
+// What a program's instructions do on devices. The walk over them, which knows
+// where each device stands and when all meet (execution.h), is one; there are
+// two executors, for the two ways in which devices work: threads of this
+// process do it (thread_executor.h), or the device does by itself what is put
+// on its queue (queue_executor.h).
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/execute/run_state.h"
+
+namespace unisono {
+
+/// Used for one run at a time, whose RunState outlives it; may be used again
+/// afterwards. Between `begin` and `finish` several threads may call it, each
+/// one for another device. Errors are the device's that the call is for.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  /// Before the first instruction of a run. After an error the run is over.
+  virtual Status begin() = 0;
+  /// `spread`: whether idle workers shall help with what threads do.
+  virtual Status launch(int device, const Instruction& launch, bool spread) = 0;
+  virtual Status copy(int device, const CopyStep& step) = 0;
+  /// What all devices do together: no other call is under way.
+  virtual Status meet(const CollectiveStep& step) = 0;
+  /// Returns when all is done that was asked for on the device so far.
+  virtual Status wait(int device) = 0;
+
+  /// What the host decides by, and what its calls get: known when all is done
+  /// before it. Fails if some check on the device has failed by then.
+  virtual Result<bool> read_flag(int device, SlotId flag) = 0;
+  /// One array of bytes for each argument, appended to `arguments`.
+  virtual Status read_arguments(
+      int device, const HostCallStep& step,
+      std::vector<std::vector<uint8_t>>& arguments) = 0;
+
+  /// Whether `replay` is to be called for a loop before its first turn: for one
+  /// that meets on all devices together, when all have come to it; else on
+  /// each.
+  virtual bool replays(const FlatLoop& loop) const = 0;
+  /// Does turns of the loop that begins at a `repeat`, and says how many it
+  /// leaves to be done one by one.
+  virtual Result<int64_t> replay(std::span<const int> devices,
+                                 const Instruction& at) = 0;
+
+  /// After the last instruction: waits until nothing is under way, and gives
+  /// the failure that the run reports, of those that the devices have already
+  /// and those that are found now.
+  virtual std::optional<Failure> finish() = 0;
+
+  /// Whether it has memory of the devices from one run to the next.
+  virtual bool keeps_device_memory() const = 0;
+};
+
+/// For devices that work as this one does.
+std::unique_ptr<Executor> make_executor(const RunState& run, Device& device);
+
+}  // namespace unisono

@@ -1,0 +1,306 @@
+#include "runtime/execute/queue_executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/check.h"
+#include "runtime/execute/queue_collective.h"
+
+namespace unisono {
+namespace {
+
+using Kind = Instruction::Kind;
+
+// A launch's number: one more than the collectives before it, so that it is not
+// 0 and errors have an order; a count, so that it is another one than those
+// before; and its place in the program, which says what failed. A count that
+// starts again is harmless: at worst two failures of a run are taken for one.
+constexpr int place_bits = 20, count_bits = 20;
+constexpr uint64_t most_phases = (uint64_t{1} << 23) - 1;  // and grid_sealed
+
+uint64_t launch_number(int phase, uint64_t count, ptrdiff_t place) {
+  const uint64_t first =
+      std::min<uint64_t>(static_cast<uint64_t>(phase) + 1, most_phases);
+  return first << (place_bits + count_bits) |
+         (count & ((uint64_t{1} << count_bits) - 1)) << place_bits |
+         static_cast<uint64_t>(place);
+}
+/// An order of failures on several devices.
+std::pair<uint64_t, uint64_t> phase_of(const GridError& word) {
+  return {word.stretches,
+          (word.launch & ~grid_sealed) >> (place_bits + count_bits)};
+}
+size_t place_of(uint64_t number) {
+  return number & ((uint64_t{1} << place_bits) - 1);
+}
+
+Error decode(const GridError& word, const FlatProgram& flat, int device) {
+  const size_t place = place_of(word.launch);
+  CHECK(place < flat.instructions.size());
+  CHECK(flat.instructions[place].kind == Kind::launch);
+  const GridLaunch& launch = *flat.instructions[place].as<LaunchStep>().grid;
+  const uint64_t key = word.parts[0] >> 8 >> launch.element_bits;
+  const size_t number = key & ((uint64_t{1} << grid_check_bits) - 1);
+  CHECK(number < launch.checks.size());
+  const GridCheck& check = launch.checks[number];
+  uint64_t value = 0;
+  for (size_t i = 0; i < std::size(word.parts); ++i)
+    value |= (word.parts[i] & 0xff) << 8 * i;
+  Error error = checked_error(static_cast<ErrorWord::Code>(check.code),
+                              static_cast<int64_t>(value), check.bound);
+  error.source = check.source;
+  error.device = device;
+  error.member = static_cast<int64_t>(key >> grid_check_bits);
+  return error;
+}
+
+}  // namespace
+
+QueueExecutor::QueueExecutor(const RunState& run)
+    : run_(run),
+      devices_(std::make_unique<DeviceState[]>(run.count)),
+      buffers_(run),
+      replays_(run.flat.loops.size()) {
+  CHECK(run.flat.instructions.size() < size_t{1} << place_bits);
+  for (int d = 0; d < run.count; ++d) {
+    devices_[d].arguments.resize(run.flat.most_arguments);
+    devices_[d].replays.resize(run.flat.loops.size());
+  }
+}
+
+Status QueueExecutor::begin() {
+  phase_ = 0;
+  Status opened = open();
+  if (!opened) {
+    return_staging();
+    release();
+  }
+  return opened;
+}
+
+Status QueueExecutor::open() {
+  for (int d = 0; d < run_.count; ++d)
+    if (Status opened = open(d); !opened) return opened;
+  return borrow_staging();
+}
+
+Status QueueExecutor::open(int d) {
+  DeviceState& device = devices_[d];
+  Device& where = *run_.devices[d].device;
+  Queue* queue = where.queue();
+  CHECK(queue);
+  if (queue != device.queue) device.capturing.reset();
+  device.queue = queue;
+  device.launches = 0;
+  device.copies.clear();
+  queue->stop_when(run_.stop);
+  if (device.grid_error.device() != &where) {
+    Result<Buffer> word = where.allocate(sizeof(GridError));
+    if (!word) return word.error();
+    const GridError none;
+    Status written = queue->write(word->data(), &none, sizeof none);
+    if (!written) return written;
+    device.grid_error = std::move(*word);
+  }
+  return prepare(*queue);
+}
+
+Status QueueExecutor::prepare(Queue& queue) {
+  for (const Instruction& instruction : run_.flat.instructions) {
+    if (instruction.kind != Kind::launch) continue;
+    const auto& step = instruction.as<LaunchStep>();
+    CHECK(step.grid);
+    if (Status ready = queue.prepare(*step.grid); !ready) return ready;
+  }
+  return prepare_replays(queue);
+}
+
+void QueueExecutor::release() {
+  for (int d = 0; d < run_.count; ++d)
+    if (devices_[d].queue) devices_[d].queue->stop_when(nullptr);
+}
+
+Status QueueExecutor::borrow_staging() {
+  std::vector<Queue*> queues;
+  for (int d = 0; d < run_.count; ++d) queues.push_back(devices_[d].queue);
+  Result<int64_t> bytes = prepare_collectives(queues, run_.flat);
+  if (!bytes) return bytes.error();
+  for (int d = 0; *bytes > 0 && d < run_.count; ++d) {
+    auto memory = queues[d]->borrow_staging(*bytes);
+    if (!memory) return memory.error();
+    devices_[d].staging = *memory;
+  }
+  return Unit{};
+}
+
+void QueueExecutor::return_staging() {
+  for (int d = 0; d < run_.count; ++d)
+    if (void* memory = std::exchange(devices_[d].staging, nullptr))
+      devices_[d].queue->return_staging(memory);
+}
+
+Status QueueExecutor::launch(int d, const Instruction& launch, bool) {
+  DeviceState& device = devices_[d];
+  const auto& step = launch.as<LaunchStep>();
+  if (Status joined = join_copies(d, step.arguments); !joined) return joined;
+  for (size_t i = 0; i < step.arguments.size(); ++i)
+    device.arguments[i] = run_.devices[d].slots[step.arguments[i]];
+  const auto place = &launch - run_.flat.instructions.data();
+  return device.queue->launch(
+      *step.grid,
+      {.arguments = std::span(device.arguments).first(step.arguments.size()),
+       .error = device.grid_error.data(),
+       .number = launch_number(phase_, device.launches++, place),
+       .position = d});
+}
+
+Status QueueExecutor::copy(int d, const CopyStep& step) {
+  const std::vector<void*>& slots = run_.devices[d].slots;
+  if (step.bytes == 0 || slots[step.to] == slots[step.from]) return Unit{};
+  const SlotId used[] = {step.from, step.to};
+  if (Status joined = join_copies(d, used); !joined) return joined;
+  Queue& queue = *devices_[d].queue;
+  return queue.copy(slots[step.to], queue, slots[step.from], step.bytes);
+}
+
+Status QueueExecutor::wait(int d) {
+  if (Status joined = join_all_copies(d); !joined) return joined;
+  GridError word;  // any read waits for what was put there
+  return read_error(d, word);
+}
+
+Status QueueExecutor::read_error(int d, GridError& word) {
+  const Queue::Read read{&word, devices_[d].grid_error.data(), sizeof word};
+  return devices_[d].queue->read({&read, 1});
+}
+
+Status QueueExecutor::join_copies(int d, std::span<const SlotId> slots) {
+  const CopiesBeside& copies = devices_[d].copies;
+  if (copies.empty()) return Unit{};
+  for (SlotId slot : slots)
+    if (copies.touch(run_.devices[d].slots[slot],
+                     run_.program.slots[slot].bytes))
+      return join_all_copies(d);
+  return Unit{};
+}
+
+/// Copies that read the device's memory are in the lanes of others.
+Status QueueExecutor::join_all_copies(int d) {
+  DeviceState& device = devices_[d];
+  if (device.copies.empty()) return Unit{};
+  device.copies.clear();
+  for (int other = 0; other < run_.count; ++other) {
+    Status done = device.queue->wait_for(*devices_[other].queue, Lane::kernels,
+                                         Lane::copies);
+    if (!done) return done;
+  }
+  return Unit{};
+}
+
+void QueueExecutor::note_copies(SlotId from, SlotId to) {
+  for (int d = 0; d < run_.count; ++d)
+    for (SlotId slot : {from, to})
+      devices_[d].copies.add(run_.devices[d].slots[slot],
+                             run_.program.slots[slot].bytes);
+}
+
+Result<bool> QueueExecutor::read_flag(int d, SlotId flag) {
+  DeviceState& device = devices_[d];
+  if (Status joined = join_copies(d, {&flag, 1}); !joined)
+    return joined.error();
+  uint8_t value = 0;
+  GridError word;
+  const Queue::Read reads[] = {{&value, run_.devices[d].slots[flag], 1},
+                               {&word, device.grid_error.data(), sizeof word}};
+  if (Status read = device.queue->read(reads); !read) return read.error();
+  if (word.launch) return decode(word, run_.flat, d);
+  return value != 0;
+}
+
+Status QueueExecutor::read_arguments(
+    int d, const HostCallStep& step,
+    std::vector<std::vector<uint8_t>>& arguments) {
+  DeviceState& device = devices_[d];
+  if (Status joined = join_copies(d, step.arguments); !joined) return joined;
+  GridError word;
+  std::vector<Queue::Read> reads = {
+      {&word, device.grid_error.data(), sizeof word}};
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    arguments.emplace_back(step.bytes[i]);
+    if (step.bytes[i])
+      reads.push_back({arguments.back().data(),
+                       run_.devices[d].slots[step.arguments[i]],
+                       step.bytes[i]});
+  }
+  if (Status read = device.queue->read(reads); !read) return read;
+  if (word.launch) return decode(word, run_.flat, d);
+  return Unit{};
+}
+
+Status QueueExecutor::meet(const CollectiveStep& step) {
+  Status done = perform(step);
+  ++phase_;
+  return done;
+}
+
+Status QueueExecutor::perform(const CollectiveStep& step) {
+  const SlotId slots[] = {step.from, step.to};
+  for (int d = 0; d < run_.count; ++d)
+    if (Status joined = join_copies(d, slots); !joined) return joined;
+  std::vector<Queue*> queues;
+  std::vector<void*> staging;
+  Status done = buffers_.for_each(step, [&](const std::vector<int>* group,
+                                            CollectiveBuffers buffers) {
+    queues.clear();
+    staging.clear();
+    for (size_t i = 0; i < buffers.to.size(); ++i) {
+      DeviceState& device = devices_[group ? (*group)[i] : static_cast<int>(i)];
+      queues.push_back(device.queue);
+      staging.push_back(device.staging);
+    }
+    return unisono::meet(queues, step, buffers, staging);
+  });
+  if (is_made_of_copies(step)) note_copies(step.from, step.to);
+  return done;
+}
+
+/// Of the failed checks of the first phase that has any the first device's is
+/// reported; without one what went wrong otherwise.
+std::optional<Failure> QueueExecutor::finish() {
+  std::pair<uint64_t, uint64_t> first_phase = {~uint64_t{0}, 0};
+  std::optional<Failure> checked, other;
+  const auto note = [&](Failure failure) {
+    if (!other) other = std::move(failure);
+  };
+  for (int d = 0; d < run_.count; ++d) {
+    DeviceState& device = devices_[d];
+    std::optional<Failure>& failure = run_.devices[d].failure;
+    GridError word;
+    Status done = join_all_copies(d);
+    if (done) done = read_error(d, word);
+    if (!done || !word.launch) {
+      if (failure)
+        note(*std::move(failure));
+      else if (!done)
+        note({done.error()});
+      if (word.stretches == 0) continue;
+    }
+    if (word.launch && phase_of(word) < first_phase) {
+      first_phase = phase_of(word);
+      checked = Failure{decode(word, run_.flat, d)};
+    }
+    const GridError none;
+    done = device.queue->write(device.grid_error.data(), &none, sizeof none);
+    if (!done) {
+      device.grid_error = Buffer();  // a new one for the next run
+      note({done.error()});
+    }
+  }
+  if (other)
+    for (int d = 0; d < run_.count; ++d) devices_[d].queue->settle();
+  return_staging();
+  release();
+  return checked ? std::move(checked) : std::move(other);
+}
+
+}  // namespace unisono

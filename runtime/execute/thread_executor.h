@@ -1,0 +1,43 @@
+#pragma once
+// Devices whose work the threads of this process do (CPUs): who leads a device
+// to an instruction does it there and then, with the help of idle workers.
+#include <memory>
+#include <vector>
+
+#include "runtime/execute/executor.h"
+
+namespace unisono {
+
+class ThreadExecutor final : public Executor {
+ public:
+  explicit ThreadExecutor(const RunState& run);
+
+  Status begin() override;
+  Status launch(int device, const Instruction& launch, bool spread) override;
+  Status copy(int device, const CopyStep& step) override;
+  Status meet(const CollectiveStep& step) override;
+  Status wait(int device) override;
+  Result<bool> read_flag(int device, SlotId flag) override;
+  Status read_arguments(int device, const HostCallStep& step,
+                        std::vector<std::vector<uint8_t>>& arguments) override;
+  bool replays(const FlatLoop& loop) const override;
+  Result<int64_t> replay(std::span<const int> devices,
+                         const Instruction& at) override;
+  std::optional<Failure> finish() override;
+  bool keeps_device_memory() const override { return false; }
+
+ private:
+  struct alignas(64) DeviceState {
+    KernelContext context;
+    ErrorWord error;
+    std::vector<void*> arguments;
+  };
+
+  void launch_spread(int device, const LaunchStep& step);
+
+  const RunState& run_;
+  const std::unique_ptr<DeviceState[]> devices_;
+  GroupBuffers buffers_;
+};
+
+}  // namespace unisono
