@@ -37,31 +37,29 @@ struct Members {
   ir::CollectiveAttrs attrs() const;
 };
 
-/// The axis, or tuple of axes, in argument `i`; the innermost map's if it is
-/// left out.
-Members members_of(BuiltinCall& call, size_t i);
+/// `over`: an axis, or a tuple of axes; the innermost map's if it is left out.
+Members members_of(Argument over);
 /// The same, for a call in which the members meet: all get there alike.
-Members meeting_members(BuiltinCall& call, size_t i);
+Members meeting_members(Argument over);
 void forbid_divergence(BuiltinCall& call, const AxisInfo& axis);
 
-/// Argument `i`, a tuple of tuples that holds every member once.
+/// `groups`, a tuple of tuples that holds every member once.
 enum class GroupSizes { any, equal };
-void read_groups(BuiltinCall& call, size_t i, Members& members,
-                 GroupSizes sizes);
+void read_groups(Argument groups, Members& members, GroupSizes sizes);
 
 /// (source, destination), each at most once on either side.
 using Pairs = std::vector<std::pair<int, int>>;
 /// `perm` of ppermute.
-Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members);
+Pairs read_pairs(Argument perm, const Members& members);
 /// `shift`: from each p to p + shift, around the end if `wrap`.
 Pairs shifted_pairs(BuiltinCall& call, const Members& members, int64_t shift,
                     bool wrap);
 /// `perm` of pshuffle: member p gets the value of perm[p].
-Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members);
+Pairs read_shuffle(Argument perm, const Members& members);
 /// `source` of pbroadcast: to all.
-Pairs read_source(BuiltinCall& call, size_t i, const Members& members);
+Pairs read_source(Argument source, const Members& members);
 Pairs broadcast_pairs(const Members& members, int64_t source);
-/// Exactly one of `perm` and `shift` is given, in arguments 2 and 3.
+/// An error about `perm` or `shift`.
 [[noreturn]] void bad_permutation(BuiltinCall& call, Span where,
                                   std::string text, std::string help);
 
