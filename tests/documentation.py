@@ -122,7 +122,7 @@ def names(unisono, path):
 def signatures(unisono, path):
     """Builtins and functions of the library, each with its parameters in the manual; those of maps have their own."""
     manual, maps = path.read_text(), (ROOT / "docs/pmap.md").read_text()
-    builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/builtins/builtins.def").read_text(), re.M)
+    builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/context/builtins.def").read_text(), re.M)
     wanted = [f"{name}({parameters})" for name, parameters in builtins]
     for source in sorted((ROOT / "stdlib").glob("*.uni")):
         wanted += re.findall(r"^def (\w+\(.*?\)) (?:=|\{|->)", source.read_text(), re.M)

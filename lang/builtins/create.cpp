@@ -1,6 +1,7 @@
 // Arrays from nothing.
 #include <fmt/format.h>
 
+#include "lang/context/call_of.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
@@ -9,30 +10,32 @@
 namespace unisono::lang {
 namespace {
 
-/// The type that arguments `i` (a type, or sizes) and `dtype_index` say.
-ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
+/// The type that `type` (one, or sizes) and `dtype` say.
+ir::Type type_argument(Argument argument, Argument dtype_written,
                        DType otherwise) {
-  const auto dtype = dtype_argument_or_none(call, dtype_index);
-  if (const auto* type = call[i].value.get_if<TypeValue>()) {
+  BuiltinCall& call = argument.call();
+  const auto dtype = dtype_argument_or_none(dtype_written);
+  if (const auto* type = argument.value().get_if<TypeValue>()) {
     if (dtype && *dtype != type->type.dtype)
-      call.walk.fail(diagnostic(Code::two_dtypes, call[dtype_index].where,
+      call.walk.fail(diagnostic(Code::two_dtypes, dtype_written.where(),
                                 name(*dtype), type->type.to_string()));
     return type->type;
   }
-  const bool sizes = call[i].value.is<IntValue>() || call[i].value.tuple();
-  if (call[i].value.array())
+  const bool sizes =
+      argument.value().is<IntValue>() || argument.value().tuple();
+  if (argument.value().array())
     call.walk.fail(
-        diagnostic(Code::wrong_argument, call[i].where,
-                   describe_argument(call, i), "a type or a shape",
-                   type_name(call[i].value))
+        diagnostic(Code::wrong_argument, argument.where(),
+                   describe_argument(argument), "a type or a shape",
+                   type_name(argument.value()))
             .set_help(fmt::format("a shape is a tuple of `int`s: `{}((2, 3))`",
                                   call.builtin.name)));
-  if (const auto* named = call[i].value.get_if<TypeAliasValue>()) {
+  if (const auto* named = argument.value().get_if<TypeAliasValue>()) {
     const TypeStmt& type = *named->definition;
     const bool record = type.type->kind == ExprKind::RecordType;
     call.walk.fail(
-        diagnostic(Code::wrong_argument, call[i].where,
-                   describe_argument(call, i), "the type of an array",
+        diagnostic(Code::wrong_argument, argument.where(),
+                   describe_argument(argument), "the type of an array",
                    fmt::format("the type `{}`", type.name.text))
             .set_help(
                 record ? fmt::format("make each field: `(a = {}(f32[3]), ...)`",
@@ -42,8 +45,8 @@ ir::Type type_argument(BuiltinCall& call, size_t i, size_t dtype_index,
                     : fmt::format("give its sizes: `{}[...]`",
                                   type.name.text)));
   }
-  if (!sizes) wrong_argument(call, i, "a type such as `f32[2, 3]`");
-  return {dtype.value_or(otherwise), shape_argument(call, i)};
+  if (!sizes) wrong_argument(argument, "a type such as `f32[2, 3]`");
+  return {dtype.value_or(otherwise), shape_argument(argument)};
 }
 
 ArrayValue number(Walk& walk, int64_t value, DType dtype, Span where) {
@@ -59,39 +62,42 @@ Value filled(BuiltinCall& call, const ir::Type& type, int64_t value) {
 }
 
 /// `value` at `type`: cast, and broadcast to its shape.
-Value filled_with(BuiltinCall& call, const ir::Type& type, size_t value) {
-  const ArrayValue cast =
-      to_dtype(call.walk, call[value], WeakDType{type.dtype},
-               describe_argument(call, value));
+Value filled_with(Argument value, const ir::Type& type) {
+  BuiltinCall& call = value.call();
+  const ArrayValue cast = to_dtype(call.walk, value, WeakDType{type.dtype},
+                                   describe_argument(value));
   return broadcast_to(call.walk, cast, type.shape, call.where);
 }
 
 }  // namespace
 
-Value builtin_zeros(BuiltinCall& call) {
-  return filled(call, type_argument(call, 0, 1, DType::F32), 0);
+Value builtin_zeros(CallOf<"zeros">& call) {
+  return filled(call, type_argument(call["type"], call["dtype"], DType::F32),
+                0);
 }
 
-Value builtin_ones(BuiltinCall& call) {
-  return filled(call, type_argument(call, 0, 1, DType::F32), 1);
+Value builtin_ones(CallOf<"ones">& call) {
+  return filled(call, type_argument(call["type"], call["dtype"], DType::F32),
+                1);
 }
 
-Value builtin_full(BuiltinCall& call) {
-  const auto element = element_type(call[1].value);
-  if (!element) wrong_argument(call, 1, "a number");
-  return filled_with(call, type_argument(call, 0, 2, element->dtype), 1);
+Value builtin_full(CallOf<"full">& call) {
+  const auto element = element_type(call["value"].value());
+  if (!element) wrong_argument(call["value"], "a number");
+  return filled_with(call["value"], type_argument(call["type"], call["dtype"],
+                                                  element->dtype));
 }
 
-Value builtin_zeros_like(BuiltinCall& call) {
-  return filled(call, array_argument(call, 0)->type, 0);
+Value builtin_zeros_like(CallOf<"zeros_like">& call) {
+  return filled(call, array_argument(call["x"])->type, 0);
 }
 
-Value builtin_ones_like(BuiltinCall& call) {
-  return filled(call, array_argument(call, 0)->type, 1);
+Value builtin_ones_like(CallOf<"ones_like">& call) {
+  return filled(call, array_argument(call["x"])->type, 1);
 }
 
-Value builtin_full_like(BuiltinCall& call) {
-  return filled_with(call, array_argument(call, 0)->type, 1);
+Value builtin_full_like(CallOf<"full_like">& call) {
+  return filled_with(call["value"], array_argument(call["x"])->type);
 }
 
 namespace {
@@ -101,43 +107,43 @@ namespace {
 struct Bounds {
   ir::Dim start = 0, stop = 0, step = 1;
   DType dtype = DType::I32;
-  size_t type_at = 3;  // the argument that gave it
+  Argument type;  // the argument that gave it
 };
 
-Bounds arange_bounds(BuiltinCall& call) {
-  Bounds out;
-  std::optional<DType> dtype = dtype_argument_or_none(call, 3);
-  std::vector<size_t> bounds;
-  for (size_t i = 0; i < 3; ++i) {
-    if (!given(call, i)) continue;
-    const bool type = call[i].value.is<TypeValue>();
-    const ArrayCell* array = call[i].value.array();
+Bounds arange_bounds(CallOf<"arange">& call) {
+  Bounds out{.type = call["dtype"]};
+  std::optional<DType> dtype = dtype_argument_or_none(call["dtype"]);
+  std::vector<Argument> bounds;
+  for (const Argument bound : {call["start"], call["stop"], call["step"]}) {
+    if (!bound.given()) continue;
+    const bool type = bound.value().is<TypeValue>();
+    const ArrayCell* array = bound.value().array();
     if (array && is_floating(array->type.dtype))
       call.walk.fail(
-          diagnostic(Code::wrong_argument, call[i].where,
-                     describe_argument(call, i), "an `int`",
-                     type_name(call[i].value))
+          diagnostic(Code::wrong_argument, bound.where(),
+                     describe_argument(bound), "an `int`",
+                     type_name(bound.value()))
               .set_help("for floats count first, `0.1 * arange(10)`, or use "
                         "`linspace(start, stop, n)`"));
     if (!type) {
-      bounds.push_back(i);
+      bounds.push_back(bound);
       continue;
     }
-    if (dtype) wrong_argument(call, i, "one element type only");
-    dtype = dtype_argument(call, i);
-    out.type_at = i;
+    if (dtype) wrong_argument(bound, "one element type only");
+    dtype = dtype_argument(bound);
+    out.type = bound;
   }
   out.dtype = dtype.value_or(DType::I32);
   if (bounds.empty())
     call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "arange", "stop"));
   if (bounds.size() == 1) {
-    out.stop = int_argument(call, bounds[0]);
+    out.stop = int_argument(bounds[0]);
     return out;
   }
-  out.start = int_argument(call, bounds[0]);
-  out.stop = int_argument(call, bounds[1]);
-  if (bounds.size() == 3) out.step = int_argument(call, bounds[2]);
+  out.start = int_argument(bounds[0]);
+  out.stop = int_argument(bounds[1]);
+  if (bounds.size() == 3) out.step = int_argument(bounds[2]);
   return out;
 }
 
@@ -155,12 +161,12 @@ ir::Dim steps(BuiltinCall& call, const Bounds& b) {
 
 }  // namespace
 
-Value builtin_arange(BuiltinCall& call) {
+Value builtin_arange(CallOf<"arange">& call) {
   Walk& walk = call.walk;
   const Bounds b = arange_bounds(call);
   const ir::Dim n = steps(call, b);
   check_size(walk, n, call.where);
-  if (is_bool(b.dtype)) wrong_argument(call, b.type_at, "a type of numbers");
+  if (is_bool(b.dtype)) wrong_argument(b.type, "a type of numbers");
   const ir::Dim last = b.start + b.step * (n - 1);
   if (is_integer(b.dtype) && n.is_constant() && n.value() > 0)
     for (const ir::Dim& end : {b.start, last})
@@ -187,18 +193,20 @@ Value builtin_arange(BuiltinCall& call) {
   return cast_to(walk, out, b.dtype, call.where);
 }
 
-Value builtin_linspace(BuiltinCall& call) {
+Value builtin_linspace(CallOf<"linspace">& call) {
   Walk& walk = call.walk;
-  const CallArgument ends[] = {call[0], call[1]};
-  std::vector<ArrayValue> bounds = promote_to_float(walk, ends, "`linspace`");
-  for (size_t i : {0, 1})
-    if (bounds[i]->type.rank() != 0) wrong_argument(call, i, "a scalar");
+  const CallArgument written[] = {call["start"], call["stop"]};
+  const std::vector<ArrayValue> ends =
+      promote_to_float(walk, written, "`linspace`");
+  const ArrayValue &start = ends[0], &stop = ends[1];
+  if (start->type.rank() != 0) wrong_argument(call["start"], "a scalar");
+  if (stop->type.rank() != 0) wrong_argument(call["stop"], "a scalar");
   const DType dtype =
-      dtype_argument_or_none(call, 4).value_or(bounds[0]->type.dtype);
-  if (!is_floating(dtype)) wrong_argument(call, 4, "a type of floats");
-  const ir::Dim n = int_argument_or(call, 2, 50);
+      dtype_argument_or_none(call["dtype"]).value_or(start->type.dtype);
+  if (!is_floating(dtype)) wrong_argument(call["dtype"], "a type of floats");
+  const ir::Dim n = int_argument_or(call["n"], 50);
   check_size(walk, n, call.where);
-  const bool endpoint = bool_argument_or(call, 3, true);
+  const bool endpoint = bool_argument_or(call["endpoint"], true);
   const ir::Shape shape = {n};
   const DType wide = byte_size(dtype) < 4 ? DType::F32 : dtype;
   const auto spread = [&](const ArrayValue& scalar) {
@@ -213,19 +221,20 @@ Value builtin_linspace(BuiltinCall& call) {
             spread(walk.constant_size(intervals, call.where)), call.where);
   const ArrayValue one = spread(walk.constant(1, wide, false, call.where));
   const ArrayValue rest = apply(walk, ir::Op::sub, one, t, call.where);
-  const ArrayValue out = apply(
-      walk, ir::Op::add,
-      apply(walk, ir::Op::mul, spread(bounds[0]), rest, call.where),
-      apply(walk, ir::Op::mul, spread(bounds[1]), t, call.where), call.where);
+  const ArrayValue out =
+      apply(walk, ir::Op::add,
+            apply(walk, ir::Op::mul, spread(start), rest, call.where),
+            apply(walk, ir::Op::mul, spread(stop), t, call.where), call.where);
   return cast_to(walk, out, dtype, call.where);
 }
 
-Value builtin_eye(BuiltinCall& call) {
+Value builtin_eye(CallOf<"eye">& call) {
   Walk& walk = call.walk;
-  const ir::Dim n = int_argument(call, 0);
-  const ir::Dim m = int_argument_or(call, 1, n);
-  const ir::Dim k = int_argument_or(call, 2, 0);
-  const DType dtype = dtype_argument_or_none(call, 3).value_or(DType::F32);
+  const ir::Dim n = int_argument(call["n"]);
+  const ir::Dim m = int_argument_or(call["m"], n);
+  const ir::Dim k = int_argument_or(call["k"], 0);
+  const DType dtype =
+      dtype_argument_or_none(call["dtype"]).value_or(DType::F32);
   check_size(walk, n, call.where);
   check_size(walk, m, call.where);
   const ir::Shape shape = {n, m};
@@ -243,14 +252,13 @@ Value builtin_eye(BuiltinCall& call) {
   return cast_to(walk, diagonal, dtype, call.where);
 }
 
-Value builtin_iota(BuiltinCall& call) {
-  const auto* type = call[0].value.get_if<TypeValue>();
-  if (!type) wrong_argument(call, 0, "a type such as `i32[2, 3]`");
-  if (is_bool(type->type.dtype)) wrong_argument(call, 0, "a type of numbers");
-  const int axis = given(call, 1)
-                       ? axis_argument(call, 1, type->type)
-                       : normalise_axis(call, 0, type->type, type->type.rank(),
-                                        call[0].where);
+Value builtin_iota(CallOf<"iota">& call) {
+  const auto* type = call["type"].value().get_if<TypeValue>();
+  if (!type) wrong_argument(call["type"], "a type such as `i32[2, 3]`");
+  if (is_bool(type->type.dtype))
+    wrong_argument(call["type"], "a type of numbers");
+  const int axis =
+      axis_argument_or(call["axis"], 0, type->type, call["type"].where());
   return iota(call.walk, type->type, axis, call.where);
 }
 

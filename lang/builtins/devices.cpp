@@ -5,6 +5,7 @@
 
 #include "lang/builtins/load.h"
 #include "lang/builtins/visualize.h"
+#include "lang/context/call_of.h"
 #include "lang/context/walk.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/maps.h"
@@ -39,20 +40,21 @@ void forbid_repeated_devices(Walk& walk, const std::vector<int>& devices,
   }
 }
 
-/// The array in argument `i` of a question about places, which have an answer
-/// only where arrays are on devices.
-ArrayValue placed_argument(BuiltinCall& call, size_t i,
+/// An array that is asked about places, which have an answer only where arrays
+/// are on devices.
+ArrayValue placed_argument(Argument argument,
                            std::string_view expected = "an array") {
+  BuiltinCall& call = argument.call();
   if (call.walk.in_compiled_code()) {
     call.walk.fail(
         diagnostic(Code::bad_map_argument, call.where, call.builtin.name,
                    "inside compiled code an array has no place of its own")
             .set_help("ask at the top level, about the result"));
   }
-  const ArrayCell* array = call[i].value.array();
+  const ArrayCell* array = argument.value().array();
   if (!array || (array->weak && array->constant))
-    wrong_argument(call, i, expected);
-  return array_argument(call, i);
+    wrong_argument(argument, expected);
+  return array_argument(argument);
 }
 
 }  // namespace
@@ -153,23 +155,23 @@ std::vector<AxisValue> declare_axes(Walk& walk, std::span<const Name> names,
   return axes;
 }
 
-Value builtin_devices(BuiltinCall& call) {
+Value builtin_devices(CallOf<"devices">& call) {
   Walk& walk = call.walk;
   const std::vector<Device*>& all = all_devices(walk);
-  if (!given(call, 0)) return first_devices(all.size());
-  if (call[0].value.is<IntValue>()) {
-    const int64_t count = known_int_argument(call, 0);
-    if (count < 0) wrong_argument(call, 0, "a number of devices");
+  if (!call["of"].given()) return first_devices(all.size());
+  if (call["of"].value().is<IntValue>()) {
+    const int64_t count = known_int_argument(call["of"]);
+    if (count < 0) wrong_argument(call["of"], "a number of devices");
     if (count > static_cast<int64_t>(all.size())) {
-      walk.fail(
-          diagnostic(Code::too_few_devices, call[0].where, count, all.size())
-              .set_help(fmt::format("start with `--devices cpu:{}`",
-                                    std::clamp<int64_t>(count, 1, 64))));
+      walk.fail(diagnostic(Code::too_few_devices, call["of"].where(), count,
+                           all.size())
+                    .set_help(fmt::format("start with `--devices cpu:{}`",
+                                          std::clamp<int64_t>(count, 1, 64))));
     }
     return first_devices(static_cast<size_t>(count));
   }
   const ArrayValue array =
-      placed_argument(call, 0, "a number of devices, or an array");
+      placed_argument(call["of"], "a number of devices, or an array");
   // Where an array will live is known when the program runs; the checker
   // takes it to be on all devices.
   if (walk.mode() == Mode::check) return first_devices(all.size());
@@ -179,36 +181,35 @@ Value builtin_devices(BuiltinCall& call) {
   return make_tuple(std::move(items));
 }
 
-Value builtin_device_count(BuiltinCall& call) {
+Value builtin_device_count(CallOf<"device_count">& call) {
   return IntValue{static_cast<int64_t>(all_devices(call.walk).size())};
 }
 
-Value builtin_sharding(BuiltinCall& call) {
-  const ArrayValue array = placed_argument(call, 0);
+Value builtin_sharding(CallOf<"sharding">& call) {
+  const ArrayValue array = placed_argument(call["x"]);
   if (call.walk.mode() == Mode::check) return StrValue{};
   return StrValue{call.walk.force(array, call.where).sharding().to_string()};
 }
 
-Value builtin_visualize(BuiltinCall& call) {
+Value builtin_visualize(CallOf<"visualize">& call) {
   Walk& walk = call.walk;
-  const ArrayValue value = placed_argument(call, 0);
-  const CallArgument* file = given(call, 1);
-  if (file && !file->value.is<StrValue>())
-    wrong_argument(call, 1, "a path, such as \"x.svg\"");
+  const ArrayValue value = placed_argument(call["x"]);
+  const Argument file = call["file"];
+  if (file.given() && !file.value().is<StrValue>())
+    wrong_argument(file, "a path, such as \"x.svg\"");
   if (walk.mode() == Mode::check || walk.machine().compile_only)
     return NoneValue{};
   const unisono::Array& array = walk.force(value, call.where);
-  if (!file) {
+  if (!file.given()) {
     walk.machine().output(draw_sharding(array, walk.machine().colour));
     return NoneValue{};
   }
-  const std::string path = file->value.get_if<StrValue>()->value.value_or("");
-  if (!path.ends_with(".svg"))
-    wrong_argument(call, 1, "a path that ends in .svg");
+  const std::string path = file.value().get_if<StrValue>()->value.value_or("");
+  if (!path.ends_with(".svg")) wrong_argument(file, "a path that ends in .svg");
   sweep_beside(walk, path);
   const Status written = write_text(path, svg_of_sharding(array));
   if (!written) {
-    walk.fail(diagnostic(Code::cannot_write, file->where,
+    walk.fail(diagnostic(Code::cannot_write, file.where(),
                          fmt::format("{:?}", path), written.error().message));
   }
   return NoneValue{};
@@ -227,7 +228,7 @@ Value grid_rows(const std::vector<int64_t>& sizes, size_t axis, int& next) {
 
 }  // namespace
 
-Value builtin_mesh(BuiltinCall& call) {
+Value builtin_mesh(CallOf<"mesh">& call) {
   Walk& walk = call.walk;
   std::vector<int64_t> sizes;
   std::string product;

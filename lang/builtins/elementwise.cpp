@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "jit/ir/kinds.h"
+#include "lang/context/call_of.h"
 #include "lang/context/literals.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
@@ -103,39 +104,39 @@ ArrayValue map(BuiltinCall& call, ir::Op op, std::vector<ArrayValue> operands,
   return call.walk.add(op, operands, ir::NoAttrs{}, call.where);
 }
 
-std::vector<CallArgument> all_arguments(const BuiltinCall& call) {
-  std::vector<CallArgument> out;
-  for (size_t i = 0; i < call.arguments.size(); ++i)
-    if (given(call, i)) out.push_back(call[i]);
-  return out;
+/// Fails where an operand is `none`.
+void require_given(std::initializer_list<Argument> operands) {
+  for (const Argument& operand : operands)
+    if (!operand.given()) wrong_argument(operand, "an array");
 }
 
 }  // namespace
 
-Value elementwise_unary(BuiltinCall& call, ir::Op op) {
-  if (const auto* x = call[0].value.get_if<IntValue>())
-    if (auto result = unary_of_int(op, x->value)) return *result;
+Value elementwise_unary(Argument x, ir::Op op) {
+  BuiltinCall& call = x.call();
+  if (const auto* i = x.value().get_if<IntValue>())
+    if (auto result = unary_of_int(op, i->value)) return *result;
   const std::string what = fmt::format("`{}`", call.builtin.name);
-  const std::array<CallArgument, 1> written = {call[0]};
-  const ArrayValue x =
+  const std::array<CallArgument, 1> written = {x};
+  const ArrayValue operand =
       floats_only(op) ? promote_numbers_to_float(call.walk, written, what)[0]
-                      : operand_argument(call, 0);
-  check_class(call, op, x, call[0].where);
-  return call.walk.add(op, {x}, ir::NoAttrs{}, call.where);
+                      : operand_argument(x);
+  check_class(call, op, operand, x.where());
+  return call.walk.add(op, {operand}, ir::NoAttrs{}, call.where);
 }
 
-Value elementwise_binary(BuiltinCall& call, ir::Op op) {
+Value elementwise_binary(Argument x, Argument y, ir::Op op) {
+  BuiltinCall& call = x.call();
   if (auto symbol = operator_of(op))
-    return binary(call.walk, *symbol, call[0], call[1], call.where, call.where);
-  const auto* a = call[0].value.get_if<IntValue>();
-  const auto* b = call[1].value.get_if<IntValue>();
+    return binary(call.walk, *symbol, x, y, call.where, call.where);
+  const auto* a = x.value().get_if<IntValue>();
+  const auto* b = y.value().get_if<IntValue>();
   const bool extreme = op == ir::Op::maximum || op == ir::Op::minimum;
   if (a && b && extreme)
     return IntValue{
         extreme_size(call.walk, op == ir::Op::maximum, a->value, b->value)};
-  const std::vector<CallArgument> written = all_arguments(call);
-  if (written.size() != 2)
-    wrong_argument(call, given(call, 0) ? 1 : 0, "an array");
+  require_given({x, y});
+  const std::array<CallArgument, 2> written = {x, y};
   const std::string what = fmt::format("`{}`", call.builtin.name);
   std::vector<ArrayValue> operands =
       floats_only(op) ? promote_numbers_to_float(call.walk, written, what)
@@ -144,36 +145,41 @@ Value elementwise_binary(BuiltinCall& call, ir::Op op) {
   return map(call, op, std::move(operands), written);
 }
 
-Value builtin_where(BuiltinCall& call) {
-  const ArrayValue condition = array_argument(call, 0);
+Value builtin_where(CallOf<"where">& call) {
+  const std::array<CallArgument, 3> written = {call["condition"], call["x"],
+                                               call["y"]};
+  const ArrayValue condition = array_argument(call["condition"]);
   if (!is_bool(condition->type.dtype))
-    call.walk.fail(diagnostic(Code::element_class, call[0].where, "where",
-                              "a `bool` condition", condition->type.to_string())
+    call.walk.fail(diagnostic(Code::element_class, call["condition"].where(),
+                              "where", "a `bool` condition",
+                              condition->type.to_string())
                        .set_help("compare: `c != 0`"));
-  const std::array<CallArgument, 2> branches = {call[1], call[2]};
-  std::vector<ArrayValue> values =
-      promote_numbers(call.walk, branches, "`where`");
+  const std::vector<ArrayValue> values =
+      promote_numbers(call.walk, std::span(written).last(2), "`where`");
   const bool weak = values[0]->weak && condition->type.rank() == 0;
-  ArrayValue out = map(call, ir::Op::select, {condition, values[0], values[1]},
-                       std::array<CallArgument, 3>{call[0], call[1], call[2]});
+  ArrayValue out =
+      map(call, ir::Op::select, {condition, values[0], values[1]}, written);
   out->weak = weak;
   return out;
 }
 
-Value builtin_clip(BuiltinCall& call) {
-  if (!given(call, 0)) wrong_argument(call, 0, "an array");
-  const std::vector<CallArgument> written = all_arguments(call);
-  std::vector<ArrayValue> values =
+Value builtin_clip(CallOf<"clip">& call) {
+  require_given({call["x"]});
+  std::vector<CallArgument> written = {call["x"]};
+  std::vector<ir::Op> cuts;
+  const auto cut = [&](Argument limit, ir::Op op) {
+    if (!limit.given()) return;
+    written.push_back(limit);
+    cuts.push_back(op);
+  };
+  cut(call["low"], ir::Op::maximum);
+  cut(call["high"], ir::Op::minimum);
+  const std::vector<ArrayValue> values =
       promote_numbers(call.walk, written, "`clip`");
   ArrayValue x = values[0];
-  size_t next = 1;
-  for (size_t i : {1, 2}) {
-    if (!given(call, i)) continue;
-    const ir::Op op = i == 1 ? ir::Op::maximum : ir::Op::minimum;
-    x = map(call, op, {x, values[next]},
-            std::array<CallArgument, 2>{call[0], written[next]});
-    ++next;
-  }
+  for (size_t i = 0; i < cuts.size(); ++i)
+    x = map(call, cuts[i], {x, values[i + 1]},
+            std::array<CallArgument, 2>{written[0], written[i + 1]});
   return x;
 }
 
@@ -274,15 +280,16 @@ double rounded_literal(double x, int64_t places) {
 
 }  // namespace
 
-Value builtin_round(BuiltinCall& call) {
+Value builtin_round(CallOf<"round">& call) {
   Walk& walk = call.walk;
-  const int64_t places = given(call, 1) ? known_int_argument(call, 1) : 0;
-  if (!call[0].value.is<IntValue>() && places == 0)
-    return elementwise_unary(call, ir::Op::round);
-  if (const auto* i = call[0].value.get_if<IntValue>();
+  const int64_t places =
+      call["decimals"].given() ? known_int_argument(call["decimals"]) : 0;
+  if (!call["x"].value().is<IntValue>() && places == 0)
+    return elementwise_unary(call["x"], ir::Op::round);
+  if (const auto* i = call["x"].value().get_if<IntValue>();
       i && (places >= 0 || i->value == ir::Dim(0)))
     return *i;
-  CallArgument x = call[0];
+  CallArgument x = call["x"];
   if (const auto* i = x.value.get_if<IntValue>(); i && i->value.is_constant()) {
     const std::optional<int64_t> rounded =
         rounded_int(i->value.value(), -places);
@@ -293,9 +300,9 @@ Value builtin_round(BuiltinCall& call) {
   if (const auto literal = literal_of(x.value))
     return walk.constant(rounded_literal(*literal, places), DType::F64, true,
                          call.where);
-  const ArrayValue array = operand_argument(call, 0);
+  const ArrayValue array = operand_argument(call["x"]);
   if (is_bool(array->type.dtype))
-    check_class(call, ir::Op::round, array, call[0].where);
+    check_class(call, ir::Op::round, array, call["x"].where());
   const bool integer = is_integer(array->type.dtype);
   if (integer && places >= 0) return array;
   const ArrayValue out = integer ? round_integers(call, array, -places)
@@ -304,17 +311,17 @@ Value builtin_round(BuiltinCall& call) {
   return out;
 }
 
-Value builtin_fma(BuiltinCall& call) {
-  const std::vector<CallArgument> written = all_arguments(call);
-  if (written.size() != 3) wrong_argument(call, 0, "an array");
+Value builtin_fma(CallOf<"fma">& call) {
+  require_given({call["x"], call["y"], call["z"]});
+  const std::array<CallArgument, 3> written = {call["x"], call["y"], call["z"]};
   return map(call, ir::Op::fma,
              promote_numbers_to_float(call.walk, written, "`fma`"), written);
 }
 
-Value builtin_cast(BuiltinCall& call) {
-  const auto* type = call[1].value.get_if<TypeValue>();
-  if (!type) wrong_argument(call, 1, "a type such as `f32`");
-  return convert(call.walk, call[0], type->type, call.where);
+Value builtin_cast(CallOf<"cast">& call) {
+  const auto* type = call["type"].value().get_if<TypeValue>();
+  if (!type) wrong_argument(call["type"], "a type such as `f32`");
+  return convert(call.walk, call["x"], type->type, call.where);
 }
 
 Value convert(Walk& walk, const CallArgument& x, const ir::Type& type,

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "lang/builtins/load.h"
+#include "lang/context/call_of.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
 #include "runtime/files/npz.h"
@@ -88,13 +89,13 @@ std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
   return make_record(std::move(fields));
 }
 
-Value builtin_load(BuiltinCall& call) {
+Value builtin_load(CallOf<"load">& call) {
   Walk& walk = call.walk;
-  const Span where = call[0].where;
+  const Span where = call["path"].where();
   refuse_in_compiled_code(call);
   if (walk.mode() == Mode::check) {
-    if (auto type = loaded_type(walk, call[0])) return *type;
-    const auto& text = call[0].value.get_if<StrValue>()->value;
+    if (auto type = loaded_type(walk, call["path"])) return *type;
+    const auto& text = call["path"].value().get_if<StrValue>()->value;
     if (text)
       walk.fail(
           diagnostic(Code::cannot_read, where, fmt::format("{:?}", *text),
@@ -111,10 +112,11 @@ Value builtin_load(BuiltinCall& call) {
                                   call.where.text())));
   }
   if (walk.machine().compile_only) {
-    if (auto type = loaded_type(walk, call[0])) return walk.with_absent(*type);
+    if (auto type = loaded_type(walk, call["path"]))
+      return walk.with_absent(*type);
     walk.fail_needs_run(call.where);
   }
-  const std::string path = *array_path(walk, call[0], "load");
+  const std::string path = *array_path(walk, call["path"], "load");
   if (!is_archive(path)) {
     auto data = read_npy(path);
     if (!data) cannot_read(walk, path, data.error(), where);
@@ -155,38 +157,42 @@ void sweep_beside(Walk& walk, const std::string& path) {
   if (walk.swept_folders.insert(name).second) remove_abandoned(name);
 }
 
-Value builtin_save(BuiltinCall& call) {
+Value builtin_save(CallOf<"save">& call) {
   Walk& walk = call.walk;
   refuse_in_compiled_code(call);
-  const auto path = array_path(walk, call[0], "save");
-  const RecordValue* record = call[1].value.record();
+  const auto path = array_path(walk, call["path"], "save");
+  const RecordValue* record = call["value"].value().record();
   if (path && is_archive(*path) != (record != nullptr))
-    wrong_argument(call, 1,
+    wrong_argument(call["value"],
                    record ? "an array; a record goes to an `.npz` file"
                           : "a record of arrays for an `.npz` file");
   std::vector<std::pair<std::string, ArrayValue>> arrays;
   if (record)
     for (const auto& [name, value] : record->fields)
-      arrays.emplace_back(name, walk.to_array(value, call[1].where,
+      arrays.emplace_back(name, walk.to_array(value, call["value"].where(),
                                               fmt::format("field `{}`", name)));
   else
-    arrays.emplace_back("", array_argument(call, 1));
+    arrays.emplace_back("", array_argument(call["value"]));
   if (walk.mode() == Mode::check || walk.machine().compile_only) {
-    if (path) walk.written_files[*path] = written_type(walk, call[1].value);
+    if (path)
+      walk.written_files[*path] = written_type(walk, call["value"].value());
     return NoneValue{};
   }
   sweep_beside(walk, *path);
   if (!record) {
-    const HostData data = host_data(walk, arrays[0].second, call[1].where);
+    const HostData data =
+        host_data(walk, arrays[0].second, call["value"].where());
     auto written = write_npy(*path, data.dtype, data.shape, data.bytes);
-    if (!written) cannot_write(walk, *path, written.error(), call[0].where);
+    if (!written)
+      cannot_write(walk, *path, written.error(), call["path"].where());
     return NoneValue{};
   }
   NamedArrays named;
   for (const auto& [name, array] : arrays)
-    named.emplace_back(name, host_data(walk, array, call[1].where));
+    named.emplace_back(name, host_data(walk, array, call["value"].where()));
   auto written = write_npz(*path, named);
-  if (!written) cannot_write(walk, *path, written.error(), call[0].where);
+  if (!written)
+    cannot_write(walk, *path, written.error(), call["path"].where());
   return NoneValue{};
 }
 

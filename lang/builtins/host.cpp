@@ -1,12 +1,14 @@
 // What is known about values without computing them; trees; host numbers.
 #include <fmt/format.h>
 
+#include "lang/context/call_of.h"
 #include "lang/context/function.h"
 #include "lang/context/literals.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
 #include "lang/syntax/ast.h"
 
@@ -35,44 +37,46 @@ const TupleValue& tuple_argument(BuiltinCall& call, const CallArgument& a,
 
 }  // namespace
 
-Value builtin_shape(BuiltinCall& call) {
-  return sizes(array_argument(call, 0)->type);
+Value builtin_shape(CallOf<"shape">& call) {
+  return sizes(array_argument(call["x"])->type);
 }
 
-Value builtin_rank(BuiltinCall& call) {
-  return IntValue{array_argument(call, 0)->type.rank()};
+Value builtin_rank(CallOf<"rank">& call) {
+  return IntValue{array_argument(call["x"])->type.rank()};
 }
 
-Value builtin_size(BuiltinCall& call) {
-  const ir::Type type = array_argument(call, 0)->type;
-  if (given(call, 1)) return IntValue{type.shape[axis_argument(call, 1, type)]};
+Value builtin_size(CallOf<"size">& call) {
+  const ir::Type type = array_argument(call["x"])->type;
+  if (call["axis"].given())
+    return IntValue{type.shape[axis_argument(call["axis"], type)]};
   return IntValue{ir::element_count(type.shape)};
 }
 
-Value builtin_len(BuiltinCall& call) {
-  const Value& x = call[0].value;
+Value builtin_len(CallOf<"len">& call) {
+  const Value& x = call["x"].value();
   if (const TupleValue* tuple = x.tuple())
     return IntValue{static_cast<int64_t>(tuple->items.size())};
   if (const RecordValue* record = x.record())
     return IntValue{static_cast<int64_t>(record->fields.size())};
   if (x.is<ManyValue>()) return unknown_int(call.walk);
   if (const auto* text = x.get_if<StrValue>()) {
-    const auto known = known_text(call.walk, *text, call[0].where);
+    const auto known = known_text(call.walk, *text, call["x"].where());
     if (!known) return unknown_int(call.walk);
     return IntValue{static_cast<int64_t>(characters(*known).size())};
   }
   const ArrayCell* array = x.array();
   if (!array || array->type.rank() == 0)
-    wrong_argument(call, 0, "an array with axes, a tuple, a record or a `str`");
+    wrong_argument(call["x"],
+                   "an array with axes, a tuple, a record or a `str`");
   return IntValue{array->type.shape[0]};
 }
 
-Value builtin_dtype(BuiltinCall& call) {
-  return TypeValue{{array_argument(call, 0)->type.dtype, {}}};
+Value builtin_dtype(CallOf<"dtype">& call) {
+  return TypeValue{{array_argument(call["x"])->type.dtype, {}}};
 }
 
-Value builtin_typeof(BuiltinCall& call) {
-  const Value& x = call[0].value;
+Value builtin_typeof(CallOf<"typeof">& call) {
+  const Value& x = call["x"].value();
   if (const ArrayCell* array = x.array()) {
     if (array->int_argument) give_up_int_argument(call.where);
     return TypeValue{shown_type(*array), varies_note(call.walk, *array)};
@@ -84,7 +88,7 @@ Value builtin_typeof(BuiltinCall& call) {
   })};
 }
 
-Value builtin_args(BuiltinCall& call) {
+Value builtin_args(CallOf<"args">& call) {
   const Machine& machine = call.walk.machine();
   if (call.walk.mode() == Mode::check && !machine.arguments_known)
     return ManyValue{std::make_shared<const Value>(StrValue{})};
@@ -94,40 +98,40 @@ Value builtin_args(BuiltinCall& call) {
   return make_tuple(std::move(out));
 }
 
-Value builtin_range(BuiltinCall& call) {
-  const auto bound = [&](size_t i, int64_t otherwise) -> Value {
-    if (i > 0 && !given(call, i)) return IntValue{otherwise};
-    const Value& value = call[i].value;
+Value builtin_range(CallOf<"range">& call) {
+  const auto bound = [&](Argument written) -> Value {
+    const Value& value = written.value();
     const ArrayCell* array = value.array();
     const bool scalar =
         array && array->type.rank() == 0 && is_integer(array->type.dtype);
     if (!scalar && !value.is<IntValue>())
-      wrong_argument(call, i, "an `int` or an integer scalar");
+      wrong_argument(written, "an `int` or an integer scalar");
     return value;
   };
-  auto bounds = std::make_shared<std::vector<Value>>();
-  if (given(call, 1))
-    *bounds = {bound(0, 0), bound(1, 0), bound(2, 1)};
-  else
-    *bounds = {IntValue{0}, bound(0, 0), bound(2, 1)};
-  if (const auto* step = (*bounds)[2].get_if<IntValue>();
-      step && step->value == ir::Dim(0))
-    call.walk.fail(diagnostic(Code::zero_step, call[2].where, "`range`"));
-  return RangeValue{std::move(bounds)};
+  const Argument start = call["start"], stop = call["stop"];
+  const Argument step = call["step"];
+  std::vector<Value> bounds = {IntValue{0}, bound(start)};
+  if (stop.given()) bounds = {bound(start), bound(stop)};
+  bounds.push_back(step.given() ? bound(step) : IntValue{1});
+  if (const auto* known = bounds.back().get_if<IntValue>();
+      known && known->value == ir::Dim(0))
+    call.walk.fail(diagnostic(Code::zero_step, step.where(), "`range`"));
+  return RangeValue{std::make_shared<std::vector<Value>>(std::move(bounds))};
 }
 
-Value builtin_unrolled(BuiltinCall& call) {
+Value builtin_unrolled(CallOf<"unrolled">& call) {
   constexpr int64_t most = 10'000;
-  const int64_t n = known_int_argument(call, 0);
+  const int64_t n = known_int_argument(call["n"]);
   if (n > most)
-    call.walk.fail(diagnostic(Code::unrolled_too_long, call[0].where, n, most)
-                       .set_help("`range(n)` is a loop that is not unrolled"));
+    call.walk.fail(
+        diagnostic(Code::unrolled_too_long, call["n"].where(), n, most)
+            .set_help("`range(n)` is a loop that is not unrolled"));
   std::vector<Value> out;
   for (int64_t i = 0; i < n; ++i) out.push_back(IntValue{i});
   return make_tuple(std::move(out));
 }
 
-Value builtin_zip(BuiltinCall& call) {
+Value builtin_zip(CallOf<"zip">& call) {
   bool many = false;
   for (CallArgument& a : call.rest) {
     a.value = text_as_items(call.walk, a.value, a.where);
@@ -163,8 +167,8 @@ Value builtin_zip(BuiltinCall& call) {
   return make_tuple(std::move(out));
 }
 
-Value builtin_enumerate(BuiltinCall& call) {
-  CallArgument items = call[0];
+Value builtin_enumerate(CallOf<"enumerate">& call) {
+  CallArgument items = call["items"];
   items.value = text_as_items(call.walk, items.value, items.where);
   if (const auto* many = items.value.get_if<ManyValue>())
     return ManyValue{std::make_shared<const Value>(
@@ -185,13 +189,14 @@ namespace {
 }
 
 /// f of the leaves at one place of all trees; the first says what a leaf is.
-Value map_trees(BuiltinCall& call, const std::vector<CallArgument>& trees) {
+Value map_trees(Argument f, const std::vector<CallArgument>& trees) {
+  BuiltinCall& call = f.call();
   const Value& first = trees[0].value;
   const auto children = [&](auto child) {
     std::vector<CallArgument> out;
     for (const CallArgument& tree : trees)
       out.push_back({child(tree.value), tree.where});
-    return map_trees(call, out);
+    return map_trees(f, out);
   };
   if (const TupleValue* tuple = first.tuple()) {
     for (const CallArgument& t : trees)
@@ -220,20 +225,21 @@ Value map_trees(BuiltinCall& call, const std::vector<CallArgument>& trees) {
     }
     return make_record(std::move(out));
   }
-  return call.walk.call(call[0].value, trees, {}, call.where);
+  return call.walk.call(f.value(), trees, {}, call.where);
 }
 
 }  // namespace
 
-Value builtin_tree_map(BuiltinCall& call) {
-  std::vector<CallArgument> trees = {call[1]};
+Value builtin_tree_map(CallOf<"tree_map">& call) {
+  std::vector<CallArgument> trees = {call["tree"]};
   trees.insert(trees.end(), call.rest.begin(), call.rest.end());
-  return map_trees(call, trees);
+  return map_trees(call["f"], trees);
 }
 
-Value builtin_tree_leaves(BuiltinCall& call) {
+Value builtin_tree_leaves(CallOf<"tree_leaves">& call) {
   std::vector<Value> out;
-  for_each_leaf(call[0].value, [&](const Value& leaf) { out.push_back(leaf); });
+  for_each_leaf(call["tree"].value(),
+                [&](const Value& leaf) { out.push_back(leaf); });
   return make_tuple(std::move(out));
 }
 
@@ -241,9 +247,9 @@ namespace {
 
 /// What an assertion says when it fails. Of text that has arrays of compiled
 /// code in it, what is known.
-std::string assertion_message(BuiltinCall& call) {
+std::string assertion_message(Argument message) {
   const auto* text =
-      given(call, 1) ? call[1].value.get_if<StrValue>() : nullptr;
+      message.given() ? message.value().get_if<StrValue>() : nullptr;
   if (!text) return "";
   if (text->value) return ": " + *text->value;
   std::string out;
@@ -255,7 +261,7 @@ std::string assertion_message(BuiltinCall& call) {
 
 /// In compiled code a false condition reads beside an array of one element: a
 /// check like any other, which names device and member.
-void assert_when_it_runs(BuiltinCall& call, const ArrayValue& condition) {
+void assert_when_it_runs(CallOf<"assert">& call, const ArrayValue& condition) {
   Walk& walk = call.walk;
   const Span where = call.where;
   if (walk.mode() == Mode::check || !walk.machine().checked) return;
@@ -270,33 +276,33 @@ void assert_when_it_runs(BuiltinCall& call, const ArrayValue& condition) {
   const ArrayValue one = walk.constant_array({DType::Bool, {ir::Dim(1)}},
                                              std::vector<uint8_t>{1}, where);
   gather(walk, one, {beside}, {0}, true, where);
-  walk.note_assertion(where, assertion_message(call));
+  walk.note_assertion(where, assertion_message(call["message"]));
 }
 
 }  // namespace
 
-Value builtin_assert(BuiltinCall& call) {
+Value builtin_assert(CallOf<"assert">& call) {
   Walk& walk = call.walk;
   const auto fail = [&] {
-    Diagnostic d =
-        diagnostic(Code::assertion_failed, call.where, assertion_message(call));
-    const std::string_view condition = call[0].where.text();
+    Diagnostic d = diagnostic(Code::assertion_failed, call.where,
+                              assertion_message(call["message"]));
+    const std::string_view condition = call["condition"].where().text();
     if (condition.find('\n') == condition.npos)
       d.set_label(std::string(condition));
     walk.fail(std::move(d));
   };
-  if (given(call, 1) && !call[1].value.is<StrValue>())
-    wrong_argument(call, 1, "a `str`");
-  if (const auto* host = call[0].value.get_if<BoolValue>()) {
+  if (call["message"].given() && !call["message"].value().is<StrValue>())
+    wrong_argument(call["message"], "a `str`");
+  if (const auto* host = call["condition"].value().get_if<BoolValue>()) {
     // A branch may be walked that is never taken, while checking and in
     // compiled code.
     if (host->value == false && walk.mode() == Mode::run) fail();
     if (host->value == false && walk.mode() == Mode::trace)
-      assert_when_it_runs(call, array_argument(call, 0));
+      assert_when_it_runs(call, array_argument(call["condition"]));
     return NoneValue{};
   }
-  const ArrayValue x = array_argument(call, 0);
-  if (!is_bool(x->type.dtype)) wrong_argument(call, 0, "a condition");
+  const ArrayValue x = array_argument(call["condition"]);
+  if (!is_bool(x->type.dtype)) wrong_argument(call["condition"], "a condition");
   if (walk.in_compiled_code()) {
     assert_when_it_runs(call, x);
     return NoneValue{};
@@ -304,6 +310,42 @@ Value builtin_assert(BuiltinCall& call) {
   if (walk.mode() == Mode::run && !walk.machine().compile_only)
     for (uint8_t element : walk.host_bytes(x, call.where))
       if (!element) fail();
+  return NoneValue{};
+}
+
+Value builtin_print(CallOf<"print">& call) {
+  Walk& walk = call.walk;
+  if (walk.mode() == Mode::run && walk.machine().compile_only)
+    return NoneValue{};
+  if (walk.mode() == Mode::run) {
+    std::string line;
+    for (size_t i = 0; i < call.rest.size(); ++i) {
+      if (i > 0) line += ' ';
+      line += to_text(walk, call.rest[i].value, /*placed=*/false,
+                      call.rest[i].where);
+    }
+    walk.machine().output(line + "\n");
+    return NoneValue{};
+  }
+  TextBuilder builder(walk);
+  for (size_t i = 0; i < call.rest.size(); ++i) {
+    if (i > 0) builder.text(" ");
+    builder.value(call.rest[i].value, "", call.rest[i].where);
+  }
+  if (walk.mode() == Mode::check) return NoneValue{};
+  const StrValue text = builder.finish();
+  ir::HostCallAttrs attrs;
+  std::vector<ArrayValue> operands;
+  if (text.deferred) {
+    attrs = {text.deferred->format, text.deferred->specs};
+    operands = text.deferred->operands;
+  } else {
+    attrs.format = {text.value.value_or("")};
+  }
+  attrs.everywhere = false;
+  for (const MappedAxis& axis : walk.context().mapped_axes)
+    attrs.axes.push_back(axis.id);
+  walk.add(ir::Op::host_call, operands, std::move(attrs), call.where);
   return NoneValue{};
 }
 
@@ -332,10 +374,10 @@ std::string help_text(const FunctionValue& function) {
 
 }  // namespace
 
-Value builtin_help(BuiltinCall& call) {
+Value builtin_help(CallOf<"help">& call) {
   const auto* function =
-      call[0].value.get_if<std::shared_ptr<const FunctionValue>>();
-  if (!function) wrong_argument(call, 0, "a function");
+      call["f"].value().get_if<std::shared_ptr<const FunctionValue>>();
+  if (!function) wrong_argument(call["f"], "a function");
   if (call.walk.mode() == Mode::run)
     call.walk.machine().output(help_text(**function));
   return NoneValue{};

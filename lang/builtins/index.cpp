@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "lang/context/call_of.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/index_plan.h"
@@ -43,44 +44,42 @@ ArrayValue along(Walk& walk, const ArrayValue& line, const ir::Shape& shape,
                   where);
 }
 
-ArrayValue integer_array_argument(BuiltinCall& call, size_t i) {
-  const ArrayValue x = array_argument(call, i);
-  if (!is_integer(x->type.dtype)) wrong_argument(call, i, "an integer array");
+ArrayValue integer_array_argument(Argument argument) {
+  const ArrayValue x = array_argument(argument);
+  if (!is_integer(x->type.dtype)) wrong_argument(argument, "an integer array");
   return x;
 }
 
 }  // namespace
 
-Value builtin_take(BuiltinCall& call) {
+Value builtin_take(CallOf<"take">& call) {
   Walk& walk = call.walk;
-  ArrayValue x = array_argument(call, 0);
+  ArrayValue x = array_argument(call["x"]);
   int axis = 0;
-  if (given(call, 2))
-    axis = axis_argument(call, 2, x->type);
+  if (call["axis"].given())
+    axis = axis_argument(call["axis"], x->type);
   else
     x = flattened(walk, x, call.where);
   std::vector<IndexItem> items(axis, whole_axis(call.where));
-  items.push_back(value_item(call[1].value, call[1].where));
+  items.push_back(value_item(call["indices"].value(), call["indices"].where()));
   return index(walk, x, items, call.where);
 }
 
-Value builtin_take_along_axis(BuiltinCall& call) {
+Value builtin_take_along_axis(CallOf<"take_along_axis">& call) {
   Walk& walk = call.walk;
-  const ArrayValue x = array_argument(call, 0);
-  const ArrayValue indices =
-      as_index(walk, integer_array_argument(call, 1), call[1].where);
+  const ArrayValue x = array_argument(call["x"]);
+  const ArrayValue indices = as_index(
+      walk, integer_array_argument(call["indices"]), call["indices"].where());
   const int rank = x->type.rank();
-  const int axis = given(call, 2)
-                       ? axis_argument(call, 2, x->type)
-                       : normalise_axis(call, -1, x->type, rank, call.where);
+  const int axis = axis_argument_or(call["axis"], -1, x->type, call.where);
   bool fits = indices->type.rank() == rank;
   for (int i = 0; fits && i < rank; ++i)
     fits = i == axis || indices->type.shape[i] == x->type.shape[i];
   if (!fits)
-    call.walk.fail(
-        diagnostic(Code::shapes_do_not_join, call[1].where, "take_along_axis",
-                   x->type.to_string(), indices->type.to_string(),
-                   fmt::format("they must agree along all axes but {}", axis)));
+    call.walk.fail(diagnostic(
+        Code::shapes_do_not_join, call["indices"].where(), "take_along_axis",
+        x->type.to_string(), indices->type.to_string(),
+        fmt::format("they must agree along all axes but {}", axis)));
   std::vector<ArrayValue> operands;
   std::vector<int> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
@@ -97,14 +96,15 @@ Value builtin_take_along_axis(BuiltinCall& call) {
   return gather(walk, x, operands, axes, /*checked=*/true, call.where);
 }
 
-Value builtin_scatter_add(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
+Value builtin_scatter_add(CallOf<"scatter_add">& call) {
+  const ArrayValue x = array_argument(call["x"]);
   if (is_bool(x->type.dtype))
-    call.walk.fail(diagnostic(Code::element_class, call[0].where, "scatter_add",
-                              "numbers", x->type.to_string())
+    call.walk.fail(diagnostic(Code::element_class, call["x"].where(),
+                              "scatter_add", "numbers", x->type.to_string())
                        .set_help("count with `i32(x)`"));
-  return update_array(call.walk, ir::Op::scatter_add, x, leading_items(call[1]),
-                      call[2], call.where);
+  return update_array(call.walk, ir::Op::scatter_add, x,
+                      leading_items(call["indices"]), call["values"],
+                      call.where);
 }
 
 namespace {
@@ -117,14 +117,12 @@ std::vector<int> axis_last(int rank, int axis) {
   return axes;
 }
 
-Value sorted(BuiltinCall& call, ir::Op op) {
+Value sorted(CallOf<"sort">& call, ir::Op op) {
   Walk& walk = call.walk;
-  const ArrayValue x = array_argument(call, 0);
+  const ArrayValue x = array_argument(call["x"]);
   const int rank = x->type.rank();
-  const int axis = given(call, 1)
-                       ? axis_argument(call, 1, x->type)
-                       : normalise_axis(call, -1, x->type, rank, call.where);
-  const bool descending = bool_argument_or(call, 2, false);
+  const int axis = axis_argument_or(call["axis"], -1, x->type, call.where);
+  const bool descending = bool_argument_or(call["descending"], false);
   const ir::Dim size = x->type.shape[axis];
   if (op == ir::Op::argsort && size.is_constant() && size.value() > INT32_MAX)
     walk.fail(diagnostic(Code::axis_too_long, call.where, call.builtin.name,
@@ -152,9 +150,9 @@ Value sorted(BuiltinCall& call, ir::Op op) {
 
 }  // namespace
 
-Value builtin_sort(BuiltinCall& call) { return sorted(call, ir::Op::sort); }
+Value builtin_sort(CallOf<"sort">& call) { return sorted(call, ir::Op::sort); }
 
-Value builtin_argsort(BuiltinCall& call) {
+Value builtin_argsort(CallOf<"argsort">& call) {
   return sorted(call, ir::Op::argsort);
 }
 
@@ -204,17 +202,19 @@ void halve(BuiltinCall& call, const ArrayValue& keys, const ArrayValue& values,
 
 }  // namespace
 
-Value builtin_searchsorted(BuiltinCall& call) {
+Value builtin_searchsorted(CallOf<"searchsorted">& call) {
   Walk& walk = call.walk;
-  const std::string side = call.has(2) ? str_argument(call, 2) : "left";
+  const std::string side =
+      call["side"].written() ? str_argument(call["side"]) : "left";
   if (side != "left" && side != "right")
-    wrong_argument(call, 2, "`\"left\"` or `\"right\"`");
-  const CallArgument both[] = {call[0], call[1]};
+    wrong_argument(call["side"], "`\"left\"` or `\"right\"`");
+  const CallArgument both[] = {call["sorted"], call["values"]};
   const std::vector<ArrayValue> x =
       promote_operands(walk, both, "`searchsorted`");
   if (x[0]->type.rank() != 1)
-    walk.fail(diagnostic(Code::rank_mismatch, call[0].where, "searchsorted",
-                         "a sorted array of rank 1", x[0]->type.to_string()));
+    walk.fail(diagnostic(Code::rank_mismatch, call["sorted"].where(),
+                         "searchsorted", "a sorted array of rank 1",
+                         x[0]->type.to_string()));
   const ir::Dim n = x[0]->type.shape[0];
   const bool wide = n.is_constant() && n.value() > INT32_MAX;
   const DType dtype = wide ? DType::I64 : DType::I32;
@@ -244,7 +244,8 @@ int64_t host_integer(Walk& walk, const ArrayValue& scalar, Span where) {
 }
 
 /// The length that bincount gives without `length`: the largest and one.
-ir::Dim count_length(BuiltinCall& call, const ArrayValue& x) {
+ir::Dim count_length(Argument counted, const ArrayValue& x) {
+  BuiltinCall& call = counted.call();
   Walk& walk = call.walk;
   if (walk.in_compiled_code())
     walk.fail(diagnostic(Code::size_known_at_run_time, call.where)
@@ -261,20 +262,20 @@ ir::Dim count_length(BuiltinCall& call, const ArrayValue& x) {
   };
   const int64_t count = std::max<int64_t>(extreme(ir::Op::max) + 1, 0);
   if (const int64_t least = extreme(ir::Op::min); least < 0)
-    walk.fail(diagnostic(Code::index_out_of_bounds, call[0].where,
+    walk.fail(diagnostic(Code::index_out_of_bounds, counted.where(),
                          fmt::format("{} holds {}, and counts only 0 and above",
-                                     describe_argument(call, 0), least)));
+                                     describe_argument(counted), least)));
   return count;
 }
 
 }  // namespace
 
-Value builtin_bincount(BuiltinCall& call) {
+Value builtin_bincount(CallOf<"bincount">& call) {
   Walk& walk = call.walk;
   const Span where = call.where;
-  ArrayValue x = flattened(walk, integer_array_argument(call, 0), where);
-  const ir::Dim length =
-      given(call, 1) ? int_argument(call, 1) : count_length(call, x);
+  ArrayValue x = flattened(walk, integer_array_argument(call["x"]), where);
+  const ir::Dim length = call["length"].given() ? int_argument(call["length"])
+                                                : count_length(call["x"], x);
   check_size(walk, length, where);
   const auto everywhere = [&](const ArrayValue& scalar, ir::Shape shape) {
     return broadcast_to(walk, cast_to(walk, scalar, DType::I32, where),
@@ -295,17 +296,17 @@ Value builtin_bincount(BuiltinCall& call) {
   return walk.add(
       ir::Op::scatter_add,
       {everywhere(zero, {length}), everywhere(one, x->type.shape), bins},
-      ir::IndexAttrs{{0}, true}, call[0].where);
+      ir::IndexAttrs{{0}, true}, call["x"].where());
 }
 
-Value builtin_nonzero(BuiltinCall& call) {
+Value builtin_nonzero(CallOf<"nonzero">& call) {
   Walk& walk = call.walk;
-  const ArrayValue x = array_argument(call, 0);
+  const ArrayValue x = array_argument(call["x"]);
   if (x->type.rank() == 0)
-    wrong_argument(call, 0, "an array of rank 1 or more");
+    wrong_argument(call["x"], "an array of rank 1 or more");
   const ArrayValue mask = cast_to(walk, x, DType::Bool, call.where);
   std::vector<Value> out;
-  for (ArrayValue& axis : positions_of_true(walk, mask, call[0].where))
+  for (ArrayValue& axis : positions_of_true(walk, mask, call["x"].where()))
     out.push_back(std::move(axis));
   return make_tuple(std::move(out));
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "lang/context/call_of.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/einsum.h"
@@ -26,14 +27,14 @@ std::vector<ArrayValue> dot_operands(Walk& walk, const CallArgument& a,
   return out;
 }
 
-/// The last parameter of products: what they may be computed with.
-ir::Precision precision_argument(BuiltinCall& call, size_t i) {
-  if (!call.has(i)) return ir::Precision::usual;
-  const std::string name = str_argument(call, i);
+/// `precision` of products: what they may be computed with.
+ir::Precision precision_argument(Argument precision) {
+  if (!precision.written()) return ir::Precision::usual;
+  const std::string name = str_argument(precision);
   if (name == "default") return ir::Precision::usual;
   if (name == "exact") return ir::Precision::exact;
   if (name == "tf32") return ir::Precision::tf32;
-  wrong_argument(call, i, "\"default\", \"exact\" or \"tf32\"");
+  wrong_argument(precision, "\"default\", \"exact\" or \"tf32\"");
 }
 
 [[noreturn]] void inner_sizes_differ(Walk& walk, std::string_view name,
@@ -131,18 +132,19 @@ Value matmul(Walk& walk, const CallArgument& a, const CallArgument& b,
   return batched_matmul(walk, x[0], x[1], precision, where);
 }
 
-Value builtin_matmul(BuiltinCall& call) {
-  return matmul(call.walk, call[0], call[1], call.where,
-                precision_argument(call, 2));
+Value builtin_matmul(CallOf<"matmul">& call) {
+  return matmul(call.walk, call["a"], call["b"], call.where,
+                precision_argument(call["precision"]));
 }
 
-Value builtin_dot(BuiltinCall& call) {
+Value builtin_dot(CallOf<"dot">& call) {
   Walk& walk = call.walk;
-  const ir::Precision precision = precision_argument(call, 2);
-  const std::vector<ArrayValue> x = dot_operands(walk, call[0], call[1], "dot");
+  const ir::Precision precision = precision_argument(call["precision"]);
+  const std::vector<ArrayValue> x =
+      dot_operands(walk, call["a"], call["b"], "dot");
   const int rank_a = x[0]->type.rank(), rank_b = x[1]->type.rank();
   if (rank_a == 0 || rank_b == 0)
-    return product(walk, call[0], call[1], x, call.where, "dot");
+    return product(walk, call["a"], call["b"], x, call.where, "dot");
   const int inner_b = rank_b == 1 ? 0 : rank_b - 2;
   if (!(x[0]->type.shape[rank_a - 1] == x[1]->type.shape[inner_b]))
     inner_sizes_differ(walk, "dot", x[0], rank_a - 1, x[1], inner_b,
@@ -151,28 +153,29 @@ Value builtin_dot(BuiltinCall& call) {
                   call.where);
 }
 
-Value builtin_outer(BuiltinCall& call) {
+Value builtin_outer(CallOf<"outer">& call) {
   Walk& walk = call.walk;
-  const std::array<CallArgument, 2> written = {call[0], call[1]};
+  const std::array<CallArgument, 2> written = {call["a"], call["b"]};
   std::vector<ArrayValue> x = promote_operands(walk, written, "`outer`");
   if (is_bool(x[0]->type.dtype))
-    x = dot_operands(walk, call[0], call[1], "outer");
+    x = dot_operands(walk, call["a"], call["b"], "outer");
   const ir::Dim m = ir::element_count(x[0]->type.shape);
   const ir::Dim n = ir::element_count(x[1]->type.shape);
   x[0] = reshape(walk, x[0], {m, 1}, call.where);
   x[1] = reshape(walk, x[1], {1, n}, call.where);
-  return product(walk, call[0], call[1], x, call.where, "outer");
+  return product(walk, call["a"], call["b"], x, call.where, "outer");
 }
 
 namespace {
 
 /// The axes that tensordot sums over, of each operand.
 std::array<std::vector<int>, 2> tensordot_axes(
-    BuiltinCall& call, const std::vector<ArrayValue>& x) {
+    Argument axes, const std::vector<ArrayValue>& x) {
+  BuiltinCall& call = axes.call();
   std::array<std::vector<int>, 2> out;
-  const TupleValue* tuple = call.has(2) ? call[2].value.tuple() : nullptr;
+  const TupleValue* tuple = axes.written() ? axes.value().tuple() : nullptr;
   if (!tuple) {
-    const int64_t n = call.has(2) ? known_int_argument(call, 2) : 2;
+    const int64_t n = axes.written() ? known_int_argument(axes) : 2;
     const int rank_a = x[0]->type.rank();
     if (n < 0 || n > rank_a || n > x[1]->type.rank())
       call.walk.fail(
@@ -187,49 +190,50 @@ std::array<std::vector<int>, 2> tensordot_axes(
     return out;
   }
   if (tuple->items.size() != 2)
-    wrong_argument(call, 2, "an `int` or (axes of a, axes of b)");
+    wrong_argument(axes, "an `int` or (axes of a, axes of b)");
   for (size_t side : {0, 1}) {
     const auto add = [&](const Value& value) {
       const auto* axis = value.get_if<IntValue>();
       if (!axis || !axis->value.is_constant())
-        wrong_argument(call, 2, value, "an `int` or a tuple of `int`s");
+        wrong_argument(axes, value, "an `int` or a tuple of `int`s");
       out[side].push_back(normalise_axis(call, axis->value.value(),
                                          x[side]->type, x[side]->type.rank(),
-                                         call[2].where));
+                                         axes.where()));
     };
-    const Value& axes = tuple->items[side];
-    if (const TupleValue* several = axes.tuple())
+    const Value& of_side = tuple->items[side];
+    if (const TupleValue* several = of_side.tuple())
       for (const Value& axis : several->items) add(axis);
     else
-      add(axes);
+      add(of_side);
     for (size_t i = 0; i < out[side].size(); ++i)
       for (size_t j = 0; j < i; ++j)
         if (out[side][i] == out[side][j])
-          call.walk.fail(diagnostic(Code::axis_twice, call[2].where,
-                                    out[side][i], describe_argument(call, 2)));
+          call.walk.fail(diagnostic(Code::axis_twice, axes.where(),
+                                    out[side][i], describe_argument(axes)));
   }
   if (out[0].size() != out[1].size())
-    wrong_argument(call, 2, "as many axes of a as of b");
+    wrong_argument(axes, "as many axes of a as of b");
   return out;
 }
 
 }  // namespace
 
-Value builtin_tensordot(BuiltinCall& call) {
+Value builtin_tensordot(CallOf<"tensordot">& call) {
   const std::vector<ArrayValue> x =
-      dot_operands(call.walk, call[0], call[1], "tensordot");
-  const auto axes = tensordot_axes(call, x);
+      dot_operands(call.walk, call["a"], call["b"], "tensordot");
+  const auto axes = tensordot_axes(call["axes"], x);
   for (size_t i = 0; i < axes[0].size(); ++i)
     if (!(x[0]->type.shape[axes[0][i]] == x[1]->type.shape[axes[1][i]]))
       inner_sizes_differ(call.walk, "tensordot", x[0], axes[0][i], x[1],
                          axes[1][i], call.where);
   return contract(call.walk, x[0], axes[0], x[1], axes[1],
-                  precision_argument(call, 3), call.where);
+                  precision_argument(call["precision"]), call.where);
 }
 
-Value builtin_einsum(BuiltinCall& call) {
-  const std::string subscripts = str_argument(call, 0);
-  return einsum(call.walk, subscripts, call.rest, call[0].where, call.where);
+Value builtin_einsum(CallOf<"einsum">& call) {
+  const std::string subscripts = str_argument(call["subscripts"]);
+  return einsum(call.walk, subscripts, call.rest, call["subscripts"].where(),
+                call.where);
 }
 
 }  // namespace unisono::lang

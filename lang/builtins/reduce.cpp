@@ -5,6 +5,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/ir/reduce_order.h"
+#include "lang/context/call_of.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
@@ -38,21 +39,21 @@ void check_not_empty(BuiltinCall& call, const ArrayValue& x,
 }
 
 /// The operand as the row's type class wants it.
-ArrayValue operand(BuiltinCall& call, ir::Op op) {
-  ArrayValue x = array_argument(call, 0);
-  Walk& walk = call.walk;
+ArrayValue operand(Argument written, ir::Op op) {
+  ArrayValue x = array_argument(written);
+  Walk& walk = written.call().walk;
   if (ir::kind(op) == ir::Kind::argreduce) return x;
   if (!ir::admits(op, DType::F32))
-    return cast_to(walk, x, DType::Bool, call[0].where);
+    return cast_to(walk, x, DType::Bool, written.where());
   if (!ir::admits(op, DType::Bool))
-    return cast_to(walk, x, accumulator(x->type.dtype), call[0].where);
+    return cast_to(walk, x, accumulator(x->type.dtype), written.where());
   return x;
 }
 
 /// A reduction of a tuple of host ints, which gives an int: prod(shape(x)).
-std::optional<Value> reduce_ints(const BuiltinCall& call, ir::Op op) {
-  const TupleValue* tuple = call[0].value.tuple();
-  if (!tuple || given(call, 1)) return std::nullopt;
+std::optional<Value> reduce_ints(CallOf<"sum">& call, ir::Op op) {
+  const TupleValue* tuple = call["x"].value().tuple();
+  if (!tuple || call["axis"].given()) return std::nullopt;
   if (op != ir::Op::sum && op != ir::Op::prod) return std::nullopt;
   ir::Dim total = op == ir::Op::sum ? 0 : 1;
   for (const Value& item : tuple->items) {
@@ -64,26 +65,26 @@ std::optional<Value> reduce_ints(const BuiltinCall& call, ir::Op op) {
 }
 
 /// The second positional argument of `max(a, b)` is no axis.
-void check_axis_is_meant(BuiltinCall& call, ir::Op op) {
+void check_axis_is_meant(CallOf<"sum">& call, ir::Op op) {
   if (op != ir::Op::max && op != ir::Op::min) return;
-  if (!given(call, 1)) return;
-  const Value& axis = call[1].value;
-  const ArrayCell* array = call[0].value.array();
+  const Argument x = call["x"], axis = call["axis"];
+  if (!axis.given()) return;
+  const ArrayCell* array = x.value().array();
   const bool scalar =
-      array ? array->type.rank() == 0 : call[0].value.is<IntValue>();
-  if (!axis.array() && !(scalar && axis.is<IntValue>())) return;
+      array ? array->type.rank() == 0 : x.value().is<IntValue>();
+  if (!axis.value().array() && !(scalar && axis.value().is<IntValue>())) return;
   const std::string help =
       fmt::format("the {} of two values is `{}imum({}, {})`",
                   op == ir::Op::max ? "larger" : "smaller", call.builtin.name,
-                  call[0].where.text(), call[1].where.text());
+                  x.where().text(), axis.where().text());
   if (scalar)
-    call.walk.fail(diagnostic(Code::no_such_axis, call[1].where,
-                              call[1].where.text(), call.builtin.name,
-                              type_name(call[0].value), 0)
+    call.walk.fail(diagnostic(Code::no_such_axis, axis.where(),
+                              axis.where().text(), call.builtin.name,
+                              type_name(x.value()), 0)
                        .set_help(help));
-  call.walk.fail(diagnostic(Code::wrong_argument, call[1].where,
-                            describe_argument(call, 1), "an axis of `x`",
-                            type_name(axis))
+  call.walk.fail(diagnostic(Code::wrong_argument, axis.where(),
+                            describe_argument(axis), "an axis of `x`",
+                            type_name(axis.value()))
                      .set_help(help));
 }
 
@@ -103,26 +104,26 @@ ArrayValue reduce(Walk& walk, ir::Op op, const ArrayValue& x,
   return reshape(walk, out, std::move(kept), where);
 }
 
-Value reduction(BuiltinCall& call, ir::Op op) {
+Value reduction(CallOf<"sum">& call, ir::Op op) {
   if (auto total = reduce_ints(call, op)) return *total;
   check_axis_is_meant(call, op);
-  const ArrayValue x = operand(call, op);
-  const std::vector<int> axes = axes_argument(call, 1, x->type);
+  const ArrayValue x = operand(call["x"], op);
+  const std::vector<int> axes = axes_argument(call["axis"], x->type);
   if (!has_identity(op)) check_not_empty(call, x, axes);
-  return reduce(call.walk, op, x, axes, bool_argument_or(call, 2, false),
-                call.where);
+  return reduce(call.walk, op, x, axes,
+                bool_argument_or(call["keepdims"], false), call.where);
 }
 
-Value running_total(BuiltinCall& call, ir::Op op) {
-  ArrayValue x = operand(call, op);
+Value running_total(CallOf<"cumsum">& call, ir::Op op) {
+  ArrayValue x = operand(call["x"], op);
   int axis = 0;
-  if (given(call, 1))
-    axis = axis_argument(call, 1, x->type);
+  if (call["axis"].given())
+    axis = axis_argument(call["axis"], x->type);
   else
     x = flattened(call.walk, x, call.where);
-  return call.walk.add(op, {x},
-                       ir::ScanAttrs{axis, bool_argument_or(call, 2, false)},
-                       call.where);
+  return call.walk.add(
+      op, {x}, ir::ScanAttrs{axis, bool_argument_or(call["reverse"], false)},
+      call.where);
 }
 
 namespace {
@@ -149,13 +150,13 @@ struct Averaged {
   DType result = DType::F32;
 };
 
-Averaged averaged_argument(BuiltinCall& call) {
+Averaged averaged_argument(Argument x, Argument axis) {
   Averaged out;
-  out.x = array_argument(call, 0);
+  out.x = array_argument(x);
   if (is_floating(out.x->type.dtype)) out.result = out.x->type.dtype;
-  out.axes = axes_argument(call, 1, out.x->type);
+  out.axes = axes_argument(axis, out.x->type);
   for (int axis : out.axes) out.count = out.count * out.x->type.shape[axis];
-  out.x = cast_to(call.walk, out.x, wide_float(out.result), call[0].where);
+  out.x = cast_to(x.call().walk, out.x, wide_float(out.result), x.where());
   return out;
 }
 
@@ -296,9 +297,9 @@ ArrayValue distances_of_chunks(Walk& walk,
 }
 
 /// The mean squared distance from the mean, `count - ddof` in the divisor.
-ArrayValue variance(BuiltinCall& call, const Averaged& a) {
+ArrayValue variance(CallOf<"variance">& call, const Averaged& a) {
   Walk& walk = call.walk;
-  const ir::Dim ddof = int_argument_or(call, 2, 0);
+  const ir::Dim ddof = int_argument_or(call["ddof"], 0);
   const Span where = call.where;
   const std::vector<ArrayValue> chunks = chunks_of(walk, a, where);
   ArrayValue total;
@@ -311,26 +312,26 @@ ArrayValue variance(BuiltinCall& call, const Averaged& a) {
     total = distances_of_chunks(walk, chunks, a, where);
   }
   return with_axes(walk, divided(walk, total, a.count - ddof, where), a,
-                   bool_argument_or(call, 3, false), where);
+                   bool_argument_or(call["keepdims"], false), where);
 }
 
 }  // namespace
 
-Value builtin_mean(BuiltinCall& call) {
-  const Averaged a = averaged_argument(call);
-  return cast_to(
-      call.walk,
-      average(call.walk, a, bool_argument_or(call, 2, false), call.where),
-      a.result, call.where);
+Value builtin_mean(CallOf<"mean">& call) {
+  const Averaged a = averaged_argument(call["x"], call["axis"]);
+  return cast_to(call.walk,
+                 average(call.walk, a,
+                         bool_argument_or(call["keepdims"], false), call.where),
+                 a.result, call.where);
 }
 
-Value builtin_variance(BuiltinCall& call) {
-  const Averaged a = averaged_argument(call);
+Value builtin_variance(CallOf<"variance">& call) {
+  const Averaged a = averaged_argument(call["x"], call["axis"]);
   return cast_to(call.walk, variance(call, a), a.result, call.where);
 }
 
-Value builtin_std(BuiltinCall& call) {
-  const Averaged a = averaged_argument(call);
+Value builtin_std(CallOf<"std">& call) {
+  const Averaged a = averaged_argument(call["x"], call["axis"]);
   const ArrayValue root = call.walk.add(ir::Op::sqrt, {variance(call, a)},
                                         ir::NoAttrs{}, call.where);
   return cast_to(call.walk, root, a.result, call.where);
@@ -338,14 +339,15 @@ Value builtin_std(BuiltinCall& call) {
 
 namespace {
 
-Value argument_of_extremum(BuiltinCall& call, ir::Op op) {
+Value argument_of_extremum(CallOf<"argmax">& call, ir::Op op) {
   Walk& walk = call.walk;
-  ArrayValue x = operand(call, op);
-  const bool keepdims = bool_argument_or(call, 2, false);
+  ArrayValue x = operand(call["x"], op);
+  const bool keepdims = bool_argument_or(call["keepdims"], false);
+  const bool along_axis = call["axis"].given();
   const int rank = x->type.rank();
   int axis = 0;
-  if (given(call, 1))
-    axis = axis_argument(call, 1, x->type);
+  if (along_axis)
+    axis = axis_argument(call["axis"], x->type);
   else
     x = flattened(walk, x, call.where);
   check_not_empty(call, x, {axis});
@@ -354,18 +356,18 @@ Value argument_of_extremum(BuiltinCall& call, ir::Op op) {
     walk.fail(diagnostic(Code::axis_too_long, call.where, call.builtin.name,
                          x->type.to_string()));
   const ArrayValue out =
-      reduce(walk, op, x, {axis}, keepdims && given(call, 1), call.where);
-  if (!keepdims || given(call, 1)) return out;
+      reduce(walk, op, x, {axis}, keepdims && along_axis, call.where);
+  if (!keepdims || along_axis) return out;
   return reshape(walk, out, ir::Shape(rank, ir::Dim(1)), call.where);
 }
 
 }  // namespace
 
-Value builtin_argmax(BuiltinCall& call) {
+Value builtin_argmax(CallOf<"argmax">& call) {
   return argument_of_extremum(call, ir::Op::argmax);
 }
 
-Value builtin_argmin(BuiltinCall& call) {
+Value builtin_argmin(CallOf<"argmin">& call) {
   return argument_of_extremum(call, ir::Op::argmin);
 }
 

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "lang/builtins/split.h"
+#include "lang/context/call_of.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
@@ -16,7 +18,7 @@ namespace {
 
 /// How to say that the operand has `elements` elements, if one of its sizes can
 /// say so in names that the program has; else nothing.
-std::string stated_elements(BuiltinCall& call, const ArrayValue& x,
+std::string stated_elements(Argument written, const ArrayValue& x,
                             const ir::Dim& elements) {
   for (size_t i = 0; i < x->type.shape.size(); ++i) {
     ir::Type type = x->type;
@@ -28,7 +30,7 @@ std::string stated_elements(BuiltinCall& call, const ArrayValue& x,
     type.shape[i] = *size;
     const std::string text = type.to_string();
     if (text.find_first_of("?_") != text.npos) continue;
-    const std::string_view operand = call[0].where.text();
+    const std::string_view operand = written.where().text();
     const bool name = std::ranges::all_of(
         operand, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     return fmt::format(
@@ -39,14 +41,14 @@ std::string stated_elements(BuiltinCall& call, const ArrayValue& x,
 }
 
 /// The size that -1 stands for: what is left of `elements`.
-ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
+ir::Dim open_size(CallOf<"reshape">& call, const ArrayValue& x,
                   const ir::Shape& shape, size_t open) {
   ir::Dim rest = 1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i == open) continue;
     if (shape[i] == ir::Dim(-1))
-      call.walk.fail(
-          diagnostic(Code::two_open_sizes, call[1].where, shape_text(shape)));
+      call.walk.fail(diagnostic(Code::two_open_sizes, call["shape"].where(),
+                                shape_text(shape)));
     rest = rest * shape[i];
   }
   const ir::Dim elements = ir::element_count(x->type.shape);
@@ -64,16 +66,17 @@ ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
   std::string help =
       known || zero
           ? ""
-          : stated_elements(call, x, rest * floor_div(elements, rest));
+          : stated_elements(call["x"], x, rest * floor_div(elements, rest));
   if (!help.empty()) d.set_help(std::move(help));
   call.walk.fail(std::move(d));
 }
 
-[[noreturn]] void not_a_tuple(BuiltinCall& call, size_t i) {
-  Diagnostic d = diagnostic(Code::wrong_argument, call[i].where,
-                            describe_argument(call, i), "a tuple of arrays",
-                            type_name(call[i].value));
-  std::string_view text = call[i].where.text();
+[[noreturn]] void not_a_tuple(Argument argument) {
+  BuiltinCall& call = argument.call();
+  Diagnostic d = diagnostic(Code::wrong_argument, argument.where(),
+                            describe_argument(argument), "a tuple of arrays",
+                            type_name(argument.value()));
+  std::string_view text = argument.where().text();
   const bool list = text.starts_with('[') && text.ends_with(']');
   if (list) text = text.substr(1, text.size() - 2);
   d.set_help(list && text.find('\n') == text.npos
@@ -83,32 +86,34 @@ ir::Dim open_size(BuiltinCall& call, const ArrayValue& x,
 }
 
 /// All items of a tuple of arrays, promoted to one element type.
-std::vector<ArrayValue> arrays_argument(BuiltinCall& call, size_t i) {
-  const TupleValue* tuple = call[i].value.tuple();
+std::vector<ArrayValue> arrays_argument(Argument argument) {
+  const TupleValue* tuple = argument.value().tuple();
   if (!tuple) {
-    if (ArrayCell* array = call[i].value.array(); array) not_a_tuple(call, i);
-    wrong_argument(call, i, "a tuple of arrays");
+    if (argument.value().array()) not_a_tuple(argument);
+    wrong_argument(argument, "a tuple of arrays");
   }
-  if (tuple->items.empty()) wrong_argument(call, i, "at least one array");
+  if (tuple->items.empty()) wrong_argument(argument, "at least one array");
   std::vector<CallArgument> written;
   for (const Value& item : tuple->items)
-    written.push_back({item, call[i].where});
+    written.push_back({item, argument.where()});
+  BuiltinCall& call = argument.call();
   return promote_operands(call.walk, written,
                           fmt::format("`{}`", call.builtin.name));
 }
 
-[[noreturn]] void sizes_differ(BuiltinCall& call, const ArrayValue& a,
+[[noreturn]] void sizes_differ(Argument arrays, const ArrayValue& a,
                                const ArrayValue& b, std::string why) {
-  call.walk.fail(diagnostic(Code::shapes_do_not_join, call[0].where,
+  BuiltinCall& call = arrays.call();
+  call.walk.fail(diagnostic(Code::shapes_do_not_join, arrays.where(),
                             call.builtin.name, a->type.to_string(),
                             b->type.to_string(), why));
 }
 
 }  // namespace
 
-Value builtin_reshape(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  ir::Shape shape = shape_argument(call, 1, /*allow_minus_one=*/true);
+Value builtin_reshape(CallOf<"reshape">& call) {
+  const ArrayValue x = array_argument(call["x"]);
+  ir::Shape shape = shape_argument(call["shape"], /*allow_minus_one=*/true);
   const auto open = std::find(shape.begin(), shape.end(), ir::Dim(-1));
   if (open != shape.end()) {
     *open = open_size(call, x, shape, open - shape.begin());
@@ -125,7 +130,7 @@ Value builtin_reshape(BuiltinCall& call) {
               : fmt::format("`{}` is not proved to be `{}`", from.to_string(),
                             to.to_string()));
     d.set_label(x->type.to_string());
-    std::string help = known ? "" : stated_elements(call, x, to);
+    std::string help = known ? "" : stated_elements(call["x"], x, to);
     if (!known && help.empty())
       help = "coerce the operand first, `x as f32[n, m]`";
     if (!known && call.walk.context().checking_definition)
@@ -139,46 +144,47 @@ Value builtin_reshape(BuiltinCall& call) {
   return reshape(call.walk, x, std::move(shape), call.where);
 }
 
-Value builtin_flatten(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
+Value builtin_flatten(CallOf<"flatten">& call) {
+  const ArrayValue x = array_argument(call["x"]);
   return reshape(call.walk, x, {ir::element_count(x->type.shape)}, call.where);
 }
 
-Value builtin_transpose(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
+Value builtin_transpose(CallOf<"transpose">& call) {
+  const ArrayValue x = array_argument(call["x"]);
   const int rank = x->type.rank();
   std::vector<int> axes(rank);
   std::iota(axes.rbegin(), axes.rend(), 0);
-  if (given(call, 1)) {
-    const std::vector<int64_t> written = known_ints_argument(call, 1);
+  if (call["axes"].given()) {
+    const std::vector<int64_t> written = known_ints_argument(call["axes"]);
     std::vector<bool> seen(rank, false);
     axes.clear();
     for (int64_t axis : written) {
-      axes.push_back(normalise_axis(call, axis, x->type, rank, call[1].where));
+      axes.push_back(
+          normalise_axis(call, axis, x->type, rank, call["axes"].where()));
       seen[axes.back()] = true;
     }
     if (static_cast<int>(axes.size()) != rank ||
         std::find(seen.begin(), seen.end(), false) != seen.end())
-      call.walk.fail(diagnostic(Code::no_permutation, call[1].where,
+      call.walk.fail(diagnostic(Code::no_permutation, call["axes"].where(),
                                 fmt::format("({})", fmt::join(written, ", ")),
                                 rank, x->type.to_string()));
   }
   return transpose(call.walk, x, axes, call.where);
 }
 
-Value builtin_swapaxes(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
+Value builtin_swapaxes(CallOf<"swapaxes">& call) {
+  const ArrayValue x = array_argument(call["x"]);
   std::vector<int> axes(x->type.rank());
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[axis_argument(call, 1, x->type)],
-            axes[axis_argument(call, 2, x->type)]);
+  std::swap(axes[axis_argument(call["a"], x->type)],
+            axes[axis_argument(call["b"], x->type)]);
   return transpose(call.walk, x, axes, call.where);
 }
 
-Value builtin_moveaxis(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  const int from = axis_argument(call, 1, x->type);
-  const int to = axis_argument(call, 2, x->type);
+Value builtin_moveaxis(CallOf<"moveaxis">& call) {
+  const ArrayValue x = array_argument(call["x"]);
+  const int from = axis_argument(call["source"], x->type);
+  const int to = axis_argument(call["destination"], x->type);
   std::vector<int> axes(x->type.rank());
   std::iota(axes.begin(), axes.end(), 0);
   axes.erase(axes.begin() + from);
@@ -186,39 +192,41 @@ Value builtin_moveaxis(BuiltinCall& call) {
   return transpose(call.walk, x, axes, call.where);
 }
 
-Value builtin_broadcast_to(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  const ir::Shape shape = shape_argument(call, 1);
+Value builtin_broadcast_to(CallOf<"broadcast_to">& call) {
+  const ArrayValue x = array_argument(call["x"]);
+  const ir::Shape shape = shape_argument(call["shape"]);
   return broadcast_to(call.walk, x, shape, call.where);
 }
 
-Value builtin_concat(BuiltinCall& call) {
-  const std::vector<ArrayValue> parts = arrays_argument(call, 0);
+Value builtin_concat(CallOf<"concat">& call) {
+  const std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
   const ir::Type& first = parts[0]->type;
   if (first.rank() == 0)
-    call.walk.fail(diagnostic(Code::rank_mismatch, call[0].where, "concat",
-                              "arrays of rank 1 or more", first.to_string())
+    call.walk.fail(diagnostic(Code::rank_mismatch, call["arrays"].where(),
+                              "concat", "arrays of rank 1 or more",
+                              first.to_string())
                        .set_help("`[a, b]` makes an array of scalars"));
   int axis = 0;
-  if (given(call, 1)) axis = axis_argument(call, 1, first);
+  if (call["axis"].given()) axis = axis_argument(call["axis"], first);
   for (const ArrayValue& part : parts) {
     if (part->type.rank() != first.rank())
-      sizes_differ(call, parts[0], part, "their ranks differ");
+      sizes_differ(call["arrays"], parts[0], part, "their ranks differ");
     for (int i = 0; i < first.rank(); ++i)
       if (i != axis && !(part->type.shape[i] == first.shape[i]))
-        sizes_differ(call, parts[0], part,
+        sizes_differ(call["arrays"], parts[0], part,
                      fmt::format("their sizes along axis {} differ", i));
   }
   return concat(call.walk, parts, axis, call.where);
 }
 
-Value builtin_stack(BuiltinCall& call) {
-  std::vector<ArrayValue> parts = arrays_argument(call, 0);
+Value builtin_stack(CallOf<"stack">& call) {
+  std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
   for (const ArrayValue& part : parts)
     if (part->type.shape != parts[0]->type.shape)
-      sizes_differ(call, parts[0], part, "their shapes differ");
+      sizes_differ(call["arrays"], parts[0], part, "their shapes differ");
   int axis = 0;
-  if (given(call, 1)) axis = axis_argument(call, 1, parts[0]->type, 1);
+  if (call["axis"].given())
+    axis = axis_argument(call["axis"], parts[0]->type, 1);
   for (ArrayValue& part : parts)
     part = insert_axis(call.walk, part, axis, call.where);
   return concat(call.walk, parts, axis, call.where);
@@ -228,11 +236,12 @@ namespace {
 
 /// The bounds at which an axis is cut: what was asked for as a number of equal
 /// parts, or the positions themselves, as NumPy's slices have them.
-std::vector<ir::Dim> cuts(BuiltinCall& call, const ir::Type& type, int axis) {
+std::vector<ir::Dim> cuts(Argument parts, const ir::Type& type, int axis) {
+  Walk& walk = parts.call().walk;
   const ir::Dim& size = type.shape[axis];
   std::vector<ir::Dim> out = {0};
-  if (call[1].value.tuple()) {
-    for (int64_t at : known_ints_argument(call, 1)) {
+  if (parts.value().tuple()) {
+    for (int64_t at : known_ints_argument(parts)) {
       if (size.is_constant())
         at = std::clamp<int64_t>(at < 0 ? at + size.value() : at, 0,
                                  size.value());
@@ -241,32 +250,28 @@ std::vector<ir::Dim> cuts(BuiltinCall& call, const ir::Type& type, int axis) {
     out.push_back(size);
     return out;
   }
-  if (call[1].value.array())
-    wrong_argument(call, 1, "an `int` or a tuple of positions: `(2, 5)`");
-  const int64_t parts = known_int_argument(call, 1);
-  const auto part = parts > 0 ? exact_div(size, parts) : std::nullopt;
+  if (parts.value().array())
+    wrong_argument(parts, "an `int` or a tuple of positions: `(2, 5)`");
+  const int64_t count = known_int_argument(parts);
+  const auto part = count > 0 ? exact_div(size, count) : std::nullopt;
   if (!part)
-    call.walk.fail(diagnostic(Code::no_equal_parts, call[1].where, axis,
-                              type.to_string(), size.to_string(), parts)
-                       .set_help("positions cut anywhere: `split(x, (2, "
-                                 "5))` gives x[:2], x[2:5] and x[5:]"));
+    walk.fail(diagnostic(Code::no_equal_parts, parts.where(), axis,
+                         type.to_string(), size.to_string(), count)
+                  .set_help("positions cut anywhere: `split(x, (2, "
+                            "5))` gives x[:2], x[2:5] and x[5:]"));
   constexpr int64_t most = 10'000;
-  if (parts > most)
-    call.walk.fail(diagnostic(Code::too_long, call[1].where,
-                              "the tuple of parts", most, "items"));
-  for (int64_t i = 1; i <= parts; ++i) out.push_back(*part * i);
+  if (count > most)
+    walk.fail(diagnostic(Code::too_long, parts.where(), "the tuple of parts",
+                         most, "items"));
+  for (int64_t i = 1; i <= count; ++i) out.push_back(*part * i);
   return out;
 }
 
-}  // namespace
-
-Value split_array(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  const ir::Type& type = x->type;
-  const int axis = given(call, 2)
-                       ? axis_argument(call, 2, type)
-                       : normalise_axis(call, 0, type, type.rank(), call.where);
-  const std::vector<ir::Dim> bounds = cuts(call, type, axis);
+/// `split(x, parts, axis)` of an array: a tuple of its parts.
+Value split_array(CallOf<"split">& call) {
+  const ArrayValue x = array_argument(call["x"]);
+  const int axis = axis_argument_or(call["axis"], 0, x->type, call.where);
+  const std::vector<ir::Dim> bounds = cuts(call["parts"], x->type, axis);
   std::vector<Value> out;
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
     ir::Dim size = bounds[i + 1] - bounds[i];
@@ -276,89 +281,114 @@ Value split_array(BuiltinCall& call) {
   return make_tuple(std::move(out));
 }
 
+}  // namespace
+
+Value builtin_split(CallOf<"split">& call) {
+  const Argument x = call["x"];
+  if (x.written() && x.value().is<StrValue>()) return split_text(call);
+  if (call["parts"].given()) {
+    if (!x.written())
+      call.walk.fail(
+          diagnostic(Code::missing_argument, call.where, "split", "x"));
+    return split_array(call);
+  }
+  // `split(0)`, `split(axis=0)`: the axis of an entry.
+  const Argument entry = x.written() ? x : call["axis"];
+  if (!entry.written())
+    call.walk.fail(
+        diagnostic(Code::missing_argument, call.where, "split", "axis"));
+  if (entry.value().array())
+    call.walk.fail(
+        diagnostic(Code::missing_argument, call.where, "split", "parts")
+            .set_help("`split(x, 3)` cuts axis 0 into 3 equal parts"));
+  const int64_t axis = known_int_argument(entry);
+  // Beyond any rank there is; it is reported where the rank is known.
+  const int64_t far = 1'000'000;
+  return SplitValue{static_cast<int>(std::clamp(axis, -far, far))};
+}
+
 namespace {
 
 /// `widths` of pad: n, (before, after), or a pair for each axis.
-std::vector<std::pair<ir::Dim, ir::Dim>> pad_widths(BuiltinCall& call,
+std::vector<std::pair<ir::Dim, ir::Dim>> pad_widths(Argument widths,
                                                     const ir::Type& type) {
+  Walk& walk = widths.call().walk;
   using Pair = std::pair<ir::Dim, ir::Dim>;
   const std::string_view expected =
       "an `int`, a pair of `int`s, or a pair for each axis";
   const auto number = [&](const Value& value) {
     const auto* i = value.get_if<IntValue>();
-    if (!i) wrong_argument(call, 1, value, expected);
-    check_size(call.walk, i->value, call[1].where);
+    if (!i) wrong_argument(widths, value, expected);
+    check_size(walk, i->value, widths.where());
     return i->value;
   };
   const auto pair = [&](const Value& value) -> Pair {
     const TupleValue* tuple = value.tuple();
     if (!tuple) return {number(value), number(value)};
-    if (tuple->items.size() != 2) wrong_argument(call, 1, value, expected);
+    if (tuple->items.size() != 2) wrong_argument(widths, value, expected);
     return {number(tuple->items[0]), number(tuple->items[1])};
   };
   const size_t rank = type.shape.size();
-  const TupleValue* tuple = call[1].value.tuple();
+  const TupleValue* tuple = widths.value().tuple();
   const bool per_axis =
       tuple && !tuple->items.empty() &&
       std::any_of(tuple->items.begin(), tuple->items.end(),
                   [](const Value& v) { return v.tuple() != nullptr; });
-  if (!per_axis) return std::vector<Pair>(rank, pair(call[1].value));
+  if (!per_axis) return std::vector<Pair>(rank, pair(widths.value()));
   std::vector<Pair> out;
   for (const Value& item : tuple->items) out.push_back(pair(item));
   if (out.size() == 1) out.resize(rank, out[0]);
   if (out.size() != rank)
-    call.walk.fail(diagnostic(
-        Code::rank_mismatch, call[1].where, "pad",
+    walk.fail(diagnostic(
+        Code::rank_mismatch, widths.where(), "pad",
         fmt::format("a pair for each of {} axes, got {}", rank, out.size()),
         type.to_string()));
   return out;
 }
 
 /// The value to pad with, as a scalar of x's element type.
-ArrayValue pad_value(BuiltinCall& call, size_t i, const ArrayValue& x) {
-  const CallArgument value =
-      call.has(i) ? call[i] : CallArgument{IntValue{0}, call.where};
+ArrayValue pad_value(Argument value, const ArrayValue& x) {
+  BuiltinCall& call = value.call();
+  const DType dtype = x->type.dtype;
+  if (!value.written())
+    return is_bool(dtype)
+               ? call.walk.to_array(BoolValue{false}, call.where, "padding")
+               : call.walk.constant_int(0, dtype, false, call.where);
   const ArrayValue scalar =
-      is_bool(x->type.dtype) && !call.has(i)
-          ? call.walk.to_array(BoolValue{false}, call.where, "padding")
-          : to_dtype(call.walk, value, WeakDType{x->type.dtype},
-                     describe_argument(call, i));
-  if (scalar->type.rank() != 0) wrong_argument(call, i, "a scalar");
+      to_dtype(call.walk, value, WeakDType{dtype}, describe_argument(value));
+  if (scalar->type.rank() != 0) wrong_argument(value, "a scalar");
   return scalar;
 }
 
 }  // namespace
 
-Value builtin_pad(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
+Value builtin_pad(CallOf<"pad">& call) {
+  const ArrayValue x = array_argument(call["x"]);
   ir::Shape low, high;
-  for (const auto& [before, after] : pad_widths(call, x->type)) {
+  for (const auto& [before, after] : pad_widths(call["widths"], x->type)) {
     low.push_back(before);
     high.push_back(after);
   }
-  return pad(call.walk, x, pad_value(call, 2, x), std::move(low),
+  return pad(call.walk, x, pad_value(call["value"], x), std::move(low),
              std::move(high), call.where);
 }
 
 namespace {
 
-/// The axis in argument `i` of `x`, 0 without it, and n less its size: an error
-/// where that is negative.
+/// For pad_to and mask_of: the axis of `x`, 0 if it is not given, and n less
+/// its size, an error where that is negative.
 struct Padding {
   int axis;
   ir::Dim missing;
 };
-Padding padding_to(BuiltinCall& call, size_t i, const ArrayValue& x,
-                   const ir::Dim& n) {
+Padding padding_to(auto& call, const ArrayValue& x, const ir::Dim& n) {
   const int axis =
-      given(call, i)
-          ? axis_argument(call, i, x->type)
-          : normalise_axis(call, 0, x->type, x->type.rank(), call[0].where);
+      axis_argument_or(call["axis"], 0, x->type, call["x"].where());
   const ir::Dim missing = n - x->type.shape[axis];
   if (missing.is_constant() && (missing.value() < 0 || missing.overflowed()))
     call.walk.fail(
-        diagnostic(Code::pad_to_less, call[1].where, axis, x->type.to_string(),
-                   n.to_string())
+        diagnostic(Code::pad_to_less, call["n"].where(), axis,
+                   x->type.to_string(), n.to_string())
             .set_label(fmt::format("{} is less than {}", n.to_string(),
                                    x->type.shape[axis].to_string()))
             .set_help("a slice makes it shorter, as in `x[:8]`"));
@@ -367,22 +397,22 @@ Padding padding_to(BuiltinCall& call, size_t i, const ArrayValue& x,
 
 }  // namespace
 
-Value builtin_pad_to(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  const Padding padding = padding_to(call, 2, x, int_argument(call, 1));
+Value builtin_pad_to(CallOf<"pad_to">& call) {
+  const ArrayValue x = array_argument(call["x"]);
+  const Padding padding = padding_to(call, x, int_argument(call["n"]));
   const size_t rank = x->type.shape.size();
   ir::Shape low(rank, ir::Dim(0)), high(rank, ir::Dim(0));
   high[padding.axis] = padding.missing;
-  return pad(call.walk, x, pad_value(call, 3, x), std::move(low),
+  return pad(call.walk, x, pad_value(call["value"], x), std::move(low),
              std::move(high), call.where);
 }
 
-Value builtin_mask_of(BuiltinCall& call) {
+Value builtin_mask_of(CallOf<"mask_of">& call) {
   Walk& walk = call.walk;
-  const ArrayValue x = array_argument(call, 0);
-  const ir::Dim n = int_argument(call, 1);
-  check_size(walk, n, call[1].where);
-  const int axis = padding_to(call, 2, x, n).axis;
+  const ArrayValue x = array_argument(call["x"]);
+  const ir::Dim n = int_argument(call["n"]);
+  check_size(walk, n, call["n"].where());
+  const int axis = padding_to(call, x, n).axis;
   const ArrayValue rows =
       index_range(walk, ir::Dim(0), ir::Dim(1), n, call.where);
   const ArrayValue count =
@@ -392,9 +422,9 @@ Value builtin_mask_of(BuiltinCall& call) {
                broadcast_to(walk, count, {n}, call.where), call.where);
 }
 
-Value builtin_flip(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  return flip(call.walk, x, axes_argument(call, 1, x->type), call.where);
+Value builtin_flip(CallOf<"flip">& call) {
+  const ArrayValue x = array_argument(call["x"]);
+  return flip(call.walk, x, axes_argument(call["axis"], x->type), call.where);
 }
 
 namespace {
@@ -416,18 +446,19 @@ ArrayValue roll_axis(Walk& walk, const ArrayValue& x, int axis,
 }
 
 /// Rotated along one axis by a shift that is an array's value.
-ArrayValue roll_computed(BuiltinCall& call, const ArrayValue& x, int axis,
-                         ArrayValue shift) {
+ArrayValue roll_computed(Argument written, const ArrayValue& x, int axis) {
+  BuiltinCall& call = written.call();
   Walk& walk = call.walk;
+  ArrayValue shift = *written.value().get_if<ArrayValue>();
   if (!is_integer(shift->type.dtype) || shift->type.rank() != 0)
-    wrong_argument(call, 1, "an `int` or an integer scalar");
+    wrong_argument(written, "an `int` or an integer scalar");
   const ir::Dim size = x->type.shape[axis];
   if (size == ir::Dim(0)) return x;
   const ArrayValue to =
       index_range(walk, ir::Dim(0), ir::Dim(1), size, call.where);
   const DType dtype = to->type.dtype;
-  shift = broadcast_to(walk, cast_to(walk, shift, dtype, call[1].where), {size},
-                       call.where);
+  shift = broadcast_to(walk, cast_to(walk, shift, dtype, written.where()),
+                       {size}, call.where);
   const ArrayValue n = broadcast_to(
       walk,
       cast_to(walk, walk.constant_size(size, call.where), dtype, call.where),
@@ -444,34 +475,34 @@ ArrayValue roll_computed(BuiltinCall& call, const ArrayValue& x, int axis,
 
 }  // namespace
 
-Value builtin_roll(BuiltinCall& call) {
+Value builtin_roll(CallOf<"roll">& call) {
   Walk& walk = call.walk;
-  const ArrayValue x = array_argument(call, 0);
+  const ArrayValue x = array_argument(call["x"]);
   ArrayValue out = x;
   std::vector<int> axes;
-  if (given(call, 2)) {
-    for (int64_t axis : known_ints_argument(call, 2))
-      axes.push_back(
-          normalise_axis(call, axis, x->type, x->type.rank(), call[2].where));
+  if (call["axis"].given()) {
+    for (int64_t axis : known_ints_argument(call["axis"]))
+      axes.push_back(normalise_axis(call, axis, x->type, x->type.rank(),
+                                    call["axis"].where()));
   } else {
     out = reshape(walk, x, {ir::element_count(x->type.shape)}, call.where);
     axes = {0};
   }
-  if (const ArrayCell* shift = call[1].value.array(); shift) {
-    for (int axis : axes)
-      out = roll_computed(call, out, axis, *call[1].value.get_if<ArrayValue>());
+  const Argument shift = call["shift"];
+  if (shift.value().array()) {
+    for (int axis : axes) out = roll_computed(shift, out, axis);
   } else {
     std::vector<ir::Dim> shifts;
-    if (const TupleValue* tuple = call[1].value.tuple()) {
+    if (const TupleValue* tuple = shift.value().tuple()) {
       for (const Value& item : tuple->items) {
-        if (!item.is<IntValue>()) wrong_argument(call, 1, item, "an `int`");
+        if (!item.is<IntValue>()) wrong_argument(shift, item, "an `int`");
         shifts.push_back(item.get_if<IntValue>()->value);
       }
     } else {
-      shifts.assign(axes.size(), int_argument(call, 1));
+      shifts.assign(axes.size(), int_argument(shift));
     }
     if (shifts.size() != axes.size())
-      wrong_argument(call, 1, "one shift for each axis");
+      wrong_argument(shift, "one shift for each axis");
     for (size_t i = 0; i < axes.size(); ++i)
       out = roll_axis(walk, out, axes[i], shifts[i], call.where);
   }
@@ -500,21 +531,21 @@ ArrayValue repeat_axis(Walk& walk, const ArrayValue& x, int axis,
 
 }  // namespace
 
-Value builtin_repeat(BuiltinCall& call) {
-  ArrayValue x = array_argument(call, 0);
-  const ir::Dim n = int_argument(call, 1);
-  check_size(call.walk, n, call[1].where);
+Value builtin_repeat(CallOf<"repeat">& call) {
+  ArrayValue x = array_argument(call["x"]);
+  const ir::Dim n = int_argument(call["n"]);
+  check_size(call.walk, n, call["n"].where());
   int axis = 0;
-  if (given(call, 2))
-    axis = axis_argument(call, 2, x->type);
+  if (call["axis"].given())
+    axis = axis_argument(call["axis"], x->type);
   else
     x = reshape(call.walk, x, {ir::element_count(x->type.shape)}, call.where);
   return repeat_axis(call.walk, x, axis, n, /*inner=*/true, call.where);
 }
 
-Value builtin_tile(BuiltinCall& call) {
-  ArrayValue x = array_argument(call, 0);
-  ir::Shape counts = shape_argument(call, 1);
+Value builtin_tile(CallOf<"tile">& call) {
+  ArrayValue x = array_argument(call["x"]);
+  ir::Shape counts = shape_argument(call["n"]);
   while (static_cast<int>(counts.size()) < x->type.rank())
     counts.insert(counts.begin(), ir::Dim(1));
   while (x->type.rank() < static_cast<int>(counts.size()))
@@ -525,21 +556,21 @@ Value builtin_tile(BuiltinCall& call) {
   return x;
 }
 
-Value builtin_expand_dims(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
-  return insert_axis(call.walk, x, axis_argument(call, 1, x->type, 1),
+Value builtin_expand_dims(CallOf<"expand_dims">& call) {
+  const ArrayValue x = array_argument(call["x"]);
+  return insert_axis(call.walk, x, axis_argument(call["axis"], x->type, 1),
                      call.where);
 }
 
-Value builtin_squeeze(BuiltinCall& call) {
-  const ArrayValue x = array_argument(call, 0);
+Value builtin_squeeze(CallOf<"squeeze">& call) {
+  const ArrayValue x = array_argument(call["x"]);
   std::vector<int> axes;
-  if (given(call, 1)) {
-    axes = axes_argument(call, 1, x->type);
+  if (call["axis"].given()) {
+    axes = axes_argument(call["axis"], x->type);
     for (int axis : axes)
       if (!(x->type.shape[axis] == ir::Dim(1)))
-        call.walk.fail(diagnostic(Code::squeeze_size, call[1].where, axis,
-                                  x->type.to_string(),
+        call.walk.fail(diagnostic(Code::squeeze_size, call["axis"].where(),
+                                  axis, x->type.to_string(),
                                   x->type.shape[axis].to_string()));
   } else {
     for (int i = 0; i < x->type.rank(); ++i)

@@ -2,68 +2,51 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include "jit/ir/graph.h"
 #include "lang/builtins/elementwise.h"
 #include "lang/builtins/reduce.h"
 #include "lang/context/arguments.h"
+#include "lang/context/call_of.h"
 #include "lang/context/walk.h"
 
 namespace unisono::lang {
 
-#define BUILTIN(name, function, signature, help) Value function(BuiltinCall&);
-#include "lang/builtins/builtins.def"
+#define BUILTIN(name, function, signature, help) \
+  Value function(CallWith<signature_id(signature)>&);
+#include "lang/context/builtins.def"
 
 namespace {
 
-// The elementwise operations, reductions and scans of the IR have one builtin
-// for each row of their table.
+/// A row's function, for any call: its arguments are matched to the signature.
+template <size_t signature, Value (*function)(CallWith<signature>&)>
+Value enter(BuiltinCall call) {
+  CallWith<signature> named{std::move(call)};
+  return function(named);
+}
+
 constexpr Builtin rows[] = {
-#define UNARY(name, types, scalar, cost, domain, help) \
-  {#name, "x", &elementwise_unary<ir::Op::name>, help},
-#define PREDICATE(name, types, scalar, help) \
-  {#name, "x", &elementwise_unary<ir::Op::name>, help},
-#define BINARY(name, types, scalar, cost, check, domain, help) \
-  {#name, "x, y", &elementwise_binary<ir::Op::name>, help},
-#define COMPARE(name, types, scalar, help) \
-  {#name, "x, y", &elementwise_binary<ir::Op::name>, help},
-#define REDUCE(name, types, combine, identity, help)                   \
-  {#name, "x, axis=none, *, keepdims=false", &reduction<ir::Op::name>, \
-   help " along axes (all of them without `axis`)"},
-#define SCAN(name, types, combine, identity, help)                        \
-  {#name, "x, axis=none, *, reverse=false", &running_total<ir::Op::name>, \
-   help " along an axis"},
-#include "jit/ir/ops.def"
-#define BUILTIN(name, function, signature, help) \
-  {#name, signature, &function, help},
-#include "lang/builtins/builtins.def"
+#define BUILTIN(name, function, signature, help)                    \
+  {#name, signature, signature_parameters<signature_id(signature)>, \
+   &enter<signature_id(signature), &function>, help},
+#define OPERATION(name, function, signature, help) \
+  BUILTIN(name, function<ir::Op::name>, signature, help)
+#include "lang/context/builtins.def"
 };
 
-struct Row {
-  const Builtin* builtin;
-  std::vector<Parameter> parameters;
-};
+using RowsByName = std::unordered_map<std::string_view, const Builtin*>;
 
-/// Rows by name and alias, their signatures parsed once.
-struct Table {
-  std::vector<Row> rows_;
-  std::unordered_map<std::string_view, const Builtin*> by_name;
-
-  Table() {
-    for (const Builtin& b : rows) {
-      rows_.push_back({&b, parse_signature(b.signature)});
+/// Rows by name and alias.
+const RowsByName& rows_by_name() {
+  static const RowsByName table = [] {
+    RowsByName by_name;
+    for (const Builtin& b : rows)
       by_name.insert_or_assign(b.name, &b);  // a row of ours has more
-    }
 #define BUILTIN_ALIAS(alias, name) by_name.emplace(#alias, by_name.at(#name));
-#include "lang/builtins/builtins.def"
-  }
-};
-
-const Table& table() {
-  static const Table table;
+#include "lang/context/builtins.def"
+    return by_name;
+  }();
   return table;
 }
 
@@ -72,32 +55,40 @@ const Table& table() {
 std::span<const Builtin> builtins() { return rows; }
 
 const Builtin* find_builtin(std::string_view name) {
-  const auto found = table().by_name.find(name);
-  return found == table().by_name.end() ? nullptr : found->second;
+  const auto found = rows_by_name().find(name);
+  return found == rows_by_name().end() ? nullptr : found->second;
 }
 
 namespace {
 
-/// Functions that take several things as one argument: its place, what they
-/// are, and the brackets around them.
+/// Functions that take several things as one argument.
 struct PackedParameter {
   std::string_view function;
-  size_t place, least;  // so many of them are a mistake
-  std::string_view items;
+  size_t place;            // of the parameter
+  size_t least;            // so many of them are a mistake
+  std::string_view items;  // what they are
   bool arrays;
-  std::string_view form;
+  std::string_view form;  // with the brackets around them
 };
+consteval PackedParameter packed(std::string_view function,
+                                 std::string_view parameter, size_t least,
+                                 std::string_view items, std::string_view form,
+                                 bool arrays = false) {
+  return {function, parameter_place(signature_of(function), parameter),
+          least,    items,
+          arrays,   form};
+}
 constexpr PackedParameter packed_parameters[] = {
-    {"zeros", 0, 2, "the sizes", false, "({})"},
-    {"ones", 0, 2, "the sizes", false, "({})"},
-    {"reshape", 1, 2, "the sizes", false, "({})"},
-    {"broadcast_to", 1, 2, "the sizes", false, "({})"},
-    {"tile", 1, 2, "the counts", false, "({})"},
-    {"transpose", 1, 2, "the axes", false, "({})"},
-    {"concat", 0, 2, "the arrays", true, "({})"},
-    {"stack", 0, 2, "the arrays", true, "({})"},
-    {"max", 0, 3, "the numbers", false, "[{}]"},
-    {"min", 0, 3, "the numbers", false, "[{}]"},
+    packed("zeros", "type", 2, "the sizes", "({})"),
+    packed("ones", "type", 2, "the sizes", "({})"),
+    packed("reshape", "shape", 2, "the sizes", "({})"),
+    packed("broadcast_to", "shape", 2, "the sizes", "({})"),
+    packed("tile", "n", 2, "the counts", "({})"),
+    packed("transpose", "axes", 2, "the axes", "({})"),
+    packed("concat", "arrays", 2, "the arrays", "({})", true),
+    packed("stack", "arrays", 2, "the arrays", "({})", true),
+    packed("max", "x", 3, "the numbers", "[{}]"),
+    packed("min", "x", 3, "the numbers", "[{}]"),
 };
 
 /// `zeros(3, 4)`, `reshape(x, 2, 3)`, `concat(a, b)`: what belongs together is
@@ -106,8 +97,8 @@ void forbid_loose_items(Walk& walk, const Builtin& builtin,
                         const std::vector<CallArgument>& positional,
                         Span where) {
   for (const PackedParameter& row : packed_parameters) {
-    if (row.function != builtin.name ||
-        positional.size() < row.place + row.least)
+    if (positional.size() < row.place + row.least ||
+        row.function != builtin.name)
       continue;
     std::string items;
     for (size_t i = row.place; i < positional.size(); ++i) {
@@ -117,7 +108,7 @@ void forbid_loose_items(Walk& walk, const Builtin& builtin,
       items += positional[i].where.text();
     }
     const std::string before =
-        row.place ? std::string(positional[0].where.text()) + ", " : "";
+        row.place > 0 ? std::string(positional[0].where.text()) + ", " : "";
     walk.fail(
         diagnostic(Code::too_many_arguments, where, builtin.name,
                    fmt::format("{} as one argument", row.items),
@@ -125,7 +116,7 @@ void forbid_loose_items(Walk& walk, const Builtin& builtin,
             .set_help(fmt::format("write `{}({}{})`", builtin.name, before,
                                   fmt::format(fmt::runtime(row.form), items))));
   }
-  if (builtin.name == "where" && positional.size() == 1)
+  if (positional.size() == 1 && builtin.name == "where")
     walk.fail(diagnostic(Code::missing_argument, where, builtin.name,
                          std::string_view("x"))
                   .set_help(fmt::format("the positions of true elements are "
@@ -139,14 +130,12 @@ Value call_builtin(Walk& walk, const Builtin& builtin,
                    std::vector<CallArgument> positional,
                    std::vector<std::pair<std::string, CallArgument>> named,
                    Span where) {
-  const Row& row = table().rows_[&builtin - rows];
   if (named.empty()) forbid_loose_items(walk, builtin, positional, where);
   MatchedArguments matched =
-      match_arguments(walk, builtin.name, row.parameters, builtin.signature,
+      match_arguments(walk, builtin.name, builtin.parameters, builtin.signature,
                       std::move(positional), std::move(named), where, Span());
-  BuiltinCall call{walk, builtin, where, std::move(matched.arguments),
-                   std::move(matched.rest)};
-  return builtin.function(call);
+  return builtin.function({walk, builtin, where, std::move(matched.arguments),
+                           std::move(matched.rest)});
 }
 
 }  // namespace unisono::lang

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <functional>
 
+#include "lang/builtins/split.h"
+#include "lang/context/call_of.h"
 #include "lang/context/literals.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
@@ -21,11 +23,11 @@ namespace {
 
 constexpr std::string_view blanks = " \t\n\r\f\v";
 
-/// Argument `i`, which must be text: what is known of it.
-std::optional<std::string> text_argument(BuiltinCall& call, size_t i) {
-  const auto* text = call[i].value.get_if<StrValue>();
-  if (!text) wrong_argument(call, i, "a `str`");
-  return known_text(call.walk, *text, call[i].where);
+/// An argument that must be text: what is known of it.
+std::optional<std::string> text_argument(Argument argument) {
+  const auto* text = argument.value().get_if<StrValue>();
+  if (!text) wrong_argument(argument, "a `str`");
+  return known_text(argument.call().walk, *text, argument.where());
 }
 
 Value made(BuiltinCall& call, std::string text) {
@@ -70,8 +72,9 @@ std::string clean_number(std::string_view text) {
 }
 
 template <class T>
-T parse_number(BuiltinCall& call, const std::string& text,
+T parse_number(Argument written, const std::string& text,
                std::string_view kind) {
+  Walk& walk = written.call().walk;
   const std::string clean = clean_number(text);
   T value = 0;
   const char* end = clean.data() + clean.size();
@@ -86,45 +89,47 @@ T parse_number(BuiltinCall& call, const std::string& text,
     }
     if (clean.find('(') != std::string::npos) good = false;  // nan(1)
   } else if (stop == end && error == std::errc::result_out_of_range) {
-    call.walk.fail(diagnostic(Code::int_overflow, call[0].where, clean)
-                       .set_help("`float(...)` reads larger numbers, rounded"));
+    walk.fail(diagnostic(Code::int_overflow, written.where(), clean)
+                  .set_help("`float(...)` reads larger numbers, rounded"));
   }
   if (!good) {
-    Diagnostic d = diagnostic(Code::not_a_number, call[0].where,
+    Diagnostic d = diagnostic(Code::not_a_number, written.where(),
                               fmt::format("{:?}", text), kind);
     double real = 0;
     const auto [last, problem] = std::from_chars(clean.data(), end, real);
     if (std::is_integral_v<T> && !clean.empty() && last == end &&
         problem == std::errc())
       d.set_help("`int(float(s))` cuts what is behind the point off");
-    call.walk.fail(std::move(d));
+    walk.fail(std::move(d));
   }
   return value;
 }
 
 /// The part of a float before its point.
-Value whole_part(BuiltinCall& call, double value) {
+Value whole_part(Argument written, double value) {
   value = std::trunc(value);
   if (!(value >= -0x1p63 && value < 0x1p63))
-    call.walk.fail(diagnostic(
-        Code::int_overflow, call[0].where,
+    written.call().walk.fail(diagnostic(
+        Code::int_overflow, written.where(),
         std::isnan(value) ? std::string("nan") : fmt::format("{}", value)));
   return IntValue{static_cast<int64_t>(value)};
 }
 
 /// The whole number that a scalar holds, once it is computed: of a float, its
 /// part before the point.
-Value computed_int(BuiltinCall& call, const ArrayValue& x) {
-  Walk& walk = call.walk;
-  const Span where = call[0].where;
+Value computed_int(Argument written) {
+  const ArrayValue x = operand_argument(written);
+  Walk& walk = written.call().walk;
+  const Span where = written.where();
   if (x->type.rank() != 0)
     walk.fail(diagnostic(Code::wrong_argument, where,
-                         describe_argument(call, 0), "a scalar or a `str`",
+                         describe_argument(written), "a scalar or a `str`",
                          x->type.to_string())
                   .set_help("an array is converted by `i32(x)`"));
   require_known(*x, where);
   if (x->literal)
-    if (const auto literal = literal_of(x)) return whole_part(call, *literal);
+    if (const auto literal = literal_of(x))
+      return whole_part(written, *literal);
   if (walk.in_compiled_code())
     walk.fail(diagnostic(Code::int_in_compiled_code, where));
   if (walk.mode() == Mode::check) return unknown_int(walk);
@@ -133,40 +138,41 @@ Value computed_int(BuiltinCall& call, const ArrayValue& x) {
   double value = 0;
   const ArrayValue wide = cast_to(walk, x, DType::F64, where);
   std::memcpy(&value, walk.host_bytes(wide, where).data(), sizeof value);
-  return whole_part(call, value);
+  return whole_part(written, value);
 }
 
 /// What is unknown while a program is checked has to be known when it is
 /// walked to be compiled (Machine::compile_only).
-void require_walk(BuiltinCall& call) {
-  if (call.walk.mode() != Mode::check && call.walk.machine().compile_only)
-    call.walk.fail_needs_run(call[0].where);
+void require_walk(Argument written) {
+  Walk& walk = written.call().walk;
+  if (walk.mode() != Mode::check && walk.machine().compile_only)
+    walk.fail_needs_run(written.where());
 }
 
 }  // namespace
 
-Value builtin_int(BuiltinCall& call) {
-  const Value& x = call[0].value;
+Value builtin_int(CallOf<"int">& call) {
+  const Value& x = call["x"].value();
   if (x.is<IntValue>()) return x;
   if (x.is<StrValue>()) {
-    const auto text = text_argument(call, 0);
-    if (!text) require_walk(call);
+    const auto text = text_argument(call["x"]);
+    if (!text) require_walk(call["x"]);
     if (!text) return unknown_int(call.walk);
-    return IntValue{parse_number<int64_t>(call, *text, "a whole number")};
+    return IntValue{parse_number<int64_t>(call["x"], *text, "a whole number")};
   }
   if (const auto* b = x.get_if<BoolValue>(); b && b->value)
     return IntValue{*b->value ? 1 : 0};
-  return computed_int(call, operand_argument(call, 0));
+  return computed_int(call["x"]);
 }
 
-Value builtin_float(BuiltinCall& call) {
+Value builtin_float(CallOf<"float">& call) {
   Walk& walk = call.walk;
-  const Value& x = call[0].value;
+  const Value& x = call["x"].value();
   if (x.is<StrValue>()) {
-    const auto text = text_argument(call, 0);
-    if (!text) require_walk(call);
+    const auto text = text_argument(call["x"]);
+    if (!text) require_walk(call["x"]);
     if (!text) return walk.unknown_number(true);
-    return walk.constant(parse_number<double>(call, *text, "a number"),
+    return walk.constant(parse_number<double>(call["x"], *text, "a number"),
                          DType::F32, true, call.where);
   }
   if (const auto* i = x.get_if<IntValue>()) {
@@ -174,21 +180,21 @@ Value builtin_float(BuiltinCall& call) {
     return walk.constant(static_cast<double>(i->value.value()), DType::F32,
                          true, call.where);
   }
-  const ArrayValue array = operand_argument(call, 0);
+  const ArrayValue array = operand_argument(call["x"]);
   if (array->type.rank() != 0)
-    walk.fail(diagnostic(Code::wrong_argument, call[0].where,
-                         describe_argument(call, 0), "a scalar or a `str`",
+    walk.fail(diagnostic(Code::wrong_argument, call["x"].where(),
+                         describe_argument(call["x"]), "a scalar or a `str`",
                          array->type.to_string())
                   .set_help("an array is converted by `f32(x)`"));
   if (is_floating(array->type.dtype)) return array;
-  return to_dtype(walk, call[0], {DType::F32, array->weak},
-                  describe_argument(call, 0));
+  return to_dtype(walk, call["x"], {DType::F32, array->weak},
+                  describe_argument(call["x"]));
 }
 
-Value builtin_str(BuiltinCall& call) {
-  if (call[0].value.is<StrValue>()) return call[0].value;
+Value builtin_str(CallOf<"str">& call) {
+  if (call["x"].value().is<StrValue>()) return call["x"].value();
   TextBuilder out(call.walk);
-  out.value(call[0].value, "", call[0].where);
+  out.value(call["x"].value(), "", call["x"].where());
   check_text_size(call.walk, out.size(), call.where);
   return out.finish();
 }
@@ -230,8 +236,8 @@ char32_t other_case(char32_t c, bool up) {
   return c;
 }
 
-Value with_case(BuiltinCall& call, bool up) {
-  const auto text = text_argument(call, 0);
+Value with_case(Argument s, bool up) {
+  const auto text = text_argument(s);
   if (!text) return StrValue{};
   std::string out;
   for (std::string_view c : characters(*text)) {
@@ -241,15 +247,15 @@ Value with_case(BuiltinCall& call, bool up) {
     else
       append_utf8(out, other_case(value, up));
   }
-  return made(call, std::move(out));
+  return made(s.call(), std::move(out));
 }
 
-/// Without the characters in argument 1 (blanks if it is not given) at its
-/// ends.
-Value stripped(BuiltinCall& call, bool left, bool right) {
-  const auto text = text_argument(call, 0);
-  const auto cut = given(call, 1) ? text_argument(call, 1)
-                                  : std::optional(std::string(blanks));
+/// Without some characters (blanks if they are not given) at its ends.
+Value stripped(CallOf<"strip">& call, bool left, bool right) {
+  const auto text = text_argument(call["s"]);
+  const auto cut = call["characters"].given()
+                       ? text_argument(call["characters"])
+                       : std::optional(std::string(blanks));
   if (!text || !cut) return StrValue{};
   const auto all = characters(*text), unwanted = characters(*cut);
   const auto goes = [&](std::string_view c) {
@@ -265,42 +271,55 @@ Value stripped(BuiltinCall& call, bool left, bool right) {
 
 /// Both texts of a question, `f` of them if they are known.
 Value ask(
-    BuiltinCall& call,
+    Argument s, Argument other,
     const std::function<bool(const std::string&, const std::string&)>& f) {
-  const auto text = text_argument(call, 0), part = text_argument(call, 1);
+  const auto text = text_argument(s), part = text_argument(other);
   if (!text || !part) return BoolValue{};
   return BoolValue{f(*text, *part)};
 }
 
 }  // namespace
 
-Value builtin_upper(BuiltinCall& call) { return with_case(call, true); }
-Value builtin_lower(BuiltinCall& call) { return with_case(call, false); }
-Value builtin_strip(BuiltinCall& call) { return stripped(call, true, true); }
-Value builtin_lstrip(BuiltinCall& call) { return stripped(call, true, false); }
-Value builtin_rstrip(BuiltinCall& call) { return stripped(call, false, true); }
-
-Value builtin_startswith(BuiltinCall& call) {
-  return ask(call, [](const std::string& text, const std::string& part) {
-    return text.starts_with(part);
-  });
+Value builtin_upper(CallOf<"upper">& call) {
+  return with_case(call["s"], true);
+}
+Value builtin_lower(CallOf<"lower">& call) {
+  return with_case(call["s"], false);
+}
+Value builtin_strip(CallOf<"strip">& call) {
+  return stripped(call, true, true);
+}
+Value builtin_lstrip(CallOf<"lstrip">& call) {
+  return stripped(call, true, false);
+}
+Value builtin_rstrip(CallOf<"rstrip">& call) {
+  return stripped(call, false, true);
 }
 
-Value builtin_endswith(BuiltinCall& call) {
-  return ask(call, [](const std::string& text, const std::string& part) {
-    return text.ends_with(part);
-  });
+Value builtin_startswith(CallOf<"startswith">& call) {
+  return ask(call["s"], call["part"],
+             [](const std::string& text, const std::string& part) {
+               return text.starts_with(part);
+             });
 }
 
-Value builtin_isdigit(BuiltinCall& call) {
-  const auto text = text_argument(call, 0);
+Value builtin_endswith(CallOf<"endswith">& call) {
+  return ask(call["s"], call["part"],
+             [](const std::string& text, const std::string& part) {
+               return text.ends_with(part);
+             });
+}
+
+Value builtin_isdigit(CallOf<"isdigit">& call) {
+  const auto text = text_argument(call["s"]);
   if (!text) return BoolValue{};
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   return BoolValue{!text->empty() && std::ranges::all_of(*text, digit)};
 }
 
-Value builtin_find(BuiltinCall& call) {
-  const auto text = text_argument(call, 0), part = text_argument(call, 1);
+Value builtin_find(CallOf<"find">& call) {
+  const auto text = text_argument(call["s"]),
+             part = text_argument(call["part"]);
   if (!text || !part) return unknown_int(call.walk);
   const size_t at = text->find(*part);
   if (at == std::string::npos) return IntValue{-1};
@@ -308,8 +327,9 @@ Value builtin_find(BuiltinCall& call) {
   return IntValue{static_cast<int64_t>(before.size())};
 }
 
-Value builtin_count(BuiltinCall& call) {
-  const auto text = text_argument(call, 0), part = text_argument(call, 1);
+Value builtin_count(CallOf<"count">& call) {
+  const auto text = text_argument(call["s"]),
+             part = text_argument(call["part"]);
   if (!text || !part) return unknown_int(call.walk);
   if (part->empty())
     return IntValue{static_cast<int64_t>(characters(*text).size()) + 1};
@@ -320,9 +340,9 @@ Value builtin_count(BuiltinCall& call) {
   return IntValue{n};
 }
 
-Value builtin_replace(BuiltinCall& call) {
-  const auto text = text_argument(call, 0), old = text_argument(call, 1),
-             by = text_argument(call, 2);
+Value builtin_replace(CallOf<"replace">& call) {
+  const auto text = text_argument(call["s"]), old = text_argument(call["old"]),
+             by = text_argument(call["new"]);
   if (!text || !old || !by) return StrValue{};
   std::string out;
   const auto add = [&](std::string_view piece) {
@@ -381,30 +401,31 @@ std::vector<std::string> parts_of(std::string_view text,
 
 }  // namespace
 
-/// `split` of text; that of arrays and axes is in maps.cpp. The second and the
-/// third argument are Python's, too: the separator, and how many cuts.
-Value split_text(BuiltinCall& call) {
-  const size_t by = given(call, 3) ? 3 : 1, cuts = given(call, 4) ? 4 : 2;
+// Where arrays have `parts` and `axis` Python has the separator, and how many
+// cuts.
+Value split_text(CallOf<"split">& call) {
+  const Argument by = call["sep"].given() ? call["sep"] : call["parts"];
+  const Argument cuts =
+      call["maxsplit"].given() ? call["maxsplit"] : call["axis"];
   const auto separator =
-      given(call, by) ? text_argument(call, by) : std::optional<std::string>();
-  const auto text = text_argument(call, 0);
-  const auto most =
-      given(call, cuts)
-          ? host_number(call.walk, call[cuts], describe_argument(call, cuts))
-          : std::optional<int64_t>(-1);
+      by.given() ? text_argument(by) : std::optional<std::string>();
+  const auto text = text_argument(call["x"]);
+  const auto most = cuts.given()
+                        ? host_number(call.walk, cuts, describe_argument(cuts))
+                        : std::optional<int64_t>(-1);
   if (separator && separator->empty())
-    call.walk.fail(diagnostic(Code::wrong_argument, call[by].where,
+    call.walk.fail(diagnostic(Code::wrong_argument, by.where(),
                               "the separator of `split`", "some text",
                               "an empty `str`")
                        .set_help("a loop runs over the characters: "
                                  "`for c in s`"));
-  if (!text || !most || (given(call, by) && !separator)) return many_texts();
+  if (!text || !most || (by.given() && !separator)) return many_texts();
   return texts(separator ? parts_of(*text, *separator, *most)
                          : words_of(*text, *most));
 }
 
-Value builtin_splitlines(BuiltinCall& call) {
-  const auto text = text_argument(call, 0);
+Value builtin_splitlines(CallOf<"splitlines">& call) {
+  const auto text = text_argument(call["s"]);
   if (!text) return many_texts();
   std::vector<std::string> lines = parts_of(*text, "\n", -1);
   if (lines.back().empty()) lines.pop_back();
@@ -413,23 +434,24 @@ Value builtin_splitlines(BuiltinCall& call) {
   return texts(std::move(lines));
 }
 
-Value builtin_join(BuiltinCall& call) {
+Value builtin_join(CallOf<"join">& call) {
   Walk& walk = call.walk;
-  const auto* separator = call[0].value.get_if<StrValue>();
+  const auto* separator = call["separator"].value().get_if<StrValue>();
   if (!separator) {
-    const bool turned = call[1].value.is<StrValue>();
-    Diagnostic d = diagnostic(Code::wrong_argument, call[0].where,
-                              describe_argument(call, 0), "a `str`",
-                              type_name(call[0].value));
+    const bool turned = call["items"].value().is<StrValue>();
+    Diagnostic d = diagnostic(Code::wrong_argument, call["separator"].where(),
+                              describe_argument(call["separator"]), "a `str`",
+                              type_name(call["separator"].value()));
     if (turned) d.set_help("the separator comes first: `\", \".join(items)`");
     walk.fail(std::move(d));
   }
-  const Value items = text_as_items(walk, call[1].value, call[1].where);
+  const Value items =
+      text_as_items(walk, call["items"].value(), call["items"].where());
   const auto require = [&](const Value& item) {
     if (item.is<StrValue>()) return;
-    walk.fail(diagnostic(Code::wrong_argument, call[1].where,
-                         "an item of " + describe_argument(call, 1), "a `str`",
-                         type_name(item))
+    walk.fail(diagnostic(Code::wrong_argument, call["items"].where(),
+                         "an item of " + describe_argument(call["items"]),
+                         "a `str`", type_name(item))
                   .set_help("make text of it first: `str(x)`, or `\"{x}\"`"));
   };
   if (const auto* many = items.get_if<ManyValue>()) {
@@ -437,31 +459,32 @@ Value builtin_join(BuiltinCall& call) {
     return StrValue{};
   }
   const TupleValue* tuple = items.tuple();
-  if (!tuple) wrong_argument(call, 1, "a tuple of `str`s");
+  if (!tuple) wrong_argument(call["items"], "a tuple of `str`s");
   TextBuilder out(walk);
   for (size_t i = 0; i < tuple->items.size(); ++i) {
     require(tuple->items[i]);
-    if (i > 0) out.value(*separator, "", call[0].where);
-    out.value(tuple->items[i], "", call[1].where);
+    if (i > 0) out.value(*separator, "", call["separator"].where());
+    out.value(tuple->items[i], "", call["items"].where());
     check_text_size(walk, out.size(), call.where);
   }
   return out.finish();
 }
 
-Value builtin_ord(BuiltinCall& call) {
-  const auto text = text_argument(call, 0);
+Value builtin_ord(CallOf<"ord">& call) {
+  const auto text = text_argument(call["c"]);
   if (!text) return unknown_int(call.walk);
   if (text->empty() || characters(*text).size() != 1)
-    wrong_argument(call, 0, "one character");
+    wrong_argument(call["c"], "one character");
   return IntValue{static_cast<int64_t>(decode_utf8(*text, 0).value)};
 }
 
-Value builtin_chr(BuiltinCall& call) {
-  const auto code = host_number(call.walk, call[0], describe_argument(call, 0));
+Value builtin_chr(CallOf<"chr">& call) {
+  const auto code =
+      host_number(call.walk, call["n"], describe_argument(call["n"]));
   if (!code) return StrValue{};
   if (*code < 0 || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
     call.walk.fail(diagnostic(
-        Code::wrong_argument, call[0].where, describe_argument(call, 0),
+        Code::wrong_argument, call["n"].where(), describe_argument(call["n"]),
         "the number of a character", fmt::format("{}", *code)));
   std::string out;
   append_utf8(out, static_cast<char32_t>(*code));

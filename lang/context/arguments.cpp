@@ -10,28 +10,6 @@
 namespace unisono::lang {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-/// The pieces between commas outside brackets.
-std::vector<std::string_view> split_parameters(std::string_view text) {
-  std::vector<std::string_view> out;
-  int depth = 0;
-  size_t begin = 0;
-  for (size_t i = 0; i <= text.size(); ++i) {
-    if (i < text.size() && text[i] == '(') ++depth;
-    if (i < text.size() && text[i] == ')') --depth;
-    if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
-    const std::string_view piece = trim(text.substr(begin, i - begin));
-    if (!piece.empty()) out.push_back(piece);
-    begin = i + 1;
-  }
-  return out;
-}
-
 /// The parameter that is spelled almost like `name`; null if there is none.
 const Parameter* similar(std::span<const Parameter> parameters,
                          std::string_view name) {
@@ -153,30 +131,6 @@ class Matcher {
 };
 
 }  // namespace
-
-std::vector<Parameter> parse_signature(std::string_view signature) {
-  std::vector<Parameter> out;
-  bool keyword_only = false;
-  for (std::string_view piece : split_parameters(signature)) {
-    if (piece == "*") {
-      keyword_only = true;
-      continue;
-    }
-    Parameter p;
-    p.keyword_only = keyword_only;
-    if (piece.front() == '*') {
-      p.is_rest = true;
-      keyword_only = true;
-      piece.remove_prefix(1);
-    }
-    const size_t equal = piece.find('=');
-    p.has_default = equal != std::string_view::npos;
-    p.name = trim(piece.substr(0, equal));
-    if (p.has_default) p.default_text = trim(piece.substr(equal + 1));
-    out.push_back(std::move(p));
-  }
-  return out;
-}
 
 MatchedArguments match_arguments(
     Walk& walk, std::string_view function,

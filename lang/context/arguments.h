@@ -9,24 +9,14 @@
 #include <vector>
 
 #include "lang/context/builtin.h"
+#include "lang/context/signature.h"
 
 namespace unisono::lang {
-
-struct Parameter {
-  std::string name;
-  bool has_default = false;
-  bool keyword_only = false;
-  bool is_rest = false;      // `*name`: all further positional arguments
-  std::string default_text;  // as the signature shows it
-};
 
 struct MatchedArguments {
   std::vector<std::optional<CallArgument>> arguments;  // one per parameter
   std::vector<CallArgument> rest;
 };
-
-/// The parameters of "x, axis=none, *, keepdims=false".
-std::vector<Parameter> parse_signature(std::string_view signature);
 
 /// Each argument at its parameter; a parameter with a default may stay empty.
 /// An error (Walk::fail) names the function, and `signature` in its help.

@@ -47,22 +47,24 @@ Members::Axis mapped_axis(BuiltinCall& call, const AxisInfo& axis,
   return {shared, axis.id, axis.any_size};
 }
 
-[[noreturn]] void bad_axis(BuiltinCall& call, size_t i, const Value& value) {
-  call.walk.fail(diagnostic(Code::bad_axis_argument, call[i].where,
+[[noreturn]] void bad_axis(Argument over, const Value& value) {
+  BuiltinCall& call = over.call();
+  call.walk.fail(diagnostic(Code::bad_axis_argument, over.where(),
                             call.builtin.name, type_name(value))
                      .set_help("declare one: `axis dev = devices()`"));
 }
 
-std::vector<Members::Axis> tuple_of_axes(BuiltinCall& call, size_t i,
+std::vector<Members::Axis> tuple_of_axes(Argument over,
                                          const TupleValue& tuple) {
-  if (tuple.items.empty()) wrong_argument(call, i, "an axis, or several");
+  BuiltinCall& call = over.call();
+  if (tuple.items.empty()) wrong_argument(over, "an axis, or several");
   std::vector<Members::Axis> axes;
   for (const Value& item : tuple.items) {
     const auto* axis = item.get_if<AxisValue>();
-    if (!axis) bad_axis(call, i, item);
+    if (!axis) bad_axis(over, item);
     for (const Members::Axis& other : axes) {
       if (other.info->id != axis->axis->id) continue;
-      call.walk.fail(diagnostic(Code::bad_map_argument, call[i].where,
+      call.walk.fail(diagnostic(Code::bad_map_argument, over.where(),
                                 call.builtin.name,
                                 label(*axis->axis) + " is given twice")
                          .set_help("name each axis once"));
@@ -72,27 +74,27 @@ std::vector<Members::Axis> tuple_of_axes(BuiltinCall& call, size_t i,
   return axes;
 }
 
-[[noreturn]] void bad_groups(BuiltinCall& call, size_t i, std::string text,
+[[noreturn]] void bad_groups(Argument groups, std::string text,
                              std::string help) {
-  call.walk.fail(diagnostic(Code::bad_groups, call[i].where, call.builtin.name,
+  BuiltinCall& call = groups.call();
+  call.walk.fail(diagnostic(Code::bad_groups, groups.where(), call.builtin.name,
                             std::move(text))
                      .set_help(std::move(help)));
 }
 
 /// The members of one group.
-std::vector<int64_t> read_group(BuiltinCall& call, size_t i,
-                                const Value& item) {
+std::vector<int64_t> read_group(Argument groups, const Value& item) {
   const std::string_view expected = "a tuple of tuples of members";
   const TupleValue* tuple = item.tuple();
-  if (!tuple) wrong_argument(call, i, item, expected);
+  if (!tuple) wrong_argument(groups, item, expected);
   std::vector<int64_t> group;
   for (const Value& member : tuple->items) {
     const auto* number = member.get_if<IntValue>();
     if (!number || !number->value.is_constant())
-      wrong_argument(call, i, item, expected);
+      wrong_argument(groups, item, expected);
     group.push_back(number->value.value());
   }
-  if (group.empty()) bad_groups(call, i, "a group is empty", "leave it out");
+  if (group.empty()) bad_groups(groups, "a group is empty", "leave it out");
   return group;
 }
 
@@ -182,30 +184,31 @@ void forbid_divergence(BuiltinCall& call, const AxisInfo& axis) {
   }
 }
 
-Members members_of(BuiltinCall& call, size_t i) {
+Members members_of(Argument over) {
+  BuiltinCall& call = over.call();
   Walk& walk = call.walk;
   const auto& mapped = walk.context().mapped_axes;
-  const CallArgument* argument = given(call, i);
   Members members;
-  if (!argument && !mapped.empty()) {
+  if (!over.given() && !mapped.empty()) {
     const MappedAxis& m = mapped.back();
     members.axes = {{m.axis, m.id, m.size}};
-  } else if (!argument) {
+  } else if (!over.given()) {
     if (!walk.context().checking_definition) not_mapped(call, nullptr);
     auto axis = map_cache(walk).innermost(walk);
     members.axes = {{axis, axis->id, axis->any_size}};
-  } else if (const TupleValue* tuple = argument->value.tuple()) {
-    members.axes = tuple_of_axes(call, i, *tuple);
-  } else if (const auto* axis = argument->value.get_if<AxisValue>()) {
+  } else if (const TupleValue* tuple = over.value().tuple()) {
+    members.axes = tuple_of_axes(over, *tuple);
+  } else if (const auto* axis = over.value().get_if<AxisValue>()) {
     members.axes = {mapped_axis(call, *axis->axis, axis->axis)};
   } else {
-    bad_axis(call, i, argument->value);
+    bad_axis(over, over.value());
   }
   return members;
 }
 
-Members meeting_members(BuiltinCall& call, size_t i) {
-  Members members = members_of(call, i);
+Members meeting_members(Argument over) {
+  BuiltinCall& call = over.call();
+  Members members = members_of(over);
   for (const Members::Axis& axis : members.axes) {
     forbid_divergence(call, *axis.info);
     if (!(axis.size == ir::Dim(0))) continue;
@@ -217,28 +220,27 @@ Members meeting_members(BuiltinCall& call, size_t i) {
   return members;
 }
 
-void read_groups(BuiltinCall& call, size_t i, Members& members,
-                 GroupSizes sizes) {
-  if (!given(call, i)) return;
-  const TupleValue* tuple = call[i].value.tuple();
+void read_groups(Argument groups, Members& members, GroupSizes sizes) {
+  if (!groups.given()) return;
+  const TupleValue* tuple = groups.value().tuple();
   if (!tuple || tuple->items.empty())
-    wrong_argument(call, i, "a tuple of tuples of members");
+    wrong_argument(groups, "a tuple of tuples of members");
   const ir::Dim size = members.size();
   const std::string help =
       "each member stands in one group, as in `groups=((0, 1), (2, 3))`";
   std::set<int64_t> seen;
   for (const Value& item : tuple->items) {
     members.groups.emplace_back();
-    for (const int64_t member : read_group(call, i, item)) {
+    for (const int64_t member : read_group(groups, item)) {
       const bool inside = member >= 0 && member <= INT32_MAX &&
                           (!size.is_constant() || member < size.value());
       if (!inside)
-        bad_groups(call, i,
+        bad_groups(groups,
                    fmt::format("member {} is out of range for {} of {} members",
                                member, members.label(), size.to_string()),
                    "members count from 0");
       if (!seen.insert(member).second)
-        bad_groups(call, i, fmt::format("member {} stands there twice", member),
+        bad_groups(groups, fmt::format("member {} stands there twice", member),
                    help);
       members.groups.back().push_back(static_cast<int>(member));
     }
@@ -246,7 +248,7 @@ void read_groups(BuiltinCall& call, size_t i, Members& members,
   const int64_t count = size.is_constant() ? size.value() : *seen.rbegin() + 1;
   for (int64_t member = 0; member < count; ++member)
     if (!seen.contains(member))
-      bad_groups(call, i,
+      bad_groups(groups,
                  fmt::format("the groups hold {} of {} members of {}: {} is "
                              "missing",
                              seen.size(), count, members.label(), member),
@@ -254,7 +256,7 @@ void read_groups(BuiltinCall& call, size_t i, Members& members,
   if (sizes == GroupSizes::any) return;
   for (const auto& group : members.groups) {
     if (group.size() == members.groups[0].size()) continue;
-    bad_groups(call, i,
+    bad_groups(groups,
                fmt::format("the groups have sizes {}, so their members' "
                            "results would differ in shape",
                            sizes_text(members.groups)),
@@ -268,12 +270,13 @@ void bad_permutation(BuiltinCall& call, Span where, std::string text,
                      .set_help(std::move(help)));
 }
 
-Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members) {
-  const TupleValue* perm = call[i].value.tuple();
-  if (!perm) wrong_argument(call, i, "a tuple of (source, destination) pairs");
+Pairs read_pairs(Argument perm, const Members& members) {
+  BuiltinCall& call = perm.call();
+  const TupleValue* written = perm.value().tuple();
+  if (!written) wrong_argument(perm, "a tuple of (source, destination) pairs");
   Pairs pairs;
   std::map<int64_t, std::string> sources, destinations;
-  for (const Value& item : perm->items) {
+  for (const Value& item : written->items) {
     std::vector<int64_t> pair;
     if (const TupleValue* tuple = item.tuple()) {
       for (const Value& end : tuple->items) {
@@ -283,8 +286,8 @@ Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members) {
       }
     }
     if (pair.size() != 2)
-      wrong_argument(call, i, item, "a (source, destination) pair of `int`s");
-    const Span where = call[i].where;
+      wrong_argument(perm, item, "a (source, destination) pair of `int`s");
+    const Span where = perm.where();
     const std::string text = tuple_text(pair);
     check_position(call, members, where, "source", pair[0]);
     check_position(call, members, where, "destination", pair[1]);
@@ -323,17 +326,18 @@ Pairs shifted_pairs(BuiltinCall& call, const Members& members, int64_t shift,
   return pairs;
 }
 
-Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members) {
-  const std::vector<int64_t> perm = known_ints_argument(call, i);
+Pairs read_shuffle(Argument perm, const Members& members) {
+  BuiltinCall& call = perm.call();
+  const std::vector<int64_t> sources = known_ints_argument(perm);
   const int64_t size = members.size().is_constant()
                            ? members.size().value()
-                           : static_cast<int64_t>(perm.size());
+                           : static_cast<int64_t>(sources.size());
   std::string wrong;
-  if (static_cast<int64_t>(perm.size()) != size)
-    wrong = fmt::format("it has {} entries", perm.size());
-  std::vector<bool> seen(perm.size());
-  for (const int64_t p : perm) {
-    const bool inside = p >= 0 && p < static_cast<int64_t>(perm.size());
+  if (static_cast<int64_t>(sources.size()) != size)
+    wrong = fmt::format("it has {} entries", sources.size());
+  std::vector<bool> seen(sources.size());
+  for (const int64_t p : sources) {
+    const bool inside = p >= 0 && p < static_cast<int64_t>(sources.size());
     if (inside) seen[p] = true;
     if (!inside && wrong.empty()) wrong = fmt::format("{} is no member", p);
   }
@@ -342,30 +346,30 @@ Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members) {
     wrong = fmt::format("{} is missing", missing - seen.begin());
   if (!wrong.empty()) {
     call.walk.fail(
-        diagnostic(Code::bad_shuffle, call[i].where, tuple_text(perm),
+        diagnostic(Code::bad_shuffle, perm.where(), tuple_text(sources),
                    members.size().to_string(), wrong)
             .set_help("`perm[p]` is the member whose value member p gets; each "
                       "stands there once"));
   }
   Pairs pairs;
-  for (size_t p = 0; p < perm.size(); ++p)
-    pairs.emplace_back(static_cast<int>(perm[p]), static_cast<int>(p));
+  for (size_t p = 0; p < sources.size(); ++p)
+    pairs.emplace_back(static_cast<int>(sources[p]), static_cast<int>(p));
   return pairs;
 }
 
-Pairs read_source(BuiltinCall& call, size_t i, const Members& members) {
-  const int64_t source = given(call, i) ? known_int_argument(call, i) : 0;
+Pairs read_source(Argument source, const Members& members) {
+  BuiltinCall& call = source.call();
+  const int64_t member = source.given() ? known_int_argument(source) : 0;
   const ir::Dim size = members.size();
-  if (source < 0 || source > INT32_MAX ||
-      (size.is_constant() && source >= size.value())) {
+  if (member < 0 || member > INT32_MAX ||
+      (size.is_constant() && member >= size.value())) {
     call.walk.fail(
-        diagnostic(Code::bad_map_argument,
-                   call.has(i) ? call[i].where : call.where, call.builtin.name,
+        diagnostic(Code::bad_map_argument, source.where(), call.builtin.name,
                    fmt::format("source {} is out of range for {} of {} members",
-                               source, members.label(), size.to_string()))
+                               member, members.label(), size.to_string()))
             .set_help("members count from 0"));
   }
-  return broadcast_pairs(members, source);
+  return broadcast_pairs(members, member);
 }
 
 Pairs broadcast_pairs(const Members& members, int64_t source) {

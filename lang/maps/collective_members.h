@@ -38,33 +38,32 @@ struct Members {
   ir::CollectiveAttrs attrs() const;
 };
 
-/// The members of the axis, or tuple of axes, in argument `i`; if that is left
-/// out, of the innermost map's axis.
-Members members_of(BuiltinCall& call, size_t i);
+/// The members of `over`, an axis or a tuple of axes; if that is left out, of
+/// the innermost map's axis.
+Members members_of(Argument over);
 /// The same for a call in which members meet: an error if some of them may not
 /// get there (forbid_divergence), or if there are none.
-Members meeting_members(BuiltinCall& call, size_t i);
+Members meeting_members(Argument over);
 /// An error if the call stands under a condition that varies over the axis.
 void forbid_divergence(BuiltinCall& call, const AxisInfo& axis);
 
 enum class GroupSizes { any, equal };
-/// Reads argument `i`, a tuple of tuples that holds every member once, into
+/// Reads `groups`, a tuple of tuples that holds every member once, into
 /// `members.groups`; does nothing if it is left out.
-void read_groups(BuiltinCall& call, size_t i, Members& members,
-                 GroupSizes sizes);
+void read_groups(Argument groups, Members& members, GroupSizes sizes);
 
 /// (source, destination) of what members send.
 using Pairs = std::vector<std::pair<int, int>>;
 /// `perm` of ppermute: each member is a source and a destination at most once.
-Pairs read_pairs(BuiltinCall& call, size_t i, const Members& members);
+Pairs read_pairs(Argument perm, const Members& members);
 /// `shift` of ppermute: from each p to p + shift, around the end if `wrap`. No
 /// pairs in check mode.
 Pairs shifted_pairs(BuiltinCall& call, const Members& members, int64_t shift,
                     bool wrap);
 /// `perm` of pshuffle: member p gets the value of perm[p].
-Pairs read_shuffle(BuiltinCall& call, size_t i, const Members& members);
+Pairs read_shuffle(Argument perm, const Members& members);
 /// `source` of pbroadcast: from that member to all.
-Pairs read_source(BuiltinCall& call, size_t i, const Members& members);
+Pairs read_source(Argument source, const Members& members);
 /// From `source` to all; no pairs while the number of members is a symbol.
 Pairs broadcast_pairs(const Members& members, int64_t source);
 /// Fails with an error about a permutation.

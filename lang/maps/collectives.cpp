@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lang/context/call_of.h"
 #include "lang/context/walk.h"
 #include "lang/maps/collective_members.h"
 #include "lang/maps/map_spec.h"
@@ -35,14 +36,13 @@ ArrayValue meet(BuiltinCall& call, ir::Op op, const Members& members,
   return result;
 }
 
-/// `f` for each array of the tree in argument 0; ints and bools are arrays.
-Value for_leaves(BuiltinCall& call,
+/// `f` for each array of a tree; ints and bools are arrays.
+Value for_leaves(Argument tree,
                  const std::function<ArrayValue(const ArrayValue&)>& f) {
-  return map_leaves(call[0].value, [&](const Value& leaf) -> Value {
+  return map_leaves(tree.value(), [&](const Value& leaf) -> Value {
     if (leaf.is<NoneValue>()) return leaf;
-    const ArrayValue x =
-        call.walk.to_array(leaf, call[0].where, describe_argument(call, 0));
-    return f(x);
+    return f(
+        tree.call().walk.to_array(leaf, tree.where(), describe_argument(tree)));
   });
 }
 
@@ -63,10 +63,10 @@ ArrayValue all_reduce(BuiltinCall& call, ir::ReduceOp op,
               members.groups.empty());
 }
 
-Value reduce_tree(BuiltinCall& call, ir::ReduceOp op) {
-  Members members = meeting_members(call, 1);
-  read_groups(call, 2, members, GroupSizes::any);
-  return for_leaves(call, [&](const ArrayValue& x) {
+Value reduce_tree(CallOf<"psum">& call, ir::ReduceOp op) {
+  Members members = meeting_members(call["over"]);
+  read_groups(call["groups"], members, GroupSizes::any);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
     return all_reduce(call, op, members, x);
   });
 }
@@ -158,17 +158,17 @@ ArrayValue arg_of_own_group(BuiltinCall& call, ir::Op op,
 }
 
 /// pargmax, pargmin: the rules of ties and NaN are those of argmax.
-Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
-  Members members = meeting_members(call, 1);
+Value arg_reduce_tree(CallOf<"pargmax">& call, ir::Op op) {
+  Members members = meeting_members(call["over"]);
   if (members.axes.size() > 1) {
     call.walk.fail(
-        diagnostic(Code::one_axis_only, call[1].where, call.builtin.name,
+        diagnostic(Code::one_axis_only, call["over"].where(), call.builtin.name,
                    members.label())
             .set_help("positions are those along one axis: reduce over the "
                       "other axes first"));
   }
-  read_groups(call, 2, members, GroupSizes::any);
-  return for_leaves(call, [&](const ArrayValue& x) {
+  read_groups(call["groups"], members, GroupSizes::any);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
     if (!equal_groups(members)) return arg_of_own_group(call, op, members, x);
     const ArrayValue all = meet(call, ir::Op::all_gather, members, x,
                                 members.attrs(), members.groups.empty());
@@ -185,21 +185,20 @@ Value arg_reduce_tree(BuiltinCall& call, ir::Op op) {
           .set_help(std::move(help)));
 }
 
-/// The axis in argument `i`, counted from 0: of the `what`, which has this
-/// rank.
-int counted_axis(BuiltinCall& call, size_t i, int rank, std::string_view what,
-                 std::string_view parameter = "axis") {
-  const int64_t axis = given(call, i) ? known_int_argument(call, i) : 0;
+/// An axis counted from 0, of the `what`, which has this rank; 0 if it is not
+/// given.
+int counted_axis(Argument argument, int rank, std::string_view what) {
+  const int64_t axis = argument.given() ? known_int_argument(argument) : 0;
   const int64_t counted = axis < 0 ? axis + rank : axis;
   if (counted >= 0 && counted < rank) return static_cast<int>(counted);
-  bad_axis(call, call.has(i) ? call[i].where : call.where,
+  bad_axis(argument.call(), argument.where(),
            fmt::format("axis {} is out of range for {} of rank {}", axis, what,
                        rank),
-           fmt::format("`{}` counts in the {}: {} to {}", parameter,
+           fmt::format("`{}` counts in the {}: {} to {}", argument.name(),
                        what.substr(what.find(' ') + 1), -rank, rank - 1));
 }
 
-ArrayValue gather_leaf(BuiltinCall& call, const Members& members,
+ArrayValue gather_leaf(CallOf<"all_gather">& call, const Members& members,
                        const ArrayValue& x, bool tiled) {
   const int rank = x->type.rank();
   if (tiled && rank == 0)
@@ -208,7 +207,7 @@ ArrayValue gather_leaf(BuiltinCall& call, const Members& members,
              "leave `tiled` out: scalars are stacked to rank 1");
   ir::CollectiveAttrs attrs = members.attrs();
   attrs.tiled = tiled;
-  attrs.dim = counted_axis(call, 2, tiled ? rank : rank + 1, "a result");
+  attrs.dim = counted_axis(call["axis"], tiled ? rank : rank + 1, "a result");
   return meet(call, ir::Op::all_gather, members, x, std::move(attrs),
               members.groups.empty());
 }
@@ -225,12 +224,13 @@ ArrayValue moved_axis(BuiltinCall& call, const ArrayValue& x, int from,
 
 /// The operand's parts for the members that meet, along a new leading axis:
 /// elements along `axis`, or equal blocks of it if `tiled`.
-ArrayValue parts_for_members(BuiltinCall& call, const Members& members,
+ArrayValue parts_for_members(Argument operand, const Members& members,
                              const ArrayValue& x, int axis, bool tiled) {
+  BuiltinCall& call = operand.call();
   const ir::Dim size = x->type.shape[axis], team = members.team();
   const auto fail = [&](std::string_view relation, std::string help) {
     auto error =
-        diagnostic(Code::uneven_parts, call[0].where, call.builtin.name, axis,
+        diagnostic(Code::uneven_parts, operand.where(), call.builtin.name, axis,
                    size.to_string(), relation, members.team_fact());
     error.set_label(x->type.to_string());
     error.set_help(std::move(help));
@@ -259,18 +259,21 @@ ArrayValue parts_for_members(BuiltinCall& call, const Members& members,
   return moved_axis(call, cut, axis, 0);
 }
 
-void forbid_scalar(BuiltinCall& call, const ArrayValue& x) {
+void forbid_scalar(Argument operand, const ArrayValue& x) {
   if (x->type.rank() > 0) return;
-  bad_axis(call, call[0].where, "the operand has rank 0, so no axis to share",
+  bad_axis(operand.call(), operand.where(),
+           "the operand has rank 0, so no axis to share",
            "give it an array with one element for each member");
 }
 
-ArrayValue exchange_leaf(BuiltinCall& call, const Members& members,
+ArrayValue exchange_leaf(Argument operand, const Members& members,
                          const ArrayValue& x, int split, int concat,
                          bool tiled) {
-  const ArrayValue all = meet(call, ir::Op::all_to_all, members,
-                              parts_for_members(call, members, x, split, tiled),
-                              members.attrs(), false);
+  BuiltinCall& call = operand.call();
+  const ArrayValue all =
+      meet(call, ir::Op::all_to_all, members,
+           parts_for_members(operand, members, x, split, tiled),
+           members.attrs(), false);
   const ArrayValue moved = moved_axis(call, all, 0, concat);
   if (!tiled) return moved;
   ir::Shape shape = moved->type.shape;
@@ -288,10 +291,9 @@ ArrayValue permute_leaf(BuiltinCall& call, const Members& members,
   return meet(call, ir::Op::permute, members, x, std::move(attrs), alike);
 }
 
-Value permute_tree(BuiltinCall& call, const Members& members,
-                   const Pairs& pairs) {
-  return for_leaves(call, [&](const ArrayValue& x) {
-    return permute_leaf(call, members, pairs, x, false);
+Value permute_tree(Argument tree, const Members& members, const Pairs& pairs) {
+  return for_leaves(tree, [&](const ArrayValue& x) {
+    return permute_leaf(tree.call(), members, pairs, x, false);
   });
 }
 
@@ -304,125 +306,124 @@ std::optional<ir::Dim> axis_size_here(Walk& walk, const AxisInfo& axis) {
   return std::nullopt;
 }
 
-Value builtin_psum(BuiltinCall& call) {
+Value builtin_psum(CallOf<"psum">& call) {
   return reduce_tree(call, ir::ReduceOp::sum);
 }
-Value builtin_pmax(BuiltinCall& call) {
+Value builtin_pmax(CallOf<"pmax">& call) {
   return reduce_tree(call, ir::ReduceOp::max);
 }
-Value builtin_pmin(BuiltinCall& call) {
+Value builtin_pmin(CallOf<"pmin">& call) {
   return reduce_tree(call, ir::ReduceOp::min);
 }
-Value builtin_pargmax(BuiltinCall& call) {
+Value builtin_pargmax(CallOf<"pargmax">& call) {
   return arg_reduce_tree(call, ir::Op::argmax);
 }
-Value builtin_pargmin(BuiltinCall& call) {
+Value builtin_pargmin(CallOf<"pargmin">& call) {
   return arg_reduce_tree(call, ir::Op::argmin);
 }
 
-Value builtin_pmean(BuiltinCall& call) {
-  Members members = meeting_members(call, 1);
-  read_groups(call, 2, members, GroupSizes::any);
-  return for_leaves(call, [&](const ArrayValue& x) {
+Value builtin_pmean(CallOf<"pmean">& call) {
+  Members members = meeting_members(call["over"]);
+  read_groups(call["groups"], members, GroupSizes::any);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
     return mean_of_members(call, members, x);
   });
 }
 
-Value builtin_all_gather(BuiltinCall& call) {
-  Members members = meeting_members(call, 1);
-  read_groups(call, 4, members, GroupSizes::equal);
-  const bool tiled = bool_argument_or(call, 3, false);
-  return for_leaves(call, [&](const ArrayValue& x) {
+Value builtin_all_gather(CallOf<"all_gather">& call) {
+  Members members = meeting_members(call["over"]);
+  read_groups(call["groups"], members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call["tiled"], false);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
     return gather_leaf(call, members, x, tiled);
   });
 }
 
-Value builtin_psum_scatter(BuiltinCall& call) {
-  Members members = meeting_members(call, 1);
-  read_groups(call, 4, members, GroupSizes::equal);
-  const bool tiled = bool_argument_or(call, 3, false);
-  return for_leaves(call, [&](const ArrayValue& x) {
-    forbid_scalar(call, x);
-    const int axis = counted_axis(call, 2, x->type.rank(), "an operand");
-    return meet(call, ir::Op::reduce_scatter, members,
-                parts_for_members(call, members, summand(call, x), axis, tiled),
-                members.attrs(), false);
+Value builtin_psum_scatter(CallOf<"psum_scatter">& call) {
+  Members members = meeting_members(call["over"]);
+  read_groups(call["groups"], members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call["tiled"], false);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
+    forbid_scalar(call["x"], x);
+    const int axis = counted_axis(call["axis"], x->type.rank(), "an operand");
+    return meet(
+        call, ir::Op::reduce_scatter, members,
+        parts_for_members(call["x"], members, summand(call, x), axis, tiled),
+        members.attrs(), false);
   });
 }
 
-Value builtin_all_to_all(BuiltinCall& call) {
-  Members members = meeting_members(call, 1);
-  read_groups(call, 5, members, GroupSizes::equal);
-  const bool tiled = bool_argument_or(call, 4, false);
-  return for_leaves(call, [&](const ArrayValue& x) {
-    forbid_scalar(call, x);
-    const int split =
-        counted_axis(call, 2, x->type.rank(), "an operand", "split");
-    const int concat =
-        counted_axis(call, 3, x->type.rank(), "a result", "concat");
-    return exchange_leaf(call, members, x, split, concat, tiled);
+Value builtin_all_to_all(CallOf<"all_to_all">& call) {
+  Members members = meeting_members(call["over"]);
+  read_groups(call["groups"], members, GroupSizes::equal);
+  const bool tiled = bool_argument_or(call["tiled"], false);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
+    forbid_scalar(call["x"], x);
+    const int split = counted_axis(call["split"], x->type.rank(), "an operand");
+    const int concat = counted_axis(call["concat"], x->type.rank(), "a result");
+    return exchange_leaf(call["x"], members, x, split, concat, tiled);
   });
 }
 
-Value builtin_pswapaxes(BuiltinCall& call) {
-  const Members members = meeting_members(call, 1);
-  return for_leaves(call, [&](const ArrayValue& x) {
-    forbid_scalar(call, x);
-    const int axis = counted_axis(call, 2, x->type.rank(), "an operand");
-    return exchange_leaf(call, members, x, axis, axis, false);
+Value builtin_pswapaxes(CallOf<"pswapaxes">& call) {
+  const Members members = meeting_members(call["over"]);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
+    forbid_scalar(call["x"], x);
+    const int axis = counted_axis(call["axis"], x->type.rank(), "an operand");
+    return exchange_leaf(call["x"], members, x, axis, axis, false);
   });
 }
 
-Value builtin_ppermute(BuiltinCall& call) {
-  const Members members = meeting_members(call, 1);
-  const bool by_pairs = given(call, 2), by_shift = given(call, 3);
+Value builtin_ppermute(CallOf<"ppermute">& call) {
+  const Members members = meeting_members(call["over"]);
+  const bool by_pairs = call["perm"].given(), by_shift = call["shift"].given();
   if (by_pairs == by_shift) {
     bad_permutation(call, call.where,
                     by_pairs ? "both `perm` and `shift` are given"
                              : "neither `perm` nor `shift` is given",
                     "give `perm=((0, 1), (1, 0))`, or `shift=1`");
   }
-  const bool wrap = bool_argument_or(call, 4, false);
-  if (by_pairs && given(call, 4)) {
-    bad_permutation(call, call[4].where, "`wrap` goes with `shift`",
+  const bool wrap = bool_argument_or(call["wrap"], false);
+  if (by_pairs && call["wrap"].given()) {
+    bad_permutation(call, call["wrap"].where(), "`wrap` goes with `shift`",
                     "leave it out: the pairs say everything");
   }
   return permute_tree(
-      call, members,
-      by_pairs
-          ? read_pairs(call, 2, members)
-          : shifted_pairs(call, members, known_int_argument(call, 3), wrap));
+      call["x"], members,
+      by_pairs ? read_pairs(call["perm"], members)
+               : shifted_pairs(call, members, known_int_argument(call["shift"]),
+                               wrap));
 }
 
-Value builtin_pshuffle(BuiltinCall& call) {
-  const Members members = meeting_members(call, 1);
-  if (!given(call, 2)) {
+Value builtin_pshuffle(CallOf<"pshuffle">& call) {
+  const Members members = meeting_members(call["over"]);
+  if (!call["perm"].given()) {
     call.walk.fail(diagnostic(Code::bad_map_argument, call.where,
                               call.builtin.name, "`perm` is missing")
                        .set_help("write `pshuffle(x, perm=(1, 0))`"));
   }
-  return permute_tree(call, members, read_shuffle(call, 2, members));
+  return permute_tree(call["x"], members, read_shuffle(call["perm"], members));
 }
 
-Value builtin_pbroadcast(BuiltinCall& call) {
-  const Members members = meeting_members(call, 1);
-  const Pairs pairs = read_source(call, 2, members);
-  return for_leaves(call, [&](const ArrayValue& x) {
+Value builtin_pbroadcast(CallOf<"pbroadcast">& call) {
+  const Members members = meeting_members(call["over"]);
+  const Pairs pairs = read_source(call["source"], members);
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
     return permute_leaf(call, members, pairs, x, true);
   });
 }
 
-Value builtin_axis_index(BuiltinCall& call) {
-  return own_position(call, members_of(call, 0));
+Value builtin_axis_index(CallOf<"axis_index">& call) {
+  return own_position(call, members_of(call["over"]));
 }
 
-Value builtin_axis_size(BuiltinCall& call) {
-  return IntValue{members_of(call, 0).size()};
+Value builtin_axis_size(CallOf<"axis_size">& call) {
+  return IntValue{members_of(call["over"]).size()};
 }
 
-Value builtin_assume_same(BuiltinCall& call) {
+Value builtin_assume_same(CallOf<"assume_same">& call) {
   Walk& walk = call.walk;
-  return for_leaves(call, [&](const ArrayValue& x) {
+  return for_leaves(call["x"], [&](const ArrayValue& x) {
     ArrayValue same = x;
     for (const MappedAxis& mapped : walk.context().mapped_axes) {
       if (!std::ranges::binary_search(same->varies, mapped.axis->id)) continue;

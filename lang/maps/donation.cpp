@@ -10,10 +10,11 @@
 namespace unisono::lang {
 namespace {
 
-[[noreturn]] void bad_donate(BuiltinCall& call, size_t i, std::string why) {
-  call.walk.fail(diagnostic(Code::bad_donate, call[i].where, std::move(why))
-                     .set_help("list positions or names: `donate=(0,)`, "
-                               "`donate=\"x\"`"));
+[[noreturn]] void bad_donate(Argument donate, std::string why) {
+  donate.call().walk.fail(
+      diagnostic(Code::bad_donate, donate.where(), std::move(why))
+          .set_help("list positions or names: `donate=(0,)`, "
+                    "`donate=\"x\"`"));
 }
 
 /// All parameters, those by position first.
@@ -33,9 +34,9 @@ std::string root_of(const std::string& path) {
 
 }  // namespace
 
-std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
+std::vector<DonatedParameter> read_donate(Argument donate,
                                           const FunctionValue& inner) {
-  const Value& given = call[i].value;
+  const Value& given = donate.value();
   const std::vector<Value> items =
       given.tuple() ? given.tuple()->items : std::vector<Value>{given};
   const std::vector<DonatedParameter> parameters = all_parameters(inner);
@@ -49,14 +50,14 @@ std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
     else if (name && name->value)
       text = *name->value;
     else
-      bad_donate(call, i, fmt::format("it lists {}", type_name(item)));
+      bad_donate(donate, fmt::format("it lists {}", type_name(item)));
     const auto found = std::ranges::find_if(
         parameters, [&](const DonatedParameter& parameter) {
           return position ? position->value == ir::Dim(parameter.position)
                           : parameter.name == text;
         });
     if (found == parameters.end() || (position && found->position < 0)) {
-      bad_donate(call, i,
+      bad_donate(donate,
                  fmt::format("`{}` has no parameter {}", inner.name, text));
     }
     donated.push_back(*found);

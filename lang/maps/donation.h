@@ -7,8 +7,8 @@
 
 namespace unisono::lang {
 
-/// Reads argument `i` of the pmap: positions or names of parameters of `inner`.
-std::vector<DonatedParameter> read_donate(BuiltinCall& call, size_t i,
+/// Reads `donate` of a pmap: positions or names of parameters of `inner`.
+std::vector<DonatedParameter> read_donate(Argument donate,
                                           const FunctionValue& inner);
 
 /// By input of a call: whether it is given away.

@@ -602,9 +602,10 @@ void require_known_result(Walk& walk, const Value& leaf, Span call) {
 std::vector<ParameterInfo> parameters_of(const FunctionValue& function) {
   std::vector<ParameterInfo> parameters;
   if (const auto* builtin = std::get_if<const Builtin*>(&function.what)) {
-    for (Parameter& parameter : parse_signature((*builtin)->signature)) {
+    for (const Parameter& parameter : (*builtin)->parameters) {
       if (parameter.is_rest) continue;
-      parameters.push_back({std::move(parameter.name), parameter.keyword_only});
+      parameters.push_back(
+          {std::string(parameter.name), parameter.keyword_only});
     }
   } else if (const auto* map = std::get_if<Transformed>(&function.what)) {
     return parameters_of(*map->inner);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "lang/context/call_of.h"
 #include "lang/context/walk.h"
 #include "lang/maps/donation.h"
 #include "lang/maps/map_spec.h"
@@ -16,24 +17,24 @@
 namespace unisono::lang {
 namespace {
 
-std::shared_ptr<const FunctionValue> function_argument(BuiltinCall& call) {
+std::shared_ptr<const FunctionValue> function_argument(Argument f) {
   const auto* function =
-      call[0].value.get_if<std::shared_ptr<const FunctionValue>>();
+      f.value().get_if<std::shared_ptr<const FunctionValue>>();
   if (function) return *function;
-  call.walk.fail(diagnostic(Code::not_a_function, call[0].where,
-                            call.builtin.name, type_name(call[0].value))
+  BuiltinCall& call = f.call();
+  call.walk.fail(diagnostic(Code::not_a_function, f.where(), call.builtin.name,
+                            type_name(f.value()))
                      .set_help("give it a function: `f`, or "
                                "`fn(x) => 2 * x`"));
 }
 
-/// Argument `i` as axes; 0 if it is left out.
-void read_axes(BuiltinCall& call, size_t i, std::string_view what, Value& axes,
-               Span& span) {
+/// `in_axes` or `out_axes`; 0 if it is left out.
+void read_axes(Argument argument, Value& axes, Span& span) {
   axes = IntValue{0};
-  if (!call.has(i)) return;
-  axes = call[i].value;
-  span = call[i].where;
-  check_axes_form(call.walk, axes, what, span);
+  if (!argument.written()) return;
+  axes = argument.value();
+  span = argument.where();
+  check_axes_form(argument.call().walk, axes, argument.name(), span);
 }
 
 bool has_split(const Value& axes) {
@@ -43,36 +44,38 @@ bool has_split(const Value& axes) {
   return found;
 }
 
-[[noreturn]] void bad_over(BuiltinCall& call, size_t i, std::string expected,
+[[noreturn]] void bad_over(Argument over, std::string expected,
                            std::string seen, std::string help) {
-  call.walk.fail(diagnostic(Code::bad_over, call[i].where, call.builtin.name,
+  BuiltinCall& call = over.call();
+  call.walk.fail(diagnostic(Code::bad_over, over.where(), call.builtin.name,
                             std::move(expected), std::move(seen))
                      .set_help(std::move(help)));
 }
 
 /// `over` of a pmap: a declared axis, or a new one over some devices.
-std::shared_ptr<const AxisInfo> device_axis(BuiltinCall& call, size_t i,
+std::shared_ptr<const AxisInfo> device_axis(Argument over,
                                             const std::string& name) {
-  const CallArgument* over = given(call, i);
+  Walk& walk = over.call().walk;
   const std::string expected = "an axis over devices, or a tuple of devices";
-  if (over) {
-    if (const auto* axis = over->value.get_if<AxisValue>()) {
+  if (over.given()) {
+    if (const auto* axis = over.value().get_if<AxisValue>()) {
       if (axis->axis->devices) return axis->axis;
-      bad_over(call, i, expected, label(*axis->axis) + ", which has no devices",
+      bad_over(over, expected, label(*axis->axis) + ", which has no devices",
                fmt::format("declare it with devices: `axis {} = devices()`",
                            axis->axis->name));
     }
   }
-  auto axis = anonymous_axis(call.walk, name, over ? over->where : call.where);
-  if (over) {
-    axis->devices = device_list(call.walk, *over);
+  auto axis = anonymous_axis(walk, name,
+                             over.given() ? over.where() : over.call().where);
+  if (over.given()) {
+    axis->devices = device_list(walk, over);
     if (!axis->devices || axis->devices->empty()) {
-      bad_over(call, i, expected, type_name(over->value),
+      bad_over(over, expected, type_name(over.value()),
                "name some: `over=devices(2)`, or leave it out for all");
     }
   } else {
     axis->devices.emplace();
-    const auto& all = call.walk.machine().runtime->devices();
+    const auto& all = walk.machine().runtime->devices();
     for (size_t d = 0; d < all.size(); ++d)
       axis->devices->push_back(static_cast<int>(d));
   }
@@ -82,51 +85,53 @@ std::shared_ptr<const AxisInfo> device_axis(BuiltinCall& call, size_t i,
 }
 
 /// `over` of a vmap: any declared axis, or a new one.
-std::shared_ptr<const AxisInfo> logical_axis(BuiltinCall& call, size_t i,
+std::shared_ptr<const AxisInfo> logical_axis(Argument over,
                                              const std::string& name) {
-  const CallArgument* over = given(call, i);
-  if (!over) return anonymous_axis(call.walk, name, call.where);
-  if (const auto* axis = over->value.get_if<AxisValue>()) return axis->axis;
-  bad_over(call, i, "a declared axis", type_name(over->value),
+  BuiltinCall& call = over.call();
+  if (!over.given()) return anonymous_axis(call.walk, name, call.where);
+  if (const auto* axis = over.value().get_if<AxisValue>()) return axis->axis;
+  bad_over(over, "a declared axis", type_name(over.value()),
            "declare one, `axis batch`, or leave it out");
 }
 
-Value make_map(BuiltinCall& call, Transformed::Kind kind) {
+Transformed transformed(Transformed::Kind kind, Argument f) {
   Transformed map;
   map.kind = kind;
-  map.inner = function_argument(call);
-  map.where = call.where;
+  map.inner = function_argument(f);
+  map.where = f.call().where;
+  return map;
+}
+
+void read_mapping(Argument in_axes, Argument out_axes, Argument over,
+                  Transformed& map) {
+  read_axes(in_axes, map.in_axes, map.in_axes_span);
+  read_axes(out_axes, map.out_axes, map.out_axes_span);
+  if (!over.given()) return;
+  map.over = over.value();
+  map.over_span = over.where();
+}
+
+/// A vmap has no devices, among which an axis could be shared.
+void forbid_split(BuiltinCall& call, const Transformed& map) {
+  if (!has_split(map.in_axes) && !has_split(map.out_axes)) return;
+  call.walk.fail(
+      diagnostic(Code::bad_map_argument,
+                 has_split(map.in_axes) ? map.in_axes_span : map.out_axes_span,
+                 call.builtin.name,
+                 "`split(k)` shares an axis among devices, and a vmap has "
+                 "none")
+          .set_help("use an integer, or `pmap`"));
+}
+
+/// `pmap(f)` as a value: with the state that such a map has already, or a new
+/// one over the axis that `new_axis` makes for a map of this name.
+template <class NewAxis>
+Value make_map(BuiltinCall& call, Transformed map, NewAxis new_axis) {
   const std::string name =
       fmt::format("{}({})", call.builtin.name, map.inner->name);
-  if (kind != Transformed::Kind::jit) {
-    read_axes(call, 1, "in_axes", map.in_axes, map.in_axes_span);
-    read_axes(call, 2, "out_axes", map.out_axes, map.out_axes_span);
-    if (const CallArgument* over = given(call, 3)) {
-      map.over = over->value;
-      map.over_span = over->where;
-    }
-  } else {
-    map.in_axes = map.out_axes = NoneValue{};
-  }
-  if (kind == Transformed::Kind::vmap &&
-      (has_split(map.in_axes) || has_split(map.out_axes))) {
-    call.walk.fail(
-        diagnostic(
-            Code::bad_map_argument,
-            has_split(map.in_axes) ? map.in_axes_span : map.out_axes_span,
-            call.builtin.name,
-            "`split(k)` shares an axis among devices, and a vmap has "
-            "none")
-            .set_help("use an integer, or `pmap`"));
-  }
-  if (kind == Transformed::Kind::pmap && given(call, 4))
-    map.donated = read_donate(call, 4, *map.inner);
   map.state = map_cache(call.walk).state(map, [&] {
     auto state = std::make_shared<MapState>();
-    if (kind == Transformed::Kind::pmap)
-      state->axis = device_axis(call, 3, name);
-    else if (kind == Transformed::Kind::vmap)
-      state->axis = logical_axis(call, 3, name);
+    state->axis = new_axis(name);
     return state;
   });
   return std::shared_ptr<const FunctionValue>(
@@ -134,73 +139,63 @@ Value make_map(BuiltinCall& call, Transformed::Kind kind) {
 }
 
 /// The size along axis 0 of all arrays in the tree.
-ir::Dim leading_size(BuiltinCall& call, size_t i) {
+ir::Dim leading_size(Argument tree) {
   std::optional<ir::Dim> size;
-  for_each_leaf(call[i].value, [&](const Value& leaf) {
+  for_each_leaf(tree.value(), [&](const Value& leaf) {
     const ArrayCell* array = leaf.array();
     if (!array || array->type.rank() == 0)
-      wrong_argument(call, i, leaf, "an array of rank 1 or more");
+      wrong_argument(tree, leaf, "an array of rank 1 or more");
     const ir::Dim& own = array->type.shape[0];
     if (!size) size = own;
     if (*size == own) return;
-    const std::string what = describe_argument(call, i);
-    call.walk.fail(diagnostic(Code::mapped_sizes_differ, call[i].where, what,
-                              size->to_string(), 0, what, own.to_string(), 0)
-                       .set_help("all arrays that `map` runs over have "
-                                 "one size along axis 0"));
+    const std::string what = describe_argument(tree);
+    tree.call().walk.fail(diagnostic(Code::mapped_sizes_differ, tree.where(),
+                                     what, size->to_string(), 0, what,
+                                     own.to_string(), 0)
+                              .set_help("all arrays that `map` runs over have "
+                                        "one size along axis 0"));
   });
-  if (!size) wrong_argument(call, i, "an array, or a tree with arrays");
+  if (!size) wrong_argument(tree, "an array, or a tree with arrays");
   return *size;
 }
 
 }  // namespace
 
-Value builtin_jit(BuiltinCall& call) {
-  return make_map(call, Transformed::Kind::jit);
+Value builtin_jit(CallOf<"jit">& call) {
+  Transformed map = transformed(Transformed::Kind::jit, call["f"]);
+  map.in_axes = map.out_axes = NoneValue{};
+  return make_map(call, std::move(map),
+                  [](const std::string&) { return nullptr; });
 }
 
-Value builtin_vmap(BuiltinCall& call) {
-  return make_map(call, Transformed::Kind::vmap);
+Value builtin_vmap(CallOf<"vmap">& call) {
+  Transformed map = transformed(Transformed::Kind::vmap, call["f"]);
+  read_mapping(call["in_axes"], call["out_axes"], call["over"], map);
+  forbid_split(call, map);
+  return make_map(call, std::move(map), [&](const std::string& name) {
+    return logical_axis(call["over"], name);
+  });
 }
 
-Value builtin_pmap(BuiltinCall& call) {
-  return make_map(call, Transformed::Kind::pmap);
+Value builtin_pmap(CallOf<"pmap">& call) {
+  Transformed map = transformed(Transformed::Kind::pmap, call["f"]);
+  read_mapping(call["in_axes"], call["out_axes"], call["over"], map);
+  if (call["donate"].given())
+    map.donated = read_donate(call["donate"], *map.inner);
+  return make_map(call, std::move(map), [&](const std::string& name) {
+    return device_axis(call["over"], name);
+  });
 }
 
-Value builtin_map(BuiltinCall& call) {
-  const Value f = function_argument(call);
-  const ir::Dim count = leading_size(call, 1);
+Value builtin_map(CallOf<"map">& call) {
+  const Value f = function_argument(call["f"]);
+  const Argument xs = call["xs"];
   return map_members(
-      call.walk, count, {call[1].value},
+      call.walk, leading_size(xs), {xs.value()},
       [&](const std::vector<Value>& member) {
-        return call.walk.call(f, {{member[0], call[1].where}}, {}, call.where);
+        return call.walk.call(f, {{member[0], xs.where()}}, {}, call.where);
       },
       call.where);
-}
-
-Value split_text(BuiltinCall& call);  // lang/builtins/text.cpp
-
-Value builtin_split(BuiltinCall& call) {
-  if (call.has(0) && call[0].value.is<StrValue>()) return split_text(call);
-  if (given(call, 1)) {
-    if (!call.has(0))
-      call.walk.fail(
-          diagnostic(Code::missing_argument, call.where, "split", "x"));
-    return split_array(call);
-  }
-  // `split(0)`, `split(axis=0)`: the axis of an entry.
-  const size_t entry = call.has(0) ? 0 : 2;
-  if (!call.has(entry))
-    call.walk.fail(
-        diagnostic(Code::missing_argument, call.where, "split", "axis"));
-  if (call[entry].value.array())
-    call.walk.fail(
-        diagnostic(Code::missing_argument, call.where, "split", "parts")
-            .set_help("`split(x, 3)` cuts axis 0 into 3 equal parts"));
-  const int64_t axis = known_int_argument(call, entry);
-  // Beyond any rank there is; it is reported where the rank is known.
-  const int64_t far = 1'000'000;
-  return SplitValue{static_cast<int>(std::clamp(axis, -far, far))};
 }
 
 }  // namespace unisono::lang

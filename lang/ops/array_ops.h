@@ -19,9 +19,6 @@ Value matmul(Walk& walk, const CallArgument& a, const CallArgument& b,
 Value convert(Walk& walk, const CallArgument& x, const ir::Type& type,
               Span where);
 
-/// `split(x, parts, axis)` of an array: a tuple of its parts.
-Value split_array(BuiltinCall& call);
-
 /// The same elements at another shape of the same number of elements.
 ArrayValue reshape(Walk& walk, const ArrayValue& x, ir::Shape shape,
                    Span where);

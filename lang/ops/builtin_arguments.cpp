@@ -10,18 +10,21 @@
 namespace unisono::lang {
 namespace {
 
-std::string parameter_name(const BuiltinCall& call, size_t i) {
-  const auto parameters = parse_signature(call.builtin.signature);
+std::string_view shown_name(const Argument& argument) {
+  if (argument.name() != "start") return argument.name();
   // Of range(n) the one argument is where it stops.
-  const bool stops = parameters[i].name == "start" &&
-                     i + 1 < parameters.size() &&
-                     parameters[i + 1].name == "stop" && !given(call, i + 1);
-  return parameters[i + (stops ? 1 : 0)].name;
+  const BuiltinCall& call = argument.call();
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const auto& other = call.arguments[i];
+    const bool given = other && !other->value.is<NoneValue>();
+    if (call.builtin.parameters[i].name == "stop" && !given) return "stop";
+  }
+  return argument.name();
 }
 
-[[noreturn]] void not_known(BuiltinCall& call, size_t i) {
-  call.walk.fail(diagnostic(Code::argument_not_known, call[i].where,
-                            describe_argument(call, i)));
+[[noreturn]] void not_known(Argument argument) {
+  argument.call().walk.fail(diagnostic(
+      Code::argument_not_known, argument.where(), describe_argument(argument)));
 }
 
 /// An int, or nothing if `value` is none.
@@ -32,22 +35,19 @@ std::optional<ir::Dim> as_int(const Value& value) {
 
 }  // namespace
 
-const CallArgument* given(const BuiltinCall& call, size_t i) {
-  return call.has(i) && !call[i].value.is<NoneValue>() ? &call[i] : nullptr;
+std::string describe_argument(Argument argument) {
+  return fmt::format("`{}` of `{}`", shown_name(argument),
+                     argument.call().builtin.name);
 }
 
-std::string describe_argument(const BuiltinCall& call, size_t i) {
-  return fmt::format("`{}` of `{}`", parameter_name(call, i),
-                     call.builtin.name);
-}
-
-void wrong_argument(BuiltinCall& call, size_t i, const Value& value,
+void wrong_argument(Argument argument, const Value& value,
                     std::string_view expected) {
-  const bool item = call.has(i) && call[i].value.tuple() != nullptr &&
-                    value.tuple() != call[i].value.tuple();
+  const TupleValue* all =
+      argument.written() ? argument.value().tuple() : nullptr;
+  const bool item = all && value.tuple() != all;
   Diagnostic d =
-      diagnostic(Code::wrong_argument, call.has(i) ? call[i].where : call.where,
-                 (item ? "an item of " : "") + describe_argument(call, i),
+      diagnostic(Code::wrong_argument, argument.where(),
+                 (item ? "an item of " : "") + describe_argument(argument),
                  expected, type_name(value));
   const bool number = expected.find("int") != std::string_view::npos &&
                       value.array() && value.array()->type.rank() == 0 &&
@@ -56,100 +56,100 @@ void wrong_argument(BuiltinCall& call, size_t i, const Value& value,
     d.set_help(
         "an `int` is known when the program is compiled; an integer scalar is "
         "known only when it runs");
-  call.walk.fail(std::move(d));
+  argument.call().walk.fail(std::move(d));
 }
 
-void wrong_argument(BuiltinCall& call, size_t i, std::string_view expected) {
-  wrong_argument(call, i, call[i].value, expected);
+void wrong_argument(Argument argument, std::string_view expected) {
+  wrong_argument(argument, argument.value(), expected);
 }
 
-ArrayValue array_argument(BuiltinCall& call, size_t i) {
-  return call.walk.to_array(call[i].value, call[i].where,
-                            describe_argument(call, i));
+ArrayValue array_argument(Argument argument) {
+  return argument.call().walk.to_array(argument.value(), argument.where(),
+                                       describe_argument(argument));
 }
 
-ArrayValue operand_argument(BuiltinCall& call, size_t i) {
-  return call.walk.to_operand(call[i].value, call[i].where,
-                              describe_argument(call, i));
+ArrayValue operand_argument(Argument argument) {
+  return argument.call().walk.to_operand(argument.value(), argument.where(),
+                                         describe_argument(argument));
 }
 
-ir::Dim int_argument(BuiltinCall& call, size_t i) {
-  if (auto value = as_int(call[i].value)) return *value;
-  wrong_argument(call, i, "an `int`");
+ir::Dim int_argument(Argument argument) {
+  if (auto value = as_int(argument.value())) return *value;
+  wrong_argument(argument, "an `int`");
 }
 
-ir::Dim int_argument_or(BuiltinCall& call, size_t i, ir::Dim otherwise) {
-  return given(call, i) ? int_argument(call, i) : otherwise;
+ir::Dim int_argument_or(Argument argument, ir::Dim otherwise) {
+  return argument.given() ? int_argument(argument) : otherwise;
 }
 
-int64_t known_int_argument(BuiltinCall& call, size_t i) {
-  const ir::Dim value = int_argument(call, i);
-  if (!value.is_constant() || value.overflowed()) not_known(call, i);
+int64_t known_int_argument(Argument argument) {
+  const ir::Dim value = int_argument(argument);
+  if (!value.is_constant() || value.overflowed()) not_known(argument);
   return value.value();
 }
 
-bool bool_argument_or(BuiltinCall& call, size_t i, bool otherwise) {
-  if (!given(call, i)) return otherwise;
-  const auto* value = call[i].value.get_if<BoolValue>();
-  if (!value) wrong_argument(call, i, "`true` or `false`");
-  if (!value->value) not_known(call, i);
+bool bool_argument_or(Argument argument, bool otherwise) {
+  if (!argument.given()) return otherwise;
+  const auto* value = argument.value().get_if<BoolValue>();
+  if (!value) wrong_argument(argument, "`true` or `false`");
+  if (!value->value) not_known(argument);
   return *value->value;
 }
 
-std::string str_argument(BuiltinCall& call, size_t i) {
-  const auto* value = call[i].value.get_if<StrValue>();
-  if (!value) wrong_argument(call, i, "a `str`");
-  if (!value->value) not_known(call, i);
+std::string str_argument(Argument argument) {
+  const auto* value = argument.value().get_if<StrValue>();
+  if (!value) wrong_argument(argument, "a `str`");
+  if (!value->value) not_known(argument);
   return *value->value;
 }
 
-DType dtype_argument(BuiltinCall& call, size_t i) {
-  const auto* type = call[i].value.get_if<TypeValue>();
-  if (const auto* text = call[i].value.get_if<StrValue>();
+DType dtype_argument(Argument argument) {
+  const auto* type = argument.value().get_if<TypeValue>();
+  if (const auto* text = argument.value().get_if<StrValue>();
       text && text->value && !foreign_name_help(*text->value).empty())
-    call.walk.fail(diagnostic(Code::wrong_argument, call[i].where,
-                              describe_argument(call, i), "an element type",
-                              "str")
-                       .set_help(std::string(foreign_name_help(*text->value))));
+    argument.call().walk.fail(
+        diagnostic(Code::wrong_argument, argument.where(),
+                   describe_argument(argument), "an element type", "str")
+            .set_help(std::string(foreign_name_help(*text->value))));
   if (!type || type->type.rank() != 0)
-    wrong_argument(call, i, "an element type such as `f32`");
+    wrong_argument(argument, "an element type such as `f32`");
   return type->type.dtype;
 }
 
-std::optional<DType> dtype_argument_or_none(BuiltinCall& call, size_t i) {
-  if (!given(call, i)) return std::nullopt;
-  return dtype_argument(call, i);
+std::optional<DType> dtype_argument_or_none(Argument argument) {
+  if (!argument.given()) return std::nullopt;
+  return dtype_argument(argument);
 }
 
-ir::Shape shape_argument(BuiltinCall& call, size_t i, bool allow_minus_one) {
+ir::Shape shape_argument(Argument argument, bool allow_minus_one) {
   ir::Shape out;
   const auto add = [&](const Value& value) {
     auto size = as_int(value);
-    if (!size) wrong_argument(call, i, value, "an `int` or a tuple of `int`s");
+    if (!size) wrong_argument(argument, value, "an `int` or a tuple of `int`s");
     const bool open = allow_minus_one && *size == ir::Dim(-1);
-    if (!open) check_size(call.walk, *size, call[i].where);
+    if (!open) check_size(argument.call().walk, *size, argument.where());
     out.push_back(*size);
   };
-  if (const TupleValue* tuple = call[i].value.tuple())
+  if (const TupleValue* tuple = argument.value().tuple())
     for (const Value& item : tuple->items) add(item);
   else
-    add(call[i].value);
+    add(argument.value());
   return out;
 }
 
-std::vector<int64_t> known_ints_argument(BuiltinCall& call, size_t i) {
+std::vector<int64_t> known_ints_argument(Argument argument) {
   std::vector<int64_t> out;
   const auto add = [&](const Value& value) {
     auto number = as_int(value);
     if (!number)
-      wrong_argument(call, i, value, "an `int` or a tuple of `int`s");
-    if (!number->is_constant() || number->overflowed()) not_known(call, i);
+      wrong_argument(argument, value, "an `int` or a tuple of `int`s");
+    if (!number->is_constant() || number->overflowed()) not_known(argument);
     out.push_back(number->value());
   };
-  if (const TupleValue* tuple = call[i].value.tuple())
+  if (const TupleValue* tuple = argument.value().tuple())
     for (const Value& item : tuple->items) add(item);
   else
-    add(call[i].value);
+    add(argument.value());
   return out;
 }
 
@@ -170,24 +170,29 @@ int normalise_axis(BuiltinCall& call, int64_t axis, const ir::Type& type,
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-int axis_argument(BuiltinCall& call, size_t i, const ir::Type& type,
-                  int extra) {
-  return normalise_axis(call, known_int_argument(call, i), type,
-                        type.rank() + extra, call[i].where);
+int axis_argument(Argument argument, const ir::Type& type, int extra) {
+  return normalise_axis(argument.call(), known_int_argument(argument), type,
+                        type.rank() + extra, argument.where());
 }
 
-std::vector<int> axes_argument(BuiltinCall& call, size_t i,
-                               const ir::Type& type) {
+int axis_argument_or(Argument argument, int64_t otherwise, const ir::Type& type,
+                     Span where) {
+  if (argument.given()) return axis_argument(argument, type);
+  return normalise_axis(argument.call(), otherwise, type, type.rank(), where);
+}
+
+std::vector<int> axes_argument(Argument argument, const ir::Type& type) {
   std::vector<int> out;
-  if (!given(call, i)) {
+  if (!argument.given()) {
     for (int axis = 0; axis < type.rank(); ++axis) out.push_back(axis);
     return out;
   }
-  for (int64_t axis : known_ints_argument(call, i)) {
-    const int k = normalise_axis(call, axis, type, type.rank(), call[i].where);
+  for (int64_t axis : known_ints_argument(argument)) {
+    const int k = normalise_axis(argument.call(), axis, type, type.rank(),
+                                 argument.where());
     if (std::find(out.begin(), out.end(), k) != out.end())
-      call.walk.fail(diagnostic(Code::axis_twice, call[i].where, k,
-                                describe_argument(call, i)));
+      argument.call().walk.fail(diagnostic(Code::axis_twice, argument.where(),
+                                           k, describe_argument(argument)));
     out.push_back(k);
   }
   std::sort(out.begin(), out.end());

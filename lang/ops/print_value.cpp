@@ -198,40 +198,4 @@ std::string render_host_call(const ir::HostCallAttrs& attrs,
   return text;
 }
 
-Value print_values(BuiltinCall& call) {
-  Walk& walk = call.walk;
-  if (walk.mode() == Mode::run && walk.machine().compile_only)
-    return NoneValue{};
-  if (walk.mode() == Mode::run) {
-    std::string line;
-    for (size_t i = 0; i < call.rest.size(); ++i) {
-      if (i > 0) line += ' ';
-      line += to_text(walk, call.rest[i].value, /*placed=*/false,
-                      call.rest[i].where);
-    }
-    walk.machine().output(line + "\n");
-    return NoneValue{};
-  }
-  TextBuilder builder(walk);
-  for (size_t i = 0; i < call.rest.size(); ++i) {
-    if (i > 0) builder.text(" ");
-    builder.value(call.rest[i].value, "", call.rest[i].where);
-  }
-  if (walk.mode() == Mode::check) return NoneValue{};
-  const StrValue text = builder.finish();
-  ir::HostCallAttrs attrs;
-  std::vector<ArrayValue> operands;
-  if (text.deferred) {
-    attrs = {text.deferred->format, text.deferred->specs};
-    operands = text.deferred->operands;
-  } else {
-    attrs.format = {text.value.value_or("")};
-  }
-  attrs.everywhere = false;
-  for (const MappedAxis& axis : walk.context().mapped_axes)
-    attrs.axes.push_back(axis.id);
-  walk.add(ir::Op::host_call, operands, std::move(attrs), call.where);
-  return NoneValue{};
-}
-
 }  // namespace unisono::lang

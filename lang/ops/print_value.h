@@ -49,7 +49,4 @@ std::string array_text(const ir::Type& type, const std::vector<uint8_t>& bytes,
 std::string render_host_call(const ir::HostCallAttrs& attrs,
                              const std::vector<jit::HostArray>& operands);
 
-/// The builtin `print`.
-Value print_values(BuiltinCall& call);
-
 }  // namespace unisono::lang

@@ -26,11 +26,11 @@ std::vector<Parameter> parameters_of_syntax(const Function& function) {
   for (const Param& param : function.params) {
     Parameter p;
     p.name = param.pattern.kind == Pattern::Kind::name
-                 ? param.pattern.name.text
-                 : std::string(param.pattern.span.text());
+                 ? std::string_view(param.pattern.name.text)
+                 : param.pattern.span.text();
     p.has_default = param.default_value != nullptr;
     p.keyword_only = param.keyword_only;
-    out.push_back(std::move(p));
+    out.push_back(p);
   }
   return out;
 }

@@ -455,13 +455,12 @@ const Expr* axis_argument_of(const Value& callee, const Call& e,
   const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
   const auto* builtin =
       function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
-  if (!builtin || (*builtin)->signature.find("over=") == std::string_view::npos)
-    return nullptr;
-  const auto parameters = parse_signature((*builtin)->signature);
-  for (size_t i = before; i < parameters.size(); ++i) {
-    if (parameters[i].name != "over" || i - before >= e.arguments.size())
-      continue;
-    const ArgumentExpr& given = e.arguments[i - before];
+  if (!builtin) return nullptr;
+  const std::span<const Parameter> parameters = (*builtin)->parameters;
+  for (size_t i = 0; i < e.arguments.size() && before + i < parameters.size();
+       ++i) {
+    if (parameters[before + i].name != "over") continue;
+    const ArgumentExpr& given = e.arguments[i];
     return given.name ? nullptr : given.value.get();
   }
   return nullptr;

@@ -65,7 +65,7 @@ void Walker::load_prelude() {
   for (const Builtin& builtin : builtins()) add_builtin(builtin.name, builtin);
 #define BUILTIN_ALIAS(alias, name) \
   if (const Builtin* b = find_builtin(#name)) add_builtin(#alias, *b);
-#include "lang/builtins/builtins.def"
+#include "lang/context/builtins.def"
   for (DType dtype : all_dtypes)
     names->names[std::string(name(dtype))].value = TypeValue{{dtype, {}}};
 
