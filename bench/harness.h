@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/session.h"
+#include "host/session/session.h"
 
 namespace bench {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "host/session.h"
+#include "host/session/session.h"
 
 namespace unisono::host {
 namespace {

@@ -1,4 +1,4 @@
-#include "host/report.h"
+#include "host/session/report.h"
 
 #include <fmt/format.h>
 

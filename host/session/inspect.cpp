@@ -1,4 +1,4 @@
-#include "host/inspect.h"
+#include "host/session/inspect.h"
 
 #include <fmt/format.h>
 
@@ -282,13 +282,18 @@ bool inspect(Session& session, std::string path, std::string text,
   }
   if (!program) return false;
   session.mute();
-  Graphs graphs(session, *program, stage_of(options.emit));
+  return inspect_program(session, *program, options, output);
+}
+
+bool inspect_program(Session& session, const lang::Program& program,
+                     const InspectOptions& options, const Output& output) {
+  Graphs graphs(session, program, stage_of(options.emit));
   graphs.observe(options);
-  const bool ran = session.run(*program);
+  const bool ran = session.run(program);
   const bool given_well =
       !session.runs_nothing() ||
       session.walk().compile_definitions(
-          *program, options.types,
+          program, options.types,
           [&](const lang::DefStmt& def) { graphs.set_definition(&def); },
           [&](const lang::DefStmt& def, const std::string& why) {
             graphs.leave_out(def, why);

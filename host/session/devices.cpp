@@ -1,4 +1,4 @@
-#include "host/devices.h"
+#include "host/session/devices.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

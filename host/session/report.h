@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "host/session.h"
+#include "host/session/session.h"
 #include "runtime/recorder.h"
 
 namespace unisono::host {

@@ -1,4 +1,4 @@
-#include "host/replace_file.h"
+#include "host/session/replace_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "host/interrupt.h"
+#include "host/session/interrupt.h"
 
 #include <csignal>
 
@@ -13,13 +13,21 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 const std::atomic<bool>* interrupt_flag() { return &interrupted; }
 
-void hear_interrupts() {
+namespace {
+void hear(unsigned flags) {
   struct sigaction action = {};
   action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_flags = static_cast<int>(flags);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 }
+}  // namespace
+
+void hear_interrupts() { hear(SA_RESETHAND | SA_RESTART); }
+
+void hear_all_interrupts() { hear(SA_RESTART); }
+
+void forget_interrupt() { interrupted = false; }
 
 void end_at_interrupts() {
   struct sigaction now = {};

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,11 @@ struct SessionOptions {
   /// A statement's array work from this many bytes on is compiled.
   int64_t compile_threshold = 64 * 1024;
   bool performance_notes = true;
-  bool colour = false;           // where the output goes shows colours
+  bool colour = false;  // where the output goes shows colours
+  /// See lang::Walk::interactive.
+  bool interactive = false;
+  /// See lang::Machine.
+  std::function<void(int64_t turns, int64_t all)> progress = nullptr;
   Recorder* recorder = nullptr;  // told of what the devices do
   /// Told of code for this machine's CPU where it lies, which is then for a
   /// profile: its bytes, and the line of the program that it computes.
@@ -48,6 +53,9 @@ struct SessionOptions {
   const std::function<void()>* disturb = nullptr;
 };
 
+/// The devices that the options ask for, which it takes out of them.
+std::unique_ptr<Runtime> open_runtime(SessionOptions& options);
+
 /// Devices, a compiler and the names defined so far. Not thread-safe.
 class Session {
  public:
@@ -55,13 +63,26 @@ class Session {
   ~Session();
 
   /// Reads, parses and checks a program; nothing runs. The program lives as
-  /// long as the session. Null if there were errors (see diagnostics()).
-  const lang::Program* check(std::string path, std::string text);
-  /// Runs a program that `check` gave. False when an error stopped it.
-  bool run(const lang::Program& program);
+  /// long as the session. Null if there were errors (see diagnostics()). `last`
+  /// is as in lang::Walk.
+  const lang::Program* check(std::string path, std::string text,
+                             std::optional<lang::Value>* last = nullptr);
+  /// Runs a program that `check` gave. False when an error stopped it. `last`
+  /// is as in lang::Walk.
+  bool run(const lang::Program& program,
+           std::optional<lang::Value>* last = nullptr);
   /// Like run, and prints the value of the last statement, if it is an
   /// expression with a value other than `none`.
   bool run_and_print(const lang::Program& program);
+
+  /// Other devices. What names hold is brought to the first of them; names that
+  /// hold anything but arrays and host values (functions, modules, axes) are
+  /// defined again by their statements. Gives the names that are lost, as that
+  /// was not possible; diagnostics() says why. `options` are for devices alone.
+  std::vector<std::string> change_devices(SessionOptions options);
+  /// The statement of a program, or module, that stands at a place; null if
+  /// there is none.
+  const lang::Stmt* statement_at(lang::Span where) const;
 
   /// Throws the program's output away from now on.
   void mute();
@@ -70,6 +91,8 @@ class Session {
 
   lang::Diagnostics& diagnostics() { return diagnostics_; }
   lang::Walk& walk() { return *walk_; }
+  /// What may change between programs.
+  lang::Machine& machine() { return machine_; }
   Runtime& runtime() { return *runtime_; }
   jit::Compiler& compiler() { return compiler_; }
   lang::SourceMap& sources() { return sources_; }

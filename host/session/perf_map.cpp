@@ -1,4 +1,4 @@
-#include "host/perf_map.h"
+#include "host/session/perf_map.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

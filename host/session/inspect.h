@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/session.h"
+#include "host/session/session.h"
 
 namespace unisono::host {
 
@@ -36,5 +36,10 @@ bool is_stage(std::string_view emit);
 bool inspect(Session& session, std::string path, std::string text,
              const InspectOptions& options,
              const std::function<void(std::string_view)>& output);
+/// The same of a program that was checked, for stages from ir on. What it
+/// prints is not thrown away here.
+bool inspect_program(Session& session, const lang::Program& program,
+                     const InspectOptions& options,
+                     const std::function<void(std::string_view)>& output);
 
 }  // namespace unisono::host

@@ -1,4 +1,4 @@
-#include "host/session.h"
+#include "host/session/session.h"
 
 #include <fmt/format.h>
 
@@ -15,13 +15,6 @@ namespace unisono::host {
 
 namespace {
 
-std::unique_ptr<Runtime> open_runtime(SessionOptions& options) {
-  if (options.devices.empty())
-    return std::make_unique<Runtime>(options.cpu_devices, options.workers,
-                                     options.memory_limit);
-  return std::make_unique<Runtime>(std::move(options.devices), options.workers);
-}
-
 jit::CompilerOptions compiler_options(const Session& session,
                                       SessionOptions& options) {
   if (!options.on_code) return {};
@@ -33,6 +26,13 @@ jit::CompilerOptions compiler_options(const Session& session,
 }
 
 }  // namespace
+
+std::unique_ptr<Runtime> open_runtime(SessionOptions& options) {
+  if (options.devices.empty())
+    return std::make_unique<Runtime>(options.cpu_devices, options.workers,
+                                     options.memory_limit);
+  return std::make_unique<Runtime>(std::move(options.devices), options.workers);
+}
 
 Session::Session(SessionOptions options)
     : runtime_(open_runtime(options)),
@@ -53,12 +53,15 @@ Session::Session(SessionOptions options)
   machine_.performance_notes = options.performance_notes;
   machine_.recorder = options.recorder;
   machine_.colour = options.colour;
+  machine_.progress = std::move(options.progress);
   walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
+  walk_->interactive = options.interactive;
 }
 
 Session::~Session() = default;
 
-const lang::Program* Session::check(std::string path, std::string text) {
+const lang::Program* Session::check(std::string path, std::string text,
+                                    std::optional<lang::Value>* last) {
   const size_t errors = diagnostics_.error_count();
   const lang::SourceFile& file = sources_.add(std::move(path), std::move(text));
   const StopScope stop(machine_.stop);
@@ -74,16 +77,17 @@ const lang::Program* Session::check(std::string path, std::string text) {
   }
   if (diagnostics_.error_count() > errors) return nullptr;
   const lang::Program& program = *programs_.back();
-  return walk_->check(program) ? &program : nullptr;  // types and sizes
+  return walk_->check(program, last) ? &program : nullptr;  // types and sizes
 }
 
-bool Session::run(const lang::Program& program) {
-  return walk_->run(program);  // array IR, machine code, devices
+bool Session::run(const lang::Program& program,
+                  std::optional<lang::Value>* last) {
+  return walk_->run(program, last);  // array IR, machine code, devices
 }
 
 bool Session::run_and_print(const lang::Program& program) {
   std::optional<lang::Value> last;
-  if (!walk_->run(program, &last)) return false;
+  if (!run(program, &last)) return false;
   if (!last || last->is<lang::NoneValue>()) return true;
   return walk_->print(*last);
 }
