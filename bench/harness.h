@@ -89,6 +89,7 @@ void normalise(Table& table);
 void matrix_products(Table& table);
 void primitives(Table& table);
 void system_costs(Table& table);
+void sessions(Table& table);
 void collectives(Table& table);
 
 }  // namespace bench

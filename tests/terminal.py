@@ -33,9 +33,16 @@ class Screen:
         self.problems = []
 
     def resize(self, columns, rows):
-        self.columns, self.rows = columns, rows
-        self.top = max(self.top, len(self.lines) - rows)
-        self.column = min(self.column, columns - 1)
+        """Rows that have become too long are several, as most terminals have it."""
+        lines, row = [], self.row
+        for number, line in enumerate(self.lines):
+            if number == row:
+                self.row, self.column = len(lines) + self.column // columns, self.column % columns
+            lines += [line[i:i + columns] for i in range(0, max(len(line), 1), columns)]
+        while len(lines) <= self.row:
+            lines.append([])
+        self.lines, self.columns, self.rows = lines, columns, rows
+        self.top = max(0, self.row - rows + 1)
 
     def write(self, text):
         text, self.rest = self.rest + text, ""

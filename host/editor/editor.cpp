@@ -217,6 +217,15 @@ void Editor::go_to_history(size_t entry) {
   buffer_.set(entry == history_.size() ? typed_ : history_[entry]);
 }
 
+void Editor::set_history(std::vector<std::string> inputs) {
+  history_ = std::move(inputs);
+  history_at_ = history_.size();
+}
+
+void Editor::add_to_history(const std::string& input) {
+  if (history_.empty() || history_.back() != input) history_.push_back(input);
+}
+
 void Editor::history_back() {
   if (history_at_ > 0) go_to_history(history_at_ - 1);
 }

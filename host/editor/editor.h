@@ -53,8 +53,10 @@ class Editor {
   /// terminal is in mode `running` afterwards.
   Outcome read(std::string& text);
 
-  /// Inputs of before, newest last; `read` adds none.
-  std::vector<std::string>& history() { return history_; }
+  /// Inputs of before, the newest last.
+  void set_history(std::vector<std::string> inputs);
+  /// What was typed, unless it is what was typed before it.
+  void add_to_history(const std::string& input);
 
  private:
   struct Binding;

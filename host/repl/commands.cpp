@@ -77,16 +77,16 @@ void help_on_keys(Repl& repl) {
 
 void command_help(Repl& repl, std::string_view argument) {
   if (argument == "keys") return help_on_keys(repl);
-  const std::string_view name =
-      argument.starts_with(':') ? argument.substr(1) : "";
+  const bool of_command = argument.starts_with(':');
   std::string out;
   for (const Command& command : commands())
-    if (argument.empty() || command.name == name)
+    if (argument.empty() || command.name == argument.substr(of_command))
       out += fmt::format("  :{:24} {}\n",
                          fmt::format("{} {}", command.name, command.argument),
                          command.help);
-  if (!argument.empty())
-    return repl.say(out.empty() ? describe(repl.session(), argument) : out);
+  if (!argument.empty() && (out.empty() || !of_command))
+    out += describe(repl.session(), argument);
+  if (!argument.empty()) return repl.say(out);
   repl.say(out + R"(  ?NAME, ??NAME             what it is; its source
   INPUT ;                   the value is not shown
   ans, _3                   the last value; that which was shown as _3
@@ -117,6 +117,7 @@ void command_ir(Repl& repl, std::string_view argument) {
   repl.attempt(std::string(argument), [&](const lang::Program& program) {
     InspectOptions options;
     options.after = jit::pass_names().back();
+    options.keep_value = true;
     return inspect_program(repl.session(), program, options,
                            [&](std::string_view text) { out += text; });
   });

@@ -185,8 +185,10 @@ Completions code_before(Session& session, std::string_view text) {
   if (const auto function = find_value(session, called_function(text)))
     if (const auto* called =
             function->get_if<std::shared_ptr<const lang::FunctionValue>>())
-      for (const std::string& parameter : parameters_of(session, **called))
+      for (const std::string& parameter : parameters_of(session, **called)) {
+        names.erase(parameter);
         names.insert(parameter + "=");
+      }
   if (prefix.empty()) {
     // All names help nobody; those of the call's arguments do.
     std::erase_if(names,

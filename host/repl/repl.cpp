@@ -184,7 +184,11 @@ bool Repl::open_session() {
 
 void Repl::change_devices(const std::string& devices) {
   Result<SessionOptions> options = options_.open(devices);
-  if (!options) return complain(options.error().message);
+  if (!options) {
+    std::string message = options.error().message;
+    if (message.starts_with("--")) message.replace(0, 2, ":");
+    return complain(message);
+  }
   const std::vector<std::string> lost =
       session_->change_devices(std::move(*options));
   options_.devices = devices;
@@ -214,11 +218,12 @@ std::string Repl::shown(const std::string& name, const lang::Value& value) {
   lang::TextBuilder builder(walk);
   builder.value(value, "", nowhere, /*quoted=*/true);
   const std::string text = builder.finish().value.value_or("");
+  const std::string head =
+      styled(fmt::format("{}: {}", name, type), Style::dim, settings_.colour);
+  if (text == type) return head + "\n";
   const bool one_line = text.find('\n') == text.npos &&
                         (!value.array() || value.array()->type.rank() == 0) &&
                         text.size() + type.size() < 72;
-  const std::string head =
-      styled(fmt::format("{}: {}", name, type), Style::dim, settings_.colour);
   // What a terminal would obey is shown as escapes.
   return fmt::format("{}{}{}\n", head, one_line ? " = " : "\n",
                      lang::visible(text));
@@ -255,6 +260,9 @@ bool Repl::run_input(const std::string& path, const std::string& text,
     say(shown(name, *last));
   });
   if (progress_) progress_->hide();
+  // What a terminal shows for Ctrl-C stands on a line of its own.
+  if (interrupt_flag()->load() && !edits()) say("\n");
+  forget_interrupt();
   show_messages();
   const std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
@@ -371,7 +379,7 @@ int Repl::run() {
   // The rest is prepared while the user reads, or types.
   if (!session_ && !open_session()) return 1;
   session_->walk().on_stack([] {});  // loads what is in scope
-  if (edits()) editor_->history() = history_.load();
+  if (edits()) editor_->set_history(history_.load());
 
   for (std::string text; !left_ && !output_closed_;) {
     const Editor::Outcome outcome = read(text);
@@ -380,8 +388,7 @@ int Repl::run() {
     if (outcome == Editor::Outcome::interrupted) say(edits() ? "" : "\n");
     if (outcome == Editor::Outcome::text && !trimmed(text).empty()) {
       if (edits()) {
-        auto& typed = editor_->history();
-        if (typed.empty() || typed.back() != text) typed.push_back(text);
+        editor_->add_to_history(text);
         if (const Status kept = history_.add(text);
             !kept && std::exchange(history_works_, false))
           say(fmt::format("what is typed is not kept: {}: {}\n", history_path(),

@@ -289,7 +289,8 @@ bool inspect_program(Session& session, const lang::Program& program,
                      const InspectOptions& options, const Output& output) {
   Graphs graphs(session, program, stage_of(options.emit));
   graphs.observe(options);
-  const bool ran = session.run(program);
+  std::optional<lang::Value> last;
+  const bool ran = session.run(program, options.keep_value ? &last : nullptr);
   const bool given_well =
       !session.runs_nothing() ||
       session.walk().compile_definitions(

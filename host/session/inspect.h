@@ -12,6 +12,8 @@ namespace unisono::host {
 /// What `inspect` shows, and how.
 struct InspectOptions {
   std::string emit = "ir", after;
+  /// The value of the last statement is computed, though nothing uses it.
+  bool keep_value = false;
   /// Not 0: kernels, llvm and asm as for GPUs of this compute capability; nvvm
   /// and ptx always are.
   int capability = 0;
