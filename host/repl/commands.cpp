@@ -113,6 +113,7 @@ void command_ir(Repl& repl, std::string_view argument) {
   lang::Machine& machine = repl.session().machine();
   const bool compile_only = std::exchange(machine.compile_only, true);
   const int64_t threshold = std::exchange(machine.compile_threshold, 0);
+  const int usual = std::exchange(machine.compiled_for, repl.next_number());
   std::string out;
   repl.attempt(std::string(argument), [&](const lang::Program& program) {
     InspectOptions options;
@@ -123,6 +124,9 @@ void command_ir(Repl& repl, std::string_view argument) {
   });
   machine.compile_only = compile_only;
   machine.compile_threshold = threshold;
+  machine.compiled_for = usual;
+  repl.session().walk().on_stack(
+      [&] { repl.session().walk().forget_absent(); });
   repl.say(out);
 }
 

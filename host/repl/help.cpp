@@ -251,26 +251,26 @@ std::string source_of(Session& session, std::string_view name) {
       function &&
       std::holds_alternative<const lang::Builtin*>(innermost(**function).what))
     return fmt::format("{} is written in C++\n", signature_of(**function));
-  const auto text_of = [](lang::Span where, std::string_view documentation) {
-    std::string out = fmt::format("# {}\n", lang::to_string(where));
-    out += indented(documentation, "## ");
-    return fmt::format("{}{}\n", out, where.text());
+  const auto text_of = [](lang::Span where) {
+    // With the documentation above it.
+    int line = where.file->place(where.begin).line;
+    while (line > 1 && where.file->line(line - 1).starts_with("##")) --line;
+    where.begin = std::min(where.begin, where.file->line_offset(line));
+    return fmt::format("# {}\n{}\n", lang::to_string(where), where.text());
   };
   if (const Closure* closure = closure_of(*value)) {
-    if (closure->definition)
-      return text_of(closure->definition->span,
-                     closure->definition->documentation);
+    if (closure->definition) return text_of(closure->definition->span);
     const lang::Stmt* around = session.statement_at(closure->lambda->span);
-    return text_of(around ? around->span : closure->lambda->span, "");
+    return text_of(around ? around->span : closure->lambda->span);
   }
   if (const auto* type = value->get_if<lang::TypeAliasValue>())
-    return text_of(type->definition->span, "");
+    return text_of(type->definition->span);
   const lang::Binding* binding =
       session.walk().globals()->find(parts_of(name)[0]).first;
   const lang::Stmt* statement = binding && binding->where
                                     ? session.statement_at(binding->where)
                                     : nullptr;
-  if (statement) return text_of(statement->span, "");
+  if (statement) return text_of(statement->span);
   return fmt::format("`{}` has no source\n", name);
 }
 

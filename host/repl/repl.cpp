@@ -73,7 +73,11 @@ Repl::Repl(ReplOptions options)
   hooks.completions = [this](const std::string& text, size_t cursor) {
     return complete_input(*session_, text, cursor);
   };
-  hooks.pasted = without_prompts;
+  hooks.pasted = [](const std::string& text) {
+    std::string out = without_prompts(text);
+    while (out.ends_with('\n')) out.pop_back();  // Enter ends the input
+    return out;
+  };
   editor_ =
       std::make_unique<Editor>(*terminal_, settings_.colour, std::move(hooks));
 }
@@ -350,8 +354,9 @@ void Repl::obey(const std::string& text) {
     name = trimmed(name);
     if (name.starts_with(':'))
       return run_command(*this, fmt::format(":help {}", name));
-    return say(marks > 1 ? source_of(*session_, name)
-                         : describe(*session_, name));
+    if (marks == 1) return say(describe(*session_, name));
+    const std::string source = source_of(*session_, name);
+    return say(settings_.colour ? coloured(source) : source);
   }
   const auto& globals = session_->walk().globals();
   const auto is_defined = [&](std::string_view word) {

@@ -70,6 +70,8 @@ class Repl {
   void reload();
   /// Inputs that had no error, and names of files that were loaded.
   const std::vector<std::string>& inputs() const { return inputs_; }
+  /// Another one each time, from 1 on.
+  int next_number() { return ++numbers_; }
   /// The code of the last error; empty if there was none.
   const std::string& last_code() const { return last_code_; }
   /// "_3: f32[3] on cpu:0", the value below it.
@@ -96,7 +98,7 @@ class Repl {
   HistoryFile history_;
   bool history_works_ = true;
   std::unique_ptr<Session> session_;
-  int input_count_ = 0;
+  int input_count_ = 0, numbers_ = 0;
   std::vector<int> results_;  // the numbers of those that are kept
   std::vector<std::string> inputs_, loaded_;
   std::string last_code_;

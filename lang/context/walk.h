@@ -44,6 +44,9 @@ struct Machine {
   /// Nothing runs: programs are compiled for the types that the program's walk
   /// shows, small work apart, arrays hold nothing, and no effect happens.
   bool compile_only = false;
+  /// What is compiled for one number is not found again for another: who looks
+  /// at what is compiled wants to see it compiled.
+  int compiled_for = 0;
   /// As in RunOptions.
   std::chrono::milliseconds watchdog{60'000};
   const std::function<bool(int device)>* lose_device = nullptr;
@@ -116,7 +119,8 @@ class Walk {
   bool print(const Value& value);
   /// Programs are the inputs of one session: one that fails while it runs
   /// leaves all names, and arrays that it gave away, as they were; and `check`
-  /// warns of functions that do not fit any more to what a program defines anew.
+  /// warns of functions that do not fit any more to what a program defines
+  /// anew.
   bool interactive = false;
   /// The names that programs have defined. Around them, if `results` was
   /// called, are those; then the library's. Null before the first program,
@@ -126,6 +130,9 @@ class Walk {
   Environment& results();
   /// Imports of files read them anew from now on.
   void forget_files();
+  /// After Machine::compile_only in a session: arrays of names that were
+  /// computed in it hold nothing, and are computed when they are needed.
+  void forget_absent();
   /// A name that `run` defined at top level; null if there is none.
   const Value* global(const std::string& name);
   /// Calls a function in run mode; nothing after an error, as above. Inside

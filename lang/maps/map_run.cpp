@@ -99,11 +99,12 @@ bool read_captures(const MapEntry& entry, std::vector<ArrayValue>& captures) {
 
 /// The entry for this call, moved to the front, and the arrays that it
 /// captures; null if there is none.
-MapEntry* find_entry(MapState& state,
+MapEntry* find_entry(MapState& state, int compiled_for,
                      const std::vector<CallArgument>& positional,
                      const Named& named, std::vector<ArrayValue>& captures) {
   for (size_t i = 0; i < state.entries.size(); ++i) {
     const MapEntry& entry = *state.entries[i];
+    if (entry.compiled_for != compiled_for) continue;
     if (!same_arguments(entry, positional, named)) continue;
     if (!read_captures(entry, captures)) continue;
     std::rotate(state.entries.begin(), state.entries.begin() + i,
@@ -607,10 +608,13 @@ Value run_map(Walk& walk, const MapCallee& callee,
   // What waits to be computed may read what is given away.
   if (!callee.map.donated.empty()) walk.flush(where);
   std::vector<ArrayValue> captures;
-  MapEntry* entry = find_entry(state, positional, named, captures);
+  const int compiled_for = walk.machine().compiled_for;
+  MapEntry* entry =
+      find_entry(state, compiled_for, positional, named, captures);
   if (!entry) {
     auto made =
         EntryBuilder(walk, callee, where).build(positional, named, captures);
+    made->compiled_for = compiled_for;
     if (state.entries.size() >= kept_entries) state.entries.pop_back();
     state.entries.insert(state.entries.begin(), std::move(made));
     entry = state.entries.front().get();

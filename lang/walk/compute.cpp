@@ -244,8 +244,9 @@ std::vector<unisono::Array> Walk::run_reference(
 std::shared_ptr<const unisono::Program> Walk::statement_program(
     const ir::Graph& graph, const std::vector<Device*>& devices,
     const std::vector<jit::GridAxis>& grid, Span where) {
-  std::string key = fmt::format("{}\n{}", fmt::join(capabilities(devices), "+"),
-                                ir::print(graph));
+  std::string key =
+      fmt::format("{} {}\n{}", machine_.compiled_for,
+                  fmt::join(capabilities(devices), "+"), ir::print(graph));
   for (const jit::GridAxis& axis : grid) key += fmt::format(" {}", axis.size);
   if (auto found = state_->programs.find(key);
       found != state_->programs.end()) {

@@ -23,12 +23,12 @@ class Holdings {
     if (!seen_.insert(&env).second) return;
     for (const auto& [name, binding] : env.names) add(binding.value);
   }
-  std::unordered_set<const ArrayCell*> take() { return std::move(arrays_); }
+  std::unordered_set<ArrayCell*> take() { return std::move(arrays_); }
 
  private:
   void add(const Value& value) {
     for_each_leaf(value, [&](const Value& leaf) {
-      if (const ArrayCell* array = leaf.array()) arrays_.insert(array);
+      if (ArrayCell* array = leaf.array()) arrays_.insert(array);
       const auto* function =
           leaf.get_if<std::shared_ptr<const FunctionValue>>();
       if (function) add(**function);
@@ -48,7 +48,7 @@ class Holdings {
   }
 
   std::set<const Environment*> seen_;
-  std::unordered_set<const ArrayCell*> arrays_;
+  std::unordered_set<ArrayCell*> arrays_;
 };
 
 }  // namespace
@@ -65,6 +65,17 @@ void Undo::keep(const ArrayValue& value) {
     held_ = holdings.take();
   }
   if (held_->contains(value.get())) kept_.push_back({value, value->array});
+}
+
+void Walk::forget_absent() {
+  Holdings holdings;
+  for (const Environment* env = state_->globals.get(); env;
+       env = env->parent.get())
+    holdings.add(*env);
+  for (ArrayCell* array : holdings.take()) {
+    if (array->array && is_absent(*array->array)) array->array.reset();
+    std::erase_if(array->copies, is_absent);
+  }
 }
 
 void Undo::take_back() {

@@ -27,7 +27,7 @@ class Undo {
   std::unordered_map<std::string, Binding> names_;
   std::vector<Kept> kept_;
   /// Arrays that the names held, once something is given away.
-  std::optional<std::unordered_set<const ArrayCell*>> held_;
+  std::optional<std::unordered_set<ArrayCell*>> held_;
 };
 
 }  // namespace unisono::lang
