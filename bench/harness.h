@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/session.h"
+#include "host/session/session.h"
 
 namespace bench {
 
@@ -94,6 +94,7 @@ void normalise(Table& table);
 void matrix_products(Table& table);
 void primitives(Table& table);
 void system_costs(Table& table);
+void sessions(Table& table);
 void collectives(Table& table);
 
 }  // namespace bench

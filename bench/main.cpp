@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   let_idle_peers_sleep(argv);
   bench::Table table(std::vector<std::string>(argv + 1, argv + argc));
   bench::system_costs(table);
+  bench::sessions(table);
   bench::elementwise(table);
   bench::reductions(table);
   bench::normalise(table);

@@ -12,19 +12,23 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
 
-#include "host/devices.h"
-#include "host/inspect.h"
-#include "host/interrupt.h"
+#include "host/editor/terminal.h"
 #include "host/messages_json.h"
-#include "host/perf_map.h"
-#include "host/replace_file.h"
-#include "host/report.h"
-#include "host/session.h"
+#include "host/repl/repl.h"
+#include "host/session/devices.h"
+#include "host/session/inspect.h"
+#include "host/session/interrupt.h"
+#include "host/session/perf_map.h"
+#include "host/session/progress.h"
+#include "host/session/replace_file.h"
+#include "host/session/report.h"
+#include "host/session/session.h"
 #include "jit/pipeline.h"
 #include "jit/target/nvptx.h"
 #include "lang/format/format.h"
@@ -167,6 +171,57 @@ bool report(const CommandOptions& options, Session& session,
   return static_cast<bool>(written);
 }
 
+/// What is wrong with the command line, or nothing.
+Status check_options(const CommandOptions& options) {
+  if (const auto request = parse_devices(options.devices); !request)
+    return request.error();
+  if (!parse_watchdog(options.watchdog))
+    return Error{.message = fmt::format(
+                     "--watchdog expects seconds from 0 (for ever) to "
+                     "1000000000, such as 60 or 0.5; got `{}`",
+                     options.watchdog)};
+  return check_trace(options);
+}
+
+/// Opens the devices for a session; an error in one line if there are none.
+Result<SessionOptions> session_options(const CommandOptions& options) {
+  Result<DeviceRequest> request = parse_devices(options.devices);
+  if (!request) return request.error();
+  request->cublas = !options.no_cublas;
+  auto devices = open_devices(
+      *request,
+      options.no_cache ? std::string() : kernel_cache_folder(request->kind));
+  if (!devices) return devices.error();
+  SessionOptions out;
+  out.cpu_devices = request->count;
+  out.devices = std::move(*devices);
+  out.reference_only = options.reference;
+  out.checked = !options.unchecked;
+  out.arguments = options.arguments;
+  out.output = write_output;
+  out.stop = interrupt_flag();
+  out.compile_only = options.compile_only;
+  out.colour = shows_colours(STDOUT_FILENO);
+  out.performance_notes = !options.quiet;
+  out.watchdog = *parse_watchdog(options.watchdog);
+  take_compile_threshold(out);
+  return out;
+}
+
+/// The progress of a script's loops, on standard error if that is a terminal.
+std::unique_ptr<ProgressBar> progress_bar(const CommandOptions& options) {
+  const char* terminal = std::getenv("TERM");
+  if (options.no_progress || isatty(STDERR_FILENO) == 0 ||
+      !Terminal::can_edit(terminal))
+    return nullptr;
+  return std::make_unique<ProgressBar>(
+      [](std::string_view text) {
+        std::fflush(stdout);
+        tell(text);
+      },
+      [] { return terminal_size(STDERR_FILENO).columns; });
+}
+
 /// Opens a session for the options' devices and gives it to `body`, with the
 /// program in `source` or else in the options' file; its result decides the
 /// exit status after the messages. One that `runs` has its arguments; else they
@@ -174,35 +229,22 @@ bool report(const CommandOptions& options, Session& session,
 template <class Body>
 int with_program(const CommandOptions& options, std::optional<Source> source,
                  bool runs, Body body) {
-  Result<DeviceRequest> request = parse_devices(options.devices);
-  if (!request) return wrong_usage(request.error().message);
-  const auto watchdog = parse_watchdog(options.watchdog);
-  if (!watchdog)
-    return wrong_usage(
-        fmt::format("--watchdog expects seconds from 0 (for ever) to "
-                    "1000000000, such as 60 or 0.5; got `{}`",
-                    options.watchdog));
-  if (const Status trace = check_trace(options); !trace)
-    return wrong_usage(trace.error().message);
-  request->cublas = !options.no_cublas;
-  auto devices = open_devices(
-      *request,
-      options.no_cache ? std::string() : kernel_cache_folder(request->kind));
-  if (!devices) return no_devices(devices.error());
-  SessionOptions session_options;
-  session_options.cpu_devices = request->count;
-  session_options.devices = std::move(*devices);
-  session_options.reference_only = options.reference;
-  session_options.checked = !options.unchecked;
-  session_options.arguments = options.arguments;
+  if (const Status usage = check_options(options); !usage)
+    return wrong_usage(usage.error().message);
+  Result<SessionOptions> opened = session_options(options);
+  if (!opened) return no_devices(opened.error());
+  SessionOptions& session_options = *opened;
   session_options.arguments_known = runs || options.arguments_given;
-  session_options.output = write_output;
-  session_options.stop = interrupt_flag();
-  session_options.compile_only = options.compile_only;
-  session_options.colour = shows_colours(STDOUT_FILENO);
-  session_options.performance_notes = !options.quiet;
-  session_options.watchdog = *watchdog;
-  take_compile_threshold(session_options);
+  const std::unique_ptr<ProgressBar> progress = progress_bar(options);
+  if (progress) {
+    session_options.progress = [&](int64_t turns, int64_t all) {
+      progress->turn(turns, all);
+    };
+    session_options.output = [&](std::string_view text) {
+      progress->hide();
+      write_output(text);
+    };
+  }
   std::optional<Recorder> recorder;
   if (options.stats || options.trace) {
     recorder.emplace(options.trace.has_value());
@@ -221,7 +263,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
       perf_map->add(code, bytes, line);
     };
   }
-  Session session(std::move(session_options));
+  Session session(std::move(*opened));
   // Who waits for input is ended by the signal itself.
   if (!source) source = read_program(options.file, session.diagnostics());
   hear_interrupts();
@@ -230,6 +272,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     const StopScope stop(interrupt_flag());  // not of what is told afterwards
     ok = source && body(session, std::move(*source));
   }
+  if (progress) progress->hide();
   if (options.json)
     write_output(to_json(session.diagnostics()));
   else
@@ -355,6 +398,27 @@ int run_file(const CommandOptions& options) {
             session.check(std::move(source.name), std::move(source.text));
         return program && session.run(*program);
       });
+}
+
+int run_session(const CommandOptions& options, std::string_view version) {
+  if (const Status usage = check_options(options); !usage)
+    return wrong_usage(usage.error().message);
+  for (const auto& [given, name] :
+       {std::pair(options.stats, "--stats"),
+        std::pair(options.trace.has_value(), "--trace"),
+        std::pair(options.profile_kernels, "--profile-kernels")})
+    if (given)
+      return wrong_usage(fmt::format(
+          "{} is for a program: `unisono run FILE`, or `-e`", name));
+  return run_repl({.devices = options.devices,
+                   .open =
+                       [options](const std::string& devices) {
+                         CommandOptions other = options;
+                         other.devices = devices;
+                         return session_options(other);
+                       },
+                   .version = std::string(version),
+                   .progress = !options.no_progress});
 }
 
 int run_expression(const CommandOptions& options, const std::string& text) {

@@ -26,6 +26,7 @@ struct CommandOptions {
   bool no_cache = false;
   std::string watchdog = "60";  // seconds
   bool quiet = false;           // no performance notes
+  bool no_progress = false;
   bool stats = false;
   std::optional<std::string> trace;  // a file
   bool profile_kernels = false;
@@ -42,6 +43,8 @@ struct CommandOptions {
 };
 
 int run_file(const CommandOptions& options);
+/// A session on the terminal that is standard input.
+int run_session(const CommandOptions& options, std::string_view version);
 /// `-e`: prints the value of the last expression.
 int run_expression(const CommandOptions& options, const std::string& text);
 int check_file(const CommandOptions& options);

@@ -183,7 +183,7 @@ std::string fish(const CLI::App& app) {
 }  // namespace
 
 std::string option_list(const CLI::App& app) {
-  std::string out = "options of run, - and -e:\n";
+  std::string out = "options of run, -, -e and a session:\n";
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();
     if (!name.starts_with("--") || option == app.get_help_ptr() ||

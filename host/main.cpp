@@ -1,5 +1,7 @@
 // The command line: what `unisono --help` shows, and nothing else.
 #include <fmt/format.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -27,6 +29,7 @@ usage:
   unisono run FILE [--devices cpu:N] [ARGUMENT ...]   run a program
   unisono -e 'EXPRESSION' [-- ARGUMENT ...]           print a value
   unisono -                                           run standard input
+  unisono [--devices cpu:N]                           a session: type, see values
   unisono check FILE [--json] [-- ARGUMENT ...]       find mistakes, run nothing
   unisono fmt [--check] FILE ...                      format in place
   unisono explain CODE                                what a message means
@@ -35,7 +38,8 @@ usage:
   unisono completion SHELL                            what bash, zsh or fish complete
   unisono --version, unisono --help, unisono COMMAND --help
 
-FILE may be - for standard input.
+FILE may be - for standard input. A session needs a terminal; without one,
+standard input is run. `:help` helps in it; the manual is docs/repl.md.
 
 )";
 
@@ -102,6 +106,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                 "no notes about what is slower than it looks");
   app->add_flag("--stats", options.stats,
                 "afterwards, what each device did, as a table");
+  app->add_flag("--no-progress", options.no_progress,
+                "no line on the terminal about loops that take over 2 s");
   app->add_option("--trace", options.trace,
                   "write what each device did, for chrome://tracing")
       ->take_last()
@@ -297,10 +303,12 @@ int dispatch(CommandLine& line) {
     add_arguments(line);
     return evaluate(line, line.words);
   }
-  if (line.words.empty()) {
-    std::fputs(line.app.help().c_str(), stderr);
-    return usage_error;
+  if (line.words.empty() && isatty(STDIN_FILENO) != 0) {
+    options.file = "-";  // what stands behind `--` are arguments
+    add_arguments(line);
+    return run_session(options, UNISONO_VERSION);
   }
+  if (line.words.empty()) line.words.emplace_back("-");
   options.file = line.words[0];
   if (options.file != "-")
     return wrong_usage(

@@ -52,7 +52,6 @@ def expect(name, ran, status, out=None, err=None):
 def usage_errors(folder):
     (folder / "fine.uni").write_text("print(args())\n")
     wrong = {
-        "nothing": [],
         "unknown command": ["frobnicate"],
         "unknown option": ["--frobnicate"],
         "file without a command": ["fine.uni"],

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "host/devices.h"
-#include "host/session.h"
+#include "host/session/devices.h"
+#include "host/session/session.h"
 #include "runtime/files/file.h"
 #include "runtime/queue.h"
 

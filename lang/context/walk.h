@@ -39,6 +39,9 @@ struct Machine {
   /// Nothing runs: programs are compiled for the types that the program's walk
   /// shows, small work apart, arrays hold nothing, and no effect happens.
   bool compile_only = false;
+  /// What is compiled for one number is not found again for another: who looks
+  /// at what is compiled wants to see it compiled.
+  int compiled_for = 0;
   /// As in RunOptions.
   std::chrono::milliseconds watchdog{60'000};
   const std::function<bool(int device)>* lose_device = nullptr;
@@ -55,6 +58,9 @@ struct Machine {
   std::vector<std::string> arguments;
   /// False where a program is only checked: they may then be any.
   bool arguments_known = true;
+  /// Told before each turn of an outermost loop that runs on the host, of those
+  /// before it and of all, -1 if nobody knows; and at its end, with both equal.
+  std::function<void(int64_t turns, int64_t all)> progress = nullptr;
 };
 
 /// How a program runs on this machine.
@@ -86,9 +92,11 @@ class Walk {
   Walk(Machine& machine, SourceMap& sources, Diagnostics& diagnostics);
   ~Walk();
 
-  /// Checks the whole program in a copy of the global names: nothing runs,
-  /// nothing is printed. True if there was no error.
-  bool check(const Program& program);
+  /// Checks the whole program: nothing runs, nothing is printed, and the global
+  /// names are afterwards what they were. True if there was no error. `last`,
+  /// if given, gets what is known of the value of the last statement, if that
+  /// is an expression.
+  bool check(const Program& program, std::optional<Value>* last = nullptr);
   /// Runs the program's statements in order, after `check`. False when an
   /// error stopped it (reported to the diagnostics). `last`, if given, gets
   /// the value of the last statement if that is an expression.
@@ -104,6 +112,22 @@ class Walk {
       const std::function<void(const DefStmt&, const std::string&)>& left_out);
   /// Prints a value as `print` does. False on an error, as above.
   bool print(const Value& value);
+  /// Programs are the inputs of one session: one that fails while it runs
+  /// leaves all names, and arrays that it gave away, as they were; and `check`
+  /// warns of functions that do not fit any more to what a program defines
+  /// anew.
+  bool interactive = false;
+  /// The names that programs have defined. Around them, if `results` was
+  /// called, are those; then the library's. Null before the first program,
+  /// unless this is called on the walk's stack.
+  const std::shared_ptr<Environment>& globals() const;
+  /// Names that a session gives, which those of programs hide.
+  Environment& results();
+  /// Imports of files read them anew from now on.
+  void forget_files();
+  /// After Machine::compile_only in a session: arrays of names that were
+  /// computed in it hold nothing, and are computed when they are needed.
+  void forget_absent();
   /// A name that `run` defined at top level; null if there is none.
   const Value* global(const std::string& name);
   /// Calls a function in run mode; nothing after an error, as above. Inside

@@ -96,11 +96,12 @@ bool read_captures(const MapEntry& entry, std::vector<ArrayValue>& captures) {
 
 /// The entry for this call, moved to the front, and the arrays that it
 /// captures; null if there is none.
-MapEntry* find_entry(MapState& state,
+MapEntry* find_entry(MapState& state, int compiled_for,
                      const std::vector<CallArgument>& positional,
                      const Named& named, std::vector<ArrayValue>& captures) {
   const auto* found = state.entries.find_if([&](const auto& entry) {
-    return same_arguments(*entry, positional, named) &&
+    return entry->compiled_for == compiled_for &&
+           same_arguments(*entry, positional, named) &&
            read_captures(*entry, captures);
   });
   return found ? found->get() : nullptr;
@@ -474,12 +475,14 @@ Value run_map(Walk& walk, const MapCallee& callee,
   // What waits to be computed may read what is given away.
   if (!callee.map.donated.empty()) walk.flush(where);
   std::vector<ArrayValue> captures;
-  MapEntry* entry = find_entry(state, positional, named, captures);
+  const int compiled_for = walk.machine().compiled_for;
+  MapEntry* entry =
+      find_entry(state, compiled_for, positional, named, captures);
   if (!entry) {
-    entry = state.entries
-                .put(EntryBuilder(walk, callee, where)
-                         .build(positional, named, captures))
-                .get();
+    auto made =
+        EntryBuilder(walk, callee, where).build(positional, named, captures);
+    made->compiled_for = compiled_for;
+    entry = state.entries.put(std::move(made)).get();
   } else if (Recorder* recorder = walk.machine().recorder) {
     recorder->count_cache_hit();
   }

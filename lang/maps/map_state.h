@@ -35,6 +35,7 @@ struct Capture {
 
 /// A function traced and compiled for one set of argument types.
 struct MapEntry {
+  int compiled_for = 0;  // Machine::compiled_for
   // What it was made for. Arrays in `positional` and `named` are types alone.
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;

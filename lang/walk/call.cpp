@@ -43,15 +43,6 @@ std::string_view signature_text(const Function& function) {
   return text;
 }
 
-/// Every parameter has a type, so the body can be checked for all arguments.
-bool is_annotated(const Function& function) {
-  return std::all_of(
-      function.params.begin(), function.params.end(), [](const Param& param) {
-        const auto* name = param.type ? as<NameExpr>(*param.type) : nullptr;
-        return param.type && !(name && name->text == "type");
-      });
-}
-
 std::vector<DType> representatives(const std::string& restriction) {
   if (restriction == "float") return {DType::F32, DType::F64};
   if (restriction == "integer") return {DType::I32, DType::U8};
@@ -175,11 +166,19 @@ bool Walker::is_open(const Failure& failure) const {
          (failure.open || failure.diagnostic.code == Code::argument_not_known);
 }
 
+bool Walker::can_be_checked(const Function& function) {
+  return std::all_of(
+      function.params.begin(), function.params.end(), [](const Param& param) {
+        const auto* name = param.type ? as<NameExpr>(*param.type) : nullptr;
+        return param.type && !(name && name->text == "type");
+      });
+}
+
 void Walker::def_stmt(const DefStmt& def, const Env& env) {
   auto function = std::make_shared<const FunctionValue>(
       FunctionValue{def.name.text, Closure{&def, nullptr, env}});
   const bool trusted = is_in_stdlib(def.span);
-  if (checking() && !trusted && is_annotated(def.function)) {
+  if (checking() && !trusted && can_be_checked(def.function)) {
     const auto key = std::make_pair(static_cast<const void*>(&def.function),
                                     static_cast<const Environment*>(env.get()));
     s_.definitions[key] = {function, Walk::State::Definition::waiting};

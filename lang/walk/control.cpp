@@ -384,6 +384,31 @@ KnownRange Walker::host_range(const RangeValue& range, Span where) {
   return known;
 }
 
+class Walker::HostLoop {
+ public:
+  HostLoop(Walker& walker, int64_t all) : walker_(walker), all_(all) {
+    ++walker_.s_.host_loops;
+    outermost_ = walker_.walk_.mode() == Mode::run &&
+                 walker_.s_.host_loops == 1 && walker_.s_.frames.empty() &&
+                 walker_.walk_.machine().progress;
+  }
+  ~HostLoop() { --walker_.s_.host_loops; }
+  HostLoop(const HostLoop&) = delete;
+  HostLoop& operator=(const HostLoop&) = delete;
+
+  void turn() {
+    if (outermost_) walker_.walk_.machine().progress(turns_++, all_);
+  }
+  void end() {
+    if (outermost_) walker_.walk_.machine().progress(turns_, turns_);
+  }
+
+ private:
+  Walker& walker_;
+  int64_t all_, turns_ = 0;
+  bool outermost_;
+};
+
 void Walker::turn(const Pattern& pattern, const Value& value, const Expr& body,
                   const Env& env, bool flush_each) {
   poll(pattern.span);
@@ -405,9 +430,12 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   }
   if (const TupleValue* tuple = over.tuple()) {
     const bool flush_each = walk_.mode() == Mode::run;
-    for (const Value& item : tuple->items)
+    HostLoop loop(*this, static_cast<int64_t>(tuple->items.size()));
+    for (const Value& item : tuple->items) {
+      loop.turn();
       turn(s.pattern, item, *s.body, env, flush_each);
-    return;
+    }
+    return loop.end();
   }
   const auto* range = over.get_if<RangeValue>();
   const ArrayCell* array = over.array();
@@ -432,20 +460,26 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   if (range) {
     const KnownRange known = host_range(*range, where);
     const uint64_t turns = known.turns();
-    for (uint64_t k = 0; k < turns; ++k)
+    HostLoop loop(*this, static_cast<int64_t>(turns));
+    for (uint64_t k = 0; k < turns; ++k) {
+      loop.turn();
       turn(s.pattern, host_counter(known.at(k), known.dtype, where), *s.body,
            env, true);
-    return;
+    }
+    return loop.end();
   }
   const int64_t rows = array->type.shape[0].value();
   const DType dtype =
       rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
+  HostLoop loop(*this, rows);
   for (int64_t i = 0; i < rows; ++i) {
+    loop.turn();
     const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
     const Value row =
         gather(walk_, *over.get_if<ArrayValue>(), {at}, {0}, false, where);
     turn(s.pattern, row, *s.body, env, true);
   }
+  loop.end();
 }
 
 void Walker::while_stmt(const WhileStmt& s, const Env& env) {
@@ -453,10 +487,12 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     compiled_while(s, env);
     return;
   }
+  HostLoop loop(*this, -1);
   while (true) {
     poll(s.span);
+    loop.turn();
     const Condition c = condition(expr(*s.condition, env), s.condition->span);
-    if (!*c.known) return;
+    if (!*c.known) return loop.end();
     block(*s.body, env, true, false);
   }
 }

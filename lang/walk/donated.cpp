@@ -1,6 +1,7 @@
 // Arrays that were given away: what the walk knows of them.
 #include <fmt/format.h>
 
+#include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -33,6 +34,7 @@ void Walk::donate(const ArrayValue& value, const Donation& donation) {
     if (certain) state_->donated.emplace(value, donation);
     return;
   }
+  if (state_->undo) state_->undo->keep(value);
   value->donated = std::make_shared<const Donation>(donation);
   value->array.reset();
   value->copies.clear();

@@ -15,6 +15,7 @@
 #include "lang/source/stdlib.h"
 #include "lang/syntax/lexer.h"
 #include "lang/walk/types.h"
+#include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
 #include "runtime/stack_thread.h"
 #include "runtime/stop.h"
@@ -139,6 +140,9 @@ Walk::~Walk() {
        {&state_->function_environments, &state_->module_environments})
     for (const auto& weak : *environments)
       if (Env env = weak.lock()) env->names.clear();
+  if (state_->globals) state_->globals->names.clear();
+  if (state_->globals && state_->globals->parent != state_->prelude)
+    state_->globals->parent->names.clear();
 }
 
 void Walk::on_stack(const std::function<void()>& body, Span where) {
@@ -160,13 +164,13 @@ void Walk::on_stack(const std::function<void()>& body, Span where) {
   });
 }
 
-bool Walk::check(const Program& program) {
+bool Walk::check(const Program& program, std::optional<Value>* last) {
   bool ok = false;
   on_stack(
       [&] {
         Walker walker(*this);
         state_->types.clear();
-        ok = walker.check_program(program);
+        ok = walker.check_program(program, last);
       },
       beginning(program));
   return ok;
@@ -196,6 +200,22 @@ bool Walk::print(const Value& value) {
   });
   return ok;
 }
+
+Walk::State::State() = default;
+Walk::State::~State() = default;
+
+const Env& Walk::globals() const { return state_->globals; }
+
+Environment& Walk::results() {
+  State& state = *state_;
+  if (state.globals->parent == state.prelude) {
+    state.globals->parent = std::make_shared<Environment>();
+    state.globals->parent->parent = state.prelude;
+  }
+  return *state.globals->parent;
+}
+
+void Walk::forget_files() { Walker(*this).forget_modules(/*failed=*/false); }
 
 const Value* Walk::global(const std::string& name) {
   if (!state_->globals) return nullptr;
@@ -229,7 +249,29 @@ std::string Walk::dump_types() const {
   return out;
 }
 
-bool Walker::check_program(const Program& program) {
+namespace {
+
+/// Names that are afterwards what they were. They are not copied instead, since
+/// functions of earlier programs find what a later one defines.
+class NamesScope {
+ public:
+  explicit NamesScope(Env env) : env_(std::move(env)), before_(*env_) {}
+  ~NamesScope() {
+    env_->names = std::move(before_.names);
+    ++env_->version;
+  }
+  NamesScope(const NamesScope&) = delete;
+  NamesScope& operator=(const NamesScope&) = delete;
+  const Environment& before() const { return before_; }
+
+ private:
+  Env env_;
+  Environment before_;
+};
+
+}  // namespace
+
+bool Walker::check_program(const Program& program, std::optional<Value>* last) {
   ContextScope context(walk_);
   context->mode = Mode::check;
   Saved main(s_.main_program, &program);
@@ -241,13 +283,18 @@ bool Walker::check_program(const Program& program) {
   s_.too_many_errors = {};
   s_.steps = 0;
   s_.donated.clear();
+  if (walk_.interactive) forget_modules(/*failed=*/true);
   // Modules that do not parse report at once.
   const size_t errors_before = walk_.diagnostics_.error_count();
-  // The arrays of the program that runs, too; they shall not stay for long.
-  auto names = std::make_shared<Environment>(*s_.globals);
+  const Env names = s_.globals;
+  const NamesScope scope(names);
   const size_t functions = s_.function_environments.size();
   try {
-    statements(program.statements, names, false, false);
+    Value value = statements(program.statements, names, false, last != nullptr);
+    const bool has_value =
+        last && !program.statements.empty() &&
+        program.statements.back()->kind == StmtKind::ExprStmt;
+    if (has_value) *last = std::move(value);
   } catch (...) {
     const Failure failure = caught(beginning(program));
     if (!failure.reported) report(failure.diagnostic);
@@ -255,6 +302,8 @@ bool Walker::check_program(const Program& program) {
     s_.journals.clear();
   }
   resolve_names(program, names);
+  if (walk_.interactive && s_.found.empty())
+    check_users(program, scope.before());
   s_.definitions.clear();
   s_.waiting.clear();
   s_.memo.clear();
@@ -317,6 +366,8 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
   walk_.reported.clear();
   s_.stopped = false;
   s_.steps = 0;
+  s_.host_loops = 0;
+  if (walk_.interactive) s_.undo = std::make_unique<Undo>(s_.globals);
   try {
     for (const StmtPtr& stmt : program.statements) {
       const bool wanted = last && &stmt == &program.statements.back();
@@ -329,11 +380,13 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
         throw caught(stmt->span);
       }
     }
+    s_.undo = nullptr;
     return true;
   } catch (...) {
     const Failure failure = caught(beginning(program));
     if (!failure.reported) report(failure.diagnostic);
     abandon_run();
+    if (const auto undo = std::move(s_.undo)) undo->take_back();
     return false;
   }
 }

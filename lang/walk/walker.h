@@ -11,6 +11,7 @@
 //   compute.cpp  it is computed
 //   module.cpp            import
 //   resolve.cpp           names in functions that nothing calls
+//   redefined.cpp         inputs of a session
 //   compile_only.cpp      nothing runs
 #include <exception>
 #include <functional>
@@ -98,7 +99,8 @@ struct Module {
 };
 
 struct Walk::State {
-  State() = default;
+  State();
+  ~State();
 
   Env prelude;  // what is in scope without import
   Env globals;  // of the program that runs
@@ -151,7 +153,8 @@ struct Walk::State {
   std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
 
   std::map<std::string, Module> modules;
-  std::vector<std::unique_ptr<Program>> programs_kept;  // of the prelude
+  /// Of the prelude, and of modules that were forgotten.
+  std::vector<std::unique_ptr<Program>> programs_kept;
   const SourceFile* main_file = nullptr;
   const Program* main_program = nullptr;  // while it is checked or runs
   /// Environments that hold a function, which may hold them in turn: their
@@ -162,6 +165,13 @@ struct Walk::State {
 
   /// What assertions in compiled code say, by the number of their place.
   std::unordered_map<uint32_t, std::string> assertions;
+
+  /// What is taken back if an input of a session fails.
+  std::unique_ptr<class Undo> undo;
+  /// Definitions of which was said that they do not fit any more.
+  std::set<const Function*> broken;
+  /// Loops on the host around the code being walked.
+  int host_loops = 0;
 };
 
 /// A `var` that was assigned under a journal.
@@ -211,7 +221,7 @@ class Walker {
   bool checking() const { return walk_.mode() == Mode::check; }
 
   // ---- walker.cpp
-  bool check_program(const Program& program);
+  bool check_program(const Program& program, std::optional<Value>* last);
   bool run_program(const Program& program, std::optional<Value>* last);
   std::optional<Value> run_call(const Value& function,
                                 const std::vector<Value>& arguments);
@@ -278,6 +288,13 @@ class Walker {
   /// Reports unknown names in functions of the program, and of the files that
   /// it imports, called or not. `env` holds the names of the checked program.
   void resolve_names(const Program& program, const Env& env);
+
+  // ---- redefined.cpp
+  /// Warns of functions of earlier programs that do not fit to what this one
+  /// defines anew; `before` are the names that there were.
+  void check_users(const Program& program, const Environment& before);
+  /// Modules of files are read anew; with `failed`, only those that failed.
+  void forget_modules(bool failed);
 
   // ---- compile_only.cpp
   /// Calls a definition as `jit` would, with arrays of the types that are
@@ -348,6 +365,8 @@ class Walker {
 
   // ---- call.cpp
   void def_stmt(const DefStmt& def, const Env& env);
+  /// Every parameter has a type: its body can be checked for all arguments.
+  static bool can_be_checked(const Function& function);
   /// The definitions that wait from this one on. False if one has an error.
   bool check_waiting_definitions(size_t from);
   using DefinitionKey = std::pair<const void*, const Environment*>;
@@ -400,6 +419,8 @@ class Walker {
   Value if_value(const If& e, const Env& env);
   void for_stmt(const ForStmt& s, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
+  /// The turns of a loop on the host, for who wants to know.
+  class HostLoop;
   void turn(const Pattern& pattern, const Value& value, const Expr& body,
             const Env& env, bool flush_each);
   std::vector<Carry> carries_of(const Stmt& loop, const Env& env);

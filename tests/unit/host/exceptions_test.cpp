@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/session.h"
+#include "host/session/session.h"
 #include "tests/unit/host/simulation.h"
 
 namespace unisono::host {

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "host/session.h"
+#include "host/session/session.h"
 #include "runtime/recorder.h"
 
 namespace unisono::host {

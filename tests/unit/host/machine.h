@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/session.h"
+#include "host/session/session.h"
 
 namespace unisono::host::testing {
 

@@ -1,0 +1,172 @@
+#include "host/session/devices.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "runtime/cuda/device.h"
+#include "runtime/files/disk_cache.h"
+
+namespace unisono::host {
+namespace {
+
+std::optional<int> number_in(std::string_view text) {
+  int number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  if (text.empty() || problem != std::errc() || stop != end || number < 0)
+    return std::nullopt;
+  return number;
+}
+
+std::optional<int> count_in(std::string_view text) {
+  const std::optional<int> count = number_in(text);
+  return count && *count >= 1 && *count <= max_devices ? count : std::nullopt;
+}
+
+bool take_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+/// "cuda:0,cuda:1"
+std::optional<std::vector<int>> gpus_in(std::string_view text) {
+  std::vector<int> gpus;
+  for (;;) {
+    const size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    if (!take_prefix(item, "cuda:")) return std::nullopt;
+    const std::optional<int> gpu = number_in(item);
+    if (!gpu || gpus.size() == max_devices) return std::nullopt;
+    gpus.push_back(*gpu);
+    if (comma == std::string_view::npos) return gpus;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+/// Of machine code on disk.
+constexpr int64_t most_cache_bytes = int64_t{256} << 20;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// The simulated driver is a library: beside the program, where it is installed
+/// to, or where the system looks for libraries.
+Result<std::string> simulator_path() {
+  constexpr std::string_view name = "libsimcuda.so";
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  const std::filesystem::path folder =
+      std::filesystem::path(
+          std::string(path.data(),
+                      length > 0 ? static_cast<size_t>(length) : 0))
+          .parent_path();
+  std::vector<std::string> searched;
+  for (const char* place : {"", "../lib", "../lib64", "../lib/unisono", "lib",
+                            "build", "../build"}) {
+    const std::filesystem::path there = (folder / place).lexically_normal();
+    std::error_code error;
+    if (std::filesystem::exists(there / name, error))
+      return (there / name).string();
+    searched.push_back(there.string());
+  }
+  if (void* library = dlopen(name.data(), RTLD_NOW | RTLD_LOCAL)) {
+    dlclose(library);
+    return std::string(name);
+  }
+  return Error{
+      .kind = Error::Kind::device_lost,
+      .message = fmt::format(
+          "simulated GPUs need the library {0}, which is not beside the "
+          "program ({1}), in its lib folder, or on the library path\n"
+          "it comes with the program in a bundle; from the sources, `./dev "
+          "build simcuda` makes build/{0}: copy it there, or say where it is, "
+          "UNISONO_CUDA_DRIVER=PATH/{0}",
+          name, searched[0])};
+}
+
+}  // namespace
+
+Result<DeviceRequest> parse_devices(std::string_view text) {
+  using Kind = DeviceRequest::Kind;
+  std::string_view rest = text;
+  if (text == "cuda") return DeviceRequest{.kind = Kind::cuda, .gpus = {}};
+  if (take_prefix(rest, "cpu:")) {
+    if (auto count = count_in(rest))
+      return DeviceRequest{.count = *count, .gpus = {}};
+  } else if (take_prefix(rest, "sim:")) {
+    if (auto count = count_in(rest))
+      return DeviceRequest{.kind = Kind::sim, .count = *count, .gpus = {}};
+  } else if (auto gpus = gpus_in(text)) {
+    return DeviceRequest{.kind = Kind::cuda, .gpus = std::move(*gpus)};
+  }
+  return Error{.message = fmt::format(
+                   "--devices expects cpu:N with N from 1 to {}, such as "
+                   "cpu:8, or cuda, cuda:0,cuda:1, sim:N; got `{}`",
+                   max_devices, text)};
+}
+
+std::string kernel_cache_folder(DeviceRequest::Kind kind) {
+  if (const char* folder = std::getenv("UNISONO_CACHE"))
+    return std::string_view(folder) == "off" ? "" : folder;
+  if (kind == DeviceRequest::Kind::sim) return "";
+  // Relative paths are not meant, says the XDG base directory specification.
+  const std::string caches = environment("XDG_CACHE_HOME");
+  if (caches.starts_with('/')) return caches + "/unisono";
+  const std::string home = environment("HOME");
+  return home.starts_with('/') ? home + "/.cache/unisono" : "";
+}
+
+Result<std::vector<std::unique_ptr<Device>>> open_devices(
+    const DeviceRequest& request, const std::string& cache_folder) {
+  using Kind = DeviceRequest::Kind;
+  if (request.kind == Kind::cpu) return std::vector<std::unique_ptr<Device>>();
+  CudaOptions options;
+  options.driver = environment("UNISONO_CUDA_DRIVER");
+  options.gpus = request.gpus;
+  options.cublas = request.cublas;
+  options.cublas_library = environment("UNISONO_CUBLASLT");
+  if (request.kind == Kind::sim) {
+    options.kind = "sim";
+    if (options.driver.empty()) {
+      Result<std::string> found = simulator_path();
+      if (!found) return found.error();
+      options.driver = std::move(*found);
+    }
+    options.configuration = fmt::format("devices = {}", request.count);
+  }
+  if (!cache_folder.empty())
+    if (auto cache = DiskCache::open(cache_folder, most_cache_bytes))
+      options.cache = std::move(*cache);
+  return open_cuda_devices(options);
+}
+
+std::string describe_gpus() {
+  auto lines = describe_cuda(environment("UNISONO_CUDA_DRIVER"),
+                             environment("UNISONO_CUBLASLT"));
+  if (!lines) return lines.error().message + "\n";
+  const std::string folder = kernel_cache_folder(DeviceRequest::Kind::cuda);
+  if (folder.empty()) {
+    lines->push_back("compiled kernels are not kept");
+  } else {
+    const auto cache = DiskCache::open(folder, most_cache_bytes);
+    lines->push_back(
+        cache ? fmt::format("compiled kernels are kept in {}", folder)
+              : fmt::format("compiled kernels are not kept: {}",
+                            cache.error().message));
+  }
+  return fmt::format("{}\n", fmt::join(*lines, "\n"));
+}
+
+}  // namespace unisono::host

@@ -1,0 +1,204 @@
+#include "host/session/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lang/source/stdlib.h"
+#include "runtime/files/file.h"
+#include "runtime/files/unfinished_file.h"
+
+namespace unisono::host {
+namespace {
+
+using Kind = Recorder::Kind;
+
+std::string megabytes(int64_t bytes) {
+  return fmt::format("{:.3f}", static_cast<double>(bytes) / 1e6);
+}
+
+std::string device_name(Session& session, int device) {
+  if (device == Recorder::host) return "host";
+  return session.runtime().devices()[device]->name();
+}
+
+double microseconds(Recorder::Clock::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+std::string quoted(const std::string& text) {
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::kernel: return "kernel";
+    case Kind::copy: return "copy";
+    case Kind::collective: return "collective";
+    case Kind::wait: return "wait";
+    case Kind::host: return "host call";
+    case Kind::compile: return "compile";
+  }
+  __builtin_unreachable();
+}
+
+/// The places of what a kernel computes, "train.uni:12:5", the first in the
+/// program before those in the library.
+std::vector<std::string> places_of(Session& session,
+                                   const std::vector<uint32_t>& sources) {
+  std::vector<std::string> own, library;
+  for (uint32_t source : sources) {
+    const lang::Span span = session.walk().source_span(source);
+    if (!span) continue;
+    (lang::is_in_stdlib(span) ? library : own).push_back(lang::to_string(span));
+  }
+  own.insert(own.end(), library.begin(), library.end());
+  return own;
+}
+
+/// What an event is called: a collective as in the source, `psum(x, dev)`.
+std::string event_name(Session& session, const Recorder::Event& event) {
+  std::string name = event.name;
+  if (event.source) {
+    const lang::Span span = session.walk().source_span(event.source);
+    if (span) name = span.text();
+  }
+  if (event.kind == Kind::copy) {
+    return fmt::format("copy {} → {}", device_name(session, event.from),
+                       device_name(session, event.device));
+  }
+  if (event.kind == Kind::wait) return "wait for " + name;
+  return name.empty() ? kind_name(event.kind) : name;
+}
+
+/// The numbers of threads in a trace: devices, then the host.
+int row_of(Session& session, int device) {
+  return device == Recorder::host
+             ? static_cast<int>(session.runtime().devices().size())
+             : device;
+}
+
+std::string event_json(Session& session, const Recorder& recorder,
+                       const Recorder::Event& event) {
+  std::string text = fmt::format(
+      R"({{"name":{},"cat":"{}","ph":"X","pid":1,"tid":{},"ts":{:.3f},)"
+      R"("dur":{:.3f})",
+      quoted(event_name(session, event)), kind_name(event.kind),
+      row_of(session, event.device),
+      microseconds(event.start - recorder.started()),
+      microseconds(event.end - event.start));
+  if (event.kind == Kind::copy || event.kind == Kind::collective)
+    text += fmt::format(R"(,"args":{{"bytes":{}}})", event.bytes);
+  if (event.kind == Kind::kernel) {
+    std::string places;
+    for (const std::string& place : places_of(session, event.sources))
+      places += (places.empty() ? "" : ",") + quoted(place);
+    text += fmt::format(R"(,"args":{{"source":{},"places":[{}]}})",
+                        quoted(session.kernel_line(event.sources)), places);
+  }
+  return text + "}";
+}
+
+/// What took longest, by the line that it computes.
+std::string kernel_table(Session& session, const Recorder& recorder) {
+  constexpr size_t most = 20;
+  std::map<std::string, Recorder::Total> by_line;
+  for (const auto& [sources, total] : recorder.kernels()) {
+    Recorder::Total& all = by_line[session.kernel_line(sources)];
+    all.count += total.count;
+    all.time += total.time;
+  }
+  using Row = std::pair<std::string, Recorder::Total>;
+  std::vector<Row> rows(by_line.begin(), by_line.end());
+  std::ranges::sort(rows, [](const Row& a, const Row& b) {
+    return a.second.time > b.second.time;
+  });
+  if (rows.empty()) return "";
+  std::string text = fmt::format("{:>10} {:>12}  {}\n", "launches", "kernel ms",
+                                 "computes, last of all");
+  for (const auto& [line, total] :
+       std::span(rows).first(std::min(rows.size(), most)))
+    text += fmt::format(
+        "{:>10} {:>12.3f}  {}\n", total.count,
+        std::chrono::duration<double, std::milli>(total.time).count(), line);
+  if (rows.size() > most)
+    text += fmt::format("and {} more\n", rows.size() - most);
+  return text;
+}
+
+std::string row_json(Session& session, int device) {
+  return fmt::format(
+      R"({{"name":"thread_name","ph":"M","pid":1,"tid":{},)"
+      R"("args":{{"name":{}}}}},)"
+      "\n"
+      R"({{"name":"thread_sort_index","ph":"M","pid":1,"tid":{},)"
+      R"("args":{{"sort_index":{}}}}})",
+      row_of(session, device), quoted(device_name(session, device)),
+      row_of(session, device), row_of(session, device));
+}
+
+}  // namespace
+
+std::string stats_table(Session& session, const Recorder& recorder) {
+  std::string text = fmt::format(
+      "{:<8} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "device", "launches",
+      "kernels ms", "collectives", "their MB", "waits ms", "peak MB");
+  auto milliseconds = [](const Recorder::Total& total) {
+    return fmt::format(
+        "{:.3f}",
+        std::chrono::duration<double, std::milli>(total.time).count());
+  };
+  for (const Device* device : session.runtime().devices()) {
+    auto total = [&](Kind kind) {
+      return recorder.total(kind, device->index());
+    };
+    text += fmt::format(
+        "{:<8} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", device->name(),
+        total(Kind::kernel).count, milliseconds(total(Kind::kernel)),
+        total(Kind::collective).count, megabytes(total(Kind::collective).bytes),
+        milliseconds(total(Kind::wait)), megabytes(device->peak_bytes()));
+  }
+  text += kernel_table(session, recorder);
+  for (const auto& [pair, total] : recorder.copies()) {
+    text += fmt::format("copied {} → {}: {} bytes in {} {}\n",
+                        device_name(session, pair.first),
+                        device_name(session, pair.second), total.bytes,
+                        total.count, total.count == 1 ? "copy" : "copies");
+  }
+  auto counted = [](int64_t count, const char* noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  };
+  text +=
+      fmt::format("compiled {}, {}, in {} ms; {} found theirs\n",
+                  counted(session.compiler().programs_compiled(), "program"),
+                  counted(session.compiler().kernels_generated(), "kernel"),
+                  milliseconds(recorder.total(Kind::compile, Recorder::host)),
+                  counted(recorder.cache_hits(), "call"));
+  return text;
+}
+
+Status write_trace(const std::string& path, Session& session,
+                   const Recorder& recorder) {
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (const Device* device : session.runtime().devices())
+    text += row_json(session, device->index()) + ",\n";
+  text += row_json(session, Recorder::host);
+  for (const Recorder::Event& event : recorder.events())
+    text += ",\n" + event_json(session, recorder, event);
+  text += fmt::format("\n],\"otherData\":{{\"dropped\":{}}}}}\n",
+                      recorder.dropped());
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  remove_abandoned(folder.empty() ? "." : folder);
+  return write_text(path, text);
+}
+
+}  // namespace unisono::host

@@ -1,0 +1,117 @@
+#include "host/session/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "lang/source/stdlib.h"
+#include "lang/syntax/parser.h"
+#include "runtime/stop.h"
+
+namespace unisono::host {
+
+namespace {
+
+jit::CompilerOptions compiler_options(const Session& session,
+                                      SessionOptions& options) {
+  if (!options.on_code) return {};
+  return {.on_code = [&session, on_code = std::move(options.on_code)](
+                         const void* code, int64_t bytes,
+                         const std::vector<uint32_t>& sources) {
+    on_code(code, bytes, session.kernel_line(sources));
+  }};
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> open_runtime(SessionOptions& options) {
+  if (options.devices.empty())
+    return std::make_unique<Runtime>(options.cpu_devices, options.workers,
+                                     options.memory_limit);
+  return std::make_unique<Runtime>(std::move(options.devices), options.workers);
+}
+
+Session::Session(SessionOptions options)
+    : runtime_(open_runtime(options)),
+      compiler_(compiler_options(*this, options)) {
+  machine_.runtime = runtime_.get();
+  machine_.compiler = &compiler_;
+  machine_.reference_only = options.reference_only;
+  machine_.checked = options.checked;
+  machine_.compile_threshold = options.compile_threshold;
+  machine_.arguments = std::move(options.arguments);
+  machine_.arguments_known = options.arguments_known;
+  machine_.output = std::move(options.output);
+  machine_.stop = options.stop;
+  machine_.compile_only = options.compile_only;
+  machine_.watchdog = options.watchdog;
+  machine_.lose_device = options.lose_device;
+  machine_.disturb = options.disturb;
+  machine_.performance_notes = options.performance_notes;
+  machine_.recorder = options.recorder;
+  machine_.colour = options.colour;
+  machine_.progress = std::move(options.progress);
+  walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
+  walk_->interactive = options.interactive;
+}
+
+Session::~Session() = default;
+
+const lang::Program* Session::check(std::string path, std::string text,
+                                    std::optional<lang::Value>* last) {
+  const size_t errors = diagnostics_.error_count();
+  const lang::SourceFile& file = sources_.add(std::move(path), std::move(text));
+  const StopScope stop(machine_.stop);
+  try {
+    lang::ParseResult parsed = lang::parse(file, diagnostics_);  // text to AST
+    programs_.push_back(std::move(parsed.program));
+  } catch (const std::bad_alloc&) {
+    diagnostics_.report(lang::Code::out_of_memory, lang::Span{&file, 0, 0},
+                        "there is not enough memory on the host for its tree");
+  } catch (const std::exception& exception) {
+    diagnostics_.add(
+        lang::internal_error(lang::Span{&file, 0, 0}, exception.what()));
+  }
+  if (diagnostics_.error_count() > errors) return nullptr;
+  const lang::Program& program = *programs_.back();
+  return walk_->check(program, last) ? &program : nullptr;  // types and sizes
+}
+
+bool Session::run(const lang::Program& program,
+                  std::optional<lang::Value>* last) {
+  return walk_->run(program, last);  // array IR, machine code, devices
+}
+
+bool Session::run_and_print(const lang::Program& program) {
+  std::optional<lang::Value> last;
+  if (!run(program, &last)) return false;
+  if (!last || last->is<lang::NoneValue>()) return true;
+  return walk_->print(*last);
+}
+
+std::string Session::kernel_line(const std::vector<uint32_t>& sources) const {
+  constexpr size_t most = 48;
+  lang::Span shown;
+  for (uint32_t source : sources) {
+    const lang::Span span = walk_->source_span(source);
+    const bool better = span && (!shown || !lang::is_in_stdlib(span));
+    if (better) shown = span;
+  }
+  if (!shown) return "(no place)";
+  std::string_view text = shown.text();
+  text = text.substr(0, text.find('\n'));
+  const bool cut = text.size() > most;
+  size_t end = std::min(text.size(), most);
+  while (cut && end > 0 && (text[end] & 0xC0) == 0x80) --end;
+  return fmt::format("{} {}{}", lang::to_string(shown), text.substr(0, end),
+                     cut ? "..." : "");
+}
+
+void Session::mute() {
+  machine_.output = [](std::string_view) {};
+}
+
+}  // namespace unisono::host
