@@ -63,6 +63,9 @@ class Session {
   /// expression with a value other than `none`.
   bool run_and_print(const lang::Program& program);
 
+  /// Runs a test of a program that ran: see lang::Walk::run_test.
+  bool run_test(const lang::Program& program, const lang::TestStmt& test);
+
   /// Throws the program's output away from now on.
   void mute();
   /// SessionOptions::compile_only
