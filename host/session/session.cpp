@@ -92,6 +92,11 @@ bool Session::run_and_print(const lang::Program& program) {
   return walk_->print(*last);
 }
 
+bool Session::run_test(const lang::Program& program,
+                       const lang::TestStmt& test) {
+  return walk_->run_test(program, test);
+}
+
 std::string Session::kernel_line(const std::vector<uint32_t>& sources) const {
   constexpr size_t most = 48;
   lang::Span shown;

@@ -76,6 +76,8 @@ class Session {
   /// expression with a value other than `none`.
   bool run_and_print(const lang::Program& program);
 
+  /// Runs a test of a program that ran: see lang::Walk::run_test.
+  bool run_test(const lang::Program& program, const lang::TestStmt& test);
   /// Other devices. What names hold is brought to the first of them; names that
   /// hold anything but arrays and host values (functions, modules, axes) are
   /// defined again by their statements. Gives the names that are lost, as that

@@ -187,6 +187,17 @@ bool Walk::run(const Program& program, std::optional<Value>* last) {
   return ok;
 }
 
+bool Walk::run_test(const Program& program, const TestStmt& test) {
+  bool ok = false;
+  on_stack(
+      [&] {
+        Walker walker(*this);
+        ok = walker.run_test(program, test);
+      },
+      test.span);
+  return ok;
+}
+
 bool Walk::print(const Value& value) {
   bool ok = false;
   on_stack([&] {
@@ -387,6 +398,27 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
     if (!failure.reported) report(failure.diagnostic);
     abandon_run();
     if (const auto undo = std::move(s_.undo)) undo->take_back();
+    return false;
+  }
+}
+
+bool Walker::run_test(const Program& program, const TestStmt& test) {
+  ContextScope context(walk_);
+  context->mode = Mode::run;
+  Saved main(s_.main_program, &program);
+  s_.main_file = program.file;
+  walk_.reported.clear();
+  s_.stopped = false;
+  s_.steps = 0;
+  try {
+    const JournalScope undone(*this);
+    block(*test.body, s_.globals, true, false);
+    walk_.flush(test.span);
+    return true;
+  } catch (...) {
+    const Failure failure = caught(test.span);
+    if (!failure.reported) report(failure.diagnostic);
+    abandon_run();
     return false;
   }
 }
