@@ -29,6 +29,7 @@
 #include "host/session/replace_file.h"
 #include "host/session/report.h"
 #include "host/session/session.h"
+#include "host/testing/test_command.h"
 #include "jit/pipeline.h"
 #include "jit/target/nvptx.h"
 #include "lang/format/format.h"
@@ -436,6 +437,27 @@ int check_file(const CommandOptions& options) {
         return session.check(std::move(source.name), std::move(source.text)) !=
                nullptr;
       });
+}
+
+int test_files(const CommandOptions& options, const TestOptions& tests) {
+  if (const Status usage = check_options(options); !usage)
+    return wrong_usage(usage.error().message);
+  if (const auto opened = session_options(options); !opened)
+    return no_devices(opened.error());
+  hear_interrupts();
+  const StopScope stop(interrupt_flag());
+  const auto status = run_tests(
+      tests,
+      [&](auto output, int devices) -> Result<std::unique_ptr<Session>> {
+        CommandOptions other = options;
+        if (devices > 0) other.devices = fmt::format("cpu:{}", devices);
+        SessionOptions opened = TRY(session_options(other));
+        opened.output = std::move(output);
+        opened.colour = false;
+        return std::make_unique<Session>(std::move(opened));
+      },
+      tell);
+  return status ? *status : wrong_usage(status.error().message);
 }
 
 int format_files(const std::vector<std::string>& files,

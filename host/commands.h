@@ -48,6 +48,8 @@ int run_session(const CommandOptions& options, std::string_view version);
 /// `-e`: prints the value of the last expression.
 int run_expression(const CommandOptions& options, const std::string& text);
 int check_file(const CommandOptions& options);
+struct TestOptions;  // testing/test_command.h
+int test_files(const CommandOptions& options, const TestOptions& tests);
 /// Formats each file in place, "-" from standard input to standard output.
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options);

@@ -16,6 +16,7 @@
 #include "host/commands.h"
 #include "host/completion.h"
 #include "host/process.h"
+#include "host/testing/test_command.h"
 #include "lang/source/utf8.h"
 
 namespace {
@@ -31,6 +32,7 @@ usage:
   unisono -                                           run standard input
   unisono [--devices cpu:N]                           a session: type, see values
   unisono check FILE [--json] [-- ARGUMENT ...]       find mistakes, run nothing
+  unisono test [FILE ...]                             run tests and examples
   unisono fmt [--check] FILE ...                      format in place
   unisono explain CODE                                what a message means
   unisono devices [--devices cpu:N]                   list the devices
@@ -51,6 +53,7 @@ examples:
   unisono -e 'sum(arange(10))'              print the value of an expression
   echo 'print(1 + 2)' | unisono -           run standard input
   unisono check train.uni                   find mistakes without running
+  unisono test lib --filter scale           tests of a folder, some of them
   unisono fmt *.uni                         format files in place
   unisono explain U0412                     what a message means
   unisono inspect --emit=ir train.uni       the array IR of what is compiled
@@ -64,12 +67,14 @@ line is wrong; 130 when Ctrl-C stopped it
 struct CommandLine {
   CLI::App app{"", "unisono"};
   CommandOptions options;
+  TestOptions tests;
   std::string expression, code, shell;
   std::vector<std::string> files, words;
   /// What stood behind `--`: for the program; nothing where there was no `--`.
   std::optional<std::vector<std::string>> after_dashes;
   CLI::App* run = nullptr;
   CLI::App* check = nullptr;
+  CLI::App* test = nullptr;
   CLI::App* format = nullptr;
   CLI::App* explain = nullptr;
   CLI::App* devices = nullptr;
@@ -194,6 +199,29 @@ void declare(CommandLine& line) {
   line.check->add_flag("--json", options.json, "messages as JSON");
   add_devices(line.check, options);
 
+  line.test = line.app.add_subcommand(
+      "test", "run `test` blocks, and examples in documentation");
+  line.test->add_option("files", line.tests.paths,
+                        "programs (.uni), pages (.md), and folders of them; "
+                        "without one, the folder one is in");
+  line.test
+      ->add_option("--filter", line.tests.filter,
+                   "only tests with TEXT in FILE: NAME")
+      ->take_last()
+      ->type_name("TEXT");
+  line.test->add_flag("--update", line.tests.update,
+                      "write what examples give in place of what they expect");
+  line.test
+      ->add_option("--junit", line.tests.junit,
+                   "write the results as JUnit's XML")
+      ->take_last()
+      ->type_name("FILE");
+  add_devices(line.test, options);
+  line.test->add_flag("--reference", options.reference,
+                      "the reference evaluator alone");
+  line.test->add_flag("--unchecked", options.unchecked,
+                      "no errors for bad indexes and division by zero");
+
   line.format = line.app.add_subcommand("fmt", "format programs in place");
   line.format
       ->add_option("files", line.files,
@@ -238,8 +266,9 @@ std::string misplaced(const CommandLine& line) {
 std::optional<std::vector<std::string>> take_after_dashes(
     std::vector<std::string>& words) {
   const bool of_files =
-      !words.empty() && (words[0] == "fmt" || words[0] == "explain" ||
-                         words[0] == "devices" || words[0] == "completion");
+      !words.empty() &&
+      (words[0] == "fmt" || words[0] == "explain" || words[0] == "test" ||
+       words[0] == "devices" || words[0] == "completion");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (of_files || dashes == words.end()) return std::nullopt;
   // The value of `-e` may be anything.
@@ -294,6 +323,7 @@ int dispatch(CommandLine& line) {
   }
   if (*line.run) return run_file(options);
   if (*line.check) return check_file(options);
+  if (*line.test) return test_files(options, line.tests);
   if (*line.format) return format_files(line.files, options);
   if (*line.explain) return explain_code(line.code);
   if (*line.devices) return list_devices(options);

@@ -24,8 +24,7 @@ std::vector<Line> lines_of(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     std::string_view line = text.substr(at, end - at);
-    while (line.ends_with('\n') || line.ends_with('\r'))
-      line.remove_suffix(1);
+    while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
     lines.push_back({line, at, end, static_cast<int>(lines.size()) + 1});
     at = end;
   }
@@ -204,9 +203,8 @@ PageTests tests_of_page(std::string_view text) {
       const Fence& output = fences[f + 1];
       example.expected = joined(lines, output.begin, output.end);
       example.expected_begin = lines[output.begin - 1].end;
-      example.expected_end = output.end < lines.size()
-                                 ? lines[output.end].begin
-                                 : lines.back().end;
+      example.expected_end = output.end < lines.size() ? lines[output.end].begin
+                                                       : lines.back().end;
     } else {
       example.expected_begin = example.expected_end =
           fence.end < lines.size() ? lines[fence.end].end : lines.back().end;

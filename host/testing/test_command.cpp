@@ -8,10 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "host/commands.h"
-#include "host/testing/examples.h"
-#include "host/session/interrupt.h"
 #include "host/session/replace_file.h"
+#include "host/testing/examples.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/read_source.h"
 #include "runtime/stop.h"
@@ -63,9 +61,9 @@ Result<std::vector<std::string>> files_of(
         found.push_back(at->path().lexically_normal().string());
     }
     if (error)
-      return Error{.message = fmt::format("cannot read `{}`: {}",
-                                          lang::visible(path),
-                                          error.message())};
+      return Error{.message =
+                       fmt::format("cannot read `{}`: {}", lang::visible(path),
+                                   error.message())};
     std::ranges::sort(found);
     files.insert(files.end(), found.begin(), found.end());
   }
@@ -111,8 +109,8 @@ std::string difference(const Example& example, std::string_view got) {
 class Transcript {
  public:
   explicit Transcript(const OpenSession& open, int devices) {
-    auto opened = open([this](std::string_view text) { output_ += text; },
-                       devices);
+    auto opened =
+        open([this](std::string_view text) { output_ += text; }, devices);
     if (opened)
       session_ = std::move(*opened);
     else
@@ -136,9 +134,9 @@ class Transcript {
     for (const lang::Diagnostic& diagnostic : all) {
       if (!told.messages.empty()) told.messages += '\n';
       told.messages += lang::render(diagnostic);
-      told.first_lines += fmt::format(
-          "{}[{}]: {}\n", lang::name(diagnostic.severity),
-          lang::info(diagnostic.code).number, diagnostic.message);
+      told.first_lines +=
+          fmt::format("{}[{}]: {}\n", lang::name(diagnostic.severity),
+                      lang::info(diagnostic.code).number, diagnostic.message);
       if (diagnostic.severity == lang::Severity::error) told.failed = true;
     }
     session_->diagnostics().truncate(0);
@@ -168,13 +166,13 @@ class Transcript {
 
 class TestRun {
  public:
-  TestRun(const TestOptions& options, const OpenSession& open)
-      : options_(options), open_(open) {}
+  TestRun(const TestOptions& options, const OpenSession& open,
+          const std::function<void(std::string_view)>& tell)
+      : options_(options), open_(open), tell_(tell) {}
 
-  int run() {
-    const auto files = files_of(options_.paths);
-    if (!files) return wrong_usage(files.error().message);
-    for (const std::string& file : *files) {
+  Result<int> run() {
+    const std::vector<std::string> files = TRY(files_of(options_.paths));
+    for (const std::string& file : files) {
       if (stop_requested()) break;
       test_file(file);
     }
@@ -197,10 +195,11 @@ class TestRun {
     const auto start = Clock::now();
     TestResult result{file, name, line, 0, body()};
     if (stop_requested()) return;  // what it says is about that
-    result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    result.seconds =
+        std::chrono::duration<double>(Clock::now() - start).count();
     if (!result.failure.empty())
-      tell(fmt::format("FAILED {}:{}: {}\n{}\n", lang::visible(file), line,
-                       lang::visible(name), result.failure));
+      tell_(fmt::format("FAILED {}:{}: {}\n{}\n", lang::visible(file), line,
+                        lang::visible(name), result.failure));
     results_.push_back(std::move(result));
   }
 
@@ -223,8 +222,8 @@ class TestRun {
       test(path, "can be written", 1,
            [&] { return fmt::format("  {}\n", written.error().message); });
     else
-      tell(fmt::format("updated {} in {}\n", replacements_.size(),
-                       lang::visible(path)));
+      tell_(fmt::format("updated {} in {}\n", replacements_.size(),
+                        lang::visible(path)));
   }
 
   void test_program(const std::string& path, const std::string& text) {
@@ -322,18 +321,19 @@ class TestRun {
     double seconds = 0;
     for (const TestResult& result : results_) seconds += result.seconds;
     if (results_.empty() && !stop_requested())
-      tell(options_.filter.empty()
-               ? "no tests: they are `test \"name\" { ... }` and, in "
-                 "documentation, `>>>`\n"
-               : fmt::format("no test has `{}` in its name\n",
-                             lang::visible(options_.filter)));
+      tell_(options_.filter.empty()
+                ? "no tests: they are `test \"name\" { ... }` and, in "
+                  "documentation, `>>>`\n"
+                : fmt::format("no test has `{}` in its name\n",
+                              lang::visible(options_.filter)));
     else
-      tell(fmt::format("{} passed, {} failed, in {:.1f} s\n",
-                       results_.size() - failed, failed, seconds));
+      tell_(fmt::format("{} passed, {} failed, in {:.1f} s\n",
+                        results_.size() - failed, failed, seconds));
     if (options_.junit) {
       if (const Status done = write_junit(); !done) {
-        tell(fmt::format("error: cannot write `{}`: {}\n",
-                         lang::visible(*options_.junit), done.error().message));
+        tell_(fmt::format("error: cannot write `{}`: {}\n",
+                          lang::visible(*options_.junit),
+                          done.error().message));
         return 1;
       }
     }
@@ -344,7 +344,7 @@ class TestRun {
   Status write_junit() const {
     const auto escaped = [](std::string_view text) {
       std::string out;
-      for (const char c : text) {
+      for (const char c : text)
         if (c == '<')
           out += "&lt;";
         else if (c == '>')
@@ -355,7 +355,6 @@ class TestRun {
           out += "&quot;";
         else if (static_cast<unsigned char>(c) >= ' ' || c == '\n')
           out += c;
-      }
       return out;
     };
     std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
@@ -396,6 +395,7 @@ class TestRun {
 
   const TestOptions& options_;
   const OpenSession& open_;
+  const std::function<void(std::string_view)>& tell_;
   std::vector<TestResult> results_;
   std::vector<std::unique_ptr<PageTests>> pages_;
   std::vector<std::unique_ptr<Example>> updated_;
@@ -404,8 +404,9 @@ class TestRun {
 
 }  // namespace
 
-int run_tests(const TestOptions& options, const OpenSession& open) {
-  return TestRun(options, open).run();
+Result<int> run_tests(const TestOptions& options, const OpenSession& open,
+                      const std::function<void(std::string_view)>& tell) {
+  return TestRun(options, open, tell).run();
 }
 
 }  // namespace unisono::host

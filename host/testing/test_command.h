@@ -27,8 +27,11 @@ struct TestOptions {
 using OpenSession = std::function<Result<std::unique_ptr<Session>>(
     std::function<void(std::string_view)> output, int devices)>;
 
-/// Runs them and prints what failed, and how many. A file without tests is not
-/// run. Gives the exit status (commands.h).
-int run_tests(const TestOptions& options, const OpenSession& open);
+/// Runs them and tells what failed, and how many, by `tell`; gives the exit
+/// status: 0 if there are tests and all pass, 130 when they were stopped (the
+/// flag of a StopScope), else 1. A file without tests is not run. An error is
+/// one of the options: a path that is not there.
+Result<int> run_tests(const TestOptions& options, const OpenSession& open,
+                      const std::function<void(std::string_view)>& tell);
 
 }  // namespace unisono::host
