@@ -40,35 +40,6 @@ void check_class(BuiltinCall& call, ir::Op op, const ArrayValue& x,
   call.walk.fail(std::move(d));
 }
 
-bool floats_only(ir::Op op) {
-  return ir::admits(op, DType::F32) && !ir::admits(op, DType::I32);
-}
-
-/// The operator that a binary row is, if it is one.
-std::optional<BinaryOp> operator_of(ir::Op op) {
-  switch (op) {
-    case ir::Op::add: return BinaryOp::add;
-    case ir::Op::sub: return BinaryOp::sub;
-    case ir::Op::mul: return BinaryOp::mul;
-    case ir::Op::div: return BinaryOp::div;
-    case ir::Op::floor_div: return BinaryOp::floor_div;
-    case ir::Op::mod: return BinaryOp::mod;
-    case ir::Op::pow: return BinaryOp::pow;
-    case ir::Op::bit_and: return BinaryOp::bit_and;
-    case ir::Op::bit_or: return BinaryOp::bit_or;
-    case ir::Op::bit_xor: return BinaryOp::bit_xor;
-    case ir::Op::shift_left: return BinaryOp::shift_left;
-    case ir::Op::shift_right: return BinaryOp::shift_right;
-    case ir::Op::eq: return BinaryOp::eq;
-    case ir::Op::ne: return BinaryOp::ne;
-    case ir::Op::lt: return BinaryOp::lt;
-    case ir::Op::le: return BinaryOp::le;
-    case ir::Op::gt: return BinaryOp::gt;
-    case ir::Op::ge: return BinaryOp::ge;
-    default: return std::nullopt;  // a function's name only
-  }
-}
-
 /// The larger or smaller of two sizes; a new symbol where that is not known.
 ir::Dim extreme_size(Walk& walk, bool larger, const ir::Dim& a,
                      const ir::Dim& b) {
@@ -82,19 +53,20 @@ ir::Dim extreme_size(Walk& walk, bool larger, const ir::Dim& a,
 }
 
 /// `op` of a host int, which stays one; nothing for operations on floats.
-std::optional<Value> unary_of_int(ir::Op op, const ir::Dim& x) {
-  const bool known = x.is_constant() && !x.overflowed();
-  switch (op) {
-    case ir::Op::neg: return IntValue{ir::Dim(0) - x};
-    case ir::Op::bit_not: return IntValue{ir::Dim(-1) - x};
-    case ir::Op::abs:
-      // A symbol stands for a size, which is not negative.
-      return IntValue{known && x.value() < 0 ? ir::Dim(0) - x : x};
-    case ir::Op::sign:
-      if (!known) return std::nullopt;
-      return IntValue{ir::Dim((x.value() > 0) - (x.value() < 0))};
-    default: return std::nullopt;
-  }
+std::optional<Value> unary_of_int(Argument x, ir::Op op) {
+  const ir::Dim& value = x.value().get_if<IntValue>()->value;
+  Walk& walk = x.call().walk;
+  const Span where = x.call().where;
+  if (const auto symbol = unary_operator_of(op))
+    return unary(walk, *symbol, x, where);
+  const bool known = value.is_constant() && !value.overflowed();
+  // A symbol stands for a size, which is not negative.
+  if (op == ir::Op::abs)
+    return checked_int(
+        walk, known && value.value() < 0 ? ir::Dim(0) - value : value, where);
+  if (op == ir::Op::sign && known)
+    return IntValue{(value.value() > 0) - (value.value() < 0)};
+  return std::nullopt;
 }
 
 ArrayValue map(BuiltinCall& call, ir::Op op, std::vector<ArrayValue> operands,
@@ -114,8 +86,8 @@ void require_given(std::initializer_list<Argument> operands) {
 
 Value elementwise_unary(Argument x, ir::Op op) {
   BuiltinCall& call = x.call();
-  if (const auto* i = x.value().get_if<IntValue>())
-    if (auto result = unary_of_int(op, i->value)) return *result;
+  if (x.value().is<IntValue>())
+    if (auto result = unary_of_int(x, op)) return *result;
   const std::string what = fmt::format("`{}`", call.builtin.name);
   const std::array<CallArgument, 1> written = {x};
   const ArrayValue operand =
@@ -127,7 +99,7 @@ Value elementwise_unary(Argument x, ir::Op op) {
 
 Value elementwise_binary(Argument x, Argument y, ir::Op op) {
   BuiltinCall& call = x.call();
-  if (auto symbol = operator_of(op))
+  if (const auto symbol = binary_operator_of(op))
     return binary(call.walk, *symbol, x, y, call.where, call.where);
   const auto* a = x.value().get_if<IntValue>();
   const auto* b = y.value().get_if<IntValue>();

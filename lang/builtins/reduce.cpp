@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "jit/ir/kinds.h"
 #include "jit/ir/reduce_order.h"
+#include "jit/ir/table.h"
 #include "lang/context/call_of.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
@@ -54,29 +57,31 @@ ArrayValue operand(Argument written, ir::Op op) {
 std::optional<Value> reduce_ints(CallOf<"sum">& call, ir::Op op) {
   const TupleValue* tuple = call["x"].value().tuple();
   if (!tuple || call["axis"].given()) return std::nullopt;
-  if (op != ir::Op::sum && op != ir::Op::prod) return std::nullopt;
-  ir::Dim total = op == ir::Op::sum ? 0 : 1;
-  for (const Value& item : tuple->items) {
-    const auto* i = item.get_if<IntValue>();
-    if (!i) return std::nullopt;
-    total = op == ir::Op::sum ? total + i->value : total * i->value;
-  }
-  return IntValue{total};
+  if (!ir::admits(op, DType::I32)) return std::nullopt;
+  const auto combine = binary_operator_of(*ir::row(op).combine);
+  if (!combine) return std::nullopt;
+  if (!std::ranges::all_of(tuple->items, &Value::is<IntValue>))
+    return std::nullopt;
+  Value total = IntValue{ir::row(op).identity == ir::Identity::one ? 1 : 0};
+  for (const Value& item : tuple->items)
+    total = binary(call.walk, *combine, {total, call.where}, {item, call.where},
+                   call.where, call.where);
+  return total;
 }
 
 /// The second positional argument of `max(a, b)` is no axis.
 void check_axis_is_meant(CallOf<"sum">& call, ir::Op op) {
-  if (op != ir::Op::max && op != ir::Op::min) return;
+  if (has_identity(op)) return;  // it is no extremum
   const Argument x = call["x"], axis = call["axis"];
   if (!axis.given()) return;
   const ArrayCell* array = x.value().array();
   const bool scalar =
       array ? array->type.rank() == 0 : x.value().is<IntValue>();
   if (!axis.value().array() && !(scalar && axis.value().is<IntValue>())) return;
-  const std::string help =
-      fmt::format("the {} of two values is `{}imum({}, {})`",
-                  op == ir::Op::max ? "larger" : "smaller", call.builtin.name,
-                  x.where().text(), axis.where().text());
+  const std::string help = fmt::format("the {} of two values is `{}({}, {})`",
+                                       op == ir::Op::max ? "larger" : "smaller",
+                                       ir::row(*ir::row(op).combine).name,
+                                       x.where().text(), axis.where().text());
   if (scalar)
     call.walk.fail(diagnostic(Code::no_such_axis, axis.where(),
                               axis.where().text(), call.builtin.name,

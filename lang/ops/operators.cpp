@@ -10,6 +10,7 @@
 #include "lang/context/scope.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/text.h"
+#include "lang/syntax/precedence.h"
 
 namespace unisono::lang {
 
@@ -47,6 +48,54 @@ std::optional<std::optional<bool>> host_equal(const Value& a, const Value& b) {
   return all;
 }
 
+std::optional<ir::Op> operation_of(BinaryOp op) {
+  using enum ir::Op;
+  constexpr std::nullopt_t no_operation = std::nullopt;
+  static constexpr std::optional<ir::Op> operations[] = {
+#define BINARY(enumerator, text, token, precedence, associates, cls, \
+               operation)                                            \
+  operation,
+#include "lang/syntax/precedence.def"
+  };
+  return operations[static_cast<size_t>(op)];
+}
+
+ir::Op operation_of(UnaryOp op) {
+  static constexpr ir::Op operations[] = {
+#define UNARY(enumerator, text, token, operand, operation) ir::Op::operation,
+#include "lang/syntax/precedence.def"
+  };
+  return operations[static_cast<size_t>(op)];
+}
+
+// `and`, `or` and `not` are operations of bits, on bool alone: those are called
+// as `&`, `|` and `~`.
+
+std::optional<BinaryOp> binary_operator_of(ir::Op op) {
+  for (const BinaryRule& rule : binary_rules)
+    if (class_of(rule.op) != OpClass::logic && operation_of(rule.op) == op)
+      return rule.op;
+  return std::nullopt;
+}
+
+std::optional<UnaryOp> unary_operator_of(ir::Op op) {
+  for (const UnaryRule& rule : unary_rules)
+    if (rule.op != UnaryOp::logical_not && operation_of(rule.op) == op)
+      return rule.op;
+  return std::nullopt;
+}
+
+bool floats_only(ir::Op op) {
+  return ir::admits(op, DType::F32) && !ir::admits(op, DType::I32);
+}
+
+Value checked_int(Walk& walk, ir::Dim value, Span where) {
+  if (value.overflowed())
+    walk.fail(diagnostic(Code::int_overflow, where, where.text())
+                  .set_help("sizes and other ints have 64 bits"));
+  return IntValue{std::move(value)};
+}
+
 namespace {
 
 /// What an operator's operands are, in messages.
@@ -56,43 +105,13 @@ std::string both_types(const CallArgument& a, const CallArgument& b) {
 
 std::string quoted(BinaryOp op) { return fmt::format("`{}`", spelling(op)); }
 
-ir::Op array_op(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::logical_or: return ir::Op::bit_or;
-    case BinaryOp::logical_and: return ir::Op::bit_and;
-    case BinaryOp::eq: return ir::Op::eq;
-    case BinaryOp::ne: return ir::Op::ne;
-    case BinaryOp::lt: return ir::Op::lt;
-    case BinaryOp::le: return ir::Op::le;
-    case BinaryOp::gt: return ir::Op::gt;
-    case BinaryOp::ge: return ir::Op::ge;
-    case BinaryOp::in:
-    case BinaryOp::not_in: break;  // no operation of arrays
-    case BinaryOp::bit_or: return ir::Op::bit_or;
-    case BinaryOp::bit_xor: return ir::Op::bit_xor;
-    case BinaryOp::bit_and: return ir::Op::bit_and;
-    case BinaryOp::shift_left: return ir::Op::shift_left;
-    case BinaryOp::shift_right: return ir::Op::shift_right;
-    case BinaryOp::add: return ir::Op::add;
-    case BinaryOp::sub: return ir::Op::sub;
-    case BinaryOp::mul: return ir::Op::mul;
-    case BinaryOp::div: return ir::Op::div;
-    case BinaryOp::floor_div: return ir::Op::floor_div;
-    case BinaryOp::mod: return ir::Op::mod;
-    case BinaryOp::matmul: return ir::Op::dot;
-    case BinaryOp::pow: return ir::Op::pow;
-  }
-  __builtin_unreachable();
-}
-
+/// `x op y` of host values, by the expression of the operation's row.
 template <class T>
-bool compare(BinaryOp op, const T& a, const T& b) {
-  return op == BinaryOp::eq   ? a == b
-         : op == BinaryOp::ne ? a != b
-         : op == BinaryOp::lt ? a < b
-         : op == BinaryOp::le ? a <= b
-         : op == BinaryOp::gt ? a > b
-                              : a >= b;
+bool compare(ir::Op op, const T& x, const T& y) {
+#define COMPARE(name, types, scalar, help) \
+  if (op == ir::Op::name) return scalar;
+#include "jit/ir/ops.def"
+  __builtin_unreachable();
 }
 
 // ---- host values -----------------------------------------------------------
@@ -108,20 +127,14 @@ std::optional<Value> host_comparison(BinaryOp op, const Value& a,
   if (const auto *x = a.get_if<IntValue>(), *y = b.get_if<IntValue>(); x && y) {
     const ir::Dim difference = x->value - y->value;
     if (!difference.is_constant()) return BoolValue{};
-    return BoolValue{compare<int64_t>(op, difference.value(), 0)};
+    return BoolValue{
+        compare<int64_t>(*operation_of(op), difference.value(), 0)};
   }
   if (const auto *x = a.get_if<StrValue>(), *y = b.get_if<StrValue>(); x && y) {
     if (!x->value || !y->value) return BoolValue{};
-    return BoolValue{compare(op, *x->value, *y->value)};
+    return BoolValue{compare(*operation_of(op), *x->value, *y->value)};
   }
   return std::nullopt;
-}
-
-Value checked_int(Walk& walk, ir::Dim value, Span where) {
-  if (value.overflowed())
-    walk.fail(diagnostic(Code::int_overflow, where, where.text())
-                  .set_help("sizes and other ints have 64 bits"));
-  return IntValue{std::move(value)};
 }
 
 Value int_division(Walk& walk, BinaryOp op, const ir::Dim& a, const ir::Dim& b,
@@ -144,7 +157,8 @@ std::optional<int64_t> int_bits(BinaryOp op, int64_t a, int64_t b) {
   return (shifted >> (b & 63)) == a ? std::optional(shifted) : std::nullopt;
 }
 
-/// `a op b` of two ints: an int, but for `/`.
+}  // namespace
+
 std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
                                     const ir::Dim& b, Span where) {
   const bool constant = a.is_constant() && b.is_constant();
@@ -172,6 +186,8 @@ std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
   return IntValue{*bits};
 }
 
+namespace {
+
 // ---- arrays ----------------------------------------------------------------
 
 [[noreturn]] void fail_operands(Walk& walk, BinaryOp op, const CallArgument& a,
@@ -184,14 +200,12 @@ std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
 }
 
 std::string bool_help(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::bit_xor: return "for booleans write `!=`";
-    case BinaryOp::bit_and: return "for booleans write `and`";
-    case BinaryOp::bit_or: return "for booleans write `or`";
-    case BinaryOp::add: return "count with `cast(x, i32)`, or write `or`";
-    case BinaryOp::mul: return "write `and`, or `cast(x, i32)`";
-    default: return "convert first: `cast(x, i32)`";
-  }
+  if (op == BinaryOp::bit_xor) return "for booleans write `!=`";
+  if (op == BinaryOp::bit_and) return "for booleans write `and`";
+  if (op == BinaryOp::bit_or) return "for booleans write `or`";
+  if (op == BinaryOp::add) return "count with `cast(x, i32)`, or write `or`";
+  if (op == BinaryOp::mul) return "write `and`, or `cast(x, i32)`";
+  return "convert first: `cast(x, i32)`";
 }
 
 /// Both operands are arrays, ints or host bools.
@@ -199,7 +213,7 @@ Value array_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                    const CallArgument& b, Span op_span, Span where) {
   const CallArgument operands[] = {a, b};
   const WeakDType type = promoted_type(walk, operands, quoted(op));
-  const ir::Op array_operation = array_op(op);
+  const ir::Op operation = *operation_of(op);
   const bool logic = class_of(op) == OpClass::logic;
   if (logic && !is_bool(type.dtype))
     fail_operands(walk, op, a, b, op_span,
@@ -210,14 +224,14 @@ Value array_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                   : op == BinaryOp::bit_xor
                       ? "a power is `x ** 2`; `^` works on integers only"
                       : "it works on integers only");
-  const bool division = op == BinaryOp::div;
-  if (!division && !logic && !ir::admits(array_operation, type.dtype))
+  const bool division = floats_only(operation);
+  if (!division && !logic && !ir::admits(operation, type.dtype))
     fail_operands(walk, op, a, b, op_span, bool_help(op));
   std::vector<ArrayValue> arrays =
       division ? promote_numbers_to_float(walk, operands, quoted(op))
                : promote_numbers(walk, operands, quoted(op));
   broadcast_all(walk, arrays, operands, op_span, quoted(op));
-  return walk.add(array_operation, arrays, ir::NoAttrs{}, where);
+  return walk.add(operation, arrays, ir::NoAttrs{}, where);
 }
 
 }  // namespace
@@ -304,7 +318,7 @@ Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where) {
     const ArrayCell* array = a.value.array();
     if (!array || !is_bool(array->type.dtype))
       bad("`not` takes booleans; compare first: `x == 0`");
-    return walk.add(ir::Op::bit_not, {*a.value.get_if<ArrayValue>()},
+    return walk.add(operation_of(op), {*a.value.get_if<ArrayValue>()},
                     ir::NoAttrs{}, where);
   }
   if (!element_type(a.value)) bad("operators work on arrays and numbers");
@@ -317,8 +331,7 @@ Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where) {
   const DType dtype = array->type.dtype;
   if (is_bool(dtype)) bad("for booleans write `not`");
   if (!negate && !is_integer(dtype)) bad("`~` works on integers only");
-  return walk.add(negate ? ir::Op::neg : ir::Op::bit_not, {array},
-                  ir::NoAttrs{}, where);
+  return walk.add(operation_of(op), {array}, ir::NoAttrs{}, where);
 }
 
 // ---- promotion -------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jit/ir/graph.h"
 #include "lang/context/walk.h"
 #include "lang/syntax/ast.h"
 
@@ -16,6 +17,24 @@ namespace unisono::lang {
 Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
              const CallArgument& b, Span op_span, Span where);
 Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where);
+
+/// The operation that computes an operator on arrays; nothing for `in`, `not
+/// in`.
+std::optional<ir::Op> operation_of(BinaryOp op);
+ir::Op operation_of(UnaryOp op);
+/// The operator that an operation is on numbers, if it is one: `+` of `add`.
+std::optional<BinaryOp> binary_operator_of(ir::Op op);
+std::optional<UnaryOp> unary_operator_of(ir::Op op);
+/// Whether it takes integers only as the floats that they are promoted to.
+bool floats_only(ir::Op op);
+
+/// An int that was computed: an error at `where` if 64 bits cannot hold it.
+Value checked_int(Walk& walk, ir::Dim value, Span where);
+
+/// `a op b` of two ints: an int, but for `/`; nothing where ints have no rule
+/// of their own.
+std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
+                                    const ir::Dim& b, Span where);
 
 /// Whether two host values are equal: the inner optional is empty where that is
 /// known only at run time, the outer one where they are no host values.

@@ -8,8 +8,12 @@ struct BinaryRow {
   OpClass cls;
 };
 constexpr BinaryRow binary_rows[] = {
-#define BINARY(enumerator, text, token, precedence, associates, cls) \
+#define BINARY(enumerator, text, token, precedence, associates, cls, ...) \
   {text, OpClass::cls},
+#include "lang/syntax/precedence.def"
+};
+constexpr std::string_view unary_texts[] = {
+#define UNARY(enumerator, text, ...) text,
 #include "lang/syntax/precedence.def"
 };
 
@@ -113,12 +117,7 @@ std::string_view spelling(BinaryOp op) {
   return binary_rows[static_cast<size_t>(op)].text;
 }
 std::string_view spelling(UnaryOp op) {
-  switch (op) {
-    case UnaryOp::negate: return "-";
-    case UnaryOp::bit_not: return "~";
-    case UnaryOp::logical_not: return "not";
-  }
-  return {};
+  return unary_texts[static_cast<size_t>(op)];
 }
 OpClass class_of(BinaryOp op) {
   return binary_rows[static_cast<size_t>(op)].cls;

@@ -31,7 +31,10 @@ enum class BinaryOp : uint8_t {
 #include "lang/syntax/precedence.def"
 };
 enum class OpClass : uint8_t { logic, comparison, bits, arithmetic };
-enum class UnaryOp : uint8_t { negate, bit_not, logical_not };
+enum class UnaryOp : uint8_t {
+#define UNARY(enumerator, ...) enumerator,
+#include "lang/syntax/precedence.def"
+};
 
 std::string_view spelling(BinaryOp op);  ///< "+", "and"
 std::string_view spelling(UnaryOp op);   ///< "-", "~", "not"

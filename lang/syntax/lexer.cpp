@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lang/source/utf8.h"
+#include "lang/syntax/precedence.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -24,22 +25,12 @@ constexpr Word keywords[] = {
 #include "lang/syntax/token.def"
 };
 
-struct Operator {
-  TokenKind kind;
-  OpClass cls;
-};
-constexpr Operator operators[] = {
-#define BINARY(enumerator, text, token, precedence, associates, cls) \
-  {TokenKind::token, OpClass::cls},
-#include "lang/syntax/precedence.def"
-};
-
 /// `op=` exists for arithmetic and bits.
 bool has_compound(TokenKind kind) {
-  for (const Operator& op : operators)
-    if (op.kind == kind)
-      return op.cls == OpClass::arithmetic || op.cls == OpClass::bits;
-  return false;
+  const BinaryRule* rule = binary_rule(kind);
+  if (!rule) return false;
+  const OpClass cls = class_of(rule->op);
+  return cls == OpClass::arithmetic || cls == OpClass::bits;
 }
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }

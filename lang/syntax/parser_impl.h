@@ -145,7 +145,7 @@ class Parser {
   bool at_variance() const;
   ExprPtr name_expression();
   ExprPtr unknown_size();
-  ExprPtr unary(UnaryOp op, Precedence operand);
+  ExprPtr unary(const UnaryRule& rule);
   ExprPtr parentheses();
   ExprPtr parenthesized_items(const Token& opener);
   ExprPtr mixed_parts(std::string_view part, std::string_view before);

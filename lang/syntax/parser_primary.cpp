@@ -27,11 +27,7 @@ ExprPtr Parser::primary(bool negated) {
     advance();
     return finish(std::move(node), begin);
   }
-  if (now == TokenKind::Minus) return unary(UnaryOp::negate, Precedence::Unary);
-  if (now == TokenKind::Tilde)
-    return unary(UnaryOp::bit_not, Precedence::Unary);
-  if (now == TokenKind::Not)
-    return unary(UnaryOp::logical_not, Precedence::Not);
+  if (const UnaryRule* rule = unary_rule(now)) return unary(*rule);
   return not_an_expression();
 }
 
@@ -101,13 +97,13 @@ ExprPtr Parser::unknown_size() {
   return finish(std::move(node), begin);
 }
 
-ExprPtr Parser::unary(UnaryOp op, Precedence operand) {
+ExprPtr Parser::unary(const UnaryRule& rule) {
   const Token sign = token();
   advance();
   auto node = std::make_unique<Unary>();
-  node->op = op;
+  node->op = rule.op;
   node->op_span = span_of(sign);
-  node->operand = expression(operand, op == UnaryOp::negate);
+  node->operand = expression(rule.operand, rule.op == UnaryOp::negate);
   if (!node->operand) return nullptr;
   return finish(std::move(node), sign.begin);
 }

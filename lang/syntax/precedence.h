@@ -39,7 +39,7 @@ struct BinaryRule {
 };
 
 inline constexpr BinaryRule binary_rules[] = {
-#define BINARY(enumerator, text, token, precedence, associates, cls) \
+#define BINARY(enumerator, text, token, precedence, associates, ...) \
   {TokenKind::token, BinaryOp::enumerator, Precedence::precedence,   \
    Associates::associates},
 #include "lang/syntax/precedence.def"
@@ -48,6 +48,25 @@ inline constexpr BinaryRule binary_rules[] = {
 /// The row of a token, or null if it is no binary operator.
 constexpr const BinaryRule* binary_rule(TokenKind kind) {
   for (const BinaryRule& rule : binary_rules)
+    if (rule.token == kind) return &rule;
+  return nullptr;
+}
+
+struct UnaryRule {
+  TokenKind token;
+  UnaryOp op;
+  Precedence operand;
+};
+
+inline constexpr UnaryRule unary_rules[] = {
+#define UNARY(enumerator, text, token, operand, operation) \
+  {TokenKind::token, UnaryOp::enumerator, Precedence::operand},
+#include "lang/syntax/precedence.def"
+};
+
+/// The row of a token, or null if it is no unary operator.
+constexpr const UnaryRule* unary_rule(TokenKind kind) {
+  for (const UnaryRule& rule : unary_rules)
     if (rule.token == kind) return &rule;
   return nullptr;
 }

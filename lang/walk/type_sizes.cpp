@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lang/maps/maps.h"
+#include "lang/ops/operators.h"
 #include "lang/walk/types.h"
 
 namespace unisono::lang {
@@ -121,17 +122,6 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
     const auto b = size_value(*op->right, frame, create);
     if (!a || !b) return std::nullopt;
     const bool by_zero = b->is_constant() && b->value() == 0;
-    const auto in_range = [&](ir::Dim dim) {
-      if (dim.overflowed())
-        walk_.fail(diagnostic(Code::int_overflow, size.span, size.span.text())
-                       .set_help("sizes and other ints have 64 bits"));
-      return dim;
-    };
-    if (op->op == BinaryOp::add) return in_range(*a + *b);
-    if (op->op == BinaryOp::sub) return in_range(*a - *b);
-    if (op->op == BinaryOp::mul) return in_range(*a * *b);
-    if (op->op == BinaryOp::floor_div && !by_zero) return floor_div(*a, *b);
-    if (op->op == BinaryOp::mod && !by_zero) return floor_mod(*a, *b);
     if (op->op == BinaryOp::div && !by_zero) {
       if (auto quotient = exact_div(*a, *b)) return quotient;
       if (a->is_constant() && b->is_constant())
@@ -141,6 +131,9 @@ std::optional<ir::Dim> TypeMatcher::size_value(const Expr& size,
                                  "round down"));
       return floor_div(*a, *b);
     }
+    const auto value = int_arithmetic(walk_, op->op, *a, *b, size.span);
+    if (const auto* i = value ? value->get_if<IntValue>() : nullptr)
+      return i->value;
   }
   // Anything else that is an int: `shape(x)[0]`, `2 ** k`.
   const Value value = in_.expr(size, env_of(frame));
