@@ -165,12 +165,19 @@ Status HistoryFile::add(std::string_view input) const {
   std::error_code ignored;
   std::filesystem::create_directories(
       std::filesystem::path(path_).parent_path(), ignored);
-  const LockedFile file(path_, O_WRONLY | O_APPEND | O_CREAT);
+  const LockedFile file(path_, O_RDWR | O_APPEND | O_CREAT);
   const auto failed = [] {
     return Error{Error::Kind::io, std::strerror(errno)};
   };
   if (!file.is_open()) return failed();
-  const std::string line = escaped(input);
+  std::string line = escaped(input);
+  // What somebody else left without its end is no part of it.
+  char last = '\n';
+  if (file.size() > 0 &&
+      pread(file.handle(), &last, 1, static_cast<off_t>(file.size()) - 1) ==
+          1 &&
+      last != '\n')
+    line.insert(0, 1, '\n');
   const ssize_t written = write(file.handle(), line.data(), line.size());
   return written == static_cast<ssize_t>(line.size()) ? Status(Unit{})
                                                       : failed();
