@@ -204,9 +204,8 @@ std::vector<std::string> parameters_of(Session&,
   std::vector<std::string> out;
   const FunctionValue& inner = innermost(function);
   if (const auto* builtin = std::get_if<const lang::Builtin*>(&inner.what)) {
-    for (const lang::Parameter& p :
-         lang::parse_signature((*builtin)->signature))
-      if (!p.is_rest) out.push_back(p.name);
+    for (const lang::Parameter& p : (*builtin)->parameters)
+      if (!p.is_rest) out.emplace_back(p.name);
   } else {
     for (const lang::ParameterInfo& p : lang::parameters_of(inner))
       out.push_back(p.name);
