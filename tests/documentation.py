@@ -3,7 +3,6 @@
 
 Each `docs/errors/CODE.md`: the program under "Wrong" gives that message; the one under "Right" does not, and
 runs, if it is whole (it may use names that it does not define, and files that are not there).
-Each `>>>` line in stdlib/*.uni prints what stands under it.
 Each ```uni block in docs/*.md is run (```uni 4 with four devices) and gives what the ```output block after it
 shows, or nothing if there is none. What it gives is standard output, then standard error.
 Each example in the table of messages in docs/pmap.md gives that message.
@@ -130,32 +129,6 @@ def signatures(unisono, path):
     return "".join(f"{path}: {w} is not there\n" for w in missing) or None
 
 
-def module(unisono, path):
-    """The examples of one module, each a program of its own line in one script."""
-    lines = [l[2:].strip() if l.startswith("##") else None for l in path.read_text().splitlines()]
-    raw = path.read_text().splitlines()
-    examples = []
-    for i, line in enumerate(lines):
-        if not line or not line.startswith(">>> "):
-            continue
-        indent, expected = raw[i].index(">>>"), []
-        for following in raw[i + 1:]:
-            if not following.startswith("##") or not following[2:].strip() or ">>>" in following:
-                break
-            expected.append(following[indent:].rstrip())
-        examples.append((line[4:], "\n".join(expected)))
-    imports = "" if path.stem in ("math", "array", "linalg", "random") else f"import {path.stem}\n"
-    script = imports + "".join(f'print("#")\nprint({code})\n' for code, _ in examples)
-    status, out, err = run(unisono, script, ROOT)
-    if status:
-        return f"{path}: an example fails\n{err}"
-    printed = [piece.strip("\n") for piece in out.split("#\n")[1:]]
-    for (code, expected), got in zip(examples, printed):
-        if got != expected:
-            return f"{path}: {code} gives\n{got}\nnot\n{expected}"
-    return None
-
-
 def main():
     unisono = os.path.abspath(sys.argv[1])
     jobs = [(page, p) for p in sorted((ROOT / "docs/errors").glob("U*.md"))]
@@ -166,10 +139,9 @@ def main():
     jobs += [(manual, p) for p in sorted((ROOT / "docs").glob("*.md"))]
     jobs += [(messages, ROOT / "docs/pmap.md")]
     jobs += [(names, ROOT / "docs/library.md"), (signatures, ROOT / "docs/library.md")]
-    jobs += [(module, p) for p in sorted((ROOT / "stdlib").glob("*.uni"))]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = [p for p in pool.map(lambda job: job[0](unisono, job[1]), jobs) if p]
-    print("\n\n".join(problems) or f"{len(jobs)} pages and modules")
+    print("\n\n".join(problems) or f"{len(jobs)} pages")
     return 1 if problems else 0
 
 

@@ -29,8 +29,10 @@ var counter = 1
 ##     ...   [1.0], 2)
 ##     >>> y
 ##     [2.]
+##     >>> lib.scale([1.0], 4)
+##     [4.]
 ##     >>> scale("a", 2)
-##     error[U0302]: `x` is str, but f32[n] is expected
+##     error[U0309]: argument `x` is str, but f32[n] is expected
 def scale(x: f32[n], k) -> f32[n] = x * k
 
 ## A comment without examples.
@@ -149,17 +151,17 @@ def f() = 1
 test "fails <&>" { print("seen only here")
   assert(1 == 2, "one is not two") }
 test "passes" { }
-""", b_uni="let x = = 1\ntest \"x\" { }\n", c_uni='test "y" { }\nlet z = [1][3]\n', d_md="```uni\nprint(1)\n```\n")
+""", b_uni="let x = = 1\ntest \"x\" { }\n", c_uni='test "y" { }\nassert(sum(arange(3)) == 4, "no")\n', d_md="```uni\nprint(1)\n```\n")
         ran = test(folder, "--junit", "out.xml")
-        expect("failures", ran, 1, r"^FAILED a.uni:2: f\n  this\n    1 \+ 1\n  gives\n    2\n  not\n    3$", r"error\[U03\d\d\]",
-               r"FAILED a.uni:7: fails <&>\n    seen only here\nerror\[U0503\]: one is not two\n --> a.uni:8:3", r"FAILED b.uni:1: check\nerror\[U01",
+        expect("failures", ran, 1, r"^FAILED a.uni:2: f\n  this\n    1 \+ 1\n  gives\n    2\n  not\n    3\n", r"error\[U03\d\d\]",
+               r"FAILED a.uni:7: fails <&>\n    seen only here\nerror\[U0550\]: assertion failed: one is not two\n --> a.uni:8:3", r"FAILED b.uni:1: check\nerror\[U01",
                r"FAILED c.uni:1: top level\nerror\[U0", r"FAILED d.md:2: line 2\n  this\n    print\(1\)\n  gives\n    1\n  not\n    nothing", r"\n1 passed, 5 failed")
-        if not re.search(r" --> a.uni:4:12$", ran.err, re.M):
+        if not re.search(r" --> a.uni:4:19$", ran.err, re.M):
             PROBLEMS.append(f"an example's error is not where it stands\n{ran}")
         root = xml.etree.ElementTree.parse(pathlib.Path(folder) / "out.xml").getroot()
         cases = root.findall("./testsuite/testcase")
         failed = [c.get("name") for c in cases if c.find("failure") is not None]
-        if len(cases) != 6 or failed != ["fails <&>", "f", "check", "top level", "line 2"]:
+        if len(cases) != 6 or failed != ["f", "fails <&>", "check", "top level", "line 2"]:
             PROBLEMS.append(f"junit: {len(cases)} cases, failed: {failed}")
         expect("junit cannot be written", test(folder, "--junit", "absent/out.xml"), 1, "error: cannot write `absent/out.xml`")
 

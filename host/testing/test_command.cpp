@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "host/testing/examples.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/read_source.h"
+#include "runtime/files/file.h"
 #include "runtime/stop.h"
 
 namespace unisono::host {
@@ -238,30 +240,50 @@ class TestRun {
     if (!program)
       return test(path, "check", 1,
                   [&] { return std::move(checked.messages); });
-    std::vector<const lang::TestStmt*> blocks;
-    for (const lang::StmtPtr& stmt : program->statements)
-      if (const auto* block = lang::as<lang::TestStmt>(*stmt))
-        if (wanted(path, block->name)) blocks.push_back(block);
-    std::vector<const ExampleGroup*> examples;
+    // In the order of the file, by the line.
+    std::multimap<int, std::function<void()>> tests;
+    for (const lang::StmtPtr& stmt : program->statements) {
+      const auto* block = lang::as<lang::TestStmt>(*stmt);
+      if (!block || !wanted(path, block->name)) continue;
+      const int line =
+          block->name_span.file->place(block->name_span.begin).line;
+      tests.emplace(line, [=, this, &transcript] {
+        test(path, block->name, line, [&] {
+          session->run_test(*program, *block);
+          const Transcript::Told told = transcript.take();
+          return told.failed ? indented(told.output) + told.messages : "";
+        });
+      });
+    }
     for (const ExampleGroup& group : groups)
-      if (wanted(path, group.name)) examples.push_back(&group);
-    if (blocks.empty() && examples.empty()) return;
+      if (wanted(path, group.name))
+        tests.emplace(group.line, [&] { test_group(path, group, transcript); });
+    if (tests.empty()) return;
     if (!session->run(*program)) {
       const Transcript::Told told = transcript.take();
       return test(path, "top level", 1, [&] { return told.messages; });
     }
     transcript.take();
-    for (const lang::TestStmt* block : blocks) {
-      const int line =
-          block->name_span.file->place(block->name_span.begin).line;
-      test(path, block->name, line, [&] {
-        session->run_test(*program, *block);
-        const Transcript::Told told = transcript.take();
-        return told.failed ? indented(told.output) + told.messages : "";
+    import_itself(path, groups, *session);
+    transcript.take();
+    for (const auto& [line, run] : tests) run();
+  }
+
+  /// Examples say what who imports the file writes: `stats.mean(x)`.
+  static void import_itself(const std::string& path,
+                            const std::vector<ExampleGroup>& groups,
+                            Session& session) {
+    const std::string name = fs::path(path).stem().string();
+    const bool named = std::ranges::any_of(groups, [&](const auto& group) {
+      return std::ranges::any_of(group.examples, [&](const Example& example) {
+        return example.code.find(name + ".") != std::string::npos;
       });
-    }
-    for (const ExampleGroup* group : examples)
-      test_group(path, *group, transcript);
+    });
+    if (!named || session.walk().global(name)) return;
+    const std::string file = fs::path(path).filename().string();
+    if (const auto* program = session.check(
+            path, fmt::format("import \"{}\" as {}\n", file, name)))
+      session.run(*program);
   }
 
   void test_page(const std::string& path, const std::string& text) {
@@ -390,7 +412,7 @@ class TestRun {
       out += "  </testsuite>\n";
     }
     out += "</testsuites>\n";
-    return replace_file(*options_.junit, out);
+    return write_text(*options_.junit, out);
   }
 
   const TestOptions& options_;
