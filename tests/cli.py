@@ -604,7 +604,7 @@ def completions():
         return subprocess.run(["bash", "-c", f'source /dev/stdin; {line}; printf "%s\n" "${{COMPREPLY[@]}}"'],
                               input=script.encode(), capture_output=True).stdout.decode().split()
     script = run("completion", "bash").out
-    commands = ["run", "check", "fmt", "explain", "completion", "devices", "inspect"]
+    commands = ["run", "check", "test", "fmt", "explain", "completion", "devices", "inspect"]
     options = re.findall(r"^  (--[a-z-]+)", run("--help").out, re.M)
     for words, wanted in (((r"''",), commands), (("run", "--"), options + ["--help"]), (("run", "--pro"), ["--profile-kernels"]),
                           (("ch",), ["check"]), (("completion", "z"), ["zsh"]), (("check", "--j"), ["--json"])):
