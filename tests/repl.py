@@ -2,7 +2,7 @@
 """The session, on a real pseudo-terminal. Transcripts are tests/repl/*.txt; what no transcript shows is below them: pastes of a
 megabyte, Ctrl-C while something runs, terminals that are closed, histories that are corrupt, times.
 
-usage: tests/repl.py UNISONO [--rewrite] [NAME ...]
+usage: tests/repl.py UNISONO [--rewrite] [--times] [NAME ...]
 
 A transcript:
   # anything; `# args: --devices cpu:4`, `# size: 40x10`, `# env: TERM=dumb` are obeyed
@@ -163,7 +163,7 @@ class Transcript:
                     session.send(piece)
         shown = lambda: normalised(session.screen.text(min(begin, session.screen.row)))
         if REWRITE:
-            session.settle(0.5)
+            session.settle(2.0)
             expected[:] = shown().split("\n")
             return None
         wanted = "\n".join(expected)
@@ -213,9 +213,9 @@ def large_paste(folder):
         text = "".join(line.format(i) for i in range((1 << 20) // len(line.format(0)) + 1))
         session.send("\x1b[200~" + text + "\x1b[201~")
         check(session.wait_until(lambda: not session.queue and "number_%06d" % (text.count("\n") - 1) in session.screen.text(), SECONDS), "the paste is not shown")
-        begin = len(session.raw)
         session.send("\r")
-        session.wait_until(lambda: b"]>" in session.raw[begin + 2000:], 3 * SECONDS)
+        session.wait_until(lambda: runs(session), SECONDS)
+        check(session.wait_until(lambda: not runs(session), 3 * SECONDS), "the paste does not end")
         session.prompt()
         answer = session.type("number_000017")
         has(answer, r"\[5\.5|23\.5", "after the paste")
@@ -280,6 +280,19 @@ def interrupts(folder):
             session.prompt()
             check(took < 1.0 * sanitizers.slow(), f"{name}: {took:.2f} s until it stopped")
             has(session.type("kept"), r"= 17\b", f"after {name}")
+    finally:
+        session.close()
+
+
+def interrupt_on_dumb_terminals(folder):
+    session = Session(folder, env=["TERM=dumb"])
+    try:
+        session.prompt()
+        session.send("while true { }\r")
+        session.settle(0.3)
+        session.send("\x03")
+        check(session.wait_until(lambda: b"stopped" in session.raw, SECONDS), "a loop is not stopped")
+        has(session.type("1 + 1"), r"= 2\b", "after Ctrl-C")
     finally:
         session.close()
 
@@ -520,7 +533,7 @@ def reloading(folder):
         session.close()
 
 
-CODED = [large_paste, unmarked_paste, interrupts, hangup, closed_output, corrupt_histories, many_histories, stop_and_go_on, colours, progress,
+CODED = [large_paste, interrupts, unmarked_paste, interrupt_on_dumb_terminals, hangup, closed_output, corrupt_histories, many_histories, stop_and_go_on, colours, progress,
          without_a_terminal, bad_command_lines, saved_files, reloading]
 
 
@@ -535,15 +548,25 @@ def run_coded(function):
     return None
 
 
+def timed(function, argument):
+    started = time.monotonic()
+    return function(argument), time.monotonic() - started
+
+
 def main():
     wanted = lambda name: not NAMES or any(n in name for n in NAMES)
     transcripts = [p for p in sorted((ROOT / "tests/repl").glob("*.txt")) if wanted(p.stem)]
     coded = [] if REWRITE else [f for f in CODED if wanted(f.__name__)]
     started = time.monotonic()
-    # fork() of a process with threads is not safe: each test is a process of its own.
-    with concurrent.futures.ProcessPoolExecutor(max_workers=max(2, os.cpu_count() or 2)) as pool:
-        jobs = [pool.submit(run_coded, f) for f in coded] + [pool.submit(run_transcript, p) for p in transcripts]
-        problems = [p for p in (job.result() for job in jobs) if p]
+    # They wait for most of their time. fork() of a process with threads is not safe: each test is a process of its own.
+    with concurrent.futures.ProcessPoolExecutor(max_workers=2 * (os.cpu_count() or 2)) as pool:
+        jobs = [pool.submit(timed, run_coded, f) for f in coded] + [pool.submit(timed, run_transcript, p) for p in transcripts]
+        results = [job.result() for job in jobs]
+    problems = [problem for problem, _ in results if problem]
+    if "--times" in sys.argv:
+        names = [f.__name__ for f in coded] + [p.stem for p in transcripts]
+        for (_, seconds), name in sorted(zip(results, names), reverse=True, key=lambda pair: pair[0][1])[:15]:
+            print(f"{seconds:6.1f} s {name}")
     print("\n\n".join(problems), end="\n" if problems else "")
     print(f"{len(jobs) - len(problems)} of {len(jobs)} passed in {time.monotonic() - started:.1f} s")
     return 1 if problems else 0
