@@ -16,7 +16,7 @@
 #include "jit/plan/fuse.h"
 #include "jit/plan/memory_plan.h"
 #include "jit/target/generate_cpu.h"
-#include "jit/target/generate_grid.h"
+#include "jit/target/generate_gpu.h"
 #include "jit/target/target.h"
 #include "runtime/lru_cache.h"
 #include "runtime/stop.h"
@@ -210,25 +210,25 @@ struct Compiler::State {
   std::mutex compile_mutex;  // the rest
   LruCache<CachedProgram> programs{most_cached_programs};
   CpuGenerator cpu;
-  GridGenerator grids;
+  GpuGenerator gpu;
   CompileObserver observer;
   const CodeObserver on_code;
   std::atomic<int64_t> programs_compiled{0};
 
   /// What each device runs, of `map`.
-  ir::Graph device_graph(const MemberGraph& map,
-                         const CompileOptions& options) const;
+  ir::Graph device_graph(const MemberGraph& map, const CompileOptions& options);
   Result<CachedProgram> compile(const ir::Graph& graph,
                                 const CompileOptions& options);
   /// Which plans for these capabilities are for.
   Generator& generator(const std::vector<int>& capabilities) {
     if (capabilities.empty()) return cpu;
-    return grids;
+    return gpu;
   }
   CodeText text_wanted() const {
     return {observer.wants_llvm, observer.wants_assembly};
   }
-  Status dump_grids(const ir::Graph& optimised, const CompileOptions& options);
+  Status dump_gpu_code(const ir::Graph& optimised,
+                       const CompileOptions& options);
 };
 
 /// What code is generated for, each once.
@@ -239,20 +239,21 @@ std::vector<int> known(const std::vector<int>& capabilities) {
 }
 
 /// Shows the code for GPUs of a program that is compiled for the CPU.
-Status Compiler::State::dump_grids(const ir::Graph& optimised,
-                                   const CompileOptions& options) {
+Status Compiler::State::dump_gpu_code(const ir::Graph& optimised,
+                                      const CompileOptions& options) {
   CodeText dump = text_wanted();
-  const Plan plan = fuse(optimised, options.checked, grids.machine());
-  TRY(grids.generate(plan, {options.devices, {observer.capability}}, &dump));
+  const Plan plan = fuse(optimised, options.checked, gpu.lowering());
+  TRY(gpu.generate(plan, {options.devices, {observer.capability}}, &dump));
   observer.dump(dump);
   return Unit{};
 }
 
 ir::Graph Compiler::State::device_graph(const MemberGraph& map,
-                                        const CompileOptions& options) const {
+                                        const CompileOptions& options) {
   const std::vector<GridAxis> line = {{options.devices, {}}};
   return for_devices(map, map.grid.empty() ? line : map.grid,
-                     !options.capabilities.empty(), observer.after_pass);
+                     generator(options.capabilities).plain_collectives(),
+                     observer.after_pass);
 }
 
 Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
@@ -269,9 +270,9 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   Generator& generator = this->generator(options.capabilities);
   const CodeTarget target{options.devices, known(options.capabilities)};
   const ir::Graph optimised = optimise(graph, observer.after_pass);
-  if (observer.capability) TRY(dump_grids(optimised, options));
+  if (observer.capability) TRY(dump_gpu_code(optimised, options));
   CodeText* shown = observer.dump && !observer.capability ? &dump : nullptr;
-  Plan plan = fuse(optimised, options.checked, generator.machine());
+  Plan plan = fuse(optimised, options.checked, generator.lowering());
   MemoryPlan memory = plan_memory(plan, options.donated);
   auto compiled = TRY(generator.generate(plan, target, shown));
 
@@ -357,7 +358,7 @@ int64_t Compiler::programs_compiled() const {
 }
 int64_t Compiler::kernels_generated() const {
   std::lock_guard lock(state_->compile_mutex);
-  return state_->cpu.kernels_generated() + state_->grids.kernels_generated();
+  return state_->cpu.kernels_generated() + state_->gpu.kernels_generated();
 }
 void Compiler::observe(CompileObserver observer) {
   state_->observer = std::move(observer);

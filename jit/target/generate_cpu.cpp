@@ -104,6 +104,11 @@ std::string key_of(const DotTask& task) {
       s.a_column, s.b_offset, s.b_batch, s.b_row, s.b_column);
 }
 
+const Lowering& CpuGenerator::lowering() {
+  if (!lowering_) lowering_.emplace(target(0).machine());
+  return *lowering_;
+}
+
 Target& CpuGenerator::target(size_t number) {
   while (targets_.size() <= number)
     targets_.push_back(make_cpu_target(options_));
