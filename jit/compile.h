@@ -40,9 +40,8 @@ struct CompileOptions {
   /// all of them, whatever the axis.
   int devices = 1;
   bool checked = true;
-  /// For GPUs: the compute capabilities of the devices (75 is sm_75). None:
-  /// for this machine's CPU.
-  std::vector<int> capabilities = {};
+  /// What code they run.
+  CodeTarget target = {};
   /// By input: it is the program's own, and its memory may be written to.
   /// Empty: none is.
   std::vector<bool> donated = {};

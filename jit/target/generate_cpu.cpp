@@ -171,7 +171,7 @@ Result<std::vector<Compiled>> CpuGenerator::generate_modules(
   return out;
 }
 
-Result<CompiledKernels> CpuGenerator::generate(const Plan& plan,
+Result<CompiledKernels> CpuGenerator::generate(const Plan& plan, int,
                                                const CodeTarget&,
                                                CodeText* dump) {
   return generate(requests_of(plan), dump);

@@ -29,10 +29,10 @@ class CpuGenerator : public Generator {
 
   const Lowering& lowering() override;
   bool plain_collectives() const override { return false; }
-  Result<CompiledKernels> generate(const Plan& plan, const CodeTarget& target,
+  Result<CompiledKernels> generate(const Plan& plan, int devices,
+                                   const CodeTarget& target,
                                    CodeText* dump) override;
-  void complete(CollectiveStep&, const CodeTarget&,
-                const CompiledKernels&) const override {}
+  void complete(CollectiveStep&, int, const CompiledKernels&) const override {}
   /// Code for all requests, by key_of. With `dump` all is generated again, to
   /// be seen.
   Result<CompiledKernels> generate(const std::vector<Request>& requests,

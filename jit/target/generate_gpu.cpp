@@ -97,7 +97,7 @@ void list_all_reduces(const PlanSteps& steps,
 
 }  // namespace
 
-Result<CompiledKernels> GpuGenerator::generate(const Plan& plan,
+Result<CompiledKernels> GpuGenerator::generate(const Plan& plan, int devices,
                                                const CodeTarget& target,
                                                CodeText* dump) {
   std::vector<const Kernel*> wanted;
@@ -107,8 +107,7 @@ Result<CompiledKernels> GpuGenerator::generate(const Plan& plan,
   list_all_reduces(plan.steps, reduces);
   std::deque<AllReduceKernels> kept;
   for (const CollectiveStep* step : reduces) {
-    const auto& all =
-        kept.emplace_back(all_reduce_kernels(*step, target.devices));
+    const auto& all = kept.emplace_back(all_reduce_kernels(*step, devices));
     wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
   }
   auto launches = TRY(generate(wanted, target.capabilities, dump));
@@ -123,10 +122,10 @@ Result<CompiledKernels> GpuGenerator::generate(const Plan& plan,
   return result;
 }
 
-void GpuGenerator::complete(CollectiveStep& step, const CodeTarget& target,
+void GpuGenerator::complete(CollectiveStep& step, int devices,
                             const CompiledKernels& kernels) const {
   if (step.kind != CollectiveStep::Kind::all_reduce) return;
-  const auto reduce = all_reduce_kernels(step, target.devices);
+  const auto reduce = all_reduce_kernels(step, devices);
   auto launch = [&](const Kernel& kernel) {
     return kernels.at(key_of(kernel)).launches[0].grid;
   };

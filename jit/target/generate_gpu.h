@@ -28,9 +28,10 @@ class GpuGenerator : public Generator {
  public:
   const Lowering& lowering() override { return lowering_; }
   bool plain_collectives() const override { return true; }
-  Result<CompiledKernels> generate(const Plan& plan, const CodeTarget& target,
+  Result<CompiledKernels> generate(const Plan& plan, int devices,
+                                   const CodeTarget& target,
                                    CodeText* dump) override;
-  void complete(CollectiveStep& step, const CodeTarget& target,
+  void complete(CollectiveStep& step, int devices,
                 const CompiledKernels& kernels) const override;
   /// Launches of all kernels. Those not known yet are generated for each
   /// capability, in modules of a few kernels. With `dump` all are generated

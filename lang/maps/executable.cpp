@@ -156,7 +156,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   jit::CompileOptions options;
   options.devices = static_cast<int>(executable.devices.size());
   options.checked = machine.checked;
-  options.capabilities = capabilities(executable.devices);
+  options.target = code_target(executable.devices);
   if (std::ranges::count(executable.donated, true) > 0)
     options.donated = executable.donated;
   options.recorder = machine.recorder;

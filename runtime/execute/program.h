@@ -203,9 +203,18 @@ struct Program {
   ProgramCacheHandle cache;
 };
 
-/// The compute capabilities of the devices, each once, in ascending order; none
-/// for CPUs.
-std::vector<int> capabilities(const std::vector<Device*>& devices);
+/// What code the devices of a program run.
+struct CodeTarget {
+  DeviceKind kind = DeviceKind::cpu;
+  /// GPUs: their compute capabilities (75 is sm_75), each once, ascending.
+  std::vector<int> capabilities = {};
+
+  bool operator==(const CodeTarget&) const = default;
+  /// "gpu 75+90": another text for another target.
+  std::string to_string() const;
+};
+/// Of devices of one kind (CHECK), at least one.
+CodeTarget code_target(const std::vector<Device*>& devices);
 
 class Runtime;
 
