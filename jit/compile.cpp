@@ -161,8 +161,8 @@ std::string key_of(const ir::Graph& graph, const MemberGraph& map,
                    const CompileOptions& options) {
   std::string key = fmt::format("{} {} {}", options.devices, options.checked,
                                 options.target.to_string());
-  // Collectives of the graph are over axes of the grid, if there are no maps.
-  for (const GridAxis& axis : map.grid)
+  // Collectives of the graph are over axes of the mesh, if there are no maps.
+  for (const MeshAxis& axis : map.mesh)
     if (map.axes.empty())
       key += fmt::format(" {}:{}", axis.size, fmt::join(axis.ids, ","));
   key += '\n';
@@ -254,8 +254,8 @@ Status Compiler::State::dump_gpu_code(const ir::Graph& optimised,
 
 ir::Graph Compiler::State::device_graph(const MemberGraph& map,
                                         const CompileOptions& options) {
-  const std::vector<GridAxis> line = {{options.devices, {}}};
-  return for_devices(map, map.grid.empty() ? line : map.grid,
+  const std::vector<MeshAxis> line = {{options.devices, {}}};
+  return for_devices(map, map.mesh.empty() ? line : map.mesh,
                      generator(options.target.kind).plain_collectives(),
                      observer.after_pass);
 }

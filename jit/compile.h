@@ -35,7 +35,7 @@ struct CompileObserver {
 };
 
 struct CompileOptions {
-  /// Number of devices that the program runs on, as many as the map's grid has.
+  /// Number of devices that the program runs on, as many as the map's mesh has.
   /// Where it has none they are in line, and the graph's collectives are over
   /// all of them, whatever the axis.
   int devices = 1;

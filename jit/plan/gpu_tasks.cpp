@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 
 namespace unisono::jit {
 namespace {
@@ -15,7 +15,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 template <class Call>
 std::shared_ptr<GridLaunch> launch_of(const char* module, std::string entry,
                                       int64_t blocks, const Call& call) {
-  GridLaunch launch{.code = grid_library(module), .entry = std::move(entry)};
+  GridLaunch launch{.code = kernel_library(module), .entry = std::move(entry)};
   launch.blocks = blocks;
   launch.reports = false;
   launch.constants.resize(sizeof call);

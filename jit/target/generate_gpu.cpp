@@ -63,7 +63,7 @@ std::string GpuGenerator::llvm_text(std::span<const Kernel* const> all,
 
 namespace {
 
-/// Kernels of an all_reduce on GPUs (CollectiveStep::Grid).
+/// Kernels of an all_reduce on GPUs (CollectiveStep::Kernels).
 struct AllReduceKernels {
   int64_t part;
   Kernel full, last, own;
@@ -129,8 +129,8 @@ void GpuGenerator::complete(CollectiveStep& step, int devices,
   auto launch = [&](const Kernel& kernel) {
     return kernels.at(key_of(kernel)).launches[0].grid;
   };
-  step.grid = {reduce.part, launch(reduce.full), launch(reduce.last),
-               launch(reduce.own)};
+  step.kernels = {reduce.part, launch(reduce.full), launch(reduce.last),
+                  launch(reduce.own)};
 }
 
 NvptxTarget& GpuGenerator::target(int capability) {

@@ -124,11 +124,11 @@ struct CollectiveStep {
   /// devices, `last` those that remain; `own` all elements for one device. How
   /// they are used depends on sizes and on who reaches whom
   /// (queue_collective.cpp).
-  struct Grid {
+  struct Kernels {
     int64_t part = 0;
     std::shared_ptr<const GridLaunch> full, last, own;
   };
-  Grid grid = {};
+  Kernels kernels = {};
 
   int64_t bytes() const { return elements * byte_size(dtype); }
 };

@@ -82,7 +82,7 @@ struct Plan {
 };
 
 Plan plan_for(Queues queues, const CollectiveStep& step) {
-  const int64_t element = byte_size(step.dtype), part = step.grid.part;
+  const int64_t element = byte_size(step.dtype), part = step.kernels.part;
   Plan plan{.bytes = step.elements * element,
             .part_bytes = part * element,
             .parts = (step.elements + part - 1) / part,
@@ -107,7 +107,7 @@ Status launch_part(Queue& owner, const CollectiveStep& step, const Plan& plan,
   for (void* to : targets)
     arguments.push_back(at(to, number * plan.part_bytes));
   const auto& launch =
-      number == plan.parts - 1 ? step.grid.last : step.grid.full;
+      number == plan.parts - 1 ? step.kernels.last : step.kernels.full;
   return owner.launch(*launch, {.arguments = arguments});
 }
 
@@ -181,7 +181,8 @@ Status reduce_staged(Queues queues, const CollectiveStep& step,
   for (size_t d = 0; d < queues.size(); ++d) {
     std::vector<void*> arguments(staging.begin(), staging.end());
     arguments.push_back(buffers.to[d]);
-    Status done = queues[d]->launch(*step.grid.own, {.arguments = arguments});
+    Status done =
+        queues[d]->launch(*step.kernels.own, {.arguments = arguments});
     if (!done) return done;
   }
   return join(queues);  // what was staged is read
@@ -270,13 +271,13 @@ Result<int64_t> prepare_collectives(Queues queues, const FlatProgram& program) {
     const auto& step = instruction.as<CollectiveStep>();
     if (step.kind != Kind::all_reduce) continue;
     if (step.elements == 0) continue;
-    const auto& grid = step.grid;
-    CHECK(grid.full && grid.last && grid.own);
+    const auto& kernels = step.kernels;
+    CHECK(kernels.full && kernels.last && kernels.own);
     const Plan plan = plan_for(queues, step);
     if (!plan.direct) staged = std::max(staged, plan.bytes);
     for (Queue* queue : queues)
-      for (const auto& launch : {grid.full, grid.last, grid.own}) {
-        if ((plan.way == Way::staged) != (launch == grid.own)) continue;
+      for (const auto& launch : {kernels.full, kernels.last, kernels.own}) {
+        if ((plan.way == Way::staged) != (launch == kernels.own)) continue;
         if (Status ready = queue->prepare(*launch); !ready)
           return ready.error();
       }

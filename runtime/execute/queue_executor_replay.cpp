@@ -1,12 +1,12 @@
 // Loops of which it is known how many turns they take.
 // Some turns are captured once, and put again and again: that costs little
 // more than one launch. Launches have the same numbers each time, so after each
-// time the word for errors is sealed (runtime/grid_library/seal.cc).
+// time the word for errors is sealed (runtime/kernel_library/seal.cc).
 #include <algorithm>
 #include <chrono>
 
 #include "runtime/execute/queue_executor.h"
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 
 namespace unisono {
 namespace {
@@ -23,7 +23,7 @@ constexpr int64_t much_work_at_once = 4 * most_captured;
 constexpr auto unwatched = std::chrono::milliseconds(2);
 
 GridLaunch seal(bool count) {
-  GridLaunch launch{.code = grid_library("seal"),
+  GridLaunch launch{.code = kernel_library("seal"),
                     .entry = "seal",
                     .threads = 32,
                     .reports = false};
