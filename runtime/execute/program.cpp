@@ -79,10 +79,8 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
   }
   if (!program.constants.empty()) {
     for (Device* device : devices) {
-      auto constants =
-          program.cache.get()->constants(runtime, program, *device);
-      if (!constants) return constants.error();
-      memory.constants.push_back(std::move(*constants));
+      memory.constants.push_back(
+          TRY(program.cache.get()->constants(runtime, program, *device)));
     }
   }
   for (const Slot& slot : program.slots) {
