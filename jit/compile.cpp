@@ -16,7 +16,7 @@
 #include "jit/plan/fuse.h"
 #include "jit/plan/memory_plan.h"
 #include "jit/target/generate_cpu.h"
-#include "jit/target/generate_grid.h"
+#include "jit/target/generate_gpu.h"
 #include "jit/target/target.h"
 #include "runtime/lru_cache.h"
 #include "runtime/stop.h"
@@ -29,11 +29,11 @@ constexpr int64_t most_cached_programs = 1024;
 /// Steps of a plan as steps of a program.
 class StepWriter {
  public:
-  StepWriter(const Generator& generator, const CodeTarget& target,
+  StepWriter(const Generator& generator, int devices,
              const CompiledKernels& kernels, const CodeObserver& on_code,
              Program& program, CompileStats& stats)
       : generator_(generator),
-        target_(target),
+        devices_(devices),
         kernels_(kernels),
         on_code_(on_code),
         program_(program),
@@ -87,7 +87,7 @@ class StepWriter {
   }
   void write(CollectiveStep step) {
     ++stats_.collectives;
-    generator_.complete(step, target_, kernels_);
+    generator_.complete(step, devices_, kernels_);
     add(std::move(step));
   }
   template <class What>
@@ -111,7 +111,7 @@ class StepWriter {
   Steps steps_;
   const std::vector<uint32_t>* sources_ = nullptr;  // of the step
   const Generator& generator_;
-  const CodeTarget& target_;
+  const int devices_;
   const CompiledKernels& kernels_;
   const CodeObserver& on_code_;
   Program& program_;
@@ -160,9 +160,9 @@ const ir::Node* too_large(const ir::Graph& graph) {
 std::string key_of(const ir::Graph& graph, const MemberGraph& map,
                    const CompileOptions& options) {
   std::string key = fmt::format("{} {} {}", options.devices, options.checked,
-                                fmt::join(options.capabilities, "+"));
-  // Collectives of the graph are over axes of the grid, if there are no maps.
-  for (const GridAxis& axis : map.grid)
+                                options.target.to_string());
+  // Collectives of the graph are over axes of the mesh, if there are no maps.
+  for (const MeshAxis& axis : map.mesh)
     if (map.axes.empty())
       key += fmt::format(" {}:{}", axis.size, fmt::join(axis.ids, ","));
   key += '\n';
@@ -210,49 +210,54 @@ struct Compiler::State {
   std::mutex compile_mutex;  // the rest
   LruCache<CachedProgram> programs{most_cached_programs};
   CpuGenerator cpu;
-  GridGenerator grids;
+  GpuGenerator gpu;
   CompileObserver observer;
   const CodeObserver on_code;
   std::atomic<int64_t> programs_compiled{0};
 
   /// What each device runs, of `map`.
-  ir::Graph device_graph(const MemberGraph& map,
-                         const CompileOptions& options) const;
+  ir::Graph device_graph(const MemberGraph& map, const CompileOptions& options);
   Result<CachedProgram> compile(const ir::Graph& graph,
                                 const CompileOptions& options);
-  /// Which plans for these capabilities are for.
-  Generator& generator(const std::vector<int>& capabilities) {
-    if (capabilities.empty()) return cpu;
-    return grids;
+  Generator& generator(DeviceKind kind) {
+    switch (kind) {
+      case DeviceKind::cpu: return cpu;
+      case DeviceKind::gpu: return gpu;
+    }
+    __builtin_unreachable();
   }
   CodeText text_wanted() const {
     return {observer.wants_llvm, observer.wants_assembly};
   }
-  Status dump_grids(const ir::Graph& optimised, const CompileOptions& options);
+  Status dump_gpu_code(const ir::Graph& optimised,
+                       const CompileOptions& options);
 };
 
-/// What code is generated for, each once.
-std::vector<int> known(const std::vector<int>& capabilities) {
+/// With the capabilities that code is generated for.
+CodeTarget known(const CodeTarget& target) {
   std::set<int> out;
-  for (int capability : capabilities) out.insert(code_capability(capability));
-  return {out.begin(), out.end()};
+  for (int capability : target.capabilities)
+    out.insert(code_capability(capability));
+  return {target.kind, {out.begin(), out.end()}};
 }
 
 /// Shows the code for GPUs of a program that is compiled for the CPU.
-Status Compiler::State::dump_grids(const ir::Graph& optimised,
-                                   const CompileOptions& options) {
+Status Compiler::State::dump_gpu_code(const ir::Graph& optimised,
+                                      const CompileOptions& options) {
   CodeText dump = text_wanted();
-  const Plan plan = fuse(optimised, options.checked, grids.machine());
-  TRY(grids.generate(plan, {options.devices, {observer.capability}}, &dump));
+  const Plan plan = fuse(optimised, options.checked, gpu.lowering());
+  const CodeTarget target{DeviceKind::gpu, {observer.capability}};
+  TRY(gpu.generate(plan, options.devices, target, &dump));
   observer.dump(dump);
   return Unit{};
 }
 
 ir::Graph Compiler::State::device_graph(const MemberGraph& map,
-                                        const CompileOptions& options) const {
-  const std::vector<GridAxis> line = {{options.devices, {}}};
-  return for_devices(map, map.grid.empty() ? line : map.grid,
-                     !options.capabilities.empty(), observer.after_pass);
+                                        const CompileOptions& options) {
+  const std::vector<MeshAxis> line = {{options.devices, {}}};
+  return for_devices(map, map.mesh.empty() ? line : map.mesh,
+                     generator(options.target.kind).plain_collectives(),
+                     observer.after_pass);
 }
 
 Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
@@ -266,14 +271,14 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   const auto start = std::chrono::steady_clock::now();
   CodeText dump = text_wanted();
   CachedProgram result;
-  Generator& generator = this->generator(options.capabilities);
-  const CodeTarget target{options.devices, known(options.capabilities)};
+  Generator& generator = this->generator(options.target.kind);
   const ir::Graph optimised = optimise(graph, observer.after_pass);
-  if (observer.capability) TRY(dump_grids(optimised, options));
+  if (observer.capability) TRY(dump_gpu_code(optimised, options));
   CodeText* shown = observer.dump && !observer.capability ? &dump : nullptr;
-  Plan plan = fuse(optimised, options.checked, generator.machine());
+  Plan plan = fuse(optimised, options.checked, generator.lowering());
   MemoryPlan memory = plan_memory(plan, options.donated);
-  auto compiled = TRY(generator.generate(plan, target, shown));
+  auto compiled = TRY(
+      generator.generate(plan, options.devices, known(options.target), shown));
 
   auto program = std::make_shared<Program>();
   program->slots = std::move(memory.slots);
@@ -284,7 +289,7 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
   program->devices = options.devices;
-  StepWriter writer(generator, target, compiled, on_code, *program,
+  StepWriter writer(generator, options.devices, compiled, on_code, *program,
                     result.stats);
   program->steps = writer.write(plan.steps);
   auto codes = std::make_shared<std::vector<std::shared_ptr<LoadedCode>>>();
@@ -357,7 +362,7 @@ int64_t Compiler::programs_compiled() const {
 }
 int64_t Compiler::kernels_generated() const {
   std::lock_guard lock(state_->compile_mutex);
-  return state_->cpu.kernels_generated() + state_->grids.kernels_generated();
+  return state_->cpu.kernels_generated() + state_->gpu.kernels_generated();
 }
 void Compiler::observe(CompileObserver observer) {
   state_->observer = std::move(observer);

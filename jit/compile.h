@@ -35,14 +35,13 @@ struct CompileObserver {
 };
 
 struct CompileOptions {
-  /// Number of devices that the program runs on, as many as the map's grid has.
+  /// Number of devices that the program runs on, as many as the map's mesh has.
   /// Where it has none they are in line, and the graph's collectives are over
   /// all of them, whatever the axis.
   int devices = 1;
   bool checked = true;
-  /// For GPUs: the compute capabilities of the devices (75 is sm_75). None:
-  /// for this machine's CPU.
-  std::vector<int> capabilities = {};
+  /// What code they run.
+  CodeTarget target = {};
   /// By input: it is the program's own, and its memory may be written to.
   /// Empty: none is.
   std::vector<bool> donated = {};

@@ -28,11 +28,11 @@ Graph verified(const char* pass, Graph graph, const AfterPass& after) {
 
 }  // namespace
 
-Graph for_devices(const MemberGraph& map, const std::vector<GridAxis>& grid,
+Graph for_devices(const MemberGraph& map, const std::vector<MeshAxis>& mesh,
                   bool plain, const AfterPass& after) {
   if (after) after(trace_name, map.graph);
   const Graph mapped = verified(vmap_name, device_graph(map), after);
-  return verified(spmd_name, spmd(mapped, grid, plain), after);
+  return verified(spmd_name, spmd(mapped, mesh, plain), after);
 }
 
 Graph optimise(const Graph& graph, const AfterPass& after) {

@@ -15,8 +15,8 @@ namespace unisono::jit {
 using AfterPass = std::function<void(std::string_view pass, const Graph&)>;
 
 /// The first passes: from one member's graph to the graph that every device
-/// runs, whose collectives are over devices. `grid` and `plain` are spmd's.
-Graph for_devices(const MemberGraph& map, const std::vector<GridAxis>& grid,
+/// runs, whose collectives are over devices. `mesh` and `plain` are spmd's.
+Graph for_devices(const MemberGraph& map, const std::vector<MeshAxis>& mesh,
                   bool plain, const AfterPass& after = nullptr);
 /// The other passes: the graph, which keeps its meaning, has less to compute.
 Graph optimise(const Graph& graph, const AfterPass& after = nullptr);

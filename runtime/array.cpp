@@ -19,15 +19,15 @@ int64_t product(const Shape& shape) {
                          std::multiplies<>());
 }
 
-/// The sharding as cuts of a grid; a line of devices is one axis of it.
-std::vector<GridCut> cuts_of(const Sharding& sharding) {
-  if (!sharding.grid.empty()) return sharding.grid;
+/// The sharding as cuts of a mesh; a line of devices is one axis of it.
+std::vector<MeshCut> cuts_of(const Sharding& sharding) {
+  if (!sharding.mesh.empty()) return sharding.mesh;
   return {{static_cast<int64_t>(sharding.devices.size()), sharding.axis}};
 }
 
 Shape block_shape_of(const Shape& shape, const Sharding& sharding) {
   Shape block = shape;
-  for (const GridCut& cut : cuts_of(sharding)) {
+  for (const MeshCut& cut : cuts_of(sharding)) {
     if (cut.axis < 0) continue;
     CHECK(static_cast<size_t>(cut.axis) < shape.size());
     CHECK(cut.size > 0 && block[cut.axis] % cut.size == 0);
@@ -36,8 +36,8 @@ Shape block_shape_of(const Shape& shape, const Sharding& sharding) {
   return block;
 }
 
-/// Where the device of a block stands along each of the grid's axes.
-Shape place_of(const std::vector<GridCut>& cuts, size_t block) {
+/// Where the device of a block stands along each of the mesh's axes.
+Shape place_of(const std::vector<MeshCut>& cuts, size_t block) {
   Shape place(cuts.size());
   auto rest = static_cast<int64_t>(block);
   for (size_t i = cuts.size(); i-- > 0; rest /= cuts[i].size)
@@ -53,7 +53,7 @@ struct Box {
 };
 
 Box box_of(const Shape& shape, const Sharding& sharding, size_t block) {
-  const std::vector<GridCut> cuts = cuts_of(sharding);
+  const std::vector<MeshCut> cuts = cuts_of(sharding);
   const Shape place = place_of(cuts, block);
   Box box{Shape(shape.size(), 0), shape};
   for (size_t i = 0; i < cuts.size(); ++i) {
@@ -69,7 +69,7 @@ Box box_of(const Shape& shape, const Sharding& sharding, size_t block) {
 /// the device, or else the first.
 std::vector<size_t> one_of_each(const Sharding& sharding,
                                 const Device* device) {
-  const std::vector<GridCut> cuts = cuts_of(sharding);
+  const std::vector<MeshCut> cuts = cuts_of(sharding);
   const auto own =
       std::find(sharding.devices.begin(), sharding.devices.end(), device);
   const Shape near = place_of(
@@ -184,36 +184,36 @@ std::shared_ptr<Buffer> find_block(const Array& array, const Box& box,
 
 }  // namespace
 
-Sharding Sharding::on_grid(std::vector<GridCut> grid,
+Sharding Sharding::on_mesh(std::vector<MeshCut> mesh,
                            std::vector<Device*> devices) {
-  std::erase_if(grid, [](const GridCut& cut) { return cut.size == 1; });
+  std::erase_if(mesh, [](const MeshCut& cut) { return cut.size == 1; });
   // Neighbours that share one axis, or nothing, are one line of devices.
-  for (size_t i = 1; i < grid.size();) {
-    if (grid[i].axis != grid[i - 1].axis) {
+  for (size_t i = 1; i < mesh.size();) {
+    if (mesh[i].axis != mesh[i - 1].axis) {
       ++i;
       continue;
     }
-    grid[i - 1].size *= grid[i].size;
-    grid.erase(grid.begin() + static_cast<std::ptrdiff_t>(i));
+    mesh[i - 1].size *= mesh[i].size;
+    mesh.erase(mesh.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  if (grid.empty()) return {-1, std::move(devices), {}};
-  if (grid.size() == 1) return {grid[0].axis, std::move(devices), {}};
-  return {-1, std::move(devices), std::move(grid)};
+  if (mesh.empty()) return {-1, std::move(devices), {}};
+  if (mesh.size() == 1) return {mesh[0].axis, std::move(devices), {}};
+  return {-1, std::move(devices), std::move(mesh)};
 }
 
 bool Sharding::is_split() const {
   return axis >= 0 ||
-         std::any_of(grid.begin(), grid.end(),
-                     [](const GridCut& cut) { return cut.axis >= 0; });
+         std::any_of(mesh.begin(), mesh.end(),
+                     [](const MeshCut& cut) { return cut.axis >= 0; });
 }
 
 std::string Sharding::to_string() const {
   std::string text = is_split() ? fmt::format("split({}) over ", axis)
                      : devices.size() == 1 ? "on "
                                            : "copied to ";
-  if (!grid.empty()) {
+  if (!mesh.empty()) {
     std::string axes, sizes;
-    for (const GridCut& cut : grid) {
+    for (const MeshCut& cut : mesh) {
       axes += axes.empty() ? "" : ", ";
       axes += cut.axis < 0 ? "none" : std::to_string(cut.axis);
       sizes += fmt::format("{}{}", sizes.empty() ? "" : " x ", cut.size);

@@ -11,31 +11,31 @@
 
 namespace unisono {
 
-/// One axis of a grid of devices: `size` devices stand along it, and each has
+/// One axis of a mesh of devices: `size` devices stand along it, and each has
 /// an equal part of the array's axis `axis`; with axis -1 all of them have the
 /// same elements.
-struct GridCut {
+struct MeshCut {
   int64_t size = 1;
   int axis = -1;
-  bool operator==(const GridCut&) const = default;
+  bool operator==(const MeshCut&) const = default;
 };
 
 /// Where an array lives: cut into equal blocks along `axis`, block i on
 /// devices[i]; or, with axis -1, one whole copy on each of `devices` (which may
-/// share one buffer). One device and axis -1 is an ordinary array. On a grid of
-/// devices, in row-major order, several axes may be cut: then `grid` says how,
-/// and `axis` is -1. Such a sharding is made by `on_grid`, so that equal
+/// share one buffer). One device and axis -1 is an ordinary array. On a mesh of
+/// devices, in row-major order, several axes may be cut: then `mesh` says how,
+/// and `axis` is -1. Such a sharding is made by `on_mesh`, so that equal
 /// placements compare equal.
 struct Sharding {
   int axis = -1;
   std::vector<Device*> devices;
-  std::vector<GridCut> grid = {};
+  std::vector<MeshCut> mesh = {};
 
-  /// `grid` is not empty, its first axis is the outermost, and the product of
+  /// `mesh` is not empty, its first axis is the outermost, and the product of
   /// its sizes is the number of devices. Axes of one device are left out and
   /// neighbours with one `axis` joined; if at most one axis remains, the result
-  /// has an empty `grid`.
-  static Sharding on_grid(std::vector<GridCut> grid,
+  /// has an empty `mesh`.
+  static Sharding on_mesh(std::vector<MeshCut> mesh,
                           std::vector<Device*> devices);
   /// Whether an axis of the array is cut.
   bool is_split() const;

@@ -58,6 +58,12 @@ struct CopyExtent {
   int64_t from_step = 0;
 };
 
+/// Kinds of devices, by the code that they run: jit has a Generator for each.
+enum class DeviceKind : uint8_t {
+  cpu,  // machine code of this processor
+  gpu,  // PTX
+};
+
 /// One logical device: memory of its own, and copies in and out of it. What it
 /// runs is a Program (execute/program.h). Thread-safe.
 class Device {
@@ -82,10 +88,11 @@ class Device {
                               const CopyExtent& extent) = 0;
   virtual Status copy_from_peer(void* to, const Device& peer, const void* from,
                                 const CopyExtent& extent) = 0;
-  /// The queue, owned by the device, of one that runs kernels by itself (a
-  /// GPU); null for a CPU, whose kernels threads of this process run.
+  virtual DeviceKind kind() const = 0;
+  /// The queue, owned by the device, of one that runs kernels by itself; null
+  /// where threads of this process run them.
   virtual Queue* queue() { return nullptr; }
-  /// The compute capability of a GPU (90 is sm_90); 0 for a CPU.
+  /// The compute capability of a GPU (90 is sm_90); 0 for others.
   virtual int capability() const { return 0; }
   /// Bytes allocated now, and the most ever.
   virtual int64_t bytes_in_use() const = 0;

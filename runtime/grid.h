@@ -29,7 +29,7 @@ struct GridError {
                        ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
   /// Stretches of work that devices put again and again together, done before
   /// the failure. After one in which a launch failed its number has the bit
-  /// `grid_sealed` (grid_library/seal.cc).
+  /// `grid_sealed` (kernel_library/seal.cc).
   uint64_t stretches = 0;
 };
 inline constexpr int grid_check_bits = 11;

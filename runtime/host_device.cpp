@@ -39,6 +39,7 @@ class HostDevice final : public Device {
 
   const std::string& name() const override { return name_; }
   int index() const override { return index_; }
+  DeviceKind kind() const override { return DeviceKind::cpu; }
 
   Result<Buffer> allocate(int64_t bytes) override {
     if (void* data = heap_.allocate(bytes)) return Buffer(this, data, bytes);

@@ -6,7 +6,7 @@ usage: tests/ptxas.py UNISONO [FOLDER ...]
 
 Every program of the folders (the test-suite's by default) gives its PTX for
 each of the targets; the kernels that are the same in all programs are those of
-build/grid_library.
+build/kernel_library.
 
 --registers tells what each kernel of the GPU bench and of the library takes of
 a multiprocessor, as ptxas says: registers of a thread, shared memory, stack and
@@ -75,7 +75,7 @@ def report(unisono, bench):
         program.write_text(text)
         # Each graph that is compiled, in the order of the calls.
         texts = [(f"program {i}", t) for i, t in enumerate(modules(unisono, program, target))]
-    for path in sorted(pathlib.Path(unisono).parent.glob("grid_library/*.ptx")):
+    for path in sorted(pathlib.Path(unisono).parent.glob("kernel_library/*.ptx")):
         texts.append((path.stem, path.read_text()))
     print(f"{'module':<16} {'kernel':<22} {'registers':>9} {'shared':>7} {'stack':>6} {'spills':>6} {'threads':>8}")
     for name, text in texts:
@@ -95,7 +95,7 @@ def main():
         return report(unisono, sys.argv[3] if len(sys.argv) > 3 else str(pathlib.Path(unisono).with_name("bench_gpu")))
     programs = [p for folder in sys.argv[2:] or FOLDERS for p in sorted((ROOT / folder).rglob("*.uni"))
                 if not p.name.startswith("_")]
-    library = [p.read_text() for p in sorted(pathlib.Path(unisono).parent.glob("grid_library/*.ptx"))]
+    library = [p.read_text() for p in sorted(pathlib.Path(unisono).parent.glob("kernel_library/*.ptx"))]
     problems, count = [], 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for target in TARGETS:

@@ -26,6 +26,13 @@ GridEmitter::GridEmitter(GridFrame& grid, const Nest& nest,
       schedule_(schedule),
       first_check_(grid.checks.size()) {}
 
+EmitContext GridEmitter::context(unsigned lanes) {
+  EmitContext context = NestEmitter::context(lanes);
+  context.in_process = false;
+  context.inline_rare = true;
+  return context;
+}
+
 void GridEmitter::emit_block(Value* block) {
   auto unit_of = [&](int64_t units, Value* own) {
     return b_.CreateAdd(b_.CreateMul(block, index_constant(units)), wide(own));
@@ -346,12 +353,11 @@ void close_frame(GridFrame& grid) {
 
 EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
                       const Kernel& kernel) {
-  static constexpr Machine machine{.grid = true};
   llvm::LLVMContext& context = module.getContext();
   llvm::Function* function =
       kernel_function(module, name, kernel.arguments.size());
   llvm::IRBuilder<> b(&function->getEntryBlock());
-  GridFrame grid{Frame{module, function, b, kernel, machine}};
+  GridFrame grid{Frame{module, function, b, kernel, grid_machine}};
   for (const Nest& nest : kernel.nests)
     grid.element_bits = std::max(
         grid.element_bits, static_cast<int>(std::bit_width(

@@ -35,6 +35,7 @@ class GridEmitter final : public NestEmitter {
   void emit_block(llvm::Value* block);
 
  private:
+  EmitContext context(unsigned lanes) override;
   void poll() override {}  // a launch ends by itself
   void emit_map(Point& point, llvm::Value* block) override;
   void emit_tiles(Point& point, llvm::Value* block) override;

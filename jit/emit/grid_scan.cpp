@@ -1,6 +1,6 @@
 // Scans on a grid. Along the last axis, in the order of scan_contiguous: half a
 // warp has a group of 16; groups' totals are folded in order by one thread.
-// Few long lines are done in three kernels (grid_stages.h), a block a chunk.
+// Few long lines are done in three kernels (gpu_stages.h), a block a chunk.
 // Scans along another axis are in order: columns that are few and long are
 // folded by one thread of a block from shared memory, to and from which all
 // bring them, so that it waits for no memory.

@@ -1,5 +1,5 @@
 // Scatters to few columns on a grid: positions at once, in the kernels that
-// grid_stages.h makes. Which position wins, and the order of sums, are those of
+// gpu_stages.h makes. Which position wins, and the order of sums, are those of
 // one thread after another.
 #include "jit/emit/grid_nest.h"
 #include "runtime/check.h"

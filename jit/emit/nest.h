@@ -214,7 +214,7 @@ class NestEmitter {
                       int64_t bound, const Check& check, Point& point);
   llvm::Value* member_at(const MemberPlace& place, llvm::Value* lane,
                          Point& point);
-  EmitContext context(unsigned lanes);
+  virtual EmitContext context(unsigned lanes);
   llvm::Type* vector_type(llvm::Type* element, unsigned lanes);
   llvm::Value* index_constant(int64_t value);
   llvm::Value* element_constant(DType dtype, uint64_t bits);

@@ -16,8 +16,7 @@ EmitContext NestEmitter::context(unsigned lanes) {
                      .lanes = lanes,
                      .native_half = frame_.machine.native_half,
                      .native_exponents = frame_.machine.native_exponents,
-                     .in_process = !frame_.machine.grid,
-                     .inline_rare = frame_.machine.grid};
+                     .in_process = true};
 }
 
 llvm::Type* NestEmitter::vector_type(llvm::Type* element, unsigned lanes) {

@@ -12,6 +12,16 @@ inline constexpr int64_t grid_tile = 32;
 /// Bytes of shared memory that every GPU gives a block.
 inline constexpr int64_t grid_shared_bytes = 48 << 10;
 
+/// A GPU takes tens of thousands of threads to be busy, and a block can do a
+/// long members tree. Its kernels are put on a queue, so what asks after each
+/// turn of a loop waits for the GPU. A thread's values are scalars.
+inline constexpr Machine grid_machine{
+    .lanes = {512, 16 * reduce_chunk},
+    .runs = {1 << 16, 4 * reduce_run, 1 << 16},
+    .members = {},
+    .counts_turns = true,
+    .has_point_loops = true};
+
 /// What does one unit of a nest.
 enum class Workers : uint8_t { thread, warp, block };
 

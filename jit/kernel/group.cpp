@@ -315,7 +315,7 @@ bool Group::fits_with_reloads(NodeId node, const IndexMap& map, ExprId& value) {
 bool Group::is_two_stage() const {
   return !reductions_.empty() &&
          needs_two_stages(kept_points(), reduced_points(), reductions_[0].order,
-                          sources_.grid);
+                          sources_.machine);
 }
 
 bool Group::add_reduction(NodeId id) {

@@ -10,15 +10,16 @@
 
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
+#include "jit/kernel/schedule.h"
 
 namespace unisono::jit {
 
 /// What is known about the nodes of the graph while kernels are formed.
 struct Sources {
-  Sources(const ir::Graph& graph, bool checked, bool grid);
+  Sources(const ir::Graph& graph, bool checked, const Machine& machine);
   const ir::Graph& graph;
   bool checked;
-  bool grid;  // for GPUs
+  const Machine& machine;
   std::vector<std::vector<int64_t>> sizes;
   std::vector<int64_t> elements;
   /// By node: flops to compute one element from arrays in memory, and the

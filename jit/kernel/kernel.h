@@ -90,7 +90,7 @@ struct Reduction {
 
 /// A running reduction along the reduced axes, stored at every point.
 struct Scan {
-  /// A GPU does few long lines in three kernels (grid_stages.h). `totals` puts
+  /// A GPU does few long lines in three kernels (gpu_stages.h). `totals` puts
   /// the total of each chunk into `argument`; `carries`, a nest of rows and
   /// chunks without expressions, replaces each total by the fold of those
   /// before it; `rest` scans each chunk, beginning with its carry.
@@ -111,7 +111,7 @@ struct Scan {
 /// reduced axes differ go one after the other, in row-major order.
 struct Scatter {
   /// Where columns are few, a GPU does many positions (points of the reduced
-  /// axes) at once (grid_stages.h). A position's target is the row-major number
+  /// axes) at once (gpu_stages.h). A position's target is the row-major number
   /// of its place along the indexed axes. `atomic` adds integers in any order.
   /// To set: `winners` puts the last position of each target, plus 1, into
   /// `argument`; `chosen` then stores the positions that argument `targets`

@@ -6,30 +6,46 @@
 #include <optional>
 #include <vector>
 
+#include "jit/ir/reduce_order.h"
 #include "jit/kernel/kernel.h"
 
 namespace unisono::jit {
 
-/// What a schedule needs to know of the machine.
+/// What kernels are made for: unless it is said otherwise, one CPU's threads.
 struct Machine {
-  int vector_bytes = 16;
+  int vector_bytes = 16;          // of a register
   bool masked_bytes = false;      // masked loads and stores of 1 and 2 bytes
   bool native_half = false;       // half <-> float in hardware
   bool native_exponents = false;  // AVX-512's instructions for exponents
-  int64_t last_level_cache = 32 << 20;
-  bool grid = false;  // a GPU: values are scalars, threads are many
+  int64_t last_level_cache = 32 << 20;  // bytes
+
+  /// A reduction to few points is done in two kernels, the first one of which
+  /// does its chunks: to fewer than `kept` points, each of at least `reduced`
+  /// elements, `elements` in all. So by the order of combination.
+  struct TwoStages {
+    int64_t kept = 0;
+    int64_t reduced = 0, elements = 0;
+  };
+  TwoStages lanes = {64, 4 * reduce_chunk};
+  TwoStages runs = {1024, 4 * reduce_run, 1 << 16};
+  TwoStages members = runs;
+
+  /// Of a loop that is known to take so many turns: they are counted, instead
+  /// of asking after each one; and all turns may be one kernel, where a point
+  /// depends on itself alone.
+  bool counts_turns = false;
+  bool has_point_loops = false;
 };
 
-/// Whether a reduction has too few kept points to occupy the machine, so that
-/// its chunks are reduced by one kernel and combined by a second.
+/// Whether a reduction is done in two kernels, as Machine::TwoStages tells.
 bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order,
-                      bool grid);
+                      const Machine& machine);
 
 /// If the kernel's one nest is such a reduction: makes the kernel reduce chunks
 /// into new buffers, which `add_buffer` gives, and returns the kernel that
 /// combines them and does what follows.
 std::optional<Kernel> split_stages(
-    Kernel& kernel, bool grid,
+    Kernel& kernel, const Machine& machine,
     const std::function<int32_t(DType, int64_t elements)>& add_buffer);
 
 /// Puts kept axes before reduced ones, drops those of extent 1, and joins

@@ -37,8 +37,8 @@ CombineOrder combine_order(const ir::ReduceAttrs& attrs, int rank) {
   return last ? CombineOrder::lanes : CombineOrder::runs;
 }
 
-Sources::Sources(const ir::Graph& graph, bool checked, bool grid)
-    : graph(graph), checked(checked), grid(grid) {
+Sources::Sources(const ir::Graph& graph, bool checked, const Machine& machine)
+    : graph(graph), checked(checked), machine(machine) {
   size_t n = graph.nodes.size();
   step.assign(n, -1);
   buffer.assign(n, -1);

@@ -2,29 +2,21 @@
 // tree over their results. The order of combination is that of one loop.
 #include <algorithm>
 
-#include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
 #include "jit/kernel/schedule.h"
 
 namespace unisono::jit {
 
 bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order,
-                      bool grid) {
-  if (grid) {
-    // A GPU takes tens of thousands of threads to be busy, and a block can
-    // do a long members tree.
-    const bool lanes = order == CombineOrder::lanes;
-    return order != CombineOrder::chain && order != CombineOrder::members &&
-           (lanes ? kept < 512 && reduced >= 16 * reduce_chunk
-                  : kept < 1 << 16 && reduced >= 4 * reduce_run &&
-                        kept * reduced >= 1 << 16);
-  }
+                      const Machine& machine) {
+  const auto pays = [&](const Machine::TwoStages& from) {
+    return kept < from.kept && reduced >= from.reduced &&
+           kept * reduced >= from.elements;
+  };
   switch (order) {
-    case CombineOrder::lanes: return kept < 64 && reduced >= 4 * reduce_chunk;
-    case CombineOrder::runs:
-    case CombineOrder::members:
-      return kept < 1024 && reduced >= 4 * reduce_run &&
-             kept * reduced >= 1 << 16;
+    case CombineOrder::lanes: return pays(machine.lanes);
+    case CombineOrder::runs: return pays(machine.runs);
+    case CombineOrder::members: return pays(machine.members);
     case CombineOrder::chain: return false;
   }
   __builtin_unreachable();
@@ -194,13 +186,13 @@ Nest second_stage(const Nest& nest, const Chunks& chunks, int first_argument) {
 }  // namespace
 
 std::optional<Kernel> split_stages(
-    Kernel& kernel, bool grid,
+    Kernel& kernel, const Machine& machine,
     const std::function<int32_t(DType, int64_t elements)>& add_buffer) {
   if (kernel.nests.size() != 1) return std::nullopt;
   const Nest nest = kernel.nests[0];
   if (nest.reductions.empty() ||
       !needs_two_stages(nest.kept_points(), nest.points() / nest.kept_points(),
-                        nest.reductions[0].order, grid))
+                        nest.reductions[0].order, machine))
     return std::nullopt;
   auto chunks = chunks_of(nest);
   if (!chunks || chunks->count < 2) return std::nullopt;

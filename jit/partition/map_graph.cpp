@@ -296,10 +296,10 @@ class PartKeeper {
 
 }  // namespace
 
-size_t grid_axis(const MemberGraph& map, const MapAxis& axis) {
+size_t mesh_axis(const MemberGraph& map, const MapAxis& axis) {
   size_t i = 0;
-  while (i < map.grid.size() &&
-         std::ranges::find(map.grid[i].ids, axis.id) == map.grid[i].ids.end()) {
+  while (i < map.mesh.size() &&
+         std::ranges::find(map.mesh[i].ids, axis.id) == map.mesh[i].ids.end()) {
     ++i;
   }
   return i;
@@ -313,7 +313,7 @@ int64_t MemberGraph::members() const {
 
 int MemberGraph::devices() const {
   int64_t count = 1;
-  for (const GridAxis& axis : grid) count *= axis.size;
+  for (const MeshAxis& axis : mesh) count *= axis.size;
   return static_cast<int>(count);
 }
 
@@ -373,10 +373,10 @@ Result<std::vector<HostArray>> evaluate_map(
 }
 
 int device_of(const MemberGraph& map, int64_t member) {
-  std::vector<int64_t> place(map.grid.size(), 0);
+  std::vector<int64_t> place(map.mesh.size(), 0);
   for (size_t a = map.axes.size(); a-- > 0;) {
     const MapAxis& axis = map.axes[a];
-    const size_t along = grid_axis(map, axis);
+    const size_t along = mesh_axis(map, axis);
     if (along < place.size())
       place[along] =
           std::max(place[along], member % axis.members() / axis.per_device);
@@ -384,19 +384,19 @@ int device_of(const MemberGraph& map, int64_t member) {
   }
   int64_t device = 0;
   for (size_t i = 0; i < place.size(); ++i)
-    device = device * map.grid[i].size + place[i];
+    device = device * map.mesh[i].size + place[i];
   return static_cast<int>(device);
 }
 
 std::vector<int> input_cuts(const MemberGraph& map, size_t input) {
-  std::vector<int> cuts(map.grid.size(), -1);
+  std::vector<int> cuts(map.mesh.size(), -1);
   // Where the axes of what is left stand in the whole array.
   std::vector<int> axes(whole_input(map, input).shape.size());
   std::iota(axes.begin(), axes.end(), 0);
   for (const MapAxis& axis : map.axes) {
     const AxisEntry& entry = axis.inputs[input];
     if (entry.is_none()) continue;
-    const size_t along = grid_axis(map, axis);
+    const size_t along = mesh_axis(map, axis);
     if (along < cuts.size()) cuts[along] = axes[entry.axis];
     if (entry.is_mapped()) axes.erase(axes.begin() + entry.axis);
   }
@@ -404,13 +404,13 @@ std::vector<int> input_cuts(const MemberGraph& map, size_t input) {
 }
 
 std::vector<int> output_cuts(const MemberGraph& map, size_t output) {
-  std::vector<int> cuts(map.grid.size(), -1);
+  std::vector<int> cuts(map.mesh.size(), -1);
   for (size_t a = map.axes.size(); a-- > 0;) {
     const AxisEntry& entry = map.axes[a].outputs[output];
     if (entry.is_none()) continue;
     if (entry.is_mapped())
       for (int& cut : cuts) cut += cut >= entry.axis ? 1 : 0;
-    const size_t along = grid_axis(map, map.axes[a]);
+    const size_t along = mesh_axis(map, map.axes[a]);
     if (along < cuts.size()) cuts[along] = entry.axis;
   }
   return cuts;

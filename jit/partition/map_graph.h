@@ -44,9 +44,9 @@ struct MemberGraph {
   /// Outermost first; none for a jit without maps in it. Entries of an inner
   /// axis are about what the outer ones leave of an array.
   std::vector<MapAxis> axes;
-  /// The devices of the program, in row-major order: `grid` says which axes
+  /// The devices of the program, in row-major order: `mesh` says which axes
   /// run along which of its own. Empty: one device.
-  std::vector<GridAxis> grid;
+  std::vector<MeshAxis> mesh;
 
   int64_t members() const;
   int devices() const;
@@ -54,7 +54,7 @@ struct MemberGraph {
 
 /// What nested maps take of an input, and nothing else does, is cut before the
 /// program runs; what they stack for an output stays where it is. So arrays lie
-/// on the whole grid, and own_part and all_gather of them are gone. The nested
+/// on the whole mesh, and own_part and all_gather of them are gone. The nested
 /// maps' axes are those from `first` on.
 void keep_parts(MemberGraph& map, size_t first);
 
@@ -68,12 +68,12 @@ Result<std::vector<HostArray>> evaluate_map(
     const MemberGraph& map, const std::vector<HostArray>& inputs,
     const ReferenceOptions& options);
 
-/// Which of the grid's axes a map's axis runs along.
-size_t grid_axis(const MemberGraph& map, const MapAxis& axis);
-/// Where the device of a member stands in the grid.
+/// Which of the mesh's axes a map's axis runs along.
+size_t mesh_axis(const MemberGraph& map, const MapAxis& axis);
+/// Where the device of a member stands in the mesh.
 int device_of(const MemberGraph& map, int64_t member);
 
-/// The axes of a whole array that are cut: for each of the grid's axes the
+/// The axes of a whole array that are cut: for each of the mesh's axes the
 /// array's, or -1 where all along it have the same.
 std::vector<int> input_cuts(const MemberGraph& map, size_t input);
 std::vector<int> output_cuts(const MemberGraph& map, size_t output);

@@ -24,7 +24,7 @@ bool is_spread(const unisono::Array& array) {
   return array.sharding().is_split() && array.sharding().devices.size() > 1;
 }
 
-/// One axis of the grid of devices: the graph of one block along it, and the
+/// One axis of the mesh of devices: the graph of one block along it, and the
 /// axis that each input and output is split along, or `whole`.
 struct Cut {
   ir::Graph graph;
@@ -37,7 +37,7 @@ struct Cut {
 class BlockGraph {
  public:
   BlockGraph(const ir::Graph& graph, const std::vector<int>& inputs,
-             const GridAxis& line)
+             const MeshAxis& line)
       : graph_(graph),
         line_(line),
         devices_(line.size),
@@ -248,7 +248,7 @@ class BlockGraph {
   }
 
   const ir::Graph& graph_;
-  const GridAxis& line_;
+  const MeshAxis& line_;
   const int64_t devices_;
   const SplitAxes axes_;
   Cut out_;
@@ -257,77 +257,77 @@ class BlockGraph {
   std::set<std::pair<NodeId, int>> seen_;
 };
 
-/// The sizes of the one grid on which all inputs that are split over several
+/// The sizes of the one mesh on which all inputs that are split over several
 /// devices lie; nothing if it is not one.
-std::optional<std::vector<int64_t>> common_grid(
+std::optional<std::vector<int64_t>> common_mesh(
     const std::vector<unisono::Array>& inputs) {
   const Sharding* first = nullptr;
   for (const unisono::Array& input : inputs) {
     if (!is_spread(input)) continue;
     const Sharding& next = input.sharding();
     if (first && first->devices != next.devices) return std::nullopt;
-    if (!first || first->grid.empty()) first = &next;
+    if (!first || first->mesh.empty()) first = &next;
   }
   if (!first) return std::nullopt;
-  if (first->grid.empty())
+  if (first->mesh.empty())
     return std::vector{static_cast<int64_t>(first->devices.size())};
   std::vector<int64_t> sizes;
-  for (const GridCut& cut : first->grid) sizes.push_back(cut.size);
+  for (const MeshCut& cut : first->mesh) sizes.push_back(cut.size);
   return sizes;
 }
 
-/// The axis of the array that the `g`-th axis of the grid cuts; nothing if the
-/// array lies on another grid.
+/// The axis of the array that the `g`-th axis of the mesh cuts; nothing if the
+/// array lies on another mesh.
 std::optional<int> axis_on(const unisono::Array& array,
-                           const std::vector<int64_t>& grid, size_t g) {
+                           const std::vector<int64_t>& mesh, size_t g) {
   if (!is_spread(array)) return whole;
   const Sharding& sharding = array.sharding();
-  if (sharding.grid.empty()) return sharding.axis;  // all of them cut it
-  if (sharding.grid.size() != grid.size() || sharding.grid[g].size != grid[g])
+  if (sharding.mesh.empty()) return sharding.axis;  // all of them cut it
+  if (sharding.mesh.size() != mesh.size() || sharding.mesh[g].size != mesh[g])
     return std::nullopt;
-  return sharding.grid[g].axis;
+  return sharding.mesh[g].axis;
 }
 
-Sharding place_of(const std::vector<GridCut>& cuts,
+Sharding place_of(const std::vector<MeshCut>& cuts,
                   const std::vector<Device*>& devices) {
-  Sharding out = Sharding::on_grid(cuts, devices);
+  Sharding out = Sharding::on_mesh(cuts, devices);
   return out.is_split() ? out : Sharding{-1, {devices[0]}};
 }
 
 /// For the graph's outputs and what they need.
 std::optional<BlockPlan> plan_outputs(
     const ir::Graph& graph, const std::vector<unisono::Array>& inputs) {
-  const auto grid = common_grid(inputs);
-  if (!grid) return std::nullopt;
+  const auto mesh = common_mesh(inputs);
+  if (!mesh) return std::nullopt;
   BlockPlan plan;
   plan.graph = graph;
   for (const unisono::Array& input : inputs)
     if (is_spread(input)) plan.devices = input.sharding().devices;
-  std::vector<std::vector<GridCut>> input_cuts(graph.inputs.size()),
+  std::vector<std::vector<MeshCut>> input_cuts(graph.inputs.size()),
       output_cuts(graph.outputs.size());
   bool any = false;
-  for (size_t g = 0; g < grid->size(); ++g) {
-    plan.grid.push_back({(*grid)[g], {static_cast<ir::AxisId>(g + 1)}});
+  for (size_t g = 0; g < mesh->size(); ++g) {
+    plan.mesh.push_back({(*mesh)[g], {static_cast<ir::AxisId>(g + 1)}});
     std::vector<int> axes;
     for (const unisono::Array& input : inputs) {
-      const auto axis = axis_on(input, *grid, g);
+      const auto axis = axis_on(input, *mesh, g);
       if (!axis) return std::nullopt;
       axes.push_back(*axis);
     }
-    auto cut = BlockGraph(plan.graph, axes, plan.grid.back()).build();
+    auto cut = BlockGraph(plan.graph, axes, plan.mesh.back()).build();
     if (!cut) return std::nullopt;
     plan.graph = std::move(cut->graph);
     for (size_t i = 0; i < input_cuts.size(); ++i)
-      input_cuts[i].push_back({(*grid)[g], cut->inputs[i]});
+      input_cuts[i].push_back({(*mesh)[g], cut->inputs[i]});
     any = any || cut->joins;
     for (size_t i = 0; i < output_cuts.size(); ++i) {
-      output_cuts[i].push_back({(*grid)[g], cut->outputs[i]});
+      output_cuts[i].push_back({(*mesh)[g], cut->outputs[i]});
       any = any || cut->outputs[i] != whole;
     }
   }
   if (!any) return std::nullopt;
   for (const auto& cuts : input_cuts)
-    plan.inputs.push_back(Sharding::on_grid(cuts, plan.devices));
+    plan.inputs.push_back(Sharding::on_mesh(cuts, plan.devices));
   for (const auto& cuts : output_cuts)
     plan.outputs.push_back(place_of(cuts, plan.devices));
   return plan;

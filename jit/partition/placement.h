@@ -14,7 +14,7 @@ namespace unisono::jit {
 struct BlockPlan {
   ir::Graph graph;  // sizes are those of one block
   std::vector<Device*> devices;
-  std::vector<GridAxis> grid;  // that the devices form
+  std::vector<MeshAxis> mesh;  // that the devices form
   /// The placements of the whole inputs and outputs.
   std::vector<Sharding> inputs, outputs;
 };

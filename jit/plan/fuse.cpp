@@ -10,7 +10,6 @@
 #include "jit/ir/kinds.h"
 #include "jit/kernel/schedule.h"
 #include "jit/plan/fuser.h"
-#include "jit/plan/grid_stages.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
 
@@ -76,7 +75,7 @@ void Fuser::visit(NodeId id) {
     const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
     if (static_cast<int64_t>(bytes.size()) == byte_size(node.type.dtype))
       return;
-    sources_.buffer[id] = constant_buffer(bytes);
+    sources_.buffer[id] = plan_.add_constant(bytes);
     return;
   }
   switch (ir::kind(node.op)) {
@@ -315,15 +314,13 @@ void Fuser::emit(Item& item, PlanSteps& steps) {
     kernel.nests.push_back(std::move(nest));
   }
   if (kernel.nests.empty()) return;
+  PlanSteps stages = lowering_.stages(kernel, plan_);
+  for (PlanStep& step : stages) steps.push_back(std::move(step));
+  if (!stages.empty()) return;
   auto add_buffer = [&](DType dtype, int64_t elements) {
     return plan_.add_buffer(elements * byte_size(dtype));
   };
-  if (machine_.grid)
-    if (auto stages = grid_stages(kernel, add_buffer); !stages.empty()) {
-      for (PlanStep& step : stages) steps.push_back(std::move(step));
-      return;
-    }
-  auto second = split_stages(kernel, machine_.grid, add_buffer);
+  auto second = split_stages(kernel, lowering_.machine(), add_buffer);
   emit();
   if (second) steps.push_back({std::move(*second), {}});
 }
@@ -337,7 +334,7 @@ std::vector<BufferId> Fuser::run(PlanSteps& steps) {
   return outputs;
 }
 
-Plan fuse(const Graph& graph, bool checked, const Machine& machine) {
+Plan fuse(const Graph& graph, bool checked, const Lowering& lowering) {
   Plan plan;
   for (NodeId input : graph.inputs) {
     plan.inputs.push_back(plan.add_buffer(graph.type(input).bytes()));
@@ -345,7 +342,7 @@ Plan fuse(const Graph& graph, bool checked, const Machine& machine) {
     plan.buffers.back().index = static_cast<int>(plan.inputs.size()) - 1;
   }
   plan.outputs =
-      Fuser(plan, graph, plan.inputs, checked, machine).run(plan.steps);
+      Fuser(plan, graph, plan.inputs, checked, lowering).run(plan.steps);
   std::vector<bool> taken(plan.buffers.size());
   for (BufferId& output : plan.outputs) {
     const PlanBuffer buffer = plan.buffers[output];

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
 #include "jit/kernel/packed_dot.h"
-#include "jit/kernel/schedule.h"
 #include "runtime/execute/program.h"
 
 namespace unisono::jit {
@@ -83,12 +83,21 @@ struct Plan {
     buffers[buffer].source = node.source;
     return buffer;
   }
+  BufferId add_constant(std::vector<uint8_t> bytes) {
+    const BufferId buffer = add_buffer(static_cast<int64_t>(bytes.size()));
+    buffers[buffer].home = PlanBuffer::Home::constant;
+    buffers[buffer].index = static_cast<int>(constants.size());
+    constants.push_back(std::move(bytes));
+    return buffer;
+  }
 };
 
-/// The plan of a graph, which is concrete and optimised, for `machine`.
-/// `checked`: whether failed checks are errors. Each output has a buffer of its
-/// own, or is an input.
-Plan fuse(const ir::Graph& graph, bool checked, const Machine& machine);
+class Lowering;
+
+/// The plan of a graph, which is concrete and optimised, for devices with this
+/// lowering. `checked`: whether failed checks are errors. Each output has a
+/// buffer of its own, or is an input.
+Plan fuse(const ir::Graph& graph, bool checked, const Lowering& lowering);
 
 /// Calls `f(BufferId&, bool written)` for every buffer that a step, or a step
 /// inside it, names.

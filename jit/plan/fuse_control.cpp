@@ -91,7 +91,7 @@ bool is_straight(const PlanSteps& steps) {
 PlanSteps Fuser::lower(const Graph& graph, const std::vector<BufferId>& inputs,
                        std::vector<BufferId>& outputs) {
   PlanSteps steps;
-  outputs = Fuser(plan_, graph, inputs, sources_.checked, machine_).run(steps);
+  outputs = Fuser(plan_, graph, inputs, sources_.checked, lowering_).run(steps);
   return steps;
 }
 
@@ -148,7 +148,8 @@ void Fuser::end_control(NodeId id, size_t item, std::vector<BufferId> results) {
 bool Fuser::place_point_loop(NodeId id) {
   const Node& node = graph_[id];
   const auto& attrs = ir::attrs<ir::LoopAttrs>(node);
-  const auto turns = machine_.grid ? known_turns(graph_, node) : std::nullopt;
+  if (!lowering_.machine().has_point_loops) return false;
+  const auto turns = known_turns(graph_, node);
   if (!turns || !may_be_point_loop(*attrs.body, turns->count)) return false;
   PointLoop loop{.turns = *turns, .carries = {}};
   std::vector<BufferId> inputs;
@@ -194,9 +195,8 @@ void Fuser::place_loop(NodeId id) {
   PlanSteps condition = lower(*attrs.condition, inputs, outputs);
   task.flag = outputs[0];
   PlanSteps body = lower_to(*attrs.body, inputs, carries);
-  // A GPU need not tell the host after each turn whether there is another one.
-  if (const auto turns = known_turns(graph_, node); machine_.grid && turns)
-    task.turns = turns->count;
+  if (lowering_.machine().counts_turns)
+    if (const auto turns = known_turns(graph_, node)) task.turns = turns->count;
   if (auto doubled = two_places(attrs, inputs, body, task.turns)) {
     if (task.turns > 0 && task.turns % 2 != 0)
       for (PlanStep& step : body) append(std::move(step));

@@ -5,8 +5,6 @@
 #include "jit/ir/kinds.h"
 #include "jit/kernel/schedule.h"
 #include "jit/plan/fuser.h"
-#include "jit/plan/grid_stages.h"
-#include "jit/plan/sort_kernels.h"
 #include "runtime/check.h"
 #include "runtime/execute/collective.h"
 
@@ -73,54 +71,29 @@ size_t Fuser::append(PlanStep step, uint32_t source) {
   return items_.size() - 1;
 }
 
-BufferId Fuser::constant_buffer(std::vector<uint8_t> bytes) {
-  const BufferId buffer = plan_.add_buffer(static_cast<int64_t>(bytes.size()));
-  plan_.buffers[buffer].home = PlanBuffer::Home::constant;
-  plan_.buffers[buffer].index = static_cast<int>(plan_.constants.size());
-  plan_.constants.push_back(std::move(bytes));
-  return buffer;
-}
-
 BufferId Fuser::own_buffer(NodeId id) {
   return sources_.buffer[id] = plan_.add_buffer(graph_[id]);
 }
 
 void Fuser::place_sort(NodeId id) {
-  const BufferId from = materialise(graph_[id].inputs[0]);
+  const NodeId operand = graph_[id].inputs[0];
+  const BufferId from = materialise(operand);
   const BufferId to = own_buffer(id);
   if (sources_.elements[id] == 0) return;
   const int64_t length = sources_.sizes[id].back();
-  if (machine_.grid) return place_grid_sort(id, from, to);
-  SortPlan sort = plan_sort(graph_.type(graph_[id].inputs[0]).dtype,
-                            sources_.elements[id] / length, length,
-                            graph_[id].op == Op::argsort);
-  const BufferId parameters = constant_buffer(std::move(sort.parameters));
-  const BufferId scratch = plan_.add_buffer(sort.scratch_bytes);
-  for (SortPlan::Launch& launch : sort.launches)
+  const SortTask task{.dtype = graph_.type(operand).dtype,
+                      .rows = sources_.elements[id] / length,
+                      .length = length,
+                      .argsort = graph_[id].op == Op::argsort,
+                      .from = from,
+                      .to = to};
+  for (LaunchStep& launch : lowering_.sort(task, plan_))
     sources_.step[id] =
-        static_cast<int>(append({LaunchStep{launch.function,
-                                            std::move(launch.name),
-                                            {parameters, from, to, scratch},
-                                            launch.units,
-                                            launch.grain}},
-                                graph_[id].source));
+        static_cast<int>(append({std::move(launch)}, graph_[id].source));
 }
 
-void Fuser::place_grid_sort(NodeId id, BufferId from, BufferId to) {
-  const int64_t length = sources_.sizes[id].back();
-  GridSort sort = plan_grid_sort(graph_.type(graph_[id].inputs[0]).dtype,
-                                 sources_.elements[id] / length, length,
-                                 graph_[id].op == Op::argsort);
-  const auto add_buffer = [&](DType dtype, int64_t elements) {
-    return plan_.add_buffer(elements * byte_size(dtype));
-  };
-  for (LaunchStep& task : sort_tasks(std::move(sort), from, to, add_buffer))
-    sources_.step[id] =
-        static_cast<int>(append({std::move(task)}, graph_[id].source));
-}
-
-/// Large products are packed; others are a nest like any other, which may take
-/// in what follows.
+/// A step of its own where the devices have one for it; others are a nest like
+/// any other, which may take in what follows.
 void Fuser::place_dot(NodeId id) {
   place(id);
   if (sources_.step[id] < 0) return;  // nothing to multiply
@@ -129,28 +102,14 @@ void Fuser::place_dot(NodeId id) {
   const BufferId to = plan_.add_buffer(graph_[id]);
   Group group = item.groups[0];
   group.store(id, to);
-  auto task = matrix_product(group.finish(arguments), arguments);
-  if (!task) return;
-  if (machine_.grid) {
-    auto launch =
-        grid_dot(task->shape, ir::attrs<ir::DotAttrs>(graph_[id]).precision);
-    if (!launch) return;
-    LaunchStep product{.name = launch->entry,
-                       .arguments = {task->a, task->b, task->to}};
-    product.grid = std::move(launch);
-    add_sources(item.groups[0], item.sources);
-    item.groups.clear();
-    item.steps.push_back({std::move(product)});
-    sources_.buffer[id] = to;
-    return;
-  }
-  if (!packs_well(task->shape)) return;
-  const PackedBytes bytes = packed_bytes(task->shape, machine_.vector_bytes);
-  task->packed_a = plan_.add_buffer(bytes.a);
-  task->packed_b = plan_.add_buffer(bytes.b);
+  const auto dot = matrix_product(group.finish(arguments), arguments);
+  if (!dot) return;
+  auto product = lowering_.product(
+      *dot, ir::attrs<ir::DotAttrs>(graph_[id]).precision, plan_);
+  if (!product) return;
   add_sources(item.groups[0], item.sources);
   item.groups.clear();
-  item.steps.push_back({*task});
+  item.steps.push_back(*std::move(product));
   sources_.buffer[id] = to;
 }
 

@@ -8,6 +8,7 @@
 
 #include "jit/kernel/group.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/lowering.h"
 
 namespace unisono::jit {
 
@@ -22,11 +23,11 @@ struct Item {
 class Fuser {
  public:
   Fuser(Plan& plan, const ir::Graph& graph, std::vector<BufferId> inputs,
-        bool checked, const Machine& machine)
+        bool checked, const Lowering& lowering)
       : plan_(plan),
         graph_(graph),
-        sources_(graph, checked, machine.grid),
-        machine_(machine) {
+        sources_(graph, checked, lowering.machine()),
+        lowering_(lowering) {
     for (size_t i = 0; i < inputs.size(); ++i)
       sources_.buffer[graph.inputs[i]] = inputs[i];
     find_users();
@@ -43,7 +44,6 @@ class Fuser {
   void place_boxes(ir::NodeId node);
   void place_dot(ir::NodeId node);
   void place_sort(ir::NodeId node);
-  void place_grid_sort(ir::NodeId node, BufferId from, BufferId to);
   void place_collective(ir::NodeId node);
   void place_host_call(ir::NodeId node);
   void place_if(ir::NodeId node);
@@ -58,7 +58,6 @@ class Fuser {
   void for_each_leaf(ir::NodeId node, F&& f) const;
   size_t append(PlanStep step, uint32_t source = 0);
   BufferId own_buffer(ir::NodeId node);
-  BufferId constant_buffer(std::vector<uint8_t> bytes);
   void finish(Item& item, PlanSteps& steps);
   void emit(Item& item, PlanSteps& steps);
   /// The places of what a group computes.
@@ -78,7 +77,7 @@ class Fuser {
   Plan& plan_;
   const ir::Graph& graph_;
   Sources sources_;
-  const Machine& machine_;
+  const Lowering& lowering_;
   std::vector<bool> live_;
   std::vector<int> uses_;
   std::vector<ir::NodeId> user_;  // the last one

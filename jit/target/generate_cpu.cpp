@@ -104,6 +104,11 @@ std::string key_of(const DotTask& task) {
       s.a_column, s.b_offset, s.b_batch, s.b_row, s.b_column);
 }
 
+const Lowering& CpuGenerator::lowering() {
+  if (!lowering_) lowering_.emplace(target(0).machine());
+  return *lowering_;
+}
+
 Target& CpuGenerator::target(size_t number) {
   while (targets_.size() <= number)
     targets_.push_back(make_cpu_target(options_));
@@ -166,7 +171,7 @@ Result<std::vector<Compiled>> CpuGenerator::generate_modules(
   return out;
 }
 
-Result<CompiledKernels> CpuGenerator::generate(const Plan& plan,
+Result<CompiledKernels> CpuGenerator::generate(const Plan& plan, int,
                                                const CodeTarget&,
                                                CodeText* dump) {
   return generate(requests_of(plan), dump);

@@ -2,6 +2,7 @@
 // Kernels and packed products to machine code of this processor.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "jit/plan/cpu_lowering.h"
 #include "jit/plan/fuse.h"
 #include "jit/target/code_text.h"
 #include "jit/target/generator.h"
@@ -25,11 +27,12 @@ class CpuGenerator : public Generator {
   explicit CpuGenerator(CpuTargetOptions options)
       : options_(std::move(options)) {}
 
-  const Machine& machine() override { return target(0).machine(); }
-  Result<CompiledKernels> generate(const Plan& plan, const CodeTarget& target,
+  const Lowering& lowering() override;
+  bool plain_collectives() const override { return false; }
+  Result<CompiledKernels> generate(const Plan& plan, int devices,
+                                   const CodeTarget& target,
                                    CodeText* dump) override;
-  void complete(CollectiveStep&, const CodeTarget&,
-                const CompiledKernels&) const override {}
+  void complete(CollectiveStep&, int, const CompiledKernels&) const override {}
   /// Code for all requests, by key_of. With `dump` all is generated again, to
   /// be seen.
   Result<CompiledKernels> generate(const std::vector<Request>& requests,
@@ -51,6 +54,7 @@ class CpuGenerator : public Generator {
 
   const CpuTargetOptions options_;
   std::vector<std::unique_ptr<Target>> targets_;  // one for each thread
+  std::optional<CpuLowering> lowering_;           // made when it is asked for
   LruCache<Compiled> kernels_{int64_t{64} << 20};
   int64_t kernels_generated_ = 0;
 };

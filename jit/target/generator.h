@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "jit/kernel/schedule.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/lowering.h"
 #include "jit/target/code_text.h"
 #include "jit/target/target.h"
 #include "runtime/execute/program.h"
@@ -38,29 +38,24 @@ struct Compiled {
 /// By key_of the request.
 using CompiledKernels = std::unordered_map<std::string, Compiled>;
 
-/// The devices that code is generated for.
-struct CodeTarget {
-  int devices = 1;
-  /// Of GPUs: their compute capabilities, each once.
-  std::vector<int> capabilities = {};
-};
-
-/// One for each kind of device: generate_cpu.h, generate_grid.h. Caches what it
+/// One for each kind of device: generate_cpu.h, generate_gpu.h. Caches what it
 /// generated: in memory, bounded. Called by one thread at a time, which has a
 /// deep stack (on_deep_stacks).
 class Generator {
  public:
   virtual ~Generator() = default;
-  /// The machine that plans for these devices are made for.
-  virtual const Machine& machine() = 0;
-  /// Code for all kernels of the plan, and for its collectives where they need
-  /// some. With `dump`, which may be null, all is generated again, to be seen.
-  /// Errors: compile_failed; throws Stopped.
-  virtual Result<CompiledKernels> generate(const Plan& plan,
+  /// How plans for these devices are made.
+  virtual const Lowering& lowering() = 0;
+  /// Whether devices meet in plain collectives alone (spmd in transforms.h).
+  virtual bool plain_collectives() const = 0;
+  /// Code for all kernels of the plan, and for its collectives of `devices`
+  /// devices where they need some. With `dump`, which may be null, all is
+  /// generated again, to be seen. Errors: compile_failed; throws Stopped.
+  virtual Result<CompiledKernels> generate(const Plan& plan, int devices,
                                            const CodeTarget& target,
                                            CodeText* dump) = 0;
   /// Puts the kernels that a collective of the plan needs into its step.
-  virtual void complete(CollectiveStep& step, const CodeTarget& target,
+  virtual void complete(CollectiveStep& step, int devices,
                         const CompiledKernels& kernels) const = 0;
   /// How many so far, those found in the cache not counted.
   virtual int64_t kernels_generated() const = 0;

@@ -22,9 +22,9 @@ std::vector<int> counted(int64_t count) {
 
 class Spmd {
  public:
-  Spmd(const std::vector<GridAxis>& grid, bool plain)
-      : grid_(grid), plain_(plain) {
-    for (const GridAxis& axis : grid) devices_ *= axis.size;
+  Spmd(const std::vector<MeshAxis>& mesh, bool plain)
+      : mesh_(mesh), plain_(plain) {
+    for (const MeshAxis& axis : mesh) devices_ *= axis.size;
   }
 
   Graph run(const Graph& graph) const {
@@ -56,37 +56,37 @@ class Spmd {
     return out.append(std::move(node));
   }
 
-  size_t grid_axis(ir::AxisId id) const {
-    for (size_t i = 0; i < grid_.size(); ++i) {
-      const auto& ids = grid_[i].ids;
+  size_t mesh_axis(ir::AxisId id) const {
+    for (size_t i = 0; i < mesh_.size(); ++i) {
+      const auto& ids = mesh_[i].ids;
       if (ids.empty() || std::find(ids.begin(), ids.end(), id) != ids.end())
         return i;
     }
-    check_failed("a collective over an axis of the grid", __FILE__, __LINE__);
+    check_failed("a collective over an axis of the mesh", __FILE__, __LINE__);
   }
 
   /// The devices that meet, in order: one team for each place along the axes
   /// that the collective is not over.
   std::vector<Team> teams(const CollectiveAttrs& a) const {
-    std::vector<int64_t> strides(grid_.size(), 1);
-    for (size_t i = grid_.size(); i-- > 1;)
-      strides[i - 1] = strides[i] * grid_[i].size;
+    std::vector<int64_t> strides(mesh_.size(), 1);
+    for (size_t i = mesh_.size(); i-- > 1;)
+      strides[i - 1] = strides[i] * mesh_[i].size;
     Team first = {0}, starts = {0};
-    std::vector<bool> over(grid_.size(), false);
+    std::vector<bool> over(mesh_.size(), false);
     const auto widen = [&](Team& team, size_t axis) {
       Team wider;
       for (const int device : team)
-        for (int64_t p = 0; p < grid_[axis].size; ++p)
+        for (int64_t p = 0; p < mesh_[axis].size; ++p)
           wider.push_back(device + static_cast<int>(p * strides[axis]));
       team = std::move(wider);
     };
     for (size_t i = 0; i < a.axes.size(); ++i) {
-      const size_t axis = grid_axis(a.axes[i]);
-      CHECK(a.sizes[i] == ir::Dim(grid_[axis].size));
+      const size_t axis = mesh_axis(a.axes[i]);
+      CHECK(a.sizes[i] == ir::Dim(mesh_[axis].size));
       over[axis] = true;
       widen(first, axis);
     }
-    for (size_t i = 0; i < grid_.size(); ++i)
+    for (size_t i = 0; i < mesh_.size(); ++i)
       if (!over[i]) widen(starts, i);
     std::vector<Team> all;
     for (const int start : starts) {
@@ -212,15 +212,15 @@ class Spmd {
                    ir::IndexAttrs{{a.dim}, false}, node.source);
   }
 
-  const std::vector<GridAxis>& grid_;
+  const std::vector<MeshAxis>& mesh_;
   const bool plain_;
   int64_t devices_ = 1;
 };
 
 }  // namespace
 
-Graph spmd(const Graph& graph, const std::vector<GridAxis>& grid, bool plain) {
-  return Spmd(grid, plain).run(graph);
+Graph spmd(const Graph& graph, const std::vector<MeshAxis>& mesh, bool plain) {
+  return Spmd(mesh, plain).run(graph);
 }
 
 }  // namespace unisono::jit

@@ -37,20 +37,20 @@ struct VmapSpec {
 };
 Graph vmap(const Graph& graph, const VmapSpec& spec);
 
-/// An axis of a grid of devices.
-struct GridAxis {
+/// An axis of a mesh of devices.
+struct MeshAxis {
   int64_t size = 1;
   /// The axes whose collectives run along it; empty: any.
   std::vector<ir::AxisId> ids;
 };
-/// spmd.cpp: the graph that each device of a grid (its first axis outermost)
+/// spmd.cpp: the graph that each device of a mesh (its first axis outermost)
 /// runs becomes one in which all collectives are over axis 0, which is all
-/// devices in row-major order; a collective over some axes of the grid is made
+/// devices in row-major order; a collective over some axes of the mesh is made
 /// in groups. As the runtime has it, all_gather stacks at the front, and there
 /// is no own_part. `plain`: nor are there reductions of groups and
 /// reduce_scatter, which become gathers and exchanges with a reduction on each
 /// device.
-Graph spmd(const Graph& graph, const std::vector<GridAxis>& grid,
+Graph spmd(const Graph& graph, const std::vector<MeshAxis>& mesh,
            bool plain = false);
 
 /// inline.cpp: appends the nodes of `callee` to `graph`, its inputs replaced

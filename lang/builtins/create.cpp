@@ -238,7 +238,7 @@ Value builtin_eye(CallOf<"eye">& call) {
   check_size(walk, n, call.where);
   check_size(walk, m, call.where);
   const ir::Shape shape = {n, m};
-  const auto grid = [&](const ArrayValue& line, int axis) {
+  const auto spread = [&](const ArrayValue& line, int axis) {
     return walk.add(ir::Op::broadcast, {line},
                     ir::BroadcastAttrs{shape, {axis}}, call.where);
   };
@@ -247,8 +247,8 @@ Value builtin_eye(CallOf<"eye">& call) {
   const DType wide =
       rows->type.dtype == columns->type.dtype ? rows->type.dtype : DType::I64;
   const ArrayValue diagonal =
-      apply(walk, ir::Op::eq, grid(cast_to(walk, rows, wide, call.where), 0),
-            grid(cast_to(walk, columns, wide, call.where), 1), call.where);
+      apply(walk, ir::Op::eq, spread(cast_to(walk, rows, wide, call.where), 0),
+            spread(cast_to(walk, columns, wide, call.where), 1), call.where);
   return cast_to(walk, diagonal, dtype, call.where);
 }
 

@@ -78,8 +78,8 @@ std::optional<std::vector<int>> device_list(Walk& walk,
 
 namespace {
 
-/// Tuples of tuples of devices, as deep as there are axes: the rows of a grid.
-bool read_grid(const Value& value, size_t depth, size_t axes, Mesh& mesh) {
+/// Tuples of tuples of devices, as deep as there are axes: the rows of a mesh.
+bool read_mesh(const Value& value, size_t depth, size_t axes, Mesh& mesh) {
   const TupleValue* tuple = value.tuple();
   if (!tuple) {
     const auto* device = value.get_if<DeviceValue>();
@@ -92,7 +92,7 @@ bool read_grid(const Value& value, size_t depth, size_t axes, Mesh& mesh) {
   if (mesh.sizes.size() <= depth) mesh.sizes.push_back(size);
   if (mesh.sizes[depth] != size) return false;  // rows of different lengths
   for (const Value& item : tuple->items)
-    if (!read_grid(item, depth + 1, axes, mesh)) return false;
+    if (!read_mesh(item, depth + 1, axes, mesh)) return false;
   return true;
 }
 
@@ -114,7 +114,7 @@ std::vector<int> line_of(const Mesh& mesh, size_t axis) {
   auto error = diagnostic(
       Code::bad_axis_declaration, value.where, all,
       one ? "a tuple of devices"
-          : fmt::format("a grid of devices with {} axes", names.size()),
+          : fmt::format("a mesh of devices with {} axes", names.size()),
       type_name(value.value));
   std::string sizes = "2";
   for (size_t i = 1; i < names.size(); ++i) sizes += ", 2";
@@ -134,7 +134,7 @@ std::vector<AxisValue> declare_axes(Walk& walk, std::span<const Name> names,
     mesh = std::make_shared<Mesh>();
     const bool lone = names.size() == 1 && value->value.is<DeviceValue>();
     const Value devices = lone ? make_tuple({value->value}) : value->value;
-    if (!read_grid(devices, 0, names.size(), *mesh))
+    if (!read_mesh(devices, 0, names.size(), *mesh))
       bad_declaration(walk, names, *value);
     forbid_repeated_devices(walk, mesh->devices, value->where);
   }
@@ -217,12 +217,12 @@ Value builtin_visualize(CallOf<"visualize">& call) {
 
 namespace {
 
-/// The devices of a grid from `next` on, as rows of rows.
-Value grid_rows(const std::vector<int64_t>& sizes, size_t axis, int& next) {
+/// The devices of a mesh from `next` on, as rows of rows.
+Value mesh_rows(const std::vector<int64_t>& sizes, size_t axis, int& next) {
   if (axis == sizes.size()) return DeviceValue{next++};
   std::vector<Value> rows;
   for (int64_t i = 0; i < sizes[axis]; ++i)
-    rows.push_back(grid_rows(sizes, axis + 1, next));
+    rows.push_back(mesh_rows(sizes, axis + 1, next));
   return make_tuple(std::move(rows));
 }
 
@@ -261,11 +261,11 @@ Value builtin_mesh(CallOf<"mesh">& call) {
                    fmt::format("{} device{}", there, there == 1 ? "" : "s"));
     error.set_help(count <= 64
                        ? fmt::format("start with `--devices cpu:{}`", count)
-                       : "use a smaller grid");
+                       : "use a smaller mesh");
     walk.fail(std::move(error));
   }
   int next = 0;
-  return grid_rows(sizes, 0, next);
+  return mesh_rows(sizes, 0, next);
 }
 
 }  // namespace unisono::lang

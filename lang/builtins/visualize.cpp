@@ -38,13 +38,13 @@ struct Picture {
 
 Picture picture_of(const unisono::Array& array) {
   const Sharding& sharding = array.sharding();
-  std::vector<GridCut> grid = sharding.grid;
-  if (grid.empty())
-    grid.push_back(
+  std::vector<MeshCut> mesh = sharding.mesh;
+  if (mesh.empty())
+    mesh.push_back(
         {static_cast<int64_t>(sharding.devices.size()), sharding.axis});
   Picture out;
   out.parts.resize(static_cast<size_t>(array.rank()), 1);
-  for (const GridCut& cut : grid)
+  for (const MeshCut& cut : mesh)
     if (cut.axis >= 0) out.parts[static_cast<size_t>(cut.axis)] *= cut.size;
   for (size_t i = 0; i < out.parts.size(); ++i)
     (i + 1 == out.parts.size() ? out.columns : out.rows) *=
@@ -54,7 +54,7 @@ Picture picture_of(const unisono::Array& array) {
     std::vector<int64_t> part(out.parts.size(), 0);
     auto rest = static_cast<int64_t>(d);
     auto below = static_cast<int64_t>(sharding.devices.size());
-    for (const GridCut& cut : grid) {
+    for (const MeshCut& cut : mesh) {
       below /= cut.size;
       const int64_t at = rest / below;
       rest %= below;
@@ -212,9 +212,9 @@ std::string place_text(const Sharding& sharding) {
   std::string text = sharding.to_string();
   if (!sharding.is_split()) return text;
   const size_t names =
-      sharding.grid.empty() ? text.find(" over ") : text.find(':');
+      sharding.mesh.empty() ? text.find(" over ") : text.find(':');
   text.resize(names);
-  return sharding.grid.empty()
+  return sharding.mesh.empty()
              ? fmt::format("{} over {} devices", text, sharding.devices.size())
              : text;
 }

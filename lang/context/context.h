@@ -46,9 +46,9 @@ struct OuterRead {
 
 /// The outermost `jit` or map around the code being walked.
 struct CompiledCode {
-  /// Its devices: all its maps over devices run over axes of one grid. Null
+  /// Its devices: all its maps over devices run over axes of one mesh. Null
   /// until the first such map is met.
-  std::shared_ptr<const Mesh> grid;
+  std::shared_ptr<const Mesh> mesh;
 };
 
 /// Everything that depends on where the walk is, apart from names. One value:
@@ -72,8 +72,8 @@ struct Context {
   /// Environments of calls with larger numbers belong to the traced function.
   uint32_t trace_base = 0;
 
-  /// CompiledCode::grid; null outside compiled code, too.
-  const Mesh* grid() const { return compiled ? compiled->grid.get() : nullptr; }
+  /// CompiledCode::mesh; null outside compiled code, too.
+  const Mesh* mesh() const { return compiled ? compiled->mesh.get() : nullptr; }
 };
 
 }  // namespace unisono::lang

@@ -151,8 +151,8 @@ struct RangeValue {
 struct DeviceValue {
   int index = 0;  // into the session's devices
 };
-/// A grid of devices, in row-major order, over which axes declared together
-/// run. The devices of one axis alone are a grid of one axis.
+/// A mesh of devices, in row-major order, over which axes declared together
+/// run. The devices of one axis alone are a mesh of one axis.
 struct Mesh {
   std::vector<int64_t> sizes;
   std::vector<int> devices;
@@ -163,7 +163,7 @@ struct Mesh {
 struct AxisInfo {
   ir::AxisId id = 0;
   std::string name;
-  /// Of an axis of a grid: those where the other axes are at 0.
+  /// Of an axis of a mesh: those where the other axes are at 0.
   std::optional<std::vector<int>> devices;
   std::shared_ptr<const Mesh> mesh = nullptr;  // set if `devices` is
   int mesh_axis = 0;

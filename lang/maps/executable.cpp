@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lang/maps/map_grid.h"
+#include "lang/maps/map_mesh.h"
 #include "lang/ops/print_value.h"
 
 namespace unisono::lang {
@@ -156,15 +156,15 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   jit::CompileOptions options;
   options.devices = static_cast<int>(executable.devices.size());
   options.checked = machine.checked;
-  options.capabilities = capabilities(executable.devices);
+  options.target = code_target(executable.devices);
   if (std::ranges::count(executable.donated, true) > 0)
     options.donated = executable.donated;
   options.recorder = machine.recorder;
-  options.host_call = [&machine, devices = executable.devices, grid = map.grid,
+  options.host_call = [&machine, devices = executable.devices, mesh = map.mesh,
                        named = executable.names_devices](
                           const ir::Node& node, int position,
                           const std::vector<jit::HostArray>& operands) {
-    if (calls_host_on(grid, ir::attrs<ir::HostCallAttrs>(node), position))
+    if (calls_host_on(mesh, ir::attrs<ir::HostCallAttrs>(node), position))
       print_line(machine, named ? devices[position] : nullptr, node, operands);
   };
   auto program = machine.compiler->compile(map, options);

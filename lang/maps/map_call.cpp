@@ -223,7 +223,7 @@ Value call_pmap(Walk& walk, const MapCallee& callee,
                    where);
   }
   forbid_remapping(walk, callee, where);
-  join_grid(walk, callee, where);
+  join_mesh(walk, callee, where);
   return walk.mode() == Mode::check
              ? map_over(walk, callee, std::move(positional), std::move(named),
                         where)
@@ -303,8 +303,8 @@ InsideMap::InsideMap(Walk& walk, std::shared_ptr<const AxisInfo> axis,
   if (!context_->compiled)
     context_->compiled = std::make_shared<CompiledCode>();
   if (!axis) return;
-  std::shared_ptr<const Mesh>& grid = context_->compiled->grid;
-  if (over_devices && !grid) grid = axis->mesh;
+  std::shared_ptr<const Mesh>& mesh = context_->compiled->mesh;
+  if (over_devices && !mesh) mesh = axis->mesh;
   const ir::AxisId in_graph = id.value_or(axis->id);
   context_->mapped_axes.push_back({std::move(axis), in_graph, members,
                                    over_devices, where, member_facts(inputs)});

@@ -35,9 +35,9 @@ BoundResult call_member(Walk& walk, const MapCallee& callee, BoundCall call,
 /// is one member's part.
 AxisSet member_varies(const MapInput& input, const AxisInfo* axis);
 
-/// A map over devices inside compiled code needs devices that form a grid with
+/// A map over devices inside compiled code needs devices that form a mesh with
 /// those of the maps around it, and with those of other maps in the same code.
-void join_grid(Walk& walk, const MapCallee& callee, Span where);
+void join_mesh(Walk& walk, const MapCallee& callee, Span where);
 /// Traces such a map (map_nested.cpp): one member's part of each argument is
 /// taken out of the graph's arrays, and the members' results are stacked.
 Value nested_map(Walk& walk, const MapCallee& callee,
@@ -57,7 +57,7 @@ Value map_over(Walk& walk, const MapCallee& callee,
                Span where);
 
 /// Runs a statement's graph that has maps over devices in it (map_run.cpp).
-std::vector<unisono::Array> run_on_grid(
+std::vector<unisono::Array> run_on_mesh(
     Walk& walk, const ir::Graph& graph,
     const std::vector<unisono::Array>& inputs, Span where);
 

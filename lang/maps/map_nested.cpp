@@ -17,15 +17,15 @@ std::string devices_fact(const AxisInfo& axis) {
                      axis.devices->size() == 1 ? "" : "s");
 }
 
-[[noreturn]] void no_grid(Walk& walk, const MapCallee& callee,
+[[noreturn]] void no_mesh(Walk& walk, const MapCallee& callee,
                           const MappedAxis& outer, Span where) {
   const AxisInfo &inner = *callee.axis, &around = *outer.axis;
   auto error =
-      diagnostic(Code::no_grid, where, callee.function.name, label(around));
+      diagnostic(Code::no_mesh, where, callee.function.name, label(around));
   error.add_note(outer.where, label(around) + " is mapped here");
   error.add_fact(devices_fact(around));
   const size_t rows = around.devices->size(), cols = inner.devices->size();
-  error.add_fact(fmt::format("{}: together they are a grid of {} x {} = {}",
+  error.add_fact(fmt::format("{}: together they are a mesh of {} x {} = {}",
                              devices_fact(inner), rows, cols, rows * cols));
   error.set_help(
       "declare both axes together, `axis rows, cols = mesh(2, 2)`, and map "
@@ -51,7 +51,7 @@ AxisSet without(const AxisSet& axes, ir::AxisId axis) {
 
 }  // namespace
 
-void join_grid(Walk& walk, const MapCallee& callee, Span where) {
+void join_mesh(Walk& walk, const MapCallee& callee, Span where) {
   const auto& compiled = walk.context().compiled;
   if (!compiled) return;
   const AxisInfo& axis = *callee.axis;
@@ -60,18 +60,18 @@ void join_grid(Walk& walk, const MapCallee& callee, Span where) {
     if (*outer.axis->mesh == *axis.mesh &&
         outer.axis->mesh_axis != axis.mesh_axis)
       continue;
-    no_grid(walk, callee, outer, where);
+    no_mesh(walk, callee, outer, where);
   }
-  if (!compiled->grid) compiled->grid = axis.mesh;
-  if (*compiled->grid == *axis.mesh) return;
+  if (!compiled->mesh) compiled->mesh = axis.mesh;
+  if (*compiled->mesh == *axis.mesh) return;
   auto error = diagnostic(Code::other_devices, where, callee.function.name);
   error.add_fact(fmt::format("{}: {}", devices_fact(axis),
                              device_names(walk, *axis.devices)));
   error.add_fact(fmt::format("a map before it is over {}",
-                             device_names(walk, compiled->grid->devices)));
+                             device_names(walk, compiled->mesh->devices)));
   error.set_help(
       "give all maps of one compiled function the same devices, or axes of one "
-      "grid; or call them one after the other outside it");
+      "mesh; or call them one after the other outside it");
   walk.fail(std::move(error));
 }
 

@@ -11,7 +11,7 @@
 #include "lang/context/scope.h"
 #include "lang/maps/donation.h"
 #include "lang/maps/map_call.h"
-#include "lang/maps/map_grid.h"
+#include "lang/maps/map_mesh.h"
 #include "lang/maps/map_state.h"
 #include "lang/ops/print_value.h"
 
@@ -109,19 +109,19 @@ MapEntry* find_entry(MapState& state, int compiled_for,
 
 // ---- making it
 
-/// An array on the map's grid; `cuts` says which of its axes is cut along each
-/// of the grid's.
+/// An array on the map's mesh; `cuts` says which of its axes is cut along each
+/// of the mesh's.
 Placed place(const ir::Type& type, const jit::MemberGraph& map,
              const std::vector<int>& cuts,
              const std::vector<Device*>& devices) {
   // On one device, a block is the whole.
   if (devices.size() == 1)
     return {type.dtype, type.sizes(), Sharding{-1, devices, {}}};
-  std::vector<GridCut> grid;
+  std::vector<MeshCut> mesh;
   for (size_t i = 0; i < cuts.size(); ++i)
-    grid.push_back({map.grid[i].size, cuts[i]});
+    mesh.push_back({map.mesh[i].size, cuts[i]});
   return {type.dtype, type.sizes(),
-          Sharding::on_grid(std::move(grid), devices)};
+          Sharding::on_mesh(std::move(mesh), devices)};
 }
 
 /// The axes of a map of maps by which errors name a member. Where a device has
@@ -137,8 +137,8 @@ std::vector<MapEntry::Place> member_places(Walk& walk,
     const AxisInfo& info = nested ? *nested->axis : outermost;
     if (axis.per_device != 1) several.insert(info.name);
     MapEntry::Place place{info.name, 1, axis.devices};
-    for (size_t i = jit::grid_axis(map, axis) + 1; i < map.grid.size(); ++i)
-      place.stride *= map.grid[i].size;
+    for (size_t i = jit::mesh_axis(map, axis) + 1; i < map.mesh.size(); ++i)
+      place.stride *= map.mesh[i].size;
     const bool again = std::ranges::any_of(
         places, [&](const auto& known) { return known.axis == info.name; });
     if (!info.anonymous && !again) places.push_back(std::move(place));
@@ -155,7 +155,7 @@ void prepare(Walk& walk, jit::MemberGraph map, const AxisInfo* outermost,
              MapEntry& entry, Span where) {
   Executable& executable = entry.executable;
   executable.names_devices = true;
-  executable.devices = complete_grid(walk, map, outermost, where);
+  executable.devices = complete_mesh(walk, map, outermost, where);
   if (outermost) entry.places = member_places(walk, map, *outermost);
   for (size_t i = 0; i < map.graph.inputs.size(); ++i)
     executable.inputs.push_back(place(jit::whole_input(map, i), map,
@@ -493,7 +493,7 @@ Value run_map(Walk& walk, const MapCallee& callee,
   return run.run();
 }
 
-std::vector<unisono::Array> run_on_grid(
+std::vector<unisono::Array> run_on_mesh(
     Walk& walk, const ir::Graph& graph,
     const std::vector<unisono::Array>& inputs, Span where) {
   MapEntry entry;

@@ -7,7 +7,7 @@
 //   executable          compiling and running what was traced
 //   map_state           what is kept between calls
 //   map_nested          a map over devices inside compiled code
-//   map_grid            the devices of code that has such maps
+//   map_mesh            the devices of code that has such maps
 //   number_attempt      numbers of a call as arguments of its code
 //   donation            arrays that are given away
 //   collectives         psum ... axis_size

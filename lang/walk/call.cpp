@@ -487,10 +487,10 @@ std::string Walker::call_key(
   }
   for (const auto& condition : context.varying_conditions)
     for (ir::AxisId axis : condition.axes) key += fmt::format("!{}", axis);
-  if (const Mesh* grid =
-          context.grid()) {  // maps inside are over axes of it, or an error
-    key += fmt::format("@{}:{}", fmt::join(grid->sizes, ","),
-                       fmt::join(grid->devices, ","));
+  if (const Mesh* mesh =
+          context.mesh()) {  // maps inside are over axes of it, or an error
+    key += fmt::format("@{}:{}", fmt::join(mesh->sizes, ","),
+                       fmt::join(mesh->devices, ","));
   }
   key += walk_.in_compiled_code() ? 'c' : 'h';
   key += context.checking_definition ? 'd' : 'n';
@@ -534,7 +534,7 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
     const std::vector<TypeRecord>& types = known->second.types;
     s_.types.insert(s_.types.end(), types.begin(), types.end());
     if (const auto& compiled = walk_.context().compiled)
-      compiled->grid = known->second.grid;
+      compiled->mesh = known->second.mesh;
     return *known->second.result;
   }
 
@@ -556,7 +556,7 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
   memo.result = result;
   memo.types.assign(s_.types.begin() + types, s_.types.end());
   if (const auto& compiled = walk_.context().compiled)
-    memo.grid = compiled->grid;
+    memo.mesh = compiled->mesh;
   return result;
 }
 

@@ -8,7 +8,7 @@
 #include "jit/partition/placement.h"
 #include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
-#include "lang/maps/map_grid.h"
+#include "lang/maps/map_mesh.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -50,7 +50,7 @@ class StatementRun {
 
   Arrays compute(ir::Graph graph, Arrays inputs) {
     if (has_nested_maps(walk_, graph))
-      return run_on_grid(walk_, graph, inputs, where_);
+      return run_on_mesh(walk_, graph, inputs, where_);
     const bool spread = std::ranges::any_of(inputs, [](const auto& array) {
       return array.sharding().is_split() && array.sharding().devices.size() > 1;
     });
@@ -93,7 +93,7 @@ class StatementRun {
     if (is_compiled(graph)) {
       for (size_t i = 0; i < inputs.size(); ++i)
         inputs[i] = walk_.moved(inputs[i], plan.inputs[i], where_);
-      compile(walk_, {std::move(plan.graph), {}, std::move(plan.grid)},
+      compile(walk_, {std::move(plan.graph), {}, std::move(plan.mesh)},
               executable, where_);
     } else {
       executable.member = std::make_shared<jit::MemberGraph>(

@@ -11,7 +11,7 @@
 #include "jit/scalar/element.h"
 #include "lang/context/literals.h"
 #include "lang/maps/map_call.h"
-#include "lang/maps/map_grid.h"
+#include "lang/maps/map_mesh.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"

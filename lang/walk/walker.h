@@ -119,7 +119,7 @@ struct Walk::State {
     std::vector<Value> keep;  // so that addresses in the key stay unique
     Env environment;
     std::vector<TypeRecord> types = {};     // that the call added
-    std::shared_ptr<const Mesh> grid = {};  // of the compiled code around, then
+    std::shared_ptr<const Mesh> mesh = {};  // of the compiled code around, then
     std::optional<Diagnostic> open = {};    // it failed, with an open question
   };
   std::unordered_map<std::string, Memo> memo;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/cuda/cublas_library.h"
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 
 namespace unisono::cublas {
 

@@ -28,6 +28,7 @@ class CudaDevice final : public Device {
   const std::string& name() const override { return name_; }
   int index() const override { return index_; }
   Queue* queue() override { return queue_.get(); }
+  DeviceKind kind() const override { return DeviceKind::gpu; }
   int capability() const override { return queue_->gpu().capability(); }
   StreamQueue& stream() { return *queue_; }
   /// Devices that hold memory of the same GPU.
@@ -58,7 +59,7 @@ class CudaDevice final : public Device {
   }
   Status copy_from_peer(void* to, const Device& peer, const void* from,
                         const CopyExtent& extent) override {
-    CHECK(peer.capability() > 0);  // all devices of a machine are GPUs
+    CHECK(peer.kind() == kind());  // as all devices of a machine
     // Its queue, not its memory, is changed.
     auto& other = const_cast<Device&>(peer);
     return queue_->rows_from_peer(to, static_cast<CudaDevice&>(other).stream(),

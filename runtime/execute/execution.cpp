@@ -256,16 +256,14 @@ Status Execution::call_host(int d, const HostCallStep& step) {
   const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
   std::vector<std::vector<uint8_t>> arguments;
   arguments.reserve(step.arguments.size());
-  if (Status read = executor_->read_arguments(d, step, arguments); !read)
-    return read;
+  TRY(executor_->read_arguments(d, step, arguments));
   run_.program.host_calls[step.call](d, arguments);
   return Unit{};
 }
 
 Status Execution::replay(std::span<const int> devices, const Instruction& at) {
-  Result<int64_t> left = executor_->replay(devices, at);
-  if (!left) return left.error();
-  for (int d : devices) devices_[d].turns[at.loop] = *left;
+  const int64_t left = TRY(executor_->replay(devices, at));
+  for (int d : devices) devices_[d].turns[at.loop] = left;
   return Unit{};
 }
 

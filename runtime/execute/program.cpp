@@ -1,6 +1,7 @@
 #include "runtime/execute/program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 
@@ -78,10 +79,8 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
   }
   if (!program.constants.empty()) {
     for (Device* device : devices) {
-      auto constants =
-          program.cache.get()->constants(runtime, program, *device);
-      if (!constants) return constants.error();
-      memory.constants.push_back(std::move(*constants));
+      memory.constants.push_back(
+          TRY(program.cache.get()->constants(runtime, program, *device)));
     }
   }
   for (const Slot& slot : program.slots) {
@@ -141,11 +140,23 @@ Blocks collect_outputs(const Program& program, const RunMemory& memory,
 
 }  // namespace
 
-std::vector<int> capabilities(const std::vector<Device*>& devices) {
-  std::set<int> found;
-  for (const Device* device : devices)
-    if (device->capability() > 0) found.insert(device->capability());
-  return {found.begin(), found.end()};
+std::string CodeTarget::to_string() const {
+  switch (kind) {
+    case DeviceKind::cpu: return "cpu";
+    case DeviceKind::gpu:
+      return fmt::format("gpu {}", fmt::join(capabilities, "+"));
+  }
+  __builtin_unreachable();
+}
+
+CodeTarget code_target(const std::vector<Device*>& devices) {
+  const DeviceKind kind = devices[0]->kind();
+  std::set<int> capabilities;
+  for (const Device* device : devices) {
+    CHECK(device->kind() == kind);
+    if (device->capability() > 0) capabilities.insert(device->capability());
+  }
+  return {kind, {capabilities.begin(), capabilities.end()}};
 }
 
 Result<Blocks> run(Runtime& runtime, const Program& program,

@@ -124,11 +124,11 @@ struct CollectiveStep {
   /// devices, `last` those that remain; `own` all elements for one device. How
   /// they are used depends on sizes and on who reaches whom
   /// (queue_collective.cpp).
-  struct Grid {
+  struct Kernels {
     int64_t part = 0;
     std::shared_ptr<const GridLaunch> full, last, own;
   };
-  Grid grid = {};
+  Kernels kernels = {};
 
   int64_t bytes() const { return elements * byte_size(dtype); }
 };
@@ -203,9 +203,18 @@ struct Program {
   ProgramCacheHandle cache;
 };
 
-/// The compute capabilities of the devices, each once, in ascending order; none
-/// for CPUs.
-std::vector<int> capabilities(const std::vector<Device*>& devices);
+/// What code the devices of a program run.
+struct CodeTarget {
+  DeviceKind kind = DeviceKind::cpu;
+  /// GPUs: their compute capabilities (75 is sm_75), each once, ascending.
+  std::vector<int> capabilities = {};
+
+  bool operator==(const CodeTarget&) const = default;
+  /// "gpu 75+90": another text for another target.
+  std::string to_string() const;
+};
+/// Of devices of one kind (CHECK), at least one.
+CodeTarget code_target(const std::vector<Device*>& devices);
 
 class Runtime;
 

@@ -38,11 +38,9 @@ Result<ProgramCache::Constants> ProgramCache::constants(Runtime& runtime,
   std::vector<std::shared_ptr<Buffer>> buffers;
   for (const std::vector<uint8_t>& bytes : program.constants) {
     auto size = static_cast<int64_t>(bytes.size());
-    Result<Buffer> buffer = device.allocate(size);
-    if (!buffer) return buffer.error();
-    Status copied = device.copy_from_host(buffer->data(), bytes.data(), size);
-    if (!copied) return copied.error();
-    buffers.push_back(std::make_shared<Buffer>(std::move(*buffer)));
+    Buffer buffer = TRY(device.allocate(size));
+    TRY(device.copy_from_host(buffer.data(), bytes.data(), size));
+    buffers.push_back(std::make_shared<Buffer>(std::move(buffer)));
   }
   auto made = std::make_shared<const std::vector<std::shared_ptr<Buffer>>>(
       std::move(buffers));

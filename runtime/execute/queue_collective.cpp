@@ -14,8 +14,7 @@ using Queues = std::span<Queue* const>;
 constexpr size_t most_that_meet_directly = 4;
 
 Status mark_all(Queues queues, Lane lane) {
-  for (Queue* queue : queues)
-    if (Status done = queue->mark(lane); !done) return done;
+  for (Queue* queue : queues) TRY(queue->mark(lane));
   return Unit{};
 }
 
@@ -23,22 +22,20 @@ Status mark_all(Queues queues, Lane lane) {
 /// all that was put in lane `before` of any of them.
 Status join(Queues queues, Lane before = Lane::kernels,
             Lane after = Lane::kernels) {
-  if (Status done = mark_all(queues, before); !done) return done;
+  TRY(mark_all(queues, before));
   Queue* hub = queues[0];
   const bool directly = queues.size() <= most_that_meet_directly;
   for (Queue* queue : directly ? queues : queues.first(1))
     for (Queue* other : queues) {
       const Lane own = directly ? after : Lane::kernels;
       if (queue == other && own == before) continue;
-      if (Status done = queue->wait_for(*other, own, before); !done)
-        return done;
+      TRY(queue->wait_for(*other, own, before));
     }
   if (directly) return Unit{};
-  if (Status done = hub->mark(Lane::kernels); !done) return done;
+  TRY(hub->mark(Lane::kernels));
   for (Queue* queue : queues) {
     if (queue == hub && after == Lane::kernels) continue;
-    if (Status done = queue->wait_for(*hub, after, Lane::kernels); !done)
-      return done;
+    TRY(queue->wait_for(*hub, after, Lane::kernels));
   }
   return Unit{};
 }
@@ -82,7 +79,7 @@ struct Plan {
 };
 
 Plan plan_for(Queues queues, const CollectiveStep& step) {
-  const int64_t element = byte_size(step.dtype), part = step.grid.part;
+  const int64_t element = byte_size(step.dtype), part = step.kernels.part;
   Plan plan{.bytes = step.elements * element,
             .part_bytes = part * element,
             .parts = (step.elements + part - 1) / part,
@@ -107,7 +104,7 @@ Status launch_part(Queue& owner, const CollectiveStep& step, const Plan& plan,
   for (void* to : targets)
     arguments.push_back(at(to, number * plan.part_bytes));
   const auto& launch =
-      number == plan.parts - 1 ? step.grid.last : step.grid.full;
+      number == plan.parts - 1 ? step.kernels.last : step.kernels.full;
   return owner.launch(*launch, {.arguments = arguments});
 }
 
@@ -116,25 +113,21 @@ Status reduce_on_one(Queues queues, const CollectiveStep& step,
                      const Plan& plan, CollectiveBuffers buffers) {
   Queue& owner = *queues[0];
   for (Queue* queue : queues.subspan(1)) {
-    Status done = queue->mark();
-    if (done) done = owner.wait_for(*queue);
-    if (!done) return done;
+    TRY(queue->mark());
+    TRY(owner.wait_for(*queue));
   }
-  Status done = launch_part(owner, step, plan, 0, buffers.from, buffers.to);
-  if (done) done = owner.mark();
-  for (Queue* queue : queues.subspan(1))
-    if (done) done = queue->wait_for(owner);
-  return done;
+  TRY(launch_part(owner, step, plan, 0, buffers.from, buffers.to));
+  TRY(owner.mark());
+  for (Queue* queue : queues.subspan(1)) TRY(queue->wait_for(owner));
+  return Unit{};
 }
 
 Status reduce_parts(Queues queues, const CollectiveStep& step, const Plan& plan,
                     CollectiveBuffers buffers) {
-  if (Status met = join(queues); !met) return met;
+  TRY(join(queues));
   for (int64_t part = 0; part < plan.parts; ++part) {
     Queue& owner = *queues[static_cast<size_t>(part) % queues.size()];
-    Status done =
-        launch_part(owner, step, plan, part, buffers.from, buffers.to);
-    if (!done) return done;
+    TRY(launch_part(owner, step, plan, part, buffers.from, buffers.to));
   }
   return join(queues);
 }
@@ -142,24 +135,20 @@ Status reduce_parts(Queues queues, const CollectiveStep& step, const Plan& plan,
 Status reduce_pieces(Queues queues, const CollectiveStep& step,
                      const Plan& plan, std::span<const void* const> sources,
                      std::span<void* const> to) {
-  if (Status met = join(queues); !met) return met;
+  TRY(join(queues));
   for (int64_t piece = 0; piece < plan.parts; ++piece) {
     const size_t owner = static_cast<size_t>(piece) % queues.size();
     const int64_t begin = piece * plan.part_bytes;
     const int64_t bytes = std::min(plan.part_bytes, plan.bytes - begin);
     // The kernel stores for each device: here all for the owner.
     const std::vector<void*> targets(queues.size(), to[owner]);
-    Status done =
-        launch_part(*queues[owner], step, plan, piece, sources, targets);
-    if (done) done = queues[owner]->mark();
-    if (!done) return done;
+    TRY(launch_part(*queues[owner], step, plan, piece, sources, targets));
+    TRY(queues[owner]->mark());
     for (size_t i = 1; i < queues.size(); ++i) {
       const size_t d = (owner + i) % queues.size();
-      done = queues[d]->wait_for(*queues[owner], Lane::copies, Lane::kernels);
-      if (done)
-        done = queues[d]->copy(at(to[d], begin), *queues[owner],
-                               at(to[owner], begin), bytes, Lane::copies);
-      if (!done) return done;
+      TRY(queues[d]->wait_for(*queues[owner], Lane::copies, Lane::kernels));
+      TRY(queues[d]->copy(at(to[d], begin), *queues[owner],
+                          at(to[owner], begin), bytes, Lane::copies));
     }
   }
   return join(queues, Lane::copies);
@@ -168,21 +157,17 @@ Status reduce_pieces(Queues queues, const CollectiveStep& step,
 Status reduce_staged(Queues queues, const CollectiveStep& step,
                      const Plan& plan, CollectiveBuffers buffers,
                      std::span<void* const> staging) {
-  for (size_t d = 0; d < queues.size(); ++d) {
-    Status done =
-        queues[d]->copy_to_staging(staging[d], buffers.from[d], plan.bytes);
-    if (!done) return done;
-  }
+  for (size_t d = 0; d < queues.size(); ++d)
+    TRY(queues[d]->copy_to_staging(staging[d], buffers.from[d], plan.bytes));
   if (plan.way == Way::pieces) {
     const std::vector<const void*> sources(staging.begin(), staging.end());
     return reduce_pieces(queues, step, plan, sources, buffers.to);
   }
-  if (Status met = join(queues); !met) return met;
+  TRY(join(queues));
   for (size_t d = 0; d < queues.size(); ++d) {
     std::vector<void*> arguments(staging.begin(), staging.end());
     arguments.push_back(buffers.to[d]);
-    Status done = queues[d]->launch(*step.grid.own, {.arguments = arguments});
-    if (!done) return done;
+    TRY(queues[d]->launch(*step.kernels.own, {.arguments = arguments}));
   }
   return join(queues);  // what was staged is read
 }
@@ -210,16 +195,15 @@ template <class Offset>
 Status take_from_all(Queues queues, int64_t bytes, CollectiveBuffers buffers,
                      Offset&& offset) {
   if (bytes == 0) return Unit{};
-  if (Status met = join(queues, Lane::kernels, Lane::copies); !met) return met;
+  TRY(join(queues, Lane::kernels, Lane::copies));
   for (size_t d = 0; d < queues.size(); ++d)
     for (size_t i = 0; i < queues.size(); ++i) {
       // Each begins with its own, so that they do not all read the same one.
       const size_t from = (d + i) % queues.size();
-      Status done = queues[d]->copy(
+      TRY(queues[d]->copy(
           at(buffers.to[d], static_cast<int64_t>(from) * bytes), *queues[from],
           at(buffers.from[from], offset(static_cast<int64_t>(d))), bytes,
-          Lane::copies);
-      if (!done) return done;
+          Lane::copies));
     }
   return mark_all(queues, Lane::copies);
 }
@@ -239,24 +223,21 @@ Status all_to_all(Queues queues, const CollectiveStep& step,
 Status permute(Queues queues, const CollectiveStep& step,
                CollectiveBuffers buffers) {
   if (step.bytes() == 0) return Unit{};
-  if (Status done = mark_all(queues, Lane::kernels); !done) return done;
+  TRY(mark_all(queues, Lane::kernels));
   std::vector<int> source(queues.size(), -1);
   for (auto [from, to] : step.pairs) source[to] = from;
   for (size_t d = 0; d < queues.size(); ++d) {
     Queue& queue = *queues[d];
-    Status done = queue.wait_for(queue, Lane::copies, Lane::kernels);
-    if (!done) return done;
+    TRY(queue.wait_for(queue, Lane::copies, Lane::kernels));
     if (source[d] < 0) {
-      done = queue.zero(buffers.to[d], step.bytes(), Lane::copies);
-    } else {
-      const auto from = static_cast<size_t>(source[d]);
-      if (from != d)
-        done = queue.wait_for(*queues[from], Lane::copies, Lane::kernels);
-      if (done)
-        done = queue.copy(buffers.to[d], *queues[from], buffers.from[from],
-                          step.bytes(), Lane::copies);
+      TRY(queue.zero(buffers.to[d], step.bytes(), Lane::copies));
+      continue;
     }
-    if (!done) return done;
+    const auto from = static_cast<size_t>(source[d]);
+    if (from != d)
+      TRY(queue.wait_for(*queues[from], Lane::copies, Lane::kernels));
+    TRY(queue.copy(buffers.to[d], *queues[from], buffers.from[from],
+                   step.bytes(), Lane::copies));
   }
   return mark_all(queues, Lane::copies);
 }
@@ -270,15 +251,14 @@ Result<int64_t> prepare_collectives(Queues queues, const FlatProgram& program) {
     const auto& step = instruction.as<CollectiveStep>();
     if (step.kind != Kind::all_reduce) continue;
     if (step.elements == 0) continue;
-    const auto& grid = step.grid;
-    CHECK(grid.full && grid.last && grid.own);
+    const auto& kernels = step.kernels;
+    CHECK(kernels.full && kernels.last && kernels.own);
     const Plan plan = plan_for(queues, step);
     if (!plan.direct) staged = std::max(staged, plan.bytes);
     for (Queue* queue : queues)
-      for (const auto& launch : {grid.full, grid.last, grid.own}) {
-        if ((plan.way == Way::staged) != (launch == grid.own)) continue;
-        if (Status ready = queue->prepare(*launch); !ready)
-          return ready.error();
+      for (const auto& launch : {kernels.full, kernels.last, kernels.own}) {
+        if ((plan.way == Way::staged) != (launch == kernels.own)) continue;
+        TRY(queue->prepare(*launch));
       }
   }
   return staged;

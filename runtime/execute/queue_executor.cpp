@@ -79,8 +79,7 @@ Status QueueExecutor::begin() {
 }
 
 Status QueueExecutor::open() {
-  for (int d = 0; d < run_.count; ++d)
-    if (Status opened = open(d); !opened) return opened;
+  for (int d = 0; d < run_.count; ++d) TRY(open(d));
   return borrow_staging();
 }
 
@@ -95,12 +94,10 @@ Status QueueExecutor::open(int d) {
   device.copies.clear();
   queue->stop_when(run_.stop);
   if (device.grid_error.device() != &where) {
-    Result<Buffer> word = where.allocate(sizeof(GridError));
-    if (!word) return word.error();
+    Buffer word = TRY(where.allocate(sizeof(GridError)));
     const GridError none;
-    Status written = queue->write(word->data(), &none, sizeof none);
-    if (!written) return written;
-    device.grid_error = std::move(*word);
+    TRY(queue->write(word.data(), &none, sizeof none));
+    device.grid_error = std::move(word);
   }
   return prepare(*queue);
 }
@@ -110,7 +107,7 @@ Status QueueExecutor::prepare(Queue& queue) {
     if (instruction.kind != Kind::launch) continue;
     const auto& step = instruction.as<LaunchStep>();
     CHECK(step.grid);
-    if (Status ready = queue.prepare(*step.grid); !ready) return ready;
+    TRY(queue.prepare(*step.grid));
   }
   return prepare_replays(queue);
 }
@@ -123,13 +120,9 @@ void QueueExecutor::release() {
 Status QueueExecutor::borrow_staging() {
   std::vector<Queue*> queues;
   for (int d = 0; d < run_.count; ++d) queues.push_back(devices_[d].queue);
-  Result<int64_t> bytes = prepare_collectives(queues, run_.flat);
-  if (!bytes) return bytes.error();
-  for (int d = 0; *bytes > 0 && d < run_.count; ++d) {
-    auto memory = queues[d]->borrow_staging(*bytes);
-    if (!memory) return memory.error();
-    devices_[d].staging = *memory;
-  }
+  const int64_t bytes = TRY(prepare_collectives(queues, run_.flat));
+  for (int d = 0; bytes > 0 && d < run_.count; ++d)
+    devices_[d].staging = TRY(queues[d]->borrow_staging(bytes));
   return Unit{};
 }
 
@@ -142,7 +135,7 @@ void QueueExecutor::return_staging() {
 Status QueueExecutor::launch(int d, const Instruction& launch, bool) {
   DeviceState& device = devices_[d];
   const auto& step = launch.as<LaunchStep>();
-  if (Status joined = join_copies(d, step.arguments); !joined) return joined;
+  TRY(join_copies(d, step.arguments));
   for (size_t i = 0; i < step.arguments.size(); ++i)
     device.arguments[i] = run_.devices[d].slots[step.arguments[i]];
   const auto place = &launch - run_.flat.instructions.data();
@@ -158,13 +151,13 @@ Status QueueExecutor::copy(int d, const CopyStep& step) {
   const std::vector<void*>& slots = run_.devices[d].slots;
   if (step.bytes == 0 || slots[step.to] == slots[step.from]) return Unit{};
   const SlotId used[] = {step.from, step.to};
-  if (Status joined = join_copies(d, used); !joined) return joined;
+  TRY(join_copies(d, used));
   Queue& queue = *devices_[d].queue;
   return queue.copy(slots[step.to], queue, slots[step.from], step.bytes);
 }
 
 Status QueueExecutor::wait(int d) {
-  if (Status joined = join_all_copies(d); !joined) return joined;
+  TRY(join_all_copies(d));
   GridError word;  // any read waits for what was put there
   return read_error(d, word);
 }
@@ -190,9 +183,8 @@ Status QueueExecutor::join_all_copies(int d) {
   if (device.copies.empty()) return Unit{};
   device.copies.clear();
   for (int other = 0; other < run_.count; ++other) {
-    Status done = device.queue->wait_for(*devices_[other].queue, Lane::kernels,
-                                         Lane::copies);
-    if (!done) return done;
+    TRY(device.queue->wait_for(*devices_[other].queue, Lane::kernels,
+                               Lane::copies));
   }
   return Unit{};
 }
@@ -206,13 +198,12 @@ void QueueExecutor::note_copies(SlotId from, SlotId to) {
 
 Result<bool> QueueExecutor::read_flag(int d, SlotId flag) {
   DeviceState& device = devices_[d];
-  if (Status joined = join_copies(d, {&flag, 1}); !joined)
-    return joined.error();
+  TRY(join_copies(d, {&flag, 1}));
   uint8_t value = 0;
   GridError word;
   const Queue::Read reads[] = {{&value, run_.devices[d].slots[flag], 1},
                                {&word, device.grid_error.data(), sizeof word}};
-  if (Status read = device.queue->read(reads); !read) return read.error();
+  TRY(device.queue->read(reads));
   if (word.launch) return decode(word, run_.flat, d);
   return value != 0;
 }
@@ -221,7 +212,7 @@ Status QueueExecutor::read_arguments(
     int d, const HostCallStep& step,
     std::vector<std::vector<uint8_t>>& arguments) {
   DeviceState& device = devices_[d];
-  if (Status joined = join_copies(d, step.arguments); !joined) return joined;
+  TRY(join_copies(d, step.arguments));
   GridError word;
   std::vector<Queue::Read> reads = {
       {&word, device.grid_error.data(), sizeof word}};
@@ -232,7 +223,7 @@ Status QueueExecutor::read_arguments(
                        run_.devices[d].slots[step.arguments[i]],
                        step.bytes[i]});
   }
-  if (Status read = device.queue->read(reads); !read) return read;
+  TRY(device.queue->read(reads));
   if (word.launch) return decode(word, run_.flat, d);
   return Unit{};
 }
@@ -245,8 +236,7 @@ Status QueueExecutor::meet(const CollectiveStep& step) {
 
 Status QueueExecutor::perform(const CollectiveStep& step) {
   const SlotId slots[] = {step.from, step.to};
-  for (int d = 0; d < run_.count; ++d)
-    if (Status joined = join_copies(d, slots); !joined) return joined;
+  for (int d = 0; d < run_.count; ++d) TRY(join_copies(d, slots));
   std::vector<Queue*> queues;
   std::vector<void*> staging;
   Status done = buffers_.for_each(step, [&](const std::vector<int>* group,

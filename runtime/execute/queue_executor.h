@@ -67,6 +67,10 @@ class QueueExecutor final : public Executor {
   Replay& find_replay(std::span<const int> devices, int loop);
   Status capture(std::span<const int> devices, const FlatLoop& loop,
                  Replay& replay);
+  Status put_together(std::span<const int> devices, const FlatLoop& loop,
+                      int64_t turns);
+  Status put_replays(std::span<const int> devices, const Replay& replay,
+                     int64_t times);
   Status put_turns(std::span<const int> devices, const FlatLoop& loop,
                    int64_t turns);
   Status seal_errors(std::span<const int> devices, bool count);

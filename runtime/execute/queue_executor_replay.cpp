@@ -1,12 +1,12 @@
 // Loops of which it is known how many turns they take.
 // Some turns are captured once, and put again and again: that costs little
 // more than one launch. Launches have the same numbers each time, so after each
-// time the word for errors is sealed (runtime/grid_library/seal.cc).
+// time the word for errors is sealed (runtime/kernel_library/seal.cc).
 #include <algorithm>
 #include <chrono>
 
 #include "runtime/execute/queue_executor.h"
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 
 namespace unisono {
 namespace {
@@ -23,7 +23,7 @@ constexpr int64_t much_work_at_once = 4 * most_captured;
 constexpr auto unwatched = std::chrono::milliseconds(2);
 
 GridLaunch seal(bool count) {
-  GridLaunch launch{.code = grid_library("seal"),
+  GridLaunch launch{.code = kernel_library("seal"),
                     .entry = "seal",
                     .threads = 32,
                     .reports = false};
@@ -41,8 +41,7 @@ bool QueueExecutor::replays(const FlatLoop& loop) const {
 
 Status QueueExecutor::prepare_replays(Queue& queue) const {
   for (const FlatLoop& loop : run_.flat.loops)
-    if (replays(loop))
-      if (Status ready = queue.prepare(seal(loop.meets)); !ready) return ready;
+    if (replays(loop)) TRY(queue.prepare(seal(loop.meets)));
   return Unit{};
 }
 
@@ -53,15 +52,12 @@ Status QueueExecutor::put_turns(std::span<const int> devices,
     for (int pc = loop.begin; pc < loop.end; ++pc) {
       const Instruction& instruction = run_.flat.instructions[pc];
       if (instruction.kind == Kind::collective) {
-        Status done = meet(instruction.as<CollectiveStep>());
-        if (!done) return done;
+        TRY(meet(instruction.as<CollectiveStep>()));
         continue;
       }
       for (int d : devices) {
-        Status done = instruction.kind == Kind::copy
-                          ? copy(d, instruction.as<CopyStep>())
-                          : launch(d, instruction, false);
-        if (!done) return done;
+        TRY(instruction.kind == Kind::copy ? copy(d, instruction.as<CopyStep>())
+                                           : launch(d, instruction, false));
       }
     }
   return Unit{};
@@ -71,8 +67,25 @@ Status QueueExecutor::seal_errors(std::span<const int> devices, bool count) {
   const GridLaunch launch = seal(count);
   for (int d : devices) {
     void* const word[] = {devices_[d].grid_error.data()};
-    Status done = devices_[d].queue->launch(launch, {.arguments = word});
-    if (!done) return done;
+    TRY(devices_[d].queue->launch(launch, {.arguments = word}));
+  }
+  return Unit{};
+}
+
+/// Turns between a mark of the first device's queue, for which the others wait,
+/// and one of each of them, for which the first one waits.
+Status QueueExecutor::put_together(std::span<const int> devices,
+                                   const FlatLoop& loop, int64_t turns) {
+  Queue& first = *devices_[devices[0]].queue;
+  const auto rest = devices.subspan(1);
+  TRY(first.mark());
+  for (int d : rest) TRY(devices_[d].queue->wait_for(first));
+  TRY(put_turns(devices, loop, turns));
+  for (int d : devices) TRY(join_all_copies(d));
+  TRY(seal_errors(devices, loop.meets));
+  for (int d : rest) {
+    TRY(devices_[d].queue->mark());
+    TRY(first.wait_for(*devices_[d].queue));
   }
   return Unit{};
 }
@@ -80,33 +93,19 @@ Status QueueExecutor::seal_errors(std::span<const int> devices, bool count) {
 /// The devices' queues are those that capture meanwhile.
 Status QueueExecutor::capture(std::span<const int> devices,
                               const FlatLoop& loop, Replay& replay) {
-  std::vector<Queue*> queues;
   for (int d : devices) {
     DeviceState& device = devices_[d];
-    if (!device.capturing) {
-      auto made = device.queue->capturing();
-      if (!made) return made.error();
-      device.capturing = std::move(*made);
-    }
-    queues.push_back(std::exchange(device.queue, device.capturing.get()));
+    if (!device.capturing) device.capturing = TRY(device.queue->capturing());
   }
+  std::vector<Queue*> queues;
+  for (int d : devices)
+    queues.push_back(
+        std::exchange(devices_[d].queue, devices_[d].capturing.get()));
+  const int phase = phase_;
   Queue& first = *devices_[devices[0]].queue;
   Status done = first.begin_capture();
-  const bool begun = static_cast<bool>(done);
-  const auto rest = devices.subspan(1);
-  if (done) done = first.mark();
-  for (int d : rest)
-    if (done) done = devices_[d].queue->wait_for(first);
-  const int phase = phase_;
-  if (done) done = put_turns(devices, loop, replay.turns);
-  for (int d : devices)
-    if (done) done = join_all_copies(d);
-  if (done) done = seal_errors(devices, loop.meets);
-  for (int d : rest) {
-    if (done) done = devices_[d].queue->mark();
-    if (done) done = first.wait_for(*devices_[d].queue);
-  }
-  if (begun) {
+  if (done) {
+    done = put_together(devices, loop, replay.turns);
     auto work = first.end_capture();  // also ends one that failed
     if (done && work) replay.work = std::move(*work);
     if (done && !work) done = work.error();
@@ -117,7 +116,7 @@ Status QueueExecutor::capture(std::span<const int> devices,
     device.copies.clear();
     if (!done) device.capturing.reset();
   }
-  phase_ = phase;  // as if it had not been
+  phase_ = phase;  // nothing has been done yet
   return done;
 }
 
@@ -157,39 +156,38 @@ Result<bool> QueueExecutor::any_failed(std::span<const int> devices) {
   bool failed = false;
   for (int d : devices) {
     GridError word;
-    if (Status done = read_error(d, word); !done) return done.error();
+    TRY(read_error(d, word));
     failed |= word.launch != 0;
   }
   return failed;
 }
 
-Result<int64_t> QueueExecutor::replay(std::span<const int> devices,
-                                      const Instruction& at) {
-  for (int d : devices)
-    if (Status done = join_all_copies(d); !done) return done.error();
-  Replay& replay = find_replay(devices, at.loop);
-  int64_t left = run_.flat.loops[at.loop].turns;
+Status QueueExecutor::put_replays(std::span<const int> devices,
+                                  const Replay& replay, int64_t times) {
   Queue& first = *devices_[devices[0]].queue;
   const auto rest = devices.subspan(1);
+  for (int d : rest) {
+    TRY(devices_[d].queue->mark());
+    TRY(first.wait_for(*devices_[d].queue));
+  }
+  for (int64_t i = 0; i < times; ++i) TRY(first.replay(*replay.work));
+  TRY(first.mark());
+  for (int d : rest) TRY(devices_[d].queue->wait_for(first));
+  return Unit{};
+}
+
+Result<int64_t> QueueExecutor::replay(std::span<const int> devices,
+                                      const Instruction& at) {
+  for (int d : devices) TRY(join_all_copies(d));
+  const Replay& replay = find_replay(devices, at.loop);
+  int64_t left = run_.flat.loops[at.loop].turns;
   for (int64_t burst = 1; replay.state == Replay::State::ready &&
                           left >= replay.turns && !run_.stopped(devices[0]);) {
     const auto begin = Clock::now();
     const int64_t times = std::min(burst, left / replay.turns);
-    Status done = Unit{};
-    for (int d : rest) {
-      if (done) done = devices_[d].queue->mark();
-      if (done) done = first.wait_for(*devices_[d].queue);
-    }
-    for (int64_t i = 0; done && i < times; ++i)
-      done = first.replay(*replay.work);
-    if (done) done = first.mark();
-    for (int d : rest)
-      if (done) done = devices_[d].queue->wait_for(first);
-    if (!done) return done.error();
+    TRY(put_replays(devices, replay, times));
     left -= times * replay.turns;
-    const Result<bool> failed = any_failed(devices);
-    if (!failed) return failed.error();
-    if (*failed) left = 0;
+    if (TRY(any_failed(devices))) left = 0;
     if (Clock::now() - begin < unwatched) burst *= 2;
   }
   if (run_.flat.loops[at.loop].meets) ++phase_;

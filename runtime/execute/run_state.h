@@ -82,7 +82,7 @@ class GroupBuffers {
       for (size_t i = 0; i < group.size(); ++i) put(i, group[i]);
       const CollectiveBuffers buffers{std::span(from_).first(group.size()),
                                       std::span(to_).first(group.size())};
-      if (Status done = meet(&group, buffers); !done) return done;
+      TRY(meet(&group, buffers));
     }
     return Unit{};
   }

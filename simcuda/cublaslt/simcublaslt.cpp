@@ -12,12 +12,12 @@
 #include <string>
 
 #include "runtime/cuda/cublas_library.h"
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 
 using namespace unisono::cublas;
 namespace cuda = unisono::cuda;
 using unisono::DotCall;
-using unisono::GridModule;
+using unisono::KernelModule;
 
 // The simulated driver's.
 namespace unisono::cuda {
@@ -70,9 +70,9 @@ Status take(T& to, const void* value, size_t bytes) {
 }
 
 /// The library of kernels has one for each type; the newest one for the device.
-const GridModule* module_for(const std::string& name, int capability) {
-  const GridModule* best = nullptr;
-  for (const GridModule& module : unisono::grid_modules()) {
+const KernelModule* module_for(const std::string& name, int capability) {
+  const KernelModule* best = nullptr;
+  for (const KernelModule& module : unisono::kernel_modules()) {
     const std::string file = module.name;
     if (!file.starts_with(name + "-")) continue;
     const int needed = std::stoi(file.substr(name.size() + 1));
@@ -85,7 +85,7 @@ cuda::Function kernel(Context& context, const std::string& name) {
   const std::string entry = name + "_64";
   auto found = context.modules.find(name);
   if (found == context.modules.end()) {
-    const GridModule* image = module_for(name, context.capability);
+    const KernelModule* image = module_for(name, context.capability);
     cuda::Module module = nullptr;
     if (!image || cuda::cuModuleLoadData(&module, image->ptx) != cuda::success)
       return nullptr;

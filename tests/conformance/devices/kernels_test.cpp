@@ -140,7 +140,7 @@ TEST_CASE("a loop that does not end is stopped") {
 
     const auto& devices = bench.runtime.devices();
     jit::CompileOptions options;
-    options.capabilities = capabilities(devices);
+    options.target = code_target(devices);
     auto program = bench.compiler.compile(graph, options);
     REQUIRE(program);
     const HostArray zeros = numbers(DType::F32, 20000, 0);

@@ -47,7 +47,7 @@ void on_each_kind(int count, Body&& body) {
 }
 
 inline bool is_gpu(const Runtime& machine) {
-  return machine.devices()[0]->queue() != nullptr;
+  return machine.devices()[0]->kind() == DeviceKind::gpu;
 }
 
 }  // namespace unisono::device_test

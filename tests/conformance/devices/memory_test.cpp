@@ -45,6 +45,7 @@ TEST_CASE("devices have places and names") {
       CHECK(device.index() == d);
       names.insert(device.name());
       CHECK((device.capability() > 0) == is_gpu(machine));
+      CHECK((device.queue() != nullptr) == is_gpu(machine));
     }
     CHECK(names.size() == 3);
   });

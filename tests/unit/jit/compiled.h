@@ -36,7 +36,7 @@ struct Bench {
                                       CompileStats* stats = nullptr) {
     const auto& devices = runtime.devices();
     options.devices = static_cast<int>(devices.size());
-    options.capabilities = capabilities(devices);
+    options.target = code_target(devices);
     auto program = compiler.compile(graph, options, stats);
     if (!program) return program.error();
     std::vector<std::vector<std::shared_ptr<Buffer>>> blocks(

@@ -388,7 +388,7 @@ TEST_CASE("hazards: long programs are cut, and compile on little stack") {
     work.done = static_cast<bool>(compiler.compile(work.graph, {}));
     // Code generation for NVPTX recurses along chains.
     CompileOptions options;
-    options.capabilities = {90};
+    options.target = {DeviceKind::gpu, {90}};
     work.for_gpus = static_cast<bool>(compiler.compile(chain(10000), options));
     return nullptr;
   };

@@ -81,7 +81,7 @@ std::vector<std::string> entries(const Program& program) {
 /// The library's kernel for a product, "" if it has none.
 std::string kernel_of(Bench& bench, const Graph& g) {
   CompileOptions options;
-  options.capabilities = capabilities(bench.runtime.devices());
+  options.target = code_target(bench.runtime.devices());
   auto program = bench.compiler.compile(g, options);
   REQUIRE(program);
   const auto all = entries(**program);

@@ -1,6 +1,6 @@
-// Random programs of maps and collectives: nested `pmap`s on a grid, member by
+// Random programs of maps and collectives: nested `pmap`s on a mesh, member by
 // member in the reference evaluator, against the same as nested `vmap`s; and
-// against compiled code on as many devices as the grid has.
+// against compiled code on as many devices as the mesh has.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -49,10 +49,10 @@ struct Host {
 class RandomProgram {
  public:
   explicit RandomProgram(uint32_t seed) : random_(seed) {
-    const std::pair<int, int> grids[] = {{1, 2}, {2, 1}, {2, 2}, {2, 3},
-                                         {3, 2}, {4, 1}, {1, 5}, {3, 4},
-                                         {4, 3}, {2, 4}};
-    std::tie(rows_, cols_) = grids[below(std::size(grids))];
+    const std::pair<int, int> meshes[] = {{1, 2}, {2, 1}, {2, 2}, {2, 3},
+                                          {3, 2}, {4, 1}, {1, 5}, {3, 4},
+                                          {4, 3}, {2, 4}};
+    std::tie(rows_, cols_) = meshes[below(std::size(meshes))];
     row_members_ = rows_ * (chance(30) ? 1 + below(3) : 1);
     col_members_ = cols_ * (chance(30) ? 1 + below(3) : 1);
     dtype_ = chance(60) ? "f32" : chance(50) ? "i32" : "f16";

@@ -31,7 +31,7 @@ std::vector<Sharding> placements(const Runtime& runtime, const Shape& shape) {
       if (shape[axis] % static_cast<int64_t>(devices.size()) == 0)
         all.push_back({axis, devices});
   }
-  // A grid of two by two: each axis cut, or copied along.
+  // A mesh of two by two: each axis cut, or copied along.
   const auto axes = static_cast<int>(shape.size());
   for (const auto& devices : {d, {d[3], d[0], d[2], d[1]}})
     for (int rows = -1; rows < axes; ++rows)
@@ -40,7 +40,7 @@ std::vector<Sharding> placements(const Runtime& runtime, const Shape& shape) {
             (rows < 0 || shape[rows] % (rows == cols ? 4 : 2) == 0) &&
             (cols < 0 || shape[cols] % 2 == 0);
         if (fits)
-          all.push_back(Sharding::on_grid({{2, rows}, {2, cols}}, devices));
+          all.push_back(Sharding::on_mesh({{2, rows}, {2, cols}}, devices));
       }
   return all;
 }
@@ -51,22 +51,22 @@ TEST_CASE("sharding: how it is named") {
   CHECK(Sharding{0, {d[0], d[1]}}.to_string() == "split(0) over cpu:0, cpu:1");
   CHECK(Sharding{-1, {d[2], d[1]}}.to_string() == "copied to cpu:2, cpu:1");
   CHECK(Sharding{-1, {d[3]}}.to_string() == "on cpu:3");
-  CHECK(Sharding::on_grid({{2, 1}, {2, 0}}, d).to_string() ==
+  CHECK(Sharding::on_mesh({{2, 1}, {2, 0}}, d).to_string() ==
         "split(1, 0) over 2 x 2 devices: cpu:0, cpu:1, cpu:2, cpu:3");
-  CHECK(Sharding::on_grid({{2, 0}, {2, -1}}, d).to_string() ==
+  CHECK(Sharding::on_mesh({{2, 0}, {2, -1}}, d).to_string() ==
         "split(0, none) over 2 x 2 devices: cpu:0, cpu:1, cpu:2, cpu:3");
 }
 
-TEST_CASE("sharding: grids that are lines are lines") {
+TEST_CASE("sharding: meshes that are lines are lines") {
   Runtime runtime(4);
   const auto& d = runtime.devices();
-  CHECK(Sharding::on_grid({{4, 1}}, d) == Sharding{1, d});
-  CHECK(Sharding::on_grid({{1, 0}, {4, 1}, {1, -1}}, d) == Sharding{1, d});
-  CHECK(Sharding::on_grid({{2, 0}, {2, 0}}, d) == Sharding{0, d});
-  CHECK(Sharding::on_grid({{2, -1}, {2, -1}}, d) == Sharding{-1, d});
-  CHECK(Sharding::on_grid({{1, 0}}, {d[2]}) == Sharding{-1, {d[2]}});
-  CHECK_FALSE(Sharding::on_grid({{2, 0}, {2, 1}}, d) ==
-              Sharding::on_grid({{2, 1}, {2, 0}}, d));
+  CHECK(Sharding::on_mesh({{4, 1}}, d) == Sharding{1, d});
+  CHECK(Sharding::on_mesh({{1, 0}, {4, 1}, {1, -1}}, d) == Sharding{1, d});
+  CHECK(Sharding::on_mesh({{2, 0}, {2, 0}}, d) == Sharding{0, d});
+  CHECK(Sharding::on_mesh({{2, -1}, {2, -1}}, d) == Sharding{-1, d});
+  CHECK(Sharding::on_mesh({{1, 0}}, {d[2]}) == Sharding{-1, {d[2]}});
+  CHECK_FALSE(Sharding::on_mesh({{2, 0}, {2, 1}}, d) ==
+              Sharding::on_mesh({{2, 1}, {2, 0}}, d));
 }
 
 TEST_CASE("reshard: from every placement to every other") {
@@ -134,14 +134,14 @@ TEST_CASE("reshard: moves exactly what is needed") {
   CHECK(cost(copies, {-1, {d[3], d[1]}}) == Cost{0, 0});
   // Each device cuts its block out of its own copy.
   CHECK(cost(copies, {0, d}) == Cost{4, 256});
-  // On a grid: each block is half of each of two rows' blocks.
-  const auto grid = Sharding::on_grid({{2, 0}, {2, 1}}, d);
-  CHECK(cost(rows, grid) == Cost{8, 256});
-  CHECK(reshard(rows, grid)->block_shape() == Shape{4, 4});
-  // Copies along an axis of the grid: one of them is enough.
-  auto halves = *reshard(on_0, Sharding::on_grid({{2, 0}, {2, -1}}, d));
+  // On a mesh: each block is half of each of two rows' blocks.
+  const auto mesh = Sharding::on_mesh({{2, 0}, {2, 1}}, d);
+  CHECK(cost(rows, mesh) == Cost{8, 256});
+  CHECK(reshard(rows, mesh)->block_shape() == Shape{4, 4});
+  // Copies along an axis of the mesh: one of them is enough.
+  auto halves = *reshard(on_0, Sharding::on_mesh({{2, 0}, {2, -1}}, d));
   CHECK(cost(halves, {-1, {d[1]}}) == Cost{2, 256});
-  CHECK(cost(halves, grid) == Cost{4, 256});
+  CHECK(cost(halves, mesh) == Cost{4, 256});
 }
 
 TEST_CASE("arrays: memory that is not there is an error") {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "jit/ir/text.h"
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 #include "runtime/queue.h"
 #include "simcuda/cublaslt/simcublaslt.h"
 #include "tests/unit/jit/compiled.h"
@@ -175,8 +175,9 @@ TEST_CASE("the library's products are captured") {
   Simulated library;
   constexpr int64_t n = 64;
   const DotCall sizes{.m = n, .n = n, .k = n, .a_row = n, .b_row = n};
-  GridLaunch launch{
-      .code = grid_library("dot_f32"), .entry = "dot_f32_64", .reports = false};
+  GridLaunch launch{.code = kernel_library("dot_f32"),
+                    .entry = "dot_f32_64",
+                    .reports = false};
   launch.constants.resize(sizeof sizes);
   std::memcpy(launch.constants.data(), &sizes, sizeof sizes);
   launch.product = std::make_shared<const MatrixProduct>(

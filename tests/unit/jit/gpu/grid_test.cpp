@@ -65,8 +65,8 @@ TEST_CASE("GPUs of several models run one program") {
   const auto& devices = bench.runtime.devices();
   CompileOptions options;
   options.devices = 4;
-  options.capabilities = capabilities(devices);
-  CHECK(options.capabilities == std::vector<int>{75, 86, 90});
+  options.target = code_target(devices);
+  CHECK(options.target.capabilities == std::vector<int>{75, 86, 90});
   auto program = bench.compiler.compile(doubling(3000), options);
   REQUIRE(program);
   const auto& launch = std::get<LaunchStep>((*program)->steps[0].what);

@@ -1,5 +1,5 @@
 // Products of f32 rounded to tf32, where matrix units know it; else of f32.
-#include "runtime/grid_library/matrix_unit.h"
+#include "runtime/kernel_library/matrix_unit.h"
 
 namespace unisono::grid {
 

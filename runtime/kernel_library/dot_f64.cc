@@ -1,5 +1,5 @@
 // Products of f64, each element one fma chain in the order of k.
-#include "runtime/grid_library/product.h"
+#include "runtime/kernel_library/product.h"
 
 namespace unisono::grid {
 

@@ -1,8 +1,8 @@
 #pragma once
-// Kernels for GPUs that are the same in all programs: grid_library/*.cc, which
-// clang turns into PTX when this is built, for the oldest compute capability
-// that is supported and, where that helps, for newer ones. The structures of
-// constants have the layouts that those files declare.
+// Kernels for GPUs that are the same in all programs: kernel_library/*.cc,
+// which clang turns into PTX when this is built, for the oldest compute
+// capability that is supported and, where that helps, for newer ones. The
+// structures of constants have the layouts that those files declare.
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -16,15 +16,15 @@ namespace unisono {
 
 /// The PTX of one file for one compute capability: the name "dot_f16-80" is
 /// dot_f16.cc for sm_80.
-struct GridModule {
+struct KernelModule {
   const char *name, *ptx;
 };
 /// All files of the library; generated.
-const std::vector<GridModule>& grid_modules();
+const std::vector<KernelModule>& kernel_modules();
 
 /// The kernels of one file, by its name without ending, which must exist
 /// (CHECK). Thread-safe.
-std::shared_ptr<const GridCode> grid_library(std::string_view name);
+std::shared_ptr<const GridCode> kernel_library(std::string_view name);
 
 /// The constants of sort.cc, which says what they mean.
 struct SortCall {

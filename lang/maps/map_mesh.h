@@ -11,18 +11,18 @@ namespace unisono::lang {
 bool has_nested_maps(Walk& walk, const ir::Graph& graph);
 
 /// Adds the axes of the maps inside `map.graph` to map.axes, behind that of
-/// `outermost`, if that is not null; fills map.grid, and lets parts stay where
-/// they are (jit::keep_parts). Returns the grid's devices in row-major order;
+/// `outermost`, if that is not null; fills map.mesh, and lets parts stay where
+/// they are (jit::keep_parts). Returns the mesh's devices in row-major order;
 /// the first device if there are no maps over devices.
-std::vector<Device*> complete_grid(Walk& walk, jit::MemberGraph& map,
+std::vector<Device*> complete_mesh(Walk& walk, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where);
 
 /// Whether this member makes a host call: a call outside some of the maps is
 /// made once for all their members, by the first.
 bool calls_host(const jit::MemberGraph& map, const ir::HostCallAttrs& call,
                 int64_t member);
-/// Whether the device at this position of a grid makes it.
-bool calls_host_on(const std::vector<jit::GridAxis>& grid,
+/// Whether the device at this position of a mesh makes it.
+bool calls_host_on(const std::vector<jit::MeshAxis>& mesh,
                    const ir::HostCallAttrs& call, int position);
 
 }  // namespace unisono::lang

@@ -2,7 +2,7 @@
 // of twice the length, and so on. An element's place in two merged runs is its
 // place in its own plus the number of elements of the other that come before
 // it; of equal elements those of the left run do, so that it is stable.
-#include "runtime/grid_library/grid.h"
+#include "runtime/kernel_library/grid.h"
 
 namespace unisono::grid {
 namespace {

@@ -22,7 +22,7 @@ namespace {
 /// Launches of the graph's program.
 int launches(Bench& bench, const Graph& g) {
   CompileOptions options;
-  options.capabilities = capabilities(bench.runtime.devices());
+  options.target = code_target(bench.runtime.devices());
   auto program = bench.compiler.compile(g, options);
   REQUIRE(program);
   int count = 0;
@@ -227,7 +227,7 @@ Graph loop_of(const std::vector<Type>& carries,
 
 bool has_loop_step(Bench& bench, const Graph& g) {
   CompileOptions options;
-  options.capabilities = capabilities(bench.runtime.devices());
+  options.target = code_target(bench.runtime.devices());
   auto program = bench.compiler.compile(g, options);
   REQUIRE(program);
   for (const Step& step : (*program)->steps)
@@ -353,7 +353,7 @@ TEST_CASE("rows that a GPU gathers are read 16 bytes at once") {
       inputs[1] = array(DType::I32, {400}, indices);
       CHECK(difference(bench, g, inputs) == "");
       CompileOptions options;
-      options.capabilities = {80};
+      options.target = {DeviceKind::gpu, {80}};
       auto program = bench.compiler.compile(g, options);
       REQUIRE(program);
       const std::string& ptx = std::get<LaunchStep>((*program)->steps[0].what)

@@ -1,5 +1,5 @@
 // Products of bf16: by matrix units where they know it, else by chains in f32.
-#include "runtime/grid_library/matrix_unit.h"
+#include "runtime/kernel_library/matrix_unit.h"
 
 namespace unisono::grid {
 

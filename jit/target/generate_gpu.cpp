@@ -1,4 +1,4 @@
-#include "jit/target/generate_grid.h"
+#include "jit/target/generate_gpu.h"
 
 #include <fmt/format.h>
 #include <llvm/IR/LLVMContext.h>
@@ -47,8 +47,8 @@ std::string_view without_head(std::string_view ptx) {
 }  // namespace
 
 /// As one module, though code is made of parts.
-std::string GridGenerator::llvm_text(std::span<const Kernel* const> all,
-                                     int capability) {
+std::string GpuGenerator::llvm_text(std::span<const Kernel* const> all,
+                                    int capability) {
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
   target(capability).prepare(module);
@@ -63,7 +63,7 @@ std::string GridGenerator::llvm_text(std::span<const Kernel* const> all,
 
 namespace {
 
-/// Kernels of an all_reduce on GPUs (CollectiveStep::Grid).
+/// Kernels of an all_reduce on GPUs (CollectiveStep::Kernels).
 struct AllReduceKernels {
   int64_t part;
   Kernel full, last, own;
@@ -97,9 +97,9 @@ void list_all_reduces(const PlanSteps& steps,
 
 }  // namespace
 
-Result<CompiledKernels> GridGenerator::generate(const Plan& plan,
-                                                const CodeTarget& target,
-                                                CodeText* dump) {
+Result<CompiledKernels> GpuGenerator::generate(const Plan& plan, int devices,
+                                               const CodeTarget& target,
+                                               CodeText* dump) {
   std::vector<const Kernel*> wanted;
   for (const Request& request : requests_of(plan))
     wanted.push_back(std::get<const Kernel*>(request));
@@ -107,8 +107,7 @@ Result<CompiledKernels> GridGenerator::generate(const Plan& plan,
   list_all_reduces(plan.steps, reduces);
   std::deque<AllReduceKernels> kept;
   for (const CollectiveStep* step : reduces) {
-    const auto& all =
-        kept.emplace_back(all_reduce_kernels(*step, target.devices));
+    const auto& all = kept.emplace_back(all_reduce_kernels(*step, devices));
     wanted.insert(wanted.end(), {&all.full, &all.last, &all.own});
   }
   auto launches = TRY(generate(wanted, target.capabilities, dump));
@@ -123,26 +122,26 @@ Result<CompiledKernels> GridGenerator::generate(const Plan& plan,
   return result;
 }
 
-void GridGenerator::complete(CollectiveStep& step, const CodeTarget& target,
-                             const CompiledKernels& kernels) const {
+void GpuGenerator::complete(CollectiveStep& step, int devices,
+                            const CompiledKernels& kernels) const {
   if (step.kind != CollectiveStep::Kind::all_reduce) return;
-  const auto reduce = all_reduce_kernels(step, target.devices);
+  const auto reduce = all_reduce_kernels(step, devices);
   auto launch = [&](const Kernel& kernel) {
     return kernels.at(key_of(kernel)).launches[0].grid;
   };
-  step.grid = {reduce.part, launch(reduce.full), launch(reduce.last),
-               launch(reduce.own)};
+  step.kernels = {reduce.part, launch(reduce.full), launch(reduce.last),
+                  launch(reduce.own)};
 }
 
-NvptxTarget& GridGenerator::target(int capability) {
+NvptxTarget& GpuGenerator::target(int capability) {
   return targets_.try_emplace(capability, capability).first->second;
 }
 
 Result<std::vector<std::shared_ptr<const GridLaunch>>>
-GridGenerator::generate_module(std::span<const Kernel* const> kernels,
-                               size_t first,
-                               const std::vector<int>& capabilities,
-                               CodeText* dump) {
+GpuGenerator::generate_module(std::span<const Kernel* const> kernels,
+                              size_t first,
+                              const std::vector<int>& capabilities,
+                              CodeText* dump) {
   auto code = std::make_shared<GridCode>();
   std::vector<EmittedGrid> emitted;
   for (int capability : capabilities) {
@@ -174,12 +173,12 @@ GridGenerator::generate_module(std::span<const Kernel* const> kernels,
   return out;
 }
 
-Result<GridKernels> GridGenerator::generate(
+Result<GridLaunches> GpuGenerator::generate(
     const std::vector<const Kernel*>& kernels,
     const std::vector<int>& capabilities, CodeText* dump) {
   const std::string targets =
       fmt::format("sm {}\n", fmt::join(capabilities, " "));
-  GridKernels result;
+  GridLaunches result;
   std::vector<std::string> keys;
   std::vector<const Kernel*> fresh;
   for (const Kernel* kernel : kernels) {

@@ -1,6 +1,7 @@
-#include "jit/plan/grid_stages.h"
+#include "jit/plan/gpu_stages.h"
 
 #include "jit/ir/reduce_order.h"
+#include "jit/plan/gpu_tasks.h"
 
 namespace unisono::jit {
 namespace {
@@ -13,6 +14,8 @@ constexpr int64_t enough_lines = 256, least_chunks = 4;
 constexpr int64_t enough_columns = 1 << 15, least_positions = 64;
 /// Arrays of winners are at most so many times as long as there are positions.
 constexpr int64_t most_targets_a_position = 4;
+/// Positions and targets are numbered in i32.
+constexpr int64_t number_bytes = 4;
 
 Kernel kernel_of(Nest nest, const std::vector<Argument>& arguments) {
   Kernel kernel{.nests = {}, .arguments = arguments};
@@ -29,8 +32,7 @@ std::vector<Argument> with(const std::vector<Argument>& arguments,
   return all;
 }
 
-std::vector<PlanStep> scan_stages(const Kernel& kernel,
-                                  const AddBuffer& add_buffer) {
+PlanSteps scan_stages(const Kernel& kernel, Plan& plan) {
   const Nest& nest = kernel.nests[0];
   const int64_t rows = nest.kept_points(), count = nest.points() / rows;
   const int64_t chunks = (count + reduce_chunk - 1) / reduce_chunk;
@@ -38,7 +40,8 @@ std::vector<PlanStep> scan_stages(const Kernel& kernel,
     return {};
   const DType dtype = nest.scan->dtype;
   const auto arguments =
-      with(kernel.arguments, add_buffer(dtype, rows * chunks), dtype);
+      with(kernel.arguments, plan.add_buffer(rows * chunks * byte_size(dtype)),
+           dtype);
   const int scratch = static_cast<int>(arguments.size()) - 1;
   Nest totals = nest, rest = nest;
   totals.scan->part = Scan::Part::totals;
@@ -51,7 +54,7 @@ std::vector<PlanStep> scan_stages(const Kernel& kernel,
   carries.scan->part = Scan::Part::carries;
   carries.scan->argument = scratch;
   carries.scan->at = constant_affine(0, 2);
-  std::vector<PlanStep> steps;
+  PlanSteps steps;
   for (Nest* stage : {&totals, &carries, &rest})
     steps.push_back({kernel_of(std::move(*stage), arguments)});
   return steps;
@@ -125,14 +128,13 @@ bool atomic_adds(DType dtype) {
          dtype == DType::U64;
 }
 
-std::vector<PlanStep> winner_stages(const Kernel& kernel, int64_t targets,
-                                    const AddBuffer& add_buffer) {
-  const auto arguments =
-      with(kernel.arguments, add_buffer(DType::I32, targets), DType::I32);
+PlanSteps winner_stages(const Kernel& kernel, int64_t targets, Plan& plan) {
+  const auto arguments = with(
+      kernel.arguments, plan.add_buffer(targets * number_bytes), DType::I32);
   const int winners = static_cast<int>(arguments.size()) - 1;
   Nest chosen = at_once(kernel.nests[0], Scatter::Part::chosen);
   chosen.scatter->targets = winners;
-  std::vector<PlanStep> steps;
+  PlanSteps steps;
   steps.push_back({kernel_of(zeros(targets, winners), arguments)});
   steps.push_back(
       {kernel_of(of_positions(kernel.nests[0], Scatter::Part::winners, winners),
@@ -141,10 +143,9 @@ std::vector<PlanStep> winner_stages(const Kernel& kernel, int64_t targets,
   return steps;
 }
 
-std::vector<PlanStep> sorted_stages(const Kernel& kernel, int64_t positions,
-                                    const AddBuffer& add_buffer) {
-  const BufferId targets = add_buffer(DType::I32, positions),
-                 order = add_buffer(DType::I32, positions);
+PlanSteps sorted_stages(const Kernel& kernel, int64_t positions, Plan& plan) {
+  const BufferId targets = plan.add_buffer(positions * number_bytes),
+                 order = plan.add_buffer(positions * number_bytes);
   const auto arguments =
       with(with(kernel.arguments, targets, DType::I32), order, DType::I32);
   const int last = static_cast<int>(arguments.size()) - 1;
@@ -152,20 +153,22 @@ std::vector<PlanStep> sorted_stages(const Kernel& kernel, int64_t positions,
   sorted.scatter->part = Scatter::Part::sorted;
   sorted.scatter->targets = last - 1;
   sorted.scatter->order = last;
-  std::vector<PlanStep> steps;
+  PlanSteps steps;
   steps.push_back({kernel_of(
       of_positions(kernel.nests[0], Scatter::Part::targets, last - 1),
       arguments)});
-  for (LaunchStep& task :
-       sort_tasks(plan_grid_sort(DType::I32, 1, positions, true), targets,
-                  order, add_buffer))
+  for (LaunchStep& task : sort_steps({.dtype = DType::I32,
+                                      .length = positions,
+                                      .argsort = true,
+                                      .from = targets,
+                                      .to = order},
+                                     plan))
     steps.push_back({std::move(task)});
   steps.push_back({kernel_of(std::move(sorted), arguments)});
   return steps;
 }
 
-std::vector<PlanStep> scatter_stages(const Kernel& kernel,
-                                     const AddBuffer& add_buffer) {
+PlanSteps scatter_stages(const Kernel& kernel, Plan& plan) {
   const Nest& nest = kernel.nests[0];
   const Scatter& scatter = *nest.scatter;
   const int64_t columns = nest.kept_points(),
@@ -179,10 +182,10 @@ std::vector<PlanStep> scatter_stages(const Kernel& kernel,
       return {};
   if (targets >= INT32_MAX) return {};
   if (!scatter.add && targets <= most_targets_a_position * positions)
-    return winner_stages(kernel, targets, add_buffer);
+    return winner_stages(kernel, targets, plan);
   if (!scatter.add || !atomic_adds(scatter.dtype))
-    return sorted_stages(kernel, positions, add_buffer);
-  std::vector<PlanStep> steps;
+    return sorted_stages(kernel, positions, plan);
+  PlanSteps steps;
   steps.push_back(
       {kernel_of(at_once(nest, Scatter::Part::atomic), kernel.arguments)});
   return steps;
@@ -190,32 +193,12 @@ std::vector<PlanStep> scatter_stages(const Kernel& kernel,
 
 }  // namespace
 
-std::vector<LaunchStep> sort_tasks(GridSort sort, BufferId from, BufferId to,
-                                   const AddBuffer& add_buffer) {
-  const auto scratch = [&](int64_t bytes) {
-    return bytes > 0 ? add_buffer(DType::I8, bytes) : -1;
-  };
-  const BufferId arrays[] = {from, to, scratch(sort.elements0_bytes),
-                             scratch(sort.elements1_bytes),
-                             scratch(sort.positions_bytes)};
-  std::vector<LaunchStep> tasks;
-  for (GridSort::Launch& launch : sort.launches) {
-    LaunchStep task{.name = launch.grid->entry, .arguments = {}};
-    for (GridSort::Array array : launch.arguments)
-      task.arguments.push_back(arrays[static_cast<size_t>(array)]);
-    task.grid = std::move(launch.grid);
-    tasks.push_back(std::move(task));
-  }
-  return tasks;
-}
-
-std::vector<PlanStep> grid_stages(const Kernel& kernel,
-                                  const AddBuffer& add_buffer) {
+PlanSteps gpu_stages(const Kernel& kernel, Plan& plan) {
   if (kernel.nests.size() != 1) return {};
   const Nest& nest = kernel.nests[0];
   if (!nest.stores.empty() || !nest.reductions.empty()) return {};
-  if (nest.scan) return scan_stages(kernel, add_buffer);
-  if (nest.scatter) return scatter_stages(kernel, add_buffer);
+  if (nest.scan) return scan_stages(kernel, plan);
+  if (nest.scatter) return scatter_stages(kernel, plan);
   return {};
 }
 

@@ -1,5 +1,5 @@
 // Products of f16 by matrix units.
-#include "runtime/grid_library/matrix_unit.h"
+#include "runtime/kernel_library/matrix_unit.h"
 
 namespace unisono::grid {
 

@@ -7,7 +7,7 @@
 // along k; word d of row i lies at [d][i ^ 8 * (d / 4 % 4)], in rows of
 // `tile` + 8 words. So the 16-byte stores of operands that are contiguous in
 // either direction and the reads of every kind below each hit all banks.
-#include "runtime/grid_library/grid.h"
+#include "runtime/kernel_library/grid.h"
 
 namespace unisono::grid {
 

@@ -1,4 +1,4 @@
-#include "lang/maps/map_grid.h"
+#include "lang/maps/map_mesh.h"
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ bool has_nested_maps(Walk& walk, const ir::Graph& graph) {
   return !axes.empty();
 }
 
-std::vector<Device*> complete_grid(Walk& walk, jit::MemberGraph& map,
+std::vector<Device*> complete_mesh(Walk& walk, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where) {
   std::shared_ptr<const Mesh> mesh = outermost ? outermost->mesh : nullptr;
   std::vector<std::pair<AxisId, int>> along;  // axes of the mesh
@@ -89,10 +89,10 @@ std::vector<Device*> complete_grid(Walk& walk, jit::MemberGraph& map,
   for (const auto& [id, axis] : along) used[axis] = true;
   for (size_t axis = 0; axis < used.size(); ++axis) {
     if (!used[axis]) continue;
-    jit::GridAxis line{mesh->sizes[axis], {}};
+    jit::MeshAxis line{mesh->sizes[axis], {}};
     for (const auto& [id, of] : along)
       if (of == static_cast<int>(axis)) line.ids.push_back(id);
-    map.grid.push_back(std::move(line));
+    map.mesh.push_back(std::move(line));
   }
   jit::keep_parts(map, outermost ? 1 : 0);
   std::vector<Device*> devices;
@@ -111,13 +111,13 @@ bool calls_host(const jit::MemberGraph& map, const ir::HostCallAttrs& call,
   return true;
 }
 
-bool calls_host_on(const std::vector<jit::GridAxis>& grid,
+bool calls_host_on(const std::vector<jit::MeshAxis>& mesh,
                    const ir::HostCallAttrs& call, int position) {
   int64_t rest = position;
-  for (size_t i = grid.size(); i-- > 0; rest /= grid[i].size) {
+  for (size_t i = mesh.size(); i-- > 0; rest /= mesh[i].size) {
     const bool inside = std::ranges::any_of(
-        grid[i].ids, [&](AxisId id) { return is_inside(call, id); });
-    if (!inside && rest % grid[i].size != 0) return false;
+        mesh[i].ids, [&](AxisId id) { return is_inside(call, id); });
+    if (!inside && rest % mesh[i].size != 0) return false;
   }
   return true;
 }

@@ -2,7 +2,7 @@
 // numbers in each, so a word that was taken by one of them (runtime/grid.h) is
 // sealed, and no later launch takes itself for that one. A word that is not
 // counts the stretches, if that is asked for.
-#include "runtime/grid_library/grid.h"
+#include "runtime/kernel_library/grid.h"
 
 namespace unisono::grid {
 namespace {

@@ -2,7 +2,7 @@
 // Products by the matrix units of GPUs (`mma.sync`), accumulated in f32. The
 // eight warps of a block have half of its rows and a quarter of its columns
 // each, in pieces of 16 x 8.
-#include "runtime/grid_library/product.h"
+#include "runtime/kernel_library/product.h"
 
 namespace unisono::grid {
 

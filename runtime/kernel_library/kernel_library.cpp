@@ -1,4 +1,4 @@
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 
 #include <charconv>
 #include <map>
@@ -11,7 +11,7 @@ namespace {
 
 std::map<std::string, std::shared_ptr<const GridCode>, std::less<>> load_all() {
   std::map<std::string, GridCode> codes;
-  for (const GridModule& module : grid_modules()) {
+  for (const KernelModule& module : kernel_modules()) {
     const std::string_view file = module.name;
     const size_t dash = file.rfind('-');
     CHECK(dash != std::string_view::npos);
@@ -30,7 +30,7 @@ std::map<std::string, std::shared_ptr<const GridCode>, std::less<>> load_all() {
 
 }  // namespace
 
-std::shared_ptr<const GridCode> grid_library(std::string_view name) {
+std::shared_ptr<const GridCode> kernel_library(std::string_view name) {
   static const auto all = load_all();
   auto found = all.find(name);
   CHECK(found != all.end());

@@ -1,11 +1,11 @@
-#include "jit/plan/grid_tasks.h"
+#include "jit/plan/gpu_tasks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/grid_library/grid_library.h"
+#include "runtime/kernel_library/kernel_library.h"
 
 namespace unisono::jit {
 namespace {
@@ -15,7 +15,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 template <class Call>
 std::shared_ptr<GridLaunch> launch_of(const char* module, std::string entry,
                                       int64_t blocks, const Call& call) {
-  GridLaunch launch{.code = grid_library(module), .entry = std::move(entry)};
+  GridLaunch launch{.code = kernel_library(module), .entry = std::move(entry)};
   launch.blocks = blocks;
   launch.reports = false;
   launch.constants.resize(sizeof call);
@@ -40,40 +40,40 @@ SortCall sort_call(DType dtype, int64_t rows, int64_t length) {
 
 }  // namespace
 
-GridSort plan_grid_sort(DType dtype, int64_t rows, int64_t length,
-                        bool argsort) {
-  using Array = GridSort::Array;
-  SortCall call = sort_call(dtype, rows, length);
-  const int64_t size = byte_size(dtype), elements = rows * length;
+std::vector<LaunchStep> sort_steps(const SortTask& task, Plan& plan) {
+  const bool argsort = task.argsort;
+  SortCall call = sort_call(task.dtype, task.rows, task.length);
+  const int64_t size = byte_size(task.dtype);
+  const int64_t elements = task.rows * task.length;
   int passes = 0;
-  for (int64_t run = sort_tile; run < length; run *= 2) ++passes;
-  // Results go back and forth, and end in `to`.
-  GridSort plan;
-  Array here = passes % 2 ? Array::elements0 : Array::to;
-  Array there = passes % 2 ? Array::to : Array::elements0;
-  Array here_at = passes % 2 ? Array::positions : Array::to;
-  Array there_at = passes % 2 ? Array::to : Array::positions;
-  if (argsort) here = Array::elements0, there = Array::elements1;
-  if (argsort || passes > 0) plan.elements0_bytes = elements * size;
-  if (argsort && passes > 0) {
-    plan.elements1_bytes = elements * size;
-    plan.positions_bytes = elements * 4;
-  }
-  auto add = [&](const char* step, int64_t blocks,
-                 std::vector<Array> arguments) {
-    plan.launches.push_back(
-        {launch_of("sort",
-                   fmt::format("{}_{}_{}", argsort ? "argsort" : "sort", step,
-                               8 * size),
-                   blocks, call),
-         std::move(arguments)});
+  for (int64_t run = sort_tile; run < task.length; run *= 2) ++passes;
+  const auto scratch = [&](bool needed, int64_t element_bytes) -> BufferId {
+    return needed ? plan.add_buffer(elements * element_bytes) : -1;
   };
+  const BufferId elements0 = scratch(argsort || passes > 0, size);
+  const BufferId elements1 = scratch(argsort && passes > 0, size);
+  const BufferId positions = scratch(argsort && passes > 0, sizeof(int32_t));
+  // Results go back and forth, and end in `to`.
+  BufferId here = passes % 2 ? elements0 : task.to;
+  BufferId there = passes % 2 ? task.to : elements0;
+  BufferId here_at = passes % 2 ? positions : task.to;
+  BufferId there_at = passes % 2 ? task.to : positions;
+  if (argsort) here = elements0, there = elements1;
+  std::vector<LaunchStep> steps;
+  const auto add = [&](const char* step, int64_t blocks,
+                       std::vector<BufferId> arguments) {
+    std::string entry =
+        fmt::format("{}_{}_{}", argsort ? "argsort" : "sort", step, 8 * size);
+    LaunchStep launch{.name = entry, .arguments = std::move(arguments)};
+    launch.grid = launch_of("sort", std::move(entry), blocks, call);
+    steps.push_back(std::move(launch));
+  };
+  const int64_t tiles = task.rows * ceil_div(task.length, sort_tile);
   if (argsort)
-    add("tile", rows * ceil_div(length, sort_tile),
-        {Array::from, here, here_at});
+    add("tile", tiles, {task.from, here, here_at});
   else
-    add("tile", rows * ceil_div(length, sort_tile), {Array::from, here});
-  for (call.run = sort_tile; call.run < length; call.run *= 2) {
+    add("tile", tiles, {task.from, here});
+  for (call.run = sort_tile; call.run < task.length; call.run *= 2) {
     const int64_t blocks = ceil_div(elements, 256);
     if (argsort)
       add("merge", blocks, {here, here_at, there, there_at});
@@ -82,7 +82,7 @@ GridSort plan_grid_sort(DType dtype, int64_t rows, int64_t length,
     std::swap(here, there);
     std::swap(here_at, there_at);
   }
-  return plan;
+  return steps;
 }
 
 namespace {
@@ -132,8 +132,8 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
 
 }  // namespace
 
-std::shared_ptr<const GridLaunch> grid_dot(const DotShape& s,
-                                           ir::Precision precision) {
+std::shared_ptr<const GridLaunch> product_launch(const DotShape& s,
+                                                 ir::Precision precision) {
   const DotModule module = dot_module(s.dtype, precision);
   if (!module.name) return nullptr;
   // Small ones have too few squares, or too little to do in each.

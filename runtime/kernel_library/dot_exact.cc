@@ -1,6 +1,6 @@
 // Products of f16 and bf16 without matrix units: each element one fma chain in
 // f32 in the order of k, rounded at its end.
-#include "runtime/grid_library/product.h"
+#include "runtime/kernel_library/product.h"
 
 namespace unisono::grid {
 

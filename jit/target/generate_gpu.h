@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jit/kernel/kernel.h"
+#include "jit/plan/gpu_lowering.h"
 #include "jit/target/code_text.h"
 #include "jit/target/generator.h"
 #include "jit/target/nvptx.h"
@@ -18,22 +19,24 @@
 namespace unisono::jit {
 
 /// Launches by their kernels, printed.
-using GridKernels =
+using GridLaunches =
     std::unordered_map<std::string, std::shared_ptr<const GridLaunch>>;
 
 /// Keeps what it generated: in memory, bounded, keyed by the printed kernel and
 /// the capabilities. One thread at a time.
-class GridGenerator : public Generator {
+class GpuGenerator : public Generator {
  public:
-  const Machine& machine() override { return machine_; }
-  Result<CompiledKernels> generate(const Plan& plan, const CodeTarget& target,
+  const Lowering& lowering() override { return lowering_; }
+  bool plain_collectives() const override { return true; }
+  Result<CompiledKernels> generate(const Plan& plan, int devices,
+                                   const CodeTarget& target,
                                    CodeText* dump) override;
-  void complete(CollectiveStep& step, const CodeTarget& target,
+  void complete(CollectiveStep& step, int devices,
                 const CompiledKernels& kernels) const override;
   /// Launches of all kernels. Those not known yet are generated for each
   /// capability, in modules of a few kernels. With `dump` all are generated
   /// again, to be seen, and the text is that of one module.
-  Result<GridKernels> generate(const std::vector<const Kernel*>& kernels,
+  Result<GridLaunches> generate(const std::vector<const Kernel*>& kernels,
                                const std::vector<int>& capabilities,
                                CodeText* dump = nullptr);
   int64_t kernels_generated() const override { return kernels_generated_; }
@@ -46,7 +49,7 @@ class GridGenerator : public Generator {
       std::span<const Kernel* const> kernels, size_t first,
       const std::vector<int>& capabilities, CodeText* dump);
 
-  const Machine machine_{.grid = true};
+  const GpuLowering lowering_;
   std::map<int, NvptxTarget> targets_;
   LruCache<std::shared_ptr<const GridLaunch>> kernels_{int64_t{64} << 20};
   int64_t kernels_generated_ = 0;
