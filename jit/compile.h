@@ -54,28 +54,31 @@ struct CompileOptions {
   Recorder* recorder = nullptr;
 };
 
-/// Told of code where it lies, once for each step that launches it: `sources`
-/// are the places in the program of what it computes.
+/// Called with the address and size of generated code, once for each step that
+/// launches it; `sources` are the places in the program of what it computes.
 using CodeObserver = std::function<void(const void* code, int64_t bytes,
                                         const std::vector<uint32_t>& sources)>;
 
 struct CompilerOptions {
-  /// Vectors of at most so many bytes (16, 32 or 64; 0: the widest there are),
-  /// to try what narrower machines get.
+  /// Vectors have at most so many bytes (16, 32 or 64; 0: the widest that the
+  /// processor has). For tests of the code that narrower processors get.
   int vector_bytes = 0;
-  /// Set: code is for a profile of the processor's.
+  /// If set, code is compiled so that profilers and debuggers can name it.
   CodeObserver on_code = nullptr;
 };
 
 /// Compiles graphs for this machine's CPU or for GPUs, and keeps what it
-/// compiled in memory, bounded: programs by what their graphs print, and
-/// kernels likewise. Thread-safe. LLVM is not touched before the first compile.
+/// compiled in memory, bounded; the key is the printed graph of a program, or
+/// the printed kernel. Thread-safe. LLVM is not touched before the first
+/// compile.
 class Compiler {
  public:
   explicit Compiler(CompilerOptions options = {});
   ~Compiler();
   /// The program of a map, or of a graph that every device runs on its own
-  /// blocks: concrete, and optimised here. Fails with compile_failed.
+  /// blocks: concrete, and optimised here. Fails with compile_failed; with
+  /// out_of_memory where no memory holds one of its arrays; with cancelled
+  /// where this thread's work is stopped (runtime/stop.h).
   Result<std::shared_ptr<const Program>> compile(const MemberGraph& map,
                                                  const CompileOptions& options,
                                                  CompileStats* stats = nullptr);

@@ -52,8 +52,8 @@ struct MemberGraph {
   int devices() const;
 };
 
-/// What nested maps take of an input, and nothing else does, is cut before the
-/// program runs; what they stack for an output stays where it is. So arrays lie
+/// An input of which only nested maps read, their own parts, is cut before the
+/// program runs; an output that nested maps stack stays in parts. So arrays lie
 /// on the whole mesh, and own_part and all_gather of them are gone. The nested
 /// maps' axes are those from `first` on.
 void keep_parts(MemberGraph& map, size_t first);

@@ -77,7 +77,8 @@ struct Failure {
   bool open = false;
 };
 
-/// What nothing that a program says may bring about, as an error at `where`.
+/// The diagnostic for a bug of ours: nothing that a program says may lead to
+/// it.
 Diagnostic internal_error(Span where, std::string_view what);
 
 /// What stands in for the type of a parameter: `parameter` of `function`, or,
@@ -102,8 +103,8 @@ class Walk {
   /// the value of the last statement if that is an expression.
   bool run(const Program& program, std::optional<Value>* last = nullptr);
   /// After `run`: runs a `test` block of the program, which that left out. What
-  /// the block assigns to `var`s of the program is undone at its end. False when
-  /// an error stopped it, as above.
+  /// the block assigns to `var`s of the program is undone at its end. False
+  /// when an error stopped it (reported to the diagnostics).
   bool run_test(const Program& program, const TestStmt& test);
   /// With Machine::compile_only, after `run`: compiles each definition of the
   /// program that nothing has called, and those of which a type is given, as
@@ -114,7 +115,7 @@ class Walk {
       const Program& program, const std::vector<GivenType>& given,
       const std::function<void(const DefStmt&)>& begins,
       const std::function<void(const DefStmt&, const std::string&)>& left_out);
-  /// Prints a value as `print` does. False on an error, as above.
+  /// Prints a value as `print` does. False on an error, which is reported.
   bool print(const Value& value);
   /// Programs are the inputs of one session: one that fails while it runs
   /// leaves all names, and arrays that it gave away, as they were; and `check`
@@ -134,8 +135,9 @@ class Walk {
   void forget_absent();
   /// A name that `run` defined at top level; null if there is none.
   const Value* global(const std::string& name);
-  /// Calls a function in run mode; nothing after an error, as above. Inside
-  /// `on_stack` as quick as a call in the program, else some 80 microseconds.
+  /// Calls a function in run mode; gives nothing after an error, which is
+  /// reported. Takes as long as a call in the program inside `on_stack`, else
+  /// some 80 microseconds more.
   std::optional<Value> call_from_host(const Value& function,
                                       const std::vector<Value>& arguments);
   /// Runs `body` where the functions above need no new stack: they walk deep.
@@ -184,7 +186,8 @@ class Walk {
   ArrayValue on_first_device(DType dtype, const void* element, Span where);
   /// An array that is on devices (run mode).
   ArrayValue from_array(unisono::Array array);
-  /// With Machine::compile_only: an array of which there is no more than this.
+  /// With Machine::compile_only: an array without elements, of which only the
+  /// type and the place are known.
   static unisono::Array absent(DType dtype, std::vector<int64_t> shape,
                                Sharding sharding);
   static bool is_absent(const unisono::Array& array);

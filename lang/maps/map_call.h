@@ -38,8 +38,9 @@ AxisSet member_varies(const MapInput& input, const AxisInfo* axis);
 /// A map over devices inside compiled code needs devices that form a mesh with
 /// those of the maps around it, and with those of other maps in the same code.
 void join_mesh(Walk& walk, const MapCallee& callee, Span where);
-/// Traces such a map (map_nested.cpp): one member's part of each argument is
-/// taken out of the graph's arrays, and the members' results are stacked.
+/// Traces a map over devices inside compiled code (map_nested.cpp): one
+/// member's part of each argument is taken out of the graph's arrays, and the
+/// members' results are stacked.
 Value nested_map(Walk& walk, const MapCallee& callee,
                  std::vector<CallArgument> positional,
                  std::vector<std::pair<std::string, CallArgument>> named,

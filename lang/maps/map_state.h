@@ -1,6 +1,6 @@
 #pragma once
-// What maps keep between calls: traced and compiled code, by what it was made
-// for.
+// What maps keep between calls: traced and compiled code, found again by the
+// types, host values and names that it was made for.
 #include <memory>
 #include <string>
 #include <utility>

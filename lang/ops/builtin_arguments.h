@@ -1,6 +1,7 @@
 #pragma once
-// Arguments of a builtin, read as what they should be. What does not fit is an
-// error that names the argument, what it is, and what was expected.
+// Arguments of a builtin, read as what they should be. Where an argument is
+// something else these functions end in Walk::fail, with an error that names
+// the argument, what it is, and what was expected.
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,18 +1,21 @@
 #pragma once
-// The walk over the syntax tree and its state: private to evaluate*.cpp,
-// types.cpp and module.cpp.
+// The walk over the syntax tree and its state: private to this room.
 //
-//   walker.cpp            entry points, statements, blocks
-//   expr.cpp     expressions
-//   call.cpp     calls of functions, definitions
-//   control.cpp  if, for, while in three modes
-//   loop.cpp     loops of compiled code
-//   pending.cpp  the graph of the current statement
-//   compute.cpp  it is computed
-//   module.cpp            import
-//   resolve.cpp           names in functions that nothing calls
-//   redefined.cpp         inputs of a session
-//   compile_only.cpp      nothing runs
+//   walker.cpp        entry points, statements, blocks
+//   expr.cpp          expressions
+//   names.cpp         names, and what an unknown one may have meant
+//   assign.cpp        assignments
+//   call.cpp          calls of functions, definitions
+//   control.cpp       if, for, while in three modes
+//   loop.cpp          loops of compiled code
+//   types.cpp         annotations; type_sizes.cpp: the sizes in them
+//   pending.cpp       the graph of the current statement
+//   compute.cpp       how that graph is computed
+//   donated.cpp       arrays that were given away
+//   module.cpp        import
+//   resolve.cpp       names in functions that nothing calls
+//   redefined.cpp     inputs of a session
+//   compile_only.cpp  programs that are compiled and not run
 #include <exception>
 #include <functional>
 #include <map>
