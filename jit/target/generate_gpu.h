@@ -37,8 +37,8 @@ class GpuGenerator : public Generator {
   /// capability, in modules of a few kernels. With `dump` all are generated
   /// again, to be seen, and the text is that of one module.
   Result<GridLaunches> generate(const std::vector<const Kernel*>& kernels,
-                               const std::vector<int>& capabilities,
-                               CodeText* dump = nullptr);
+                                const std::vector<int>& capabilities,
+                                CodeText* dump = nullptr);
   int64_t kernels_generated() const override { return kernels_generated_; }
 
  private:
