@@ -64,8 +64,8 @@ class Repl {
   bool attempt(const std::string& text,
                const std::function<bool(const lang::Program&)>& body,
                std::optional<lang::Value>* last = nullptr);
-  /// Opens a session on other devices with what this one has.
-  void change_devices(const std::string& devices);
+  /// After this input: other devices, with what this session has.
+  void change_devices(const std::string& devices) { wanted_devices_ = devices; }
   /// Imports files anew, and loads those of `load` again.
   void reload();
   /// Inputs that had no error, and names of files that were loaded.
@@ -79,6 +79,10 @@ class Repl {
 
  private:
   bool open_session();
+  void open_devices(const std::string& devices);
+  /// Until there is nothing more to read, or devices are to be changed, which
+  /// ends the walk whose stack this runs on.
+  void read_inputs();
   SessionOptions prepared(SessionOptions options);
   std::string prompt() const;
   Editor::Outcome read(std::string& text);
@@ -103,6 +107,8 @@ class Repl {
   std::vector<std::string> inputs_, loaded_;
   std::string last_code_;
   std::string plain_rest_;  // read, and not taken yet
+  std::optional<std::string> wanted_devices_;
+  bool begun_ = false;  // the editor shows the prompt of the next input
   bool left_ = false, output_closed_ = false;
 };
 
