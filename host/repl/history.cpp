@@ -89,7 +89,8 @@ std::optional<std::string> unescaped(std::string_view line) {
       i += point.length - 1;
       continue;
     }
-    if (++i == line.size() || (line[i] != 'n' && line[i] != '\\'))
+    ++i;
+    if (i == line.size() || (line[i] != 'n' && line[i] != '\\'))
       return std::nullopt;
     out += line[i] == 'n' ? '\n' : '\\';
   }
