@@ -41,7 +41,7 @@ TEST_CASE("devices have places and names") {
   on_each_kind(3, [](Runtime& machine) {
     std::set<std::string> names;
     for (int d = 0; d < 3; ++d) {
-      const Device& device = *machine.devices()[d];
+      Device& device = *machine.devices()[d];
       CHECK(device.index() == d);
       names.insert(device.name());
       CHECK((device.capability() > 0) == is_gpu(machine));

@@ -121,7 +121,7 @@ TEST_CASE("table of operations: alone, in vectors of 64 bytes") {
 
 TEST_CASE("table of operations: alone, compiled for AVX-512") {
   CpuGenerator generator({.cpu = "x86-64-v4"});
-  CHECK(generator.lowering().vector_bytes == 64);
+  CHECK(generator.lowering().machine().vector_bytes == 64);
   auto compile = [&](const Graph& graph, CodeText* dump = nullptr) {
     bool done = false;
     on_deep_stacks(1, [&](size_t) {
