@@ -47,7 +47,7 @@ def page(unisono, path):
     """The programs of one page of a message, each with some number of devices."""
     text, code = path.read_text(), path.stem
     for kind, program in re.findall(r"^(Wrong|Right):\n\n```\n(.*?)^```", text, re.M | re.S):
-        if program.startswith("(") or "... " in program:  # told, not shown
+        if program.startswith(("(", "unisono[")) or "... " in program:  # told, or typed in a session
             continue
         for devices in (4, 8, 3, 2, 1):
             with tempfile.TemporaryDirectory() as folder:

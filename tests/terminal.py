@@ -160,6 +160,7 @@ class Terminal:
                 if "folder" in more:
                     os.chdir(more["folder"])
                 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a test under nohup has it ignored
                 os.execve(words[0], words, more.get("environment", os.environ))
             finally:
                 os._exit(127)
