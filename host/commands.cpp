@@ -20,6 +20,7 @@
 #include "host/devices.h"
 #include "host/inspect.h"
 #include "host/interrupt.h"
+#include "host/lsp/server.h"
 #include "host/messages_json.h"
 #include "host/perf_map.h"
 #include "host/replace_file.h"
@@ -426,6 +427,17 @@ int inspect_file(const CommandOptions& options) {
                                        std::move(source.text), *shown,
                                        write_output);
                       });
+}
+
+int serve_editor(const CommandOptions& options) {
+  const Result<DeviceRequest> request = parse_devices(options.devices);
+  if (!request) return wrong_usage(request.error().message);
+  if (request->kind != DeviceRequest::Kind::cpu)
+    return wrong_usage(
+        fmt::format("programs are checked here for cpu:N, which is the same "
+                    "for other devices; got `{}`",
+                    options.devices));
+  return lsp::serve({.devices = request->count});
 }
 
 }  // namespace unisono::host

@@ -50,6 +50,8 @@ int format_files(const std::vector<std::string>& files,
 int explain_code(const std::string& code);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
+/// The Language Server Protocol on standard input and output.
+int serve_editor(const CommandOptions& options);
 
 /// To standard error. Where that cannot be written, nobody hears it: fmt::print
 /// would throw.
