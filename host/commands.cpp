@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "host/editor/terminal.h"
+#include "host/lsp/server.h"
 #include "host/messages_json.h"
 #include "host/repl/repl.h"
 #include "host/session/devices.h"
@@ -512,6 +513,17 @@ int inspect_file(const CommandOptions& options) {
                                        std::move(source.text), *shown,
                                        write_output);
                       });
+}
+
+int serve_editor(const CommandOptions& options) {
+  const Result<DeviceRequest> request = parse_devices(options.devices);
+  if (!request) return wrong_usage(request.error().message);
+  if (request->kind != DeviceRequest::Kind::cpu)
+    return wrong_usage(
+        fmt::format("programs are checked here for cpu:N, which is the same "
+                    "for other devices; got `{}`",
+                    options.devices));
+  return lsp::serve({.devices = request->count});
 }
 
 }  // namespace unisono::host

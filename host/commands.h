@@ -56,6 +56,8 @@ int format_files(const std::vector<std::string>& files,
 int explain_code(const std::string& code);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
+/// The Language Server Protocol on standard input and output.
+int serve_editor(const CommandOptions& options);
 
 /// Writes to standard error. A failure is ignored, where fmt::print would
 /// throw.

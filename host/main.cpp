@@ -37,6 +37,7 @@ usage:
   unisono explain CODE                                what a message means
   unisono devices [--devices cpu:N]                   list the devices
   unisono inspect --emit=STAGE FILE                   show a stage of the compiler
+  unisono lsp [--devices cpu:N]                       serve an editor: docs/editors.md
   unisono completion SHELL                            what bash, zsh or fish complete
   unisono --version, unisono --help, unisono COMMAND --help
 
@@ -79,6 +80,7 @@ struct CommandLine {
   CLI::App* explain = nullptr;
   CLI::App* devices = nullptr;
   CLI::App* inspect = nullptr;
+  CLI::App* lsp = nullptr;
   CLI::App* completion = nullptr;
 
   bool has_expression() const {
@@ -240,6 +242,8 @@ void declare(CommandLine& line) {
       ->type_name("");
   line.devices = line.app.add_subcommand("devices", "list the devices");
   add_devices(line.devices, options);
+  line.lsp = line.app.add_subcommand("lsp", "serve an editor");
+  add_devices(line.lsp, options);
   add_inspect(line);
   // Not those of the commands, which have copied the one before.
   line.app.formatter_fn([](const CLI::App* app, auto&&...) {
@@ -268,7 +272,7 @@ std::optional<std::vector<std::string>> take_after_dashes(
   const bool of_files =
       !words.empty() &&
       (words[0] == "fmt" || words[0] == "explain" || words[0] == "test" ||
-       words[0] == "devices" || words[0] == "completion");
+       words[0] == "devices" || words[0] == "lsp" || words[0] == "completion");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (of_files || dashes == words.end()) return std::nullopt;
   // The value of `-e` may be anything.
@@ -328,6 +332,7 @@ int dispatch(CommandLine& line) {
   if (*line.explain) return explain_code(line.code);
   if (*line.devices) return list_devices(options);
   if (*line.completion) return print_completion(line.app, line.shell);
+  if (*line.lsp) return serve_editor(options);
   if (*line.inspect) return inspect_file(options);
   if (line.evaluate->count() > 0) {
     add_arguments(line);

@@ -12,6 +12,7 @@
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
 #include "lang/walk/name_help.h"
+#include "lang/walk/tools.h"
 #include "lang/walk/walker.h"
 #include "runtime/stop.h"
 
@@ -42,6 +43,11 @@ Result<std::string> read_module(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::string module_key(const std::string& path) {
+  std::error_code error;
+  return "file:" + std::filesystem::weakly_canonical(path, error).string();
+}
 
 bool is_in_stdlib(Span where) {
   return where.file && where.file->path().starts_with("<stdlib>/");
@@ -111,8 +117,7 @@ Module& Walker::find_module(const ImportStmt& s) {
   if (s.is_file) {
     path = std::filesystem::path(s.span.file->path()).parent_path() /
            s.module.text;
-    std::error_code error;
-    key = "file:" + std::filesystem::weakly_canonical(path, error).string();
+    key = module_key(path.string());
   }
   Module& module = s_.modules[key];
   if (module.program || module.failed) return module;
