@@ -244,6 +244,7 @@ void declare(CommandLine& line) {
   add_devices(line.devices, options);
   line.lsp = line.app.add_subcommand("lsp", "serve an editor");
   add_devices(line.lsp, options);
+  line.lsp->add_flag("--stdio", "nothing: some editors add it");
   add_inspect(line);
   // Not those of the commands, which have copied the one before.
   line.app.formatter_fn([](const CLI::App* app, auto&&...) {

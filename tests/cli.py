@@ -158,7 +158,7 @@ def usage_errors(folder):
 def helps():
     expect("--help", run("--help"), 0, r"usage:.*unisono run FILE.*examples:.*exit status", "")
     expect("--version", run("--version"), 0, r"^unisono \d+\.\d+\.\d+\n$", "")
-    for command in ("run", "check", "fmt", "explain", "completion", "devices", "inspect"):
+    for command in ("run", "check", "fmt", "explain", "completion", "devices", "inspect", "lsp"):
         expect(f"{command} --help", run(command, "--help"), 0, rf"unisono {command}", "")
     expect("devices", run("devices", "--devices", "cpu:3"), 0, r"^cpu:0\ncpu:1\ncpu:2\n", "")
     nowhere = {**os.environ, "UNISONO_CUDA_DRIVER": "/nowhere/libcuda.so"}
@@ -604,7 +604,7 @@ def completions():
         return subprocess.run(["bash", "-c", f'source /dev/stdin; {line}; printf "%s\n" "${{COMPREPLY[@]}}"'],
                               input=script.encode(), capture_output=True).stdout.decode().split()
     script = run("completion", "bash").out
-    commands = ["run", "check", "test", "fmt", "explain", "completion", "devices", "inspect"]
+    commands = ["run", "check", "test", "fmt", "explain", "completion", "devices", "inspect", "lsp"]
     options = re.findall(r"^  (--[a-z-]+)", run("--help").out, re.M)
     for words, wanted in (((r"''",), commands), (("run", "--"), options + ["--help"]), (("run", "--pro"), ["--profile-kernels"]),
                           (("ch",), ["check"]), (("completion", "z"), ["zsh"]), (("check", "--j"), ["--json"])):

@@ -131,7 +131,7 @@ Json hint(View& view, lang::Span where, const std::vector<std::string>& types) {
 }
 
 void add_hints(View& view, const lang::Pattern& pattern, uint32_t begin,
-               uint32_t end, Json& out) {
+               uint32_t end, std::vector<Json>& out) {
   for (const lang::Pattern& item : pattern.items)
     add_hints(view, item, begin, end, out);
   const lang::Span where = pattern.name.span;
@@ -190,7 +190,7 @@ Json hover(View& view, uint32_t offset) {
 }
 
 Json inlay_hints(View& view, uint32_t begin, uint32_t end) {
-  Json out = Json::array();
+  std::vector<Json> out;
   const lang::LetStmt* last = nullptr;
   for (const Definition& d : view.syntax().names().definitions()) {
     // A pattern has a definition for each of its names.
@@ -198,6 +198,12 @@ Json inlay_hints(View& view, uint32_t begin, uint32_t end) {
     last = d.let;
     add_hints(view, d.let->pattern, begin, end, out);
   }
+  // Functions stand last among the definitions.
+  std::ranges::sort(out, {}, [](const Json& hint) {
+    const Json& at = hint["position"];
+    return std::pair(at["line"].get<uint32_t>(),
+                     at["character"].get<uint32_t>());
+  });
   return out;
 }
 

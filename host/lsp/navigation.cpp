@@ -22,13 +22,13 @@ Found find(View& view, uint32_t offset) {
   return out;
 }
 
-/// The file that an import means, if the name is that of the import itself.
-std::shared_ptr<const Syntax> imported_file(View& view, const Found& found) {
-  const Definition* d = found.meaning.definition;
-  const bool itself = d && d->import && d->import->is_file &&
-                      found.occurrence->use == Occurrence::Use::definition;
-  return itself ? view.files().file(found.meaning.home->path_of(*d->import))
-                : nullptr;
+/// The file that the import at a byte means.
+std::shared_ptr<const Syntax> imported_file(View& view, uint32_t offset) {
+  for (const lang::ImportStmt* import : view.syntax().names().imports())
+    if (import->is_file && import->span.begin <= offset &&
+        offset <= import->span.end)
+      return view.files().file(view.syntax().path_of(*import));
+  return nullptr;
 }
 
 /// All places of one file that mean what `of` means.
@@ -200,9 +200,9 @@ std::string damage(View& view, const std::vector<Change>& changes,
 }  // namespace
 
 Json definition(View& view, uint32_t offset) {
-  const Found found = find(view, offset);
-  if (const auto file = imported_file(view, found))
+  if (const auto file = imported_file(view, offset))
     return view.location(*file, {nullptr, 0, 0});
+  const Found found = find(view, offset);
   if (!found.meaning.definition) return nullptr;
   const Syntax& home = *found.meaning.home;
   Json out = Json::array();
