@@ -71,6 +71,7 @@ struct CommandLine {
   TestOptions tests;
   std::string expression, code, shell;
   std::vector<std::string> files, words;
+  bool stdio = false;  // of lsp
   /// What stood behind `--`: for the program; nothing where there was no `--`.
   std::optional<std::vector<std::string>> after_dashes;
   CLI::App* run = nullptr;
@@ -244,7 +245,8 @@ void declare(CommandLine& line) {
   add_devices(line.devices, options);
   line.lsp = line.app.add_subcommand("lsp", "serve an editor");
   add_devices(line.lsp, options);
-  line.lsp->add_flag("--stdio", "nothing: some editors add it");
+  line.lsp->add_flag("--stdio", line.stdio,
+                     "nothing: editors add it, and there is nothing else");
   add_inspect(line);
   // Not those of the commands, which have copied the one before.
   line.app.formatter_fn([](const CLI::App* app, auto&&...) {
