@@ -260,7 +260,7 @@ std::string misplaced(const CommandLine& line) {
   for (const CLI::App* command : line.app.get_subcommands()) {
     for (const CLI::Option* option : line.app.get_options()) {
       if (option->count() == 0) continue;
-      const std::string name = option->get_name();
+      std::string name = option->get_name();
       if (option->get_positional()) return line.words[0];
       if (!command->get_option_no_throw(name)) return name;
     }
