@@ -81,8 +81,8 @@ void kernel_time(Table& table) {
       y = graph.add(
           ir::Op::mul,
           {y, graph.add_constant(
-                  type, jit::element_bytes(type.dtype,
-                                           static_cast<double>(++count)))});
+                  type, unisono::jit::element_bytes(
+                            type.dtype, static_cast<double>(++count)))});
       y = graph.add(ir::Op::add, {y, x});
     }
     graph.outputs = {y};
