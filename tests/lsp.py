@@ -384,6 +384,9 @@ let r = (left = 1, right = 2)
 let (left, right) = r
 test "x" { let k = 3; assert(k == 3) }
 print(left, n, rows(ones((2, 2))))
+def step(x, *, rate=1.0) = x * rate
+let compiled = jit(step)
+print(compiled(1.0, rate=2.0), jit(step)(1.0, rate=2.0))
 """
 
 
@@ -404,6 +407,8 @@ def scopes():
     expect("a type parameter", doc.references("T: float"), [(11, 12), (11, 25), (11, 35), (11, 41), (11, 61)])
     expect("sizes of a signature", doc.references("k2]"), [(11, 27), (11, 43)])
     expect("a test's own", doc.references("k = 3"), [(16, 15), (16, 29)])
+    expect("arguments of a compiled function", doc.references("rate=1"), [(18, 15), (18, 31), (20, 20), (20, 46)])
+    expect("its signature", doc.ask("signatureHelp", "rate=2")["signatures"][0]["label"], "compiled(x, *, rate=1.0)")
     doc.set(SCOPES.replace("let (left, right) = (w = 1, left = 2, right = 3) with (w = 2) |> pair\n", ""))
     text = doc.text
     expect("the pattern of a record is not renamed", doc.rename("first", "left, right) = r").split(":")[0],

@@ -257,12 +257,27 @@ class Indexer {
     o.member = e.name.text;
   }
 
+  /// The name of the function that `pmap(f, ...)` takes the parameters of: the
+  /// expression itself, if that is a name; null if there is none.
+  const lang::NameExpr* function_name(const lang::Expr& e) {
+    if (const auto* name = as<lang::NameExpr>(e)) return name;
+    const auto* call = as<lang::Call>(e);
+    const auto* callee = call ? as<lang::NameExpr>(*call->callee) : nullptr;
+    const bool transforms = callee && !call->arguments.empty() &&
+                            !call->arguments[0].name &&
+                            (callee->text == "pmap" || callee->text == "vmap" ||
+                             callee->text == "jit");
+    return transforms ? function_name(*call->arguments[0].value) : nullptr;
+  }
+
   void call(const lang::Call& e, int in) {
     expression(*e.callee, in);
     const auto* part = as<lang::Field>(*e.callee);
-    const bool named =
-        e.callee->kind == ExprKind::NameExpr || (part && !part->index);
-    const size_t callee = out_.occurrences_.size() - 1;
+    const lang::NameExpr* function = function_name(*e.callee);
+    const bool named = function || (part && !part->index);
+    size_t callee = out_.occurrences_.size() - 1;
+    while (function && out_.occurrences_[callee].where != function->inner)
+      --callee;
     if (named) {
       Occurrence& o = out_.occurrences_[callee];
       o.is_called = true;
@@ -319,12 +334,17 @@ class Indexer {
     expression(*s.value, in);
     if (s.type) type(*s.type, in, Sizes::bound);
     const auto* fn = as<lang::FnExpr>(*s.value);
+    const lang::Function* function = fn ? &fn->function : nullptr;
+    if (const lang::NameExpr* name = function_name(*s.value)) {
+      const int found = find(in, name->text, name->span.begin);
+      if (found >= 0) function = out_.definitions_[found].function;
+    }
     define(in, s.pattern,
            {.kind = fn ? Kind::function : Kind::variable,
             .is_var = s.is_var,
             .whole = s.span,
             .let = &s,
-            .function = fn ? &fn->function : nullptr});
+            .function = function});
   }
 
   void def(const lang::DefStmt& s, int in) {

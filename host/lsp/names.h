@@ -40,7 +40,7 @@ struct Definition {
   const lang::AxisStmt* axis = nullptr;
   const lang::ImportStmt* import = nullptr;
   const lang::Param* param = nullptr;
-  /// Of `def` and of `let f = fn(x) => ...`.
+  /// Of `def`, of `let f = fn(x) => ...` and of `let g = pmap(f)`.
   const lang::Function* function = nullptr;
 };
 

@@ -79,10 +79,11 @@ std::string why_not(const Found& found) {
   if (!found.occurrence) return "there is no name here";
   if (found.meaning.library) return "the name belongs to the library";
   if (found.meaning.definition) return "";
+  if (!found.occurrence->argument.empty())
+    return "the function of this argument is not known here";
   switch (found.occurrence->kind) {
     case Occurrence::Kind::field: return "fields are not renamed";
     case Occurrence::Kind::argument:
-      return "the function of this argument is not known";
     case Occurrence::Kind::local:
     case Occurrence::Kind::library:
     case Occurrence::Kind::member: return "the name means nothing here";
