@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -141,7 +143,7 @@ void add_members(View& view, const Chain& object, uint32_t offset,
     return;
   }
   for (const auto& [name, type] : record_fields(of.type))
-    items.add(name, ItemKind::field, 'a', name + ": " + type);
+    items.add(name, ItemKind::field, 'a', fmt::format("{}: {}", name, type));
   // x.f(y) is f(x, y).
   for (const Meaning& m : view.visible(offset))
     if (m.definition->function && !m.definition->function->params.empty())

@@ -103,9 +103,9 @@ Json field_hover(View& view, const Occurrence& o) {
   const std::string object = view.type(view.shared_syntax(), *o.object);
   for (const auto& [name, type] : record_fields(object))
     if (name == o.where.text())
-      return hover_text(
-          view, o.where,
-          {code_block(name + ": " + type), "a field of `" + object + "`"});
+      return hover_text(view, o.where,
+                        {code_block(fmt::format("{}: {}", name, type)),
+                         "a field of `" + object + "`"});
   return nullptr;
 }
 
