@@ -94,6 +94,8 @@ class Ran:
     def __init__(self, status, out, err, child, memory):
         self.status, self.out, self.err, self.memory = status, out, err, memory
         self.interrupted, self.killed = child["asked"] is not None, child["killed"]
+        if self.interrupted and status == -signal.SIGINT:
+            self.status = 130  # Ctrl-C came when it was at its end, where the system's own answer to it is in force again
 
     def seen(self):
         plain = lambda text: text.replace("sim:", "cpu:")
