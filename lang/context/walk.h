@@ -54,6 +54,8 @@ struct Machine {
   bool colour = false;
   /// Where `print` goes. Each call is one or more whole lines.
   std::function<void(std::string_view)> output;
+  /// Functions that the host has defined, by their numbers, which stay.
+  std::vector<std::shared_ptr<const HostFunction>> host_functions = {};
   /// The script's arguments, after its file name.
   std::vector<std::string> arguments;
   /// False where a program is only checked: they may then be any.
@@ -62,6 +64,11 @@ struct Machine {
   /// before it and of all, -1 if nobody knows; and at its end, with both equal.
   std::function<void(int64_t turns, int64_t all)> progress = nullptr;
 };
+
+/// Calls a function of the host for one member: a jit::HostCall.
+Status call_host_function(const Machine& machine, const ir::HostCallAttrs& call,
+                          const std::vector<jit::HostArray>& arguments,
+                          std::vector<jit::HostArray>& results);
 
 /// How a program runs on this machine.
 RunOptions run_options(const Machine& machine);
