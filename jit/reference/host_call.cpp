@@ -38,7 +38,11 @@ Status call_members(const HostCall& call, const ir::Node& node, int64_t member,
     for (const ir::Type& type : a.results)
       given.push_back(
           {type, std::vector<uint8_t>(static_cast<size_t>(type.bytes()))});
-    TRY(call(node, member, mine, given));
+    if (Status done = call(node, member, mine, given); !done) {
+      Error error = std::move(done).error();
+      if (node.by_member && error.member < 0) error.member = m;
+      return error;
+    }
     for (size_t i = 0; i < given.size(); ++i)
       if (const size_t size = given[i].bytes.size(); size > 0)
         std::memcpy(results[i].bytes.data() + static_cast<size_t>(m) * size,

@@ -90,6 +90,7 @@ Values Mapper::place_host_call(const Node& node, const Values& x) {
   call.mapped = std::move(mapped);
   call.masked = takes_part.has_value();
   const NodeId id = add(Op::host_call, std::move(operands), call);
+  if (inner == 0) out_[id].by_member = spec_.names_members;
   Values out;
   for (int i = 0; i < ir::result_count(node); ++i) {
     NodeId result = add(Op::project, {id}, ir::ProjectAttrs{i});

@@ -239,8 +239,12 @@ Status Execution::copy(int d, const CopyStep& step) {
 
 std::optional<Failure> Execution::host_call(int d, const HostCallStep& step) {
   try {
-    if (Status done = call_host(d, step); !done) return Failure{done.error()};
-    return std::nullopt;
+    Status done = call_host(d, step);
+    if (done) return std::nullopt;
+    Error error = std::move(done).error();
+    if (error.kind == Error::Kind::host_function && error.device < 0)
+      error.device = d;
+    return Failure{std::move(error)};
   } catch (const std::bad_alloc&) {
     return Failure{{.kind = Error::Kind::out_of_memory,
                     .message =

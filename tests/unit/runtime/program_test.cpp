@@ -402,7 +402,9 @@ TEST_CASE("a host call gives results, also to devices for which it is made") {
                                      .bytes = {4},
                                      .results = {own},
                                      .result_bytes = {4}}},
-                       {HostCallStep{.results = {same},
+                       {HostCallStep{.arguments = {},
+                                     .bytes = {},
+                                     .results = {same},
                                      .result_bytes = {8},
                                      .call = 1,
                                      .callers = {0, 1, 0, 1}}}};
