@@ -13,7 +13,8 @@ namespace {
 
 [[noreturn]] void bad_declaration(Walk& walk, Span where, std::string_view why,
                                   std::string_view help) {
-  walk.fail(diagnostic(Code::host_declaration, where, why).set_help(std::string(help)));
+  walk.fail(diagnostic(Code::host_declaration, where, why)
+                .set_help(std::string(help)));
 }
 
 /// A text as the bytes that the host gets.

@@ -131,7 +131,7 @@ TEST_CASE("a function of the host is like any function") {
     CHECK(host.run("print(halve([2.0, 3.0]), halve(arange(0, f32)))") ==
           "[1 1.5] []\n");
     CHECK(host.run("let e = extremes([3.0, -1.0, 2.0])\nprint(e, e.size)") ==
-          "(least=-1.0, most=3.0, size=3) 3\n");
+          "(least = -1.0, most = 3.0, size = 3) 3\n");
     CHECK(host.run(
               "let f = jit(fn(x) => sum(halve(x * 4.0)) + extremes(x).most)\n"
               "print(f([1.0, 2.0]), f([5.0]))") == "8.0 15.0\n");
