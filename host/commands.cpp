@@ -412,15 +412,15 @@ int run_session(const CommandOptions& options, std::string_view version) {
     if (given)
       return wrong_usage(fmt::format(
           "{} is for a program: `unisono run FILE`, or `-e`", name));
-  return run_repl({.devices = options.devices,
-                   .open =
-                       [options](const std::string& devices) {
-                         CommandOptions other = options;
-                         other.devices = devices;
-                         return session_options(other);
-                       },
-                   .version = std::string(version),
-                   .progress = !options.no_progress});
+  return run_repl({.shell = {.devices = options.devices,
+                             .open =
+                                 [options](const std::string& devices) {
+                                   CommandOptions other = options;
+                                   other.devices = devices;
+                                   return session_options(other);
+                                 },
+                             .progress = !options.no_progress},
+                   .version = std::string(version)});
 }
 
 int run_expression(const CommandOptions& options, const std::string& text) {

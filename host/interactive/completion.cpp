@@ -1,4 +1,4 @@
-#include "host/repl/completion.h"
+#include "host/interactive/completion.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,8 +7,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "host/repl/commands.h"
-#include "host/repl/help.h"
+#include "host/interactive/commands.h"
+#include "host/interactive/help.h"
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
 #include "lang/source/explain.h"

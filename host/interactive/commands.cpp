@@ -1,4 +1,4 @@
-#include "host/repl/commands.h"
+#include "host/interactive/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "host/repl/help.h"
+#include "host/interactive/help.h"
 #include "host/session/inspect.h"
 #include "host/session/replace_file.h"
 #include "host/session/report.h"
@@ -49,34 +49,16 @@ double seconds_since(Clock::time_point start) {
 }
 
 /// False, and said, if a command that needs it has none.
-bool has_argument(Repl& repl, std::string_view argument,
+bool has_argument(InteractiveShell& shell, std::string_view argument,
                   std::string_view form) {
   if (argument.empty())
-    repl.complain(fmt::format("`{}` is missing something: `{}`",
-                              form.substr(0, form.find(' ')), form));
+    shell.complain(fmt::format("`{}` is missing something: `{}`",
+                               form.substr(0, form.find(' ')), form));
   return !argument.empty();
 }
 
-void help_on_keys(Repl& repl) {
-  std::string keys, help, out;
-  const auto flush = [&] {
-    if (!help.empty()) out += fmt::format("  {:28} {}\n", keys, help);
-  };
-  for (const KeyBinding& row : key_bindings()) {
-    if (row.help.empty()) {
-      keys += fmt::format(", {}", row.key);
-      continue;
-    }
-    flush();
-    keys = row.key;
-    help = row.help;
-  }
-  flush();
-  repl.say(out + "C- is Ctrl, M- is Alt, or Esc before it\n");
-}
-
-void command_help(Repl& repl, std::string_view argument) {
-  if (argument == "keys") return help_on_keys(repl);
+void command_help(InteractiveShell& shell, std::string_view argument) {
+  if (argument == "keys") return shell.say(shell.frontend().key_list());
   const bool of_command = argument.starts_with(':');
   std::string out;
   for (const Command& command : commands())
@@ -85,9 +67,9 @@ void command_help(Repl& repl, std::string_view argument) {
                          fmt::format("{} {}", command.name, command.argument),
                          command.help);
   if (!argument.empty() && (out.empty() || !of_command))
-    out += describe(repl.session(), argument);
-  if (!argument.empty()) return repl.say(out);
-  repl.say(out + R"(  ?NAME, ??NAME             what it is; its source
+    out += describe(shell.session(), argument);
+  if (!argument.empty()) return shell.say(out);
+  shell.say(out + R"(  ?NAME, ??NAME             what it is; its source
   INPUT ;                   the value is not shown
   ans, _3                   the last value; that which was shown as _3
 Tab completes; Ctrl-C stops what runs; `:help keys` lists the keys
@@ -95,64 +77,64 @@ the manual is docs/repl.md
 )");
 }
 
-void command_type(Repl& repl, std::string_view argument) {
-  if (!has_argument(repl, argument, ":type EXPRESSION")) return;
+void command_type(InteractiveShell& shell, std::string_view argument) {
+  if (!has_argument(shell, argument, ":type EXPRESSION")) return;
   std::optional<lang::Value> value;
-  const bool ok = repl.attempt(
+  const bool ok = shell.attempt(
       std::string(argument), [](const lang::Program&) { return true; }, &value);
   if (!ok) return;
-  if (!value) return repl.complain("this is no expression: it has no type");
+  if (!value) return shell.complain("this is no expression: it has no type");
   const auto* function =
       value->get_if<std::shared_ptr<const lang::FunctionValue>>();
-  repl.say((function ? signature_of(**function) : lang::type_name(*value)) +
-           "\n");
+  shell.say((function ? signature_of(**function) : lang::type_name(*value)) +
+            "\n");
 }
 
-void command_ir(Repl& repl, std::string_view argument) {
-  if (!has_argument(repl, argument, ":ir INPUT")) return;
-  lang::Machine& machine = repl.session().machine();
+void command_ir(InteractiveShell& shell, std::string_view argument) {
+  if (!has_argument(shell, argument, ":ir INPUT")) return;
+  lang::Machine& machine = shell.session().machine();
   const bool compile_only = std::exchange(machine.compile_only, true);
   const int64_t threshold = std::exchange(machine.compile_threshold, 0);
-  const int usual = std::exchange(machine.compiled_for, repl.next_number());
+  const int usual = std::exchange(machine.compiled_for, shell.next_number());
   std::string out;
-  repl.attempt(std::string(argument), [&](const lang::Program& program) {
+  shell.attempt(std::string(argument), [&](const lang::Program& program) {
     InspectOptions options;
     options.after = jit::pass_names().back();
     options.keep_value = true;
-    return inspect_program(repl.session(), program, options,
+    return inspect_program(shell.session(), program, options,
                            [&](std::string_view text) { out += text; });
   });
   machine.compile_only = compile_only;
   machine.compile_threshold = threshold;
   machine.compiled_for = usual;
-  repl.session().walk().on_stack(
-      [&] { repl.session().walk().forget_absent(); });
-  repl.say(out);
+  shell.session().walk().on_stack(
+      [&] { shell.session().walk().forget_absent(); });
+  shell.say(out);
 }
 
-void command_time(Repl& repl, std::string_view argument) {
-  if (!has_argument(repl, argument, ":time INPUT")) return;
+void command_time(InteractiveShell& shell, std::string_view argument) {
+  if (!has_argument(shell, argument, ":time INPUT")) return;
   const Clock::time_point start = Clock::now();
-  const bool ok = repl.evaluate(std::string(argument));
-  if (ok) repl.say(time_text(seconds_since(start)) + "\n");
+  const bool ok = shell.evaluate(std::string(argument));
+  if (ok) shell.say(time_text(seconds_since(start)) + "\n");
 }
 
-void command_bench(Repl& repl, std::string_view argument) {
-  if (!has_argument(repl, argument, ":bench INPUT")) return;
+void command_bench(InteractiveShell& shell, std::string_view argument) {
+  if (!has_argument(shell, argument, ":bench INPUT")) return;
   constexpr double enough_seconds = 0.5;
   constexpr size_t enough_runs = 10'000, least_runs = 3;
   std::vector<double> times;
-  lang::Machine& machine = repl.session().machine();
+  lang::Machine& machine = shell.session().machine();
   const auto output = std::exchange(machine.output, [](std::string_view) {});
   const bool ok =
-      repl.attempt(std::string(argument), [&](const lang::Program& program) {
-        if (!repl.session().run(program)) return false;  // compiled by now
+      shell.attempt(std::string(argument), [&](const lang::Program& program) {
+        if (!shell.session().run(program)) return false;  // compiled by now
         const Clock::time_point start = Clock::now();
         while (times.size() < least_runs ||
                (times.size() < enough_runs &&
                 seconds_since(start) < enough_seconds)) {
           const Clock::time_point begin = Clock::now();
-          if (!repl.session().run(program)) return false;
+          if (!shell.session().run(program)) return false;
           times.push_back(seconds_since(begin));
         }
         return true;
@@ -160,73 +142,75 @@ void command_bench(Repl& repl, std::string_view argument) {
   machine.output = output;
   if (!ok || times.empty()) return;
   std::ranges::sort(times);
-  repl.say(fmt::format("median {}, fastest {}, {} runs\n",
-                       time_text(times[times.size() / 2]), time_text(times[0]),
-                       times.size()));
+  shell.say(fmt::format("median {}, fastest {}, {} runs\n",
+                        time_text(times[times.size() / 2]), time_text(times[0]),
+                        times.size()));
 }
 
-void command_trace(Repl& repl, std::string_view argument) {
+void command_trace(InteractiveShell& shell, std::string_view argument) {
   const auto [path, input] = divided(argument);
-  if (!has_argument(repl, input, ":trace FILE INPUT")) return;
+  if (!has_argument(shell, input, ":trace FILE INPUT")) return;
   Recorder recorder(/*keep_events=*/true);
-  lang::Machine& machine = repl.session().machine();
+  lang::Machine& machine = shell.session().machine();
   Recorder* before = std::exchange(machine.recorder, &recorder);
-  repl.evaluate(std::string(input));
+  shell.evaluate(std::string(input));
   machine.recorder = before;
   const Status written =
-      write_trace(std::string(path), repl.session(), recorder);
+      write_trace(std::string(path), shell.session(), recorder);
   if (!written)
-    return repl.complain(
+    return shell.complain(
         fmt::format("cannot write `{}`: {}", path, written.error().message));
-  repl.say(fmt::format("the trace is in {}\n", path));
+  shell.say(fmt::format("the trace is in {}\n", path));
 }
 
-void command_devices(Repl& repl, std::string_view argument) {
-  if (!argument.empty()) return repl.change_devices(std::string(argument));
+void command_devices(InteractiveShell& shell, std::string_view argument) {
+  if (!argument.empty()) return shell.change_devices(std::string(argument));
   std::string out;
-  for (const Device* device : repl.session().runtime().devices())
+  for (const Device* device : shell.session().runtime().devices())
     out += device->name() + "\n";
-  repl.say(out + "`:devices cpu:8` opens others\n");
+  shell.say(out + "`:devices cpu:8` opens others\n");
 }
 
-void command_load(Repl& repl, std::string_view argument) {
+void command_load(InteractiveShell& shell, std::string_view argument) {
   if (argument.size() > 1 && argument.front() == '"' && argument.back() == '"')
     argument = argument.substr(1, argument.size() - 2);
-  if (!has_argument(repl, argument, ":load FILE")) return;
-  repl.load(std::string(argument));
+  if (!has_argument(shell, argument, ":load FILE")) return;
+  shell.load(std::string(argument));
 }
 
-void command_reload(Repl& repl, std::string_view) { repl.reload(); }
+void command_reload(InteractiveShell& shell, std::string_view) {
+  shell.reload();
+}
 
-void command_save(Repl& repl, std::string_view argument) {
-  if (!has_argument(repl, argument, ":save FILE")) return;
+void command_save(InteractiveShell& shell, std::string_view argument) {
+  if (!has_argument(shell, argument, ":save FILE")) return;
   const std::string path(argument);
   std::string text;
-  for (const std::string& input : repl.inputs())
+  for (const std::string& input : shell.inputs())
     text += input + (input.ends_with('\n') ? "" : "\n");
   // What a link leads to is replaced, what is no file is left alone.
   Status written = replace_file(path, text);
   if (!written && written.error().message == "No such file or directory")
     written = write_text(path, text);
   if (!written)
-    return repl.complain(
+    return shell.complain(
         fmt::format("cannot write `{}`: {}", path, written.error().message));
-  repl.say(fmt::format("{} inputs are in {}\n", repl.inputs().size(), path));
+  shell.say(fmt::format("{} inputs are in {}\n", shell.inputs().size(), path));
 }
 
-void command_explain(Repl& repl, std::string_view argument) {
+void command_explain(InteractiveShell& shell, std::string_view argument) {
   const std::string code =
-      argument.empty() ? repl.last_code() : std::string(argument);
-  if (code.empty()) return repl.say("there was no error yet\n");
+      argument.empty() ? shell.last_code() : std::string(argument);
+  if (code.empty()) return shell.say("there was no error yet\n");
   const auto page = lang::explain(code);
   if (!page)
-    return repl.complain(
+    return shell.complain(
         fmt::format("there is no message `{}`; codes look like U0412", code));
-  repl.say(*page);
+  shell.say(*page);
 }
 
-void command_vars(Repl& repl, std::string_view) {
-  const auto& globals = repl.session().walk().globals();
+void command_vars(InteractiveShell& shell, std::string_view) {
+  const auto& globals = shell.session().walk().globals();
   std::vector<std::string> lines;
   size_t widest = 0;
   for (const auto& [name, binding] : globals->names)
@@ -247,17 +231,17 @@ void command_vars(Repl& repl, std::string_view) {
                                 binding.is_var ? "var " : "", what));
   }
   std::ranges::sort(lines);
-  repl.say(lines.empty() ? "there are no names yet\n"
-                         : fmt::format("{}", fmt::join(lines, "")));
+  shell.say(lines.empty() ? "there are no names yet\n"
+                          : fmt::format("{}", fmt::join(lines, "")));
 }
 
 // ---- settings --------------------------------------------------------------
 
 struct Setting {
   std::string_view name, help;
-  std::string (*get)(Repl&);
+  std::string (*get)(InteractiveShell&);
   /// False if the value is none.
-  bool (*set)(Repl&, std::string_view value);
+  bool (*set)(InteractiveShell&, std::string_view value);
 };
 
 std::string switch_text(bool on) { return on ? "on" : "off"; }
@@ -280,62 +264,69 @@ bool set_number(int64_t& place, std::string_view value, int64_t most) {
 
 constexpr Setting settings[] = {
     {"notes", "notes about what is slower than it looks: on, off",
-     [](Repl& repl) {
-       return switch_text(repl.session().machine().performance_notes);
+     [](InteractiveShell& shell) {
+       return switch_text(shell.session().machine().performance_notes);
      },
-     [](Repl& repl, std::string_view value) {
-       return set_switch(repl.session().machine().performance_notes, value);
+     [](InteractiveShell& shell, std::string_view value) {
+       return set_switch(shell.session().machine().performance_notes, value);
      }},
     {"progress", "how far loops are that take over 2 s: on, off",
-     [](Repl& repl) { return switch_text(repl.settings().progress); },
-     [](Repl& repl, std::string_view value) {
-       return set_switch(repl.settings().progress, value);
+     [](InteractiveShell& shell) {
+       return switch_text(shell.settings().progress);
+     },
+     [](InteractiveShell& shell, std::string_view value) {
+       return set_switch(shell.settings().progress, value);
      }},
     {"results", "so many values stay as _1, _2, ...: 0 to 10000",
-     [](Repl& repl) { return std::to_string(repl.settings().results); },
-     [](Repl& repl, std::string_view value) {
-       return set_number(repl.settings().results, value, 10'000);
+     [](InteractiveShell& shell) {
+       return std::to_string(shell.settings().results);
+     },
+     [](InteractiveShell& shell, std::string_view value) {
+       return set_number(shell.settings().results, value, 10'000);
      }},
     {"time", "after each input, how long it took: on, off",
-     [](Repl& repl) { return switch_text(repl.settings().time); },
-     [](Repl& repl, std::string_view value) {
-       return set_switch(repl.settings().time, value);
+     [](InteractiveShell& shell) { return switch_text(shell.settings().time); },
+     [](InteractiveShell& shell, std::string_view value) {
+       return set_switch(shell.settings().time, value);
      }},
     {"watchdog", "seconds that devices wait for one that does not arrive",
-     [](Repl& repl) {
-       return fmt::format("{}", static_cast<double>(
-                                    repl.session().machine().watchdog.count()) /
-                                    1000);
+     [](InteractiveShell& shell) {
+       return fmt::format(
+           "{}",
+           static_cast<double>(shell.session().machine().watchdog.count()) /
+               1000);
      },
-     [](Repl& repl, std::string_view value) {
+     [](InteractiveShell& shell, std::string_view value) {
        int64_t seconds = 0;
        if (!set_number(seconds, value, 1'000'000)) return false;
-       repl.session().machine().watchdog = std::chrono::seconds(seconds);
+       shell.session().machine().watchdog = std::chrono::seconds(seconds);
        return true;
      }},
 };
 
-void command_set(Repl& repl, std::string_view argument) {
+void command_set(InteractiveShell& shell, std::string_view argument) {
   const auto [name, value] = divided(argument);
   std::string out;
   for (const Setting& setting : settings) {
     if (!name.empty() && setting.name != name) continue;
     if (!value.empty()) {
-      if (!setting.set(repl, value))
-        repl.complain(fmt::format("`{}` is no value of `{}`: {}", value, name,
-                                  setting.help));
+      if (!setting.set(shell, value))
+        shell.complain(fmt::format("`{}` is no value of `{}`: {}", value, name,
+                                   setting.help));
       return;
     }
-    out += fmt::format("  {:10} {:8} {}\n", setting.name, setting.get(repl),
+    out += fmt::format("  {:10} {:8} {}\n", setting.name, setting.get(shell),
                        setting.help);
   }
   if (out.empty())
-    return repl.complain(fmt::format("there is no setting `{}`; there are {}",
-                                     name, fmt::join(setting_names(), ", ")));
-  repl.say(out);
+    return shell.complain(fmt::format("there is no setting `{}`; there are {}",
+                                      name, fmt::join(setting_names(), ", ")));
+  shell.say(out);
 }
 
-void command_quit(Repl& repl, std::string_view) { repl.leave(); }
+void command_quit(InteractiveShell& shell, std::string_view) {
+  shell.frontend().leave();
+}
 
 }  // namespace
 
@@ -349,12 +340,12 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
 #define COMMAND(name, argument, completed_by, help) \
   {#name, argument, help, CommandArgument::completed_by, command_##name},
-#include "host/repl/commands.def"
+#include "host/interactive/commands.def"
   };
   return all;
 }
 
-void run_command(Repl& repl, std::string_view text) {
+void run_command(InteractiveShell& shell, std::string_view text) {
   const auto [word, argument] = divided(trimmed(text).substr(1));
   const Command* found = nullptr;
   std::vector<std::string> like;
@@ -368,11 +359,11 @@ void run_command(Repl& repl, std::string_view text) {
       break;
     }
   }
-  if (like.size() == 1) return found->function(repl, argument);
+  if (like.size() == 1) return found->function(shell, argument);
   if (like.empty())
-    return repl.complain(fmt::format(
+    return shell.complain(fmt::format(
         "there is no command `:{}`; `:help` lists them", lang::visible(word)));
-  repl.complain(fmt::format("`:{}` may be {}", word, fmt::join(like, ", ")));
+  shell.complain(fmt::format("`:{}` may be {}", word, fmt::join(like, ", ")));
 }
 
 }  // namespace unisono::host

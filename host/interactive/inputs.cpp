@@ -1,4 +1,4 @@
-#include "host/repl/inputs.h"
+#include "host/interactive/inputs.h"
 
 #include <algorithm>
 #include <cctype>
