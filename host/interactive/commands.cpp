@@ -345,25 +345,51 @@ const std::vector<Command>& commands() {
   return all;
 }
 
+namespace {
+
+/// Those that a word may mean.
+std::vector<const Command*> commands_like(std::string_view word) {
+  std::vector<const Command*> out;
+  for (const Command& command : commands()) {
+    if (command.name == word) return {&command};
+    if (!word.empty() && command.name.starts_with(word))
+      out.push_back(&command);
+  }
+  return out;
+}
+
+}  // namespace
+
 void run_command(InteractiveShell& shell, std::string_view text) {
   const auto [word, argument] = divided(trimmed(text).substr(1));
-  const Command* found = nullptr;
-  std::vector<std::string> like;
-  for (const Command& command : commands()) {
-    if (!word.empty() && command.name.starts_with(word)) {
-      found = &command;
-      like.push_back(fmt::format(":{}", command.name));
-    }
-    if (command.name == word) {
-      like.resize(1);
-      break;
-    }
-  }
-  if (like.size() == 1) return found->function(shell, argument);
+  const std::vector<const Command*> like = commands_like(word);
+  if (like.size() == 1) return like[0]->function(shell, argument);
   if (like.empty())
     return shell.complain(fmt::format(
         "there is no command `:{}`; `:help` lists them", lang::visible(word)));
-  shell.complain(fmt::format("`:{}` may be {}", word, fmt::join(like, ", ")));
+  std::vector<std::string> names;
+  for (const Command* command : like)
+    names.push_back(fmt::format(":{}", command->name));
+  shell.complain(fmt::format("`:{}` may be {}", word, fmt::join(names, ", ")));
+}
+
+std::string_view after_command(std::string_view text) {
+  text = trimmed(text);
+  const std::vector<const Command*> like =
+      commands_like(divided(text.substr(1)).first);
+  const size_t line_end = text.find('\n');
+  if (like.size() != 1 || line_end == text.npos) return {};
+  switch (like[0]->followed_by) {
+    case CommandArgument::input:
+    case CommandArgument::path_and_input: return {};
+    case CommandArgument::nothing:
+    case CommandArgument::name:
+    case CommandArgument::path:
+    case CommandArgument::devices:
+    case CommandArgument::code:
+    case CommandArgument::setting: return text.substr(line_end);
+  }
+  return {};
 }
 
 }  // namespace unisono::host

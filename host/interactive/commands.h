@@ -8,12 +8,22 @@
 
 namespace unisono::host {
 
-/// What may follow a command.
-enum class CommandArgument { nothing, names, paths, devices, codes, settings };
+/// What may follow a command, on its line; `input` and `path_and_input` end
+/// with the text.
+enum class CommandArgument {
+  nothing,
+  name,
+  input,
+  path,
+  path_and_input,
+  devices,
+  code,
+  setting,
+};
 
 struct Command {
   std::string_view name, argument, help;
-  CommandArgument completed_by;
+  CommandArgument followed_by;
   void (*function)(InteractiveShell& shell, std::string_view argument);
 };
 /// All rows of commands.def.
@@ -21,6 +31,10 @@ const std::vector<Command>& commands();
 
 /// ":type x": finds the command, which may be shortened, and does it.
 void run_command(InteractiveShell& shell, std::string_view text);
+
+/// The text behind the command that `text` begins with; empty if that takes
+/// all.
+std::string_view after_command(std::string_view text);
 
 /// Names of what `:set` changes.
 std::vector<std::string> setting_names();

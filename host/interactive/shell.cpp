@@ -207,6 +207,13 @@ bool InteractiveShell::attempt(
   return ok;
 }
 
+std::optional<ShownValue> InteractiveShell::value_of(
+    const lang::Program& program) {
+  std::optional<lang::Value> last;
+  if (!session_->run(program, &last) || !last) return std::nullopt;
+  return shown(*last);
+}
+
 void InteractiveShell::reload() {
   session_->walk().forget_files();
   // Each import of a file by the statement that it was.
@@ -230,37 +237,58 @@ void InteractiveShell::reload() {
                     imports.size(), loaded_.size()));
 }
 
-void InteractiveShell::obey(const std::string& text) {
+std::string InteractiveShell::obey(const std::string& text) {
   const std::string input = without_prompts(text);
   const std::string_view bare = trimmed(input);
-  if (bare.empty()) return;
-  if (bare[0] == ':') return run_command(*this, bare);
-  if (bare == "?") return run_command(*this, ":help");
+  if (bare.empty()) return {};
+  if (bare[0] == ':') {
+    const std::string_view rest = after_command(bare);
+    run_command(*this, bare.substr(0, bare.size() - rest.size()));
+    return std::string(rest);
+  }
+  const size_t line_end = std::min(bare.find('\n'), bare.size());
+  if (bare[0] == '?' || line_end == bare.size()) {
+    if (answer(trimmed(bare.substr(0, line_end))))
+      return std::string(bare.substr(line_end));
+  }
+  evaluate(input);
+  return {};
+}
+
+bool InteractiveShell::answer(std::string_view question) {
+  if (question == "?") {
+    run_command(*this, ":help");
+    return true;
+  }
   // `?name`, `name?`, and twice for the source.
-  std::string_view name = bare;
+  std::string_view name = question;
   size_t marks = 0;
   while (name.starts_with('?')) name.remove_prefix(1), ++marks;
   if (marks == 0)
     while (name.ends_with('?')) name.remove_suffix(1), ++marks;
-  if (marks > 0 && bare.find('\n') == bare.npos) {
+  if (marks > 0) {
     name = trimmed(name);
     if (name.starts_with(':'))
-      return run_command(*this, fmt::format(":help {}", name));
-    if (marks == 1) return say(describe(*session_, name));
-    const std::string source = source_of(*session_, name);
-    return say(frontend_.has_colours() ? coloured(source) : source);
+      run_command(*this, fmt::format(":help {}", name));
+    else if (marks == 1)
+      say(describe(*session_, name));
+    else if (const std::string source = source_of(*session_, name);
+             frontend_.has_colours())
+      say(coloured(source));
+    else
+      say(source);
+    return true;
   }
   const auto& globals = session_->walk().globals();
-  const auto is_defined = [&](std::string_view word) {
-    return globals && globals->find(std::string(word)).first != nullptr;
-  };
-  const std::string_view word = bare.substr(0, bare.find_first_of("( "));
-  if (!is_defined(word)) {
-    if (wants_to_leave(bare)) return frontend_.leave();
-    if (const auto about = wants_help(bare))
-      return run_command(*this, fmt::format(":help {}", *about));
+  const std::string word(question.substr(0, question.find_first_of("( ")));
+  if (globals && globals->find(word).first != nullptr) return false;
+  if (wants_to_leave(question)) {
+    frontend_.leave();
+    return true;
   }
-  evaluate(input);
+  const auto about = wants_help(question);
+  if (about) run_command(*this, fmt::format(":help {}", *about));
+  return about.has_value();
 }
 
 }  // namespace unisono::host

@@ -84,7 +84,8 @@ class InteractiveShell {
 
   /// Does what the text asks for: a program is run and its value shown, a
   /// command or question answered. Prompts that were copied along are ignored.
-  void obey(const std::string& text);
+  /// Gives what stands below a command that is a line, and was not looked at.
+  std::string obey(const std::string& text);
   /// Shows messages that there are, and opens devices that `:devices` asked
   /// for; after `obey`, and not on the stack of the session's walk, which ends
   /// with the old devices.
@@ -109,6 +110,9 @@ class InteractiveShell {
   bool attempt(const std::string& text,
                const std::function<bool(const lang::Program&)>& body,
                std::optional<lang::Value>* last = nullptr);
+  /// In `attempt`: runs the program, and gives its value; nothing after an
+  /// error, or if it has none.
+  std::optional<ShownValue> value_of(const lang::Program& program);
   /// After this input: other devices, with what this session has.
   void change_devices(const std::string& devices) { wanted_devices_ = devices; }
   /// Imports files anew, and loads those of `load` again.
@@ -123,6 +127,8 @@ class InteractiveShell {
  private:
   Result<SessionOptions> opened(const std::string& devices);
   void open_devices(const std::string& devices);
+  /// `?name`, `exit`, `help(name)`: false if it is none of these.
+  bool answer(std::string_view question);
   bool run_input(const std::string& path, const std::string& text,
                  bool show_value);
   ShownValue shown(const lang::Value& value);

@@ -65,6 +65,7 @@ class Repl final : Frontend {
   HistoryFile history_;
   bool history_works_ = true;
   std::string plain_rest_;  // read, and not taken yet
+  std::string pending_;     // of an input, what was not obeyed yet
   bool begun_ = false;      // the editor shows the prompt of the next input
   bool left_ = false, output_closed_ = false;
   InteractiveShell shell_;
@@ -246,6 +247,10 @@ int Repl::run() {
 void Repl::read_inputs() {
   for (std::string text;
        !left_ && !output_closed_ && !shell_.wants_devices();) {
+    if (!pending_.empty()) {
+      pending_ = shell_.obey(std::exchange(pending_, {}));
+      continue;
+    }
     if (edits() && !begun_) editor_->begin(prompt());
     begun_ = false;
     const Editor::Outcome outcome = read(text);
@@ -265,7 +270,7 @@ void Repl::read_inputs() {
         say(fmt::format("what is typed is not kept: {}: {}\n", history_path(),
                         kept.error().message));
     }
-    shell_.obey(text);
+    pending_ = text;
   }
 }
 
