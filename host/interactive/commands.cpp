@@ -72,9 +72,8 @@ void command_help(InteractiveShell& shell, std::string_view argument) {
   shell.say(out + R"(  ?NAME, ??NAME             what it is; its source
   INPUT ;                   the value is not shown
   ans, _3                   the last value; that which was shown as _3
-Tab completes; Ctrl-C stops what runs; `:help keys` lists the keys
-the manual is docs/repl.md
-)");
+)" + shell.frontend().key_hint() +
+            "the manual is docs/repl.md\n");
 }
 
 void command_type(InteractiveShell& shell, std::string_view argument) {

@@ -232,10 +232,9 @@ Json Kernel::value_of(const std::string& expression) {
 
 void Kernel::prepare(SessionOptions& options) {
   options.output = [this](std::string_view text) { print(text); };
-  std::function<void(std::string_view, std::string_view)> later_picture =
-      [this](std::string_view type, std::string_view bytes) {
-        show_picture(type, bytes);
-      };
+  options.show_picture = [this](std::string_view type, std::string_view bytes) {
+    show_picture(type, bytes);
+  };
 }
 
 void Kernel::show_picture(std::string_view type, std::string_view bytes) {
