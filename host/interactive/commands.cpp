@@ -391,4 +391,26 @@ std::string_view after_command(std::string_view text) {
   return {};
 }
 
+std::string help_on_magic(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> ours[] = {
+      {"time", ":time"},    {"timeit", ":bench"},  {"prun", ":trace"},
+      {"who", ":vars"},     {"whos", ":vars"},     {"who_ls", ":vars"},
+      {"run", ":load"},     {"load", ":load"},     {"save", ":save"},
+      {"pinfo", ":help"},   {"pdoc", ":help"},     {"config", ":set"},
+      {"lsmagic", ":help"}, {"quickref", ":help"},
+  };
+  if (text.starts_with('!'))
+    return "there are no commands of the system here, such as `!ls`";
+  const std::string_view marked = divided(text).first;
+  const std::string_view name =
+      marked.substr(std::min(marked.find_first_not_of('%'), marked.size()));
+  const auto* found =
+      std::ranges::find(ours, name, [](const auto& row) { return row.first; });
+  const std::string_view command =
+      found == std::end(ours) ? std::string_view() : found->second;
+  return fmt::format("`{}` is IPython's; {}", marked,
+                     command.empty() ? std::string("`:help` lists the commands")
+                                     : fmt::format("write `{}`", command));
+}
+
 }  // namespace unisono::host

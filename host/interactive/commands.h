@@ -36,6 +36,10 @@ void run_command(InteractiveShell& shell, std::string_view text);
 /// all.
 std::string_view after_command(std::string_view text);
 
+/// What to write for a `%magic` or `!command` of IPython, with which `text`
+/// begins: one line without its end.
+std::string help_on_magic(std::string_view text);
+
 /// Names of what `:set` changes.
 std::vector<std::string> setting_names();
 

@@ -246,6 +246,10 @@ std::string InteractiveShell::obey(const std::string& text) {
     run_command(*this, bare.substr(0, bare.size() - rest.size()));
     return std::string(rest);
   }
+  if (bare[0] == '%' || bare[0] == '!') {
+    complain(help_on_magic(bare));
+    return {};
+  }
   const size_t line_end = std::min(bare.find('\n'), bare.size());
   if (bare[0] == '?' || line_end == bare.size()) {
     if (answer(trimmed(bare.substr(0, line_end))))
