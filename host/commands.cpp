@@ -53,10 +53,6 @@ bool shows_colours(int file) {
   return isatty(file) != 0 && (!no_colour || !*no_colour);
 }
 
-void write_output(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 /// Messages go to standard error, after all output that came before.
 void show(const lang::Diagnostics& diagnostics) {
   std::fflush(stdout);
@@ -375,6 +371,10 @@ Result<InspectOptions> inspect_options(const CommandOptions& options) {
 
 }  // namespace
 
+void write_output(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
 void tell(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -391,6 +391,17 @@ int finish_output(int status) {
   tell(fmt::format("error: cannot write standard output{}{}\n",
                    flushed ? "" : ": ", flushed ? "" : std::strerror(errno)));
   return std::max(status, 1);
+}
+
+ShellOptions shell_options(const CommandOptions& options) {
+  return {.devices = options.devices,
+          .open =
+              [options](const std::string& devices) {
+                CommandOptions other = options;
+                other.devices = devices;
+                return session_options(other);
+              },
+          .progress = !options.no_progress};
 }
 
 int run_file(const CommandOptions& options) {
@@ -412,15 +423,8 @@ int run_session(const CommandOptions& options, std::string_view version) {
     if (given)
       return wrong_usage(fmt::format(
           "{} is for a program: `unisono run FILE`, or `-e`", name));
-  return run_repl({.devices = options.devices,
-                   .open =
-                       [options](const std::string& devices) {
-                         CommandOptions other = options;
-                         other.devices = devices;
-                         return session_options(other);
-                       },
-                   .version = std::string(version),
-                   .progress = !options.no_progress});
+  return run_repl(
+      {.shell = shell_options(options), .version = std::string(version)});
 }
 
 int run_expression(const CommandOptions& options, const std::string& text) {

@@ -15,6 +15,7 @@
 
 #include "host/commands.h"
 #include "host/completion.h"
+#include "host/jupyter_install.h"
 #include "host/process.h"
 #include "host/testing/test_command.h"
 #include "lang/source/utf8.h"
@@ -38,6 +39,7 @@ usage:
   unisono devices [--devices cpu:N]                   list the devices
   unisono inspect --emit=STAGE FILE                   show a stage of the compiler
   unisono lsp [--devices cpu:N]                       serve an editor: docs/editors.md
+  unisono jupyter install [--user|--prefix FOLDER]    Jupyter's kernel: docs/notebooks.md
   unisono completion SHELL                            what bash, zsh or fish complete
   unisono --version, unisono --help, unisono COMMAND --help
 
@@ -69,7 +71,8 @@ struct CommandLine {
   CLI::App app{"", "unisono"};
   CommandOptions options;
   TestOptions tests;
-  std::string expression, code, shell;
+  JupyterOptions kernel;
+  std::string expression, code, shell, jupyter_action;
   std::vector<std::string> files, words;
   bool stdio = false;  // of lsp
   /// What stood behind `--`: for the program; nothing where there was no `--`.
@@ -82,6 +85,7 @@ struct CommandLine {
   CLI::App* devices = nullptr;
   CLI::App* inspect = nullptr;
   CLI::App* lsp = nullptr;
+  CLI::App* jupyter = nullptr;
   CLI::App* completion = nullptr;
 
   bool has_expression() const {
@@ -176,6 +180,32 @@ std::string failure_message(const CLI::App* app, const CLI::Error& error) {
                      unisono::lang::visible(error.what()), hint, command);
 }
 
+void add_jupyter(CommandLine& line) {
+  line.jupyter = line.app.add_subcommand(
+      "jupyter", "notebooks: tell Jupyter of the kernel");
+  line.jupyter->add_option("action", line.jupyter_action, "install")
+      ->required()
+      ->check(CLI::IsMember({"install"}));
+  line.jupyter->add_flag("--user", line.kernel.user,
+                         "for this user, as without it");
+  line.jupyter
+      ->add_option("--prefix", line.kernel.prefix,
+                   "for all of /usr/local, or of a virtual environment: below "
+                   "FOLDER/share/jupyter")
+      ->take_last()
+      ->type_name("FOLDER");
+  line.jupyter
+      ->add_option("--name", line.kernel.name,
+                   "another than `unisono`, beside it")
+      ->take_last()
+      ->type_name("NAME");
+  line.jupyter
+      ->add_option("--devices", line.kernel.devices,
+                   "what it opens, if not cpu:1; `:devices` opens others later")
+      ->take_last()
+      ->type_name("DEVICES");
+}
+
 void declare(CommandLine& line) {
   CommandOptions& options = line.options;
   line.app.set_version_flag("--version", "unisono " UNISONO_VERSION);
@@ -247,6 +277,7 @@ void declare(CommandLine& line) {
   add_devices(line.lsp, options);
   line.lsp->add_flag("--stdio", line.stdio,
                      "nothing: editors add it, and there is nothing else");
+  add_jupyter(line);
   add_inspect(line);
   // Not those of the commands, which have copied the one before.
   line.app.formatter_fn([](const CLI::App* app, auto&&...) {
@@ -275,7 +306,8 @@ std::optional<std::vector<std::string>> take_after_dashes(
   const bool of_files =
       !words.empty() &&
       (words[0] == "fmt" || words[0] == "explain" || words[0] == "test" ||
-       words[0] == "devices" || words[0] == "lsp" || words[0] == "completion");
+       words[0] == "devices" || words[0] == "lsp" || words[0] == "completion" ||
+       words[0] == "jupyter");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (of_files || dashes == words.end()) return std::nullopt;
   // The value of `-e` may be anything.
@@ -336,6 +368,7 @@ int dispatch(CommandLine& line) {
   if (*line.devices) return list_devices(options);
   if (*line.completion) return print_completion(line.app, line.shell);
   if (*line.lsp) return serve_editor(options);
+  if (*line.jupyter) return install_kernel(line.kernel);
   if (*line.inspect) return inspect_file(options);
   if (line.evaluate->count() > 0) {
     add_arguments(line);

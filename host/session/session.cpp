@@ -54,6 +54,7 @@ Session::Session(SessionOptions options)
   machine_.recorder = options.recorder;
   machine_.colour = options.colour;
   machine_.progress = std::move(options.progress);
+  machine_.show_picture = std::move(options.show_picture);
   walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
   walk_->interactive = options.interactive;
 }

@@ -44,6 +44,8 @@ struct SessionOptions {
   bool interactive = false;
   /// See lang::Machine.
   std::function<void(int64_t turns, int64_t all)> progress = nullptr;
+  std::function<void(std::string_view type, std::string_view bytes)>
+      show_picture = nullptr;
   Recorder* recorder = nullptr;  // told of what the devices do
   /// Told of code for this machine's CPU: where it lies, its bytes, and the
   /// line of the program that it computes. If set, code is compiled for a

@@ -201,7 +201,11 @@ Value builtin_visualize(CallOf<"visualize">& call) {
     return NoneValue{};
   const unisono::Array& array = walk.force(value, call.where);
   if (!file.given()) {
-    walk.machine().output(draw_sharding(array, walk.machine().colour));
+    const Machine& machine = walk.machine();
+    if (machine.show_picture)
+      machine.show_picture("image/svg+xml", svg_of_sharding(array));
+    else
+      machine.output(draw_sharding(array, machine.colour));
     return NoneValue{};
   }
   const std::string path = file.value().get_if<StrValue>()->value.value_or("");

@@ -52,6 +52,11 @@ struct Machine {
   bool performance_notes = true;
   /// Whether that shows colours.
   bool colour = false;
+  /// Shows a picture (its type, "image/png" or "image/svg+xml", and its bytes)
+  /// that the program makes without naming a file for it. Null: there is nobody
+  /// who could see one, and the program must name a file.
+  std::function<void(std::string_view type, std::string_view bytes)>
+      show_picture = nullptr;
   /// Where `print` goes. Each call is one or more whole lines.
   std::function<void(std::string_view)> output;
   /// Functions that the host has defined, by their numbers, which stay.

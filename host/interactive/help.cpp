@@ -1,4 +1,4 @@
-#include "host/repl/help.h"
+#include "host/interactive/help.h"
 
 #include <fmt/format.h>
 
@@ -213,7 +213,8 @@ std::vector<std::string> parameters_of(Session&,
   return out;
 }
 
-std::string describe(Session& session, std::string_view name) {
+std::optional<std::string> description_of(Session& session,
+                                          std::string_view name) {
   if (const auto page = lang::explain(name);
       page && (name[0] == 'U' || name[0] == 'u'))
     return std::string(*page);
@@ -225,7 +226,7 @@ std::string describe(Session& session, std::string_view name) {
     if (lang::is_stdlib_module(name))
       return fmt::format("a module of the standard library: `import {}`\n",
                          name);
-    return unknown(session, name);
+    return std::nullopt;
   }
   if (const auto* function = value->get_if<Function>())
     return describe_function(**function);
@@ -241,6 +242,11 @@ std::string describe(Session& session, std::string_view name) {
   const lang::Binding* binding =
       whole ? session.walk().globals()->find(std::string(name)).first : nullptr;
   return binding ? out + place_text(binding->where) : out;
+}
+
+std::string describe(Session& session, std::string_view name) {
+  auto found = description_of(session, name);
+  return found ? std::move(*found) : unknown(session, name);
 }
 
 std::string source_of(Session& session, std::string_view name) {
