@@ -16,6 +16,7 @@
 
 #include "host/command_line.h"
 #include "host/commands.h"
+#include "host/manual/manual.h"
 #include "host/process.h"
 #include "host/testing/test_command.h"
 #include "lang/source/utf8.h"
@@ -34,6 +35,7 @@ constexpr UsageLine usage[] = {
     {"unisono test [FILE ...]", "run tests and examples"},
     {"unisono fmt [--check] FILE ...", "format in place"},
     {"unisono explain CODE", "what a message means"},
+    {"unisono doc [FILE ...] [--out FOLDER]", "a manual, as web pages"},
     {"unisono devices [--devices cpu:N]", "list the devices"},
     {"unisono inspect --emit=STAGE FILE", "what the compiler makes"},
     {"unisono lsp [--devices cpu:N]", "serve an editor"},
@@ -92,6 +94,7 @@ struct CommandLine {
   CLI::App app{"", "unisono"};
   CommandOptions options;
   TestOptions tests;
+  ManualOptions manual;
   std::string expression, code, shell;
   std::vector<std::string> files, words;
   bool stdio = false;  // of lsp
@@ -107,6 +110,7 @@ struct CommandLine {
   CLI::App* lsp = nullptr;
   CLI::App* completion = nullptr;
   CLI::App* man = nullptr;
+  CLI::App* doc = nullptr;
 
   bool has_expression() const {
     return evaluate->count() > 0 || run_evaluate->count() > 0;
@@ -276,6 +280,23 @@ void declare(CommandLine& line) {
       ->required()
       ->type_name("CODE");
 
+  line.doc =
+      line.app.add_subcommand("doc", "make a manual, as a folder of web pages");
+  line.doc
+      ->add_option("files", line.manual.names,
+                   "programs (.uni), whose `##` comments it shows, pages "
+                   "(.md), folders of them, modules of the standard library; "
+                   "without one, the manual of Unisono")
+      ->type_name("MODULE");
+  line.doc
+      ->add_option("--out", line.manual.folder,
+                   "the folder to write to: manual; its index.html is the "
+                   "page to begin with")
+      ->take_last()
+      ->type_name("FOLDER");
+  line.doc->add_flag("--all", line.manual.all,
+                     "the manual of Unisono, too, where links lead to it");
+
   line.completion = line.app.add_subcommand(
       "completion", "what a shell completes, as a script for it");
   line.completion->add_option("shell", line.shell, "bash, zsh or fish")
@@ -314,7 +335,7 @@ std::optional<std::vector<std::string>> take_after_dashes(
       !words.empty() &&
       (words[0] == "fmt" || words[0] == "explain" || words[0] == "test" ||
        words[0] == "devices" || words[0] == "lsp" || words[0] == "completion" ||
-       words[0] == "man");
+       words[0] == "doc" || words[0] == "man");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (of_files || dashes == words.end()) return std::nullopt;
   // The value of `-e` may be anything.
@@ -381,6 +402,7 @@ int dispatch(CommandLine& line) {
   if (*line.test) return test_files(options, line.tests);
   if (*line.format) return format_files(line.files, options);
   if (*line.explain) return explain_code(line.code);
+  if (*line.doc) return make_manual(line.manual, UNISONO_VERSION);
   if (*line.devices) return list_devices(options);
   if (*line.completion) return print_completion(line.app, line.shell);
   if (*line.man) {
