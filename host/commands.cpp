@@ -20,6 +20,7 @@
 
 #include "host/editor/terminal.h"
 #include "host/lsp/server.h"
+#include "host/manual/manual.h"
 #include "host/messages_json.h"
 #include "host/repl/repl.h"
 #include "host/session/devices.h"
@@ -487,6 +488,28 @@ int explain_code(const std::string& code) {
     return wrong_usage(
         fmt::format("there is no message `{}`; codes look like U0412", code));
   write_output(*page);
+  return 0;
+}
+
+int make_manual(const ManualOptions& options, std::string_view version) {
+  if (options.folder.empty())
+    return wrong_usage("--out expects a folder; got ``");
+  lang::SourceMap sources;
+  lang::Diagnostics diagnostics;
+  const StopScope stoppable(interrupt_flag());
+  const auto written = write_manual(options, version, sources, diagnostics);
+  show(diagnostics);
+  if (!written && written.error().kind == Error::Kind::cancelled)
+    return stopped;
+  if (!written) {
+    tell(fmt::format("error: {}\n", lang::visible(written.error().message)));
+    return 1;
+  }
+  if (diagnostics.has_errors()) return 1;
+  for (const std::string& link : written->dead_links)
+    tell(fmt::format("warning: {}\n", link));
+  tell(fmt::format("{}: {} pages, {} names\n", lang::visible(written->index),
+                   written->pages, written->names));
   return 0;
 }
 

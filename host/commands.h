@@ -59,6 +59,8 @@ int test_files(const CommandOptions& options, const TestOptions& tests);
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options);
 int explain_code(const std::string& code);
+struct ManualOptions;  // manual/manual.h
+int make_manual(const ManualOptions& options, std::string_view version);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
 /// The Language Server Protocol on standard input and output.

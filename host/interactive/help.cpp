@@ -10,6 +10,7 @@
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
 #include "lang/maps/map_spec.h"
+#include "lang/source/builtin_examples.h"
 #include "lang/source/explain.h"
 #include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
@@ -66,13 +67,11 @@ const Closure* closure_of(const Value& value) {
   return function ? std::get_if<Closure>(&innermost(**function).what) : nullptr;
 }
 
-/// Without what documentation lines have in common at their beginning.
 std::string indented(std::string_view text, std::string_view by) {
   std::string out;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.starts_with(' ')) line.remove_prefix(1);
+    const std::string_view line = text.substr(0, end);
     out += line.empty() ? "\n" : fmt::format("{}{}\n", by, line);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -103,7 +102,9 @@ std::string describe_function(const FunctionValue& function) {
   std::string out = signature_of(function) + "\n";
   const FunctionValue& inner = innermost(function);
   if (const auto* builtin = std::get_if<const lang::Builtin*>(&inner.what))
-    return out + indented((*builtin)->help, "  ");
+    return out + indented(lang::builtin_documentation((*builtin)->name,
+                                                      (*builtin)->help),
+                          "  ");
   if (const auto* closure = std::get_if<Closure>(&inner.what)) {
     if (closure->definition) {
       out += indented(closure->definition->documentation, "  ");

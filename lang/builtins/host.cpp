@@ -10,6 +10,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
+#include "lang/source/builtin_examples.h"
 #include "lang/syntax/ast.h"
 
 namespace unisono::lang {
@@ -351,18 +352,9 @@ Value builtin_print(CallOf<"print">& call) {
 
 namespace {
 
-/// A function's head and its documentation.
-std::string help_text(const FunctionValue& function) {
-  if (const auto* builtin = std::get_if<const Builtin*>(&function.what))
-    return fmt::format("{}({})\n  {}\n", (*builtin)->name,
-                       (*builtin)->signature, (*builtin)->help);
-  const auto* closure = std::get_if<Closure>(&function.what);
-  if (!closure || !closure->definition)
-    return fmt::format("function {}\n", function.name);
-  const DefStmt& def = *closure->definition;
-  std::string out =
-      fmt::format("{}{}\n", def.name.text, def.function.params_span.text());
-  std::string_view text = def.documentation;
+/// Lines with two spaces before those that are not empty.
+std::string indented(std::string_view text) {
+  std::string out;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     if (end > 0) out += "  ";
@@ -370,6 +362,20 @@ std::string help_text(const FunctionValue& function) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
+}
+
+/// A function's head and its documentation.
+std::string help_text(const FunctionValue& function) {
+  if (const auto* builtin = std::get_if<const Builtin*>(&function.what))
+    return fmt::format(
+        "{}({})\n{}", (*builtin)->name, (*builtin)->signature,
+        indented(builtin_documentation((*builtin)->name, (*builtin)->help)));
+  const auto* closure = std::get_if<Closure>(&function.what);
+  if (!closure || !closure->definition)
+    return fmt::format("function {}\n", function.name);
+  const DefStmt& def = *closure->definition;
+  return fmt::format("{}{}\n{}", def.name.text, def.function.params_span.text(),
+                     indented(def.documentation));
 }
 
 }  // namespace

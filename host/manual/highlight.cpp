@@ -1,0 +1,191 @@
+#include "host/manual/highlight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "host/lsp/syntax.h"
+#include "host/manual/html.h"
+#include "lang/syntax/lexer.h"
+
+namespace unisono::host::manual {
+namespace {
+
+using lang::TokenKind;
+
+/// A part of the text with its class in the style sheet, or with a link.
+struct Part {
+  uint32_t begin = 0, end = 0;
+  std::string_view style;
+  std::optional<NameLink> link;
+};
+
+class Painter {
+ public:
+  Painter(const lsp::Syntax& syntax, const LinkOf& link)
+      : syntax_(syntax), link_(link), text_(syntax.text().str()) {}
+
+  std::string html() {
+    for (const lang::Comment& comment : syntax_.program().comments)
+      add(comment.span.begin, comment.span.end, "c");
+    tokens(syntax_.tokens());
+    for (const uint32_t word : syntax_.names().declaring_words())
+      add(word, word + word_size(word), "k");
+    for (const lsp::Occurrence& o : syntax_.names().occurrences()) name(o);
+    std::ranges::sort(parts_, {}, &Part::begin);  // no two begin together
+    std::string out;
+    uint32_t at = 0;
+    for (const Part& part : parts_) {
+      if (part.begin < at) continue;  // inside of one that is there already
+      out += escaped(text_.substr(at, part.begin - at)) + painted(part);
+      at = part.end;
+    }
+    return out + escaped(text_.substr(at));
+  }
+
+ private:
+  void add(uint32_t begin, uint32_t end, std::string_view style) {
+    if (begin < end) parts_.push_back({begin, end, style, std::nullopt});
+  }
+
+  uint32_t word_size(uint32_t begin) const {
+    uint32_t end = begin;
+    while (end < text_.size() && text_[end] >= 'a' && text_[end] <= 'z') ++end;
+    return end - begin;
+  }
+
+  void tokens(const std::vector<lang::Token>& list) {
+    for (const lang::Token& t : list)
+      if (t.kind == TokenKind::String)
+        string(t);
+      else if (t.kind == TokenKind::Integer || t.kind == TokenKind::Float)
+        add(t.begin, t.end, "n");
+      else if (lang::is_keyword(t.kind) && !is_name(t))
+        add(t.begin, t.end, "k");
+  }
+
+  /// A keyword before `=` or behind `.` is a name.
+  bool is_name(const lang::Token& t) const {
+    const lsp::Occurrence* o = syntax_.names().at(t.begin);
+    return o && o->where.begin == t.begin;
+  }
+
+  /// The text of a string, and in between the tokens of what it inserts.
+  void string(const lang::Token& t) {
+    uint32_t from = t.begin;
+    for (uint32_t i = t.begin + 1; i < t.end; ++i) {
+      if (text_[i] == '\\') {
+        ++i;
+      } else if (text_[i] == '{') {
+        const auto end = lang::find_interpolation_end(text_, i + 1);
+        if (!end || end->close >= t.end) break;
+        add(from, i + 1, "s");
+        lang::Diagnostics diagnostics;
+        tokens(lang::lex_part(*syntax_.program().file, i + 1, end->colon,
+                              diagnostics)
+                   .tokens);
+        from = end->colon;
+        i = end->close;
+      }
+    }
+    add(from, t.end, "s");
+  }
+
+  void name(const lsp::Occurrence& o) {
+    if (o.where.text().starts_with('"')) return;  // the path of an import
+    const bool defines = o.use == lsp::Occurrence::Use::definition;
+    std::optional<NameLink> link =
+        link_ ? link_(o, syntax_.names()) : std::nullopt;
+    std::string_view style = "";
+    if (link && link->is_type)
+      style = "t";
+    else if (defines && is_function(o))
+      style = "d";
+    else if (link || o.is_called)
+      style = "f";
+    if (defines) link.reset();
+    parts_.push_back({o.where.begin, o.where.end, style, std::move(link)});
+  }
+
+  bool is_function(const lsp::Occurrence& o) const {
+    const auto targets = syntax_.names().targets(o);
+    return !targets.empty() && targets[0]->def;
+  }
+
+  std::string painted(const Part& part) const {
+    const std::string text =
+        escaped(text_.substr(part.begin, part.end - part.begin));
+    const std::string style =
+        part.style.empty() ? "" : fmt::format(" class=\"{}\"", part.style);
+    const std::string title =
+        part.link && !part.link->title.empty()
+            ? fmt::format(" title=\"{}\"", escaped(part.link->title))
+            : "";
+    if (part.link && !part.link->url.empty())
+      return fmt::format("<a{} href=\"{}\"{}>{}</a>", style, part.link->url,
+                         title, text);
+    if (style.empty() && title.empty()) return text;
+    return fmt::format("<span{}{}>{}</span>", style, title, text);
+  }
+
+  const lsp::Syntax& syntax_;
+  const LinkOf& link_;
+  std::string_view text_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+std::string highlight(std::string_view code, const LinkOf& link) {
+  const lsp::Syntax syntax("", std::string(code));
+  return Painter(syntax, link).html();
+}
+
+std::string highlight_session(std::string_view text, const LinkOf& link) {
+  std::string out, input, prompts;
+  const auto flush = [&] {
+    if (input.empty()) return;
+    std::string html = highlight(input, link);
+    // Prompts come back before their lines.
+    for (size_t at = 0, line = 0; at < html.size(); ++line) {
+      const size_t end = std::min(html.find('\n', at), html.size() - 1) + 1;
+      out += fmt::format("<span class=\"p\">{}</span>{}",
+                         line == 0 ? "&gt;&gt;&gt; " : "... ",
+                         html.substr(at, end - at));
+      at = end;
+    }
+    input.clear();
+  };
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const bool begins = line.starts_with(">>>");
+    if (begins || (line.starts_with("...") && !input.empty())) {
+      if (begins) flush();
+      line.remove_prefix(3);
+      if (line.starts_with(' ')) line.remove_prefix(1);
+      input += std::string(line) + "\n";
+      continue;
+    }
+    flush();
+    out += fmt::format("<span class=\"o\">{}</span>\n", escaped(line));
+  }
+  flush();
+  return out;
+}
+
+std::string highlight_signature(std::string_view label, const LinkOf& link) {
+  // A definition of the same parameters says which of its words are names.
+  const std::string before = "def ", after = " = 0";
+  const lsp::Syntax syntax("", before + std::string(label) + after);
+  if (!syntax.ok()) return escaped(label);
+  std::string html = Painter(syntax, link).html();
+  const std::string head = "<span class=\"k\">def</span> ";
+  const std::string tail = " = <span class=\"n\">0</span>";
+  if (!html.starts_with(head) || !html.ends_with(tail)) return escaped(label);
+  return html.substr(head.size(), html.size() - head.size() - tail.size());
+}
+
+}  // namespace unisono::host::manual
