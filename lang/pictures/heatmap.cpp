@@ -95,10 +95,14 @@ Pixels pixels_of(const Matrix& matrix, const Axis& scale) {
 
 /// An axis that counts cells, whose numbers stand at their middles.
 Axis counting(int64_t cells) {
+  constexpr int64_t most_ticks = 6;
+  const int64_t shown = std::max<int64_t>(cells, 1);
   Range range(false);
   range.add(-0.5);
-  range.add(std::max(static_cast<double>(cells), 1.0) - 0.5);
-  return Axis(range, 6, Axis::Ends::tight);
+  range.add(static_cast<double>(shown) - 0.5);
+  // So few that the step is a whole number.
+  return Axis(range, static_cast<int>(std::min(shown, most_ticks)),
+              Axis::Ends::tight);
 }
 
 /// Sides in the matrix's proportions, within limits.
@@ -123,11 +127,16 @@ void draw_image(Svg& svg, const Frame& frame, const std::string& png) {
 /// The scale of colours, with its numbers.
 void draw_scale(Svg& svg, const Frame& frame, const Axis& scale) {
   const double left = frame.right + scale_gap, height = frame.inner_height();
-  constexpr int steps = 64;
-  for (int i = 0; i < steps; ++i)
-    svg.box(left, frame.bottom - (i + 1) * height / steps, scale_width,
-            height / steps + 0.5, to_string(map_colour((i + 0.5) / steps)));
-  svg.box(left, frame.top, scale_width, height, "none", "#666");
+  constexpr int steps = 8;
+  svg.raw(
+      "  <defs><linearGradient id=\"unisono-scale\" x1=\"0\" y1=\"1\" "
+      "x2=\"0\" y2=\"0\">");
+  for (int i = 0; i <= steps; ++i)
+    svg.raw(fmt::format("<stop offset=\"{}\" stop-color=\"{}\"/>",
+                        static_cast<double>(i) / steps,
+                        to_string(map_colour(static_cast<double>(i) / steps))));
+  svg.raw("</linearGradient></defs>\n");
+  svg.box(left, frame.top, scale_width, height, "url(#unisono-scale)", "#666");
   for (const Tick& tick : scale.ticks()) {
     const double y = frame.bottom - scale.place(tick.value) * height;
     svg.line(left + scale_width, y, left + scale_width + 4, y, "#666");
