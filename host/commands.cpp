@@ -31,6 +31,7 @@
 #include "host/session/replace_file.h"
 #include "host/session/report.h"
 #include "host/session/session.h"
+#include "host/testing/bench_command.h"
 #include "host/testing/test_command.h"
 #include "jit/pipeline.h"
 #include "jit/target/nvptx.h"
@@ -82,17 +83,24 @@ std::optional<int> parse_target(std::string_view text) {
   return number;
 }
 
-/// How long a `--watchdog` text means; what is above 0 is at least one
-/// millisecond, since 0 is for ever.
-std::optional<std::chrono::milliseconds> parse_watchdog(std::string_view text) {
+/// Seconds from 0 to 10^9.
+std::optional<double> parse_seconds(std::string_view text) {
   constexpr double most = 1e9;
   double seconds = 0;
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, seconds);
   if (problem != std::errc() || stop != end) return std::nullopt;
   if (!(seconds >= 0 && seconds <= most)) return std::nullopt;  // NaN, too
+  return seconds;
+}
+
+/// How long a `--watchdog` text means; what is above 0 is at least one
+/// millisecond, since 0 is for ever.
+std::optional<std::chrono::milliseconds> parse_watchdog(std::string_view text) {
+  const auto seconds = parse_seconds(text);
+  if (!seconds) return std::nullopt;
   return std::chrono::milliseconds(
-      static_cast<int64_t>(std::ceil(seconds * 1000)));
+      static_cast<int64_t>(std::ceil(*seconds * 1000)));
 }
 
 /// For tests, which want small work compiled, too: `UNISONO_COMPILE_FROM=0`.
@@ -445,6 +453,23 @@ int check_file(const CommandOptions& options) {
       });
 }
 
+namespace {
+
+/// Opens sessions for these options, as tools need them.
+OpenSession session_opener(const CommandOptions& options) {
+  return
+      [options](auto output, int devices) -> Result<std::unique_ptr<Session>> {
+        CommandOptions other = options;
+        if (devices > 0) other.devices = fmt::format("cpu:{}", devices);
+        SessionOptions opened = TRY(session_options(other));
+        opened.output = std::move(output);
+        opened.colour = false;
+        return std::make_unique<Session>(std::move(opened));
+      };
+}
+
+}  // namespace
+
 int test_files(const CommandOptions& options, const TestOptions& tests) {
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
@@ -452,17 +477,33 @@ int test_files(const CommandOptions& options, const TestOptions& tests) {
     return no_devices(opened.error());
   hear_interrupts();
   const StopScope stop(interrupt_flag());
-  const auto status = run_tests(
-      tests,
-      [&](auto output, int devices) -> Result<std::unique_ptr<Session>> {
-        CommandOptions other = options;
-        if (devices > 0) other.devices = fmt::format("cpu:{}", devices);
-        SessionOptions opened = TRY(session_options(other));
-        opened.output = std::move(output);
-        opened.colour = false;
-        return std::make_unique<Session>(std::move(opened));
-      },
-      tell);
+  const auto status = run_tests(tests, session_opener(options), tell);
+  return status ? *status : wrong_usage(status.error().message);
+}
+
+int bench_files(const CommandOptions& options, BenchOptions benches,
+                const std::string& seconds) {
+  if (const Status usage = check_options(options); !usage)
+    return wrong_usage(usage.error().message);
+  const auto most = parse_seconds(seconds);
+  if (!most)
+    return wrong_usage(fmt::format(
+        "--seconds expects a number from 0 to 1000000000, such as 5; got `{}`",
+        seconds));
+  benches.seconds = *most;
+  // What is simulated has no speed of its own.
+  benches.peak &=
+      parse_devices(options.devices)->kind != DeviceRequest::Kind::sim;
+  if (const auto opened = session_options(options); !opened)
+    return no_devices(opened.error());
+  hear_interrupts();
+  const StopScope stop(interrupt_flag());
+  const auto say = [](std::string_view text) {
+    write_output(text);
+    std::fflush(stdout);  // each line when it is known
+  };
+  const auto status =
+      run_benches(benches, session_opener(options), {say, tell});
   return status ? *status : wrong_usage(status.error().message);
 }
 

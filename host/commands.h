@@ -55,6 +55,10 @@ int run_expression(const CommandOptions& options, const std::string& text);
 int check_file(const CommandOptions& options);
 struct TestOptions;  // testing/test_command.h
 int test_files(const CommandOptions& options, const TestOptions& tests);
+struct BenchOptions;  // testing/bench_command.h
+/// `seconds` is BenchOptions::seconds as it was typed.
+int bench_files(const CommandOptions& options, BenchOptions benches,
+                const std::string& seconds);
 /// Formats each file in place, "-" from standard input to standard output.
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options);

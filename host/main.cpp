@@ -19,6 +19,7 @@
 #include "host/jupyter_install.h"
 #include "host/manual/manual.h"
 #include "host/process.h"
+#include "host/testing/bench_command.h"
 #include "host/testing/test_command.h"
 #include "lang/source/utf8.h"
 
@@ -34,14 +35,14 @@ constexpr UsageLine usage[] = {
     {"unisono check FILE [--json] [-- ARGUMENT ...]",
      "find mistakes, run nothing"},
     {"unisono test [FILE ...]", "run tests and examples"},
+    {"unisono bench [FILE ...]", "measure `bench` blocks"},
     {"unisono fmt [--check] FILE ...", "format in place"},
     {"unisono explain CODE", "what a message means"},
     {"unisono doc [FILE ...] [--out FOLDER]", "a manual, as web pages"},
     {"unisono devices [--devices cpu:N]", "list the devices"},
     {"unisono inspect --emit=STAGE FILE", "what the compiler makes"},
     {"unisono lsp [--devices cpu:N]", "serve an editor"},
-    {"unisono jupyter install [--user|--prefix FOLDER]",
-     "Jupyter's kernel"},
+    {"unisono jupyter install [--user|--prefix FOLDER]", "Jupyter's kernel"},
     {"unisono completion SHELL", "what a shell completes"},
     {"unisono man", "the manual page"},
     {"unisono --version, unisono --help, unisono COMMAND --help", ""},
@@ -60,6 +61,8 @@ constexpr UsageLine examples[] = {
     {"echo 'print(1 + 2)' | unisono -", "run standard input"},
     {"unisono check train.uni", "find mistakes without running"},
     {"unisono test lib --filter scale", "tests of a folder, some of them"},
+    {"unisono bench f.uni --compare old.json",
+     "how long f's `bench` blocks take now"},
     {"unisono fmt *.uni", "format files in place"},
     {"unisono explain U0412", "what a message means"},
     {"unisono inspect --emit=ir train.uni", "the array IR of what is compiled"},
@@ -99,6 +102,8 @@ struct CommandLine {
   TestOptions tests;
   JupyterOptions kernel;
   ManualOptions manual;
+  BenchOptions benches;
+  std::string bench_seconds = "5";
   std::string expression, code, shell, jupyter_action;
   std::vector<std::string> files, words;
   bool stdio = false;  // of lsp
@@ -107,6 +112,7 @@ struct CommandLine {
   CLI::App* run = nullptr;
   CLI::App* check = nullptr;
   CLI::App* test = nullptr;
+  CLI::App* bench = nullptr;
   CLI::App* format = nullptr;
   CLI::App* explain = nullptr;
   CLI::App* devices = nullptr;
@@ -200,6 +206,43 @@ void add_inspect(CommandLine& line) {
   add_devices(inspect, line.options);
   inspect->add_flag("--unchecked", line.options.unchecked,
                     "code without checks of indexes and divisors");
+}
+
+void add_bench(CommandLine& line) {
+  line.bench =
+      line.app.add_subcommand("bench", "measure `bench` blocks of programs");
+  line.bench->add_option("files", line.benches.paths,
+                         "programs (.uni), and folders of them; without one, "
+                         "the folder one is in");
+  line.bench
+      ->add_option("--filter", line.benches.filter,
+                   "only blocks with TEXT in FILE: NAME")
+      ->take_last()
+      ->type_name("TEXT");
+  line.bench
+      ->add_option("--json", line.benches.json, "write the results as JSON")
+      ->take_last()
+      ->type_name("FILE");
+  line.bench
+      ->add_option("--compare", line.benches.compare,
+                   "show what changed since a run that wrote FILE by --json")
+      ->take_last()
+      ->type_name("FILE");
+  line.bench
+      ->add_option("--seconds", line.bench_seconds,
+                   "a block is measured until its mean is stable, but not "
+                   "longer than this: 5")
+      ->take_last()
+      ->type_name("SECONDS");
+  line.bench->add_flag("!--no-peak", line.benches.peak,
+                       "do not measure what the machine can do at best");
+  add_devices(line.bench, line.options);
+  line.bench->add_flag("--unchecked", line.options.unchecked,
+                       "no errors for bad indexes and division by zero");
+  line.bench->add_flag("--no-cublas", line.options.no_cublas,
+                       "large products on GPUs by kernels of our own");
+  line.bench->add_flag("--quiet", line.options.quiet,
+                       "no notes about what is slower than it looks");
 }
 
 /// What is printed when the command line does not fit what was declared.
@@ -298,6 +341,8 @@ void declare(CommandLine& line) {
   line.test->add_flag("--unchecked", options.unchecked,
                       "no errors for bad indexes and division by zero");
 
+  add_bench(line);
+
   line.format = line.app.add_subcommand("fmt", "format programs in place");
   line.format
       ->add_option("files", line.files,
@@ -367,7 +412,8 @@ std::optional<std::vector<std::string>> take_after_dashes(
       !words.empty() &&
       (words[0] == "fmt" || words[0] == "explain" || words[0] == "test" ||
        words[0] == "devices" || words[0] == "lsp" || words[0] == "completion" ||
-       words[0] == "jupyter" || words[0] == "doc" || words[0] == "man");
+       words[0] == "jupyter" || words[0] == "doc" || words[0] == "man" ||
+       words[0] == "bench");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (of_files || dashes == words.end()) return std::nullopt;
   // The value of `-e` may be anything.
@@ -432,6 +478,8 @@ int dispatch(CommandLine& line) {
   if (*line.run) return run_file(options);
   if (*line.check) return check_file(options);
   if (*line.test) return test_files(options, line.tests);
+  if (*line.bench)
+    return bench_files(options, line.benches, line.bench_seconds);
   if (*line.format) return format_files(line.files, options);
   if (*line.explain) return explain_code(line.code);
   if (*line.doc) return make_manual(line.manual, UNISONO_VERSION);

@@ -370,7 +370,7 @@ def limits(folder):
     expect("save", old, 0, "", "")
     before = (folder / "big.npy").read_bytes()
     for program in ('save("big.npy", arange(100000))', 'save("big.npz", (a = arange(100000)))',
-                    'visualize(arange(10), "big.svg")'):
+                    'visualize(arange(10), "big.svg")', 'plot(arange(10), "big.svg")'):
         ran = limited("ulimit -f 0" if "svg" in program else "ulimit -f 8", "-", text=program)
         expect(f"a file beyond the limit: {program}", ran, 1, "", r"U0651.*File too large.*<stdin>:1:")
     if (folder / "big.npy").read_bytes() != before or (folder / "big.npz").exists() or parts():

@@ -13,6 +13,7 @@
 #include "host/session/inspect.h"
 #include "host/session/replace_file.h"
 #include "host/session/report.h"
+#include "host/testing/measure.h"
 #include "jit/pipeline.h"
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
@@ -36,12 +37,6 @@ std::string_view trimmed(std::string_view text) {
 std::pair<std::string_view, std::string_view> divided(std::string_view text) {
   const size_t end = std::min(text.find_first_of(" \t\n"), text.size());
   return {text.substr(0, end), trimmed(text.substr(end))};
-}
-
-std::string time_text(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
 }
 
 double seconds_since(Clock::time_point start) {
@@ -120,30 +115,19 @@ void command_time(InteractiveShell& shell, std::string_view argument) {
 
 void command_bench(InteractiveShell& shell, std::string_view argument) {
   if (!has_argument(shell, argument, ":bench INPUT")) return;
-  constexpr double enough_seconds = 0.5;
-  constexpr size_t enough_runs = 10'000, least_runs = 3;
-  std::vector<double> times;
+  std::optional<Measurement> times;
   lang::Machine& machine = shell.session().machine();
   const auto output = std::exchange(machine.output, [](std::string_view) {});
-  const bool ok =
-      shell.attempt(std::string(argument), [&](const lang::Program& program) {
-        if (!shell.session().run(program)) return false;  // compiled by now
-        const Clock::time_point start = Clock::now();
-        while (times.size() < least_runs ||
-               (times.size() < enough_runs &&
-                seconds_since(start) < enough_seconds)) {
-          const Clock::time_point begin = Clock::now();
-          if (!shell.session().run(program)) return false;
-          times.push_back(seconds_since(begin));
-        }
-        return true;
-      });
+  shell.attempt(std::string(argument), [&](const lang::Program& program) {
+    times = measure([&] { return shell.session().run(program); },
+                    {.most_seconds = 2});
+    return times.has_value();
+  });
   machine.output = output;
-  if (!ok || times.empty()) return;
-  std::ranges::sort(times);
-  shell.say(fmt::format("median {}, fastest {}, {} runs\n",
-                        time_text(times[times.size() / 2]), time_text(times[0]),
-                        times.size()));
+  if (!times) return;
+  shell.say(fmt::format("median {}, with 95 % from {} to {}\n",
+                        time_text(times->median), time_text(times->low),
+                        time_text(times->high)));
 }
 
 void command_trace(InteractiveShell& shell, std::string_view argument) {

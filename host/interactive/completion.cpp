@@ -138,13 +138,14 @@ Names names_in_scope(Session& session) {
        env = env->parent.get())
     for (const auto& [name, binding] : env->names) out.insert(name);
 #define KEYWORD(name, text, line_end) out.insert(text);
+#define DECLARATION(text) out.insert(text);
 #define SPECIAL(name, description, line_end)
 #define PUNCTUATION(name, text, line_end)
 #include "lang/syntax/token.def"
 #undef KEYWORD
 #undef SPECIAL
 #undef PUNCTUATION
-  out.insert({"axis", "type", "test", "int", "str"});
+  out.insert({"int", "str"});
   return out;
 }
 

@@ -150,7 +150,8 @@ constexpr Keyword keywords[] = {
     {"none", "no value; an entry of in_axes and out_axes"},
     {"as", "x as f32[n]: checked when it runs if it cannot be proved"},
     {"with", "r with (b = 2.0): a record with another field"},
-    {"test", "test \"name\" { ... }"},
+    {"test", "test \"name\" { ... }: what `unisono test` runs"},
+    {"bench", "bench \"name\" { ... }: what `unisono bench` measures"},
 };
 
 /// What is said of a name that means nothing.

@@ -85,7 +85,8 @@ class Builder {
                          "library: {}",
                          lang::visible(name), fmt::join(modules, ", "))};
       }
-      const std::vector<std::string> files = TRY(source_files({name}));
+      const std::vector<std::string> files =
+          TRY(source_files({name}, {".uni", ".md"}));
       if (files.empty())
         return Error{.message = fmt::format("there is no .uni and no .md file "
                                             "in `{}`",

@@ -115,9 +115,9 @@ bool Session::run_and_print(const lang::Program& program) {
   return walk_->print(*last);
 }
 
-bool Session::run_test(const lang::Program& program,
-                       const lang::TestStmt& test) {
-  return walk_->run_test(program, test);
+bool Session::run_block(const lang::Program& program,
+                        const lang::ToolStmt& block) {
+  return walk_->run_block(program, block);
 }
 
 std::string Session::kernel_line(const std::vector<uint32_t>& sources) const {

@@ -80,8 +80,8 @@ class Session {
   /// expression with a value other than `none`.
   bool run_and_print(const lang::Program& program);
 
-  /// Runs a test of a program that ran: see lang::Walk::run_test.
-  bool run_test(const lang::Program& program, const lang::TestStmt& test);
+  /// Runs a block of a program that ran: see lang::Walk::run_block.
+  bool run_block(const lang::Program& program, const lang::ToolStmt& block);
   /// Other devices. What names hold is brought to the first of them; names that
   /// hold anything but arrays and host values (functions, modules, axes) are
   /// defined again by their statements. Gives the names that are lost, as that

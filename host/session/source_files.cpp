@@ -1,9 +1,11 @@
 #include "host/session/source_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "lang/source/utf8.h"
 
@@ -11,15 +13,16 @@ namespace unisono::host {
 namespace {
 
 namespace fs = std::filesystem;
+using Endings = std::initializer_list<std::string_view>;
 
-bool is_source(const fs::path& path) {
-  return path.extension() == ".uni" || path.extension() == ".md";
+bool fits(const fs::path& path, Endings endings) {
+  return std::ranges::find(endings, path.extension().string()) != endings.end();
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> source_files(
-    const std::vector<std::string>& paths) {
+    const std::vector<std::string>& paths, Endings endings) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -28,9 +31,10 @@ Result<std::vector<std::string>> source_files(
       return Error{.message =
                        fmt::format("`{}` is not there", lang::visible(path))};
     if (!fs::is_directory(status)) {
-      if (!is_source(path))
-        return Error{.message = fmt::format("`{}` is no .uni and no .md file",
-                                            lang::visible(path))};
+      if (!fits(path, endings))
+        return Error{.message =
+                         fmt::format("`{}` is no {} file", lang::visible(path),
+                                     fmt::join(endings, " and no "))};
       files.push_back(path);
       continue;
     }
@@ -42,7 +46,7 @@ Result<std::vector<std::string>> source_files(
       const std::string name = at->path().filename().string();
       if (name.starts_with('.') && name != "." && at->is_directory(error))
         at.disable_recursion_pending();
-      else if (is_source(at->path()) && at->is_regular_file(error))
+      else if (fits(at->path(), endings) && at->is_regular_file(error))
         found.push_back(at->path().lexically_normal().string());
     }
     if (error)

@@ -132,7 +132,8 @@ class TestRun {
       : options_(options), open_(open), tell_(tell) {}
 
   Result<int> run() {
-    const std::vector<std::string> files = TRY(source_files(options_.paths));
+    const std::vector<std::string> files =
+        TRY(source_files(options_.paths, {".uni", ".md"}));
     for (const std::string& file : files) {
       if (stop_requested()) break;
       test_file(file);
@@ -202,13 +203,15 @@ class TestRun {
     // In the order of the file, by the line.
     std::multimap<int, std::function<void()>> tests;
     for (const lang::StmtPtr& stmt : program->statements) {
-      const auto* block = lang::as<lang::TestStmt>(*stmt);
-      if (!block || !wanted(path, block->name)) continue;
+      const auto* block = lang::as<lang::ToolStmt>(*stmt);
+      if (!block || block->tool != lang::ToolStmt::Tool::test ||
+          !wanted(path, block->name))
+        continue;
       const int line =
           block->name_span.file->place(block->name_span.begin).line;
       tests.emplace(line, [=, this, &transcript] {
         test(path, block->name, line, [&] {
-          session->run_test(*program, *block);
+          session->run_block(*program, *block);
           const Transcript::Told told = transcript.take();
           return told.failed ? indented(told.output) + told.messages : "";
         });

@@ -1,6 +1,9 @@
 // What is known about values without computing them; trees; host numbers.
 #include <fmt/format.h>
 
+#include <chrono>
+
+#include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/function.h"
 #include "lang/context/literals.h"
@@ -348,6 +351,20 @@ Value builtin_print(CallOf<"print">& call) {
     attrs.axes.push_back(axis.id);
   walk.add(ir::Op::host_call, operands, std::move(attrs), call.where);
   return NoneValue{};
+}
+
+Value builtin_clock(CallOf<"clock">& call) {
+  Walk& walk = call.walk;
+  refuse_in_compiled_code(
+      call, "read the clock before and after the call of what is compiled");
+  if (walk.mode() == Mode::check) return walk.unknown_array({DType::F64, {}});
+  if (walk.machine().compile_only)
+    return walk.with_absent(walk.unknown_array({DType::F64, {}}));
+  walk.flush(call.where);
+  const std::chrono::duration<double> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  const double seconds = now.count();
+  return walk.on_first_device(DType::F64, &seconds, call.where);
 }
 
 namespace {

@@ -14,8 +14,4 @@ namespace unisono::lang {
 /// file is an error.
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path);
 
-/// Removes the unfinished files that killed processes have left in the folder
-/// of `path`; looks into each folder once.
-void sweep_beside(Walk& walk, const std::string& path);
-
 }  // namespace unisono::lang

@@ -114,10 +114,10 @@ class Walk {
   /// error stopped it (reported to the diagnostics). `last`, if given, gets
   /// the value of the last statement if that is an expression.
   bool run(const Program& program, std::optional<Value>* last = nullptr);
-  /// After `run`: runs a `test` block of the program, which that left out. What
-  /// the block assigns to `var`s of the program is undone at its end. False
-  /// when an error stopped it (reported to the diagnostics).
-  bool run_test(const Program& program, const TestStmt& test);
+  /// After `run`: runs a `test` or `bench` block of the program, which that
+  /// left out. What the block assigns to `var`s of the program is undone at its
+  /// end. False when an error stopped it (reported to the diagnostics).
+  bool run_block(const Program& program, const ToolStmt& block);
   /// With Machine::compile_only, after `run`: compiles each definition of the
   /// program that nothing has called, and those of which a type is given, as
   /// `jit` would. `begins` is told of each before it is compiled, `left_out` of
