@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "host/session/source_files.h"
 #include "host/testing/bench_results.h"
 #include "host/testing/measure.h"
 #include "host/testing/peak.h"
