@@ -48,8 +48,18 @@
 #define UNISONO_MAY_FAIL
 #endif
 
+/* A structure with its size in it, and 0 in all else. */
 #ifdef __cplusplus
+template <class Structure>
+inline Structure unisono_init() {
+  Structure all = Structure();
+  all.struct_size = sizeof(Structure);
+  return all;
+}
+#define UNISONO_INIT(Structure) unisono_init<Structure>()
 extern "C" {
+#else
+#define UNISONO_INIT(Structure) {.struct_size = sizeof(Structure)}
 #endif
 
 /* Raised by one when something is added. A program works with every library
@@ -106,7 +116,7 @@ typedef struct UnisonoPlace {
 /* One message: one sentence, and what belongs to it. */
 typedef struct UnisonoMessage {
   size_t struct_size;
-  const char* code; /* "U0301", which `unisono explain` knows; "" of a misuse */
+  const char* code; /* "U0301", which `unisono explain` knows */
   int32_t severity; /* UnisonoSeverity */
   const char* text;
   UnisonoPlace where;
@@ -115,7 +125,7 @@ typedef struct UnisonoMessage {
   size_t fact_count; /* what else is known: unisono_error_fact */
   const char* help;  /* a suggestion, or "" */
 } UnisonoMessage;
-#define UNISONO_MESSAGE_INIT {sizeof(UnisonoMessage)}
+#define UNISONO_MESSAGE_INIT UNISONO_INIT(UnisonoMessage)
 
 /* UnisonoErrorKind */
 UNISONO_API int32_t unisono_error_kind(const UnisonoError* error);
@@ -138,6 +148,10 @@ UNISONO_API int unisono_error_note(const UnisonoError* error, size_t message,
 /* Null if there is no such fact. */
 UNISONO_API const char* unisono_error_fact(const UnisonoError* error,
                                            size_t message, size_t index);
+/* An error of the host's own, for what it builds on this file; never null. */
+UNISONO_API UnisonoError* unisono_error_create(int32_t kind,
+                                               const char* message,
+                                               size_t length);
 UNISONO_API void unisono_error_release(UnisonoError* error);
 
 /* ---- engines ------------------------------------------------------------ */
@@ -158,7 +172,7 @@ typedef struct UnisonoEngineOptions {
    * the machine's memory. */
   int64_t device_bytes;
 } UnisonoEngineOptions;
-#define UNISONO_ENGINE_OPTIONS_INIT {sizeof(UnisonoEngineOptions)}
+#define UNISONO_ENGINE_OPTIONS_INIT UNISONO_INIT(UnisonoEngineOptions)
 
 /* `options` may be null. Fails with UNISONO_MISUSE or UNISONO_DEVICE. */
 UNISONO_MAY_FAIL UnisonoError* unisono_engine_create(
@@ -224,7 +238,7 @@ typedef struct UnisonoSessionOptions {
    * 0: a minute; -1: for ever. */
   int64_t watchdog;
 } UnisonoSessionOptions;
-#define UNISONO_SESSION_OPTIONS_INIT {sizeof(UnisonoSessionOptions)}
+#define UNISONO_SESSION_OPTIONS_INIT UNISONO_INIT(UnisonoSessionOptions)
 
 /* `options` may be null. If it fails, `release` is not called. */
 UNISONO_MAY_FAIL UnisonoError* unisono_session_create(
@@ -242,7 +256,7 @@ typedef struct UnisonoCallOptions {
    * does is one. 0: no limit. */
   int64_t steps;
 } UnisonoCallOptions;
-#define UNISONO_CALL_OPTIONS_INIT {sizeof(UnisonoCallOptions)}
+#define UNISONO_CALL_OPTIONS_INIT UNISONO_INIT(UnisonoCallOptions)
 
 /* Checks a program and runs it. `name` is what messages call the text; null:
  * "<eval>". `result`, which may be null, gets the value of the last statement,

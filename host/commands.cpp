@@ -20,7 +20,7 @@
 
 #include "host/editor/terminal.h"
 #include "host/lsp/server.h"
-#include "host/messages_json.h"
+#include "host/session/messages_json.h"
 #include "host/repl/repl.h"
 #include "host/session/devices.h"
 #include "host/session/inspect.h"

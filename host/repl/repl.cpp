@@ -15,7 +15,7 @@
 
 #include "host/repl/commands.h"
 #include "host/repl/completion.h"
-#include "host/repl/help.h"
+#include "host/session/help.h"
 #include "host/repl/inputs.h"
 #include "host/session/interrupt.h"
 #include "lang/context/environment.h"

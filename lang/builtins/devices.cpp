@@ -197,6 +197,7 @@ Value builtin_visualize(CallOf<"visualize">& call) {
   const Argument file = call["file"];
   if (file.given() && !file.value().is<StrValue>())
     wrong_argument(file, "a path, such as \"x.svg\"");
+  if (file.given()) require_files(walk, call.builtin.name, call.where);
   if (walk.mode() == Mode::check || walk.machine().compile_only)
     return NoneValue{};
   const unisono::Array& array = walk.force(value, call.where);

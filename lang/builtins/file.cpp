@@ -59,6 +59,7 @@ ArrayValue array_of(Walk& walk, const HostData& data, Span where) {
 }
 
 void refuse_in_compiled_code(const BuiltinCall& call) {
+  require_files(call.walk, call.builtin.name, call.where);
   if (call.walk.in_compiled_code())
     call.walk.fail(
         diagnostic(Code::file_in_compiled_code, call.where, call.builtin.name)
@@ -68,7 +69,13 @@ void refuse_in_compiled_code(const BuiltinCall& call) {
 
 }  // namespace
 
+void require_files(Walk& walk, std::string_view function, Span where) {
+  if (!walk.machine().files)
+    walk.fail(diagnostic(Code::no_file_access, where, function));
+}
+
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
+  require_files(walk, "load", path.where);
   const auto known = array_path(walk, path, "load");
   if (!known) return std::nullopt;
   if (const auto written = walk.written_files.find(*known);

@@ -2,6 +2,7 @@
 // What builtins for files share with the check of a program.
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lang/context/builtin.h"
 
@@ -13,6 +14,9 @@ namespace unisono::lang {
 /// the type, `load(path) as f32[n, 3]`. A file that is there and is no array
 /// file is an error.
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path);
+
+/// An error at `where` if the program may not use files; `function` would.
+void require_files(Walk& walk, std::string_view function, Span where);
 
 /// Removes the unfinished files that killed processes have left in the folder
 /// of `path`; looks into each folder once.

@@ -1,4 +1,4 @@
-#include "host/repl/help.h"
+#include "host/session/help.h"
 
 #include <fmt/format.h>
 
