@@ -52,6 +52,7 @@ configure_package_config_file(cmake/unisonoConfig.cmake.in
 write_basic_package_version_file(
   ${CMAKE_BINARY_DIR}/package/unisonoConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH package_root /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/unisono.pc.in ${CMAKE_BINARY_DIR}/package/unisono.pc @ONLY)
 
 install(TARGETS unisono_shared EXPORT unisono

@@ -33,8 +33,8 @@ print("ready")
 
 int main() {
   unisono::Engine engine({.devices = "cpu:2"});
-  unisono::Session session = engine.session(
-      {.print = [](std::string_view lines) {
+  unisono::Session session =
+      engine.session({.print = [](std::string_view lines) {
         std::fwrite(lines.data(), 1, lines.size(), stdout);
       }});
 

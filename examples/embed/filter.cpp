@@ -36,8 +36,8 @@ int main() {
   }
   bool released = false;
   {
-    const auto pixels = unisono::Value::borrow(
-        image.data(), {height, width}, [&] { released = true; });
+    const auto pixels = unisono::Value::borrow(image.data(), {height, width},
+                                               [&] { released = true; });
     const auto out =
         session.function("sharpen").value().call({pixels, 0.5}).value();
     const auto view = out.view<uint8_t, 2>().value();

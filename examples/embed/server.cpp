@@ -22,13 +22,13 @@ constexpr std::string_view requests[] = {
     "prod(arange(1, 6))",
 };
 constexpr std::string_view hostile[] = {
-    "while true { }",                          // never ends
-    "zeros(f32[100000, 100000])",              // 40 GB
-    "load(\"/etc/passwd.npy\")",               // somebody else's files
-    "import \"../secrets.uni\"",               // likewise
+    "while true { }",                           // never ends
+    "zeros(f32[100000, 100000])",               // 40 GB
+    "load(\"/etc/passwd.npy\")",                // somebody else's files
+    "import \"../secrets.uni\"",                // likewise
     "def f(n: int) -> int { f(n + 1) }\nf(0)",  // recursion without end
     "var s = \"x\"\nwhile true { s = s + s }",  // all of the host's memory
-    "print(1 / 0",                             // no program
+    "print(1 / 0",                              // no program
 };
 
 std::string serve(const unisono::Engine& engine, std::string_view program) {
