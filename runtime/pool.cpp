@@ -1,10 +1,10 @@
 #include "runtime/pool.h"
 
-#include <csignal>
 #include <system_error>
 #include <utility>
 
 #include "runtime/check.h"
+#include "runtime/signals.h"
 
 namespace unisono {
 namespace {
@@ -42,10 +42,7 @@ Pool::~Pool() {
 }
 
 void Pool::start_threads() {
-  // Signals are the business of the threads that the host made.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     while (static_cast<int>(threads_.size()) < workers_ - 1)
       threads_.emplace_back(
@@ -56,7 +53,6 @@ void Pool::start_threads() {
   } catch (const std::system_error&) {
     // The system gives no more threads: those that there are do the work.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 int Pool::worker_number() { return worker; }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/signals.h"
+
 namespace unisono {
 
 StackThread::StackThread(size_t stack_bytes, std::function<void()> body)
@@ -9,6 +11,7 @@ StackThread::StackThread(size_t stack_bytes, std::function<void()> body)
       started_(std::make_unique<Started>()) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
+  const SignalsBlocked blocked;
   pthread_attr_setstacksize(&attributes, stack_bytes);
   auto run = [](void* argument) -> void* {
     (*static_cast<const std::function<void()>*>(argument))();

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-FLOORS = ["runtime", "jit", "lang", "host"]  # from the ground up
+FLOORS = ["runtime", "jit", "lang", "host", "embed"]  # from the ground up
 BESIDE = ["simcuda"]  # the simulated driver: what it shares with the floors are tables of NVIDIA's names
 OUTSIDE = {"llvm": ("jit/emit", "jit/target"), "llvm-c": (), "cuda.h": (), "cuda_runtime.h": (), "cublasLt.h": (),
            "xeus": ("host/notebook",), "zmq.hpp": ("host/notebook",)}

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "host/interactive/help.h"
+#include "host/session/help.h"
 #include "host/session/inspect.h"
 #include "host/session/replace_file.h"
 #include "host/session/report.h"

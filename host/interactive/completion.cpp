@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "host/interactive/commands.h"
-#include "host/interactive/help.h"
+#include "host/session/help.h"
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
 #include "lang/source/explain.h"

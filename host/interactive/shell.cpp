@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "host/interactive/commands.h"
-#include "host/interactive/help.h"
 #include "host/interactive/inputs.h"
+#include "host/session/help.h"
 #include "host/session/interrupt.h"
 #include "lang/context/environment.h"
 #include "lang/context/function.h"

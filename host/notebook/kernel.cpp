@@ -25,11 +25,11 @@
 
 #include "host/editor/editor.h"
 #include "host/interactive/completion.h"
-#include "host/interactive/help.h"
 #include "host/interactive/inputs.h"
 #include "host/notebook/history.h"
 #include "host/notebook/output.h"
 #include "host/notebook/server.h"
+#include "host/session/help.h"
 #include "host/session/interrupt.h"
 #include "lang/source/utf8.h"
 

@@ -81,6 +81,15 @@ Result<std::string> simulator_path() {
       return (there / name).string();
     searched.push_back(there.string());
   }
+  // Inside another program, this is a library that the simulator lies beside.
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&parse_devices), &own) &&
+      own.dli_fname) {
+    const auto there = std::filesystem::path(own.dli_fname).parent_path();
+    std::error_code error;
+    if (std::filesystem::exists(there / name, error))
+      return (there / name).string();
+  }
   if (void* library = dlopen(name.data(), RTLD_NOW | RTLD_LOCAL)) {
     dlclose(library);
     return std::string(name);

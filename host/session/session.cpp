@@ -15,30 +15,35 @@ namespace unisono::host {
 
 namespace {
 
-jit::CompilerOptions compiler_options(const Session& session,
-                                      SessionOptions& options) {
-  if (!options.on_code) return {};
-  return {.on_code = [&session, on_code = std::move(options.on_code)](
-                         const void* code, int64_t bytes,
-                         const std::vector<uint32_t>& sources) {
-    on_code(code, bytes, session.kernel_line(sources));
-  }};
+std::shared_ptr<jit::Compiler> open_compiler(const Session& session,
+                                             SessionOptions& options) {
+  if (options.compiler) return std::move(options.compiler);
+  jit::CompilerOptions own;
+  if (options.on_code) {
+    own.on_code = [&session, on_code = std::move(options.on_code)](
+                      const void* code, int64_t bytes,
+                      const std::vector<uint32_t>& sources) {
+      on_code(code, bytes, session.kernel_line(sources));
+    };
+  }
+  return std::make_shared<jit::Compiler>(std::move(own));
 }
 
 }  // namespace
 
-std::unique_ptr<Runtime> open_runtime(SessionOptions& options) {
+std::shared_ptr<Runtime> open_runtime(SessionOptions& options) {
+  if (options.runtime) return std::move(options.runtime);
   if (options.devices.empty())
-    return std::make_unique<Runtime>(options.cpu_devices, options.workers,
+    return std::make_shared<Runtime>(options.cpu_devices, options.workers,
                                      options.memory_limit);
-  return std::make_unique<Runtime>(std::move(options.devices), options.workers);
+  return std::make_shared<Runtime>(std::move(options.devices), options.workers);
 }
 
 Session::Session(SessionOptions options)
     : runtime_(open_runtime(options)),
-      compiler_(compiler_options(*this, options)) {
+      compiler_(open_compiler(*this, options)) {
   machine_.runtime = runtime_.get();
-  machine_.compiler = &compiler_;
+  machine_.compiler = compiler_.get();
   machine_.reference_only = options.reference_only;
   machine_.checked = options.checked;
   machine_.compile_threshold = options.compile_threshold;
@@ -55,6 +60,8 @@ Session::Session(SessionOptions options)
   machine_.colour = options.colour;
   machine_.progress = std::move(options.progress);
   machine_.show_picture = std::move(options.show_picture);
+  machine_.files = options.files;
+  machine_.import = std::move(options.import);
   walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
   walk_->interactive = options.interactive;
 }

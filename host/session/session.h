@@ -24,6 +24,11 @@ struct SessionOptions {
   int cpu_devices = 1;  // 1 ... 64
   /// These instead of CPU devices, if there are any.
   std::vector<std::unique_ptr<Device>> devices;
+  /// The machine, which sessions may share; null: one of its own, of the
+  /// devices above.
+  std::shared_ptr<Runtime> runtime = nullptr;
+  /// Likewise. `on_code` is then not used.
+  std::shared_ptr<jit::Compiler> compiler = nullptr;
   bool reference_only = false;
   bool checked = true;
   std::vector<std::string> arguments;
@@ -46,6 +51,9 @@ struct SessionOptions {
   std::function<void(int64_t turns, int64_t all)> progress = nullptr;
   std::function<void(std::string_view type, std::string_view bytes)>
       show_picture = nullptr;
+  /// See lang::Machine.
+  bool files = true;
+  std::function<Result<std::string>(const std::string& path)> import = nullptr;
   Recorder* recorder = nullptr;  // told of what the devices do
   /// Told of code for this machine's CPU: where it lies, its bytes, and the
   /// line of the program that it computes. If set, code is compiled for a
@@ -59,7 +67,7 @@ struct SessionOptions {
 };
 
 /// The devices that the options ask for, which it takes out of them.
-std::unique_ptr<Runtime> open_runtime(SessionOptions& options);
+std::shared_ptr<Runtime> open_runtime(SessionOptions& options);
 
 /// Devices, a compiler and the names defined so far. Not thread-safe.
 class Session {
@@ -109,7 +117,7 @@ class Session {
   /// What may change between programs.
   lang::Machine& machine() { return machine_; }
   Runtime& runtime() { return *runtime_; }
-  jit::Compiler& compiler() { return compiler_; }
+  jit::Compiler& compiler() { return *compiler_; }
   lang::SourceMap& sources() { return sources_; }
   /// One place of the program that a kernel computes, the last of `sources`
   /// that is in the program itself: "train.uni:12:5 x * 2".
@@ -122,8 +130,8 @@ class Session {
                               lang::ParseResult parse(const lang::SourceFile&,
                                                       lang::Diagnostics&));
 
-  std::unique_ptr<Runtime> runtime_;
-  jit::Compiler compiler_;
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<jit::Compiler> compiler_;
   lang::Machine machine_;
   lang::SourceMap sources_;
   lang::Diagnostics diagnostics_;

@@ -195,8 +195,10 @@ Value builtin_visualize(CallOf<"visualize">& call) {
   const ArrayValue value = placed_argument(call["x"]);
   const Argument file = call["file"];
   std::optional<std::string> path;
-  if (file.given())
+  if (file.given()) {
+    require_files(walk, call.builtin.name, call.where);
     path = path_argument(walk, file, "file", "visualize", {".svg"});
+  }
   if (walk.mode() == Mode::check || walk.machine().compile_only)
     return NoneValue{};
   const unisono::Array& array = walk.force(value, call.where);

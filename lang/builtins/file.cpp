@@ -49,6 +49,7 @@ constexpr std::string_view files_outside =
 }  // namespace
 
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
+  require_files(walk, "load", path.where);
   const auto known = array_path(walk, path, "load");
   if (!known) return std::nullopt;
   if (const auto written = walk.written_files.find(*known);
@@ -72,6 +73,7 @@ std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
 Value builtin_load(CallOf<"load">& call) {
   Walk& walk = call.walk;
   const Span where = call["path"].where();
+  require_files(walk, call.builtin.name, call.where);
   refuse_in_compiled_code(call, files_outside);
   if (walk.mode() == Mode::check) {
     if (auto type = loaded_type(walk, call["path"])) return *type;
@@ -133,6 +135,7 @@ HostData host_data(Walk& walk, const ArrayValue& array, Span where) {
 
 Value builtin_save(CallOf<"save">& call) {
   Walk& walk = call.walk;
+  require_files(walk, call.builtin.name, call.where);
   refuse_in_compiled_code(call, files_outside);
   const auto path = array_path(walk, call["path"], "save");
   const RecordValue* record = call["value"].value().record();

@@ -2,6 +2,7 @@
 // What builtins for files share with the check of a program.
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lang/context/builtin.h"
 

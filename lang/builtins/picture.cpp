@@ -34,6 +34,7 @@ Target target_of(const BuiltinCall& call, const CallArgument* file,
                  std::initializer_list<std::string_view> endings) {
   Walk& walk = call.walk;
   refuse_in_compiled_code(call, "draw what the compiled code returns");
+  if (file) require_files(walk, call.builtin.name, call.where);
   if (file)
     return {path_argument(walk, *file, "file", call.builtin.name, endings),
             file->where};

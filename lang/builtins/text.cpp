@@ -84,7 +84,8 @@ T parse_number(Argument written, const std::string& text,
     // Beyond the range the nearest double is infinite or 0, as in literals of
     // Python; from_chars leaves that to us.
     if (stop == end && error == std::errc::result_out_of_range) {
-      value = std::strtod(clean.c_str(), nullptr);
+      static const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", nullptr);
+      value = strtod_l(clean.c_str(), nullptr, plain);
       good = true;
     }
     if (clean.find('(') != std::string::npos) good = false;  // nan(1)

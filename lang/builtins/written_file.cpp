@@ -11,6 +11,11 @@
 
 namespace unisono::lang {
 
+void require_files(Walk& walk, std::string_view function, Span where) {
+  if (!walk.machine().files)
+    walk.fail(diagnostic(Code::no_file_access, where, function));
+}
+
 std::optional<std::string> path_argument(
     Walk& walk, const CallArgument& path, std::string_view parameter,
     std::string_view function,

@@ -10,6 +10,9 @@
 
 namespace unisono::lang {
 
+/// An error at `where` if the program may not use files; `function` would.
+void require_files(Walk& walk, std::string_view function, Span where);
+
 /// A path with one of these endings (".npy"); nothing where it is not known
 /// yet. Else the program ends with an error at the argument, which is parameter
 /// `path` or `file` of `function`.

@@ -26,6 +26,21 @@
 
 namespace unisono::lang {
 
+/// What a host lets a program take, and what it has taken. Counting begins
+/// anew where the host sets the counts to 0.
+struct Limits {
+  static constexpr int most_depth = 1000;
+  /// Calls of functions written in the language that nest.
+  int depth = most_depth;
+  /// Expressions that are walked while the program runs; 0: no limit.
+  int64_t steps = 0;
+  int64_t steps_taken = 0;
+  /// Bytes of texts, trees and copies of arrays that are made in the host's
+  /// memory, needed later or not; 0: no limit.
+  int64_t host_bytes = 0;
+  int64_t host_bytes_made = 0;
+};
+
 /// What the program runs on; owned by the session.
 struct Machine {
   Runtime* runtime = nullptr;
@@ -68,6 +83,12 @@ struct Machine {
   /// Told before each turn of an outermost loop that runs on the host, of those
   /// before it and of all, -1 if nobody knows; and at its end, with both equal.
   std::function<void(int64_t turns, int64_t all)> progress = nullptr;
+  /// Programs may read and write files.
+  bool files = true;
+  /// Gives the text that `import "PATH"` asks for, by the path as written after
+  /// the importing text's folder; unset: it is read from a file.
+  std::function<Result<std::string>(const std::string& path)> import = nullptr;
+  Limits limits = {};
 };
 
 /// Calls a function of the host for one member: a jit::HostCall.
@@ -147,11 +168,17 @@ class Walk {
   void forget_absent();
   /// A name that `run` defined at top level; null if there is none.
   const Value* global(const std::string& name);
+  /// `name = value` at top level, as a program would define it.
+  void set_global(const std::string& name, Value value);
   /// Calls a function in run mode; gives nothing after an error, which is
   /// reported. Takes as long as a call in the program inside `on_stack`, else
   /// some 80 microseconds more.
-  std::optional<Value> call_from_host(const Value& function,
-                                      const std::vector<Value>& arguments);
+  std::optional<Value> call_from_host(
+      const Value& function, const std::vector<Value>& arguments,
+      const std::vector<std::pair<std::string, Value>>& named = {});
+  /// Runs `body`, which may fail as programs do, in run mode, inside
+  /// `on_stack`. False after an error, which is reported.
+  bool run_from_host(const std::function<void()>& body);
   /// Runs `body` where the functions above need no new stack: they walk deep.
   /// Where the host has no memory there is an error at `where`.
   void on_stack(const std::function<void()>& body, Span where = {});
@@ -285,6 +312,10 @@ class Walk {
   /// The same for an error of the machine or of compiled code, located at the
   /// operation that failed if it has a place, else at `where`.
   [[noreturn]] void fail(const Error& error, Span where);
+
+  /// Counts what the program makes in the host's memory while it runs; an error
+  /// if that is more than it may.
+  void count_host_bytes(int64_t bytes, Span where);
 
   /// An error for a type that no array can have: a negative size, or more
   /// bytes than any machine has.

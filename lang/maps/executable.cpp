@@ -25,11 +25,14 @@ Status call_host(Machine& machine, const Device* named, const ir::Node& node,
   return Unit{};
 }
 
-/// Blocks that something else holds, too, become copies.
-Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks) {
-  for (std::shared_ptr<Buffer>& block : blocks) {
-    if (block.use_count() == 1) continue;
-    Device& device = *block->device();
+/// Blocks that something else holds, too, become copies, and so do those in
+/// memory that is borrowed (borrowed.h).
+Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks,
+                const std::vector<Device*>& devices) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    std::shared_ptr<Buffer>& block = blocks[i];
+    Device& device = *devices[i];
+    if (block.use_count() == 1 && block->device() == &device) continue;
     auto copy = device.allocate(block->bytes());
     if (!copy) {
       Error error = copy.error();
@@ -54,7 +57,7 @@ Result<Blocks> run_program(Machine& machine, const Executable& executable,
                            Blocks& blocks) {
   if (machine.compile_only) return absent_blocks(executable);
   for (const int input : executable.program->overwritten)
-    TRY(make_own(blocks[input]));
+    TRY(make_own(blocks[input], executable.devices));
   return unisono::run(*machine.runtime, *executable.program, executable.devices,
                       blocks, run_options(machine));
 }

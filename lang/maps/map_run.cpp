@@ -13,6 +13,7 @@
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/maps/map_state.h"
+#include "lang/maps/typed_function.h"
 #include "lang/ops/print_value.h"
 
 namespace unisono::lang {
@@ -491,6 +492,51 @@ Value run_map(Walk& walk, const MapCallee& callee,
   run.add_captures(captures);
   if (!callee.map.donated.empty()) run.take_donated(callee.function);
   return run.run();
+}
+
+TypedFunction compile_typed(Walk& walk, const Value& function,
+                            const std::vector<Value>& examples, Span where) {
+  const auto* inner = function.get_if<std::shared_ptr<const FunctionValue>>();
+  if (!inner)
+    walk.fail(
+        diagnostic(Code::not_a_function, where, "jit", type_name(function)));
+  Transformed map;
+  map.kind = Transformed::Kind::jit;
+  map.inner = *inner;
+  map.in_axes = map.out_axes = NoneValue{};
+  map.where = where;
+  map.state = std::make_shared<MapState>();
+  const FunctionValue whole{fmt::format("jit({})", (*inner)->name),
+                            std::move(map)};
+  const MapCallee callee{whole, std::get<Transformed>(whole.what), nullptr};
+  // Numbers stay part of the code: arguments are arrays alone.
+  KnownNumbers& known = callee.map.state->known;
+  known.ints = true;
+  std::vector<CallArgument> positional;
+  std::vector<ArrayValue> fixed;  // by input; null: an argument
+  size_t leaves = 0;
+  for (const Value& example : examples) {
+    for_each_leaf(example, [&](const Value& leaf) {
+      known.literals.insert(leaves++);
+      if (const auto* array = leaf.get_if<ArrayValue>())
+        fixed.push_back((*array)->literal ? *array : nullptr);
+    });
+    positional.push_back({example, where});
+  }
+  std::vector<ArrayValue> captures;
+  const std::unique_ptr<MapEntry> entry =
+      EntryBuilder(walk, callee, where).build(positional, {}, captures);
+  fixed.insert(fixed.end(), captures.begin(), captures.end());
+  TypedFunction typed;
+  typed.executable = std::move(entry->executable);
+  typed.result = std::move(entry->result);
+  for (size_t i = 0; i < fixed.size(); ++i) {
+    std::optional<unisono::Array>& always = typed.fixed.emplace_back();
+    if (fixed[i])
+      always = walk.moved(walk.force(fixed[i], where),
+                          typed.executable.inputs[i].sharding, where);
+  }
+  return typed;
 }
 
 std::vector<unisono::Array> run_on_mesh(

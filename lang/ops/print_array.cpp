@@ -56,9 +56,12 @@ Decimal shortest16(T x) {
         from_scientific(text.data(), text.data() + text.size());
     const double unit = std::pow(10.0, nearest.exponent - precision);
     for (const double step : {0.0, 1.0, -1.0}) {
-      const double near = std::strtod(text.c_str(), nullptr) + step * unit;
+      double read = 0;  // whatever the process's locale is
+      std::from_chars(text.data(), text.data() + text.size(), read);
+      const double near = read + step * unit;
       const std::string other = fmt::format("{:.{}e}", near, precision);
-      const float back = std::strtof(other.c_str(), nullptr);
+      float back = 0;
+      std::from_chars(other.data(), other.data() + other.size(), back);
       if (static_cast<float>(T(back)) == value)
         return from_scientific(other.data(), other.data() + other.size());
     }

@@ -18,6 +18,7 @@ void check_text_size(Walk& walk, size_t bytes, Span where) {
   if (bytes > max_text_bytes)
     walk.fail(diagnostic(Code::too_long, where, "this text", max_text_bytes,
                          "bytes"));
+  walk.count_host_bytes(static_cast<int64_t>(bytes), where);
 }
 
 Value unknown_int(Walk& walk) {
@@ -92,6 +93,7 @@ Value repeat_text(Walk& walk, const CallArgument& text,
   if (*n <= 0 || once->empty()) return StrValue{std::string()};
   const auto most = static_cast<int64_t>(max_text_bytes / once->size());
   if (*n > most) check_text_size(walk, max_text_bytes + 1, where);
+  check_text_size(walk, once->size() * static_cast<size_t>(*n), where);
   std::string out;
   out.reserve(once->size() * static_cast<size_t>(*n));
   for (int64_t i = 0; i < *n; ++i) out += *once;

@@ -187,6 +187,11 @@ Value Walker::expr(const Expr& e, const Env& env) {
   enter(e.span);
   Value value = walk_expr(e, env);
   check_tree(value, e.span);
+  const bool is_made =
+      e.kind != ExprKind::NameExpr && e.kind != ExprKind::Field;
+  if (const size_t leaves = tree_size(value).leaves; leaves > 1 && is_made)
+    walk_.count_host_bytes(static_cast<int64_t>(leaves * sizeof(Value)),
+                           e.span);
   return value;
 }
 

@@ -124,7 +124,11 @@ Module& Walker::find_module(const ImportStmt& s) {
 
   std::string text, name = path.string();
   if (s.is_file) {
-    Result<std::string> read = read_module(path);
+    const Machine& machine = walk_.machine_;
+    if (!machine.import && !machine.files)
+      walk_.fail(diagnostic(Code::no_file_access, s.module.span, "import"));
+    Result<std::string> read =
+        machine.import ? machine.import(path.string()) : read_module(path);
     if (!read) {
       s_.modules.erase(key);
       walk_.fail(

@@ -363,6 +363,7 @@ const unisono::Array& Walk::force(const ArrayValue& value, Span where) {
 
 std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   if (value->donated) forbid_donated(value, where);
+  count_host_bytes(value->type.bytes(), where);
   // While tracing nothing is computed, however large.
   if (value->constant && (mode() != Mode::run ||
                           value->type.bytes() < machine_.compile_threshold)) {
@@ -413,6 +414,16 @@ void Walk::flush(Span where) {
 }
 
 // ---- failures --------------------------------------------------------------
+
+void Walk::count_host_bytes(int64_t bytes, Span where) {
+  Limits& limits = machine_.limits;
+  if (mode() != Mode::run || limits.host_bytes == 0) return;
+  limits.host_bytes_made += bytes;
+  if (limits.host_bytes_made > limits.host_bytes)
+    fail(diagnostic(
+        Code::limit_reached, where,
+        fmt::format("{} bytes in the host's memory", limits.host_bytes)));
+}
 
 void Walk::note_assertion(Span where, std::string message) {
   state_->assertions[source_id(where)] = std::move(message);
@@ -488,9 +499,10 @@ void Walk::fail(const Error& error, Span where) {
         return diagnostic(Code::compile_failed, place, error.message);
       case Error::Kind::host_function: {
         const size_t name = error.message.find(": ");
-        return diagnostic(Code::host_function_failed, place,
-                          error.message.substr(0, name),
-                          error.message.substr(name + 2));
+        return diagnostic(
+            Code::host_failed, place,
+            fmt::format("`{}` failed: {}", error.message.substr(0, name),
+                        error.message.substr(name + 2)));
       }
     }
     __builtin_unreachable();

@@ -27,7 +27,6 @@ namespace {
 /// so do expressions. `enter` gives an error before this is used up.
 constexpr size_t stack_bytes = size_t{256} << 20;
 constexpr size_t stack_reserve = size_t{24} << 20;
-constexpr int max_call_depth = 1000;
 /// A check or trace walks each expression once for each turn of an unrolled
 /// loop and for each call with new types: this is some seconds of it.
 constexpr uint64_t max_steps = 3'000'000;
@@ -234,14 +233,34 @@ const Value* Walk::global(const std::string& name) {
   return found == state_->globals->names.end() ? nullptr : &found->second.value;
 }
 
-std::optional<Value> Walk::call_from_host(const Value& function,
-                                          const std::vector<Value>& arguments) {
-  std::optional<Value> result;
+void Walk::set_global(const std::string& name, Value value) {
   on_stack([&] {
-    Walker walker(*this);
-    result = walker.run_call(function, arguments);
+    Walker(*this).define(state_->globals, name, std::move(value), false,
+                         Span());
   });
-  return result;
+}
+
+bool Walk::run_from_host(const std::function<void()>& body) {
+  bool ok = false;
+  on_stack([&] { ok = Walker(*this).run_from_host(body); });
+  return ok;
+}
+
+std::optional<Value> Walk::call_from_host(
+    const Value& function, const std::vector<Value>& arguments,
+    const std::vector<std::pair<std::string, Value>>& named) {
+  std::optional<Value> result;
+  const bool ok = run_from_host([&] {
+    std::vector<CallArgument> positional;
+    for (const Value& value : arguments) positional.push_back({value, Span()});
+    Walker::Named by_name;
+    for (const auto& [name, value] : named)
+      by_name.emplace_back(name, CallArgument{value, Span()});
+    result = Walker(*this).call_value({function, Span()}, std::move(positional),
+                                      std::move(by_name), Span());
+    flush(Span());
+  });
+  return ok ? result : std::nullopt;
 }
 
 std::string Walk::dump_types() const {
@@ -348,24 +367,20 @@ void Walker::abandon_run() {
   s_.call_depth = 0;
 }
 
-std::optional<Value> Walker::run_call(const Value& function,
-                                      const std::vector<Value>& arguments) {
+bool Walker::run_from_host(const std::function<void()>& body) {
   ContextScope context(walk_);
   context->mode = Mode::run;
   walk_.reported.clear();
   s_.stopped = false;
-  std::vector<CallArgument> positional;
-  for (const Value& value : arguments) positional.push_back({value, Span()});
+  s_.steps = 0;
   try {
-    Value result =
-        call_value({function, Span()}, std::move(positional), {}, Span());
-    walk_.flush(Span());
-    return result;
+    body();
+    return true;
   } catch (...) {
     const Failure failure = caught(Span());
     if (!failure.reported) report(failure.diagnostic);
     abandon_run();
-    return std::nullopt;
+    return false;
   }
 }
 
@@ -509,11 +524,16 @@ void Walker::enter(Span where) {
                           checking() ? "checking" : "compiling", max_steps)
                    .set_help("loop over a `range`, which is not unrolled"));
   }
-  if (s_.call_depth > max_call_depth ||
+  Limits& limits = walk_.machine_.limits;
+  if (walk_.mode() == Mode::run && limits.steps > 0 &&
+      ++limits.steps_taken > limits.steps)
+    walk_.fail(diagnostic(Code::limit_reached, where,
+                          fmt::format("{} steps", limits.steps)));
+  if (s_.call_depth > limits.depth ||
       (s_.stack_limit && stack_now() < s_.stack_limit)) {
     s_.gave_up = true;  // else each call on the way tries its next statement
     walk_.fail(
-        diagnostic(Code::recursion_too_deep, where, max_call_depth)
+        diagnostic(Code::recursion_too_deep, where, limits.depth)
             .set_help("a recursion needs a case that ends it, known when "
                       "the program is compiled or on the host"));
   }

@@ -227,8 +227,7 @@ class Walker {
   bool check_program(const Program& program, std::optional<Value>* last);
   bool run_program(const Program& program, std::optional<Value>* last);
   bool run_block(const Program& program, const ToolStmt& tool);
-  std::optional<Value> run_call(const Value& function,
-                                const std::vector<Value>& arguments);
+  bool run_from_host(const std::function<void()>& body);
   /// The exception that is being handled, as an error: one that ends a
   /// statement as it is, any other as an error at `where`.
   Failure caught(Span where);

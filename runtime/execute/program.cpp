@@ -196,8 +196,83 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
   return collect_outputs(program, *memory, inputs);
 }
 
+namespace {
+
+/// Code may store to outputs as if they began a cache line, as what a device
+/// allocates does.
+bool begins_line(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % 64 == 0;
+}
+
+}  // namespace
+
+Status run_in_place(Runtime& runtime, const Program& program, Device& device,
+                    const void* const* inputs, void* const* outputs,
+                    const RunOptions& options) {
+  CHECK(program.devices == 1 && program.overwritten.empty());
+  Buffer arena;
+  if (program.arena_bytes > 0) {
+    auto made = device.allocate(program.arena_bytes);
+    if (!made)
+      return no_memory(made.error(), program.in_arena,
+                       "; the largest array in it is ");
+    arena = std::move(*made);
+  }
+  ProgramCache& cache = *program.cache.get();
+  ProgramCache::Constants constants;
+  if (!program.constants.empty())
+    constants = TRY(cache.constants(runtime, program, device));
+  // Where each output slot is written, by its index: several outputs may be one
+  // slot, which is then copied.
+  std::vector<void*> written;
+  std::vector<Buffer> apart;
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const Slot& slot = program.slots[program.outputs[i]];
+    if (slot.home != Slot::Home::output) continue;
+    const auto index = static_cast<size_t>(slot.index);
+    if (written.size() <= index) written.resize(index + 1);
+    if (written[index]) continue;
+    written[index] = outputs[i];
+    if (slot.bytes < 64 || begins_line(outputs[i])) continue;
+    apart.push_back(TRY(device.allocate(slot.bytes)));
+    written[index] = apart.back().data();
+  }
+  const auto place = [&](const Slot& slot) -> void* {
+    switch (slot.home) {
+      case Slot::Home::arena:
+        return static_cast<char*>(arena.data()) + slot.offset;
+      case Slot::Home::input: return const_cast<void*>(inputs[slot.index]);
+      case Slot::Home::output: return written[slot.index];
+      case Slot::Home::constant: return (*constants)[slot.index]->data();
+    }
+    __builtin_unreachable();
+  };
+  std::unique_ptr<Execution> execution =
+      cache.take_execution(runtime, program, device);
+  execution->use(0, &device);
+  for (size_t slot = 0; slot < program.slots.size(); ++slot)
+    execution->bind(0, static_cast<SlotId>(slot), place(program.slots[slot]));
+  execution->record(options.recorder, {&device});
+  std::optional<Error> error = execution->run(runtime.pool(), options);
+  const std::exception_ptr thrown = execution->take_exception();
+  cache.give_back(std::move(execution));
+  if (thrown) std::rethrow_exception(thrown);
+  if (error) return std::move(*error);
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const Slot& slot = program.slots[program.outputs[i]];
+    const void* from = place(slot);
+    if (from != outputs[i])
+      TRY(device.copy_to_host(outputs[i], from, slot.bytes));
+  }
+  return Unit{};
+}
+
 Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
-    : pool_(std::make_unique<Pool>(workers)),
+    : Runtime(cpu_devices, std::make_shared<Pool>(workers), memory_limit) {}
+
+Runtime::Runtime(int cpu_devices, std::shared_ptr<Pool> pool,
+                 int64_t memory_limit)
+    : pool_(std::move(pool)),
       budget_(std::make_unique<MemoryBudget>(
           memory_limit > 0 ? memory_limit : MemoryBudget::default_limit())),
       watchdog_(std::make_unique<Watchdog>()) {
@@ -210,7 +285,7 @@ Runtime::Runtime(int cpu_devices, int workers, int64_t memory_limit)
 }
 
 Runtime::Runtime(std::vector<std::unique_ptr<Device>> devices, int workers)
-    : pool_(std::make_unique<Pool>(workers)),
+    : pool_(std::make_shared<Pool>(workers)),
       watchdog_(std::make_unique<Watchdog>()),
       owned_(std::move(devices)) {
   CHECK(!owned_.empty() && owned_.size() <= 64);

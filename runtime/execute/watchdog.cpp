@@ -1,8 +1,9 @@
 #include "runtime/execute/watchdog.h"
 
 #include <algorithm>
-#include <csignal>
 #include <system_error>
+
+#include "runtime/signals.h"
 
 namespace unisono {
 namespace {
@@ -31,16 +32,12 @@ void Watchdog::add(Watched& run, milliseconds limit) {
     wake_.notify_all();
   }
   if (thread_.joinable()) return;
-  // Signals are for the threads of the program that this one is part of.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error&) {
     // The system gives no more threads: nobody watches.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Watchdog::remove(Watched& run) {

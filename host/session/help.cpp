@@ -1,4 +1,4 @@
-#include "host/interactive/help.h"
+#include "host/session/help.h"
 
 #include <fmt/format.h>
 

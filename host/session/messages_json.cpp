@@ -1,4 +1,4 @@
-#include "host/messages_json.h"
+#include "host/session/messages_json.h"
 
 #include <nlohmann/json.hpp>
 

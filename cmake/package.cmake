@@ -1,0 +1,69 @@
+# The library for other programs: libunisono.so and libunisono.a, headers, a
+# CMake package and a file for pkg-config.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# Nothing but the functions of unisono.h is visible, so that the program may
+# have another LLVM, or another fmt, than the ones inside.
+add_library(unisono_shared SHARED embed/unisono.h)
+set_target_properties(unisono_shared PROPERTIES
+  OUTPUT_NAME unisono EXPORT_NAME unisono LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION} SOVERSION 0
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/embed/exports.map)
+target_link_libraries(unisono_shared PRIVATE
+  $<LINK_LIBRARY:WHOLE_ARCHIVE,unisono_embed>)
+target_link_options(unisono_shared PRIVATE
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/embed/exports.map
+  -Wl,--exclude-libs,ALL -Wl,-z,defs)
+if(UNISONO_SANITIZE)  # whose functions are the executable's
+  target_link_options(unisono_shared PRIVATE -Wl,-z,undefs)
+endif()
+target_include_directories(unisono_shared INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/embed>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(unisono_shared INTERFACE cxx_std_20)
+
+# One archive of all floors. LLVM is not in it: the program links that, and it
+# is then the one that the program sees, too.
+set(static_library ${CMAKE_BINARY_DIR}/libunisono.a)
+set(floors runtime jit lang host embed)
+set(script "CREATE ${static_library}\n")
+foreach(floor ${floors})
+  string(APPEND script "ADDLIB $<TARGET_FILE:unisono_${floor}>\n")
+  list(APPEND floor_libraries unisono_${floor} $<TARGET_FILE:unisono_${floor}>)
+endforeach()
+file(GENERATE OUTPUT ${static_library}.mri CONTENT "${script}SAVE\nEND\n")
+add_custom_command(OUTPUT ${static_library}
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${static_library}
+  COMMAND ${CMAKE_AR} -M < ${static_library}.mri
+  DEPENDS ${floor_libraries} ${static_library}.mri)
+add_custom_target(unisono_static ALL DEPENDS ${static_library})
+
+# What a program with the static library links besides.
+list(JOIN LLVM_LIBS ";" llvm_targets)
+list(TRANSFORM LLVM_LIBS PREPEND -l OUTPUT_VARIABLE llvm_flags)
+list(JOIN llvm_flags " " llvm_flags)
+set(static_flags "-L${LLVM_LIBRARY_DIRS} ${llvm_flags} -lfmt -lz -lstdc++ -lm -lpthread -ldl")
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/unisono)
+configure_package_config_file(cmake/unisonoConfig.cmake.in
+  ${CMAKE_BINARY_DIR}/package/unisonoConfig.cmake
+  INSTALL_DESTINATION ${package_folder}
+  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(
+  ${CMAKE_BINARY_DIR}/package/unisonoConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH package_root /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/unisono.pc.in ${CMAKE_BINARY_DIR}/package/unisono.pc @ONLY)
+
+install(TARGETS unisono_shared EXPORT unisono
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT unisono NAMESPACE unisono:: FILE unisonoTargets.cmake
+  DESTINATION ${package_folder})
+install(FILES ${CMAKE_BINARY_DIR}/package/unisonoConfig.cmake
+  ${CMAKE_BINARY_DIR}/package/unisonoConfigVersion.cmake
+  DESTINATION ${package_folder})
+install(FILES ${CMAKE_BINARY_DIR}/package/unisono.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES embed/unisono.h embed/unisono.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

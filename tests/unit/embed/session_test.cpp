@@ -1,0 +1,258 @@
+// Sessions: programs, names, messages, callbacks, grants.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "embed/unisono.hpp"
+
+using unisono::Kind;
+using unisono::Value;
+
+namespace {
+
+unisono::Error error_of(unisono::Session& session, std::string_view program) {
+  auto result = session.eval(program);
+  REQUIRE(!result);
+  return result.error();
+}
+
+}  // namespace
+
+TEST_CASE("a program's value") {
+  unisono::Engine engine;
+  unisono::Session session = engine.session();
+  const auto value = session.eval("let a = 3\na + 4").value();
+  CHECK(value.as<int>().value() == 7);
+  CHECK(session.eval("let b = 1").value().kind() == UNISONO_VALUE_NONE);
+  CHECK(session.eval("").value().kind() == UNISONO_VALUE_NONE);
+  CHECK(session.get("a").value().as<int>().value() == 3);
+  CHECK(session.eval("a * b").value().as<long>().value() == 3);
+  CHECK(session.eval("\"x\" + \"y\"").value().as<std::string>().value() ==
+        "xy");
+  CHECK(session.eval("ones(3)").value().type() == "f32[3]");
+}
+
+TEST_CASE("errors are values") {
+  unisono::Engine engine;
+  unisono::Session session = engine.session();
+  SUBCASE("syntax") {
+    const auto error = error_of(session, "let = 3");
+    CHECK(error.kind() == Kind::syntax);
+    CHECK(error.messages()[0].where.line == 1);
+    CHECK(std::string(error.messages()[0].where.file) == "<eval>");
+  }
+  SUBCASE("types, with places, labels and notes") {
+    auto result = session.eval("let x = ones(3)\nx + ones(4)", "sum.uni");
+    REQUIRE(!result);
+    const auto messages = result.error().messages();
+    REQUIRE(!messages.empty());
+    CHECK(result.error().kind() == Kind::check);
+    CHECK(messages[0].where.line == 2);
+    CHECK(std::string(messages[0].code).starts_with("U03"));
+    CHECK(result.error().text().find("sum.uni:2") != std::string::npos);
+    CHECK(result.error().text(true).find("\x1b[") != std::string::npos);
+    CHECK(result.error().json().starts_with("{"));
+  }
+  SUBCASE("while running") {
+    CHECK(error_of(session, "let a = [1, 2]\nvar i = 5\na[i]").kind() ==
+          Kind::runtime);
+    CHECK(error_of(session, "assert(1 == 2)").kind() != Kind::internal);
+  }
+  SUBCASE("a program that fails changes no name") {
+    session.eval("var a = 1").value();
+    error_of(session, "a = 2\nlet b = [1, 2]\nvar i = 7\nb[i]");
+    CHECK(session.get("a").value().as<int>().value() == 1);
+    CHECK(session.get("b").error().kind() == Kind::check);
+  }
+  // The session goes on.
+  CHECK(session.eval("1 + 1").value().as<int>().value() == 2);
+}
+
+TEST_CASE("warnings") {
+  unisono::Engine engine;
+  unisono::Session session = engine.session();
+  CHECK(!session.warnings());
+  session
+      .eval(
+          "def f(x: f32[3]) -> f32[3] { x }\n"
+          "def g() -> f32[3] { f(ones(3)) }")
+      .value();
+  session.eval("def f(x: f32[4]) -> f32[4] { x }").value();
+  REQUIRE(session.warnings());
+  CHECK(session.warnings()->kind() == Kind::none);
+  CHECK(session.warnings()->messages()[0].severity == UNISONO_SEVERITY_WARNING);
+  session.eval("1").value();
+  CHECK(!session.warnings());
+}
+
+TEST_CASE("whether an input is complete") {
+  using unisono::completeness;
+  using unisono::Completeness;
+  CHECK(completeness("1 + 1") == Completeness::complete);
+  CHECK(completeness("") == Completeness::complete);
+  CHECK(completeness("def f(x) {") == Completeness::incomplete);
+  CHECK(completeness("1 + )") == Completeness::invalid);
+  CHECK(completeness(std::string(100'000, '(')) != Completeness::complete);
+  CHECK(completeness("\xff\xfe") == Completeness::invalid);
+}
+
+TEST_CASE("names") {
+  unisono::Engine engine;
+  unisono::Session session = engine.session();
+  REQUIRE(session.set("x", Value::of(std::vector<float>{1, 2, 3})));
+  CHECK(session.eval("sum(x)").value().as<float>().value() == 6);
+  REQUIRE(session.set("n", 4));
+  CHECK(session.eval("zeros(n)").value().type() == "f32[4]");
+  REQUIRE(session.set("k", 0.1));
+  CHECK(session.eval("ones(2, f16) * k").value().type() == "f16[2]");
+  for (const char* wrong : {"", "a b", "1x", "let", "x.y", "\xff", "x\n"})
+    CHECK(session.set(wrong, 1).error().kind() == Kind::misuse);
+  CHECK(session.get("nothing").error().kind() == Kind::check);
+  CHECK(session.function("sum").value().signature().starts_with("sum("));
+  CHECK(session.function("n").error().kind() == Kind::misuse);
+  UnisonoValue* names = nullptr;
+  REQUIRE(unisono_session_names(session.handle(), &names) == nullptr);
+  CHECK(Value(names).type() == "(str, str, str)");
+  CHECK(session.format(session.eval("[1.5, 2.0]").value()).value() ==
+        "[1.5, 2. ]");
+}
+
+TEST_CASE("print is a callback") {
+  unisono::Engine engine;
+  std::string printed;
+  unisono::Session session = engine.session(
+      {.print = [&](std::string_view lines) { printed += lines; }});
+  session.eval("print(1)\nprint(\"two\")").value();
+  CHECK(printed == "1\ntwo\n");
+  SUBCASE("in compiled code") {
+    session.eval("@jit\ndef f(x: f32) -> f32 { print(x)\nx }\nf(3f32)").value();
+    CHECK(printed.find('3') != std::string::npos);
+  }
+  SUBCASE("without one nothing is printed") {
+    unisono::Session silent = engine.session();
+    silent.eval("print(1)").value();
+  }
+}
+
+TEST_CASE("a callback that throws ends the program") {
+  unisono::Engine engine;
+  unisono::Session session = engine.session({.print = [](std::string_view) {
+    throw std::runtime_error("the printer burns");
+  }});
+  for (const char* program :
+       {"print(1)", "@jit\ndef f(x: f32) -> f32 { print(x)\nx }\nf(3f32)",
+        "axis d = devices()\npmap(fn(x) { print(x)\nx }, over=d)(ones(1))"}) {
+    auto result = session.eval(program);
+    REQUIRE(!result);
+    CHECK(result.error().kind() == Kind::host);
+    CHECK(result.error().summary() == "the printer burns");
+  }
+  CHECK(session.eval("1").value().as<int>().value() == 1);
+}
+
+TEST_CASE("a callback must not use its session") {
+  unisono::Engine engine;
+  std::vector<Kind> kinds;
+  unisono::Session* own = nullptr;
+  unisono::Session other = engine.session();
+  unisono::Session session = engine.session({.print = [&](std::string_view) {
+    kinds.push_back(own->eval("1").error().kind());
+    kinds.push_back(own->get("sum").error().kind());
+    CHECK(other.eval("2").value().as<int>().value() == 2);
+  }});
+  own = &session;
+  session.eval("print(1)").value();
+  session.eval("@jit\ndef f(x: f32) -> f32 { print(x)\nx }\nf(3f32)").value();
+  CHECK(kinds == std::vector<Kind>(4, Kind::busy));
+}
+
+TEST_CASE("import is a callback") {
+  unisono::Engine engine;
+  std::vector<std::string> asked;
+  unisono::Session session =
+      engine.session({.import = [&](const std::string& path) -> std::string {
+        asked.push_back(path);
+        if (path == "lib/a.uni") return "let two = 2";
+        throw std::runtime_error("no such thing");
+      }});
+  CHECK(session.eval("import \"a.uni\" as a\na.two", "lib/main.uni")
+            .value()
+            .as<int>()
+            .value() == 2);
+  CHECK(asked == std::vector<std::string>{"lib/a.uni"});
+  auto result = session.eval("import \"b.uni\" as b");
+  REQUIRE(!result);
+  CHECK(result.error().text().find("no such thing") != std::string::npos);
+}
+
+TEST_CASE("no files unless they are granted") {
+  unisono::Engine engine;
+  unisono::Session session = engine.session();
+  const char* path = "/tmp/unisono_embed_test.npy";
+  std::remove(path);
+  for (const std::string program :
+       {std::string("save(\"") + path + "\", ones(3))",
+        std::string("load(\"") + path + "\")",
+        std::string("load(\"") + path + "\") as f32[3]",
+        std::string("visualize(ones(3), \"/tmp/unisono_embed_test.svg\")"),
+        std::string("import \"/tmp/x.uni\" as x")}) {
+    auto result = session.eval(program);
+    REQUIRE(!result);
+    CHECK(result.error().kind() == Kind::file);
+    CHECK(std::string(result.error().messages()[0].code) == "U0655");
+  }
+  CHECK(!std::ifstream(path));
+  unisono::Session granted = engine.session({.files = true});
+  granted.eval(std::string("save(\"") + path + "\", ones(3))").value();
+  CHECK(granted.eval(std::string("sum(load(\"") + path + "\"))")
+            .value()
+            .as<float>()
+            .value() == 3);
+  std::remove(path);
+}
+
+TEST_CASE("misuse is an error, too") {
+  UnisonoValue* value = nullptr;
+  UnisonoError* error = unisono_eval(nullptr, "1", 1, nullptr, nullptr, &value);
+  CHECK(unisono_error_kind(error) == UNISONO_MISUSE);
+  CHECK(std::strlen(unisono_error_summary(error)) > 0);
+  unisono_error_release(error);
+  error =
+      unisono_call(nullptr, nullptr, 0, nullptr, nullptr, 0, nullptr, &value);
+  CHECK(unisono_error_kind(error) == UNISONO_MISUSE);
+  unisono_error_release(error);
+  UnisonoEngineOptions options = UNISONO_ENGINE_OPTIONS_INIT;
+  UnisonoEngine* engine = nullptr;
+  for (const char* devices : {"", "cpu:0", "cpu:65", "gpu", "cpu:x"}) {
+    options.devices = devices;
+    error = unisono_engine_create(&options, &engine);
+    CHECK(unisono_error_kind(error) == UNISONO_MISUSE);
+    unisono_error_release(error);
+  }
+  unisono_error_release(nullptr);
+  unisono_value_release(nullptr);
+  unisono_engine_release(nullptr);
+  unisono_session_release(nullptr);
+  CHECK(unisono_error_kind(nullptr) == UNISONO_NO_ERROR);
+  CHECK(unisono_abi_version() == UNISONO_ABI_VERSION);
+  error = unisono_error_create(UNISONO_HOST, "mine", 4);
+  CHECK(unisono_error_kind(error) == UNISONO_HOST);
+  CHECK(std::string(unisono_error_summary(error)) == "mine");
+  unisono_error_release(error);
+}
+
+TEST_CASE("structures of an older header") {
+  struct {
+    size_t struct_size;
+    const char* devices;
+  } old{sizeof old, "cpu:3"};
+  UnisonoEngine* engine = nullptr;
+  REQUIRE(unisono_engine_create(
+              reinterpret_cast<const UnisonoEngineOptions*>(&old), &engine) ==
+          nullptr);
+  CHECK(unisono_engine_device_count(engine) == 3);
+  unisono_engine_release(engine);
+}
