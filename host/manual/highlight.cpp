@@ -100,11 +100,11 @@ class Painter {
     std::string_view style = "";
     if (link && link->is_type)
       style = "t";
-    else if (defines && is_function(o))
+    else if (defines && (link || is_function(o)))
       style = "d";
     else if (link || o.is_called)
       style = "f";
-    if (defines) link.reset();
+    if (defines && !(link && link->is_type)) link.reset();
     parts_.push_back({o.where.begin, o.where.end, style, std::move(link)});
   }
 
@@ -176,16 +176,18 @@ std::string highlight_session(std::string_view text, const LinkOf& link) {
   return out;
 }
 
-std::string highlight_signature(std::string_view label, const LinkOf& link) {
+std::string highlight_signature(std::string_view label, const LinkOf& link,
+                                const std::string& decorators) {
   // A definition of the same parameters says which of its words are names.
-  const std::string before = "def ", after = " = 0";
-  const lsp::Syntax syntax("", before + std::string(label) + after);
-  if (!syntax.ok()) return escaped(label);
-  std::string html = Painter(syntax, link).html();
+  const lsp::Syntax syntax("", fmt::format("{}def {} = 0", decorators, label));
   const std::string head = "<span class=\"k\">def</span> ";
   const std::string tail = " = <span class=\"n\">0</span>";
-  if (!html.starts_with(head) || !html.ends_with(tail)) return escaped(label);
-  return html.substr(head.size(), html.size() - head.size() - tail.size());
+  std::string html = Painter(syntax, link).html();
+  const size_t begin = html.find(head);
+  if (!syntax.ok() || begin == html.npos || !html.ends_with(tail))
+    return escaped(decorators) + escaped(label);
+  html.erase(html.size() - tail.size());
+  return html.erase(begin, head.size());
 }
 
 }  // namespace unisono::host::manual

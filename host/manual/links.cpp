@@ -63,9 +63,15 @@ const Target* Links::find(const lsp::Occurrence& occurrence,
     }
     case Kind::local: {
       if (!module) return nullptr;
-      for (const lsp::Definition* d : names.targets(occurrence))
-        if (d->scope == 0 && names.exported(d->name) == d)
-          return member(module->key, d->name);
+      for (const lsp::Definition* d : names.targets(occurrence)) {
+        const Target* own = member(module->key, d->name);
+        if (d->scope == 0 && names.exported(d->name) == d) return own;
+        // In a signature alone, a type of the module looks like a parameter.
+        using Is = lsp::Definition::Kind;
+        if (own && own->is_type &&
+            (d->kind == Is::size || d->kind == Is::type_parameter))
+          return own;
+      }
       return nullptr;
     }
     case Kind::member: {
@@ -130,7 +136,9 @@ bool Links::is_elsewhere(std::string_view url) {
 std::optional<std::string> Links::link_of_url(const std::string& from,
                                               const std::string& path,
                                               std::string_view url) const {
-  if (is_elsewhere(url)) return std::string(url);
+  for (const std::string_view scheme : {"https://", "http://", "mailto:"})
+    if (url.starts_with(scheme)) return std::string(url);
+  if (is_elsewhere(url)) return std::nullopt;
   const size_t mark = std::min(url.find('#'), url.size());
   const std::string fragment(url.substr(mark));
   std::string place = from;

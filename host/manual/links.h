@@ -38,8 +38,8 @@ class Links {
                                        const Module* module,
                                        std::string_view code) const;
   /// Where a link of the text at `path` leads, from the page at `from`;
-  /// nothing if this manual has no such place. What begins with a scheme, as
-  /// https:, leads there.
+  /// nothing if this manual has no such place. What begins with https:, http:
+  /// or mailto: leads there; other schemes, as of scripts, nowhere.
   std::optional<std::string> link_of_url(const std::string& from,
                                          const std::string& path,
                                          std::string_view url) const;

@@ -15,8 +15,8 @@ struct MarkdownOptions {
       code_block;
   /// The HTML of `code` within text; empty: as it is.
   std::function<std::string(std::string_view code)> code;
-  /// Where a link leads; nothing: its text stands without one. `line` counts
-  /// from 1; it is that of the paragraph.
+  /// Where a link or an image leads; nothing: its text stands without one.
+  /// `line` counts from 1; it is that of the paragraph.
   std::function<std::optional<std::string>(std::string_view url, int line)>
       link;
   /// Before the ids of headings, which are unique in one text.
@@ -41,7 +41,7 @@ struct Markdown {
   std::vector<Section> sections;
 };
 
-/// HTML in the text is left out, and so are links that are scripts.
+/// HTML in the text stands there as text; links that are scripts lead nowhere.
 Markdown render_markdown(std::string_view text, const MarkdownOptions& options);
 
 }  // namespace unisono::host::manual
