@@ -104,8 +104,16 @@ class Painter {
       style = "d";
     else if (link || o.is_called)
       style = "f";
-    if (defines && !(link && link->is_type)) link.reset();
+    if (defines && !is_in_type(o)) link.reset();  // it is told of here
     parts_.push_back({o.where.begin, o.where.end, style, std::move(link)});
+  }
+
+  /// Whether it stands in a parameter's type.
+  bool is_in_type(const lsp::Occurrence& o) const {
+    using Kind = lsp::Definition::Kind;
+    const auto targets = syntax_.names().targets(o);
+    return !targets.empty() && (targets[0]->kind == Kind::size ||
+                                targets[0]->kind == Kind::type_parameter);
   }
 
   bool is_function(const lsp::Occurrence& o) const {
