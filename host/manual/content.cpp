@@ -165,6 +165,9 @@ Markdown text_html(const TextPlace& place, std::string_view text,
     if (!out && place.dead_link) place.dead_link(url, line);
     return out;
   };
+  options.title = [&](std::string_view url) {
+    return place.links.title_of_url(place.path, url);
+  };
   return render_markdown(text, options);
 }
 

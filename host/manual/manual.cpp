@@ -224,7 +224,8 @@ class Builder {
         links_.add_member(module->key, entry.name, std::move(target));
         names.insert(entry.name);
       }
-      links_.add_page(module->key, module->place, std::move(names));
+      links_.add_page(module->key, module->place, module->name,
+                      std::move(names));
     }
     for (const lang::BuiltinFamily& family : lang::builtin_families()) {
       const std::string place = family_place(family);
@@ -245,11 +246,13 @@ class Builder {
           std::string(name(dtype)),
           {whole ? "guide/language.html#3-types" : "", "", true});
     for (const TextSource& text : texts_)
-      links_.add_page(text.path, text.place, sections_of(text.text));
+      links_.add_page(text.path, text.place, text.title,
+                      sections_of(text.text));
     if (!whole) return;
     for (const lang::ErrorPage& page : lang::error_pages())
       links_.add_page(fmt::format("docs/errors/{}.md", page.code),
-                      message_place(page.code), sections_of(page.text));
+                      message_place(page.code), std::string(page.code),
+                      sections_of(page.text));
   }
 
   static std::string family_place(const lang::BuiltinFamily& family) {

@@ -172,6 +172,19 @@ class Renderer {
     replace(node, paragraph);
   }
 
+  /// A link whose text is the name of its file gets the title of the page.
+  void name_link(cmark_node* node) {
+    cmark_node* text = cmark_node_first_child(node);
+    if (!options_.title || !text || cmark_node_next(text) ||
+        cmark_node_get_type(text) != CMARK_NODE_TEXT)
+      return;
+    const std::string_view url = view(cmark_node_get_url(node));
+    const std::string_view path = url.substr(0, url.find('#'));
+    if (!path.ends_with(view(cmark_node_get_literal(text)))) return;
+    if (const std::string title = options_.title(url); !title.empty())
+      cmark_node_set_literal(text, title.c_str());
+  }
+
   void link(cmark_node* node) {
     if (!options_.link) return;
     cmark_node* paragraph = node;
@@ -180,6 +193,7 @@ class Renderer {
     const int line = paragraph ? cmark_node_get_start_line(paragraph) : 1;
     const auto url = options_.link(view(cmark_node_get_url(node)), line);
     if (url) {
+      name_link(node);
       cmark_node_set_url(node, url->c_str());
       return;
     }

@@ -19,6 +19,9 @@ struct MarkdownOptions {
   /// `line` counts from 1; it is that of the paragraph.
   std::function<std::optional<std::string>(std::string_view url, int line)>
       link;
+  /// What stands in place of the name of a file that is a link; empty: the
+  /// name.
+  std::function<std::string(std::string_view url)> title;
   /// Before the ids of headings, which are unique in one text.
   std::string id_prefix;
   /// Added to the levels of headings.

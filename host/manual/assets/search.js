@@ -168,6 +168,7 @@ if (typeof document !== "undefined") {
     if (!box.contains(event.target) || event.target.closest("#manual-results a")) close();
     if (event.target.closest("nav a")) document.getElementById("manual-menu").checked = false;
   });
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest" });
   // index.html?q=reshape searches at once.
   const asked = new URLSearchParams(location.search).get("q");
   if (asked) {
