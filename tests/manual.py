@@ -70,7 +70,7 @@ def expect(name, got, wanted):
 
 def finds(name, pattern, text):
     if not re.search(pattern, text, re.M | re.S):
-        PROBLEMS.append(f"{name}: no {pattern!r} in\n{text[:3000]}")
+        PROBLEMS.append(f"{name}: no {pattern!r} in\n{text[-1500:]}")
 
 
 class Reader(html.parser.HTMLParser):
@@ -103,6 +103,9 @@ class Reader(html.parser.HTMLParser):
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
             PROBLEMS.append(f"{self.path}: </{tag}> closes nothing, line {self.getpos()[0]}")
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
 
     def handle_data(self, data):
         self.text += data
@@ -197,7 +200,8 @@ def own(folder):
     (folder / "guide.md").write_text(GUIDE)
     done = run("doc", "geo.uni", "user.uni", "guide.md", "--out", "own", folder=folder)
     expect("doc of files", (done.returncode, done.stdout), (0, ""))
-    expect("nothing to say", done.stderr, "own/index.html: 6 pages, 7 names\n")
+    expect("what it says", done.stderr, "warning: guide.md:3:19: the link `no.png` leads nowhere\n"
+           "warning: guide.md:3:97: the link `javascript:alert(1)` leads nowhere\nown/index.html: 6 pages, 7 names\n")
     pages = read(folder / "own")
     links_lead_somewhere(pages)
     page = (folder / "own/modules/geo.html").read_text()
@@ -209,10 +213,10 @@ def own(folder):
                           ("a function by let", r'id="area".*area</span>\(w, h\)'),
                           ("defaults", r'scale=<span class="s">&quot;a &lt; b&quot;</span>')):
         finds(name, pattern, page)
-    for text in ("_own", "<script>alert", "javascript:"):
+    for text in ("_own(", "<script>alert", "javascript:", "<b>"):
         if text in page or text in (folder / "own/pages/guide.html").read_text():
             PROBLEMS.append(f"{text} is in a page")
-    finds("a name of another file", r'href="\.\./modules/geo\.html#volume"|href="geo\.html#volume"', (folder / "own/source/modules/user.html").read_text())
+    finds("a name of another file", r'geo\.<a class="f" href="\.\./\.\./modules/geo\.html#volume"', (folder / "own/source/modules/user.html").read_text())
     searches(folder / "own", [("volume", r"^modules/geo.html#volume$"), ("second", r"^pages/guide.html#second-part$"), ("_own", "")])
     done = run("doc", "nn", "--out", "nn", folder=folder)
     expect("doc of a module", done.returncode, 0)
@@ -232,7 +236,7 @@ def mistakes(folder):
     (folder / "mine/index.html").write_text("<p>mine</p>")
     (folder / "dead.uni").write_text("# licence\n\n## See [a](nowhere.md) and [b](geo.uni#none).\n\nlet x = 1\n\n## [c](#top)\ndef f(x) = x\n")
     for name, words, status, err in (
-            ("a mistake in a file", ["wrong.uni"], 1, r"^error\[U\d+\].* --> wrong.uni:1:11"),
+            ("a mistake in a file", ["wrong.uni"], 1, r"^error\[U\d+\].* --> wrong.uni:1:12"),
             ("no UTF-8", ["binary.uni"], 1, r"^error\[U0111\].*binary.uni:1:1"),
             ("no such file", ["nofile.uni"], 1, r"^error: `nofile.uni` is not there, and no module of the standard library: array, linalg, math, nn, stats$"),
             ("another kind of file", ["note.txt"], 1, r"^error: `note.txt` is no .uni and no .md file$"),

@@ -80,11 +80,40 @@ std::vector<Heading> headings_of(const std::vector<Told>& all) {
   return out;
 }
 
-std::string plain_of(const Markdown& text) {
+/// HTML without its tags, for the search.
+std::string without_tags(std::string_view html) {
   std::string out;
-  for (const Section& section : text.sections)
-    out += (out.empty() ? "" : " ") + section.title + section.text;
+  bool in_tag = false;
+  for (const char c : html) {
+    if (c == '<') in_tag = true;
+    if (!in_tag) out += c;
+    if (c == '>') in_tag = false;
+  }
+  for (const auto& [entity, text] : {std::pair("&lt;", "<"),
+                                     {"&gt;", ">"},
+                                     {"&quot;", "\""},
+                                     {"&amp;", "&"}})
+    for (size_t at = 0; (at = out.find(entity, at)) != out.npos; ++at)
+      out.replace(at, std::string_view(entity).size(), text);
   return out;
+}
+
+/// The help of a builtin: `code` in it is code, all else as it stands.
+std::string help_html(const TextPlace& place, std::string_view help) {
+  std::string out;
+  while (!help.empty()) {
+    const size_t begin = std::min(help.find('`'), help.size());
+    const size_t end = help.find('`', begin + 1);
+    if (begin == help.size() || end == help.npos) break;
+    const std::string_view code = help.substr(begin + 1, end - begin - 1);
+    const auto found = place.links.link_of_code(place.page, nullptr, code);
+    out += escaped(help.substr(0, begin));
+    out += found ? fmt::format("<a href=\"{}\"><code>{}</code></a>", found->url,
+                               escaped(code))
+                 : fmt::format("<code>{}</code>", escaped(code));
+    help.remove_prefix(end + 1);
+  }
+  return out + escaped(help);
 }
 
 Told told_of(const TextPlace& place, const Entry& entry) {
@@ -95,11 +124,12 @@ Told told_of(const TextPlace& place, const Entry& entry) {
   out.title =
       module.import_line.empty() ? entry.name : module.name + "." + entry.name;
   out.kind = name(entry.kind);
+  std::string decorators;
   for (const std::string& decorator : entry.decorators)
-    out.signature += highlight(decorator, link) + "\n";
-  out.signature += entry.kind == Entry::Kind::function
-                       ? highlight_signature(entry.signature, link)
-                       : highlight(entry.signature, link);
+    decorators += decorator + "\n";
+  out.signature = entry.kind == Entry::Kind::function
+                      ? highlight_signature(entry.signature, link, decorators)
+                      : highlight(entry.signature, link);
   out.source = fmt::format(
       " <a class=\"source\" href=\"{}#L{}\" title=\"its source\">source</a>",
       relative(place.page, module.source_place), entry.line);
@@ -109,7 +139,7 @@ Told told_of(const TextPlace& place, const Entry& entry) {
       place.dead_link(url, entry.documentation.line + line - 1);
   };
   out.text = text_html(text, entry.documentation.text, entry.name + "-", 2);
-  out.plain = entry.signature + " " + plain_of(out.text);
+  out.plain = entry.signature + "  " + without_tags(out.text.summary);
   return out;
 }
 
@@ -134,6 +164,9 @@ Markdown text_html(const TextPlace& place, std::string_view text,
     auto out = place.links.link_of_url(place.page, place.path, url);
     if (!out && place.dead_link) place.dead_link(url, line);
     return out;
+  };
+  options.title = [&](std::string_view url) {
+    return place.links.title_of_url(place.path, url);
   };
   return render_markdown(text, options);
 }
@@ -168,21 +201,22 @@ Page text_page(const TextPlace& place, std::string_view text,
 
 Page module_page(const TextPlace& place, std::vector<Searched>& searched) {
   const Module& module = *place.module;
-  std::vector<Told> all;
-  for (const Entry& entry : module.entries)
-    all.push_back(told_of(place, entry));
   TextPlace about = place;
   about.dead_link = [&](std::string_view url, int line) {
     if (place.dead_link) place.dead_link(url, module.about.line + line - 1);
   };
   Markdown text = text_html(about, module.about.text, "about-", 1);
+  std::vector<Told> all;
+  for (const Entry& entry : module.entries)
+    all.push_back(told_of(place, entry));
   const LinkOf link = place.links.link_of(place.page, &module);
   const std::string import =
       module.import_line.empty()
           ? ""
           : fmt::format("<pre class=\"code\"><code>{}</code></pre>\n",
                         highlight(module.import_line, link));
-  searched.push_back({"module", module.name, module.place, plain_of(text)});
+  searched.push_back(
+      {"module", module.name, module.place, without_tags(text.summary)});
   add_searched(all, module.place, searched);
   return {module.place, module.name,
           fmt::format("<h1>{} <a class=\"source\" href=\"{}\">source</a></h1>\n"
@@ -229,10 +263,11 @@ Page family_page(const Links& links, const lang::BuiltinFamily& family,
     const std::string label =
         fmt::format("{}({})", builtin->name, builtin->signature);
     told.signature = highlight_signature(label, link);
-    told.text =
-        text_html({links, place, "lang/context/builtins.md", nullptr, nullptr},
-                  lang::builtin_example(builtin->name), told.name + "-", 2);
-    std::string help = escaped(builtin->help) + ".";
+    const TextPlace page{links, place, "lang/context/builtins.md", nullptr,
+                         nullptr};
+    told.text = text_html(page, lang::builtin_example(builtin->name),
+                          told.name + "-", 2);
+    std::string help = help_html(page, builtin->help) + ".";
     std::string others;
     for (const std::string_view other : other_names(builtin->name)) {
       others +=
@@ -242,9 +277,9 @@ Page family_page(const Links& links, const lang::BuiltinFamily& family,
                           fmt::format("another name of {}", told.name)});
     }
     if (!others.empty()) help += " Also " + others + ".";
-    told.text.summary = escaped(builtin->help);
+    told.text.summary = help_html(page, builtin->help);
     told.text.html = fmt::format("<p>{}</p>\n{}", help, told.text.html);
-    told.plain = fmt::format("{} {}", label, builtin->help);
+    told.plain = fmt::format("{}  {}", label, builtin->help);
     all.push_back(std::move(told));
   }
   add_searched(all, place, searched);

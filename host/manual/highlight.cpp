@@ -100,12 +100,20 @@ class Painter {
     std::string_view style = "";
     if (link && link->is_type)
       style = "t";
-    else if (defines && is_function(o))
+    else if (defines && (link || is_function(o)))
       style = "d";
     else if (link || o.is_called)
       style = "f";
-    if (defines) link.reset();
+    if (defines && !is_in_type(o)) link.reset();  // it is told of here
     parts_.push_back({o.where.begin, o.where.end, style, std::move(link)});
+  }
+
+  /// Whether it stands in a parameter's type.
+  bool is_in_type(const lsp::Occurrence& o) const {
+    using Kind = lsp::Definition::Kind;
+    const auto targets = syntax_.names().targets(o);
+    return !targets.empty() && (targets[0]->kind == Kind::size ||
+                                targets[0]->kind == Kind::type_parameter);
   }
 
   bool is_function(const lsp::Occurrence& o) const {
@@ -143,49 +151,55 @@ std::string highlight(std::string_view code, const LinkOf& link) {
 }
 
 std::string highlight_session(std::string_view text, const LinkOf& link) {
-  std::string out, input, prompts;
-  const auto flush = [&] {
-    if (input.empty()) return;
-    std::string html = highlight(input, link);
-    // Prompts come back before their lines.
-    for (size_t at = 0, line = 0; at < html.size(); ++line) {
-      const size_t end = std::min(html.find('\n', at), html.size() - 1) + 1;
-      out += fmt::format("<span class=\"p\">{}</span>{}",
-                         line == 0 ? "&gt;&gt;&gt; " : "... ",
-                         html.substr(at, end - at));
-      at = end;
-    }
-    input.clear();
+  // All inputs are one program: later ones mean names of earlier ones.
+  struct Line {
+    std::string_view prompt, text;  // no prompt: what was printed
   };
+  std::vector<Line> lines;
+  std::string program;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
+    Line line{"", text.substr(0, end)};
     text.remove_prefix(std::min(end + 1, text.size()));
-    const bool begins = line.starts_with(">>>");
-    if (begins || (line.starts_with("...") && !input.empty())) {
-      if (begins) flush();
-      line.remove_prefix(3);
-      if (line.starts_with(' ')) line.remove_prefix(1);
-      input += std::string(line) + "\n";
+    const bool goes_on = !lines.empty() && !lines.back().prompt.empty();
+    for (const std::string_view prompt : {">>>", "..."})
+      if (line.text.starts_with(prompt) && (prompt == ">>>" || goes_on)) {
+        line.prompt = prompt;
+        line.text.remove_prefix(prompt.size());
+        if (line.text.starts_with(' ')) line.text.remove_prefix(1);
+        program += std::string(line.text) + "\n";
+        break;
+      }
+    lines.push_back(line);
+  }
+  const std::string painted = highlight(program, link);
+  std::string_view rest = painted;
+  std::string out;
+  for (const Line& line : lines) {
+    if (line.prompt.empty()) {
+      out += fmt::format("<span class=\"o\">{}</span>\n", escaped(line.text));
       continue;
     }
-    flush();
-    out += fmt::format("<span class=\"o\">{}</span>\n", escaped(line));
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    out += fmt::format("<span class=\"p\">{} </span>{}\n", escaped(line.prompt),
+                       rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  flush();
   return out;
 }
 
-std::string highlight_signature(std::string_view label, const LinkOf& link) {
+std::string highlight_signature(std::string_view label, const LinkOf& link,
+                                const std::string& decorators) {
   // A definition of the same parameters says which of its words are names.
-  const std::string before = "def ", after = " = 0";
-  const lsp::Syntax syntax("", before + std::string(label) + after);
-  if (!syntax.ok()) return escaped(label);
-  std::string html = Painter(syntax, link).html();
+  const lsp::Syntax syntax("", fmt::format("{}def {} = 0", decorators, label));
   const std::string head = "<span class=\"k\">def</span> ";
   const std::string tail = " = <span class=\"n\">0</span>";
-  if (!html.starts_with(head) || !html.ends_with(tail)) return escaped(label);
-  return html.substr(head.size(), html.size() - head.size() - tail.size());
+  std::string html = Painter(syntax, link).html();
+  const size_t begin = html.find(head);
+  if (!syntax.ok() || begin == html.npos || !html.ends_with(tail))
+    return escaped(decorators) + escaped(label);
+  html.erase(html.size() - tail.size());
+  return html.erase(begin, head.size());
 }
 
 }  // namespace unisono::host::manual

@@ -27,7 +27,8 @@ std::string highlight(std::string_view code, const LinkOf& link);
 /// they print.
 std::string highlight_session(std::string_view text, const LinkOf& link);
 /// The parameters and result of a function: "pad(x, widths, value=0)"; no link
-/// for its own name.
-std::string highlight_signature(std::string_view label, const LinkOf& link);
+/// for its own name. `decorators` are lines before it.
+std::string highlight_signature(std::string_view label, const LinkOf& link,
+                                const std::string& decorators = "");
 
 }  // namespace unisono::host::manual

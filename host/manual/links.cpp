@@ -7,6 +7,7 @@
 
 #include "host/lsp/files.h"
 #include "host/manual/html.h"
+#include "lang/syntax/lexer.h"
 
 namespace unisono::host::manual {
 namespace {
@@ -16,7 +17,12 @@ NameLink linked(const std::string& from, const Target& target) {
           target.title, target.is_type};
 }
 
+/// A name that is no keyword: `var` is one, and a function.
 bool is_word(std::string_view text) {
+  const lang::SourceFile file("", std::string(text));
+  lang::Diagnostics diagnostics;
+  if (lang::is_keyword(lang::lex(file, diagnostics).tokens[0].kind))
+    return false;
   return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
          std::ranges::all_of(
              text, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
@@ -34,8 +40,9 @@ void Links::add_member(const std::string& key, const std::string& name,
 }
 
 void Links::add_page(const std::string& path, const std::string& place,
-                     std::set<std::string> sections) {
+                     std::string title, std::set<std::string> sections) {
   places_[path] = place;
+  titles_[place] = std::move(title);
   sections_[place] = std::move(sections);
 }
 
@@ -63,9 +70,15 @@ const Target* Links::find(const lsp::Occurrence& occurrence,
     }
     case Kind::local: {
       if (!module) return nullptr;
-      for (const lsp::Definition* d : names.targets(occurrence))
-        if (d->scope == 0 && names.exported(d->name) == d)
-          return member(module->key, d->name);
+      for (const lsp::Definition* d : names.targets(occurrence)) {
+        const Target* own = member(module->key, d->name);
+        if (d->scope == 0 && names.exported(d->name) == d) return own;
+        // In a signature alone, a type of the module looks like a parameter.
+        using Is = lsp::Definition::Kind;
+        if (own && own->is_type &&
+            (d->kind == Is::size || d->kind == Is::type_parameter))
+          return own;
+      }
       return nullptr;
     }
     case Kind::member: {
@@ -122,26 +135,29 @@ std::optional<NameLink> Links::link_of_code(const std::string& from,
   return linked(from, *found);
 }
 
-bool Links::is_elsewhere(std::string_view url) {
-  const size_t colon = url.find(':');
-  return colon != url.npos && colon < url.find_first_of("/#?");
+const std::string* Links::place_of(const std::string& path,
+                                   std::string_view url) const {
+  const std::string file(url.substr(0, url.find('#')));
+  const auto found =
+      places_.find((std::filesystem::path(path).parent_path() / file)
+                       .lexically_normal()
+                       .string());
+  return found == places_.end() ? nullptr : &found->second;
 }
 
 std::optional<std::string> Links::link_of_url(const std::string& from,
                                               const std::string& path,
                                               std::string_view url) const {
-  if (is_elsewhere(url)) return std::string(url);
+  for (const std::string_view scheme : {"https://", "http://", "mailto:"})
+    if (url.starts_with(scheme)) return std::string(url);
+  std::string place = from;
+  if (!url.starts_with('#')) {
+    const std::string* found = place_of(path, url);
+    if (!found) return std::nullopt;
+    place = *found;
+  }
   const size_t mark = std::min(url.find('#'), url.size());
   const std::string fragment(url.substr(mark));
-  std::string place = from;
-  if (mark > 0) {
-    const auto to = (std::filesystem::path(path).parent_path() /
-                     std::string(url.substr(0, mark)))
-                        .lexically_normal();
-    const auto found = places_.find(to.string());
-    if (found == places_.end()) return std::nullopt;
-    place = found->second;
-  }
   if (!fragment.empty()) {
     const auto sections = sections_.find(place);
     if (sections == sections_.end() ||
@@ -149,6 +165,13 @@ std::optional<std::string> Links::link_of_url(const std::string& from,
       return std::nullopt;
   }
   return relative(from, place + fragment);
+}
+
+std::string Links::title_of_url(const std::string& path,
+                                std::string_view url) const {
+  const std::string* place = place_of(path, url);
+  const auto title = place ? titles_.find(*place) : titles_.end();
+  return title == titles_.end() ? "" : title->second;
 }
 
 }  // namespace unisono::host::manual

@@ -27,7 +27,7 @@ class Links {
                   Target target);
   /// A text at `path` becomes the page at `place`, with these sections.
   void add_page(const std::string& path, const std::string& place,
-                std::set<std::string> sections);
+                std::string title, std::set<std::string> sections);
 
   /// What names mean on the page at `from`: first those of `module`, if there
   /// is one, then the prelude's and those of modules.
@@ -38,14 +38,19 @@ class Links {
                                        const Module* module,
                                        std::string_view code) const;
   /// Where a link of the text at `path` leads, from the page at `from`;
-  /// nothing if this manual has no such place. What begins with a scheme, as
-  /// https:, leads there.
+  /// nothing if this manual has no such place. What begins with https:, http:
+  /// or mailto: leads there; other schemes, as of scripts, nowhere.
   std::optional<std::string> link_of_url(const std::string& from,
                                          const std::string& path,
                                          std::string_view url) const;
-  static bool is_elsewhere(std::string_view url);
+  /// The title of the page that a link of the text at `path` leads to; empty if
+  /// it is no page of this manual.
+  std::string title_of_url(const std::string& path, std::string_view url) const;
 
  private:
+  /// The page that the part of a URL before `#` means.
+  const std::string* place_of(const std::string& path,
+                              std::string_view url) const;
   const Target* prelude(std::string_view name) const;
   const Target* member(std::string_view key, std::string_view name) const;
   const Target* find(const lsp::Occurrence& occurrence, const lsp::Names& names,
@@ -56,6 +61,7 @@ class Links {
   std::map<std::string, Targets, std::less<>> members_;
   std::map<std::string, std::string, std::less<>> places_;  // by path
   std::map<std::string, std::set<std::string>, std::less<>> sections_;
+  std::map<std::string, std::string, std::less<>> titles_;  // by place
 };
 
 }  // namespace unisono::host::manual

@@ -18,6 +18,7 @@
 #include "lang/source/explain.h"
 #include "lang/source/stdlib.h"
 #include "lang/source/utf8.h"
+#include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
 #include "runtime/dtype.h"
 
@@ -58,7 +59,8 @@ class Builder {
     size_t names = 0;
     for (const Searched& entry : site_.searched)
       names += entry.kind != "page" && entry.kind != "section" &&
-               entry.kind != "elsewhere" && entry.kind != "message";
+               entry.kind != "module" && entry.kind != "message" &&
+               entry.kind != "elsewhere";
     written_.index = (fs::path(options_.folder) / "index.html").string();
     written_.pages = site_.pages.size();
     written_.names = names;
@@ -122,9 +124,9 @@ class Builder {
       texts_.push_back(std::move(page));
       return;
     }
+    // Messages refer to a file that outlives this object.
+    if (!lang::parse(sources_.add(path, *text), diagnostics_).ok) return;
     auto syntax = std::make_shared<lsp::Syntax>(path, std::move(*text));
-    for (const lang::Diagnostic& message : syntax->diagnostics().all())
-      diagnostics_.add(message);
     add_module({name,
                 fmt::format("import \"{}\" as {}", path, last_part(name)),
                 "modules/" + name + ".html",
@@ -177,7 +179,7 @@ class Builder {
     const auto readme =
         std::ranges::find(pages, "README", &GuidePage::name)->text;
     std::ranges::sort(pages, {}, [&](const GuidePage& page) {
-      const size_t place = readme.find(fmt::format("](docs/{}.md", page.name));
+      const size_t place = readme.find(fmt::format("](docs/{}.md)", page.name));
       return std::pair(page.name == "README" ? 0 : place, page.name);
     });
     for (const GuidePage& page : pages) {
@@ -223,7 +225,8 @@ class Builder {
         links_.add_member(module->key, entry.name, std::move(target));
         names.insert(entry.name);
       }
-      links_.add_page(module->key, module->place, std::move(names));
+      links_.add_page(module->key, module->place, module->name,
+                      std::move(names));
     }
     for (const lang::BuiltinFamily& family : lang::builtin_families()) {
       const std::string place = family_place(family);
@@ -244,11 +247,13 @@ class Builder {
           std::string(name(dtype)),
           {whole ? "guide/language.html#3-types" : "", "", true});
     for (const TextSource& text : texts_)
-      links_.add_page(text.path, text.place, sections_of(text.text));
+      links_.add_page(text.path, text.place, text.title,
+                      sections_of(text.text));
     if (!whole) return;
     for (const lang::ErrorPage& page : lang::error_pages())
       links_.add_page(fmt::format("docs/errors/{}.md", page.code),
-                      message_place(page.code), sections_of(page.text));
+                      message_place(page.code), std::string(page.code),
+                      sections_of(page.text));
   }
 
   static std::string family_place(const lang::BuiltinFamily& family) {

@@ -14,6 +14,10 @@
 namespace unisono::host::manual {
 namespace {
 
+/// All HTML in the tree is ours when it is rendered.
+constexpr int flags =
+    CMARK_OPT_DEFAULT | CMARK_OPT_VALIDATE_UTF8 | CMARK_OPT_UNSAFE;
+
 using Node = std::unique_ptr<cmark_node, decltype(&cmark_node_free)>;
 
 /// Text that cmark has allocated.
@@ -53,7 +57,6 @@ class Renderer {
 
   Markdown render(std::string_view text) {
     cmark_gfm_core_extensions_ensure_registered();
-    constexpr int flags = CMARK_OPT_DEFAULT | CMARK_OPT_VALIDATE_UTF8;
     const std::unique_ptr<cmark_parser, decltype(&cmark_parser_free)> parser(
         cmark_parser_new(flags), &cmark_parser_free);
     for (const char* name : {"table", "strikethrough", "autolink"})
@@ -77,15 +80,13 @@ class Renderer {
   /// A block at the top level.
   void block(cmark_node* node) {
     const cmark_node_type type = cmark_node_get_type(node);
-    if (type == CMARK_NODE_HEADING) {
-      heading(node);
-    } else {
-      std::string& text = out_.sections.back().text;
+    std::string& text = out_.sections.back().text;
+    if (type != CMARK_NODE_HEADING)
       text += (text.empty() ? "" : " ") + plain_text(node);
-    }
     inside(node);
+    if (type == CMARK_NODE_HEADING) heading(node);
     if (type == CMARK_NODE_PARAGRAPH && out_.summary.empty()) {
-      out_.summary = taken(cmark_render_html(node, CMARK_OPT_DEFAULT, nullptr));
+      out_.summary = taken(cmark_render_html(node, flags, nullptr));
       if (out_.summary.starts_with("<p>")) out_.summary.erase(0, 3);
       if (const size_t end = out_.summary.find("</p>");
           end != std::string::npos)
@@ -102,18 +103,19 @@ class Renderer {
         std::min(cmark_node_get_heading_level(node) + options_.deeper, 6);
     cmark_node_set_heading_level(node, level);
     cmark_node* anchor =
-        custom(CMARK_NODE_CUSTOM_INLINE,
-               fmt::format("<a class=\"anchor\" id=\"{0}\" href=\"#{0}\" "
-                           "aria-label=\"link to this section\"></a>",
-                           escaped(id)));
+        html_node(CMARK_NODE_HTML_INLINE,
+                  fmt::format("<a class=\"anchor\" id=\"{0}\" href=\"#{0}\" "
+                              "aria-label=\"link to this section\"></a>",
+                              escaped(id)));
     cmark_node_prepend_child(node, anchor);
     out_.headings.push_back({level, id, text});
     out_.sections.push_back({id, text, ""});
   }
 
-  static cmark_node* custom(cmark_node_type type, const std::string& html) {
+  /// Custom nodes would say what they are, but a cell of a table takes none.
+  static cmark_node* html_node(cmark_node_type type, const std::string& html) {
     cmark_node* out = cmark_node_new(type);
-    cmark_node_set_on_enter(out, html.c_str());
+    cmark_node_set_literal(out, html.c_str());
     return out;
   }
   static void replace(cmark_node* node, cmark_node* by) {
@@ -132,17 +134,20 @@ class Renderer {
     switch (cmark_node_get_type(node)) {
       case CMARK_NODE_CODE_BLOCK:
         if (options_.code_block)
-          replace(node,
-                  custom(CMARK_NODE_CUSTOM_BLOCK,
-                         options_.code_block(
-                             literal, view(cmark_node_get_fence_info(node)))));
+          replace(node, html_node(CMARK_NODE_HTML_BLOCK,
+                                  options_.code_block(
+                                      literal,
+                                      view(cmark_node_get_fence_info(node)))));
         return;
       case CMARK_NODE_CODE:
         if (options_.code && !is_in_link(node))
           if (const std::string html = options_.code(literal); !html.empty())
-            replace(node, custom(CMARK_NODE_CUSTOM_INLINE, html));
+            replace(node, html_node(CMARK_NODE_HTML_INLINE, html));
         return;
-      case CMARK_NODE_LINK: return link(node);
+      case CMARK_NODE_LINK:
+      case CMARK_NODE_IMAGE: return link(node);
+      case CMARK_NODE_HTML_INLINE:
+      case CMARK_NODE_HTML_BLOCK: return as_text(node);
       default: return;  // of cmark's types, which are no table of ours
     }
   }
@@ -155,6 +160,31 @@ class Renderer {
     return false;
   }
 
+  /// HTML stands as it is written: in documentation it is rarely meant as such,
+  /// and a page has no scripts but ours.
+  static void as_text(cmark_node* node) {
+    const bool is_block = cmark_node_get_type(node) == CMARK_NODE_HTML_BLOCK;
+    cmark_node* text = cmark_node_new(CMARK_NODE_TEXT);
+    cmark_node_set_literal(text, cmark_node_get_literal(node));
+    if (!is_block) return replace(node, text);
+    cmark_node* paragraph = cmark_node_new(CMARK_NODE_PARAGRAPH);
+    cmark_node_append_child(paragraph, text);
+    replace(node, paragraph);
+  }
+
+  /// A link whose text is the name of its file gets the title of the page.
+  void name_link(cmark_node* node) {
+    cmark_node* text = cmark_node_first_child(node);
+    if (!options_.title || !text || cmark_node_next(text) ||
+        cmark_node_get_type(text) != CMARK_NODE_TEXT)
+      return;
+    const std::string_view url = view(cmark_node_get_url(node));
+    const std::string_view path = url.substr(0, url.find('#'));
+    if (!path.ends_with(view(cmark_node_get_literal(text)))) return;
+    if (const std::string title = options_.title(url); !title.empty())
+      cmark_node_set_literal(text, title.c_str());
+  }
+
   void link(cmark_node* node) {
     if (!options_.link) return;
     cmark_node* paragraph = node;
@@ -163,6 +193,7 @@ class Renderer {
     const int line = paragraph ? cmark_node_get_start_line(paragraph) : 1;
     const auto url = options_.link(view(cmark_node_get_url(node)), line);
     if (url) {
+      name_link(node);
       cmark_node_set_url(node, url->c_str());
       return;
     }

@@ -15,10 +15,13 @@ struct MarkdownOptions {
       code_block;
   /// The HTML of `code` within text; empty: as it is.
   std::function<std::string(std::string_view code)> code;
-  /// Where a link leads; nothing: its text stands without one. `line` counts
-  /// from 1; it is that of the paragraph.
+  /// Where a link or an image leads; nothing: its text stands without one.
+  /// `line` counts from 1; it is that of the paragraph.
   std::function<std::optional<std::string>(std::string_view url, int line)>
       link;
+  /// What stands in place of the name of a file that is a link; empty: the
+  /// name.
+  std::function<std::string(std::string_view url)> title;
   /// Before the ids of headings, which are unique in one text.
   std::string id_prefix;
   /// Added to the levels of headings.
@@ -41,7 +44,7 @@ struct Markdown {
   std::vector<Section> sections;
 };
 
-/// HTML in the text is left out, and so are links that are scripts.
+/// HTML in the text stands there as text; links that are scripts lead nowhere.
 Markdown render_markdown(std::string_view text, const MarkdownOptions& options);
 
 }  // namespace unisono::host::manual

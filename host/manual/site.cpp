@@ -65,16 +65,16 @@ std::string html_of(const Site& site, const Page& page) {
 <script defer src="{root}search.js"></script>
 </head>
 <body data-root="{root}">
-<a class="skip" href="#content">to the text</a>
+<a class="skip" href="#manual-text">to the text</a>
 <header>
-<label for="menu" class="menu" title="contents"><span>☰</span></label>
+<label for="manual-menu" class="menu" title="contents"><span>☰</span></label>
 <a class="home" href="{root}index.html">{manual}</a>
-<div class="search" hidden><input type="search" placeholder="Search  /" aria-label="search the manual" autocomplete="off" spellcheck="false" role="combobox" aria-expanded="false" aria-controls="results"><ul id="results" role="listbox" hidden></ul></div>
+<div class="search" hidden><input type="search" placeholder="Search  /" aria-label="search the manual" autocomplete="off" spellcheck="false" role="combobox" aria-expanded="false" aria-controls="manual-results"><ul id="manual-results" role="listbox" hidden></ul></div>
 </header>
-<input type="checkbox" id="menu" aria-label="contents">
+<input type="checkbox" id="manual-menu" aria-label="contents">
 <nav aria-label="contents">
 {side}</nav>
-<main id="content">
+<main id="manual-text">
 {body}</main>
 </body>
 </html>

@@ -90,9 +90,9 @@ if (typeof document !== "undefined") {
   box.hidden = false;
 
   const load = () => {
-    if (document.getElementById("search-index")) return;
+    if (document.getElementById("manual-index")) return;
     const script = document.createElement("script");
-    script.id = "search-index";
+    script.id = "manual-index";
     script.src = root + "search-index.js";
     script.onload = show;
     document.head.append(script);
@@ -165,9 +165,10 @@ if (typeof document !== "undefined") {
     }
   });
   document.addEventListener("click", (event) => {
-    if (!box.contains(event.target) || event.target.closest("#results a")) close();
-    if (event.target.closest("nav a")) document.getElementById("menu").checked = false;
+    if (!box.contains(event.target) || event.target.closest("#manual-results a")) close();
+    if (event.target.closest("nav a")) document.getElementById("manual-menu").checked = false;
   });
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest" });
   // index.html?q=reshape searches at once.
   const asked = new URLSearchParams(location.search).get("q");
   if (asked) {
