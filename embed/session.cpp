@@ -222,8 +222,12 @@ int32_t completeness(std::string text) {
     }
   };
   constexpr size_t stack = size_t{64} << 20;
-  const StackThread thread(stack, parse);
-  if (!thread.started()) refuse("there is no memory", UNISONO_MEMORY);
+  bool started = false;
+  {
+    const StackThread thread(stack, parse);
+    started = thread.started();
+  }
+  if (!started) refuse("there is no memory for a thread", UNISONO_MEMORY);
   return found;
 }
 

@@ -57,13 +57,14 @@ TEST_CASE("errors are values") {
     CHECK(result.error().json().starts_with("{"));
   }
   SUBCASE("while running") {
-    CHECK(error_of(session, "let a = [1, 2]\nvar i = 5\na[i]").kind() ==
+    CHECK(error_of(session, "assert(sum(ones(2)) == 3.0)").kind() ==
           Kind::runtime);
-    CHECK(error_of(session, "assert(1 == 2)").kind() != Kind::internal);
+    CHECK(error_of(session, "let a = [1, 2]\na[argmax([1, 2]) + 1]").kind() ==
+          Kind::runtime);
   }
   SUBCASE("a program that fails changes no name") {
     session.eval("var a = 1").value();
-    error_of(session, "a = 2\nlet b = [1, 2]\nvar i = 7\nb[i]");
+    error_of(session, "a = 2\nlet b = [1, 2]\nassert(sum(b) == 4)");
     CHECK(session.get("a").value().as<int>().value() == 1);
     CHECK(session.get("b").error().kind() == Kind::check);
   }
@@ -117,7 +118,7 @@ TEST_CASE("names") {
   REQUIRE(unisono_session_names(session.handle(), &names) == nullptr);
   CHECK(Value(names).type() == "(str, str, str)");
   CHECK(session.format(session.eval("[1.5, 2.0]").value()).value() ==
-        "[1.5, 2. ]");
+        "[1.5 2. ]");
 }
 
 TEST_CASE("print is a callback") {
@@ -144,7 +145,8 @@ TEST_CASE("a callback that throws ends the program") {
   }});
   for (const char* program :
        {"print(1)", "@jit\ndef f(x: f32) -> f32 { print(x)\nx }\nf(3f32)",
-        "axis d = devices()\npmap(fn(x) { print(x)\nx }, over=d)(ones(1))"}) {
+        "axis d = devices()\ndef f(x: f32) -> f32 { print(x)\nx }\n"
+        "pmap(f, over=d)(ones(1))"}) {
     auto result = session.eval(program);
     REQUIRE(!result);
     CHECK(result.error().kind() == Kind::host);
