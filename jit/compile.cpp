@@ -13,8 +13,10 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
+#include "jit/partition/map_graph.h"
 #include "jit/plan/fuse.h"
 #include "jit/plan/memory_plan.h"
+#include "jit/reference/host_call.h"
 #include "jit/target/generate_cpu.h"
 #include "jit/target/generate_gpu.h"
 #include "jit/target/target.h"
@@ -30,10 +32,13 @@ constexpr int64_t most_cached_programs = 1024;
 class StepWriter {
  public:
   StepWriter(const Generator& generator, int devices,
+             const std::vector<MeshAxis>& mesh, const Plan& plan,
              const CompiledKernels& kernels, const CodeObserver& on_code,
              Program& program, CompileStats& stats)
       : generator_(generator),
         devices_(devices),
+        mesh_(mesh),
+        plan_(plan),
         kernels_(kernels),
         on_code_(on_code),
         program_(program),
@@ -105,6 +110,12 @@ class StepWriter {
   void write(HostCallStep call) {
     for (SlotId argument : call.arguments)
       call.bytes.push_back(program_.slots[argument].bytes);
+    for (SlotId result : call.results)
+      call.result_bytes.push_back(program_.slots[result].bytes);
+    const auto& attrs =
+        ir::attrs<ir::HostCallAttrs>(plan_.host_calls[call.call].node);
+    for (int d = 0; d < devices_; ++d)
+      call.callers.push_back(calling_device(mesh_, attrs, d));
     add(std::move(call));
   }
 
@@ -112,6 +123,8 @@ class StepWriter {
   const std::vector<uint32_t>* sources_ = nullptr;  // of the step
   const Generator& generator_;
   const int devices_;
+  const std::vector<MeshAxis>& mesh_;
+  const Plan& plan_;
   const CompiledKernels& kernels_;
   const CodeObserver& on_code_;
   Program& program_;
@@ -123,15 +136,21 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
                                          const CompileOptions& options) {
   std::vector<HostCallback> out;
   for (const PlanHostCall& call : calls)
-    out.push_back(
-        [call, render = options.host_call](
-            int position, const std::vector<std::vector<uint8_t>>& arguments) {
-          if (!render) return;
-          std::vector<HostArray> operands;
-          for (size_t i = 0; i < arguments.size(); ++i)
-            operands.push_back({call.types[i], arguments[i]});
-          render(call.node, position, operands);
-        });
+    out.push_back([call, make = options.host_call](
+                      int position,
+                      const std::vector<std::vector<uint8_t>>& arguments,
+                      std::vector<std::vector<uint8_t>>& given) -> Status {
+      std::vector<HostArray> operands, results;
+      for (size_t i = 0; i < arguments.size(); ++i)
+        operands.push_back({call.types[i], arguments[i]});
+      for (size_t i = 0; i < given.size(); ++i)
+        results.push_back({ir::result_type(call.node, static_cast<int>(i)),
+                           std::move(given[i])});
+      TRY(call_host(make, call.node, position, operands, results));
+      for (size_t i = 0; i < given.size(); ++i)
+        given[i] = std::move(results[i].bytes);
+      return Unit{};
+    });
   return out;
 }
 
@@ -218,6 +237,7 @@ struct Compiler::State {
   /// What each device runs, of `map`.
   ir::Graph device_graph(const MemberGraph& map, const CompileOptions& options);
   Result<CachedProgram> compile(const ir::Graph& graph,
+                                const std::vector<MeshAxis>& mesh,
                                 const CompileOptions& options);
   Generator& generator(DeviceKind kind) {
     switch (kind) {
@@ -260,8 +280,9 @@ ir::Graph Compiler::State::device_graph(const MemberGraph& map,
                      observer.after_pass);
 }
 
-Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
-                                               const CompileOptions& options) {
+Result<CachedProgram> Compiler::State::compile(
+    const ir::Graph& graph, const std::vector<MeshAxis>& mesh,
+    const CompileOptions& options) {
   if (const ir::Node* node = too_large(graph)) {
     Error error{Error::Kind::out_of_memory,
                 fmt::format("no memory holds {}", node->type.to_string())};
@@ -289,8 +310,8 @@ Result<CachedProgram> Compiler::State::compile(const ir::Graph& graph,
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
   program->devices = options.devices;
-  StepWriter writer(generator, options.devices, compiled, on_code, *program,
-                    result.stats);
+  StepWriter writer(generator, options.devices, mesh, plan, compiled, on_code,
+                    *program, result.stats);
   program->steps = writer.write(plan.steps);
   auto codes = std::make_shared<std::vector<std::shared_ptr<LoadedCode>>>();
   for (auto& [key, kernel] : compiled) codes->push_back(kernel.code);
@@ -346,8 +367,9 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
   if (!graph) graph = state_->device_graph(map, options);
   const CachedProgram compiled = TRY(unless_stopped([&] {
     std::optional<Result<CachedProgram>> result;
-    on_deep_stacks(1,
-                   [&](size_t) { result = state_->compile(*graph, options); });
+    on_deep_stacks(1, [&](size_t) {
+      result = state_->compile(*graph, map.mesh, options);
+    });
     return std::move(*result);
   }));
   {

@@ -45,11 +45,9 @@ struct CompileOptions {
   /// By input: it is the program's own, and its memory may be written to.
   /// Empty: none is.
   std::vector<bool> donated = {};
-  /// Renders the operands of the graph's host_call nodes. `position` is the
-  /// device's.
-  std::function<void(const ir::Node& node, int position,
-                     const std::vector<HostArray>& operands)>
-      host_call;
+  /// Makes the calls of the graph's host_call nodes, with the device's position
+  /// as the member.
+  HostCall host_call;
   /// Told how long it took, or that the program was known, if there is one.
   Recorder* recorder = nullptr;
 };

@@ -23,6 +23,7 @@ struct Error {
     device_lost,
     stalled,  // a collective that not all devices reach in time
     compile_failed,
+    host_function,  // a function that the host defined said so
   };
   Kind kind = Kind::io;
   std::string message;

@@ -67,13 +67,14 @@ Session::Session(SessionOptions options)
 
 Session::~Session() = default;
 
-const lang::Program* Session::check(std::string path, std::string text,
-                                    std::optional<lang::Value>* last) {
+const lang::Program* Session::parsed(
+    std::string path, std::string text,
+    lang::ParseResult parse(const lang::SourceFile&, lang::Diagnostics&)) {
   const size_t errors = diagnostics_.error_count();
   const lang::SourceFile& file = sources_.add(std::move(path), std::move(text));
   const StopScope stop(machine_.stop);
   try {
-    lang::ParseResult parsed = lang::parse(file, diagnostics_);  // text to AST
+    lang::ParseResult parsed = parse(file, diagnostics_);  // text to AST
     programs_.push_back(std::move(parsed.program));
   } catch (const std::bad_alloc&) {
     diagnostics_.report(lang::Code::out_of_memory, lang::Span{&file, 0, 0},
@@ -83,8 +84,29 @@ const lang::Program* Session::check(std::string path, std::string text,
         lang::internal_error(lang::Span{&file, 0, 0}, exception.what()));
   }
   if (diagnostics_.error_count() > errors) return nullptr;
-  const lang::Program& program = *programs_.back();
-  return walk_->check(program, last) ? &program : nullptr;  // types and sizes
+  return programs_.back().get();
+}
+
+const lang::Program* Session::check(std::string path, std::string text,
+                                    std::optional<lang::Value>* last) {
+  const lang::Program* program =
+      parsed(std::move(path), std::move(text), lang::parse);
+  if (!program) return nullptr;
+  return walk_->check(*program, last) ? program : nullptr;  // types and sizes
+}
+
+bool Session::define(std::string declaration, bool pure,
+                     decltype(lang::HostFunction::call) call) {
+  const lang::Program* program =
+      parsed("<host>", std::move(declaration), lang::parse_declaration);
+  if (!program) return false;
+  lang::HostFunction function{
+      .declaration = lang::as<lang::DefStmt>(*program->statements[0]),
+      .pure = pure,
+      .call = std::move(call)};
+  machine_.host_functions.push_back(
+      std::make_shared<const lang::HostFunction>(std::move(function)));
+  return walk_->check(*program) && walk_->run(*program);
 }
 
 bool Session::run(const lang::Program& program,

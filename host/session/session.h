@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "jit/compile.h"
+#include "lang/context/function.h"
 #include "lang/context/walk.h"
 #include "lang/source/diagnostics.h"
 #include "lang/source/source.h"
 #include "lang/syntax/ast.h"
+#include "lang/syntax/parser.h"
 #include "runtime/execute/program.h"
 
 namespace unisono::host {
@@ -95,6 +97,14 @@ class Session {
   /// there is none.
   const lang::Stmt* statement_at(lang::Span where) const;
 
+  /// Defines a function that the host performs. `declaration` is its head, with
+  /// the types of all parameters and of the result, if it has one: `def clip(x:
+  /// f32[n], most: f32) -> f32[n]`. Where it is called it is like any function,
+  /// in compiled code and in maps, too; `call` and `pure` are as in
+  /// lang::HostFunction. False if the declaration is wrong (diagnostics()).
+  bool define(std::string declaration, bool pure,
+              decltype(lang::HostFunction::call) call);
+
   /// Throws the program's output away from now on.
   void mute();
   /// SessionOptions::compile_only
@@ -112,6 +122,12 @@ class Session {
   std::string kernel_line(const std::vector<uint32_t>& sources) const;
 
  private:
+  /// What `parse` gives of a text, which lives as long as the session; null if
+  /// there were errors.
+  const lang::Program* parsed(std::string path, std::string text,
+                              lang::ParseResult parse(const lang::SourceFile&,
+                                                      lang::Diagnostics&));
+
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<jit::Compiler> compiler_;
   lang::Machine machine_;

@@ -69,6 +69,13 @@ void for_each_field(A& a, B& b, Visit&& visit) {
     visit("specs", a.specs, b.specs);
     visit("everywhere", a.everywhere, b.everywhere);
     visit("axes", a.axes, b.axes);
+    visit("function", a.function, b.function);
+    visit("number", a.number, b.number);
+    visit("results", a.results, b.results);
+    visit("pure", a.pure, b.pure);
+    visit("members", a.members, b.members);
+    visit("mapped", a.mapped, b.mapped);
+    visit("masked", a.masked, b.masked);
   } else {
     // A constant's elements have a notation of their own.
     static_assert(std::is_same_v<T, NoAttrs> ||

@@ -44,7 +44,7 @@ NodeId Graph::add(Op op, std::vector<NodeId> inputs, Attrs attrs,
   }
   Type type;
   if (op == Op::project) {
-    CHECK(inputs.size() == 1 && kind(nodes[inputs[0]].op) == Kind::control);
+    CHECK(inputs.size() == 1 && has_results(nodes[inputs[0]]));
     type = result_type(nodes[inputs[0]], std::get<ProjectAttrs>(attrs).index);
   } else {
     auto inferred = infer_type(op, operands, attrs);

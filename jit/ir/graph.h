@@ -204,14 +204,29 @@ struct CollectiveAttrs {
   bool stays = false;
   bool operator==(const CollectiveAttrs&) const = default;
 };
-/// host_call: `format` has one piece of text before each operand and one after
-/// the last; the host renders operands with `specs` (one per operand, "" for
-/// the default). Each member of all mapped axes makes the call; if not
-/// `everywhere`, only each member of `axes`, once for all others.
+/// host_call: a print, or a call of a function that the host defined. Each
+/// member of all mapped axes makes the call; if not `everywhere`, only each
+/// member of `axes`, once for all others, which get the same results.
 struct HostCallAttrs {
+  /// A print: one piece of text before each operand and one after the last; the
+  /// host renders operands with `specs` (one per operand, "" for the default).
   std::vector<std::string> format, specs;
   bool everywhere = true;
   std::vector<AxisId> axes = {};
+  /// Else a function: its name, the number by which the host knows it, and the
+  /// types of its results, none for an effect alone.
+  std::string function = {};
+  int64_t number = 0;
+  std::vector<Type> results = {};
+  /// The function always gives the same for the same, and does nothing else.
+  bool pure = false;
+  /// Not 0: one call for each of so many members, in order. The operands in
+  /// `mapped` and all results have the members as their leading axis. `masked`:
+  /// the last operand, bool[members], which the host does not get, says who
+  /// takes part; results of the others are zeros.
+  int64_t members = 0;
+  std::vector<int> mapped = {};
+  bool masked = false;
   bool operator==(const HostCallAttrs&) const = default;
 };
 
@@ -223,8 +238,9 @@ using Attrs = std::variant<NoAttrs, ReduceAttrs, ScanAttrs, ShapeAttrs,
 
 /// One operation. Operands come before it in the graph. Map operands have the
 /// same shape: broadcasting is explicit. A control node's `type` is that of its
-/// first result; `project` nodes read its results, the first one too. A node
-/// without results (host_call, some control nodes) has the type `bool`.
+/// first result; `project` nodes read its results, the first one too. So is a
+/// host_call's. A node without results (a print, some control nodes) has the
+/// type `bool`.
 struct Node {
   Op op;
   std::vector<NodeId> inputs;

@@ -17,6 +17,7 @@ class Hasher {
     state ^= state >> 29;
   }
   void value(int x) { add(static_cast<size_t>(x)); }
+  void value(int64_t x) { add(static_cast<size_t>(x)); }
   void value(bool x) { add(x); }
   void value(DType x) { add(static_cast<size_t>(x)); }
   void value(ReduceOrder x) { add(static_cast<size_t>(x)); }

@@ -440,10 +440,33 @@ Result<Type> collective_rule(Op op, Operands x, const CollectiveAttrs& a) {
   __builtin_unreachable();
 }
 
+/// Who the members of a host_call are.
+Status check_members(Operands x, const HostCallAttrs& a) {
+  if (a.members < 0 || (a.members == 0 && (a.masked || !a.mapped.empty())))
+    return wrong("a call for {} members", a.members);
+  const auto is_of_members = [&](const Type& type) {
+    return type.rank() > 0 && type.shape[0] == Dim(a.members);
+  };
+  for (const int i : a.mapped)
+    if (i < 0 || i >= static_cast<int>(x.size()) || !is_of_members(x[i]))
+      return wrong("operand {} is not that of {} members", i, a.members);
+  if (a.masked && (x.empty() || !is_of_members(x.back()) ||
+                   x.back().rank() != 1 || !is_bool(x.back().dtype)))
+    return wrong("the mask is no bool[{}]", a.members);
+  return Unit{};
+}
+
 Result<Type> host_rule(Operands x, const HostCallAttrs& a) {
-  if (a.format.size() != x.size() + 1 || a.specs.size() != x.size())
+  TRY(check_members(x, a));
+  const size_t operands = x.size() - a.masked;
+  if (!a.function.empty() || !a.results.empty()) {
+    if (!a.format.empty() || !a.specs.empty())
+      return wrong("a function has no format");
+    return a.results.empty() ? Type{DType::Bool, {}} : result_type(a, 0);
+  }
+  if (a.format.size() != operands + 1 || a.specs.size() != operands)
     return wrong("{} pieces of text and {} formats for {} operands",
-                 a.format.size(), a.specs.size(), x.size());
+                 a.format.size(), a.specs.size(), operands);
   return Type{DType::Bool, {}};
 }
 

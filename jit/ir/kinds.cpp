@@ -60,6 +60,8 @@ int result_count(const Node& node) {
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
     return static_cast<int>(a->then_graph->outputs.size());
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs)) return a->carries;
+  if (const auto* a = std::get_if<HostCallAttrs>(&node.attrs))
+    return static_cast<int>(a->results.size());
   return 1;
 }
 
@@ -69,7 +71,21 @@ Type result_type(const Node& node, int index) {
     return a->then_graph->type(a->then_graph->outputs[index]);
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
     return a->body->type(a->body->outputs[index]);
+  if (const auto* a = std::get_if<HostCallAttrs>(&node.attrs))
+    return result_type(*a, index);
   return node.type;
+}
+
+Type result_type(const HostCallAttrs& call, int index) {
+  Type type = call.results[index];
+  if (call.members > 0)
+    type.shape.insert(type.shape.begin(), Dim(call.members));
+  return type;
+}
+
+bool has_results(const Node& node) {
+  return node.op == Op::if_else || node.op == Op::loop ||
+         node.op == Op::host_call;
 }
 
 namespace {

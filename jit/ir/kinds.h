@@ -26,10 +26,14 @@ Op reduction_by(Op combine, DType dtype);
 
 /// Whether the row's type class admits `dtype`.
 bool admits(Op op, DType dtype);
-/// Number of results (more than one for control only).
+/// Number of results (not one for control and host_call only).
 int result_count(const Node& node);
-/// The type of result `index` of a control node.
+/// Whether `project` reads the node's results.
+bool has_results(const Node& node);
+/// The type of result `index` of a control node or a host_call.
 Type result_type(const Node& node, int index);
+/// The same, of the attributes of a host_call.
+Type result_type(const HostCallAttrs& call, int index);
 /// Whether the node can raise a checked error or has an effect, so that it is
 /// kept even if its result is not used.
 bool must_stay(const Graph& graph, const Node& node);

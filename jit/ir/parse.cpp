@@ -174,6 +174,7 @@ class Parser {
 
   // ---- attributes ----
   bool value(int& out) { return number(out); }
+  bool value(int64_t& out) { return number(out); }
   bool value(Dim& out) { return dim(out); }
   bool value(bool& out) {
     const auto text = word();

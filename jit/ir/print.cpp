@@ -114,6 +114,7 @@ class Printer {
   }
 
   void value(int x) { text += fmt::format("{}", x); }
+  void value(int64_t x) { text += fmt::format("{}", x); }
   void value(bool x) { text += x ? "true" : "false"; }
   void value(const Dim& x) { text += x.to_string(); }
   void value(const std::string& x) { text += quoted(x); }

@@ -58,12 +58,11 @@ Result<Type> type_of(const Graph& graph, NodeId id) {
   const auto* a = std::get_if<ProjectAttrs>(&node.attrs);
   if (!a || node.inputs.size() != 1)
     return wrong("`project` has one operand and an index");
-  const Node& control = graph[node.inputs[0]];
-  if (control.op != Op::if_else && control.op != Op::loop)
-    return wrong("`project` of what has one result");
-  if (a->index < 0 || a->index >= result_count(control))
+  const Node& of = graph[node.inputs[0]];
+  if (!has_results(of)) return wrong("`project` of what has one result");
+  if (a->index < 0 || a->index >= result_count(of))
     return wrong(fmt::format("there is no result {}", a->index));
-  return result_type(control, a->index);
+  return result_type(of, a->index);
 }
 
 }  // namespace

@@ -350,7 +350,11 @@ Result<std::vector<HostArray>> evaluate_map(
   std::vector<MemberAxis> axes;
   for (const MapAxis& axis : map.axes)
     axes.push_back({axis.id, axis.members()});
-  auto results = TRY(evaluate_members(map.graph, axes, arguments, options));
+  ReferenceOptions own = options;
+  own.caller_of = [&](const ir::HostCallAttrs& call, int64_t member) {
+    return calling_member(map, call, member);
+  };
+  auto results = TRY(evaluate_members(map.graph, axes, arguments, own));
   std::vector<HostArray> joined;
   for (size_t i = 0; i < map.graph.outputs.size(); ++i) {
     std::vector<HostArray> parts;
@@ -386,6 +390,38 @@ int device_of(const MemberGraph& map, int64_t member) {
   for (size_t i = 0; i < place.size(); ++i)
     device = device * map.mesh[i].size + place[i];
   return static_cast<int>(device);
+}
+
+namespace {
+bool is_inside(const ir::HostCallAttrs& call, ir::AxisId id) {
+  return call.everywhere || std::ranges::find(call.axes, id) != call.axes.end();
+}
+}  // namespace
+
+int64_t calling_member(const MemberGraph& map, const ir::HostCallAttrs& call,
+                       int64_t member) {
+  int64_t caller = 0, stride = 1, rest = member;
+  for (size_t a = map.axes.size(); a-- > 0;) {
+    const int64_t size = map.axes[a].members();
+    if (is_inside(call, map.axes[a].id)) caller += rest % size * stride;
+    rest /= size;
+    stride *= size;
+  }
+  return caller;
+}
+
+int calling_device(const std::vector<MeshAxis>& mesh,
+                   const ir::HostCallAttrs& call, int position) {
+  if (mesh.empty()) return position;
+  int64_t caller = 0, stride = 1, rest = position;
+  for (size_t i = mesh.size(); i-- > 0;) {
+    const bool inside = std::ranges::any_of(
+        mesh[i].ids, [&](ir::AxisId id) { return is_inside(call, id); });
+    if (inside || call.everywhere) caller += rest % mesh[i].size * stride;
+    rest /= mesh[i].size;
+    stride *= mesh[i].size;
+  }
+  return static_cast<int>(caller);
 }
 
 std::vector<int> input_cuts(const MemberGraph& map, size_t input) {

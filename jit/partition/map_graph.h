@@ -73,6 +73,14 @@ size_t mesh_axis(const MemberGraph& map, const MapAxis& axis);
 /// Where the device of a member stands in the mesh.
 int device_of(const MemberGraph& map, int64_t member);
 
+/// Whose host call it is: a call outside some of the maps is made once for all
+/// their members, by the first.
+int64_t calling_member(const MemberGraph& map, const ir::HostCallAttrs& call,
+                       int64_t member);
+/// The same of devices, by their positions in a mesh.
+int calling_device(const std::vector<MeshAxis>& mesh,
+                   const ir::HostCallAttrs& call, int position);
+
 /// The axes of a whole array that are cut: for each of the mesh's axes the
 /// array's, or -1 where all along it have the same.
 std::vector<int> input_cuts(const MemberGraph& map, size_t input);

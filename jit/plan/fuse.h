@@ -120,6 +120,7 @@ void for_each_buffer(Step& step, const F& f) {
     f(task->from, false), f(task->to, true);
   } else if (auto* host = std::get_if<HostCallStep>(&step.what)) {
     for (auto& argument : host->arguments) f(argument, false);
+    for (auto& result : host->results) f(result, true);
   } else if (auto* loop = std::get_if<LoopTask>(&step.what)) {
     inside(loop->condition);
     f(loop->flag, false);

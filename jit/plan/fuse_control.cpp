@@ -134,10 +134,10 @@ void Fuser::place_if(NodeId id) {
   IfTask task{.flag = flag};
   task.then_steps = branch(*attrs.then_graph);
   task.else_steps = branch(*attrs.else_graph);
-  end_control(id, append({std::move(task)}), std::move(results));
+  end_results(id, append({std::move(task)}), std::move(results));
 }
 
-void Fuser::end_control(NodeId id, size_t item, std::vector<BufferId> results) {
+void Fuser::end_results(NodeId id, size_t item, std::vector<BufferId> results) {
   sources_.step[id] = static_cast<int>(item);
   if (ir::must_stay(graph_, graph_[id])) last_host_call_ = items_.size();
   if (!results.empty()) sources_.buffer[id] = results[0];
@@ -175,7 +175,7 @@ bool Fuser::place_point_loop(NodeId id) {
   const size_t item = append({*std::move(kernel), {}}, graph_[id].source);
   for (const Node& node : ir::attrs<ir::LoopAttrs>(graph_[id]).body->nodes)
     items_[item].sources.push_back(node.source);
-  end_control(id, item, std::move(places));
+  end_results(id, item, std::move(places));
   return true;
 }
 
@@ -205,7 +205,7 @@ void Fuser::place_loop(NodeId id) {
   }
   task.condition = std::make_unique<PlanSteps>(std::move(condition));
   task.body = std::make_unique<PlanSteps>(std::move(body));
-  end_control(id, append({std::move(task)}), std::move(carries));
+  end_results(id, append({std::move(task)}), std::move(carries));
 }
 
 /// Where the body ends by copying large carries: two turns of it, the first

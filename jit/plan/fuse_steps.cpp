@@ -164,10 +164,13 @@ void Fuser::place_host_call(NodeId id) {
     task.arguments.push_back(materialise(operand));
     call.types.push_back(graph_.type(operand));
   }
+  std::vector<BufferId> results;
+  for (int i = 0; i < ir::result_count(graph_[id]); ++i)
+    results.push_back(plan_.add_buffer(ir::result_type(graph_[id], i).bytes()));
+  task.results = results;
   task.call = static_cast<int>(plan_.host_calls.size());
   plan_.host_calls.push_back(std::move(call));
-  sources_.step[id] = static_cast<int>(append({std::move(task)}));
-  last_host_call_ = items_.size();
+  end_results(id, append({std::move(task)}), std::move(results));
 }
 
 void Fuser::place_scatter(NodeId id) {

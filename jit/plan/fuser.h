@@ -68,7 +68,7 @@ class Fuser {
   PlanSteps lower_to(const ir::Graph& graph,
                      const std::vector<BufferId>& inputs,
                      const std::vector<BufferId>& places);
-  void end_control(ir::NodeId id, size_t item, std::vector<BufferId> results);
+  void end_results(ir::NodeId id, size_t item, std::vector<BufferId> results);
   bool place_point_loop(ir::NodeId id);
   std::optional<PlanSteps> two_places(const ir::LoopAttrs& attrs,
                                       std::vector<BufferId> inputs,
@@ -82,7 +82,7 @@ class Fuser {
   std::vector<int> uses_;
   std::vector<ir::NodeId> user_;  // the last one
   std::vector<Item> items_;
-  std::vector<std::vector<BufferId>> results_;  // of control nodes
+  std::vector<std::vector<BufferId>> results_;  // where project reads
   std::unordered_map<BufferId, size_t> last_reader_;
   size_t last_host_call_ = 0;  // one past its item
 };

@@ -9,6 +9,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/reference/collective.h"
+#include "jit/reference/host_call.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/nodes.h"
 #include "jit/reference/value.h"
@@ -100,8 +101,9 @@ class ReferenceRun {
                                   const std::vector<int64_t>& members,
                                   std::vector<Values> arguments);
   const std::optional<Error>& failure() const { return failure_; }
-  /// Makes the host calls that wait for those of earlier devices.
-  void call_host();
+  /// Makes the host calls that wait for those of earlier devices. An error is
+  /// the first one's that has one.
+  Status call_host();
 
  private:
   Status run_one(Scope& scope, NodeId id);
@@ -109,6 +111,7 @@ class ReferenceRun {
   Status run_loop(Scope& scope, NodeId id);
   Status run_collective(Scope& scope, NodeId id);
   Status run_host_call(Scope& scope, NodeId id);
+  Result<Values> call_host_for(Scope& scope, NodeId id, Frame& frame);
   int device_of(int64_t member) const;
   Status run_plain(Scope& scope, NodeId id);
   Result<Value> run_node(const Node& node,
@@ -134,6 +137,8 @@ class ReferenceRun {
     int64_t member;
     std::vector<HostArray> operands;
   };
+  Status make(const std::vector<WaitingCall>& calls);
+
   const ReferenceOptions& options_;
   std::map<int, std::vector<WaitingCall>> waiting_;  // all devices but 0
   std::unordered_map<ir::AxisId, Mapped> mapped_;
@@ -441,7 +446,7 @@ Status ReferenceRun::run_collective(Scope& scope, NodeId id) {
       std::ranges::any_of(team_of(frames[0].member, a), [&](int64_t member) {
         return device_of(member) != device_of(frames[0].member);
       }))
-    call_host();
+    TRY(call_host());
   if (failure_ && node.op != ir::Op::own_part) return *failure_;
   const auto no_memory = [&]() -> Status {
     return error(node, frames[0], reference::out_of_memory(node.type));
@@ -501,35 +506,85 @@ int ReferenceRun::device_of(int64_t member) const {
                                                 : options_.device_of(member);
 }
 
-void ReferenceRun::call_host() {
-  for (const auto& [device, calls] : waiting_)
-    for (const WaitingCall& call : calls)
-      options_.host_call(*call.node, call.member, call.operands);
-  waiting_.clear();
+Status ReferenceRun::call_host() {
+  auto waiting = std::exchange(waiting_, {});
+  for (const auto& [device, calls] : waiting) TRY(make(calls));
+  return Unit{};
 }
 
+Status ReferenceRun::make(const std::vector<WaitingCall>& calls) {
+  std::vector<HostArray> none;
+  for (const WaitingCall& call : calls) {
+    Status done = jit::call_host(options_.host_call, *call.node, call.member,
+                                 call.operands, none);
+    if (done) continue;
+    Error error = std::move(done).error();
+    if (error.member < 0) error.member = call.member;
+    return error;
+  }
+  return Unit{};
+}
+
+/// Calls without results wait for those of earlier devices; one with results
+/// cannot, and comes after those of its own device.
 Status ReferenceRun::run_host_call(Scope& scope, NodeId id) {
-  const Graph& graph = scope.graph;
-  const Node& node = graph[id];
+  const Node& node = scope.graph[id];
+  const auto& a = ir::attrs<ir::HostCallAttrs>(node);
+  std::map<int64_t, Values> given;  // by the member that called
   for (Frame& frame : scope.frames) {
-    if (!options_.host_call) continue;
-    const int device = device_of(frame.member);
-    // Its device ended where another of its members failed.
-    if (failure_ && device >= device_of(failure_->member)) continue;
-    std::vector<HostArray> operands;
-    for (NodeId operand : node.inputs) {
-      auto array = to_host(frame.values[operand], graph.type(operand));
-      if (!array) return error(node, frame, array.error());
-      operands.push_back(*std::move(array));
+    const int64_t caller = mapped_.empty() || !options_.caller_of
+                               ? frame.member
+                               : options_.caller_of(a, frame.member);
+    if (!given.contains(caller)) {
+      const int device = device_of(frame.member);
+      // Its device ended where another of its members failed.
+      if (failure_ && device >= device_of(failure_->member)) continue;
+      auto results = call_host_for(scope, id, frame);
+      if (!results && results.error().kind == Error::Kind::cancelled)
+        return results.error();
+      if (!results) return drop(scope, error(node, frame, results.error()));
+      given[caller] = *std::move(results);
     }
-    if (device == 0)
-      options_.host_call(node, mapped_.empty() ? -1 : frame.member, operands);
-    else
-      waiting_[device].push_back({&node, frame.member, std::move(operands)});
+    if (!a.results.empty()) set_results(scope, id, frame, given[caller]);
   }
   const uint8_t nothing = 0;
-  for (Frame& frame : scope.frames) frame.values[id] = Value::view(&nothing, 1);
+  if (a.results.empty())
+    for (Frame& frame : scope.frames)
+      frame.values[id] = Value::view(&nothing, 1);
   return Unit{};
+}
+
+Result<Values> ReferenceRun::call_host_for(Scope& scope, NodeId id,
+                                           Frame& frame) {
+  const Node& node = scope.graph[id];
+  const int device = device_of(frame.member);
+  const int64_t member = mapped_.empty() ? -1 : frame.member;
+  std::vector<HostArray> operands, results;
+  for (NodeId operand : node.inputs)
+    operands.push_back(
+        TRY(to_host(frame.values[operand], scope.graph.type(operand))));
+  if (device != 0 && ir::result_count(node) == 0) {
+    waiting_[device].push_back({&node, member, std::move(operands)});
+    return Values();
+  }
+  if (const auto earlier = waiting_.find(device); earlier != waiting_.end()) {
+    const auto calls = std::move(earlier->second);
+    waiting_.erase(earlier);
+    TRY(make(calls));
+  }
+  for (int i = 0; i < ir::result_count(node); ++i) {
+    const ir::Type type = ir::result_type(node, i);
+    results.push_back({type, std::vector<uint8_t>(type.bytes())});
+  }
+  TRY(jit::call_host(options_.host_call, node, member, operands, results));
+  Values values;
+  for (const HostArray& result : results) {
+    Value value = Value::allocate(result.type.bytes());
+    if (!value.ok()) return reference::out_of_memory(result.type);
+    std::copy(result.bytes.begin(), result.bytes.end(), value.mutable_data());
+    values.push_back(std::move(value));
+  }
+  return values;
 }
 
 Result<std::vector<std::vector<HostArray>>> evaluate_nodes(
@@ -552,7 +607,7 @@ Result<std::vector<std::vector<HostArray>>> evaluate_nodes(
   }
   ReferenceRun evaluator(options, axes);
   auto results = evaluator.run(graph, members, std::move(arguments));
-  if (results || evaluator.failure()) evaluator.call_host();
+  if (results || evaluator.failure()) TRY(evaluator.call_host());
   if (!results) return results.error();
   if (evaluator.failure()) return *evaluator.failure();
   std::vector<std::vector<HostArray>> out(inputs.size());

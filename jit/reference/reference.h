@@ -18,10 +18,11 @@ struct HostArray {
   std::vector<uint8_t> bytes;
 };
 
-/// Called for each `host_call` node, once for each member in order. `member` is
-/// -1 outside a map.
-using HostCall = std::function<void(const ir::Node& node, int64_t member,
-                                    const std::vector<HostArray>& operands)>;
+/// Makes a call of a `host_call` node for one member, -1 outside a map.
+/// `results` have their types, and zeros that it replaces.
+using HostCall = std::function<Status(const ir::Node& node, int64_t member,
+                                      const std::vector<HostArray>& operands,
+                                      std::vector<HostArray>& results)>;
 
 struct ReferenceOptions {
   HostCall host_call;
@@ -29,6 +30,10 @@ struct ReferenceOptions {
   /// in the order of devices, as they do when devices run. Null: all members
   /// are on one device.
   std::function<int(int64_t member)> device_of;
+  /// Whose call it is: the first of those members for which it is made once.
+  /// Null: each member makes its own.
+  std::function<int64_t(const ir::HostCallAttrs& call, int64_t member)>
+      caller_of;
   /// Polled at every loop iteration and every node; true stops evaluation.
   std::function<bool()> stop;
   /// Whether integer division by zero and bad indexes are errors.

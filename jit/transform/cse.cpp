@@ -86,7 +86,8 @@ Graph join_equal(const Graph& graph) {
     poll_stop();
     Node node = placed.renamed(id);
     clean_control(node);
-    const bool unique = node.op == Op::input || node.op == Op::host_call;
+    const auto* call = std::get_if<ir::HostCallAttrs>(&node.attrs);
+    const bool unique = node.op == Op::input || (call && !call->pure);
     const size_t key = unique ? 0 : ir::hash(node);
     if (!unique) {
       const auto [begin, end] = known.equal_range(key);

@@ -46,7 +46,7 @@ Value Mapper::input(const Type& member_type, bool mapped) {
 
 Values Mapper::place(const Graph& graph, const Values& arguments) {
   Values placed(graph.nodes.size());
-  std::unordered_map<NodeId, Values> results;  // of control nodes
+  std::unordered_map<NodeId, Values> results;  // where project reads
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     poll_stop();
     const Node& node = graph.nodes[i];
@@ -58,9 +58,10 @@ Values Mapper::place(const Graph& graph, const Values& arguments) {
     } else if (node.op == Op::project) {
       placed[i] =
           results[node.inputs[0]][ir::attrs<ir::ProjectAttrs>(node).index];
-    } else if (ir::kind(node.op) == ir::Kind::control) {
+    } else if (ir::has_results(node)) {
       Values all = node.op == Op::if_else ? place_if(node, operands)
-                                          : place_loop(node, operands);
+                   : node.op == Op::loop  ? place_loop(node, operands)
+                                          : place_host_call(node, operands);
       if (!all.empty()) placed[i] = all[0];
       results[static_cast<NodeId>(i)] = std::move(all);
     } else {
@@ -86,8 +87,6 @@ Value Mapper::place_node(const Graph& graph, const Node& node,
     case ir::Kind::dot: return place_dot(node, x[0], x[1]);
     case ir::Kind::collective: return place_collective(node, x);
     case ir::Kind::host:
-      place_host_call(node, x);
-      return {splat({DType::Bool, {}}, 0), false};
     case ir::Kind::control: break;
   }
   check_failed("a node that is placed alone", __FILE__, __LINE__);

@@ -126,9 +126,15 @@ class Mapper {
   Values place_loop(const ir::Node& node, const Values& x);
   Values place_lockstep_loop(const ir::Node& node, const Values& x,
                              const LoopVaries& varies);
-  void place_host_call(const ir::Node& node, const Values& x);
-  static void call_host(Graph& graph, const ir::Node& node,
-                        std::vector<NodeId> operands, bool masked);
+
+  // vmap_host.cpp
+  Values place_host_call(const ir::Node& node, const Values& x);
+  /// One call for all members; with a mask, if any takes part.
+  Values shared_call(const ir::Node& node, const Values& x);
+  /// `x` with its members, or its repetition, as the outer part of one axis
+  /// with `inner` members: those of the call's operand, or a repetition.
+  NodeId both_members(Value x, int64_t inner, bool has_inner);
+
   /// A mapper of a subgraph with inputs of these types; the last one is the
   /// mask, if there is one here.
   Mapper subgraph(const std::vector<ir::Type>& types, const Flags& mapped,

@@ -16,7 +16,6 @@ using ir::Type;
 namespace {
 
 const Type flag{DType::Bool, {}};
-const Type counter{DType::I32, {}};
 
 Flags flags_of(const Values& x, size_t from) {
   Flags out;
@@ -165,75 +164,6 @@ Values Mapper::place_lockstep_loop(const Node& node, const Values& x,
     out.push_back(
         {add(Op::project, {id}, ir::ProjectAttrs{i + 1}), varies.operands[i]});
   return out;
-}
-
-/// The call for one member, in a graph where `operands` are its own; with a
-/// mask, the last operand says whether it takes part.
-void Mapper::call_host(Graph& graph, const Node& node,
-                       std::vector<NodeId> operands, bool masked) {
-  if (!masked) {
-    graph.add(Op::host_call, std::move(operands), node.attrs, node.source);
-    return;
-  }
-  const NodeId takes_part = operands.back();
-  operands.pop_back();
-  auto calls = std::make_shared<Graph>(), nothing = std::make_shared<Graph>();
-  std::vector<NodeId> parameters;
-  for (NodeId id : operands) {
-    parameters.push_back(calls->add_input(graph.type(id)));
-    nothing->add_input(graph.type(id));
-  }
-  calls->add(Op::host_call, std::move(parameters), node.attrs, node.source);
-  operands.insert(operands.begin(), takes_part);
-  graph.add(Op::if_else, std::move(operands), ir::IfAttrs{calls, nothing},
-            node.source);
-}
-
-/// One call per member, in order: a loop over the members.
-void Mapper::place_host_call(const Node& node, const Values& x) {
-  const auto& call = ir::attrs<ir::HostCallAttrs>(node);
-  if (!call.everywhere && std::find(call.axes.begin(), call.axes.end(),
-                                    spec_.axis) == call.axes.end()) {
-    add(Op::host_call, ids(x), node.attrs);
-    return;
-  }
-  Values operands = x;
-  if (mask_) operands.push_back({*mask_, true});
-  std::vector<NodeId> arguments = ids(operands);
-  if (spec_.size == 1) {
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (operands[i].mapped)
-        arguments[i] = add(Op::reshape, {arguments[i]},
-                           ir::ShapeAttrs{member_type(operands[i]).shape});
-    return call_host(out_, node, std::move(arguments), mask_.has_value());
-  }
-  Graph condition, body;
-  condition.add_input(counter);
-  body.add_input(counter);
-  for (NodeId id : arguments) {
-    condition.add_input(out_.type(id));
-    body.add_input(out_.type(id));
-  }
-  const auto number = [&](Graph& g, int64_t value) {
-    return g.add_constant(counter, jit::element_bytes(DType::I32, value),
-                          node.source);
-  };
-  condition.outputs = {
-      condition.add(Op::lt, {0, number(condition, spec_.size)})};
-  std::vector<NodeId> mine;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    NodeId id = static_cast<NodeId>(i + 1);
-    if (operands[i].mapped)
-      id = body.add(Op::gather, {id, 0}, ir::IndexAttrs{{0}, false},
-                    node.source);
-    mine.push_back(id);
-  }
-  call_host(body, node, std::move(mine), mask_.has_value());
-  body.outputs = {body.add(Op::add, {0, number(body, 1)})};
-  arguments.insert(arguments.begin(), splat(counter, 0));
-  add(Op::loop, std::move(arguments),
-      ir::LoopAttrs{std::make_shared<const Graph>(std::move(condition)),
-                    std::make_shared<const Graph>(std::move(body)), 1});
 }
 
 }  // namespace unisono::jit::vmapping

@@ -23,8 +23,19 @@ Flags varying_branches(const ir::IfAttrs& a, ir::AxisId axis,
   return out;
 }
 
+/// Each member makes its own call, unless those of all would be the same.
+bool calls_vary(const ir::HostCallAttrs& call, ir::AxisId axis,
+                const Flags& operands) {
+  const bool inside =
+      call.everywhere ||
+      std::find(call.axes.begin(), call.axes.end(), axis) != call.axes.end();
+  return inside && (!call.pure || any(operands));
+}
+
 Flags varying_results(const Node& node, ir::AxisId axis,
                       const Flags& operands) {
+  if (const auto* call = std::get_if<ir::HostCallAttrs>(&node.attrs))
+    return Flags(call->results.size(), calls_vary(*call, axis, operands));
   if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
     return varying_branches(*a, axis, operands);
   const auto& a = ir::attrs<ir::LoopAttrs>(node);
@@ -34,7 +45,6 @@ Flags varying_results(const Node& node, ir::AxisId axis,
 }
 
 bool varies(const Node& node, ir::AxisId axis, const Flags& operands) {
-  if (node.op == Op::host_call) return false;
   if (ir::kind(node.op) == ir::Kind::collective) {
     const auto& axes = ir::attrs<ir::CollectiveAttrs>(node).axes;
     if (std::find(axes.begin(), axes.end(), axis) != axes.end())
@@ -47,7 +57,7 @@ bool varies(const Node& node, ir::AxisId axis, const Flags& operands) {
 
 Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs) {
   Flags flags(graph.nodes.size(), false);
-  std::unordered_map<NodeId, Flags> results;  // of control nodes
+  std::unordered_map<NodeId, Flags> results;  // where project reads
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     Flags operands;
@@ -57,7 +67,7 @@ Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs) {
     } else if (node.op == Op::project) {
       flags[i] =
           results[node.inputs[0]][ir::attrs<ir::ProjectAttrs>(node).index];
-    } else if (ir::kind(node.op) == ir::Kind::control) {
+    } else if (ir::has_results(node)) {
       Flags all = varying_results(node, axis, operands);
       flags[i] = !all.empty() && all[0];
       results[static_cast<NodeId>(i)] = std::move(all);

@@ -69,6 +69,8 @@ struct Machine {
   bool colour = false;
   /// Where `print` goes. Each call is one or more whole lines.
   std::function<void(std::string_view)> output;
+  /// Functions that the host has defined, by their numbers, which stay.
+  std::vector<std::shared_ptr<const HostFunction>> host_functions = {};
   /// The script's arguments, after its file name.
   std::vector<std::string> arguments;
   /// False where a program is only checked: they may then be any.
@@ -83,6 +85,11 @@ struct Machine {
   std::function<Result<std::string>(const std::string& path)> import = nullptr;
   Limits limits = {};
 };
+
+/// Calls a function of the host for one member: a jit::HostCall.
+Status call_host_function(const Machine& machine, const ir::HostCallAttrs& call,
+                          const std::vector<jit::HostArray>& arguments,
+                          std::vector<jit::HostArray>& results);
 
 /// How a program runs on this machine.
 RunOptions run_options(const Machine& machine);

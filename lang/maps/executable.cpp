@@ -13,11 +13,16 @@ namespace {
 using Arrays = std::vector<unisono::Array>;
 using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
-void print_line(Machine& machine, const Device* named, const ir::Node& node,
-                const std::vector<jit::HostArray>& operands) {
-  const std::string line =
-      render_host_call(ir::attrs<ir::HostCallAttrs>(node), operands) + "\n";
+/// What a host_call node means: a line, or a function of the host.
+Status call_host(Machine& machine, const Device* named, const ir::Node& node,
+                 const std::vector<jit::HostArray>& operands,
+                 std::vector<jit::HostArray>& results) {
+  const auto& call = ir::attrs<ir::HostCallAttrs>(node);
+  if (!call.function.empty())
+    return call_host_function(machine, call, operands, results);
+  const std::string line = render_host_call(call, operands) + "\n";
   machine.output(named ? fmt::format("[{}] {}", named->name(), line) : line);
+  return Unit{};
 }
 
 /// Blocks that something else holds, too, become copies, and so do those in
@@ -124,12 +129,12 @@ Result<Arrays> run_reference(Machine& machine, const Executable& executable,
     return jit::device_of(map, std::max<int64_t>(member, 0));
   };
   options.host_call = [&](const ir::Node& node, int64_t member,
-                          const std::vector<jit::HostArray>& operands) {
+                          const std::vector<jit::HostArray>& operands,
+                          std::vector<jit::HostArray>& results) {
     const Device* named = executable.names_devices
                               ? executable.devices[device_of(member)]
                               : nullptr;
-    if (calls_host(map, ir::attrs<ir::HostCallAttrs>(node), member))
-      print_line(machine, named, node, operands);
+    return call_host(machine, named, node, operands, results);
   };
   options.device_of = device_of;
   const auto outputs = jit::evaluate_map(map, hosts, options);
@@ -163,12 +168,13 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   if (std::ranges::count(executable.donated, true) > 0)
     options.donated = executable.donated;
   options.recorder = machine.recorder;
-  options.host_call = [&machine, devices = executable.devices, mesh = map.mesh,
+  options.host_call = [&machine, devices = executable.devices,
                        named = executable.names_devices](
-                          const ir::Node& node, int position,
-                          const std::vector<jit::HostArray>& operands) {
-    if (calls_host_on(mesh, ir::attrs<ir::HostCallAttrs>(node), position))
-      print_line(machine, named ? devices[position] : nullptr, node, operands);
+                          const ir::Node& node, int64_t position,
+                          const std::vector<jit::HostArray>& operands,
+                          std::vector<jit::HostArray>& results) {
+    return call_host(machine, named ? devices[position] : nullptr, node,
+                     operands, results);
   };
   auto program = machine.compiler->compile(map, options);
   if (!program) walk.fail(program.error(), where);

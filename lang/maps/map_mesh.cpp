@@ -46,10 +46,6 @@ std::vector<int> devices_along(const Mesh& mesh,
   return devices;
 }
 
-bool is_inside(const ir::HostCallAttrs& call, AxisId id) {
-  return call.everywhere || std::ranges::find(call.axes, id) != call.axes.end();
-}
-
 }  // namespace
 
 bool has_nested_maps(Walk& walk, const ir::Graph& graph) {
@@ -99,27 +95,6 @@ std::vector<Device*> complete_mesh(Walk& walk, jit::MemberGraph& map,
   for (const int index : devices_along(*mesh, used))
     devices.push_back(all[index]);
   return devices;
-}
-
-bool calls_host(const jit::MemberGraph& map, const ir::HostCallAttrs& call,
-                int64_t member) {
-  for (size_t a = map.axes.size(); a-- > 0;) {
-    const int64_t size = map.axes[a].members();
-    if (!is_inside(call, map.axes[a].id) && member % size != 0) return false;
-    member /= size;
-  }
-  return true;
-}
-
-bool calls_host_on(const std::vector<jit::MeshAxis>& mesh,
-                   const ir::HostCallAttrs& call, int position) {
-  int64_t rest = position;
-  for (size_t i = mesh.size(); i-- > 0; rest /= mesh[i].size) {
-    const bool inside = std::ranges::any_of(
-        mesh[i].ids, [&](AxisId id) { return is_inside(call, id); });
-    if (!inside && rest % mesh[i].size != 0) return false;
-  }
-  return true;
 }
 
 }  // namespace unisono::lang

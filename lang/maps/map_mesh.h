@@ -17,12 +17,4 @@ bool has_nested_maps(Walk& walk, const ir::Graph& graph);
 std::vector<Device*> complete_mesh(Walk& walk, jit::MemberGraph& map,
                                    const AxisInfo* outermost, Span where);
 
-/// Whether this member makes a host call: a call outside some of the maps is
-/// made once for all their members, by the first.
-bool calls_host(const jit::MemberGraph& map, const ir::HostCallAttrs& call,
-                int64_t member);
-/// Whether the device at this position of a mesh makes it.
-bool calls_host_on(const std::vector<jit::MeshAxis>& mesh,
-                   const ir::HostCallAttrs& call, int position);
-
 }  // namespace unisono::lang

@@ -329,7 +329,7 @@ struct DefStmt final : StmtBase<StmtKind::DefStmt> {
   std::string documentation;
   std::vector<ExprPtr> decorators;  ///< from top to bottom, without `@`
   Name name;
-  Function function;
+  Function function;  ///< without a body if it is the host's
 };
 /// `type Params[d] = (w: f32[d], b: f32)`.
 struct TypeStmt final : StmtBase<StmtKind::TypeStmt> {

@@ -274,9 +274,11 @@ ExprPtr Parser::interpolation() {
   return nullptr;
 }
 
-ParseResult parse(const SourceFile& file, Diagnostics& diagnostics) {
+namespace {
+ParseResult parse(ParseState& state) {
+  const SourceFile& file = state.file;
+  Diagnostics& diagnostics = state.diagnostics;
   const size_t first = diagnostics.size();
-  ParseState state{file, diagnostics, diagnostics.error_count()};
   ParseResult result;
   result.program = std::make_unique<Program>();
   result.program->file = &file;
@@ -290,6 +292,32 @@ ParseResult parse(const SourceFile& file, Diagnostics& diagnostics) {
   }
   result.ok = diagnostics.error_count() == state.errors_before;
   diagnostics.sort_by_place(first);
+  return result;
+}
+}  // namespace
+
+ParseResult parse(const SourceFile& file, Diagnostics& diagnostics) {
+  ParseState state{file, diagnostics, diagnostics.error_count()};
+  return parse(state);
+}
+
+ParseResult parse_declaration(const SourceFile& file,
+                              Diagnostics& diagnostics) {
+  ParseState state{file, diagnostics, diagnostics.error_count()};
+  state.declaration = true;
+  ParseResult result = parse(state);
+  if (!result.ok) return result;
+  const auto& statements = result.program->statements;
+  const auto* def =
+      statements.size() == 1 ? as<DefStmt>(*statements[0]) : nullptr;
+  if (def && !def->function.body && def->decorators.empty()) return result;
+  const Span where =
+      statements.empty() ? Span{&file, 0, 0} : statements[0]->span;
+  diagnostics.add(diagnostic(Code::host_declaration, where,
+                             "it is one `def` without a body")
+                      .set_help("for example `def clip(x: f32[n], most: f32) "
+                                "-> f32[n]`"));
+  result.ok = false;
   return result;
 }
 

@@ -32,6 +32,8 @@ struct ParseState {
   int string_nesting = 0;
   bool incomplete = false;
   bool gave_up = false;  ///< too many mistakes
+  /// One `def` without a body.
+  bool declaration = false;
 };
 
 /// Recursive descent. A function that fails has reported why, and returns null

@@ -308,6 +308,8 @@ StmtPtr Parser::def_statement() {
     function.result = expression();
     if (!function.result) return nullptr;
   }
+  if (state_.declaration && at(TokenKind::EndOfFile))
+    return finish(std::move(node), begin);
   if (at(TokenKind::LeftBrace))
     function.body = block();
   else if (expect(TokenKind::Assign, "`=` or `{`"))

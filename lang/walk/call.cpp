@@ -175,8 +175,8 @@ bool Walker::can_be_checked(const Function& function) {
 }
 
 void Walker::def_stmt(const DefStmt& def, const Env& env) {
-  auto function = std::make_shared<const FunctionValue>(
-      FunctionValue{def.name.text, Closure{&def, nullptr, env}});
+  auto function = std::make_shared<const FunctionValue>(FunctionValue{
+      def.name.text, Closure{&def, nullptr, env, host_number(def)}});
   const bool trusted = is_in_stdlib(def.span);
   if (checking() && !trusted && can_be_checked(def.function)) {
     const auto key = std::make_pair(static_cast<const void*>(&def.function),
@@ -414,6 +414,8 @@ Env Walker::bind_arguments(const FunctionValue& function,
 
 Value Walker::function_body(const FunctionValue& function,
                             const Function& syntax, const Env& env) {
+  if (const auto& closure = std::get<Closure>(function.what); closure.host >= 0)
+    return call_host(closure, env, s_.frames.back().where);
   Value result = block(*syntax.body, env, false, true);
   if (!syntax.result) return result;
   TypeMatcher matcher(*this, env, TypeMatcher::Names::known);

@@ -497,6 +497,12 @@ void Walk::fail(const Error& error, Span where) {
       case Error::Kind::stalled: return stalled(machine_, error, place);
       case Error::Kind::compile_failed:
         return diagnostic(Code::compile_failed, place, error.message);
+      case Error::Kind::host_function: {
+        const size_t name = error.message.find(": ");
+        return diagnostic(Code::host_function_failed, place,
+                          error.message.substr(0, name),
+                          error.message.substr(name + 2));
+      }
     }
     __builtin_unreachable();
   };

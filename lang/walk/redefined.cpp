@@ -136,7 +136,7 @@ bool mentions(const Function& function, const std::set<std::string>& names) {
       return true;
   }
   return (function.result && mentions(*function.result, names)) ||
-         mentions(*function.body, names);
+         (function.body && mentions(*function.body, names));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ class Resolver {
     // Of a size that nothing determines tells the call: U0313.
     if (f.result) type(*f.result, env, true);
     const size_t inner = bodies_.size();
-    expression(*f.body, env);
+    if (f.body) expression(*f.body, env);
     finish_bodies(inner);
   }
 

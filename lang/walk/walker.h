@@ -393,6 +393,18 @@ class Walker {
                      Span where);
   Value function_body(const FunctionValue& function, const Function& syntax,
                       const Env& env);
+
+  // ---- host_function.cpp
+  /// The number of the function of the host that a definition without a body
+  /// declares; -1 for all others.
+  int64_t host_number(const DefStmt& def);
+  /// Calls it with the parameters that `env` has.
+  Value call_host(const Closure& closure, const Env& env, Span where);
+  Value run_host(const ir::HostCallAttrs& call,
+                 const std::vector<ArrayValue>& operands, const Value& shape,
+                 Span where);
+
+  // ---- call.cpp
   /// Reports what is being handled in the innermost frame, and leaves that.
   [[noreturn]] void leave_frame();
   std::string call_key(const std::shared_ptr<const FunctionValue>& function,

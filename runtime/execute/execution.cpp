@@ -69,6 +69,7 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
     device.pc = 0;
     device.work = 0;
     device.awaited_since.reset();
+    device.given.clear();
     run_.devices[d].cancel = false;
     run_.devices[d].failure.reset();
   }
@@ -238,13 +239,17 @@ Status Execution::copy(int d, const CopyStep& step) {
 
 std::optional<Failure> Execution::host_call(int d, const HostCallStep& step) {
   try {
-    if (Status done = call_host(d, step); !done) return Failure{done.error()};
-    return std::nullopt;
+    Status done = call_host(d, step);
+    if (done) return std::nullopt;
+    Error error = std::move(done).error();
+    if (error.kind == Error::Kind::host_function && error.device < 0)
+      error.device = d;
+    return Failure{std::move(error)};
   } catch (const std::bad_alloc&) {
     return Failure{{.kind = Error::Kind::out_of_memory,
                     .message =
                         "there is not enough memory on the host for what is "
-                        "printed"}};
+                        "printed, or given to a function of the host"}};
   } catch (...) {
     return Failure{{.kind = Error::Kind::check_failed,
                     .message = "a call of the host threw an exception"},
@@ -253,12 +258,32 @@ std::optional<Failure> Execution::host_call(int d, const HostCallStep& step) {
 }
 
 Status Execution::call_host(int d, const HostCallStep& step) {
+  const auto caller_of = [&](int device) {
+    return step.callers.empty() ? device : step.callers[device];
+  };
+  if (caller_of(d) != d) return take_results(d, step);
   const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
   std::vector<std::vector<uint8_t>> arguments;
   arguments.reserve(step.arguments.size());
   TRY(executor_->read_arguments(d, step, arguments));
-  run_.program.host_calls[step.call](d, arguments);
+  auto results = std::make_shared<HostResults>();
+  for (const int64_t bytes : step.result_bytes) results->emplace_back(bytes);
+  TRY(run_.program.host_calls[step.call](d, arguments, *results));
+  if (results->empty()) return Unit{};
+  TRY(executor_->write_results(d, step, *results));
+  for (int other = d + 1; other < count_; ++other)
+    if (caller_of(other) == d) devices_[other].given.push_back(results);
   return Unit{};
+}
+
+/// Devices have their turns in order, so the one that calls has called.
+Status Execution::take_results(int d, const HostCallStep& step) {
+  if (step.results.empty()) return Unit{};
+  auto& given = devices_[d].given;
+  CHECK(!given.empty());
+  const auto results = std::move(given.front());
+  given.pop_front();
+  return executor_->write_results(d, step, *results);
 }
 
 Status Execution::replay(std::span<const int> devices, const Instruction& at) {

@@ -16,6 +16,7 @@
 // What the instructions do is the executor's (executor.h).
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -63,11 +64,15 @@ class Execution final : public Work, public Watched {
 
  private:
   using Mask = uint64_t;  // a set of devices
+  using HostResults = std::vector<std::vector<uint8_t>>;
 
   struct alignas(64) DeviceState {
     int pc = 0;
     float work = 0;              // done in this phase, in grains
     std::vector<int64_t> turns;  // that are left, by loop
+    /// What calls of another device gave for this one, which comes to them
+    /// later.
+    std::deque<std::shared_ptr<const HostResults>> given;
     /// When the watchdog saw it compute first while others waited.
     std::optional<Clock::time_point> awaited_since;
     int row = 0;                // its index, for the recorder
@@ -90,6 +95,7 @@ class Execution final : public Work, public Watched {
   std::optional<Failure> host_call(int device, const HostCallStep& step);
   /// May throw std::bad_alloc, as what it calls may.
   Status call_host(int device, const HostCallStep& step);
+  Status take_results(int device, const HostCallStep& step);
   /// Turns of a loop, as many as are done together at little cost.
   Status replay(std::span<const int> devices, const Instruction& at);
 

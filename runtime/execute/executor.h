@@ -38,6 +38,10 @@ class Executor {
   virtual Status read_arguments(
       int device, const HostCallStep& step,
       std::vector<std::vector<uint8_t>>& arguments) = 0;
+  /// What a call gave: before anything that is asked for later.
+  virtual Status write_results(
+      int device, const HostCallStep& step,
+      const std::vector<std::vector<uint8_t>>& results) = 0;
 
   /// Whether `replay` is to be called for a loop before its first turn: for one
   /// that meets on all devices together, when all have come to it; else on

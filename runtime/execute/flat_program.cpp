@@ -49,6 +49,11 @@ class Flattener {
     CHECK(static_cast<size_t>(call.call) < program_.host_calls.size());
     for (size_t i = 0; i < call.arguments.size(); ++i)
       check_slot(call.arguments[i], call.bytes[i]);
+    CHECK(call.results.size() == call.result_bytes.size());
+    for (size_t i = 0; i < call.results.size(); ++i)
+      check_slot(call.results[i], call.result_bytes[i]);
+    CHECK(call.callers.empty() ||
+          call.callers.size() == static_cast<size_t>(program_.devices));
     add({.kind = Kind::host_call, .step = &call});
   }
   void add_step(const CollectiveStep& step) {

@@ -149,7 +149,12 @@ struct IfStep {
 struct HostCallStep {
   std::vector<SlotId> arguments;
   std::vector<int64_t> bytes;
+  std::vector<SlotId> results = {};
+  std::vector<int64_t> result_bytes = {};
   int call = 0;  // index into Program::host_calls
+  /// By position: whose call it is, which comes no later in this order; what
+  /// that gives is this device's result, too. Empty: each one's own.
+  std::vector<int> callers = {};
 };
 
 struct Step {
@@ -158,9 +163,11 @@ struct Step {
       what;
 };
 
-/// `arguments` are copies of the operands; `position` the device's.
-using HostCallback = std::function<void(
-    int position, const std::vector<std::vector<uint8_t>>& arguments)>;
+/// `arguments` are copies of the operands, `results` zeros to be replaced;
+/// `position` is the device's.
+using HostCallback = std::function<Status(
+    int position, const std::vector<std::vector<uint8_t>>& arguments,
+    std::vector<std::vector<uint8_t>>& results)>;
 
 class ProgramCache;
 

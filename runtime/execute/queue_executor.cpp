@@ -228,6 +228,17 @@ Status QueueExecutor::read_arguments(
   return Unit{};
 }
 
+Status QueueExecutor::write_results(
+    int d, const HostCallStep& step,
+    const std::vector<std::vector<uint8_t>>& results) {
+  TRY(join_copies(d, step.results));
+  for (size_t i = 0; i < step.results.size(); ++i)
+    if (step.result_bytes[i] > 0)
+      TRY(devices_[d].queue->write(run_.devices[d].slots[step.results[i]],
+                                   results[i].data(), step.result_bytes[i]));
+  return Unit{};
+}
+
 Status QueueExecutor::meet(const CollectiveStep& step) {
   Status done = perform(step);
   ++phase_;

@@ -27,6 +27,9 @@ class QueueExecutor final : public Executor {
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,
                         std::vector<std::vector<uint8_t>>& arguments) override;
+  Status write_results(
+      int device, const HostCallStep& step,
+      const std::vector<std::vector<uint8_t>>& results) override;
   bool replays(const FlatLoop& loop) const override;
   Result<int64_t> replay(std::span<const int> devices,
                          const Instruction& at) override;

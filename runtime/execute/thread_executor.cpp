@@ -140,6 +140,16 @@ Status ThreadExecutor::read_arguments(
   return Unit{};
 }
 
+Status ThreadExecutor::write_results(
+    int d, const HostCallStep& step,
+    const std::vector<std::vector<uint8_t>>& results) {
+  for (size_t i = 0; i < step.results.size(); ++i)
+    if (step.result_bytes[i] > 0)
+      std::memcpy(run_.devices[d].slots[step.results[i]], results[i].data(),
+                  static_cast<size_t>(step.result_bytes[i]));
+  return Unit{};
+}
+
 /// A turn costs no more alone than together with others.
 bool ThreadExecutor::replays(const FlatLoop&) const { return false; }
 

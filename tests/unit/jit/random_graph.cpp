@@ -426,9 +426,37 @@ NodeId RandomGraph::random_loop(Graph& g, NodeId x) {
   return g.add(Op::project, {id}, ir::ProjectAttrs{1});
 }
 
-void RandomGraph::random_host_call(Graph& g, NodeId x) {
-  g.add(Op::host_call, {x}, ir::HostCallAttrs{{"x ", "\n"}, {".3f"}},
-        1 + below(9));
+NodeId RandomGraph::random_host_call(Graph& g, NodeId x) {
+  if (chance(40)) {
+    g.add(Op::host_call, {x}, ir::HostCallAttrs{{"x ", "\n"}, {".3f"}},
+          1 + below(9));
+    return x;
+  }
+  ir::HostCallAttrs a;
+  a.number = below(3);
+  a.function = "f" + std::to_string(a.number);
+  a.pure = chance(50);
+  const NodeId y = any_node(g);
+  a.results = {g.type(y), {DType::I32, {}}, g.type(x)};
+  if (chance(30)) a.results.resize(1);
+  const NodeId id = g.add(Op::host_call, {x, y}, a, 1 + below(9));
+  NodeId last = id;
+  for (size_t i = 0; i < a.results.size(); ++i)
+    last = g.add(Op::project, {id}, ir::ProjectAttrs{static_cast<int>(i)});
+  return last;
+}
+
+void answer(const std::vector<HostArray>& operands,
+            std::vector<HostArray>& results) {
+  for (size_t i = 0; i < results.size(); ++i)
+    for (const HostArray& x : operands) {
+      if (!(x.type == results[i].type)) continue;
+      const auto size = static_cast<size_t>(byte_size(x.type.dtype));
+      for (size_t at = 0; at < x.bytes.size(); at += size)
+        std::copy_n(x.bytes.end() - static_cast<std::ptrdiff_t>(at + size),
+                    size,
+                    results[i].bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    }
 }
 
 NodeId RandomGraph::step(Graph& g) {
@@ -441,7 +469,7 @@ NodeId RandomGraph::step(Graph& g) {
   if (kind < 68) return random_move(g, x);
   if (kind < 76) return random_index(g, x);
   if (kind < 82) return random_dot(g, x);
-  if (kind < 90 && options_.host_calls) return random_host_call(g, x), x;
+  if (kind < 90 && options_.host_calls) return random_host_call(g, x);
   if (depth_ < options_.control_depth)
     return chance(50) ? random_if(g, x) : random_loop(g, x);
   const Type type = random_type();

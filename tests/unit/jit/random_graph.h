@@ -56,7 +56,7 @@ class RandomGraph {
   void random_groups(ir::CollectiveAttrs& a, bool equal);
   NodeId random_if(ir::Graph& g, NodeId x);
   NodeId random_loop(ir::Graph& g, NodeId x);
-  void random_host_call(ir::Graph& g, NodeId x);
+  NodeId random_host_call(ir::Graph& g, NodeId x);
   NodeId step(ir::Graph& g);
   /// A value of the type from `g`'s nodes, after some steps.
   NodeId grow(ir::Graph& g, int steps, const ir::Type& type);
@@ -65,6 +65,11 @@ class RandomGraph {
   RandomOptions options_;
   int depth_ = 0;
 };
+
+/// What the functions of the host give that random graphs call: of the operand
+/// with a result's type the elements in reverse order, else zeros.
+void answer(const std::vector<HostArray>& operands,
+            std::vector<HostArray>& results);
 
 /// Equal types and elements, bit for bit but for NaN, which are all the same.
 bool same_values(const HostArray& a, const HostArray& b);

@@ -77,11 +77,17 @@ struct Log {
   ReferenceOptions options() {
     ReferenceOptions o;
     o.host_call = [this](const ir::Node& node, int64_t,
-                         const std::vector<HostArray>& operands) {
-      std::string call = ir::attrs<ir::HostCallAttrs>(node).format[0];
+                         const std::vector<HostArray>& operands,
+                         std::vector<HostArray>& results) -> Status {
+      answer(operands, results);
+      const auto& attrs = ir::attrs<ir::HostCallAttrs>(node);
+      if (attrs.pure) return Unit{};  // made once where it is the same
+      std::string call =
+          attrs.function.empty() ? attrs.format[0] : attrs.function;
       for (const auto& x : operands)
         for (double v : values_of(x)) call += std::to_string(v) + " ";
       calls.push_back(call);
+      return Unit{};
     };
     return o;
   }

@@ -351,13 +351,14 @@ TEST_CASE("host calls come in the same order in every run") {
     ProgramBuilder b(5);
     SlotId position = b.arena(4), i = b.arena(4), flag = b.arena(1);
     std::string seen;
-    b.program.host_calls = {[&](int device, const auto& arguments) {
+    b.program.host_calls = {[&](int device, const auto& arguments, auto&) {
       int32_t number;
       REQUIRE(arguments[0].size() == 4);
       std::memcpy(&number, arguments[0].data(), 4);
       seen += std::to_string(device) + ":" + std::to_string(number) + " ";
+      return Unit{};
     }};
-    Step call = {HostCallStep{{i}, {4}, 0}};
+    Step call = {HostCallStep{.arguments = {i}, .bytes = {4}}};
     b.program.steps = {
         launch(store_position, {position}),
         launch(store_zero, {i}),
@@ -377,16 +378,76 @@ TEST_CASE("host calls come in the same order in every run") {
   }
 }
 
+TEST_CASE("a host call gives results, also to devices for which it is made") {
+  for (int workers : {1, 3}) {
+    Runtime runtime(4, workers);
+    ProgramBuilder b(4);
+    const SlotId position = b.arena(4), own = b.output(4), same = b.output(8);
+    int calls = 0;
+    b.program.host_calls = {[&](int, const auto& arguments, auto& results) {
+                              int32_t number;
+                              std::memcpy(&number, arguments[0].data(), 4);
+                              number = 10 * number + 1;
+                              std::memcpy(results[0].data(), &number, 4);
+                              return Unit{};
+                            },
+                            [&](int device, const auto&, auto& results) {
+                              ++calls;
+                              const int64_t value = 100 + device;
+                              std::memcpy(results[0].data(), &value, 8);
+                              return Unit{};
+                            }};
+    b.program.steps = {launch(store_position, {position}),
+                       {HostCallStep{.arguments = {position},
+                                     .bytes = {4},
+                                     .results = {own},
+                                     .result_bytes = {4}}},
+                       {HostCallStep{.arguments = {},
+                                     .bytes = {},
+                                     .results = {same},
+                                     .result_bytes = {8},
+                                     .call = 1,
+                                     .callers = {0, 1, 0, 1}}}};
+    for (int turn = 0; turn < 10; ++turn) {
+      calls = 0;
+      const auto outputs = run_all(runtime, b.program);
+      CHECK(calls == 2);
+      for (int d = 0; d < 4; ++d) {
+        CHECK(*values<int32_t>(outputs[0][d]) == 10 * d + 1);
+        CHECK(*values<int64_t>(outputs[1][d]) == 100 + d % 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("an error of a host call is the run's") {
+  Runtime runtime(3, 2);
+  ProgramBuilder b(3);
+  const SlotId i = b.arena(4);
+  b.program.host_calls = {[&](int device, const auto&, auto&) -> Status {
+    if (device == 0) return Unit{};
+    return Error{.kind = Error::Kind::host_function, .message = "f: no"};
+  }};
+  b.program.steps = {launch(store_zero, {i}),
+                     {HostCallStep{.arguments = {i}, .bytes = {4}}}};
+  const auto outputs = run(runtime, b.program, runtime.devices(), {});
+  REQUIRE(!outputs);
+  CHECK(outputs.error().kind == Error::Kind::host_function);
+  CHECK(outputs.error().device == 1);
+}
+
 TEST_CASE("a host call may run another program") {
   Runtime runtime(2, 2);
   Program inner = nested_loops(2, 10);
   ProgramBuilder b(2);
   SlotId i = b.arena(4);
   int right = 0;
-  b.program.host_calls = {[&](int, const auto&) {
+  b.program.host_calls = {[&](int, const auto&, auto&) {
     right += *values<int32_t>(run_all(runtime, inner)[0][1]) == 20;
+    return Unit{};
   }};
-  b.program.steps = {launch(store_zero, {i}), {HostCallStep{{i}, {4}, 0}}};
+  b.program.steps = {launch(store_zero, {i}),
+                     {HostCallStep{.arguments = {i}, .bytes = {4}}}};
   run_all(runtime, b.program);
   CHECK(right == 2);
 }
@@ -397,8 +458,11 @@ TEST_CASE("memory that does not exist is an error before the first step") {
   SlotId out = b.output(int64_t{20} << 20);
   (void)out;
   bool called = false;
-  b.program.host_calls = {[&](int, const auto&) { called = true; }};
-  b.program.steps = {{HostCallStep{{}, {}, 0}}};
+  b.program.host_calls = {[&](int, const auto&, auto&) {
+    called = true;
+    return Unit{};
+  }};
+  b.program.steps = {{HostCallStep{}}};
   auto outputs = run(runtime, b.program, runtime.devices(), {});
   REQUIRE(!outputs);
   CHECK(outputs.error().kind == Error::Kind::out_of_memory);

@@ -273,12 +273,16 @@ TEST_CASE("table of operations: host calls") {
       all.insert(all.end(), operands.begin(), operands.end());
     };
     ReferenceOptions reference;
-    reference.host_call = [&](const ir::Node&, int64_t, const Arrays& x) {
+    reference.host_call = [&](const ir::Node&, int64_t, const Arrays& x,
+                              Arrays&) {
       append(expected, x);
+      return Unit{};
     };
     CompileOptions options;
-    options.host_call = [&](const ir::Node&, int, const Arrays& x) {
+    options.host_call = [&](const ir::Node&, int64_t, const Arrays& x,
+                            Arrays&) {
       append(got, x);
+      return Unit{};
     };
     REQUIRE(evaluate(trial.graph, trial.inputs, reference));
     REQUIRE(bench.run_all(trial.graph, {trial.inputs}, options));

@@ -1,0 +1,172 @@
+// Functions that the host defines: their declarations and calls.
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "lang/context/function.h"
+#include "lang/ops/operators.h"
+#include "lang/walk/types.h"
+#include "runtime/array.h"
+
+namespace unisono::lang {
+namespace {
+
+[[noreturn]] void bad_declaration(Walk& walk, Span where, std::string_view why,
+                                  std::string_view help) {
+  walk.fail(diagnostic(Code::host_declaration, where, why)
+                .set_help(std::string(help)));
+}
+
+/// A text as the bytes that the host gets.
+ArrayValue text_argument(Walk& walk, const StrValue& text, Span where,
+                         const std::string& parameter) {
+  if (text.deferred)
+    walk.fail(diagnostic(Code::host_value_in_compiled_code, where,
+                         fmt::format("argument `{}`", parameter))
+                  .set_help("give the function the array, or call it outside "
+                            "compiled code"));
+  if (!text.value)
+    return walk.unknown_array(
+        {DType::U8, {ir::Dim::symbol(walk.new_symbol_id(), "bytes")}});
+  const std::string& bytes = *text.value;
+  const auto size = static_cast<int64_t>(bytes.size());
+  return walk.constant_array({DType::U8, {ir::Dim(size)}},
+                             {bytes.begin(), bytes.end()}, where);
+}
+
+ArrayValue host_argument(Walk& walk, const Value& leaf, Span where,
+                         const std::string& parameter) {
+  if (const auto* text = leaf.get_if<StrValue>())
+    return text_argument(walk, *text, where, parameter);
+  if (const auto* integer = leaf.get_if<IntValue>())
+    return cast_to(walk, walk.constant_size(integer->value, where), DType::I64,
+                   where);
+  if (leaf.array() || leaf.is<BoolValue>())
+    return walk.to_array(leaf, where, "an array");
+  bad_declaration(
+      walk, where, fmt::format("`{}` is {}", parameter, type_name(leaf)),
+      "the host takes arrays, `int`, `str`, and tuples and records of them");
+}
+
+std::vector<int64_t> sizes_of(const ir::Type& type) {
+  std::vector<int64_t> sizes;
+  for (const ir::Dim& size : type.shape) sizes.push_back(size.value());
+  return sizes;
+}
+
+}  // namespace
+
+Status call_host_function(const Machine& machine, const ir::HostCallAttrs& call,
+                          const std::vector<jit::HostArray>& arguments,
+                          std::vector<jit::HostArray>& results) {
+  const auto failed = [&](std::string_view why) {
+    return Error{.kind = Error::Kind::host_function,
+                 .message = fmt::format("{}: {}", call.function, why)};
+  };
+  const auto& function = machine.host_functions.at(call.number);
+  try {
+    Status done = function->call(arguments, results);
+    if (done || done.error().kind == Error::Kind::cancelled) return done;
+    return failed(done.error().message);
+  } catch (const std::exception& exception) {
+    return failed(exception.what());
+  } catch (...) {
+    return failed("it threw something");
+  }
+}
+
+int64_t Walker::host_number(const DefStmt& def) {
+  if (def.function.body) return -1;
+  for (const Param& param : def.function.params)
+    if (param.pattern.kind != Pattern::Kind::name || !param.type)
+      bad_declaration(
+          walk_, param.span,
+          fmt::format("`{}` has no name and type", param.pattern.span.text()),
+          "the types of all parameters are declared: `x: f32[n]`");
+  const auto& functions = walk_.machine().host_functions;
+  for (size_t i = 0; i < functions.size(); ++i)
+    if (functions[i]->declaration == &def) return static_cast<int64_t>(i);
+  bad_declaration(walk_, def.name.span, "there is no body", "write `= ...`");
+}
+
+Value Walker::call_host(const Closure& closure, const Env& env, Span where) {
+  const DefStmt& def = *closure.definition;
+  const HostFunction& host = *walk_.machine().host_functions.at(closure.host);
+  std::vector<ArrayValue> operands;
+  for (const Param& param : def.function.params) {
+    const std::string& name = param.pattern.name.text;
+    for_each_leaf(env->names.at(name).value, [&](const Value& leaf) {
+      operands.push_back(host_argument(walk_, leaf, where, name));
+    });
+  }
+
+  ir::HostCallAttrs attrs;
+  attrs.function = def.name.text;
+  attrs.number = closure.host;
+  attrs.pure = host.pure;
+  attrs.everywhere = false;
+  for (const MappedAxis& axis : walk_.context().mapped_axes)
+    attrs.axes.push_back(axis.id);
+  Value shape = NoneValue{};
+  if (def.function.result) {
+    TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
+    shape = matcher.any_value(*def.function.result);
+    matcher.finish();
+  }
+  AxisSet varies;
+  for (const ArrayValue& operand : operands)
+    varies = join(varies, operand->varies);
+  if (!host.pure)
+    for (const MappedAxis& axis : walk_.context().mapped_axes)
+      varies = join(varies, {axis.id});
+  for_each_leaf(shape, [&](const Value& leaf) {
+    if (leaf.is<NoneValue>()) return;
+    if (!leaf.array())
+      bad_declaration(walk_, def.function.result->span,
+                      fmt::format("the result is {}", type_name(leaf)),
+                      "the host gives arrays, and tuples and records of them");
+    walk_.check_size(leaf.array()->type, where);
+    leaf.array()->varies = varies;
+    if (!varies.empty()) leaf.array()->varies_from = where;
+    attrs.results.push_back(leaf.array()->type);
+  });
+  if (checking()) return shape;
+  if (walk_.mode() == Mode::run) return run_host(attrs, operands, shape, where);
+  const size_t results = attrs.results.size();
+  const ArrayValue node =
+      walk_.add(ir::Op::host_call, operands, std::move(attrs), where);
+  return fill_leaves({shape}, project_all(node, results, where))[0];
+}
+
+/// Outside compiled code it is called here and now.
+Value Walker::run_host(const ir::HostCallAttrs& call,
+                       const std::vector<ArrayValue>& operands,
+                       const Value& shape, Span where) {
+  Device& device = *walk_.machine().runtime->devices()[0];
+  std::vector<jit::HostArray> arguments, results;
+  for (const ir::Type& type : call.results)
+    results.push_back(
+        {type, std::vector<uint8_t>(static_cast<size_t>(type.bytes()))});
+  std::vector<ArrayValue> arrays;
+  if (walk_.machine().compile_only) {
+    for (const ir::Type& type : call.results)
+      arrays.push_back(walk_.from_array(
+          Walk::absent(type.dtype, sizes_of(type), Sharding{-1, {&device}})));
+    return fill_leaves({shape}, arrays)[0];
+  }
+  for (const ArrayValue& operand : operands)
+    arguments.push_back({operand->type, walk_.host_bytes(operand, where)});
+  Status done = call_host_function(walk_.machine(), call, arguments, results);
+  if (!done) walk_.fail(done.error(), where);
+  for (const jit::HostArray& result : results) {
+    if (static_cast<int64_t>(result.bytes.size()) != result.type.bytes())
+      throw std::logic_error("a function of the host gave other bytes");
+    auto array = array_from_host(device, result.type.dtype,
+                                 sizes_of(result.type), result.bytes.data());
+    if (!array) walk_.fail(array.error(), where);
+    arrays.push_back(walk_.from_array(std::move(*array)));
+  }
+  return fill_leaves({shape}, arrays)[0];
+}
+
+}  // namespace unisono::lang
