@@ -70,6 +70,7 @@ T checked(Result<T> result) {
     case Error::Kind::index_out_of_bounds:
     case Error::Kind::check_failed:
     case Error::Kind::stalled:
+    case Error::Kind::host_function:
     case Error::Kind::compile_failed: break;
   }
   refuse(error.message, UNISONO_INTERNAL);
@@ -313,21 +314,6 @@ UnisonoTensor tensor_of(const UnisonoValue& value) {
 }  // namespace unisono::embed
 
 using namespace unisono::embed;
-
-namespace {
-
-/// Tells the host once, when nothing needs its memory any more.
-struct Owner {
-  UnisonoRelease release = nullptr;
-  void* user = nullptr;
-  Owner() = default;
-  Owner(const Owner&) = delete;
-  ~Owner() {
-    if (release) release(user);
-  }
-};
-
-}  // namespace
 
 UnisonoError* unisono_value_copy(const UnisonoTensor* tensor,
                                  UnisonoValue** value) {

@@ -36,6 +36,19 @@ void release(Handle* handle) noexcept {
   delete handle;
 }
 
+/// Tells the host once, when what is its own is not needed any more. `release`
+/// is set last: what fails before tells nobody.
+struct Owner {
+  UnisonoRelease release = nullptr;
+  void* user = nullptr;
+  Owner() = default;
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() {
+    if (release) release(user);
+  }
+};
+
 /// Runs the body of a function of the interface: null, or the error that it
 /// threw. No exception leaves it.
 template <class Body>

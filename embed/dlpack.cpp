@@ -11,6 +11,7 @@
 
 // Debian's dlpack.h is older than the form with a version, which is this:
 // https://dmlc.github.io/dlpack/latest/c_api.html
+#ifndef DLPACK_MAJOR_VERSION
 struct DLPackVersion {
   uint32_t major, minor;
 };
@@ -21,6 +22,7 @@ struct DLManagedTensorVersioned {
   uint64_t flags;
   DLTensor dl_tensor;
 };
+#endif
 
 namespace unisono::embed {
 namespace {

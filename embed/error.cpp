@@ -17,7 +17,7 @@ namespace {
 using lang::Code;
 
 /// Those of which the number does not say it.
-constexpr std::array<std::pair<Code, UnisonoErrorKind>, 13> kinds = {{
+constexpr std::array<std::pair<Code, UnisonoErrorKind>, 14> kinds = {{
     {Code::cancelled, UNISONO_CANCELLED},
     {Code::limit_reached, UNISONO_LIMIT},
     {Code::recursion_too_deep, UNISONO_LIMIT},
@@ -26,7 +26,8 @@ constexpr std::array<std::pair<Code, UnisonoErrorKind>, 13> kinds = {{
     {Code::out_of_memory, UNISONO_MEMORY},
     {Code::device_lost, UNISONO_DEVICE},
     {Code::collective_stalled, UNISONO_DEVICE},
-    {Code::host_failed, UNISONO_HOST},
+    {Code::host_function_failed, UNISONO_HOST},
+    {Code::host_declaration, UNISONO_CHECK},
     {Code::host_mistake, UNISONO_MISUSE},
     {Code::internal_error, UNISONO_INTERNAL},
     {Code::compile_failed, UNISONO_INTERNAL},
@@ -94,9 +95,6 @@ UnisonoError* no_memory() noexcept {
 std::unique_ptr<UnisonoError> refused_error(const Refused& refused) {
   lang::Diagnostics diagnostics;
   switch (refused.kind) {
-    case UNISONO_HOST:
-      diagnostics.report(Code::host_failed, lang::Span(), refused.message);
-      break;
     case UNISONO_DEVICE:
       diagnostics.report(Code::device_lost, lang::Span(), refused.message);
       break;
@@ -121,6 +119,7 @@ std::unique_ptr<UnisonoError> refused_error(const Refused& refused) {
     case UNISONO_SYNTAX:
     case UNISONO_CHECK:
     case UNISONO_FILE:
+    case UNISONO_HOST:
     case UNISONO_MISUSE:
     case UNISONO_BUSY:
       diagnostics.report(Code::host_mistake, lang::Span(), refused.message);

@@ -57,15 +57,6 @@ bool CallbackScope::is_in(const Session& session) {
   return false;
 }
 
-void call_back(const Session& session, UnisonoReply& reply,
-               const std::function<void(UnisonoReply*)>& callback) {
-  const CallbackScope scope(session);
-  callback(&reply);
-  if (!reply.failed) return;
-  throw lang::Failure{
-      lang::diagnostic(lang::Code::host_failed, lang::Span(), reply.failure)};
-}
-
 Session::Session(std::shared_ptr<Engine> engine,
                  const UnisonoSessionOptions& options)
     : engine_(std::move(engine)),
@@ -104,9 +95,11 @@ void Session::print(std::string_view text) {
   if (!callbacks_.print) return;
   const std::lock_guard lock(print_mutex_);
   UnisonoReply reply;
-  call_back(*this, reply, [&](UnisonoReply* to) {
-    callbacks_.print(callbacks_.user, text.data(), text.size(), to);
-  });
+  const CallbackScope scope(*this);
+  callbacks_.print(callbacks_.user, text.data(), text.size(), &reply);
+  if (reply.failed)
+    throw lang::Failure{lang::diagnostic(lang::Code::host_function_failed,
+                                         lang::Span(), "print", reply.failure)};
 }
 
 Result<std::string> Session::import(const std::string& path) {
@@ -206,6 +199,42 @@ std::string name_of(const char* name) {
   return name;
 }
 
+/// What a function of the host reads, or writes.
+class Tensors {
+ public:
+  explicit Tensors(const std::vector<jit::HostArray>& arrays) {
+    shapes_.reserve(arrays.size());
+    for (const jit::HostArray& array : arrays) {
+      shapes_.push_back(array.type.sizes());
+      all_.push_back({const_cast<uint8_t*>(array.bytes.data()),
+                      shapes_.back().data(), nullptr,
+                      static_cast<int32_t>(shapes_.back().size()),
+                      dtype_number(array.type.dtype)});
+    }
+  }
+  const UnisonoTensor* data() const { return all_.data(); }
+
+ private:
+  std::vector<std::vector<int64_t>> shapes_;
+  std::vector<UnisonoTensor> all_;
+};
+
+Status call_function(const Session& session, UnisonoHostFunction function,
+                     void* user, const std::vector<jit::HostArray>& arguments,
+                     std::vector<jit::HostArray>& results) {
+  const Tensors from(arguments), to(results);
+  UnisonoReply reply;
+  const CallbackScope scope(session);
+  function(user, from.data(), to.data(), &reply);
+  if (reply.failed)
+    return Error{.kind = Error::Kind::host_function, .message = reply.failure};
+  // Any byte but 0 is true in the host's memory, and 1 alone in ours.
+  for (jit::HostArray& result : results)
+    if (result.type.dtype == DType::Bool)
+      for (uint8_t& truth : result.bytes) truth = truth != 0;
+  return Unit{};
+}
+
 int32_t completeness(std::string text) {
   const lang::SourceFile file("", std::move(text));
   lang::Diagnostics ignored;
@@ -222,8 +251,12 @@ int32_t completeness(std::string text) {
     }
   };
   constexpr size_t stack = size_t{64} << 20;
-  const StackThread thread(stack, parse);
-  if (!thread.started()) refuse("there is no memory", UNISONO_MEMORY);
+  bool started = false;
+  {
+    const StackThread thread(stack, parse);
+    started = thread.started();
+  }
+  if (!started) refuse("there is no memory for a thread", UNISONO_MEMORY);
   return found;
 }
 
@@ -350,6 +383,33 @@ UnisonoError* unisono_session_set(UnisonoSession* session, const char* name,
     SessionUse use(in, nullptr, IfBusy::fail);
     lang::Value inside = attach(in, *value, Foreign::copy);
     use.run([&] { in->walk().set_global(wanted, std::move(inside)); });
+  });
+}
+
+UnisonoError* unisono_define_function(UnisonoSession* session,
+                                      const char* declaration, uint32_t flags,
+                                      UnisonoHostFunction function, void* user,
+                                      UnisonoRelease release) {
+  return guarded([&] {
+    const std::shared_ptr<Session> in = session_of(session);
+    std::string text = name_of(declaration);
+    if (!function) refuse("unisono_define_function: `function` is null");
+    if (flags & ~uint32_t{UNISONO_FUNCTION_HAS_EFFECTS})
+      refuse(fmt::format("unknown flags of a function: {}", flags));
+    SessionUse use(in, nullptr, IfBusy::fail);
+    const auto owner = std::make_shared<Owner>();
+    // Functions live as long as their session.
+    const auto call = [in = in.get(), function, user, owner](
+                          const std::vector<jit::HostArray>& arguments,
+                          std::vector<jit::HostArray>& results) {
+      return call_function(*in, function, user, arguments, results);
+    };
+    use.run_whole([&] {
+      return in->inside().define(
+          std::move(text), (flags & UNISONO_FUNCTION_HAS_EFFECTS) == 0, call);
+    });
+    owner->user = user;
+    owner->release = release;
   });
 }
 

@@ -107,11 +107,6 @@ class CallbackScope {
   const CallbackScope* const around_;
 };
 
-/// Calls a callback of the session. What it says of a failure is one of the
-/// program that runs (lang::Failure).
-void call_back(const Session& session, UnisonoReply& reply,
-               const std::function<void(UnisonoReply*)>& callback);
-
 }  // namespace unisono::embed
 
 struct UnisonoSession {

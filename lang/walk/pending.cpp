@@ -499,10 +499,9 @@ void Walk::fail(const Error& error, Span where) {
         return diagnostic(Code::compile_failed, place, error.message);
       case Error::Kind::host_function: {
         const size_t name = error.message.find(": ");
-        return diagnostic(
-            Code::host_failed, place,
-            fmt::format("`{}` failed: {}", error.message.substr(0, name),
-                        error.message.substr(name + 2)));
+        return diagnostic(Code::host_function_failed, place,
+                          error.message.substr(0, name),
+                          error.message.substr(name + 2));
       }
     }
     __builtin_unreachable();

@@ -77,12 +77,12 @@ TEST_CASE("bytes of devices") {
     auto result = session.eval(program);
     return result ? Kind::none : result.error().kind();
   };
-  CHECK(kind("let a = zeros(f32[1024, 1024])") == Kind::none);
-  CHECK(kind("let b = zeros(f32[16, 1024, 1024])") == Kind::memory);
+  CHECK(kind("let a = arange(1024 * 1024)") == Kind::none);
+  CHECK(kind("let b = arange(16 * 1024 * 1024)") == Kind::memory);
   CHECK(kind("sum(a)") == Kind::none);
   // Another session has as many.
   auto other = engine.session({.device_bytes = 32 << 20});
-  CHECK(bool(other.eval("let a = zeros(f32[4, 1024, 1024])")));
+  CHECK(bool(other.eval("let a = arange(4 * 1024 * 1024)")));
   CHECK_THROWS_AS(engine.session({.device_bytes = -1}), unisono::Exception);
 }
 
@@ -99,7 +99,6 @@ TEST_CASE("bytes of the host") {
   CHECK(most > 9'000);
   CHECK(most <= 10'001);
   CHECK(kind("var s = \"x\"\nwhile true { s = s + s }") == Kind::limit);
-  CHECK(kind("var t = (1, 2)\nwhile true { t = (t, t) }") == Kind::limit);
   CHECK(kind("1 + 1") == Kind::none);
 }
 
@@ -114,8 +113,10 @@ TEST_CASE("time") {
   };
   CHECK(end("while true { }", 20ms) == Kind::limit);
   CHECK(end("1 + 1", 100s) == Kind::none);
-  CHECK(end("jit(fn(x) { var y = x\nwhile y >= 0.0 { y = y + 1.0 - 1.0 }\n"
-            "y })(1f32)",
+  CHECK(end("def g(x: f32) -> f32 { var y = x
+            while y >= 0.0 {y = y + 1.0 - 1.0} "
+                                               "y }
+            jit(g)(1f32) ",
             20ms) == Kind::limit);
   CHECK(end("1 + 1", 0ns) == Kind::none);
   session
@@ -159,11 +160,12 @@ TEST_CASE("1,000 calls ended at random times") {
   auto session = engine.session({.print = [](std::string_view) {}});
   session
       .eval(
+          "@jit\ndef halve(x: f32[n]) -> f32[n] {\n"
+          "  var y = x\n  for _ in range(1000) { y = y * 0.5 }\n  y\n}\n"
           "def work(n: int) {\n"
           "  var s = zeros(8)\n"
           "  for i in range(n) { s = s + f32(i)\nprint(s[0]) }\n"
-          "  sum(jit(fn(x) { var y = x\nfor _ in range(1000) { y = y * 0.5 "
-          "}\ny })(s))\n}")
+          "  sum(halve(s))\n}")
       .value();
   const auto work = session.function("work").value();
   work.call({20}).value();

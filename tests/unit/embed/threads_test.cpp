@@ -82,7 +82,7 @@ TEST_CASE("32 threads share an engine, and values") {
       });
   }
   CHECK(wrong == 0);
-  MESSAGE(busy << " of 32 found the session in use");
+  MESSAGE(busy.load() << " of 32 found the session in use");
 }
 
 TEST_CASE("a session moves from thread to thread") {
@@ -156,12 +156,12 @@ TEST_CASE("the process is what it was") {
     CHECK(session.format(session.eval("float(\"1.5e3\") + 0.25").value())
               .value() == "1500.25");
     CHECK(session.format(session.eval("ones(2, f16) * 0.1").value()).value() ==
-          "[0.1, 0.1]");
+          "[0.1 0.1]");
     session.eval("def f(x: f64) -> f64 { 1.0 / x }").value();
     const auto f = session.function("f")->typed<double(double)>().value();
     const double fast = f(3.0).value();
     CHECK(std::fegetround() == FE_UPWARD);
-    CHECK(!session.eval("1 / 0"));
+    CHECK(!session.eval("1 // 0"));
     CHECK(!session.eval("[1, 2][5]"));
     std::fesetround(FE_TONEAREST);
     volatile double three = 3.0;
@@ -182,7 +182,7 @@ TEST_CASE("the process is what it was") {
   for (int s = 1; s < 65; ++s) {
     struct sigaction after{};
     sigaction(s, nullptr, &after);
-    CHECK(after.sa_handler == actions[s].sa_handler);
+    CHECK((after.sa_handler == actions[s].sa_handler));
     CHECK(after.sa_flags == actions[s].sa_flags);
   }
   pthread_sigmask(SIG_SETMASK, nullptr, &mask_after);

@@ -66,7 +66,7 @@ TEST_CASE("arrays of any size, and what is outside") {
   session
       .eval(
           "let table = [10.0, 20.0, 30.0]\n"
-          "def f(x: f32[n], k: int) { (x * table * f32(k), x, table) }")
+          "def f(x: f32[3], k: int) { (x * table * f32(k), x, table) }")
       .value();
   const Value function = session.get("f").value();
   const Value x = Value::of(std::vector<float>{0, 0, 0}), k = 2;
@@ -139,7 +139,7 @@ TEST_CASE("on several devices, and without a compiler") {
     session
         .eval(
             "axis d = devices()\n"
-            "let g = pmap(fn(x) { psum(x, d) }, over=d, out_axes=none)\n"
+            "let g = pmap(fn(x) => psum(x, d), over=d, out_axes=none)\n"
             "def f(x: f32[2]) { g(x[:len(devices())]) * 1.0 }")
         .value();
     const auto f =

@@ -187,7 +187,7 @@ TEST_CASE("values of other sessions") {
   auto second = engine.session();
   const Value x = first->eval("arange(6)").value();
   const Value split =
-      first->eval("axis d = devices()\npmap(fn(x) { x }, over=d)(ones((2, 3)))")
+      first->eval("axis d = devices()\npmap(fn(x) => x, over=d)(ones((2, 3)))")
           .value();
   const Value function = first->eval("fn(x) => x + 1").value();
   const Value device = first->eval("devices()[0]").value();
