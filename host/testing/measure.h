@@ -33,10 +33,11 @@ struct MeasureOptions {
 };
 
 /// First runs that are not measured, in which what is compiled gets compiled:
-/// at least three, for at least 0.1 s. Then samples of at least 1 ms each,
-/// until the mean is stable (twice its standard error is at most 1 % of it,
-/// after at least ten samples) or the time is up; three samples at least.
-/// Nothing if a run failed, which `run` says by false.
+/// at least three, for at least 0.1 s; fewer once they took `most_seconds`.
+/// Then samples of at least 1 ms each, until the mean is stable (twice its
+/// standard error is at most 1 % of it, after at least ten samples) or the time
+/// is up; three samples at least. Nothing if a run failed, which `run` says by
+/// false.
 std::optional<Measurement> measure(const std::function<bool()>& run,
                                    const MeasureOptions& options);
 

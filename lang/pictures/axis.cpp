@@ -127,7 +127,7 @@ void Axis::log_ticks(int count) {
     for (int digit = 1; digit < 10; ++digit) {
       const double value = digit * std::pow(10.0, decade);
       if (value < low_ * (1 - 1e-9) || value > high_ * (1 + 1e-9)) continue;
-      const bool whole = digit == 1 && (decade - first) % step == 0;
+      const bool whole = digit == 1 && decade % step == 0;
       const bool named = whole || (named_between && (digit == 2 || digit == 5));
       if (named || (decades <= 4 && digit > 1))
         ticks_.push_back({value, named ? log_label(value) : ""});

@@ -79,8 +79,8 @@ TEST_CASE("ticks of logarithmic axes") {
 }
 
 TEST_CASE("axes of any numbers have ticks and an inside") {
-  const std::vector<double> values = {0,     1,      -1,     5,    1e-320,
-                                      1e308, -1e308, 1e-200, inf,  -inf,
+  const std::vector<double> values = {0,     1,      -1,     5,       1e-320,
+                                      1e308, -1e308, 1e-200, inf,     -inf,
                                       nan,   3e38,   1e15,   1e15 + 1};
   for (const bool log : {false, true})
     for (const double a : values)
