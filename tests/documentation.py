@@ -65,8 +65,9 @@ def page(unisono, path):
 def shell(unisono, text, folder):
     """What commands give, `unisono` among them."""
     search = f"{os.path.dirname(unisono)}:{os.environ['PATH']}"
-    done = subprocess.run(["bash", "-c", text], cwd=folder, capture_output=True, timeout=SECONDS, env={**os.environ, "PATH": search})
-    return re.sub(r", in [\d.]+ s$", "", (done.stdout + done.stderr).decode(errors="replace"), flags=re.M)
+    done = subprocess.run(["bash", "-c", text], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS,
+                          env={**os.environ, "PATH": search})
+    return re.sub(r", in [\d.]+ s$", "", done.stdout.decode(errors="replace"), flags=re.M)
 
 
 def manual(unisono, path, rewrite=False):
