@@ -29,7 +29,7 @@ class Recorder {
     /// Copy, collective: what this device gets or gives. Kernel: what it reads
     /// and writes, each element once (LaunchStep).
     int64_t bytes = 0;
-    double flops = 0;  // kernel
+    double flops = 0;     // kernel
     uint32_t source = 0;  // place in the program; 0: not known
     std::string name = {};
     std::vector<uint32_t> sources = {};  // kernel: places of what it computes

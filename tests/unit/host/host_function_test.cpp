@@ -242,15 +242,15 @@ TEST_CASE("mistakes with functions of the host") {
     host.session->diagnostics().truncate(0);
     return text;
   };
-  CHECK(refused("let x = 1").find("[U0450]") != std::string::npos);
-  CHECK(refused("def f(x: f32) -> f32 = x").find("[U0450]") !=
+  CHECK(refused("let x = 1").find("[U0220]") != std::string::npos);
+  CHECK(refused("def f(x: f32) -> f32 = x").find("[U0220]") !=
         std::string::npos);
-  CHECK(refused("def f(x) -> f32").find("[U0450]") != std::string::npos);
-  CHECK(refused("def f(x: f32) -> str").find("[U0450]") != std::string::npos);
+  CHECK(refused("def f(x) -> f32").find("[U0220]") != std::string::npos);
+  CHECK(refused("def f(x: f32) -> str").find("[U0220]") != std::string::npos);
   CHECK(refused("def f(x: f32) -> f32[m]").find("error[") != std::string::npos);
   CHECK(refused("def f(x: f32").find("error[") != std::string::npos);
   CHECK(refused("def f(x: floot) -> f32").find("error[") != std::string::npos);
-  CHECK(refused("").find("[U0450]") != std::string::npos);
+  CHECK(refused("").find("[U0220]") != std::string::npos);
 }
 
 TEST_CASE("a function of the host may be defined anew") {
