@@ -20,16 +20,18 @@
 
 #include "host/editor/terminal.h"
 #include "host/lsp/server.h"
-#include "host/session/messages_json.h"
+#include "host/manual/manual.h"
 #include "host/repl/repl.h"
 #include "host/session/devices.h"
 #include "host/session/inspect.h"
 #include "host/session/interrupt.h"
+#include "host/session/messages_json.h"
 #include "host/session/perf_map.h"
 #include "host/session/progress.h"
 #include "host/session/replace_file.h"
 #include "host/session/report.h"
 #include "host/session/session.h"
+#include "host/testing/bench_command.h"
 #include "host/testing/test_command.h"
 #include "jit/pipeline.h"
 #include "jit/target/nvptx.h"
@@ -51,10 +53,6 @@ constexpr int newest_target = 130;  // there is no GPU that is called higher
 bool shows_colours(int file) {
   const char* no_colour = std::getenv("NO_COLOR");
   return isatty(file) != 0 && (!no_colour || !*no_colour);
-}
-
-void write_output(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 /// Messages go to standard error, after all output that came before.
@@ -85,17 +83,24 @@ std::optional<int> parse_target(std::string_view text) {
   return number;
 }
 
-/// How long a `--watchdog` text means; what is above 0 is at least one
-/// millisecond, since 0 is for ever.
-std::optional<std::chrono::milliseconds> parse_watchdog(std::string_view text) {
+/// Seconds from 0 to 10^9.
+std::optional<double> parse_seconds(std::string_view text) {
   constexpr double most = 1e9;
   double seconds = 0;
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, seconds);
   if (problem != std::errc() || stop != end) return std::nullopt;
   if (!(seconds >= 0 && seconds <= most)) return std::nullopt;  // NaN, too
+  return seconds;
+}
+
+/// How long a `--watchdog` text means; what is above 0 is at least one
+/// millisecond, since 0 is for ever.
+std::optional<std::chrono::milliseconds> parse_watchdog(std::string_view text) {
+  const auto seconds = parse_seconds(text);
+  if (!seconds) return std::nullopt;
   return std::chrono::milliseconds(
-      static_cast<int64_t>(std::ceil(seconds * 1000)));
+      static_cast<int64_t>(std::ceil(*seconds * 1000)));
 }
 
 /// For tests, which want small work compiled, too: `UNISONO_COMPILE_FROM=0`.
@@ -375,6 +380,10 @@ Result<InspectOptions> inspect_options(const CommandOptions& options) {
 
 }  // namespace
 
+void write_output(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
 void tell(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -391,6 +400,17 @@ int finish_output(int status) {
   tell(fmt::format("error: cannot write standard output{}{}\n",
                    flushed ? "" : ": ", flushed ? "" : std::strerror(errno)));
   return std::max(status, 1);
+}
+
+ShellOptions shell_options(const CommandOptions& options) {
+  return {.devices = options.devices,
+          .open =
+              [options](const std::string& devices) {
+                CommandOptions other = options;
+                other.devices = devices;
+                return session_options(other);
+              },
+          .progress = !options.no_progress};
 }
 
 int run_file(const CommandOptions& options) {
@@ -412,15 +432,8 @@ int run_session(const CommandOptions& options, std::string_view version) {
     if (given)
       return wrong_usage(fmt::format(
           "{} is for a program: `unisono run FILE`, or `-e`", name));
-  return run_repl({.devices = options.devices,
-                   .open =
-                       [options](const std::string& devices) {
-                         CommandOptions other = options;
-                         other.devices = devices;
-                         return session_options(other);
-                       },
-                   .version = std::string(version),
-                   .progress = !options.no_progress});
+  return run_repl(
+      {.shell = shell_options(options), .version = std::string(version)});
 }
 
 int run_expression(const CommandOptions& options, const std::string& text) {
@@ -440,6 +453,23 @@ int check_file(const CommandOptions& options) {
       });
 }
 
+namespace {
+
+/// Opens sessions for these options, as tools need them.
+OpenSession session_opener(const CommandOptions& options) {
+  return
+      [options](auto output, int devices) -> Result<std::unique_ptr<Session>> {
+        CommandOptions other = options;
+        if (devices > 0) other.devices = fmt::format("cpu:{}", devices);
+        SessionOptions opened = TRY(session_options(other));
+        opened.output = std::move(output);
+        opened.colour = false;
+        return std::make_unique<Session>(std::move(opened));
+      };
+}
+
+}  // namespace
+
 int test_files(const CommandOptions& options, const TestOptions& tests) {
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
@@ -447,17 +477,33 @@ int test_files(const CommandOptions& options, const TestOptions& tests) {
     return no_devices(opened.error());
   hear_interrupts();
   const StopScope stop(interrupt_flag());
-  const auto status = run_tests(
-      tests,
-      [&](auto output, int devices) -> Result<std::unique_ptr<Session>> {
-        CommandOptions other = options;
-        if (devices > 0) other.devices = fmt::format("cpu:{}", devices);
-        SessionOptions opened = TRY(session_options(other));
-        opened.output = std::move(output);
-        opened.colour = false;
-        return std::make_unique<Session>(std::move(opened));
-      },
-      tell);
+  const auto status = run_tests(tests, session_opener(options), tell);
+  return status ? *status : wrong_usage(status.error().message);
+}
+
+int bench_files(const CommandOptions& options, BenchOptions benches,
+                const std::string& seconds) {
+  if (const Status usage = check_options(options); !usage)
+    return wrong_usage(usage.error().message);
+  const auto most = parse_seconds(seconds);
+  if (!most)
+    return wrong_usage(fmt::format(
+        "--seconds expects a number from 0 to 1000000000, such as 5; got `{}`",
+        seconds));
+  benches.seconds = *most;
+  // What is simulated has no speed of its own.
+  benches.peak &=
+      parse_devices(options.devices)->kind != DeviceRequest::Kind::sim;
+  if (const auto opened = session_options(options); !opened)
+    return no_devices(opened.error());
+  hear_interrupts();
+  const StopScope stop(interrupt_flag());
+  const auto say = [](std::string_view text) {
+    write_output(text);
+    std::fflush(stdout);  // each line when it is known
+  };
+  const auto status =
+      run_benches(benches, session_opener(options), {say, tell});
   return status ? *status : wrong_usage(status.error().message);
 }
 
@@ -483,6 +529,28 @@ int explain_code(const std::string& code) {
     return wrong_usage(
         fmt::format("there is no message `{}`; codes look like U0412", code));
   write_output(*page);
+  return 0;
+}
+
+int make_manual(const ManualOptions& options, std::string_view version) {
+  if (options.folder.empty())
+    return wrong_usage("--out expects a folder; got ``");
+  lang::SourceMap sources;
+  lang::Diagnostics diagnostics;
+  const StopScope stoppable(interrupt_flag());
+  const auto written = write_manual(options, version, sources, diagnostics);
+  show(diagnostics);
+  if (!written && written.error().kind == Error::Kind::cancelled)
+    return stopped;
+  if (!written) {
+    tell(fmt::format("error: {}\n", lang::visible(written.error().message)));
+    return 1;
+  }
+  if (diagnostics.has_errors()) return 1;
+  for (const std::string& link : written->dead_links)
+    tell(fmt::format("warning: {}\n", link));
+  tell(fmt::format("{}: {} pages, {} names\n", lang::visible(written->index),
+                   written->pages, written->names));
   return 0;
 }
 

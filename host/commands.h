@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "host/interactive/shell.h"
+
 namespace unisono::host {
 
 /// Exit status of a wrong command line.
@@ -42,6 +44,9 @@ struct CommandOptions {
   bool compile_only = false;          // see lang::Machine
 };
 
+/// What a shell is opened with, for who shows one.
+ShellOptions shell_options(const CommandOptions& options);
+
 int run_file(const CommandOptions& options);
 /// A session on the terminal that is standard input.
 int run_session(const CommandOptions& options, std::string_view version);
@@ -50,15 +55,23 @@ int run_expression(const CommandOptions& options, const std::string& text);
 int check_file(const CommandOptions& options);
 struct TestOptions;  // testing/test_command.h
 int test_files(const CommandOptions& options, const TestOptions& tests);
+struct BenchOptions;  // testing/bench_command.h
+/// `seconds` is BenchOptions::seconds as it was typed.
+int bench_files(const CommandOptions& options, BenchOptions benches,
+                const std::string& seconds);
 /// Formats each file in place, "-" from standard input to standard output.
 int format_files(const std::vector<std::string>& files,
                  const CommandOptions& options);
 int explain_code(const std::string& code);
+struct ManualOptions;  // manual/manual.h
+int make_manual(const ManualOptions& options, std::string_view version);
 int list_devices(const CommandOptions& options);
 int inspect_file(const CommandOptions& options);
 /// The Language Server Protocol on standard input and output.
 int serve_editor(const CommandOptions& options);
 
+/// Writes to standard output; see finish_output.
+void write_output(std::string_view text);
 /// Writes to standard error. A failure is ignored, where fmt::print would
 /// throw.
 void tell(std::string_view text);

@@ -1,51 +1,14 @@
-#include "host/completion.h"
-
+// Scripts that tell shells what may follow.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
+#include <set>
 #include <vector>
 
-#include "host/commands.h"
-#include "lang/source/utf8.h"
+#include "host/command_line.h"
 
 namespace unisono::host {
 namespace {
-
-constexpr size_t text_column = 20, columns = 80;
-
-/// A description in lines that begin at `text_column`.
-std::string wrapped(std::string_view text) {
-  std::string out;
-  size_t at = text_column;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    if (at > text_column && at + 1 + end > columns) {
-      out += '\n' + std::string(text_column, ' ');
-      at = text_column;
-    } else if (at > text_column) {
-      out += ' ';
-      ++at;
-    }
-    out += text.substr(0, end);
-    at += end;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
-bool takes_value(const CLI::Option& option) {
-  return option.get_items_expected_max() > 0;
-}
-
-/// Options with names, but that for help.
-std::vector<const CLI::Option*> named_options(const CLI::App& app) {
-  std::vector<const CLI::Option*> out;
-  for (const CLI::Option* option : app.get_options())
-    if (!option->get_positional() && option != app.get_help_ptr())
-      out.push_back(option);
-  return out;
-}
 
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> out;
@@ -55,32 +18,50 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return out;
 }
 
-std::vector<std::string> commands_of(const CLI::App& app) {
+/// Words that a command completes instead of files.
+std::string words_of(const CLI::App& command) {
   std::vector<std::string> out;
-  for (const CLI::App* command : app.get_subcommands({}))
-    out.push_back(command->get_name());
+  for (const CLI::Option* option : positional_options(command))
+    for (std::string& word : choices_of(*option))
+      out.push_back(std::move(word));
+  return fmt::format("{}", fmt::join(out, " "));
+}
+
+/// Branches of a `case` over the word before: what the values of options are.
+std::string bash_values(const CLI::App& app) {
+  std::string out;
+  std::set<std::string> done;  // an option is the same in all commands
+  for (const CLI::App* command : commands_of(app))
+    for (const CLI::Option* option : named_options(*command)) {
+      const std::vector<std::string> words = choices_of(*option);
+      if (words.empty() || !done.insert(option->get_name()).second) continue;
+      out += fmt::format("    {}) words=\"{}\" ;;\n", option->get_name(),
+                         fmt::join(words, " "));
+    }
   return out;
 }
 
-/// Words that a command completes instead of files.
-std::string words_of(const CLI::App& command) {
-  return command.get_name() == "completion" ? "bash zsh fish" : "";
-}
-
 std::string bash(const CLI::App& app) {
-  std::string cases;
-  for (const CLI::App* command : app.get_subcommands({}))
+  std::string cases, commands;
+  for (const CLI::App* command : commands_of(app)) {
     cases += fmt::format(
         "    {}) options=\"{}\" words=\"{}\" ;;\n", command->get_name(),
         fmt::join(names_of(*command), " "), words_of(*command));
+    commands += " " + command->get_name();
+  }
+  // bash makes a word of the `=` in `--emit=ir`.
   return fmt::format(
       R"(# unisono completion bash > /etc/bash_completion.d/unisono
 _unisono() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} options words=
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} options words=
   case ${{COMP_WORDS[1]}} in
 {}    *) options="{}" ;;
   esac
-  if [ "$COMP_CWORD" -eq 1 ]; then options="{}" words="{}"; fi
+  if [ "$COMP_CWORD" -eq 1 ]; then words="{}"; fi
+  if [ "$word" = = ]; then word=
+  elif [ "$before" = = ]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi
+  case $before in
+{}  esac
   COMPREPLY=()
   case $word in
     -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word") ;;
@@ -89,8 +70,8 @@ _unisono() {{
 }}
 complete -o bashdefault -o default -F _unisono unisono
 )",
-      cases, fmt::join(names_of(app), " "), fmt::join(names_of(app), " "),
-      fmt::join(commands_of(app), " "));
+      cases, fmt::join(names_of(app), " "), commands.substr(1),
+      bash_values(app));
 }
 
 /// A text between single quotes; `special` are characters that the shell's own
@@ -108,19 +89,27 @@ std::string shell_text(std::string_view text, std::string_view special = "") {
   return out;
 }
 
+/// What stands behind an option: "=[about]:STAGE:(tokens ast)".
+std::string zsh_value(const CLI::Option& option) {
+  const std::string about =
+      "[" + shell_text(option.get_description(), "[]:") + "]";
+  if (!takes_value(option)) return about;
+  const std::vector<std::string> words = choices_of(option);
+  const bool is_long = option.get_name().starts_with("--");
+  return fmt::format(
+      "{}{}:{}:{}", is_long ? "=" : "", about, option.get_type_name(),
+      words.empty() ? "_files" : fmt::format("({})", fmt::join(words, " ")));
+}
+
 std::string zsh(const CLI::App& app) {
   auto table = [](const CLI::App& of) {
     std::string out;
     for (const CLI::Option* option : named_options(of))
-      out += fmt::format(" '{}[{}]{}'", option->get_name(),
-                         shell_text(option->get_description(), "[]:"),
-                         takes_value(*option)
-                             ? ":" + option->get_type_name() + ":_files"
-                             : "");
+      out += fmt::format(" '{}{}'", option->get_name(), zsh_value(*option));
     return out + " '--help[what it does]'";
   };
   std::string commands, cases;
-  for (const CLI::App* command : app.get_subcommands({})) {
+  for (const CLI::App* command : commands_of(app)) {
     commands += fmt::format(" '{}:{}'", command->get_name(),
                             shell_text(command->get_description(), "[]:"));
     const std::string words = words_of(*command);
@@ -158,15 +147,18 @@ std::string fish(const CLI::App& app) {
     for (const CLI::Option* option : named_options(of)) {
       const std::string name = option->get_name();
       const bool is_long = name.starts_with("--");
+      const std::vector<std::string> words = choices_of(*option);
+      std::string value = takes_value(*option) ? " -r" : "";
+      if (!words.empty())
+        value = fmt::format(" -x -a '{}'", fmt::join(words, " "));
       out += fmt::format("complete -c unisono -n '{}' {} {} -d '{}'{}\n",
                          condition, is_long ? "-l" : "-s",
                          name.substr(is_long ? 2 : 1),
-                         shell_text(option->get_description()),
-                         takes_value(*option) ? " -r" : "");
+                         shell_text(option->get_description()), value);
     }
   };
   add(app, "__fish_use_subcommand");
-  for (const CLI::App* command : app.get_subcommands({})) {
+  for (const CLI::App* command : commands_of(app)) {
     const std::string& name = command->get_name();
     out += fmt::format(
         "complete -c unisono -f -n __fish_use_subcommand -a {} -d '{}'\n", name,
@@ -182,34 +174,11 @@ std::string fish(const CLI::App& app) {
 
 }  // namespace
 
-std::string option_list(const CLI::App& app) {
-  std::string out = "options of run, -, -e and a session:\n";
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string name = option->get_name();
-    if (!name.starts_with("--") || option == app.get_help_ptr() ||
-        name == "--version")
-      continue;
-    std::string head = "  " + name;
-    if (takes_value(*option)) head += " " + option->get_type_name();
-    head += head.size() < text_column
-                ? std::string(text_column - head.size(), ' ')
-                : "\n" + std::string(text_column, ' ');
-    out += head + wrapped(option->get_description()) + "\n";
-  }
-  return out;
-}
-
-int print_completion(const CLI::App& app, std::string_view shell) {
-  std::string script;
-  if (shell == "bash") script = bash(app);
-  if (shell == "zsh") script = zsh(app);
-  if (shell == "fish") script = fish(app);
-  if (script.empty())
-    return wrong_usage(
-        fmt::format("there are scripts for bash, zsh and fish, none for `{}`",
-                    lang::visible(shell)));
-  std::fputs(script.c_str(), stdout);
-  return 0;
+std::string completion_script(const CLI::App& app, std::string_view shell) {
+  if (shell == "bash") return bash(app);
+  if (shell == "zsh") return zsh(app);
+  if (shell == "fish") return fish(app);
+  return "";
 }
 
 }  // namespace unisono::host

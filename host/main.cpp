@@ -1,4 +1,5 @@
-// The command line: what `unisono --help` shows, and nothing else.
+// The command line: what `unisono --help` and `unisono man` show, and nothing
+// else.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,9 +14,12 @@
 #include <string_view>
 #include <vector>
 
+#include "host/command_line.h"
 #include "host/commands.h"
-#include "host/completion.h"
+#include "host/jupyter_install.h"
+#include "host/manual/manual.h"
 #include "host/process.h"
+#include "host/testing/bench_command.h"
 #include "host/testing/test_command.h"
 #include "lang/source/utf8.h"
 
@@ -23,53 +27,84 @@ namespace {
 
 using namespace unisono::host;
 
-constexpr const char* help_begin =
-    R"(Unisono, an array language that plays one program on many devices
-
-usage:
-  unisono run FILE [--devices cpu:N] [ARGUMENT ...]   run a program
-  unisono -e 'EXPRESSION' [-- ARGUMENT ...]           print a value
-  unisono -                                           run standard input
-  unisono [--devices cpu:N]                           a session: type, see values
-  unisono check FILE [--json] [-- ARGUMENT ...]       find mistakes, run nothing
-  unisono test [FILE ...]                             run tests and examples
-  unisono fmt [--check] FILE ...                      format in place
-  unisono explain CODE                                what a message means
-  unisono devices [--devices cpu:N]                   list the devices
-  unisono inspect --emit=STAGE FILE                   show a stage of the compiler
-  unisono lsp [--devices cpu:N]                       serve an editor: docs/editors.md
-  unisono completion SHELL                            what bash, zsh or fish complete
-  unisono --version, unisono --help, unisono COMMAND --help
-
-FILE may be - for standard input. A session needs a terminal; without one,
-standard input is run. `:help` helps in it; the manual is docs/repl.md.
-
-)";
-
-constexpr const char* help_end =
-    R"(
-examples:
-  unisono run train.uni --devices cpu:8     run a program on eight CPU devices
-  unisono run train.uni data.npy -- -v      the program's args() are data.npy, -v
-  unisono -e 'sum(arange(10))'              print the value of an expression
-  echo 'print(1 + 2)' | unisono -           run standard input
-  unisono check train.uni                   find mistakes without running
-  unisono test lib --filter scale           tests of a folder, some of them
-  unisono fmt *.uni                         format files in place
-  unisono explain U0412                     what a message means
-  unisono inspect --emit=ir train.uni       the array IR of what is compiled
-  unisono inspect --emit=ptx --shape 'x=f32[64, 64]' f.uni   f's code for these
-
-exit status: 0; 1 when the program has or gets an error; 2 when the command
-line is wrong; 130 when Ctrl-C stopped it
-)";
+constexpr UsageLine usage[] = {
+    {"unisono run FILE [--devices cpu:N] [ARGUMENT ...]", "run a program"},
+    {"unisono -e 'EXPRESSION' [-- ARGUMENT ...]", "print a value"},
+    {"unisono -", "run standard input"},
+    {"unisono [--devices cpu:N]", "a session on a terminal"},
+    {"unisono check FILE [--json] [-- ARGUMENT ...]",
+     "find mistakes, run nothing"},
+    {"unisono test [FILE ...]", "run tests and examples"},
+    {"unisono bench [FILE ...]", "measure `bench` blocks"},
+    {"unisono fmt [--check] FILE ...", "format in place"},
+    {"unisono explain CODE", "what a message means"},
+    {"unisono doc [FILE ...] [--out FOLDER]", "a manual, as web pages"},
+    {"unisono devices [--devices cpu:N]", "list the devices"},
+    {"unisono inspect --emit=STAGE FILE", "what the compiler makes"},
+    {"unisono lsp [--devices cpu:N]", "serve an editor"},
+    {"unisono jupyter install [--user|--prefix FOLDER]", "Jupyter's kernel"},
+    {"unisono completion SHELL", "what a shell completes"},
+    {"unisono man", "the manual page"},
+    {"unisono --version, unisono --help, unisono COMMAND --help", ""},
+};
+constexpr UsageLine notes[] = {
+    {"",
+     "FILE may be - for standard input. A session needs a terminal; "
+     "without one, standard input is run. `:help` helps in it."},
+};
+constexpr UsageLine examples[] = {
+    {"unisono run train.uni --devices cpu:8",
+     "run a program on eight CPU devices"},
+    {"unisono run train.uni data.npy -- -v",
+     "the program's args() are data.npy, -v"},
+    {"unisono -e 'sum(arange(10))'", "print the value of an expression"},
+    {"echo 'print(1 + 2)' | unisono -", "run standard input"},
+    {"unisono check train.uni", "find mistakes without running"},
+    {"unisono test lib --filter scale", "tests of a folder, some of them"},
+    {"unisono bench f.uni --compare old.json",
+     "how long f's `bench` blocks take now"},
+    {"unisono fmt *.uni", "format files in place"},
+    {"unisono explain U0412", "what a message means"},
+    {"unisono inspect --emit=ir train.uni", "the array IR of what is compiled"},
+    {"unisono inspect --emit=ptx --shape 'x=f32[64, 64]' f.uni",
+     "the code of f for these"},
+};
+constexpr UsageLine exit_status[] = {
+    {"0", "when all went well"},
+    {"1", "when the program has or gets an error"},
+    {"2", "when the command line is wrong"},
+    {"130", "when Ctrl-C stopped it"},
+};
+constexpr UsageLine environment[] = {
+    {"NO_COLOR", "If it is set and not empty, nothing is in colour."},
+    {"UNISONO_HISTORY",
+     "The file for what was typed in sessions, or off. Without it, "
+     "unisono/history in XDG_STATE_HOME or ~/.local/state."},
+    {"UNISONO_CACHE",
+     "The folder for kernels that the driver of a GPU has compiled, or off. "
+     "Without it, unisono in XDG_CACHE_HOME or ~/.cache."},
+    {"UNISONO_CUDA_DRIVER", "The CUDA driver in place of the system's."},
+    {"UNISONO_CUBLASLT", "The cuBLASLt in place of the system's."},
+};
+constexpr CommandLineTexts texts = {
+    .summary = "an array language that plays one program on many devices",
+    .usage = usage,
+    .notes = notes,
+    .examples = examples,
+    .exit_status = exit_status,
+    .environment = environment,
+};
 
 /// What one parse of the command line fills.
 struct CommandLine {
   CLI::App app{"", "unisono"};
   CommandOptions options;
   TestOptions tests;
-  std::string expression, code, shell;
+  JupyterOptions kernel;
+  ManualOptions manual;
+  BenchOptions benches;
+  std::string bench_seconds = "5";
+  std::string expression, code, shell, jupyter_action;
   std::vector<std::string> files, words;
   bool stdio = false;  // of lsp
   /// What stood behind `--`: for the program; nothing where there was no `--`.
@@ -77,12 +112,16 @@ struct CommandLine {
   CLI::App* run = nullptr;
   CLI::App* check = nullptr;
   CLI::App* test = nullptr;
+  CLI::App* bench = nullptr;
   CLI::App* format = nullptr;
   CLI::App* explain = nullptr;
   CLI::App* devices = nullptr;
   CLI::App* inspect = nullptr;
   CLI::App* lsp = nullptr;
+  CLI::App* jupyter = nullptr;
   CLI::App* completion = nullptr;
+  CLI::App* man = nullptr;
+  CLI::App* doc = nullptr;
 
   bool has_expression() const {
     return evaluate->count() > 0 || run_evaluate->count() > 0;
@@ -130,33 +169,80 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
 }
 
 void add_inspect(CommandLine& line) {
-  line.inspect =
+  CLI::App* inspect =
       line.app.add_subcommand("inspect", "show a stage of the compiler");
-  line.inspect->add_option("file", line.options.file,
-                           "the program; - is standard input");
-  line.inspect->add_option(
-      "--emit", line.options.emit,
-      "tokens, ast, types, ir, kernels, llvm, asm, nvvm or ptx");
-  line.inspect->add_option("--target", line.options.target,
-                           "the GPU that kernels, nvvm and ptx are for: "
-                           "sm_75 ... sm_90");
-  line.inspect->add_option(
-      "--after", line.options.after,
-      "the IR after this pass: trace, vmap, spmd, simplify or cse");
-  line.inspect
+  line.inspect = inspect;
+  inspect->add_option("file", line.options.file,
+                      "the program; - is standard input");
+  inspect
+      ->add_option("--emit", line.options.emit,
+                   "tokens, ast, types, ir, kernels, llvm, asm, nvvm or ptx")
+      ->type_name("STAGE");
+  inspect
+      ->add_option("--target", line.options.target,
+                   "the GPU that kernels, nvvm and ptx are for: "
+                   "sm_75 ... sm_90")
+      ->type_name("GPU");
+  inspect
+      ->add_option("--after", line.options.after,
+                   "the IR after this pass: trace, vmap, spmd, simplify or cse")
+      ->type_name("PASS");
+  inspect
       ->add_option(
           "--shape", line.options.shapes,
           "a parameter's type: x=f32[4096, 4096], or f.x=... of one function")
-      ->allow_extra_args(false);
-  line.inspect->add_flag("--run", line.options.run,
-                         "really run the program, and show what it compiles");
-  line.inspect->add_option("--graph", line.options.graph,
-                           "of several graphs one: its number, or a function");
-  line.inspect->add_option("--out", line.options.folder,
-                           "a folder, for a file of each graph");
-  add_devices(line.inspect, line.options);
-  line.inspect->add_flag("--unchecked", line.options.unchecked,
-                         "code without checks of indexes and divisors");
+      ->allow_extra_args(false)
+      ->type_name("NAME=TYPE");
+  inspect->add_flag("--run", line.options.run,
+                    "really run the program, and show what it compiles");
+  inspect
+      ->add_option("--graph", line.options.graph,
+                   "of several graphs one: its number, or a function")
+      ->type_name("GRAPH");
+  inspect
+      ->add_option("--out", line.options.folder,
+                   "a folder, for a file of each graph")
+      ->type_name("FOLDER");
+  add_devices(inspect, line.options);
+  inspect->add_flag("--unchecked", line.options.unchecked,
+                    "code without checks of indexes and divisors");
+}
+
+void add_bench(CommandLine& line) {
+  line.bench =
+      line.app.add_subcommand("bench", "measure `bench` blocks of programs");
+  line.bench->add_option("files", line.benches.paths,
+                         "programs (.uni), and folders of them; without one, "
+                         "the folder one is in");
+  line.bench
+      ->add_option("--filter", line.benches.filter,
+                   "only blocks with TEXT in FILE: NAME")
+      ->take_last()
+      ->type_name("TEXT");
+  line.bench
+      ->add_option("--json", line.benches.json, "write the results as JSON")
+      ->take_last()
+      ->type_name("FILE");
+  line.bench
+      ->add_option("--compare", line.benches.compare,
+                   "show what changed since a run that wrote FILE by --json")
+      ->take_last()
+      ->type_name("FILE");
+  line.bench
+      ->add_option("--seconds", line.bench_seconds,
+                   "a block is measured until its mean is stable, but not "
+                   "longer than this: 5")
+      ->take_last()
+      ->type_name("SECONDS");
+  line.bench->add_flag("!--no-peak", line.benches.peak,
+                       "do not measure what the machine can do at best");
+  add_devices(line.bench, line.options);
+  line.bench->add_flag("--unchecked", line.options.unchecked,
+                       "no errors for bad indexes and division by zero");
+  line.bench->add_flag("--no-cublas", line.options.no_cublas,
+                       "large products on GPUs by kernels of our own");
+  line.bench->add_flag("--quiet", line.options.quiet,
+                       "no notes about what is slower than it looks");
 }
 
 /// What is printed when the command line does not fit what was declared.
@@ -176,9 +262,39 @@ std::string failure_message(const CLI::App* app, const CLI::Error& error) {
                      unisono::lang::visible(error.what()), hint, command);
 }
 
+void add_jupyter(CommandLine& line) {
+  line.jupyter = line.app.add_subcommand(
+      "jupyter", "notebooks: tell Jupyter of the kernel");
+  line.jupyter->add_option("action", line.jupyter_action, "install")
+      ->required()
+      ->check(CLI::IsMember({"install"}));
+  line.jupyter->add_flag("--user", line.kernel.user,
+                         "for this user, as without it");
+  line.jupyter
+      ->add_option("--prefix", line.kernel.prefix,
+                   "for all of /usr/local, or of a virtual environment: below "
+                   "FOLDER/share/jupyter")
+      ->take_last()
+      ->type_name("FOLDER");
+  line.jupyter
+      ->add_option("--name", line.kernel.name,
+                   "another than `unisono`, beside it")
+      ->take_last()
+      ->type_name("NAME");
+  line.jupyter
+      ->add_option("--devices", line.kernel.devices,
+                   "what it opens, if not cpu:1; `:devices` opens others later")
+      ->take_last()
+      ->type_name("DEVICES");
+}
+
 void declare(CommandLine& line) {
   CommandOptions& options = line.options;
-  line.app.set_version_flag("--version", "unisono " UNISONO_VERSION);
+  // Commands copy it when they are added.
+  line.app.formatter_fn(
+      [](const CLI::App* app, auto&&...) { return help_text(*app, texts); });
+  line.app.set_version_flag("--version", "unisono " UNISONO_VERSION,
+                            "print the version");
   line.evaluate = line.app.add_option("-e", line.expression,
                                       "evaluate an expression and print it");
   add_run_options(&line.app, options);
@@ -225,6 +341,8 @@ void declare(CommandLine& line) {
   line.test->add_flag("--unchecked", options.unchecked,
                       "no errors for bad indexes and division by zero");
 
+  add_bench(line);
+
   line.format = line.app.add_subcommand("fmt", "format programs in place");
   line.format
       ->add_option("files", line.files,
@@ -234,24 +352,42 @@ void declare(CommandLine& line) {
                         "change nothing; fail if a file would change");
 
   line.explain = line.app.add_subcommand("explain", "what a message means");
-  line.explain->add_option("code", line.code, "its code: U0412")->required();
+  line.explain->add_option("code", line.code, "its code: U0412")
+      ->required()
+      ->type_name("CODE");
+
+  line.doc =
+      line.app.add_subcommand("doc", "make a manual, as a folder of web pages");
+  line.doc
+      ->add_option("files", line.manual.names,
+                   "programs (.uni), whose `##` comments it shows, pages "
+                   "(.md), folders of them, modules of the standard library; "
+                   "without one, the manual of Unisono")
+      ->type_name("MODULE");
+  line.doc
+      ->add_option("--out", line.manual.folder,
+                   "the folder to write to: manual; its index.html is the "
+                   "page to begin with")
+      ->take_last()
+      ->type_name("FOLDER");
+  line.doc->add_flag("--all", line.manual.all,
+                     "the manual of Unisono, too, where links lead to it");
 
   line.completion = line.app.add_subcommand(
       "completion", "what a shell completes, as a script for it");
   line.completion->add_option("shell", line.shell, "bash, zsh or fish")
       ->required()
-      ->type_name("");
+      ->type_name("SHELL");
+  line.man = line.app.add_subcommand(
+      "man", "print the manual page: unisono man | man -l -");
   line.devices = line.app.add_subcommand("devices", "list the devices");
   add_devices(line.devices, options);
   line.lsp = line.app.add_subcommand("lsp", "serve an editor");
   add_devices(line.lsp, options);
   line.lsp->add_flag("--stdio", line.stdio,
                      "nothing: editors add it, and there is nothing else");
+  add_jupyter(line);
   add_inspect(line);
-  // Not those of the commands, which have copied the one before.
-  line.app.formatter_fn([](const CLI::App* app, auto&&...) {
-    return help_begin + option_list(*app) + help_end;
-  });
   line.app.failure_message(failure_message);
 }
 
@@ -275,7 +411,9 @@ std::optional<std::vector<std::string>> take_after_dashes(
   const bool of_files =
       !words.empty() &&
       (words[0] == "fmt" || words[0] == "explain" || words[0] == "test" ||
-       words[0] == "devices" || words[0] == "lsp" || words[0] == "completion");
+       words[0] == "devices" || words[0] == "lsp" || words[0] == "completion" ||
+       words[0] == "jupyter" || words[0] == "doc" || words[0] == "man" ||
+       words[0] == "bench");
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (of_files || dashes == words.end()) return std::nullopt;
   // The value of `-e` may be anything.
@@ -283,6 +421,15 @@ std::optional<std::vector<std::string>> take_after_dashes(
   std::vector<std::string> out(dashes + 1, words.end());
   words.erase(dashes, words.end());
   return out;
+}
+
+int print_completion(const CLI::App& app, const std::string& shell) {
+  const std::string script = completion_script(app, shell);
+  if (script.empty())
+    return wrong_usage(fmt::format(
+        "there are scripts for bash, zsh and fish, none for `{}`", shell));
+  std::fputs(script.c_str(), stdout);
+  return 0;
 }
 
 int evaluate(CommandLine& line, const std::vector<std::string>& surplus) {
@@ -331,11 +478,21 @@ int dispatch(CommandLine& line) {
   if (*line.run) return run_file(options);
   if (*line.check) return check_file(options);
   if (*line.test) return test_files(options, line.tests);
+  if (*line.bench)
+    return bench_files(options, line.benches, line.bench_seconds);
   if (*line.format) return format_files(line.files, options);
   if (*line.explain) return explain_code(line.code);
+  if (*line.doc) return make_manual(line.manual, UNISONO_VERSION);
   if (*line.devices) return list_devices(options);
   if (*line.completion) return print_completion(line.app, line.shell);
+  if (*line.man) {
+    const std::string page =
+        manual_page(line.app, texts, UNISONO_VERSION, UNISONO_DATE);
+    std::fputs(page.c_str(), stdout);
+    return 0;
+  }
   if (*line.lsp) return serve_editor(options);
+  if (*line.jupyter) return install_kernel(line.kernel);
   if (*line.inspect) return inspect_file(options);
   if (line.evaluate->count() > 0) {
     add_arguments(line);

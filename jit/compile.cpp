@@ -13,6 +13,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
+#include "jit/kernel/work.h"
 #include "jit/partition/map_graph.h"
 #include "jit/plan/fuse.h"
 #include "jit/plan/memory_plan.h"
@@ -60,29 +61,39 @@ class StepWriter {
     steps_ = std::move(outer);
     return inner;
   }
-  void launch(const Compiled::Launch& compiled, std::vector<SlotId> arguments) {
+  void launch(const Compiled::Launch& compiled, std::vector<SlotId> arguments,
+              Work work) {
     if (on_code_ && compiled.function)
       on_code_(reinterpret_cast<const void*>(compiled.function),
                compiled.code_bytes, *sources_);
-    steps_.push_back({LaunchStep{compiled.function,
-                                 fmt::format("kernel{}", stats_.kernels++),
-                                 std::move(arguments), compiled.units,
-                                 compiled.grain, compiled.grid, *sources_}});
+    steps_.push_back({LaunchStep{
+        compiled.function, fmt::format("kernel{}", stats_.kernels++),
+        std::move(arguments), compiled.units, compiled.grain, compiled.grid,
+        *sources_, work.flops, work.bytes}});
   }
   void write(const Kernel& kernel) {
     std::vector<SlotId> arguments;
-    for (const Argument& argument : kernel.arguments)
+    std::vector<int64_t> bytes;
+    for (const Argument& argument : kernel.arguments) {
       arguments.push_back(argument.buffer);
-    launch(kernels_.at(key_of(kernel)).launches[0], std::move(arguments));
+      bytes.push_back(program_.slots[argument.buffer].bytes);
+    }
+    launch(kernels_.at(key_of(kernel)).launches[0], std::move(arguments),
+           work_of(kernel, bytes));
   }
   void write(const DotTask& dot) {
     const auto& launches = kernels_.at(key_of(dot)).launches;
-    launch(launches[0], {dot.a, dot.packed_a});
-    launch(launches[1], {dot.b, dot.packed_b});
-    launch(launches[2], {dot.packed_a, dot.packed_b, dot.to});
+    // The program asks for the product; that it is packed first is ours.
+    launch(launches[0], {dot.a, dot.packed_a}, {});
+    launch(launches[1], {dot.b, dot.packed_b}, {});
+    launch(launches[2], {dot.packed_a, dot.packed_b, dot.to},
+           work_of(dot.shape));
   }
   void write(LaunchStep launch) {
     ++stats_.kernels;
+    if (launch.bytes == 0)
+      for (const SlotId argument : launch.arguments)
+        launch.bytes += program_.slots[argument].bytes;
     launch.sources = *sources_;
     add(std::move(launch));
   }

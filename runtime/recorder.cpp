@@ -6,6 +6,7 @@ namespace {
 void add(Recorder::Total& total, const Recorder::Event& event) {
   ++total.count;
   total.bytes += event.bytes;
+  total.flops += event.flops;
   total.time += event.end - event.start;
 }
 

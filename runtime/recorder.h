@@ -24,9 +24,12 @@ class Recorder {
 
   struct Event {
     Kind kind = Kind::kernel;
-    int device = host;    // where it happened; the destination of a copy
-    int from = host;      // copy: its source
-    int64_t bytes = 0;    // copy, collective: what this device gets or gives
+    int device = host;  // where it happened; the destination of a copy
+    int from = host;    // copy: its source
+    /// Copy, collective: what this device gets or gives. Kernel: what it reads
+    /// and writes, each element once (LaunchStep).
+    int64_t bytes = 0;
+    double flops = 0;  // kernel
     uint32_t source = 0;  // place in the program; 0: not known
     std::string name = {};
     std::vector<uint32_t> sources = {};  // kernel: places of what it computes
@@ -34,6 +37,7 @@ class Recorder {
   };
   struct Total {
     int64_t count = 0, bytes = 0;
+    double flops = 0;
     std::chrono::nanoseconds time{0};
   };
 

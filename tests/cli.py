@@ -22,6 +22,8 @@ UNISONO = os.path.abspath(sys.argv[1])
 SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
+PASSES = ["trace", "vmap", "spmd", "simplify", "cse"]
+COMMANDS = ["run", "check", "test", "fmt", "explain", "completion", "man", "devices", "inspect", "lsp"]
 
 
 class Ran:
@@ -158,8 +160,11 @@ def usage_errors(folder):
 def helps():
     expect("--help", run("--help"), 0, r"usage:.*unisono run FILE.*examples:.*exit status", "")
     expect("--version", run("--version"), 0, r"^unisono \d+\.\d+\.\d+\n$", "")
-    for command in ("run", "check", "fmt", "explain", "completion", "devices", "inspect", "lsp"):
-        expect(f"{command} --help", run(command, "--help"), 0, rf"unisono {command}", "")
+    for command in COMMANDS:
+        expect(f"{command} --help", run(command, "--help"), 0, rf"usage: unisono {command}", "")
+        wide = [line for line in run(command, "--help").out.splitlines() if len(line) > 80]
+        if wide:
+            PROBLEMS.append(f"{command} --help is wider than 80 columns: {wide}")
     expect("devices", run("devices", "--devices", "cpu:3"), 0, r"^cpu:0\ncpu:1\ncpu:2\n", "")
     nowhere = {**os.environ, "UNISONO_CUDA_DRIVER": "/nowhere/libcuda.so"}
     for devices in ("cuda", "cuda:0,cuda:0", "sim:2"):
@@ -365,7 +370,7 @@ def limits(folder):
     expect("save", old, 0, "", "")
     before = (folder / "big.npy").read_bytes()
     for program in ('save("big.npy", arange(100000))', 'save("big.npz", (a = arange(100000)))',
-                    'visualize(arange(10), "big.svg")'):
+                    'visualize(arange(10), "big.svg")', 'plot(arange(10), "big.svg")'):
         ran = limited("ulimit -f 0" if "svg" in program else "ulimit -f 8", "-", text=program)
         expect(f"a file beyond the limit: {program}", ran, 1, "", r"U0651.*File too large.*<stdin>:1:")
     if (folder / "big.npy").read_bytes() != before or (folder / "big.npz").exists() or parts():
@@ -597,6 +602,35 @@ def tools(folder):
                 PROBLEMS.append(f"{reader[0]} of {file.name}, {stage}: {done.stderr[:2000]}")
 
 
+def manual_page():
+    """It has every command and option, and the tools that read such pages have nothing to say."""
+    page = run("man").out
+    plain = page.replace("\\-", "-")
+    options = {word for command in [(), *((c,) for c in COMMANDS)] for word in re.findall(r"^  (--?[a-z-]+)", run(*command, "--help").out, re.M)}
+    for word in sorted(options) + [f"unisono {command}" for command in COMMANDS]:
+        if word not in plain:
+            PROBLEMS.append(f"the manual page has no {word}")
+    for reader in (["mandoc", "-T", "lint", "-W", "style"], ["groff", "-man", "-Tutf8", "-ww", "-z"]):
+        if shutil.which(reader[0]):
+            done = subprocess.run(reader, input=page.encode(), capture_output=True)
+            if done.returncode or done.stdout or done.stderr:
+                PROBLEMS.append(f"{reader[0]} of the manual page: {done.stdout} {done.stderr}")
+    expect("man with a word", run("man", "run"), 2, "", "^error: ")
+
+
+def completes(shell, command):
+    """What a real shell offers behind words."""
+    if not shutil.which(shell):
+        return
+    path = {**os.environ, "PATH": f"{os.path.dirname(UNISONO)}:{os.environ['PATH']}"}
+    for typed, wanted in (("insp", {"inspect"}), ("inspect --emit=nv", {"--emit=nvvm"}), ("explain U041", {f"U041{digit}" for digit in range(10)}),
+                          ("check --js", {"--json"}), ("completion f", {"fish"})):
+        done = subprocess.run(command(typed), capture_output=True, text=True, timeout=SECONDS, env=path)
+        found = {line.split("\t")[0] for line in done.stdout.splitlines()}
+        if not wanted <= found:
+            PROBLEMS.append(f"{shell} completes {typed!r}: {found} {done.stderr}")
+
+
 def completions():
     """The scripts know every command and option that the help knows."""
     def of_bash(*words):
@@ -604,10 +638,12 @@ def completions():
         return subprocess.run(["bash", "-c", f'source /dev/stdin; {line}; printf "%s\n" "${{COMPREPLY[@]}}"'],
                               input=script.encode(), capture_output=True).stdout.decode().split()
     script = run("completion", "bash").out
-    commands = ["run", "check", "test", "fmt", "explain", "completion", "devices", "inspect", "lsp"]
+    commands = COMMANDS
     options = re.findall(r"^  (--[a-z-]+)", run("--help").out, re.M)
     for words, wanted in (((r"''",), commands), (("run", "--"), options + ["--help"]), (("run", "--pro"), ["--profile-kernels"]),
-                          (("ch",), ["check"]), (("completion", "z"), ["zsh"]), (("check", "--j"), ["--json"])):
+                          (("ch",), ["check"]), (("completion", "z"), ["zsh"]), (("check", "--j"), ["--json"]),
+                          (("inspect", "--emit", "ll"), ["llvm"]), (("inspect", "--emit", "=", "n"), ["nvvm"]), (("inspect", "--after", "="), PASSES),
+                          (("explain", "U041"), [f"U041{digit}" for digit in range(10)]), (("run", "--trace", "x"), [])):
         if sorted(of_bash(*words)) != sorted(wanted):
             PROBLEMS.append(f"bash completes {words}: {of_bash(*words)}")
     for shell in ("zsh", "fish"):
@@ -619,6 +655,7 @@ def completions():
             done = subprocess.run([shell, "-n", "/dev/stdin"], input=script.encode(), capture_output=True)
             if done.returncode or done.stderr:
                 PROBLEMS.append(f"{shell} does not read its completion: {done.stderr}")
+    completes("fish", lambda typed: ["fish", "-c", 'unisono completion fish | source; complete -C "unisono $argv"', typed])
     expect("completion of another shell", run("completion", "csh"), 2, "", r"^error: there are scripts for bash, zsh and fish")
 
 
@@ -647,7 +684,7 @@ def main():
         folder.chmod(0o755)
         for part in (usage_errors, programs, compiled_once, checks, formats, limits, inspections):
             part(folder)
-    for part in (helps, completions, profiles, outputs, interrupts, memory, large):
+    for part in (helps, manual_page, completions, profiles, outputs, interrupts, memory, large):
         part()
     print("\n\n".join(PROBLEMS) or "the command line does what its page says")
     return 1 if PROBLEMS else 0

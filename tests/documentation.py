@@ -4,7 +4,8 @@
 Each `docs/errors/CODE.md`: the program under "Wrong" gives that message; the one under "Right" does not, and
 runs, if it is whole (it may use names that it does not define, and files that are not there).
 Each ```uni block in docs/*.md is run (```uni 4 with four devices) and gives what the ```output block after it
-shows, or nothing if there is none. What it gives is standard output, then standard error.
+shows, or nothing if there is none. What it gives is standard output, then standard error. A ```sh block is run by bash,
+in a folder with the files that stand before it on the page; ", in 0.1 s" is left out of what it gives.
 Each example in the table of messages in docs/pmap.md gives that message.
 Each name of ours in the tables of NumPy's and JAX's names in docs/library.md is there; each builtin and each function
 of the standard library stands in docs/library.md with its parameters, or in docs/pmap.md.
@@ -61,21 +62,35 @@ def page(unisono, path):
     return None
 
 
+def shell(unisono, text, folder):
+    """What commands give, `unisono` among them."""
+    search = f"{os.path.dirname(unisono)}:{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", text], cwd=folder, capture_output=True, timeout=SECONDS, env={**os.environ, "PATH": search})
+    return re.sub(r", in [\d.]+ s$", "", (done.stdout + done.stderr).decode(errors="replace"), flags=re.M)
+
+
 def manual(unisono, path, rewrite=False):
-    """The programs of one page of the manual."""
+    """The programs and commands of one page of the manual."""
     problems = []
 
     def check(match):
-        block, devices, program, shown = match[1], match[2] or 1, match[3], match[4] or ""
-        named = program if re.match(r"# \S+\.uni\n", program) else "# program.uni\n" + program
-        with tempfile.TemporaryDirectory() as folder:
-            _, out, err = run(unisono, named, folder, devices)
-        given = "".join(line.rstrip() + "\n" for line in (out + err).splitlines())
+        block, language, devices, program, shown = match[1], match[2], match[3] or 1, match[4], match[5] or ""
+        if language == "sh":
+            given = shell(unisono, program, files)
+        else:
+            for name, content in re.findall(r"\A# (\S+\.uni)\n(.*)", program, re.S):
+                (pathlib.Path(files) / name).write_text(content)
+            named = program if re.match(r"# \S+\.uni\n", program) else "# program.uni\n" + program
+            with tempfile.TemporaryDirectory() as folder:
+                _, out, err = run(unisono, named, folder, devices)
+            given = out + err
+        given = "".join(line.rstrip() + "\n" for line in given.splitlines())
         if given != shown:
             problems.append(f"{path}: with {devices} devices\n{program}gives\n{given}not\n{shown}")
         return block + (f"\n```output\n{given}```\n" if given else "")
 
-    text = re.sub(r"^(```uni ?(\d*)\n(.*?)^```\n)(?:\n```output\n(.*?)^```\n)?", check, path.read_text(), flags=re.M | re.S)
+    with tempfile.TemporaryDirectory() as files:
+        text = re.sub(r"^(```(uni|sh) ?(\d*)\n(.*?)^```\n)(?:\n```output\n(.*?)^```\n)?", check, path.read_text(), flags=re.M | re.S)
     if rewrite:
         path.write_text(text)
         return None

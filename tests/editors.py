@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-KEYWORDS = re.findall(r'^KEYWORD\(\w+,\s*"(\w+)"', (ROOT / "lang/syntax/token.def").read_text(), re.M) + ["axis", "type", "test"]
+KEYWORDS = re.findall(r'^(?:KEYWORD\(\w+,\s*|DECLARATION\()"(\w+)"', (ROOT / "lang/syntax/token.def").read_text(), re.M)
 DTYPES = re.findall(r'^DTYPE\(\w+, "(\w+)"', (ROOT / "runtime/dtype.def").read_text(), re.M)
 
 

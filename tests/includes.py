@@ -2,7 +2,7 @@
 """Holds every room to its line: a folder of C++ has a README.md whose first
 lines are its name and "May include: ...", and its #includes name these rooms,
 all of them and no other. Arrows run down only: there is no cycle, and none runs
-up a floor. LLVM's and CUDA's headers stay in the rooms named below, and no room
+up a floor. Headers of LLVM, CUDA and xeus stay in the rooms named below, and no room
 has more than MOST files. Prints what the house looks like."""
 import collections
 import pathlib
@@ -11,7 +11,8 @@ import sys
 
 FLOORS = ["runtime", "jit", "lang", "host", "embed"]  # from the ground up
 BESIDE = ["simcuda"]  # the simulated driver: what it shares with the floors are tables of NVIDIA's names
-OUTSIDE = {"llvm": ("jit/emit", "jit/target"), "llvm-c": (), "cuda.h": (), "cuda_runtime.h": (), "cublasLt.h": ()}
+OUTSIDE = {"llvm": ("jit/emit", "jit/target"), "llvm-c": (), "cuda.h": (), "cuda_runtime.h": (), "cublasLt.h": (),
+           "xeus": ("host/notebook",), "zmq.hpp": ("host/notebook",)}
 MOST = 31
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)

@@ -7,6 +7,16 @@
 
 namespace unisono::host {
 
+std::string indent_after(std::string_view line) {
+  std::string indent(
+      line.substr(0, std::min(line.find_first_not_of(' '), line.size())));
+  const size_t last = line.find_last_not_of(' ');
+  if (last != line.npos &&
+      std::string_view("{[(").find(line[last]) != line.npos)
+    indent += "  ";
+  return indent;
+}
+
 struct Editor::Binding {
   KeyBinding row;
   void (Editor::*function)();
@@ -119,19 +129,12 @@ void Editor::accept() {
 
 void Editor::new_line() { indent_new_line(); }
 
-/// A new line begins where the one before began, or further right if that
-/// opens something; a paste that is not marked brings its own.
+/// A paste that is not marked brings its own indentation.
 void Editor::indent_new_line() {
   const std::string& text = buffer_.text();
   const size_t start = buffer_.line_start(buffer_.cursor());
-  const std::string_view line =
-      std::string_view(text).substr(start, buffer_.cursor() - start);
-  std::string indent(
-      line.substr(0, std::min(line.find_first_not_of(' '), line.size())));
-  const size_t last = line.find_last_not_of(' ');
-  if (last != line.npos &&
-      std::string_view("{[(").find(line[last]) != line.npos)
-    indent += "  ";
+  std::string indent = indent_after(
+      std::string_view(text).substr(start, buffer_.cursor() - start));
   if (keys_.has_more()) indent.clear();
   buffer_.insert("\n" + indent);
 }

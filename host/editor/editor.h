@@ -13,6 +13,10 @@
 namespace unisono::host {
 
 /// What may stand in the place of the bytes from `begin` to the cursor.
+/// What a line begins with that follows `line`: what that begins with, and two
+/// spaces more if it ends with a bracket that opens.
+std::string indent_after(std::string_view line);
+
 struct Completions {
   size_t begin = 0;
   std::vector<std::string> words = {};

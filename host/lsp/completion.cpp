@@ -174,12 +174,10 @@ void add_names(View& view, uint32_t offset, Items& items) {
   for (const auto& [name, entry] : view.library().prelude())
     items.add({nullptr, nullptr, &entry}, 'c');
 #define KEYWORD(enumerator, text, ...) items.add(text, ItemKind::keyword, 'd');
+#define DECLARATION(text) items.add(text, ItemKind::keyword, 'd');
 #define SPECIAL(...)
 #define PUNCTUATION(...)
 #include "lang/syntax/token.def"
-  // Those that begin a declaration and are names elsewhere.
-  for (const char* word : {"axis", "type", "test"})
-    items.add(word, ItemKind::keyword, 'd');
 }
 
 }  // namespace

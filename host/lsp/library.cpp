@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lang/context/builtin.h"
+#include "lang/source/builtin_examples.h"
 #include "lang/source/stdlib.h"
 #include "runtime/dtype.h"
 
@@ -13,7 +14,8 @@ namespace {
 
 LibraryName of_builtin(std::string_view name, const lang::Builtin& builtin) {
   return {LibraryName::Kind::function, std::string(name),
-          signature_of(name, builtin.signature), std::string(builtin.help), ""};
+          signature_of(name, builtin.signature),
+          lang::builtin_documentation(builtin.name, builtin.help), ""};
 }
 
 /// The `##` lines at the start of a file.

@@ -409,7 +409,7 @@ class Indexer {
           out_.occurrences_[first].use = Occurrence::Use::write;
         return expression(*change.value, in);
       }
-      case StmtKind::TestStmt:
+      case StmtKind::ToolStmt:
         out_.words_.push_back(s.span.begin);
         [[fallthrough]];
       case StmtKind::ExprStmt:

@@ -66,10 +66,11 @@ class Symbols {
       const lang::Name name = module_name(*import);
       out.push_back(symbol(name.text.empty() ? "import" : name.text,
                            SymbolKind::module, s.span, name.span));
-    } else if (const auto* test = as<lang::TestStmt>(s)) {
-      Json here = symbol(test->name.empty() ? "test" : test->name,
-                         SymbolKind::event, s.span, test->name_span);
-      if (const auto* block = as<lang::Block>(*test->body))
+    } else if (const auto* tool = as<lang::ToolStmt>(s)) {
+      Json here = symbol(
+          tool->name.empty() ? std::string(word(tool->tool)) : tool->name,
+          SymbolKind::event, s.span, tool->name_span);
+      if (const auto* block = as<lang::Block>(*tool->body))
         here["children"] = list(block->statements);
       out.push_back(std::move(here));
     }

@@ -10,6 +10,7 @@
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
 #include "lang/maps/map_spec.h"
+#include "lang/source/builtin_examples.h"
 #include "lang/source/explain.h"
 #include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
@@ -66,13 +67,11 @@ const Closure* closure_of(const Value& value) {
   return function ? std::get_if<Closure>(&innermost(**function).what) : nullptr;
 }
 
-/// Without what documentation lines have in common at their beginning.
 std::string indented(std::string_view text, std::string_view by) {
   std::string out;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.starts_with(' ')) line.remove_prefix(1);
+    const std::string_view line = text.substr(0, end);
     out += line.empty() ? "\n" : fmt::format("{}{}\n", by, line);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -103,7 +102,9 @@ std::string describe_function(const FunctionValue& function) {
   std::string out = signature_of(function) + "\n";
   const FunctionValue& inner = innermost(function);
   if (const auto* builtin = std::get_if<const lang::Builtin*>(&inner.what))
-    return out + indented((*builtin)->help, "  ");
+    return out + indented(lang::builtin_documentation((*builtin)->name,
+                                                      (*builtin)->help),
+                          "  ");
   if (const auto* closure = std::get_if<Closure>(&inner.what)) {
     if (closure->definition) {
       out += indented(closure->definition->documentation, "  ");
@@ -149,7 +150,8 @@ constexpr Keyword keywords[] = {
     {"none", "no value; an entry of in_axes and out_axes"},
     {"as", "x as f32[n]: checked when it runs if it cannot be proved"},
     {"with", "r with (b = 2.0): a record with another field"},
-    {"test", "test \"name\" { ... }"},
+    {"test", "test \"name\" { ... }: what `unisono test` runs"},
+    {"bench", "bench \"name\" { ... }: what `unisono bench` measures"},
 };
 
 /// What is said of a name that means nothing.
@@ -213,7 +215,8 @@ std::vector<std::string> parameters_of(Session&,
   return out;
 }
 
-std::string describe(Session& session, std::string_view name) {
+std::optional<std::string> description_of(Session& session,
+                                          std::string_view name) {
   if (const auto page = lang::explain(name);
       page && (name[0] == 'U' || name[0] == 'u'))
     return std::string(*page);
@@ -225,7 +228,7 @@ std::string describe(Session& session, std::string_view name) {
     if (lang::is_stdlib_module(name))
       return fmt::format("a module of the standard library: `import {}`\n",
                          name);
-    return unknown(session, name);
+    return std::nullopt;
   }
   if (const auto* function = value->get_if<Function>())
     return describe_function(**function);
@@ -241,6 +244,11 @@ std::string describe(Session& session, std::string_view name) {
   const lang::Binding* binding =
       whole ? session.walk().globals()->find(std::string(name)).first : nullptr;
   return binding ? out + place_text(binding->where) : out;
+}
+
+std::string describe(Session& session, std::string_view name) {
+  auto found = description_of(session, name);
+  return found ? std::move(*found) : unknown(session, name);
 }
 
 std::string source_of(Session& session, std::string_view name) {

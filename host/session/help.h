@@ -19,6 +19,9 @@ std::string signature_of(const lang::FunctionValue& function);
 std::vector<std::string> parameters_of(Session& session,
                                        const lang::FunctionValue& function);
 
+/// What `describe` says of a name that means something; else nothing.
+std::optional<std::string> description_of(Session& session,
+                                          std::string_view name);
 /// Documentation, signature, examples of a function; type and place of a value;
 /// what a module has; the page of a code. Of a name that is unknown those that
 /// are like it. Lines, each with its end.

@@ -59,6 +59,7 @@ Session::Session(SessionOptions options)
   machine_.recorder = options.recorder;
   machine_.colour = options.colour;
   machine_.progress = std::move(options.progress);
+  machine_.show_picture = std::move(options.show_picture);
   machine_.files = options.files;
   machine_.import = std::move(options.import);
   walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
@@ -121,9 +122,9 @@ bool Session::run_and_print(const lang::Program& program) {
   return walk_->print(*last);
 }
 
-bool Session::run_test(const lang::Program& program,
-                       const lang::TestStmt& test) {
-  return walk_->run_test(program, test);
+bool Session::run_block(const lang::Program& program,
+                        const lang::ToolStmt& block) {
+  return walk_->run_block(program, block);
 }
 
 std::string Session::kernel_line(const std::vector<uint32_t>& sources) const {

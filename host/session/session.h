@@ -49,6 +49,8 @@ struct SessionOptions {
   bool interactive = false;
   /// See lang::Machine.
   std::function<void(int64_t turns, int64_t all)> progress = nullptr;
+  std::function<void(std::string_view type, std::string_view bytes)>
+      show_picture = nullptr;
   /// See lang::Machine.
   bool files = true;
   std::function<Result<std::string>(const std::string& path)> import = nullptr;
@@ -86,8 +88,8 @@ class Session {
   /// expression with a value other than `none`.
   bool run_and_print(const lang::Program& program);
 
-  /// Runs a test of a program that ran: see lang::Walk::run_test.
-  bool run_test(const lang::Program& program, const lang::TestStmt& test);
+  /// Runs a block of a program that ran: see lang::Walk::run_block.
+  bool run_block(const lang::Program& program, const lang::ToolStmt& block);
   /// Other devices. What names hold is brought to the first of them; names that
   /// hold anything but arrays and host values (functions, modules, axes) are
   /// defined again by their statements. Gives the names that are lost, as that

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/session/replace_file.h"
+#include "host/session/source_files.h"
 #include "host/testing/examples.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/read_source.h"
@@ -29,48 +30,6 @@ struct TestResult {
   double seconds = 0;
   std::string failure;  // several lines; empty: it passed
 };
-
-bool has_tests(const fs::path& path) {
-  return path.extension() == ".uni" || path.extension() == ".md";
-}
-
-/// The files to look into, in order, each once; hidden folders are left out.
-Result<std::vector<std::string>> files_of(
-    const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    if (!fs::exists(status))
-      return Error{.message =
-                       fmt::format("`{}` is not there", lang::visible(path))};
-    if (!fs::is_directory(status)) {
-      if (!has_tests(path))
-        return Error{.message = fmt::format("`{}` is no .uni and no .md file",
-                                            lang::visible(path))};
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found;
-    fs::recursive_directory_iterator at(
-        path, fs::directory_options::skip_permission_denied, error);
-    for (; !error && at != fs::recursive_directory_iterator();
-         at.increment(error)) {
-      const std::string name = at->path().filename().string();
-      if (name.starts_with('.') && name != "." && at->is_directory(error))
-        at.disable_recursion_pending();
-      else if (has_tests(at->path()) && at->is_regular_file(error))
-        found.push_back(at->path().lexically_normal().string());
-    }
-    if (error)
-      return Error{.message =
-                       fmt::format("cannot read `{}`: {}", lang::visible(path),
-                                   error.message())};
-    std::ranges::sort(found);
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
-}
 
 /// Lines without spaces at their ends, and without empty lines, which end what
 /// is expected.
@@ -173,7 +132,8 @@ class TestRun {
       : options_(options), open_(open), tell_(tell) {}
 
   Result<int> run() {
-    const std::vector<std::string> files = TRY(files_of(options_.paths));
+    const std::vector<std::string> files =
+        TRY(source_files(options_.paths, {".uni", ".md"}));
     for (const std::string& file : files) {
       if (stop_requested()) break;
       test_file(file);
@@ -243,13 +203,15 @@ class TestRun {
     // In the order of the file, by the line.
     std::multimap<int, std::function<void()>> tests;
     for (const lang::StmtPtr& stmt : program->statements) {
-      const auto* block = lang::as<lang::TestStmt>(*stmt);
-      if (!block || !wanted(path, block->name)) continue;
+      const auto* block = lang::as<lang::ToolStmt>(*stmt);
+      if (!block || block->tool != lang::ToolStmt::Tool::test ||
+          !wanted(path, block->name))
+        continue;
       const int line =
           block->name_span.file->place(block->name_span.begin).line;
       tests.emplace(line, [=, this, &transcript] {
         test(path, block->name, line, [&] {
-          session->run_test(*program, *block);
+          session->run_block(*program, *block);
           const Transcript::Told told = transcript.take();
           return told.failed ? indented(told.output) + told.messages : "";
         });

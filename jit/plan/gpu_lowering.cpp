@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "jit/kernel/grid_schedule.h"
+#include "jit/kernel/work.h"
 #include "jit/plan/gpu_stages.h"
 #include "jit/plan/gpu_tasks.h"
 
@@ -22,6 +23,9 @@ std::optional<PlanStep> GpuLowering::product(DotTask dot,
   if (!launch) return std::nullopt;
   LaunchStep step{.name = launch->entry, .arguments = {dot.a, dot.b, dot.to}};
   step.grid = std::move(launch);
+  const Work work = work_of(dot.shape);
+  step.flops = work.flops;
+  step.bytes = work.bytes;
   return PlanStep{std::move(step)};
 }
 

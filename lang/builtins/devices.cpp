@@ -3,15 +3,14 @@
 
 #include <algorithm>
 
-#include "lang/builtins/load.h"
 #include "lang/builtins/visualize.h"
+#include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/walk.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/syntax/ast.h"
-#include "runtime/files/file.h"
 
 namespace unisono::lang {
 namespace {
@@ -195,24 +194,23 @@ Value builtin_visualize(CallOf<"visualize">& call) {
   Walk& walk = call.walk;
   const ArrayValue value = placed_argument(call["x"]);
   const Argument file = call["file"];
-  if (file.given() && !file.value().is<StrValue>())
-    wrong_argument(file, "a path, such as \"x.svg\"");
-  if (file.given()) require_files(walk, call.builtin.name, call.where);
+  std::optional<std::string> path;
+  if (file.given()) {
+    require_files(walk, call.builtin.name, call.where);
+    path = path_argument(walk, file, "file", "visualize", {".svg"});
+  }
   if (walk.mode() == Mode::check || walk.machine().compile_only)
     return NoneValue{};
   const unisono::Array& array = walk.force(value, call.where);
   if (!file.given()) {
-    walk.machine().output(draw_sharding(array, walk.machine().colour));
+    const Machine& machine = walk.machine();
+    if (machine.show_picture)
+      machine.show_picture("image/svg+xml", svg_of_sharding(array));
+    else
+      machine.output(draw_sharding(array, machine.colour));
     return NoneValue{};
   }
-  const std::string path = file.value().get_if<StrValue>()->value.value_or("");
-  if (!path.ends_with(".svg")) wrong_argument(file, "a path that ends in .svg");
-  sweep_beside(walk, path);
-  const Status written = write_text(path, svg_of_sharding(array));
-  if (!written) {
-    walk.fail(diagnostic(Code::cannot_write, file.where(),
-                         fmt::format("{:?}", path), written.error().message));
-  }
+  write_file(walk, path.value_or(""), svg_of_sharding(array), file.where());
   return NoneValue{};
 }
 

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "lang/builtins/load.h"
+#include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
 #include "runtime/files/npz.h"
-#include "runtime/files/unfinished_file.h"
 
 namespace unisono::lang {
 namespace {
@@ -18,29 +18,13 @@ bool is_archive(std::string_view path) { return path.ends_with(".npz"); }
 /// A path that ends in .npy or .npz; nothing where it is not known yet.
 std::optional<std::string> array_path(Walk& walk, const CallArgument& path,
                                       std::string_view function) {
-  const auto* text = path.value.get_if<StrValue>();
-  if (!text)
-    walk.fail(diagnostic(Code::wrong_argument, path.where,
-                         fmt::format("`path` of `{}`", function), "a `str`",
-                         type_name(path.value)));
-  if (!text->value) return std::nullopt;
-  if (!text->value->ends_with(".npy") && !is_archive(*text->value))
-    walk.fail(diagnostic(Code::file_kind, path.where, function,
-                         fmt::format("{:?}", *text->value)));
-  return *text->value;
+  return path_argument(walk, path, "path", function, {".npy", ".npz"});
 }
 
 [[noreturn]] void cannot_read(Walk& walk, const std::string& path,
                               const Error& error, Span where) {
   if (error.kind == Error::Kind::cancelled) walk.fail(error, where);
   walk.fail(diagnostic(Code::cannot_read, where, fmt::format("{:?}", path),
-                       error.message));
-}
-
-[[noreturn]] void cannot_write(Walk& walk, const std::string& path,
-                               const Error& error, Span where) {
-  if (error.kind == Error::Kind::cancelled) walk.fail(error, where);
-  walk.fail(diagnostic(Code::cannot_write, where, fmt::format("{:?}", path),
                        error.message));
 }
 
@@ -58,21 +42,11 @@ ArrayValue array_of(Walk& walk, const HostData& data, Span where) {
   return walk.from_array(std::move(*array));
 }
 
-void refuse_in_compiled_code(const BuiltinCall& call) {
-  require_files(call.walk, call.builtin.name, call.where);
-  if (call.walk.in_compiled_code())
-    call.walk.fail(
-        diagnostic(Code::file_in_compiled_code, call.where, call.builtin.name)
-            .set_help("read before the map and pass the array "
-                      "as an argument; save what it returns"));
-}
+constexpr std::string_view files_outside =
+    "read before the map and pass the array as an argument; save what it "
+    "returns";
 
 }  // namespace
-
-void require_files(Walk& walk, std::string_view function, Span where) {
-  if (!walk.machine().files)
-    walk.fail(diagnostic(Code::no_file_access, where, function));
-}
 
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
   require_files(walk, "load", path.where);
@@ -99,7 +73,8 @@ std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
 Value builtin_load(CallOf<"load">& call) {
   Walk& walk = call.walk;
   const Span where = call["path"].where();
-  refuse_in_compiled_code(call);
+  require_files(walk, call.builtin.name, call.where);
+  refuse_in_compiled_code(call, files_outside);
   if (walk.mode() == Mode::check) {
     if (auto type = loaded_type(walk, call["path"])) return *type;
     const auto& text = call["path"].value().get_if<StrValue>()->value;
@@ -158,15 +133,10 @@ HostData host_data(Walk& walk, const ArrayValue& array, Span where) {
 
 }  // namespace
 
-void sweep_beside(Walk& walk, const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const std::string name = folder.empty() ? "." : folder;
-  if (walk.swept_folders.insert(name).second) remove_abandoned(name);
-}
-
 Value builtin_save(CallOf<"save">& call) {
   Walk& walk = call.walk;
-  refuse_in_compiled_code(call);
+  require_files(walk, call.builtin.name, call.where);
+  refuse_in_compiled_code(call, files_outside);
   const auto path = array_path(walk, call["path"], "save");
   const RecordValue* record = call["value"].value().record();
   if (path && is_archive(*path) != (record != nullptr))

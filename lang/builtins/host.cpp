@@ -1,6 +1,9 @@
 // What is known about values without computing them; trees; host numbers.
 #include <fmt/format.h>
 
+#include <chrono>
+
+#include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/function.h"
 #include "lang/context/literals.h"
@@ -10,6 +13,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
+#include "lang/source/builtin_examples.h"
 #include "lang/syntax/ast.h"
 
 namespace unisono::lang {
@@ -349,20 +353,25 @@ Value builtin_print(CallOf<"print">& call) {
   return NoneValue{};
 }
 
+Value builtin_clock(CallOf<"clock">& call) {
+  Walk& walk = call.walk;
+  refuse_in_compiled_code(
+      call, "read the clock before and after the call of what is compiled");
+  if (walk.mode() == Mode::check) return walk.unknown_array({DType::F64, {}});
+  if (walk.machine().compile_only)
+    return walk.with_absent(walk.unknown_array({DType::F64, {}}));
+  walk.flush(call.where);
+  const std::chrono::duration<double> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  const double seconds = now.count();
+  return walk.on_first_device(DType::F64, &seconds, call.where);
+}
+
 namespace {
 
-/// A function's head and its documentation.
-std::string help_text(const FunctionValue& function) {
-  if (const auto* builtin = std::get_if<const Builtin*>(&function.what))
-    return fmt::format("{}({})\n  {}\n", (*builtin)->name,
-                       (*builtin)->signature, (*builtin)->help);
-  const auto* closure = std::get_if<Closure>(&function.what);
-  if (!closure || !closure->definition)
-    return fmt::format("function {}\n", function.name);
-  const DefStmt& def = *closure->definition;
-  std::string out =
-      fmt::format("{}{}\n", def.name.text, def.function.params_span.text());
-  std::string_view text = def.documentation;
+/// Lines with two spaces before those that are not empty.
+std::string indented(std::string_view text) {
+  std::string out;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     if (end > 0) out += "  ";
@@ -370,6 +379,20 @@ std::string help_text(const FunctionValue& function) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
+}
+
+/// A function's head and its documentation.
+std::string help_text(const FunctionValue& function) {
+  if (const auto* builtin = std::get_if<const Builtin*>(&function.what))
+    return fmt::format(
+        "{}({})\n{}", (*builtin)->name, (*builtin)->signature,
+        indented(builtin_documentation((*builtin)->name, (*builtin)->help)));
+  const auto* closure = std::get_if<Closure>(&function.what);
+  if (!closure || !closure->definition)
+    return fmt::format("function {}\n", function.name);
+  const DefStmt& def = *closure->definition;
+  return fmt::format("{}{}\n{}", def.name.text, def.function.params_span.text(),
+                     indented(def.documentation));
 }
 
 }  // namespace

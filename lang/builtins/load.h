@@ -15,11 +15,4 @@ namespace unisono::lang {
 /// file is an error.
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path);
 
-/// An error at `where` if the program may not use files; `function` would.
-void require_files(Walk& walk, std::string_view function, Span where);
-
-/// Removes the unfinished files that killed processes have left in the folder
-/// of `path`; looks into each folder once.
-void sweep_beside(Walk& walk, const std::string& path);
-
 }  // namespace unisono::lang

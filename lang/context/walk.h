@@ -67,6 +67,11 @@ struct Machine {
   bool performance_notes = true;
   /// Whether that shows colours.
   bool colour = false;
+  /// Shows a picture (its type, "image/png" or "image/svg+xml", and its bytes)
+  /// that the program makes without naming a file for it. Null: there is nobody
+  /// who could see one, and the program must name a file.
+  std::function<void(std::string_view type, std::string_view bytes)>
+      show_picture = nullptr;
   /// Where `print` goes. Each call is one or more whole lines.
   std::function<void(std::string_view)> output;
   /// Functions that the host has defined, by their numbers, which stay.
@@ -130,10 +135,10 @@ class Walk {
   /// error stopped it (reported to the diagnostics). `last`, if given, gets
   /// the value of the last statement if that is an expression.
   bool run(const Program& program, std::optional<Value>* last = nullptr);
-  /// After `run`: runs a `test` block of the program, which that left out. What
-  /// the block assigns to `var`s of the program is undone at its end. False
-  /// when an error stopped it (reported to the diagnostics).
-  bool run_test(const Program& program, const TestStmt& test);
+  /// After `run`: runs a `test` or `bench` block of the program, which that
+  /// left out. What the block assigns to `var`s of the program is undone at its
+  /// end. False when an error stopped it (reported to the diagnostics).
+  bool run_block(const Program& program, const ToolStmt& block);
   /// With Machine::compile_only, after `run`: compiles each definition of the
   /// program that nothing has called, and those of which a type is given, as
   /// `jit` would. `begins` is told of each before it is compiled, `left_out` of

@@ -272,8 +272,8 @@ DocPtr Formatter::statement(const Stmt& s) {
     row.add(expr(*n->iterable)).add(" ").add(expr(*n->body));
   } else if (const auto* n = as<WhileStmt>(s)) {
     row.add("while ").add(expr(*n->condition)).add(" ").add(expr(*n->body));
-  } else if (const auto* n = as<TestStmt>(s)) {
-    row.add(fmt::format("test {} ", n->name_span.text()));
+  } else if (const auto* n = as<ToolStmt>(s)) {
+    row.add(fmt::format("{} {} ", word(n->tool), n->name_span.text()));
     row.add(expr(*n->body));
   }
   return row.done();

@@ -132,6 +132,14 @@ std::optional<std::string> StringLiteral::plain_text() const {
   return text;
 }
 
+std::string_view word(ToolStmt::Tool tool) {
+  switch (tool) {
+    case ToolStmt::Tool::test: return "test";
+    case ToolStmt::Tool::bench: return "bench";
+  }
+  __builtin_unreachable();
+}
+
 const Expr* Block::value() const {
   if (statements.empty()) return nullptr;
   const auto* last = as<ExprStmt>(*statements.back());
@@ -167,7 +175,7 @@ void for_each_child(const Stmt& s, const ExprVisitor& f) {
     case StmtKind::WhileStmt:
       visit(node<WhileStmt>(s).condition, f);
       return visit(node<WhileStmt>(s).body, f);
-    case StmtKind::TestStmt: return visit(node<TestStmt>(s).body, f);
+    case StmtKind::ToolStmt: return visit(node<ToolStmt>(s).body, f);
   }
 }
 

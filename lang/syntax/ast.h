@@ -357,12 +357,18 @@ struct WhileStmt final : StmtBase<StmtKind::WhileStmt> {
   ExprPtr condition;
   ExprPtr body;  ///< a Block
 };
-/// `test "name" { ... }`.
-struct TestStmt final : StmtBase<StmtKind::TestStmt> {
+/// `test "name" { ... }`, `bench "name" { ... }`: what a tool runs, and a run
+/// of the program leaves out.
+struct ToolStmt final : StmtBase<StmtKind::ToolStmt> {
+  enum class Tool : uint8_t { test, bench };
+  Tool tool = Tool::test;
   std::string name;
   Span name_span;
   ExprPtr body;  ///< a Block
 };
+
+/// The word that such a block begins with.
+std::string_view word(ToolStmt::Tool tool);
 
 /// A comment, from `#` to the end of its line. A DefStmt has the text of those
 /// that document it.

@@ -134,7 +134,8 @@ std::string details(const Stmt& s) {
     if (n->alias) out += " as " + n->alias->text;
   }
   if (const auto* n = as<ForStmt>(s)) out = " " + to_text(n->pattern);
-  if (const auto* n = as<TestStmt>(s)) out = " " + quoted(n->name);
+  if (const auto* n = as<ToolStmt>(s))
+    out = fmt::format(" {} {}", word(n->tool), quoted(n->name));
   return out;
 }
 

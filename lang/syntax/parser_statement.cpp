@@ -92,7 +92,8 @@ StmtPtr Parser::statement() {
   const bool next_is_string = token_after().kind == TokenKind::String;
   if (at_word("axis") && next_is_name) return axis_statement();
   if (at_word("type") && next_is_name) return type_statement();
-  if (at_word("test") && next_is_string) return test_statement();
+  for (const auto tool : {ToolStmt::Tool::test, ToolStmt::Tool::bench})
+    if (at_word(word(tool)) && next_is_string) return tool_statement(tool);
   if (at(TokenKind::Let) || at(TokenKind::Var)) return let_statement();
   if (at(TokenKind::Def)) return def_statement();
   if (at(TokenKind::At)) return decorated();
@@ -370,13 +371,15 @@ StmtPtr Parser::import_statement() {
   return finish(std::move(node), begin);
 }
 
-StmtPtr Parser::test_statement() {
+StmtPtr Parser::tool_statement(ToolStmt::Tool tool) {
   const uint32_t begin = token().begin;
-  if (!at_top_level("`test`")) return nullptr;
+  if (!at_top_level(fmt::format("`{}`", word(tool)))) return nullptr;
   advance();
-  auto node = std::make_unique<TestStmt>();
+  auto node = std::make_unique<ToolStmt>();
+  node->tool = tool;
   Name title;
-  if (!plain_string(&title, "the name of a test")) return nullptr;
+  if (!plain_string(&title, fmt::format("the name of a {}", word(tool))))
+    return nullptr;
   node->name = std::move(title.text);
   node->name_span = title.span;
   node->body = block();

@@ -42,7 +42,7 @@ class Resolver {
     // if it stood in a function.
     const bool has_block = s.kind == StmtKind::ForStmt ||
                            s.kind == StmtKind::WhileStmt ||
-                           s.kind == StmtKind::TestStmt;
+                           s.kind == StmtKind::ToolStmt;
     if (has_block) return statement(s, Walker::inner(env));
     if (s.kind == StmtKind::TypeStmt) return;
     for_each_child(s, [&](const Expr& e) { outside(e, env); });
@@ -248,7 +248,7 @@ class Resolver {
       }
       case StmtKind::ExprStmt:
       case StmtKind::WhileStmt:
-      case StmtKind::TestStmt:
+      case StmtKind::ToolStmt:
         return for_each_child(s, [&](const Expr& e) { expression(e, env); });
     }
   }

@@ -186,14 +186,14 @@ bool Walk::run(const Program& program, std::optional<Value>* last) {
   return ok;
 }
 
-bool Walk::run_test(const Program& program, const TestStmt& test) {
+bool Walk::run_block(const Program& program, const ToolStmt& block) {
   bool ok = false;
   on_stack(
       [&] {
         Walker walker(*this);
-        ok = walker.run_test(program, test);
+        ok = walker.run_block(program, block);
       },
-      test.span);
+      block.span);
   return ok;
 }
 
@@ -417,7 +417,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
   }
 }
 
-bool Walker::run_test(const Program& program, const TestStmt& test) {
+bool Walker::run_block(const Program& program, const ToolStmt& tool) {
   ContextScope context(walk_);
   context->mode = Mode::run;
   Saved main(s_.main_program, &program);
@@ -427,11 +427,11 @@ bool Walker::run_test(const Program& program, const TestStmt& test) {
   s_.steps = 0;
   try {
     const JournalScope undone(*this);
-    block(*test.body, s_.globals, true, false);
-    walk_.flush(test.span);
+    block(*tool.body, s_.globals, true, false);
+    walk_.flush(tool.span);
     return true;
   } catch (...) {
-    const Failure failure = caught(test.span);
+    const Failure failure = caught(tool.span);
     if (!failure.reported) report(failure.diagnostic);
     abandon_run();
     return false;
@@ -685,6 +685,20 @@ void Walker::bind_pattern(const Pattern& pattern, const Value& value,
 
 // ---- statements ------------------------------------------------------------
 
+namespace {
+
+/// Whether something in it is still to be computed (run mode).
+bool is_pending(const Value& value) {
+  bool pending = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    const ArrayCell* array = leaf.array();
+    pending |= array && !array->array && !array->constant;
+  });
+  return pending;
+}
+
+}  // namespace
+
 Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
                          bool flush_each, bool wanted) {
   const size_t waiting = s_.waiting.size();
@@ -699,8 +713,12 @@ Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
     try {
       const bool use = wanted && &stmt == &list.back();
       last = statement(*stmt, env, use);
+      // A value that nobody uses is computed, too: who reads the clock around
+      // a call means the call.
+      if (flush_each ||
+          (!use && last && walk_.mode() == Mode::run && is_pending(*last)))
+        walk_.flush(stmt->span);
       if (!use) last.reset();
-      if (flush_each) walk_.flush(stmt->span);
     } catch (const Failure& failure) {
       if (!checking()) throw;
       const bool open = is_open(failure);
@@ -803,9 +821,9 @@ std::optional<Value> Walker::walk_statement(const Stmt& stmt, const Env& env,
     case StmtKind::WhileStmt:
       while_stmt(static_cast<const WhileStmt&>(stmt), env);
       return std::nullopt;
-    case StmtKind::TestStmt:
+    case StmtKind::ToolStmt:
       if (checking())
-        block(*static_cast<const TestStmt&>(stmt).body, env, false, false);
+        block(*static_cast<const ToolStmt&>(stmt).body, env, false, false);
       return std::nullopt;
   }
   __builtin_unreachable();

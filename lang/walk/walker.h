@@ -226,7 +226,7 @@ class Walker {
   // ---- walker.cpp
   bool check_program(const Program& program, std::optional<Value>* last);
   bool run_program(const Program& program, std::optional<Value>* last);
-  bool run_test(const Program& program, const TestStmt& test);
+  bool run_block(const Program& program, const ToolStmt& tool);
   bool run_from_host(const std::function<void()>& body);
   /// The exception that is being handled, as an error: one that ends a
   /// statement as it is, any other as an error at `where`.

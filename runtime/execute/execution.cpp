@@ -223,6 +223,8 @@ Status Execution::launch_recorded(int d, const Instruction& instruction,
   Recording recording(recorder_, Recorder::Kind::kernel, devices_[d].row);
   recording.event().name = step.name;
   recording.event().sources = step.sources;
+  recording.event().flops = step.flops;
+  recording.event().bytes = step.bytes;
   Status done = executor_->launch(d, instruction, spread);
   return done ? executor_->wait(d) : done;
 }

@@ -80,6 +80,11 @@ struct LaunchStep {
   std::shared_ptr<const GridLaunch> grid = nullptr;  // on GPUs, instead
   /// The places in the program of what it computes, ascending.
   std::vector<uint32_t> sources = {};
+  /// What the program asks of it, however it is done: operations on floats (an
+  /// fma is two), and bytes of arrays, each element that is read or written
+  /// once.
+  double flops = 0;
+  int64_t bytes = 0;
 };
 /// Dense copy of the first `bytes` of a slot. Here and below, `from` and `to`
 /// do not overlap, except that those of an all_reduce may be one slot.

@@ -34,8 +34,8 @@ namespace {
 int square_by_llvm(int x) {
   const Ref module = LLVMModuleCreateWithName("host");
   Ref i32 = LLVMInt32Type();
-  const Ref function = LLVMAddFunction(module, "square",
-                                       LLVMFunctionType(i32, &i32, 1, 0));
+  const Ref function =
+      LLVMAddFunction(module, "square", LLVMFunctionType(i32, &i32, 1, 0));
   const Ref builder = LLVMCreateBuilder();
   LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlock(function, "entry"));
   const Ref parameter = LLVMGetParam(function, 0);

@@ -185,7 +185,7 @@ class Fuzzer:
     def execute(self, words, text, folder, environment=()):
         """One run, in a folder of its own with the files that the program may read."""
         with tempfile.TemporaryDirectory() as own:
-            if folder and re.search(r'\b(?:import|load|save|visualize)\b', text):
+            if folder and re.search(r'\b(?:import|load|save|visualize|plot|heatmap|image)\b', text):
                 for path in pathlib.Path(folder).iterdir():
                     if path.is_file():
                         shutil.copy(path, own)

@@ -13,7 +13,7 @@ syntax keyword unisonoConstant none pi tau inf nan
 syntax keyword unisonoType bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 int str
 " Names elsewhere: these begin a declaration only at the start of a line.
 syntax match unisonoDefine "^\s*\%(type\|axis\)\ze\s\+\h" nextgroup=unisonoFunction skipwhite
-syntax match unisonoDefine "^\s*test\ze\s\+\""
+syntax match unisonoDefine "^\s*\%(test\|bench\)\ze\s\+\""
 syntax match unisonoFunction "\h\w*" contained
 syntax match unisonoDecorator "^\s*@\h\w*"
 

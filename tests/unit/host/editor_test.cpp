@@ -4,7 +4,7 @@
 #include <string>
 
 #include "host/editor/line_buffer.h"
-#include "host/repl/inputs.h"
+#include "host/interactive/inputs.h"
 #include "host/session/progress.h"
 
 using namespace unisono::host;

@@ -9,8 +9,11 @@
 
 namespace unisono::host {
 
-/// Whether the parser needs no more text; it alone decides. An empty line after
-/// an input that is not complete does not end it.
+/// Whether the parser needs more text; it alone decides. An empty line after an
+/// input that is not complete does not end it.
+enum class InputState { complete, incomplete, invalid };
+InputState state_of_input(const std::string& text);
+/// An invalid one is complete, too: more text would not mend it.
 bool is_complete_input(const std::string& text);
 
 /// Whether the last statement is followed by a `;`: its value is not shown.

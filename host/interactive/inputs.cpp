@@ -1,4 +1,4 @@
-#include "host/repl/inputs.h"
+#include "host/interactive/inputs.h"
 
 #include <algorithm>
 #include <cctype>
@@ -78,14 +78,22 @@ Style style_of(const lang::SourceFile& file, const lang::Token& token) {
 
 }  // namespace
 
-bool is_complete_input(const std::string& text) {
+InputState state_of_input(const std::string& text) {
   const std::string_view inner = trimmed(text);
-  if (inner.empty() || inner[0] == ':' || inner[0] == '?') return true;
+  if (inner.empty() || inner[0] == ':' || inner.starts_with('?') ||
+      inner.ends_with('?'))
+    return InputState::complete;
   const std::string bare = without_prompts(text);
   const StopScope whole(nullptr);
   const lang::SourceFile file("", bare);
   lang::Diagnostics diagnostics;
-  return !lang::parse(file, diagnostics).incomplete;
+  const lang::ParseResult parsed = lang::parse(file, diagnostics);
+  if (parsed.incomplete) return InputState::incomplete;
+  return parsed.ok ? InputState::complete : InputState::invalid;
+}
+
+bool is_complete_input(const std::string& text) {
+  return state_of_input(text) != InputState::incomplete;
 }
 
 bool hides_result(const std::string& text) {

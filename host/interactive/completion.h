@@ -12,4 +12,10 @@ namespace unisono::host {
 Completions complete_input(Session& session, const std::string& text,
                            size_t cursor);
 
+/// The name that somebody at the cursor wants to know of, as it is written:
+/// "nn.dense". That is a function's name, if the cursor is in one or behind it;
+/// else that of the function in whose call it is; else any name it is in. Empty
+/// if there is none.
+std::string name_at(Session& session, const std::string& text, size_t cursor);
+
 }  // namespace unisono::host

@@ -1,4 +1,4 @@
-#include "host/repl/completion.h"
+#include "host/interactive/completion.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "host/repl/commands.h"
+#include "host/interactive/commands.h"
 #include "host/session/help.h"
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
@@ -138,13 +138,14 @@ Names names_in_scope(Session& session) {
        env = env->parent.get())
     for (const auto& [name, binding] : env->names) out.insert(name);
 #define KEYWORD(name, text, line_end) out.insert(text);
+#define DECLARATION(text) out.insert(text);
 #define SPECIAL(name, description, line_end)
 #define PUNCTUATION(name, text, line_end)
 #include "lang/syntax/token.def"
 #undef KEYWORD
 #undef SPECIAL
 #undef PUNCTUATION
-  out.insert({"axis", "type", "test", "int", "str"});
+  out.insert({"int", "str"});
   return out;
 }
 
@@ -213,21 +214,23 @@ Completions command_before(Session& session, std::string_view text,
       text.find_first_not_of(' ', space) == begin || begin == text.size();
   for (const Command& command : commands()) {
     if (command.name != word) continue;
-    switch (command.completed_by) {
+    switch (command.followed_by) {
       case CommandArgument::nothing: return {};
-      case CommandArgument::names: return code_before(session, text);
-      case CommandArgument::paths:
+      case CommandArgument::name:
+      case CommandArgument::input: return code_before(session, text);
+      case CommandArgument::path:
+      case CommandArgument::path_and_input:
         return first ? paths(typed, begin) : code_before(session, text);
       case CommandArgument::devices:
         return those_with({"cpu:1", "cpu:2", "cpu:4", "cpu:8", "cuda", "sim:2"},
                           typed, begin);
-      case CommandArgument::codes: {
+      case CommandArgument::code: {
         Names codes;
         for (const lang::ErrorPage& page : lang::error_pages())
           codes.insert(std::string(page.code));
         return those_with(codes, typed, begin);
       }
-      case CommandArgument::settings: {
+      case CommandArgument::setting: {
         const std::vector<std::string> settings = setting_names();
         return those_with({settings.begin(), settings.end()}, typed, begin);
       }
@@ -245,6 +248,21 @@ Completions complete_input(Session& session, const std::string& text,
   if (first != before.npos && before[first] == ':')
     return command_before(session, before, first);
   return code_before(session, before);
+}
+
+std::string name_at(Session& session, const std::string& text, size_t cursor) {
+  const std::string_view all = text;
+  size_t end = cursor;
+  while (end < all.size() && is_name(all[end])) ++end;
+  const size_t begin = chain_begin(all, end);
+  std::string here(all.substr(begin, end - begin));
+  const auto is_function = [&](std::string_view name) {
+    const auto value = find_value(session, name);
+    return value && value->is<std::shared_ptr<const lang::FunctionValue>>();
+  };
+  if (is_function(here)) return here;
+  const std::string_view called = called_function(all.substr(0, begin));
+  return is_function(called) ? std::string(called) : here;
 }
 
 }  // namespace unisono::host
