@@ -14,7 +14,7 @@ target_link_libraries(unisono_shared PRIVATE
   $<LINK_LIBRARY:WHOLE_ARCHIVE,unisono_embed>)
 target_link_options(unisono_shared PRIVATE
   -Wl,--version-script=${CMAKE_SOURCE_DIR}/embed/exports.map
-  -Wl,--exclude-libs,ALL -Wl,-z,defs)
+  -Wl,-z,defs)
 if(UNISONO_SANITIZE)  # whose functions are the executable's
   target_link_options(unisono_shared PRIVATE -Wl,-z,undefs)
 endif()

@@ -14,9 +14,9 @@ UNISONO_RECORD(State, position, speed)
 namespace {
 
 constexpr const char* program = R"(
+type State = (position: f64[2], speed: f64[2])
 ## A step of leapfrog around a mass at the origin.
-def step(s: (position: f64[2], speed: f64[2]), dt: f64)
-    -> (position: f64[2], speed: f64[2]) {
+def step(s: State, dt: f64) -> State {
   let half = s.speed - 0.5 * dt * pull(s.position)
   let position = s.position + dt * half
   (position = position, speed = half - 0.5 * dt * pull(position))

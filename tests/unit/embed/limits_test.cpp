@@ -113,10 +113,8 @@ TEST_CASE("time") {
   };
   CHECK(end("while true { }", 20ms) == Kind::limit);
   CHECK(end("1 + 1", 100s) == Kind::none);
-  CHECK(end("def g(x: f32) -> f32 { var y = x
-            while y >= 0.0 {y = y + 1.0 - 1.0} "
-                                               "y }
-            jit(g)(1f32) ",
+  CHECK(end("def g(x: f32) -> f32 {\n  var y = x\n"
+            "  while y >= 0.0 { y = y + 1.0 - 1.0 }\n  y\n}\njit(g)(1f32)",
             20ms) == Kind::limit);
   CHECK(end("1 + 1", 0ns) == Kind::none);
   session

@@ -196,7 +196,7 @@ TEST_CASE("no files unless they are granted") {
   unisono::Session session = engine.session();
   const char* path = "/tmp/unisono_embed_test.npy";
   std::remove(path);
-  for (const std::string program :
+  for (const std::string& program :
        {std::string("save(\"") + path + "\", ones(3))",
         std::string("load(\"") + path + "\")",
         std::string("load(\"") + path + "\") as f32[3]",
