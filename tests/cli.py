@@ -23,7 +23,7 @@ SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
 PASSES = ["trace", "vmap", "spmd", "simplify", "cse"]
-COMMANDS = ["run", "check", "test", "fmt", "explain", "completion", "man", "devices", "inspect", "lsp"]
+COMMANDS = ["run", "check", "test", "fmt", "explain", "doc", "completion", "man", "devices", "inspect", "lsp"]
 
 
 class Ran:
