@@ -7,7 +7,6 @@
 #include "host/session/inspect.h"
 #include "jit/pipeline.h"
 #include "lang/source/explain.h"
-#include "lang/source/stdlib.h"
 
 namespace unisono::host {
 namespace {
@@ -207,9 +206,6 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   if (type == "CODE")
     for (const lang::ErrorPage& page : lang::error_pages())
       out.emplace_back(page.code);
-  if (type == "MODULE")  // or a file, which shells complete where no word fits
-    for (const lang::StdlibModule& module : lang::stdlib_modules())
-      out.emplace_back(module.name);
   return out;
 }
 

@@ -363,7 +363,7 @@ void declare(CommandLine& line) {
                    "programs (.uni), whose `##` comments it shows, pages "
                    "(.md), folders of them, modules of the standard library; "
                    "without one, the manual of Unisono")
-      ->type_name("MODULE");
+      ->type_name("FILE");
   line.doc
       ->add_option("--out", line.manual.folder,
                    "the folder to write to: manual; its index.html is the "

@@ -122,7 +122,7 @@ class Painter {
   }
 
   std::string painted(const Part& part) const {
-    const std::string text =
+    std::string text =
         escaped(text_.substr(part.begin, part.end - part.begin));
     const std::string style =
         part.style.empty() ? "" : fmt::format(" class=\"{}\"", part.style);
