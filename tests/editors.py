@@ -67,7 +67,7 @@ def textmate():
         inside = [s for s in grammar.line(text) if s[0] <= at and at + len(word) <= s[1] and s[2]]
         return min(inside, key=lambda s: s[1] - s[0])[2] if inside else ""
 
-    wanted = {"def": "def f(x) = x", "axis": "axis rows", "type": "type P = f32", "test": 'test "a" {', "import": "import nn", "in": "for i in x {"}
+    wanted = {"def": "def f(x) = x", "axis": "axis rows", "type": "type P = f32", "test": 'test "a" {', "bench": 'bench "a" {', "import": "import nn", "in": "for i in x {"}
     problems = [f"keyword `{k}` has no colour" for k in KEYWORDS
                 if not scope(wanted.get(k, f"a {k} b"), k).startswith(("keyword", "storage", "constant"))]
     problems += [f"type `{t}` has none" for t in DTYPES if not scope(f"x: {t}[3]", t).startswith("support.type")]
@@ -106,8 +106,8 @@ def vim():
         return []
     problems = []
     with tempfile.TemporaryDirectory() as folder:
-        lines = [f"a {k} b" for k in KEYWORDS[:-3]] + ["axis rows", "type P = f32", 'test "a" {'] + [f"x: {t}[3]" for t in DTYPES]
-        columns = [3] * (len(KEYWORDS) - 3) + [1] * 3 + [4] * len(DTYPES)
+        lines = [f"a {k} b" for k in KEYWORDS[:-4]] + ["axis rows", "type P = f32", 'test "a" {', 'bench "a" {'] + [f"x: {t}[3]" for t in DTYPES]
+        columns = [3] * (len(KEYWORDS) - 4) + [1] * 4 + [4] * len(DTYPES)
         words = KEYWORDS + DTYPES
         program = pathlib.Path(folder) / "a.uni"
         program.write_text("\n".join(lines) + "\n")
