@@ -107,7 +107,7 @@ def vim():
     problems = []
     with tempfile.TemporaryDirectory() as folder:
         lines = [f"a {k} b" for k in KEYWORDS[:-4]] + ["axis rows", "type P = f32", 'test "a" {', 'bench "a" {'] + [f"x: {t}[3]" for t in DTYPES]
-        columns = [3] * (len(KEYWORDS) - 3) + [1] * 3 + [4] * len(DTYPES)
+        columns = [3] * (len(KEYWORDS) - 4) + [1] * 4 + [4] * len(DTYPES)
         words = KEYWORDS + DTYPES
         program = pathlib.Path(folder) / "a.uni"
         program.write_text("\n".join(lines) + "\n")

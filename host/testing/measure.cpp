@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace unisono::host {
 namespace {
@@ -119,10 +120,14 @@ Traffic traffic_of(const Recorder& recorder, int devices) {
 }
 
 std::string time_text(double seconds) {
-  if (seconds < 1e-6) return fmt::format("{:.3g} ns", seconds * 1e9);
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
+  constexpr double rounds_up = 999.5;
+  constexpr std::pair<double, const char*> units[] = {
+      {1e-9, "ns"}, {1e-6, "us"}, {1e-3, "ms"}};
+  for (const auto& [unit, name] : units)
+    if (seconds < rounds_up * unit)
+      return fmt::format("{:.3g} {}", seconds / unit, name);
+  return seconds < rounds_up ? fmt::format("{:.3g} s", seconds)
+                             : fmt::format("{:.0f} s", seconds);
 }
 
 }  // namespace unisono::host

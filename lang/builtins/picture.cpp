@@ -427,8 +427,10 @@ Value builtin_image(CallOf<"image">& call) {
   const int64_t scale =
       call["scale"].given() ? known_int_argument(call["scale"]) : 1;
   if (scale < 1 || scale > most_png_pixels)
-    wrong_argument(call["scale"],
-                   fmt::format("an `int` from 1 to {}", most_png_pixels));
+    walk.fail(diagnostic(Code::wrong_argument, call["scale"].where(),
+                         describe_argument(call["scale"]),
+                         fmt::format("from 1 to {}", most_png_pixels),
+                         std::to_string(scale)));
   for (int axis = 0; axis < 2; ++axis) {
     const ir::Dim& size = type.shape[axis];
     if (size.is_constant() &&

@@ -8,8 +8,9 @@
 namespace unisono::lang {
 namespace {
 
-/// Differences of larger numbers overflow, steps between smaller ones vanish.
-constexpr double largest = 1e300, smallest = 1e-290;
+/// With a little more beside them, differences of larger numbers overflow, and
+/// steps between smaller ones vanish.
+constexpr double largest = 1e280, smallest = 1e-270;
 
 /// "10⁻⁶"
 std::string power_of_ten(int exponent) {
@@ -78,7 +79,8 @@ Axis::Axis(const Range& range, int count, Ends ends) : log_(range.log()) {
       low_ = log_ ? middle / 3 : middle - half;
       high_ = log_ ? middle * 3 : middle + half;
     } else if (ends == Ends::loose && log_) {
-      const double factor = std::pow(high_ / low_, beyond);
+      const double factor =
+          std::exp(beyond * (std::log(high_) - std::log(low_)));
       low_ /= factor;
       high_ *= factor;
     } else if (ends == Ends::loose) {
@@ -95,7 +97,8 @@ Axis::Axis(const Range& range, int count, Ends ends) : log_(range.log()) {
 
 double Axis::place(double value) const {
   const double place =
-      log_ ? std::log(value / low_) / std::log(high_ / low_)
+      log_ ? (std::log(value) - std::log(low_)) /
+                 (std::log(high_) - std::log(low_))
            : (std::clamp(value, -largest, largest) - low_) / (high_ - low_);
   return std::clamp(place, 0.0, 1.0);
 }
@@ -120,7 +123,7 @@ void Axis::linear_ticks(int count) {
 
 void Axis::log_ticks(int count) {
   const int first = decade_of(low_), last = decade_of(high_);
-  const double decades = std::log10(high_ / low_);
+  const double decades = std::log10(high_) - std::log10(low_);
   const bool named_between = decades < 1.5;
   const int step = std::max(1, static_cast<int>(decades / count) + 1);
   for (int decade = first; decade <= last; ++decade) {

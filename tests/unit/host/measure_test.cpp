@@ -56,6 +56,15 @@ TEST_CASE("a change is beyond both intervals and beyond noise") {
   CHECK(change_of(before, {1.3, 1.0, 1.6}) == Change::none);
 }
 
+TEST_CASE("times as text") {
+  CHECK(time_text(1.234e-8) == "12.3 ns");
+  CHECK(time_text(0.9994e-6) == "999 ns");
+  CHECK(time_text(0.9996e-6) == "1 us");
+  CHECK(time_text(0.99999) == "1 s");
+  CHECK(time_text(0.25) == "250 ms");
+  CHECK(time_text(1234.5) == "1234 s");
+}
+
 TEST_CASE("results as JSON and back") {
   BenchResult result{"a.uni", "b \"c\"", 3, statistics({1, 2, 3}, 1), {}};
   const std::string text = to_json({result}, std::nullopt, {"cpu:0"});

@@ -86,7 +86,7 @@ return %2
 TEST_CASE("work of a product, packed or not") {
   CHECK(counted(R"(%0: f32[256, 128] = input
 %1: f32[128, 512] = input
-%2: f32[256, 512] = dot %0, %1 contract=[1]x[0]
+%2: f32[256, 512] = dot %0, %1 contract_a=[1] contract_b=[0]
 return %2
 )") == Counted{2.0 * 256 * 128 * 512, 4 * (256 * 128 + 128 * 512 + 256 * 512)});
 }

@@ -18,7 +18,7 @@ using namespace unisono::lang;
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 Range range_of(const std::vector<double>& values, bool log = false) {
   Range range(log);
@@ -79,9 +79,9 @@ TEST_CASE("ticks of logarithmic axes") {
 }
 
 TEST_CASE("axes of any numbers have ticks and an inside") {
-  const std::vector<double> values = {0,     1,      -1,     5,       1e-320,
-                                      1e308, -1e308, 1e-200, inf,     -inf,
-                                      nan,   3e38,   1e15,   1e15 + 1};
+  const std::vector<double> values = {
+      0,   1,    -1,           5,    1e-320, 1e308,   -1e308, 1e-200,
+      inf, -inf, not_a_number, 3e38, 1e15,   1e15 + 1};
   for (const bool log : {false, true})
     for (const double a : values)
       for (const double b : values) {
@@ -103,10 +103,10 @@ TEST_CASE("axes of any numbers have ticks and an inside") {
 TEST_CASE("a plot has gaps, and says when it is empty") {
   CHECK(count(plot({1, 2, 3, 4}), "<path") == 1);
   CHECK(count(plot({1, 2, 3, 4}), "M") == 1);
-  CHECK(count(plot({1, 2, nan, 3, 4}), "M") == 2);
+  CHECK(count(plot({1, 2, not_a_number, 3, 4}), "M") == 2);
   CHECK(count(plot({1, inf, 3, 4, -inf}), "M") == 2);
   CHECK(count(plot({}), "no points to show") == 1);
-  CHECK(count(plot({nan, nan}), "no points to show") == 1);
+  CHECK(count(plot({not_a_number, not_a_number}), "no points to show") == 1);
   CHECK(count(plot({7, 7, 7}), "no points to show") == 0);
 }
 
@@ -136,13 +136,13 @@ TEST_CASE("colours of a scale") {
   CHECK(to_string(map_colour(1)) == "#fde725");
   CHECK(map_colour(-5) == map_colour(0));
   CHECK(map_colour(inf) == map_colour(1));
-  CHECK(to_string(map_colour(nan)) == "#bdbdbd");
+  CHECK(to_string(map_colour(not_a_number)) == "#bdbdbd");
 }
 
 TEST_CASE("heatmaps of odd matrices") {
   for (const Matrix& matrix :
-       {Matrix{0, 0, {}}, Matrix{0, 7, {}}, Matrix{1, 1, {nan}},
-        Matrix{2, 2, {inf, -inf, nan, 0}},
+       {Matrix{0, 0, {}}, Matrix{0, 7, {}}, Matrix{1, 1, {not_a_number}},
+        Matrix{2, 2, {inf, -inf, not_a_number, 0}},
         Matrix{1, 5000, std::vector<double>(5000, 2.0)}}) {
     const auto picture = svg_of_heatmap(matrix, HeatmapOptions());
     REQUIRE(picture);
