@@ -56,14 +56,16 @@ file(RELATIVE_PATH package_root /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/unisono.pc.in ${CMAKE_BINARY_DIR}/package/unisono.pc @ONLY)
 
 install(TARGETS unisono_shared EXPORT unisono
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  COMPONENT library NAMELINK_COMPONENT library)
 install(EXPORT unisono NAMESPACE unisono:: FILE unisonoTargets.cmake
-  DESTINATION ${package_folder})
+  DESTINATION ${package_folder} COMPONENT library)
 install(FILES ${CMAKE_BINARY_DIR}/package/unisonoConfig.cmake
   ${CMAKE_BINARY_DIR}/package/unisonoConfigVersion.cmake
-  DESTINATION ${package_folder})
+  DESTINATION ${package_folder} COMPONENT library)
 install(FILES ${CMAKE_BINARY_DIR}/package/unisono.pc
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  COMPONENT library)
 install(FILES embed/unisono.h embed/unisono.hpp
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)

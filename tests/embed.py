@@ -47,7 +47,7 @@ def main():
     c_compiler = re.search(r"^CMAKE_C_COMPILER:\w+=(.*)$", cache, re.M)[1]
     with tempfile.TemporaryDirectory() as folder:
         prefix, hosts = pathlib.Path(folder, "prefix"), pathlib.Path(folder, "hosts")
-        run("cmake", "--install", build, "--prefix", prefix)
+        run("cmake", "--install", build, "--prefix", prefix, "--component", "library")
         library = next(prefix.glob("lib*/**/libunisono.so"))
         visible(library)
         environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "LC_ALL": "C"}

@@ -23,7 +23,7 @@ constexpr std::string_view requests[] = {
 };
 constexpr std::string_view hostile[] = {
     "while true { }",                           // never ends
-    "zeros(f32[100000, 100000])",               // 40 GB
+    "arange(1000000000)",                       // 40 GB
     "load(\"/etc/passwd.npy\")",                // somebody else's files
     "import \"../secrets.uni\"",                // likewise
     "def f(n: int) -> int { f(n + 1) }\nf(0)",  // recursion without end
