@@ -55,7 +55,7 @@ First. ![picture](no.png) [out](https://example.org/x?y#z) [here](#second-part) 
 
 ## Second part
 
-`geo.volume` and [the module](geo.uni).
+`geo.volume` and [the module](%67eo.uni).
 """
 
 
@@ -217,6 +217,8 @@ def own(folder):
         if text in page or text in (folder / "own/pages/guide.html").read_text():
             PROBLEMS.append(f"{text} is in a page")
     finds("a name of another file", r'geo\.<a class="f" href="\.\./\.\./modules/geo\.html#volume"', (folder / "own/source/modules/user.html").read_text())
+    finds("a name of a module", r'<a href="\.\./modules/geo\.html#volume" [^>]*><code>geo\.volume</code></a>', (folder / "own/pages/guide.html").read_text())
+    finds("a link to a file", r'<a href="\.\./modules/geo\.html">the module</a>', (folder / "own/pages/guide.html").read_text())
     searches(folder / "own", [("volume", r"^modules/geo.html#volume$"), ("second", r"^pages/guide.html#second-part$"), ("_own", "")])
     done = run("doc", "nn", "--out", "nn", folder=folder)
     expect("doc of a module", done.returncode, 0)

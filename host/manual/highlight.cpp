@@ -122,8 +122,7 @@ class Painter {
   }
 
   std::string painted(const Part& part) const {
-    std::string text =
-        escaped(text_.substr(part.begin, part.end - part.begin));
+    std::string text = escaped(text_.substr(part.begin, part.end - part.begin));
     const std::string style =
         part.style.empty() ? "" : fmt::format(" class=\"{}\"", part.style);
     const std::string title =

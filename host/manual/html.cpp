@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 namespace unisono::host::manual {
 
@@ -51,6 +52,21 @@ std::string relative(std::string_view from, std::string_view to) {
     else
       out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
   return out + std::string(fragment);
+}
+
+std::string path_of_url(std::string_view url) {
+  url = url.substr(0, url.find('#'));
+  std::string out;
+  for (size_t i = 0; i < url.size(); ++i) {
+    unsigned value = 0;
+    const char* digits = url.data() + i + 1;
+    const bool is_code =
+        url[i] == '%' && i + 2 < url.size() &&
+        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
+    out += is_code ? static_cast<char>(value) : url[i];
+    if (is_code) i += 2;
+  }
+  return out;
 }
 
 std::string slug(std::string_view title) {

@@ -14,6 +14,8 @@ std::string json_string(std::string_view text);
 /// "../functions/shapes.html#tile". Characters that a URL cannot have are
 /// encoded.
 std::string relative(std::string_view from, std::string_view to);
+/// The path that a URL means, without its fragment: "a b.md" of "a%20b.md#c".
+std::string path_of_url(std::string_view url);
 /// As GitHub does for headings: "the-same-bits".
 std::string slug(std::string_view title);
 

@@ -137,7 +137,7 @@ std::optional<NameLink> Links::link_of_code(const std::string& from,
 
 const std::string* Links::place_of(const std::string& path,
                                    std::string_view url) const {
-  const std::string file(url.substr(0, url.find('#')));
+  const std::string file = path_of_url(url);
   const auto found =
       places_.find((std::filesystem::path(path).parent_path() / file)
                        .lexically_normal()

@@ -222,6 +222,7 @@ class Builder {
         Target target{module->place + "#" + entry.name, entry.signature,
                       entry.kind == Entry::Kind::type};
         if (is_prelude) links_.add_prelude(entry.name, target);
+        links_.add_member(last_part(module->name), entry.name, target);
         links_.add_member(module->key, entry.name, std::move(target));
         names.insert(entry.name);
       }
@@ -284,7 +285,7 @@ class Builder {
   std::function<void(std::string_view, int)> dead_links(
       const lang::SourceFile& file) {
     return [this, &file](std::string_view url, int line) {
-      const std::string path(url.substr(0, url.find('#')));
+      const std::string path = path_of_url(url);
       std::error_code error;
       if (!path.empty() &&
           fs::exists(fs::path(file.path()).parent_path() / path, error))
