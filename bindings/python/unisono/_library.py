@@ -130,6 +130,7 @@ _OTHERS = {
     "session_release": (None, _P),
     "session_warnings": (_P, _P),
     "completeness": (c_int32, _S, _N),
+    "value_retain": (_P, _P),
     "value_release": (None, _P),
     "value_kind": (c_int32, _P),
     "value_size": (_N, _P),

@@ -175,6 +175,8 @@ class Session:
     is called with whole lines (sys.stdout.write if it is None), `imports` with
     the path of an import, and gives its text."""
 
+    array_class = Array  # of the arrays that programs give
+
     def __init__(self, devices=None, *, engine=None, files=False, print=None,
                  imports=None, arguments=(), depth=0, device_bytes=0,
                  host_bytes=0, watchdog=0):

@@ -100,8 +100,8 @@ class Function(Value):
 
 
 class Array(Value):
-    """An array. NumPy (`numpy.asarray(a)`), and whatever knows the array
-    interface or DLPack, sees its elements without a copy, read-only."""
+    """An array. NumPy (`numpy.asarray(a)`), and whatever knows DLPack,
+    sees its elements without a copy, read-only."""
     __slots__ = ("_type", "__weakref__")
 
     def _tensor(self):
@@ -171,12 +171,6 @@ class Array(Value):
     def __index__(self):
         return operator.index(self._scalar())
 
-    @property
-    def __array_interface__(self):
-        dtype, shape = self._array_type()
-        return {"version": 3, "shape": shape, "typestr": dtype.typestr,
-                "data": (self._tensor().data or 0, True)}
-
     def __array__(self, dtype=None, copy=None):
         import numpy
         array = numpy.asarray(_Interface(self))
@@ -207,12 +201,14 @@ class Array(Value):
 
 
 class _Interface:
-    """What NumPy is shown of an array that has `__array__`, too: it keeps the
-    array."""
+    """The elements of a value in the array interface's words."""
 
     def __init__(self, array):
-        self.__array_interface__ = array.__array_interface__
-        self.array = array
+        dtype, shape = array._array_type()
+        self.value = Value(c.value_retain(array._pointer))  # NumPy keeps this
+        self.__array_interface__ = {
+            "version": 3, "shape": shape, "typestr": dtype.typestr,
+            "data": (array._tensor().data or 0, True)}  # True: read-only
 
 
 _DLTENSOR, _VERSIONED = b"dltensor", b"dltensor_versioned"
@@ -380,7 +376,7 @@ def from_pointer(pointer, session):
     float, str, tuple and dict; Array, Function and Value for all others."""
     kind = c.value_kind(pointer)
     if kind == _library.ARRAY:
-        return Array(pointer, session)
+        return session.array_class(pointer, session)
     if kind == _library.FUNCTION:
         return Function(pointer, session)
     owner = Value(pointer, session)
