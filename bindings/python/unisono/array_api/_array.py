@@ -159,16 +159,34 @@ _session.run(pathlib.Path(__file__).with_name("array_api.uni").read_text(),
              "array_api.uni")
 
 
-@functools.lru_cache(maxsize=None)
-def _function(name):
-    return _session[name]
-
-
 @functools.lru_cache(maxsize=4096)
 def _compiled(body, count, *names):
     """The function of x, `names` and k0, k1, ... that is `body`."""
     parameters = ["x", *names] + [f"k{i}" for i in range(count)]
-    function = _session.run(f"fn({', '.join(parameters)}) => {body}")
+    return _evaluated(f"fn({', '.join(parameters)}) => {body}")
+
+
+@functools.lru_cache(maxsize=None)
+def _caller(name, count, named):
+    """A function of the library, or of array_api.uni, for so many arguments and
+    some with names."""
+    parameters = [f"x{i}" for i in range(count)]
+    arguments = parameters + [f"{key}={key}_given" for key in named]
+    parameters += [f"{key}_given" for key in named]
+    return _evaluated(f"fn({', '.join(parameters)}) => "
+                      f"{name}({', '.join(arguments)})")
+
+
+@functools.lru_cache(maxsize=None)
+def named_value(name):
+    """What a name means in programs: an element type, a function."""
+    with _lock:
+        return _session.run(name)
+
+
+def _evaluated(text):
+    with _lock:
+        function = _session.run(text)
 
     def locked(*arguments):
         with _lock:
@@ -176,17 +194,11 @@ def _compiled(body, count, *names):
     return locked
 
 
-@functools.lru_cache(maxsize=None)
-def element_type(dtype):
-    """An element type as a value of programs."""
-    return _session.run(dtype.element)
-
-
 def call(name, *arguments, **named):
     """What a function of the library, or of array_api.uni, gives."""
-    with _lock:
-        return _function(name)(*[element_type(a) if isinstance(a, DType) else a
-                                 for a in arguments], **named)
+    given = [named_value(a.element) if isinstance(a, DType) else a
+             for a in arguments]
+    return _caller(name, len(given), tuple(named))(*given, *named.values())
 
 
 def cast(x, dtype):

@@ -3,7 +3,7 @@ import builtins
 import math
 
 from . import _dtypes
-from ._array import Array, call, cast, scalar
+from ._array import Array, call, cast, named_value, scalar
 from ._dtypes import result_type
 from ._elementwise import matmul
 from ._functions import (_axes, _axis, _reduce, _total_dtype, broadcast_shapes,
@@ -188,14 +188,10 @@ def _each(name, *arrays):
     flat = [reshape(x, (math.prod(batch),) + x.shape[-2:]) for x in arrays]
     if math.prod(batch) == 0:  # of no matrix: the shapes are those of one
         flat = [full((1,) + x.shape[1:], 1, dtype=x.dtype) for x in flat]
-    found = call("each_of_" + str(len(arrays)), call_name(name), *flat)
+    found = call("each_of_" + str(len(arrays)), named_value(name), *flat)
     together = found if isinstance(found, tuple) else (found,)
     if math.prod(batch) == 0:
         together = [x[:0] for x in together]
     shaped = tuple(reshape(x, batch + x.shape[1:]) for x in together)
     return shaped if isinstance(found, tuple) else shaped[0]
 
-
-def call_name(name):
-    from ._array import _function
-    return _function(name)
