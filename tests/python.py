@@ -259,7 +259,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.session.run("1 + 1"), 2)
         small = unisono.Session(depth=10, device_bytes=1 << 20)
         with self.assertRaises(unisono.LimitError):
-            small.run("def f(n: int) = if n == 0 { 0 } else { f(n - 1) }\nf(20)")
+            small.run("def f(n: int) -> int = if n == 0 { 0 } else { f(n - 1) }\nf(20)")
 
     def test_cancel(self):
         def cancel():

@@ -246,8 +246,8 @@ class Session:
 
     def __setitem__(self, name, value):
         """As `name = value` in a program."""
-        c.session_set(self._pointer, name.encode(),
-                      to_value(value, self)._pointer)
+        given = to_value(value, self)  # it must be there during the call
+        c.session_set(self._pointer, name.encode(), given._pointer)
 
     def names(self):
         """The names that were defined, in alphabetical order."""
@@ -255,8 +255,9 @@ class Session:
 
     def format(self, value):
         """A value as `print` shows it."""
+        given = to_value(value, self)
         return self._value(made(c.session_format, self._pointer,
-                                to_value(value, self)._pointer))
+                                given._pointer))
 
     @property
     def warnings(self):

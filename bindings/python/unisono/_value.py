@@ -87,7 +87,7 @@ class Function(Value):
 
     @property
     def signature(self):
-        """ "(x: f32[n], y: f32[n]) -> f32" """
+        """ "def clip(x: f32[n], most: f32) -> f32[n]" """
         text = ctypes.c_char_p()
         c.function_signature(self._pointer, text)
         return text.value.decode()
@@ -96,7 +96,7 @@ class Function(Value):
         return self._session._call(self, arguments, named)
 
     def __repr__(self):
-        return f"<unisono function {self.signature}>"
+        return f"<unisono {self.signature}>"
 
 
 class Array(Value):
@@ -211,7 +211,9 @@ class _Interface:
             "data": (array._tensor().data or 0, True)}  # True: read-only
 
 
+# A capsule keeps the address of its name: these stay.
 _DLTENSOR, _VERSIONED = b"dltensor", b"dltensor_versioned"
+_USED = {_DLTENSOR: b"used_dltensor", _VERSIONED: b"used_dltensor_versioned"}
 _Deleter = ctypes.PYFUNCTYPE(None, c_void_p)
 
 
@@ -303,7 +305,7 @@ def _from_dlpack(thing, **wishes):
                            (_DLTENSOR, c.value_from_dlpack_unversioned)):
         if f'"{name.decode()}"' in repr(capsule):
             value = made(function, _capsule_pointer(capsule, name))
-            _capsule_rename(capsule, b"used_" + name)
+            _capsule_rename(capsule, _USED[name])
             return Array(value)
     raise TypeError("__dlpack__ gave no capsule of DLPack's")
 
@@ -332,6 +334,8 @@ def to_value(thing, session):
         items = [to_value(item, session) for item in thing]
         return Value(made(c.value_tuple, pointers(items), len(items)))
     if isinstance(thing, dict):
+        if not all(isinstance(name, str) for name in thing):
+            raise TypeError("the names of a record's fields are str")
         fields = [to_value(item, session) for item in thing.values()]
         return Value(made(c.value_record, texts(thing), pointers(fields),
                           len(fields)))
