@@ -392,6 +392,8 @@ class ArrayApi(unittest.TestCase):
                              ((slice(0, 9), slice(1, 1)), [[], []]), (xp.asarray([1, 0, 1]), None)):
             if numbers is not None:
                 self.assertEqual(x[key].tolist(), numbers)
+        self.assertEqual((x[True].shape, x[xp.asarray(False)].shape), ((1, 2, 3), (0, 2, 3)))
+        self.assertEqual(((x > 2) & (x < 4)).tolist(), [[False] * 3, [True, False, False]])
         for bad in (2, (0, 0, 0), (..., ...)):
             with self.assertRaises(IndexError):
                 x[bad]

@@ -63,6 +63,8 @@ class Array(unisono.Array):
         return f"Array({shown}shape={self.shape}, dtype={self.dtype.name})"
 
     def __getitem__(self, key, /):
+        if _is_truth(key):
+            return self[None][:1 if key else 0]
         parts, arguments = _index(self, key)
         if not parts:
             return alias(self)
@@ -70,6 +72,10 @@ class Array(unisono.Array):
             self, *arguments)
 
     def __setitem__(self, key, value, /):
+        if _is_truth(key):
+            if key:
+                self[...] = value
+            return
         if not isinstance(value, Array):
             value = scalar_like(value, self)
         elif value.dtype is not self.dtype:
@@ -89,6 +95,12 @@ class Array(unisono.Array):
                             "] = value; y }", len(arguments), "value")(
                                 self, value, *arguments)
         become(self, new)
+
+
+def _is_truth(key):
+    """Whether an index is one truth value: of all, or of nothing."""
+    return isinstance(key, bool) or (
+        isinstance(key, Array) and key.dtype is _dtypes.bool and key.ndim == 0)
 
 
 def _index(x, key):

@@ -53,10 +53,19 @@ def _named(function, name, ours):
     return function
 
 
+# Programs write these for truth values, and refuse the bits' names.
+_OF_TRUTH = dict(bit_and="logical_and", bit_or="logical_or",
+                 bit_xor="logical_xor", bit_not="logical_not")
+
+
+def _chosen(ours, x):
+    return _OF_TRUTH.get(ours, ours) if x.dtype is _dtypes.bool else ours
+
+
 def _unary(name, ours, kind):
     def function(x, /):
         _check(x, kind, name)
-        return call(ours, x)
+        return call(_chosen(ours, x), x)
     return _named(function, name, ours)
 
 
@@ -65,7 +74,7 @@ def _binary(name, ours, kind):
         x1, x2 = operands(x1, x2)
         _check(x1, kind, name)
         _check(x2, kind, name)
-        return call(ours, x1, x2)
+        return call(_chosen(ours, x1), x1, x2)
     return _named(function, name, ours)
 
 

@@ -109,7 +109,7 @@ def meshgrid(*arrays, indexing="xy"):
         line = [1] * len(sizes)
         line[order.index(i)] = sizes[i]
         grids.append(broadcast_to(reshape(x, tuple(line)), shape))
-    return tuple(grids)
+    return grids
 
 
 # ---- shapes -----------------------------------------------------------------
@@ -147,7 +147,7 @@ def broadcast_shapes(*shapes):
 
 def broadcast_arrays(*arrays):
     shape = broadcast_shapes(*(x.shape for x in arrays))
-    return tuple(broadcast_to(x, shape) for x in arrays)
+    return [broadcast_to(x, shape) for x in arrays]
 
 
 def concat(arrays, /, *, axis=0):
