@@ -91,7 +91,8 @@ def _counts(declaration):
 
 
 def _view(tensor):
-    """Memory of Unisono's as a NumPy array, or a memoryview."""
+    """Memory of Unisono's as a NumPy array; without NumPy as a memoryview, or
+    a number."""
     dtype = DTYPES[tensor.dtype]
     shape = tuple(tensor.shape[:tensor.rank])
     if dtype.name == "bf16":
@@ -102,6 +103,8 @@ def _view(tensor):
         import numpy
     except ImportError:
         view = memoryview(memory).cast("B")
+        if not shape:
+            return view.cast(dtype.format)[0]
         # A memoryview cannot have an axis of size 0.
         return view.cast(dtype.format, shape) if size else view
     return numpy.frombuffer(memory, dtype.typestr).reshape(shape) if size \
@@ -275,7 +278,7 @@ class Session:
             def clip(x, most):
                 return numpy.minimum(x, most)
 
-        It gets NumPy arrays (memoryviews where NumPy is not installed) of
+        It gets NumPy arrays (memoryviews and numbers where NumPy is not installed) of
         memory that is there until it returns, and gives an array of the
         declared type, or a tuple of them. With `effects` each call in the
         program is one call of it, in order."""
