@@ -86,6 +86,7 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
 void Execution::record(Recorder* recorder,
                        const std::vector<Device*>& devices) {
   recorder_ = recorder;
+  if (!recorder) return;
   for (int d = 0; d < count_; ++d) devices_[d].row = devices[d]->index();
 }
 

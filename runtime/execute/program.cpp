@@ -252,7 +252,10 @@ Status run_in_place(Runtime& runtime, const Program& program, Device& device,
   execution->use(0, &device);
   for (size_t slot = 0; slot < program.slots.size(); ++slot)
     execution->bind(0, static_cast<SlotId>(slot), place(program.slots[slot]));
-  execution->record(options.recorder, {&device});
+  if (options.recorder)
+    execution->record(options.recorder, {&device});
+  else
+    execution->record(nullptr, {});
   std::optional<Error> error = execution->run(runtime.pool(), options);
   const std::exception_ptr thrown = execution->take_exception();
   cache.give_back(std::move(execution));

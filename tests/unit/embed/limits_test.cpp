@@ -48,6 +48,10 @@ TEST_CASE("steps") {
   CHECK(enough > 100);
   CHECK(kind(enough) == Kind::none);
   CHECK(kind(enough - 1) == Kind::limit);
+  CHECK(session.eval(program, "steps", steps(3))
+            .error()
+            .text()
+            .starts_with("error[U0703]: this takes more than the 3 steps "));
   CHECK(kind(0) == Kind::none);
   CHECK(kind(-1) == Kind::misuse);
   // Each call has its own.
