@@ -9,6 +9,5 @@ target_link_options(unisono_wheel PRIVATE
   -Wl,--version-script=${CMAKE_SOURCE_DIR}/embed/exports.map
   -Wl,-z,defs -static-libstdc++ -static-libgcc
   -Wl,-soname,libunisono.so -Wl,--as-needed -Wl,--strip-all
-  -Wl,--whole-archive -Wl,-l:libz.a -Wl,-l:libzstd.a -Wl,--no-whole-archive)
-target_link_libraries(unisono_wheel PRIVATE
-  unisono_host)
+  -Wl,--whole-archive -Wl,-l:libpng16.a -Wl,-l:libz.a -Wl,-l:libzstd.a -Wl,--no-whole-archive)
+target_link_libraries(unisono_wheel PRIVATE unisono_host)

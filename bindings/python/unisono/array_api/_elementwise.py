@@ -58,8 +58,16 @@ _OF_TRUTH = dict(bit_and="logical_and", bit_or="logical_or",
                  bit_xor="logical_xor", bit_not="logical_not")
 
 
+# Zeros and infinities are not everywhere as the standard has them.
+_OF_FLOATS = dict(sign="sign_of", floor_div="whole_quotient")
+
+
 def _chosen(ours, x):
-    return _OF_TRUTH.get(ours, ours) if x.dtype is _dtypes.bool else ours
+    if x.dtype is _dtypes.bool:
+        return _OF_TRUTH.get(ours, ours)
+    if x.dtype.kind == "real floating":
+        return _OF_FLOATS.get(ours, ours)
+    return ours
 
 
 def _unary(name, ours, kind):
