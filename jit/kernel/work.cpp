@@ -29,8 +29,8 @@ class NestWork {
       if (is_floating(reduction.dtype))
         total += (dot ? 2 : 1) * points(with_reduced(reduction));
     }
-    if (nest_.scan && is_floating(nest_.scan->dtype))
-      total += points(joined(depends_[nest_.scan->operand], nest_.reduced));
+    if (nest_.scan && is_floating(nest_.scan->dtype) && is_asked_for())
+      total += points(joined(axes_of(nest_.scan->operand), nest_.reduced));
     if (nest_.scatter && nest_.scatter->add &&
         is_floating(nest_.scatter->dtype))
       total += points(Axes(nest_.extents.size(), true));
@@ -51,14 +51,20 @@ class NestWork {
       written[nest_.scan->argument] += points(axes_of(nest_.scan->at));
     if (nest_.scatter) {
       Axes axes =
-          joined(axes_of(nest_.scatter->at), depends_[nest_.scatter->value]);
+          joined(axes_of(nest_.scatter->at), axes_of(nest_.scatter->value));
       for (const ExprId index : nest_.scatter->indices)
-        axes = joined(std::move(axes), depends_[index]);
+        axes = joined(std::move(axes), axes_of(index));
       written[nest_.scatter->argument] += points(axes);
     }
   }
 
  private:
+  /// Of the stages of a scan one counts: the others are how a GPU does it.
+  bool is_asked_for() const {
+    return nest_.scan->part == Scan::Part::whole ||
+           nest_.scan->part == Scan::Part::rest;
+  }
+
   static Axes joined(Axes a, const Axes& b) {
     for (size_t i = 0; i < a.size(); ++i) a[i] = a[i] || b[i];
     return a;
@@ -71,18 +77,22 @@ class NestWork {
     return out;
   }
 
+  /// None of an expression that is not there: a stage may have none at all.
+  Axes axes_of(ExprId expr) const {
+    const bool known = expr >= 0 && static_cast<size_t>(expr) < depends_.size();
+    return known ? depends_[expr] : Axes(nest_.extents.size());
+  }
+
   Axes with_reduced(const Reduction& reduction) const {
-    Axes out = joined(depends_[reduction.operand], nest_.reduced);
-    return reduction.second < 0
-               ? out
-               : joined(std::move(out), depends_[reduction.second]);
+    return joined(joined(axes_of(reduction.operand), axes_of(reduction.second)),
+                  nest_.reduced);
   }
 
   /// Operands stand before users, and so does what a reduction reads.
   Axes axes_of(const Expr& expr) const {
     Axes out = axes_of(expr.at);
     for (const ExprId operand : expr.operands)
-      out = joined(std::move(out), depends_[operand]);
+      out = joined(std::move(out), axes_of(operand));
     if (expr.kind == Expr::Kind::reduced)
       for (size_t a = 0; a < out.size(); ++a) out[a] = !nest_.reduced[a];
     // A carry may depend on anything.
