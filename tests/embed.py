@@ -33,7 +33,7 @@ def visible(library):
     """What other programs could collide with."""
     names = {line.split()[-1].partition("@")[0] for line in run("nm", "-D", "--defined-only", library).splitlines()}
     wrong = sorted(n for n in names if not n.startswith("unisono_"))
-    declared = set(re.findall(r"^[^#]*\b(unisono_\w+)\(", (ROOT / "embed/unisono.h").read_text(), re.M)) - {"unisono_init"}
+    declared = set(re.findall(r"\b(unisono_\w+)\(", (ROOT / "embed/unisono.h").read_text())) - {"unisono_init"}
     if wrong:
         raise SystemExit(f"{library} shows {wrong[:10]}")
     if missing := sorted(declared - names):
