@@ -20,6 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # Part of every libc that the tag names.
 ALLOWED = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux.*)\.so\.\d+")
+# Packed beside the library, where it looks for them first ($ORIGIN).
+PACKED = ("libpng16.so.16", "libz.so.1")
 TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same wheel
 
 
@@ -37,11 +39,22 @@ def read_elf(path, option):
 def libc_needed(path):
     """The version of libc that a program or library needs: (2, 36)."""
     for library in re.findall(r"NEEDED.*\[(.*)\]", read_elf(path, "-d")):
-        if not ALLOWED.fullmatch(library):
+        if not ALLOWED.fullmatch(library) and library not in PACKED:
             sys.exit(f"wheel.py: {path} needs {library}, which is not part of "
                      "every system")
     found = re.findall(r"\bGLIBC_(\d+)\.(\d+)", read_elf(path, "--version-info"))
     return max((int(major), int(minor)) for major, minor in found)
+
+
+def system_library(name):
+    """Where the loader finds a library of the system."""
+    done = subprocess.run(["/sbin/ldconfig", "-p"], check=True,
+                          capture_output=True, text=True)
+    found = re.search(rf"{re.escape(name)} \(.*x86-64.*\) => (.*)",
+                      done.stdout)
+    if not found:
+        sys.exit(f"wheel.py: there is no {name} on this system")
+    return pathlib.Path(found[1])
 
 
 def metadata():
@@ -66,6 +79,8 @@ def contents(build, tag):
     yield ("unisono/libunisono.so", (build / "libunisono_wheel.so").read_bytes(),
            True)
     yield "unisono/libsimcuda.so", simulator, True
+    for library in PACKED:
+        yield f"unisono/{library}", system_library(library).read_bytes(), True
     # Where the executable, which pip puts into bin, looks for it.
     yield f"{name}.data/data/lib/unisono/libsimcuda.so", simulator, True
     yield (f"{name}.data/scripts/unisono",
@@ -82,8 +97,10 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     build = pathlib.Path(sys.argv[1])
-    major, minor = max(libc_needed(build / file) for file in (
-        "libunisono_wheel.so", "libsimcuda.so", "unisono_portable"))
+    binaries = [build / file for file in (
+        "libunisono_wheel.so", "libsimcuda.so", "unisono_portable")]
+    major, minor = max(map(libc_needed,
+                           binaries + list(map(system_library, PACKED))))
     tag = f"py3-none-manylinux_{major}_{minor}_{platform.machine()}"
     out = build / "wheel" / f"unisono-{version()}-{tag}.whl"
     out.parent.mkdir(exist_ok=True)

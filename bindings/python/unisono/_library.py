@@ -3,6 +3,7 @@
 `c.NAME` is the function unisono_NAME. Those that may fail raise what
 `_error.take` makes of their error; pointers are ints, and null is None.
 """
+import atexit
 import ctypes
 import os
 import pathlib
@@ -175,6 +176,18 @@ def _declare(library):
 
 
 c = _declare(_load())
+
+# Empty when Python ends. From then on nothing is given back: modules are taken
+# apart in any order, and the process's memory goes anyway.
+alive = [True]
+atexit.register(alive.clear)
+
+
+def for_ever(callback):
+    """A callback that stays when its module is taken apart: the library may
+    still call it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
+    return callback
 
 
 def made(function, *arguments):

@@ -10,7 +10,7 @@ from . import _library
 from ._elements import DTYPES
 from ._error import CheckError, HostError, messages
 from ._interrupt import interruptible
-from ._library import c, made
+from ._library import alive, c, for_ever, made
 from ._value import (Array, array, borrowed, from_pointer, pointers, texts,
                      to_value, Value)
 
@@ -24,9 +24,10 @@ def _keep(thing):
     return number
 
 
+@for_ever
 @_library.Release
-def _forget(number):
-    _kept.pop(number, None)
+def _forget(number, kept=_kept):
+    kept.pop(number, None)
 
 
 @contextmanager
@@ -40,6 +41,7 @@ def _replying(reply, failures):
         c.reply_fail(reply, text, len(text))
 
 
+@for_ever
 @_library.Print
 def _print(number, text, length, reply):
     host = _kept[number]
@@ -48,6 +50,7 @@ def _print(number, text, length, reply):
         (host.print or sys.stdout.write)(text)
 
 
+@for_ever
 @_library.Import
 def _import(number, path, reply):
     host = _kept[number]
@@ -56,6 +59,7 @@ def _import(number, path, reply):
         c.reply_text(reply, text, len(text))
 
 
+@for_ever
 @_library.HostFunction
 def _host_function(number, arguments, results, reply):
     function, declared, failures = _kept[number]
@@ -144,8 +148,9 @@ class Engine:
             cache_folder=str(cache_folder).encode() if cache_folder else None)
         self._pointer = made(c.engine_create, byref(options))
 
-    def __del__(self, release=c.engine_release):
-        release(getattr(self, "_pointer", None))
+    def __del__(self, release=c.engine_release, alive=alive):
+        if alive:
+            release(getattr(self, "_pointer", None))
 
     @property
     def device_count(self):
@@ -220,7 +225,10 @@ class Session:
     def __exit__(self, *exception):
         self.close()
 
-    def __del__(self, release=c.session_release, forget=c.stop_release):
+    def __del__(self, release=c.session_release, forget=c.stop_release,
+                alive=alive):
+        if not alive:
+            return
         release(getattr(self, "_pointer", None))
         for stop in getattr(self, "_stops", ()):
             forget(stop)

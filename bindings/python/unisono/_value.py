@@ -7,7 +7,7 @@ from ctypes import byref, c_int64, c_size_t, c_ssize_t, c_void_p, py_object
 from . import _library
 from ._elements import (BY_FORMAT, BY_NAME, DTYPES, flatten, literal_dtype,
                         nest, pack, unpack)
-from ._library import Release, Tensor, c, made
+from ._library import Release, Tensor, alive, c, for_ever, made
 
 _api = ctypes.pythonapi
 
@@ -49,11 +49,12 @@ _dying_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
 _lent = {}  # address of a _Buffer -> it, while Unisono reads what it tells of
 
 
+@for_ever
 @Release
-def _give_back(address):
-    buffer = _lent.pop(address, None)
+def _give_back(address, lent=_lent, release=_release_buffer, byref=byref):
+    buffer = lent.pop(address, None)
     if buffer is not None:
-        _release_buffer(byref(buffer))
+        release(byref(buffer))
 
 
 class Value:
@@ -65,8 +66,9 @@ class Value:
         self._pointer = pointer
         self._session = session
 
-    def __del__(self, release=c.value_release):
-        release(getattr(self, "_pointer", None))
+    def __del__(self, release=c.value_release, alive=alive):
+        if alive:
+            release(getattr(self, "_pointer", None))
 
     @property
     def type(self):
@@ -220,9 +222,10 @@ _Deleter = ctypes.PYFUNCTYPE(None, c_void_p)
 def _destructor(name, place):
     """The destructor of a capsule: what nobody took is deleted, by the function
     whose address stands in its structure, so many words from the start."""
+    @for_ever
     @_Deleter
     def destroy(capsule):
-        if _dying_is(capsule, name):
+        if alive and _dying_is(capsule, name):
             tensor = _dying_pointer(capsule, name)
             words = ctypes.cast(tensor, ctypes.POINTER(c_void_p))
             ctypes.CFUNCTYPE(None, c_void_p)(words[place])(tensor)
