@@ -83,6 +83,7 @@ int run_with(const FaultProgram& program, bool gpus,
   INFO(program.name, gpus ? " on GPUs" : " on CPUs", ": blocks ", from, " to ",
        to, " are refused");
   auto machine = machine_of(program, gpus);
+  machine->before_messages = [] { fails_from = 0; };
   fail_blocks(from, to);
   Outcome outcome = machine->run(program.definitions);
   const bool defined = outcome.ok;

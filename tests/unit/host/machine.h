@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,11 +45,15 @@ class Machine {
     outcome.ok = program && session_->run(*program);
     outcome.output = output_;
     lang::Diagnostics& diagnostics = session_->diagnostics();
+    if (!diagnostics.empty() && before_messages) before_messages();
     outcome.messages = lang::render(diagnostics);
     if (!diagnostics.empty()) outcome.code = diagnostics.all().front().code;
     diagnostics.truncate(0);
     return outcome;
   }
+
+  /// Called before messages are made into text, which takes memory, too.
+  std::function<void()> before_messages = nullptr;
 
  private:
   std::string output_;
