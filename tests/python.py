@@ -281,6 +281,7 @@ class Limits(unittest.TestCase):
     def test_keyboard_interrupt(self):
         text = f"""
 import os, signal, threading, unisono
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell begin without
 s = unisono.Session()
 def interrupt(*ignored):
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -19,6 +19,7 @@
 #if defined(__linux__) && !__has_feature(address_sanitizer) && \
     !__has_feature(thread_sanitizer)
 
+// The linker's names. NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char __executable_start, etext;
 
 namespace {
