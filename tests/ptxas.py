@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Has NVIDIA's assembler translate what is generated for GPUs, where it is installed.
 
-usage: tests/ptxas.py UNISONO [FOLDER ...]
+usage: tests/ptxas.py UNISONO [--all] [FOLDER ...]
        tests/ptxas.py UNISONO --registers [BENCH_GPU]
 
 Every program of the folders (the test-suite's by default) gives its PTX for
-each of the targets; the kernels that are the same in all programs are those of
-build/kernel_library.
+one of the targets, in turn; with --all, for each of them. The kernels that are
+the same in all programs are those of build/kernel_library, for all targets.
 
 --registers tells what each kernel of the GPU bench and of the library takes of
 a multiprocessor, as ptxas says: registers of a thread, shared memory, stack and
@@ -93,14 +93,15 @@ def main():
         return 0
     if sys.argv[2:3] == ["--registers"]:
         return report(unisono, sys.argv[3] if len(sys.argv) > 3 else str(pathlib.Path(unisono).with_name("bench_gpu")))
-    programs = [p for folder in sys.argv[2:] or FOLDERS for p in sorted((ROOT / folder).rglob("*.uni"))
+    everything = sys.argv[2:3] == ["--all"]
+    programs = [p for folder in sys.argv[3 if everything else 2:] or FOLDERS for p in sorted((ROOT / folder).rglob("*.uni"))
                 if not p.name.startswith("_")]
     library = [p.read_text() for p in sorted(pathlib.Path(unisono).parent.glob("kernel_library/*.ptx"))]
     problems, count = [], 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for target in TARGETS:
+        for turn, target in enumerate(TARGETS):
             texts = {text for text in library if int(re.search(r"^\.target sm_(\d+)", text, re.M)[1]) <= int(target[3:])}
-            for found in pool.map(lambda p: modules(unisono, p, target), programs):
+            for found in pool.map(lambda p: modules(unisono, p, target), programs if everything else programs[turn::len(TARGETS)]):
                 texts.update(found)
             count += len(texts)
             problems += [p for p in pool.map(lambda t: assemble(t, target), texts) if p]
