@@ -66,8 +66,12 @@ Status call_host_function(const Machine& machine, const ir::HostCallAttrs& call,
   const auto& function = machine.host_functions.at(call.number);
   try {
     Status done = function->call(arguments, results);
-    if (done || done.error().kind == Error::Kind::cancelled) return done;
-    return failed(done.error().message);
+    if (!done && done.error().kind == Error::Kind::cancelled) return done;
+    if (!done) return failed(done.error().message);
+    for (const jit::HostArray& result : results)
+      if (static_cast<int64_t>(result.bytes.size()) != result.type.bytes())
+        return failed("it gave another number of bytes than declared");
+    return done;
   } catch (const std::exception& exception) {
     return failed(exception.what());
   } catch (...) {
@@ -159,8 +163,6 @@ Value Walker::run_host(const ir::HostCallAttrs& call,
   Status done = call_host_function(walk_.machine(), call, arguments, results);
   if (!done) walk_.fail(done.error(), where);
   for (const jit::HostArray& result : results) {
-    if (static_cast<int64_t>(result.bytes.size()) != result.type.bytes())
-      throw std::logic_error("a function of the host gave other bytes");
     auto array = array_from_host(device, result.type.dtype,
                                  sizes_of(result.type), result.bytes.data());
     if (!array) walk_.fail(array.error(), where);

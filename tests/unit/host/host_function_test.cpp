@@ -253,6 +253,23 @@ TEST_CASE("mistakes with functions of the host") {
   CHECK(refused("").find("[U0220]") != std::string::npos);
 }
 
+TEST_CASE("a function of the host that gives too little is an error") {
+  for (const char* devices : everywhere) {
+    CAPTURE(devices);
+    Host host(devices);
+    host.define("def short(x: f32[n]) -> f32[n]", true,
+                [](const Arrays&, Arrays& y) {
+                  y[0].bytes.resize(2);
+                  return Unit{};
+                });
+    for (const char* call :
+         {"print(short([1.0, 2.0]))", "print(jit(short)([1.0, 2.0]))",
+          "print(vmap(short)([[1.0, 2.0], [3.0, 4.0]]))"})
+      CHECK(host.run(call).find("`short` failed: it gave another number") !=
+            std::string::npos);
+  }
+}
+
 TEST_CASE("a function of the host may be defined anew") {
   Host host("compiled");
   CHECK(host.run("def twice(x) = jit(fn(y) => halve(y) * 2.0)(x)\n"
