@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "embed/value.h"
+#include "host/session/host_value.h"
 #include "runtime/borrowed.h"
 
 namespace unisono::embed {
@@ -108,16 +109,6 @@ std::shared_ptr<ArrayCell> copy_of(const ArrayCell& cell) {
   return copy;
 }
 
-/// Whether a leaf means the same in all sessions.
-bool is_free(const Value& leaf) {
-  if (const auto* function =
-          leaf.get_if<std::shared_ptr<const lang::FunctionValue>>())
-    return std::holds_alternative<const lang::Builtin*>((*function)->what);
-  return leaf.is<lang::NoneValue>() || leaf.is<lang::IntValue>() ||
-         leaf.is<lang::BoolValue>() || leaf.is<lang::StrValue>() ||
-         leaf.is<lang::TypeValue>() || leaf.is<lang::SplitValue>();
-}
-
 void copy_strided(const HostTensor& from, size_t axis, const char*& at,
                   char*& to, int64_t element) {
   if (axis == from.shape.size()) {
@@ -142,7 +133,7 @@ UnisonoValue* wrap(std::shared_ptr<Session> session, const Value& value) {
   Value outside = lang::map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
     if (!array) {
-      belongs |= !is_free(leaf);
+      belongs |= !host::is_host_value(leaf);
       return leaf;
     }
     if (array->donated)
@@ -165,7 +156,7 @@ Value attach(const std::shared_ptr<Session>& session, const UnisonoValue& value,
         cell->array = brought(session, value.session, *cell->array, foreign);
       return cell;
     }
-    if (value.session != session && !is_free(leaf))
+    if (value.session != session && !host::is_host_value(leaf))
       refuse(
           fmt::format("{} belongs to another session", lang::type_name(leaf)));
     return leaf;

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "host/session/host_value.h"
 #include "host/session/session.h"
 #include "lang/context/environment.h"
 #include "lang/context/function.h"
@@ -92,15 +93,6 @@ class Luggage {
     }
     packed_.emplace(array, std::move(packed));
     return true;
-  }
-
-  static bool is_host_value(const Value& leaf) {
-    if (const auto* function =
-            leaf.get_if<std::shared_ptr<const lang::FunctionValue>>())
-      return std::holds_alternative<const lang::Builtin*>((*function)->what);
-    return leaf.is<lang::NoneValue>() || leaf.is<lang::IntValue>() ||
-           leaf.is<lang::BoolValue>() || leaf.is<lang::StrValue>() ||
-           leaf.is<lang::TypeValue>() || leaf.is<lang::SplitValue>();
   }
 
   std::map<ArrayValue, Packed> packed_;
