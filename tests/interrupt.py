@@ -186,6 +186,15 @@ def processor_time(pid):
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def whole_run(case, folder):
+    """The processor time of a run that nothing stops."""
+    with subprocess.Popen([UNISONO, *case.words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as child:
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
+
+
 def interrupt(case, folder, again=None):
     """The milliseconds after the signal; None if the process ended before it. What is too long is tried at the same moment
     thrice more (`again`): the kernel bills to a process what others on a busy machine cost it, but not each time."""
@@ -215,9 +224,9 @@ def interrupt(case, folder, again=None):
     where = f"{case.name}, after {start:.3f} s of processor time"
     if child.returncode == 0:
         return None
-    # Before it listens the signal itself is the end.
-    early = child.returncode == -signal.SIGINT and start < 0.1
-    if not early and (child.returncode != 130 or not re.search(
+    # Before it listens, and when it has nothing left to do, the signal itself is the end.
+    itself = child.returncode == -signal.SIGINT and (start < 0.1 or start > 0.7 * whole_run(case, folder))
+    if not itself and (child.returncode != 130 or not re.search(
             r"^error\[U0505\]: stopped\n.*" + case.place, said, re.M | re.S) or said.count("error[") != 1):
         PROBLEMS.append(f"{where}: status {child.returncode}\n{said[:1500]}")
     if took > BOUND and again is None:
