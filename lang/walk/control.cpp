@@ -417,6 +417,23 @@ void Walker::turn(const Pattern& pattern, const Value& value, const Expr& body,
   block(body, names, flush_each, false);
 }
 
+namespace {
+/// The range from turn `k` on.
+Value rest_of(const KnownRange& range, uint64_t k) {
+  const auto number = [&](uint64_t bits) -> Value {
+    auto cell = std::make_shared<ArrayCell>();
+    cell->type = {range.dtype, {}};
+    std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(range.dtype)));
+    std::memcpy(bytes.data(), &bits, bytes.size());  // little endian
+    cell->constant =
+        std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+    return cell;
+  };
+  return RangeValue{std::make_shared<const std::vector<Value>>(std::vector{
+      number(range.at(k)), number(range.stop), number(range.step)})};
+}
+}  // namespace
+
 void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const Span where = s.iterable->span;
   const Value over = text_as_items(walk_, expr(*s.iterable, env), where);
@@ -462,6 +479,9 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     const uint64_t turns = known.turns();
     HostLoop loop(*this, static_cast<int64_t>(turns));
     for (uint64_t k = 0; k < turns; ++k) {
+      if (is_hot(s, k, turns - k) &&
+          run_as_code(s, [&] { compiled_for(s, rest_of(known, k), env); }))
+        break;
       loop.turn();
       turn(s.pattern, host_counter(known.at(k), known.dtype, where), *s.body,
            env, true);
@@ -473,6 +493,9 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
       rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
   HostLoop loop(*this, rows);
   for (int64_t i = 0; i < rows; ++i) {
+    if (is_hot(s, i, rows - i) &&
+        run_as_code(s, [&] { compiled_for(s, over, env, i); }))
+      break;
     loop.turn();
     const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
     const Value row =
@@ -488,8 +511,10 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     return;
   }
   HostLoop loop(*this, -1);
-  while (true) {
+  for (uint64_t k = 0;; ++k) {
     poll(s.span);
+    if (is_hot(s, k, {}) && run_as_code(s, [&] { compiled_while(s, env); }))
+      return loop.end();
     loop.turn();
     const Condition c = condition(expr(*s.condition, env), s.condition->span);
     if (!*c.known) return loop.end();

@@ -8,6 +8,7 @@
 //   call.cpp          calls of functions, definitions
 //   control.cpp       if, for, while in three modes
 //   loop.cpp          loops of compiled code
+//   hot_loop.cpp      loops on the host that go on as code
 //   types.cpp         annotations; type_sizes.cpp: the sizes in them
 //   pending.cpp       the graph of the current statement
 //   compute.cpp       how that graph is computed
@@ -34,6 +35,10 @@
 #include "lang/ops/indexing.h"
 #include "lang/ops/range.h"
 #include "lang/syntax/ast.h"
+
+namespace unisono::jit {
+class Bytecode;
+}
 
 namespace unisono::lang {
 
@@ -175,6 +180,10 @@ struct Walk::State {
   std::set<const Function*> broken;
   /// Loops on the host around the code being walked.
   int host_loops = 0;
+  /// Loops that cannot go on as code, and how often that was tried.
+  std::unordered_map<const Stmt*, int> not_code;
+  /// It is being tried: what goes wrong is not told.
+  bool attempt = false;
 };
 
 /// A `var` that was assigned under a journal.
@@ -480,8 +489,22 @@ class Walker {
                    const std::vector<ArrayValue>& outputs,
                    const std::shared_ptr<GraphScope>& condition_scope,
                    const std::shared_ptr<GraphScope>& body_scope, Span where);
-  void compiled_for(const ForStmt& s, const Value& over, const Env& env);
+  /// From row `first` on, if it runs over the rows of an array.
+  void compiled_for(const ForStmt& s, const Value& over, const Env& env,
+                    int64_t first = 0);
   void compiled_while(const WhileStmt& s, const Env& env);
+
+  // ---- hot_loop.cpp
+  struct LoopCode;
+  /// Whether a loop on the host that has taken so many turns, with so many
+  /// left, if that is known, should go on as code.
+  bool is_hot(const Stmt& loop, uint64_t turns, std::optional<uint64_t> left);
+  /// Runs the rest of a loop, which `walk_loop` walks in trace mode, as code.
+  /// False if that is not possible; then nothing has happened.
+  bool run_as_code(const Stmt& loop, const std::function<void()>& walk_loop);
+  std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
+  std::vector<unisono::Array> run_code(const jit::Bytecode& bytecode,
+                                       const LoopCode& code, Span where);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);
