@@ -29,10 +29,9 @@ Value taken(const Place& place, const ir::Type& type, Run& run,
   return run.slots[place.index];
 }
 
-Result<Bytecode::Outcome> run_code(
-    const Code& code, std::vector<Value> inputs,
-    const ReferenceOptions& options,
-    std::optional<std::chrono::nanoseconds> pause_after) {
+Result<Bytecode::Outcome> run_code(const Code& code, std::vector<Value> inputs,
+                                   const ReferenceOptions& options,
+                                   Bytecode::Turns* turns) {
   CHECK(inputs.size() == code.inputs.size());
   Run run;
   run.checked = options.checked;
@@ -40,8 +39,8 @@ Result<Bytecode::Outcome> run_code(
   run.options = &options;
   run.slots.resize(code.slots);
   run.fuel = bytecode::full_tank;
-  if (pause_after && code.loop)
-    run.pause_at = std::chrono::steady_clock::now() + *pause_after;
+  Bytecode::Turns uncounted;
+  run.turns = turns ? turns : &uncounted;
   std::vector<uint64_t> registers = code.registers;
   for (const auto& [slot, node] : code.constants)
     run.slots[slot] = TRY(constant(*node));
@@ -65,20 +64,7 @@ Result<Bytecode::Outcome> run_code(
   }
 
   Bytecode::Outcome out;
-  out.paused = run.paused;
   out.bytes_copied = run.bytes_copied;
-  if (run.paused) {
-    const ir::Node* loop = nullptr;
-    for (const ir::Node& node : code.graph->nodes)
-      if (node.op == ir::Op::loop) loop = &node;
-    std::vector<Place> places = code.loop->carries;
-    places.insert(places.end(), code.loop->captures.begin(),
-                  code.loop->captures.end());
-    for (size_t i = 0; i < places.size(); ++i)
-      out.values.push_back(
-          taken(places[i], code.graph->type(loop->inputs[i]), run, registers));
-    return out;
-  }
   for (size_t i = 0; i < code.outputs.size(); ++i)
     out.values.push_back(
         taken(code.outputs[i], code.output_types[i], run, registers));
@@ -87,11 +73,11 @@ Result<Bytecode::Outcome> run_code(
 
 }  // namespace
 
-Result<Bytecode::Outcome> Bytecode::run_values(
-    std::vector<Value> inputs, const ReferenceOptions& options,
-    std::optional<std::chrono::nanoseconds> pause_after) const {
+Result<Bytecode::Outcome> Bytecode::run_values(std::vector<Value> inputs,
+                                               const ReferenceOptions& options,
+                                               Turns* turns) const {
   return unless_stopped(
-      [&] { return run_code(code_, std::move(inputs), options, pause_after); });
+      [&] { return run_code(code_, std::move(inputs), options, turns); });
 }
 
 Result<std::vector<HostArray>> Bytecode::run(

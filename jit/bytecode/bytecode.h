@@ -2,10 +2,9 @@
 // Graphs as threaded code (jit/scalar/step.h): no compiler is needed, and the
 // code starts within microseconds. What it gives is what the reference
 // evaluator gives, to the bit, its errors and their places included.
-#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -48,11 +47,6 @@ struct ElementPlace {
   ir::Type type;  // of the array
 };
 
-/// The outermost loop, where a run may pause between two turns.
-struct OuterLoop {
-  std::vector<Place> carries, captures;
-};
-
 /// A graph that was lowered. Immutable, so any number of runs may share it.
 struct Code {
   std::vector<Step> steps;
@@ -64,7 +58,7 @@ struct Code {
   std::vector<ElementPlace> elements;
   std::vector<Place> inputs, outputs;
   std::vector<ir::Type> input_types, output_types;
-  std::optional<OuterLoop> loop;
+  bool calls_host = false;                 // functions of the host; not prints
   std::shared_ptr<const ir::Graph> graph;  // constants are its nodes'
 };
 
@@ -83,22 +77,27 @@ class Bytecode {
   Result<std::vector<HostArray>> run(const std::vector<HostArray>& inputs,
                                      const ReferenceOptions& options) const;
 
+  /// Turns of the graph's loop, if its only control flow is one loop and what
+  /// is inside it: the run takes so many at most, as if the loop ended then,
+  /// and counts them, while it runs. The turn in which an error comes up is not
+  /// counted. Of any other graph none is.
+  struct Turns {
+    int64_t most = std::numeric_limits<int64_t>::max();
+    int64_t taken = 0;
+  };
   /// What a run gave.
   struct Outcome {
     std::vector<reference::Value> values;
-    /// The run took longer than it may: `values` are what the graph's only
-    /// loop has for its next turn, its carries and then its captures.
-    bool paused = false;
     /// Of arrays to which elements were written, and that somebody else held.
     int64_t bytes_copied = 0;
   };
-  /// The same, for values; with `pause_after`, and if the graph's loops are one
-  /// loop and those inside it, the run pauses between two of its turns when so
-  /// much time has passed.
-  Result<Outcome> run_values(
-      std::vector<reference::Value> inputs, const ReferenceOptions& options,
-      std::optional<std::chrono::nanoseconds> pause_after = {}) const;
+  /// The same, for values. `turns` may be null.
+  Result<Outcome> run_values(std::vector<reference::Value> inputs,
+                             const ReferenceOptions& options,
+                             Turns* turns = nullptr) const;
 
+  /// Whether it calls functions of the host, which may have effects.
+  bool calls_host() const { return code_.calls_host; }
   /// How many steps it has.
   size_t size() const { return code_.steps.size(); }
   /// The types of the results.

@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "jit/bytecode/steps.h"
@@ -376,6 +377,8 @@ class Lowering {
 
   void lower_host_call(Scope& scope, NodeId id) {
     NodeCall call = call_of(scope, id);
+    code_.calls_host |=
+        !ir::attrs<ir::HostCallAttrs>(call.node).function.empty();
     for (NodeCall::Operand& operand : call.operands) operand.dies = false;
     std::vector<Given> results;
     for (const ir::Type& type : ir::attrs<ir::HostCallAttrs>(call.node).results)
@@ -476,12 +479,6 @@ class Lowering {
     }
     for (const Given& capture : captures(scope, id, count))
       places.push_back({capture.place, false});
-    if (is_outermost) {
-      auto& loop = code_.loop.emplace();
-      for (size_t i = 0; i < places.size(); ++i)
-        (i < count ? loop.carries : loop.captures).push_back(places[i].place);
-    }
-
     const size_t to_condition = emit(bytecode::jump_step, node.source);
     const size_t top = code_.steps.size();
     std::vector<Given> body_inputs = places;
@@ -493,13 +490,15 @@ class Lowering {
     for (size_t i = 0; i < count; ++i)
       moves.push_back({places[i].place, next[i]});
     transfer_all(std::move(moves));
-    if (is_outermost) emit(bytecode::pause_step, node.source);
+    std::optional<size_t> count_turn;
+    if (is_outermost) count_turn = emit(bytecode::count_step, node.source);
     set_target(to_condition, code_.steps.size());
     const Place condition = lower(*a.condition, places)[0].place;
     const size_t turn =
         emit(bytecode::turn_step, node.source, 0, 0, condition.index);
     set_target(turn, top);
     code_.steps[turn].in[2] = static_cast<uint32_t>(turn - top + 1);
+    if (count_turn) set_target(*count_turn, turn + 1);
 
     release_operands(scope, id, taken);
     std::vector<Given> results;

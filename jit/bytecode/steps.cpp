@@ -81,20 +81,10 @@ void turn_step(const Step* step, uint64_t* registers, StepRun* run) {
   [[clang::musttail]] return next->function(next, registers, run);
 }
 
-void pause_step(const Step* step, uint64_t* registers, StepRun* any) {
-  Run& run = run_of(any);
-  if (run.pause_at) {
-    // Reading the clock costs 25 ns.
-    constexpr int64_t some = 64;
-    if ((run.pause_fuel -= 1) < 0) {
-      run.pause_fuel = some;
-      if (std::chrono::steady_clock::now() >= *run.pause_at) {
-        run.paused = true;
-        return;
-      }
-    }
-  }
-  [[clang::musttail]] return step[1].function(step + 1, registers, any);
+void count_step(const Step* step, uint64_t* registers, StepRun* run) {
+  Bytecode::Turns& turns = *run_of(run).turns;
+  const Step* next = ++turns.taken < turns.most ? step + 1 : at_target(step);
+  [[clang::musttail]] return next->function(next, registers, run);
 }
 
 void copy_step(const Step* step, uint64_t* registers, StepRun* run) {

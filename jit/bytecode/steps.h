@@ -1,6 +1,5 @@
 #pragma once
 // The steps that are no element operation, and what they share. See step.h.
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -15,12 +14,9 @@ struct Run : StepRun {
   const Code* code = nullptr;
   const ReferenceOptions* options = nullptr;
   std::vector<reference::Value> slots;
-  /// Steps until the next look at the stop flag, and turns of the outermost
-  /// loop until the next at the clock.
+  /// Steps until the next look at the stop flag.
   int64_t fuel = 0;
-  int64_t pause_fuel = 0;
-  std::optional<std::chrono::steady_clock::time_point> pause_at;
-  bool paused = false;
+  Bytecode::Turns* turns = nullptr;
   int64_t bytes_copied = 0;
   std::optional<Error> error_of_node;  // which ended the run
 };
@@ -38,8 +34,9 @@ void jump_unless_step(const Step*, uint64_t*, StepRun*);
 /// The end of a turn of in[2] steps: back to the target in[0] if register in[1]
 /// is true.
 void turn_step(const Step*, uint64_t*, StepRun*);
-/// Between two turns of the outermost loop: the run may end here.
-void pause_step(const Step*, uint64_t*, StepRun*);
+/// Between two turns of the outermost loop: if there may be no more, goes on at
+/// the target in[0].
+void count_step(const Step*, uint64_t*, StepRun*);
 /// Registers: out = in[0].
 void copy_step(const Step*, uint64_t*, StepRun*);
 /// Slots: out = in[0], which both hold, or is empty afterwards; or in[0] gets

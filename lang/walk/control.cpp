@@ -11,6 +11,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
+#include "lang/walk/hot_loop.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -478,10 +479,14 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     const KnownRange known = host_range(*range, where);
     const uint64_t turns = known.turns();
     HostLoop loop(*this, static_cast<int64_t>(turns));
+    HotLoop hot(*this, s);
     for (uint64_t k = 0; k < turns; ++k) {
-      if (is_hot(s, k, turns - k) &&
-          run_as_code(s, [&] { compiled_for(s, rest_of(known, k), env); }))
-        break;
+      if (hot.is_hot(k, turns - k)) {
+        const auto taken =
+            hot.run([&] { compiled_for(s, rest_of(known, k), env); });
+        if (!taken) break;
+        k += *taken;
+      }
       loop.turn();
       turn(s.pattern, host_counter(known.at(k), known.dtype, where), *s.body,
            env, true);
@@ -492,10 +497,13 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const DType dtype =
       rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
   HostLoop loop(*this, rows);
+  HotLoop hot(*this, s);
   for (int64_t i = 0; i < rows; ++i) {
-    if (is_hot(s, i, rows - i) &&
-        run_as_code(s, [&] { compiled_for(s, over, env, i); }))
-      break;
+    if (hot.is_hot(i, rows - i)) {
+      const auto taken = hot.run([&] { compiled_for(s, over, env, i); });
+      if (!taken) break;
+      i += static_cast<int64_t>(*taken);
+    }
     loop.turn();
     const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
     const Value row =
@@ -511,9 +519,10 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     return;
   }
   HostLoop loop(*this, -1);
+  HotLoop hot(*this, s);
   for (uint64_t k = 0;; ++k) {
     poll(s.span);
-    if (is_hot(s, k, {}) && run_as_code(s, [&] { compiled_while(s, env); }))
+    if (hot.is_hot(k, {}) && !hot.run([&] { compiled_while(s, env); }))
       return loop.end();
     loop.turn();
     const Condition c = condition(expr(*s.condition, env), s.condition->span);

@@ -1,17 +1,16 @@
 // Loops on the host that take many turns go on as code: what is left of one is
 // traced, as in a compiled function, from the values that its variables have
-// now, and runs as threaded code (jit/bytecode) or, if that takes long, as
-// machine code. All give the same bits, so nobody can tell, but by the clock.
-// What cannot be traced stays with the walk.
+// now, and runs as threaded code (jit/bytecode). Both give the same bits, so
+// nobody can tell, but by the clock. What cannot be traced stays with the walk,
+// and so does a turn with an error in it, which the walk tells best.
+#include "lang/walk/hot_loop.h"
+
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "jit/bytecode/bytecode.h"
 #include "jit/reference/nodes.h"
 #include "jit/transform/transforms.h"
 #include "lang/maps/executable.h"
-#include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
@@ -76,28 +75,6 @@ bool is_spread(const unisono::Array& array) {
 
 }  // namespace
 
-/// A loop's graph, and what belongs to its inputs and outputs.
-struct Walker::LoopCode {
-  std::shared_ptr<const ir::Graph> graph;
-  std::vector<unisono::Array> inputs;
-  std::vector<Assigned> changes;
-  /// The leaves of the changes' new values that the graph computes, in the
-  /// order of its outputs.
-  std::vector<ArrayValue> outputs;
-};
-
-bool Walker::is_hot(const Stmt& loop, uint64_t turns,
-                    std::optional<uint64_t> left) {
-  if (turns < (left ? turns_before : while_turns_before)) return false;
-  if (left && *left < turns_left_least) return false;
-  const Machine& machine = walk_.machine();
-  if (machine.reference_only || machine.compile_only ||
-      machine.limits.steps > 0 || s_.attempt)
-    return false;
-  const auto failures = s_.not_code.find(&loop);
-  return failures == s_.not_code.end() || failures->second < most_failures;
-}
-
 std::optional<Walker::LoopCode> Walker::trace_loop(
     const std::function<void()>& walk_loop) {
   LoopCode code;
@@ -133,72 +110,143 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
   return code;
 }
 
-bool Walker::run_as_code(const Stmt& loop,
-                         const std::function<void()>& walk_loop) {
-  walk_.flush(loop.span);
-  std::optional<LoopCode> code = trace_loop(walk_loop);
-  poll(loop.span);  // if that is why there is none
-  std::shared_ptr<const jit::Bytecode> bytecode;
-  if (code)
-    bytecode = jit::Bytecode::lower(code->graph, walk_.machine().checked);
-  if (!bytecode) {
-    ++s_.not_code[&loop];
-    return false;
+void Walker::assign_results(const LoopCode& code,
+                            const std::vector<jit::reference::Value>& results,
+                            Span where) {
+  std::vector<ArrayValue> arrays;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ir::Type& type = code.outputs[i]->type;
+    const jit::reference::Value value = jit::reference::dense(results[i], type);
+    if (!value.ok()) walk_.fail(jit::reference::out_of_memory(type), where);
+    auto array = array_from_host(*walk_.machine().runtime->devices()[0],
+                                 type.dtype, type.sizes(), value.data());
+    if (!array) walk_.fail(array.error(), where);
+    arrays.push_back(walk_.from_array(*std::move(array)));
+    arrays.back()->weak = code.outputs[i]->weak;
   }
-  const std::vector<unisono::Array> results =
-      run_code(*bytecode, *code, loop.span);
-  for (Assigned& change : code->changes) {
+  for (const Assigned& change : code.changes) {
     Value value = map_leaves(change.after, [&](const Value& leaf) -> Value {
       const auto* array = leaf.get_if<ArrayValue>();
-      const auto output = array ? std::ranges::find(code->outputs, *array)
-                                : code->outputs.end();
-      if (output == code->outputs.end()) return leaf;
-      const ArrayValue computed =
-          walk_.from_array(results[output - code->outputs.begin()]);
-      computed->weak = (*array)->weak;
-      return computed;
+      if (!array) return leaf;
+      const auto output = std::ranges::find(code.outputs, *array);
+      if (output == code.outputs.end()) return leaf;
+      return arrays[output - code.outputs.begin()];
     });
     assign(change.environment, change.name, std::move(value), change.where);
   }
-  return true;
 }
 
-std::vector<unisono::Array> Walker::run_code(const jit::Bytecode& bytecode,
-                                             const LoopCode& code, Span where) {
-  using jit::reference::Value;
-  Machine& machine = walk_.machine();
+// ---- a loop that runs ------------------------------------------------------
+
+bool Walker::HotLoop::is_hot(uint64_t turns,
+                             std::optional<uint64_t> left) const {
+  if (failing_ || turns < (left ? turns_before : while_turns_before))
+    return false;
+  if (left && *left < turns_left_least) return false;
+  const Machine& machine = walker_.walk_.machine();
+  if (machine.reference_only || machine.compile_only ||
+      machine.limits.steps > 0)
+    return false;
+  const auto failures = walker_.s_.not_code.find(&loop_);
+  return failures == walker_.s_.not_code.end() ||
+         failures->second < most_failures;
+}
+
+/// Runs it from the values that the arrays have now. They must live until the
+/// values of the outcome are read: `copies` holds what lies elsewhere.
+Result<jit::Bytecode::Outcome> Walker::HotLoop::run_code(
+    const LoopCode& code, const jit::Bytecode& bytecode,
+    jit::Bytecode::Turns& turns, std::vector<std::vector<uint8_t>>& copies) {
+  Machine& machine = walker_.walk_.machine();
   CopyCounter counter{.recorder = machine.recorder};
-  std::vector<std::vector<uint8_t>> copies;
-  std::vector<Value> inputs;
+  std::vector<jit::reference::Value> inputs;
   for (const unisono::Array& array : code.inputs) {
+    const uint8_t* data = nullptr;
     // Memory of a CPU is the host's.
     if (array.sharding().devices[0]->kind() == DeviceKind::cpu) {
-      inputs.push_back(
-          Value::view(static_cast<const uint8_t*>(array.blocks()[0]->data()),
-                      array.bytes()));
-      continue;
+      data = static_cast<const uint8_t*>(array.blocks()[0]->data());
+    } else {
+      copies.push_back(TRY(array_to_host(array, &counter)));
+      data = copies.back().data();
     }
-    auto bytes = array_to_host(array, &counter);
-    if (!bytes) walk_.fail(bytes.error(), where);
-    copies.push_back(*std::move(bytes));
-    inputs.push_back(Value::view(copies.back().data(), array.bytes()));
+    inputs.push_back(jit::reference::Value::view(data, array.bytes()));
   }
   jit::ReferenceOptions options;
   options.checked = machine.checked;
   options.host_call = host_caller(machine, nullptr);
-  auto outcome = bytecode.run_values(std::move(inputs), options);
-  if (!outcome) walk_.fail(outcome.error(), where);
-  std::vector<unisono::Array> results;
-  for (size_t i = 0; i < outcome->values.size(); ++i) {
-    const ir::Type& type = bytecode.output_types()[i];
-    const Value value = jit::reference::dense(outcome->values[i], type);
-    if (!value.ok()) walk_.fail(jit::reference::out_of_memory(type), where);
-    auto array = array_from_host(*machine.runtime->devices()[0], type.dtype,
-                                 type.sizes(), value.data());
-    if (!array) walk_.fail(array.error(), where);
-    results.push_back(*std::move(array));
+  return bytecode.run_values(std::move(inputs), options, &turns);
+}
+
+std::optional<uint64_t> Walker::HotLoop::run(
+    const std::function<void()>& walk_loop) {
+  Walk& walk = walker_.walk_;
+  walk.flush(loop_.span);
+  const std::optional<LoopCode> code = walker_.trace_loop(walk_loop);
+  walker_.poll(loop_.span);  // if that is why there is none
+  std::shared_ptr<const jit::Bytecode> bytecode;
+  if (code)
+    bytecode = jit::Bytecode::lower(code->graph, walk.machine().checked);
+  if (!bytecode) {
+    ++walker_.s_.not_code[&loop_];
+    return 0;
   }
-  return results;
+  jit::Bytecode::Turns turns;
+  std::vector<std::vector<uint8_t>> copies;
+  int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
+  auto& output = walk.machine().output;
+  std::optional<Result<jit::Bytecode::Outcome>> outcome;
+  {
+    const auto print = output;
+    const Saved<std::function<void(std::string_view)>> printing(
+        output, [&](std::string_view text) {
+          if (std::exchange(printed_in, turns.taken) != turns.taken) lines = 0;
+          lines += std::ranges::count(text, '\n');
+          print(text);
+        });
+    Recording recording(walk.machine().recorder, Recorder::Kind::loop,
+                        Recorder::host);
+    outcome = run_code(*code, *bytecode, turns, copies);
+    if (recording) {
+      recording.event().source = walk.source_id(loop_.span);
+      recording.event().turns = turns.taken;
+    }
+    if (printed_in != turns.taken) lines = 0;
+  }
+  if (*outcome) {
+    walker_.assign_results(*code, (*outcome)->values, loop_.span);
+    return std::nullopt;
+  }
+  const Error& error = outcome->error();
+  if (error.kind == Error::Kind::cancelled ||
+      error.kind == Error::Kind::out_of_memory || bytecode->calls_host())
+    walk.fail(error, loop_.span);
+  return go_to_error(*code, *bytecode, turns.taken, lines);
+}
+
+/// The walk tells best what is wrong. The turns before the one with the error
+/// are taken again, without their prints; then that one is walked, and prints
+/// what it had not printed yet.
+uint64_t Walker::HotLoop::go_to_error(const LoopCode& code,
+                                      const jit::Bytecode& bytecode,
+                                      int64_t turn, int64_t lines) {
+  failing_ = true;
+  auto& output = walker_.walk_.machine().output;
+  if (turn > 0) {
+    const Saved<std::function<void(std::string_view)>> silent(
+        output, [](std::string_view) {});
+    jit::Bytecode::Turns turns{.most = turn};
+    std::vector<std::vector<uint8_t>> copies;
+    const auto before = run_code(code, bytecode, turns, copies);
+    if (!before) walker_.walk_.fail(before.error(), loop_.span);
+    walker_.assign_results(code, before->values, loop_.span);
+  }
+  printing_ = std::make_unique<Saved<std::function<void(std::string_view)>>>(
+      output, [print = output, lines](std::string_view text) mutable {
+        for (; lines > 0 && !text.empty(); --lines)
+          text.remove_prefix(text.find('\n') + 1);
+        if (!text.empty()) print(text);
+      });
+  return static_cast<uint64_t>(turn);
 }
 
 }  // namespace unisono::lang

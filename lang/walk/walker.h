@@ -36,8 +36,8 @@
 #include "lang/ops/range.h"
 #include "lang/syntax/ast.h"
 
-namespace unisono::jit {
-class Bytecode;
+namespace unisono::jit::reference {
+class Value;
 }
 
 namespace unisono::lang {
@@ -495,16 +495,13 @@ class Walker {
   void compiled_while(const WhileStmt& s, const Env& env);
 
   // ---- hot_loop.cpp
+  /// A loop on the host that may go on as code.
+  class HotLoop;
   struct LoopCode;
-  /// Whether a loop on the host that has taken so many turns, with so many
-  /// left, if that is known, should go on as code.
-  bool is_hot(const Stmt& loop, uint64_t turns, std::optional<uint64_t> left);
-  /// Runs the rest of a loop, which `walk_loop` walks in trace mode, as code.
-  /// False if that is not possible; then nothing has happened.
-  bool run_as_code(const Stmt& loop, const std::function<void()>& walk_loop);
   std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
-  std::vector<unisono::Array> run_code(const jit::Bytecode& bytecode,
-                                       const LoopCode& code, Span where);
+  void assign_results(const LoopCode& code,
+                      const std::vector<jit::reference::Value>& results,
+                      Span where);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);

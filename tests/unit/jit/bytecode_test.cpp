@@ -35,7 +35,7 @@ void compare(const ir::Graph& graph, const Arrays& inputs,
              const ReferenceOptions& options = {}) {
   const auto wanted = evaluate(graph, inputs, options);
   const auto got = lowered(graph, options.checked)->run(inputs, options);
-  REQUIRE(wanted.has_value() == got.has_value());
+  REQUIRE(static_cast<bool>(wanted) == static_cast<bool>(got));
   if (!wanted) {
     CHECK(got.error().kind == wanted.error().kind);
     CHECK(got.error().message == wanted.error().message);
@@ -61,7 +61,8 @@ TEST_CASE("threaded code: every row of the table, and its special elements") {
     for (DType dtype : all_dtypes) {
       if (row.op == ir::Op::cast) {
         for (DType to : all_dtypes) {
-          REQUIRE(cast_step(dtype, to) != nullptr);
+          const bool has_step = cast_step(dtype, to) != nullptr;
+          REQUIRE(has_step);
           ir::Graph graph;
           const auto x = graph.add_input({dtype, {}});
           graph.outputs = {graph.add(row.op, {x}, ir::CastAttrs{to}, 7)};
@@ -76,9 +77,8 @@ TEST_CASE("threaded code: every row of the table, and its special elements") {
         continue;
       }
       const bool admitted = ir::admits(row.op, dtype);
-      CHECK((element_step(row.op, dtype) != nullptr) == admitted);
-      CHECK((element_step(row.op, dtype) != nullptr) ==
-            (element_loop(row.op, dtype) != nullptr));
+      const bool has_step = element_step(row.op, dtype) != nullptr;
+      CHECK(has_step == admitted);
       if (!admitted) continue;
       ir::Graph graph;
       std::vector<ir::NodeId> operands;
@@ -105,7 +105,7 @@ TEST_CASE("threaded code: every row of the table, and its special elements") {
             options.checked = checked;
             const auto wanted = evaluate(graph, inputs, options);
             const auto got = code->run(inputs, options);
-            REQUIRE(wanted.has_value() == got.has_value());
+            REQUIRE(static_cast<bool>(wanted) == static_cast<bool>(got));
             if (wanted)
               CHECK(same_bits((*got)[0], (*wanted)[0]));
             else
@@ -296,17 +296,26 @@ TEST_CASE("threaded code: carries that change places") {
            array(DType::I32, {4}, {5, 6, 7, 8})});
 }
 
-TEST_CASE("threaded code: it stops, and it pauses between turns") {
+TEST_CASE("threaded code: it stops, and its turns are counted") {
   const ir::Graph graph = writes(10, 10, false);
   const HostArray x = array(DType::F32, {10}, std::vector<double>(10, 3));
-  const auto code = lowered(graph);
-  const auto paused =
-      code->run_values({reference::Value::view(x.bytes.data(), x.type.bytes())},
-                       {}, std::chrono::nanoseconds(0));
-  REQUIRE(paused);
-  CHECK(paused->paused);
-  REQUIRE(paused->values.size() == 2);
-  CHECK(*paused->values[0].data() == 1);  // after one turn
+  const auto values = [&] {
+    return std::vector{reference::Value::view(x.bytes.data(), x.type.bytes())};
+  };
+  for (int64_t most : {1, 4, 10, 100}) {
+    Bytecode::Turns turns{most};
+    const auto outcome = lowered(graph)->run_values(values(), {}, &turns);
+    REQUIRE(outcome);
+    CHECK(turns.taken == std::min<int64_t>(most, 10));
+    // What the loop with so many turns gives.
+    const auto wanted =
+        evaluate(writes(10, static_cast<int32_t>(turns.taken), false), {x});
+    CHECK(std::equal((*wanted)[0].bytes.begin(), (*wanted)[0].bytes.end(),
+                     outcome->values[0].data()));
+  }
+  Bytecode::Turns turns;
+  CHECK(!lowered(writes(10, 12, false))->run_values(values(), {}, &turns));
+  CHECK(turns.taken == 10);  // the eleventh is outside
   ReferenceOptions options;
   int polls = 0;
   options.stop = [&] { return ++polls > 0; };
