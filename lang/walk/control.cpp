@@ -11,7 +11,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
-#include "lang/walk/hot_loop.h"
+#include "lang/walk/host_loop.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -385,31 +385,6 @@ KnownRange Walker::host_range(const RangeValue& range, Span where) {
   return known;
 }
 
-class Walker::HostLoop {
- public:
-  HostLoop(Walker& walker, int64_t all) : walker_(walker), all_(all) {
-    ++walker_.s_.host_loops;
-    outermost_ = walker_.walk_.mode() == Mode::run &&
-                 walker_.s_.host_loops == 1 && walker_.s_.frames.empty() &&
-                 walker_.walk_.machine().progress;
-  }
-  ~HostLoop() { --walker_.s_.host_loops; }
-  HostLoop(const HostLoop&) = delete;
-  HostLoop& operator=(const HostLoop&) = delete;
-
-  void turn() {
-    if (outermost_) walker_.walk_.machine().progress(turns_++, all_);
-  }
-  void end() {
-    if (outermost_) walker_.walk_.machine().progress(turns_, turns_);
-  }
-
- private:
-  Walker& walker_;
-  int64_t all_, turns_ = 0;
-  bool outermost_;
-};
-
 void Walker::turn(const Pattern& pattern, const Value& value, const Expr& body,
                   const Env& env, bool flush_each) {
   poll(pattern.span);
@@ -448,7 +423,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   }
   if (const TupleValue* tuple = over.tuple()) {
     const bool flush_each = walk_.mode() == Mode::run;
-    HostLoop loop(*this, static_cast<int64_t>(tuple->items.size()));
+    HostLoop loop(*this, s, static_cast<int64_t>(tuple->items.size()));
     for (const Value& item : tuple->items) {
       loop.turn();
       turn(s.pattern, item, *s.body, env, flush_each);
@@ -478,12 +453,11 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   if (range) {
     const KnownRange known = host_range(*range, where);
     const uint64_t turns = known.turns();
-    HostLoop loop(*this, static_cast<int64_t>(turns));
-    HotLoop hot(*this, s);
+    HostLoop loop(*this, s, static_cast<int64_t>(turns));
     for (uint64_t k = 0; k < turns; ++k) {
-      if (hot.is_hot(k, turns - k)) {
+      if (loop.is_hot()) {
         const auto taken =
-            hot.run([&] { compiled_for(s, rest_of(known, k), env); });
+            loop.run([&] { compiled_for(s, rest_of(known, k), env); });
         if (!taken) break;
         k += *taken;
       }
@@ -496,11 +470,10 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const int64_t rows = array->type.shape[0].value();
   const DType dtype =
       rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
-  HostLoop loop(*this, rows);
-  HotLoop hot(*this, s);
+  HostLoop loop(*this, s, rows);
   for (int64_t i = 0; i < rows; ++i) {
-    if (hot.is_hot(i, rows - i)) {
-      const auto taken = hot.run([&] { compiled_for(s, over, env, i); });
+    if (loop.is_hot()) {
+      const auto taken = loop.run([&] { compiled_for(s, over, env, i); });
       if (!taken) break;
       i += static_cast<int64_t>(*taken);
     }
@@ -518,11 +491,10 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     compiled_while(s, env);
     return;
   }
-  HostLoop loop(*this, -1);
-  HotLoop hot(*this, s);
-  for (uint64_t k = 0;; ++k) {
+  HostLoop loop(*this, s, -1);
+  while (true) {
     poll(s.span);
-    if (hot.is_hot(k, {}) && !hot.run([&] { compiled_while(s, env); }))
+    if (loop.is_hot() && !loop.run([&] { compiled_while(s, env); }))
       return loop.end();
     loop.turn();
     const Condition c = condition(expr(*s.condition, env), s.condition->span);

@@ -8,7 +8,7 @@
 //   call.cpp          calls of functions, definitions
 //   control.cpp       if, for, while in three modes
 //   loop.cpp          loops of compiled code
-//   hot_loop.cpp      loops on the host that go on as code
+//   host_loop.cpp     loops on the host, which may go on as code
 //   types.cpp         annotations; type_sizes.cpp: the sizes in them
 //   pending.cpp       the graph of the current statement
 //   compute.cpp       how that graph is computed
@@ -443,8 +443,7 @@ class Walker {
   Value if_value(const If& e, const Env& env);
   void for_stmt(const ForStmt& s, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
-  /// The turns of a loop on the host, for who wants to know.
-  class HostLoop;
+  class HostLoop;  // host_loop.h
   void turn(const Pattern& pattern, const Value& value, const Expr& body,
             const Env& env, bool flush_each);
   std::vector<Carry> carries_of(const Stmt& loop, const Env& env);
@@ -494,10 +493,11 @@ class Walker {
                     int64_t first = 0);
   void compiled_while(const WhileStmt& s, const Env& env);
 
-  // ---- hot_loop.cpp
-  /// A loop on the host that may go on as code.
-  class HotLoop;
+  // ---- host_loop.cpp
   struct LoopCode;
+  /// While it is tried to make code of a loop: what is compiled by itself is
+  /// not a part of it, and what calls itself would have no end.
+  void forbid_as_code(const FunctionValue& function, Span where) const;
   std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
   void assign_results(const LoopCode& code,
                       const std::vector<jit::reference::Value>& results,

@@ -44,7 +44,7 @@ void compare(const ir::Graph& graph, const Arrays& inputs,
   }
   REQUIRE(got->size() == wanted->size());
   for (size_t i = 0; i < got->size(); ++i)
-    CHECK(same_bits((*got)[i], (*wanted)[i]));
+    CHECK(same_values((*got)[i], (*wanted)[i]));
 }
 
 ir::Graph parsed(const char* text) {
@@ -107,7 +107,7 @@ TEST_CASE("threaded code: every row of the table, and its special elements") {
             const auto got = code->run(inputs, options);
             REQUIRE(static_cast<bool>(wanted) == static_cast<bool>(got));
             if (wanted)
-              CHECK(same_bits((*got)[0], (*wanted)[0]));
+              CHECK(same_values((*got)[0], (*wanted)[0]));
             else
               CHECK(got.error().message == wanted.error().message);
           }
@@ -155,7 +155,7 @@ TEST_CASE("threaded code: host calls happen in order, with their operands") {
     REQUIRE(got);
     CHECK(calls == expected);
     for (size_t i = 0; i < wanted->size(); ++i)
-      CHECK(same_bits((*got)[i], (*wanted)[i]));
+      CHECK(same_values((*got)[i], (*wanted)[i]));
   }
 }
 

@@ -265,7 +265,8 @@ TEST_CASE("elements: scalars for the least machine") {
 }
 TEST_CASE("elements: vectors without AVX-512") {
   if (__builtin_cpu_supports("avx2"))
-    check_all("x86-64-v3", {element_loop, cast_loop, element_step, cast_step}, true);
+    check_all("x86-64-v3", {element_loop, cast_loop, element_step, cast_step},
+              true);
 }
 
 }  // namespace

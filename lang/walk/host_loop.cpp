@@ -3,7 +3,7 @@
 // now, and runs as threaded code (jit/bytecode). Both give the same bits, so
 // nobody can tell, but by the clock. What cannot be traced stays with the walk,
 // and so does a turn with an error in it, which the walk tells best.
-#include "lang/walk/hot_loop.h"
+#include "lang/walk/host_loop.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,11 +17,13 @@ namespace {
 
 /// Turns that are walked before the loop goes on as code, and how many must be
 /// left, where that is known: an attempt costs about what some turns do.
-constexpr uint64_t turns_before = 1;
-constexpr uint64_t while_turns_before = 4;
-constexpr uint64_t turns_left_least = 6;
+constexpr int64_t turns_before = 1;
+constexpr int64_t while_turns_before = 4;
+constexpr int64_t turns_left_least = 6;
 /// A loop for which that was not possible so often is left alone.
 constexpr int most_failures = 2;
+/// A function that is called in itself so often has no end that is known.
+constexpr int64_t most_nested_calls = 4;
 /// A turn that computes more bytes than this in one operation is not slow for
 /// being walked.
 constexpr int64_t large_work = 64 * 1024;
@@ -74,6 +76,21 @@ bool is_spread(const unisono::Array& array) {
 }
 
 }  // namespace
+
+void Walker::forbid_as_code(const FunctionValue& function, Span where) const {
+  bool forbidden = false;
+  if (const auto* made = std::get_if<Transformed>(&function.what))
+    forbidden = made->kind != Transformed::Kind::vmap;
+  if (const auto* closure = std::get_if<Closure>(&function.what)) {
+    const Function* syntax = syntax_of(*closure).function;
+    forbidden = std::ranges::count(s_.frames, syntax, &CallFrame::syntax) >=
+                most_nested_calls;
+  }
+  if (forbidden)
+    throw Failure{diagnostic(Code::host_value_in_compiled_code, where,
+                             std::string_view("this call")),
+                  true};
+}
 
 std::optional<Walker::LoopCode> Walker::trace_loop(
     const std::function<void()>& walk_loop) {
@@ -138,11 +155,19 @@ void Walker::assign_results(const LoopCode& code,
 
 // ---- a loop that runs ------------------------------------------------------
 
-bool Walker::HotLoop::is_hot(uint64_t turns,
-                             std::optional<uint64_t> left) const {
-  if (failing_ || turns < (left ? turns_before : while_turns_before))
+Walker::HostLoop::HostLoop(Walker& walker, const Stmt& loop, int64_t all)
+    : walker_(walker), loop_(loop), all_(all) {
+  ++walker_.s_.host_loops;
+  outermost_ = walker_.walk_.mode() == Mode::run &&
+               walker_.s_.host_loops == 1 && walker_.s_.frames.empty() &&
+               walker_.walk_.machine().progress;
+}
+
+bool Walker::HostLoop::is_hot() const {
+  const bool counted = all_ >= 0;
+  if (failing_ || turns_ < (counted ? turns_before : while_turns_before) ||
+      (counted && all_ - turns_ < turns_left_least))
     return false;
-  if (left && *left < turns_left_least) return false;
   const Machine& machine = walker_.walk_.machine();
   if (machine.reference_only || machine.compile_only ||
       machine.limits.steps > 0)
@@ -154,7 +179,7 @@ bool Walker::HotLoop::is_hot(uint64_t turns,
 
 /// Runs it from the values that the arrays have now. They must live until the
 /// values of the outcome are read: `copies` holds what lies elsewhere.
-Result<jit::Bytecode::Outcome> Walker::HotLoop::run_code(
+Result<jit::Bytecode::Outcome> Walker::HostLoop::run_code(
     const LoopCode& code, const jit::Bytecode& bytecode,
     jit::Bytecode::Turns& turns, std::vector<std::vector<uint8_t>>& copies) {
   Machine& machine = walker_.walk_.machine();
@@ -174,10 +199,14 @@ Result<jit::Bytecode::Outcome> Walker::HotLoop::run_code(
   jit::ReferenceOptions options;
   options.checked = machine.checked;
   options.host_call = host_caller(machine, nullptr);
+  options.stop = [&] {
+    tell(turns_ + turns.taken, all_);
+    return false;
+  };
   return bytecode.run_values(std::move(inputs), options, &turns);
 }
 
-std::optional<uint64_t> Walker::HotLoop::run(
+std::optional<uint64_t> Walker::HostLoop::run(
     const std::function<void()>& walk_loop) {
   Walk& walk = walker_.walk_;
   walk.flush(loop_.span);
@@ -197,12 +226,11 @@ std::optional<uint64_t> Walker::HotLoop::run(
   std::optional<Result<jit::Bytecode::Outcome>> outcome;
   {
     const auto print = output;
-    const Saved<std::function<void(std::string_view)>> printing(
-        output, [&](std::string_view text) {
-          if (std::exchange(printed_in, turns.taken) != turns.taken) lines = 0;
-          lines += std::ranges::count(text, '\n');
-          print(text);
-        });
+    const Printing printing(output, [&](std::string_view text) {
+      if (std::exchange(printed_in, turns.taken) != turns.taken) lines = 0;
+      lines += std::ranges::count(text, '\n');
+      print(text);
+    });
     Recording recording(walk.machine().recorder, Recorder::Kind::loop,
                         Recorder::host);
     outcome = run_code(*code, *bytecode, turns, copies);
@@ -214,39 +242,40 @@ std::optional<uint64_t> Walker::HotLoop::run(
   }
   if (*outcome) {
     walker_.assign_results(*code, (*outcome)->values, loop_.span);
+    turns_ += turns.taken;
     return std::nullopt;
   }
   const Error& error = outcome->error();
   if (error.kind == Error::Kind::cancelled ||
       error.kind == Error::Kind::out_of_memory || bytecode->calls_host())
     walk.fail(error, loop_.span);
-  return go_to_error(*code, *bytecode, turns.taken, lines);
+  go_to_error(*code, *bytecode, turns.taken, lines);
+  turns_ += turns.taken;
+  return static_cast<uint64_t>(turns.taken);
 }
 
 /// The walk tells best what is wrong. The turns before the one with the error
 /// are taken again, without their prints; then that one is walked, and prints
 /// what it had not printed yet.
-uint64_t Walker::HotLoop::go_to_error(const LoopCode& code,
-                                      const jit::Bytecode& bytecode,
-                                      int64_t turn, int64_t lines) {
+void Walker::HostLoop::go_to_error(const LoopCode& code,
+                                   const jit::Bytecode& bytecode, int64_t turn,
+                                   int64_t lines) {
   failing_ = true;
   auto& output = walker_.walk_.machine().output;
   if (turn > 0) {
-    const Saved<std::function<void(std::string_view)>> silent(
-        output, [](std::string_view) {});
+    const Printing silent(output, [](std::string_view) {});
     jit::Bytecode::Turns turns{.most = turn};
     std::vector<std::vector<uint8_t>> copies;
     const auto before = run_code(code, bytecode, turns, copies);
     if (!before) walker_.walk_.fail(before.error(), loop_.span);
     walker_.assign_results(code, before->values, loop_.span);
   }
-  printing_ = std::make_unique<Saved<std::function<void(std::string_view)>>>(
+  printing_ = std::make_unique<Printing>(
       output, [print = output, lines](std::string_view text) mutable {
         for (; lines > 0 && !text.empty(); --lines)
           text.remove_prefix(text.find('\n') + 1);
         if (!text.empty()) print(text);
       });
-  return static_cast<uint64_t>(turn);
 }
 
 }  // namespace unisono::lang

@@ -22,14 +22,23 @@ struct Walker::LoopCode {
   std::vector<ArrayValue> outputs;
 };
 
-/// Lives as long as the loop runs.
-class Walker::HotLoop {
+/// A loop on the host, as long as it runs. Who wants to know of its turns is
+/// told (Machine::progress).
+class Walker::HostLoop {
  public:
-  HotLoop(Walker& walker, const Stmt& loop) : walker_(walker), loop_(loop) {}
+  /// `all`: its turns, -1 if nobody knows.
+  HostLoop(Walker& walker, const Stmt& loop, int64_t all);
+  ~HostLoop() { --walker_.s_.host_loops; }
+  HostLoop(const HostLoop&) = delete;
+  HostLoop& operator=(const HostLoop&) = delete;
 
-  /// Whether the loop, which has taken so many turns, with so many left if that
-  /// is known, should go on as code.
-  bool is_hot(uint64_t turns, std::optional<uint64_t> left) const;
+  /// Before each turn that is walked.
+  void turn() { tell(turns_++, all_); }
+  /// After the last one.
+  void end() const { tell(turns_, turns_); }
+
+  /// Whether the loop should go on as code.
+  bool is_hot() const;
   /// Runs the rest of the loop, which `walk_loop` walks in trace mode, as code.
   /// Nothing: it is done. Else so many more turns have been taken, and the walk
   /// must go on with the next: in that one there is an error, or, after none,
@@ -37,17 +46,24 @@ class Walker::HotLoop {
   std::optional<uint64_t> run(const std::function<void()>& walk_loop);
 
  private:
+  using Printing = Saved<std::function<void(std::string_view)>>;
+
+  void tell(int64_t turns, int64_t all) const {
+    if (outermost_) walker_.walk_.machine().progress(turns, all);
+  }
   Result<jit::Bytecode::Outcome> run_code(
       const LoopCode& code, const jit::Bytecode& bytecode,
       jit::Bytecode::Turns& turns, std::vector<std::vector<uint8_t>>& copies);
-  uint64_t go_to_error(const LoopCode& code, const jit::Bytecode& bytecode,
-                       int64_t turn, int64_t lines);
+  void go_to_error(const LoopCode& code, const jit::Bytecode& bytecode,
+                   int64_t turn, int64_t lines);
 
   Walker& walker_;
   const Stmt& loop_;
+  int64_t all_, turns_ = 0;
+  bool outermost_;
   /// The next turn has an error: it is walked, and prints into this.
   bool failing_ = false;
-  std::unique_ptr<Saved<std::function<void(std::string_view)>>> printing_;
+  std::unique_ptr<Printing> printing_;
 };
 
 }  // namespace unisono::lang
