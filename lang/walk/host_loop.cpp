@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "jit/reference/nodes.h"
-#include "jit/transform/transforms.h"
 #include "lang/maps/executable.h"
 
 namespace unisono::lang {
@@ -117,8 +116,10 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
           std::ranges::find(code.outputs, *array) == code.outputs.end())
         code.outputs.push_back(*array);
     });
-  code.graph = std::make_shared<const ir::Graph>(
-      jit::cse_dce(scope->finish(code.outputs)));
+  // With what nobody reads: an endless loop does not end, and who reads the
+  // clock around a loop means the loop.
+  code.graph =
+      std::make_shared<const ir::Graph>(scope->finish(code.outputs));
   for (const ArrayValue& capture : scope->captures()) {
     if (!capture->array || is_spread(*capture->array)) return std::nullopt;
     code.inputs.push_back(*capture->array);
