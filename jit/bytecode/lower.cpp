@@ -118,7 +118,7 @@ class Lowering {
   size_t emit(StepFunction function, uint32_t source, uint32_t out = 0,
               uint32_t a = 0, uint32_t b = 0, uint32_t c = 0) {
     CHECK(function != nullptr);
-    code_.steps.push_back({function, out, {a, b, c}});
+    code_.steps.push_back({function, out, {a, b, c}, 0});
     code_.sources.push_back(source);
     return code_.steps.size() - 1;
   }
@@ -335,6 +335,7 @@ class Lowering {
       const Place out = result_place(scope, id);
       emit(bytecode::load_step(place), node.source, out.index,
            array.place.index, number, place.indexes[0]);
+      code_.steps.back().number = place.sizes[0];
       scope.values[id] = {out, false};
       release_operands(scope, id);
       return;
@@ -347,6 +348,7 @@ class Lowering {
     }
     emit(bytecode::store_step(place), node.source, out.index,
          scope.values[node.inputs[1]].place.index, number, place.indexes[0]);
+    code_.steps.back().number = place.sizes[0];
     scope.values[id] = {out, true};
     release_operands(
         scope, id, taken ? std::vector{node.inputs[0]} : std::vector<NodeId>{});

@@ -203,25 +203,23 @@ void host_step(const Step* step, uint64_t* registers, StepRun* run) {
 
 namespace {
 
-[[gnu::noinline]] void fail_index(const Step* step, StepRun* run, int64_t index,
-                                  int64_t size) {
-  fail(run_of(run), step,
-       checked_error(ErrorWord::index_out_of_bounds, index, size));
-}
-
+/// The slot's array becomes its own, and the step is taken once more.
 [[gnu::noinline]] bool make_own(const Step* step, Run& run) {
   const ElementPlace& place = run.code->elements[step->in[1]];
   Value& value = run.slots[step->out];
-  const int64_t bytes = place.array_bytes;
-  Value own = Value::allocate(bytes);
+  Value own = Value::allocate(place.array_bytes);
   if (!own.ok()) {
     fail(run, step, reference::out_of_memory(place.type));
     return false;
   }
   reference::copy_dense(value, place.type, own.mutable_data());
   value = std::move(own);
-  run.bytes_copied += bytes;
+  run.bytes_copied += place.array_bytes;
   return true;
+}
+void own_step(const Step* step, uint64_t* registers, StepRun* run) {
+  if (!make_own(step, run_of(run))) return;
+  [[clang::musttail]] return step->function(step, registers, run);
 }
 
 template <class Index>
@@ -231,60 +229,68 @@ int64_t index_in(uint64_t element) {
   return index;
 }
 
-/// Which element; -1, and the run has failed, if there is none. `first` is the
-/// register of the index into the only axis, if there is one alone.
+/// Which element, -1 if there is none.
 template <class Index, bool one_axis>
-int64_t position(const Step* step, const ElementPlace& place, uint32_t first,
-                 const uint64_t* registers, StepRun* run) {
+int64_t position(const Step* step, const uint64_t* registers,
+                 const StepRun* run) {
   if constexpr (one_axis) {
-    int64_t index = index_in<Index>(registers[first]);
-    const int64_t size = place.sizes[0];
-    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size)) {
-      if (index >= 0 || index < -size) {
-        fail_index(step, run, index, size);
-        return -1;
-      }
-      index += size;
-    }
-    return index;
+    const int64_t index = index_in<Index>(registers[step->in[2]]);
+    const int64_t size = step->number;
+    if (static_cast<uint64_t>(index) < static_cast<uint64_t>(size))
+      return index;
+    return index < 0 && index >= -size ? index + size : -1;
   } else {
+    const ElementPlace& place =
+        static_cast<const Run*>(run)->code->elements[step->in[1]];
     int64_t at = 0;
     for (size_t i = 0; i < place.sizes.size(); ++i) {
-      const int64_t given = index_in<Index>(registers[place.indexes[i]]);
       const int64_t size = place.sizes[i];
-      const int64_t index = given < 0 ? given + size : given;
-      if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size)) {
-        fail_index(step, run, given, size);
+      int64_t index = index_in<Index>(registers[place.indexes[i]]);
+      if (index < 0) index += size;
+      if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size))
         return -1;
-      }
       at += index * place.strides[i];
     }
     return at;
   }
 }
 
+/// Ends the run of a step that has no position.
+template <class Index>
+void outside_step(const Step* step, uint64_t* registers, StepRun* run) {
+  const ElementPlace& place = run_of(run).code->elements[step->in[1]];
+  for (size_t i = 0; i < place.sizes.size(); ++i) {
+    const int64_t index = index_in<Index>(registers[place.indexes[i]]);
+    if (index < place.sizes[i] && index >= -place.sizes[i]) continue;
+    fail(run_of(run), step,
+         checked_error(ErrorWord::index_out_of_bounds, index, place.sizes[i]));
+    return;
+  }
+}
+
+// What happens seldom is a step of its own, so that these keep nothing on the
+// stack.
+
 template <class Element, class Index, bool one_axis>
 void load(const Step* step, uint64_t* registers, StepRun* run) {
-  const ElementPlace& place = run_of(run).code->elements[step->in[1]];
-  int64_t at =
-      position<Index, one_axis>(step, place, step->in[2], registers, run);
-  if (at < 0) return;
+  const int64_t at = position<Index, one_axis>(step, registers, run);
+  if (at < 0) [[unlikely]]
+    [[clang::musttail]] return outside_step<Index>(step, registers, run);
   const Value& array = run_of(run).slots[step->in[0]];
-  if (array.is_repeated()) at = 0;
-  std::memcpy(&registers[step->out], array.data() + at * sizeof(Element),
+  std::memcpy(&registers[step->out],
+              array.data() + (array.is_repeated() ? 0 : at * sizeof(Element)),
               sizeof(Element));
   [[clang::musttail]] return step[1].function(step + 1, registers, run);
 }
 
 template <class Element, class Index, bool one_axis>
 void store(const Step* step, uint64_t* registers, StepRun* run) {
-  const ElementPlace& place = run_of(run).code->elements[step->in[1]];
-  const int64_t at =
-      position<Index, one_axis>(step, place, step->in[2], registers, run);
-  if (at < 0) return;
+  const int64_t at = position<Index, one_axis>(step, registers, run);
+  if (at < 0) [[unlikely]]
+    [[clang::musttail]] return outside_step<Index>(step, registers, run);
   Value& array = run_of(run).slots[step->out];
-  if (!array.is_exclusive() || array.is_repeated())
-    if (!make_own(step, run_of(run))) return;
+  if (!array.is_exclusive() || array.is_repeated()) [[unlikely]]
+    [[clang::musttail]] return own_step(step, registers, run);
   std::memcpy(array.mutable_data() + at * sizeof(Element),
               &registers[step->in[0]], sizeof(Element));
   [[clang::musttail]] return step[1].function(step + 1, registers, run);

@@ -47,12 +47,12 @@ void release_step(const Step*, uint64_t*, StepRun*);
 /// Code::calls[in[0]].
 void node_step(const Step*, uint64_t*, StepRun*);
 void host_step(const Step*, uint64_t*, StepRun*);
-/// Register out = the element Code::elements[in[1]] of slot in[0]; of an array
-/// with one axis the index is register in[2]. An index outside ends the run.
+/// Register out = the element Code::elements[in[1]] of slot in[0]. Of an array
+/// with one axis the index is register in[2], and `number` its size. An index
+/// outside ends the run.
 StepFunction load_step(const ElementPlace& place);
-/// The element Code::elements[in[1]] of slot `out` = register in[0]; of an
-/// array with one axis the index is register in[2]. The slot's array is copied
-/// first if somebody else holds it.
+/// The element Code::elements[in[1]] of slot `out` = register in[0], and the
+/// rest as above. The slot's array is copied first if somebody else holds it.
 StepFunction store_step(const ElementPlace& place);
 
 }  // namespace unisono::jit::bytecode

@@ -30,6 +30,7 @@ struct Step {
   StepFunction function = nullptr;
   uint32_t out = 0;  // a register
   uint32_t in[3] = {};
+  int64_t number = 0;  // what else it must know
 };
 
 /// The step of a map operation: `out` = operation(in[0], in[1], ...). Operands
