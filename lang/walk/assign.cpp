@@ -8,17 +8,14 @@
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
-namespace {
 
 /// One step from a value to a part of it, on the left of an assignment.
-struct TargetStep {
+struct Walker::TargetStep {
   const Index* index = nullptr;  // one of these two
   const Field* field = nullptr;
   std::vector<IndexItem> items;
   Value base;  // what the step is taken from
 };
-
-}  // namespace
 
 Value Walker::replace_field(const Value& base, const Field& field, Value part) {
   if (const RecordValue* record = base.record()) {
@@ -62,6 +59,11 @@ void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
   if (stmt.op)
     value.value = binary(walk_, *stmt.op, {current, stmt.target->span}, value,
                          stmt.op_span, stmt.span);
+  if (steps.size() == 1 && steps[0].index) {
+    current = Value();
+    if (assign_part(holder, name.text, steps[0], value, stmt)) return;
+    current = steps[0].base;
+  }
   for (size_t i = steps.size(); i-- > 0;) {
     TargetStep& step = steps[i];
     if (step.index) {
@@ -82,6 +84,27 @@ void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
         match_declared(*binding.type, value.value, holder, stmt.value->span,
                        fmt::format("`{}`", name.text));
   assign(holder, name.text, std::move(value.value), stmt.span);
+}
+
+/// `x[...] = v` of an array that the variable still holds, in run mode, where
+/// it may change in place. False if it is anything else.
+bool Walker::assign_part(const Env& holder, const std::string& name,
+                         TargetStep& step, const CallArgument& value,
+                         const AssignStmt& stmt) {
+  Binding& binding = holder->names.at(name);
+  auto* variable = std::get_if<ArrayValue>(&binding.value.any);
+  if (walk_.mode() != Mode::run || !variable ||
+      variable->get() != step.base.array())
+    return false;
+  // It is afterwards what it is now.
+  if (binding.type)
+    match_declared(*binding.type, binding.value, holder, stmt.value->span,
+                   fmt::format("`{}`", name));
+  note_change(holder, name, stmt.span);
+  step.base = Value();  // which would be a second holder
+  update_variable(walk_, *variable, step.items, value, step.index->span);
+  ++holder->version;
+  return true;
 }
 
 Env Walker::variable(const NameExpr& name, const Env& env) {
