@@ -17,7 +17,7 @@ namespace {
 
 /// The block that holds all elements, if the host can read it; else null.
 const std::shared_ptr<Buffer>* whole_block(const ArrayCell& cell) {
-  if (!cell.array || cell.donated) return nullptr;
+  if (!cell.array) return nullptr;
   const Sharding& sharding = cell.array->sharding();
   if (sharding.is_split() && sharding.devices.size() > 1) return nullptr;
   if (sharding.devices[0]->kind() != DeviceKind::cpu) return nullptr;
@@ -34,17 +34,6 @@ bool is_sole_owner(const ArrayValue& variable,
   // Another thread may have held it last: what it read there, it has read.
   std::atomic_thread_fence(std::memory_order_acquire);
   return true;
-}
-
-/// An array of the cell's own on the first device, with elements that are not
-/// set yet.
-ArrayValue unset_copy(Walk& walk, const ArrayCell& cell, Device& first,
-                      Span where) {
-  auto buffer = first.allocate(cell.type.bytes());
-  if (!buffer) walk.fail(buffer.error(), where);
-  return walk.from_array(
-      unisono::Array(cell.type.dtype, cell.type.sizes(), Sharding{-1, {&first}},
-                     {std::make_shared<Buffer>(std::move(*buffer))}));
 }
 
 /// The one element of a cell, as i64; nothing if it is not there, or u64 beyond
@@ -116,7 +105,7 @@ std::optional<Element> element_of(Walk& walk, const CallArgument& scalar,
     return stored(&element);
   }
   const ArrayCell* cell = scalar.value.array();
-  if (!cell || cell->type.rank() != 0 || cell->donated) return std::nullopt;
+  if (!cell || cell->type.rank() != 0) return std::nullopt;
   if (!cell->weak) {
     const uint8_t* element = readable_elements(*cell);
     if (cell->type.dtype != dtype || !element) return std::nullopt;
@@ -161,17 +150,12 @@ bool all_in_range(jit::reference::View index, int64_t size) {
   });
 }
 
-uint8_t* data_of(const ArrayCell& cell) {
-  return static_cast<uint8_t*>(cell.array->blocks()[0]->data());
-}
-
 /// A constant that will change.
-void make_array(Walk& walk, ArrayValue& variable, Device& first, Span where) {
-  ArrayValue own = unset_copy(walk, *variable, first, where);
+void make_array(Walk& walk, ArrayValue& variable, Span where) {
+  auto [own, data] = unset_array(walk, variable->type, where);
   const std::vector<uint8_t>& constant = *variable->constant;
   const auto held = static_cast<int64_t>(constant.size());
   const int64_t bytes = variable->type.bytes();
-  uint8_t* data = data_of(*own);
   std::memcpy(data, constant.data(), constant.size());
   for (int64_t filled = held; filled < bytes; filled *= 2)
     std::memcpy(data + filled, data, std::min(filled, bytes - filled));
@@ -181,13 +165,12 @@ void make_array(Walk& walk, ArrayValue& variable, Device& first, Span where) {
 void copy_array(Walk& walk, ArrayValue& variable,
                 const std::shared_ptr<Buffer>& from, Device& first,
                 Span where) {
-  ArrayValue own = unset_copy(walk, *variable, first, where);
+  auto [own, data] = unset_array(walk, variable->type, where);
   const Device& peer = *variable->array->sharding().devices[0];
   Recording recording(walk.machine().recorder, Recorder::Kind::copy,
                       first.index());
   const int64_t bytes = variable->type.bytes();
-  const Status copied =
-      first.copy_from_peer(data_of(*own), peer, from->data(), bytes);
+  const Status copied = first.copy_from_peer(data, peer, from->data(), bytes);
   if (!copied) walk.fail(copied.error(), where);
   if (recording) {
     recording.event().from = peer.index();
@@ -199,6 +182,7 @@ void copy_array(Walk& walk, ArrayValue& variable,
 }  // namespace
 
 const uint8_t* readable_elements(const ArrayCell& cell) {
+  if (cell.donated) return nullptr;
   if (cell.constant) {
     const bool all =
         cell.type.is_concrete() &&
@@ -207,6 +191,33 @@ const uint8_t* readable_elements(const ArrayCell& cell) {
   }
   const std::shared_ptr<Buffer>* block = whole_block(cell);
   return block ? static_cast<const uint8_t*>((*block)->data()) : nullptr;
+}
+
+UnsetArray unset_array(Walk& walk, ir::Type type, Span where) {
+  Device& first = *walk.machine().runtime->devices()[0];
+  auto buffer = first.allocate(type.bytes());
+  if (!buffer) walk.fail(buffer.error(), where);
+  auto* elements = static_cast<uint8_t*>(buffer->data());
+  auto cell = std::make_shared<ArrayCell>();
+  cell->array.emplace(
+      type.dtype, type.sizes(), Sharding{-1, {&first}},
+      std::vector{std::make_shared<Buffer>(std::move(*buffer))});
+  cell->type = std::move(type);
+  return {std::move(cell), elements};
+}
+
+ArrayValue element_at(Walk& walk, const ArrayCell& array,
+                      const std::vector<IndexItem>& items, Span where) {
+  if (!is_running(walk) || array.weak || walk.machine().compile_only ||
+      walk.machine().runtime->devices()[0]->kind() != DeviceKind::cpu)
+    return nullptr;
+  const auto number = element_number(array.type.shape, items);
+  const uint8_t* elements = number ? readable_elements(array) : nullptr;
+  if (!elements) return nullptr;
+  const DType dtype = array.type.dtype;
+  auto [out, data] = unset_array(walk, {dtype, {}}, where);
+  std::memcpy(data, elements + *number * byte_size(dtype), byte_size(dtype));
+  return out;
 }
 
 bool set_element(Walk& walk, ArrayValue& variable,
@@ -263,16 +274,13 @@ uint8_t* own_elements(Walk& walk, ArrayValue& variable, Span where) {
   if (cell.weak || cell.donated || machine.compile_only ||
       first.kind() != DeviceKind::cpu)
     return nullptr;
-  if (cell.constant) {
-    make_array(walk, variable, first, where);
-    return data_of(*variable);
-  }
-  const std::shared_ptr<Buffer>* block = whole_block(cell);
+  if (variable->constant) make_array(walk, variable, where);
+  const std::shared_ptr<Buffer>* block = whole_block(*variable);
   if (!block) return nullptr;
   if (!is_sole_owner(variable, *block, first))
     copy_array(walk, variable, *block, first, where);
   variable->copies.clear();  // of elements that were
-  return data_of(*variable);
+  return static_cast<uint8_t*>(variable->array->blocks()[0]->data());
 }
 
 }  // namespace unisono::lang

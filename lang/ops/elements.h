@@ -14,6 +14,14 @@ namespace unisono::lang {
 /// as one element that stands for all.
 const uint8_t* readable_elements(const ArrayCell& cell);
 
+/// An array on the first device, a CPU, and its elements, which are to be set;
+/// an error at `where` if there is no memory.
+struct UnsetArray {
+  ArrayValue array;
+  uint8_t* elements;
+};
+UnsetArray unset_array(Walk& walk, ir::Type type, Span where);
+
 /// All elements of `variable`, dense and row-major, for writing: in place if
 /// nothing else holds the array or its memory, else after they were copied into
 /// an array of `variable`'s own on the first device, which it then is. So each
@@ -32,6 +40,10 @@ const uint8_t* readable_elements(const ArrayCell& cell);
 /// compiled and not run. An error at `where` if there is no memory.
 uint8_t* own_elements(Walk& walk, ArrayValue& variable, Span where);
 
+/// The element of a computed array that the items name; null where they name
+/// more, or `index` has to do it or to say what is wrong.
+ArrayValue element_at(Walk& walk, const ArrayCell& array,
+                      const std::vector<IndexItem>& items, Span where);
 /// `variable[items] = value` for one element, by the rules of `update`, in
 /// place where `own_elements` allows it. False, and nothing is changed, where
 /// it is no single element, is not known yet, or `update` has to say what is

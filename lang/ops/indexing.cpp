@@ -406,6 +406,8 @@ void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
 Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
             Span where) {
   if (const auto* array = base.get_if<ArrayValue>()) {
+    if (ArrayValue element = element_at(walk, **array, items, where))
+      return element;
     const IndexPlan plan =
         plan_index(walk, (*array)->type, without_parentheses(items), where);
     return read_array(walk, *array, plan, where);
