@@ -87,6 +87,30 @@ bool may_replace(const PlanSteps& steps, BufferId before, BufferId result) {
   return may_go_on(steps, before, result, replaced) && replaced;
 }
 
+namespace {
+void visit_copies(
+    const PlanSteps& steps, bool in_loop,
+    const std::function<void(uint32_t source, int64_t bytes)>& f) {
+  for (const PlanStep& step : steps) {
+    if (const auto* loop = std::get_if<LoopTask>(&step.what))
+      visit_copies(*loop->body, true, f);
+    if (const auto* branch = std::get_if<IfTask>(&step.what)) {
+      visit_copies(*branch->then_steps, in_loop, f);
+      visit_copies(*branch->else_steps, in_loop, f);
+    }
+    const auto* copy = std::get_if<CopyStep>(&step.what);
+    if (copy && in_loop && !step.sources.empty())
+      f(step.sources[0], copy->bytes);
+  }
+}
+}  // namespace
+
+void for_each_copied_update(
+    const PlanSteps& steps,
+    const std::function<void(uint32_t source, int64_t bytes)>& f) {
+  visit_copies(steps, false, f);
+}
+
 void rename(PlanSteps& steps, BufferId from, BufferId to) {
   for (PlanStep& step : steps)
     for_each_buffer(step, [&](BufferId& buffer, bool) {

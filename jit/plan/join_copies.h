@@ -3,6 +3,8 @@
 // does. So updates of an array that is not used any more are made in place, in
 // straight code and under branches; those of a loop's carries are
 // fuse_control's affair. Tests: tests/unit/jit/in_place_test.cpp.
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "jit/plan/fuse.h"
@@ -17,6 +19,12 @@ bool may_replace(const PlanSteps& steps, BufferId before, BufferId result);
 
 /// Names `to` by `from` everywhere, and drops what then copies nothing.
 void rename(PlanSteps& steps, BufferId from, BufferId to);
+
+/// Calls `f(source, bytes)` for the copies that are left in the loops of
+/// `steps`, in order, of arrays that are updated there (PlanStep::sources).
+void for_each_copied_update(
+    const PlanSteps& steps,
+    const std::function<void(uint32_t source, int64_t bytes)>& f);
 
 /// Joins each buffer of one graph's steps with a copy of it that alone is used
 /// afterwards. The graph's own buffers are the temporary ones from `first` on;

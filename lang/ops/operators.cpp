@@ -289,7 +289,8 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
                  {contains(walk, a, b, op_span, where), where}, where);
   if (auto result = text_operator(walk, op, a, b, where)) return *result;
   for (const CallArgument* operand : {&a, &b})  // an error, if it has arrays
-    if (const auto* text = operand->value.get_if<StrValue>())
+    if (const auto* text = operand->value.get_if<StrValue>();
+        text && text->deferred)
       known_text(walk, *text, operand->where);
   if (class_of(op) == OpClass::comparison)
     if (auto result = host_comparison(op, a.value, b.value)) return *result;

@@ -333,6 +333,11 @@ class Walker {
   void let_stmt(const LetStmt& let, const Env& env);
   void axis_stmt(const AxisStmt& axis, const Env& env);
   void assign_stmt(const AssignStmt& stmt, const Env& env);
+  void assign_name(const AssignStmt& stmt, const Env& env);
+  bool append_text(const Env& holder, const std::string& name, Value& before,
+                   const Value& more, Span where);
+  void assign_whole(const Env& holder, const std::string& name,
+                    CallArgument value, const AssignStmt& stmt);
   struct TargetStep;
   bool assign_part(const Env& holder, const std::string& name, TargetStep& step,
                    const CallArgument& value, const AssignStmt& stmt);
