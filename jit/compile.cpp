@@ -233,7 +233,8 @@ void describe_memory(const Plan& plan, Program& program) {
 struct Compiler::State {
   explicit State(CompilerOptions options)
       : cpu({.vector_bytes = options.vector_bytes,
-             .profile = options.on_code != nullptr}),
+             .profile = options.on_code != nullptr},
+            std::move(options.cache)),
         on_code(std::move(options.on_code)) {}
 
   std::mutex cache_mutex;    // programs
@@ -396,6 +397,11 @@ int64_t Compiler::programs_compiled() const {
 int64_t Compiler::kernels_generated() const {
   std::lock_guard lock(state_->compile_mutex);
   return state_->cpu.kernels_generated() + state_->gpu.kernels_generated();
+}
+
+int64_t Compiler::kernels_found() const {
+  std::lock_guard lock(state_->compile_mutex);
+  return state_->cpu.kernels_found();
 }
 void Compiler::observe(CompileObserver observer) {
   state_->observer = std::move(observer);
