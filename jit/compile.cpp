@@ -16,6 +16,7 @@
 #include "jit/kernel/work.h"
 #include "jit/partition/map_graph.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/join_copies.h"
 #include "jit/plan/memory_plan.h"
 #include "jit/reference/host_call.h"
 #include "jit/target/generate_cpu.h"
@@ -164,6 +165,9 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
     });
   return out;
 }
+
+/// A copy of so many bytes is worth a word.
+constexpr int64_t large_update = int64_t{64} << 10;
 
 /// No address space holds more; sizes below it can be computed with.
 constexpr int64_t most_bytes = int64_t{1} << 46;
@@ -321,6 +325,10 @@ Result<CachedProgram> Compiler::State::compile(
   program->arena_bytes = memory.arena_bytes;
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
+  for_each_copied_update(plan.steps, [&](uint32_t source, int64_t bytes) {
+    if (bytes >= large_update)
+      program->copied_updates.push_back({source, bytes});
+  });
   program->devices = options.devices;
   StepWriter writer(generator, options.devices, mesh, plan, compiled, on_code,
                     *program, result.stats);

@@ -187,6 +187,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   auto program = machine.compiler->compile(map, options);
   if (!program) walk.fail(program.error(), where);
   executable.program = std::move(*program);
+  walk.note_copied_updates(*executable.program);
 }
 
 Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {

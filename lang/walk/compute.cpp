@@ -9,6 +9,7 @@
 #include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
+#include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -237,6 +238,21 @@ void Walk::note_gather(const unisono::Array& array, const Device& device,
       "do this inside a `pmap`, where each device has its own part; `--quiet` "
       "says nothing of such things");
   diagnostics_.add(std::move(note));
+}
+
+void Walk::note_copied_updates(const unisono::Program& program) {
+  if (!machine_.performance_notes) return;
+  for (const auto& [source, bytes] : program.copied_updates) {
+    const Span where = source_span(source);
+    if (!where || is_in_stdlib(where) ||
+        !state_->noted.emplace(where.file, where.begin).second)
+      continue;
+    auto note = diagnostic(Code::copied_update, where, megabytes(bytes));
+    note.set_help(
+        "what the array held before is read after this: read that first, and "
+        "update it in place then; `--quiet` says nothing of such things");
+    diagnostics_.add(std::move(note));
+  }
 }
 
 }  // namespace unisono::lang

@@ -608,20 +608,25 @@ void Walker::poison(const Pattern& pattern, const Env& env, bool open) {
   for (const Pattern& item : pattern.items) poison(item, env, open);
 }
 
+void Walker::note_change(const Env& holder, const std::string& name,
+                         Span where) {
+  if (s_.journals.empty()) return;
+  Journal& journal = s_.journals.back();
+  const auto known = std::find_if(
+      journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
+        return c.environment == holder && c.name == name;
+      });
+  if (known != journal.changes.end())
+    known->where = where ? where : known->where;
+  else if (holder->call <= journal.call)
+    journal.changes.push_back(
+        {holder, name, holder->names.at(name).value, where});
+}
+
 void Walker::assign(const Env& holder, const std::string& name, Value value,
                     Span where) {
   Binding& binding = holder->names.at(name);
-  if (!s_.journals.empty()) {
-    Journal& journal = s_.journals.back();
-    const auto known = std::find_if(
-        journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
-          return c.environment == holder && c.name == name;
-        });
-    if (known != journal.changes.end())
-      known->where = where ? where : known->where;
-    else if (holder->call <= journal.call)
-      journal.changes.push_back({holder, name, binding.value, where});
-  }
+  note_change(holder, name, where);
   if (binding.type_record >= 0 && checking()) widen_record(binding, value);
   binding.value = std::move(value);
   ++holder->version;

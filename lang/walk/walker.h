@@ -263,6 +263,9 @@ class Walker {
               Span where, const Expr* type = nullptr);
   void assign(const Env& holder, const std::string& name, Value value,
               Span where = {});
+  /// Before a `var` changes, by `assign` or in place: the innermost journal
+  /// keeps what it holds.
+  void note_change(const Env& holder, const std::string& name, Span where);
   /// Undoes the changes of the innermost journal and gives them.
   std::vector<Assigned> take_back();
   /// Statements in order; in check mode after an error, too, and then a silent
@@ -330,6 +333,14 @@ class Walker {
   void let_stmt(const LetStmt& let, const Env& env);
   void axis_stmt(const AxisStmt& axis, const Env& env);
   void assign_stmt(const AssignStmt& stmt, const Env& env);
+  void assign_name(const AssignStmt& stmt, const Env& env);
+  bool append_text(const Env& holder, const std::string& name, Value& before,
+                   const Value& more, Span where);
+  void assign_whole(const Env& holder, const std::string& name,
+                    CallArgument value, const AssignStmt& stmt);
+  struct TargetStep;
+  bool assign_part(const Env& holder, const std::string& name, TargetStep& step,
+                   const CallArgument& value, const AssignStmt& stmt);
   Env variable(const NameExpr& name, const Env& env);
   static Value replace_field(const Value& base, const Field& field, Value part);
   Value adopt(const Value& value, const Value& before, Span where);
