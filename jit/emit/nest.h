@@ -80,7 +80,7 @@ class NestEmitter {
   void emit_tile(const Point& point);
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
   std::vector<llvm::Value*> load_square(size_t e, const Point& point, int down,
-                                        unsigned size);
+                                        unsigned skip, unsigned size);
   std::vector<std::vector<llvm::Value*>> load_lines(const Point& point,
                                                     int down, int64_t count);
   Values fixed_values(Point& point);

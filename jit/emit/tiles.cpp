@@ -1,6 +1,10 @@
 // Nests whose loads run along another axis than their stores, as in a
 // transpose: squares are loaded along the one, transposed in registers, and
 // stored along the other. A unit is a block of squares that stays in the cache.
+#include <llvm/Analysis/VectorUtils.h>
+
+#include <algorithm>
+
 #include "jit/emit/nest.h"
 
 namespace unisono::jit {
@@ -91,10 +95,11 @@ void NestEmitter::emit_tiles(Point& point, Value* block) {
 }
 
 /// A square of load e as its columns: rows are neighbours along the vectorised
-/// axis, from the point on, elements of a row along `down`. Rows of lanes that
-/// are masked off are those of the axis's last element.
+/// axis, from `skip` after the point on, elements of a row along `down`. Rows
+/// of lanes that are masked off are those of the axis's last element.
 std::vector<Value*> NestEmitter::load_square(size_t e, const Point& point,
-                                             int down, unsigned size) {
+                                             int down, unsigned skip,
+                                             unsigned size) {
   const Expr& expr = nest_.exprs[e];
   const int along = plan_.vector_axis;
   // Shuffles of single bits are slow: bools are bytes until later.
@@ -106,7 +111,7 @@ std::vector<Value*> NestEmitter::load_square(size_t e, const Point& point,
   Value* first = offset_at(expr.at, unit_parts_[e], across);
   std::vector<Value*> rows;
   for (unsigned i = 0; i < size; ++i) {
-    Value* row = index_constant(i);
+    Value* row = index_constant(skip + i);
     if (point.mask)
       row = b_.CreateBinaryIntrinsic(
           llvm::Intrinsic::smin, row,
@@ -127,7 +132,8 @@ std::vector<std::vector<Value*>> NestEmitter::load_lines(const Point& point,
                                                          int down,
                                                          int64_t count) {
   const int along = plan_.vector_axis;
-  const int64_t lanes = point.lanes;
+  const unsigned size =
+      std::min(point.lanes, static_cast<unsigned>(plan_.square_rows));
   std::vector<std::vector<Value*>> lines(nest_.exprs.size());
   for (size_t e = 0; e < nest_.exprs.size(); ++e) {
     const Expr& expr = nest_.exprs[e];
@@ -135,12 +141,17 @@ std::vector<std::vector<Value*>> NestEmitter::load_lines(const Point& point,
         expr.at.factors[along] == 0 || expr.at.factors[along] == 1)
       continue;
     EmitContext c = context(point.lanes);
-    for (int64_t k = 0; k < count; k += lanes) {
-      Point at = point;
-      at.index[down] = b_.CreateAdd(point.index[down], index_constant(k));
-      for (Value* line : load_square(e, at, down, point.lanes))
-        lines[e].push_back(from_memory(c, expr.dtype, line));
-    }
+    std::vector<std::vector<Value*>> parts(count);  // of each vector
+    for (unsigned row = 0; row < point.lanes; row += size)
+      for (int64_t k = 0; k < count; k += size) {
+        Point at = point;
+        at.index[down] = b_.CreateAdd(point.index[down], index_constant(k));
+        const auto square = load_square(e, at, down, row, size);
+        for (unsigned i = 0; i < size; ++i) parts[k + i].push_back(square[i]);
+      }
+    for (const auto& part : parts)
+      lines[e].push_back(
+          from_memory(c, expr.dtype, llvm::concatenateVectors(b_, part)));
   }
   return lines;
 }
@@ -154,7 +165,7 @@ std::vector<std::vector<Value*>> NestEmitter::load_squares(const Point& point) {
     if (expr.kind != Expr::Kind::load || expr.at.factors[down] != 1 ||
         std::abs(expr.at.factors[along]) <= 1)
       continue;
-    squares[e] = load_square(e, point, down, point.lanes);
+    squares[e] = load_square(e, point, down, 0, point.lanes);
   }
   return squares;
 }

@@ -190,7 +190,7 @@ double load_cost(const Nest& nest, const Work& work, int axis, int64_t lanes) {
 
 /// Columns of a unit whose sums lie in memory, in bytes, and the rows that are
 /// added to them at once.
-constexpr int64_t wide_bytes = 2048, wide_rows = 8;
+constexpr int64_t wide_bytes = 4096, wide_rows = 8;
 /// Smaller products lie in the caches, where nothing of this matters.
 constexpr int64_t least_wide = 1 << 15;
 
@@ -208,6 +208,12 @@ void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
   if (plan.lanes == 1) return;
   if (loads([&](const Expr& e) { return is_squared(e, axis); })) {
     plan.square = square_size(nest, work);
+    plan.square_rows = plan.lanes;
+    // Two chains hide each other's latency.
+    if (extent >= 2 * plan.lanes && nest.points() >= least_wide) {
+      plan.lanes *= 2;
+      plan.block = plan.lanes;
+    }
   } else if (!plan.scalar_tails && nest.points() >= least_wide &&
              rows >= wide_rows && rows <= dot_chain && extent > plan.lanes &&
              !loads([&](const Expr& e) {
