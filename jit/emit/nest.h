@@ -80,7 +80,8 @@ class NestEmitter {
   void emit_tile(const Point& point);
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
   std::vector<llvm::Value*> load_square(size_t e, const Point& point, int down,
-                                        unsigned skip, unsigned size);
+                                        unsigned size);
+  void prefetch_next(size_t e, const Point& point);
   std::vector<std::vector<llvm::Value*>> load_lines(const Point& point,
                                                     int down, int64_t count);
   Values fixed_values(Point& point);

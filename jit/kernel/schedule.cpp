@@ -191,6 +191,8 @@ double load_cost(const Nest& nest, const Work& work, int axis, int64_t lanes) {
 /// Columns of a unit whose sums lie in memory, in bytes, and the rows that are
 /// added to them at once.
 constexpr int64_t wide_bytes = 4096, wide_rows = 8;
+/// Sums of a row that registers have room for, in vectors.
+constexpr int64_t most_vectors = 8;
 /// Smaller products lie in the caches, where nothing of this matters.
 constexpr int64_t least_wide = 1 << 15;
 
@@ -208,17 +210,17 @@ void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
   if (plan.lanes == 1) return;
   if (loads([&](const Expr& e) { return is_squared(e, axis); })) {
     plan.square = square_size(nest, work);
-    plan.square_rows = plan.lanes;
-    // Two chains hide each other's latency.
-    if (extent >= 2 * plan.lanes && nest.points() >= least_wide) {
-      plan.lanes *= 2;
-      plan.block = plan.lanes;
-    }
-  } else if (!plan.scalar_tails && nest.points() >= least_wide &&
-             rows >= wide_rows && rows <= dot_chain && extent > plan.lanes &&
-             !loads([&](const Expr& e) {
-               return e.at.factors[axis] != 0 && e.at.factors[axis] != 1;
-             })) {
+    return;
+  }
+  const bool along_rows = !loads([&](const Expr& e) {
+    return e.at.factors[axis] != 0 && e.at.factors[axis] != 1;
+  });
+  if (!along_rows || extent <= plan.lanes || nest.points() < least_wide) return;
+  if (extent <= most_vectors * plan.lanes &&
+      std::has_single_bit(static_cast<uint64_t>(extent))) {
+    plan.lanes = static_cast<int>(extent);  // a row, all in registers
+    plan.block = extent;
+  } else if (!plan.scalar_tails && rows >= wide_rows && rows <= dot_chain) {
     plan.rows_at_once = wide_rows;
     plan.block =
         ceil_div(std::min(wide_bytes / work.widest, extent), plan.lanes) *

@@ -106,7 +106,6 @@ struct Schedule {
   /// so many rows of columns are combined with what a unit's columns have so
   /// far, which lies in memory. 0: neither.
   int64_t square = 0, rows_at_once = 0;
-  int64_t square_rows = 1;  // lanes that are transposed together
 };
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine);
