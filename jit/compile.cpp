@@ -84,6 +84,8 @@ class StepWriter {
   }
   void write(const DotTask& dot) {
     const auto& launches = kernels_.at(key_of(dot)).launches;
+    if (launches.size() == 1)
+      return launch(launches[0], {dot.a, dot.b, dot.to}, work_of(dot.shape));
     // The program asks for the product; that it is packed first is ours.
     launch(launches[0], {dot.a, dot.packed_a}, {});
     launch(launches[1], {dot.b, dot.packed_b}, {});

@@ -30,7 +30,7 @@ constexpr size_t most_threads = 32;
 /// Of the kernels that LLVM gets at once, in expressions: it cannot be stopped,
 /// and this is up to 20 ms of its work.
 constexpr size_t most_module_weight = 256;
-/// Of a packed product, which is three functions.
+/// Of a product in tiles, which is up to three functions.
 constexpr size_t dot_weight = 128;
 
 size_t threads_for(size_t kernels) {
@@ -57,7 +57,7 @@ std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
   const DotTask& task = *std::get<const DotTask*>(request);
   EmittedDot dot = emit_dot(module, name, task.shape, machine.vector_bytes);
   std::vector<EmittedKernel> out;
-  for (const auto& launch : {dot.pack_a, dot.pack_b, dot.multiply})
+  for (const auto& launch : dot.launches)
     out.push_back({launch.name, launch.units, launch.grain});
   return out;
 }
