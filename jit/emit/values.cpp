@@ -411,9 +411,12 @@ Value* NestEmitter::indexed_offset(Value* offset,
       return llvm::ConstantInt::get(type, static_cast<uint64_t>(value), true);
     };
     llvm::Constant* size = constant(axes[i].size);
-    Value* wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, constant(0)),
-                                     b_.CreateAdd(index, size), index);
-    if (bounds != Bounds::clamped) {
+    Value* wrapped = axes[i].inside
+                         ? index
+                         : b_.CreateSelect(b_.CreateICmpSLT(index, constant(0)),
+                                           b_.CreateAdd(index, size), index);
+    if (axes[i].inside) {
+    } else if (bounds != Bounds::clamped) {
       Value* bad = b_.CreateICmpUGE(wrapped, size);
       if (bounds == Bounds::reported)
         report(ErrorWord::index_out_of_bounds, bad, index, axes[i].size, check,
@@ -559,6 +562,7 @@ void NestEmitter::report(int32_t code, Value* where, Value* value,
   const bool vector = where->getType()->isVectorTy();
   if (vector && point.mask) where = b_.CreateAnd(where, point.mask);
   Value* any = vector ? b_.CreateOrReduce(where) : where;
+  if (nest_.turns) failures_.push_back(any);
   llvm::LLVMContext& context = b_.getContext();
   auto* bad = llvm::BasicBlock::Create(context, "fault", frame_.function);
   auto* good = llvm::BasicBlock::Create(context, "checked", frame_.function);
