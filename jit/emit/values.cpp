@@ -411,25 +411,24 @@ Value* NestEmitter::indexed_offset(Value* offset,
       return llvm::ConstantInt::get(type, static_cast<uint64_t>(value), true);
     };
     llvm::Constant* size = constant(axes[i].size);
-    Value* wrapped = axes[i].inside
-                         ? index
-                         : b_.CreateSelect(b_.CreateICmpSLT(index, constant(0)),
-                                           b_.CreateAdd(index, size), index);
-    if (axes[i].inside) {
-    } else if (bounds != Bounds::clamped) {
+    auto bounded_index = [&] {
+      Value* wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, constant(0)),
+                                       b_.CreateAdd(index, size), index);
+      if (bounds == Bounds::clamped) {
+        wrapped = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wrapped,
+                                           constant(axes[i].size - 1));
+        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wrapped,
+                                        constant(0));
+      }
       Value* bad = b_.CreateICmpUGE(wrapped, size);
       if (bounds == Bounds::reported)
         report(ErrorWord::index_out_of_bounds, bad, index, axes[i].size, check,
                point);
-      wrapped = b_.CreateSelect(bad, constant(0), wrapped);
-    } else {
-      wrapped = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wrapped,
-                                         constant(axes[i].size - 1));
-      wrapped =
-          b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wrapped, constant(0));
-    }
+      return b_.CreateSelect(bad, constant(0), wrapped);
+    };
+    Value* place = axes[i].inside ? index : bounded_index();
     exists = exists && axes[i].size > 0;
-    Value* step = b_.CreateMul(wrapped, constant(axes[i].stride));
+    Value* step = b_.CreateMul(place, constant(axes[i].stride));
     if (vector || offset->getType()->isVectorTy()) {
       step = widened(step, point);
       offset = widened(offset, point);

@@ -101,6 +101,7 @@ class NativeLoop {
                      int64_t element);
   int argument(BufferId buffer, DType dtype);
   bool touches_much() const;
+  bool fails_anywhere() const;
   int64_t turns() const {
     return a_.is_counted() ? a_.turns : known_ ? known_->count : -1;
   }
@@ -331,6 +332,20 @@ bool NativeLoop::touches_much() const {
   });
 }
 
+/// Whether elements may fail that are no members: of these the first turn's
+/// error counts, which points that take their turns apart do not find.
+bool NativeLoop::fails_anywhere() const {
+  for (size_t axis = 0; axis < nest_.extents.size(); ++axis) {
+    const std::vector<bool> varying =
+        varying_expressions(nest_, static_cast<int>(axis));
+    for (size_t e = 0; e < nest_.exprs.size(); ++e)
+      if (varying[e] && nest_.exprs[e].checked &&
+          nest_.exprs[e].member.per_member == 0)
+        return true;
+  }
+  return false;
+}
+
 bool NativeLoop::add_nest(const Extents& space,
                           const std::vector<size_t>& results,
                           bool with_checks) {
@@ -363,7 +378,7 @@ bool NativeLoop::add_nest(const Extents& space,
   auto given = at.place(*a_.body, std::move(arguments), &needed_);
   if (!given || !add_results(at, results, *std::move(given))) return false;
   prune(nest_, std::vector<bool>(nest_.exprs.size(), true));
-  if (touches_much()) return false;
+  if (touches_much() || fails_anywhere()) return false;
   kernel_.nests.push_back(std::move(nest_));
   return true;
 }
