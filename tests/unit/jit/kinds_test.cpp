@@ -253,7 +253,7 @@ TEST_CASE("types of counted loops") {
   CHECK(infer(Op::loop, operands, loop) == "f32");
   Graph g;
   for (const Type& type : operands) g.add_input(type);
-  const Node& node = g[g.add(Op::loop, {0, 1, 2}, loop)];
+  const ir::Node& node = g[g.add(Op::loop, {0, 1, 2}, loop)];
   CHECK(ir::result_count(node) == 3);
   CHECK(ir::result_type(node, 1).to_string() == "f32[5, 2]");
   CHECK(ir::result_type(node, 2).to_string() == "i64[5]");
