@@ -179,7 +179,7 @@ const ir::Node* too_large(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const ir::Node* inside = nullptr;
     if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-      inside = too_large(*loop->condition);
+      if (loop->condition) inside = too_large(*loop->condition);
       if (!inside) inside = too_large(*loop->body);
     }
     if (const auto* branch = std::get_if<ir::IfAttrs>(&node.attrs)) {
