@@ -40,7 +40,7 @@ int64_t largest_work(const ir::Graph& graph) {
           grow(largest_work(*a->else_graph));
         }
         if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-          grow(largest_work(*a->condition));
+          if (!a->is_counted()) grow(largest_work(*a->condition));
           grow(largest_work(*a->body));
         }
         break;
@@ -118,8 +118,7 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
     });
   // With what nobody reads: an endless loop does not end, and who reads the
   // clock around a loop means the loop.
-  code.graph =
-      std::make_shared<const ir::Graph>(scope->finish(code.outputs));
+  code.graph = std::make_shared<const ir::Graph>(scope->finish(code.outputs));
   for (const ArrayValue& capture : scope->captures()) {
     if (!capture->array || is_spread(*capture->array)) return std::nullopt;
     code.inputs.push_back(*capture->array);
