@@ -137,7 +137,7 @@ CpuTarget::CpuTarget(const CpuTargetOptions& options)
   cpu_ = here ? llvm::sys::getHostCPUName().str() : options.cpu;
   if (!list.empty()) features_ = list.substr(1);
   // In one order: that of the map is another in each process.
-  std::vector<llvm::StringRef> sorted;
+  llvm::SmallVector<llvm::StringRef> sorted;
   llvm::StringRef(features_).split(sorted, ',');
   std::ranges::sort(sorted);
   description_ =

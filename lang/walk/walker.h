@@ -36,10 +36,6 @@
 #include "lang/ops/range.h"
 #include "lang/syntax/ast.h"
 
-namespace unisono::jit::reference {
-class Value;
-}
-
 namespace unisono::lang {
 
 using Env = std::shared_ptr<Environment>;
@@ -519,8 +515,7 @@ class Walker {
   void forbid_as_code(const FunctionValue& function, Span where) const;
   std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
   void assign_results(const LoopCode& code,
-                      const std::vector<jit::reference::Value>& results,
-                      Span where);
+                      std::vector<unisono::Array> results);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);
