@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   bench::normalise(table);
   bench::matrix_products(table);
   bench::primitives(table);
+  bench::loops(table);
   bench::collectives(table);
   fmt::print("{}", table.markdown());
 }
