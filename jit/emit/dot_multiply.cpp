@@ -27,8 +27,9 @@ constexpr int64_t k_unroll = 4;
 constexpr int64_t unit_fmas = 1 << 20;
 constexpr int64_t unit_rows = 192;
 constexpr int64_t many_products = 32;
-/// Rows of B this far apart, in bytes, fall into few sets of the first cache.
-constexpr int64_t far_apart = 512;
+/// Bytes that a first cache holds: where a block of B's rows spans more, a tile
+/// of its columns falls into few sets of it.
+constexpr int64_t first_cache = 32 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -238,7 +239,9 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
     columns = std::min(n, panels * most_columns);
   }
   const int64_t m_units = ceil_div(m, rows), n_units = ceil_div(n, columns);
-  const bool far = shape_.b_row * byte_size(shape_.dtype) >= far_apart;
+  const bool far =
+      std::min(depth, k_block) * shape_.b_row * byte_size(shape_.dtype) >
+      first_cache;
   const bool packs = shape_.b_column != 1 || (far && m > 2 * tile_.rows);
   const int64_t width = tile_.columns();
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
