@@ -34,7 +34,9 @@ int main(int argc, char** argv) {
   bench::reductions(table);
   bench::normalise(table);
   bench::matrix_products(table);
+  bench::vector_products(table);
   bench::primitives(table);
+  bench::loops(table);
   bench::collectives(table);
   fmt::print("{}", table.markdown());
 }

@@ -84,6 +84,8 @@ class StepWriter {
   }
   void write(const DotTask& dot) {
     const auto& launches = kernels_.at(key_of(dot)).launches;
+    if (launches.size() == 1)
+      return launch(launches[0], {dot.a, dot.b, dot.to}, work_of(dot.shape));
     // The program asks for the product; that it is packed first is ours.
     launch(launches[0], {dot.a, dot.packed_a}, {});
     launch(launches[1], {dot.b, dot.packed_b}, {});
@@ -177,7 +179,7 @@ const ir::Node* too_large(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const ir::Node* inside = nullptr;
     if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-      inside = too_large(*loop->condition);
+      if (loop->condition) inside = too_large(*loop->condition);
       if (!inside) inside = too_large(*loop->body);
     }
     if (const auto* branch = std::get_if<ir::IfAttrs>(&node.attrs)) {
@@ -237,7 +239,8 @@ void describe_memory(const Plan& plan, Program& program) {
 struct Compiler::State {
   explicit State(CompilerOptions options)
       : cpu({.vector_bytes = options.vector_bytes,
-             .profile = options.on_code != nullptr}),
+             .profile = options.on_code != nullptr},
+            std::move(options.cache)),
         on_code(std::move(options.on_code)) {}
 
   std::mutex cache_mutex;    // programs
@@ -404,6 +407,11 @@ int64_t Compiler::programs_compiled() const {
 int64_t Compiler::kernels_generated() const {
   std::lock_guard lock(state_->compile_mutex);
   return state_->cpu.kernels_generated() + state_->gpu.kernels_generated();
+}
+
+int64_t Compiler::kernels_found() const {
+  std::lock_guard lock(state_->compile_mutex);
+  return state_->cpu.kernels_found();
 }
 void Compiler::observe(CompileObserver observer) {
   state_->observer = std::move(observer);

@@ -205,13 +205,15 @@ std::string stats_table(Session& session, const Recorder& recorder) {
                         device_name(session, pair.second), total.bytes,
                         total.count, total.count == 1 ? "copy" : "copies");
   }
+  const int64_t on_disk = session.compiler().kernels_found();
   auto counted = [](int64_t count, const char* noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
   text +=
-      fmt::format("compiled {}, {}, in {} ms; {} found theirs\n",
+      fmt::format("compiled {}, {}{}, in {} ms; {} found theirs\n",
                   counted(session.compiler().programs_compiled(), "program"),
                   counted(session.compiler().kernels_generated(), "kernel"),
+                  on_disk > 0 ? fmt::format(" ({} more on disk)", on_disk) : "",
                   milliseconds(recorder.total(Kind::compile, Recorder::host)),
                   counted(recorder.cache_hits(), "call"));
   return text;

@@ -98,8 +98,8 @@ class Bytecode {
 
   /// Whether it calls functions of the host, which may have effects.
   bool calls_host() const { return code_.calls_host; }
-  /// How many steps it has.
-  size_t size() const { return code_.steps.size(); }
+  /// Whether all it does are operations on scalars and elements of arrays.
+  bool is_steps_alone() const { return code_.calls.empty(); }
   /// The types of the results.
   const std::vector<ir::Type>& output_types() const {
     return code_.output_types;

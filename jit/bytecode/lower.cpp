@@ -12,6 +12,7 @@
 
 #include "jit/bytecode/steps.h"
 #include "jit/ir/kinds.h"
+#include "jit/scalar/element.h"
 #include "runtime/check.h"
 
 namespace unisono::jit {
@@ -459,43 +460,89 @@ class Lowering {
            (node.op == ir::Op::gather && is_element(graph, node));
   }
 
+  /// A place that holds a number from the beginning.
+  Place number(int64_t value) {
+    const Place place = new_place({DType::I64, {}});
+    code_.registers[place.index] = static_cast<uint64_t>(value);
+    return place;
+  }
+
+  /// What a loop's operands are inside: carries have places of their own, but
+  /// for arrays that nobody else needs, which are `taken`.
+  std::vector<Given> enter_loop(Scope& scope, NodeId id, size_t carries,
+                                std::vector<NodeId>& taken) {
+    const Node& node = scope.graph[id];
+    std::vector<Given> places;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const NodeId input = node.inputs[i];
+      const Place operand = scope.values[input].place;
+      Place place = operand;
+      if (i < carries && !operand.scalar && dies(scope, id, i)) {
+        taken.push_back(input);
+      } else if (i < carries) {
+        place = new_place(scope.graph.type(input));
+        transfer(place, {operand, false});
+      }
+      places.push_back({place, false});
+    }
+    return places;
+  }
+
   void lower_loop(Scope& scope, NodeId id) {
     const Node& node = scope.graph[id];
     const auto& a = ir::attrs<ir::LoopAttrs>(node);
     const auto count = static_cast<size_t>(a.carries);
-    const bool is_outermost = &node == outermost_;
-
-    std::vector<Given> places;
     std::vector<NodeId> taken;
-    for (size_t i = 0; i < count; ++i) {
-      const Given operand = scope.values[node.inputs[i]];
-      const bool owned = dies(scope, id, i);
-      Place carry = operand.place;
-      if (operand.place.scalar || !owned) {
-        carry = new_place(scope.graph.type(node.inputs[i]));
-        transfer(carry, {operand.place, false});
-      } else {
-        taken.push_back(node.inputs[i]);
-      }
-      places.push_back({carry, false});
+    const std::vector<Given> places = enter_loop(scope, id, count, taken);
+    std::vector<Given> results(places.begin(),
+                               places.begin() + static_cast<ptrdiff_t>(count));
+    Place turn_number;
+    if (a.is_counted()) {
+      turn_number = new_place({DType::I64, {}});
+      transfer(turn_number, {number(a.backwards ? a.turns - 1 : 0), false});
+      for (size_t i = count; i < a.body->outputs.size(); ++i)
+        results.push_back({new_stack(a, i), false});
     }
-    for (const Given& capture : captures(scope, id, count))
-      places.push_back({capture.place, false});
+
     const size_t to_condition = emit(bytecode::jump_step, node.source);
     const size_t top = code_.steps.size();
-    std::vector<Given> body_inputs = places;
-    for (size_t i = 0; i < count; ++i)
-      body_inputs[i].owned = !places[i].place.scalar;
+    std::vector<Given> body_inputs;
+    if (a.is_counted()) body_inputs.push_back({turn_number, false});
+    for (size_t i = 0; i < places.size(); ++i) {
+      const bool is_row = i >= count && i < count + static_cast<size_t>(a.rows);
+      if (is_row)
+        body_inputs.push_back({row_of(scope.graph.type(node.inputs[i]),
+                                      places[i].place, turn_number),
+                               true});
+      else
+        body_inputs.push_back(
+            {places[i].place, i < count && !places[i].place.scalar});
+    }
     const std::vector<Given> next =
-        lower(*a.body, body_inputs, carries_in_place(*a.body, places, count));
+        lower(*a.body, body_inputs, carries_in_place(a, places));
+    for (size_t i = count; i < next.size(); ++i)
+      put_row(a, i, results[i].place, next[i], turn_number);
     std::vector<Transfer> moves;
     for (size_t i = 0; i < count; ++i)
       moves.push_back({places[i].place, next[i]});
     transfer_all(std::move(moves));
+    Place condition;
+    if (a.is_counted())
+      emit(element_step(ir::Op::add, DType::I64), node.source,
+           turn_number.index, turn_number.index,
+           number(a.backwards ? -1 : 1).index);
     std::optional<size_t> count_turn;
-    if (is_outermost) count_turn = emit(bytecode::count_step, node.source);
+    if (&node == outermost_)
+      count_turn = emit(bytecode::count_step, node.source);
     set_target(to_condition, code_.steps.size());
-    const Place condition = lower(*a.condition, places)[0].place;
+    if (a.is_counted()) {
+      condition = new_place({DType::Bool, {}});
+      emit(element_step(a.backwards ? ir::Op::gt : ir::Op::lt, DType::I64),
+           node.source, condition.index, turn_number.index,
+           number(a.backwards ? -1 : a.turns).index);
+    } else {
+      condition = lower(*a.condition, places)[0].place;
+    }
     const size_t turn =
         emit(bytecode::turn_step, node.source, 0, 0, condition.index);
     set_target(turn, top);
@@ -503,22 +550,88 @@ class Lowering {
     if (count_turn) set_target(*count_turn, turn + 1);
 
     release_operands(scope, id, taken);
-    std::vector<Given> results;
-    for (size_t i = 0; i < count; ++i)
-      results.push_back({places[i].place, true});
+    for (Given& result : results) result.owned = true;
     set_results(scope, id, std::move(results));
+  }
+
+  // ---- rows of counted loops
+
+  /// The types of row and number, as an element that is read or written.
+  static ElementPlace element_at(const ir::Type& array, const Place& turn) {
+    ElementPlace place;
+    place.type = array;
+    place.array_bytes = array.bytes();
+    place.wide = true;
+    place.sizes = array.sizes();
+    place.strides = {1};
+    place.indexes = {turn.index};
+    return place;
+  }
+
+  size_t add_call(NodeCall call) {
+    code_.calls.push_back(std::move(call));
+    return emit(bytecode::node_step, 0, 0,
+                static_cast<uint32_t>(code_.calls.size() - 1));
+  }
+
+  /// Row `turn` of an array.
+  Place row_of(const ir::Type& type, const Place& array, const Place& turn) {
+    const ir::Type row{type.dtype, {type.shape.begin() + 1, type.shape.end()}};
+    const Place out = new_place(row);
+    if (type.rank() == 1) {
+      const ElementPlace place = element_at(type, turn);
+      emit(bytecode::load_step(place), 0, out.index, array.index,
+           static_cast<uint32_t>(code_.elements.size()), turn.index);
+      code_.steps.back().number = place.sizes[0];
+      code_.elements.push_back(place);
+    } else {
+      add_call({{ir::Op::gather, {}, ir::IndexAttrs{{0}, false}, row},
+                {{array, type, false}, {turn, {DType::I64, {}}, false}},
+                {out}});
+    }
+    return out;
+  }
+
+  /// An array for what a counted loop's turns give as output `index`.
+  Place new_stack(const ir::LoopAttrs& a, size_t index) {
+    const ir::Type type = stack_type(a, a.body->type(a.body->outputs[index]));
+    const Place out = new_place(type);
+    ir::ConstantAttrs zeros{type, element_bytes(type.dtype, int64_t{0})};
+    add_call({{ir::Op::constant, {}, std::move(zeros), type}, {}, {out}});
+    return out;
+  }
+
+  void put_row(const ir::LoopAttrs& a, size_t index, const Place& stack,
+               const Given& row, const Place& turn) {
+    const ir::Type& part = a.body->type(a.body->outputs[index]);
+    const ir::Type type = stack_type(a, part);
+    if (part.rank() == 0) {
+      const ElementPlace place = element_at(type, turn);
+      emit(bytecode::store_step(place), 0, stack.index, row.place.index,
+           static_cast<uint32_t>(code_.elements.size()), turn.index);
+      code_.steps.back().number = place.sizes[0];
+      code_.elements.push_back(place);
+      return;
+    }
+    add_call({{ir::Op::scatter, {}, ir::IndexAttrs{{0}, false}, type},
+              {{stack, type, true},
+               {row.place, part, false},
+               {turn, {DType::I64, {}}, false}},
+              {stack}});
+    if (row.owned) release(row.place);
   }
 
   /// The carries' registers, for those nodes that give their next values and
   /// come after the last use of the present one.
-  std::map<NodeId, uint32_t> carries_in_place(const Graph& body,
-                                              const std::vector<Given>& places,
-                                              size_t count) const {
+  std::map<NodeId, uint32_t> carries_in_place(
+      const ir::LoopAttrs& a, const std::vector<Given>& places) const {
+    const Graph& body = *a.body;
     const std::vector<NodeId> last = last_uses(body);
     std::map<NodeId, uint32_t> out;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < static_cast<size_t>(a.carries); ++i) {
       const NodeId next = body.outputs[i];
-      if (last[body.inputs[i]] <= next && can_be_placed(body, next))
+      if (last[body.inputs[a.parameter(i)]] <= next &&
+          can_be_placed(body, next))
         out.emplace(next, places[i].place.index);
     }
     return out;
@@ -539,7 +652,8 @@ bool is_lowerable(const Graph& graph) {
     if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
       return is_lowerable(*a->then_graph) && is_lowerable(*a->else_graph);
     if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
-      return is_lowerable(*a->condition) && is_lowerable(*a->body);
+      return (a->is_counted() || is_lowerable(*a->condition)) &&
+             is_lowerable(*a->body);
     return true;
   });
 }

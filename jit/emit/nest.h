@@ -76,9 +76,19 @@ class NestEmitter {
 
   // ---- forms
   virtual void emit_map(Point& point, llvm::Value* block);
+  void emit_turns(Point& point, llvm::Value* block);
+  void take_turns(Point& point, Values& values);
+  std::vector<bool> needed_for(ExprId id, const Values& values) const;
+  void leave_if_failed();
+  void poll_after(llvm::Value* turns);
   virtual void emit_tiles(Point& point, llvm::Value* block);
   void emit_tile(const Point& point);
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
+  std::vector<llvm::Value*> load_square(size_t e, const Point& point, int down,
+                                        unsigned size);
+  void prefetch_next(size_t e, const Point& point);
+  std::vector<std::vector<llvm::Value*>> load_lines(const Point& point,
+                                                    int down, int64_t count);
   Values fixed_values(Point& point);
   std::vector<int> all_stores() const;
   std::pair<llvm::Value*, llvm::Value*> block_range(int axis,
@@ -151,6 +161,11 @@ class NestEmitter {
                               const Values& first, const Loop& loop,
                               llvm::Value* start, int64_t length);
   virtual void phase_in_columns(Point& point, Values& values, const Loop& loop);
+  std::vector<llvm::Value*> chain_in_squares(Point& point, const Values& values,
+                                             const Loop& loop,
+                                             llvm::Value* start, int64_t rounds,
+                                             std::vector<llvm::Value*> state);
+  void emit_wide_columns(Point& point, llvm::Value* block);
   void set_reduced_index(Point& point, llvm::Value* flat, unsigned lanes);
   Values first_indices(Point& point, const Values& values, const Loop& loop,
                        bool in_lanes);
@@ -225,10 +240,11 @@ class NestEmitter {
   const Nest nest_;
   const Schedule plan_;
   std::vector<bool> inner_;      // changes along reduced axes
-  std::vector<bool> in_loop_;    // map: changes along the vectorised axis
+  std::vector<bool> in_loop_;    // changes along the vectorised axis
   std::vector<bool> unit_axis_;  // its index is fixed by the unit
   Values unit_parts_, store_parts_;
   llvm::Value* side_part_ = nullptr;  // of the scan's or scatter's access
+  std::vector<llvm::Value*> failures_;  // of checks in the present turn
   int check_number_ = 0;  // reports so far of one expression at one point
 };
 

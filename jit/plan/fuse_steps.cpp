@@ -1,5 +1,7 @@
 // Steps that are no kernels of groups: packed products, sorts, collectives,
 // scatters, calls of the host.
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "jit/ir/kinds.h"
@@ -104,12 +106,12 @@ void Fuser::place_dot(NodeId id) {
   group.store(id, to);
   const auto dot = matrix_product(group.finish(arguments), arguments);
   if (!dot) return;
-  auto product = lowering_.product(
+  PlanSteps product = lowering_.product(
       *dot, ir::attrs<ir::DotAttrs>(graph_[id]).precision, plan_);
-  if (!product) return;
+  if (product.empty()) return;
   add_sources(item.groups[0], item.sources);
   item.groups.clear();
-  item.steps.push_back(*std::move(product));
+  std::move(product.begin(), product.end(), std::back_inserter(item.steps));
   sources_.buffer[id] = to;
 }
 

@@ -33,6 +33,20 @@ bool has_loop(const ir::Graph& graph) {
   });
 }
 
+/// Whether it makes nothing but arrays of one value each, and so few bytes that
+/// they are there before code for it were.
+bool is_small_fill(const ir::Graph& graph) {
+  constexpr int64_t few = int64_t{8} << 20;
+  return bytes_of(graph, few) < few &&
+         std::ranges::all_of(
+             graph.nodes,
+             [](const ir::Node& node) {
+               const auto* a = std::get_if<ir::ConstantAttrs>(&node.attrs);
+               return a && static_cast<int64_t>(a->bytes.size()) ==
+                               byte_size(node.type.dtype);
+             });
+}
+
 /// Outside a map no error is a device's own, unless the device is lost.
 Error without_device(Error error) {
   error.member = -1;
@@ -186,7 +200,7 @@ class StatementRun {
   bool is_compiled(const ir::Graph& graph) const {
     const Machine& machine = walk_.machine();
     const int64_t threshold = machine.compile_threshold;
-    return !machine.reference_only &&
+    return !machine.reference_only && !is_small_fill(graph) &&
            (bytes_of(graph, threshold) >= threshold || has_loop(graph));
   }
 

@@ -456,8 +456,9 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     HostLoop loop(*this, s, static_cast<int64_t>(turns));
     for (uint64_t k = 0; k < turns; ++k) {
       if (loop.is_hot()) {
-        const auto taken =
-            loop.run([&] { compiled_for(s, rest_of(known, k), env); });
+        const auto taken = loop.run([&](int64_t more) {
+          compiled_for(s, rest_of(known, k + more), env);
+        });
         if (!taken) break;
         k += *taken;
       }
@@ -473,7 +474,8 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   HostLoop loop(*this, s, rows);
   for (int64_t i = 0; i < rows; ++i) {
     if (loop.is_hot()) {
-      const auto taken = loop.run([&] { compiled_for(s, over, env, i); });
+      const auto taken =
+          loop.run([&](int64_t more) { compiled_for(s, over, env, i + more); });
       if (!taken) break;
       i += static_cast<int64_t>(*taken);
     }
@@ -494,7 +496,7 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
   HostLoop loop(*this, s, -1);
   while (true) {
     poll(s.span);
-    if (loop.is_hot() && !loop.run([&] { compiled_while(s, env); }))
+    if (loop.is_hot() && !loop.run([&](int64_t) { compiled_while(s, env); }))
       return loop.end();
     loop.turn();
     const Condition c = condition(expr(*s.condition, env), s.condition->span);

@@ -1,11 +1,13 @@
 // Loops on the host that take many turns go on as code: what is left of one is
 // traced, as in a compiled function, from the values that its variables have
-// now, and runs as threaded code (jit/bytecode). Both give the same bits, so
-// nobody can tell, but by the clock. What cannot be traced stays with the walk,
-// and so does a turn with an error in it, which the walk tells best.
+// now, and runs as threaded code (jit/bytecode), or, when that has taken a
+// while, as machine code. All give the same bits, so nobody can tell, but by
+// the clock. What cannot be traced stays with the walk, and so does a turn with
+// an error in it, which the walk tells best.
 #include "lang/walk/host_loop.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "jit/reference/nodes.h"
@@ -23,6 +25,8 @@ constexpr int64_t turns_left_least = 6;
 constexpr int most_failures = 2;
 /// A function that is called in itself so often has no end that is known.
 constexpr int64_t most_nested_calls = 4;
+/// Threaded code that runs longer is worth a compilation.
+constexpr std::chrono::milliseconds long_run{30};
 /// A turn that computes more bytes than this in one operation is not slow for
 /// being walked.
 constexpr int64_t large_work = 64 * 1024;
@@ -40,7 +44,7 @@ int64_t largest_work(const ir::Graph& graph) {
           grow(largest_work(*a->else_graph));
         }
         if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-          grow(largest_work(*a->condition));
+          if (!a->is_counted()) grow(largest_work(*a->condition));
           grow(largest_work(*a->body));
         }
         break;
@@ -118,8 +122,7 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
     });
   // With what nobody reads: an endless loop does not end, and who reads the
   // clock around a loop means the loop.
-  code.graph =
-      std::make_shared<const ir::Graph>(scope->finish(code.outputs));
+  code.graph = std::make_shared<const ir::Graph>(scope->finish(code.outputs));
   for (const ArrayValue& capture : scope->captures()) {
     if (!capture->array || is_spread(*capture->array)) return std::nullopt;
     code.inputs.push_back(*capture->array);
@@ -129,17 +132,10 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
 }
 
 void Walker::assign_results(const LoopCode& code,
-                            const std::vector<jit::reference::Value>& results,
-                            Span where) {
+                            std::vector<unisono::Array> results) {
   std::vector<ArrayValue> arrays;
   for (size_t i = 0; i < results.size(); ++i) {
-    const ir::Type& type = code.outputs[i]->type;
-    const jit::reference::Value value = jit::reference::dense(results[i], type);
-    if (!value.ok()) walk_.fail(jit::reference::out_of_memory(type), where);
-    auto array = array_from_host(*walk_.machine().runtime->devices()[0],
-                                 type.dtype, type.sizes(), value.data());
-    if (!array) walk_.fail(array.error(), where);
-    arrays.push_back(walk_.from_array(*std::move(array)));
+    arrays.push_back(walk_.from_array(std::move(results[i])));
     arrays.back()->weak = code.outputs[i]->weak;
   }
   for (const Assigned& change : code.changes) {
@@ -178,13 +174,13 @@ bool Walker::HostLoop::is_hot() const {
          failures->second < most_failures;
 }
 
-/// Runs it from the values that the arrays have now. They must live until the
-/// values of the outcome are read: `copies` holds what lies elsewhere.
-Result<jit::Bytecode::Outcome> Walker::HostLoop::run_code(
+/// Runs it from the values that the arrays have now.
+Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
     const LoopCode& code, const jit::Bytecode& bytecode,
-    jit::Bytecode::Turns& turns, std::vector<std::vector<uint8_t>>& copies) {
+    jit::Bytecode::Turns& turns, const std::function<bool()>& looks) {
   Machine& machine = walker_.walk_.machine();
   CopyCounter counter{.recorder = machine.recorder};
+  std::vector<std::vector<uint8_t>> copies;
   std::vector<jit::reference::Value> inputs;
   for (const unisono::Array& array : code.inputs) {
     const uint8_t* data = nullptr;
@@ -200,18 +196,28 @@ Result<jit::Bytecode::Outcome> Walker::HostLoop::run_code(
   jit::ReferenceOptions options;
   options.checked = machine.checked;
   options.host_call = host_caller(machine, nullptr);
-  options.stop = [&] {
-    tell(turns_ + turns.taken, all_);
-    return false;
-  };
-  return bytecode.run_values(std::move(inputs), options, &turns);
+  options.stop = looks;
+  auto outcome = TRY(bytecode.run_values(std::move(inputs), options, &turns));
+  std::vector<unisono::Array> results;
+  for (size_t i = 0; i < outcome.values.size(); ++i) {
+    const ir::Type& type = code.outputs[i]->type;
+    const jit::reference::Value value =
+        jit::reference::dense(outcome.values[i], type);
+    if (!value.ok()) return jit::reference::out_of_memory(type);
+    results.push_back(
+        TRY(array_from_host(*machine.runtime->devices()[0], type.dtype,
+                            type.sizes(), value.data())));
+  }
+  return results;
 }
 
 std::optional<uint64_t> Walker::HostLoop::run(
-    const std::function<void()>& walk_loop) {
+    const std::function<void(int64_t)>& walk_rest) {
+  using Clock = std::chrono::steady_clock;
   Walk& walk = walker_.walk_;
   walk.flush(loop_.span);
-  const std::optional<LoopCode> code = walker_.trace_loop(walk_loop);
+  const std::optional<LoopCode> code =
+      walker_.trace_loop([&] { walk_rest(0); });
   walker_.poll(loop_.span);  // if that is why there is none
   std::shared_ptr<const jit::Bytecode> bytecode;
   if (code)
@@ -220,11 +226,12 @@ std::optional<uint64_t> Walker::HostLoop::run(
     ++walker_.s_.not_code[&loop_];
     return 0;
   }
+  const bool may_be_compiled = bytecode->is_steps_alone() && !compiled_;
+  const auto start = Clock::now();
   jit::Bytecode::Turns turns;
-  std::vector<std::vector<uint8_t>> copies;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
   auto& output = walk.machine().output;
-  std::optional<Result<jit::Bytecode::Outcome>> outcome;
+  std::optional<Result<std::vector<unisono::Array>>> results;
   {
     const auto print = output;
     const Printing printing(output, [&](std::string_view text) {
@@ -234,25 +241,51 @@ std::optional<uint64_t> Walker::HostLoop::run(
     });
     Recording recording(walk.machine().recorder, Recorder::Kind::loop,
                         Recorder::host);
-    outcome = run_code(*code, *bytecode, turns, copies);
+    results = run_code(*code, *bytecode, turns, [&] {
+      tell(turns_ + turns.taken, all_);
+      if (may_be_compiled && Clock::now() - start > long_run)
+        turns.most = turns.taken + 1;
+      return false;
+    });
     if (recording) {
       recording.event().source = walk.source_id(loop_.span);
       recording.event().turns = turns.taken;
     }
     if (printed_in != turns.taken) lines = 0;
   }
-  if (*outcome) {
-    walker_.assign_results(*code, (*outcome)->values, loop_.span);
+  if (!*results) {
+    const Error& error = results->error();
+    if (error.kind == Error::Kind::cancelled ||
+        error.kind == Error::Kind::out_of_memory || bytecode->calls_host())
+      walk.fail(error, loop_.span);
+    go_to_error(*code, *bytecode, turns.taken, lines);
     turns_ += turns.taken;
-    return std::nullopt;
+    return turns.taken;
   }
-  const Error& error = outcome->error();
-  if (error.kind == Error::Kind::cancelled ||
-      error.kind == Error::Kind::out_of_memory || bytecode->calls_host())
-    walk.fail(error, loop_.span);
-  go_to_error(*code, *bytecode, turns.taken, lines);
+  walker_.assign_results(*code, std::move(**results));
   turns_ += turns.taken;
-  return static_cast<uint64_t>(turns.taken);
+  if (turns.taken < turns.most || turns_ == all_) return std::nullopt;
+  compiled_ = true;
+  if (run_compiled([&] { walk_rest(turns.taken); })) return std::nullopt;
+  return turns.taken;
+}
+
+/// The rest of a loop that takes long as machine code. False, and nothing has
+/// happened, if there is an error in it: threaded code will tell where.
+bool Walker::HostLoop::run_compiled(const std::function<void()>& walk_loop) {
+  Walk& walk = walker_.walk_;
+  const std::optional<LoopCode> code = walker_.trace_loop(walk_loop);
+  walker_.poll(loop_.span);
+  if (!code) return false;
+  std::vector<unisono::Array> results;
+  try {
+    results = walk.compute(*code->graph, code->inputs, loop_.span);
+  } catch (const Failure&) {
+    walker_.poll(loop_.span);
+    return false;
+  }
+  walker_.assign_results(*code, std::move(results));
+  return true;
 }
 
 /// The walk tells best what is wrong. The turns before the one with the error
@@ -266,10 +299,9 @@ void Walker::HostLoop::go_to_error(const LoopCode& code,
   if (turn > 0) {
     const Printing silent(output, [](std::string_view) {});
     jit::Bytecode::Turns turns{.most = turn};
-    std::vector<std::vector<uint8_t>> copies;
-    const auto before = run_code(code, bytecode, turns, copies);
+    auto before = run_code(code, bytecode, turns, nullptr);
     if (!before) walker_.walk_.fail(before.error(), loop_.span);
-    walker_.assign_results(code, before->values, loop_.span);
+    walker_.assign_results(code, std::move(*before));
   }
   printing_ = std::make_unique<Printing>(
       output, [print = output, lines](std::string_view text) mutable {

@@ -39,11 +39,11 @@ class Walker::HostLoop {
 
   /// Whether the loop should go on as code.
   bool is_hot() const;
-  /// Runs the rest of the loop, which `walk_loop` walks in trace mode, as code.
-  /// Nothing: it is done. Else so many more turns have been taken, and the walk
-  /// must go on with the next: in that one there is an error, or, after none,
-  /// the loop cannot be code.
-  std::optional<uint64_t> run(const std::function<void()>& walk_loop);
+  /// Runs the rest of the loop as code: `walk_rest` walks, in trace mode, what
+  /// is left of it after so many more turns. Nothing: it is done. Else so many
+  /// more turns have been taken, and the walk must go on with the next: in that
+  /// one there is an error, or, after none, the loop cannot be code.
+  std::optional<uint64_t> run(const std::function<void(int64_t)>& walk_rest);
 
  private:
   using Printing = Saved<std::function<void(std::string_view)>>;
@@ -51,9 +51,10 @@ class Walker::HostLoop {
   void tell(int64_t turns, int64_t all) const {
     if (outermost_) walker_.walk_.machine().progress(turns, all);
   }
-  Result<jit::Bytecode::Outcome> run_code(
+  Result<std::vector<unisono::Array>> run_code(
       const LoopCode& code, const jit::Bytecode& bytecode,
-      jit::Bytecode::Turns& turns, std::vector<std::vector<uint8_t>>& copies);
+      jit::Bytecode::Turns& turns, const std::function<bool()>& looks);
+  bool run_compiled(const std::function<void()>& walk_loop);
   void go_to_error(const LoopCode& code, const jit::Bytecode& bytecode,
                    int64_t turn, int64_t lines);
 
@@ -61,6 +62,7 @@ class Walker::HostLoop {
   const Stmt& loop_;
   int64_t all_, turns_ = 0;
   bool outermost_;
+  bool compiled_ = false;  // or it was tried
   /// The next turn has an error: it is walked, and prints into this.
   bool failing_ = false;
   std::unique_ptr<Printing> printing_;

@@ -36,10 +36,6 @@
 #include "lang/ops/range.h"
 #include "lang/syntax/ast.h"
 
-namespace unisono::jit::reference {
-class Value;
-}
-
 namespace unisono::lang {
 
 using Env = std::shared_ptr<Environment>;
@@ -491,10 +487,18 @@ class Walker {
                   Span where,
                   const std::function<AxisSet(ContextScope&)>& walk_turn);
   using LoopPart = std::function<ArrayValue(const ArrayValue& counter)>;
-  void loop_node(std::vector<Carry>& carries, const ArrayValue& counter,
-                 const AxisSet& bound_varies, Span where,
-                 const LoopPart& condition, const LoopPart& body);
-  void finish_loop(std::vector<Carry>& carries, const ArrayValue& counter,
+  /// What decides how often a loop turns: a condition, which may need a counter
+  /// that is its first carry; or a number, and the body gets the turn's.
+  struct LoopTurns {
+    ArrayValue counter = nullptr;
+    AxisSet varies = {};  // of the counter's bounds
+    LoopPart condition = {};
+    std::optional<int64_t> count = std::nullopt;
+  };
+  void loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
+                 Span where, const LoopPart& body);
+  /// `go_on` and `condition_scope` are null if the loop is counted.
+  void finish_loop(std::vector<Carry>& carries, const LoopTurns& turns,
                    const ArrayValue& go_on,
                    const std::vector<ArrayValue>& outputs,
                    const std::shared_ptr<GraphScope>& condition_scope,
@@ -511,8 +515,7 @@ class Walker {
   void forbid_as_code(const FunctionValue& function, Span where) const;
   std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
   void assign_results(const LoopCode& code,
-                      const std::vector<jit::reference::Value>& results,
-                      Span where);
+                      std::vector<unisono::Array> results);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);

@@ -57,6 +57,7 @@ class RandomGraph {
   void random_groups(ir::CollectiveAttrs& a, bool equal);
   NodeId random_if(ir::Graph& g, NodeId x);
   NodeId random_loop(ir::Graph& g, NodeId x);
+  NodeId random_counted_loop(ir::Graph& g, NodeId x);
   NodeId random_host_call(ir::Graph& g, NodeId x);
   NodeId step(ir::Graph& g);
   /// A value of the type from `g`'s nodes, after some steps.
