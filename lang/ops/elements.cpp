@@ -150,33 +150,35 @@ bool all_in_range(jit::reference::View index, int64_t size) {
   });
 }
 
-/// A constant that will change.
-void make_array(Walk& walk, ArrayValue& variable, Span where) {
-  auto [own, data] = unset_array(walk, variable->type, where);
+/// A constant that will change. False if there is no memory, as below.
+bool make_array(Walk& walk, ArrayValue& variable) {
+  auto [own, data] = unset_array(walk, variable->type);
+  if (!own) return false;
   const std::vector<uint8_t>& constant = *variable->constant;
   const auto held = static_cast<int64_t>(constant.size());
   const int64_t bytes = variable->type.bytes();
-  std::memcpy(data, constant.data(), constant.size());
+  std::memcpy(data, constant.data(), std::min(held, bytes));
   for (int64_t filled = held; filled < bytes; filled *= 2)
     std::memcpy(data + filled, data, std::min(filled, bytes - filled));
   variable = std::move(own);
+  return true;
 }
 
-void copy_array(Walk& walk, ArrayValue& variable,
-                const std::shared_ptr<Buffer>& from, Device& first,
-                Span where) {
-  auto [own, data] = unset_array(walk, variable->type, where);
+bool copy_array(Walk& walk, ArrayValue& variable,
+                const std::shared_ptr<Buffer>& from, Device& first) {
+  auto [own, data] = unset_array(walk, variable->type);
+  if (!own) return false;
   const Device& peer = *variable->array->sharding().devices[0];
   Recording recording(walk.machine().recorder, Recorder::Kind::copy,
                       first.index());
   const int64_t bytes = variable->type.bytes();
-  const Status copied = first.copy_from_peer(data, peer, from->data(), bytes);
-  if (!copied) walk.fail(copied.error(), where);
+  if (!first.copy_from_peer(data, peer, from->data(), bytes)) return false;
   if (recording) {
     recording.event().from = peer.index();
     recording.event().bytes = bytes;
   }
   variable = std::move(own);
+  return true;
 }
 
 }  // namespace
@@ -193,10 +195,10 @@ const uint8_t* readable_elements(const ArrayCell& cell) {
   return block ? static_cast<const uint8_t*>((*block)->data()) : nullptr;
 }
 
-UnsetArray unset_array(Walk& walk, ir::Type type, Span where) {
+UnsetArray unset_array(Walk& walk, ir::Type type) {
   Device& first = *walk.machine().runtime->devices()[0];
   auto buffer = first.allocate(type.bytes());
-  if (!buffer) walk.fail(buffer.error(), where);
+  if (!buffer) return {};
   auto* elements = static_cast<uint8_t*>(buffer->data());
   auto cell = std::make_shared<ArrayCell>();
   cell->array.emplace(
@@ -207,7 +209,7 @@ UnsetArray unset_array(Walk& walk, ir::Type type, Span where) {
 }
 
 ArrayValue element_at(Walk& walk, const ArrayCell& array,
-                      const std::vector<IndexItem>& items, Span where) {
+                      const std::vector<IndexItem>& items) {
   if (!is_running(walk) || array.weak || walk.machine().compile_only ||
       walk.machine().runtime->devices()[0]->kind() != DeviceKind::cpu)
     return nullptr;
@@ -215,21 +217,22 @@ ArrayValue element_at(Walk& walk, const ArrayCell& array,
   const uint8_t* elements = number ? readable_elements(array) : nullptr;
   if (!elements) return nullptr;
   const DType dtype = array.type.dtype;
-  auto [out, data] = unset_array(walk, {dtype, {}}, where);
-  std::memcpy(data, elements + *number * byte_size(dtype), byte_size(dtype));
+  auto [out, data] = unset_array(walk, {dtype, {}});
+  if (out)
+    std::memcpy(data, elements + *number * byte_size(dtype), byte_size(dtype));
   return out;
 }
 
 bool set_element(Walk& walk, ArrayValue& variable,
-                 const std::vector<IndexItem>& items, const CallArgument& value,
-                 Span where) {
+                 const std::vector<IndexItem>& items,
+                 const CallArgument& value) {
   if (!is_running(walk) || variable->weak) return false;
   const DType dtype = variable->type.dtype;
   const auto number = element_number(variable->type.shape, items);
   if (!number) return false;
   const auto element = element_of(walk, value, dtype);
   if (!element) return false;
-  uint8_t* data = own_elements(walk, variable, where);
+  uint8_t* data = own_elements(walk, variable);
   if (!data) return false;
   std::memcpy(data + *number * byte_size(dtype), element->bytes.data(),
               byte_size(dtype));
@@ -239,7 +242,7 @@ bool set_element(Walk& walk, ArrayValue& variable,
 bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
                       const ArrayValue& updates,
                       const std::vector<ArrayValue>& indices,
-                      const ir::IndexAttrs& attrs, Span where) {
+                      const ir::IndexAttrs& attrs) {
   if (!is_running(walk)) return false;
   int64_t bytes = updates->type.bytes();
   for (const ArrayValue& index : indices) bytes += index->type.bytes();
@@ -258,7 +261,7 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
     const int64_t size = type.shape[attrs.axes[i]].value();
     if (!add(*indices[i]) || !all_in_range(views.back(), size)) return false;
   }
-  uint8_t* data = own_elements(walk, variable, where);
+  uint8_t* data = own_elements(walk, variable);
   if (!data) return false;
   const ir::Node node{scatter, {}, attrs, type, 0};
   const auto bad =
@@ -267,18 +270,19 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
   return true;
 }
 
-uint8_t* own_elements(Walk& walk, ArrayValue& variable, Span where) {
+uint8_t* own_elements(Walk& walk, ArrayValue& variable) {
   const ArrayCell& cell = *variable;
   const Machine& machine = walk.machine();
   Device& first = *machine.runtime->devices()[0];
   if (cell.weak || cell.donated || machine.compile_only ||
       first.kind() != DeviceKind::cpu)
     return nullptr;
-  if (variable->constant) make_array(walk, variable, where);
+  if (variable->constant && !make_array(walk, variable)) return nullptr;
   const std::shared_ptr<Buffer>* block = whole_block(*variable);
   if (!block) return nullptr;
-  if (!is_sole_owner(variable, *block, first))
-    copy_array(walk, variable, *block, first, where);
+  if (!is_sole_owner(variable, *block, first) &&
+      !copy_array(walk, variable, *block, first))
+    return nullptr;
   variable->copies.clear();  // of elements that were
   return static_cast<uint8_t*>(variable->array->blocks()[0]->data());
 }

@@ -15,12 +15,12 @@ namespace unisono::lang {
 const uint8_t* readable_elements(const ArrayCell& cell);
 
 /// An array on the first device, a CPU, and its elements, which are to be set;
-/// an error at `where` if there is no memory.
+/// null if there is no memory.
 struct UnsetArray {
   ArrayValue array;
   uint8_t* elements;
 };
-UnsetArray unset_array(Walk& walk, ir::Type type, Span where);
+UnsetArray unset_array(Walk& walk, ir::Type type);
 
 /// All elements of `variable`, dense and row-major, for writing: in place if
 /// nothing else holds the array or its memory, else after they were copied into
@@ -37,20 +37,21 @@ UnsetArray unset_array(Walk& walk, ir::Type type, Span where);
 /// Null, and nothing is changed, where an update has to go through a graph: for
 /// what `readable_elements` cannot read (but constants become arrays), numbers
 /// without an element type, a first device that is a GPU, programs that are
-/// compiled and not run. An error at `where` if there is no memory.
-uint8_t* own_elements(Walk& walk, ArrayValue& variable, Span where);
+/// compiled and not run; and where there is no memory, which the graph will
+/// say.
+uint8_t* own_elements(Walk& walk, ArrayValue& variable);
 
 /// The element of a computed array that the items name; null where they name
 /// more, or `index` has to do it or to say what is wrong.
 ArrayValue element_at(Walk& walk, const ArrayCell& array,
-                      const std::vector<IndexItem>& items, Span where);
+                      const std::vector<IndexItem>& items);
 /// `variable[items] = value` for one element, by the rules of `update`, in
 /// place where `own_elements` allows it. False, and nothing is changed, where
 /// it is no single element, is not known yet, or `update` has to say what is
 /// wrong. A literal that the element type cannot hold is an error.
 bool set_element(Walk& walk, ArrayValue& variable,
-                 const std::vector<IndexItem>& items, const CallArgument& value,
-                 Span where);
+                 const std::vector<IndexItem>& items,
+                 const CallArgument& value);
 
 /// What `scatter` with these operands (ir::Op) gives for the array that
 /// `variable` holds, written to it. False, and nothing is changed, where
@@ -60,6 +61,6 @@ bool set_element(Walk& walk, ArrayValue& variable,
 bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
                       const ArrayValue& updates,
                       const std::vector<ArrayValue>& indices,
-                      const ir::IndexAttrs& attrs, Span where);
+                      const ir::IndexAttrs& attrs);
 
 }  // namespace unisono::lang

@@ -380,7 +380,7 @@ void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
   }
   ir::IndexAttrs attrs{scattered.axes, scattered.checked};
   if (in_place && scatter_in_place(walk, scatter, variable, updates,
-                                   scattered.indices, attrs, where))
+                                   scattered.indices, attrs))
     return;
   std::vector<ArrayValue> operands = {variable, updates};
   operands.insert(operands.end(), scattered.indices.begin(),
@@ -406,8 +406,7 @@ void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
 Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
             Span where) {
   if (const auto* array = base.get_if<ArrayValue>()) {
-    if (ArrayValue element = element_at(walk, **array, items, where))
-      return element;
+    if (ArrayValue element = element_at(walk, **array, items)) return element;
     const IndexPlan plan =
         plan_index(walk, (*array)->type, without_parentheses(items), where);
     return read_array(walk, *array, plan, where);
@@ -457,7 +456,7 @@ Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
 void update_variable(Walk& walk, ArrayValue& variable,
                      const std::vector<IndexItem>& items,
                      const CallArgument& value, Span where) {
-  if (set_element(walk, variable, items, value, where)) return;
+  if (set_element(walk, variable, items, value)) return;
   update_array(walk, ir::Op::scatter, variable, without_parentheses(items),
                value, /*in_place=*/true, where);
 }

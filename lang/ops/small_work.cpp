@@ -71,8 +71,7 @@ std::optional<jit::reference::Value> value_of(const ArrayCell& cell) {
 
 ArrayValue compute_small(Walk& walk, ir::Op op,
                          std::span<const ArrayValue> operands,
-                         const ir::Attrs& attrs, const ir::Type& type,
-                         Span where) {
+                         const ir::Attrs& attrs, const ir::Type& type) {
   const Machine& machine = walk.machine();
   if (!is_computed_here(walk) || operands.size() > most_operands ||
       !is_plain(ir::kind(op)) || !is_small(machine, op, operands, type))
@@ -89,7 +88,8 @@ ArrayValue compute_small(Walk& walk, ir::Op op,
   const auto result = jit::reference::run_node(
       node, std::span(given).first(operands.size()), machine.checked);
   if (!result) return nullptr;
-  auto [out, data] = unset_array(walk, type, where);
+  auto [out, data] = unset_array(walk, type);
+  if (!out) return nullptr;
   jit::reference::copy_dense(*result, type, data);
   return out;
 }
@@ -128,7 +128,7 @@ ArrayValue adopted(Walk& walk, const CallArgument& number, DType dtype) {
 }  // namespace
 
 ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
-                        const CallArgument& b, Span where) {
+                        const CallArgument& b) {
   const bool comparison = class_of(op) == OpClass::comparison;
   if (!is_computed_here(walk) ||
       !(comparison || class_of(op) == OpClass::arithmetic))
@@ -169,7 +169,8 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
     in[i] = numbers[i]->constant->data();
   }
   ir::Type type{comparison ? DType::Bool : *dtype, shaped.type.shape};
-  auto [out, data] = unset_array(walk, std::move(type), where);
+  auto [out, data] = unset_array(walk, std::move(type));
+  if (!out) return nullptr;
   jit::ElementError error;
   jit::element_loop(operation, *dtype)(
       data, in, strides, bytes / size,

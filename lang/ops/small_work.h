@@ -15,18 +15,17 @@ namespace unisono::lang {
 /// a graph with the operation gives. Null where a graph has to do it: for
 /// control, collectives and calls of the host, where an operand is still to be
 /// computed or the host cannot read it, where there is so much work that
-/// compiled code may be better, and where an element is at fault, since an
-/// error comes when the statement ends.
+/// compiled code may be better, and where an element is at fault or there is
+/// no memory, since an error comes when the statement ends.
 ArrayValue compute_small(Walk& walk, ir::Op op,
                          std::span<const ArrayValue> operands,
-                         const ir::Attrs& attrs, const ir::Type& type,
-                         Span where);
+                         const ir::Attrs& attrs, const ir::Type& type);
 
 /// `a op b` of two small arrays, or of one and a number, at once: what
 /// `binary` gives, without the promotions and broadcasts in between. Null where
 /// it is anything else, where `compute_small` would be, and where the operator
 /// has to say what is wrong.
 ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
-                        const CallArgument& b, Span where);
+                        const CallArgument& b);
 
 }  // namespace unisono::lang

@@ -163,8 +163,7 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   ArrayValue out;
   if (mode() == Mode::check) {
     out = unknown_array(std::move(type));
-  } else if (out = compute_small(*this, op, operands, attrs, type, where);
-             !out) {
+  } else if (out = compute_small(*this, op, operands, attrs, type); !out) {
     if (mode() == Mode::run &&
         scope()->graph().nodes.size() > max_pending_nodes)
       flush(where);
