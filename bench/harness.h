@@ -93,6 +93,7 @@ void reductions(Table& table);
 void normalise(Table& table);
 void matrix_products(Table& table);
 void primitives(Table& table);
+void loops(Table& table);
 void system_costs(Table& table);
 void sessions(Table& table);
 void collectives(Table& table);

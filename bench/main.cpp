@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   bench::normalise(table);
   bench::matrix_products(table);
   bench::primitives(table);
+  bench::loops(table);
   bench::collectives(table);
   fmt::print("{}", table.markdown());
 }
