@@ -307,12 +307,17 @@ StepFunction with_place(const ElementPlace& place, Make make) {
     return one ? make.template operator()<Element, int32_t, true>()
                : make.template operator()<Element, int32_t, false>();
   };
-  switch (byte_size(place.type.dtype)) {
-    case 1: return with_index.template operator()<uint8_t>();
-    case 2: return with_index.template operator()<uint16_t>();
-    case 4: return with_index.template operator()<uint32_t>();
-  }
-  return with_index.template operator()<uint64_t>();
+  return with_dtype(place.type.dtype, [&]<DType D>() {
+    using Storage = typename StorageOf<D>::type;
+    if constexpr (sizeof(Storage) == 1)
+      return with_index.template operator()<uint8_t>();
+    else if constexpr (sizeof(Storage) == 2)
+      return with_index.template operator()<uint16_t>();
+    else if constexpr (sizeof(Storage) == 4)
+      return with_index.template operator()<uint32_t>();
+    else
+      return with_index.template operator()<uint64_t>();
+  });
 }
 
 }  // namespace

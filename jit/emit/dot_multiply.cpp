@@ -17,6 +17,10 @@ namespace unisono::jit {
 namespace {
 
 constexpr int64_t k_block = 256;  // panels of one block lie in the caches
+/// The same where A is not packed, by the bytes of a row of B's panel.
+constexpr int64_t most_k_block(int64_t row_bytes) {
+  return row_bytes <= 64 ? 320 : 256;
+}
 constexpr int64_t m_panels_a_unit = 16;
 constexpr int64_t n_panels_a_unit = 4;
 constexpr int64_t k_unroll = 4;
@@ -228,6 +232,12 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
 EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
   const int64_t m = shape_.m, n = shape_.n;
   const int64_t depth = std::min(shape_.k, dot_chain);
+  const int64_t width = tile_.columns();
+  // Blocks of k are equal, whole turns of the loop along it.
+  const int64_t k_blocks =
+      ceil_div(depth, most_k_block(width * byte_size(shape_.dtype)));
+  const int64_t k_size =
+      ceil_div(ceil_div(depth, k_blocks), k_unroll) * k_unroll;
   const int64_t most_columns = std::min<int64_t>(tile_.columns(), n);
   const int64_t products = dot_chains(shape_) * shape_.batch;
   // Rows and columns of a unit. Rows are whole tiles of every kind.
@@ -240,10 +250,8 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
   }
   const int64_t m_units = ceil_div(m, rows), n_units = ceil_div(n, columns);
   const bool far =
-      std::min(depth, k_block) * shape_.b_row * byte_size(shape_.dtype) >
-      first_cache;
+      k_size * shape_.b_row * byte_size(shape_.dtype) > first_cache;
   const bool packs = shape_.b_column != 1 || (far && m > 2 * tile_.rows);
-  const int64_t width = tile_.columns();
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
                             std::to_string(tile_columns);
@@ -257,7 +265,7 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
       auto& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
       llvm::IRBuilder<> top(&entry, entry.begin());
       auto* place = top.CreateAlloca(
-          element_, top.getInt32(static_cast<uint32_t>(k_block * width)));
+          element_, top.getInt32(static_cast<uint32_t>(k_size * width)));
       place->setAlignment(llvm::Align(64));
       panel = place;
     }
@@ -274,9 +282,9 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
     Value j_last = min(add(j_first, i64(columns)), i64(n));
     Value k_first = mul(chain, dot_chain);
     Value k_last = min(add(k_first, i64(dot_chain)), i64(shape_.k));
-    for_loop(k_first, k_last, k_block, [&](Value k) {
+    for_loop(k_first, k_last, k_size, [&](Value k) {
       poll();
-      Value count = min(b_.CreateSub(k_last, k), i64(k_block));
+      Value count = min(b_.CreateSub(k_last, k), i64(k_size));
       Value first = b_.CreateICmpEQ(k, k_first);
       in_tiles(j_first, j_last, n, width, n % width,
                [&](Value j, int64_t tile_columns) {

@@ -86,7 +86,7 @@ class NestEmitter {
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
   std::vector<llvm::Value*> load_square(size_t e, const Point& point, int down,
                                         unsigned size);
-  void prefetch_next(size_t e, const Point& point);
+  void prefetch(size_t e, const Point& point, int down);
   std::vector<std::vector<llvm::Value*>> load_lines(const Point& point,
                                                     int down, int64_t count);
   Values fixed_values(Point& point);

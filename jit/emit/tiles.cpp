@@ -18,6 +18,8 @@ constexpr size_t unrolled_exprs = 6;
 
 /// Elements of a row that is over before a processor foresees what comes.
 constexpr int64_t short_line = 256;
+/// How far ahead of a longer one's loads memory is fetched.
+constexpr int64_t prefetched_bytes = 256;
 
 /// Rows of a square matrix to its columns. Vectors are seen as 128-bit parts:
 /// rounds of interleaving within parts transpose the elements of parts, rounds
@@ -139,7 +141,7 @@ std::vector<std::vector<Value*>> NestEmitter::load_lines(const Point& point,
     if (expr.kind != Expr::Kind::load || expr.at.factors[down] != 1 ||
         across == 0 || across == 1)
       continue;
-    if (nest_.extents[down] <= short_line) prefetch_next(e, point);
+    prefetch(e, point, down);
     EmitContext c = context(point.lanes);
     for (int64_t k = 0; k < count; k += point.lanes) {
       Point at = point;
@@ -151,14 +153,18 @@ std::vector<std::vector<Value*>> NestEmitter::load_lines(const Point& point,
   return lines;
 }
 
-/// Fetches what load e reads at the same place of the next vector's rows, which
-/// the processor does not foresee where rows are short.
-void NestEmitter::prefetch_next(size_t e, const Point& point) {
+/// Fetches what load e reads soon: further on in its rows, or where these are
+/// short, which processors do not foresee, at the same place of the next ones.
+void NestEmitter::prefetch(size_t e, const Point& point, int down) {
   const Expr& expr = nest_.exprs[e];
   const int64_t across = expr.at.factors[plan_.vector_axis];
+  const int64_t ahead = prefetched_bytes / byte_size(expr.dtype);
+  const bool is_short = nest_.extents[down] <= short_line;
   Value* first = offset_at(expr.at, unit_parts_[e], point);
-  for (unsigned i = point.lanes; i < 2 * point.lanes; ++i) {
-    Value* offset = b_.CreateAdd(first, index_constant(i * across));
+  for (unsigned i = 0; i < point.lanes; ++i) {
+    const int64_t further =
+        is_short ? (i + point.lanes) * across : i * across + ahead;
+    Value* offset = b_.CreateAdd(first, index_constant(further));
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                        {element_pointer(expr.argument, expr.dtype, offset),
                         b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});

@@ -190,7 +190,7 @@ double load_cost(const Nest& nest, const Work& work, int axis, int64_t lanes) {
 
 /// Columns of a unit whose sums lie in memory, in bytes, and the rows that are
 /// added to them at once.
-constexpr int64_t wide_bytes = 4096, wide_rows = 8;
+constexpr int64_t wide_bytes = 8192, wide_rows = 8;
 /// Sums of a row that registers have room for, in vectors.
 constexpr int64_t most_vectors = 8;
 /// Smaller products lie in the caches, where nothing of this matters.

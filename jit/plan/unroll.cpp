@@ -24,7 +24,7 @@ namespace {
 /// Elements of an array that is in registers.
 constexpr int64_t most_elements = 64;
 /// Expressions of a nest.
-constexpr size_t most_exprs = 3000;
+constexpr size_t most_exprs = 1500;
 
 int64_t product(const Index& sizes) {
   int64_t out = 1;

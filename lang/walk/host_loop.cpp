@@ -226,7 +226,9 @@ std::optional<uint64_t> Walker::HostLoop::run(
     ++walker_.s_.not_code[&loop_];
     return 0;
   }
-  const bool may_be_compiled = bytecode->is_steps_alone() && !compiled_;
+  // A loop that gives nothing is left out of machine code, even an endless one.
+  const bool may_be_compiled =
+      bytecode->is_steps_alone() && !code->outputs.empty() && !compiled_;
   const auto start = Clock::now();
   jit::Bytecode::Turns turns;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed

@@ -453,7 +453,10 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
   };
   const auto number = [&](const ArrayValue& turn) {
     const ArrayValue k = cast_to(walk_, turn, bounds.start->type.dtype, where);
-    return op(ir::Op::add, bounds.start, op(ir::Op::mul, k, bounds.step));
+    const bool by_one = bounds.known && bounds.known->step == 1;
+    const ArrayValue far = by_one ? k : op(ir::Op::mul, k, bounds.step);
+    if (bounds.known && bounds.known->start == 0) return far;
+    return op(ir::Op::add, bounds.start, far);
   };
   LoopTurns turns;
   turns.varies = varies;

@@ -13,6 +13,7 @@ namespace {
 /// The descriptor of the note NT_GNU_BUILD_ID among the notes at `notes`.
 std::string find_note(const char* notes, size_t bytes) {
   const auto padded = [](size_t size) { return (size + 3) & ~size_t{3}; };
+  constexpr std::string_view gnu("GNU\0", 4);
   ElfW(Nhdr) note;
   while (bytes >= sizeof note) {
     std::memcpy(&note, notes, sizeof note);
@@ -21,7 +22,7 @@ std::string find_note(const char* notes, size_t bytes) {
     if (size > bytes) break;
     const char* name = notes + sizeof note;
     if (note.n_type == NT_GNU_BUILD_ID &&
-        std::string_view(name, note.n_namesz) == std::string_view("GNU", 4)) {
+        std::string_view(name, note.n_namesz) == gnu) {
       std::string out;
       for (size_t i = 0; i < note.n_descsz; ++i)
         out += fmt::format(
@@ -50,7 +51,8 @@ int look_at(dl_phdr_info* info, size_t, void* found) {
   for (int i = 0; i < info->dlpi_phnum && out.empty(); ++i) {
     const ElfW(Phdr)& part = info->dlpi_phdr[i];
     if (part.p_type == PT_NOTE)
-      out = find_note(reinterpret_cast<const char*>(at(part)), part.p_memsz);
+      out = find_note(reinterpret_cast<const char*>(at(part)),  // NOLINT
+                      part.p_memsz);
   }
   return 1;
 }

@@ -166,10 +166,17 @@ Counted counted_loop(int64_t n, int turns, const std::string& lines,
 
 TEST_CASE("carries are changed in place, or go back and forth") {
   for (int turns : {0, 1, 2, 5}) {
-    // In place: what is copied is the start.
+    // In registers.
     CHECK(counted_loop(2000, turns,
                        "  %5: f32[2000] = mul %1, %2\n"
                        "  %6: f32[2000] = sub %5, %1\n",
+                       "%6, %2")
+              .copies == 0);
+    CHECK(counted_loop(20, turns, "", "%2, %1").copies == 0);
+    // In place: what is copied is the start.
+    CHECK(counted_loop(2000, turns,
+                       "  %5: f32[2000] = sort %2\n"
+                       "  %6: f32[2000] = sub %1, %5\n",
                        "%6, %2")
               .copies == 3);
     // A stencil reads neighbours: two places.
@@ -179,8 +186,11 @@ TEST_CASE("carries are changed in place, or go back and forth") {
                        "%6, %2")
               .copies == 4);
     // Swapped, large and small.
-    CHECK(counted_loop(2000, turns, "", "%2, %1").copies > 3);
-    CHECK(counted_loop(20, turns, "", "%2, %1").copies > 3);
+    for (int64_t size : {2000, 20})
+      CHECK(counted_loop(size, turns,
+                         "  %5: f32[" + std::to_string(size) + "] = sort %2\n",
+                         "%5, %1")
+                .copies > 3);
     CHECK(counted_loop(20, turns,
                        "  %5: f32[20] = flip %1 axes=[0]\n"
                        "  %6: f32[20] = add %5, %2\n",
