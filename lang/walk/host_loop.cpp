@@ -227,8 +227,10 @@ std::optional<uint64_t> Walker::HostLoop::run(
     return 0;
   }
   // A loop that gives nothing is left out of machine code, even an endless one.
+  // A GPU is no place for one thread.
   const bool may_be_compiled =
-      bytecode->is_steps_alone() && !code->outputs.empty() && !compiled_;
+      bytecode->is_steps_alone() && !code->outputs.empty() && !compiled_ &&
+      walk.machine().runtime->devices()[0]->kind() == DeviceKind::cpu;
   const auto start = Clock::now();
   jit::Bytecode::Turns turns;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
