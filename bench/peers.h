@@ -24,6 +24,13 @@ void softmax(const float* x, float* out, size_t rows, size_t columns);
 void layer_norm(const float* x, const float* gain, const float* bias,
                 float* out, size_t rows, size_t columns);
 
+/// Turns of Lorenz's equations by RK4, steps of 1e-5, in place: of one system,
+/// or of each of a multiple of 16.
+void lorenz(float* x, float* y, float* z, size_t systems, int turns);
+/// The negative log likelihood of n measurements under a Kalman filter of three
+/// states.
+float kalman(const float* measured, size_t n, float q, float r);
+
 float sum(const float* x, size_t n);
 /// One pass, both sums shifted by the first element.
 void mean_variance(const float* x, size_t n, float* mean, float* variance);

@@ -16,6 +16,7 @@
 #include "jit/kernel/work.h"
 #include "jit/partition/map_graph.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/join_copies.h"
 #include "jit/plan/memory_plan.h"
 #include "jit/reference/host_call.h"
 #include "jit/target/generate_cpu.h"
@@ -167,6 +168,9 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
   return out;
 }
 
+/// A copy of so many bytes is worth a word.
+constexpr int64_t large_update = int64_t{64} << 10;
+
 /// No address space holds more; sizes below it can be computed with.
 constexpr int64_t most_bytes = int64_t{1} << 46;
 
@@ -175,7 +179,7 @@ const ir::Node* too_large(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes) {
     const ir::Node* inside = nullptr;
     if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-      inside = too_large(*loop->condition);
+      if (loop->condition) inside = too_large(*loop->condition);
       if (!inside) inside = too_large(*loop->body);
     }
     if (const auto* branch = std::get_if<ir::IfAttrs>(&node.attrs)) {
@@ -235,7 +239,8 @@ void describe_memory(const Plan& plan, Program& program) {
 struct Compiler::State {
   explicit State(CompilerOptions options)
       : cpu({.vector_bytes = options.vector_bytes,
-             .profile = options.on_code != nullptr}),
+             .profile = options.on_code != nullptr},
+            std::move(options.cache)),
         on_code(std::move(options.on_code)) {}
 
   std::mutex cache_mutex;    // programs
@@ -322,6 +327,10 @@ Result<CachedProgram> Compiler::State::compile(
   program->arena_bytes = memory.arena_bytes;
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
+  for_each_copied_update(plan.steps, [&](uint32_t source, int64_t bytes) {
+    if (bytes >= large_update)
+      program->copied_updates.push_back({source, bytes});
+  });
   program->devices = options.devices;
   StepWriter writer(generator, options.devices, mesh, plan, compiled, on_code,
                     *program, result.stats);
@@ -398,6 +407,11 @@ int64_t Compiler::programs_compiled() const {
 int64_t Compiler::kernels_generated() const {
   std::lock_guard lock(state_->compile_mutex);
   return state_->cpu.kernels_generated() + state_->gpu.kernels_generated();
+}
+
+int64_t Compiler::kernels_found() const {
+  std::lock_guard lock(state_->compile_mutex);
+  return state_->cpu.kernels_found();
 }
 void Compiler::observe(CompileObserver observer) {
   state_->observer = std::move(observer);

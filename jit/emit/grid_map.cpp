@@ -34,38 +34,6 @@ void GridEmitter::emit_map(Point& point, Value* block) {
   });
 }
 
-/// The loop at a point; what does not depend on carries is computed before it.
-void GridEmitter::take_turns(Point& point, Values& values) {
-  const Turns& turns = *nest_.turns;
-  const std::vector<bool> inside = carried_expressions(nest_);
-  std::vector<bool> outside = inside;
-  outside.flip();
-  compute(outside, point, values);
-  std::vector<Value*> state;
-  for (const Turns::Carry& carry : turns.carries)
-    state.push_back(values[carry.first]);
-  auto set_carries = [&](Values& to, llvm::ArrayRef<Value*> from) {
-    for (size_t e = 0; e < to.size(); ++e)
-      if (const Expr& expr = nest_.exprs[e]; expr.kind == Expr::Kind::carried)
-        to[e] = from[static_cast<size_t>(expr.carry)];
-  };
-  state = carried_loop(
-      index_constant(turns.count), state,
-      [&](Value*, llvm::ArrayRef<Value*> current) {
-        Values now = values;
-        set_carries(now, current);
-        compute(inside, point, now);
-        std::vector<Value*> next;
-        EmitContext c = context(0);
-        // Rounded as if it had been stored.
-        for (const Turns::Carry& carry : turns.carries)
-          next.push_back(from_memory(
-              c, carry.dtype, to_memory(c, carry.dtype, now[carry.next])));
-        return next;
-      });
-  set_carries(values, state);
-}
-
 void GridEmitter::map_element(Point& point, Value* index, const Values& fixed) {
   Point at = point;
   at.index[plan_.vector_axis] = index;

@@ -52,7 +52,6 @@ class GridEmitter final : public NestEmitter {
   llvm::Value* error_key(size_t number, const Check& check, Point& point);
 
   // ---- maps (grid.cpp, grid_map.cpp)
-  void take_turns(Point& point, Values& values);
   void map_element(Point& point, llvm::Value* index, const Values& fixed);
   void map_vector(Point& point, llvm::Value* first, const Values& fixed);
   bool gathers_wide(const Expr& expr, const Values& fixed) const;

@@ -33,18 +33,10 @@ NestEmitter::NestEmitter(Frame& frame, const Nest& nest, const Schedule& plan)
       nest_(forwards(nest)),
       plan_(plan),
       inner_(inner_expressions(nest_)),
-      in_loop_(nest_.exprs.size()),
+      in_loop_(varying_expressions(nest_, plan.vector_axis)),
       unit_axis_(nest_.extents.size()),
       unit_parts_(nest_.exprs.size()),
-      store_parts_(nest_.stores.size()) {
-  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
-    const Expr& expr = nest_.exprs[e];
-    in_loop_[e] =
-        plan_.vector_axis >= 0 && expr.at.factors[plan_.vector_axis] != 0;
-    for (ExprId operand : expr.operands)
-      if (in_loop_[operand]) in_loop_[e] = true;
-  }
-}
+      store_parts_(nest_.stores.size()) {}
 
 // ---- loops -----------------------------------------------------------------
 
@@ -196,6 +188,7 @@ std::pair<Value*, Value*> NestEmitter::block_range(int axis, Value* block) {
 }
 
 void NestEmitter::emit_map(Point& point, Value* block) {
+  if (nest_.turns) return emit_turns(point, block);
   fix_unit_parts(point);
   std::vector<bool> fixed(nest_.exprs.size()), all(nest_.exprs.size(), true);
   for (size_t e = 0; e < fixed.size(); ++e) fixed[e] = !in_loop_[e];

@@ -76,6 +76,11 @@ class NestEmitter {
 
   // ---- forms
   virtual void emit_map(Point& point, llvm::Value* block);
+  void emit_turns(Point& point, llvm::Value* block);
+  void take_turns(Point& point, Values& values);
+  std::vector<bool> needed_for(ExprId id, const Values& values) const;
+  void leave_if_failed();
+  void poll_after(llvm::Value* turns);
   virtual void emit_tiles(Point& point, llvm::Value* block);
   void emit_tile(const Point& point);
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
@@ -235,10 +240,11 @@ class NestEmitter {
   const Nest nest_;
   const Schedule plan_;
   std::vector<bool> inner_;      // changes along reduced axes
-  std::vector<bool> in_loop_;    // map: changes along the vectorised axis
+  std::vector<bool> in_loop_;    // changes along the vectorised axis
   std::vector<bool> unit_axis_;  // its index is fixed by the unit
   Values unit_parts_, store_parts_;
   llvm::Value* side_part_ = nullptr;  // of the scan's or scatter's access
+  std::vector<llvm::Value*> failures_;  // of checks in the present turn
   int check_number_ = 0;  // reports so far of one expression at one point
 };
 

@@ -411,22 +411,24 @@ Value* NestEmitter::indexed_offset(Value* offset,
       return llvm::ConstantInt::get(type, static_cast<uint64_t>(value), true);
     };
     llvm::Constant* size = constant(axes[i].size);
-    Value* wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, constant(0)),
-                                     b_.CreateAdd(index, size), index);
-    if (bounds != Bounds::clamped) {
+    auto bounded_index = [&] {
+      Value* wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, constant(0)),
+                                       b_.CreateAdd(index, size), index);
+      if (bounds == Bounds::clamped) {
+        wrapped = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wrapped,
+                                           constant(axes[i].size - 1));
+        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wrapped,
+                                        constant(0));
+      }
       Value* bad = b_.CreateICmpUGE(wrapped, size);
       if (bounds == Bounds::reported)
         report(ErrorWord::index_out_of_bounds, bad, index, axes[i].size, check,
                point);
-      wrapped = b_.CreateSelect(bad, constant(0), wrapped);
-    } else {
-      wrapped = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wrapped,
-                                         constant(axes[i].size - 1));
-      wrapped =
-          b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, wrapped, constant(0));
-    }
+      return b_.CreateSelect(bad, constant(0), wrapped);
+    };
+    Value* place = axes[i].inside ? index : bounded_index();
     exists = exists && axes[i].size > 0;
-    Value* step = b_.CreateMul(wrapped, constant(axes[i].stride));
+    Value* step = b_.CreateMul(place, constant(axes[i].stride));
     if (vector || offset->getType()->isVectorTy()) {
       step = widened(step, point);
       offset = widened(offset, point);
@@ -559,6 +561,7 @@ void NestEmitter::report(int32_t code, Value* where, Value* value,
   const bool vector = where->getType()->isVectorTy();
   if (vector && point.mask) where = b_.CreateAnd(where, point.mask);
   Value* any = vector ? b_.CreateOrReduce(where) : where;
+  if (nest_.turns) failures_.push_back(any);
   llvm::LLVMContext& context = b_.getContext();
   auto* bad = llvm::BasicBlock::Create(context, "fault", frame_.function);
   auto* good = llvm::BasicBlock::Create(context, "checked", frame_.function);

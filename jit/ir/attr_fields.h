@@ -51,6 +51,9 @@ void for_each_field(A& a, B& b, Visit&& visit) {
     visit("else", a.else_graph, b.else_graph);
   } else if constexpr (std::is_same_v<T, LoopAttrs>) {
     visit("carries", a.carries, b.carries);
+    visit("turns", a.turns, b.turns);
+    visit("backwards", a.backwards, b.backwards);
+    visit("rows", a.rows, b.rows);
     visit("condition", a.condition, b.condition);
     visit("body", a.body, b.body);
   } else if constexpr (std::is_same_v<T, ProjectAttrs>) {

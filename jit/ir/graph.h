@@ -172,9 +172,25 @@ struct IfAttrs {
 /// loop(carries..., captures...): while condition(carries, captures) gives
 /// true, carries = body(carries, captures). Results are the carries. The first
 /// `carries` operands are carries.
+/// Counted, that is with `turns` >= 0, there is no condition, and the loop is
+/// loop(carries..., rows..., captures...): turn t = 0 ... turns - 1 does
+/// (carries, parts) = body(number, carries, row[number] of each of rows,
+/// captures). `number` is an i64 scalar, t, or turns - 1 - t if `backwards`.
+/// The `rows` operands have `turns` as their first size. Results are the
+/// carries, then for each part a stack, of which row `number` is the part of
+/// that turn.
 struct LoopAttrs {
   std::shared_ptr<const Graph> condition, body;
   int carries = 0;
+  int64_t turns = -1;
+  bool backwards = false;
+  int rows = 0;
+
+  bool is_counted() const { return turns >= 0; }
+  /// The body's parameter that is operand `index`, but for a row only its row.
+  size_t parameter(size_t index) const {
+    return index + (is_counted() ? 1 : 0);
+  }
   bool operator==(const LoopAttrs&) const = default;
 };
 /// project: which result of the control node that is its operand.

@@ -309,10 +309,41 @@ Result<Type> if_rule(Operands x, const IfAttrs& a) {
   return first_of(results);
 }
 
+const Type turn_type{DType::I64, {}};
+
+Result<Type> counted_loop_rule(Operands x, const LoopAttrs& a) {
+  if (a.condition) return wrong("a counted loop has no condition");
+  std::vector<Type> parameters = {turn_type};
+  parameters.insert(parameters.end(), x.begin(), x.end());
+  for (int i = 0; i < a.rows; ++i) {
+    Type& row = parameters[static_cast<size_t>(1 + a.carries + i)];
+    if (row.rank() == 0 || !(row.shape[0] == Dim(a.turns)))
+      return wrong("{} has not {} rows", row.to_string(), a.turns);
+    row.shape.erase(row.shape.begin());
+  }
+  if (a.body->input_types() != parameters)
+    return wrong("the operands are not what the body takes");
+  const auto given = a.body->output_types();
+  const auto carries = static_cast<size_t>(a.carries);
+  if (given.size() < carries ||
+      !types_are(x.first(carries), {given.begin(), given.begin() + a.carries}))
+    return wrong("the body's first results are not the carries");
+  std::vector<Type> results;
+  for (size_t i = 0; i < given.size(); ++i)
+    results.push_back(i < carries ? given[i] : stack_type(a, given[i]));
+  return first_of(results);
+}
+
 Result<Type> loop_rule(Operands x, const LoopAttrs& a) {
-  if (!a.condition || !a.body) return wrong("condition or body is missing");
-  if (a.carries < 0 || static_cast<size_t>(a.carries) > x.size())
-    return wrong("{} carries among {} operands", a.carries, x.size());
+  if (!a.body) return wrong("the body is missing");
+  if (a.carries < 0 || a.rows < 0 ||
+      static_cast<size_t>(a.carries) + static_cast<size_t>(a.rows) > x.size())
+    return wrong("{} carries and {} rows among {} operands", a.carries, a.rows,
+                 x.size());
+  if (a.is_counted()) return counted_loop_rule(x, a);
+  if (!a.condition) return wrong("the condition is missing");
+  if (a.rows > 0 || a.backwards)
+    return wrong("only a counted loop has rows and a direction");
   if (!types_are(x, a.condition->input_types()) ||
       !types_are(x, a.body->input_types()))
     return wrong("the operands are not what condition and body take");

@@ -59,7 +59,8 @@ bool admits(Op op, DType dtype) { return admits(row(op).types, dtype); }
 int result_count(const Node& node) {
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
     return static_cast<int>(a->then_graph->outputs.size());
-  if (const auto* a = std::get_if<LoopAttrs>(&node.attrs)) return a->carries;
+  if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
+    return static_cast<int>(a->body->outputs.size());
   if (const auto* a = std::get_if<HostCallAttrs>(&node.attrs))
     return static_cast<int>(a->results.size());
   return 1;
@@ -69,11 +70,18 @@ Type result_type(const Node& node, int index) {
   CHECK(index >= 0 && index < result_count(node));
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
     return a->then_graph->type(a->then_graph->outputs[index]);
-  if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
-    return a->body->type(a->body->outputs[index]);
+  if (const auto* a = std::get_if<LoopAttrs>(&node.attrs)) {
+    const Type& given = a->body->type(a->body->outputs[index]);
+    return index < a->carries ? given : stack_type(*a, given);
+  }
   if (const auto* a = std::get_if<HostCallAttrs>(&node.attrs))
     return result_type(*a, index);
   return node.type;
+}
+
+Type stack_type(const LoopAttrs& loop, Type part) {
+  part.shape.insert(part.shape.begin(), Dim(loop.turns));
+  return part;
 }
 
 Type result_type(const HostCallAttrs& call, int index) {
@@ -172,7 +180,8 @@ bool must_stay(const Graph& graph, const Node& node) {
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
     return any_must_stay(*a->then_graph) || any_must_stay(*a->else_graph);
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
-    return any_must_stay(*a->condition) || any_must_stay(*a->body);
+    return (a->condition && any_must_stay(*a->condition)) ||
+           any_must_stay(*a->body);
   return may_fail(graph, node);
 }
 

@@ -32,6 +32,8 @@ int result_count(const Node& node);
 bool has_results(const Node& node);
 /// The type of result `index` of a control node or a host_call.
 Type result_type(const Node& node, int index);
+/// The stack that a counted loop makes of a part of this type.
+Type stack_type(const LoopAttrs& loop, Type part);
 /// The same, of the attributes of a host_call.
 Type result_type(const HostCallAttrs& call, int index);
 /// Whether the node can raise a checked error or has an effect, so that it is

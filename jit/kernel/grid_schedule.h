@@ -20,7 +20,7 @@ inline constexpr Machine grid_machine{
     .runs = {1 << 16, 4 * reduce_run, 1 << 16},
     .members = {},
     .counts_turns = true,
-    .has_point_loops = true};
+    .stops_kernels = false};
 
 /// What does one unit of a nest.
 enum class Workers : uint8_t { thread, warp, block };

@@ -34,11 +34,32 @@ std::vector<bool> inner_expressions(const Nest& nest) {
 std::vector<bool> carried_expressions(const Nest& nest) {
   std::vector<bool> carried(nest.exprs.size());
   for (size_t e = 0; e < nest.exprs.size(); ++e) {
-    carried[e] = nest.exprs[e].kind == Expr::Kind::carried;
+    carried[e] = nest.exprs[e].kind == Expr::Kind::carried ||
+                 (nest.turns && nest.exprs[e].checked);
     for (ExprId operand : nest.exprs[e].operands)
       if (carried[operand]) carried[e] = true;
   }
   return carried;
+}
+
+std::vector<bool> varying_expressions(const Nest& nest, int axis) {
+  std::vector<bool> varying(nest.exprs.size());
+  bool grows = axis >= 0;
+  while (grows) {
+    grows = false;
+    for (size_t e = 0; e < nest.exprs.size(); ++e) {
+      const Expr& expr = nest.exprs[e];
+      bool own = expr.at.factors[axis] != 0;
+      for (ExprId operand : expr.operands) own = own || varying[operand];
+      if (expr.kind == Expr::Kind::carried) {
+        const auto& carry = nest.turns->carries[expr.carry];
+        own = varying[carry.first] || varying[carry.next];
+      }
+      grows = grows || (own && !varying[e] && nest.turns);
+      varying[e] = own;
+    }
+  }
+  return varying;
 }
 
 bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
@@ -56,9 +77,13 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
     used[nest.scatter->value] = true;
     for (ExprId index : nest.scatter->indices) used[index] = true;
   }
-  if (nest.turns)
+  if (nest.turns) {
     for (const Turns::Carry& carry : nest.turns->carries)
       used[carry.first] = used[carry.next] = true;
+    for (const Turns::Put& put : nest.turns->puts)
+      used[put.store.value] = used[put.index] = true;
+    if (nest.turns->condition >= 0) used[nest.turns->condition] = true;
+  }
   for (size_t e = nest.exprs.size(); e-- > 0;) {
     const Expr& expr = nest.exprs[e];
     used[e] = used[e] || (expr.checked && keep_checked[e]);
@@ -104,6 +129,14 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
       carry.first = renamed[carry.first];
       carry.next = renamed[carry.next];
     }
+  if (nest.turns) {
+    for (Turns::Put& put : nest.turns->puts) {
+      put.store.value = renamed[put.store.value];
+      put.index = renamed[put.index];
+    }
+    if (nest.turns->condition >= 0)
+      nest.turns->condition = renamed[nest.turns->condition];
+  }
   nest.exprs = std::move(exprs);
   nest.reductions = std::move(reductions);
 }
@@ -122,6 +155,9 @@ void drop_arguments(Kernel& kernel) {
     });
     for (const Store& store : nest.stores)
       arguments[store.argument].written = true;
+    if (nest.turns)
+      for (const Turns::Put& put : nest.turns->puts)
+        arguments[put.store.argument].written = true;
     if (nest.scan) arguments[nest.scan->argument].written = true;
     if (nest.scatter) arguments[nest.scatter->argument].written = true;
   }
@@ -146,7 +182,8 @@ std::string indexed_text(const Affine& at, const std::vector<ExprId>& indices,
                          const std::vector<Expr::IndexedAxis>& axes) {
   std::string out = text(at);
   for (size_t i = 0; i < axes.size(); ++i)
-    out += fmt::format(" + %{} in {} by {}", indices[i], axes[i].size,
+    out += fmt::format(" + %{} {} {} by {}", indices[i],
+                       axes[i].inside ? "inside" : "in", axes[i].size,
                        axes[i].stride);
   return out;
 }
@@ -252,12 +289,18 @@ void print(std::string& out, const Nest& nest) {
   for (size_t r = 0; r < nest.reductions.size(); ++r)
     out += fmt::format("    reduction {}: {}\n", r, text(nest.reductions[r]));
   if (const auto& turns = nest.turns) {
-    out += fmt::format("    {} turns", turns->count);
+    out += turns->condition < 0
+               ? fmt::format("    {} turns", turns->count)
+               : fmt::format("    turns while %{}", turns->condition);
     for (size_t i = 0; i < turns->carries.size(); ++i)
       out += fmt::format("{} carry {}: {} %{} then %{}", i ? "," : ":", i,
                          name(turns->carries[i].dtype), turns->carries[i].first,
                          turns->carries[i].next);
     out += "\n";
+    for (const Turns::Put& put : turns->puts)
+      out += fmt::format("    put a{}[{} + %{} by {}] = %{}\n",
+                         put.store.argument, text(put.store.at), put.index,
+                         put.stride, put.store.value);
   }
   for (const Store& store : nest.stores)
     out += fmt::format("    store a{}[{}] = %{}\n", store.argument,

@@ -55,7 +55,8 @@ struct Expr {
   std::vector<ExprId> operands = {};
   struct IndexedAxis {
     int64_t size = 0, stride = 0;
-    bool operator==(const IndexedAxis&) const = default;
+    bool inside = false;  // the index is known to be in 0 ... size - 1
+    auto operator<=>(const IndexedAxis&) const = default;
   };
   std::vector<IndexedAxis> indexed = {};  // gather: one per operand
 };
@@ -148,17 +149,28 @@ struct Scatter {
   Affine position = {};          // all at once: the position's number
 };
 
-/// A loop at each point of a nest: carries begin with the values of `first`,
-/// and take those of `next` `count` times. The nest stores their last values.
-/// Only on GPUs (point_loop.h).
+/// A loop at each point of a nest (native_loop.h): carries begin with the
+/// values of `first`, and take those of `next` in each turn; all turns of a
+/// point run in registers. The nest stores their last values.
 struct Turns {
+  /// How many; -1: as long as `condition`, the same at all points, holds of the
+  /// carries.
   int64_t count = 0;
+  ExprId condition = -1;
   struct Carry {
     ExprId first = 0, next = 0;
     DType dtype = DType::F32;
     bool operator==(const Carry&) const = default;
   };
   std::vector<Carry> carries;
+  /// In each turn, argument[at + index * stride] = value; the index is one that
+  /// is known to be inside.
+  struct Put {
+    Store store;
+    ExprId index = 0;
+    int64_t stride = 0;
+  };
+  std::vector<Put> puts = {};
 };
 
 /// Loops over a box. The kept axes are independent of one another; the points
@@ -194,8 +206,12 @@ struct Kernel {
 /// (results of reductions do not).
 std::vector<bool> inner_expressions(const Nest& nest);
 
-/// For each expression, whether it depends on a carry of the nest's turns.
+/// For each expression, whether it is computed in each of the nest's turns:
+/// what depends on a carry, and what may fail.
 std::vector<bool> carried_expressions(const Nest& nest);
+
+/// For each expression, whether it changes along an axis.
+std::vector<bool> varying_expressions(const Nest& nest, int axis);
 
 /// Whether the store happens at every point of the reduced axes.
 bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
@@ -213,6 +229,8 @@ void for_each_affine(Nest& nest, F&& f) {
     if (expr.member.per_member) f(expr.member.element);
   }
   for (Store& store : nest.stores) f(store.at);
+  if (nest.turns)
+    for (Turns::Put& put : nest.turns->puts) f(put.store.at);
   if (nest.scan) f(nest.scan->at);
   if (nest.scatter) {
     f(nest.scatter->at);
@@ -226,6 +244,8 @@ void for_each_argument(Nest& nest, F&& f) {
   for (Expr& expr : nest.exprs)
     if (expr.argument >= 0) f(expr.argument);
   for (Store& store : nest.stores) f(store.argument);
+  if (nest.turns)
+    for (Turns::Put& put : nest.turns->puts) f(put.store.argument);
   if (nest.scan) {
     f(nest.scan->argument);
     if (nest.scan->carries >= 0) f(nest.scan->carries);

@@ -242,6 +242,18 @@ Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent) {
   return part;
 }
 
+/// What loops are taken to last that end by a condition.
+constexpr double unknown_turns = 1000;
+
+/// Bytes of the widest element that differs from lane to lane.
+int widest_lane(const Nest& nest, int axis) {
+  const std::vector<bool> varying = varying_expressions(nest, axis);
+  int64_t widest = 1;
+  for (size_t e = 0; e < nest.exprs.size(); ++e)
+    if (varying[e]) widest = std::max(widest, byte_size(nest.exprs[e].dtype));
+  return static_cast<int>(widest);
+}
+
 /// Elements of a unit along both axes of its squares.
 constexpr int64_t tiled_block = 64;
 
@@ -265,7 +277,8 @@ bool stores_aligned(const Nest& nest, const Kernel& kernel,
 }  // namespace
 
 int tile_axis(const Nest& nest, int64_t size) {
-  if (!nest.reductions.empty() || nest.scan || nest.scatter) return -1;
+  if (!nest.reductions.empty() || nest.scan || nest.scatter || nest.turns)
+    return -1;
   const size_t last = nest.extents.size() - 1;
   if (nest.extents.size() < 2 || nest.extents[last] < size) return -1;
   for (const Expr& expr : nest.exprs) {
@@ -345,6 +358,18 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows;
   } else if (plan.vector_axis < 0) {
     plan.units = 1;
+  } else if (nest.turns) {
+    // A turn waits for the one before; twice a vector hides half of that.
+    const int64_t extent = nest.extents[plan.vector_axis];
+    const int64_t wide =
+        2 *
+        std::max(machine.vector_bytes / widest_lane(nest, plan.vector_axis), 1);
+    plan.lanes = static_cast<int>(std::min<int64_t>(
+        wide,
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)))));
+    plan.block = plan.lanes;
+    plan.blocks = ceil_div(extent, plan.block);
+    plan.units = rows / extent * plan.blocks;
   } else if (int64_t size = tile_size(work, machine);
              plan.form == Form::map && tile_axis(nest, size) >= 0 &&
              nest.extents[tile_axis(nest, size)] % size == 0 &&
@@ -380,7 +405,12 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows * plan.blocks;
   }
   // About 20 microseconds of work are worth another worker.
-  const double nanoseconds = (static_cast<double>(work.bytes) / 12 +
+  const double turns = !nest.turns ? 1
+                       : nest.turns->count < 0
+                           ? unknown_turns
+                           : static_cast<double>(nest.turns->count);
+  const double nanoseconds = turns *
+                             (static_cast<double>(work.bytes) / 12 +
                               static_cast<double>(work.flops) * .03) *
                              static_cast<double>(nest.points()) /
                              static_cast<double>(plan.units);
@@ -392,7 +422,7 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     written +=
         nest.points() * byte_size(kernel.arguments[store.argument].dtype);
   plan.streaming = (plan.form == Form::map || plan.form == Form::tiles) &&
-                   written >= machine.last_level_cache / 2 &&
+                   !nest.turns && written >= machine.last_level_cache / 2 &&
                    stores_aligned(nest, kernel, plan);
   return plan;
 }

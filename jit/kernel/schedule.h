@@ -32,10 +32,11 @@ struct Machine {
   TwoStages chains = {1 << 16, 2 * dot_chain};
 
   /// Of a loop that is known to take so many turns: they are counted, instead
-  /// of asking after each one; and all turns may be one kernel, where a point
-  /// depends on itself alone.
+  /// of asking after each one.
   bool counts_turns = false;
-  bool has_point_loops = false;
+  /// Whether a kernel can be stopped before its end, so that a loop in it may
+  /// take any time.
+  bool stops_kernels = true;
 };
 
 /// Whether a reduction is done in two kernels, as Machine::TwoStages tells.

@@ -23,7 +23,7 @@ class NestWork {
     double total = 0;
     for (size_t e = 0; e < nest_.exprs.size(); ++e)
       total += flops_of(nest_.exprs[e]) * points(depends_[e]) *
-               (carried_[e] ? static_cast<double>(nest_.turns->count) : 1);
+               (carried_[e] ? turns() : 1);
     for (const Reduction& reduction : nest_.reductions) {
       const bool dot = reduction.kind == Reduction::Kind::dot;
       if (is_floating(reduction.dtype))
@@ -40,13 +40,18 @@ class NestWork {
   /// Adds the elements that are read of each argument, and those written.
   void count_elements(std::vector<double>& read,
                       std::vector<double>& written) const {
-    for (const Expr& expr : nest_.exprs) {
+    for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+      const Expr& expr = nest_.exprs[e];
       if (expr.kind != Expr::Kind::load && expr.kind != Expr::Kind::gather)
         continue;
-      read[expr.argument] += points(axes_of(expr));
+      read[expr.argument] +=
+          points(axes_of(expr)) * (nest_.turns && carried_[e] ? turns() : 1);
     }
     for (const Store& store : nest_.stores)
       written[store.argument] += points(axes_of(store.at));
+    if (nest_.turns)
+      for (const Turns::Put& put : nest_.turns->puts)
+        written[put.store.argument] += turns() * points(axes_of(put.store.at));
     if (nest_.scan)
       written[nest_.scan->argument] += points(axes_of(nest_.scan->at));
     if (nest_.scatter) {
@@ -59,6 +64,11 @@ class NestWork {
   }
 
  private:
+  /// One where nobody knows.
+  double turns() const {
+    return static_cast<double>(std::max<int64_t>(nest_.turns->count, 1));
+  }
+
   /// Of the stages of a scan one counts: the others are how a GPU does it.
   bool is_asked_for() const {
     return nest_.scan->part == Scan::Part::whole ||

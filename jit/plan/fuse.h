@@ -56,7 +56,8 @@ struct PlanStep {
   std::variant<Kernel, DotTask, LaunchStep, CopyStep, CollectiveStep, LoopTask,
                IfTask, HostCallStep>
       what;
-  /// The places in the program of what a launch computes, in its order.
+  /// The places in the program of what a launch computes, in its order; of a
+  /// copy, the update of an array that it is for.
   std::vector<uint32_t> sources = {};
 };
 

@@ -3,13 +3,15 @@
 // more, large ones otherwise go back and forth between two places, and small
 // ones are copied.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "jit/ir/kinds.h"
-#include "jit/kernel/schedule.h"
 #include "jit/plan/fuser.h"
+#include "jit/plan/join_copies.h"
 #include "jit/plan/known_turns.h"
-#include "jit/plan/point_loop.h"
+#include "jit/plan/native_loop.h"
+#include "jit/transform/plain_loop.h"
 
 namespace unisono::jit {
 
@@ -23,17 +25,6 @@ namespace {
 constexpr int64_t large_carry_bytes = 1 << 12;
 /// Steps of a body that may stand twice.
 constexpr size_t most_doubled_steps = 100;
-
-void rename(PlanSteps& steps, BufferId from, BufferId to) {
-  for (PlanStep& step : steps)
-    for_each_buffer(step, [&](BufferId& buffer, bool) {
-      if (buffer == from) buffer = to;
-    });
-  std::erase_if(steps, [](const PlanStep& step) {
-    const auto* copy = std::get_if<CopyStep>(&step.what);
-    return copy && copy->from == copy->to;
-  });
-}
 
 /// Copies `from` to `to`, one by one, as if all at once.
 void copy_all(Plan& plan, std::vector<BufferId> from,
@@ -50,31 +41,6 @@ void copy_all(Plan& plan, std::vector<BufferId> from,
   for (size_t i = 0; i < from.size(); ++i)
     if (from[i] != to[i] && bytes(to[i]) > 0)
       steps.push_back({CopyStep{from[i], to[i], bytes(to[i])}});
-}
-
-/// Whether `result`, which the steps make of `carry`, may be made in its place:
-/// the carry is read before that alone, or at the same elements.
-bool may_replace(const PlanSteps& steps, BufferId carry, BufferId result) {
-  bool replaced = false;
-  for (const PlanStep& step : steps) {
-    bool reads = false, writes = false;
-    int carry_argument = -1, result_argument = -1, number = 0;
-    for_each_buffer(step, [&](BufferId buffer, bool written) {
-      if (buffer == carry) reads = true, carry_argument = number;
-      if (buffer == result && written) writes = true, result_argument = number;
-      ++number;
-    });
-    if (reads && replaced) return false;
-    if (!writes) continue;
-    const auto* copy = std::get_if<CopyStep>(&step.what);
-    if (copy && copy->from == carry) continue;  // the base of a scatter
-    const auto* kernel = std::get_if<Kernel>(&step.what);
-    if (reads &&
-        !(kernel && may_overwrite(*kernel, carry_argument, result_argument)))
-      return false;
-    replaced = true;
-  }
-  return replaced;
 }
 
 bool is_straight(const PlanSteps& steps) {
@@ -144,45 +110,52 @@ void Fuser::end_results(NodeId id, size_t item, std::vector<BufferId> results) {
   results_[id] = std::move(results);
 }
 
-/// As one kernel, where each point depends on itself alone.
-bool Fuser::place_point_loop(NodeId id) {
+/// As one kernel, where the body is small.
+bool Fuser::place_native_loop(NodeId id) {
+  const Machine& machine = lowering_.machine();
+  if (!may_be_native(graph_, graph_[id], machine)) return false;
   const Node& node = graph_[id];
-  const auto& attrs = ir::attrs<ir::LoopAttrs>(node);
-  if (!lowering_.machine().has_point_loops) return false;
-  const auto turns = known_turns(graph_, node);
-  if (!turns || !may_be_point_loop(*attrs.body, turns->count)) return false;
-  PointLoop loop{.turns = *turns, .carries = {}};
-  std::vector<BufferId> inputs;
-  for (NodeId operand : node.inputs) inputs.push_back(materialise(operand));
-  for (int i = 0; i < attrs.carries; ++i) {
-    const ir::Type& type = graph_.type(node.inputs[i]);
-    const BufferId place = plan_.add_buffer(type.bytes());
-    loop.carries.push_back({.first = inputs[i],
-                            .place = place,
-                            .dtype = type.dtype,
-                            .elements = type.elements()});
-    inputs[i] = place;
+  LoopPlaces places;
+  for (NodeId operand : node.inputs)
+    places.operands.push_back(materialise(operand));
+  std::vector<BufferId> results;
+  const std::vector<bool> wanted = wanted_results(id);
+  for (int i = 0; i < ir::result_count(node); ++i) {
+    results.push_back(plan_.add_buffer(ir::result_type(node, i).bytes()));
+    places.results.push_back(wanted[static_cast<size_t>(i)] ? results.back()
+                                                            : -1);
   }
-  std::vector<BufferId> outputs;
-  const PlanSteps body = lower(*attrs.body, inputs, outputs);
-  std::vector<BufferId> places;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    loop.carries[i].next = outputs[i];
-    places.push_back(loop.carries[i].place);
-  }
-  auto kernel = point_loop(body, loop);
+  auto kernel = native_loop(graph_, node, places, sources_.checked, machine);
   if (!kernel) return false;
-  const size_t item = append({*std::move(kernel), {}}, graph_[id].source);
-  for (const Node& node : ir::attrs<ir::LoopAttrs>(graph_[id]).body->nodes)
-    items_[item].sources.push_back(node.source);
-  end_results(id, item, std::move(places));
+  const size_t item = append({*std::move(kernel), {}}, node.source);
+  for (const Node& inside : ir::attrs<ir::LoopAttrs>(node).body->nodes)
+    items_[item].sources.push_back(inside.source);
+  end_results(id, item, std::move(results));
   return true;
 }
 
+/// Which results of a control node anybody reads.
+std::vector<bool> Fuser::wanted_results(NodeId id) const {
+  std::vector<bool> out(static_cast<size_t>(ir::result_count(graph_[id])));
+  auto reads_first = [&](NodeId reader) {
+    if (reader == id && !out.empty()) out[0] = true;
+  };
+  for (NodeId output : graph_.outputs) reads_first(output);
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    if (!live_[i]) continue;
+    if (node.op == ir::Op::project && node.inputs[0] == id)
+      out[static_cast<size_t>(ir::attrs<ir::ProjectAttrs>(node).index)] = true;
+    else
+      for (NodeId operand : node.inputs) reads_first(operand);
+  }
+  return out;
+}
+
 void Fuser::place_loop(NodeId id) {
-  if (place_point_loop(id)) return;
+  if (place_native_loop(id)) return;
   const Node& node = graph_[id];
-  const auto& attrs = ir::attrs<ir::LoopAttrs>(node);
+  ir::LoopAttrs attrs = ir::attrs<ir::LoopAttrs>(node);
   std::vector<BufferId> inputs, carries, outputs;
   for (NodeId operand : node.inputs) inputs.push_back(materialise(operand));
   for (int i = 0; i < attrs.carries; ++i) {
@@ -192,11 +165,11 @@ void Fuser::place_loop(NodeId id) {
     inputs[i] = carries[i];
   }
   LoopTask task;
+  if (attrs.is_counted()) add_turns(node, attrs, inputs, carries);
   PlanSteps condition = lower(*attrs.condition, inputs, outputs);
   task.flag = outputs[0];
   PlanSteps body = lower_to(*attrs.body, inputs, carries);
-  if (lowering_.machine().counts_turns)
-    if (const auto turns = known_turns(graph_, node)) task.turns = turns->count;
+  if (lowering_.machine().counts_turns) task.turns = turns_of(node);
   if (auto doubled = two_places(attrs, inputs, body, task.turns)) {
     if (task.turns > 0 && task.turns % 2 != 0)
       for (PlanStep& step : body) append(std::move(step));
@@ -205,7 +178,38 @@ void Fuser::place_loop(NodeId id) {
   }
   task.condition = std::make_unique<PlanSteps>(std::move(condition));
   task.body = std::make_unique<PlanSteps>(std::move(body));
+  if (ir::attrs<ir::LoopAttrs>(node).is_counted())
+    carries.erase(carries.begin());
   end_results(id, append({std::move(task)}), std::move(carries));
+}
+
+/// How many turns a loop takes; -1 if that is not known.
+int64_t Fuser::turns_of(const Node& node) const {
+  const auto& attrs = ir::attrs<ir::LoopAttrs>(node);
+  if (attrs.is_counted()) return attrs.turns;
+  const auto turns = known_turns(graph_, node);
+  return turns ? turns->count : -1;
+}
+
+/// Makes of a counted loop one with a condition (plain_loop.h), and gives it
+/// places for the turn's number and the stacks.
+void Fuser::add_turns(const Node& node, ir::LoopAttrs& attrs,
+                      std::vector<BufferId>& inputs,
+                      std::vector<BufferId>& carries) {
+  std::vector<ir::Type> types;
+  for (NodeId operand : node.inputs) types.push_back(graph_.type(operand));
+  const int64_t first = attrs.backwards ? attrs.turns - 1 : 0;
+  std::vector<uint8_t> bytes(sizeof first);
+  std::memcpy(bytes.data(), &first, sizeof first);
+  const BufferId number = plan_.add_buffer(sizeof first);
+  append({CopyStep{plan_.add_constant(bytes), number, sizeof first}});
+  for (int i = attrs.carries; i < ir::result_count(node); ++i)
+    carries.push_back(plan_.add_buffer(ir::result_type(node, i).bytes()));
+  inputs.insert(inputs.begin() + attrs.carries, carries.begin() + attrs.carries,
+                carries.end());
+  carries.insert(carries.begin(), number);
+  inputs.insert(inputs.begin(), number);
+  attrs = plain_loop(attrs, types);
 }
 
 /// Where the body ends by copying large carries: two turns of it, the first

@@ -179,7 +179,7 @@ void Fuser::place_scatter(NodeId id) {
   const BufferId base = materialise(graph_[id].inputs[0]);
   const BufferId to = plan_.add_buffer(graph_[id]);
   if (sources_.elements[id] > 0)
-    append({CopyStep{base, to, graph_.type(id).bytes()}});
+    append({CopyStep{base, to, graph_.type(id).bytes()}}, graph_[id].source);
   if (sources_.elements[graph_[id].inputs[1]] > 0) {
     for (;;) {
       Group group(sources_, static_cast<int>(items_.size()));

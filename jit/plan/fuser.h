@@ -69,7 +69,11 @@ class Fuser {
                      const std::vector<BufferId>& inputs,
                      const std::vector<BufferId>& places);
   void end_results(ir::NodeId id, size_t item, std::vector<BufferId> results);
-  bool place_point_loop(ir::NodeId id);
+  bool place_native_loop(ir::NodeId id);
+  std::vector<bool> wanted_results(ir::NodeId id) const;
+  int64_t turns_of(const ir::Node& loop) const;
+  void add_turns(const ir::Node& loop, ir::LoopAttrs& attrs,
+                 std::vector<BufferId>& inputs, std::vector<BufferId>& carries);
   std::optional<PlanSteps> two_places(const ir::LoopAttrs& attrs,
                                       std::vector<BufferId> inputs,
                                       const PlanSteps& body, int64_t turns);

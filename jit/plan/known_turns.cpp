@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/check.h"
+
 namespace unisono::jit {
 namespace {
 
@@ -39,6 +41,7 @@ class Loop {
       : outer_(outer), node_(node), attrs_(ir::attrs<ir::LoopAttrs>(node)) {}
 
   std::optional<KnownTurns> turns() const {
+    CHECK(attrs_.condition);
     const Graph& condition = *attrs_.condition;
     const Node& test = condition[condition.outputs[0]];
     if (test.op != Op::lt && test.op != Op::gt) return std::nullopt;

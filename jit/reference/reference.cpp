@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 
@@ -109,6 +111,7 @@ class ReferenceRun {
   Status run_one(Scope& scope, NodeId id);
   Status run_if(Scope& scope, NodeId id);
   Status run_loop(Scope& scope, NodeId id);
+  Status run_counted_loop(Scope& scope, NodeId id);
   Status run_collective(Scope& scope, NodeId id);
   Status run_host_call(Scope& scope, NodeId id);
   Result<Values> call_host_for(Scope& scope, NodeId id, Frame& frame);
@@ -332,9 +335,91 @@ struct Turn {
   Values arguments;
 };
 
+namespace {
+
+/// Row `number` of an array; not ok() if there is no memory.
+Value row_of(const Value& array, const ir::Type& row, int64_t number) {
+  if (array.is_repeated()) return array;
+  const int64_t bytes = row.bytes();
+  Value out = Value::allocate(bytes);
+  if (out.ok())
+    reference::copy_bytes(out.mutable_data(), array.data() + number * bytes,
+                          bytes);
+  return out;
+}
+
+}  // namespace
+
+/// Rows are copied out of their arrays, parts into their stacks, turn by turn.
+Status ReferenceRun::run_counted_loop(Scope& scope, NodeId id) {
+  const Node& node = scope.graph[id];
+  const auto& a = ir::attrs<ir::LoopAttrs>(node);
+  const auto carries = static_cast<size_t>(a.carries);
+  const auto rows = static_cast<size_t>(a.rows);
+  std::vector<ir::Type> parameters = a.body->input_types();
+  const std::vector<ir::Type> given = a.body->output_types();
+  const auto no_memory = [&](const ir::Type& type) {
+    return error_at(node, reference::out_of_memory(type));
+  };
+  struct Member {
+    Frame* frame;
+    Values operands, stacks;
+  };
+  std::vector<Member> members;
+  for (Frame& frame : scope.frames) {
+    Member member{&frame, take_operands(scope, id, frame, 0), {}};
+    for (size_t i = carries; i < given.size(); ++i) {
+      const ir::Type type = ir::stack_type(a, given[i]);
+      if (!reference::fits_in_memory(type)) return no_memory(type);
+      member.stacks.push_back(Value::allocate(type.bytes()));
+      if (!member.stacks.back().ok()) return no_memory(type);
+    }
+    members.push_back(std::move(member));
+  }
+  for (int64_t turn = 0; turn < a.turns && !members.empty(); ++turn) {
+    const int64_t number = a.backwards ? a.turns - 1 - turn : turn;
+    std::vector<int64_t> numbers;
+    std::vector<Values> arguments;
+    for (Member& member : members) {
+      numbers.push_back(member.frame->member);
+      Values& own = arguments.emplace_back();
+      own.push_back(Value::allocate(sizeof number));
+      std::memcpy(own[0].mutable_data(), &number, sizeof number);
+      for (size_t i = 0; i < member.operands.size(); ++i) {
+        Value& operand = member.operands[i];
+        const ir::Type& type = parameters[i + 1];
+        const bool is_row = i >= carries && i < carries + rows;
+        own.push_back(i < carries ? std::move(operand)  // the body's own
+                      : is_row    ? row_of(operand, type, number)
+                                  : operand);
+        if (!own.back().ok()) return no_memory(type);
+      }
+    }
+    auto next = TRY(run(*a.body, numbers, std::move(arguments)));
+    members.erase(members.begin() + static_cast<ptrdiff_t>(next.size()),
+                  members.end());
+    for (size_t m = 0; m < members.size(); ++m) {
+      auto& [frame, operands, stacks] = members[m];
+      std::move(next[m].begin(), next[m].begin() + a.carries, operands.begin());
+      for (size_t i = carries; i < given.size(); ++i)
+        reference::copy_dense(
+            next[m][i], given[i],
+            stacks[i - carries].mutable_data() + number * given[i].bytes());
+    }
+  }
+  for (auto& [frame, operands, stacks] : members) {
+    operands.resize(carries);
+    std::move(stacks.begin(), stacks.end(), std::back_inserter(operands));
+    set_results(scope, id, *frame, std::move(operands));
+  }
+  drop_failed(scope);
+  return Unit{};
+}
+
 Status ReferenceRun::run_loop(Scope& scope, NodeId id) {
   const Node& node = scope.graph[id];
   const auto& a = ir::attrs<ir::LoopAttrs>(node);
+  if (a.is_counted()) return run_counted_loop(scope, id);
   const auto carries = static_cast<size_t>(a.carries);
   std::vector<Turn> turns;
   for (Frame& frame : scope.frames)

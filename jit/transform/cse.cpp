@@ -46,34 +46,53 @@ std::shared_ptr<const Graph> without_inputs(const Graph& g,
   return out;
 }
 
-/// Cleans the two subgraphs of a control node and drops captures that neither
-/// reads; the first `fixed` subgraph inputs (carries) stay, the operands before
-/// the subgraphs' inputs are `offset`.
-void clean_subgraphs(Node& node, std::shared_ptr<const Graph>& a,
-                     std::shared_ptr<const Graph>& b, size_t offset,
-                     size_t fixed) {
-  a = cleaned(a);
-  b = cleaned(b);
-  std::vector<bool> keep(a->inputs.size(), false);
-  mark_read(*a, keep);
-  mark_read(*b, keep);
+using Subgraph = std::shared_ptr<const Graph>;
+
+/// Cleans subgraphs that take the same and drops what none of them reads; the
+/// first `fixed` of their inputs stay. Gives which inputs are kept.
+std::vector<bool> clean_subgraphs(std::initializer_list<Subgraph*> graphs,
+                                  size_t fixed) {
+  std::vector<bool> keep;
+  for (Subgraph* graph : graphs) {
+    *graph = cleaned(*graph);
+    keep.resize((*graph)->inputs.size(), false);
+    mark_read(**graph, keep);
+  }
   std::fill_n(keep.begin(), fixed, true);
-  if (std::find(keep.begin(), keep.end(), false) == keep.end()) return;
-  a = without_inputs(*a, keep);
-  b = without_inputs(*b, keep);
-  std::vector<NodeId> operands(node.inputs.begin(),
-                               node.inputs.begin() + offset);
-  for (size_t i = 0; i < keep.size(); ++i)
-    if (keep[i]) operands.push_back(node.inputs[offset + i]);
+  if (std::find(keep.begin(), keep.end(), false) != keep.end())
+    for (Subgraph* graph : graphs) *graph = without_inputs(**graph, keep);
+  return keep;
+}
+
+/// Drops operands; operand `offset` + i is input i of the subgraphs.
+void drop_operands(Node& node, const std::vector<bool>& keep,
+                   ptrdiff_t offset) {
+  std::vector<NodeId> operands;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ptrdiff_t input = static_cast<ptrdiff_t>(i) - offset;
+    if (input < 0 || keep[static_cast<size_t>(input)])
+      operands.push_back(node.inputs[i]);
+  }
   node.inputs = std::move(operands);
+}
+
+void clean_loop(Node& node, ir::LoopAttrs& a) {
+  const auto fixed = a.parameter(static_cast<size_t>(a.carries));
+  if (!a.is_counted()) {
+    drop_operands(node, clean_subgraphs({&a.condition, &a.body}, fixed), 0);
+    return;
+  }
+  const std::vector<bool> keep = clean_subgraphs({&a.body}, fixed);
+  const auto rows = keep.begin() + static_cast<ptrdiff_t>(fixed);
+  a.rows = static_cast<int>(std::count(rows, rows + a.rows, true));
+  drop_operands(node, keep, -1);
 }
 
 void clean_control(Node& node) {
   if (auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
-    clean_subgraphs(node, a->then_graph, a->else_graph, 1, 0);
-  if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
-    clean_subgraphs(node, a->condition, a->body, 0,
-                    static_cast<size_t>(a->carries));
+    drop_operands(node, clean_subgraphs({&a->then_graph, &a->else_graph}, 0),
+                  1);
+  if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) clean_loop(node, *a);
 }
 
 /// The graph with equal nodes joined.

@@ -3,6 +3,7 @@
 // nobody reads any more is left to cse_dce.
 #include <algorithm>
 
+#include "jit/ir/kinds.h"
 #include "jit/ir/renaming.h"
 #include "jit/scalar/element.h"
 #include "jit/transform/simplify.h"
@@ -90,10 +91,11 @@ std::shared_ptr<const Graph> with_constants(
 }  // namespace
 
 void Simplifier::simplify_subgraphs(Node& node) {
-  const auto constant_operands = [&](size_t from, size_t carries) {
+  // By operand from `from` on; of the first `changing` the value is not known.
+  const auto constant_operands = [&](size_t from, size_t changing) {
     std::vector<const Node*> out;
     for (size_t i = from; i < node.inputs.size(); ++i) {
-      const bool constant = i - from >= carries && one_value(node.inputs[i]);
+      const bool constant = i - from >= changing && one_value(node.inputs[i]);
       out.push_back(constant ? &out_[node.inputs[i]] : nullptr);
     }
     return out;
@@ -104,9 +106,10 @@ void Simplifier::simplify_subgraphs(Node& node) {
     a->else_graph = with_constants(*a->else_graph, constants);
   }
   if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-    const auto constants =
-        constant_operands(0, static_cast<size_t>(a->carries));
-    a->condition = with_constants(*a->condition, constants);
+    auto constants =
+        constant_operands(0, static_cast<size_t>(a->carries + a->rows));
+    if (a->is_counted()) constants.insert(constants.begin(), nullptr);
+    if (a->condition) a->condition = with_constants(*a->condition, constants);
     a->body = with_constants(*a->body, constants);
   }
 }
@@ -134,6 +137,14 @@ Graph Simplifier::run(const Graph& graph) {
       const bool truth = is_value(node.inputs[0], 1);
       taken[id] = place_all(truth ? *a.then_graph : *a.else_graph,
                             {node.inputs.begin() + 1, node.inputs.end()});
+      placed.set(id, taken[id].empty() ? zeros(node.type) : taken[id][0]);
+      continue;
+    }
+    if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs);
+        a && a->turns == 0) {
+      for (int i = 0; i < ir::result_count(node); ++i)
+        taken[id].push_back(i < a->carries ? node.inputs[static_cast<size_t>(i)]
+                                           : zeros(ir::result_type(node, i)));
       placed.set(id, taken[id].empty() ? zeros(node.type) : taken[id][0]);
       continue;
     }

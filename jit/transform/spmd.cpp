@@ -49,9 +49,10 @@ class Spmd {
   NodeId place(Graph& out, Node node) const {
     if (auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
       *a = {part(a->then_graph), part(a->else_graph)};
-    else if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
-      *a = {part(a->condition), part(a->body), a->carries};
-    else if (ir::kind(node.op) == ir::Kind::collective)
+    else if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
+      if (a->condition) a->condition = part(a->condition);
+      a->body = part(a->body);
+    } else if (ir::kind(node.op) == ir::Kind::collective)
       return place_collective(out, node);
     return out.append(std::move(node));
   }

@@ -163,6 +163,8 @@ NodeId Mapper::to_front(NodeId x, int axis) {
   return add(Op::transpose, {x}, ir::AxesAttrs{axes});
 }
 
+NodeId Mapper::turned(NodeId x) { return to_front(x, 1); }
+
 // ---- members that take no part ----------------------------------------------
 
 NodeId Mapper::any_member() {

@@ -25,7 +25,8 @@ using Flags = std::vector<bool>;
 Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs);
 /// Which operands of a loop differ inside it, and whether its condition does.
 struct LoopVaries {
-  Flags operands;  // carries, widened to a fixed point, then captures
+  Flags operands;  // carries, widened to a fixed point, then the others
+  Flags results;   // carries, then stacks
   bool condition = false;
 };
 /// `operands`: whether each one differs before the loop.
@@ -67,6 +68,8 @@ class Mapper {
   NodeId choose(NodeId flags, Value a, Value b);
   /// Moves an axis to the front.
   NodeId to_front(NodeId x, int axis);
+  /// Exchanges the two leading axes.
+  NodeId turned(NodeId x);
   /// Element `index` along the leading axis.
   NodeId row(NodeId x, int64_t index);
 
@@ -124,6 +127,8 @@ class Mapper {
   // vmap_control.cpp
   Values place_if(const ir::Node& node, const Values& x);
   Values place_loop(const ir::Node& node, const Values& x);
+  Values place_counted_loop(const ir::Node& node, const Values& x,
+                            const LoopVaries& varies);
   Values place_lockstep_loop(const ir::Node& node, const Values& x,
                              const LoopVaries& varies);
 

@@ -87,6 +87,7 @@ Values Mapper::place_if(const Node& node, const Values& x) {
 Values Mapper::place_loop(const Node& node, const Values& x) {
   const auto& a = ir::attrs<ir::LoopAttrs>(node);
   const LoopVaries varies = varying_loop(a, spec_.axis, flags_of(x, 0));
+  if (a.is_counted()) return place_counted_loop(node, x, varies);
   if (varies.condition) return place_lockstep_loop(node, x, varies);
   const std::vector<Type> types = a.body->input_types();
   Values inputs;
@@ -106,14 +107,50 @@ Values Mapper::place_loop(const Node& node, const Values& x) {
   for (size_t i = 0; i < x.size(); ++i)
     operands.push_back(varies.operands[i] ? lift(x[i]) : x[i].id);
   if (mask_) operands.push_back(*mask_);
-  const ir::LoopAttrs attrs{
-      std::make_shared<const Graph>(std::move(condition.out_)),
-      std::make_shared<const Graph>(std::move(body.out_)), a.carries};
+  ir::LoopAttrs attrs = a;
+  attrs.condition = std::make_shared<const Graph>(std::move(condition.out_));
+  attrs.body = std::make_shared<const Graph>(std::move(body.out_));
   const NodeId id = add(Op::loop, std::move(operands), attrs);
   Values out;
   for (int i = 0; i < a.carries; ++i)
     out.push_back(
         {add(Op::project, {id}, ir::ProjectAttrs{i}), varies.operands[i]});
+  return out;
+}
+
+/// It stays counted. Members stand behind the turns in rows and stacks.
+Values Mapper::place_counted_loop(const Node& node, const Values& x,
+                                  const LoopVaries& varies) {
+  const auto& a = ir::attrs<ir::LoopAttrs>(node);
+  const auto carries = static_cast<size_t>(a.carries);
+  const auto rows = static_cast<size_t>(a.rows);
+  Flags mapped = varies.operands;
+  mapped.insert(mapped.begin(), false);  // the turn's number
+  Values inputs;
+  Mapper body = subgraph(a.body->input_types(), mapped, &inputs);
+  const Values next = body.place(*a.body, inputs);
+  for (size_t i = 0; i < next.size(); ++i)
+    body.out_.outputs.push_back(varies.results[i] ? body.lift(next[i])
+                                                  : next[i].id);
+  std::vector<NodeId> operands;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool is_row = i >= carries && i < carries + rows;
+    const NodeId operand = varies.operands[i] ? lift(x[i]) : x[i].id;
+    operands.push_back(is_row && varies.operands[i] ? turned(operand)
+                                                    : operand);
+  }
+  if (mask_) operands.push_back(*mask_);
+  ir::LoopAttrs attrs = a;
+  attrs.body = std::make_shared<const Graph>(std::move(body.out_));
+  const NodeId id = add(Op::loop, std::move(operands), attrs);
+  Values out;
+  for (size_t i = 0; i < next.size(); ++i) {
+    const NodeId result =
+        add(Op::project, {id}, ir::ProjectAttrs{static_cast<int>(i)});
+    const bool is_stack = i >= carries;
+    out.push_back({is_stack && varies.results[i] ? turned(result) : result,
+                   varies.results[i]});
+  }
   return out;
 }
 

@@ -38,10 +38,7 @@ Flags varying_results(const Node& node, ir::AxisId axis,
     return Flags(call->results.size(), calls_vary(*call, axis, operands));
   if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
     return varying_branches(*a, axis, operands);
-  const auto& a = ir::attrs<ir::LoopAttrs>(node);
-  Flags out = varying_loop(a, axis, operands).operands;
-  out.resize(static_cast<size_t>(a.carries));
-  return out;
+  return varying_loop(ir::attrs<ir::LoopAttrs>(node), axis, operands).results;
 }
 
 bool varies(const Node& node, ir::AxisId axis, const Flags& operands) {
@@ -82,15 +79,21 @@ Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs) {
 
 LoopVaries varying_loop(const ir::LoopAttrs& loop, ir::AxisId axis,
                         Flags operands) {
-  LoopVaries out{std::move(operands), false};
+  LoopVaries out{std::move(operands), {}, false};
+  const auto carries = static_cast<size_t>(loop.carries);
   while (true) {
     const Flags before = out.operands;
-    out.condition = varying_outputs(*loop.condition, axis, out.operands)[0];
-    const Flags next = varying_outputs(*loop.body, axis, out.operands);
-    for (size_t i = 0; i < next.size(); ++i) {
+    if (!loop.is_counted())
+      out.condition = varying_outputs(*loop.condition, axis, out.operands)[0];
+    Flags parameters = out.operands;
+    if (loop.is_counted()) parameters.insert(parameters.begin(), false);
+    out.results = varying_outputs(*loop.body, axis, parameters);
+    for (size_t i = 0; i < carries; ++i) {
       // Members that stop at different turns differ in what turns change.
-      const bool changes = loop.body->outputs[i] != loop.body->inputs[i];
-      if (next[i] || (out.condition && changes)) out.operands[i] = true;
+      const bool changes =
+          loop.body->outputs[i] != loop.body->inputs[loop.parameter(i)];
+      if (out.results[i] || (out.condition && changes)) out.operands[i] = true;
+      out.results[i] = out.operands[i];
     }
     if (out.operands == before) return out;
   }

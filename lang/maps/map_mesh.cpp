@@ -23,7 +23,7 @@ void collect_axes(const ir::Graph& graph, std::vector<AxisId>& axes) {
       collect_axes(*branch->then_graph, axes);
       collect_axes(*branch->else_graph, axes);
     } else if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-      collect_axes(*loop->condition, axes);
+      if (loop->condition) collect_axes(*loop->condition, axes);
       collect_axes(*loop->body, axes);
     }
   }

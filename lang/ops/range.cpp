@@ -53,19 +53,6 @@ uint64_t KnownRange::turns() const {
   return less(start, stop, dtype) ? (stop - start - 1) / step + 1 : 0;
 }
 
-bool KnownRange::ascends() const { return !is_negative(step, dtype); }
-
-bool KnownRange::ends_in_type() const {
-  const auto wide = [&](uint64_t bits) -> __int128 {
-    return is_signed(dtype) ? __int128{static_cast<int64_t>(bits)}
-                            : __int128{bits};
-  };
-  const __int128 end = wide(start) + __int128{turns()} * wide(step);
-  const int bits = static_cast<int>(8 * byte_size(dtype));
-  const __int128 top = __int128{1} << (is_signed(dtype) ? bits - 1 : bits);
-  return end < top && end >= (is_signed(dtype) ? -top : 0);
-}
-
 RangeArrays range_arrays(Walk& walk, const RangeValue& range, Span where) {
   const std::vector<Value>& parts = *range.start_stop_step;
   const DType dtype = range_type(walk, range, where);

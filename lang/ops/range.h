@@ -21,11 +21,8 @@ struct KnownRange {
 
   /// The number of turns; 0 for a step of 0.
   uint64_t turns() const;
-  bool ascends() const;
   /// The counter in turn `k`.
   uint64_t at(uint64_t k) const { return start + k * step; }
-  /// Whether start + turns * step, where a counter stops, fits the type.
-  bool ends_in_type() const;
 };
 
 /// Start, stop and step as arrays of the range's type (trace and check mode);

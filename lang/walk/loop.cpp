@@ -273,19 +273,19 @@ void Walker::check_loop(
     assign(carry.environment, carry.name, carry.shape);
 }
 
-/// The loop as a node. `counter` is the first carry of a `for`, or null.
-void Walker::loop_node(
-    std::vector<Carry>& carries, const ArrayValue& counter,
-    const AxisSet& bound_varies, Span where,
-    const std::function<ArrayValue(const ArrayValue& counter)>& condition,
-    const std::function<ArrayValue(const ArrayValue& counter)>& body) {
+/// The loop as a node.
+void Walker::loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
+                       Span where, const LoopPart& body) {
   for (Carry& carry : carries)
-    carry.shape = carry_shape(carry.value, bound_varies);
+    carry.shape = carry_shape(carry.value, turns.varies);
   // A graph's parameters: the counter, then the open leaves of the carries.
   auto parameters = [&](ArrayValue& own_counter) {
     GraphScope& scope = *walk_.scope();
-    if (counter)
-      own_counter = scope.add_parameter(counter->type, bound_varies, where);
+    if (turns.count)
+      own_counter = scope.add_parameter({DType::I64, {}}, {}, where);
+    else if (turns.counter)
+      own_counter =
+          scope.add_parameter(turns.counter->type, turns.varies, where);
     for (const Carry& carry : carries)
       assign(carry.environment, carry.name,
              map_leaves(carry.shape, [&](const Value& leaf) -> Value {
@@ -297,21 +297,25 @@ void Walker::loop_node(
                return parameter;
              }));
   };
-  while (true) {
-    std::vector<Assigned> changes;
+  for (bool again = true; again;) {
+    again = false;
     ArrayValue go_on;
     std::vector<ArrayValue> outputs;
     ContextScope context(walk_);
-    const auto condition_scope = walk_.with_scope([&] {
-      JournalScope journal(*this);
-      ArrayValue own_counter;
-      parameters(own_counter);
-      go_on = condition(own_counter);
-    });
-    const AxisSet varies = join(bound_varies, go_on->varies);
+    std::shared_ptr<GraphScope> condition_scope;
+    AxisSet varies = turns.varies;
+    if (!turns.count) {
+      condition_scope = walk_.with_scope([&] {
+        JournalScope journal(*this);
+        ArrayValue own_counter;
+        parameters(own_counter);
+        go_on = turns.condition(own_counter);
+      });
+      varies = join(varies, go_on->varies);
+    }
     if (!varies.empty())
       context->varying_conditions.push_back(
-          {varies, where, true, go_on->varies_from});
+          {varies, where, true, go_on ? go_on->varies_from : where});
     const auto body_scope = walk_.with_scope([&] {
       JournalScope journal(*this);
       ArrayValue own_counter;
@@ -321,49 +325,50 @@ void Walker::loop_node(
       std::vector<Value> finals;
       for (const Carry& carry : carries)
         finals.push_back(carry.environment->names.at(carry.name).value);
-      changes = journal.finish();
-      if (close_turn(carries, changes, varies, where)) {
-        outputs.clear();
-        go_on = nullptr;  // they vary more: once again
-        return;
-      }
+      const std::vector<Assigned> changes = journal.finish();
+      again = close_turn(carries, changes, varies, where);
+      if (again) return;  // they vary more
       for (size_t i = 0; i < carries.size(); ++i)
         gather_leaves(finals[i], carries[i].shape, outputs, where);
     });
-    if (!go_on) continue;
-    finish_loop(carries, counter, go_on, outputs, condition_scope, body_scope,
-                where);
-    return;
+    if (!again)
+      finish_loop(carries, turns, go_on, outputs, condition_scope, body_scope,
+                  where);
   }
 }
 
-void Walker::finish_loop(std::vector<Carry>& carries, const ArrayValue& counter,
+void Walker::finish_loop(std::vector<Carry>& carries, const LoopTurns& turns,
                          const ArrayValue& go_on,
                          const std::vector<ArrayValue>& outputs,
                          const std::shared_ptr<GraphScope>& condition_scope,
                          const std::shared_ptr<GraphScope>& body_scope,
                          Span where) {
-  condition_scope->import(go_on);
   for (const ArrayValue& output : outputs) body_scope->import(output);
-  const std::vector<ArrayValue> captures =
-      all_captures({condition_scope.get(), body_scope.get()});
-  const ArrayValue condition_outputs[] = {go_on};
   ir::LoopAttrs attrs;
-  attrs.condition = std::make_shared<const ir::Graph>(
-      condition_scope->finish(condition_outputs, captures));
+  attrs.carries = static_cast<int>(outputs.size());
+  std::vector<ArrayValue> captures;
+  if (turns.count) {
+    attrs.turns = *turns.count;
+    captures = all_captures({body_scope.get()});
+  } else {
+    condition_scope->import(go_on);
+    captures = all_captures({condition_scope.get(), body_scope.get()});
+    const ArrayValue condition_outputs[] = {go_on};
+    attrs.condition = std::make_shared<const ir::Graph>(
+        condition_scope->finish(condition_outputs, captures));
+  }
   attrs.body =
       std::make_shared<const ir::Graph>(body_scope->finish(outputs, captures));
-  attrs.carries = static_cast<int>(outputs.size());
 
   std::vector<ArrayValue> operands;
-  if (counter) operands.push_back(counter);
+  if (turns.counter) operands.push_back(turns.counter);
   for (const Carry& carry : carries)
     gather_leaves(carry.value, carry.shape, operands, where);
   operands.insert(operands.end(), captures.begin(), captures.end());
   const ArrayValue node =
       walk_.add(ir::Op::loop, operands, std::move(attrs), where);
   std::vector<ArrayValue> results = project_all(node, outputs.size(), where);
-  if (counter) results.erase(results.begin());
+  if (turns.counter) results.erase(results.begin());
   std::vector<Value> shapes;
   for (const Carry& carry : carries) shapes.push_back(carry.shape);
   const std::vector<Value> values = fill_leaves(shapes, results);
@@ -389,20 +394,20 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
     });
     return;
   }
-  loop_node(
-      carries, nullptr, {}, where,
-      [&](const ArrayValue&) {
-        const Value value = expr(*s.condition, env);
-        condition(value, where);  // its type
-        return walk_.to_array(value, where, "a condition");
-      },
-      [&](const ArrayValue&) -> ArrayValue {
-        block(*s.body, env, false, false);
-        return nullptr;
-      });
+  LoopTurns turns;
+  turns.condition = [&](const ArrayValue&) {
+    const Value value = expr(*s.condition, env);
+    condition(value, where);  // its type
+    return walk_.to_array(value, where, "a condition");
+  };
+  loop_node(carries, turns, where, [&](const ArrayValue&) -> ArrayValue {
+    block(*s.body, env, false, false);
+    return nullptr;
+  });
 }
 
-void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env) {
+void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
+                          int64_t first) {
   const Span where = s.iterable->span;
   std::vector<Carry> carries = carries_of(s, env);
   RangeArrays bounds;
@@ -414,7 +419,7 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env) {
                         rows.value() == static_cast<int32_t>(rows.value());
     auto parts = std::make_shared<std::vector<Value>>();
     const DType dtype = narrow ? DType::I32 : DType::I64;
-    *parts = {walk_.constant_int(0, dtype, false, where), IntValue{rows},
+    *parts = {walk_.constant_int(first, dtype, false, where), IntValue{rows},
               IntValue{1}};
     bounds = range_arrays(walk_, RangeValue{std::move(parts)}, where);
   }
@@ -446,32 +451,46 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env) {
   const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {
     return walk_.add(what, {a, b}, ir::NoAttrs{}, where);
   };
-  // Where the counter cannot leave its type it is compared with the end.
-  if (bounds.unit || (bounds.known && bounds.known->ends_in_type())) {
-    const bool up = bounds.unit.value_or(1) > 0 &&
-                    (!bounds.known || bounds.known->ascends());
-    loop_node(
-        carries, bounds.start, varies, where,
-        [&](const ArrayValue& counter) {
-          return op(up ? ir::Op::lt : ir::Op::gt, counter, bounds.stop);
-        },
-        [&](const ArrayValue& counter) {
-          bind(counter);
-          return op(ir::Op::add, counter, bounds.step);
-        });
+  const auto number = [&](const ArrayValue& turn) {
+    const ArrayValue k = cast_to(walk_, turn, bounds.start->type.dtype, where);
+    const bool by_one = bounds.known && bounds.known->step == 1;
+    const ArrayValue far = by_one ? k : op(ir::Op::mul, k, bounds.step);
+    if (bounds.known && bounds.known->start == 0) return far;
+    return op(ir::Op::add, bounds.start, far);
+  };
+  LoopTurns turns;
+  turns.varies = varies;
+  if (bounds.known && bounds.known->turns() <= INT64_MAX) {
+    turns.count = static_cast<int64_t>(bounds.known->turns());
+    loop_node(carries, turns, where, [&](const ArrayValue& turn) -> ArrayValue {
+      bind(number(turn));
+      return nullptr;
+    });
     return;
   }
-  const ArrayValue turns = count_turns(walk_, bounds, where);
+  // Where the counter cannot leave its type it is compared with the end.
+  if (bounds.unit) {
+    const bool up = *bounds.unit > 0;
+    turns.counter = bounds.start;
+    turns.condition = [&](const ArrayValue& counter) {
+      return op(up ? ir::Op::lt : ir::Op::gt, counter, bounds.stop);
+    };
+    loop_node(carries, turns, where, [&](const ArrayValue& counter) {
+      bind(counter);
+      return op(ir::Op::add, counter, bounds.step);
+    });
+    return;
+  }
+  const ArrayValue count = count_turns(walk_, bounds, where);
   const ArrayValue one = walk_.constant_int(1, DType::I64, false, where);
-  loop_node(
-      carries, walk_.constant_int(0, DType::I64, false, where), varies, where,
-      [&](const ArrayValue& turn) { return op(ir::Op::lt, turn, turns); },
-      [&](const ArrayValue& turn) {
-        const ArrayValue k =
-            cast_to(walk_, turn, bounds.start->type.dtype, where);
-        bind(op(ir::Op::add, bounds.start, op(ir::Op::mul, k, bounds.step)));
-        return op(ir::Op::add, turn, one);
-      });
+  turns.counter = walk_.constant_int(0, DType::I64, false, where);
+  turns.condition = [&](const ArrayValue& turn) {
+    return op(ir::Op::lt, turn, count);
+  };
+  loop_node(carries, turns, where, [&](const ArrayValue& turn) {
+    bind(number(turn));
+    return op(ir::Op::add, turn, one);
+  });
 }
 
 }  // namespace unisono::lang

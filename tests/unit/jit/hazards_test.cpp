@@ -154,7 +154,8 @@ Result<std::shared_ptr<LoadedCode>> load(
                                           "f", module);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
   build(b);
-  return target->load(module);
+  auto object = TRY(target->object(module));
+  return target->load(object, {"f"});
 }
 
 using OneDouble = double (*)(double);

@@ -239,7 +239,40 @@ TEST_CASE("types of control") {
   CHECK(infer(Op::loop, {f32({2})}, ir::LoopAttrs{truth, truth, 1}) ==
         "`loop`: the body's results are not the carries");
   CHECK(infer(Op::loop, {f32({2})}, ir::LoopAttrs{truth, negated, 2}) ==
-        "`loop`: 2 carries among 1 operands");
+        "`loop`: 2 carries and 0 rows among 1 operands");
+}
+
+TEST_CASE("types of counted loops") {
+  const Type number{DType::I64, {}};
+  const auto body = std::make_shared<Graph>();
+  for (const Type& type : {number, f32({}), f32({2}), boolean({})})
+    body->add_input(type);
+  body->outputs = {1, 2, 0};
+  ir::LoopAttrs loop{nullptr, body, 1, 5, true, 1};
+  const std::vector<Type> operands = {f32({}), f32({5, 2}), boolean({})};
+  CHECK(infer(Op::loop, operands, loop) == "f32");
+  Graph g;
+  for (const Type& type : operands) g.add_input(type);
+  const ir::Node& node = g[g.add(Op::loop, {0, 1, 2}, loop)];
+  CHECK(ir::result_count(node) == 3);
+  CHECK(ir::result_type(node, 1).to_string() == "f32[5, 2]");
+  CHECK(ir::result_type(node, 2).to_string() == "i64[5]");
+  loop.turns = 4;
+  CHECK(infer(Op::loop, operands, loop) == "`loop`: f32[5, 2] has not 4 rows");
+  loop.turns = 5, loop.rows = 0;
+  CHECK(infer(Op::loop, operands, loop) ==
+        "`loop`: the operands are not what the body takes");
+  loop.rows = 3;
+  CHECK(infer(Op::loop, operands, loop) ==
+        "`loop`: 1 carries and 3 rows among 3 operands");
+  loop.rows = 1, loop.carries = 2;
+  CHECK(infer(Op::loop, operands, loop) == "`loop`: bool has not 5 rows");
+  loop = {body, body, 1, 5, false, 1};
+  CHECK(infer(Op::loop, operands, loop) ==
+        "`loop`: a counted loop has no condition");
+  loop = {body, body, 1, -1, true, 1};
+  CHECK(infer(Op::loop, operands, loop) ==
+        "`loop`: only a counted loop has rows and a direction");
 }
 
 TEST_CASE("rows of the table") {

@@ -53,7 +53,7 @@ Type RandomGraph::random_type() {
                               DType::U8,  DType::U16,  DType::U32, DType::U64,
                               DType::F16, DType::BF16, DType::Bool};
   const DType dtype = dtypes[below(std::size(dtypes))];
-  return {dtype, random_shape(below(4))};
+  return {dtype, random_shape(below(options_.most_rank + 1))};
 }
 
 NodeId RandomGraph::any_node(const Graph& g) {
@@ -401,7 +401,35 @@ NodeId RandomGraph::random_if(Graph& g, NodeId x) {
   return g.add(Op::project, {id}, ir::ProjectAttrs{below(2)});
 }
 
+/// Some turns over x, the rows of another array and a capture; gives a carry,
+/// or a stack.
+NodeId RandomGraph::random_counted_loop(Graph& g, NodeId x) {
+  const NodeId y = any_node(g), z = any_node(g);
+  const Type of_y = g.type(y);
+  const bool has_rows = of_y.rank() > 0 && of_y.shape[0].value() <= 6;
+  ir::LoopAttrs loop;
+  loop.carries = 1;
+  loop.rows = has_rows ? 1 : 0;
+  loop.turns = has_rows ? of_y.shape[0].value() : below(4);
+  loop.backwards = chance(50);
+  Type row = of_y;
+  if (has_rows) row.shape.erase(row.shape.begin());
+  auto body = std::make_shared<Graph>();
+  const Type number{DType::I64, {}};
+  for (const Type& type : {number, g.type(x), row, g.type(z)})
+    body->add_input(type);
+  ++depth_;
+  const NodeId state = grow(*body, 1 + below(4), g.type(x));
+  const NodeId part = chance(50) ? NodeId{2} : any_node(*body);
+  body->outputs = {state, part};
+  --depth_;
+  loop.body = body;
+  const NodeId id = g.add(Op::loop, {x, y, z}, loop);
+  return g.add(Op::project, {id}, ir::ProjectAttrs{below(2)});
+}
+
 NodeId RandomGraph::random_loop(Graph& g, NodeId x) {
+  if (chance(50)) return random_counted_loop(g, x);
   const Type count{DType::I32, {}};
   const bool fixed = options_.collectives || chance(50);
   const NodeId turns =

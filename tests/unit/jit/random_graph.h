@@ -17,6 +17,7 @@ struct RandomOptions {
   int64_t members = 1;
   bool host_calls = false;
   int64_t elements = 0;  // of a large array; 0: all are small
+  int most_rank = 3;     // of what is not computed
 };
 
 class RandomGraph {
@@ -56,6 +57,7 @@ class RandomGraph {
   void random_groups(ir::CollectiveAttrs& a, bool equal);
   NodeId random_if(ir::Graph& g, NodeId x);
   NodeId random_loop(ir::Graph& g, NodeId x);
+  NodeId random_counted_loop(ir::Graph& g, NodeId x);
   NodeId random_host_call(ir::Graph& g, NodeId x);
   NodeId step(ir::Graph& g);
   /// A value of the type from `g`'s nodes, after some steps.

@@ -1,0 +1,107 @@
+#include <cmath>
+#include <string>
+
+#include "bench/peers.h"
+#include "bench/workload.h"
+
+namespace bench {
+namespace {
+
+constexpr const char* program = R"(
+def field(x, y, z) {
+  (10.0 * (y - x), x * (28.0 - z) - y, x * y - cast(2.6666667, f32) * z)
+}
+def lorenz(x0, y0, z0) {
+  var x = x0
+  var y = y0
+  var z = z0
+  let h = cast(0.00001, f32)
+  for i in range(1_000_000) {
+    let (ax, ay, az) = field(x, y, z)
+    let (bx, by, bz) = field(x + h / 2 * ax, y + h / 2 * ay, z + h / 2 * az)
+    let (cx, cy, cz) = field(x + h / 2 * bx, y + h / 2 * by, z + h / 2 * bz)
+    let (dx, dy, dz) = field(x + h * cx, y + h * cy, z + h * cz)
+    x = x + h / 6 * (ax + 2 * (bx + cx) + dx)
+    y = y + h / 6 * (ay + 2 * (by + cy) + dy)
+    z = z + h / 6 * (az + 2 * (bz + cz) + dz)
+  }
+  (x, y, z)
+}
+let one = cast(1.0, f32)
+let many = one + arange(16, f32) * 0.001
+let lorenz_1 = jit(lorenz)
+let lorenz_16 = jit(vmap(lorenz))
+
+# x' = F x, P' = F P F^T + q I; x[0] is measured with variance r.
+def kalman(ys, F, q, r) {
+  var x = zeros(f32[3])
+  var P = eye(3)
+  var likelihood = cast(0.0, f32)
+  for i in range(10_000) {
+    x = F @ x
+    let M = F @ P @ transpose(F) + q * eye(3)
+    let S = M[0, 0] + r
+    let e = ys[i] - x[0]
+    let K = M[:, 0] / S
+    x = x + K * e
+    P = M - outer(K, M[0])
+    likelihood = likelihood + 0.5 * (e * e / S + log(S))
+  }
+  likelihood
+}
+let t = arange(10_000, f32)
+let ys = sin(0.01 * t) + 0.1 * sin(12.9898 * t)
+let F = cast([[1.0, 0.1, 0.005], [0.0, 1.0, 0.1], [0.0, 0.0, 1.0]], f32)
+let q = cast(0.001, f32)
+let r = cast(0.1, f32)
+let f_kalman = jit(kalman)
+)";
+
+}  // namespace
+
+void loops(Table& table) {
+  const std::string group = "9 small loops";
+  if (!table.wanted(group, "Lorenz Kalman")) return;
+  Script s(program, 1);
+  const Peer without_fma{[] {}, Team::one_thread, "the same operations"};
+  auto lorenz = [&](const char* function, const char* start, size_t systems,
+                    const std::string& name) {
+    std::vector<float> x, y, z;
+    auto begin = [&] {
+      x.clear();
+      for (size_t i = 0; i < systems; ++i)
+        x.push_back(1.0f + static_cast<float>(i) * 0.001f);
+      y = z = x;
+    };
+    auto ours = [&] {
+      return s.call(s[function], {s[start], s[start], s[start]});
+    };
+    Peer peer = without_fma;
+    peer.work = [&] {
+      begin();
+      peers::lorenz(x.data(), y.data(), z.data(), systems, 1'000'000);
+    };
+    peer.work();
+    const auto* results = ours().tuple();
+    const std::vector<float> got = s.floats(results->items[0]);
+    for (size_t i = 0; i < systems; ++i) expect_close(name, got[i], x[i], 1e-5);
+    add_pair(table, s, group, name, ours, peer, 0.95);
+  };
+  lorenz("lorenz_1", "one", 1, "Lorenz RK4, 10^6 steps");
+  lorenz("lorenz_16", "many", 16, "Lorenz RK4, 16 trajectories");
+
+  const Aligned<float> ys = copy_of(s, "ys");
+  float likelihood = 0;
+  Peer peer = without_fma;
+  peer.work = [&] {
+    likelihood = peers::kalman(ys.get(), ys.size, 0.001f, 0.1f);
+  };
+  peer.work();
+  auto ours = [&] {
+    return s.call(s["f_kalman"], {s["ys"], s["F"], s["q"], s["r"]});
+  };
+  expect_close("Kalman", s.floats(ours())[0], likelihood, 1e-4);
+  add_pair(table, s, group, "Kalman 3x3, 10^4 steps", ours, peer, 0.95);
+}
+
+}  // namespace bench

@@ -1,0 +1,87 @@
+// Loops whose turns wait for one another: one thread. Built without contraction
+// into fma, as Unisono rounds after each operation.
+#include <cmath>
+#include <cstddef>
+
+#include "bench/peers.h"
+
+namespace peers {
+namespace {
+
+struct State {
+  float x, y, z;
+};
+
+State field(State s) {
+  return {10.0f * (s.y - s.x), s.x * (28.0f - s.z) - s.y,
+          s.x * s.y - 2.6666667f * s.z};
+}
+
+State moved(State s, float h, State k) {
+  return {s.x + h * k.x, s.y + h * k.y, s.z + h * k.z};
+}
+
+State step(State s) {
+  constexpr float h = 1e-5f;
+  const State a = field(s), b = field(moved(s, h / 2, a)),
+              c = field(moved(s, h / 2, b)), d = field(moved(s, h, c));
+  return {s.x + h / 6 * (a.x + 2 * (b.x + c.x) + d.x),
+          s.y + h / 6 * (a.y + 2 * (b.y + c.y) + d.y),
+          s.z + h / 6 * (a.z + 2 * (b.z + c.z) + d.z)};
+}
+
+/// Systems side by side, in registers.
+template <size_t count>
+void run(float* x, float* y, float* z, int turns) {
+  float px[count], py[count], pz[count];
+  for (size_t i = 0; i < count; ++i) px[i] = x[i], py[i] = y[i], pz[i] = z[i];
+  for (int t = 0; t < turns; ++t) {
+#pragma omp simd
+    for (size_t i = 0; i < count; ++i) {
+      const State s = step({px[i], py[i], pz[i]});
+      px[i] = s.x, py[i] = s.y, pz[i] = s.z;
+    }
+  }
+  for (size_t i = 0; i < count; ++i) x[i] = px[i], y[i] = py[i], z[i] = pz[i];
+}
+
+}  // namespace
+
+void lorenz(float* x, float* y, float* z, size_t systems, int turns) {
+  if (systems == 1) return run<1>(x, y, z, turns);
+  for (size_t i = 0; i < systems; i += 16) run<16>(x + i, y + i, z + i, turns);
+}
+
+float kalman(const float* measured, size_t n, float q, float r) {
+  const float F[3][3] = {{1, 0.1f, 0.005f}, {0, 1, 0.1f}, {0, 0, 1}};
+  float x[3] = {}, P[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  float likelihood = 0;
+  for (size_t t = 0; t < n; ++t) {
+    float moved[3], FP[3][3], M[3][3];
+    for (int i = 0; i < 3; ++i) {
+      moved[i] = 0;
+      for (int k = 0; k < 3; ++k) moved[i] += F[i][k] * x[k];
+    }
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        FP[i][j] = 0;
+        for (int k = 0; k < 3; ++k) FP[i][j] += F[i][k] * P[k][j];
+      }
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        M[i][j] = i == j ? q : 0;
+        for (int k = 0; k < 3; ++k) M[i][j] += FP[i][k] * F[j][k];
+      }
+    const float S = M[0][0] + r, e = measured[t] - moved[0];
+    float K[3];
+    for (int i = 0; i < 3; ++i) K[i] = M[i][0] / S;
+    for (int i = 0; i < 3; ++i) {
+      x[i] = moved[i] + K[i] * e;
+      for (int j = 0; j < 3; ++j) P[i][j] = M[i][j] - K[i] * M[0][j];
+    }
+    likelihood += 0.5f * (e * e / S + std::log(S));
+  }
+  return likelihood;
+}
+
+}  // namespace peers

@@ -1,0 +1,155 @@
+// A loop at each point of a nest: carries are registers. Points along the last
+// axis are lanes.
+#include "jit/emit/nest.h"
+
+namespace unisono::jit {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+/// Turns between two looks at the stop flags: of the usual small body, and of
+/// one that takes microseconds.
+constexpr uint64_t turns_unpolled = 256, long_turns_unpolled = 16;
+constexpr size_t long_body = 400;
+
+}  // namespace
+
+void NestEmitter::emit_turns(Point& point, Value* block) {
+  const int axis = plan_.vector_axis;
+  if (axis >= 0)
+    point.index[axis] = b_.CreateMul(block, index_constant(plan_.block));
+  if (plan_.lanes == 1) {
+    point.vector_axis = -1;
+  } else {
+    const auto lanes = static_cast<unsigned>(plan_.lanes);
+    const int64_t extent = nest_.extents[axis];
+    point.lanes = lanes;
+    if (extent % lanes)
+      point.mask = lane_mask(
+          b_.CreateSub(index_constant(extent), point.index[axis]), lanes);
+  }
+  fix_unit_parts(point);
+  Values values(nest_.exprs.size());
+  take_turns(point, values);
+  store_outputs(all_stores(), point, values);
+}
+
+/// The expressions that `id` needs and that are not known yet.
+std::vector<bool> NestEmitter::needed_for(ExprId id,
+                                          const Values& values) const {
+  std::vector<bool> needed(values.size());
+  needed[id] = true;
+  for (size_t e = values.size(); e-- > 0;)
+    if (needed[e] && !values[e])
+      for (ExprId operand : nest_.exprs[e].operands) needed[operand] = true;
+  return needed;
+}
+
+/// Where a check has failed since the last call, the turns end.
+void NestEmitter::leave_if_failed() {
+  if (failures_.empty()) return;
+  Value* any = failures_[0];
+  for (size_t i = 1; i < failures_.size(); ++i)
+    any = b_.CreateOr(any, failures_[i]);
+  failures_.clear();
+  auto* good = BasicBlock::Create(b_.getContext(), "good", frame_.function);
+  b_.CreateCondBr(any, frame_.leave, good);
+  b_.SetInsertPoint(good);
+}
+
+void NestEmitter::poll_after(Value* turns) {
+  if (!frame_.machine.stops_kernels) return;
+  const uint64_t every =
+      nest_.exprs.size() > long_body ? long_turns_unpolled : turns_unpolled;
+  llvm::LLVMContext& context = b_.getContext();
+  auto* look = BasicBlock::Create(context, "look", frame_.function);
+  auto* again = BasicBlock::Create(context, "again", frame_.function);
+  Value* rest = b_.CreateAnd(turns, b_.getInt64(every - 1));
+  b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt64(0)), look, again);
+  b_.SetInsertPoint(look);
+  poll();
+  b_.CreateBr(again);
+  b_.SetInsertPoint(again);
+}
+
+/// Computes all expressions: before the loop those that its turns do not
+/// change, after it carries have their last values.
+void NestEmitter::take_turns(Point& point, Values& values) {
+  const Turns& turns = *nest_.turns;
+  const std::vector<bool> inside = carried_expressions(nest_);
+  std::vector<bool> outside = inside;
+  outside.flip();
+  compute(outside, point, values);
+  auto shaped = [&](const Turns::Carry& carry, Value* value) {
+    const bool vector = in_loop_[carry.first] || in_loop_[carry.next];
+    return vector ? widened(value, point) : value;
+  };
+  std::vector<Value*> state, put_parts;
+  for (const Turns::Carry& carry : turns.carries)
+    state.push_back(shaped(carry, values[carry.first]));
+  for (const Turns::Put& put : turns.puts)
+    put_parts.push_back(
+        offset_at(put.store.at, unit_part(put.store.at, point), point));
+  auto set_carries = [&](Values& to, llvm::ArrayRef<Value*> from) {
+    for (size_t e = 0; e < to.size(); ++e)
+      if (const Expr& expr = nest_.exprs[e]; expr.kind == Expr::Kind::carried)
+        to[e] = from[static_cast<size_t>(expr.carry)];
+  };
+  if (turns.count == 0) return set_carries(values, state);
+
+  llvm::LLVMContext& context = b_.getContext();
+  BasicBlock* before = b_.GetInsertBlock();
+  auto* head = BasicBlock::Create(context, "turn", frame_.function);
+  auto* done = BasicBlock::Create(context, "turned", frame_.function);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* turn = b_.CreatePHI(b_.getInt64Ty(), 2);
+  turn->addIncoming(index_constant(0), before);
+  std::vector<llvm::PHINode*> carried;
+  for (Value*& value : state) {
+    carried.push_back(b_.CreatePHI(value->getType(), 2));
+    carried.back()->addIncoming(value, before);
+    value = carried.back();
+  }
+  Values now = values;
+  set_carries(now, state);
+  if (turns.condition >= 0) {
+    compute(needed_for(turns.condition, now), point, now);
+    leave_if_failed();
+    auto* work = BasicBlock::Create(context, "work", frame_.function);
+    b_.CreateCondBr(now[turns.condition], work, done);
+    b_.SetInsertPoint(work);
+  }
+  compute(inside, point, now);
+  for (size_t p = 0; p < turns.puts.size(); ++p) {
+    const Turns::Put& put = turns.puts[p];
+    Value* offset = b_.CreateAdd(
+        put_parts[p], b_.CreateMul(now[put.index], index_constant(put.stride)));
+    store_at(put.store.argument,
+             frame_.kernel.arguments[put.store.argument].dtype, offset,
+             put.store.at, now[put.store.value], point, false);
+  }
+  leave_if_failed();
+  std::vector<Value*> next;
+  for (const Turns::Carry& carry : turns.carries)
+    next.push_back(shaped(carry, now[carry.next]));
+  Value* following = b_.CreateAdd(turn, index_constant(1));
+  poll_after(following);
+  BasicBlock* end = b_.GetInsertBlock();
+  turn->addIncoming(following, end);
+  for (size_t i = 0; i < next.size(); ++i)
+    carried[i]->addIncoming(next[i], end);
+  if (turns.condition >= 0) {
+    b_.CreateBr(head);
+  } else {
+    b_.CreateCondBr(b_.CreateICmpSLT(following, index_constant(turns.count)),
+                    head, done);
+    state = std::move(next);
+  }
+  b_.SetInsertPoint(done);
+  set_carries(values, state);
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,416 @@
+#include "jit/plan/native_loop.h"
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "jit/ir/kinds.h"
+#include "jit/plan/known_turns.h"
+#include "jit/plan/unroll.h"
+
+namespace unisono::jit {
+namespace {
+
+using ir::Graph;
+using ir::LoopAttrs;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+using Extents = std::vector<int64_t>;
+
+/// Nodes of a body.
+constexpr size_t most_nodes = 2000;
+/// Of a kernel that nobody stops.
+constexpr int64_t most_turns = 1 << 16;
+constexpr int64_t most_operations = int64_t{1} << 22;
+/// With so many points, what a turn reads and writes for each is better taken
+/// turn by turn, in the order of memory.
+constexpr int64_t many_points = 1 << 13;
+/// Fewer points do not fill a vector.
+constexpr int64_t few_points = 4;
+
+int64_t points_of(const Extents& extents) {
+  int64_t out = 1;
+  for (int64_t extent : extents) out *= extent;
+  return out;
+}
+
+bool begins_with(const ir::Type& type, const Extents& extents) {
+  const Extents sizes = type.sizes();
+  return sizes.size() >= extents.size() &&
+         std::equal(extents.begin(), extents.end(), sizes.begin());
+}
+
+bool is_plain(const Graph& graph, size_t& nodes) {
+  nodes += graph.nodes.size();
+  if (nodes > most_nodes) return false;
+  return std::ranges::all_of(graph.nodes, [&](const Node& node) {
+    switch (ir::kind(node.op)) {
+      case ir::Kind::map:
+      case ir::Kind::move:
+      case ir::Kind::source:
+      case ir::Kind::index:
+      case ir::Kind::reduce:
+      case ir::Kind::dot: return true;
+      case ir::Kind::control:
+        if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
+          return is_plain(*a->then_graph, nodes) &&
+                 is_plain(*a->else_graph, nodes);
+        if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
+          return a->is_counted() && is_plain(*a->body, nodes);
+        return true;
+      case ir::Kind::argreduce:
+      case ir::Kind::scan:
+      case ir::Kind::sort:
+      case ir::Kind::collective:
+      case ir::Kind::host: return false;
+    }
+    __builtin_unreachable();
+  });
+}
+
+/// The kernel in the making.
+class NativeLoop {
+ public:
+  NativeLoop(const Graph& graph, const Node& loop, const LoopPlaces& places,
+             bool checked)
+      : graph_(graph),
+        loop_(loop),
+        a_(ir::attrs<LoopAttrs>(loop)),
+        places_(places),
+        checked_(checked),
+        carries_(static_cast<size_t>(a_.carries)) {
+    if (!a_.is_counted()) known_ = known_turns(graph, loop);
+  }
+
+  std::optional<Kernel> make();
+
+ private:
+  std::vector<Extents> spaces(const std::vector<size_t>& results) const;
+  bool add_nest(const Extents& space, const std::vector<size_t>& results,
+                bool with_checks);
+  std::vector<bool> needed_nodes(const std::vector<size_t>& results,
+                                 bool with_checks) const;
+  bool add_carries(Unroller& at, std::vector<PointArray>& arguments);
+  void add_operands(std::vector<PointArray>& arguments);
+  bool add_condition(Unroller& at, const std::vector<PointArray>& arguments);
+  bool add_results(Unroller& at, const std::vector<size_t>& results,
+                   std::vector<PointArray> given);
+  ExprId first_value(Unroller& at, size_t carry, const PointArray& array,
+                     int64_t element);
+  int argument(BufferId buffer, DType dtype);
+  bool touches_much() const;
+  bool fails_anywhere() const;
+  int64_t turns() const {
+    return a_.is_counted() ? a_.turns : known_ ? known_->count : -1;
+  }
+  /// Of a result, or of a turn's part of it.
+  const ir::Type& part_type(size_t i) const {
+    return a_.body->type(a_.body->outputs[i]);
+  }
+
+  const Graph& graph_;
+  const Node& loop_;
+  const LoopAttrs& a_;
+  const LoopPlaces& places_;
+  const bool checked_;
+  const size_t carries_;
+  std::optional<KnownTurns> known_;
+  Kernel kernel_;
+  // Of the nest in the making.
+  Nest nest_;
+  std::vector<bool> needed_;  // nodes of the body
+  std::vector<std::pair<size_t, size_t>>
+      own_;  // by carry: the nest's, how many
+  ExprId number_ = -1;
+  std::vector<PointArray> carried_;
+};
+
+std::optional<Kernel> NativeLoop::make() {
+  std::vector<size_t> left;
+  for (size_t i = 0; i < places_.results.size(); ++i)
+    if (places_.results[i] >= 0) left.push_back(i);
+  bool first = true;
+  while (first || !left.empty()) {
+    bool placed = false;
+    for (const Extents& space : spaces(left)) {
+      std::vector<size_t> fitting, others;
+      for (size_t i : left)
+        (begins_with(part_type(i), space) ? fitting : others).push_back(i);
+      if (!add_nest(space, fitting, first)) continue;
+      left = std::move(others);
+      placed = true;
+      break;
+    }
+    if (!placed) return std::nullopt;
+    first = false;
+  }
+  drop_arguments(kernel_);
+  return std::move(kernel_);
+}
+
+/// The spaces to try: what the results begin with, those first that are most
+/// results', and the empty one.
+std::vector<Extents> NativeLoop::spaces(
+    const std::vector<size_t>& results) const {
+  std::vector<Extents> out;
+  for (size_t i : results) {
+    for (Extents space = part_type(i).sizes(); !space.empty(); space.pop_back())
+      if (points_of(space) > 1 && std::ranges::find(out, space) == out.end())
+        out.push_back(space);
+  }
+  auto covered = [&](const Extents& space) {
+    return std::ranges::count_if(
+        results, [&](size_t i) { return begins_with(part_type(i), space); });
+  };
+  std::ranges::sort(out, [&](const Extents& p, const Extents& q) {
+    return std::tuple(covered(p), points_of(p), p) >
+           std::tuple(covered(q), points_of(q), q);
+  });
+  const bool tiny = !out.empty() && points_of(out[0]) < few_points;
+  out.insert(tiny ? out.begin() : out.end(), Extents());
+  return out;
+}
+
+/// The nodes of the body that these results need, of carries in all turns.
+std::vector<bool> NativeLoop::needed_nodes(const std::vector<size_t>& results,
+                                           bool with_checks) const {
+  const Graph& body = *a_.body;
+  std::vector<bool> needed(body.nodes.size());
+  for (size_t i : results) needed[body.outputs[i]] = true;
+  if (with_checks && checked_)
+    for (size_t i = 0; i < body.nodes.size(); ++i)
+      if (ir::must_stay(body, body.nodes[i])) needed[i] = true;
+  if (turns() < 0) {
+    // All carries that the condition reads; it has the same parameters.
+    for (const Node& node : a_.condition->nodes)
+      for (NodeId operand : node.inputs)
+        if (operand < static_cast<NodeId>(carries_)) needed[operand] = true;
+    for (NodeId output : a_.condition->outputs)
+      if (output < static_cast<NodeId>(carries_)) needed[output] = true;
+  }
+  for (size_t i : results)
+    if (i < carries_) needed[body.inputs[a_.parameter(i)]] = true;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (size_t i = body.nodes.size(); i-- > 0;)
+      if (needed[i])
+        for (NodeId operand : body.nodes[i].inputs) needed[operand] = true;
+    for (size_t c = 0; c < carries_; ++c) {
+      if (!needed[body.inputs[a_.parameter(c)]] || needed[body.outputs[c]])
+        continue;
+      needed[body.outputs[c]] = true;
+      grows = true;
+    }
+  }
+  return needed;
+}
+
+int NativeLoop::argument(BufferId buffer, DType dtype) {
+  auto& all = kernel_.arguments;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].buffer == buffer && all[i].dtype == dtype)
+      return static_cast<int>(i);
+  all.push_back({buffer, dtype, false});
+  return static_cast<int>(all.size()) - 1;
+}
+
+/// A carry's element before the loop.
+ExprId NativeLoop::first_value(Unroller& at, size_t carry,
+                               const PointArray& array, int64_t element) {
+  const Node& operand = graph_[loop_.inputs[carry]];
+  if (operand.op == Op::constant) {
+    const auto& bytes = ir::attrs<ir::ConstantAttrs>(operand).bytes;
+    const auto size = static_cast<size_t>(byte_size(array.dtype));
+    if (bytes.size() == size) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, bytes.data(), size);  // little endian
+      return at.constant(array.dtype, bits);
+    }
+  }
+  return at.fresh({.kind = Expr::Kind::load,
+                   .dtype = array.dtype,
+                   .argument = argument(places_.operands[carry], array.dtype),
+                   .at = at.offset(array, element)});
+}
+
+bool NativeLoop::add_carries(Unroller& at, std::vector<PointArray>& arguments) {
+  Turns& turns = *nest_.turns;
+  auto carry = [&](ExprId first, DType dtype) {
+    turns.carries.push_back({first, -1, dtype});
+    return at.fresh({.kind = Expr::Kind::carried,
+                     .dtype = dtype,
+                     .carry = static_cast<int>(turns.carries.size()) - 1});
+  };
+  own_.assign(carries_, {0, 0});
+  for (size_t c = 0; c < carries_; ++c) {
+    const NodeId parameter = a_.body->inputs[a_.parameter(c)];
+    PointArray array = at.shaped(a_.body->type(parameter));
+    if (needed_[parameter]) {
+      if (at.count(array) == 0 || at.count(array) > 64) return false;
+      std::vector<ExprId> first;
+      for (int64_t e = 0; e < at.count(array); ++e)
+        first.push_back(first_value(at, c, array, e));
+      own_[c] = {turns.carries.size(), first.size()};
+      for (ExprId value : first)
+        array.elements.push_back(carry(value, array.dtype));
+      if (known_ && static_cast<size_t>(known_->counter) == c)
+        at.set_range(array.elements[0], known_->first, known_->last);
+    }
+    arguments.push_back(std::move(array));
+  }
+  return true;
+}
+
+/// Rows and captures, which stay in memory until they are read.
+void NativeLoop::add_operands(std::vector<PointArray>& arguments) {
+  for (size_t i = carries_; i < loop_.inputs.size(); ++i) {
+    const ir::Type& type = a_.body->type(a_.body->inputs[a_.parameter(i)]);
+    PointArray array{type.dtype, type.sizes()};
+    MemoryPlace place{argument(places_.operands[i], type.dtype)};
+    if (i < carries_ + static_cast<size_t>(a_.rows)) {
+      place.base = {number_};
+      place.base_axes = {{a_.turns, type.elements(), true}};
+    }
+    array.memory = std::move(place);
+    arguments.push_back(std::move(array));
+  }
+}
+
+bool NativeLoop::add_condition(Unroller& at,
+                               const std::vector<PointArray>& arguments) {
+  auto goes_on = at.place(*a_.condition, arguments);
+  if (!goes_on || !at.settle((*goes_on)[0]) || !(*goes_on)[0].space.empty())
+    return false;
+  nest_.turns->condition = (*goes_on)[0].elements[0];
+  return true;
+}
+
+bool NativeLoop::add_results(Unroller& at, const std::vector<size_t>& results,
+                             std::vector<PointArray> given) {
+  Turns& turns = *nest_.turns;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const bool wanted = std::ranges::find(results, i) != results.end();
+    const bool is_carry = i < carries_;
+    if (!wanted && !(is_carry && own_[i].second > 0)) continue;
+    PointArray& value = given[i];
+    const PointArray place = at.shaped(part_type(i));
+    if (!at.settle(value) || value.space != place.space ||
+        static_cast<int64_t>(value.elements.size()) != at.count(place))
+      return false;
+    const int to = wanted ? argument(places_.results[i], value.dtype) : -1;
+    const int64_t stride = part_type(i).elements();
+    for (size_t e = 0; e < value.elements.size(); ++e) {
+      const Affine offset = at.offset(place, static_cast<int64_t>(e));
+      if (is_carry) {
+        turns.carries[own_[i].first + e].next = value.elements[e];
+        if (wanted)
+          nest_.stores.push_back({to, offset, carried_[i].elements[e]});
+      } else {
+        turns.puts.push_back(
+            {{to, offset, value.elements[e]}, number_, stride});
+      }
+    }
+  }
+  return true;
+}
+
+/// Whether turns read or write elements of each of many points.
+bool NativeLoop::touches_much() const {
+  if (nest_.points() < many_points) return false;
+  auto is_spread = [](const Affine& at) {
+    return std::ranges::any_of(at.factors, [](int64_t f) { return f != 0; });
+  };
+  const std::vector<bool> inside = carried_expressions(nest_);
+  for (size_t e = 0; e < nest_.exprs.size(); ++e)
+    if (inside[e] && nest_.exprs[e].argument >= 0 &&
+        is_spread(nest_.exprs[e].at))
+      return true;
+  return std::ranges::any_of(nest_.turns->puts, [&](const Turns::Put& put) {
+    return is_spread(put.store.at);
+  });
+}
+
+/// Whether elements may fail that are no members: of these the first turn's
+/// error counts, which points that take their turns apart do not find.
+bool NativeLoop::fails_anywhere() const {
+  for (size_t axis = 0; axis < nest_.extents.size(); ++axis) {
+    const std::vector<bool> varying =
+        varying_expressions(nest_, static_cast<int>(axis));
+    for (size_t e = 0; e < nest_.exprs.size(); ++e)
+      if (varying[e] && nest_.exprs[e].checked &&
+          nest_.exprs[e].member.per_member == 0)
+        return true;
+  }
+  return false;
+}
+
+bool NativeLoop::add_nest(const Extents& space,
+                          const std::vector<size_t>& results,
+                          bool with_checks) {
+  needed_ = needed_nodes(results, with_checks);
+  nest_ = Nest{.extents = space,
+               .reduced = std::vector<bool>(space.size(), false),
+               .exprs = {}};
+  nest_.turns = Turns{.count = turns(), .carries = {}};
+  Unroller at(nest_, checked_);
+  std::vector<PointArray> arguments;
+  if (a_.is_counted()) {
+    const ExprId first =
+        at.integer(DType::I64, a_.backwards ? a_.turns - 1 : 0);
+    nest_.turns->carries.push_back({first, -1, DType::I64});
+    number_ = at.fresh(
+        {.kind = Expr::Kind::carried, .dtype = DType::I64, .carry = 0});
+    at.set_range(number_, 0, std::max<int64_t>(a_.turns - 1, 0));
+    nest_.turns->carries[0].next =
+        at.operation(Op::add, DType::I64, DType::I64,
+                     {number_, at.integer(DType::I64, a_.backwards ? -1 : 1)});
+    PointArray number{DType::I64, {}};
+    number.elements = {number_};
+    arguments.push_back(std::move(number));
+  }
+  if (!add_carries(at, arguments)) return false;
+  carried_.assign(arguments.end() - static_cast<ptrdiff_t>(carries_),
+                  arguments.end());
+  add_operands(arguments);
+  if (turns() < 0 && !add_condition(at, arguments)) return false;
+  auto given = at.place(*a_.body, std::move(arguments), &needed_);
+  if (!given || !add_results(at, results, *std::move(given))) return false;
+  prune(nest_, std::vector<bool>(nest_.exprs.size(), true));
+  if (touches_much() || fails_anywhere()) return false;
+  kernel_.nests.push_back(std::move(nest_));
+  return true;
+}
+
+}  // namespace
+
+bool may_be_native(const Graph& graph, const Node& loop,
+                   const Machine& machine) {
+  const auto& a = ir::attrs<LoopAttrs>(loop);
+  size_t nodes = 0;
+  if (!is_plain(*a.body, nodes)) return false;
+  if (!a.is_counted() && !is_plain(*a.condition, nodes)) return false;
+  if (machine.stops_kernels) return true;
+  int64_t turns = a.turns;
+  if (!a.is_counted()) {
+    const auto known = known_turns(graph, loop);
+    turns = known ? known->count : -1;
+  }
+  return turns >= 1 && turns <= most_turns &&
+         turns * static_cast<int64_t>(nodes) <= most_operations;
+}
+
+std::optional<Kernel> native_loop(const Graph& graph, const Node& loop,
+                                  const LoopPlaces& places, bool checked,
+                                  const Machine& machine) {
+  auto kernel = NativeLoop(graph, loop, places, checked).make();
+  if (!kernel || machine.stops_kernels) return kernel;
+  // A check that fails ends all turns, which a thread alone cannot.
+  for (const Nest& nest : kernel->nests)
+    for (const Expr& expr : nest.exprs)
+      if (expr.checked) return std::nullopt;
+  return kernel;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,37 @@
+#pragma once
+// Loops that run in registers: one kernel takes all turns, instead of kernels
+// for each turn. Small arrays become scalars (unroll.h). Where the carries
+// begin with the same axes and no point along these needs another one's
+// elements, as with the members of a vmap, the points are lanes of vectors, or
+// threads.
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "jit/kernel/kernel.h"
+#include "jit/kernel/schedule.h"
+#include "jit/plan/fuse.h"
+
+namespace unisono::jit {
+
+/// Where a loop's operands and results lie.
+struct LoopPlaces {
+  std::vector<BufferId> operands;
+  /// Results that nobody wants have -1; they are not stored.
+  std::vector<BufferId> results;
+};
+
+/// Whether native_loop is worth a try: the body has few operations, none of a
+/// kind that has a kernel of its own, and on devices whose kernels nobody stops
+/// few turns.
+bool may_be_native(const ir::Graph& graph, const ir::Node& loop,
+                   const Machine& machine);
+
+/// The kernel of a loop of `graph`; nothing if its body is too large or its
+/// points depend on others. `checked`: whether failed checks are errors.
+std::optional<Kernel> native_loop(const ir::Graph& graph, const ir::Node& loop,
+                                  const LoopPlaces& places, bool checked,
+                                  const Machine& machine);
+
+}  // namespace unisono::jit

@@ -1,0 +1,150 @@
+#pragma once
+// A graph as scalar expressions at one point of a space, for loops that run in
+// registers (native_loop.h): small arrays become one expression for each of
+// their elements, moves of them become no code at all. Along the axes of the
+// space each point has elements of its own, and nothing reaches another
+// point's.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jit/ir/graph.h"
+#include "jit/kernel/kernel.h"
+
+namespace unisono::jit {
+
+/// An array in memory. Its element at `index` is that at the dense offset, plus
+/// index * stride of each axis of `base`, whose indices are expressions.
+struct MemoryPlace {
+  int argument = -1;
+  std::vector<ExprId> base = {};
+  std::vector<Expr::IndexedAxis> base_axes = {};
+};
+
+/// The value of a node.
+struct PointArray {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  /// Which axes are those of the space, in its order; none: all points have the
+  /// same value.
+  std::vector<int> space = {};
+  /// Row-major over the other axes; or the array is in memory.
+  std::vector<ExprId> elements = {};
+  std::optional<MemoryPlace> memory = {};
+};
+
+class Unroller {
+ public:
+  /// Appends to `nest`, whose extents are the space's. `checked`: whether
+  /// failed checks are errors.
+  Unroller(Nest& nest, bool checked) : nest_(nest), checked_(checked) {}
+
+  /// Appends a graph without effects, or those of its nodes that are `needed`;
+  /// gives its outputs. Nothing where it is too large, or a point needs another
+  /// one's elements.
+  std::optional<std::vector<PointArray>> place(
+      const ir::Graph& graph, std::vector<PointArray> arguments,
+      const std::vector<bool>* needed = nullptr);
+  /// The array in registers, with the axes of the space in front, or without
+  /// them.
+  bool settle(PointArray& array);
+
+  /// How an array of this shape lies at a point: with the space in front if it
+  /// begins with the space's extents.
+  PointArray shaped(const ir::Type& type) const;
+  /// How many elements the array has at a point.
+  int64_t count(const PointArray& array) const;
+  /// The row-major offset of element `i` at a point, for a settled array.
+  Affine offset(const PointArray& array, int64_t i) const;
+
+  ExprId constant(DType dtype, uint64_t bits);
+  ExprId integer(DType dtype, int64_t value);
+  ExprId operation(ir::Op op, DType dtype, DType operand_dtype,
+                   std::vector<ExprId> operands);
+  ExprId cast(ExprId value, DType dtype);
+  /// Appends an expression that differs from all others.
+  ExprId fresh(Expr expr);
+  /// Says in which range the value of an integer is.
+  void set_range(ExprId id, int64_t low, int64_t high) {
+    ranges_[id] = {low, high};
+  }
+
+ private:
+  using Array = PointArray;
+  using Found = std::optional<Array>;
+  using Arrays = std::vector<Array>;
+
+  std::optional<Arrays> results_of(const ir::Graph& graph, const ir::Node& node,
+                                   Arrays x);
+  Found value_of(const ir::Graph& graph, const ir::Node& node, Arrays x);
+  Found map(const ir::Graph& graph, const ir::Node& node, Arrays x);
+  Found move(const ir::Node& node, Arrays x);
+  Found reshape(const Array& x, const ir::Node& node);
+  Found broadcast(const Array& x, const ir::Node& node);
+  Found concat(const Arrays& x, const ir::Node& node);
+  Found pad(const Arrays& x, const ir::Node& node);
+  Found source(const ir::Node& node);
+  Found reduce(const Array& x, const ir::Node& node);
+  Found dot(const Array& a, const Array& b, const ir::Node& node);
+  Found gather(const ir::Graph& graph, const ir::Node& node, Arrays x);
+  Found gather_memory(const ir::Graph& graph, const ir::Node& node,
+                      const Arrays& x);
+  Found scatter(const ir::Graph& graph, const ir::Node& node, Arrays x);
+  std::optional<Arrays> branch(const ir::Graph& graph, const ir::Node& node,
+                               Arrays x);
+  std::optional<Arrays> turns(const ir::Node& node, Arrays x);
+  Found row_of(Array array, int64_t number);
+
+  struct Indexing;
+  std::optional<Indexing> indexing(const std::vector<int64_t>& shape,
+                                   const std::vector<int>& space,
+                                   const std::vector<int>& axes,
+                                   std::span<const Array> indices) const;
+  /// Places along the indexed axes, where `condition` holds (-1: always).
+  struct Choice {
+    ExprId condition = -1;
+    std::vector<int64_t> places;
+  };
+  std::optional<std::vector<Choice>> choices_of(const ir::Graph& graph,
+                                                const ir::Node& node,
+                                                const Array& array,
+                                                std::span<const Array> indices,
+                                                int64_t p);
+  size_t element_at(const Array& array, const std::vector<int>& axes,
+                    const std::vector<int>& rest,
+                    const std::vector<int64_t>& places, int64_t window) const;
+  bool is_own_place(ExprId index, size_t s) const;
+  bool add_index(Expr& expr, ExprId index, int64_t size, int64_t stride) const;
+  bool set_member(Expr& expr, const ir::Node& node, const Array& result) const;
+
+  /// Result element `i` is element `from(index of i)` of x, by axes but those
+  /// of the space.
+  template <class From>
+  Found rearranged(const Array& x, Array out, const From& from);
+  bool load(Array& array);
+  bool may_fail(const ir::Graph& graph, const ir::Node& node,
+                const Arrays& x) const;
+  std::optional<std::pair<int64_t, int64_t>> range_of(ExprId id) const;
+  void note_range(ExprId id);
+  bool is_inside(ExprId index, int64_t size) const;
+  std::optional<int64_t> known(ExprId id) const;
+  /// An index as i64 in 0 ... size - 1, counted from the end if negative.
+  ExprId wrapped(ExprId index, int64_t size);
+  std::optional<uint64_t> folded(const Expr& expr) const;
+  ExprId intern(Expr expr);
+  std::vector<int> small_axes(const Array& array) const;
+  std::vector<int64_t> small_shape(const Array& array) const;
+  bool is_small(const Array& array) const;
+  bool fits(const std::vector<Array>& x) const;
+
+  Nest& nest_;
+  const bool checked_;
+  std::map<std::string, ExprId> known_;
+  std::map<ExprId, std::pair<int64_t, int64_t>> ranges_;
+};
+
+}  // namespace unisono::jit

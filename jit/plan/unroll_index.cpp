@@ -1,0 +1,396 @@
+// Reads and writes at indices, branches and short loops, of arrays that are
+// scalars (unroll.h). What is read from memory at an index is a gather; in
+// registers an index that is not a constant becomes selects.
+#include <algorithm>
+#include <iterator>
+
+#include "jit/ir/kinds.h"
+#include "jit/plan/unroll.h"
+
+namespace unisono::jit {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+
+namespace {
+
+/// Elements of an array that an index picks from, in registers.
+constexpr int64_t most_picked = 16;
+constexpr int64_t most_turns = 16;
+
+int64_t product(const std::vector<int64_t>& sizes) {
+  int64_t out = 1;
+  for (int64_t size : sizes) out *= size;
+  return out;
+}
+
+/// The coordinates of element `flat` of an array, row-major.
+std::vector<int64_t> unravel(int64_t flat, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> at(shape.size());
+  for (size_t a = shape.size(); a-- > 0; flat /= shape[a])
+    at[a] = flat % shape[a];
+  return at;
+}
+
+int64_t ravel(const std::vector<int64_t>& at,
+              const std::vector<int64_t>& shape) {
+  int64_t flat = 0;
+  for (size_t a = 0; a < shape.size(); ++a) flat = flat * shape[a] + at[a];
+  return flat;
+}
+
+}  // namespace
+
+/// How an indexed operation takes the axes of its array apart: those that are
+/// indexed, those that are not, and for each of the space how it comes.
+struct Unroller::Indexing {
+  std::vector<int> rest;        // axes of the array that are not indexed
+  std::vector<int> part_space;  // the space's axes among the part's
+  bool by_index = false;        // a point's index names its own elements
+};
+
+/// `part` is the result of a gather: the axes of the indices, then the rest.
+std::optional<Unroller::Indexing> Unroller::indexing(
+    const std::vector<int64_t>& shape, const std::vector<int>& space,
+    const std::vector<int>& axes, std::span<const Array> indices) const {
+  Indexing out;
+  const int index_rank = static_cast<int>(indices[0].shape.size());
+  for (int a = 0; a < static_cast<int>(shape.size()); ++a)
+    if (std::find(axes.begin(), axes.end(), a) == axes.end())
+      out.rest.push_back(a);
+  const std::vector<int>& index_space = indices[0].space;
+  for (const Array& index : indices)
+    if (index.space != index_space || index.memory) return std::nullopt;
+  size_t kept = 0;
+  for (int axis : space) {
+    const auto at = std::find(out.rest.begin(), out.rest.end(), axis);
+    if (at == out.rest.end()) continue;
+    ++kept;
+    out.part_space.push_back(index_rank +
+                             static_cast<int>(at - out.rest.begin()));
+  }
+  if (kept != 0 && kept != space.size()) return std::nullopt;
+  out.by_index = kept == 0 && !space.empty();
+  if (!index_space.empty()) {
+    if (kept != 0) return std::nullopt;
+    out.part_space = index_space;
+  } else if (out.by_index) {
+    return std::nullopt;  // other points' elements
+  }
+  return out;
+}
+
+/// Whether an index is the point's own place along axis `s` of the space.
+bool Unroller::is_own_place(ExprId index, size_t s) const {
+  const Expr& expr = nest_.exprs[index];
+  if (expr.kind == Expr::Kind::operation && expr.op == Op::cast &&
+      is_integer(expr.dtype) && byte_size(expr.dtype) >= 4)
+    return is_own_place(expr.operands[0], s);
+  Affine own = constant_affine(0, nest_.extents.size());
+  own.factors[s] = 1;
+  return expr.kind == Expr::Kind::iota && expr.at == own;
+}
+
+Unroller::Found Unroller::gather(const Graph& graph, const Node& node,
+                                 Arrays x) {
+  for (size_t i = 1; i < x.size(); ++i)
+    if (!load(x[i])) return std::nullopt;
+  if (x[0].memory) return gather_memory(graph, node, x);
+  const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
+  const std::span<const Array> indices = std::span(x).subspan(1);
+  const auto how = indexing(x[0].shape, x[0].space, axes, indices);
+  if (!how) return std::nullopt;
+  Array out{x[0].dtype, node.type.sizes(), how->part_space};
+  if (!is_small(out)) return std::nullopt;
+  const int64_t positions = count(indices[0]);
+  const int64_t windows = count(out) / positions;
+  for (int64_t p = 0; p < positions; ++p) {
+    const auto choices = choices_of(graph, node, x[0], indices, p);
+    if (!choices) return std::nullopt;
+    for (int64_t w = 0; w < windows; ++w) {
+      ExprId value = -1;
+      for (const auto& [condition, places] : *choices) {
+        const ExprId element =
+            x[0].elements[element_at(x[0], axes, how->rest, places, w)];
+        value = value < 0 ? element
+                          : operation(Op::select, out.dtype, out.dtype,
+                                      {condition, element, value});
+      }
+      out.elements.push_back(value);
+    }
+  }
+  return out;
+}
+
+/// The places along the indexed axes that position `p` of the indices may mean,
+/// each with the condition that it does; the first needs none. Nothing if the
+/// indices may be out of bounds, or mean too many.
+std::optional<std::vector<Unroller::Choice>> Unroller::choices_of(
+    const Graph& graph, const Node& node, const Array& array,
+    std::span<const Array> indices, int64_t p) {
+  const auto& attrs = ir::attrs<ir::IndexAttrs>(node);
+  const bool checked = checked_ && ir::must_stay(graph, node);
+  std::vector<Choice> out = {{-1, {}}};
+  for (size_t k = 0; k < attrs.axes.size(); ++k) {
+    const ExprId index = indices[k].elements[static_cast<size_t>(p)];
+    const int64_t size = array.shape[attrs.axes[k]];
+    const auto own =
+        std::find(array.space.begin(), array.space.end(), attrs.axes[k]);
+    std::vector<Choice> next;
+    if (own != array.space.end()) {
+      if (!is_own_place(index, static_cast<size_t>(own - array.space.begin())))
+        return std::nullopt;
+      for (Choice& choice : out) choice.places.push_back(0);
+      continue;
+    }
+    const auto value = known(index);
+    if (value && *value >= -size && *value < size) {
+      for (Choice& choice : out)
+        choice.places.push_back(*value < 0 ? *value + size : *value);
+      continue;
+    }
+    if ((checked && !is_inside(index, size)) ||
+        size * static_cast<int64_t>(out.size()) > most_picked)
+      return std::nullopt;
+    const ExprId place = wrapped(index, size);
+    for (const Choice& choice : out)
+      for (int64_t v = 0; v < size; ++v) {
+        const ExprId here = operation(Op::eq, DType::Bool, DType::I64,
+                                      {place, integer(DType::I64, v)});
+        Choice longer = choice;
+        longer.places.push_back(v);
+        longer.condition =
+            choice.condition < 0
+                ? here
+                : operation(Op::bit_and, DType::Bool, DType::Bool,
+                            {choice.condition, here});
+        next.push_back(std::move(longer));
+      }
+    out = std::move(next);
+  }
+  return out;
+}
+
+/// The number, among a point's elements, of that at `places` along the indexed
+/// axes and at number `window` of the others.
+size_t Unroller::element_at(const Array& array, const std::vector<int>& axes,
+                            const std::vector<int>& rest,
+                            const std::vector<int64_t>& places,
+                            int64_t window) const {
+  std::vector<int64_t> whole(array.shape.size(), 0), sizes;
+  std::vector<int> small;
+  for (int axis : rest)
+    if (std::find(array.space.begin(), array.space.end(), axis) ==
+        array.space.end()) {
+      small.push_back(axis);
+      sizes.push_back(array.shape[axis]);
+    }
+  const std::vector<int64_t> at = unravel(window, sizes);
+  for (size_t i = 0; i < small.size(); ++i) whole[small[i]] = at[i];
+  for (size_t i = 0; i < axes.size(); ++i) whole[axes[i]] = places[i];
+  std::vector<int64_t> own;
+  for (int axis : small_axes(array)) own.push_back(whole[axis]);
+  return static_cast<size_t>(ravel(own, small_shape(array)));
+}
+
+Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
+                                        const Arrays& x) {
+  const auto& attrs = ir::attrs<ir::IndexAttrs>(node);
+  const std::span<const Array> indices = std::span(x).subspan(1);
+  ir::Type type{x[0].dtype, {}};
+  for (int64_t size : x[0].shape) type.shape.emplace_back(size);
+  if (type.elements() == 0) return std::nullopt;
+  // Its leading axes are the space's, unless indices say where a point reads.
+  std::vector<int> space = shaped(type).space;
+  for (int axis : attrs.axes)
+    if (axis < static_cast<int>(space.size())) {
+      space.clear();
+      break;
+    }
+  const auto how = indexing(x[0].shape, space, attrs.axes, indices);
+  if (!how) return std::nullopt;
+  Array out{x[0].dtype, node.type.sizes(), how->part_space};
+  if (!is_small(out)) return std::nullopt;
+  const bool can_fail = checked_ && ir::must_stay(graph, node);
+  const std::vector<int64_t> strides = dense_strides(x[0].shape);
+  std::vector<int64_t> sizes;
+  std::vector<int> small;
+  for (int axis : how->rest)
+    if (std::find(space.begin(), space.end(), axis) == space.end()) {
+      small.push_back(axis);
+      sizes.push_back(x[0].shape[axis]);
+    }
+  for (int64_t p = 0; p < count(indices[0]); ++p)
+    for (int64_t w = 0; w < product(sizes); ++w) {
+      Expr expr{.kind = Expr::Kind::gather,
+                .dtype = x[0].dtype,
+                .argument = x[0].memory->argument,
+                .at = constant_affine(0, nest_.extents.size()),
+                .operands = x[0].memory->base,
+                .indexed = x[0].memory->base_axes};
+      for (size_t s = 0; s < space.size(); ++s)
+        expr.at.factors[s] = strides[space[s]];
+      const std::vector<int64_t> at = unravel(w, sizes);
+      for (size_t i = 0; i < small.size(); ++i)
+        expr.at.constant += at[i] * strides[small[i]];
+      bool inside = true;
+      for (size_t k = 0; k < attrs.axes.size(); ++k)
+        inside &= add_index(expr, indices[k].elements[static_cast<size_t>(p)],
+                            x[0].shape[attrs.axes[k]], strides[attrs.axes[k]]);
+      if (expr.operands.empty()) expr.kind = Expr::Kind::load;
+      if (can_fail && !inside) {
+        expr.checked = true;
+        expr.source = node.source;
+        if (!set_member(expr, node, out)) return std::nullopt;
+      }
+      out.elements.push_back(intern(std::move(expr)));
+    }
+  return out;
+}
+
+/// Adds an index along an axis to where `expr` reads; gives whether it is known
+/// to be inside.
+bool Unroller::add_index(Expr& expr, ExprId index, int64_t size,
+                         int64_t stride) const {
+  const bool inside = is_inside(index, size);
+  if (const auto value = known(index); value && inside) {
+    expr.at.constant += *value * stride;
+    return true;
+  }
+  if (nest_.exprs[index].kind == Expr::Kind::iota && inside) {
+    expr.at = expr.at + scaled(nest_.exprs[index].at, stride, 0);
+    return true;
+  }
+  expr.operands.push_back(index);
+  expr.indexed.push_back({size, stride, inside});
+  return inside;
+}
+
+/// Says to which member the check of a node belongs, if it is one of many.
+bool Unroller::set_member(Expr& expr, const Node& node,
+                          const Array& result) const {
+  if (!node.by_member) return true;
+  if (result.space.empty() || result.space[0] != 0) return false;
+  expr.member = {constant_affine(0, nest_.extents.size()), 1};
+  expr.member.element.factors[0] = 1;
+  return true;
+}
+
+Unroller::Found Unroller::scatter(const Graph& graph, const Node& node,
+                                  Arrays x) {
+  for (Array& array : x)
+    if (!load(array)) return std::nullopt;
+  const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
+  const std::span<const Array> indices = std::span(x).subspan(2);
+  const auto how = indexing(x[0].shape, x[0].space, axes, indices);
+  if (!how || how->part_space != x[1].space || !is_small(x[0]))
+    return std::nullopt;
+  Array out = x[0];
+  const int64_t positions = count(indices[0]);
+  const int64_t windows = count(x[1]) / positions;
+  for (int64_t p = 0; p < positions; ++p) {
+    const auto choices = choices_of(graph, node, x[0], indices, p);
+    if (!choices) return std::nullopt;
+    for (int64_t w = 0; w < windows; ++w)
+      for (const auto& [condition, places] : *choices) {
+        ExprId& element =
+            out.elements[element_at(x[0], axes, how->rest, places, w)];
+        ExprId value = x[1].elements[static_cast<size_t>(p * windows + w)];
+        if (node.op == Op::scatter_add)
+          value = operation(Op::add, out.dtype, out.dtype, {element, value});
+        element = condition < 0 ? value
+                                : operation(Op::select, out.dtype, out.dtype,
+                                            {condition, value, element});
+      }
+  }
+  return out;
+}
+
+/// Both branches are computed: they have no effects, and few operations.
+std::optional<Unroller::Arrays> Unroller::branch(const Graph& graph,
+                                                 const Node& node, Arrays x) {
+  if ((checked_ && ir::must_stay(graph, node)) || !load(x[0]))
+    return std::nullopt;
+  const auto& a = ir::attrs<ir::IfAttrs>(node);
+  const ExprId condition = x[0].elements[0];
+  x.erase(x.begin());
+  auto ones = place(*a.then_graph, x), others = place(*a.else_graph, x);
+  if (!ones || !others) return std::nullopt;
+  for (size_t i = 0; i < ones->size(); ++i) {
+    Array &one = (*ones)[i], &other = (*others)[i];
+    if (!load(one) || !load(other) || !fits({one, other})) return std::nullopt;
+    for (size_t e = 0; e < one.elements.size(); ++e)
+      if (one.elements[e] != other.elements[e])
+        one.elements[e] =
+            operation(Op::select, one.dtype, one.dtype,
+                      {condition, one.elements[e], other.elements[e]});
+  }
+  return ones;
+}
+
+/// A short counted loop inside the loop: its turns one after the other.
+std::optional<Unroller::Arrays> Unroller::turns(const Node& node, Arrays x) {
+  const auto& a = ir::attrs<ir::LoopAttrs>(node);
+  if (!a.is_counted() || a.turns > most_turns) return std::nullopt;
+  const auto carries = static_cast<size_t>(a.carries);
+  const auto rows = static_cast<size_t>(a.rows);
+  Arrays out(a.body->outputs.size());
+  for (size_t i = carries; i < out.size(); ++i) {
+    const ir::Type type = ir::result_type(node, static_cast<int>(i));
+    out[i] = {type.dtype, type.sizes()};
+  }
+  std::vector<Arrays> parts(static_cast<size_t>(a.turns));
+  Arrays now(x.begin(), x.begin() + a.carries);
+  for (int64_t turn = 0; turn < a.turns; ++turn) {
+    const int64_t number = a.backwards ? a.turns - 1 - turn : turn;
+    Array counter{DType::I64, {}};
+    counter.elements = {integer(DType::I64, number)};
+    Arrays arguments = {counter};
+    arguments.insert(arguments.end(), now.begin(), now.end());
+    for (size_t i = carries; i < carries + rows; ++i) {
+      const auto row = row_of(x[i], number);
+      if (!row) return std::nullopt;
+      arguments.push_back(*row);
+    }
+    arguments.insert(arguments.end(),
+                     x.begin() + static_cast<ptrdiff_t>(carries + rows),
+                     x.end());
+    auto next = place(*a.body, std::move(arguments));
+    if (!next) return std::nullopt;
+    for (size_t i = 0; i < carries; ++i) now[i] = (*next)[i];
+    parts[static_cast<size_t>(number)] = *std::move(next);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (i < carries) {
+      out[i] = now[i];
+      continue;
+    }
+    for (Arrays& turn : parts) {
+      Array& part = turn[i];
+      if (!load(part) || part.space != parts[0][i].space) return std::nullopt;
+      out[i].elements.insert(out[i].elements.end(), part.elements.begin(),
+                             part.elements.end());
+    }
+    for (int axis : parts[0][i].space) out[i].space.push_back(axis + 1);
+    if (!is_small(out[i])) return std::nullopt;
+  }
+  return out;
+}
+
+/// One row of an array.
+Unroller::Found Unroller::row_of(Array array, int64_t number) {
+  if (!load(array)) return std::nullopt;
+  Array out{array.dtype, {array.shape.begin() + 1, array.shape.end()}};
+  for (int axis : array.space) {
+    if (axis == 0) return std::nullopt;
+    out.space.push_back(axis - 1);
+  }
+  const int64_t n = count(out);
+  const auto first = array.elements.begin() + number * n;
+  out.elements.assign(first, first + n);
+  return out;
+}
+
+}  // namespace unisono::jit
