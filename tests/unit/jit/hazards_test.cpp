@@ -112,7 +112,7 @@ TEST_CASE("hazards: code calls and rounds nothing but what it says") {
   const std::regex known(
       "llvm\\.(ceil|floor|trunc|roundeven|sqrt|fma|fabs|copysign)\\..*|"
       "llvm\\.(masked\\.(load|store|gather|scatter)|vector\\.reduce\\.or)\\..*|"
-      "llvm\\.(cttz|smin|smax|memcpy|memset)\\..*|"
+      "llvm\\.(cttz|smin|smax|memcpy|memset|prefetch)\\..*|"
       "llvm\\.x86\\.(avx512\\.mask\\.(getexp|getmant|scalef)\\..*|sse\\."
       "sfence)");
   const std::regex declared("declare [^@]*@\"?([^(\"]*)");
