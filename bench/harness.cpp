@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -102,6 +104,13 @@ Times time_one(const std::function<void()>& work, double budget_seconds,
                     inner);
   }
   return {median(times), *std::min_element(times.begin(), times.end())};
+}
+
+std::string beside_this(const std::string& name) {
+  std::array<char, 4096> path{};
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  const std::string self(path.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  return self.substr(0, self.rfind('/')) + "/" + name;
 }
 
 void fail(const std::string& message) {

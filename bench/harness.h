@@ -82,6 +82,8 @@ class Table {
   std::vector<Row> rows_;
 };
 
+/// The path of a program that was built beside this one.
+std::string beside_this(const std::string& name);
 /// Ends the process with a message.
 void fail(const std::string& message);
 /// "4.2 ms"
@@ -92,10 +94,12 @@ void elementwise(Table& table);
 void reductions(Table& table);
 void normalise(Table& table);
 void matrix_products(Table& table);
+void vector_products(Table& table);
 void primitives(Table& table);
 void loops(Table& table);
 void system_costs(Table& table);
 void sessions(Table& table);
+void scripts(Table& table);
 void collectives(Table& table);
 
 }  // namespace bench

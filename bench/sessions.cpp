@@ -85,13 +85,6 @@ class Typed {
   int terminal_ = -1;
 };
 
-std::string beside_this(const std::string& name) {
-  std::array<char, 4096> path{};
-  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-  const std::string self(path.data(), size > 0 ? static_cast<size_t>(size) : 0);
-  return self.substr(0, self.rfind('/')) + "/" + name;
-}
-
 void add_pair(Table& table, const std::string& name, const Paired& times,
               double target) {
   table.add({.group = "session",

@@ -10,8 +10,7 @@ namespace unisono::embed {
 
 Engine::Engine(const UnisonoEngineOptions& options)
     : device_bytes_(options.device_bytes),
-      reference_only_(options.reference_only != 0),
-      compiler_(std::make_shared<jit::Compiler>()) {
+      reference_only_(options.reference_only != 0) {
   if (options.workers < 0 || options.workers > 1024)
     refuse("an engine has 0 to 1024 workers, and 0 is one per processor");
   if (options.device_bytes < 0) refuse("`device_bytes` is negative");
@@ -20,9 +19,12 @@ Engine::Engine(const UnisonoEngineOptions& options)
       host::parse_devices(options.devices ? options.devices : "cpu:1");
   if (!request) refuse(request.error().message);
   cpu_devices_ = request->count;
+  const auto cache =
+      host::open_kernel_cache(options.cache_folder ? options.cache_folder : "");
+  compiler_ =
+      std::make_shared<jit::Compiler>(jit::CompilerOptions{.cache = cache});
   if (request->kind == host::DeviceRequest::Kind::cpu) return;
-  auto devices = host::open_devices(
-      *request, options.cache_folder ? options.cache_folder : "");
+  auto devices = host::open_devices(*request, cache);
   if (!devices) refuse(devices.error().message, UNISONO_DEVICE);
   gpus_ = std::make_shared<Runtime>(std::move(*devices), options.workers);
 }

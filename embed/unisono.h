@@ -166,7 +166,7 @@ typedef struct UnisonoEngineOptions {
   /* Not 0: nothing is compiled, all is evaluated by the reference evaluator,
    * which is slow. */
   int32_t reference_only;
-  /* A folder where the code that a GPU's driver makes is kept. Null: none. */
+  /* A folder where compiled kernels are kept for later processes. Null: none. */
   const char* cache_folder;
   /* The bytes that all CPU devices of a session may have together; 0: 80 % of
    * the machine's memory. */

@@ -195,11 +195,11 @@ Result<SessionOptions> session_options(const CommandOptions& options) {
   Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return request.error();
   request->cublas = !options.no_cublas;
-  auto devices = open_devices(
-      *request,
-      options.no_cache ? std::string() : kernel_cache_folder(request->kind));
-  if (!devices) return devices.error();
   SessionOptions out;
+  if (!options.no_cache)
+    out.cache = open_kernel_cache(kernel_cache_folder(request->kind));
+  auto devices = open_devices(*request, out.cache);
+  if (!devices) return devices.error();
   out.cpu_devices = request->count;
   out.devices = std::move(*devices);
   out.reference_only = options.reference;

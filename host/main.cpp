@@ -81,7 +81,7 @@ constexpr UsageLine environment[] = {
      "The file for what was typed in sessions, or off. Without it, "
      "unisono/history in XDG_STATE_HOME or ~/.local/state."},
     {"UNISONO_CACHE",
-     "The folder for kernels that the driver of a GPU has compiled, or off. "
+     "The folder for kernels that were compiled, or off. "
      "Without it, unisono in XDG_CACHE_HOME or ~/.cache."},
     {"UNISONO_CUDA_DRIVER", "The CUDA driver in place of the system's."},
     {"UNISONO_CUBLASLT", "The cuBLASLt in place of the system's."},
@@ -147,8 +147,9 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                 "no errors for bad indexes and integer division by zero");
   app->add_flag("--no-cublas", options.no_cublas,
                 "large products on GPUs by kernels of our own, not by cuBLAS");
-  app->add_flag("--no-cache", options.no_cache,
-                "do not keep compiled kernels of GPUs on disk");
+  app->add_flag(
+      "--no-cache", options.no_cache,
+      "neither look for compiled kernels on disk nor keep them there");
   app->add_flag("--quiet", options.quiet,
                 "no notes about what is slower than it looks");
   app->add_flag("--stats", options.stats,

@@ -16,6 +16,7 @@
 #include "jit/kernel/work.h"
 #include "jit/partition/map_graph.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/join_copies.h"
 #include "jit/plan/memory_plan.h"
 #include "jit/reference/host_call.h"
 #include "jit/target/generate_cpu.h"
@@ -83,6 +84,8 @@ class StepWriter {
   }
   void write(const DotTask& dot) {
     const auto& launches = kernels_.at(key_of(dot)).launches;
+    if (launches.size() == 1)
+      return launch(launches[0], {dot.a, dot.b, dot.to}, work_of(dot.shape));
     // The program asks for the product; that it is packed first is ours.
     launch(launches[0], {dot.a, dot.packed_a}, {});
     launch(launches[1], {dot.b, dot.packed_b}, {});
@@ -165,6 +168,9 @@ std::vector<HostCallback> host_callbacks(const std::vector<PlanHostCall>& calls,
   return out;
 }
 
+/// A copy of so many bytes is worth a word.
+constexpr int64_t large_update = int64_t{64} << 10;
+
 /// No address space holds more; sizes below it can be computed with.
 constexpr int64_t most_bytes = int64_t{1} << 46;
 
@@ -233,7 +239,8 @@ void describe_memory(const Plan& plan, Program& program) {
 struct Compiler::State {
   explicit State(CompilerOptions options)
       : cpu({.vector_bytes = options.vector_bytes,
-             .profile = options.on_code != nullptr}),
+             .profile = options.on_code != nullptr},
+            std::move(options.cache)),
         on_code(std::move(options.on_code)) {}
 
   std::mutex cache_mutex;    // programs
@@ -320,6 +327,10 @@ Result<CachedProgram> Compiler::State::compile(
   program->arena_bytes = memory.arena_bytes;
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
+  for_each_copied_update(plan.steps, [&](uint32_t source, int64_t bytes) {
+    if (bytes >= large_update)
+      program->copied_updates.push_back({source, bytes});
+  });
   program->devices = options.devices;
   StepWriter writer(generator, options.devices, mesh, plan, compiled, on_code,
                     *program, result.stats);
@@ -396,6 +407,11 @@ int64_t Compiler::programs_compiled() const {
 int64_t Compiler::kernels_generated() const {
   std::lock_guard lock(state_->compile_mutex);
   return state_->cpu.kernels_generated() + state_->gpu.kernels_generated();
+}
+
+int64_t Compiler::kernels_found() const {
+  std::lock_guard lock(state_->compile_mutex);
+  return state_->cpu.kernels_found();
 }
 void Compiler::observe(CompileObserver observer) {
   state_->observer = std::move(observer);

@@ -10,6 +10,7 @@
 #include "jit/reference/reference.h"
 #include "jit/target/code_text.h"
 #include "runtime/execute/program.h"
+#include "runtime/files/disk_cache.h"
 #include "runtime/recorder.h"
 
 namespace unisono::jit {
@@ -61,6 +62,8 @@ struct CompilerOptions {
   /// Vectors have at most so many bytes (16, 32 or 64; 0: the widest that the
   /// processor has). For tests of the code that narrower processors get.
   int vector_bytes = 0;
+  /// Where code for CPUs is kept for later processes; null: nowhere.
+  std::shared_ptr<DiskCache> cache = nullptr;
   /// If set, code is compiled so that profilers and debuggers can name it.
   CodeObserver on_code = nullptr;
 };
@@ -87,6 +90,8 @@ class Compiler {
   /// cache): what tests of "compiled once" read.
   int64_t programs_compiled() const;
   int64_t kernels_generated() const;
+  /// Kernels for CPUs whose code was found on disk.
+  int64_t kernels_found() const;
   /// Not while another thread compiles.
   void observe(CompileObserver observer);
 

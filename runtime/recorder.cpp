@@ -6,6 +6,7 @@ namespace {
 void add(Recorder::Total& total, const Recorder::Event& event) {
   ++total.count;
   total.bytes += event.bytes;
+  total.turns += event.turns;
   total.flops += event.flops;
   total.time += event.end - event.start;
 }
@@ -17,6 +18,7 @@ void Recorder::record(Event event) {
   add(totals_[event.device][static_cast<size_t>(event.kind)], event);
   if (event.kind == Kind::copy) add(copies_[{event.from, event.device}], event);
   if (event.kind == Kind::kernel) add(kernels_[event.sources], event);
+  if (event.kind == Kind::loop) add(loops_[event.source], event);
   if (!keep_events_) return;
   if (events_.size() < most_events)
     events_.push_back(std::move(event));
@@ -49,6 +51,11 @@ Recorder::Total Recorder::total(Kind kind, int device) const {
 std::map<std::vector<uint32_t>, Recorder::Total> Recorder::kernels() const {
   std::lock_guard lock(mutex_);
   return kernels_;
+}
+
+std::map<uint32_t, Recorder::Total> Recorder::loops() const {
+  std::lock_guard lock(mutex_);
+  return loops_;
 }
 
 std::map<std::pair<int, int>, Recorder::Total> Recorder::copies() const {

@@ -16,8 +16,16 @@ namespace unisono {
 class Recorder {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class Kind : uint8_t { kernel, copy, collective, wait, host, compile };
-  static constexpr int kinds = 6;
+  enum class Kind : uint8_t {
+    kernel,
+    copy,
+    collective,
+    wait,
+    host,
+    compile,
+    loop,  // one of the host that went on as threaded code
+  };
+  static constexpr int kinds = 7;
   /// In place of a device's index, for what is on none: the host's end of a
   /// copy, the compiler.
   static constexpr int host = -1;
@@ -30,13 +38,14 @@ class Recorder {
     /// and writes, each element once (LaunchStep).
     int64_t bytes = 0;
     double flops = 0;     // kernel
+    int64_t turns = 0;    // loop
     uint32_t source = 0;  // place in the program; 0: not known
     std::string name = {};
     std::vector<uint32_t> sources = {};  // kernel: places of what it computes
     Clock::time_point start = {}, end = {};
   };
   struct Total {
-    int64_t count = 0, bytes = 0;
+    int64_t count = 0, bytes = 0, turns = 0;
     double flops = 0;
     std::chrono::nanoseconds time{0};
   };
@@ -60,6 +69,8 @@ class Recorder {
   Total total(Kind kind, int device) const;
   /// Kernels by the places of what they compute, over all devices.
   std::map<std::vector<uint32_t>, Total> kernels() const;
+  /// Loops by their places.
+  std::map<uint32_t, Total> loops() const;
   /// By (from, to).
   std::map<std::pair<int, int>, Total> copies() const;
   int64_t cache_hits() const;
@@ -76,6 +87,7 @@ class Recorder {
   std::map<int, std::array<Total, kinds>> totals_;
   std::map<std::pair<int, int>, Total> copies_;
   std::map<std::vector<uint32_t>, Total> kernels_;
+  std::map<uint32_t, Total> loops_;
 };
 
 /// Records an event that lasts as long as this object, unless `recorder` is

@@ -17,6 +17,8 @@ def slow():
 def prepare(folder):
     """The environment of tests of what is built in `folder`."""
     os.environ.setdefault("UNISONO_SLOW", str(FOLDERS.get(pathlib.Path(folder).name, 1)))
+    # Each run compiles what it needs, but where a test says otherwise.
+    os.environ.setdefault("UNISONO_CACHE", "off")
     # A child of the tests that a limit of memory is set for dies on purpose: no report of what is too large, and no core.
     os.environ.setdefault("ASAN_OPTIONS", "allocator_may_return_null=1:detect_stack_use_after_return=1")
     os.environ.setdefault("LSAN_OPTIONS", f"suppressions={ROOT}/tests/suppressions/leaks.txt:print_suppressions=0")

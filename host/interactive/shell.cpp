@@ -118,7 +118,8 @@ ShownValue InteractiveShell::shown(const lang::Value& value) {
     out.type += " " + walk.force(*array, nowhere).sharding().to_string();
   lang::TextBuilder builder(walk);
   builder.value(value, "", nowhere, /*quoted=*/true);
-  const std::string text = builder.finish().value.value_or("");
+  const lang::Text shown = builder.finish().value;
+  const std::string text = shown ? *shown : "";
   if (text == out.type) return out;
   out.one_line = text.find('\n') == text.npos &&
                  (!value.array() || value.array()->type.rank() == 0) &&

@@ -137,8 +137,14 @@ std::string kernel_cache_folder(DeviceRequest::Kind kind) {
   return home.starts_with('/') ? home + "/.cache/unisono" : "";
 }
 
+std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder) {
+  if (folder.empty()) return nullptr;
+  auto cache = DiskCache::open(folder, most_cache_bytes);
+  return cache ? std::move(*cache) : nullptr;
+}
+
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
-    const DeviceRequest& request, const std::string& cache_folder) {
+    const DeviceRequest& request, std::shared_ptr<DiskCache> cache) {
   using Kind = DeviceRequest::Kind;
   if (request.kind == Kind::cpu) return std::vector<std::unique_ptr<Device>>();
   CudaOptions options;
@@ -155,9 +161,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
     }
     options.configuration = fmt::format("devices = {}", request.count);
   }
-  if (!cache_folder.empty())
-    if (auto cache = DiskCache::open(cache_folder, most_cache_bytes))
-      options.cache = std::move(*cache);
+  options.cache = std::move(cache);
   return open_cuda_devices(options);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/files/disk_cache.h"
 #include "runtime/result.h"
 
 namespace unisono::host {
@@ -30,15 +31,17 @@ Result<DeviceRequest> parse_devices(std::string_view text);
 /// $UNISONO_CACHE is set.
 std::string kernel_cache_folder(DeviceRequest::Kind kind);
 
+/// The cache in that folder; null if it is "", or cannot be used.
+std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder);
+
 /// The devices of a request for GPUs, real or simulated; none for CPUs. The
 /// library of products is $UNISONO_CUBLASLT if that is set, else the system's,
 /// or none for simulated ones. The driver is $UNISONO_CUDA_DRIVER if that is
 /// set, else the system's, or for simulated ones the library beside this
-/// program. The code that the driver makes of kernels is kept in
-/// `cache_folder`, if possible; "" is nowhere. Fails with one line that says
-/// why there are no devices.
+/// program. The code that the driver makes of kernels is kept in `cache`, which
+/// may be null. Fails with one line that says why there are no devices.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
-    const DeviceRequest& request, const std::string& cache_folder = {});
+    const DeviceRequest& request, std::shared_ptr<DiskCache> cache = nullptr);
 
 /// What `unisono devices` says of the GPUs that could be asked for, and of the
 /// cache of kernels.

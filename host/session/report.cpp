@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -47,6 +48,7 @@ const char* kind_name(Kind kind) {
     case Kind::wait: return "wait";
     case Kind::host: return "host call";
     case Kind::compile: return "compile";
+    case Kind::loop: return "loop";
   }
   __builtin_unreachable();
 }
@@ -77,6 +79,7 @@ std::string event_name(Session& session, const Recorder::Event& event) {
                        device_name(session, event.device));
   }
   if (event.kind == Kind::wait) return "wait for " + name;
+  if (event.kind == Kind::loop) return name.substr(0, name.find('\n'));
   return name.empty() ? kind_name(event.kind) : name;
 }
 
@@ -98,6 +101,8 @@ std::string event_json(Session& session, const Recorder& recorder,
       microseconds(event.end - event.start));
   if (event.kind == Kind::copy || event.kind == Kind::collective)
     text += fmt::format(R"(,"args":{{"bytes":{}}})", event.bytes);
+  if (event.kind == Kind::loop)
+    text += fmt::format(R"(,"args":{{"turns":{}}})", event.turns);
   if (event.kind == Kind::kernel) {
     std::string places;
     for (const std::string& place : places_of(session, event.sources))
@@ -108,31 +113,59 @@ std::string event_json(Session& session, const Recorder& recorder,
   return text + "}";
 }
 
+using Row = std::pair<std::string, Recorder::Total>;
+
+double milliseconds_of(const Recorder::Total& total) {
+  return std::chrono::duration<double, std::milli>(total.time).count();
+}
+
+/// The rows that took longest, each as `line` has it, below a heading.
+std::string longest(std::vector<Row> rows, const std::string& heading,
+                    const std::function<std::string(const Row&)>& line) {
+  constexpr size_t most = 20;
+  if (rows.empty()) return "";
+  std::ranges::sort(rows, [](const Row& a, const Row& b) {
+    return a.second.time > b.second.time;
+  });
+  std::string text = heading;
+  for (const Row& row : std::span(rows).first(std::min(rows.size(), most)))
+    text += line(row);
+  if (rows.size() > most)
+    text += fmt::format("and {} more\n", rows.size() - most);
+  return text;
+}
+
 /// What took longest, by the line that it computes.
 std::string kernel_table(Session& session, const Recorder& recorder) {
-  constexpr size_t most = 20;
   std::map<std::string, Recorder::Total> by_line;
   for (const auto& [sources, total] : recorder.kernels()) {
     Recorder::Total& all = by_line[session.kernel_line(sources)];
     all.count += total.count;
     all.time += total.time;
   }
-  using Row = std::pair<std::string, Recorder::Total>;
-  std::vector<Row> rows(by_line.begin(), by_line.end());
-  std::ranges::sort(rows, [](const Row& a, const Row& b) {
-    return a.second.time > b.second.time;
-  });
-  if (rows.empty()) return "";
-  std::string text = fmt::format("{:>10} {:>12}  {}\n", "launches", "kernel ms",
-                                 "computes, last of all");
-  for (const auto& [line, total] :
-       std::span(rows).first(std::min(rows.size(), most)))
-    text += fmt::format(
-        "{:>10} {:>12.3f}  {}\n", total.count,
-        std::chrono::duration<double, std::milli>(total.time).count(), line);
-  if (rows.size() > most)
-    text += fmt::format("and {} more\n", rows.size() - most);
-  return text;
+  return longest({by_line.begin(), by_line.end()},
+                 fmt::format("{:>10} {:>12}  {}\n", "launches", "kernel ms",
+                             "computes, last of all"),
+                 [](const Row& row) {
+                   return fmt::format("{:>10} {:>12.3f}  {}\n",
+                                      row.second.count,
+                                      milliseconds_of(row.second), row.first);
+                 });
+}
+
+/// The loops of the host that went on as code.
+std::string loop_table(Session& session, const Recorder& recorder) {
+  std::vector<Row> rows;
+  for (const auto& [source, total] : recorder.loops())
+    rows.emplace_back(session.kernel_line({source}), total);
+  return longest(std::move(rows),
+                 fmt::format("{:>10} {:>12}  {}\n", "turns", "loop ms",
+                             "loop that went on as code"),
+                 [](const Row& row) {
+                   return fmt::format("{:>10} {:>12.3f}  {}\n",
+                                      row.second.turns,
+                                      milliseconds_of(row.second), row.first);
+                 });
 }
 
 std::string row_json(Session& session, int device) {
@@ -153,9 +186,7 @@ std::string stats_table(Session& session, const Recorder& recorder) {
       "{:<8} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "device", "launches",
       "kernels ms", "collectives", "their MB", "waits ms", "peak MB");
   auto milliseconds = [](const Recorder::Total& total) {
-    return fmt::format(
-        "{:.3f}",
-        std::chrono::duration<double, std::milli>(total.time).count());
+    return fmt::format("{:.3f}", milliseconds_of(total));
   };
   for (const Device* device : session.runtime().devices()) {
     auto total = [&](Kind kind) {
@@ -167,20 +198,22 @@ std::string stats_table(Session& session, const Recorder& recorder) {
         total(Kind::collective).count, megabytes(total(Kind::collective).bytes),
         milliseconds(total(Kind::wait)), megabytes(device->peak_bytes()));
   }
-  text += kernel_table(session, recorder);
+  text += kernel_table(session, recorder) + loop_table(session, recorder);
   for (const auto& [pair, total] : recorder.copies()) {
     text += fmt::format("copied {} → {}: {} bytes in {} {}\n",
                         device_name(session, pair.first),
                         device_name(session, pair.second), total.bytes,
                         total.count, total.count == 1 ? "copy" : "copies");
   }
+  const int64_t on_disk = session.compiler().kernels_found();
   auto counted = [](int64_t count, const char* noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
   text +=
-      fmt::format("compiled {}, {}, in {} ms; {} found theirs\n",
+      fmt::format("compiled {}, {}{}, in {} ms; {} found theirs\n",
                   counted(session.compiler().programs_compiled(), "program"),
                   counted(session.compiler().kernels_generated(), "kernel"),
+                  on_disk > 0 ? fmt::format(" ({} more on disk)", on_disk) : "",
                   milliseconds(recorder.total(Kind::compile, Recorder::host)),
                   counted(recorder.cache_hits(), "call"));
   return text;

@@ -18,7 +18,7 @@ namespace {
 std::shared_ptr<jit::Compiler> open_compiler(const Session& session,
                                              SessionOptions& options) {
   if (options.compiler) return std::move(options.compiler);
-  jit::CompilerOptions own;
+  jit::CompilerOptions own{.cache = std::move(options.cache)};
   if (options.on_code) {
     own.on_code = [&session, on_code = std::move(options.on_code)](
                       const void* code, int64_t bytes,

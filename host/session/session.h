@@ -17,6 +17,7 @@
 #include "lang/syntax/ast.h"
 #include "lang/syntax/parser.h"
 #include "runtime/execute/program.h"
+#include "runtime/files/disk_cache.h"
 
 namespace unisono::host {
 
@@ -29,6 +30,8 @@ struct SessionOptions {
   std::shared_ptr<Runtime> runtime = nullptr;
   /// Likewise. `on_code` is then not used.
   std::shared_ptr<jit::Compiler> compiler = nullptr;
+  /// Where the own compiler keeps code for later processes; null: nowhere.
+  std::shared_ptr<DiskCache> cache = nullptr;
   bool reference_only = false;
   bool checked = true;
   std::vector<std::string> arguments;

@@ -1,8 +1,9 @@
 #pragma once
-// Large products of matrices: both operands packed into panels, then tiles of
-// the result computed by a kernel that keeps its part of it in registers.
+// Products of matrices in tiles of the result, each computed by a kernel that
+// keeps it in registers.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "jit/kernel/packed_dot.h"
 
@@ -12,15 +13,17 @@ class Module;
 
 namespace unisono::jit {
 
-/// Three functions with the calling convention of KernelFunction, to be
-/// launched in this order:
-///   pack_a(a, packed_a)  pack_b(b, packed_b)  multiply(packed_a, packed_b, c)
+/// Functions with the calling convention of KernelFunction, to be launched in
+/// this order. By form (dot_form):
+///   direct  multiply(a, b, c)
+///   packed  pack_a(a, packed_a)  pack_b(b, packed_b)
+///           multiply(packed_a, packed_b, c)
 struct EmittedDot {
   struct Launch {
     std::string name;
     int64_t units = 1, grain = 1;
   };
-  Launch pack_a, pack_b, multiply;
+  std::vector<Launch> launches;
 };
 /// Appends the functions to the module; `vector_bytes` is the width of the
 /// machine's vectors: 16, 32 or 64.

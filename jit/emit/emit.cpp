@@ -90,6 +90,7 @@ EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
   for (const Nest& nest : kernel.nests) {
     Nest merged = nest;
     merge_axes(merged);
+    choose_vector_axis(merged, kernel, machine);
     for (Nest& part : cut_tiles(std::move(merged), kernel, machine))
       nests.push_back(std::move(part));
   }

@@ -151,6 +151,7 @@ void NestEmitter::emit_unit(Value* unit) {
     case Form::lanes: return emit_lanes(point);
     case Form::scan: return emit_scan(point, block);
     case Form::columns:
+      if (plan_.rows_at_once) return emit_wide_columns(point, block);
       return with_columns(point, block,
                           [&](Point& at) { emit_columns_at(at); });
     case Form::scatter:

@@ -84,6 +84,11 @@ class NestEmitter {
   virtual void emit_tiles(Point& point, llvm::Value* block);
   void emit_tile(const Point& point);
   std::vector<std::vector<llvm::Value*>> load_squares(const Point& point);
+  std::vector<llvm::Value*> load_square(size_t e, const Point& point, int down,
+                                        unsigned size);
+  void prefetch(size_t e, const Point& point, int down);
+  std::vector<std::vector<llvm::Value*>> load_lines(const Point& point,
+                                                    int down, int64_t count);
   Values fixed_values(Point& point);
   std::vector<int> all_stores() const;
   std::pair<llvm::Value*, llvm::Value*> block_range(int axis,
@@ -156,6 +161,11 @@ class NestEmitter {
                               const Values& first, const Loop& loop,
                               llvm::Value* start, int64_t length);
   virtual void phase_in_columns(Point& point, Values& values, const Loop& loop);
+  std::vector<llvm::Value*> chain_in_squares(Point& point, const Values& values,
+                                             const Loop& loop,
+                                             llvm::Value* start, int64_t rounds,
+                                             std::vector<llvm::Value*> state);
+  void emit_wide_columns(Point& point, llvm::Value* block);
   void set_reduced_index(Point& point, llvm::Value* flat, unsigned lanes);
   Values first_indices(Point& point, const Values& values, const Loop& loop,
                        bool in_lanes);

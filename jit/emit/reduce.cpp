@@ -103,11 +103,6 @@ void NestEmitter::emit_columns_at(Point& point) {
 
 namespace {
 
-bool finds_position(const Reduction& reduction) {
-  return reduction.kind == Reduction::Kind::argmax ||
-         reduction.kind == Reduction::Kind::argmin;
-}
-
 uint64_t bits_of(const std::vector<uint8_t>& bytes) {
   uint64_t bits = 0;
   std::memcpy(&bits, bytes.data(), bytes.size());
@@ -194,6 +189,8 @@ NestEmitter::Accumulator NestEmitter::combine(const Reduction& reduction,
     case Reduction::Kind::argmax:
     case Reduction::Kind::argmin: return better(reduction, a, b, in_order);
     case Reduction::Kind::dot:
+      if (b.size() == 1)  // of two chains
+        return {emit_element(c, Op::add, reduction.dtype, {a[0], b[0]})};
       if (is_floating(reduction.dtype))
         return {emit_element(c, Op::fma, reduction.dtype, {b[0], b[1], a[0]})};
       return {b_.CreateAdd(b_.CreateMul(b[0], b[1]), a[0])};
@@ -550,7 +547,7 @@ void NestEmitter::phase_in_columns(Point& point, Values& values,
                                 [&](Value* leaf, bool) { return visit(leaf); });
     return finish_phase(values, loop, results);
   }
-  const int64_t run = order == CombineOrder::chain ? count : reduce_run;
+  const int64_t run = order == CombineOrder::chain ? dot_chain : reduce_run;
   const Values first = first_indices(point, values, loop, false);
   auto leaf = [&](Value* number, bool last) {
     Accumulators state;
@@ -558,8 +555,16 @@ void NestEmitter::phase_in_columns(Point& point, Values& values,
       state.push_back(neutral(nest_.reductions[r], point.lanes, first));
     Value* start = b_.CreateMul(number, index_constant(run));
     const int64_t length = last ? count % run : run;
+    std::vector<Value*> parts = flatten(state);
+    int64_t done = 0;
+    if (plan_.square) {
+      const int64_t rounds = length / plan_.square;
+      parts = chain_in_squares(point, values, loop, start, rounds, parts);
+      done = rounds * plan_.square;
+      start = b_.CreateAdd(start, index_constant(done));
+    }
     return unflatten(
-        loop, carried_loop(index_constant(length), flatten(state),
+        loop, carried_loop(index_constant(length - done), parts,
                            [&](Value* i, llvm::ArrayRef<Value*> current) {
                              return flatten(combine_all(
                                  loop, unflatten(loop, current),

@@ -1,6 +1,8 @@
 // Nests whose loads run along another axis than their stores, as in a
 // transpose: squares are loaded along the one, transposed in registers, and
 // stored along the other. A unit is a block of squares that stays in the cache.
+#include <llvm/IR/Intrinsics.h>
+
 #include "jit/emit/nest.h"
 
 namespace unisono::jit {
@@ -13,6 +15,11 @@ using Shuffle = llvm::SmallVector<int>;
 
 /// Expressions whose code may stand once for every row of a square.
 constexpr size_t unrolled_exprs = 6;
+
+/// Elements of a row that is over before a processor foresees what comes.
+constexpr int64_t short_line = 256;
+/// How far ahead of a longer one's loads memory is fetched.
+constexpr int64_t prefetched_bytes = 256;
 
 /// Rows of a square matrix to its columns. Vectors are seen as 128-bit parts:
 /// rounds of interleaving within parts transpose the elements of parts, rounds
@@ -90,6 +97,80 @@ void NestEmitter::emit_tiles(Point& point, Value* block) {
        });
 }
 
+/// A square of load e as its columns: rows are neighbours along the vectorised
+/// axis, from the point on, elements of a row along `down`. Rows
+/// of lanes that are masked off are those of the axis's last element.
+std::vector<Value*> NestEmitter::load_square(size_t e, const Point& point,
+                                             int down, unsigned size) {
+  const Expr& expr = nest_.exprs[e];
+  const int along = plan_.vector_axis;
+  // Shuffles of single bits are slow: bools are bytes until later.
+  const DType dtype = expr.dtype == DType::Bool ? DType::U8 : expr.dtype;
+  Point across = point;
+  across.vector_axis = down;
+  across.lanes = size;
+  across.mask = nullptr;
+  Value* first = offset_at(expr.at, unit_parts_[e], across);
+  std::vector<Value*> rows;
+  for (unsigned i = 0; i < size; ++i) {
+    Value* row = index_constant(i);
+    if (point.mask)
+      row = b_.CreateBinaryIntrinsic(
+          llvm::Intrinsic::smin, row,
+          b_.CreateSub(index_constant(nest_.extents[along] - 1),
+                       point.index[along]));
+    Value* step = b_.CreateMul(row, index_constant(expr.at.factors[along]));
+    rows.push_back(
+        load_at(expr.argument, dtype, b_.CreateAdd(first, step), 1, across));
+  }
+  return Transposer(b_, static_cast<int>(size),
+                    static_cast<int>(byte_size(dtype)))
+      .transpose(std::move(rows));
+}
+
+/// For each load that runs along `down` but not along the lanes, its vectors at
+/// `count` elements along `down` from the point on.
+std::vector<std::vector<Value*>> NestEmitter::load_lines(const Point& point,
+                                                         int down,
+                                                         int64_t count) {
+  const int along = plan_.vector_axis;
+  std::vector<std::vector<Value*>> lines(nest_.exprs.size());
+  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    const int64_t across = expr.at.factors[along];
+    if (expr.kind != Expr::Kind::load || expr.at.factors[down] != 1 ||
+        across == 0 || across == 1)
+      continue;
+    prefetch(e, point, down);
+    EmitContext c = context(point.lanes);
+    for (int64_t k = 0; k < count; k += point.lanes) {
+      Point at = point;
+      at.index[down] = b_.CreateAdd(point.index[down], index_constant(k));
+      for (Value* line : load_square(e, at, down, point.lanes))
+        lines[e].push_back(from_memory(c, expr.dtype, line));
+    }
+  }
+  return lines;
+}
+
+/// Fetches what load e reads soon: further on in its rows, or where these are
+/// short, which processors do not foresee, at the same place of the next ones.
+void NestEmitter::prefetch(size_t e, const Point& point, int down) {
+  const Expr& expr = nest_.exprs[e];
+  const int64_t across = expr.at.factors[plan_.vector_axis];
+  const int64_t ahead = prefetched_bytes / byte_size(expr.dtype);
+  const bool is_short = nest_.extents[down] <= short_line;
+  Value* first = offset_at(expr.at, unit_parts_[e], point);
+  for (unsigned i = 0; i < point.lanes; ++i) {
+    const int64_t further =
+        is_short ? (i + point.lanes) * across : i * across + ahead;
+    Value* offset = b_.CreateAdd(first, index_constant(further));
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {element_pointer(expr.argument, expr.dtype, offset),
+                        b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  }
+}
+
 /// The loads of a square that run down its columns, as its rows.
 std::vector<std::vector<Value*>> NestEmitter::load_squares(const Point& point) {
   const int down = plan_.tile_axis, along = plan_.vector_axis;
@@ -99,18 +180,7 @@ std::vector<std::vector<Value*>> NestEmitter::load_squares(const Point& point) {
     if (expr.kind != Expr::Kind::load || expr.at.factors[down] != 1 ||
         std::abs(expr.at.factors[along]) <= 1)
       continue;
-    // Shuffles of single bits are slow: bools are bytes until later.
-    const DType dtype = expr.dtype == DType::Bool ? DType::U8 : expr.dtype;
-    Point across = point;
-    across.vector_axis = down;
-    for (int i = 0; i < plan_.lanes; ++i) {
-      across.index[along] = b_.CreateAdd(point.index[along], index_constant(i));
-      squares[e].push_back(load_at(expr.argument, dtype,
-                                   offset_at(expr.at, unit_parts_[e], across),
-                                   1, across));
-    }
-    squares[e] = Transposer(b_, plan_.lanes, static_cast<int>(byte_size(dtype)))
-                     .transpose(std::move(squares[e]));
+    squares[e] = load_square(e, point, down, point.lanes);
   }
   return squares;
 }

@@ -19,6 +19,8 @@ namespace unisono::jit {
 inline constexpr int64_t reduce_chunk = 4096, reduce_lanes = 64;
 /// Elements of one run, where the last axis is kept.
 inline constexpr int64_t reduce_run = 64;
+/// Products of one fma chain of `dot`.
+inline constexpr int64_t dot_chain = 4096;
 /// Elements that a scan takes at a time.
 inline constexpr int64_t scan_lanes = 16;
 
@@ -76,6 +78,18 @@ auto reduce_strided(int64_t n, Get&& get, Combine&& combine) {
         return total;
       },
       combine);
+}
+
+/// `dot` of n >= 1 pairs: `chain(begin, end)` is the fma chain over these, in
+/// order from 0; chains of 4,096 combine in the members tree, by addition.
+template <class Chain, class Add>
+auto reduce_products(int64_t n, Chain&& chain, Add&& add) {
+  return member_tree(
+      0, (n + dot_chain - 1) / dot_chain,
+      [&](int64_t c) {
+        return chain(c * dot_chain, std::min(n, (c + 1) * dot_chain));
+      },
+      add);
 }
 
 /// n >= 1 members: the members tree.

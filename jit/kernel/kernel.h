@@ -73,7 +73,7 @@ enum class CombineOrder : uint8_t {
   lanes,    // elements, the last axis of the operand is reduced
   runs,     // elements, the last axis is kept
   members,  // neighbours first
-  chain,    // one after the other: the fma chain of `dot`
+  chain,    // fma chains of `dot`
 };
 
 /// One element for each point of the kept axes, from all points along the
@@ -88,6 +88,12 @@ struct Reduction {
   ExprId second = -1;  // argmax, argmin: the index; dot: the other factor
   int phase = 0;
 };
+
+/// Whether it is an argmax or argmin.
+inline bool finds_position(const Reduction& reduction) {
+  return reduction.kind == Reduction::Kind::argmax ||
+         reduction.kind == Reduction::Kind::argmin;
+}
 
 /// A running reduction along the reduced axes, stored at every point.
 struct Scan {

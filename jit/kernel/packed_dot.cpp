@@ -1,7 +1,16 @@
 #include "jit/kernel/packed_dot.h"
 
+#include <algorithm>
+
+#include "jit/ir/reduce_order.h"
+
 namespace unisono::jit {
 namespace {
+
+/// Multiply-adds that are worth a launch of their own.
+constexpr int64_t least_tiled = 16 * 16 * 16;
+/// Rows and columns from which on packing pays.
+constexpr int64_t least_packed = 512;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -14,9 +23,14 @@ DotTile dot_tile(DType dtype, int vector_bytes) {
   return {lanes, 4, 2};
 }
 
-bool packs_well(const DotShape& s) {
-  if (s.dtype != DType::F32 && s.dtype != DType::F64) return false;
-  return s.m >= 8 && s.n >= 16 && s.k >= 16 && s.m * s.n * s.k >= 64 * 64 * 32;
+int64_t dot_chains(const DotShape& s) { return ceil_div(s.k, dot_chain); }
+
+DotForm dot_form(const DotShape& s) {
+  if (s.dtype != DType::F32 && s.dtype != DType::F64) return DotForm::nest;
+  // A nest takes in what follows, and passes over memory once.
+  if (s.m < 8 || s.n < 4 || s.k < 4 || s.m * s.n * s.k < least_tiled)
+    return DotForm::nest;
+  return std::min(s.m, s.n) < least_packed ? DotForm::direct : DotForm::packed;
 }
 
 PackedBytes packed_bytes(const DotShape& s, int vector_bytes) {

@@ -1,15 +1,16 @@
 #pragma once
-// Which products of matrices a CPU computes from packed panels, and the sizes
-// of tiles and panels.
+// Which products of matrices a CPU computes in tiles, from packed panels or
+// from where they lie, and the sizes of tiles and panels.
 #include <cstdint>
 
 #include "runtime/dtype.h"
 
 namespace unisono::jit {
 
-/// c[b, i, j] = a[b, i, :] times b[b, :, j]: for each element one fma chain in
-/// the order of k, from 0. Sizes are positive; offsets and strides count
-/// elements; c is dense and row-major. f32 or f64.
+/// c[chain, b, i, j] = a[b, i, K] times b[b, K, j], K being the range of k that
+/// is chain number `chain` of this product's (jit/ir/reduce_order.h): for each
+/// element one fma chain in the order of k, from 0. Sizes are positive; offsets
+/// and strides count elements; c is dense and row-major. f32 or f64.
 struct DotShape {
   DType dtype = DType::F32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -17,8 +18,13 @@ struct DotShape {
   int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
 };
 
-/// Whether packing pays for this product.
-bool packs_well(const DotShape& shape);
+/// How many fma chains each element of the product is the sum of.
+int64_t dot_chains(const DotShape& shape);
+
+/// How a product is computed: by a nest of loops like any other, in tiles of
+/// operands as they lie, or in tiles of packed operands.
+enum class DotForm : uint8_t { nest, direct, packed };
+DotForm dot_form(const DotShape& shape);
 
 /// The tile of the result that a kernel keeps in registers: `rows` times
 /// `vectors` vector registers of `lanes` elements each.

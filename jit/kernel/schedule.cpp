@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
@@ -147,6 +148,86 @@ Work work_of(const Nest& nest, const Kernel& kernel) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+constexpr int64_t cache_line = 64;  // bytes
+
+bool is_product(const Nest& nest) {
+  return !nest.reductions.empty() &&
+         nest.reductions[0].kind == Reduction::Kind::dot;
+}
+
+/// Elements that are loaded of each lane at once where lanes of a product lie
+/// along `axis`: a cache line of them, so that it need not stay in the cache;
+/// 0 where the last axis, which is reduced, does not have so many together.
+int64_t square_size(const Nest& nest, const Work& work) {
+  const size_t last = nest.extents.size() - 1;
+  const int64_t line = cache_line / work.widest;
+  const bool alone = last == 0 || !nest.reduced[last - 1];
+  const bool fits =
+      alone ? nest.extents[last] >= line : nest.extents[last] % line == 0;
+  return fits ? line : 0;
+}
+
+bool is_squared(const Expr& load, int axis) {
+  const int64_t across = load.at.factors[axis];
+  return load.kind == Expr::Kind::load && across != 0 && across != 1 &&
+         load.at.factors.back() == 1;
+}
+
+/// What the loads of a vector cost that has `lanes` lanes along `axis`, each.
+double load_cost(const Nest& nest, const Work& work, int axis, int64_t lanes) {
+  const bool squares = square_size(nest, work) > 0;
+  double cost = 1;  // of the fma
+  for (const Expr& expr : nest.exprs) {
+    if (expr.kind != Expr::Kind::load) continue;
+    const bool regular = std::abs(expr.at.factors[axis]) <= 1;
+    cost += regular ? 1
+            : squares && is_squared(expr, axis)
+                ? 2.5
+                : 2 * static_cast<double>(lanes);
+  }
+  return cost / static_cast<double>(lanes);
+}
+
+/// Columns of a unit whose sums lie in memory, in bytes, and the rows that are
+/// added to them at once.
+constexpr int64_t wide_bytes = 8192, wide_rows = 8;
+/// Sums of a row that registers have room for, in vectors.
+constexpr int64_t most_vectors = 8;
+/// Smaller products lie in the caches, where nothing of this matters.
+constexpr int64_t least_wide = 1 << 15;
+
+/// How the columns of a product are done; `axis` is the vectors'.
+void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
+  const int axis = plan.vector_axis;
+  const auto loads = [&](auto&& what) {
+    return std::any_of(nest.exprs.begin(), nest.exprs.end(),
+                       [&](const Expr& expr) {
+                         return expr.kind == Expr::Kind::load && what(expr);
+                       });
+  };
+  const int64_t extent = nest.extents[axis];
+  const int64_t rows = nest.points() / nest.kept_points();
+  if (plan.lanes == 1) return;
+  if (loads([&](const Expr& e) { return is_squared(e, axis); })) {
+    plan.square = square_size(nest, work);
+    return;
+  }
+  const bool along_rows = !loads([&](const Expr& e) {
+    return e.at.factors[axis] != 0 && e.at.factors[axis] != 1;
+  });
+  if (!along_rows || extent <= plan.lanes || nest.points() < least_wide) return;
+  if (extent <= most_vectors * plan.lanes &&
+      std::has_single_bit(static_cast<uint64_t>(extent))) {
+    plan.lanes = static_cast<int>(extent);  // a row, all in registers
+    plan.block = extent;
+  } else if (!plan.scalar_tails && rows >= wide_rows && rows <= dot_chain) {
+    plan.rows_at_once = wide_rows;
+    plan.block =
+        ceil_div(std::min(wide_bytes / work.widest, extent), plan.lanes) *
+        plan.lanes;
+  }
+}
+
 /// Rows and columns of a square of elements that is transposed in registers.
 int64_t tile_size(const Work& work, const Machine& machine) {
   return std::min(machine.vector_bytes / work.widest, 16);
@@ -234,11 +315,37 @@ std::vector<Nest> cut_tiles(Nest nest, const Kernel& kernel,
   return out;
 }
 
+void choose_vector_axis(Nest& nest, const Kernel& kernel,
+                        const Machine& machine) {
+  if (!is_product(nest)) return;
+  const Work work = work_of(nest, kernel);
+  const int64_t native = std::max(machine.vector_bytes / work.widest, 1);
+  int best = -1;
+  double least = 0;
+  for (int a = static_cast<int>(nest.extents.size()); a-- > 0;) {
+    if (nest.reduced[a]) continue;
+    const double cost =
+        load_cost(nest, work, a, std::min(native, nest.extents[a]));
+    if (best >= 0 && cost >= least) continue;
+    best = a;
+    least = cost;
+  }
+  int last = static_cast<int>(nest.extents.size()) - 1;
+  while (last >= 0 && nest.reduced[last]) --last;
+  for (; best >= 0 && best < last; ++best) {
+    std::swap(nest.extents[best], nest.extents[best + 1]);
+    for_each_affine(nest, [&](Affine& at) {
+      std::swap(at.factors[best], at.factors[best + 1]);
+    });
+  }
+}
+
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine) {
   Schedule plan;
   plan.form = form_of(nest);
   const Work work = work_of(nest, kernel);
+  plan.scalar_tails = work.narrow && !machine.masked_bytes;
   int kept = 0;
   while (kept < static_cast<int>(nest.extents.size()) && !nest.reduced[kept])
     ++kept;
@@ -284,7 +391,7 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
                                 : work.flops <= 12  ? 4
                                 : points >= 1 << 19 ? 2
                                                     : 1;
-    const int64_t wide = native * interleaved;
+    const int64_t wide = native * (is_product(nest) ? 1 : interleaved);
     plan.lanes = static_cast<int>(std::min<int64_t>(
         wide,
         static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)))));
@@ -292,6 +399,7 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
         plan.form == Form::map ? (int64_t{1} << 14) / work.widest : plan.lanes;
     plan.block =
         extent < 2 * target && plan.form == Form::map ? extent : target;
+    if (is_product(nest)) schedule_product(nest, work, plan);
     plan.blocks = ceil_div(extent, plan.block);
     rows /= extent;
     plan.units = rows * plan.blocks;
@@ -308,7 +416,6 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
                              static_cast<double>(plan.units);
   plan.grain =
       std::max<int64_t>(1, static_cast<int64_t>(20000 / (nanoseconds + 2)));
-  plan.scalar_tails = work.narrow && !machine.masked_bytes;
   plan.all_masked = machine.masked_bytes && nest.points() < 1 << 19;
   int64_t written = 0;
   for (const Store& store : nest.stores)

@@ -29,6 +29,7 @@ struct Machine {
   TwoStages lanes = {64, 4 * reduce_chunk};
   TwoStages runs = {1024, 4 * reduce_run, 1 << 16};
   TwoStages members = runs;
+  TwoStages chains = {1 << 16, 2 * dot_chain};
 
   /// Of a loop that is known to take so many turns: they are counted, instead
   /// of asking after each one.
@@ -52,6 +53,11 @@ std::optional<Kernel> split_stages(
 /// Puts kept axes before reduced ones, drops those of extent 1, and joins
 /// neighbours that every access crosses alike.
 void merge_axes(Nest& nest);
+
+/// Puts the axis last, of those that a product keeps, along which vectors of
+/// its chains cost least.
+void choose_vector_axis(Nest& nest, const Kernel& kernel,
+                        const Machine& machine);
 
 /// Cuts what does not fill whole squares off a nest that is best done in
 /// squares; gives the nests in place of it.
@@ -96,6 +102,11 @@ struct Schedule {
   bool streaming = false;     // stores bypass the cache
   bool scalar_tails = false;  // masks are slow for some element's size
   bool all_masked = false;    // one loop, masked, instead of a loop and a tail
+  /// columns of fma chains: so many elements along the last axis, which is
+  /// reduced, are loaded of each lane at once and transposed in registers; or
+  /// so many rows of columns are combined with what a unit's columns have so
+  /// far, which lies in memory. 0: neither.
+  int64_t square = 0, rows_at_once = 0;
 };
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine);

@@ -17,7 +17,7 @@ bool needs_two_stages(int64_t kept, int64_t reduced, CombineOrder order,
     case CombineOrder::lanes: return pays(machine.lanes);
     case CombineOrder::runs: return pays(machine.runs);
     case CombineOrder::members: return pays(machine.members);
-    case CombineOrder::chain: return false;
+    case CombineOrder::chain: return pays(machine.chains);
   }
   __builtin_unreachable();
 }
@@ -31,6 +31,17 @@ struct Chunks {
   int64_t count;       // chunks in all
 };
 
+/// Elements that are one leaf of the members tree.
+int64_t leaf_size(CombineOrder order) {
+  switch (order) {
+    case CombineOrder::lanes: return reduce_chunk;
+    case CombineOrder::chain: return dot_chain;
+    case CombineOrder::runs:
+    case CombineOrder::members: return reduce_run;  // any power of 2
+  }
+  __builtin_unreachable();
+}
+
 std::optional<Chunks> chunks_of(const Nest& nest) {
   Chunks chunks{};
   int64_t outer = 1;
@@ -41,8 +52,7 @@ std::optional<Chunks> chunks_of(const Nest& nest) {
     chunks.axis = a;
   }
   if (axes == 0) return std::nullopt;
-  chunks.size = nest.reductions[0].order == CombineOrder::lanes ? reduce_chunk
-                                                                : reduce_run;
+  chunks.size = leaf_size(nest.reductions[0].order);
   chunks.full = nest.extents[chunks.axis] / chunks.size;
   chunks.rest = nest.extents[chunks.axis] % chunks.size;
   if (axes > 1 && chunks.rest) return std::nullopt;
@@ -72,7 +82,7 @@ struct Partial {
 std::vector<Partial> partials_of(const Nest& nest) {
   std::vector<Partial> out;
   for (size_t r = 0; r < nest.reductions.size(); ++r) {
-    const bool arg = nest.reductions[r].kind != Reduction::Kind::combine;
+    const bool arg = finds_position(nest.reductions[r]);
     out.push_back({static_cast<int>(r), arg, nest.reductions[r].dtype});
     if (arg) out.push_back({static_cast<int>(r), false, DType::I32});
   }
@@ -158,6 +168,11 @@ Nest second_stage(const Nest& nest, const Chunks& chunks, int first_argument) {
     Reduction reduction = nest.reductions[partial.reduction];
     reduction.order = CombineOrder::members;
     reduction.operand = id;
+    if (reduction.kind == Reduction::Kind::dot) {
+      reduction.kind = Reduction::Kind::combine;
+      reduction.op = ir::Op::add;
+      reduction.second = -1;
+    }
     stage.reductions.push_back(reduction);
   }
   // What follows: everything that does not change along reduced axes.

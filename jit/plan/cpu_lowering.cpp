@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "jit/kernel/packed_dot.h"
+#include "jit/plan/chain_sums.h"
 #include "jit/plan/sort_kernels.h"
 
 namespace unisono::jit {
@@ -22,13 +23,25 @@ std::vector<LaunchStep> CpuLowering::sort(const SortTask& task,
   return steps;
 }
 
-std::optional<PlanStep> CpuLowering::product(DotTask dot, ir::Precision,
-                                             Plan& plan) const {
-  if (!packs_well(dot.shape)) return std::nullopt;
-  const PackedBytes bytes = packed_bytes(dot.shape, machine_.vector_bytes);
-  dot.packed_a = plan.add_buffer(bytes.a);
-  dot.packed_b = plan.add_buffer(bytes.b);
-  return PlanStep{dot};
+PlanSteps CpuLowering::product(DotTask dot, ir::Precision, Plan& plan) const {
+  const DotForm form = dot_form(dot.shape);
+  if (form == DotForm::nest) return {};
+  if (form == DotForm::packed) {
+    const PackedBytes bytes = packed_bytes(dot.shape, machine_.vector_bytes);
+    dot.packed_a = plan.add_buffer(bytes.a);
+    dot.packed_b = plan.add_buffer(bytes.b);
+  }
+  PlanSteps steps;
+  const BufferId to = dot.to;
+  const int64_t chains = dot_chains(dot.shape);
+  const int64_t elements = dot.shape.batch * dot.shape.m * dot.shape.n;
+  const DType dtype = dot.shape.dtype;
+  if (chains > 1)
+    dot.to = plan.add_buffer(chains * elements * byte_size(dtype));
+  steps.push_back({dot, {}});
+  if (chains > 1)
+    steps.push_back({sum_chains(dot.to, to, dtype, dtype, elements, chains)});
+  return steps;
 }
 
 PlanSteps CpuLowering::stages(const Kernel&, Plan&) const { return {}; }

@@ -10,6 +10,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/kernel/schedule.h"
 #include "jit/plan/fuser.h"
+#include "jit/plan/join_copies.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
 
@@ -326,11 +327,13 @@ void Fuser::emit(Item& item, PlanSteps& steps) {
 }
 
 std::vector<BufferId> Fuser::run(PlanSteps& steps) {
+  const auto first = static_cast<BufferId>(plan_.buffers.size());
   for (size_t i = 0; i < graph_.nodes.size(); ++i)
     if (live_[i]) visit(static_cast<NodeId>(i));
   std::vector<BufferId> outputs;
   for (NodeId output : graph_.outputs) outputs.push_back(materialise(output));
   for (Item& item : items_) finish(item, steps);
+  join_copies(plan_, first, outputs, steps);
   return outputs;
 }
 

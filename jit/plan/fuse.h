@@ -31,10 +31,11 @@ using BufferId = SlotId;  // the plan's buffers become the program's slots
 struct PlanStep;
 using PlanSteps = std::vector<PlanStep>;
 
-/// A packed matrix product (jit/emit/dot.h).
+/// A matrix product in tiles (jit/emit/dot.h).
 struct DotTask {
   DotShape shape;
-  BufferId a = 0, b = 0, packed_a = 0, packed_b = 0, to = 0;
+  BufferId a = 0, b = 0, to = 0;
+  BufferId packed_a = -1, packed_b = -1;  // if it is packed
 };
 /// Becomes a LoopStep. `turns`: how often the condition will hold; -1 if that
 /// is not known.
@@ -55,7 +56,8 @@ struct PlanStep {
   std::variant<Kernel, DotTask, LaunchStep, CopyStep, CollectiveStep, LoopTask,
                IfTask, HostCallStep>
       what;
-  /// The places in the program of what a launch computes, in its order.
+  /// The places in the program of what a launch computes, in its order; of a
+  /// copy, the update of an array that it is for.
   std::vector<uint32_t> sources = {};
 };
 
@@ -113,7 +115,8 @@ void for_each_buffer(Step& step, const F& f) {
     for (auto& argument : native->arguments) f(argument, true);
   } else if (auto* dot = std::get_if<DotTask>(&step.what)) {
     f(dot->a, false), f(dot->b, false);
-    f(dot->packed_a, true), f(dot->packed_b, true), f(dot->to, true);
+    if (dot->packed_a >= 0) f(dot->packed_a, true), f(dot->packed_b, true);
+    f(dot->to, true);
   } else if (auto* copy = std::get_if<CopyStep>(&step.what)) {
     f(copy->from, false), f(copy->to, true);
   } else if (auto* task = std::get_if<CollectiveStep>(&step.what)) {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "jit/ir/kinds.h"
-#include "jit/kernel/schedule.h"
 #include "jit/plan/fuser.h"
+#include "jit/plan/join_copies.h"
 #include "jit/plan/known_turns.h"
 #include "jit/plan/native_loop.h"
 #include "jit/transform/plain_loop.h"
@@ -26,17 +26,6 @@ constexpr int64_t large_carry_bytes = 1 << 12;
 /// Steps of a body that may stand twice.
 constexpr size_t most_doubled_steps = 100;
 
-void rename(PlanSteps& steps, BufferId from, BufferId to) {
-  for (PlanStep& step : steps)
-    for_each_buffer(step, [&](BufferId& buffer, bool) {
-      if (buffer == from) buffer = to;
-    });
-  std::erase_if(steps, [](const PlanStep& step) {
-    const auto* copy = std::get_if<CopyStep>(&step.what);
-    return copy && copy->from == copy->to;
-  });
-}
-
 /// Copies `from` to `to`, one by one, as if all at once.
 void copy_all(Plan& plan, std::vector<BufferId> from,
               const std::vector<BufferId>& to, PlanSteps& steps) {
@@ -52,31 +41,6 @@ void copy_all(Plan& plan, std::vector<BufferId> from,
   for (size_t i = 0; i < from.size(); ++i)
     if (from[i] != to[i] && bytes(to[i]) > 0)
       steps.push_back({CopyStep{from[i], to[i], bytes(to[i])}});
-}
-
-/// Whether `result`, which the steps make of `carry`, may be made in its place:
-/// the carry is read before that alone, or at the same elements.
-bool may_replace(const PlanSteps& steps, BufferId carry, BufferId result) {
-  bool replaced = false;
-  for (const PlanStep& step : steps) {
-    bool reads = false, writes = false;
-    int carry_argument = -1, result_argument = -1, number = 0;
-    for_each_buffer(step, [&](BufferId buffer, bool written) {
-      if (buffer == carry) reads = true, carry_argument = number;
-      if (buffer == result && written) writes = true, result_argument = number;
-      ++number;
-    });
-    if (reads && replaced) return false;
-    if (!writes) continue;
-    const auto* copy = std::get_if<CopyStep>(&step.what);
-    if (copy && copy->from == carry) continue;  // the base of a scatter
-    const auto* kernel = std::get_if<Kernel>(&step.what);
-    if (reads &&
-        !(kernel && may_overwrite(*kernel, carry_argument, result_argument)))
-      return false;
-    replaced = true;
-  }
-  return replaced;
 }
 
 bool is_straight(const PlanSteps& steps) {

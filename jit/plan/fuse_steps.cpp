@@ -1,5 +1,7 @@
 // Steps that are no kernels of groups: packed products, sorts, collectives,
 // scatters, calls of the host.
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "jit/ir/kinds.h"
@@ -104,12 +106,12 @@ void Fuser::place_dot(NodeId id) {
   group.store(id, to);
   const auto dot = matrix_product(group.finish(arguments), arguments);
   if (!dot) return;
-  auto product = lowering_.product(
+  PlanSteps product = lowering_.product(
       *dot, ir::attrs<ir::DotAttrs>(graph_[id]).precision, plan_);
-  if (!product) return;
+  if (product.empty()) return;
   add_sources(item.groups[0], item.sources);
   item.groups.clear();
-  item.steps.push_back(*std::move(product));
+  std::move(product.begin(), product.end(), std::back_inserter(item.steps));
   sources_.buffer[id] = to;
 }
 
@@ -177,7 +179,7 @@ void Fuser::place_scatter(NodeId id) {
   const BufferId base = materialise(graph_[id].inputs[0]);
   const BufferId to = plan_.add_buffer(graph_[id]);
   if (sources_.elements[id] > 0)
-    append({CopyStep{base, to, graph_.type(id).bytes()}});
+    append({CopyStep{base, to, graph_.type(id).bytes()}}, graph_[id].source);
   if (sources_.elements[graph_[id].inputs[1]] > 0) {
     for (;;) {
       Group group(sources_, static_cast<int>(items_.size()));

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "jit/kernel/grid_schedule.h"
-#include "jit/kernel/work.h"
 #include "jit/plan/gpu_stages.h"
 #include "jit/plan/gpu_tasks.h"
 
@@ -16,17 +15,9 @@ std::vector<LaunchStep> GpuLowering::sort(const SortTask& task,
   return sort_steps(task, plan);
 }
 
-std::optional<PlanStep> GpuLowering::product(DotTask dot,
-                                             ir::Precision precision,
-                                             Plan&) const {
-  auto launch = product_launch(dot.shape, precision);
-  if (!launch) return std::nullopt;
-  LaunchStep step{.name = launch->entry, .arguments = {dot.a, dot.b, dot.to}};
-  step.grid = std::move(launch);
-  const Work work = work_of(dot.shape);
-  step.flops = work.flops;
-  step.bytes = work.bytes;
-  return PlanStep{std::move(step)};
+PlanSteps GpuLowering::product(DotTask dot, ir::Precision precision,
+                               Plan& plan) const {
+  return product_steps(dot, precision, plan);
 }
 
 PlanSteps GpuLowering::stages(const Kernel& kernel, Plan& plan) const {

@@ -9,8 +9,8 @@ class GpuLowering final : public Lowering {
  public:
   const Machine& machine() const override;
   std::vector<LaunchStep> sort(const SortTask& task, Plan& plan) const override;
-  std::optional<PlanStep> product(DotTask dot, ir::Precision precision,
-                                  Plan& plan) const override;
+  PlanSteps product(DotTask dot, ir::Precision precision,
+                    Plan& plan) const override;
   PlanSteps stages(const Kernel& kernel, Plan& plan) const override;
 };
 

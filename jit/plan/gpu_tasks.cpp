@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "jit/ir/reduce_order.h"
+#include "jit/kernel/work.h"
+#include "jit/plan/chain_sums.h"
 #include "runtime/kernel_library/kernel_library.h"
 
 namespace unisono::jit {
@@ -98,24 +101,25 @@ int64_t tiles(const DotShape& s, int64_t side) {
   return s.batch * ceil_div(s.m, side) * ceil_div(s.n, side);
 }
 
-/// The library's file for a product, and whether it has large squares; null if
-/// there is none.
+/// The library's file for a product, whether it has large squares, and whether
+/// it computes fma chains; null if there is none.
 struct DotModule {
   const char *name = nullptr, *entry = nullptr;
-  bool large = true;
+  bool large = true, chains = false;
 };
 DotModule dot_module(DType dtype, ir::Precision precision) {
   const bool exact = precision == ir::Precision::exact;
   switch (dtype) {
     case DType::F32:
-      return precision == ir::Precision::tf32 ? DotModule{"dot_tf32"}
-                                              : DotModule{"dot_f32"};
-    case DType::F64: return {"dot_f64", nullptr, false};
+      return precision == ir::Precision::tf32
+                 ? DotModule{"dot_tf32"}
+                 : DotModule{"dot_f32", nullptr, true, true};
+    case DType::F64: return {"dot_f64", nullptr, false, true};
     case DType::F16:
-      return exact ? DotModule{"dot_exact", "dot_exact_f16", false}
+      return exact ? DotModule{"dot_exact", "dot_exact_f16", false, true}
                    : DotModule{"dot_f16"};
     case DType::BF16:
-      return exact ? DotModule{"dot_exact", "dot_exact_bf16", false}
+      return exact ? DotModule{"dot_exact", "dot_exact_bf16", false, true}
                    : DotModule{"dot_bf16"};
     case DType::I8:
     case DType::I16:
@@ -130,30 +134,80 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
   return {};
 }
 
+DotCall call_of(const DotShape& s) {
+  return {s.batch, s.m,        s.n,        s.k,       s.a_offset, s.a_batch,
+          s.a_row, s.a_column, s.b_offset, s.b_batch, s.b_row,    s.b_column};
+}
+
+/// Calls `f(part, c_offset)` for products that together are all chains: one
+/// for each, or for all that are whole, as a batch, where there is no other.
+template <class F>
+void for_each_part(const DotShape& s, int64_t chains, const F& f) {
+  if (chains == 1) return f(s, 0);
+  for (int64_t chain = 0; chain < chains;) {
+    DotShape part = s;
+    const int64_t first = chain * dot_chain;
+    const int64_t whole = s.k / dot_chain;
+    part.k = std::min(s.k - first, dot_chain);
+    part.a_offset += first * s.a_column;
+    part.b_offset += first * s.b_row;
+    const int64_t offset = chain * s.batch * s.m * s.n;
+    if (s.batch == 1 && chain < whole) {
+      part.batch = whole;
+      part.a_batch = dot_chain * s.a_column;
+      part.b_batch = dot_chain * s.b_row;
+      chain = whole;
+    } else {
+      ++chain;
+    }
+    f(part, offset);
+  }
+}
+
 }  // namespace
 
-std::shared_ptr<const GridLaunch> product_launch(const DotShape& s,
-                                                 ir::Precision precision) {
+PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
+  const DotShape& s = dot.shape;
   const DotModule module = dot_module(s.dtype, precision);
-  if (!module.name) return nullptr;
+  if (!module.name) return {};
   // Small ones have too few squares, or too little to do in each.
-  if (s.m < 16 || s.n < 16 || s.k < 8 || s.m * s.n * s.k < 1 << 16)
-    return nullptr;
-  const bool large = module.large && tiles(s, large_tile) >= enough_tiles;
-  const int64_t side = large ? large_tile : small_tile;
-  const DotCall call{s.batch,    s.m,       s.n,     s.k,
-                     s.a_offset, s.a_batch, s.a_row, s.a_column,
-                     s.b_offset, s.b_batch, s.b_row, s.b_column};
-  auto launch = launch_of(
-      module.name,
-      fmt::format("{}_{}", module.entry ? module.entry : module.name, side),
-      tiles(s, side), call);
+  if (s.m < 16 || s.n < 16 || s.k < 8 || s.m * s.n * s.k < 1 << 16) return {};
+  std::shared_ptr<const MatrixProduct> library;
   if (precision != ir::Precision::exact &&
       std::min({s.m, s.n, s.k}) >= least_for_library)
-    launch->product = std::make_shared<const MatrixProduct>(MatrixProduct{
+    library = std::make_shared<const MatrixProduct>(MatrixProduct{
         s.dtype, precision == ir::Precision::tf32 && s.dtype == DType::F32,
-        call});
-  return launch;
+        call_of(s)});
+  const int64_t elements = s.batch * s.m * s.n;
+  const int64_t chains = module.chains && !library ? dot_chains(s) : 1;
+  // Sums of chains are not rounded to 16 bits before the last.
+  if (chains > 1 && s.dtype != DType::F32 && s.dtype != DType::F64) return {};
+  const BufferId to = dot.to;
+  if (chains > 1)
+    dot.to = plan.add_buffer(chains * elements * byte_size(s.dtype));
+  PlanSteps steps;
+  const auto add = [&](const DotShape& part, int64_t c_offset) {
+    const bool large = module.large && tiles(part, large_tile) >= enough_tiles;
+    const int64_t side = large ? large_tile : small_tile;
+    DotCall call = call_of(part);
+    call.c_offset = c_offset;
+    auto launch = launch_of(
+        module.name,
+        fmt::format("{}_{}", module.entry ? module.entry : module.name, side),
+        tiles(part, side), call);
+    launch->product = library;
+    LaunchStep step{.name = launch->entry, .arguments = {dot.a, dot.b, dot.to}};
+    step.grid = std::move(launch);
+    const Work work = work_of(part);
+    step.flops = work.flops;
+    step.bytes = work.bytes;
+    steps.push_back({std::move(step)});
+  };
+  for_each_part(s, chains, add);
+  if (chains > 1)
+    steps.push_back(
+        {sum_chains(dot.to, to, s.dtype, s.dtype, elements, chains)});
+  return steps;
 }
 
 }  // namespace unisono::jit

@@ -2,7 +2,6 @@
 // What steps a kind of device takes for what is not simply a kernel of loops:
 // cpu_lowering.h, gpu_lowering.h.
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "jit/ir/graph.h"
@@ -32,11 +31,11 @@ class Lowering {
   /// Launches of kernels that are ready-made.
   virtual std::vector<LaunchStep> sort(const SortTask& task,
                                        Plan& plan) const = 0;
-  /// A product of matrices; none where the kernel that it otherwise becomes
-  /// does as well. `dot` has its operands and its result; it may be of f16 or
-  /// bf16.
-  virtual std::optional<PlanStep> product(DotTask dot, ir::Precision precision,
-                                          Plan& plan) const = 0;
+  /// The steps of a product of matrices; none where the kernel that it
+  /// otherwise becomes does as well. `dot` has its operands and its result; it
+  /// may be of f16 or bf16.
+  virtual PlanSteps product(DotTask dot, ir::Precision precision,
+                            Plan& plan) const = 0;
   /// Several steps in place of a kernel which would leave the device idle; none
   /// where it stays as it is.
   virtual PlanSteps stages(const Kernel& kernel, Plan& plan) const = 0;

@@ -1,10 +1,11 @@
 // dot: both operands are packed so that for each batch position they are
 // matrices (M, K) and (K, N) of the accumulating type; each result element is
-// one fma chain in the order of k, from 0.
+// a sum of fma chains (reduce_products).
 #include <algorithm>
 #include <type_traits>
 #include <vector>
 
+#include "jit/ir/reduce_order.h"
 #include "jit/reference/kernels.h"
 #include "jit/reference/walk.h"
 #include "jit/scalar/scalar.h"
@@ -97,20 +98,31 @@ void dot(const ir::Node& node, View a, View b, uint8_t* out) {
       const auto left = packed<D>(a, {&d.batch_a, &free_a, &d.contract_a});
       const auto right = packed<D>(b, {&d.batch_b, &d.contract_b, &free_b});
       auto* results = reinterpret_cast<typename StorageOf<D>::type*>(out);
-      std::vector<T> sums(static_cast<size_t>(N));
       StopPoll poll(4 * poll_elements);
       for (int64_t i = 0; i < batches * M; ++i) {
         const int64_t batch = i / M;
         in_pieces(N, poll_elements, [&](int64_t begin, int64_t end) {
-          std::fill(sums.begin() + begin, sums.begin() + end, T{0});
-          for (int64_t k = 0; k < K; ++k) {
-            const T* row = right.data() + (batch * K + k) * N;
-            add_products(left[i * K + k], row + begin, sums.data() + begin,
-                         end - begin);
-            poll.did(end - begin);
-          }
-          for (int64_t j = begin; j < end; ++j)
-            *results++ = static_cast<typename StorageOf<D>::type>(sums[j]);
+          const int64_t columns = end - begin;
+          const auto chain = [&](int64_t first, int64_t last) {
+            std::vector<T> sums(static_cast<size_t>(columns), T{0});
+            for (int64_t k = first; k < last; ++k) {
+              const T* row = right.data() + (batch * K + k) * N;
+              add_products(left[i * K + k], row + begin, sums.data(), columns);
+              poll.did(columns);
+            }
+            return sums;
+          };
+          const auto add = [&](std::vector<T> sums,
+                               const std::vector<T>& more) {
+            using S = scalar::Scalar<T>;
+            for (int64_t j = 0; j < columns; ++j)
+              sums[j] = (S(sums[j]) + S(more[j])).value();
+            return sums;
+          };
+          const auto sums =
+              K <= dot_chain ? chain(0, K) : reduce_products(K, chain, add);
+          for (const T sum : sums)
+            *results++ = static_cast<typename StorageOf<D>::type>(sum);
         });
       }
     }

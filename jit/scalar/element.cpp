@@ -28,6 +28,14 @@ ElementLoop cast_loop(DType from, DType to) {
   return loops_for_this_processor().cast(from, to);
 }
 
+StepFunction element_step(ir::Op op, DType dtype) {
+  return loops_for_this_processor().row_step(op, dtype);
+}
+
+StepFunction cast_step(DType from, DType to) {
+  return loops_for_this_processor().cast_step(from, to);
+}
+
 static std::vector<uint8_t> cast_to_bytes(DType from, const void* value,
                                           DType to) {
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(to)));

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <concepts>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "jit/ir/graph.h"
+#include "jit/ir/table.h"
 #include "jit/ir/type_class.h"
 #include "jit/scalar/element_instructions.h"
 #include "runtime/dtype.h"
@@ -27,6 +29,7 @@
 #pragma clang attribute pop
 
 namespace unisono::jit {
-const ElementLoops avx2_loops = {find_element_loop, find_cast_loop};
+const ElementLoops avx2_loops = {find_element_loop, find_cast_loop,
+                                 find_element_step, find_cast_step};
 }
 #endif

@@ -2,5 +2,6 @@
 #include "jit/scalar/element_loops.h"
 
 namespace unisono::jit {
-const ElementLoops baseline_loops = {find_element_loop, find_cast_loop};
+const ElementLoops baseline_loops = {find_element_loop, find_cast_loop,
+                                     find_element_step, find_cast_step};
 }

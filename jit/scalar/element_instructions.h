@@ -1,13 +1,17 @@
 #pragma once
 // The instruction sets that element loops are compiled for.
 #include "jit/scalar/element.h"
+#include "jit/scalar/step.h"
 
 namespace unisono::jit {
 
-/// element_loop and cast_loop (element.h) for one instruction set.
+/// element_loop and cast_loop (element.h), element_step and cast_step (step.h)
+/// for one instruction set.
 struct ElementLoops {
   ElementLoop (*row)(ir::Op op, DType dtype);
   ElementLoop (*cast)(DType from, DType to);
+  StepFunction (*row_step)(ir::Op op, DType dtype);
+  StepFunction (*cast_step)(DType from, DType to);
 };
 
 extern const ElementLoops baseline_loops;

@@ -1,10 +1,11 @@
-// The loops of element.h for one instruction set. Included once by each of
-// element_baseline.cpp and element_avx2.cpp, which name the set by
-// UNISONO_INSTRUCTIONS: everything that is instantiated here, scalar.h
-// included, lives in an inline namespace of that name, so that the linker
-// cannot take one set's functions for the other's.
+// The loops of element.h and the steps of step.h for one instruction set.
+// Included once by each of element_baseline.cpp and element_avx2.cpp, which
+// name the set by UNISONO_INSTRUCTIONS: everything that is instantiated here,
+// scalar.h included, lives in an inline namespace of that name, so that the
+// linker cannot take one set's functions for the other's.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <tuple>
 #include <utility>
 
@@ -46,6 +47,14 @@ Storage<D> write(Compute<D> value) {
   } else {
     return value;
   }
+}
+
+/// The element in a register's low bytes.
+template <DType D>
+Storage<D> load(uint64_t in) {
+  Storage<D> stored;
+  std::memcpy(&stored, &in, sizeof stored);
+  return stored;
 }
 
 /// Elements are read, computed and written in blocks of this many, so that
@@ -104,20 +113,59 @@ void loop(void* out, const void* const* in, const int64_t* stride, int64_t n,
   }(std::index_sequence_for<Compute<D>...>());
 }
 
-template <class Row, DType D>
-ElementLoop row_loop() {
-  if constexpr (!ir::admits(Row::type_class, D)) {
-    return nullptr;
-  } else if constexpr (Row::operands == 1) {
-    constexpr DType R = Row::gives_bool ? DType::Bool : D;
-    return loop<Row, R, D>;
-  } else {
-    constexpr DType R = Row::gives_bool ? DType::Bool : D;
-    return loop<Row, R, D, D>;
+/// The same for one element in registers. What is dear shares the loop's code.
+template <class Function, DType R, DType... D>
+void step(const Step* step, uint64_t* registers, StepRun* run) {
+  Compute<R> result;
+  ElementError error;
+  [&]<size_t... k>(std::index_sequence<k...>) {
+    const std::tuple<Compute<D>...> operands = {
+        read<D>(load<D>(registers[step->in[k]]))...};
+    if constexpr (Function::cost == ir::Cost::dear)
+      compute_block<Function>(&result, 1, &error, &std::get<k>(operands)...);
+    else
+      result =
+          Function::apply(operand(std::get<k>(operands), &error)...).value();
+  }(std::index_sequence_for<Compute<D>...>());
+  if (error.fault != Fault::none && run->checked) [[unlikely]] {
+    run->error = error;
+    run->failed = step;
+    return;
   }
+  const Storage<R> stored = write<R>(result);
+  std::memcpy(&registers[step->out], &stored, sizeof stored);
+  [[clang::musttail]] return step[1].function(step + 1, registers, run);
+}
+
+/// A function as both: f.template operator()<Function, R, D...>() makes one.
+struct MakeLoop {
+  using Made = ElementLoop;
+  template <class Function, DType R, DType... D>
+  ElementLoop operator()() const {
+    return loop<Function, R, D...>;
+  }
+};
+struct MakeStep {
+  using Made = StepFunction;
+  template <class Function, DType R, DType... D>
+  StepFunction operator()() const {
+    return step<Function, R, D...>;
+  }
+};
+
+template <class Make, class Row, DType D>
+typename Make::Made make_row() {
+  constexpr DType R = Row::gives_bool ? DType::Bool : D;
+  if constexpr (!ir::admits(Row::type_class, D))
+    return nullptr;
+  else if constexpr (Row::operands == 1)
+    return Make{}.template operator()<Row, R, D>();
+  else
+    return Make{}.template operator()<Row, R, D, D>();
 }
 
 struct Select {
+  static constexpr ir::Cost cost = ir::Cost::cheap;
   template <class V>
   static V apply(Scalar<bool> mask, V a, V b) {
     return select(mask, a, b);
@@ -125,6 +173,7 @@ struct Select {
 };
 
 struct Fma {
+  static constexpr ir::Cost cost = ir::Cost::cheap;
   template <class V>
   static V apply(V x, V y, V z) {
     return fma(x, y, z);
@@ -133,6 +182,7 @@ struct Fma {
 
 template <DType To>
 struct Cast {
+  static constexpr ir::Cost cost = ir::Cost::cheap;
   template <class V>
   static auto apply(V x) {
     constexpr bool sixteen_bits = To == DType::F16 || To == DType::BF16;
@@ -140,30 +190,49 @@ struct Cast {
   }
 };
 
-}  // namespace
-
-static ElementLoop find_element_loop(ir::Op op, DType dtype) {
-  return with_dtype(dtype, [op]<DType D>() -> ElementLoop {
+template <class Make>
+typename Make::Made make_element(ir::Op op, DType dtype) {
+  return with_dtype(dtype, [op]<DType D>() -> typename Make::Made {
     if (op == ir::Op::select) {
       // What is chosen is not computed with: NaN keep their bits.
       constexpr bool sixteen_bits = D == DType::F16 || D == DType::BF16;
       constexpr DType B = sixteen_bits ? DType::U16 : D;
-      return loop<Select, B, DType::Bool, B, B>;
+      return Make{}.template operator()<Select, B, DType::Bool, B, B>();
     }
     if (op == ir::Op::fma) {
       if constexpr (ir::admits(ir::TypeClass::Float, D))
-        return loop<Fma, D, D, D, D>;
+        return Make{}.template operator()<Fma, D, D, D, D>();
     }
     if (!has_row(op)) return nullptr;
-    return with_row(op, []<class Row>() { return row_loop<Row, D>(); });
+    return with_row(op, []<class Row>() { return make_row<Make, Row, D>(); });
   });
 }
 
-static ElementLoop find_cast_loop(DType from, DType to) {
+template <class Make>
+typename Make::Made make_cast(DType from, DType to) {
   return with_dtype(from, [to]<DType From>() {
-    return with_dtype(
-        to, []<DType To>() -> ElementLoop { return loop<Cast<To>, To, From>; });
+    return with_dtype(to, []<DType To>() -> typename Make::Made {
+      return Make{}.template operator()<Cast<To>, To, From>();
+    });
   });
+}
+
+}  // namespace
+
+static ElementLoop find_element_loop(ir::Op op, DType dtype) {
+  return make_element<MakeLoop>(op, dtype);
+}
+
+static ElementLoop find_cast_loop(DType from, DType to) {
+  return make_cast<MakeLoop>(from, to);
+}
+
+static StepFunction find_element_step(ir::Op op, DType dtype) {
+  return make_element<MakeStep>(op, dtype);
+}
+
+static StepFunction find_cast_step(DType from, DType to) {
+  return make_cast<MakeStep>(from, to);
 }
 
 }  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS

@@ -4,39 +4,43 @@
 #include <tuple>
 
 #include "jit/ir/graph.h"
+#include "jit/ir/table.h"
 #include "jit/ir/type_class.h"
 #include "jit/scalar/math.h"
 #include "jit/scalar/ops.h"
 
 namespace unisono::jit::inline UNISONO_INSTRUCTIONS::rows {
 
-#define ROW1(name, types, is_bool, expression)                        \
+#define ROW1(name, types, is_bool, how_dear, expression)              \
   struct name##_row {                                                 \
     static constexpr ir::TypeClass type_class = ir::TypeClass::types; \
     static constexpr int operands = 1;                                \
     static constexpr bool gives_bool = is_bool;                       \
+    static constexpr ir::Cost cost = ir::Cost::how_dear;              \
     template <class V>                                                \
     static auto apply(V x) {                                          \
       return expression;                                              \
     }                                                                 \
   };
-#define ROW2(name, types, is_bool, expression)                        \
+#define ROW2(name, types, is_bool, how_dear, expression)              \
   struct name##_row {                                                 \
     static constexpr ir::TypeClass type_class = ir::TypeClass::types; \
     static constexpr int operands = 2;                                \
     static constexpr bool gives_bool = is_bool;                       \
+    static constexpr ir::Cost cost = ir::Cost::how_dear;              \
     template <class V>                                                \
     static auto apply(V x, V y) {                                     \
       return expression;                                              \
     }                                                                 \
   };
-#define UNARY(name, types, expression, ...) ROW1(name, types, false, expression)
-#define BINARY(name, types, expression, ...) \
-  ROW2(name, types, false, expression)
+#define UNARY(name, types, expression, cost, ...) \
+  ROW1(name, types, false, cost, expression)
+#define BINARY(name, types, expression, cost, ...) \
+  ROW2(name, types, false, cost, expression)
 #define PREDICATE(name, types, expression, ...) \
-  ROW1(name, types, true, expression)
+  ROW1(name, types, true, cheap, expression)
 #define COMPARE(name, types, expression, ...) \
-  ROW2(name, types, true, expression)
+  ROW2(name, types, true, cheap, expression)
 #include "jit/ir/ops.def"
 #undef ROW1
 #undef ROW2

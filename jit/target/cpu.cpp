@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -35,21 +37,28 @@ class CpuTarget : public Target {
  public:
   explicit CpuTarget(const CpuTargetOptions& options);
   const Machine& machine() const override { return machine_; }
+  const std::string& description() const override { return description_; }
   void prepare(llvm::Module& module) override {
-    module.setDataLayout(machine_code_->createDataLayout());
-    module.setTargetTriple(machine_code_->getTargetTriple().str());
+    module.setDataLayout(generator().createDataLayout());
+    module.setTargetTriple(triple_);
   }
-  Result<std::shared_ptr<LoadedCode>> load(llvm::Module& module) override;
+  Result<std::vector<char>> object(llvm::Module& module) override;
+  Result<std::shared_ptr<LoadedCode>> load(
+      std::span<const char> object,
+      const std::vector<std::string>& names) override;
   Result<std::string> assembly(llvm::Module& module) override;
 
  private:
   Status generate(llvm::Module& module, llvm::CodeGenFileType type,
                   llvm::SmallVectorImpl<char>& out);
 
-  std::unique_ptr<llvm::TargetMachine> machine_code_;
-  std::unique_ptr<Loader> loader_;  // made at the first load
+  llvm::TargetMachine& generator();
+
   const bool profile_;
+  std::string triple_, cpu_, features_, description_;
   Machine machine_;
+  std::unique_ptr<llvm::TargetMachine> generator_;  // made at the first use
+  std::unique_ptr<Loader> loader_;                  // made at the first load
 };
 
 void wake_llvm() {
@@ -95,18 +104,21 @@ llvm::StringMap<bool> features_of(const llvm::Target& target,
   return out;
 }
 
-CpuTarget::CpuTarget(const CpuTargetOptions& options)
-    : profile_(options.profile) {
+const llvm::Target& llvm_target(const std::string& triple) {
   wake_llvm();
-  const std::string triple = llvm::sys::getProcessTriple();
   std::string error;
   const llvm::Target* target =
       llvm::TargetRegistry::lookupTarget(triple, error);
   CHECK(target);
+  return *target;
+}
+
+CpuTarget::CpuTarget(const CpuTargetOptions& options)
+    : profile_(options.profile), triple_(llvm::sys::getProcessTriple()) {
   const bool here = options.cpu.empty();
   llvm::StringMap<bool> features =
       here ? llvm::sys::getHostCPUFeatures()
-           : features_of(*target, triple, options.cpu);
+           : features_of(llvm_target(triple_), triple_, options.cpu);
   const bool wide = features["avx512f"] && features["avx512bw"] &&
                     features["avx512dq"] && features["avx512vl"];
   const int widest = wide ? 64 : features["avx2"] && features["fma"] ? 32 : 16;
@@ -122,15 +134,26 @@ CpuTarget::CpuTarget(const CpuTargetOptions& options)
   machine_.native_half = native >= 32 && features["f16c"];
   machine_.native_exponents = native == 64;
   machine_.last_level_cache = last_level_cache();
+  cpu_ = here ? llvm::sys::getHostCPUName().str() : options.cpu;
+  if (!list.empty()) features_ = list.substr(1);
+  // In one order: that of the map is another in each process.
+  llvm::SmallVector<llvm::StringRef> sorted;
+  llvm::StringRef(features_).split(sorted, ',');
+  std::ranges::sort(sorted);
+  description_ =
+      fmt::format("{} {} {} bytes, cache of {}\n{}\n", triple_, cpu_, bytes,
+                  machine_.last_level_cache, llvm::join(sorted, ","));
+}
 
-  const std::string cpu =
-      here ? llvm::sys::getHostCPUName().str() : options.cpu;
-  llvm::TargetOptions strict;
-  strict.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  machine_code_.reset(target->createTargetMachine(
-      triple, cpu, list.empty() ? list : list.substr(1), strict,
-      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less,
-      true));
+llvm::TargetMachine& CpuTarget::generator() {
+  if (!generator_) {
+    llvm::TargetOptions strict;
+    strict.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+    generator_.reset(llvm_target(triple_).createTargetMachine(
+        triple_, cpu_, features_, strict, llvm::Reloc::PIC_,
+        llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less, true));
+  }
+  return *generator_;
 }
 
 Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
@@ -143,7 +166,7 @@ Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
       std::make_unique<Diagnostics>(errors));
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
-  if (machine_code_->addPassesToEmitFile(passes, stream, nullptr, type))
+  if (generator().addPassesToEmitFile(passes, stream, nullptr, type))
     return failed("no code can be generated for this processor");
   passes.run(module);
   module.getContext().setDiagnosticHandler(nullptr);
@@ -151,13 +174,14 @@ Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
   return Unit{};
 }
 
-Result<std::shared_ptr<LoadedCode>> CpuTarget::load(llvm::Module& module) {
-  std::vector<std::string> names;
-  for (const llvm::Function& function : module)
-    if (!function.isDeclaration() && !function.hasLocalLinkage())
-      names.push_back(function.getName().str());
+Result<std::vector<char>> CpuTarget::object(llvm::Module& module) {
   llvm::SmallVector<char, 0> object;
   TRY(generate(module, llvm::CodeGenFileType::ObjectFile, object));
+  return std::vector<char>(object.begin(), object.end());
+}
+
+Result<std::shared_ptr<LoadedCode>> CpuTarget::load(
+    std::span<const char> object, const std::vector<std::string>& names) {
   if (!loader_) {
     auto loader = TRY(Loader::make(profile_));
     loader_ = std::move(loader);

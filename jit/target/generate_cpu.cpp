@@ -10,11 +10,14 @@
 #include <cctype>
 #include <iterator>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <thread>
 
 #include "jit/emit/dot.h"
 #include "jit/emit/emit.h"
 #include "jit/kernel/group.h"
+#include "runtime/files/build_id.h"
 #include "runtime/stop.h"
 
 namespace unisono::jit {
@@ -27,7 +30,7 @@ constexpr size_t most_threads = 32;
 /// Of the kernels that LLVM gets at once, in expressions: it cannot be stopped,
 /// and this is up to 20 ms of its work.
 constexpr size_t most_module_weight = 256;
-/// Of a packed product, which is three functions.
+/// Of a product in tiles, which is up to three functions.
 constexpr size_t dot_weight = 128;
 
 size_t threads_for(size_t kernels) {
@@ -54,7 +57,7 @@ std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
   const DotTask& task = *std::get<const DotTask*>(request);
   EmittedDot dot = emit_dot(module, name, task.shape, machine.vector_bytes);
   std::vector<EmittedKernel> out;
-  for (const auto& launch : {dot.pack_a, dot.pack_b, dot.multiply})
+  for (const auto& launch : dot.launches)
     out.push_back({launch.name, launch.units, launch.grain});
   return out;
 }
@@ -115,25 +118,59 @@ Target& CpuGenerator::target(size_t number) {
   return *targets_[number];
 }
 
-Result<std::vector<Compiled>> CpuGenerator::generate_module(
-    std::span<const Fresh> fresh, size_t first, Target& target,
-    CodeText* dump) {
-  llvm::LLVMContext context;
-  llvm::Module module("kernels", context);
-  target.prepare(module);
-  std::vector<std::vector<EmittedKernel>> emitted;
-  for (const auto& [key, request] : fresh)
-    emitted.push_back(emit(module,
-                           fmt::format("kernel{}", first + emitted.size()),
-                           request, target.machine()));
-  if (dump && dump->wants_assembly) {
-    auto text = TRY(target.assembly(*llvm::CloneModule(module)));
-    dump->assembly += first == 0 ? text : with_own_labels(text, first);
-    poll_stop();
+namespace {
+
+/// The code of some kernels: an object file, and the launches of each.
+struct Object {
+  std::vector<std::vector<EmittedKernel>> kernels;
+  std::vector<char> code;
+};
+
+/// As a file: lines of launches, an empty one, and the code.
+std::vector<uint8_t> to_bytes(const Object& object) {
+  std::string text;
+  for (const auto& launches : object.kernels) {
+    text += fmt::format("{}", launches.size());
+    for (const EmittedKernel& kernel : launches)
+      text += fmt::format(" {} {} {}", kernel.name, kernel.units, kernel.grain);
+    text += '\n';
   }
-  auto code = TRY(target.load(module));
+  text += '\n';
+  std::vector<uint8_t> bytes(text.begin(), text.end());
+  bytes.insert(bytes.end(), object.code.begin(), object.code.end());
+  return bytes;
+}
+
+/// Nothing if the file is not such a one, of so many kernels.
+std::optional<Object> from_bytes(std::span<const uint8_t> bytes,
+                                 size_t kernels) {
+  constexpr std::string_view end = "\n\n";
+  const auto found =
+      std::search(bytes.begin(), bytes.end(), end.begin(), end.end());
+  if (found == bytes.end()) return std::nullopt;
+  std::istringstream text(std::string(bytes.begin(), found));
+  Object out;
+  for (size_t i = 0; i < kernels; ++i) {
+    size_t launches = 0;
+    constexpr size_t most = 3;
+    if (!(text >> launches) || launches > most) return std::nullopt;
+    for (auto& kernel = out.kernels.emplace_back(); launches > 0; --launches) {
+      EmittedKernel& launch = kernel.emplace_back();
+      if (!(text >> launch.name >> launch.units >> launch.grain))
+        return std::nullopt;
+    }
+  }
+  out.code.assign(found + end.size(), bytes.end());
+  return out;
+}
+
+Result<std::vector<Compiled>> load(const Object& object, Target& target) {
+  std::vector<std::string> names;
+  for (const auto& launches : object.kernels)
+    for (const EmittedKernel& kernel : launches) names.push_back(kernel.name);
+  auto code = TRY(target.load(object.code, names));
   std::vector<Compiled> out;
-  for (const auto& launches : emitted) {
+  for (const auto& launches : object.kernels) {
     Compiled& compiled = out.emplace_back();
     for (const EmittedKernel& kernel : launches) {
       auto function =
@@ -148,6 +185,53 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
     }
     compiled.code = code;
   }
+  return out;
+}
+
+}  // namespace
+
+CpuGenerator::CpuGenerator(CpuTargetOptions options,
+                           std::shared_ptr<DiskCache> cache)
+    : options_(std::move(options)),
+      // Another build may make other code of the same kernel.
+      cache_(build_id().empty() || options_.profile ? nullptr
+                                                    : std::move(cache)) {}
+
+Result<std::vector<Compiled>> CpuGenerator::generate_module(
+    std::span<const Fresh> fresh, size_t first, Target& target,
+    CodeText* dump) {
+  std::string key;
+  if (cache_ && !dump) {
+    key = fmt::format("code of build {} for {}from {}\n", build_id(),
+                      target.description(), first);
+    for (const auto& [text, request] : fresh) key += text + '\n';
+    if (const auto bytes = cache_->find(key)) {
+      if (const auto object = from_bytes(*bytes, fresh.size())) {
+        if (auto kept = load(*object, target)) {
+          kernels_found_ += static_cast<int64_t>(fresh.size());
+          return kept;
+        }
+      }
+      cache_->remove(key);
+    }
+  }
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  target.prepare(module);
+  Object object;
+  for (const auto& [text, request] : fresh)
+    object.kernels.push_back(
+        emit(module, fmt::format("kernel{}", first + object.kernels.size()),
+             request, target.machine()));
+  if (dump && dump->wants_assembly) {
+    auto text = TRY(target.assembly(*llvm::CloneModule(module)));
+    dump->assembly += first == 0 ? text : with_own_labels(text, first);
+    poll_stop();
+  }
+  object.code = TRY(target.object(module));
+  auto out = TRY(load(object, target));
+  kernels_generated_ += static_cast<int64_t>(fresh.size());
+  if (!key.empty()) cache_->keep(key, to_bytes(object));
   return out;
 }
 
@@ -216,7 +300,6 @@ Result<CompiledKernels> CpuGenerator::generate(
       result[key] = std::move((*part)[i]);
     }
   }
-  kernels_generated_ += static_cast<int64_t>(fresh.size());
   return result;
 }
 

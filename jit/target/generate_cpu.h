@@ -1,5 +1,6 @@
 #pragma once
 // Kernels and packed products to machine code of this processor.
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "jit/target/generator.h"
 #include "jit/target/target.h"
 #include "runtime/execute/program.h"
+#include "runtime/files/disk_cache.h"
 #include "runtime/lru_cache.h"
 
 namespace unisono::jit {
@@ -24,8 +26,9 @@ namespace unisono::jit {
 /// generate.
 class CpuGenerator : public Generator {
  public:
-  explicit CpuGenerator(CpuTargetOptions options)
-      : options_(std::move(options)) {}
+  /// Code that another process made is found in `cache`, which may be null.
+  explicit CpuGenerator(CpuTargetOptions options,
+                        std::shared_ptr<DiskCache> cache = nullptr);
 
   const Lowering& lowering() override;
   bool plain_collectives() const override { return false; }
@@ -38,6 +41,8 @@ class CpuGenerator : public Generator {
   Result<CompiledKernels> generate(const std::vector<Request>& requests,
                                    CodeText* dump = nullptr);
   int64_t kernels_generated() const override { return kernels_generated_; }
+  /// How many came from the cache on disk.
+  int64_t kernels_found() const { return kernels_found_; }
 
  private:
   using Fresh = std::pair<std::string, Request>;
@@ -53,10 +58,11 @@ class CpuGenerator : public Generator {
                                                 CodeText* dump);
 
   const CpuTargetOptions options_;
+  const std::shared_ptr<DiskCache> cache_;
   std::vector<std::unique_ptr<Target>> targets_;  // one for each thread
   std::optional<CpuLowering> lowering_;           // made when it is asked for
   LruCache<Compiled> kernels_{int64_t{64} << 20};
-  int64_t kernels_generated_ = 0;
+  std::atomic<int64_t> kernels_generated_ = 0, kernels_found_ = 0;
 };
 
 }  // namespace unisono::jit

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "jit/kernel/schedule.h"
 #include "runtime/result.h"
@@ -31,11 +33,17 @@ class Target {
  public:
   virtual ~Target() = default;
   virtual const Machine& machine() const = 0;
+  /// All that code depends on besides the module: processor and features.
+  virtual const std::string& description() const = 0;
   /// Sets data layout and triple.
   virtual void prepare(llvm::Module& module) = 0;
-  /// Machine code of the module, which is used up. Fails (compile_failed) where
-  /// LLVM diagnoses an error.
-  virtual Result<std::shared_ptr<LoadedCode>> load(llvm::Module& module) = 0;
+  /// Machine code of the module, which is used up: an object file. Fails
+  /// (compile_failed) where LLVM diagnoses an error.
+  virtual Result<std::vector<char>> object(llvm::Module& module) = 0;
+  /// An object file in memory, as code to be called. `names` are its functions
+  /// that will be asked for.
+  virtual Result<std::shared_ptr<LoadedCode>> load(
+      std::span<const char> object, const std::vector<std::string>& names) = 0;
   /// The module, which is used up, as assembly text.
   virtual Result<std::string> assembly(llvm::Module& module) = 0;
 };
@@ -54,7 +62,8 @@ struct CpuTargetOptions {
   bool profile = false;
 };
 
-/// Starts LLVM's x86 code generator, which takes milliseconds. Never null.
+/// LLVM's x86 code generator, which takes milliseconds to start at the first
+/// module. Never null.
 std::unique_ptr<Target> make_cpu_target(const CpuTargetOptions& options = {});
 
 /// Runs f(0) ... f(count - 1) at once and waits for them, each on a thread of

@@ -25,6 +25,8 @@ class Simplifier {
   std::optional<NodeId> rewrite(const ir::Node& node);
   std::optional<NodeId> rewrite_map(const ir::Node& node);
   std::optional<NodeId> rewrite_binary(const ir::Node& node);
+  std::optional<NodeId> rewrite_chosen_scatter(const ir::Node& select);
+  std::optional<NodeId> at_positions(NodeId condition, const ir::Node& scatter);
   std::optional<NodeId> rewrite_line(const ir::Node& node);
   std::optional<NodeId> rewrite_move(const ir::Node& node);
   std::optional<NodeId> rewrite_source(const ir::Node& node);

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <numeric>
+
+#include "jit/ir/kinds.h"
 #include "jit/reference/reference.h"
 #include "jit/transform/simplify.h"
 
@@ -42,7 +46,7 @@ std::optional<NodeId> Simplifier::rewrite_map(const Node& node) {
     case Op::select:
       if (x[1] == x[2]) return x[1];
       if (one_value(x[0])) return is_value(x[0], 1) ? x[1] : x[2];
-      return std::nullopt;
+      return rewrite_chosen_scatter(node);
     default: return x.size() == 2 ? rewrite_binary(node) : std::nullopt;
   }
 }
@@ -96,6 +100,81 @@ std::optional<NodeId> Simplifier::rewrite_binary(const Node& node) {
       if (x == y) return x;
       break;
     default: break;
+  }
+  return std::nullopt;
+}
+
+/// The condition of a `select` at the elements that a scatter writes, in the
+/// shape of its updates; nothing unless that is a broadcast of few values.
+std::optional<NodeId> Simplifier::at_positions(NodeId condition,
+                                               const Node& scatter) {
+  const Node broadcast = out_[condition];
+  if (broadcast.op != Op::broadcast) return std::nullopt;
+  const auto& to = ir::attrs<ir::BroadcastAttrs>(broadcast);
+  const auto& at = ir::attrs<ir::IndexAttrs>(scatter);
+  const ir::Shape shape = out_.type(scatter.inputs[1]).shape;
+  std::vector<NodeId> operands = {broadcast.inputs[0]};
+  std::vector<int> axes;
+  for (size_t i = 0; i < to.axes.size(); ++i) {
+    const auto found = std::ranges::find(at.axes, to.axes[i]);
+    if (found == at.axes.end()) return std::nullopt;
+    operands.push_back(scatter.inputs[2 + (found - at.axes.begin())]);
+    axes.push_back(static_cast<int>(i));
+  }
+  NodeId value = operands[0];
+  std::vector<int> positions;
+  if (!axes.empty()) {
+    positions.resize(out_.type(operands[1]).shape.size());
+    std::iota(positions.begin(), positions.end(), 0);
+    value = emit(Op::gather, operands, ir::IndexAttrs{axes, false});
+  }
+  return emit(Op::broadcast, {value}, ir::BroadcastAttrs{shape, positions});
+}
+
+/// An array or the same with elements written to it: a write of these elements
+/// or of those that are there, which can be made in place. So writes under a
+/// condition that `vmap` has made a `select` of cost what they write.
+std::optional<NodeId> Simplifier::rewrite_chosen_scatter(const Node& select) {
+  for (const size_t arm : {1, 2}) {
+    const NodeId base = select.inputs[3 - arm];
+    std::vector<NodeId> chain;
+    NodeId at = select.inputs[arm];
+    while (at != base && out_[at].op == Op::scatter) {
+      chain.push_back(at);
+      at = out_[at].inputs[0];
+    }
+    if (at != base || chain.empty()) continue;
+    std::reverse(chain.begin(), chain.end());
+    // The writes' own checks move behind what stands between.
+    for (auto id = chain[0] + 1; id < static_cast<NodeId>(out_.nodes.size());
+         ++id)
+      if (std::ranges::find(chain, id) == chain.end() &&
+          ir::must_stay(out_, out_[id]))
+        return std::nullopt;
+    std::vector<NodeId> conditions;
+    for (const NodeId id : chain) {
+      const auto condition = at_positions(select.inputs[0], Node(out_[id]));
+      if (!condition) return std::nullopt;
+      conditions.push_back(*condition);
+    }
+    NodeId array = base;
+    for (size_t i = 0; i < chain.size(); ++i) {
+      Node scatter = out_[chain[i]];
+      std::get<ir::IndexAttrs>(out_.nodes[chain[i]].attrs).checked = false;
+      auto part = ir::attrs<ir::IndexAttrs>(scatter);
+      part.checked = false;
+      std::vector<NodeId> operands(scatter.inputs);
+      operands.erase(operands.begin() + 1);
+      operands[0] = array;
+      const NodeId there = emit(Op::gather, operands, part);
+      const NodeId given = scatter.inputs[1];
+      scatter.inputs[0] = array;
+      scatter.inputs[1] = arm == 1
+                              ? emit(Op::select, {conditions[i], given, there})
+                              : emit(Op::select, {conditions[i], there, given});
+      array = place(std::move(scatter));
+    }
+    return array;
   }
   return std::nullopt;
 }

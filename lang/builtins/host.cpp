@@ -344,7 +344,7 @@ Value builtin_print(CallOf<"print">& call) {
     attrs = {text.deferred->format, text.deferred->specs};
     operands = text.deferred->operands;
   } else {
-    attrs.format = {text.value.value_or("")};
+    attrs.format = {text.value ? *text.value : ""};
   }
   attrs.everywhere = false;
   for (const MappedAxis& axis : walk.context().mapped_axes)

@@ -79,7 +79,7 @@ std::string text_of(Argument argument) {
   if (!argument.given()) return "";
   const auto* text = argument.value().get_if<StrValue>();
   if (!text) wrong_argument(argument, "a `str`");
-  return text->value.value_or("");
+  return text->value ? *text->value : "";
 }
 
 /// The elements as f64, row-major.
@@ -259,7 +259,7 @@ class PlotCall {
     for (const Value& item : items) {
       const auto* text = item.get_if<StrValue>();
       if (!text) wrong_argument(labels, "a `str`, or a tuple of them");
-      labels_.push_back(text->value.value_or(""));
+      labels_.push_back(text->value ? *text->value : "");
     }
     const auto count = series_count();
     if (!count || *count == labels_.size()) return;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -104,10 +105,48 @@ struct DeferredText {
   /// The numbers of the call that are in it.
   CallNumbers call_numbers = {};
 };
+/// The text of a string, or none: values share it, so that they are cheap to
+/// copy. Used like an optional string that does not change.
+class Text {
+ public:
+  Text() = default;
+  Text(std::nullopt_t) {}  // NOLINT: implicit
+  Text(std::string text)   // NOLINT: implicit
+      : text_(std::make_shared<std::string>(std::move(text))) {}
+  Text(const std::optional<std::string>& text) {  // NOLINT: implicit
+    if (text) *this = Text(*text);
+  }
+  explicit operator bool() const { return text_ != nullptr; }
+  const std::string& operator*() const { return *text_; }
+  const std::string* operator->() const { return text_.get(); }
+  operator std::optional<std::string>() const {  // NOLINT: implicit
+    return text_ ? std::optional(*text_) : std::nullopt;
+  }
+  bool operator==(const Text& other) const {
+    return text_ == other.text_ ||
+           (text_ && other.text_ && *text_ == *other.text_);
+  }
+  /// Whether both are one text in memory.
+  bool is(const Text& other) const { return text_ == other.text_; }
+  /// This with `more` behind it: in place, by the work that `more` is, if no
+  /// other value shares the text.
+  void append(std::string_view more) {
+    if (text_.use_count() > 1) {
+      auto longer = std::make_shared<std::string>();
+      longer->reserve(2 * (text_->size() + more.size()));
+      *longer = *text_;
+      text_ = std::move(longer);
+    }
+    text_->append(more);
+  }
+
+ private:
+  std::shared_ptr<std::string> text_;
+};
 /// A string; empty while checking if it is known only at run time, and where it
 /// is `deferred`.
 struct StrValue {
-  std::optional<std::string> value;
+  Text value;
   std::shared_ptr<const DeferredText> deferred = nullptr;
 };
 /// `none`, and the value of a block without a last expression.

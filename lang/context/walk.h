@@ -267,6 +267,9 @@ class Walk {
   /// Says, once for each place, that a large array is brought together.
   void note_gather(const unisono::Array& array, const Device& device,
                    Span where);
+  /// Says, once for each place, which updates of large arrays copy them in each
+  /// turn of a loop of the program.
+  void note_copied_updates(const unisono::Program& program);
 
   /// Its elements on the host, dense and row-major.
   std::vector<uint8_t> host_bytes(const ArrayValue& value, Span where);

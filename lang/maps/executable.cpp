@@ -158,6 +158,14 @@ Arrays without_elements(const Executable& executable) {
 
 }  // namespace
 
+jit::HostCall host_caller(Machine& machine, const Device* named) {
+  return [&machine, named](const ir::Node& node, int64_t,
+                           const std::vector<jit::HostArray>& operands,
+                           std::vector<jit::HostArray>& results) {
+    return call_host(machine, named, node, operands, results);
+  };
+}
+
 void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
              Span where) {
   Machine& machine = walk.machine();
@@ -179,6 +187,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   auto program = machine.compiler->compile(map, options);
   if (!program) walk.fail(program.error(), where);
   executable.program = std::move(*program);
+  walk.note_copied_updates(*executable.program);
 }
 
 Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {

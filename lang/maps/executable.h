@@ -31,6 +31,10 @@ struct Executable {
   // Neither: a map without members; its outputs have no elements.
 };
 
+/// What makes the host calls of code: a line, or a function of the host. Lines
+/// begin with the name of the device `named`, if there is one.
+jit::HostCall host_caller(Machine& machine, const Device* named);
+
 /// Fills in the program of `executable`: compiles `map` for its devices, or
 /// finds what was compiled for them before. An error of the compiler is one at
 /// `where` (Walk::fail).

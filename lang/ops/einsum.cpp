@@ -1,5 +1,6 @@
 // einsum: subscripts are read, repeated letters become diagonals, letters that
-// nobody needs any more are summed over, and operands are combined pairwise.
+// nobody needs any more are summed over, and operands are multiplied pairwise,
+// in the order that takes the fewest multiplications.
 #include "lang/ops/einsum.h"
 
 #include <fmt/format.h>
@@ -8,10 +9,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
+#include "lang/ops/contraction_order.h"
 #include "lang/ops/operators.h"
 
 namespace unisono::lang {
@@ -70,17 +73,7 @@ class Einsum {
     const Labels output = output_labels();
     stretch(items);
     for (Indexed& item : items) item = diagonals(std::move(item));
-    Indexed all = std::move(items[0]);
-    for (size_t i = 1; i <= items.size(); ++i) {
-      Labels later = output;
-      for (size_t j = i + 1; j < items.size(); ++j)
-        later.insert(later.end(), items[j].labels.begin(),
-                     items[j].labels.end());
-      if (i == items.size())
-        all = sum_out(std::move(all), output);
-      else
-        all = combine(std::move(all), std::move(items[i]), later);
-    }
+    const Indexed all = sum_out(multiply(std::move(items), output), output);
     return arrange(all, output);
   }
 
@@ -227,6 +220,34 @@ class Einsum {
         return diagonals(std::move(x));
       }
     return x;
+  }
+
+  /// All items as one, which has the output's indices and perhaps others.
+  Indexed multiply(std::vector<Indexed> items, const Labels& output) {
+    for (const auto& [a, b] : order(items, output)) {
+      Indexed left = std::move(items[a]), right = std::move(items[b]);
+      items[a].labels.clear();
+      items[b].labels.clear();
+      Labels later = output;
+      for (const Indexed& item : items)
+        later.insert(later.end(), item.labels.begin(), item.labels.end());
+      items.push_back(combine(std::move(left), std::move(right), later));
+    }
+    return std::move(items.back());
+  }
+
+  /// The pairs that are multiplied, results numbered after the items. A checker
+  /// that does not know the sizes takes any order: the type is the same.
+  std::vector<std::pair<int, int>> order(const std::vector<Indexed>& items,
+                                         const Labels& output) const {
+    std::map<int, double> sizes;
+    for (const auto& [label, size] : sizes_) {
+      const int64_t known = size.is_constant() ? size.value() : 1;
+      sizes[label] = static_cast<double>(std::max<int64_t>(known, 1));
+    }
+    std::vector<Labels> labels;
+    for (const Indexed& item : items) labels.push_back(item.labels);
+    return contraction_order(labels, output, sizes);
   }
 
   Indexed sum_out(Indexed x, const Labels& needed) {

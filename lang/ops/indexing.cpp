@@ -7,6 +7,7 @@
 
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
+#include "lang/ops/elements.h"
 #include "lang/ops/index_plan.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/text.h"
@@ -357,6 +358,36 @@ std::vector<IndexItem> without_parentheses(
   return out;
 }
 
+/// Sets or adds to elements of `variable`; `in_place` if it may be changed.
+void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
+                  const std::vector<IndexItem>& items,
+                  const CallArgument& value, bool in_place, Span where) {
+  if (scatter == ir::Op::scatter)
+    if (auto out = select_update(walk, variable, items, value, where)) {
+      variable = std::move(*out);
+      return;
+    }
+  const IndexPlan plan = plan_index(walk, variable->type, items, where);
+  const ArrayValue fitted =
+      fitted_value(walk, variable, value, plan.shape(), where);
+  ScatterOperands scattered(walk, plan, where);
+  const ArrayValue updates = scattered.arrange(fitted);
+  if (scattered.indices.empty()) {
+    variable = scatter == ir::Op::scatter
+                   ? updates
+                   : apply(walk, ir::Op::add, variable, updates, where);
+    return;
+  }
+  ir::IndexAttrs attrs{scattered.axes, scattered.checked};
+  if (in_place && scatter_in_place(walk, scatter, variable, updates,
+                                   scattered.indices, attrs))
+    return;
+  std::vector<ArrayValue> operands = {variable, updates};
+  operands.insert(operands.end(), scattered.indices.begin(),
+                  scattered.indices.end());
+  variable = walk.add(scatter, operands, std::move(attrs), where);
+}
+
 [[noreturn]] void not_indexable(Walk& walk, const Value& base, Span where) {
   Diagnostic d = diagnostic(Code::not_indexable, where, type_name(base));
   if (base.record()) d.set_help("a field is read as `r.name`");
@@ -375,6 +406,7 @@ std::vector<IndexItem> without_parentheses(
 Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
             Span where) {
   if (const auto* array = base.get_if<ArrayValue>()) {
+    if (ArrayValue element = element_at(walk, **array, items)) return element;
     const IndexPlan plan =
         plan_index(walk, (*array)->type, without_parentheses(items), where);
     return read_array(walk, *array, plan, where);
@@ -401,22 +433,10 @@ Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
 ArrayValue update_array(Walk& walk, ir::Op scatter, const ArrayValue& base,
                         const std::vector<IndexItem>& items,
                         const CallArgument& value, Span where) {
-  if (scatter == ir::Op::scatter)
-    if (auto out = select_update(walk, base, items, value, where)) return *out;
-  const IndexPlan plan = plan_index(walk, base->type, items, where);
-  const ArrayValue fitted =
-      fitted_value(walk, base, value, plan.shape(), where);
-  ScatterOperands scattered(walk, plan, where);
-  const ArrayValue updates = scattered.arrange(fitted);
-  if (scattered.indices.empty())
-    return scatter == ir::Op::scatter
-               ? updates
-               : apply(walk, ir::Op::add, base, updates, where);
-  std::vector<ArrayValue> operands = {base, updates};
-  operands.insert(operands.end(), scattered.indices.begin(),
-                  scattered.indices.end());
-  return walk.add(scatter, operands,
-                  ir::IndexAttrs{scattered.axes, scattered.checked}, where);
+  ArrayValue variable = base;
+  update_array(walk, scatter, variable, items, value, /*in_place=*/false,
+               where);
+  return variable;
 }
 
 Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
@@ -431,6 +451,14 @@ Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
     return make_tuple(std::move(out));
   }
   not_indexable(walk, base, where);
+}
+
+void update_variable(Walk& walk, ArrayValue& variable,
+                     const std::vector<IndexItem>& items,
+                     const CallArgument& value, Span where) {
+  if (set_element(walk, variable, items, value)) return;
+  update_array(walk, ir::Op::scatter, variable, without_parentheses(items),
+               value, /*in_place=*/true, where);
 }
 
 }  // namespace unisono::lang

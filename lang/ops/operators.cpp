@@ -9,6 +9,7 @@
 #include "lang/context/literals.h"
 #include "lang/context/scope.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/small_work.h"
 #include "lang/ops/text.h"
 #include "lang/syntax/precedence.h"
 
@@ -103,7 +104,13 @@ std::string both_types(const CallArgument& a, const CallArgument& b) {
   return fmt::format("{} and {}", type_name(a.value), type_name(b.value));
 }
 
-std::string quoted(BinaryOp op) { return fmt::format("`{}`", spelling(op)); }
+std::string_view quoted(BinaryOp op) {
+  static constexpr std::string_view texts[] = {
+#define BINARY(enumerator, text, ...) "`" text "`",
+#include "lang/syntax/precedence.def"
+  };
+  return texts[static_cast<size_t>(op)];
+}
 
 /// `x op y` of host values, by the expression of the operation's row.
 template <class T>
@@ -211,6 +218,7 @@ std::string bool_help(BinaryOp op) {
 /// Both operands are arrays, ints or host bools.
 Value array_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                    const CallArgument& b, Span op_span, Span where) {
+  if (ArrayValue result = small_binary(walk, op, a, b)) return result;
   const CallArgument operands[] = {a, b};
   const WeakDType type = promoted_type(walk, operands, quoted(op));
   const ir::Op operation = *operation_of(op);
@@ -281,7 +289,8 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
                  {contains(walk, a, b, op_span, where), where}, where);
   if (auto result = text_operator(walk, op, a, b, where)) return *result;
   for (const CallArgument* operand : {&a, &b})  // an error, if it has arrays
-    if (const auto* text = operand->value.get_if<StrValue>())
+    if (const auto* text = operand->value.get_if<StrValue>();
+        text && text->deferred)
       known_text(walk, *text, operand->where);
   if (class_of(op) == OpClass::comparison)
     if (auto result = host_comparison(op, a.value, b.value)) return *result;

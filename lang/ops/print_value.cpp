@@ -185,7 +185,8 @@ std::string to_text(Walk& walk, const Value& value, bool placed, Span where) {
   if (const auto* array = value.get_if<ArrayValue>())
     builder.text(heading(walk, *array, placed, where));
   builder.value(value, "", where);
-  return builder.finish().value.value_or("");
+  const Text text = builder.finish().value;
+  return text ? *text : "";
 }
 
 std::string render_host_call(const ir::HostCallAttrs& attrs,

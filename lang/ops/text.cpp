@@ -49,6 +49,15 @@ std::vector<std::string_view> characters(std::string_view text) {
 }
 
 Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where) {
+  if (a.value && b.value) {
+    const size_t bytes = a.value->size() + b.value->size();
+    check_text_size(walk, bytes, where);
+    std::string both;
+    both.reserve(bytes);
+    both += *a.value;
+    both += *b.value;
+    return StrValue{std::move(both)};
+  }
   TextBuilder out(walk);
   out.value(a, "", where);
   out.value(b, "", where);

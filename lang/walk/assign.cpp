@@ -4,21 +4,19 @@
 #include <algorithm>
 
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 #include "lang/walk/types.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
-namespace {
 
 /// One step from a value to a part of it, on the left of an assignment.
-struct TargetStep {
+struct Walker::TargetStep {
   const Index* index = nullptr;  // one of these two
   const Field* field = nullptr;
   std::vector<IndexItem> items;
   Value base;  // what the step is taken from
 };
-
-}  // namespace
 
 Value Walker::replace_field(const Value& base, const Field& field, Value part) {
   if (const RecordValue* record = base.record()) {
@@ -33,6 +31,7 @@ Value Walker::replace_field(const Value& base, const Field& field, Value part) {
 }
 
 void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
+  if (stmt.target->kind == ExprKind::NameExpr) return assign_name(stmt, env);
   std::vector<TargetStep> steps;
   const Expr* target = stmt.target.get();
   while (target->kind != ExprKind::NameExpr) {
@@ -62,6 +61,11 @@ void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
   if (stmt.op)
     value.value = binary(walk_, *stmt.op, {current, stmt.target->span}, value,
                          stmt.op_span, stmt.span);
+  if (steps.size() == 1 && steps[0].index) {
+    current = Value();
+    if (assign_part(holder, name.text, steps[0], value, stmt)) return;
+    current = steps[0].base;
+  }
   for (size_t i = steps.size(); i-- > 0;) {
     TargetStep& step = steps[i];
     if (step.index) {
@@ -73,15 +77,87 @@ void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
     }
     current = step.base;
   }
+  assign_whole(holder, name.text, std::move(value), stmt);
+}
+
+/// What a variable becomes.
+void Walker::assign_whole(const Env& holder, const std::string& name,
+                          CallArgument value, const AssignStmt& stmt) {
   check_tree(value.value, stmt.value->span);
-  const Binding& binding = holder->names.at(name.text);
+  const Binding& binding = holder->names.at(name);
   value.value =
       as_variable(adopt(value.value, binding.value, value.where), value.where);
   if (binding.type)
-    value.value =
-        match_declared(*binding.type, value.value, holder, stmt.value->span,
-                       fmt::format("`{}`", name.text));
-  assign(holder, name.text, std::move(value.value), stmt.span);
+    value.value = match_declared(*binding.type, value.value, holder,
+                                 stmt.value->span, fmt::format("`{}`", name));
+  assign(holder, name, std::move(value.value), stmt.span);
+}
+
+/// `x = v`, `x += v`; of text also `x = x + v`, which is the same.
+void Walker::assign_name(const AssignStmt& stmt, const Env& env) {
+  const auto& name = static_cast<const NameExpr&>(*stmt.target);
+  const Env holder = variable(name, env);
+  const auto* sum = stmt.op ? nullptr : as<Binary>(*stmt.value);
+  const auto* first = sum ? as<NameExpr>(*sum->left) : nullptr;
+  const bool joins = first && first->text == name.text &&
+                     sum->op == BinaryOp::add && walk_.mode() == Mode::run &&
+                     holder->names.at(name.text).value.is<StrValue>();
+  if (!stmt.op && !joins)
+    return assign_whole(holder, name.text, argument(*stmt.value, env), stmt);
+  if (joins) enter(sum->span);
+  CallArgument before = joins ? argument(*first, env)
+                              : CallArgument{holder->names.at(name.text).value,
+                                             stmt.target->span};
+  CallArgument value = argument(joins ? *sum->right : *stmt.value, env);
+  const BinaryOp op = joins ? BinaryOp::add : *stmt.op;
+  const Span where = joins ? sum->span : stmt.span;
+  if (op == BinaryOp::add &&
+      append_text(holder, name.text, before.value, value.value, where))
+    return;
+  value = {binary(walk_, op, before, value, joins ? sum->op_span : stmt.op_span,
+                  where),
+           stmt.value->span};
+  assign_whole(holder, name.text, std::move(value), stmt);
+}
+
+/// Text behind that of a variable, which held `before` when it was read (run
+/// mode): what is written is what is new, if nothing else holds the text. False
+/// if it is anything else.
+bool Walker::append_text(const Env& holder, const std::string& name,
+                         Value& before, const Value& more, Span where) {
+  auto* text = std::get_if<StrValue>(&holder->names.at(name).value.any);
+  const auto* read = before.get_if<StrValue>();
+  const auto* behind = more.get_if<StrValue>();
+  if (walk_.mode() != Mode::run || !s_.journals.empty() || !text || !read ||
+      !behind || !text->value || !text->value.is(read->value) ||
+      !behind->value || behind->value->empty())
+    return false;
+  check_text_size(walk_, text->value->size() + behind->value->size(), where);
+  before = Value();  // which would be a second holder
+  text->value.append(*behind->value);
+  ++holder->version;
+  return true;
+}
+
+/// `x[...] = v` of an array that the variable still holds, in run mode, where
+/// it may change in place. False if it is anything else.
+bool Walker::assign_part(const Env& holder, const std::string& name,
+                         TargetStep& step, const CallArgument& value,
+                         const AssignStmt& stmt) {
+  Binding& binding = holder->names.at(name);
+  auto* variable = std::get_if<ArrayValue>(&binding.value.any);
+  if (walk_.mode() != Mode::run || !variable ||
+      variable->get() != step.base.array())
+    return false;
+  // It is afterwards what it is now.
+  if (binding.type)
+    match_declared(*binding.type, binding.value, holder, stmt.value->span,
+                   fmt::format("`{}`", name));
+  note_change(holder, name, stmt.span);
+  step.base = Value();  // which would be a second holder
+  update_variable(walk_, *variable, step.items, value, step.index->span);
+  ++holder->version;
+  return true;
 }
 
 Env Walker::variable(const NameExpr& name, const Env& env) {
@@ -148,6 +224,8 @@ Value Walker::adopt(const Value& value, const Value& before, Span where) {
 /// What a `var` holds: numbers that change, and so are no literals and no
 /// sizes.
 Value Walker::as_variable(const Value& value, Span where) {
+  const ArrayCell* one = value.array();
+  if (one && !one->literal && one->call_numbers.empty()) return value;
   return map_leaves(value, [&](const Value& leaf) -> Value {
     if (leaf.is<BoolValue>()) return walk_.to_array(leaf, where, "a `var`");
     const auto* array = leaf.get_if<ArrayValue>();

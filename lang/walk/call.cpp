@@ -336,6 +336,7 @@ Value Walker::call(const std::shared_ptr<const FunctionValue>& function,
   if (const auto* builtin = std::get_if<const Builtin*>(&function->what))
     return call_builtin(walk_, **builtin, std::move(positional),
                         std::move(named), where);
+  if (s_.attempt) forbid_as_code(*function, where);
   if (std::holds_alternative<Transformed>(function->what))
     return call_transformed(walk_, function, std::move(positional),
                             std::move(named), where);

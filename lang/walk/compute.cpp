@@ -9,6 +9,7 @@
 #include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
+#include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -30,6 +31,20 @@ bool has_loop(const ir::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
     return node.op == ir::Op::loop;
   });
+}
+
+/// Whether it makes nothing but arrays of one value each, and so few bytes that
+/// they are there before code for it were.
+bool is_small_fill(const ir::Graph& graph) {
+  constexpr int64_t few = int64_t{8} << 20;
+  return bytes_of(graph, few) < few &&
+         std::ranges::all_of(
+             graph.nodes,
+             [](const ir::Node& node) {
+               const auto* a = std::get_if<ir::ConstantAttrs>(&node.attrs);
+               return a && static_cast<int64_t>(a->bytes.size()) ==
+                               byte_size(node.type.dtype);
+             });
 }
 
 /// Outside a map no error is a device's own, unless the device is lost.
@@ -185,7 +200,7 @@ class StatementRun {
   bool is_compiled(const ir::Graph& graph) const {
     const Machine& machine = walk_.machine();
     const int64_t threshold = machine.compile_threshold;
-    return !machine.reference_only &&
+    return !machine.reference_only && !is_small_fill(graph) &&
            (bytes_of(graph, threshold) >= threshold || has_loop(graph));
   }
 
@@ -237,6 +252,21 @@ void Walk::note_gather(const unisono::Array& array, const Device& device,
       "do this inside a `pmap`, where each device has its own part; `--quiet` "
       "says nothing of such things");
   diagnostics_.add(std::move(note));
+}
+
+void Walk::note_copied_updates(const unisono::Program& program) {
+  if (!machine_.performance_notes) return;
+  for (const auto& [source, bytes] : program.copied_updates) {
+    const Span where = source_span(source);
+    if (!where || is_in_stdlib(where) ||
+        !state_->noted.emplace(where.file, where.begin).second)
+      continue;
+    auto note = diagnostic(Code::copied_update, where, megabytes(bytes));
+    note.set_help(
+        "what the array held before is read after this: read that first, and "
+        "update it in place then; `--quiet` says nothing of such things");
+    diagnostics_.add(std::move(note));
+  }
 }
 
 }  // namespace unisono::lang

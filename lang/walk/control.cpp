@@ -11,6 +11,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
+#include "lang/walk/host_loop.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -384,31 +385,6 @@ KnownRange Walker::host_range(const RangeValue& range, Span where) {
   return known;
 }
 
-class Walker::HostLoop {
- public:
-  HostLoop(Walker& walker, int64_t all) : walker_(walker), all_(all) {
-    ++walker_.s_.host_loops;
-    outermost_ = walker_.walk_.mode() == Mode::run &&
-                 walker_.s_.host_loops == 1 && walker_.s_.frames.empty() &&
-                 walker_.walk_.machine().progress;
-  }
-  ~HostLoop() { --walker_.s_.host_loops; }
-  HostLoop(const HostLoop&) = delete;
-  HostLoop& operator=(const HostLoop&) = delete;
-
-  void turn() {
-    if (outermost_) walker_.walk_.machine().progress(turns_++, all_);
-  }
-  void end() {
-    if (outermost_) walker_.walk_.machine().progress(turns_, turns_);
-  }
-
- private:
-  Walker& walker_;
-  int64_t all_, turns_ = 0;
-  bool outermost_;
-};
-
 void Walker::turn(const Pattern& pattern, const Value& value, const Expr& body,
                   const Env& env, bool flush_each) {
   poll(pattern.span);
@@ -416,6 +392,23 @@ void Walker::turn(const Pattern& pattern, const Value& value, const Expr& body,
   bind_pattern(pattern, value, names, false, pattern.span);
   block(body, names, flush_each, false);
 }
+
+namespace {
+/// The range from turn `k` on.
+Value rest_of(const KnownRange& range, uint64_t k) {
+  const auto number = [&](uint64_t bits) -> Value {
+    auto cell = std::make_shared<ArrayCell>();
+    cell->type = {range.dtype, {}};
+    std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(range.dtype)));
+    std::memcpy(bytes.data(), &bits, bytes.size());  // little endian
+    cell->constant =
+        std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+    return cell;
+  };
+  return RangeValue{std::make_shared<const std::vector<Value>>(std::vector{
+      number(range.at(k)), number(range.stop), number(range.step)})};
+}
+}  // namespace
 
 void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const Span where = s.iterable->span;
@@ -430,7 +423,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   }
   if (const TupleValue* tuple = over.tuple()) {
     const bool flush_each = walk_.mode() == Mode::run;
-    HostLoop loop(*this, static_cast<int64_t>(tuple->items.size()));
+    HostLoop loop(*this, s, static_cast<int64_t>(tuple->items.size()));
     for (const Value& item : tuple->items) {
       loop.turn();
       turn(s.pattern, item, *s.body, env, flush_each);
@@ -460,8 +453,15 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   if (range) {
     const KnownRange known = host_range(*range, where);
     const uint64_t turns = known.turns();
-    HostLoop loop(*this, static_cast<int64_t>(turns));
+    HostLoop loop(*this, s, static_cast<int64_t>(turns));
     for (uint64_t k = 0; k < turns; ++k) {
+      if (loop.is_hot()) {
+        const auto taken = loop.run([&](int64_t more) {
+          compiled_for(s, rest_of(known, k + more), env);
+        });
+        if (!taken) break;
+        k += *taken;
+      }
       loop.turn();
       turn(s.pattern, host_counter(known.at(k), known.dtype, where), *s.body,
            env, true);
@@ -471,8 +471,14 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const int64_t rows = array->type.shape[0].value();
   const DType dtype =
       rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
-  HostLoop loop(*this, rows);
+  HostLoop loop(*this, s, rows);
   for (int64_t i = 0; i < rows; ++i) {
+    if (loop.is_hot()) {
+      const auto taken =
+          loop.run([&](int64_t more) { compiled_for(s, over, env, i + more); });
+      if (!taken) break;
+      i += static_cast<int64_t>(*taken);
+    }
     loop.turn();
     const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
     const Value row =
@@ -487,9 +493,11 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     compiled_while(s, env);
     return;
   }
-  HostLoop loop(*this, -1);
+  HostLoop loop(*this, s, -1);
   while (true) {
     poll(s.span);
+    if (loop.is_hot() && !loop.run([&](int64_t) { compiled_while(s, env); }))
+      return loop.end();
     loop.turn();
     const Condition c = condition(expr(*s.condition, env), s.condition->span);
     if (!*c.known) return loop.end();

@@ -209,9 +209,11 @@ Value Walker::walk_expr(const Expr& e, const Env& env) {
     case ExprKind::BoolLiteral:
       return BoolValue{static_cast<const BoolLiteral&>(e).value};
     case ExprKind::NoneLiteral: return NoneValue{};
-    case ExprKind::NameExpr:
-      return as_type(
-          present(lookup(static_cast<const NameExpr&>(e), env), e.span));
+    case ExprKind::NameExpr: {
+      Value value = lookup(static_cast<const NameExpr&>(e), env);
+      if (value.is<ArrayValue>()) return present(std::move(value), e.span);
+      return value.is<TypeAliasValue>() ? as_type(std::move(value)) : value;
+    }
     case ExprKind::Tuple: {
       std::vector<Value> items;
       for (const ExprPtr& item : static_cast<const Tuple&>(e).items)

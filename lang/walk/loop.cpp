@@ -406,7 +406,8 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   });
 }
 
-void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env) {
+void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
+                          int64_t first) {
   const Span where = s.iterable->span;
   std::vector<Carry> carries = carries_of(s, env);
   RangeArrays bounds;
@@ -418,7 +419,7 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env) {
                         rows.value() == static_cast<int32_t>(rows.value());
     auto parts = std::make_shared<std::vector<Value>>();
     const DType dtype = narrow ? DType::I32 : DType::I64;
-    *parts = {walk_.constant_int(0, dtype, false, where), IntValue{rows},
+    *parts = {walk_.constant_int(first, dtype, false, where), IntValue{rows},
               IntValue{1}};
     bounds = range_arrays(walk_, RangeValue{std::move(parts)}, where);
   }

@@ -14,6 +14,7 @@
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
+#include "lang/ops/small_work.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
 #include "runtime/files/file.h"
@@ -162,7 +163,7 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   ArrayValue out;
   if (mode() == Mode::check) {
     out = unknown_array(std::move(type));
-  } else {
+  } else if (out = compute_small(*this, op, operands, attrs, type); !out) {
     if (mode() == Mode::run &&
         scope()->graph().nodes.size() > max_pending_nodes)
       flush(where);
@@ -381,6 +382,7 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
 
 void Walk::flush(Span where) {
   if (mode() != Mode::run) return;
+  if (pending_->graph().nodes.empty() && pending_->values().empty()) return;
   const std::shared_ptr<GraphScope> scope = std::move(pending_);
   pending_ = std::make_shared<GraphScope>();
 

@@ -30,6 +30,9 @@ constexpr size_t stack_reserve = size_t{24} << 20;
 /// A check or trace walks each expression once for each turn of an unrolled
 /// loop and for each call with new types: this is some seconds of it.
 constexpr uint64_t max_steps = 3'000'000;
+/// Expressions that are walked to see whether a loop can go on as code: a body
+/// that calls itself has no end.
+constexpr uint64_t attempt_steps = 20'000;
 constexpr size_t max_leaves = 65'536;
 constexpr size_t max_levels = 256;
 /// Notes about calls around an error.
@@ -455,6 +458,7 @@ Failure Walker::caught(Span where) {
 }
 
 void Walker::report(Diagnostic diagnostic) {
+  if (s_.attempt) return;
   if (is_in_stdlib(diagnostic.where)) {
     // The user's call is what is wrong; the library shows how.
     for (size_t i = s_.frames.size(); i-- > 0;) {
@@ -518,6 +522,10 @@ void Walker::enter(Span where) {
   const bool compile_only = walk_.machine_.compile_only;
   const bool counts = walk_.mode() != Mode::run || compile_only;
   s_.steps = counts ? s_.steps + 1 : 0;
+  if (s_.attempt && s_.steps > attempt_steps)
+    throw Failure{
+        diagnostic(Code::too_many_steps, where, "compiling", attempt_steps),
+        true};
   if (s_.steps > max_steps) {
     s_.gave_up = true;
     walk_.fail(diagnostic(Code::too_many_steps, where,
@@ -600,20 +608,25 @@ void Walker::poison(const Pattern& pattern, const Env& env, bool open) {
   for (const Pattern& item : pattern.items) poison(item, env, open);
 }
 
+void Walker::note_change(const Env& holder, const std::string& name,
+                         Span where) {
+  if (s_.journals.empty()) return;
+  Journal& journal = s_.journals.back();
+  const auto known = std::find_if(
+      journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
+        return c.environment == holder && c.name == name;
+      });
+  if (known != journal.changes.end())
+    known->where = where ? where : known->where;
+  else if (holder->call <= journal.call)
+    journal.changes.push_back(
+        {holder, name, holder->names.at(name).value, where});
+}
+
 void Walker::assign(const Env& holder, const std::string& name, Value value,
                     Span where) {
   Binding& binding = holder->names.at(name);
-  if (!s_.journals.empty()) {
-    Journal& journal = s_.journals.back();
-    const auto known = std::find_if(
-        journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
-          return c.environment == holder && c.name == name;
-        });
-    if (known != journal.changes.end())
-      known->where = where ? where : known->where;
-    else if (holder->call <= journal.call)
-      journal.changes.push_back({holder, name, binding.value, where});
-  }
+  note_change(holder, name, where);
   if (binding.type_record >= 0 && checking()) widen_record(binding, value);
   binding.value = std::move(value);
   ++holder->version;

@@ -8,6 +8,7 @@
 //   call.cpp          calls of functions, definitions
 //   control.cpp       if, for, while in three modes
 //   loop.cpp          loops of compiled code
+//   host_loop.cpp     loops on the host, which may go on as code
 //   types.cpp         annotations; type_sizes.cpp: the sizes in them
 //   pending.cpp       the graph of the current statement
 //   compute.cpp       how that graph is computed
@@ -175,6 +176,10 @@ struct Walk::State {
   std::set<const Function*> broken;
   /// Loops on the host around the code being walked.
   int host_loops = 0;
+  /// Loops that cannot go on as code, and how often that was tried.
+  std::unordered_map<const Stmt*, int> not_code;
+  /// It is being tried: what goes wrong is not told.
+  bool attempt = false;
 };
 
 /// A `var` that was assigned under a journal.
@@ -254,6 +259,9 @@ class Walker {
               Span where, const Expr* type = nullptr);
   void assign(const Env& holder, const std::string& name, Value value,
               Span where = {});
+  /// Before a `var` changes, by `assign` or in place: the innermost journal
+  /// keeps what it holds.
+  void note_change(const Env& holder, const std::string& name, Span where);
   /// Undoes the changes of the innermost journal and gives them.
   std::vector<Assigned> take_back();
   /// Statements in order; in check mode after an error, too, and then a silent
@@ -321,6 +329,14 @@ class Walker {
   void let_stmt(const LetStmt& let, const Env& env);
   void axis_stmt(const AxisStmt& axis, const Env& env);
   void assign_stmt(const AssignStmt& stmt, const Env& env);
+  void assign_name(const AssignStmt& stmt, const Env& env);
+  bool append_text(const Env& holder, const std::string& name, Value& before,
+                   const Value& more, Span where);
+  void assign_whole(const Env& holder, const std::string& name,
+                    CallArgument value, const AssignStmt& stmt);
+  struct TargetStep;
+  bool assign_part(const Env& holder, const std::string& name, TargetStep& step,
+                   const CallArgument& value, const AssignStmt& stmt);
   Env variable(const NameExpr& name, const Env& env);
   static Value replace_field(const Value& base, const Field& field, Value part);
   Value adopt(const Value& value, const Value& before, Span where);
@@ -434,8 +450,7 @@ class Walker {
   Value if_value(const If& e, const Env& env);
   void for_stmt(const ForStmt& s, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
-  /// The turns of a loop on the host, for who wants to know.
-  class HostLoop;
+  class HostLoop;  // host_loop.h
   void turn(const Pattern& pattern, const Value& value, const Expr& body,
             const Env& env, bool flush_each);
   std::vector<Carry> carries_of(const Stmt& loop, const Env& env);
@@ -488,8 +503,19 @@ class Walker {
                    const std::vector<ArrayValue>& outputs,
                    const std::shared_ptr<GraphScope>& condition_scope,
                    const std::shared_ptr<GraphScope>& body_scope, Span where);
-  void compiled_for(const ForStmt& s, const Value& over, const Env& env);
+  /// From row `first` on, if it runs over the rows of an array.
+  void compiled_for(const ForStmt& s, const Value& over, const Env& env,
+                    int64_t first = 0);
   void compiled_while(const WhileStmt& s, const Env& env);
+
+  // ---- host_loop.cpp
+  struct LoopCode;
+  /// While it is tried to make code of a loop: what is compiled by itself is
+  /// not a part of it, and what calls itself would have no end.
+  void forbid_as_code(const FunctionValue& function, Span where) const;
+  std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
+  void assign_results(const LoopCode& code,
+                      std::vector<unisono::Array> results);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);

@@ -210,6 +210,13 @@ struct Program {
   /// Inputs whose memory outputs are written to (memory_plan.h): their blocks
   /// are nobody else's.
   std::vector<int> overwritten;
+  /// Updates of large arrays that copy the array in each turn of a loop, as it
+  /// is still read afterwards: their places in the program.
+  struct CopiedUpdate {
+    uint32_t source = 0;
+    int64_t bytes = 0;
+  };
+  std::vector<CopiedUpdate> copied_updates;
   /// Keeps the machine code alive.
   std::shared_ptr<void> code;
   ProgramCacheHandle cache;

@@ -41,6 +41,7 @@ struct DotCall {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   int64_t a_offset = 0, a_batch = 0, a_row = 0, a_column = 1;
   int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
+  int64_t c_offset = 0;
   auto operator<=>(const DotCall&) const = default;
 };
 /// A product of matrices that may be summed in any order; with `tf32` its

@@ -11,12 +11,13 @@
 
 namespace unisono::grid {
 
-/// c[b, i, j] = a[b, i, :] times b[b, :, j]; c is dense. Offsets and strides
-/// count elements.
+/// c[b, i, j] = a[b, i, :] times b[b, :, j]; c is dense, from its offset on.
+/// Offsets and strides count elements.
 struct DotCall {
   int64_t batch, m, n, k;
   int64_t a_offset, a_batch, a_row, a_column;
   int64_t b_offset, b_batch, b_row, b_column;
+  int64_t c_offset;
 };
 
 template <class T>
@@ -303,7 +304,8 @@ GRID_INLINE void product(const typename Type::Element* a,
     }
     now ^= tile_words;
   }
-  multiply.store(c + (square.batch * call.m + square.i) * call.n + square.j,
+  multiply.store(c + call.c_offset +
+                     (square.batch * call.m + square.i) * call.n + square.j,
                  call.m - square.i, call.n - square.j, call.n);
 }
 

@@ -136,8 +136,8 @@ class Engine:
 
     `devices` as on the command line: "cpu:4", "cuda", "sim:8"; one CPU device
     if it is None. `workers` are the threads that compute (0: one for each
-    processor). With `reference` nothing is compiled. `cache_folder` keeps code
-    that a GPU's driver makes. `device_bytes` is what all CPU devices of a
+    processor). With `reference` nothing is compiled. `cache_folder` keeps
+    compiled kernels for later processes. `device_bytes` is what all CPU devices of a
     session may have together (0: 80 % of the machine's memory)."""
 
     def __init__(self, devices=None, *, workers=0, reference=False,

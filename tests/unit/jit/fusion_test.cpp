@@ -1,5 +1,6 @@
 // What becomes one kernel, and that programs of any size compile.
 #include <chrono>
+#include <set>
 
 #include "jit/ir/kinds.h"
 #include "jit/scalar/element.h"
@@ -209,6 +210,95 @@ TEST_CASE("carries are changed in place, or go back and forth") {
                        "%7, %2")
               .copies == 3);
   }
+}
+
+TEST_CASE("updates of an array that nobody reads afterwards are in place") {
+  const std::string head =
+      "%0: f32[2000] = input\n%1: f32[2000] = add %0, %0\n"
+      "%2: f32 = constant 7\n%3: i32 = constant 5\n%4: i32 = constant 6\n"
+      "%5: f32[2000] = scatter %1, %2, %3 axes=[0]\n"
+      "%6: f32[2000] = scatter %5, %2, %4 axes=[0]\n";
+  CHECK(counted(head + "return %6\n").copies == 0);
+  // What was there before is read as well.
+  CHECK(counted(head + "%7: f32[2000] = sub %6, %1\nreturn %7\n").copies == 1);
+  CHECK(counted(head + "return %6, %5\n").copies == 1);
+  CHECK(counted(head + "return %6, %5, %1\n").copies == 2);
+  // An input is the caller's.
+  CHECK(counted("%0: f32[2000] = input\n%1: f32 = constant 7\n"
+                "%2: i32 = constant 5\n"
+                "%3: f32[2000] = scatter %0, %1, %2 axes=[0]\nreturn %3\n")
+            .copies == 1);
+}
+
+TEST_CASE("updates under a branch are in place") {
+  const std::string arm =
+      "  %0: f32[2000] = input\n  %1: f32 = constant 7\n"
+      "  %2: i32 = constant 5\n";
+  const std::string head =
+      "%0: f32[2000] = input\n%1: bool = input\n"
+      "%2: f32[2000] = add %0, %0\n%3: f32[2000] = if_else %1, %2 then={\n" +
+      arm + "  %3: f32[2000] = scatter %0, %1, %2 axes=[0]\n  return %3\n" +
+      "} else={\n" + arm + "  return %0\n}\n%4: f32[2000] = project %3\n";
+  CHECK(counted(head + "return %4\n").copies == 0);
+  CHECK(counted(head + "%5: f32[2000] = sub %4, %2\nreturn %5\n").copies ==
+        2);  // one in each arm
+}
+
+TEST_CASE("updates of a carry are in place: under a branch, swapped") {
+  const std::string arm =
+      "    %0: f32[2000] = input\n    %1: f32 = constant 7\n"
+      "    %2: i32 = constant 5\n";
+  const std::string inner =
+      "  %5: i32 = constant 2\n  %6: bool = lt %0, %5\n"
+      "  %7: f32[2000] = if_else %6, %1 then={\n" +
+      arm + "    %3: f32[2000] = scatter %0, %1, %2 axes=[0]\n" +
+      "    return %3\n  } else={\n" + arm +
+      "    return %0\n  }\n  %8: f32[2000] = project %7\n";
+  const std::string swapped =
+      "  %5: i32 = constant 2\n  %6: i32 = constant 9\n"
+      "  %7: f32 = gather %1, %5 axes=[0]\n"
+      "  %8: f32 = gather %1, %6 axes=[0]\n"
+      "  %9: f32[2000] = scatter %1, %8, %5 axes=[0]\n"
+      "  %10: f32[2000] = scatter %9, %7, %6 axes=[0]\n";
+  for (int turns : {0, 1, 2, 5}) {
+    CHECK(counted_loop(2000, turns, inner, "%8, %2").copies == 3);
+    CHECK(counted_loop(2000, turns, swapped, "%10, %2").copies == 3);
+  }
+}
+
+TEST_CASE("updates that copy in a loop are told") {
+  const auto told = [](const char* lines, const char* results) {
+    const std::string text =
+        "%0: f32[20000] = input\n%1: i32 = constant 0\n"
+        "%2: i32 = loop %1, %0 carries=2 condition={\n"
+        "  %0: i32 = input\n  %1: f32[20000] = input\n"
+        "  %2: i32 = constant 4\n  %3: bool = lt %0, %2\n  return %3\n"
+        "} body={\n  %0: i32 = input\n  %1: f32[20000] = input\n"
+        "  %2: i32 = constant 1\n  %3: i32 = add %0, %2\n"
+        "  %4: f32 = constant 7\n" +
+        std::string(lines) + "  return %3, " + results +
+        "\n}\n%3: f32[20000] = project %2 index=1\nreturn %3\n";
+    auto graph = ir::parse(text);
+    if (!graph) FAIL(graph.error().message);
+    Compiler compiler;
+    auto program = compiler.compile(*graph, {});
+    if (!program) FAIL(program.error().message);
+    std::vector<uint32_t> sources;
+    for (const auto& update : (*program)->copied_updates) {
+      CHECK(update.bytes == 80'000);
+      sources.push_back(update.source);
+    }
+    return sources;
+  };
+  const char* write = "  %5: f32[20000] = scatter %1, %4, %0 axes=[0] @3\n";
+  CHECK(told(write, "%5").empty());
+  const std::string reads = std::string(write) +
+                            "  %6: f32[20000] = flip %1 axes=[0]\n"
+                            "  %7: f32[20000] = add %5, %6\n";
+  const std::vector<uint32_t> expected = {3};
+  const std::vector<uint32_t> sources = told(reads.c_str(), "%7");
+  CHECK(std::set(sources.begin(), sources.end()) ==
+        std::set(expected.begin(), expected.end()));
 }
 
 TEST_CASE("equal kernels are generated once") {

@@ -112,7 +112,7 @@ TEST_CASE("hazards: code calls and rounds nothing but what it says") {
   const std::regex known(
       "llvm\\.(ceil|floor|trunc|roundeven|sqrt|fma|fabs|copysign)\\..*|"
       "llvm\\.(masked\\.(load|store|gather|scatter)|vector\\.reduce\\.or)\\..*|"
-      "llvm\\.(cttz|smin|smax|memcpy|memset)\\..*|"
+      "llvm\\.(cttz|smin|smax|memcpy|memset|prefetch)\\..*|"
       "llvm\\.x86\\.(avx512\\.mask\\.(getexp|getmant|scalef)\\..*|sse\\."
       "sfence)");
   const std::regex declared("declare [^@]*@\"?([^(\"]*)");
@@ -154,7 +154,8 @@ Result<std::shared_ptr<LoadedCode>> load(
                                           "f", module);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
   build(b);
-  return target->load(module);
+  auto object = TRY(target->object(module));
+  return target->load(object, {"f"});
 }
 
 using OneDouble = double (*)(double);

@@ -53,7 +53,7 @@ Type RandomGraph::random_type() {
                               DType::U8,  DType::U16,  DType::U32, DType::U64,
                               DType::F16, DType::BF16, DType::Bool};
   const DType dtype = dtypes[below(std::size(dtypes))];
-  return {dtype, random_shape(below(4))};
+  return {dtype, random_shape(below(options_.most_rank + 1))};
 }
 
 NodeId RandomGraph::any_node(const Graph& g) {

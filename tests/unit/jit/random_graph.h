@@ -17,6 +17,7 @@ struct RandomOptions {
   int64_t members = 1;
   bool host_calls = false;
   int64_t elements = 0;  // of a large array; 0: all are small
+  int most_rank = 3;     // of what is not computed
 };
 
 class RandomGraph {

@@ -106,6 +106,31 @@ TEST_CASE("identities that keep every bit") {
       "%3: f32[4, 3] = select %1, %2, %0\nreturn %3\n");
 }
 
+TEST_CASE("a choice between an array and writes to it is a write") {
+  const std::string head =
+      "%0: f32[4, 9] = input\n%1: i32[4] = input\n%2: f32[4] = input\n"
+      "%3: bool[4] = input\n%4: i32[4] = iota axis=0\n"
+      "%5: f32[4, 9] = scatter %0, %2, %4, %1 axes=[0, 1] @7\n"
+      "%6: bool[4, 9] = broadcast %3 axes=[0]\n";
+  for (const char* choice : {"%7: f32[4, 9] = select %6, %5, %0\n",
+                             "%7: f32[4, 9] = select %6, %0, %5\n"}) {
+    const std::string out = optimised((head + choice + "return %7\n").c_str());
+    CAPTURE(out);
+    // One write, checked where it was, of what is there or what is new.
+    CHECK(out.find("scatter %0, ") != out.npos);
+    CHECK(out.find("axes=[0, 1] @7") != out.npos);
+    CHECK(out.find("scatter") == out.rfind("scatter"));
+    CHECK(out.find("select") < out.find("scatter"));
+    CHECK(out.find("bool[4, 9]") == out.npos);
+  }
+  // A condition of its own for each element stays.
+  const std::string other = optimised(
+      "%0: f32[9] = input\n%1: i32 = input\n%2: f32 = input\n"
+      "%3: bool[9] = input\n%4: f32[9] = scatter %0, %2, %1 axes=[0]\n"
+      "%5: f32[9] = select %3, %4, %0\nreturn %5\n");
+  CHECK(other.find("select %3, %4, %0") != other.npos);
+}
+
 TEST_CASE("x + 0.0 stays, for -0.0 + 0.0 is 0.0") {
   const char* text =
       "%0: f32 = input\n%1: f32 = constant 0\n%2: f32 = add %0, %1\n"

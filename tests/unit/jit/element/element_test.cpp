@@ -258,14 +258,15 @@ void check_all(const std::string& cpu, const ElementLoops& loops,
 }
 
 TEST_CASE("elements: vectors for the host") {
-  check_all("", {element_loop, cast_loop}, true);
+  check_all("", {element_loop, cast_loop, element_step, cast_step}, true);
 }
 TEST_CASE("elements: scalars for the least machine") {
   check_all("x86-64", baseline_loops, false);
 }
 TEST_CASE("elements: vectors without AVX-512") {
   if (__builtin_cpu_supports("avx2"))
-    check_all("x86-64-v3", {element_loop, cast_loop}, true);
+    check_all("x86-64-v3", {element_loop, cast_loop, element_step, cast_step},
+              true);
 }
 
 }  // namespace

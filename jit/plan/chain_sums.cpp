@@ -1,0 +1,43 @@
+// The second stage of a product whose k is longer than one fma chain.
+#include "jit/plan/chain_sums.h"
+
+namespace unisono::jit {
+
+Kernel sum_chains(BufferId from, BufferId to, DType accumulated, DType result,
+                  int64_t elements, int64_t chains) {
+  const auto expr = [](Expr::Kind kind, DType dtype) {
+    Expr out{.kind = kind, .dtype = dtype};
+    out.at = constant_affine(0, 2);
+    return out;
+  };
+  Kernel kernel;
+  kernel.arguments = {{from, accumulated, false}, {to, result, true}};
+  Expr load = expr(Expr::Kind::load, accumulated);
+  load.argument = 0;
+  load.at.factors = {1, elements};
+  Expr sum = expr(Expr::Kind::reduced, accumulated);
+  sum.reduction = 0;
+  sum.phase = 1;
+  Nest nest{.extents = {elements, chains},
+            .reduced = {false, true},
+            .exprs = {load, sum}};
+  if (result != accumulated) {
+    Expr cast = expr(Expr::Kind::operation, result);
+    cast.op = ir::Op::cast;
+    cast.operand_dtype = accumulated;
+    cast.operands = {1};
+    cast.phase = 1;
+    nest.exprs.push_back(cast);
+  }
+  nest.reductions = {{.op = ir::Op::add,
+                      .dtype = accumulated,
+                      .order = CombineOrder::members,
+                      .operand = 0}};
+  Affine at = constant_affine(0, 2);
+  at.factors[0] = 1;
+  nest.stores = {{1, at, static_cast<ExprId>(nest.exprs.size()) - 1}};
+  kernel.nests.push_back(std::move(nest));
+  return kernel;
+}
+
+}  // namespace unisono::jit

@@ -1,0 +1,290 @@
+#include "lang/ops/elements.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "jit/reference/kernels.h"
+#include "lang/context/literals.h"
+#include "runtime/check.h"
+#include "runtime/recorder.h"
+
+namespace unisono::lang {
+namespace {
+
+/// The block that holds all elements, if the host can read it; else null.
+const std::shared_ptr<Buffer>* whole_block(const ArrayCell& cell) {
+  if (!cell.array) return nullptr;
+  const Sharding& sharding = cell.array->sharding();
+  if (sharding.is_split() && sharding.devices.size() > 1) return nullptr;
+  if (sharding.devices[0]->kind() != DeviceKind::cpu) return nullptr;
+  const std::shared_ptr<Buffer>& block = cell.array->blocks()[0];
+  return block ? &block : nullptr;  // null with Machine::compile_only
+}
+
+/// Whether the caller's reference is the only way to the array's elements.
+bool is_sole_owner(const ArrayValue& variable,
+                   const std::shared_ptr<Buffer>& block, const Device& first) {
+  if (variable.use_count() != 1 || block.use_count() != 1) return false;
+  const Sharding& sharding = variable->array->sharding();
+  if (sharding.devices.size() != 1 || block->device() != &first) return false;
+  // Another thread may have held it last: what it read there, it has read.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
+}
+
+/// The one element of a cell, as i64; nothing if it is not there, or u64 beyond
+/// that.
+std::optional<int64_t> integer_of(const ArrayCell& cell) {
+  const uint8_t* element = readable_elements(cell);
+  if (!element || !is_integer(cell.type.dtype)) return std::nullopt;
+  return with_dtype(cell.type.dtype, [&]<DType D>() -> std::optional<int64_t> {
+    using T = typename StorageOf<D>::type;
+    if constexpr (std::is_integral_v<T>) {
+      T value;
+      std::memcpy(&value, element, sizeof value);
+      if (std::in_range<int64_t>(value)) return static_cast<int64_t>(value);
+    }
+    return std::nullopt;
+  });
+}
+
+/// The position in an axis that an item names alone, if it is in range.
+std::optional<int64_t> position_of(const IndexItem& item, const ir::Dim& size) {
+  if (item.kind != IndexItem::Kind::value) return std::nullopt;
+  std::optional<int64_t> at;
+  if (const auto* i = item.value.get_if<IntValue>();
+      i && i->value.is_constant())
+    at = i->value.value();
+  else if (const ArrayCell* array = item.value.array();
+           array && array->type.rank() == 0)
+    at = integer_of(*array);
+  if (!at || *at < -size.value() || *at >= size.value()) return std::nullopt;
+  return *at < 0 ? *at + size.value() : *at;
+}
+
+/// The number of the element that the items select, row-major.
+std::optional<int64_t> element_number(const ir::Shape& shape,
+                                      const std::vector<IndexItem>& items) {
+  if (items.size() != shape.size() || items.empty()) return std::nullopt;
+  int64_t number = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto at = position_of(items[i], shape[i]);
+    if (!at) return std::nullopt;
+    number = number * shape[i].value() + *at;
+  }
+  return number;
+}
+
+/// One element, as it is stored.
+struct Element {
+  std::array<uint8_t, 8> bytes = {};
+};
+
+/// A scalar as an element of `dtype`, as an assignment converts it; nothing if
+/// it does not, or the scalar is still to be computed.
+std::optional<Element> element_of(Walk& walk, const CallArgument& scalar,
+                                  DType dtype) {
+  const auto stored = [&](const uint8_t* from) {
+    Element element;
+    std::memcpy(element.bytes.data(), from, byte_size(dtype));
+    return element;
+  };
+  if (const auto* i = scalar.value.get_if<IntValue>()) {
+    if (is_bool(dtype) || !i->value.is_constant()) return std::nullopt;
+    const ArrayValue number =
+        walk.constant_int(i->value.value(), dtype, false, scalar.where);
+    return stored(number->constant->data());
+  }
+  if (const auto* b = scalar.value.get_if<BoolValue>()) {
+    if (!is_bool(dtype) || !b->value) return std::nullopt;
+    const uint8_t element = *b->value;
+    return stored(&element);
+  }
+  const ArrayCell* cell = scalar.value.array();
+  if (!cell || cell->type.rank() != 0) return std::nullopt;
+  if (!cell->weak) {
+    const uint8_t* element = readable_elements(*cell);
+    if (cell->type.dtype != dtype || !element) return std::nullopt;
+    return stored(element);
+  }
+  const bool adopts =
+      is_floating(dtype) || (is_integer(dtype) && is_integer(cell->type.dtype));
+  if (!cell->constant || !adopts) return std::nullopt;
+  return stored(
+      adopt_dtype(walk, *cell, dtype, scalar.where)->constant->data());
+}
+
+/// Whether arrays may change here at all.
+bool is_running(const Walk& walk) {
+  return walk.mode() == Mode::run && !walk.context().scope;
+}
+
+/// All elements of an operand, which may be a constant that holds one of them.
+const uint8_t* dense_elements(const ArrayCell& cell,
+                              std::vector<uint8_t>& expanded) {
+  if (!cell.constant || cell.donated) return readable_elements(cell);
+  const std::vector<uint8_t>& held = *cell.constant;
+  const auto bytes = static_cast<size_t>(cell.type.bytes());
+  if (held.size() == bytes) return held.data();
+  expanded.reserve(bytes);
+  while (expanded.size() < bytes)
+    expanded.insert(expanded.end(), held.begin(), held.end());
+  return expanded.data();
+}
+
+bool all_in_range(jit::reference::View index, int64_t size) {
+  return with_dtype(index.type.dtype, [&]<DType D>() {
+    using T = typename StorageOf<D>::type;
+    if constexpr (std::is_integral_v<T>) {
+      const T* at = reinterpret_cast<const T*>(index.data);
+      return std::all_of(at, at + index.type.elements(), [&](T i) {
+        return std::in_range<int64_t>(i) && static_cast<int64_t>(i) >= -size &&
+               static_cast<int64_t>(i) < size;
+      });
+    }
+    return false;
+  });
+}
+
+/// A constant that will change. False if there is no memory, as below.
+bool make_array(Walk& walk, ArrayValue& variable) {
+  auto [own, data] = unset_array(walk, variable->type);
+  if (!own) return false;
+  const std::vector<uint8_t>& constant = *variable->constant;
+  const auto held = static_cast<int64_t>(constant.size());
+  const int64_t bytes = variable->type.bytes();
+  std::memcpy(data, constant.data(), std::min(held, bytes));
+  for (int64_t filled = held; filled < bytes; filled *= 2)
+    std::memcpy(data + filled, data, std::min(filled, bytes - filled));
+  variable = std::move(own);
+  return true;
+}
+
+bool copy_array(Walk& walk, ArrayValue& variable,
+                const std::shared_ptr<Buffer>& from, Device& first) {
+  auto [own, data] = unset_array(walk, variable->type);
+  if (!own) return false;
+  const Device& peer = *variable->array->sharding().devices[0];
+  Recording recording(walk.machine().recorder, Recorder::Kind::copy,
+                      first.index());
+  const int64_t bytes = variable->type.bytes();
+  if (!first.copy_from_peer(data, peer, from->data(), bytes)) return false;
+  if (recording) {
+    recording.event().from = peer.index();
+    recording.event().bytes = bytes;
+  }
+  variable = std::move(own);
+  return true;
+}
+
+}  // namespace
+
+const uint8_t* readable_elements(const ArrayCell& cell) {
+  if (cell.donated) return nullptr;
+  if (cell.constant) {
+    const bool all =
+        cell.type.is_concrete() &&
+        static_cast<int64_t>(cell.constant->size()) == cell.type.bytes();
+    return all ? cell.constant->data() : nullptr;
+  }
+  const std::shared_ptr<Buffer>* block = whole_block(cell);
+  return block ? static_cast<const uint8_t*>((*block)->data()) : nullptr;
+}
+
+UnsetArray unset_array(Walk& walk, ir::Type type) {
+  Device& first = *walk.machine().runtime->devices()[0];
+  auto buffer = first.allocate(type.bytes());
+  if (!buffer) return {};
+  auto* elements = static_cast<uint8_t*>(buffer->data());
+  auto cell = std::make_shared<ArrayCell>();
+  cell->array.emplace(
+      type.dtype, type.sizes(), Sharding{-1, {&first}},
+      std::vector{std::make_shared<Buffer>(std::move(*buffer))});
+  cell->type = std::move(type);
+  return {std::move(cell), elements};
+}
+
+ArrayValue element_at(Walk& walk, const ArrayCell& array,
+                      const std::vector<IndexItem>& items) {
+  if (!is_running(walk) || array.weak || walk.machine().compile_only ||
+      walk.machine().runtime->devices()[0]->kind() != DeviceKind::cpu)
+    return nullptr;
+  const auto number = element_number(array.type.shape, items);
+  const uint8_t* elements = number ? readable_elements(array) : nullptr;
+  if (!elements) return nullptr;
+  const DType dtype = array.type.dtype;
+  auto [out, data] = unset_array(walk, {dtype, {}});
+  if (out)
+    std::memcpy(data, elements + *number * byte_size(dtype), byte_size(dtype));
+  return out;
+}
+
+bool set_element(Walk& walk, ArrayValue& variable,
+                 const std::vector<IndexItem>& items,
+                 const CallArgument& value) {
+  if (!is_running(walk) || variable->weak) return false;
+  const DType dtype = variable->type.dtype;
+  const auto number = element_number(variable->type.shape, items);
+  if (!number) return false;
+  const auto element = element_of(walk, value, dtype);
+  if (!element) return false;
+  uint8_t* data = own_elements(walk, variable);
+  if (!data) return false;
+  std::memcpy(data + *number * byte_size(dtype), element->bytes.data(),
+              byte_size(dtype));
+  return true;
+}
+
+bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
+                      const ArrayValue& updates,
+                      const std::vector<ArrayValue>& indices,
+                      const ir::IndexAttrs& attrs) {
+  if (!is_running(walk)) return false;
+  int64_t bytes = updates->type.bytes();
+  for (const ArrayValue& index : indices) bytes += index->type.bytes();
+  if (bytes >= walk.machine().compile_threshold) return false;
+  // Of the array the loop only needs the type.
+  const ir::Type type = variable->type;
+  std::vector<jit::reference::View> views = {{type, nullptr}};
+  std::vector<std::vector<uint8_t>> expanded(1 + indices.size());
+  const auto add = [&](const ArrayCell& cell) {
+    views.push_back(
+        {cell.type, dense_elements(cell, expanded[views.size() - 1])});
+    return views.back().data != nullptr;
+  };
+  if (!add(*updates)) return false;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const int64_t size = type.shape[attrs.axes[i]].value();
+    if (!add(*indices[i]) || !all_in_range(views.back(), size)) return false;
+  }
+  uint8_t* data = own_elements(walk, variable);
+  if (!data) return false;
+  const ir::Node node{scatter, {}, attrs, type, 0};
+  const auto bad =
+      jit::reference::scatter(node, views, /*checked=*/false, data);
+  CHECK(!bad);
+  return true;
+}
+
+uint8_t* own_elements(Walk& walk, ArrayValue& variable) {
+  const ArrayCell& cell = *variable;
+  const Machine& machine = walk.machine();
+  Device& first = *machine.runtime->devices()[0];
+  if (cell.weak || cell.donated || machine.compile_only ||
+      first.kind() != DeviceKind::cpu)
+    return nullptr;
+  if (variable->constant && !make_array(walk, variable)) return nullptr;
+  const std::shared_ptr<Buffer>* block = whole_block(*variable);
+  if (!block) return nullptr;
+  if (!is_sole_owner(variable, *block, first) &&
+      !copy_array(walk, variable, *block, first))
+    return nullptr;
+  variable->copies.clear();  // of elements that were
+  return static_cast<uint8_t*>(variable->array->blocks()[0]->data());
+}
+
+}  // namespace unisono::lang

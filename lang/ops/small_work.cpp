@@ -1,0 +1,181 @@
+#include "lang/ops/small_work.h"
+
+#include <array>
+
+#include "jit/ir/kinds.h"
+#include "jit/reference/nodes.h"
+#include "jit/scalar/element.h"
+#include "lang/context/literals.h"
+#include "lang/ops/elements.h"
+#include "lang/ops/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+constexpr size_t most_operands = 8;
+
+/// Whether the operation's work is in its result and operands alone.
+bool is_plain(ir::Kind kind) {
+  switch (kind) {
+    case ir::Kind::map:
+    case ir::Kind::source:
+    case ir::Kind::reduce:
+    case ir::Kind::argreduce:
+    case ir::Kind::scan:
+    case ir::Kind::move:
+    case ir::Kind::dot:
+    case ir::Kind::index:
+    case ir::Kind::sort: return true;
+    case ir::Kind::control:
+    case ir::Kind::collective:
+    case ir::Kind::host: return false;
+  }
+  __builtin_unreachable();
+}
+
+/// Whether there are few enough bytes that no compiled code would be worth it.
+/// A part of an array costs what the part does.
+bool is_small(const Machine& machine, ir::Op op,
+              std::span<const ArrayValue> operands, const ir::Type& type) {
+  const int64_t most = machine.compile_threshold / 4;
+  const bool takes_part = op == ir::Op::gather || op == ir::Op::slice;
+  int64_t bytes = type.bytes();
+  for (size_t i = takes_part ? 1 : 0; i < operands.size() && bytes < most; ++i)
+    bytes += std::min(operands[i]->type.bytes(), most);
+  return bytes < most;
+}
+
+/// Whether arrays are computed here, by the host where it can.
+bool is_computed_here(Walk& walk) {
+  const Machine& machine = walk.machine();
+  return walk.mode() == Mode::run && !walk.context().scope &&
+         !machine.compile_only &&
+         machine.runtime->devices()[0]->kind() == DeviceKind::cpu;
+}
+
+/// The elements of an operand; nothing where they are not there.
+std::optional<jit::reference::Value> value_of(const ArrayCell& cell) {
+  using jit::reference::Value;
+  if (cell.constant && !cell.donated) {
+    const auto held = static_cast<int64_t>(cell.constant->size());
+    Value value = Value::view(cell.constant->data(), held);
+    value.set_repeated(held != cell.type.bytes());
+    return value;
+  }
+  const uint8_t* elements = readable_elements(cell);
+  if (!elements) return std::nullopt;
+  return Value::view(elements, cell.type.bytes());
+}
+
+}  // namespace
+
+ArrayValue compute_small(Walk& walk, ir::Op op,
+                         std::span<const ArrayValue> operands,
+                         const ir::Attrs& attrs, const ir::Type& type) {
+  const Machine& machine = walk.machine();
+  if (!is_computed_here(walk) || operands.size() > most_operands ||
+      !is_plain(ir::kind(op)) || !is_small(machine, op, operands, type))
+    return nullptr;
+  std::array<jit::reference::Value, most_operands> values;
+  std::array<jit::reference::Operand, most_operands> given;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    auto value = value_of(*operands[i]);
+    if (!value) return nullptr;
+    values[i] = std::move(*value);
+    given[i] = {&operands[i]->type, &values[i]};
+  }
+  const ir::Node node{op, {}, attrs, type, 0};
+  const auto result = jit::reference::run_node(
+      node, std::span(given).first(operands.size()), machine.checked);
+  if (!result) return nullptr;
+  auto [out, data] = unset_array(walk, type);
+  if (!out) return nullptr;
+  jit::reference::copy_dense(*result, type, data);
+  return out;
+}
+
+namespace {
+
+/// The one element type of two operands, of which one may be a number that
+/// adopts the other's; nothing where there is more to be said.
+std::optional<DType> one_dtype(const Value& a, const Value& b) {
+  const ArrayCell *x = a.array(), *y = b.array();
+  const auto adopts = [](const Value& number, DType dtype) {
+    const ArrayCell* cell = number.array();
+    const bool is_int =
+        cell ? is_integer(cell->type.dtype) : number.is<IntValue>();
+    if (cell && !(cell->weak && cell->constant)) return false;
+    if (cell && cell->type.dtype == DType::U64) return false;  // beyond i64
+    return is_floating(dtype) ? cell || is_int : is_integer(dtype) && is_int;
+  };
+  if (x && !x->weak) {
+    const DType dtype = x->type.dtype;
+    if (y && !y->weak)
+      return dtype == y->type.dtype ? std::optional(dtype) : std::nullopt;
+    return adopts(b, dtype) ? std::optional(dtype) : std::nullopt;
+  }
+  if (!y || y->weak) return std::nullopt;
+  return adopts(a, y->type.dtype) ? std::optional(y->type.dtype) : std::nullopt;
+}
+
+/// A number as an element.
+ArrayValue adopted(Walk& walk, const CallArgument& number, DType dtype) {
+  if (const auto* i = number.value.get_if<IntValue>())
+    return walk.constant_int(i->value.value(), dtype, false, number.where);
+  return adopt_dtype(walk, *number.value.array(), dtype, number.where);
+}
+
+}  // namespace
+
+ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
+                        const CallArgument& b) {
+  const bool comparison = class_of(op) == OpClass::comparison;
+  if (!is_computed_here(walk) ||
+      !(comparison || class_of(op) == OpClass::arithmetic))
+    return nullptr;
+  const auto dtype = one_dtype(a.value, b.value);
+  const ir::Op operation = *operation_of(op);
+  if (!dtype || !ir::admits(operation, *dtype)) return nullptr;
+  const auto is_known = [](const Value& value) {
+    const auto* i = value.get_if<IntValue>();
+    return !i || i->value.is_constant();
+  };
+  if (!is_known(a.value) || !is_known(b.value)) return nullptr;
+
+  // Its own shape if it is an array, else none.
+  const ArrayCell *x = a.value.array(), *y = b.value.array();
+  const bool x_scalar = !x || x->type.shape.empty();
+  const bool y_scalar = !y || y->type.shape.empty();
+  if (!x_scalar && !y_scalar && x->type.shape != y->type.shape) return nullptr;
+  const ArrayCell& shaped = x_scalar && y ? *y : *x;
+  const int64_t size = byte_size(*dtype);
+  const int64_t bytes = shaped.type.bytes();
+  if (3 * bytes >= walk.machine().compile_threshold / 4) return nullptr;
+
+  ArrayValue numbers[2];
+  const void* in[2];
+  const int64_t strides[2] = {x_scalar ? 0 : 1, y_scalar ? 0 : 1};
+  const CallArgument* operands[2] = {&a, &b};
+  for (int i = 0; i < 2; ++i) {
+    const ArrayCell* cell = operands[i]->value.array();
+    if (!cell || cell->weak) continue;
+    in[i] = readable_elements(*cell);
+    if (!in[i]) return nullptr;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const ArrayCell* cell = operands[i]->value.array();
+    if (cell && !cell->weak) continue;
+    numbers[i] = adopted(walk, *operands[i], *dtype);
+    in[i] = numbers[i]->constant->data();
+  }
+  ir::Type type{comparison ? DType::Bool : *dtype, shaped.type.shape};
+  auto [out, data] = unset_array(walk, std::move(type));
+  if (!out) return nullptr;
+  jit::ElementError error;
+  jit::element_loop(operation, *dtype)(
+      data, in, strides, bytes / size,
+      walk.machine().checked ? &error : nullptr);
+  return error.fault == jit::Fault::none ? std::move(out) : nullptr;
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,318 @@
+// Loops on the host that take many turns go on as code: what is left of one is
+// traced, as in a compiled function, from the values that its variables have
+// now, and runs as threaded code (jit/bytecode), or, when that has taken a
+// while, as machine code. All give the same bits, so nobody can tell, but by
+// the clock. What cannot be traced stays with the walk, and so does a turn with
+// an error in it, which the walk tells best.
+#include "lang/walk/host_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "jit/reference/nodes.h"
+#include "lang/maps/executable.h"
+
+namespace unisono::lang {
+namespace {
+
+/// Turns that are walked before the loop goes on as code, and how many must be
+/// left, where that is known: an attempt costs about what some turns do.
+constexpr int64_t turns_before = 1;
+constexpr int64_t while_turns_before = 4;
+constexpr int64_t turns_left_least = 6;
+/// A loop for which that was not possible so often is left alone.
+constexpr int most_failures = 2;
+/// A function that is called in itself so often has no end that is known.
+constexpr int64_t most_nested_calls = 4;
+/// Threaded code that runs longer is worth a compilation.
+constexpr std::chrono::milliseconds long_run{30};
+/// A turn that computes more bytes than this in one operation is not slow for
+/// being walked.
+constexpr int64_t large_work = 64 * 1024;
+
+/// The bytes of the largest array that the graph computes by one operation,
+/// but for elements that are read and written.
+int64_t largest_work(const ir::Graph& graph) {
+  int64_t most = 0;
+  const auto grow = [&](int64_t bytes) { most = std::max(most, bytes); };
+  for (const ir::Node& node : graph.nodes) {
+    switch (ir::kind(node.op)) {
+      case ir::Kind::control:
+        if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs)) {
+          grow(largest_work(*a->then_graph));
+          grow(largest_work(*a->else_graph));
+        }
+        if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
+          if (!a->is_counted()) grow(largest_work(*a->condition));
+          grow(largest_work(*a->body));
+        }
+        break;
+      case ir::Kind::index:
+        for (size_t i = 1; i < node.inputs.size(); ++i)
+          grow(graph.type(node.inputs[i]).bytes());
+        if (node.op == ir::Op::gather) grow(node.type.bytes());
+        break;
+      case ir::Kind::source:
+        if (node.op == ir::Op::iota) grow(node.type.bytes());
+        break;
+      case ir::Kind::map:
+      case ir::Kind::reduce:
+      case ir::Kind::argreduce:
+      case ir::Kind::scan:
+      case ir::Kind::move:
+      case ir::Kind::dot:
+      case ir::Kind::sort:
+      case ir::Kind::collective:
+      case ir::Kind::host:
+        grow(node.type.bytes());
+        for (const ir::NodeId operand : node.inputs)
+          grow(graph.type(operand).bytes());
+        break;
+    }
+  }
+  return most;
+}
+
+bool is_spread(const unisono::Array& array) {
+  return array.sharding().is_split() && array.sharding().devices.size() > 1;
+}
+
+}  // namespace
+
+void Walker::forbid_as_code(const FunctionValue& function, Span where) const {
+  bool forbidden = false;
+  if (const auto* made = std::get_if<Transformed>(&function.what))
+    forbidden = made->kind != Transformed::Kind::vmap;
+  if (const auto* closure = std::get_if<Closure>(&function.what)) {
+    const Function* syntax = syntax_of(*closure).function;
+    forbidden = std::ranges::count(s_.frames, syntax, &CallFrame::syntax) >=
+                most_nested_calls;
+  }
+  if (forbidden)
+    throw Failure{diagnostic(Code::host_value_in_compiled_code, where,
+                             std::string_view("this call")),
+                  true};
+}
+
+std::optional<Walker::LoopCode> Walker::trace_loop(
+    const std::function<void()>& walk_loop) {
+  LoopCode code;
+  std::shared_ptr<GraphScope> scope;
+  {
+    // What goes wrong here goes wrong again, and is told, when it is walked.
+    const Saved<bool> attempt(s_.attempt, true), gave_up(s_.gave_up),
+        stopped(s_.stopped);
+    const Saved<uint64_t> steps(s_.steps, 0);
+    JournalScope journal(*this);
+    try {
+      scope = walk_.trace(walk_loop);
+    } catch (const Failure&) {
+      return std::nullopt;
+    }
+    code.changes = journal.finish();
+  }
+  for (const Assigned& change : code.changes)
+    for_each_leaf(change.after, [&](const Value& leaf) {
+      const auto* array = leaf.get_if<ArrayValue>();
+      if (array && (*array)->node >= 0 && !(*array)->array &&
+          !(*array)->constant &&
+          std::ranges::find(code.outputs, *array) == code.outputs.end())
+        code.outputs.push_back(*array);
+    });
+  // With what nobody reads: an endless loop does not end, and who reads the
+  // clock around a loop means the loop.
+  code.graph = std::make_shared<const ir::Graph>(scope->finish(code.outputs));
+  for (const ArrayValue& capture : scope->captures()) {
+    if (!capture->array || is_spread(*capture->array)) return std::nullopt;
+    code.inputs.push_back(*capture->array);
+  }
+  if (largest_work(*code.graph) > large_work) return std::nullopt;
+  return code;
+}
+
+void Walker::assign_results(const LoopCode& code,
+                            std::vector<unisono::Array> results) {
+  std::vector<ArrayValue> arrays;
+  for (size_t i = 0; i < results.size(); ++i) {
+    arrays.push_back(walk_.from_array(std::move(results[i])));
+    arrays.back()->weak = code.outputs[i]->weak;
+  }
+  for (const Assigned& change : code.changes) {
+    Value value = map_leaves(change.after, [&](const Value& leaf) -> Value {
+      const auto* array = leaf.get_if<ArrayValue>();
+      if (!array) return leaf;
+      const auto output = std::ranges::find(code.outputs, *array);
+      if (output == code.outputs.end()) return leaf;
+      return arrays[output - code.outputs.begin()];
+    });
+    assign(change.environment, change.name, std::move(value), change.where);
+  }
+}
+
+// ---- a loop that runs ------------------------------------------------------
+
+Walker::HostLoop::HostLoop(Walker& walker, const Stmt& loop, int64_t all)
+    : walker_(walker), loop_(loop), all_(all) {
+  ++walker_.s_.host_loops;
+  outermost_ = walker_.walk_.mode() == Mode::run &&
+               walker_.s_.host_loops == 1 && walker_.s_.frames.empty() &&
+               walker_.walk_.machine().progress;
+}
+
+bool Walker::HostLoop::is_hot() const {
+  const bool counted = all_ >= 0;
+  if (failing_ || turns_ < (counted ? turns_before : while_turns_before) ||
+      (counted && all_ - turns_ < turns_left_least))
+    return false;
+  const Machine& machine = walker_.walk_.machine();
+  if (machine.reference_only || machine.compile_only ||
+      machine.limits.steps > 0)
+    return false;
+  const auto failures = walker_.s_.not_code.find(&loop_);
+  return failures == walker_.s_.not_code.end() ||
+         failures->second < most_failures;
+}
+
+/// Runs it from the values that the arrays have now.
+Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
+    const LoopCode& code, const jit::Bytecode& bytecode,
+    jit::Bytecode::Turns& turns, const std::function<bool()>& looks) {
+  Machine& machine = walker_.walk_.machine();
+  CopyCounter counter{.recorder = machine.recorder};
+  std::vector<std::vector<uint8_t>> copies;
+  std::vector<jit::reference::Value> inputs;
+  for (const unisono::Array& array : code.inputs) {
+    const uint8_t* data = nullptr;
+    // Memory of a CPU is the host's.
+    if (array.sharding().devices[0]->kind() == DeviceKind::cpu) {
+      data = static_cast<const uint8_t*>(array.blocks()[0]->data());
+    } else {
+      copies.push_back(TRY(array_to_host(array, &counter)));
+      data = copies.back().data();
+    }
+    inputs.push_back(jit::reference::Value::view(data, array.bytes()));
+  }
+  jit::ReferenceOptions options;
+  options.checked = machine.checked;
+  options.host_call = host_caller(machine, nullptr);
+  options.stop = looks;
+  auto outcome = TRY(bytecode.run_values(std::move(inputs), options, &turns));
+  std::vector<unisono::Array> results;
+  for (size_t i = 0; i < outcome.values.size(); ++i) {
+    const ir::Type& type = code.outputs[i]->type;
+    const jit::reference::Value value =
+        jit::reference::dense(outcome.values[i], type);
+    if (!value.ok()) return jit::reference::out_of_memory(type);
+    results.push_back(
+        TRY(array_from_host(*machine.runtime->devices()[0], type.dtype,
+                            type.sizes(), value.data())));
+  }
+  return results;
+}
+
+std::optional<uint64_t> Walker::HostLoop::run(
+    const std::function<void(int64_t)>& walk_rest) {
+  using Clock = std::chrono::steady_clock;
+  Walk& walk = walker_.walk_;
+  walk.flush(loop_.span);
+  const std::optional<LoopCode> code =
+      walker_.trace_loop([&] { walk_rest(0); });
+  walker_.poll(loop_.span);  // if that is why there is none
+  std::shared_ptr<const jit::Bytecode> bytecode;
+  if (code)
+    bytecode = jit::Bytecode::lower(code->graph, walk.machine().checked);
+  if (!bytecode) {
+    ++walker_.s_.not_code[&loop_];
+    return 0;
+  }
+  // A loop that gives nothing is left out of machine code, even an endless one.
+  // A GPU is no place for one thread.
+  const bool may_be_compiled =
+      bytecode->is_steps_alone() && !code->outputs.empty() && !compiled_ &&
+      walk.machine().runtime->devices()[0]->kind() == DeviceKind::cpu;
+  const auto start = Clock::now();
+  jit::Bytecode::Turns turns;
+  int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
+  auto& output = walk.machine().output;
+  std::optional<Result<std::vector<unisono::Array>>> results;
+  {
+    const auto print = output;
+    const Printing printing(output, [&](std::string_view text) {
+      if (std::exchange(printed_in, turns.taken) != turns.taken) lines = 0;
+      lines += std::ranges::count(text, '\n');
+      print(text);
+    });
+    Recording recording(walk.machine().recorder, Recorder::Kind::loop,
+                        Recorder::host);
+    results = run_code(*code, *bytecode, turns, [&] {
+      tell(turns_ + turns.taken, all_);
+      if (may_be_compiled && Clock::now() - start > long_run)
+        turns.most = turns.taken + 1;
+      return false;
+    });
+    if (recording) {
+      recording.event().source = walk.source_id(loop_.span);
+      recording.event().turns = turns.taken;
+    }
+    if (printed_in != turns.taken) lines = 0;
+  }
+  if (!*results) {
+    const Error& error = results->error();
+    if (error.kind == Error::Kind::cancelled ||
+        error.kind == Error::Kind::out_of_memory || bytecode->calls_host())
+      walk.fail(error, loop_.span);
+    go_to_error(*code, *bytecode, turns.taken, lines);
+    turns_ += turns.taken;
+    return turns.taken;
+  }
+  walker_.assign_results(*code, std::move(**results));
+  turns_ += turns.taken;
+  if (turns.taken < turns.most || turns_ == all_) return std::nullopt;
+  compiled_ = true;
+  if (run_compiled([&] { walk_rest(turns.taken); })) return std::nullopt;
+  return turns.taken;
+}
+
+/// The rest of a loop that takes long as machine code. False, and nothing has
+/// happened, if there is an error in it: threaded code will tell where.
+bool Walker::HostLoop::run_compiled(const std::function<void()>& walk_loop) {
+  Walk& walk = walker_.walk_;
+  const std::optional<LoopCode> code = walker_.trace_loop(walk_loop);
+  walker_.poll(loop_.span);
+  if (!code) return false;
+  std::vector<unisono::Array> results;
+  try {
+    results = walk.compute(*code->graph, code->inputs, loop_.span);
+  } catch (const Failure&) {
+    walker_.poll(loop_.span);
+    return false;
+  }
+  walker_.assign_results(*code, std::move(results));
+  return true;
+}
+
+/// The walk tells best what is wrong. The turns before the one with the error
+/// are taken again, without their prints; then that one is walked, and prints
+/// what it had not printed yet.
+void Walker::HostLoop::go_to_error(const LoopCode& code,
+                                   const jit::Bytecode& bytecode, int64_t turn,
+                                   int64_t lines) {
+  failing_ = true;
+  auto& output = walker_.walk_.machine().output;
+  if (turn > 0) {
+    const Printing silent(output, [](std::string_view) {});
+    jit::Bytecode::Turns turns{.most = turn};
+    auto before = run_code(code, bytecode, turns, nullptr);
+    if (!before) walker_.walk_.fail(before.error(), loop_.span);
+    walker_.assign_results(code, std::move(*before));
+  }
+  printing_ = std::make_unique<Printing>(
+      output, [print = output, lines](std::string_view text) mutable {
+        for (; lines > 0 && !text.empty(); --lines)
+          text.remove_prefix(text.find('\n') + 1);
+        if (!text.empty()) print(text);
+      });
+}
+
+}  // namespace unisono::lang

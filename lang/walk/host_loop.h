@@ -1,0 +1,71 @@
+#pragma once
+// A loop on the host that may go on as code. Private to this room.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "jit/bytecode/bytecode.h"
+#include "lang/walk/walker.h"
+
+namespace unisono::lang {
+
+/// A loop's graph, and what belongs to its inputs and outputs.
+struct Walker::LoopCode {
+  std::shared_ptr<const ir::Graph> graph;
+  std::vector<unisono::Array> inputs;
+  std::vector<Assigned> changes;
+  /// The leaves of the changes' new values that the graph computes, in the
+  /// order of its outputs.
+  std::vector<ArrayValue> outputs;
+};
+
+/// A loop on the host, as long as it runs. Who wants to know of its turns is
+/// told (Machine::progress).
+class Walker::HostLoop {
+ public:
+  /// `all`: its turns, -1 if nobody knows.
+  HostLoop(Walker& walker, const Stmt& loop, int64_t all);
+  ~HostLoop() { --walker_.s_.host_loops; }
+  HostLoop(const HostLoop&) = delete;
+  HostLoop& operator=(const HostLoop&) = delete;
+
+  /// Before each turn that is walked.
+  void turn() { tell(turns_++, all_); }
+  /// After the last one.
+  void end() const { tell(turns_, turns_); }
+
+  /// Whether the loop should go on as code.
+  bool is_hot() const;
+  /// Runs the rest of the loop as code: `walk_rest` walks, in trace mode, what
+  /// is left of it after so many more turns. Nothing: it is done. Else so many
+  /// more turns have been taken, and the walk must go on with the next: in that
+  /// one there is an error, or, after none, the loop cannot be code.
+  std::optional<uint64_t> run(const std::function<void(int64_t)>& walk_rest);
+
+ private:
+  using Printing = Saved<std::function<void(std::string_view)>>;
+
+  void tell(int64_t turns, int64_t all) const {
+    if (outermost_) walker_.walk_.machine().progress(turns, all);
+  }
+  Result<std::vector<unisono::Array>> run_code(
+      const LoopCode& code, const jit::Bytecode& bytecode,
+      jit::Bytecode::Turns& turns, const std::function<bool()>& looks);
+  bool run_compiled(const std::function<void()>& walk_loop);
+  void go_to_error(const LoopCode& code, const jit::Bytecode& bytecode,
+                   int64_t turn, int64_t lines);
+
+  Walker& walker_;
+  const Stmt& loop_;
+  int64_t all_, turns_ = 0;
+  bool outermost_;
+  bool compiled_ = false;  // or it was tried
+  /// The next turn has an error: it is walked, and prints into this.
+  bool failing_ = false;
+  std::unique_ptr<Printing> printing_;
+};
+
+}  // namespace unisono::lang
