@@ -202,13 +202,17 @@ Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
   ir::Type type{x[0].dtype, {}};
   for (int64_t size : x[0].shape) type.shape.emplace_back(size);
   if (type.elements() == 0) return std::nullopt;
-  // Its leading axes are the space's, unless indices say where a point reads.
-  std::vector<int> space = shaped(type).space;
-  for (int axis : attrs.axes)
-    if (axis < static_cast<int>(space.size())) {
-      space.clear();
-      break;
-    }
+  // The space's axes lead those that are not indexed, unless indices say where
+  // a point reads.
+  std::vector<int> space;
+  const size_t axes = nest_.extents.size();
+  for (int a = 0; a < type.rank() && space.size() < axes; ++a)
+    if (std::find(attrs.axes.begin(), attrs.axes.end(), a) == attrs.axes.end())
+      space.push_back(a);
+  bool fits = space.size() == axes && indices[0].space.empty();
+  for (size_t s = 0; fits && s < axes; ++s)
+    fits = x[0].shape[space[s]] == nest_.extents[s];
+  if (!fits) space.clear();
   const auto how = indexing(x[0].shape, space, attrs.axes, indices);
   if (!how) return std::nullopt;
   Array out{x[0].dtype, node.type.sizes(), how->part_space};

@@ -192,7 +192,7 @@ TEST_CASE("carries are changed in place, or go back and forth") {
                          "%5, %1")
                 .copies > 3);
     CHECK(counted_loop(20, turns,
-                       "  %5: f32[20] = flip %1 axes=[0]\n"
+                       "  %5: f32[20] = sort %1\n"
                        "  %6: f32[20] = add %5, %2\n",
                        "%6, %6")
               .copies > 3);
