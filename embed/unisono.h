@@ -166,7 +166,8 @@ typedef struct UnisonoEngineOptions {
   /* Not 0: nothing is compiled, all is evaluated by the reference evaluator,
    * which is slow. */
   int32_t reference_only;
-  /* A folder where compiled kernels are kept for later processes. Null: none. */
+  /* A folder where compiled kernels are kept for later processes. Null: none.
+   */
   const char* cache_folder;
   /* The bytes that all CPU devices of a session may have together; 0: 80 % of
    * the machine's memory. */

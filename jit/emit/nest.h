@@ -243,7 +243,7 @@ class NestEmitter {
   std::vector<bool> in_loop_;    // changes along the vectorised axis
   std::vector<bool> unit_axis_;  // its index is fixed by the unit
   Values unit_parts_, store_parts_;
-  llvm::Value* side_part_ = nullptr;  // of the scan's or scatter's access
+  llvm::Value* side_part_ = nullptr;    // of the scan's or scatter's access
   std::vector<llvm::Value*> failures_;  // of checks in the present turn
   int check_number_ = 0;  // reports so far of one expression at one point
 };

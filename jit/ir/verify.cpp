@@ -29,8 +29,7 @@ Status verify_subgraphs(NodeId id, const Node& node) {
     return verify_subgraph(id, "else", a->else_graph);
   }
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs)) {
-    if (!a->is_counted())
-      TRY(verify_subgraph(id, "condition", a->condition));
+    if (!a->is_counted()) TRY(verify_subgraph(id, "condition", a->condition));
     return verify_subgraph(id, "body", a->body);
   }
   return Unit{};

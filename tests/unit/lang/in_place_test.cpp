@@ -75,9 +75,9 @@ TEST_CASE("a thousand writes copy nothing") {
 }
 
 TEST_CASE("another holder keeps what it saw, by one copy") {
-  for (const char* holder :
-       {"let y = x", "let t = (x, 1)\nlet y = t.0",
-        "let r = (a = x)\nlet y = r.a", "var y = x", "let y = stack((x,))[0]"}) {
+  for (const char* holder : {"let y = x", "let t = (x, 1)\nlet y = t.0",
+                             "let r = (a = x)\nlet y = r.a", "var y = x",
+                             "let y = stack((x,))[0]"}) {
     CAPTURE(holder);
     Host host;
     host.copied("var x = zeros(f32[100_000])\nx[1] = 3.0");
