@@ -40,6 +40,7 @@ void Fuser::find_users() {
   live_.assign(n, false);
   uses_.assign(n, 0);
   user_.assign(n, -1);
+  updated_.assign(n, false);
   results_.resize(n);
   for (NodeId output : graph_.outputs) {
     live_[output] = true;
@@ -54,6 +55,8 @@ void Fuser::find_users() {
       ++uses_[operand];
       if (user_[operand] < 0) user_[operand] = static_cast<NodeId>(i);
     }
+    if (node.op == Op::scatter || node.op == Op::scatter_add)
+      updated_[node.inputs[0]] = true;
   }
 }
 
@@ -69,6 +72,12 @@ bool Fuser::is_virtual(NodeId id) const {
   return moved || reduced;
 }
 
+/// One element of an array that is then updated is read before that, so that
+/// the update can be in place.
+bool Fuser::is_before_update(NodeId id) const {
+  return sources_.elements[id] == 1 && updated_[graph_[id].inputs[0]];
+}
+
 void Fuser::visit(NodeId id) {
   poll_stop();
   const Node& node = graph_[id];
@@ -81,6 +90,8 @@ void Fuser::visit(NodeId id) {
   }
   switch (ir::kind(node.op)) {
     case Kind::move:
+      if (node.op == Op::slice && is_before_update(id)) materialise(id);
+      return;
     case Kind::source: return;
     case Kind::map:
     case Kind::reduce:
@@ -94,7 +105,10 @@ void Fuser::visit(NodeId id) {
       materialise(id);
       return;
     case Kind::index:
-      return node.op == Op::gather ? place(id) : place_scatter(id);
+      if (node.op != Op::gather) return place_scatter(id);
+      place(id);
+      if (is_before_update(id)) materialise(id);
+      return;
     case Kind::sort: return place_sort(id);
     case Kind::collective:
       return node.op == Op::axis_index ? void() : place_collective(id);

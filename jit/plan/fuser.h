@@ -38,6 +38,7 @@ class Fuser {
 
  private:
   void find_users();
+  bool is_before_update(ir::NodeId id) const;
   bool is_virtual(ir::NodeId node) const;
   void visit(ir::NodeId node);
   void place(ir::NodeId node);
@@ -85,6 +86,7 @@ class Fuser {
   std::vector<bool> live_;
   std::vector<int> uses_;
   std::vector<ir::NodeId> user_;  // the last one
+  std::vector<bool> updated_;     // a scatter writes to a copy of it
   std::vector<Item> items_;
   std::vector<std::vector<BufferId>> results_;  // where project reads
   std::unordered_map<BufferId, size_t> last_reader_;

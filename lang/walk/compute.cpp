@@ -200,7 +200,8 @@ class StatementRun {
   bool is_compiled(const ir::Graph& graph) const {
     const Machine& machine = walk_.machine();
     const int64_t threshold = machine.compile_threshold;
-    return !machine.reference_only && !is_small_fill(graph) &&
+    return !machine.reference_only &&
+           !(threshold > 0 && is_small_fill(graph)) &&
            (bytes_of(graph, threshold) >= threshold || has_loop(graph));
   }
 

@@ -12,6 +12,7 @@
 
 #include "jit/reference/nodes.h"
 #include "lang/maps/executable.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -285,7 +286,7 @@ bool Walker::HostLoop::run_compiled(const std::function<void()>& walk_loop) {
   try {
     results = walk.compute(*code->graph, code->inputs, loop_.span);
   } catch (const Failure&) {
-    walker_.poll(loop_.span);
+    if (stop_requested()) throw;
     return false;
   }
   walker_.assign_results(*code, std::move(results));

@@ -549,7 +549,8 @@ void Walker::enter(Span where) {
 
 void Walker::poll(Span where) {
   if (stop_requested()) throw stopped(where);
-  if (walk_.machine_.disturb) (*walk_.machine_.disturb)();
+  // While it is tried to make code of a loop, the walk is what goes on.
+  if (walk_.machine_.disturb && !s_.attempt) (*walk_.machine_.disturb)();
 }
 
 Failure Walker::stopped(Span where) {
