@@ -106,10 +106,11 @@ TEST_CASE("threaded code: every row of the table, and its special elements") {
             const auto wanted = evaluate(graph, inputs, options);
             const auto got = code->run(inputs, options);
             REQUIRE(static_cast<bool>(wanted) == static_cast<bool>(got));
-            if (wanted)
+            if (wanted) {
               CHECK(same_values((*got)[0], (*wanted)[0]));
-            else
-              CHECK(got.error().message == wanted.error().message);
+              break;  // nothing to be checked
+            }
+            CHECK(got.error().message == wanted.error().message);
           }
         }
     }
