@@ -82,8 +82,8 @@ void loops(Table& table) {
       peers::lorenz(x.data(), y.data(), z.data(), systems, 1'000'000);
     };
     peer.work();
-    const auto* results = ours().tuple();
-    const std::vector<float> got = s.floats(results->items[0]);
+    const auto results = ours();
+    const std::vector<float> got = s.floats(results.tuple()->items[0]);
     for (size_t i = 0; i < systems; ++i) expect_close(name, got[i], x[i], 1e-5);
     add_pair(table, s, group, name, ours, peer, 0.95);
   };
