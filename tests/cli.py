@@ -239,6 +239,10 @@ def programs(folder):
     expect("kernels of a cache that is open", run("-", "--devices", "sim:1", text=product, env=cached), 0,
            r"^1\.3421773e\+08\n$", "")
     expect("no cache", run("devices", env={**simulator, "UNISONO_CACHE": "off"}), 0, "kernels are not kept\n", "")
+    loops = ("let a = ones(f32[100, 100])\nvar y = a\nfor i in range(30) { y = a @ y * 0.01 }\n"
+             "var t = 0\nfor i in range(30) { t += i }\nvar s = \"\"\nfor i in range(30) { s = s + \"a\" }\nprint(t)\n")
+    expect("loops that go on as code, and none of large arrays or of text", run("-", "--stats", text=loops), 0, r"^435\n$",
+           r"turns +loop ms  loop that went on as code\n +29 +[\d.]+  <stdin>:5:1 for i in range\(30\) \{ t \+= i \}\ncopied")
     for words in (["-"], ["run", "-"], ["run", "/dev/stdin"]):
         expect(f"standard input as {words}", run(*words, text="print(1 + 2)\n"), 0, r"^3\n$", "")
         expect(f"empty standard input as {words}", run(*words), 0, "", "")

@@ -28,49 +28,60 @@ constexpr int most_failures = 2;
 constexpr int64_t most_nested_calls = 4;
 /// Threaded code that runs longer is worth a compilation.
 constexpr std::chrono::milliseconds long_run{30};
-/// A turn that computes more bytes than this in one operation is not slow for
-/// being walked.
-constexpr int64_t large_work = 64 * 1024;
+/// How many products of two elements each element of a `dot` is.
+int64_t chain_length(const ir::Graph& graph, const ir::Node& node) {
+  int64_t length = 1;
+  const ir::Type& type = graph.type(node.inputs[0]);
+  for (const int axis : ir::attrs<ir::DotAttrs>(node).contract_a)
+    length *= type.shape[axis].value();
+  return length;
+}
 
-/// The bytes of the largest array that the graph computes by one operation,
-/// but for elements that are read and written.
+/// The bytes that the graph's largest operation reads and writes, but for
+/// elements of an array; of products as many as there are multiplications.
 int64_t largest_work(const ir::Graph& graph) {
   int64_t most = 0;
-  const auto grow = [&](int64_t bytes) { most = std::max(most, bytes); };
   for (const ir::Node& node : graph.nodes) {
+    int64_t work = 0;
+    const auto add_operands = [&](size_t begin) {
+      for (size_t i = begin; i < node.inputs.size(); ++i)
+        work += graph.type(node.inputs[i]).bytes();
+    };
     switch (ir::kind(node.op)) {
       case ir::Kind::control:
-        if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs)) {
-          grow(largest_work(*a->then_graph));
-          grow(largest_work(*a->else_graph));
-        }
-        if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-          if (!a->is_counted()) grow(largest_work(*a->condition));
-          grow(largest_work(*a->body));
-        }
+        if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
+          work = std::max(largest_work(*a->then_graph),
+                          largest_work(*a->else_graph));
+        if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
+          work = std::max(a->is_counted() ? 0 : largest_work(*a->condition),
+                          largest_work(*a->body));
         break;
       case ir::Kind::index:
-        for (size_t i = 1; i < node.inputs.size(); ++i)
-          grow(graph.type(node.inputs[i]).bytes());
-        if (node.op == ir::Op::gather) grow(node.type.bytes());
+        add_operands(1);
+        if (node.op == ir::Op::gather) work += node.type.bytes();
         break;
       case ir::Kind::source:
-        if (node.op == ir::Op::iota) grow(node.type.bytes());
+        if (node.op == ir::Op::iota) work = node.type.bytes();
+        break;
+      case ir::Kind::dot:
+        work = node.type.elements() * chain_length(graph, node);
+        break;
+      case ir::Kind::move:
+        work = node.type.bytes();
+        if (node.op != ir::Op::slice) add_operands(0);
         break;
       case ir::Kind::map:
       case ir::Kind::reduce:
       case ir::Kind::argreduce:
       case ir::Kind::scan:
-      case ir::Kind::move:
-      case ir::Kind::dot:
       case ir::Kind::sort:
       case ir::Kind::collective:
       case ir::Kind::host:
-        grow(node.type.bytes());
-        for (const ir::NodeId operand : node.inputs)
-          grow(graph.type(operand).bytes());
+        work = node.type.bytes();
+        add_operands(0);
         break;
     }
+    most = std::max(most, work);
   }
   return most;
 }
@@ -128,7 +139,10 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
     if (!capture->array || is_spread(*capture->array)) return std::nullopt;
     code.inputs.push_back(*capture->array);
   }
-  if (largest_work(*code.graph) > large_work) return std::nullopt;
+  // As small as what the walk computes without a graph (small_work.h): more is
+  // not slow for being walked, and compiled code does it better.
+  if (largest_work(*code.graph) >= walk_.machine().compile_threshold / 4)
+    return std::nullopt;
   return code;
 }
 
