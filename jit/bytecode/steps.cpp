@@ -160,6 +160,11 @@ void node_step(const Step* step, uint64_t* registers, StepRun* run) {
                                                  uint64_t* registers,
                                                  StepRun* any) {
   Run& run = run_of(any);
+  // Who prints may wait long for a terminal.
+  if (is_stopped(run)) {
+    fail(run, step, stopped_error());
+    return false;
+  }
   const NodeCall& call = run.code->calls[step->in[0]];
   std::vector<HostArray> operands, results;
   for (const NodeCall::Operand& operand : call.operands) {
