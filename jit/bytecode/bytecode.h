@@ -57,7 +57,7 @@ struct Code {
   std::vector<NodeCall> calls;
   std::vector<ElementPlace> elements;
   std::vector<Place> inputs, outputs;
-  std::vector<ir::Type> input_types, output_types;
+  std::vector<ir::Type> output_types;
   bool calls_host = false;                 // functions of the host; not prints
   std::shared_ptr<const ir::Graph> graph;  // constants are its nodes'
 };

@@ -76,7 +76,6 @@ class Lowering {
     for (const NodeId id : graph.inputs) {
       inputs.push_back({new_place(graph.type(id)), true});
       code_.inputs.push_back(inputs.back().place);
-      code_.input_types.push_back(graph.type(id));
     }
     outermost_ = only_loop(graph);
     for (const Given& output : lower(graph, inputs))
@@ -110,8 +109,9 @@ class Lowering {
 
   // ---- places and steps
 
-  Place new_place(const ir::Type& type) {
-    if (type.rank() > 0) return {false, code_.slots++};
+  Place new_place(const ir::Type& type) { return new_place(type.rank() == 0); }
+  Place new_place(bool scalar) {
+    if (!scalar) return {false, code_.slots++};
     code_.registers.push_back(0);
     return {true, static_cast<uint32_t>(code_.registers.size() - 1)};
   }
@@ -157,14 +157,8 @@ class Lowering {
       }
       // A ring: one value steps aside.
       const Given aside = moves[0].from;
-      Place other = aside.place;
-      if (aside.place.scalar) {
-        code_.registers.push_back(0);
-        other.index = static_cast<uint32_t>(code_.registers.size() - 1);
-      } else {
-        other.index = code_.slots++;
-      }
-      transfer(other, {aside.place, aside.owned});
+      const Place other = new_place(aside.place.scalar);
+      transfer(other, aside);
       for (Transfer& move : moves)
         if (same_place(move.from.place, aside.place))
           move.from = {other, aside.owned};

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "jit/kernel/chain_sums.h"
 #include "jit/kernel/packed_dot.h"
-#include "jit/plan/chain_sums.h"
 #include "jit/plan/sort_kernels.h"
 
 namespace unisono::jit {

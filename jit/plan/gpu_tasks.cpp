@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "jit/ir/reduce_order.h"
+#include "jit/kernel/chain_sums.h"
 #include "jit/kernel/work.h"
-#include "jit/plan/chain_sums.h"
 #include "runtime/kernel_library/kernel_library.h"
 
 namespace unisono::jit {

@@ -28,6 +28,7 @@ constexpr int most_failures = 2;
 constexpr int64_t most_nested_calls = 4;
 /// Threaded code that runs longer is worth a compilation.
 constexpr std::chrono::milliseconds long_run{30};
+
 /// How many products of two elements each element of a `dot` is.
 int64_t chain_length(const ir::Graph& graph, const ir::Node& node) {
   int64_t length = 1;

@@ -1,9 +1,9 @@
 // The second stage of a product whose k is longer than one fma chain.
-#include "jit/plan/chain_sums.h"
+#include "jit/kernel/chain_sums.h"
 
 namespace unisono::jit {
 
-Kernel sum_chains(BufferId from, BufferId to, DType accumulated, DType result,
+Kernel sum_chains(int from, int to, DType accumulated, DType result,
                   int64_t elements, int64_t chains) {
   const auto expr = [](Expr::Kind kind, DType dtype) {
     Expr out{.kind = kind, .dtype = dtype};
