@@ -54,8 +54,15 @@ void for_each_field(A& a, B& b, Visit&& visit) {
     visit("turns", a.turns, b.turns);
     visit("backwards", a.backwards, b.backwards);
     visit("rows", a.rows, b.rows);
+    visit("most", a.most, b.most);
+    visit("recomputed", a.recomputed, b.recomputed);
+    visit("count", a.count, b.count);
     visit("condition", a.condition, b.condition);
     visit("body", a.body, b.body);
+  } else if constexpr (std::is_same_v<T, CallAttrs>) {
+    visit("kind", a.kind, b.kind);
+    visit("graph", a.graph, b.graph);
+    visit("rule", a.rule, b.rule);
   } else if constexpr (std::is_same_v<T, ProjectAttrs>) {
     visit("index", a.index, b.index);
   } else if constexpr (std::is_same_v<T, CollectiveAttrs>) {

@@ -185,6 +185,15 @@ struct LoopAttrs {
   int64_t turns = -1;
   bool backwards = false;
   int rows = 0;
+  /// Not counted: it has at most so many turns, or -1. The graphs see to that;
+  /// derivatives in reverse need it.
+  int64_t most = -1;
+  /// Its derivative keeps nothing of the body, but computes it again
+  /// (`checkpoint`); such a loop has one turn, and stays one.
+  bool recomputed = false;
+  /// Counted, and only inside jit/derivative: the operand, an i64 scalar, that
+  /// says how many turns there are; those with higher numbers are left out.
+  int count = -1;
 
   bool is_counted() const { return turns >= 0; }
   /// The body's parameter that is operand `index`, but for a row only its row.
@@ -192,6 +201,20 @@ struct LoopAttrs {
     return index + (is_counted() ? 1 : 0);
   }
   bool operator==(const LoopAttrs&) const = default;
+};
+/// call(operands...): what `graph` gives for the operands. Its derivative is not
+/// that of the graph, but what `rule` says:
+///   jvp  (operands, tangent of each float operand)
+///        -> (results, tangent of each float result)
+///   vjp  (operands, cotangent of each float result)
+///        -> (results, cotangent of each float operand)
+/// It exists between the trace of a function and the innermost derivative
+/// around it, which replaces it.
+struct CallAttrs {
+  enum class Rule : uint8_t { jvp, vjp };
+  std::shared_ptr<const Graph> graph, rule;
+  Rule kind = Rule::jvp;
+  bool operator==(const CallAttrs&) const = default;
 };
 /// project: which result of the control node that is its operand.
 struct ProjectAttrs {
@@ -250,7 +273,7 @@ using Attrs = std::variant<NoAttrs, ReduceAttrs, ScanAttrs, ShapeAttrs,
                            AxesAttrs, BroadcastAttrs, SliceAttrs, PadAttrs,
                            AxisAttrs, InputAttrs, ConstantAttrs, IotaAttrs,
                            CastAttrs, IndexAttrs, DotAttrs, IfAttrs, LoopAttrs,
-                           ProjectAttrs, CollectiveAttrs, HostCallAttrs>;
+                           CallAttrs, ProjectAttrs, CollectiveAttrs, HostCallAttrs>;
 
 /// One operation. Operands come before it in the graph. Map operands have the
 /// same shape: broadcasting is explicit. A control node's `type` is that of its

@@ -22,6 +22,7 @@ class Hasher {
   void value(DType x) { add(static_cast<size_t>(x)); }
   void value(ReduceOrder x) { add(static_cast<size_t>(x)); }
   void value(Precision x) { add(static_cast<size_t>(x)); }
+  void value(CallAttrs::Rule x) { add(static_cast<size_t>(x)); }
   void value(ReduceOp x) { add(static_cast<size_t>(x)); }
   void value(const std::string& x) { add(std::hash<std::string>()(x)); }
   void value(const Dim& x) {

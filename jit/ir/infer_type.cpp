@@ -340,6 +340,10 @@ Result<Type> loop_rule(Operands x, const LoopAttrs& a) {
       static_cast<size_t>(a.carries) + static_cast<size_t>(a.rows) > x.size())
     return wrong("{} carries and {} rows among {} operands", a.carries, a.rows,
                  x.size());
+  if (a.count >= 0 &&
+      (!a.is_counted() || a.count < a.carries + a.rows ||
+       static_cast<size_t>(a.count) >= x.size() || x[a.count] != turn_type))
+    return wrong("the number of turns is one i64 among the captures");
   if (a.is_counted()) return counted_loop_rule(x, a);
   if (!a.condition) return wrong("the condition is missing");
   if (a.rows > 0 || a.backwards)
@@ -355,8 +359,39 @@ Result<Type> loop_rule(Operands x, const LoopAttrs& a) {
   return first_of(results);
 }
 
+/// `types`, then the float ones among them once more.
+std::vector<Type> with_tangents(std::vector<Type> types) {
+  const size_t count = types.size();
+  for (size_t i = 0; i < count; ++i)
+    if (is_floating(types[i].dtype)) types.push_back(types[i]);
+  return types;
+}
+
+std::vector<Type> floats_of(const std::vector<Type>& types) {
+  const std::vector<Type> all = with_tangents(types);
+  return {all.begin() + static_cast<ptrdiff_t>(types.size()), all.end()};
+}
+
+Result<Type> call_rule(Operands x, const CallAttrs& a) {
+  if (!a.graph || !a.rule) return wrong("a graph is missing");
+  if (!types_are(x, a.graph->input_types()))
+    return wrong("the operands are not what the graph takes");
+  const std::vector<Type> operands(x.begin(), x.end());
+  const std::vector<Type> results = a.graph->output_types();
+  const bool forward = a.kind == CallAttrs::Rule::jvp;
+  std::vector<Type> takes = operands, gives = results;
+  for (const Type& type : floats_of(forward ? operands : results))
+    takes.push_back(type);
+  for (const Type& type : floats_of(forward ? results : operands))
+    gives.push_back(type);
+  if (a.rule->input_types() != takes || a.rule->output_types() != gives)
+    return wrong("the rule does not take and give what it should");
+  return first_of(results);
+}
+
 Result<Type> control_rule(Op op, Operands x, const Attrs& attrs) {
   if (op == Op::if_else) return if_rule(x, std::get<IfAttrs>(attrs));
+  if (op == Op::call) return call_rule(x, std::get<CallAttrs>(attrs));
   if (op == Op::loop) return loop_rule(x, std::get<LoopAttrs>(attrs));
   return wrong("its type is that of its operand's result");
 }

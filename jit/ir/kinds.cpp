@@ -61,6 +61,8 @@ int result_count(const Node& node) {
     return static_cast<int>(a->then_graph->outputs.size());
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
     return static_cast<int>(a->body->outputs.size());
+  if (const auto* a = std::get_if<CallAttrs>(&node.attrs))
+    return static_cast<int>(a->graph->outputs.size());
   if (const auto* a = std::get_if<HostCallAttrs>(&node.attrs))
     return static_cast<int>(a->results.size());
   return 1;
@@ -74,6 +76,8 @@ Type result_type(const Node& node, int index) {
     const Type& given = a->body->type(a->body->outputs[index]);
     return index < a->carries ? given : stack_type(*a, given);
   }
+  if (const auto* a = std::get_if<CallAttrs>(&node.attrs))
+    return a->graph->type(a->graph->outputs[index]);
   if (const auto* a = std::get_if<HostCallAttrs>(&node.attrs))
     return result_type(*a, index);
   return node.type;
@@ -93,7 +97,7 @@ Type result_type(const HostCallAttrs& call, int index) {
 
 bool has_results(const Node& node) {
   return node.op == Op::if_else || node.op == Op::loop ||
-         node.op == Op::host_call;
+         node.op == Op::call || node.op == Op::host_call;
 }
 
 namespace {
@@ -182,6 +186,8 @@ bool must_stay(const Graph& graph, const Node& node) {
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))
     return (a->condition && any_must_stay(*a->condition)) ||
            any_must_stay(*a->body);
+  if (const auto* a = std::get_if<CallAttrs>(&node.attrs))
+    return any_must_stay(*a->graph);
   return may_fail(graph, node);
 }
 

@@ -194,6 +194,11 @@ class Parser {
     return text == "exact" || text == "tf32" || text == "usual" ||
            fail("expected `usual`, `exact` or `tf32`");
   }
+  bool value(CallAttrs::Rule& out) {
+    const auto text = word();
+    out = text == "vjp" ? CallAttrs::Rule::vjp : CallAttrs::Rule::jvp;
+    return text == "vjp" || text == "jvp" || fail("expected `jvp` or `vjp`");
+  }
   bool value(ReduceOp& out) {
     const auto text = word();
     out = text == "max"   ? ReduceOp::max

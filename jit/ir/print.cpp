@@ -128,6 +128,9 @@ class Printer {
             : x == Precision::exact ? "exact"
                                     : "tf32";
   }
+  void value(CallAttrs::Rule x) {
+    text += x == CallAttrs::Rule::jvp ? "jvp" : "vjp";
+  }
   void value(ReduceOp x) {
     text += x == ReduceOp::sum ? "sum" : x == ReduceOp::max ? "max" : "min";
   }
@@ -195,6 +198,7 @@ Attrs usual_attrs(Op op, const Type& result, NodeId index) {
     case Kind::control:
       if (op == Op::if_else) return IfAttrs{};
       if (op == Op::loop) return LoopAttrs{};
+      if (op == Op::call) return CallAttrs{};
       return ProjectAttrs{};
     case Kind::collective: return CollectiveAttrs{};
     case Kind::host: return HostCallAttrs{};

@@ -34,9 +34,9 @@ constexpr Row rows[] = {
    std::pair<double, double>                                  \
        domain,                                                \
    help},
-#define UNARY(name, types, scalar, cost, domain, help) \
+#define UNARY(name, types, scalar, factor, cost, domain, help) \
   MAP(name, types, cost, none, 1, domain, help)
-#define BINARY(name, types, scalar, cost, check, domain, help) \
+#define BINARY(name, types, scalar, by_x, by_y, cost, check, domain, help) \
   MAP(name, types, cost, check, 2, domain, help)
 #define PREDICATE(name, types, scalar, help) \
   MAP(name, types, cheap, none, 1, (-4, 4), help)

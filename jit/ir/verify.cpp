@@ -32,6 +32,10 @@ Status verify_subgraphs(NodeId id, const Node& node) {
     if (!a->is_counted()) TRY(verify_subgraph(id, "condition", a->condition));
     return verify_subgraph(id, "body", a->body);
   }
+  if (const auto* a = std::get_if<CallAttrs>(&node.attrs)) {
+    TRY(verify_subgraph(id, "called", a->graph));
+    return verify_subgraph(id, "rule's", a->rule);
+  }
   return Unit{};
 }
 

@@ -33,9 +33,9 @@ namespace unisono::jit::inline UNISONO_INSTRUCTIONS::rows {
       return expression;                                              \
     }                                                                 \
   };
-#define UNARY(name, types, expression, cost, ...) \
+#define UNARY(name, types, expression, factor, cost, ...) \
   ROW1(name, types, false, cost, expression)
-#define BINARY(name, types, expression, cost, ...) \
+#define BINARY(name, types, expression, by_x, by_y, cost, ...) \
   ROW2(name, types, false, cost, expression)
 #define PREDICATE(name, types, expression, ...) \
   ROW1(name, types, true, cheap, expression)

@@ -61,6 +61,7 @@ Values Mapper::place(const Graph& graph, const Values& arguments) {
     } else if (ir::has_results(node)) {
       Values all = node.op == Op::if_else ? place_if(node, operands)
                    : node.op == Op::loop  ? place_loop(node, operands)
+                   : node.op == Op::call  ? place_call(node, operands)
                                           : place_host_call(node, operands);
       if (!all.empty()) placed[i] = all[0];
       results[static_cast<NodeId>(i)] = std::move(all);

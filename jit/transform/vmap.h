@@ -6,6 +6,7 @@
 
 #include "jit/ir/graph.h"
 #include "jit/transform/transforms.h"
+#include "jit/transform/varies.h"
 
 namespace unisono::jit::vmapping {
 
@@ -16,23 +17,8 @@ struct Value {
   bool mapped = false;
 };
 using Values = std::vector<Value>;
-using Flags = std::vector<bool>;
 
-// vmap_varies.cpp: which values differ between members. The mapper makes
-// exactly these mapped.
-
-/// Whether each output differs, given whether each input does.
-Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs);
-/// Which operands of a loop differ inside it, and whether its condition does.
-struct LoopVaries {
-  Flags operands;  // carries, widened to a fixed point, then the others
-  Flags results;   // carries, then stacks
-  bool condition = false;
-};
-/// `operands`: whether each one differs before the loop.
-LoopVaries varying_loop(const ir::LoopAttrs& loop, ir::AxisId axis,
-                        Flags operands);
-
+/// The mapper makes exactly the nodes mapped that varies.h says.
 class Mapper {
  public:
   explicit Mapper(const VmapSpec& spec) : spec_(spec) {}
@@ -127,6 +113,7 @@ class Mapper {
   // vmap_control.cpp
   Values place_if(const ir::Node& node, const Values& x);
   Values place_loop(const ir::Node& node, const Values& x);
+  Values place_call(const ir::Node& node, const Values& x);
   Values place_counted_loop(const ir::Node& node, const Values& x,
                             const LoopVaries& varies);
   Values place_lockstep_loop(const ir::Node& node, const Values& x,

@@ -118,6 +118,42 @@ Values Mapper::place_loop(const Node& node, const Values& x) {
   return out;
 }
 
+/// For all members, or as it is; its rule is then the rule for all members.
+Values Mapper::place_call(const Node& node, const Values& x) {
+  ir::CallAttrs attrs = ir::attrs<ir::CallAttrs>(node);
+  const Flags inner = varying_outputs(*attrs.graph, spec_.axis, flags_of(x, 0));
+  const Flags all = flags_of(x, 0);
+  const bool varies = std::ranges::find(all, true) != all.end() ||
+                      std::ranges::find(inner, true) != inner.end();
+  std::vector<NodeId> operands;
+  for (const Value& operand : x)
+    operands.push_back(varies ? lift(operand) : operand.id);
+  if (varies) {
+    if (mask_) operands.push_back(*mask_);  // one more operand, a constant
+    const auto for_all = [&](const Graph& graph) {
+      Mapper part(spec_);
+      Values inputs;
+      for (size_t i = 0; i < graph.inputs.size(); ++i) {
+        if (i == x.size() && mask_) part.mask_ = part.input(flag, true).id;
+        inputs.push_back(part.input(graph.type(graph.inputs[i]), true));
+      }
+      if (graph.inputs.size() == x.size() && mask_)
+        part.mask_ = part.input(flag, true).id;
+      for (const Value& output : part.place(graph, inputs))
+        part.out_.outputs.push_back(part.lift(output));
+      return std::make_shared<const Graph>(std::move(part.out_));
+    };
+    attrs.graph = for_all(*attrs.graph);
+    attrs.rule = for_all(*attrs.rule);
+  }
+  const int results = ir::result_count(node);
+  const NodeId id = add(Op::call, std::move(operands), std::move(attrs));
+  Values out;
+  for (int i = 0; i < results; ++i)
+    out.push_back({add(Op::project, {id}, ir::ProjectAttrs{i}), varies});
+  return out;
+}
+
 /// It stays counted. Members stand behind the turns in rows and stacks.
 Values Mapper::place_counted_loop(const Node& node, const Values& x,
                                   const LoopVaries& varies) {

@@ -1,12 +1,16 @@
+#include "jit/transform/varies.h"
+
 #include <algorithm>
+#include <unordered_map>
 
 #include "jit/ir/kinds.h"
-#include "jit/transform/vmap.h"
 
-namespace unisono::jit::vmapping {
+namespace unisono::jit {
 namespace {
 
+using ir::Graph;
 using ir::Node;
+using ir::NodeId;
 using ir::Op;
 
 bool any(const Flags& flags) {
@@ -38,6 +42,10 @@ Flags varying_results(const Node& node, ir::AxisId axis,
     return Flags(call->results.size(), calls_vary(*call, axis, operands));
   if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
     return varying_branches(*a, axis, operands);
+  if (const auto* a = std::get_if<ir::CallAttrs>(&node.attrs)) {
+    Flags out = varying_outputs(*a->graph, axis, operands);
+    return Flags(out.size(), any(operands) || any(out));
+  }
   return varying_loop(ir::attrs<ir::LoopAttrs>(node), axis, operands).results;
 }
 
@@ -52,7 +60,7 @@ bool varies(const Node& node, ir::AxisId axis, const Flags& operands) {
 
 }  // namespace
 
-Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs) {
+Flags varying_nodes(const Graph& graph, ir::AxisId axis, Flags inputs) {
   Flags flags(graph.nodes.size(), false);
   std::unordered_map<NodeId, Flags> results;  // where project reads
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -72,6 +80,11 @@ Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs) {
       flags[i] = varies(node, axis, operands);
     }
   }
+  return flags;
+}
+
+Flags varying_outputs(const Graph& graph, ir::AxisId axis, Flags inputs) {
+  const Flags flags = varying_nodes(graph, axis, std::move(inputs));
   Flags outputs;
   for (NodeId output : graph.outputs) outputs.push_back(flags[output]);
   return outputs;
@@ -99,4 +112,4 @@ LoopVaries varying_loop(const ir::LoopAttrs& loop, ir::AxisId axis,
   }
 }
 
-}  // namespace unisono::jit::vmapping
+}  // namespace unisono::jit
