@@ -42,8 +42,7 @@ template <class T>
   requires std::is_arithmetic_v<T>
 NodeId operand(Target& target, T value) {
   return target.graph.add_constant(
-      target.type,
-      element_bytes(target.type.dtype, static_cast<double>(value)),
+      target.type, element_bytes(target.type.dtype, static_cast<double>(value)),
       target.source);
 }
 
@@ -57,9 +56,9 @@ Target& target_of(A a, B b) {
 }
 
 template <class... T>
-concept Expression = (std::same_as<T, Expr> || ...) &&
-                     ((std::same_as<T, Expr> || std::is_arithmetic_v<T>) &&
-                      ...);
+concept Expression =
+    (std::same_as<T, Expr> || ...) &&
+    ((std::same_as<T, Expr> || std::is_arithmetic_v<T>) && ...);
 
 template <class... T>
 NodeId apply(Op op, T... x) {
@@ -69,21 +68,21 @@ NodeId apply(Op op, T... x) {
 }
 
 // The functions of the column are the rows of the table.
-#define UNARY(name, ...)                                     \
-  [[maybe_unused]] Expr name(Expr x) {                       \
-    return {&target_of(x), apply(Op::name, x)};              \
+#define UNARY(name, ...)                        \
+  [[maybe_unused]] Expr name(Expr x) {          \
+    return {&target_of(x), apply(Op::name, x)}; \
   }
-#define BINARY(name, ...)                                    \
-  template <class A, class B>                                \
-    requires Expression<A, B>                                \
-  Expr name(A x, B y) {                                      \
-    return {&target_of(x, y), apply(Op::name, x, y)};        \
+#define BINARY(name, ...)                             \
+  template <class A, class B>                         \
+    requires Expression<A, B>                         \
+  Expr name(A x, B y) {                               \
+    return {&target_of(x, y), apply(Op::name, x, y)}; \
   }
-#define COMPARE(name, ...)                                   \
-  template <class A, class B>                                \
-    requires Expression<A, B>                                \
-  Mask name(A x, B y) {                                      \
-    return {&target_of(x, y), apply(Op::name, x, y)};        \
+#define COMPARE(name, ...)                            \
+  template <class A, class B>                         \
+    requires Expression<A, B>                         \
+  Mask name(A x, B y) {                               \
+    return {&target_of(x, y), apply(Op::name, x, y)}; \
   }
 #include "jit/ir/ops.def"
 
@@ -123,7 +122,9 @@ Expr where(Mask condition, A a, B b) {
 }
 /// Of maximum(x, y) by x: 1 where x is the larger, a half each where they are
 /// equal, 0 where one is NaN.
-Expr larger(Expr x, Expr y) { return where(gt(x, y), 1, where(x == y, 0.5, 0)); }
+Expr larger(Expr x, Expr y) {
+  return where(gt(x, y), 1, where(x == y, 0.5, 0));
+}
 
 Factor given(int number) {
   CHECK(number >= -1 && number <= 1);

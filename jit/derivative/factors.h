@@ -1,6 +1,6 @@
 #pragma once
-// The column of factors of the table of operations: what the derivative of a map
-// by each of its operands is.
+// The column of factors of the table of operations: what the derivative of a
+// map by each of its operands is.
 #include <cstddef>
 #include <cstdint>
 

@@ -21,8 +21,7 @@ std::vector<bool> needed_for(const Graph& known,
   return needed;
 }
 
-std::vector<NodeId> recompute(Graph& out, const Graph& known,
-                              ir::Renaming have,
+std::vector<NodeId> recompute(Graph& out, const Graph& known, ir::Renaming have,
                               const std::vector<NodeId>& wanted) {
   std::vector<NodeId> there;
   for (const NodeId id : ir::node_ids(known))

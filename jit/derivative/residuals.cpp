@@ -9,9 +9,9 @@ std::vector<ir::NodeId> residuals(const ir::Graph& known,
   std::vector<ir::NodeId> kept;
   for (const ir::NodeId id : wanted) {
     const ir::Node& node = known[id];
-    const bool is_free = node.op == ir::Op::constant ||
-                         (node.op == ir::Op::input &&
-                          free[static_cast<size_t>(id)]);
+    const bool is_free =
+        node.op == ir::Op::constant ||
+        (node.op == ir::Op::input && free[static_cast<size_t>(id)]);
     if (is_free || chosen[id]) continue;
     chosen[id] = true;
     kept.push_back(id);

@@ -14,6 +14,7 @@ enum class TypeClass : uint8_t {
   Bool,
   Bits,    // integers and bool
   Signed,  // signed integers and floats
+  U64,
 };
 
 constexpr DTypeClass static_class_of(DType dtype) {
@@ -37,6 +38,7 @@ constexpr bool admits(TypeClass types, DType dtype) {
     case TypeClass::Bits: return c != DTypeClass::floating;
     case TypeClass::Signed:
       return c == DTypeClass::signed_ || c == DTypeClass::floating;
+    case TypeClass::U64: return dtype == DType::U64;
   }
   __builtin_unreachable();
 }

@@ -8,6 +8,7 @@
 #include "jit/ir/type_class.h"
 #include "jit/scalar/math.h"
 #include "jit/scalar/ops.h"
+#include "jit/scalar/threefry.h"
 
 namespace unisono::jit::inline UNISONO_INSTRUCTIONS::rows {
 

@@ -1,5 +1,5 @@
 #pragma once
-// The logarithm of the gamma function.
+// The logarithm of the gamma function, and its first two derivatives.
 #include "jit/scalar/log.h"
 #include "jit/scalar/trig.h"
 
@@ -49,9 +49,14 @@ V log_gamma_positive(V y) {
   return select(high, far, near);
 }
 
-/// |sin(pi x)|.
+/// |sin(pi x)| and |cos(pi x)|.
 template <DoubleValue V>
-V sine_of_half_turns(V x) {
+struct HalfTurns {
+  V sine;
+  V cosine;
+};
+template <DoubleValue V>
+HalfTurns<V> half_turns(V x) {
   V r = abs(x - rint(x));
   auto steep = r > 0.25;
   V turns = select(steep, 0.5 - r, r);
@@ -59,7 +64,8 @@ V sine_of_half_turns(V x) {
   V low = fma(turns, 0x1.921fb54442d18p1, -high);
   Quarter<V> angle = {high, fma(turns, 0x1.1a62633145c07p-53, low),
                       bits_of(high)};
-  return select(steep, quarter_cos(angle), quarter_sin(angle));
+  V sine = quarter_sin(angle), cosine = quarter_cos(angle);
+  return {select(steep, cosine, sine), select(steep, sine, cosine)};
 }
 
 /// log |gamma(x)|; infinite at 0 and the negative integers. The error is
@@ -71,11 +77,103 @@ V lgamma(V x) {
   // gamma(x) gamma(1 - x) = pi / sin(pi x), and 1 / |x| for tiny x.
   V size = abs(x);
   auto tiny = size < 0x1p-60;
-  V sine = select(tiny, size, sine_of_half_turns(x));
+  V sine = select(tiny, size, half_turns(x).sine);
   V log_pi = select(tiny, 0.0, V(0x1.250d048e7a1bdp0));
   V mirrored = log_pi - log(sine) - y;
   mirrored = select(sine == 0.0, infinity<V>, mirrored);
   return select(is_inf(x), infinity<V>, select(negative, mirrored, y));
+}
+
+// Asymptotic series: Abramowitz and Stegun, 6.3.18 and 6.4.12; the reflections
+// are 6.3.7 and 6.4.7. Coefficients are fits on 0 <= 1/y^2 <= 1/64.
+
+/// digamma(y) for 1 <= y <= 2: the zero's distance times a polynomial, so that
+/// the error is relative there, too.
+template <DoubleValue V>
+V digamma_core(V y) {
+  V p = horner(
+      y - 1.5, V(-0x1.6b107f71aa124p-13), V(0x1.104c9d0897b58p-12),
+      -0x1.3db05b36d9a48p-13, 0x1.dc8ae08af0fc4p-13, -0x1.f99f529bd0771p-12,
+      0x1.7b3b41b0b38cdp-11, -0x1.1002aaf6255f5p-10, 0x1.980fc9c9f0be8p-10,
+      -0x1.33661f9073563p-9, 0x1.cd3e42d157015p-9, -0x1.5a071c746535bp-8,
+      0x1.03c00801ba958p-7, -0x1.86355f6f68797p-7, 0x1.256475e5ac975p-6,
+      -0x1.b9f8b1367959dp-6, 0x1.4de9aa05d3418p-5, -0x1.fb442029cdbf4p-5,
+      0x1.8512e5905d18p-4, -0x1.2feeeb98a7cd8p-3, 0x1.eca189b8e6da1p-3,
+      -0x1.b1cb63005ee97p-2, 0x1.e6f0cbb873617p-1);
+  return ((y - 0x1.762d86356be3fp0) - 0x1.b86a722197829p-54) * p;
+}
+
+/// digamma(y) for y >= 0: below 8 by a sum of reciprocals, as one quotient,
+/// that leads to [1, 2]; from 8 on by the asymptotic series.
+template <DoubleValue V>
+V digamma_positive(V y) {
+  V near = y;
+  V numerator = y - y, denominator = numerator + 1.0;
+  for (int step = 1; step <= 6; ++step) {
+    auto above = y >= step + 1.0;
+    V factor = y - static_cast<double>(step);
+    numerator = select(above, fma(numerator, factor, denominator), numerator);
+    denominator = select(above, denominator * factor, denominator);
+    near = select(above, factor, near);
+  }
+  auto low = y < 1.0, high = y >= 8.0;
+  near = select(low, y + 1.0, near);
+  numerator = select(low, -1.0, select(high, 1.0, numerator));
+  denominator = select(low | high, y, denominator);
+  V quotient = numerator / denominator;
+  V series = horner(quotient * quotient, V(0x1.0497fbf0fa8abp-4),
+                    V(-0x1.531da6b6dedbfp-6), 0x1.f037df4b69ba2p-8,
+                    -0x1.1110b33fc17d6p-8, 0x1.041040c62923cp-8,
+                    -0x1.11111111095e6p-7, 0x1.5555555555555p-4);
+  V far = log(y) - quotient * fma(quotient, series, 0.5);
+  return select(high, far, digamma_core(near) + quotient);
+}
+
+/// The derivative of lgamma; NaN at the negative integers, infinite at 0. As
+/// lgamma's, the error is absolute around the zeros between negative integers.
+template <DoubleValue V>
+V digamma(V x) {
+  auto negative = x < 0.0;
+  V y = digamma_positive(select(negative, 1.0 - x, x));
+  // digamma(1 - x) - digamma(x) = pi / tan(pi x).
+  auto [sine, cosine] = half_turns(x);
+  V cotangent = copysign(cosine / sine, x - rint(x));
+  V mirrored = fma(cotangent, -0x1.921fb54442d18p1, y);
+  mirrored = select(sine == 0.0, not_a_number<V>, mirrored);
+  return select(negative, mirrored, y);
+}
+
+/// trigamma(y) for y >= 0: below 8 the first eight terms of the sum of
+/// 1 / (y + k)^2, seven of them as one quotient; then the asymptotic series.
+template <DoubleValue V>
+V trigamma_positive(V y) {
+  auto near = y < 8.0;
+  V numerator = y - y, denominator = numerator + 1.0;
+  for (int k = 1; k <= 7; ++k) {
+    V root = y + static_cast<double>(k);
+    V square = root * root;
+    numerator = fma(numerator, square, denominator);
+    denominator = denominator * square;
+  }
+  V inverse = 1.0 / select(near, y + 8.0, y);
+  V square = inverse * inverse;
+  V series =
+      horner(square, V(0x1.b7a5f47721ecbp-1), V(-0x1.f9d9c7216c73ap-3),
+             0x1.360bc3ac05fb3p-4, -0x1.11105c888595ep-5, 0x1.86186098270b1p-6,
+             -0x1.11111110f37eep-5, 0x1.5555555555551p-3);
+  V far = fma(square, fma(series, inverse, 0.5), inverse);
+  V first = 1.0 / (y * y);
+  return select(near, far + numerator / denominator + first, far);
+}
+
+/// The derivative of digamma; infinite at 0 and the negative integers.
+template <DoubleValue V>
+V trigamma(V x) {
+  auto negative = x < 0.0;
+  V y = trigamma_positive(select(negative, 1.0 - x, x));
+  // trigamma(x) + trigamma(1 - x) = (pi / sin(pi x))^2.
+  V root = V(0x1.921fb54442d18p1) / half_turns(x).sine;
+  return select(negative, fma(root, root, -y), y);
 }
 
 }  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -5,6 +5,7 @@
 // the errors; the polynomials are minimax fits on the intervals given.
 #include "jit/scalar/arc.h"
 #include "jit/scalar/erf.h"
+#include "jit/scalar/erf_inv.h"
 #include "jit/scalar/exp.h"
 #include "jit/scalar/gamma.h"
 #include "jit/scalar/log.h"
@@ -29,6 +30,14 @@ V atanh(V x) {
 template <SingleValue V>
 V lgamma(V x) {
   return convert<float>(lgamma(convert<double>(x)));
+}
+template <SingleValue V>
+V digamma(V x) {
+  return convert<float>(digamma(convert<double>(x)));
+}
+template <SingleValue V>
+V trigamma(V x) {
+  return convert<float>(trigamma(convert<double>(x)));
 }
 
 }  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar
