@@ -45,8 +45,8 @@ class Linearizer {
   /// inputs behind those that the caller added.
   const std::vector<NodeId>& taken() const { return taken_; }
   /// Apart: tangents(), finished, with `inputs` first and then those for
-  /// taken(), of which only those stay that the outputs, which are the caller's,
-  /// need.
+  /// taken(), of which only those stay that the outputs, which are the
+  /// caller's, need.
   Graph finished_tangents(std::vector<NodeId> inputs);
 
  private:

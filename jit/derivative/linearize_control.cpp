@@ -34,8 +34,7 @@ std::shared_ptr<const Graph> shared(Graph graph) {
   return std::make_shared<const Graph>(std::move(graph));
 }
 
-void place_without_calls(Graph& out, const Graph& graph,
-                         ir::Renaming& placed) {
+void place_without_calls(Graph& out, const Graph& graph, ir::Renaming& placed) {
   std::unordered_map<NodeId, std::vector<NodeId>> called;
   for (const NodeId id : ir::node_ids(graph)) {
     const Node& old = graph[id];
@@ -66,11 +65,11 @@ bool has_calls(const Graph& graph) {
 
 /// A rule, taken apart: its nodes that depend on its linear inputs go to
 /// `linear`, the others to `known`, which `take` brings there.
-std::vector<NodeId> place_rule(
-    Graph& known, Graph& linear, const Graph& rule,
-    const std::vector<NodeId>& known_arguments,
-    const std::vector<NodeId>& linear_arguments,
-    const std::function<NodeId(NodeId)>& take, Flags* is_linear) {
+std::vector<NodeId> place_rule(Graph& known, Graph& linear, const Graph& rule,
+                               const std::vector<NodeId>& known_arguments,
+                               const std::vector<NodeId>& linear_arguments,
+                               const std::function<NodeId(NodeId)>& take,
+                               Flags* is_linear) {
   const Graph plain = without_calls(rule);
   Flags linear_nodes(plain.nodes.size(), false);
   ir::Renaming placed(plain);
@@ -252,8 +251,7 @@ Graph known_branch(Branch& branch, const std::vector<Type>& slots) {
   for (size_t i = 0; i < branch.kept.size(); ++i)
     given[branch.slots[i]] = branch.kept[i];
   for (size_t i = 0; i < slots.size(); ++i)
-    out.outputs.push_back(given[i] >= 0 ? given[i]
-                                        : add_zeros(out, slots[i]));
+    out.outputs.push_back(given[i] >= 0 ? given[i] : add_zeros(out, slots[i]));
   return out;
 }
 
@@ -264,7 +262,8 @@ Graph linear_branch(const Branch& branch, const Flags& needed,
   const Graph& known = branch.parts.values();
   ir::Renaming have(known);
   for (size_t i = 0; i < needed.size(); ++i)
-    if (needed[i]) have.set(known.inputs[i], out.add_input(known.type(known.inputs[i])));
+    if (needed[i])
+      have.set(known.inputs[i], out.add_input(known.type(known.inputs[i])));
   std::vector<NodeId> places;
   for (const Type& slot : slots) places.push_back(out.add_input(slot));
   for (size_t i = 0; i < branch.kept.size(); ++i)
@@ -273,8 +272,7 @@ Graph linear_branch(const Branch& branch, const Flags& needed,
   for (size_t i = 0; i < tangents.size(); ++i)
     if (tangents[i])
       arguments.push_back(out.add_input(known.type(known.inputs[i])));
-  for (const NodeId id :
-       recompute(out, known, have, branch.parts.taken()))
+  for (const NodeId id : recompute(out, known, have, branch.parts.taken()))
     arguments.push_back(id);
   out.outputs = inline_graph(out, branch.linear, arguments);
   return out;
@@ -339,9 +337,9 @@ Duals Linearizer::place_forward_rule(const Node& node, const Duals& x) {
       linear.push_back(tangent_or_zeros(operand));
   }
   Flags is_linear;
-  const std::vector<NodeId> given =
-      place_rule(values_, tangents(), *a.rule, known, linear,
-                 [this](NodeId id) { return take(id); }, &is_linear);
+  const std::vector<NodeId> given = place_rule(
+      values_, tangents(), *a.rule, known, linear,
+      [this](NodeId id) { return take(id); }, &is_linear);
   Duals out;
   const size_t results = a.graph->outputs.size();
   size_t next = results;
@@ -388,8 +386,8 @@ Duals Linearizer::place_reverse_rule(const Node& node, const Duals& x) {
     return there[id] = needed_inputs.back();
   };
   Flags is_linear;
-  std::vector<NodeId> given = place_rule(values_, rule, *a.rule, known,
-                                         cotangents, bring, &is_linear);
+  std::vector<NodeId> given =
+      place_rule(values_, rule, *a.rule, known, cotangents, bring, &is_linear);
   const size_t results = a.graph->outputs.size();
   Duals out;
   for (size_t i = 0; i < results; ++i) {
@@ -412,9 +410,8 @@ Duals Linearizer::place_reverse_rule(const Node& node, const Duals& x) {
     if (!is_linear[i] && !is_zero(values_, given[i]))
       throw NoDerivative{NoDerivative::Why::rule_not_linear, node.op, source_};
   for (size_t i = results; i < given.size(); ++i)
-    rule.outputs.push_back(is_linear[i]
-                               ? given[i]
-                               : add_zeros(rule, values_.type(given[i])));
+    rule.outputs.push_back(
+        is_linear[i] ? given[i] : add_zeros(rule, values_.type(given[i])));
   Graph nothing;
   std::vector<NodeId> operands;
   for (const NodeId id : needed) {
@@ -427,11 +424,10 @@ Duals Linearizer::place_reverse_rule(const Node& node, const Duals& x) {
   }
   for (const Type& type : given_types)
     nothing.outputs.push_back(add_zeros(nothing, type));
-  const NodeId call =
-      t(Op::call, operands,
-        ir::CallAttrs{shared(std::move(nothing)),
-                      shared(with_inputs(rule, inputs)),
-                      ir::CallAttrs::Rule::vjp});
+  const NodeId call = t(Op::call, operands,
+                        ir::CallAttrs{shared(std::move(nothing)),
+                                      shared(with_inputs(rule, inputs)),
+                                      ir::CallAttrs::Rule::vjp});
   size_t next = 0;
   for (Dual& result : out)
     if (is_floating(type(result).dtype))

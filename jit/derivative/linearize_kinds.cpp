@@ -56,8 +56,7 @@ NodeId Linearizer::map(const Node& node, const Duals& x, NodeId result) {
                           tangent_or_zeros(x[2])});
   if (node.op == Op::cast) return t(Op::cast, {x[0].tangent}, node.attrs);
   if (node.op == Op::fma)
-    return plus(plus(times(0, x[1].value), times(1, x[0].value)),
-                x[2].tangent);
+    return plus(plus(times(0, x[1].value), times(1, x[0].value)), x[2].tangent);
   NodeId sum = -1;
   for (size_t i = 0; i < x.size(); ++i) {
     if (!x[i].has_tangent()) continue;
@@ -118,9 +117,9 @@ NodeId Linearizer::product(const Node& node, const Dual& x) {
   std::vector<int> back(order.size());
   for (size_t i = 0; i < order.size(); ++i)
     back[static_cast<size_t>(order[i])] = static_cast<int>(i);
-  const NodeId factors = v(
-      Op::transpose, {v(Op::reshape, {others}, ir::ShapeAttrs{turned_shape})},
-      ir::AxesAttrs{back});
+  const NodeId factors =
+      v(Op::transpose, {v(Op::reshape, {others}, ir::ShapeAttrs{turned_shape})},
+        ir::AxesAttrs{back});
   return t(Op::sum, {t(Op::mul, {x.tangent, take(factors)})}, node.attrs);
 }
 
@@ -137,10 +136,9 @@ NodeId Linearizer::extremum(const Node& node, const Dual& x, NodeId result) {
       v(Op::sum, {v(Op::cast, {is_it}, ir::CastAttrs{all.dtype})}, node.attrs);
   const Type one = values_.type(count);
   const NodeId share =
-      v(Op::div, {v_number(one, 1.0),
-                  v(Op::maximum, {count, v_number(one, 1.0)})});
-  const NodeId theirs =
-      t(Op::select, {take(is_it), x.tangent, t_zeros(all)});
+      v(Op::div,
+        {v_number(one, 1.0), v(Op::maximum, {count, v_number(one, 1.0)})});
+  const NodeId theirs = t(Op::select, {take(is_it), x.tangent, t_zeros(all)});
   return t(Op::mul, {t(Op::sum, {theirs}, node.attrs), take(share)});
 }
 
@@ -164,9 +162,9 @@ NodeId Linearizer::recurrence(const Node& node, const Dual& x, NodeId result) {
   const NodeId r = flipped(values_, result, axis, attrs.reverse);
   const NodeId tangent = flipped(tangents(), x.tangent, axis, attrs.reverse);
   const bool product = node.op == Op::cumprod;
-  const NodeId before = moved_up(
-      values_, r, axis,
-      product ? 1.0 : std::numeric_limits<double>::quiet_NaN());
+  const NodeId before =
+      moved_up(values_, r, axis,
+               product ? 1.0 : std::numeric_limits<double>::quiet_NaN());
   NodeId a = elements, b = -1, count = -1;
   if (product) {
     b = t(Op::mul, {tangent, take(before)});

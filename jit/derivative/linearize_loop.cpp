@@ -227,9 +227,9 @@ LoopAttrs keeping_while(const LoopAttrs& a, const Body& body) {
   turn.outputs.push_back(turn.add(Op::add, {so_far, number(turn, 1)}));
   for (size_t i = 0; i < body.kept.size(); ++i) {
     const NodeId stack = so_far + 1 + static_cast<NodeId>(i);
-    turn.outputs.push_back(
-        turn.add(Op::scatter, {stack, given[carries + i], so_far},
-                 ir::IndexAttrs{{0}, false}));
+    turn.outputs.push_back(turn.add(Op::scatter,
+                                    {stack, given[carries + i], so_far},
+                                    ir::IndexAttrs{{0}, false}));
   }
   LoopAttrs out = a;
   out.condition = shared(std::move(condition));
@@ -238,9 +238,10 @@ LoopAttrs keeping_while(const LoopAttrs& a, const Body& body) {
   return out;
 }
 
-/// The body of the linear loop. It takes the turn's number; the carries'
-/// tangents; the rows that it needs, what was kept, the rows' tangents; the
-/// captures that it needs, their tangents.
+/// The body of the linear loop. It takes the turn's number; of one that is not
+/// counted, how many turns there are; the carries' tangents; the rows that it
+/// needs, what was kept, the rows' tangents; the captures that it needs, their
+/// tangents.
 Graph linear_body(const LoopAttrs& a, const Body& body,
                   const LoopDepends& depends) {
   const Graph& values = body.values();
@@ -248,7 +249,11 @@ Graph linear_body(const LoopAttrs& a, const Body& body,
   Graph out;
   ir::Renaming have(values);
   const NodeId turn = out.add_input(turn_type);
-  if (a.is_counted()) have.set(values.inputs[0], turn);
+  NodeId turns = -1;
+  if (a.is_counted())
+    have.set(values.inputs[0], turn);
+  else
+    turns = out.add_input(turn_type);
   std::vector<NodeId> arguments;
   for (size_t s = 0; s < 3; ++s) {
     if (s > 0)
@@ -263,10 +268,10 @@ Graph linear_body(const LoopAttrs& a, const Body& body,
       if (depends.operands[i])
         arguments.push_back(out.add_input(seen(a, values, i)));
   }
-  if (!a.is_counted()) out.add_input(turn_type);  // the number of turns
   for (const NodeId id : recompute(out, values, have, body.parts.taken()))
     arguments.push_back(id);
   out.outputs = inline_graph(out, body.linear, arguments);
+  if (turns >= 0) out.outputs.insert(out.outputs.begin(), turns);
   return out;
 }
 
@@ -314,6 +319,11 @@ Duals Linearizer::place_loop_apart(const Node& node, const Duals& x,
   second.recomputed = a.recomputed;
   second.body = shared(linear_body(a, body, depends));
   second.carries = count(depends.operands, 0, sections.ends[0]);
+  if (!a.is_counted()) {
+    second.count = 0;
+    ++second.carries;
+    taken.push_back(take(projected(values_, values, results)));
+  }
   for (size_t s = 0; s < 3; ++s) {
     if (s > 0)
       for (size_t i = sections.begin(s); i < sections.ends[s]; ++i)
@@ -325,12 +335,8 @@ Duals Linearizer::place_loop_apart(const Node& node, const Duals& x,
       if (depends.operands[i]) taken.push_back(tangent_or_zeros(x[i]));
     if (s == 1) second.rows = static_cast<int>(taken.size()) - second.carries;
   }
-  if (!a.is_counted()) {
-    second.count = static_cast<int>(taken.size());
-    taken.push_back(take(projected(values_, values, results)));
-  }
   const NodeId linear = t(Op::loop, taken, second);
-  size_t next = 0;
+  size_t next = a.is_counted() ? 0 : 1;
   for (size_t i = 0; i < results; ++i)
     if (depends.results[i])
       out[i].tangent = projected(tangents(), linear, next++);

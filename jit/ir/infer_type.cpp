@@ -340,10 +340,9 @@ Result<Type> loop_rule(Operands x, const LoopAttrs& a) {
       static_cast<size_t>(a.carries) + static_cast<size_t>(a.rows) > x.size())
     return wrong("{} carries and {} rows among {} operands", a.carries, a.rows,
                  x.size());
-  if (a.count >= 0 &&
-      (!a.is_counted() || a.count < a.carries + a.rows ||
-       static_cast<size_t>(a.count) >= x.size() || x[a.count] != turn_type))
-    return wrong("the number of turns is one i64 among the captures");
+  if (a.count >= 0 && (!a.is_counted() || a.count >= a.carries ||
+                       x[static_cast<size_t>(a.count)] != turn_type))
+    return wrong("the number of turns is one i64 among the carries");
   if (a.is_counted()) return counted_loop_rule(x, a);
   if (!a.condition) return wrong("the condition is missing");
   if (a.rows > 0 || a.backwards)

@@ -98,6 +98,8 @@ LoopVaries varying_loop(const ir::LoopAttrs& loop, ir::AxisId axis,
     const Flags before = out.operands;
     if (!loop.is_counted())
       out.condition = varying_outputs(*loop.condition, axis, out.operands)[0];
+    else if (loop.count >= 0)
+      out.condition = out.operands[static_cast<size_t>(loop.count)];
     Flags parameters = out.operands;
     if (loop.is_counted()) parameters.insert(parameters.begin(), false);
     out.results = varying_outputs(*loop.body, axis, parameters);
