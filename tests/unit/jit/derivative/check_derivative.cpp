@@ -1,0 +1,288 @@
+#include "tests/unit/jit/derivative/check_derivative.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "jit/ir/text.h"
+#include "jit/ir/verify.h"
+#include "jit/scalar/element.h"
+#include "jit/transform/varies.h"
+#include "runtime/check.h"
+
+namespace unisono::jit::testing {
+namespace {
+
+using ir::Graph;
+using ir::Type;
+using Arrays = std::vector<HostArray>;
+using Members = std::vector<Arrays>;
+
+bool is_float(const Type& type) { return type.dtype == DType::F64; }
+
+std::vector<double> read(const HostArray& x) {
+  std::vector<double> out(x.bytes.size() / 8);
+  std::memcpy(out.data(), x.bytes.data(), x.bytes.size());
+  return out;
+}
+
+HostArray written(const Type& type, const std::vector<double>& x) {
+  HostArray out{type, std::vector<uint8_t>(x.size() * 8)};
+  std::memcpy(out.bytes.data(), x.data(), out.bytes.size());
+  return out;
+}
+
+HostArray added(const HostArray& x, const HostArray& t, double scale) {
+  std::vector<double> sum = read(x);
+  const std::vector<double> step = read(t);
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += scale * step[i];
+  return written(x.type, sum);
+}
+
+double product(const HostArray& a, const HostArray& b) {
+  const std::vector<double> x = read(a), y = read(b);
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+double size_of_product(const HostArray& a, const HostArray& b) {
+  const std::vector<double> x = read(a), y = read(b);
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += std::abs(x[i] * y[i]);
+  return sum;
+}
+
+struct Wrong {
+  std::string what;
+};
+
+Members evaluated(const Graph& graph, const Members& inputs) {
+  if (auto good = ir::verify(graph); !good)
+    throw Wrong{"not well formed: " + good.error().message + "\n" +
+                ir::print(graph)};
+  auto out = inputs.size() == 1 ? [&]() -> Result<Members> {
+    auto one = evaluate(graph, inputs[0]);
+    if (!one) return one.error();
+    return Members{*one};
+  }()
+      : evaluate_members(graph, ir::AxisId{1}, inputs);
+  if (!out) throw Wrong{"fails: " + out.error().message};
+  return *out;
+}
+
+Graph graph_of(std::variant<Graph, NoDerivative> result, const char* which) {
+  if (const auto* none = std::get_if<NoDerivative>(&result))
+    throw Wrong{fmt::format("{} has none: why {}, at {}", which,
+                            static_cast<int>(none->why), ir::name(none->op))};
+  return std::get<Graph>(std::move(result));
+}
+
+class Checker {
+ public:
+  Checker(const DerivativeCase& c, std::mt19937& random)
+      : case_(c), random_(random) {
+    const size_t members = c.inputs.size();
+    for (size_t i = 0; i < c.graph.inputs.size(); ++i) {
+      const bool shared = i < c.shared.size() && c.shared[i];
+      varies_.push_back(members > 1 && !shared);
+      spec_.inputs.push_back(is_float(c.graph.type(c.graph.inputs[i])));
+      spec_.varies.emplace_back();
+      if (varies_[i]) spec_.varies[i].push_back(1);
+    }
+    if (members > 1) spec_.axes.push_back({1, static_cast<int64_t>(members)});
+    outputs_vary_ = varying_outputs(c.graph, 1, varies_);
+  }
+
+  void check(bool second) {
+    const Graph forward = graph_of(jvp(case_.graph, spec_), "jvp");
+    const Graph backward = graph_of(vjp(case_.graph, spec_), "vjp");
+    const Members values = evaluated(case_.graph, case_.inputs);
+    const Members tangents = random_inputs();
+    const Members jvp_out = evaluated(forward, joined(case_.inputs, tangents));
+    compare_values(values, jvp_out, "jvp");
+    const Members moved = parts_from(jvp_out, values[0].size());
+    if (case_.smooth) compare_differences(tangents, moved);
+
+    const Members cotangents = random_outputs(values);
+    const Members vjp_out =
+        evaluated(backward, joined(case_.inputs, cotangents));
+    compare_values(values, vjp_out, "vjp");
+    const Members gradients = parts_from(vjp_out, values[0].size());
+    compare_products(cotangents, moved, gradients, tangents);
+    if (!second) return;
+
+    DerivativeCase next{
+        backward, joined(case_.inputs, cotangents), {}, case_.smooth};
+    for (size_t i = 0; i < next.graph.inputs.size(); ++i)
+      next.shared.push_back(i < varies_.size()
+                                ? !varies_[i]
+                                : !cotangent_varies(i - varies_.size()));
+    Checker again(next, random_);
+    try {
+      again.check(false);
+    } catch (Wrong& wrong) {
+      wrong.what = "of the graph of vjp: " + wrong.what;
+      throw;
+    }
+  }
+
+ private:
+  std::vector<size_t> float_outputs() const {
+    std::vector<size_t> out;
+    for (size_t i = 0; i < case_.graph.outputs.size(); ++i)
+      if (is_float(case_.graph.type(case_.graph.outputs[i]))) out.push_back(i);
+    return out;
+  }
+  bool cotangent_varies(size_t cotangent) const {
+    return outputs_vary_[float_outputs()[cotangent]];
+  }
+
+  Members random_inputs() {
+    Members out(case_.inputs.size());
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      if (!spec_.inputs[i]) continue;
+      for (size_t m = 0; m < out.size(); ++m)
+        out[m].push_back(
+            m > 0 && !varies_[i]
+                ? out[0].back()
+                : numbers(case_.inputs[0][i].type.shape, -1, 1, random_));
+    }
+    return out;
+  }
+  Members random_outputs(const Members& values) {
+    Members out(values.size());
+    for (const size_t i : float_outputs())
+      for (size_t m = 0; m < out.size(); ++m)
+        out[m].push_back(
+            m > 0 && !outputs_vary_[i]
+                ? out[0].back()
+                : numbers(values[0][i].type.shape, -1, 1, random_));
+    return out;
+  }
+  static Members joined(const Members& a, const Members& b) {
+    Members out = a;
+    for (size_t m = 0; m < a.size(); ++m)
+      out[m].insert(out[m].end(), b[m].begin(), b[m].end());
+    return out;
+  }
+  static Members parts_from(const Members& x, size_t from) {
+    Members out;
+    for (const Arrays& member : x)
+      out.emplace_back(member.begin() + static_cast<ptrdiff_t>(from),
+                       member.end());
+    return out;
+  }
+
+  static void compare_values(const Members& want, const Members& have,
+                             const char* which) {
+    for (size_t m = 0; m < want.size(); ++m)
+      for (size_t i = 0; i < want[m].size(); ++i)
+        if (want[m][i].bytes != have[m][i].bytes)
+          throw Wrong{fmt::format("{} gives another value {}", which, i)};
+  }
+
+  void compare_differences(const Members& tangents, const Members& moved) {
+    constexpr double step = 1e-6;
+    Members both[2];
+    for (const int side : {0, 1}) {
+      Members at = case_.inputs;
+      for (size_t m = 0; m < at.size(); ++m) {
+        size_t next = 0;
+        for (size_t i = 0; i < at[m].size(); ++i)
+          if (spec_.inputs[i])
+            at[m][i] =
+                added(at[m][i], tangents[m][next++], side ? -step : step);
+      }
+      both[side] = evaluated(case_.graph, at);
+    }
+    const std::vector<size_t> outputs = float_outputs();
+    for (size_t m = 0; m < moved.size(); ++m)
+      for (size_t k = 0; k < outputs.size(); ++k) {
+        const auto up = read(both[0][m][outputs[k]]),
+                   down = read(both[1][m][outputs[k]]);
+        const auto t = read(moved[m][k]);
+        double scale = 1;
+        for (size_t i = 0; i < t.size(); ++i)
+          scale = std::max({scale, std::abs(t[i]), std::abs(up[i])});
+        for (size_t i = 0; i < t.size(); ++i) {
+          const double want = (up[i] - down[i]) / (2 * step);
+          if (!(std::abs(want - t[i]) <= 1e-6 * scale))
+            throw Wrong{fmt::format(
+                "member {}, output {}, element {}: jvp gives {}, differences "
+                "{}",
+                m, outputs[k], i, t[i], want)};
+        }
+      }
+  }
+
+  void compare_products(const Members& cotangents, const Members& moved,
+                        const Members& gradients, const Members& tangents) {
+    double left = 0, right = 0, scale = 1e-300;
+    const std::vector<size_t> outputs = float_outputs();
+    for (size_t k = 0; k < outputs.size(); ++k)
+      for (size_t m = 0; m < moved.size(); ++m) {
+        if (m > 0 && !outputs_vary_[outputs[k]]) continue;  // counts once
+        left += product(cotangents[m][k], moved[m][k]);
+        scale += size_of_product(cotangents[m][k], moved[m][k]);
+      }
+    size_t next = 0;
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      if (!spec_.inputs[i]) continue;
+      for (size_t m = 0; m < gradients.size(); ++m) {
+        if (m > 0 && !varies_[i]) {
+          if (gradients[m][next].bytes != gradients[0][next].bytes)
+            throw Wrong{fmt::format(
+                "the cotangent of input {} differs between members", i)};
+          continue;
+        }
+        right += product(gradients[m][next], tangents[m][next]);
+        scale += size_of_product(gradients[m][next], tangents[m][next]);
+      }
+      ++next;
+    }
+    if (!(std::abs(left - right) <= 1e-12 * scale))
+      throw Wrong{fmt::format("<c, J t> is {}, <J' c, t> is {}", left, right)};
+  }
+
+  const DerivativeCase& case_;
+  std::mt19937& random_;
+  DerivativeSpec spec_;
+  std::vector<bool> varies_, outputs_vary_;
+};
+
+}  // namespace
+
+std::optional<std::string> wrong_derivative(const DerivativeCase& c,
+                                            std::mt19937& random, bool second) {
+  try {
+    Checker(c, random).check(second);
+  } catch (const Wrong& wrong) {
+    return wrong.what + "\n" + ir::print(c.graph);
+  }
+  return std::nullopt;
+}
+
+HostArray numbers(const ir::Shape& shape, double low, double high,
+                  std::mt19937& random) {
+  const Type type{DType::F64, shape};
+  std::vector<double> x(static_cast<size_t>(type.elements()));
+  for (double& element : x)
+    element =
+        low + (high - low) * (static_cast<double>(random()) / 4294967296.0);
+  return written(type, x);
+}
+
+HostArray integers(DType dtype, const ir::Shape& shape,
+                   const std::vector<int64_t>& values) {
+  HostArray out{{dtype, shape}, {}};
+  for (const int64_t value : values) {
+    const auto bytes = element_bytes(dtype, value);
+    out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
+  }
+  CHECK(static_cast<int64_t>(values.size()) == out.type.elements());
+  return out;
+}
+
+}  // namespace unisono::jit::testing
