@@ -191,9 +191,8 @@ struct LoopAttrs {
   /// Its derivative keeps nothing of the body, but computes it again
   /// (`checkpoint`); such a loop has one turn, and stays one.
   bool recomputed = false;
-  /// Counted, and only inside jit/derivative: the carry, an i64 scalar that no
-  /// turn changes, that says how many turns there are; those with higher numbers
-  /// are left out.
+  /// Counted, and only inside jit/derivative: the carry, an i64 scalar, that
+  /// says how many turns there are; those with higher numbers are left out.
   int count = -1;
 
   bool is_counted() const { return turns >= 0; }
