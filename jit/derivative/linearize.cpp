@@ -147,4 +147,12 @@ NodeId add_zeros(Graph& graph, const Type& type) {
   return graph.add_constant(type, element_bytes(type.dtype, 0.0));
 }
 
+bool is_zero(const Graph& graph, NodeId id) {
+  const Node* node = &graph[id];
+  while (node->op == Op::broadcast || node->op == Op::reshape)
+    node = &graph[node->inputs[0]];
+  const auto* a = std::get_if<ir::ConstantAttrs>(&node->attrs);
+  return a && std::ranges::all_of(a->bytes, [](uint8_t b) { return b == 0; });
+}
+
 }  // namespace unisono::jit

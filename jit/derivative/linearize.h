@@ -113,6 +113,8 @@ ir::Node without_calls(ir::Node node);
 
 /// Result `index` of a control node.
 NodeId projected(Graph& graph, NodeId control, size_t index);
+/// Whether a value is 0 everywhere, as anybody can see.
+bool is_zero(const Graph& graph, NodeId id);
 /// Zeros of a float type.
 NodeId add_zeros(Graph& graph, const ir::Type& type);
 

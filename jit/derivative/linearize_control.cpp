@@ -96,15 +96,6 @@ std::vector<NodeId> place_rule(Graph& known, Graph& linear, const Graph& rule,
   return placed.renamed(plain.outputs);
 }
 
-/// Whether a value is 0 everywhere, as anybody can see.
-bool is_zero(const Graph& graph, NodeId id) {
-  const Node* node = &graph[id];
-  while (node->op == Op::broadcast || node->op == Op::reshape)
-    node = &graph[node->inputs[0]];
-  const auto* a = std::get_if<ir::ConstantAttrs>(&node->attrs);
-  return a && std::ranges::all_of(a->bytes, [](uint8_t b) { return b == 0; });
-}
-
 }  // namespace
 
 Graph without_calls(const Graph& graph) {

@@ -108,8 +108,8 @@ NodeId Linearizer::product(const Node& node, const Dual& x) {
   const Shape turned_shape = values_.type(turned).shape;
   const NodeId line = v(Op::reshape, {turned}, ir::ShapeAttrs{rows});
   const auto before = [&](NodeId from) {
-    return moved_up(values_, v(Op::cumprod, {from}, ir::ScanAttrs{last}), last,
-                    1.0);
+    return moved_up(values_, v(Op::cumprod, {from}, ir::ScanAttrs{last, false}),
+                    last, 1.0);
   };
   const NodeId after =
       flipped(values_, before(flipped(values_, line, last, true)), last, true);

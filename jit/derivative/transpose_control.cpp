@@ -4,6 +4,7 @@
 #include <set>
 
 #include "jit/derivative/late_inputs.h"
+#include "jit/derivative/linearize.h"
 #include "jit/derivative/transpose.h"
 #include "jit/ir/kinds.h"
 #include "jit/transform/transforms.h"
@@ -21,11 +22,6 @@ namespace {
 
 std::shared_ptr<const Graph> shared(Graph graph) {
   return std::make_shared<const Graph>(std::move(graph));
-}
-
-NodeId projected(Graph& graph, NodeId control, size_t index) {
-  return graph.add(Op::project, {control},
-                   ir::ProjectAttrs{static_cast<int>(index)});
 }
 
 /// Sums of halves are kept in f32, until all is there.
@@ -165,11 +161,14 @@ void Transposer::loop(const Node& node, const Results& c) {
   const size_t rows_end = carries + static_cast<size_t>(a.rows);
   const size_t operands = node.inputs.size();
   if (!a.is_counted()) not_linear(node);
+  // A carry may begin with zeros, and have a cotangent all the same.
   std::vector<bool> linear = {false};
   for (size_t i = 0; i < operands; ++i) {
-    linear.push_back(is_linear(node.inputs[i]));
-    const bool is_count = static_cast<int>(i) == a.count;
-    if (i < carries && linear.back() == is_count) not_linear(node);
+    const NodeId operand = node.inputs[i];
+    const bool carried = i < carries && static_cast<int>(i) != a.count;
+    linear.push_back(carried || is_linear(operand));
+    if (carried && !is_linear(operand) && !is_zero(graph_, operand))
+      not_linear(node);
   }
   std::vector<AxisMask> masks(operands + 1, 0);
   for (size_t i = 0; i < axes_.size(); ++i) {
@@ -265,9 +264,12 @@ void Transposer::loop(const Node& node, const Results& c) {
   const NodeId loop = add(Op::loop, all, back);
 
   size_t next = a.count >= 0 ? 1 : 0;
-  for (size_t i = 0; i < carries; ++i)
-    if (linear[i + 1])
-      give(node.inputs[i], Masked{projected(out, loop, next++)}, masks[i + 1]);
+  for (size_t i = 0; i < carries; ++i) {
+    if (!linear[i + 1]) continue;
+    const NodeId carry = projected(out, loop, next++);
+    if (is_linear(node.inputs[i]))
+      give(node.inputs[i], Masked{carry}, masks[i + 1]);
+  }
   for (const Target& target : sums) {
     const NodeId sum = projected(out, loop, next++);
     give(target.to, Masked{as(out, sum, type(target.to).dtype)}, target.axes);

@@ -94,7 +94,7 @@ void check_maps(Table& table) {
                                         shape);
       // trigamma has no derivative of its own.
       const bool second = row.op != Op::lgamma && row.op != Op::digamma;
-      if (row.op == Op::trigamma) continue;
+      if (row.op == Op::trigamma || row.op == Op::stop_gradient) continue;
       table.check(
           row.op, operands, low + inset, high - inset,
           [&](Graph& g, const std::vector<NodeId>& x) {
@@ -125,8 +125,30 @@ TEST_CASE("derivatives: maps") {
   }
   for (const ir::Row& row : ir::all_rows())
     if (row.kind == ir::Kind::map && ir::admits(row.op, DType::F64) &&
-        row.op != Op::trigamma)
+        row.op != Op::trigamma && row.op != Op::stop_gradient)
       CHECK_MESSAGE(table.has(row.op), row.name);
+}
+
+TEST_CASE("derivatives: none, and none known") {
+  const auto graph = [](Op op) {
+    Graph g;
+    g.add_input(f64({2}));
+    g.outputs = {g.add(op, {0})};
+    return g;
+  };
+  std::mt19937 random(2);
+  const auto stopped = vjp(graph(Op::stop_gradient), {{true}});
+  const auto out =
+      evaluate(std::get<Graph>(stopped), {numbers({2}, 1, 2, random),
+                                          numbers({2}, 1, 2, random)});
+  REQUIRE(out);
+  CHECK((*out)[1].bytes == numbers({2}, 0, 0, random).bytes);
+  for (const auto mode : {jvp, vjp}) {
+    const auto none = mode(graph(Op::trigamma), {{true}});
+    REQUIRE(std::holds_alternative<NoDerivative>(none));
+    CHECK(std::get<NoDerivative>(none).why == NoDerivative::Why::no_factor);
+    CHECK(std::get<NoDerivative>(none).op == Op::trigamma);
+  }
 }
 
 TEST_CASE("derivatives: reductions and scans") {
@@ -161,7 +183,7 @@ TEST_CASE("derivatives: reductions and scans") {
   DerivativeCase zeros;
   const NodeId x = zeros.graph.add_input(f64({4}));
   zeros.graph.outputs = {zeros.graph.add(Op::prod, {x}, ir::ReduceAttrs{{0}}),
-                         zeros.graph.add(Op::cumprod, {x})};
+                         zeros.graph.add(Op::cumprod, {x}, ir::ScanAttrs{})};
   zeros.inputs = {{numbers({4}, 0, 0, table.random)}};
   table.check(Op::prod, zeros);
 }
