@@ -159,7 +159,8 @@ Graph forward(const Graph& graph, const DerivativeSpec& spec) {
 /// The linear graph, turned around: takes known values, then cotangents.
 Graph transposed(const Graph& linear, size_t tangents,
                  const std::vector<MappedMembers>& axes,
-                 const std::vector<AxisMask>& varies) {
+                 const std::vector<AxisMask>& varies,
+                 const std::vector<AxisMask>& given) {
   std::vector<bool> is_linear(linear.inputs.size(), false);
   std::fill_n(is_linear.begin(), tangents, true);
   Transposer back(linear, is_linear, axes, varies);
@@ -171,7 +172,7 @@ Graph transposed(const Graph& linear, size_t tangents,
   back.place_known(arguments);
   for (size_t i = 0; i < linear.outputs.size(); ++i) {
     inputs.push_back(add_late_input(back.out, linear.type(linear.outputs[i])));
-    back.seed(i, inputs.back());
+    back.seed(i, inputs.back(), given[i]);
   }
   back.run();
   for (size_t i = 0; i < tangents; ++i)
@@ -197,18 +198,22 @@ Graph reverse(const Graph& graph, const DerivativeSpec& spec) {
     varies.push_back(masks[i]);
   }
   const Duals outputs = apart.place(graph, inputs);
+  const std::vector<AxisMask> known =
+      varying_masks(apart.values(), axes, masks);
   std::vector<bool> seeded;
+  std::vector<AxisMask> given_masks;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool is_float = is_floating(graph.type(graph.outputs[i]).dtype);
     seeded.push_back(is_float && (spec.outputs.empty() || spec.outputs[i]));
-    if (seeded[i] && outputs[i].has_tangent())
-      apart.tangents().outputs.push_back(outputs[i].tangent);
+    if (!seeded[i] || !outputs[i].has_tangent()) continue;
+    apart.tangents().outputs.push_back(outputs[i].tangent);
+    given_masks.push_back(known[outputs[i].value]);
   }
   const Graph linear = apart.finished_tangents(tangents);
   Graph& values = apart.values();
-  const std::vector<AxisMask> known = varying_masks(values, axes, masks);
   for (const NodeId id : apart.taken()) varies.push_back(known[id]);
-  const Graph back = transposed(linear, tangents.size(), axes, varies);
+  const Graph back =
+      transposed(linear, tangents.size(), axes, varies, given_masks);
 
   for (const Dual& output : outputs) values.outputs.push_back(output.value);
   for (const NodeId id : apart.taken()) values.outputs.push_back(id);

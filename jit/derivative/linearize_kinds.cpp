@@ -247,18 +247,22 @@ NodeId Linearizer::dot(const Node& node, const Duals& x) {
 
 NodeId Linearizer::collective(const Node& node, const Dual& x, NodeId result) {
   ir::CollectiveAttrs attrs = ir::attrs<ir::CollectiveAttrs>(node);
-  if (node.op != Op::all_reduce || attrs.reduce == ir::ReduceOp::sum)
+  const bool reduces =
+      node.op == Op::all_reduce || node.op == Op::reduce_scatter;
+  if (!reduces || attrs.reduce == ir::ReduceOp::sum)
     return t(node.op, {x.tangent}, attrs);
   // Members that have the extremum share its derivative equally.
   attrs.reduce = ir::ReduceOp::sum;
-  const Type all = type(x);
-  const NodeId is_it = v(Op::eq, {x.value, result});
-  const NodeId count = v(
-      Op::all_reduce, {v(Op::cast, {is_it}, ir::CastAttrs{all.dtype})}, attrs);
-  const NodeId one = v_number(all, 1.0);
+  const Type all = type(x), one_type = values_.type(result);
+  const NodeId extremum =
+      node.op == Op::all_reduce ? result : v(Op::all_gather, {result}, attrs);
+  const NodeId is_it = v(Op::eq, {x.value, extremum});
+  const NodeId count =
+      v(node.op, {v(Op::cast, {is_it}, ir::CastAttrs{all.dtype})}, attrs);
+  const NodeId one = v_number(one_type, 1.0);
   const NodeId share = v(Op::div, {one, v(Op::maximum, {count, one})});
   const NodeId own = t(Op::select, {take(is_it), x.tangent, t_zeros(all)});
-  return t(Op::mul, {t(Op::all_reduce, {own}, attrs), take(share)});
+  return t(Op::mul, {t(node.op, {own}, attrs), take(share)});
 }
 
 }  // namespace unisono::jit

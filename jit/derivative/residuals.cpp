@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "jit/ir/table.h"
+#include "jit/ir/kinds.h"
 
 namespace unisono::jit {
 
@@ -160,8 +160,11 @@ std::vector<NodeId> residuals(const Graph& known, const std::vector<bool>& free,
     const bool is_free = node.op == ir::Op::input && free[size_t(id)];
     if (!involved[id] || is_free) continue;
     const int64_t again = cost_again(node);
+    // Of a node with several results, those are kept that are needed.
     network.add(operands(id), result(id),
-                operations_per_byte * node.type.bytes());
+                ir::has_results(node)
+                    ? never
+                    : operations_per_byte * node.type.bytes());
     if (again == never || computed[id]) network.add(0, operands(id), again);
     for (const NodeId operand : node.inputs)
       network.add(result(operand), operands(id), never);

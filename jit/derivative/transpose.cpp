@@ -64,9 +64,9 @@ void Transposer::place_known(const std::vector<NodeId>& arguments) {
   }
 }
 
-void Transposer::seed(size_t index, NodeId cotangent) {
+void Transposer::seed(size_t index, NodeId cotangent, AxisMask varies) {
   const NodeId output = graph_.outputs[index];
-  if (is_linear(output)) give(output, Masked{cotangent}, varies_[output]);
+  if (is_linear(output)) give(output, Masked{cotangent}, varies);
 }
 
 void Transposer::run() {
@@ -93,7 +93,7 @@ void Transposer::place_back(NodeId id) {
   if (sums_[id].empty()) return;
   const Masked c = take(id);
   const AxisMask varies = varies_[id];
-  if (node.op == Op::project) return project(node, dense(c));
+  if (node.op == Op::project) return project(node, dense(c), varies);
   switch (ir::kind(node.op)) {
     case ir::Kind::map: return map(node, c, varies);
     case ir::Kind::reduce:
@@ -218,14 +218,14 @@ NodeId Transposer::sum_members(NodeId x, AxisMask axes) {
   return add(Op::all_reduce, {x}, std::move(attrs));
 }
 
-void Transposer::project(const Node& node, NodeId c) {
+void Transposer::project(const Node& node, NodeId c, AxisMask varies) {
   Results& results = results_[node.inputs[0]];
   const auto count =
       static_cast<size_t>(ir::result_count(graph_[node.inputs[0]]));
-  results.resize(count, -1);
-  NodeId& own =
+  results.resize(count);
+  Result& own =
       results[static_cast<size_t>(ir::attrs<ir::ProjectAttrs>(node).index)];
-  own = own < 0 ? c : add(Op::add, {own, c});
+  own = {own.given() ? add(Op::add, {own.c, c}) : c, varies};
 }
 
 }  // namespace unisono::jit

@@ -57,8 +57,10 @@ class Transposer {
   /// Places the nodes that are not linear; `arguments` by input, of which those
   /// for linear ones are not read.
   void place_known(const std::vector<NodeId>& arguments);
-  /// A cotangent for output `index`, which must be linear or is dropped.
-  void seed(size_t index, NodeId cotangent);
+  /// A cotangent for output `index`, which varies over these axes: where the
+  /// output is one of several that meet, it may vary over more than the output.
+  /// Dropped if the output is not linear.
+  void seed(size_t index, NodeId cotangent, AxisMask varies);
   /// Walks back. Throws NoDerivative.
   void run();
   /// What came of input `index`.
@@ -105,8 +107,13 @@ class Transposer {
 
   // transpose_control.cpp
   /// The cotangent of each result of a control node; -1: none.
-  using Results = std::vector<NodeId>;
-  void project(const ir::Node& node, NodeId c);
+  struct Result {
+    NodeId c = -1;
+    AxisMask varies = 0;
+    bool given() const { return c >= 0; }
+  };
+  using Results = std::vector<Result>;
+  void project(const ir::Node& node, NodeId c, AxisMask varies);
   void if_else(const ir::Node& node, const Results& c, AxisMask varies);
   void loop(const ir::Node& node, const Results& c);
   void call(const ir::Node& node, const Results& c, AxisMask varies);

@@ -65,8 +65,8 @@ void Transposer::if_else(const Node& node, const Results& c, AxisMask varies) {
     masks.push_back(varies_[operand] | by_condition);
     if (!linear[i]) operands.push_back(known(operand));
   }
-  for (const NodeId cotangent : c)
-    if (cotangent >= 0) operands.push_back(cotangent);
+  for (const Result& result : c)
+    if (result.given()) operands.push_back(result.c);
 
   Transposer yes(*a.then_graph, linear, axes_, masks);
   Transposer no(*a.else_graph, linear, axes_, masks);
@@ -82,9 +82,9 @@ void Transposer::if_else(const Node& node, const Results& c, AxisMask varies) {
     }
     branch->place_known(arguments);
     for (size_t i = 0; i < c.size(); ++i) {
-      if (c[i] < 0) continue;
-      own.push_back(add_late_input(branch->out, out.type(c[i])));
-      branch->seed(i, own.back());
+      if (!c[i].given()) continue;
+      own.push_back(add_late_input(branch->out, out.type(c[i].c)));
+      branch->seed(i, own.back(), c[i].varies);
     }
     branch->run();
   }
@@ -206,13 +206,13 @@ void Transposer::loop(const Node& node, const Results& c) {
   body.place_known(arguments);
   for (size_t i = 0; i < c.size(); ++i) {
     const bool is_carry = i < carries;
-    if (is_carry ? !linear[i + 1] : c[i] < 0) continue;
+    if (is_carry ? !linear[i + 1] : !c[i].given()) continue;
     auto& in = is_carry ? in_carries : in_rows;
     const Type part = a.body->type(a.body->outputs[i]);
     in.push_back(add_late_input(g, part));
-    body.seed(i, in.back());
+    body.seed(i, in.back(), is_carry ? masks[i + 1] : c[i].varies);
     (is_carry ? from_carries : from_rows)
-        .push_back(c[i] >= 0 ? c[i] : zeros(part));
+        .push_back(c[i].given() ? c[i].c : zeros(part));
   }
   body.run();
   for (size_t i = 0; i < carries; ++i)
@@ -290,7 +290,7 @@ void Transposer::call(const Node& node, const Results& c, AxisMask varies) {
   for (size_t i = 0; i < a.graph->outputs.size(); ++i) {
     const Type& result = a.graph->type(a.graph->outputs[i]);
     if (!is_floating(result.dtype)) continue;
-    arguments.push_back(i < c.size() && c[i] >= 0 ? c[i] : zeros(result));
+    arguments.push_back(c[i].given() ? c[i].c : zeros(result));
   }
   const std::vector<NodeId> given = inline_graph(out, *a.rule, arguments);
   size_t next = a.graph->outputs.size();

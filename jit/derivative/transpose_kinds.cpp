@@ -366,6 +366,7 @@ void Transposer::collective(const Node& node, NodeId c, AxisMask varies) {
       ir::CollectiveAttrs scatter = a;
       scatter.dim = 0;
       scatter.tiled = scatter.stays = false;
+      scatter.reduce = ir::ReduceOp::sum;
       c = add(Op::reduce_scatter, {c}, scatter);
       return give(x, Masked{c}, varies | members);
     }
@@ -397,6 +398,7 @@ void Transposer::collective(const Node& node, NodeId c, AxisMask varies) {
       return give(x, Added{c, {index}, {a.dim}}, varies | members);
     }
     case ir::Collective::reduce_scatter:
+      if (a.reduce != ir::ReduceOp::sum) not_linear(node);
       a.dim = 0;
       a.tiled = a.stays = false;
       return give(x, Masked{add(Op::all_gather, {c}, a)}, varies | members);

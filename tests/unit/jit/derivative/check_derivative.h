@@ -19,6 +19,9 @@ struct DerivativeCase {
   std::vector<bool> shared = {};
   /// Whether it is smooth around the arguments, so that differences tell.
   bool smooth = true;
+  /// How exactly the products agree, relative to the sum of their parts. If
+  /// that is not 1e-12, numbers may also be too large to compare.
+  double exact = 1e-12;
 };
 
 /// What is wrong with the derivatives; nothing if all holds:
