@@ -8,7 +8,7 @@ shows, or nothing if there is none. What it gives is standard output, then stand
 in a folder with the files that stand before it on the page; ", in 0.1 s" is left out of what it gives.
 Each example in the table of messages in docs/pmap.md gives that message.
 Each name of ours in the tables of NumPy's and JAX's names in docs/library.md is there; each builtin and each function
-of the standard library stands in docs/library.md with its parameters, or in docs/pmap.md.
+of the standard library stands in docs/library.md with its parameters, or in docs/pmap.md or docs/autodiff.md.
 
 usage: tests/documentation.py UNISONO [--rewrite]
 
@@ -135,8 +135,9 @@ def names(unisono, path):
 
 
 def signatures(unisono, path):
-    """Builtins and functions of the library, each with its parameters in the manual; those of maps have their own."""
-    manual, maps = path.read_text(), (ROOT / "docs/pmap.md").read_text()
+    """Builtins and functions of the library, each with its parameters in the manual; those of maps and derivatives have their own."""
+    manual = path.read_text()
+    maps = (ROOT / "docs/pmap.md").read_text() + (ROOT / "docs/autodiff.md").read_text()
     builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/context/builtins.def").read_text(), re.M)
     wanted = [f"{name}({parameters})" for name, parameters in builtins]
     for source in sorted((ROOT / "stdlib").glob("*.uni")):

@@ -57,9 +57,14 @@ std::optional<Value> part_of(const Value& value, const std::string& name) {
 /// The function itself, without the maps around it.
 const FunctionValue& innermost(const FunctionValue& function) {
   const FunctionValue* inner = &function;
-  while (const auto* map = std::get_if<lang::Transformed>(&inner->what))
-    inner = map->inner.get();
-  return *inner;
+  while (true)
+    if (const auto* map = std::get_if<lang::Transformed>(&inner->what))
+      inner = map->inner.get();
+    else if (const auto* made =
+                 std::get_if<lang::Differentiated>(&inner->what))
+      inner = made->inner.get();
+    else
+      return *inner;
 }
 
 const Closure* closure_of(const Value& value) {

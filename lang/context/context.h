@@ -51,6 +51,26 @@ struct CompiledCode {
   std::shared_ptr<const Mesh> mesh;
 };
 
+/// A derivative that is taken of the code being walked: of which of its
+/// arguments, and over which axes values that depend on them vary.
+struct Derivative {
+  /// An argument, whose number is `first` and its place. Inner derivatives have
+  /// larger numbers.
+  struct Argument {
+    AxisSet varies;
+    Span varies_from = {};
+  };
+  uint32_t first = 0;
+  std::vector<Argument> arguments;
+  bool reverse = false;
+  Span where;        // the call
+  std::string name;  // "grad(loss)"
+
+  bool has(uint32_t argument) const {
+    return argument >= first && argument - first < arguments.size();
+  }
+};
+
 /// Everything that depends on where the walk is, apart from names. One value:
 /// a ContextScope (walk.h) changes it for a part of the walk.
 struct Context {
@@ -60,6 +80,11 @@ struct Context {
   /// Outermost first.
   std::vector<MappedAxis> mapped_axes;
   std::vector<VaryingCondition> varying_conditions;
+  /// Derivatives around the code, outermost first. The walk notes in them what
+  /// it finds.
+  std::vector<std::shared_ptr<Derivative>> derivatives;
+  /// The rule of a `custom_jvp` is being checked: linearity is known of values.
+  bool in_linear_rule = false;
   /// Null outside code that is, or will be, compiled; in every mode.
   std::shared_ptr<CompiledCode> compiled;
   /// While an annotated function is checked at its definition: an axis that it

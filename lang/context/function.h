@@ -69,6 +69,35 @@ struct Transformed {
   std::shared_ptr<MapState> state;  // caches; shared by copies of the value
 };
 
+/// An argument with respect to which a derivative is taken: its position, or the
+/// name of its parameter.
+using DerivativeOf = std::variant<int64_t, std::string>;
+
+/// `grad(f)`, `vjp(f)`, `checkpoint(f)`, `custom_jvp(f, rule)` and their like: a
+/// function made of another one, `inner`, that has to do with its derivative.
+struct Differentiated {
+  enum class Kind : uint8_t {
+    grad,
+    value_and_grad,
+    jvp,
+    vjp,
+    jacobian,
+    hessian,
+    checkpoint,
+    custom_jvp,
+    custom_vjp,
+  } kind = Kind::grad;
+  std::shared_ptr<const FunctionValue> inner;
+  /// Of custom_jvp and custom_vjp; else null.
+  std::shared_ptr<const FunctionValue> rule;
+  /// Of grad, value_and_grad, jacobian and hessian; a gradient is a tuple if
+  /// `wrt` was one.
+  std::vector<DerivativeOf> wrt;
+  bool wrt_is_tuple = false;
+  bool aux = false;  // of value_and_grad: f gives (loss, more)
+  Span wrt_span, where;
+};
+
 /// A parameter declared `(A, B) -> C`, while the function that has it is
 /// checked for all arguments: only its type is known. The type's names are
 /// looked up in `environment`.
@@ -79,7 +108,9 @@ struct DeclaredFunction {
 
 struct FunctionValue {
   std::string name;  // "scale", "fn" for a lambda, "pmap(scale)"
-  std::variant<Closure, const Builtin*, Transformed, DeclaredFunction> what;
+  std::variant<Closure, const Builtin*, Transformed, DeclaredFunction,
+               Differentiated>
+      what;
 };
 
 }  // namespace unisono::lang

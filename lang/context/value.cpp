@@ -148,4 +148,19 @@ AxisSet join(const AxisSet& a, const AxisSet& b) {
   return out;
 }
 
+DerivativeArguments join(const DerivativeArguments& a,
+                         const DerivativeArguments& b) {
+  DerivativeArguments out;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(),
+                 std::back_inserter(out));
+  return out;
+}
+
+void copy_facts(const ArrayCell& from, ArrayCell& to) {
+  to.varies = from.varies;
+  to.varies_from = from.varies_from;
+  to.depends = from.depends;
+  to.linearity = from.linearity;
+}
+
 }  // namespace unisono::lang

@@ -46,6 +46,19 @@ struct NumberArgument {
 /// The numbers that a value was computed from, each once.
 using CallNumbers = std::set<std::shared_ptr<NumberArgument>>;
 
+/// Arguments of derivatives by their numbers (Derivative in context.h),
+/// ascending and unique.
+using DerivativeArguments = std::vector<uint32_t>;
+
+/// While the rule of a `custom_jvp` is checked: how a value depends on the
+/// tangents that the rule was given. A zero is linear in anything.
+struct Linearity {
+  enum class State : uint8_t { none, zero, linear, other } state = State::none;
+  /// Of `other`: the operation that is not linear.
+  Span broken_by = {};
+  bool operator==(const Linearity& b) const { return state == b.state; }
+};
+
 /// One array value; shared by all names that hold it, so that a lazy value is
 /// computed once. What it holds depends on the walk's mode (docs/internals.md):
 ///   check   only `type`, `weak`, `varies`; the type may have symbolic sizes
@@ -76,6 +89,10 @@ struct ArrayCell {
   /// Why it varies, for messages: the place of the mapped argument or the call
   /// of `axis_index` that it comes from.
   Span varies_from;
+  /// The arguments of derivatives taken around the code on which it depends
+  /// through floats. Always empty outside derivatives, and of what is no float.
+  DerivativeArguments depends = {};
+  Linearity linearity = {};
   std::weak_ptr<GraphScope> scope;
   ir::NodeId node = -1;
   std::optional<unisono::Array> array;
@@ -278,5 +295,11 @@ void for_each_leaf(const Value& tree,
 
 /// Union of two axis sets.
 AxisSet join(const AxisSet& a, const AxisSet& b);
+/// Union of two sets of arguments.
+DerivativeArguments join(const DerivativeArguments& a,
+                         const DerivativeArguments& b);
+/// Gives `to` what is known of `from` besides its type: over which axes it
+/// varies and why, and on which derivatives it depends.
+void copy_facts(const ArrayCell& from, ArrayCell& to);
 
 }  // namespace unisono::lang

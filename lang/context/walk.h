@@ -253,6 +253,13 @@ class Walk {
              std::vector<std::pair<std::string, CallArgument>> named,
              Span where);
 
+  /// The arguments of a call of a function written in the language, as its
+  /// parameters get them: one for each parameter, in order, with defaults,
+  /// and with the types that are declared. An error if they do not fit.
+  std::vector<CallArgument> bind(
+      const FunctionValue& closure, std::vector<CallArgument> positional,
+      std::vector<std::pair<std::string, CallArgument>> named, Span where);
+
   /// Computes what is pending (run mode), so that the array is on a device.
   const unisono::Array& force(const ArrayValue& value, Span where);
   /// A check at `where` in compiled code is the assertion there.
@@ -304,6 +311,12 @@ class Walk {
   /// What maps keep between calls (map_run.cpp); made at the first use.
   std::shared_ptr<class MapCache> map_cache;
 
+  /// Numbers for the arguments of a derivative: the first of `count`.
+  uint32_t new_derivative_arguments(size_t count) {
+    const uint32_t first = next_derivative_argument_;
+    next_derivative_argument_ += static_cast<uint32_t>(count);
+    return first;
+  }
   ir::AxisId new_axis_id() { return next_axis_++; }
   uint32_t new_symbol_id() { return next_symbol_++; }
   /// The number that stands for `where` in IR nodes, and back.
@@ -341,6 +354,7 @@ class Walk {
   std::shared_ptr<GraphScope> pending_;  // what statements left to compute
   ir::AxisId next_axis_ = 1;
   uint32_t next_symbol_ = 1;
+  uint32_t next_derivative_argument_ = 1;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lang/context/call_of.h"
+#include "lang/context/derivative_facts.h"
 #include "lang/context/walk.h"
 #include "lang/maps/collective_members.h"
 #include "lang/maps/map_spec.h"
@@ -33,6 +34,7 @@ ArrayValue meet(BuiltinCall& call, ir::Op op, const Members& members,
   result->varies = alike ? without(x->varies, members.ids())
                          : join(x->varies, members.ids());
   result->varies_from = x->varies_from ? x->varies_from : call.where;
+  tell_derivatives(call.walk.context(), *result);
   return result;
 }
 
@@ -435,8 +437,10 @@ Value builtin_assume_same(CallOf<"assume_same">& call) {
     }
     if (same->varies.empty()) return same;
     // While a definition is checked, axes that a caller maps.
-    same = walk.unknown_array(same->type);
-    return same;
+    const ArrayValue known = walk.unknown_array(same->type);
+    known->depends = same->depends;
+    known->linearity = same->linearity;
+    return known;
   });
 }
 

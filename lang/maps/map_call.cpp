@@ -20,6 +20,11 @@ AxisSet without(const AxisSet& axes, ir::AxisId axis) {
   return rest;
 }
 
+void take_derivative_facts(const ArrayCell& from, ArrayCell& to) {
+  to.depends = from.depends;
+  to.linearity = from.linearity;
+}
+
 /// The operand with axis `from` moved to `to`.
 ArrayValue move_axis(Walk& walk, const ArrayValue& value, int from, int to,
                      Span where) {
@@ -72,6 +77,7 @@ Value check_members(Walk& walk, const LogicalMap& map,
       member->weak = whole && input.value->weak;
       member->varies = member_varies(input, map.axis.get());
       member->varies_from = whole ? input.value->varies_from : input.where;
+      take_derivative_facts(*input.value, *member);
       members.push_back(std::move(member));
     }
     result = body(members);
@@ -81,6 +87,7 @@ Value check_members(Walk& walk, const LogicalMap& map,
     ArrayValue whole = walk.unknown_array(output.type);
     whole->varies = without(output.value->varies, map.axis->id);
     whole->varies_from = output.value->varies_from;
+    take_derivative_facts(*output.value, *whole);
     outputs.push_back(std::move(whole));
   }
   return replace_arrays(result.tree, outputs);
@@ -109,6 +116,7 @@ TracedMember trace_member(Walk& walk, const LogicalMap& map,
       }
       members.push_back(graph.add_parameter(
           input.member, member_varies(input, map.axis.get()), input.where));
+      take_derivative_facts(*input.value, *members.back());
       ++out.parameters;
     }
     out.result = body(members);
@@ -173,6 +181,7 @@ Value vmap_members(Walk& walk, const LogicalMap& map,
     const ArrayValue& stacked = all[i];
     stacked->varies = without(output.value->varies, map.axis->id);
     stacked->varies_from = output.value->varies_from;
+    take_derivative_facts(*output.value, *stacked);
     outputs.push_back(
         output.entry.is_none()
             ? first_member(walk, stacked, map.where)

@@ -609,6 +609,12 @@ std::vector<ParameterInfo> parameters_of(const FunctionValue& function) {
     }
   } else if (const auto* map = std::get_if<Transformed>(&function.what)) {
     return parameters_of(*map->inner);
+  } else if (const auto* made = std::get_if<Differentiated>(&function.what)) {
+    if (made->kind == Differentiated::Kind::jvp)
+      return {{"args"}, {"tangents"}};
+    if (made->kind == Differentiated::Kind::vjp)
+      return {{"args"}, {"cotangent"}};
+    return parameters_of(*made->inner);
   } else if (const auto* closure = std::get_if<Closure>(&function.what)) {
     const Function& code = closure->definition ? closure->definition->function
                                                : closure->lambda->function;

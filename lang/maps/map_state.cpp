@@ -44,6 +44,14 @@ bool same_function(const FunctionValue& a, const FunctionValue& b) {
     return map->kind == other.kind && map->state == other.state &&
            same_function(*map->inner, *other.inner);
   }
+  if (const auto* made = std::get_if<Differentiated>(&a.what)) {
+    const auto& other = std::get<Differentiated>(b.what);
+    return made->kind == other.kind && made->wrt == other.wrt &&
+           made->wrt_is_tuple == other.wrt_is_tuple && made->aux == other.aux &&
+           !made->rule == !other.rule &&
+           same_function(*made->inner, *other.inner) &&
+           (!made->rule || same_function(*made->rule, *other.rule));
+  }
   return false;
 }
 
@@ -124,34 +132,82 @@ std::shared_ptr<AxisInfo> anonymous_axis(Walk& walk, std::string map,
   return axis;
 }
 
-std::optional<MapCache::Key> MapCache::key_of(const Transformed& map) {
-  Key key{map.kind,    nullptr,      {},       false,
-          map.in_axes, map.out_axes, map.over, map.donated};
-  if (const auto* closure = std::get_if<Closure>(&map.inner->what)) {
+bool MapCache::FunctionKey::operator==(const FunctionKey& other) const {
+  const auto same_environment = [](const auto& a, const auto& b) {
+    return !a.owner_before(b) && !b.owner_before(a);
+  };
+  return code == other.code &&
+         same_environment(environment, other.environment) &&
+         std::ranges::equal(
+             made, other.made, [&](const Made& a, const Made& b) {
+               return a.is_map == b.is_map && a.kind == b.kind &&
+                      a.wrt == b.wrt && a.wrt_is_tuple == b.wrt_is_tuple &&
+                      a.aux == b.aux && a.rule == b.rule &&
+                      same_environment(a.map, b.map);
+             });
+}
+
+bool MapCache::FunctionKey::expired() const {
+  return (has_environment && environment.expired()) ||
+         std::ranges::any_of(made, [](const Made& m) {
+           return (m.is_map && m.map.expired()) ||
+                  std::ranges::any_of(m.rule, &FunctionKey::expired);
+         });
+}
+
+/// Through the functions that it is made of, to the one that is written.
+std::optional<MapCache::FunctionKey> MapCache::key_of(
+    const FunctionValue& function) {
+  FunctionKey key;
+  const FunctionValue* inner = &function;
+  while (true) {
+    if (const auto* map = std::get_if<Transformed>(&inner->what)) {
+      key.made.push_back({.is_map = true, .map = map->state});
+      inner = map->inner.get();
+    } else if (const auto* made = std::get_if<Differentiated>(&inner->what)) {
+      key.made.push_back({.kind = made->kind,
+                          .wrt = made->wrt,
+                          .wrt_is_tuple = made->wrt_is_tuple,
+                          .aux = made->aux});
+      if (made->rule) {
+        std::optional<FunctionKey> rule = key_of(*made->rule);
+        if (!rule) return std::nullopt;
+        key.made.back().rule.push_back(std::move(*rule));
+      }
+      inner = made->inner.get();
+    } else {
+      break;
+    }
+  }
+  if (const auto* closure = std::get_if<Closure>(&inner->what)) {
     key.code = closure->definition
                    ? static_cast<const void*>(closure->definition)
                    : closure->lambda;
     key.environment = closure->environment;
     key.has_environment = true;
-  } else if (const auto* builtin =
-                 std::get_if<const Builtin*>(&map.inner->what)) {
+  } else if (const auto* builtin = std::get_if<const Builtin*>(&inner->what)) {
     key.code = *builtin;
   } else {
-    return std::nullopt;  // a map of a map, made anew each time
+    return std::nullopt;
   }
   return key;
 }
 
+std::optional<MapCache::Key> MapCache::key_of(const Transformed& map) {
+  std::optional<FunctionKey> function = key_of(*map.inner);
+  if (!function) return std::nullopt;
+  return Key{map.kind, std::move(*function), map.in_axes, map.out_axes,
+             map.over, map.donated};
+}
+
 std::shared_ptr<MapState> MapCache::find(const Transformed& map) {
-  states_.erase_if([](const auto& item) {
-    return item.first.has_environment && item.first.environment.expired();
-  });
+  states_.erase_if(
+      [](const auto& item) { return item.first.function.expired(); });
   const std::optional<Key> key = key_of(map);
   if (!key) return nullptr;
   const auto* found = states_.find_if([&](const auto& item) {
     const Key& other = item.first;
-    return other.kind == key->kind && other.code == key->code &&
-           other.environment.lock() == key->environment.lock() &&
+    return other.kind == key->kind && other.function == key->function &&
            same_for_code(other.in_axes, key->in_axes) &&
            same_for_code(other.out_axes, key->out_axes) &&
            same_for_code(other.over, key->over) &&

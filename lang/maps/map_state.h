@@ -103,15 +103,34 @@ class MapCache {
   const Nested* find_nested(ir::AxisId id);
 
  private:
-  /// Identity of a map. The environment of a closure is not kept alive.
+  /// Identity of a function: its code, the names around it, and what was made
+  /// of it, the outermost first. Nothing is kept alive.
+  struct FunctionKey {
+    struct Made {
+      bool is_map = false;
+      std::weak_ptr<MapState> map = {};  // a map is known by its state,
+      Differentiated::Kind kind = Differentiated::Kind::grad;  // else this
+      std::vector<DerivativeOf> wrt = {};
+      bool wrt_is_tuple = false, aux = false;
+      std::vector<FunctionKey> rule = {};  // none or one
+    };
+    const void* code = nullptr;
+    std::weak_ptr<Environment> environment;
+    bool has_environment = false;
+    std::vector<Made> made;
+
+    bool operator==(const FunctionKey& other) const;
+    bool expired() const;
+  };
+  /// Identity of a map.
   struct Key {
     Transformed::Kind kind;
-    const void* code;
-    std::weak_ptr<Environment> environment;
-    bool has_environment;
+    FunctionKey function;
     Value in_axes, out_axes, over;
     std::vector<DonatedParameter> donated;
   };
+  /// Nothing for a function that only has a type.
+  static std::optional<FunctionKey> key_of(const FunctionValue& function);
   static std::optional<Key> key_of(const Transformed& map);
   std::shared_ptr<MapState> find(const Transformed& map);
   std::shared_ptr<MapState> insert(const Transformed& map,

@@ -116,8 +116,7 @@ ArrayValue fitted_value(Walk& walk, const ArrayValue& base,
   const auto common_shape = broadcast_shape(out->type.shape, shape);
   if (walk.mode() == Mode::check && may_fit(out->type.shape, shape)) {
     ArrayValue fitted = walk.unknown_array({base->type.dtype, shape});
-    fitted->varies = out->varies;
-    fitted->varies_from = out->varies_from;
+    copy_facts(*out, *fitted);
     return fitted;
   }
   if (!common_shape || *common_shape != shape)

@@ -6,6 +6,7 @@
 
 #include "lang/context/arguments.h"
 #include "lang/context/function.h"
+#include "lang/derivatives/derivatives.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/source/stdlib.h"
@@ -81,6 +82,9 @@ struct AppendValue {
     if (a->weak && a->constant)
       for (uint8_t byte : *a->constant) key += fmt::format("{:02x}", byte);
     for (ir::AxisId axis : a->varies) key += fmt::format("^{}", axis);
+    for (uint32_t argument : a->depends) key += fmt::format("'{}", argument);
+    if (a->linearity.state != Linearity::State::none)
+      key += fmt::format("\\{}", static_cast<int>(a->linearity.state));
   }
   void operator()(const IntValue& i) { append_dim(key += 'i', i.value); }
   void operator()(const BoolValue& b) {
@@ -340,6 +344,9 @@ Value Walker::call(const std::shared_ptr<const FunctionValue>& function,
   if (std::holds_alternative<Transformed>(function->what))
     return call_transformed(walk_, function, std::move(positional),
                             std::move(named), where);
+  if (std::holds_alternative<Differentiated>(function->what))
+    return call_differentiated(walk_, function, std::move(positional),
+                               std::move(named), where);
   if (const auto* declared = std::get_if<DeclaredFunction>(&function->what))
     return call_declared(*function, *declared, positional, named, where);
   Saved<int> depth(s_.call_depth, s_.call_depth + 1);
@@ -379,7 +386,7 @@ Value forget_literals(Walk& walk, const Value& value) {
 
 Env Walker::bind_arguments(const FunctionValue& function,
                            std::vector<CallArgument> positional, Named named,
-                           Span where) {
+                           Span where, std::vector<CallArgument>* values) {
   const auto& closure = std::get<Closure>(function.what);
   const FunctionSyntax syntax = syntax_of(closure);
   const Function& f = *syntax.function;
@@ -408,9 +415,19 @@ Env Walker::bind_arguments(const FunctionValue& function,
     else if (recursive)
       value.value = forget_literals(walk_, value.value);
     bind_pattern(param.pattern, value.value, env, false, value.where);
+    if (values) values->push_back(std::move(value));
   }
   matcher.finish();
   return env;
+}
+
+std::vector<CallArgument> Walk::bind(
+    const FunctionValue& closure, std::vector<CallArgument> positional,
+    std::vector<std::pair<std::string, CallArgument>> named, Span where) {
+  std::vector<CallArgument> values;
+  Walker(*this).bind_arguments(closure, std::move(positional), std::move(named),
+                               where, &values);
+  return values;
 }
 
 Value Walker::function_body(const FunctionValue& function,
@@ -497,6 +514,7 @@ std::string Walker::call_key(
   }
   key += walk_.in_compiled_code() ? 'c' : 'h';
   key += context.checking_definition ? 'd' : 'n';
+  if (context.in_linear_rule) key += 'r';
   return key;
 }
 

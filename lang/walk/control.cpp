@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
@@ -98,11 +99,16 @@ std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
                              ? walk_.unknown_number(is_floating(type->dtype))
                              : walk_.unknown_array({type->dtype, shape});
   met->varies = c.varies;
+  for (const ArrayValue* side : {x, y})
+    if (side) met->depends = join(met->depends, (*side)->depends);
+  met->linearity = either(x ? (*x)->linearity : Linearity{},
+                          y ? (*y)->linearity : Linearity{});
   for (const ArrayValue* side : {x, y}) {
     if (!side || (*side)->varies.empty()) continue;
     met->varies = join(met->varies, (*side)->varies);
     met->varies_from = (*side)->varies_from;
   }
+  tell_derivatives(walk_.context(), *met);
   return Value(met);
 }
 

@@ -97,6 +97,8 @@ void Walker::forbid_as_code(const FunctionValue& function, Span where) const {
   bool forbidden = false;
   if (const auto* made = std::get_if<Transformed>(&function.what))
     forbidden = made->kind != Transformed::Kind::vmap;
+  if (const auto* made = std::get_if<Differentiated>(&function.what))
+    forbidden = is_derivative(*made);
   if (const auto* closure = std::get_if<Closure>(&function.what)) {
     const Function* syntax = syntax_of(*closure).function;
     forbidden = std::ranges::count(s_.frames, syntax, &CallFrame::syntax) >=

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lang/context/derivative_facts.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
@@ -77,8 +78,7 @@ std::vector<Value> Walker::fill_leaves(const std::vector<Value>& shapes,
       if (!is_open_leaf(leaf)) return leaf;
       const ArrayValue& array = arrays[next++];
       array->weak = leaf.array()->weak;
-      array->varies = leaf.array()->varies;
-      array->varies_from = leaf.array()->varies_from;
+      copy_facts(*leaf.array(), *array);
       return array;
     }));
   return out;
@@ -126,8 +126,8 @@ Value Walker::carry_shape(const Value& value, const AxisSet& varies) {
     if (!array) return leaf;
     ArrayValue open = walk_.unknown_array(array->type);
     open->weak = array->weak;
+    copy_facts(*array, *open);
     open->varies = join(array->varies, varies);
-    open->varies_from = array->varies_from;
     return open;
   });
 }
@@ -171,6 +171,16 @@ bool take_type(ArrayCell& before, const ArrayCell& after) {
   before.weak = after.weak;
   return true;
 }
+/// A carry depends on what it depends on after any turn. True if that is more.
+bool grow_dependence(ArrayCell& before, const ArrayCell& after) {
+  const DerivativeArguments depends = join(before.depends, after.depends);
+  const Linearity linearity = either(before.linearity, after.linearity);
+  const bool grown =
+      depends != before.depends || !(linearity == before.linearity);
+  before.depends = depends;
+  before.linearity = linearity;
+  return grown;
+}
 }  // namespace
 
 /// Whether `after` has the type of `before`; grows the axes over which the
@@ -204,10 +214,12 @@ bool Walker::same_carry(Value& before, const Value& after, const AxisSet& extra,
     }
     grown |= take_type(*cell, *new_cell);
     same &= cell->type == new_cell->type && cell->weak == new_cell->weak;
+    grown |= grow_dependence(*cell, *new_cell);
     const AxisSet varies = join(join(cell->varies, new_cell->varies), extra);
     if (varies == cell->varies) return;
     cell->varies = varies;
     if (new_cell->varies_from) cell->varies_from = new_cell->varies_from;
+    tell_derivatives(walk_.context(), *cell);
     grown = true;
   });
   return same && next == leaves.size() && type_name(before) == type_name(after);
@@ -294,6 +306,7 @@ void Walker::loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
                const ArrayValue parameter = scope.add_parameter(
                    open.type, open.varies, open.varies_from);
                parameter->weak = open.weak;
+               parameter->depends = open.depends;
                return parameter;
              }));
   };
@@ -376,6 +389,40 @@ void Walker::finish_loop(std::vector<Carry>& carries, const LoopTurns& turns,
     assign(carries[i].environment, carries[i].name, values[i]);
 }
 
+/// A derivative goes backwards only through loops of which it is known how
+/// often they turn at most.
+void Walker::forbid_reverse(const std::vector<Carry>& carries,
+                            Span where) const {
+  for (const Carry& carry : carries)
+    for_each_leaf(carry.shape, [&](const Value& leaf) {
+      const ArrayCell* array = leaf.array();
+      if (!array) return;
+      for (const auto& derivative : walk_.context().derivatives) {
+        const bool through =
+            derivative->reverse &&
+            std::ranges::any_of(array->depends, [&](uint32_t argument) {
+              return derivative->has(argument);
+            });
+        if (!through) continue;
+        Diagnostic error = reverse_while_error(*derivative, where);
+        error.add_fact(fmt::format("`{}` carries the derivative", carry.name));
+        walk_.fail(std::move(error));
+      }
+    });
+}
+
+namespace {
+/// Whether only running tells how many turns a loop over this has.
+bool has_array_bounds(const Value& over) {
+  const auto* range = over.get_if<RangeValue>();
+  return range &&
+         std::ranges::any_of(*range->start_stop_step, [](const Value& part) {
+           const ArrayCell* array = part.array();
+           return array && !array->constant;
+         });
+}
+}  // namespace
+
 void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   std::vector<Carry> carries = carries_of(s, env);
   const Span where = s.condition->span;
@@ -392,6 +439,7 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
       block(*s.body, env, false, false);
       return c.varies;
     });
+    forbid_reverse(carries, where);
     return;
   }
   LoopTurns turns;
@@ -446,6 +494,7 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
       bind(counter);
       return varies;
     });
+    if (has_array_bounds(over)) forbid_reverse(carries, where);
     return;
   }
   const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {

@@ -62,10 +62,7 @@ struct LaterNames {
 /// What the language will have.
 const LaterNames later[] = {
     {"",
-     {"grad", "value_and_grad", "vjp", "jvp", "jacobian", "hessian", "jacfwd",
-      "jacrev", "linearize", "checkpoint", "remat", "stop_gradient",
-      "custom_jvp", "custom_vjp", "scan", "fold", "associative_scan",
-      "read_csv", "write_csv"}},
+     {"scan", "fold", "associative_scan", "read_csv", "write_csv"}},
     {"random numbers are",
      {"random",      "key",         "PRNGKey",     "split_key",   "fold_in",
       "bits",        "uniform",     "normal",      "randint",     "bernoulli",

@@ -9,6 +9,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/reference/reference.h"
 #include "jit/scalar/element.h"
+#include "lang/context/derivative_facts.h"
 #include "lang/context/literals.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
@@ -159,6 +160,12 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   }
   check_size(type, where);
   if (auto folded = fold_literals(op, operands, type.dtype)) return *folded;
+  if (!context_.derivatives.empty() && lacks_derivative(op, operands))
+    fail(diagnostic(Code::no_derivative, where, ir::name(op)));
+  const Linearity linearity =
+      context_.in_linear_rule
+          ? linearity_of(op, operands, attrs, type.dtype, where)
+          : Linearity{};
 
   ArrayValue out;
   if (mode() == Mode::check) {
@@ -176,6 +183,8 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   }
   out->varies = joined_varies(operands);
   if (!out->varies.empty()) out->varies_from = first_varying(operands);
+  if (!context_.derivatives.empty()) set_depends(context_, op, operands, *out);
+  out->linearity = linearity;
   out->weak = ir::kind(op) == ir::Kind::map && !operands.empty() &&
               !is_bool(out->type.dtype) && op != ir::Op::cast &&
               std::all_of(operands.begin(), operands.end(),

@@ -39,6 +39,10 @@ class Holdings {
   void add(const FunctionValue& function) {
     if (const auto* map = std::get_if<Transformed>(&function.what))
       return add(*map->inner);
+    if (const auto* made = std::get_if<Differentiated>(&function.what)) {
+      if (made->rule) add(*made->rule);
+      return add(*made->inner);
+    }
     const auto* closure = std::get_if<Closure>(&function.what);
     // Around a call's names are others; at top level there are no more arrays.
     for (const Environment* env = closure ? closure->environment.get()
@@ -108,6 +112,8 @@ const Closure* definition_of(const Value& value) {
   while (function)
     if (const auto* map = std::get_if<Transformed>(&function->what))
       function = map->inner.get();
+    else if (const auto* made = std::get_if<Differentiated>(&function->what))
+      function = made->inner.get();
     else
       break;
   const auto* closure =

@@ -290,6 +290,11 @@ class Walker {
   Value call_value(const CallArgument& callee,
                    std::vector<CallArgument> positional, Named named,
                    Span where);
+  /// The names of a call's body. `values`, if given, gets what each parameter
+  /// is bound to.
+  Env bind_arguments(const FunctionValue& function,
+                     std::vector<CallArgument> positional, Named named,
+                     Span where, std::vector<CallArgument>* values = nullptr);
 
   // ---- module.cpp
   void load_prelude();
@@ -404,9 +409,6 @@ class Walker {
                       const Named& named, Span where);
   Value checked_call(const std::shared_ptr<const FunctionValue>& function,
                      const Function& syntax, const Env& env, Span where);
-  Env bind_arguments(const FunctionValue& function,
-                     std::vector<CallArgument> positional, Named named,
-                     Span where);
   Value function_body(const FunctionValue& function, const Function& syntax,
                       const Env& env);
 
@@ -507,6 +509,7 @@ class Walker {
   void compiled_for(const ForStmt& s, const Value& over, const Env& env,
                     int64_t first = 0);
   void compiled_while(const WhileStmt& s, const Env& env);
+  void forbid_reverse(const std::vector<Carry>& carries, Span where) const;
 
   // ---- host_loop.cpp
   struct LoopCode;
