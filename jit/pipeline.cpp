@@ -16,6 +16,7 @@ struct Pass {
 };
 constexpr Pass optimisations[] = {
     {"simplify", simplify},
+    {"results", drop_dead_results},
     {"cse", cse_dce},
 };
 

@@ -36,6 +36,7 @@ std::optional<NodeId> Simplifier::rewrite_map(const Node& node) {
     case Op::cast:
       if (first.type == node.type) return x[0];
       return std::nullopt;
+    case Op::stop_gradient: return x[0];  // derivatives are done
     case Op::neg:
     case Op::bit_not:
       if (first.op == node.op) return first.inputs[0];

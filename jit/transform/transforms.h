@@ -63,5 +63,8 @@ Graph simplify(const Graph& graph);
 /// cse.cpp: equal nodes become one, and nodes that are not needed are removed,
 /// but for those that must_stay.
 Graph cse_dce(const Graph& graph);
+/// dead_results.cpp: results of branches and loops that are not read are not
+/// computed.
+Graph drop_dead_results(const Graph& graph);
 
 }  // namespace unisono::jit
