@@ -337,9 +337,19 @@ Value builtin_variance(CallOf<"variance">& call) {
 
 Value builtin_std(CallOf<"std">& call) {
   const Averaged a = averaged_argument(call["x"], call["axis"]);
-  const ArrayValue root = call.walk.add(ir::Op::sqrt, {variance(call, a)},
-                                        ir::NoAttrs{}, call.where);
-  return cast_to(call.walk, root, a.result, call.where);
+  Walk& walk = call.walk;
+  const Span where = call.where;
+  const ArrayValue square = variance(call, a);
+  ArrayValue root = walk.add(ir::Op::sqrt, {square}, ir::NoAttrs{}, where);
+  if (!square->depends.empty()) {
+    // The derivative of sqrt at 0 is infinite; that of equal numbers is 0.
+    const ArrayValue zero = broadcast_to(
+        walk, walk.constant(0.0, square->type.dtype, false, where),
+        square->type.shape, where);
+    const ArrayValue equal = walk.add(ir::Op::eq, {square, zero}, {}, where);
+    root = walk.add(ir::Op::select, {equal, zero, root}, {}, where);
+  }
+  return cast_to(walk, root, a.result, where);
 }
 
 namespace {
