@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "jit/reference/nodes.h"
+#include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "runtime/stop.h"
 
