@@ -186,7 +186,7 @@ void add_inspect(CommandLine& line) {
       ->type_name("GPU");
   inspect
       ->add_option("--after", line.options.after,
-                   "the IR after this pass: trace, vmap, spmd, simplify or cse")
+                   "the IR after this pass: trace, vmap, spmd, simplify, results or cse")
       ->type_name("PASS");
   inspect
       ->add_option(
