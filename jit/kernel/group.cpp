@@ -24,6 +24,8 @@ constexpr size_t most_weight = 240, dear_weight = 8;
 constexpr size_t most_streams = 24, most_reductions = 4;
 /// Flops that a later loop of the nest may compute again.
 constexpr int recomputed_flops = 12;
+/// So few are computed again rather than stored and loaded.
+constexpr int few_flops_again = 4;
 
 std::vector<int64_t> without_ones(const std::vector<int64_t>& shape) {
   std::vector<int64_t> out;
@@ -275,16 +277,25 @@ bool Group::phases_fit(ExprId value) {
 std::vector<NodeId> Group::members_to_reload(ExprId value) {
   const int phase = exprs_[value].phase;
   const std::vector<bool> inner = inner_exprs();
+  // What computing an expression again from memory is.
+  std::vector<int> again(exprs_.size(), 0);
+  for (size_t e = 0; e < exprs_.size(); ++e) {
+    if (!inner[e]) continue;
+    if (exprs_[e].kind == Expr::Kind::operation) again[e] = flops(exprs_[e].op);
+    if (exprs_[e].checked) again[e] = recomputed_flops + 1;
+    for (ExprId operand : exprs_[e].operands)
+      again[e] = std::min(again[e] + again[operand], recomputed_flops + 1);
+  }
   std::vector<bool> used(exprs_.size());
   std::vector<NodeId> out;
   used[value] = true;
   for (size_t e = exprs_.size(); e-- > 0;) {
     if (!used[e] || !inner[e]) continue;
-    if (exprs_[e].phase == phase) {
+    if (exprs_[e].kind == Expr::Kind::load) continue;
+    if (exprs_[e].phase == phase || again[e] <= few_flops_again) {
       for (ExprId operand : exprs_[e].operands) used[operand] = true;
       continue;
     }
-    if (exprs_[e].kind == Expr::Kind::load) continue;
     auto member = std::find_if(nodes_.begin(), nodes_.end(), [&](NodeId node) {
       return members_.at(node).value == static_cast<ExprId>(e);
     });
