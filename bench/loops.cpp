@@ -55,13 +55,67 @@ let F = cast([[1.0, 0.1, 0.005], [0.0, 1.0, 0.1], [0.0, 0.0, 1.0]], f32)
 let q = cast(0.001, f32)
 let r = cast(0.1, f32)
 let f_kalman = jit(kalman)
+
+# The same by scan and by for.
+let x = sin(0.001 * arange(1_000_000, f32))
+def ema(c, v) {
+  let next = 0.9 * c + 0.1 * v
+  (next, next)
+}
+def ema_scan(x) = scan(ema, 0.0, x).1
+let ema_for = jit(fn(x) => {
+  var c = cast(0.0, f32)
+  var ys = zeros_like(x)
+  for i in range(len(x)) {
+    c = 0.9 * c + 0.1 * x[i]
+    ys[i] = c
+  }
+  ys
+})
+# A linear recurrence from the last row on: the advantages of returns.
+def returns_scan(r, g) = scan(fn(s, (r, g)) => {
+  let next = r + g * s
+  (next, next)
+}, 0.0, (r, g), reverse=true).1
+let returns_for = jit(fn(r, g) => {
+  var s = cast(0.0, f32)
+  var ys = zeros_like(r)
+  for i in range(len(r) - 1, -1, -1) {
+    s = r[i] + g[i] * s
+    ys[i] = s
+  }
+  ys
+})
+def cell((h, c), x, w) {
+  let z = x + h @ w
+  let next = sigmoid(z[64:128]) * c + sigmoid(z[:64]) * tanh(z[128:192])
+  (sigmoid(z[192:]) * tanh(next), next)
+}
+let w = 0.2 * sin(reshape(arange(64 * 256, f32), (64, 256)))
+let steps = cos(0.37 * reshape(arange(256_000, f32), (1000, 256)))
+def lstm_scan(x, w) = scan(fn(s, v) => {
+  let next = cell(s, v, w)
+  (next, next.0)
+}, (zeros(f32[64]), zeros(f32[64])), x).1
+let lstm_for = jit(fn(x, w) => {
+  var h = zeros(f32[64])
+  var c = zeros(f32[64])
+  var hs = zeros(f32[1000, 64])
+  for i in range(1000) {
+    let next = cell((h, c), x[i], w)
+    h = next.0
+    c = next.1
+    hs[i] = h
+  }
+  hs
+})
 )";
 
 }  // namespace
 
 void loops(Table& table) {
   const std::string group = "9 small loops";
-  if (!table.wanted(group, "Lorenz Kalman")) return;
+  if (!table.wanted(group, "Lorenz Kalman scan EMA returns LSTM")) return;
   Script s(program, 1);
   const Peer without_fma{[] {}, Team::one_thread, "the same operations"};
   auto lorenz = [&](const char* function, const char* start, size_t systems,
@@ -102,6 +156,22 @@ void loops(Table& table) {
   };
   expect_close("Kalman", s.floats(ours())[0], likelihood, 1e-4);
   add_pair(table, s, group, "Kalman 3x3, 10^4 steps", ours, peer, 0.95);
+
+  // At the top level, beside a compiled function with a `for`.
+  auto scan = [&](const char* name, const char* by_scan, const char* by_for,
+                  std::vector<unisono::lang::Value> arguments) {
+    auto ours = [&] { return s.call(s[by_scan], arguments); };
+    auto other = [&] { return s.call(s[by_for], arguments); };
+    const std::vector<float> want = s.floats(other());
+    expect_same(name, s.floats(ours()), want.data(), 0);
+    Peer peer{[&] { other(); }, Team::one_thread, "a jitted `for`"};
+    add_pair(table, s, group, name, ours, peer, 0.95);
+  };
+  scan("EMA by scan, 10^6 rows", "ema_scan", "ema_for", {s["x"]});
+  scan("returns by scan, 10^6 rows", "returns_scan", "returns_for",
+       {s["x"], s["x"]});
+  scan("LSTM(64) by scan, 1000 steps", "lstm_scan", "lstm_for",
+       {s["steps"], s["w"]});
 }
 
 }  // namespace bench

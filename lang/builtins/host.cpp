@@ -263,24 +263,16 @@ std::string assertion_message(Argument message) {
   return out.empty() ? "" : ": " + out;
 }
 
-/// In compiled code a false condition reads beside an array of one element: a
-/// check like any other, which names device and member.
 void assert_when_it_runs(CallOf<"assert">& call, const ArrayValue& condition) {
   Walk& walk = call.walk;
-  const Span where = call.where;
-  if (walk.mode() == Mode::check || !walk.machine().checked) return;
   std::vector<int> axes;
   for (int i = 0; i < condition->type.rank(); ++i) axes.push_back(i);
-  const ArrayValue holds =
-      axes.empty() ? condition
-                   : reduce(walk, ir::Op::all, condition, axes, false, where);
-  const ArrayValue fails =
-      walk.add(ir::Op::bit_not, {holds}, ir::NoAttrs{}, where);
-  const ArrayValue beside = cast_to(walk, fails, DType::I32, where);
-  const ArrayValue one = walk.constant_array({DType::Bool, {ir::Dim(1)}},
-                                             std::vector<uint8_t>{1}, where);
-  gather(walk, one, {beside}, {0}, true, where);
-  walk.note_assertion(where, assertion_message(call["message"]));
+  const ArrayValue holds = axes.empty() ? condition
+                                        : reduce(walk, ir::Op::all, condition,
+                                                 axes, false, call.where);
+  walk.assert_when_it_runs(holds,
+                           diagnostic(Code::assertion_failed, call.where,
+                                      assertion_message(call["message"])));
 }
 
 }  // namespace

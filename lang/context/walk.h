@@ -262,8 +262,9 @@ class Walk {
 
   /// Computes what is pending (run mode), so that the array is on a device.
   const unisono::Array& force(const ArrayValue& value, Span where);
-  /// A check at `where` in compiled code is the assertion there.
-  void note_assertion(Span where, std::string message);
+  /// In compiled code, an error at the place of `error` unless `holds`, a bool
+  /// scalar: a check like any other, which names device and member.
+  void assert_when_it_runs(const ArrayValue& holds, Diagnostic error);
   /// An error if the array was given away by `donate`.
   void forbid_donated(const ArrayValue& value, Span where);
   /// Gives it away. While checking, only where it is certain that this runs.

@@ -271,7 +271,9 @@ DocPtr Formatter::statement(const Stmt& s) {
     row.add("for ").add(pattern(n->pattern)).add(" in ");
     row.add(expr(*n->iterable)).add(" ").add(expr(*n->body));
   } else if (const auto* n = as<WhileStmt>(s)) {
-    row.add("while ").add(expr(*n->condition)).add(" ").add(expr(*n->body));
+    row.add("while ").add(expr(*n->condition));
+    if (n->most) row.add(", max=").add(expr(*n->most));
+    row.add(" ").add(expr(*n->body));
   } else if (const auto* n = as<ToolStmt>(s)) {
     row.add(fmt::format("{} {} ", word(n->tool), n->name_span.text()));
     row.add(expr(*n->body));

@@ -15,7 +15,6 @@
 #include "lang/ops/builtin_arguments.h"
 
 namespace unisono::lang {
-namespace {
 
 std::shared_ptr<const FunctionValue> function_argument(Argument f) {
   const auto* function =
@@ -27,6 +26,8 @@ std::shared_ptr<const FunctionValue> function_argument(Argument f) {
                      .set_help("give it a function: `f`, or "
                                "`fn(x) => 2 * x`"));
 }
+
+namespace {
 
 /// `in_axes` or `out_axes`; 0 if it is left out.
 void read_axes(Argument argument, Value& axes, Span& span) {

@@ -8,6 +8,7 @@
 //   map_state           what is kept between calls
 //   map_nested          a map over devices inside compiled code
 //   map_mesh            the devices of code that has such maps
+//   scan                `scan`, `fold`
 //   number_attempt      numbers of a call as arguments of its code
 //   donation            arrays that are given away
 //   collectives         psum ... axis_size
@@ -32,6 +33,9 @@ struct Name;  // ast.h
 /// The states of all maps of a session (map_state.h): a map that is made again
 /// from the same function and the same axes finds what was compiled for it.
 class MapCache;
+
+/// The function that an argument of a builtin is; an error if it is none.
+std::shared_ptr<const FunctionValue> function_argument(Argument f);
 
 /// Calls a function that `jit`, `vmap` or `pmap` made. In check mode the inner
 /// function is walked with the types that one member sees. A `pmap` or `jit`

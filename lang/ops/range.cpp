@@ -46,6 +46,24 @@ DType range_type(Walk& walk, const RangeValue& range, Span where) {
                 .set_help("convert them to one type: `cast(n, i64)`"));
 }
 
+ir::Dim range_count(Walk& walk, const RangeValue& range, std::string_view what,
+                    Span where) {
+  ir::Dim parts[3];
+  for (int i = 0; i < 3; ++i) {
+    const auto* known = (*range.start_stop_step)[i].get_if<IntValue>();
+    if (!known)
+      walk.fail(diagnostic(Code::not_known_int, where, what,
+                           type_name((*range.start_stop_step)[i])));
+    parts[i] = known->value;
+  }
+  if (parts[2] == ir::Dim(0))
+    walk.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
+  const ir::Dim distance = parts[1] - parts[0];
+  if (parts[2] == ir::Dim(1) && !distance.is_constant()) return distance;
+  const ir::Dim count = ir::Dim(0) - floor_div(ir::Dim(0) - distance, parts[2]);
+  return count.is_constant() && count.value() < 0 ? ir::Dim(0) : count;
+}
+
 uint64_t KnownRange::turns() const {
   if (is_negative(step, dtype))
     return less(stop, start, dtype) ? (start - stop - 1) / (0 - step) + 1 : 0;
@@ -69,6 +87,16 @@ RangeArrays range_arrays(Walk& walk, const RangeValue& range, Span where) {
   if (step == uint64_t{1}) out.unit = 1;
   if (step == ~uint64_t{0} && is_signed(dtype)) out.unit = -1;
   return out;
+}
+
+ArrayValue range_number(Walk& walk, const RangeArrays& range,
+                        const ArrayValue& turn, Span where) {
+  const ArrayValue k = cast_to(walk, turn, range.start->type.dtype, where);
+  const bool by_one = range.known && range.known->step == 1;
+  const ArrayValue far =
+      by_one ? k : walk.add(ir::Op::mul, {k, range.step}, ir::NoAttrs{}, where);
+  if (range.known && range.known->start == 0) return far;
+  return walk.add(ir::Op::add, {range.start, far}, ir::NoAttrs{}, where);
 }
 
 ArrayValue count_turns(Walk& walk, const RangeArrays& range, Span where) {

@@ -4,6 +4,7 @@
 // the end of its type, and start again at the other.
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "lang/context/walk.h"
 
@@ -12,6 +13,11 @@ namespace unisono::lang {
 /// The integer type of a range's counter: the least that holds start, stop and
 /// step. An error where there is none.
 DType range_type(Walk& walk, const RangeValue& range, Span where);
+
+/// How many numbers the range has, where its parts are ints (symbols, perhaps,
+/// while checking); an error that `what` must be known otherwise.
+ir::Dim range_count(Walk& walk, const RangeValue& range, std::string_view what,
+                    Span where);
 
 /// A range whose numbers are known, as 64-bit patterns, sign-extended where
 /// the type has a sign.
@@ -33,6 +39,9 @@ struct RangeArrays {
   std::optional<int> unit;  // a known step of 1 or -1
 };
 RangeArrays range_arrays(Walk& walk, const RangeValue& range, Span where);
+/// The counter in turn `turn`, an i64 scalar.
+ArrayValue range_number(Walk& walk, const RangeArrays& range,
+                        const ArrayValue& turn, Span where);
 /// The number of turns of such a range, as an i64 that is computed before the
 /// first. A step of 0 is an error when the code runs.
 ArrayValue count_turns(Walk& walk, const RangeArrays& range, Span where);

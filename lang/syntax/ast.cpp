@@ -174,6 +174,7 @@ void for_each_child(const Stmt& s, const ExprVisitor& f) {
       return visit(node<ForStmt>(s).body, f);
     case StmtKind::WhileStmt:
       visit(node<WhileStmt>(s).condition, f);
+      visit(node<WhileStmt>(s).most, f);
       return visit(node<WhileStmt>(s).body, f);
     case StmtKind::ToolStmt: return visit(node<ToolStmt>(s).body, f);
   }

@@ -353,8 +353,10 @@ struct ForStmt final : StmtBase<StmtKind::ForStmt> {
   ExprPtr iterable;
   ExprPtr body;  ///< a Block
 };
+/// `while x > 1 { ... }`, `while x > 1, max=100 { ... }`
 struct WhileStmt final : StmtBase<StmtKind::WhileStmt> {
   ExprPtr condition;
+  ExprPtr most;  ///< how many turns it may take, or null
   ExprPtr body;  ///< a Block
 };
 /// `test "name" { ... }`, `bench "name" { ... }`: what a tool runs, and a run

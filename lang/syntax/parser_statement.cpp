@@ -409,6 +409,16 @@ StmtPtr Parser::while_statement() {
   auto node = std::make_unique<WhileStmt>();
   node->condition = expression();
   if (!node->condition) return nullptr;
+  if (eat(TokenKind::Comma)) {
+    if (!at_word("max")) {
+      expected("`max=`");
+      return nullptr;
+    }
+    advance();
+    if (!expect(TokenKind::Assign, "`=` after `max`")) return nullptr;
+    node->most = expression();
+    if (!node->most) return nullptr;
+  }
   node->body = block();
   if (!node->body) return nullptr;
   return finish(std::move(node), begin);

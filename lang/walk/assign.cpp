@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/text.h"
 #include "lang/walk/types.h"
@@ -72,8 +73,9 @@ void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
       value.value =
           update(walk_, step.base, step.items, value, step.index->span);
     } else {
-      value.value = replace_field(step.base, *step.field,
-                                  adopt(value.value, current, value.where));
+      value.value =
+          replace_field(step.base, *step.field,
+                        adopt(walk_, value.value, current, value.where));
     }
     current = step.base;
   }
@@ -86,7 +88,8 @@ void Walker::assign_whole(const Env& holder, const std::string& name,
   check_tree(value.value, stmt.value->span);
   const Binding& binding = holder->names.at(name);
   value.value =
-      as_variable(adopt(value.value, binding.value, value.where), value.where);
+      as_variable(walk_, adopt(walk_, value.value, binding.value, value.where),
+                  value.where);
   if (binding.type)
     value.value = match_declared(*binding.type, value.value, holder,
                                  stmt.value->span, fmt::format("`{}`", name));
@@ -187,57 +190,6 @@ Env Walker::variable(const NameExpr& name, const Env& env) {
             .set_help("return the new value, or declare a `var` in this "
                       "function"));
   return holder->shared_from_this();
-}
-
-/// A new value for what held `before`: literals take its element type, where
-/// it has one and that fits; where it has none, a float stays a float.
-Value Walker::adopt(const Value& value, const Value& before, Span where) {
-  const ArrayCell* old = before.array();
-  const auto type = element_type(value);
-  if (old && type && type->weak) {
-    const DType dtype = old->type.dtype;
-    const bool fits =
-        is_floating(dtype) || (is_integer(dtype) && is_integer(type->dtype));
-    return fits ? to_dtype(walk_, {value, where}, {dtype, old->weak},
-                           "an assignment")
-                : value;
-  }
-  if (const TupleValue *a = value.tuple(), *b = before.tuple();
-      a && b && a->items.size() == b->items.size()) {
-    std::vector<Value> items;
-    for (size_t i = 0; i < a->items.size(); ++i)
-      items.push_back(adopt(a->items[i], b->items[i], where));
-    return make_tuple(std::move(items));
-  }
-  if (const RecordValue *a = value.record(), *b = before.record(); a && b) {
-    std::vector<std::pair<std::string, Value>> fields;
-    for (const auto& [name, part] : a->fields) {
-      const Value* old_part = b->find(name);
-      fields.emplace_back(name,
-                          old_part ? adopt(part, *old_part, where) : part);
-    }
-    return make_record(std::move(fields));
-  }
-  return value;
-}
-
-/// What a `var` holds: numbers that change, and so are no literals and no
-/// sizes.
-Value Walker::as_variable(const Value& value, Span where) {
-  const ArrayCell* one = value.array();
-  if (one && !one->literal && one->call_numbers.empty()) return value;
-  return map_leaves(value, [&](const Value& leaf) -> Value {
-    if (leaf.is<BoolValue>()) return walk_.to_array(leaf, where, "a `var`");
-    const auto* array = leaf.get_if<ArrayValue>();
-    if (array && !(*array)->literal && (*array)->call_numbers.empty())
-      return leaf;
-    if (!array && !leaf.is<IntValue>()) return leaf;
-    const ArrayValue number = walk_.to_operand(leaf, where, "a `var`");
-    auto changes = std::make_shared<ArrayCell>(*number);
-    changes->literal = false;
-    changes->call_numbers.clear();
-    return changes;
-  });
 }
 
 }  // namespace unisono::lang

@@ -9,6 +9,7 @@
 #include "lang/context/function.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
@@ -20,21 +21,6 @@ namespace unisono::lang {
 // ---- two values that meet --------------------------------------------------
 
 namespace {
-
-bool same_function(const Value& a, const Value& b) {
-  using Function = std::shared_ptr<const FunctionValue>;
-  const auto *x = a.get_if<Function>(), *y = b.get_if<Function>();
-  if (!x || !y) return false;
-  if (*x == *y) return true;
-  const auto *f = std::get_if<Closure>(&(*x)->what),
-             *g = std::get_if<Closure>(&(*y)->what);
-  if (f && g)
-    return f->environment == g->environment &&
-           syntax_of(*f).function == syntax_of(*g).function;
-  const auto *p = std::get_if<const Builtin*>(&(*x)->what),
-             *q = std::get_if<const Builtin*>(&(*y)->what);
-  return p && q && *p == *q;
-}
 
 bool is_unit(const Value& value) {
   return value.is<NoneValue>() ||
@@ -53,28 +39,6 @@ std::optional<WeakDType> common_type(WeakDType a, WeakDType b) {
 }
 
 }  // namespace
-
-bool same_host_value(const Value& a, const Value& b) {
-  if (same_function(a, b)) return true;
-  if (const auto *x = a.get_if<AxisValue>(), *y = b.get_if<AxisValue>(); x && y)
-    return x->axis == y->axis;
-  if (const auto *x = a.get_if<SplitValue>(), *y = b.get_if<SplitValue>();
-      x && y)
-    return x->axis == y->axis;
-  if (const auto *x = a.get_if<ModuleValue>(), *y = b.get_if<ModuleValue>();
-      x && y)
-    return x->environment == y->environment;
-  if (const auto *x = a.get_if<TypeAliasValue>(),
-      *y = b.get_if<TypeAliasValue>();
-      x && y)
-    return x->definition == y->definition;
-  if (const auto *x = a.get_if<RangeValue>(), *y = b.get_if<RangeValue>();
-      x && y)
-    return x->start_stop_step == y->start_stop_step;
-  if (a.is<ArrayValue>() || b.is<ArrayValue>()) return false;
-  const auto equal = host_equal(a, b);
-  return equal && *equal && **equal;
-}
 
 std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
                                        const Condition& c) {
@@ -499,37 +463,36 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     compiled_while(s, env);
     return;
   }
+  const std::optional<int64_t> most = while_maximum(s, env);
   HostLoop loop(*this, s, -1);
-  while (true) {
+  for (int64_t taken = 0;; ++taken) {
     poll(s.span);
-    if (loop.is_hot() && !loop.run([&](int64_t) { compiled_while(s, env); }))
-      return loop.end();
+    if (loop.is_hot()) {
+      Env own;  // where a loop with a maximum says whether it goes on
+      const auto more = loop.run([&](int64_t more) {
+        if (most)
+          own = bounded_while(s, env, *most - taken - more);
+        else
+          compiled_while(s, env);
+      });
+      if (!more) {
+        if (most &&
+            *condition(own->names.begin()->second.value, s.condition->span)
+                 .known)
+          fail_not_ended(s, *most);
+        return loop.end();
+      }
+      taken += static_cast<int64_t>(*more);
+    }
     loop.turn();
     const Condition c = condition(expr(*s.condition, env), s.condition->span);
     if (!*c.known) return loop.end();
+    if (taken == most) fail_not_ended(s, *most);
     block(*s.body, env, true, false);
   }
 }
 
 // ---- comprehensions --------------------------------------------------------
-
-ir::Dim Walker::range_count(const RangeValue& range, Span where) {
-  ir::Dim parts[3];
-  for (int i = 0; i < 3; ++i) {
-    const auto* known = (*range.start_stop_step)[i].get_if<IntValue>();
-    if (!known)
-      walk_.fail(diagnostic(Code::not_known_int, where,
-                            "the size of a comprehension",
-                            type_name((*range.start_stop_step)[i])));
-    parts[i] = known->value;
-  }
-  if (parts[2] == ir::Dim(0))
-    walk_.fail(diagnostic(Code::zero_step, where, std::string_view("`range`")));
-  const ir::Dim distance = parts[1] - parts[0];
-  if (parts[2] == ir::Dim(1) && !distance.is_constant()) return distance;
-  const ir::Dim count = ir::Dim(0) - floor_div(ir::Dim(0) - distance, parts[2]);
-  return count.is_constant() && count.value() < 0 ? ir::Dim(0) : count;
-}
 
 Value Walker::generate(const Comprehension& e, size_t generator,
                        const Env& env) {
@@ -570,7 +533,8 @@ Value Walker::generate(const Comprehension& e, size_t generator,
     return stacked(std::move(items));
   }
   if (const auto* range = over.get_if<RangeValue>()) {
-    const ir::Dim count = range_count(*range, where);
+    const ir::Dim count =
+        range_count(walk_, *range, "the size of a comprehension", where);
     const std::vector<Value>& parts = *range->start_stop_step;
     ArrayValue index = iota(walk_, {DType::I32, {count}}, 0, where);
     auto scaled = [&](BinaryOp op, const Value& by) {

@@ -9,6 +9,7 @@
 #include "lang/context/arguments.h"
 #include "lang/context/function.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
@@ -346,7 +347,8 @@ Value Walker::with_expr(const With& e, const Env& env) {
       walk_.fail(diagnostic(Code::unknown_field, f.name->span, type_name(base),
                             f.name->text)
                      .set_help(fields_text(*record)));
-    found->second = adopt(expr(*f.value, env), found->second, f.value->span);
+    found->second =
+        adopt(walk_, expr(*f.value, env), found->second, f.value->span);
   }
   return make_record(std::move(fields));
 }

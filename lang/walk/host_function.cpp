@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "lang/context/function.h"
+#include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/walk/types.h"
 #include "runtime/array.h"
@@ -139,7 +140,7 @@ Value Walker::call_host(const Closure& closure, const Env& env, Span where) {
   const size_t results = attrs.results.size();
   const ArrayValue node =
       walk_.add(ir::Op::host_call, operands, std::move(attrs), where);
-  return fill_leaves({shape}, project_all(node, results, where))[0];
+  return fill_leaves({shape}, project_all(walk_, node, results, where))[0];
 }
 
 /// Outside compiled code it is called here and now.

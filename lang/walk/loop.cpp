@@ -7,18 +7,13 @@
 
 #include "lang/context/derivative_facts.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
 namespace {
-
-/// A leaf that must be computed: only its type is there.
-bool is_open_leaf(const Value& leaf) {
-  const ArrayCell* array = leaf.array();
-  return array && !array->array && !array->constant && array->node < 0;
-}
 
 /// Adds the union of what the scopes captured to `operands`, and gives it.
 std::vector<ArrayValue> all_captures(
@@ -33,55 +28,12 @@ std::vector<ArrayValue> all_captures(
 
 }  // namespace
 
-/// The arrays that `value` gives for the open leaves of `shape`, cast to their
-/// types, appended to `out`.
-void Walker::gather_leaves(const Value& value, const Value& shape,
-                           std::vector<ArrayValue>& out, Span where) {
-  if (const TupleValue* tuple = shape.tuple()) {
-    for (size_t i = 0; i < tuple->items.size(); ++i)
-      gather_leaves(value.tuple()->items[i], tuple->items[i], out, where);
-  } else if (const RecordValue* record = shape.record()) {
-    for (const auto& [name, leaf] : record->fields)
-      gather_leaves(*value.record()->find(name), leaf, out, where);
-  } else if (is_open_leaf(shape)) {
-    const ArrayCell& leaf = *shape.array();
-    out.push_back(to_dtype(walk_, {value, where}, {leaf.type.dtype, leaf.weak},
-                           "a value"));
-  }
-}
-
 void Walker::in_scope(const std::shared_ptr<GraphScope>& scope,
                       const std::function<void()>& body) {
   ContextScope context(walk_);
   context->mode = Mode::trace;
   context->scope = scope;
   body();
-}
-
-std::vector<ArrayValue> Walker::project_all(const ArrayValue& node,
-                                            size_t count, Span where) {
-  std::vector<ArrayValue> out;
-  for (size_t i = 0; i < count; ++i)
-    out.push_back(walk_.add(ir::Op::project, {node},
-                            ir::ProjectAttrs{static_cast<int>(i)}, where));
-  return out;
-}
-
-/// `shapes` with each open leaf replaced by the next of `arrays`, which varies
-/// as the leaf said.
-std::vector<Value> Walker::fill_leaves(const std::vector<Value>& shapes,
-                                       const std::vector<ArrayValue>& arrays) {
-  size_t next = 0;
-  std::vector<Value> out;
-  for (const Value& shape : shapes)
-    out.push_back(map_leaves(shape, [&](const Value& leaf) -> Value {
-      if (!is_open_leaf(leaf)) return leaf;
-      const ArrayValue& array = arrays[next++];
-      array->weak = leaf.array()->weak;
-      copy_facts(*leaf.array(), *array);
-      return array;
-    }));
-  return out;
 }
 
 std::vector<Value> Walker::if_node(const ArrayValue& condition,
@@ -97,7 +49,7 @@ std::vector<Value> Walker::if_node(const ArrayValue& condition,
                      std::vector<ArrayValue>& out) {
     in_scope(scope, [&] {
       for (size_t i = 0; i < values.size(); ++i)
-        gather_leaves(values[i], results[i], out, where);
+        gather_leaves(walk_, values[i], results[i], out, where);
       for (const ArrayValue& output : out) scope->import(output);
     });
   };
@@ -114,23 +66,11 @@ std::vector<Value> Walker::if_node(const ArrayValue& condition,
   operands.insert(operands.end(), captures.begin(), captures.end());
   const ArrayValue node =
       walk_.add(ir::Op::if_else, operands, std::move(attrs), where);
-  return fill_leaves(results, project_all(node, outputs[0].size(), where));
+  return fill_leaves(results,
+                     project_all(walk_, node, outputs[0].size(), where));
 }
 
 // ---- loops -----------------------------------------------------------------
-
-/// What a carry is inside the loop: of its arrays only the type is known.
-Value Walker::carry_shape(const Value& value, const AxisSet& varies) {
-  return map_leaves(value, [&](const Value& leaf) -> Value {
-    const ArrayCell* array = leaf.array();
-    if (!array) return leaf;
-    ArrayValue open = walk_.unknown_array(array->type);
-    open->weak = array->weak;
-    copy_facts(*array, *open);
-    open->varies = join(array->varies, varies);
-    return open;
-  });
-}
 
 /// Text that a loop of the host changes is unknown while it is checked: each
 /// such text in `before`, which then has `grown`.
@@ -158,73 +98,6 @@ Value Walker::widen_text(const Value& before, const Value& after, bool& grown) {
   return make_record(std::move(fields));
 }
 
-namespace {
-/// A number without an element type takes that of what it becomes: a float
-/// that of any float, an integer that of any number. True if it did.
-bool take_type(ArrayCell& before, const ArrayCell& after) {
-  if (!before.weak || before.type == after.type || after.type.rank() > 0)
-    return false;
-  const DType own = before.type.dtype, wanted = after.type.dtype;
-  if (is_bool(wanted) || (is_floating(own) && !is_floating(wanted)))
-    return false;
-  before.type.dtype = wanted;
-  before.weak = after.weak;
-  return true;
-}
-/// A carry depends on what it depends on after any turn. True if that is more.
-bool grow_dependence(ArrayCell& before, const ArrayCell& after) {
-  const DerivativeArguments depends = join(before.depends, after.depends);
-  const Linearity linearity = either(before.linearity, after.linearity);
-  const bool grown =
-      depends != before.depends || !(linearity == before.linearity);
-  before.depends = depends;
-  before.linearity = linearity;
-  return grown;
-}
-}  // namespace
-
-/// Whether `after` has the type of `before`; grows the axes over which the
-/// leaves of `before` vary by those of `after` and `extra`, and gives its
-/// numbers the types that they become.
-bool Walker::same_carry(Value& before, const Value& after, const AxisSet& extra,
-                        bool& grown) {
-  std::vector<Value> leaves;
-  for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
-  size_t next = 0;
-  bool same = true;
-  for_each_leaf(before, [&](const Value& leaf) {
-    if (next >= leaves.size()) {
-      same = false;
-      return;
-    }
-    const Value& now = leaves[next++];
-    ArrayCell* cell = leaf.array();
-    const ArrayCell* new_cell = now.array();
-    const auto* text = leaf.get_if<StrValue>();
-    const bool any_text =
-        text && !text->value && !text->deferred && !walk_.in_compiled_code();
-    if (any_text && now.is<StrValue>()) return;
-    if (!cell || !new_cell) {
-      same &= !cell && !new_cell && same_host_value(leaf, now);
-      return;
-    }
-    if (cell->weak && !new_cell->weak && cell->type == new_cell->type) {
-      cell->weak = false;  // f64, i64
-      grown = true;
-    }
-    grown |= take_type(*cell, *new_cell);
-    same &= cell->type == new_cell->type && cell->weak == new_cell->weak;
-    grown |= grow_dependence(*cell, *new_cell);
-    const AxisSet varies = join(join(cell->varies, new_cell->varies), extra);
-    if (varies == cell->varies) return;
-    cell->varies = varies;
-    if (new_cell->varies_from) cell->varies_from = new_cell->varies_from;
-    tell_derivatives(walk_.context(), *cell);
-    grown = true;
-  });
-  return same && next == leaves.size() && type_name(before) == type_name(after);
-}
-
 /// The carries after a turn against those before; true if they vary more.
 bool Walker::close_turn(std::vector<Carry>& carries,
                         const std::vector<Assigned>& changes,
@@ -238,7 +111,8 @@ bool Walker::close_turn(std::vector<Carry>& carries,
     const Value after = change ? change->after : carry.shape;
     if (checking() && !walk_.in_compiled_code())
       carry.shape = widen_text(carry.shape, after, grown);
-    if (same_carry(carry.shape, after, condition_varies, grown)) continue;
+    if (same_carry(walk_, carry.shape, after, condition_varies, grown))
+      continue;
     std::string was = type_name(carry.shape), is = type_name(after);
     std::string help =
         "a `var` keeps its type in a loop: start it with the type it gets, or "
@@ -265,7 +139,7 @@ void Walker::check_loop(
     std::vector<Carry>& carries, const AxisSet& bound_varies, Span where,
     const std::function<AxisSet(ContextScope&)>& walk_turn) {
   for (Carry& carry : carries)
-    carry.shape = carry_shape(carry.value, bound_varies);
+    carry.shape = carry_shape(walk_, carry.value, bound_varies);
   const size_t types = s_.types.size();
   while (true) {
     AxisSet condition_varies;
@@ -275,7 +149,8 @@ void Walker::check_loop(
       JournalScope journal(*this);
       ContextScope context(walk_);
       for (const Carry& carry : carries)
-        assign(carry.environment, carry.name, carry_shape(carry.shape, {}));
+        assign(carry.environment, carry.name,
+               carry_shape(walk_, carry.shape, {}));
       condition_varies = walk_turn(context);
       changes = journal.finish();
     }
@@ -289,7 +164,7 @@ void Walker::check_loop(
 void Walker::loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
                        Span where, const LoopPart& body) {
   for (Carry& carry : carries)
-    carry.shape = carry_shape(carry.value, turns.varies);
+    carry.shape = carry_shape(walk_, carry.value, turns.varies);
   // A graph's parameters: the counter, then the open leaves of the carries.
   auto parameters = [&](ArrayValue& own_counter) {
     GraphScope& scope = *walk_.scope();
@@ -300,15 +175,7 @@ void Walker::loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
           scope.add_parameter(turns.counter->type, turns.varies, where);
     for (const Carry& carry : carries)
       assign(carry.environment, carry.name,
-             map_leaves(carry.shape, [&](const Value& leaf) -> Value {
-               if (!is_open_leaf(leaf)) return leaf;
-               const ArrayCell& open = *leaf.array();
-               const ArrayValue parameter = scope.add_parameter(
-                   open.type, open.varies, open.varies_from);
-               parameter->weak = open.weak;
-               parameter->depends = open.depends;
-               return parameter;
-             }));
+             leaf_parameters(walk_, carry.shape));
   };
   for (bool again = true; again;) {
     again = false;
@@ -342,7 +209,7 @@ void Walker::loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
       again = close_turn(carries, changes, varies, where);
       if (again) return;  // they vary more
       for (size_t i = 0; i < carries.size(); ++i)
-        gather_leaves(finals[i], carries[i].shape, outputs, where);
+        gather_leaves(walk_, finals[i], carries[i].shape, outputs, where);
     });
     if (!again)
       finish_loop(carries, turns, go_on, outputs, condition_scope, body_scope,
@@ -359,6 +226,7 @@ void Walker::finish_loop(std::vector<Carry>& carries, const LoopTurns& turns,
   for (const ArrayValue& output : outputs) body_scope->import(output);
   ir::LoopAttrs attrs;
   attrs.carries = static_cast<int>(outputs.size());
+  attrs.most = turns.most;
   std::vector<ArrayValue> captures;
   if (turns.count) {
     attrs.turns = *turns.count;
@@ -376,11 +244,12 @@ void Walker::finish_loop(std::vector<Carry>& carries, const LoopTurns& turns,
   std::vector<ArrayValue> operands;
   if (turns.counter) operands.push_back(turns.counter);
   for (const Carry& carry : carries)
-    gather_leaves(carry.value, carry.shape, operands, where);
+    gather_leaves(walk_, carry.value, carry.shape, operands, where);
   operands.insert(operands.end(), captures.begin(), captures.end());
   const ArrayValue node =
       walk_.add(ir::Op::loop, operands, std::move(attrs), where);
-  std::vector<ArrayValue> results = project_all(node, outputs.size(), where);
+  std::vector<ArrayValue> results =
+      project_all(walk_, node, outputs.size(), where);
   if (turns.counter) results.erase(results.begin());
   std::vector<Value> shapes;
   for (const Carry& carry : carries) shapes.push_back(carry.shape);
@@ -423,10 +292,79 @@ bool has_array_bounds(const Value& over) {
 }
 }  // namespace
 
+/// Its `max`; nothing if it has none, or a symbol, while checking.
+std::optional<int64_t> Walker::while_maximum(const WhileStmt& s,
+                                             const Env& env) {
+  if (!s.most) return std::nullopt;
+  const Value value = expr(*s.most, env);
+  const auto* known = value.get_if<IntValue>();
+  if (known && checking() && !known->value.is_constant()) return std::nullopt;
+  if (!known || !known->value.is_constant() || known->value.value() < 1) {
+    const std::string seen =
+        known ? known->value.to_string() : type_name(value);
+    walk_.fail(diagnostic(Code::bad_maximum, s.most->span, seen));
+  }
+  return known->value.value();
+}
+
+namespace {
+/// Names that no program can have.
+const std::string goes_on_name = "while";
+
+Diagnostic not_ended(const WhileStmt& s, int64_t most) {
+  Diagnostic error = diagnostic(Code::loop_not_ended, s.most->span, most,
+                                most == 1 ? "" : "s");
+  error.add_note(s.condition->span, "this condition");
+  return error;
+}
+}  // namespace
+
+void Walker::fail_not_ended(const WhileStmt& s, int64_t most) {
+  walk_.fail(not_ended(s, most));
+}
+
+Env Walker::bounded_while(const WhileStmt& s, const Env& env, int64_t most) {
+  const Span where = s.condition->span;
+  // The condition is computed once for each state of the carries, so the last
+  // one is there after the loop, and whatever it does has happened once.
+  const Env own = inner(env);
+  const auto outside = walk_.context().varying_conditions;
+  const auto goes_on = [&] {
+    ContextScope context(walk_);
+    context->varying_conditions = outside;
+    const Value value = expr(*s.condition, env);
+    condition(value, where);  // its type
+    return walk_.to_array(value, where, "a condition");
+  };
+  define(own, goes_on_name, goes_on(), true, where);
+  const Value& last = own->names.at(goes_on_name).value;
+  std::vector<Carry> carries = carries_of(s, env);
+  carries.push_back({own, goes_on_name, last});
+  const ArrayValue limit = walk_.constant_int(most, DType::I64, false, where);
+  const ArrayValue one = walk_.constant_int(1, DType::I64, false, where);
+  const auto op = [&](ir::Op what, const ArrayValue& a, const ArrayValue& b) {
+    return walk_.add(what, {a, b}, ir::NoAttrs{}, where);
+  };
+  LoopTurns turns;
+  turns.most = most;
+  turns.counter = walk_.constant_int(0, DType::I64, false, where);
+  turns.condition = [&](const ArrayValue& turn) {
+    return op(ir::Op::bit_and, *last.get_if<ArrayValue>(),
+              op(ir::Op::lt, turn, limit));
+  };
+  loop_node(carries, turns, where, [&](const ArrayValue& turn) {
+    block(*s.body, env, false, false);
+    assign(own, goes_on_name, goes_on());
+    return op(ir::Op::add, turn, one);
+  });
+  return own;
+}
+
 void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   std::vector<Carry> carries = carries_of(s, env);
   const Span where = s.condition->span;
   if (checking()) {
+    while_maximum(s, env);
     // A condition that is known to be false before the first turn skips it.
     if (const Condition first = condition(expr(*s.condition, env), where);
         first.known && !*first.known)
@@ -439,7 +377,17 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
       block(*s.body, env, false, false);
       return c.varies;
     });
-    forbid_reverse(carries, where);
+    if (!s.most) forbid_reverse(carries, where);
+    return;
+  }
+  if (s.most) {
+    const int64_t most = *while_maximum(s, env);
+    const Env own = bounded_while(s, env, most);
+    const ArrayValue goes_on =
+        *own->names.at(goes_on_name).value.get_if<ArrayValue>();
+    walk_.assert_when_it_runs(
+        walk_.add(ir::Op::bit_not, {goes_on}, ir::NoAttrs{}, where),
+        not_ended(s, most));
     return;
   }
   LoopTurns turns;
@@ -501,11 +449,7 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
     return walk_.add(what, {a, b}, ir::NoAttrs{}, where);
   };
   const auto number = [&](const ArrayValue& turn) {
-    const ArrayValue k = cast_to(walk_, turn, bounds.start->type.dtype, where);
-    const bool by_one = bounds.known && bounds.known->step == 1;
-    const ArrayValue far = by_one ? k : op(ir::Op::mul, k, bounds.step);
-    if (bounds.known && bounds.known->start == 0) return far;
-    return op(ir::Op::add, bounds.start, far);
+    return range_number(walk_, bounds, turn, where);
   };
   LoopTurns turns;
   turns.varies = varies;

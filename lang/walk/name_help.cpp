@@ -62,7 +62,7 @@ struct LaterNames {
 /// What the language will have.
 const LaterNames later[] = {
     {"",
-     {"scan", "fold", "associative_scan", "read_csv", "write_csv"}},
+     {"associative_scan", "read_csv", "write_csv"}},
     {"random numbers are",
      {"random",      "key",         "PRNGKey",     "split_key",   "fold_in",
       "bits",        "uniform",     "normal",      "randint",     "bernoulli",

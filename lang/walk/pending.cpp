@@ -436,8 +436,16 @@ void Walk::count_host_bytes(int64_t bytes, Span where) {
         fmt::format("{} bytes in the host's memory", limits.host_bytes)));
 }
 
-void Walk::note_assertion(Span where, std::string message) {
-  state_->assertions[source_id(where)] = std::move(message);
+void Walk::assert_when_it_runs(const ArrayValue& holds, Diagnostic error) {
+  if (mode() == Mode::check || !machine_.checked) return;
+  // A condition that is false reads beside an array of one element.
+  const Span where = error.where;
+  const ArrayValue fails = add(ir::Op::bit_not, {holds}, ir::NoAttrs{}, where);
+  const ArrayValue beside = cast_to(*this, fails, DType::I32, where);
+  const ArrayValue one = constant_array({DType::Bool, {ir::Dim(1)}},
+                                        std::vector<uint8_t>{1}, where);
+  add(ir::Op::gather, {one, beside}, ir::IndexAttrs{{0}, true}, where);
+  state_->assertions.insert_or_assign(source_id(where), std::move(error));
 }
 
 void Walk::fail(Diagnostic diagnostic) { throw Failure{std::move(diagnostic)}; }
@@ -491,8 +499,11 @@ void Walk::fail(const Error& error, Span where) {
         return diagnostic(Code::division_by_zero, place);
       case Error::Kind::index_out_of_bounds:
         if (const auto assertion = state_->assertions.find(error.source);
-            assertion != state_->assertions.end())
-          return diagnostic(Code::assertion_failed, place, assertion->second);
+            assertion != state_->assertions.end()) {
+          Diagnostic failed = assertion->second;
+          failed.where = place;
+          return failed;
+        }
         return diagnostic(Code::index_out_of_bounds, place, error.message);
       case Error::Kind::check_failed:
       case Error::Kind::invalid_file:

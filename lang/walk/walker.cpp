@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lang/maps/maps.h"
+#include "lang/ops/carry.h"
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/lexer.h"
@@ -568,7 +569,7 @@ void Walker::define(const Env& env, const std::string& name, Value value,
       where.file == s_.main_file) {
     if (is_var) record = static_cast<int64_t>(s_.types.size());
     s_.types.push_back({where, name, noted_type(value),
-                        is_var ? carry_shape(value, {}) : Value()});
+                        is_var ? carry_shape(walk_, value, {}) : Value()});
   }
   bool function = false;
   for_each_leaf(value, [&](const Value& leaf) {
@@ -594,7 +595,7 @@ void Walker::widen_record(const Binding& binding, const Value& value) {
     return;
   }
   bool grown = false;
-  same_carry(record.shape, value, {}, grown);
+  same_carry(walk_, record.shape, value, {}, grown);
   if (grown) record.type = noted_type(record.shape);
 }
 
@@ -653,8 +654,9 @@ void Walker::bind_pattern(const Pattern& pattern, const Value& value,
   switch (pattern.kind) {
     case Pattern::Kind::wildcard: return;
     case Pattern::Kind::name:
-      define(env, pattern.name.text, is_var ? as_variable(value, where) : value,
-             is_var, pattern.span, type);
+      define(env, pattern.name.text,
+             is_var ? as_variable(walk_, value, where) : value, is_var,
+             pattern.span, type);
       return;
     case Pattern::Kind::tuple: break;
   }

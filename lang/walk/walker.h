@@ -168,7 +168,7 @@ struct Walk::State {
   std::vector<std::weak_ptr<Environment>> module_environments;
 
   /// What assertions in compiled code say, by the number of their place.
-  std::unordered_map<uint32_t, std::string> assertions;
+  std::unordered_map<uint32_t, Diagnostic> assertions;
 
   /// What is taken back if an input of a session fails.
   std::unique_ptr<class Undo> undo;
@@ -215,9 +215,6 @@ class JournalScope {
 
 /// "its fields are `a`, `b`"
 std::string fields_text(const RecordValue& record);
-
-/// Both are one host value (a function, an int, a device).
-bool same_host_value(const Value& a, const Value& b);
 
 class Walker {
  public:
@@ -344,8 +341,6 @@ class Walker {
                    const CallArgument& value, const AssignStmt& stmt);
   Env variable(const NameExpr& name, const Env& env);
   static Value replace_field(const Value& base, const Field& field, Value part);
-  Value adopt(const Value& value, const Value& before, Span where);
-  Value as_variable(const Value& value, Span where);
   Value match_declared(const Expr& type, const Value& value, const Env& env,
                        Span where, const std::string& what);
 
@@ -461,27 +456,17 @@ class Walker {
   KnownRange host_range(const RangeValue& range, Span where);
   Value comprehension(const Comprehension& e, const Env& env);
   Value generate(const Comprehension& e, size_t generator, const Env& env);
-  ir::Dim range_count(const RangeValue& range, Span where);
 
   // ---- loop.cpp
-  void gather_leaves(const Value& value, const Value& shape,
-                     std::vector<ArrayValue>& out, Span where);
-  std::vector<Value> fill_leaves(const std::vector<Value>& shapes,
-                                 const std::vector<ArrayValue>& arrays);
   void in_scope(const std::shared_ptr<GraphScope>& scope,
                 const std::function<void()>& body);
-  std::vector<ArrayValue> project_all(const ArrayValue& node, size_t count,
-                                      Span where);
   std::vector<Value> if_node(const ArrayValue& condition,
                              const std::shared_ptr<GraphScope>& one,
                              const std::shared_ptr<GraphScope>& other,
                              const std::vector<Value>& ones,
                              const std::vector<Value>& others,
                              const std::vector<Value>& results, Span where);
-  Value carry_shape(const Value& value, const AxisSet& varies);
   Value widen_text(const Value& before, const Value& after, bool& grown);
-  bool same_carry(Value& before, const Value& after, const AxisSet& extra,
-                  bool& grown);
   bool close_turn(std::vector<Carry>& carries,
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);
@@ -496,6 +481,7 @@ class Walker {
     AxisSet varies = {};  // of the counter's bounds
     LoopPart condition = {};
     std::optional<int64_t> count = std::nullopt;
+    int64_t most = -1;  // LoopAttrs::most
   };
   void loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
                  Span where, const LoopPart& body);
@@ -508,8 +494,14 @@ class Walker {
   /// From row `first` on, if it runs over the rows of an array.
   void compiled_for(const ForStmt& s, const Value& over, const Env& env,
                     int64_t first = 0);
+  std::optional<int64_t> while_maximum(const WhileStmt& s, const Env& env);
   void compiled_while(const WhileStmt& s, const Env& env);
   void forbid_reverse(const std::vector<Carry>& carries, Span where) const;
+  /// The loop, traced, with at most so many turns. Gives a scope with one name,
+  /// which is assigned where the loop's `var`s are: whether the condition still
+  /// holds at its end.
+  Env bounded_while(const WhileStmt& s, const Env& env, int64_t most);
+  [[noreturn]] void fail_not_ended(const WhileStmt& s, int64_t most);
 
   // ---- host_loop.cpp
   struct LoopCode;

@@ -95,7 +95,11 @@ class RandomProgram {
       case 2:
         put("for"), pattern(0), put("in"), expr(depth + 1), block(depth);
         return;
-      case 3: put("while"), expr(depth + 1), block(depth); return;
+      case 3:
+        put("while"), expr(depth + 1);
+        if (below(3) == 0) put_all({",", "max", "="}), expr(depth + 1);
+        block(depth);
+        return;
       case 5: put("x"), put(below(2) ? "+=" : "="), expr(depth); return;
       case 6:
         put_all({"x", "[", "1", ",", "...", "]", ".", "w", "**="}), expr(depth);

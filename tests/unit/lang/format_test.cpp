@@ -77,6 +77,7 @@ TEST_CASE("blocks: one line if the user had one") {
   stays("if a { b } else { c }\n");
   stays("for i in x { a; b }\n");
   becomes("while a{b\n}", "while a {\n  b\n}\n");
+  becomes("while a ,max = 3{ b }", "while a, max=3 { b }\n");
   becomes("if a{b}else if c{d\n}else{e}",
           "if a {\n  b\n} else if c {\n  d\n} else {\n  e\n}\n");
   becomes("for i in x{}", "for i in x { }\n");

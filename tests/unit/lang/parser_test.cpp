@@ -124,6 +124,7 @@ TEST_CASE("every statement") {
   CHECK(status("axis rows, cols = mesh(2, 2)\naxis batch") == "complete");
   CHECK(status("import \"layers.uni\" as layers\nimport nn") == "complete");
   CHECK(status("for (a, b) in x { }\nwhile a > 0 { a -= 1 }") == "complete");
+  CHECK(status("while a > 0, max=n + 1 { a -= 1 }") == "complete");
   CHECK(status("test \"name\" { print(1) }") == "complete");
   CHECK(status("@pmap(in_axes=(0, none))\n@jit\ndef f(x) = x") == "complete");
   CHECK(status("def f[T: float, n](x: T[n], (a, b), *, k: f32 = 1) -> T {\n"

@@ -1,0 +1,230 @@
+#include "lang/ops/carry.h"
+
+#include "lang/context/derivative_facts.h"
+#include "lang/context/function.h"
+#include "lang/context/scope.h"
+#include "lang/ops/operators.h"
+
+namespace unisono::lang {
+namespace {
+
+bool same_function(const Value& a, const Value& b) {
+  using Function = std::shared_ptr<const FunctionValue>;
+  const auto *x = a.get_if<Function>(), *y = b.get_if<Function>();
+  if (!x || !y) return false;
+  if (*x == *y) return true;
+  const auto *f = std::get_if<Closure>(&(*x)->what),
+             *g = std::get_if<Closure>(&(*y)->what);
+  if (f && g)
+    return f->environment == g->environment && f->definition == g->definition &&
+           f->lambda == g->lambda;
+  const auto *p = std::get_if<const Builtin*>(&(*x)->what),
+             *q = std::get_if<const Builtin*>(&(*y)->what);
+  return p && q && *p == *q;
+}
+
+/// A leaf that must be computed: only its type is there.
+bool is_open_leaf(const Value& leaf) {
+  const ArrayCell* array = leaf.array();
+  return array && !array->array && !array->constant && array->node < 0;
+}
+
+/// A number without an element type takes that of what it becomes: a float
+/// that of any float, an integer that of any number. True if it did.
+bool take_type(ArrayCell& before, const ArrayCell& after) {
+  if (!before.weak || before.type == after.type || after.type.rank() > 0)
+    return false;
+  const DType own = before.type.dtype, wanted = after.type.dtype;
+  if (is_bool(wanted) || (is_floating(own) && !is_floating(wanted)))
+    return false;
+  before.type.dtype = wanted;
+  before.weak = after.weak;
+  return true;
+}
+
+/// A carry depends on what it depends on after any turn. True if that is more.
+bool grow_dependence(ArrayCell& before, const ArrayCell& after) {
+  const DerivativeArguments depends = join(before.depends, after.depends);
+  const Linearity linearity = either(before.linearity, after.linearity);
+  const bool grown =
+      depends != before.depends || !(linearity == before.linearity);
+  before.depends = depends;
+  before.linearity = linearity;
+  return grown;
+}
+
+}  // namespace
+
+bool same_host_value(const Value& a, const Value& b) {
+  if (same_function(a, b)) return true;
+  if (const auto *x = a.get_if<AxisValue>(), *y = b.get_if<AxisValue>(); x && y)
+    return x->axis == y->axis;
+  if (const auto *x = a.get_if<SplitValue>(), *y = b.get_if<SplitValue>();
+      x && y)
+    return x->axis == y->axis;
+  if (const auto *x = a.get_if<ModuleValue>(), *y = b.get_if<ModuleValue>();
+      x && y)
+    return x->environment == y->environment;
+  if (const auto *x = a.get_if<TypeAliasValue>(),
+      *y = b.get_if<TypeAliasValue>();
+      x && y)
+    return x->definition == y->definition;
+  if (const auto *x = a.get_if<RangeValue>(), *y = b.get_if<RangeValue>();
+      x && y)
+    return x->start_stop_step == y->start_stop_step;
+  if (a.is<ArrayValue>() || b.is<ArrayValue>()) return false;
+  const auto equal = host_equal(a, b);
+  return equal && *equal && **equal;
+}
+
+Value adopt(Walk& walk, const Value& value, const Value& before, Span where) {
+  const ArrayCell* old = before.array();
+  const auto type = element_type(value);
+  if (old && type && type->weak) {
+    const DType dtype = old->type.dtype;
+    const bool fits =
+        is_floating(dtype) || (is_integer(dtype) && is_integer(type->dtype));
+    return fits ? to_dtype(walk, {value, where}, {dtype, old->weak},
+                           "an assignment")
+                : value;
+  }
+  if (const TupleValue *a = value.tuple(), *b = before.tuple();
+      a && b && a->items.size() == b->items.size()) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < a->items.size(); ++i)
+      items.push_back(adopt(walk, a->items[i], b->items[i], where));
+    return make_tuple(std::move(items));
+  }
+  if (const RecordValue *a = value.record(), *b = before.record(); a && b) {
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const auto& [name, part] : a->fields) {
+      const Value* old_part = b->find(name);
+      fields.emplace_back(
+          name, old_part ? adopt(walk, part, *old_part, where) : part);
+    }
+    return make_record(std::move(fields));
+  }
+  return value;
+}
+
+Value as_variable(Walk& walk, const Value& value, Span where) {
+  const ArrayCell* one = value.array();
+  if (one && !one->literal && one->call_numbers.empty()) return value;
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    if (leaf.is<BoolValue>()) return walk.to_array(leaf, where, "a `var`");
+    const auto* array = leaf.get_if<ArrayValue>();
+    if (array && !(*array)->literal && (*array)->call_numbers.empty())
+      return leaf;
+    if (!array && !leaf.is<IntValue>()) return leaf;
+    const ArrayValue number = walk.to_operand(leaf, where, "a `var`");
+    auto changes = std::make_shared<ArrayCell>(*number);
+    changes->literal = false;
+    changes->call_numbers.clear();
+    return changes;
+  });
+}
+
+Value carry_shape(Walk& walk, const Value& value, const AxisSet& varies) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const ArrayCell* array = leaf.array();
+    if (!array) return leaf;
+    ArrayValue open = walk.unknown_array(array->type);
+    open->weak = array->weak;
+    copy_facts(*array, *open);
+    open->varies = join(array->varies, varies);
+    return open;
+  });
+}
+
+bool same_carry(Walk& walk, Value& before, const Value& after,
+                const AxisSet& extra, bool& grown) {
+  std::vector<Value> leaves;
+  for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
+  size_t next = 0;
+  bool same = true;
+  for_each_leaf(before, [&](const Value& leaf) {
+    if (next >= leaves.size()) {
+      same = false;
+      return;
+    }
+    const Value& now = leaves[next++];
+    ArrayCell* cell = leaf.array();
+    const ArrayCell* new_cell = now.array();
+    const auto* text = leaf.get_if<StrValue>();
+    const bool any_text =
+        text && !text->value && !text->deferred && !walk.in_compiled_code();
+    if (any_text && now.is<StrValue>()) return;
+    if (!cell || !new_cell) {
+      same &= !cell && !new_cell && same_host_value(leaf, now);
+      return;
+    }
+    if (cell->weak && !new_cell->weak && cell->type == new_cell->type) {
+      cell->weak = false;  // f64, i64
+      grown = true;
+    }
+    grown |= take_type(*cell, *new_cell);
+    same &= cell->type == new_cell->type && cell->weak == new_cell->weak;
+    grown |= grow_dependence(*cell, *new_cell);
+    const AxisSet varies = join(join(cell->varies, new_cell->varies), extra);
+    if (varies == cell->varies) return;
+    cell->varies = varies;
+    if (new_cell->varies_from) cell->varies_from = new_cell->varies_from;
+    tell_derivatives(walk.context(), *cell);
+    grown = true;
+  });
+  return same && next == leaves.size() && type_name(before) == type_name(after);
+}
+
+void gather_leaves(Walk& walk, const Value& value, const Value& shape,
+                   std::vector<ArrayValue>& out, Span where) {
+  if (const TupleValue* tuple = shape.tuple()) {
+    for (size_t i = 0; i < tuple->items.size(); ++i)
+      gather_leaves(walk, value.tuple()->items[i], tuple->items[i], out, where);
+  } else if (const RecordValue* record = shape.record()) {
+    for (const auto& [name, leaf] : record->fields)
+      gather_leaves(walk, *value.record()->find(name), leaf, out, where);
+  } else if (is_open_leaf(shape)) {
+    const ArrayCell& leaf = *shape.array();
+    out.push_back(to_dtype(walk, {value, where}, {leaf.type.dtype, leaf.weak},
+                           "a value"));
+  }
+}
+
+Value leaf_parameters(Walk& walk, const Value& shape) {
+  GraphScope& scope = *walk.scope();
+  return map_leaves(shape, [&](const Value& leaf) -> Value {
+    if (!is_open_leaf(leaf)) return leaf;
+    const ArrayCell& open = *leaf.array();
+    ArrayValue parameter =
+        scope.add_parameter(open.type, open.varies, open.varies_from);
+    parameter->weak = open.weak;
+    parameter->depends = open.depends;
+    return parameter;
+  });
+}
+
+std::vector<Value> fill_leaves(const std::vector<Value>& shapes,
+                               const std::vector<ArrayValue>& arrays) {
+  size_t next = 0;
+  std::vector<Value> out;
+  for (const Value& shape : shapes)
+    out.push_back(map_leaves(shape, [&](const Value& leaf) -> Value {
+      if (!is_open_leaf(leaf)) return leaf;
+      const ArrayValue& array = arrays[next++];
+      array->weak = leaf.array()->weak;
+      copy_facts(*leaf.array(), *array);
+      return array;
+    }));
+  return out;
+}
+
+std::vector<ArrayValue> project_all(Walk& walk, const ArrayValue& node,
+                                    size_t count, Span where) {
+  std::vector<ArrayValue> out;
+  for (size_t i = 0; i < count; ++i)
+    out.push_back(walk.add(ir::Op::project, {node},
+                           ir::ProjectAttrs{static_cast<int>(i)}, where));
+  return out;
+}
+
+}  // namespace unisono::lang
