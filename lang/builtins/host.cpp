@@ -263,26 +263,6 @@ std::string assertion_message(Argument message) {
   return out.empty() ? "" : ": " + out;
 }
 
-/// In compiled code a false condition reads beside an array of one element: a
-/// check like any other, which names device and member.
-void assert_when_it_runs(CallOf<"assert">& call, const ArrayValue& condition) {
-  Walk& walk = call.walk;
-  const Span where = call.where;
-  if (walk.mode() == Mode::check || !walk.machine().checked) return;
-  std::vector<int> axes;
-  for (int i = 0; i < condition->type.rank(); ++i) axes.push_back(i);
-  const ArrayValue holds =
-      axes.empty() ? condition
-                   : reduce(walk, ir::Op::all, condition, axes, false, where);
-  const ArrayValue fails =
-      walk.add(ir::Op::bit_not, {holds}, ir::NoAttrs{}, where);
-  const ArrayValue beside = cast_to(walk, fails, DType::I32, where);
-  const ArrayValue one = walk.constant_array({DType::Bool, {ir::Dim(1)}},
-                                             std::vector<uint8_t>{1}, where);
-  gather(walk, one, {beside}, {0}, true, where);
-  walk.note_assertion(where, assertion_message(call["message"]));
-}
-
 }  // namespace
 
 Value builtin_assert(CallOf<"assert">& call) {
@@ -302,13 +282,15 @@ Value builtin_assert(CallOf<"assert">& call) {
     // compiled code.
     if (host->value == false && walk.mode() == Mode::run) fail();
     if (host->value == false && walk.mode() == Mode::trace)
-      assert_when_it_runs(call, array_argument(call["condition"]));
+      assert_when_it_runs(walk, array_argument(call["condition"]),
+                          assertion_message(call["message"]), call.where);
     return NoneValue{};
   }
   const ArrayValue x = array_argument(call["condition"]);
   if (!is_bool(x->type.dtype)) wrong_argument(call["condition"], "a condition");
   if (walk.in_compiled_code()) {
-    assert_when_it_runs(call, x);
+    assert_when_it_runs(walk, x, assertion_message(call["message"]),
+                        call.where);
     return NoneValue{};
   }
   if (walk.mode() == Mode::run && !walk.machine().compile_only)
