@@ -510,22 +510,22 @@ std::optional<int64_t> known_bound(Argument bound) {
                                                  : std::nullopt;
 }
 
-/// A bound as an array of the drawn type, which must hold all of its type.
-ArrayValue computed_bound(Argument bound, DType dtype) {
+/// A bound as an array of `dtype`; the drawn type must hold all of its own.
+ArrayValue computed_bound(Argument bound, DType dtype, DType drawn) {
   BuiltinCall& call = bound.call();
   const ArrayValue x = operand_argument(bound);
   if (!is_integer(x->type.dtype))
     wrong_argument(bound, "an integer or an array of integers");
-  const WeakDType target = {dtype};
-  if (!x->weak && promote(WeakDType{x->type.dtype}, target).dtype != dtype)
+  if (!x->weak &&
+      promote(WeakDType{x->type.dtype}, WeakDType{drawn}).dtype != drawn)
     call.walk.fail(
         diagnostic(Code::wrong_argument, bound.where(),
                    describe_argument(bound),
-                   fmt::format("integers that {} holds", name(dtype)),
+                   fmt::format("integers that {} holds", name(drawn)),
                    x->type.to_string())
-            .set_help(fmt::format("cast it, `{}({})`, or draw {}", name(dtype),
+            .set_help(fmt::format("cast it, `{}({})`, or draw {}", name(drawn),
                                   bound.where().text(), name(x->type.dtype))));
-  return to_dtype(call.walk, bound, target, describe_argument(bound));
+  return to_dtype(call.walk, bound, WeakDType{dtype}, describe_argument(bound));
 }
 
 /// Fails unless the type holds a bound that is known. The end may be one above
@@ -545,14 +545,16 @@ void check_bound(Argument bound, int64_t value, DType dtype, bool may_wrap) {
           .set_help("draw a wider type, as `i64[3]`, or a narrower range"));
 }
 
-/// The numbers from `low` to `high`, and `low` of the drawn type.
+/// The numbers from `low` to `high`, which a `drawn` type holds, and `low`,
+/// both of `type`, which is at least as wide.
 std::pair<Range, ArrayValue> range_argument(Argument low, Argument high,
-                                            const ir::Type& type, Span where) {
+                                            const ir::Type& type, DType drawn,
+                                            Span where) {
   Walk& walk = low.call().walk;
   const DType words = unsigned_of(type.dtype);
   const auto first = known_bound(low), end = known_bound(high);
-  if (first) check_bound(low, *first, type.dtype, false);
-  if (end) check_bound(high, *end, type.dtype, first.has_value());
+  if (first) check_bound(low, *first, drawn, false);
+  if (end) check_bound(high, *end, drawn, first || drawn != type.dtype);
   const auto number = [&](int64_t value, const ir::Shape& shape) {
     return whole(walk, static_cast<uint64_t>(value), {type.dtype, shape},
                  where);
@@ -565,8 +567,9 @@ std::pair<Range, ArrayValue> range_argument(Argument low, Argument high,
             number(*first, type.shape)};
   }
   ArrayValue start =
-      first ? number(*first, {}) : computed_bound(low, type.dtype);
-  ArrayValue stop = end ? number(*end, {}) : computed_bound(high, type.dtype);
+      first ? number(*first, {}) : computed_bound(low, type.dtype, drawn);
+  ArrayValue stop =
+      end ? number(*end, {}) : computed_bound(high, type.dtype, drawn);
   // Of scalars what all elements share is computed once.
   const bool scalars = start->type.rank() == 0 && stop->type.rank() == 0;
   if (!scalars) {
