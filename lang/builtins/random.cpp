@@ -554,7 +554,8 @@ std::pair<Range, ArrayValue> range_argument(Argument low, Argument high,
   const DType words = unsigned_of(type.dtype);
   const auto first = known_bound(low), end = known_bound(high);
   if (first) check_bound(low, *first, drawn, false);
-  if (end) check_bound(high, *end, drawn, first || drawn != type.dtype);
+  if (end)
+    check_bound(high, *end, drawn, first.has_value() || drawn != type.dtype);
   const auto number = [&](int64_t value, const ir::Shape& shape) {
     return whole(walk, static_cast<uint64_t>(value), {type.dtype, shape},
                  where);
@@ -609,12 +610,15 @@ Value builtin_randint(CallOf<"randint">& call) {
       "integers",
       "floats are drawn by `uniform(key, f32[3])`, bools by `bernoulli(key, "
       "bool[3])`");
-  const auto [range, start] =
-      range_argument(call["low"], call["high"], type, where);
+  // Words of 8 and 16 bits would favour some numbers by much.
+  const DType wide = bits_of(type.dtype) < 32 ? DType::I32 : type.dtype;
+  const auto [range, start] = range_argument(
+      call["low"], call["high"], {wide, type.shape}, type.dtype, where);
   const ArrayValue offset =
-      reduced(walk, key, {unsigned_of(type.dtype), type.shape}, range, where);
-  return apply(walk, ir::Op::add, start,
-               cast_to(walk, offset, type.dtype, where), where);
+      reduced(walk, key, {unsigned_of(wide), type.shape}, range, where);
+  const ArrayValue out = apply(walk, ir::Op::add, start,
+                               cast_to(walk, offset, wide, where), where);
+  return cast_to(walk, out, type.dtype, where);
 }
 
 }  // namespace unisono::lang
