@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   bench::vector_products(table);
   bench::primitives(table);
   bench::loops(table);
+  bench::random_numbers(table);
   bench::collectives(table);
   fmt::print("{}", table.markdown());
 }

@@ -19,6 +19,11 @@ void chain(int operations, const float* x, const float* y, float* out,
 void black_scholes(const float* s, const float* k, const float* t, float* call,
                    float* put, size_t n);
 
+/// Random numbers of the key (k0, k1), n < 2^32: between 0 and 1, and of the
+/// normal distribution. Built as black_scholes.
+void uniform(uint32_t k0, uint32_t k1, float* out, size_t n);
+void normal(uint32_t k0, uint32_t k1, float* out, size_t n);
+
 /// Softmax of each row; and layer norm of each row.
 void softmax(const float* x, float* out, size_t rows, size_t columns);
 void layer_norm(const float* x, const float* gain, const float* bias,

@@ -131,11 +131,15 @@ std::optional<std::vector<int64_t>> small_integers(const Node& node,
       });
 }
 
-/// Whether all elements of a constant are proved to lie in low ... high.
+/// Whether all elements are proved to lie in low ... high: of a constant, or of
+/// what is cut off by one from below.
 bool proved_within(const Graph& graph, NodeId id, int64_t low, int64_t high) {
   const Node* node = &graph[id];
   while (node->op == Op::broadcast || node->op == Op::reshape)
     node = &graph[node->inputs[0]];
+  if (node->op == Op::maximum && high == INT64_MAX)
+    return proved_within(graph, node->inputs[0], low, high) ||
+           proved_within(graph, node->inputs[1], low, high);
   const auto values = small_integers(*node, 64);
   if (!values) return false;
   for (int64_t v : *values)

@@ -27,7 +27,7 @@ std::string_view class_text(ir::Op op) {
   if (floats && integers) return "numbers";
   if (floats) return "floats";
   if (integers) return bools ? "integers and `bool`" : "integers";
-  return "`bool`";
+  return bools ? "`bool`" : "`u64`";
 }
 
 void check_class(BuiltinCall& call, ir::Op op, const ArrayValue& x,
@@ -37,6 +37,8 @@ void check_class(BuiltinCall& call, ir::Op op, const ArrayValue& x,
                             class_text(op), shown_type(*x).to_string());
   if (is_bool(x->type.dtype)) d.set_help("count with `i32(x)`");
   if (is_floating(x->type.dtype)) d.set_help("cast with `i32(x)`");
+  if (ir::row(op).types == ir::TypeClass::U64)
+    d.set_help("cast with `u64(x)`");
   call.walk.fail(std::move(d));
 }
 

@@ -263,18 +263,6 @@ std::string assertion_message(Argument message) {
   return out.empty() ? "" : ": " + out;
 }
 
-void assert_when_it_runs(CallOf<"assert">& call, const ArrayValue& condition) {
-  Walk& walk = call.walk;
-  std::vector<int> axes;
-  for (int i = 0; i < condition->type.rank(); ++i) axes.push_back(i);
-  const ArrayValue holds = axes.empty() ? condition
-                                        : reduce(walk, ir::Op::all, condition,
-                                                 axes, false, call.where);
-  walk.assert_when_it_runs(holds,
-                           diagnostic(Code::assertion_failed, call.where,
-                                      assertion_message(call["message"])));
-}
-
 }  // namespace
 
 Value builtin_assert(CallOf<"assert">& call) {
@@ -294,13 +282,15 @@ Value builtin_assert(CallOf<"assert">& call) {
     // compiled code.
     if (host->value == false && walk.mode() == Mode::run) fail();
     if (host->value == false && walk.mode() == Mode::trace)
-      assert_when_it_runs(call, array_argument(call["condition"]));
+      assert_when_it_runs(walk, array_argument(call["condition"]),
+                          assertion_message(call["message"]), call.where);
     return NoneValue{};
   }
   const ArrayValue x = array_argument(call["condition"]);
   if (!is_bool(x->type.dtype)) wrong_argument(call["condition"], "a condition");
   if (walk.in_compiled_code()) {
-    assert_when_it_runs(call, x);
+    assert_when_it_runs(walk, x, assertion_message(call["message"]),
+                        call.where);
     return NoneValue{};
   }
   if (walk.mode() == Mode::run && !walk.machine().compile_only)

@@ -297,10 +297,14 @@ Value builtin_split(CallOf<"split">& call) {
   if (!entry.written())
     call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "split", "axis"));
-  if (entry.value().array())
+  if (const ArrayCell* array = entry.value().array()) {
+    const ir::Type key = {DType::U32, {ir::Dim(2)}};
     call.walk.fail(
         diagnostic(Code::missing_argument, call.where, "split", "parts")
-            .set_help("`split(x, 3)` cuts axis 0 into 3 equal parts"));
+            .set_help(array->type == key
+                          ? "keys are made of a key by `split_key(key, 2)`"
+                          : "`split(x, 3)` cuts axis 0 into 3 equal parts"));
+  }
   const int64_t axis = known_int_argument(entry);
   // Beyond any rank there is; it is reported where the rank is known.
   const int64_t far = 1'000'000;

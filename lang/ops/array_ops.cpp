@@ -130,6 +130,28 @@ ArrayValue apply(Walk& walk, ir::Op op, const ArrayValue& a, double b,
                where);
 }
 
+void assert_when_it_runs(Walk& walk, const ArrayValue& condition,
+                         std::string message, Span where) {
+  if (walk.mode() == Mode::check || !walk.machine().checked) return;
+  std::vector<int> axes(condition->type.rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  const ArrayValue holds =
+      axes.empty() ? condition
+                   : reduce(walk, ir::Op::all, condition, axes, false, where);
+  walk.assert_when_it_runs(
+      holds, diagnostic(Code::assertion_failed, where, std::move(message)));
+}
+
+void require(Walk& walk, const ArrayValue& condition, std::string message,
+             Span where) {
+  if (walk.in_compiled_code())
+    return assert_when_it_runs(walk, condition, ": " + message, where);
+  if (walk.mode() != Mode::run || walk.machine().compile_only) return;
+  for (const uint8_t element : walk.host_bytes(condition, where))
+    if (!element)
+      walk.fail(diagnostic(Code::assertion_failed, where, ": " + message));
+}
+
 ArrayValue index_range(Walk& walk, const ir::Dim& start, const ir::Dim& step,
                        const ir::Dim& size, Span where) {
   const auto beyond_i32 = [](const ir::Dim& d) {

@@ -2,6 +2,7 @@
 // Operations on array values that builtins, operators and indexing share, each
 // lowered to operations of the IR, in every mode. Functions that take plain
 // arrays expect operands that fit: their callers give the messages.
+#include <string>
 #include <vector>
 
 #include "lang/context/builtin.h"
@@ -58,6 +59,13 @@ ArrayValue apply(Walk& walk, ir::Op op, const ArrayValue& a,
                  const ArrayValue& b, Span where);
 ArrayValue apply(Walk& walk, ir::Op op, const ArrayValue& a, double b,
                  Span where);
+/// Compiled code that fails at `where` when it runs unless a condition holds
+/// everywhere: "assertion failed", and the message, which begins with ": ".
+void assert_when_it_runs(Walk& walk, const ArrayValue& condition,
+                         std::string message, Span where);
+/// The same in every mode: outside compiled code the error comes now.
+void require(Walk& walk, const ArrayValue& condition, std::string message,
+             Span where);
 /// start + step * (0, 1, ..., size - 1) as an index array: i32, or i64 for
 /// sizes beyond it.
 ArrayValue index_range(Walk& walk, const ir::Dim& start, const ir::Dim& step,

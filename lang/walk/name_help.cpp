@@ -63,11 +63,6 @@ struct LaterNames {
 const LaterNames later[] = {
     {"",
      {"associative_scan", "read_csv", "write_csv"}},
-    {"random numbers are",
-     {"random",      "key",         "PRNGKey",     "split_key",   "fold_in",
-      "bits",        "uniform",     "normal",      "randint",     "bernoulli",
-      "exponential", "permutation", "choice",      "categorical", "rand",
-      "randn",       "shuffle",     "default_rng", "runif",       "rnorm"}},
     {"",
      {"inv", "pinv", "solve", "lstsq", "det", "slogdet", "eig", "eigh",
       "eigvals", "eigvalsh", "svd", "qr", "cholesky", "lu", "expm",

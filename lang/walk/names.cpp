@@ -137,13 +137,19 @@ void Walker::forbid_foreign_module(const Field& e, const Env& env) {
       walk_.fail(diagnostic(Code::not_there_yet, e.span, later));
     part = field->object.get();
   }
-  if (root->text == "random") unknown_name(*root, env);
   Diagnostic d = diagnostic(Code::unknown_name, root->span, root->text);
+  // `random.split` is another one than `split`.
+  const Expr& owner = *e.object;
+  const auto* above = as<Field>(owner);
+  const std::string_view module_name = above ? above->name.text : root->text;
+  const std::string path = fmt::format("{}.{}", module_name, last);
   SimilarName similar(last);
   for (const Environment* names = s_.prelude.get(); names;
        names = names->parent.get())
     similar.consider(*names);
-  if (s_.prelude->find(last).first)
+  if (const auto theirs = foreign_name_help(path); !theirs.empty())
+    d.set_help(std::string(theirs));
+  else if (s_.prelude->find(last).first)
     d.set_help(
         fmt::format("leave it out: `{}` is in scope without a prefix", last));
   else if (const auto theirs = foreign_name_help(last); !theirs.empty())
