@@ -31,6 +31,10 @@ let one = cast(1.0, f32)
 let many = one + arange(16, f32) * 0.001
 let lorenz_1 = jit(lorenz)
 let lorenz_16 = jit(vmap(lorenz))
+let lorenz_gradient = jit(value_and_grad(fn(x, y, z) => {
+  let (a, b, c) = lorenz(x, y, z)
+  a + b + c
+}, wrt=(0, 1, 2)))
 
 # x' = F x, P' = F P F^T + q I; x[0] is measured with variance r.
 def kalman(ys, F, q, r) {
@@ -143,6 +147,26 @@ void loops(Table& table) {
   };
   lorenz("lorenz_1", "one", 1, "Lorenz RK4, 10^6 steps");
   lorenz("lorenz_16", "many", 16, "Lorenz RK4, 16 trajectories");
+
+  {
+    std::vector<float> states(3'000'000);
+    float x = 1, y = 1, z = 1;
+    Peer peer = without_fma;
+    peer.work = [&] {
+      x = y = z = 1;
+      peers::lorenz_gradient(&x, &y, &z, 1'000'000, states.data());
+    };
+    peer.work();
+    auto ours = [&] {
+      return s.call(s["lorenz_gradient"], {s["one"], s["one"], s["one"]});
+    };
+    const auto both = ours();
+    const auto& by = both.tuple()->items[1].tuple()->items;
+    expect_close("Lorenz gradient", s.floats(by[0])[0], x, 1e-3);
+    expect_close("Lorenz gradient", s.floats(by[2])[0], z, 1e-3);
+    add_pair(table, s, group, "Lorenz RK4, 10^6 steps, gradient", ours, peer,
+             0.9);
+  }
 
   const Aligned<float> ys = copy_of(s, "ys");
   float likelihood = 0;

@@ -29,9 +29,19 @@ void softmax(const float* x, float* out, size_t rows, size_t columns);
 void layer_norm(const float* x, const float* gain, const float* bias,
                 float* out, size_t rows, size_t columns);
 
+/// The gradients for a cotangent `c` of the result: by x; by x, gain and bias.
+void softmax_gradient(const float* x, const float* c, float* by_x, size_t rows,
+                      size_t columns);
+void layer_norm_gradient(const float* x, const float* gain, const float* c,
+                         float* by_x, float* by_gain, float* by_bias,
+                         size_t rows, size_t columns);
+
 /// Turns of Lorenz's equations by RK4, steps of 1e-5, in place: of one system,
 /// or of each of a multiple of 16.
 void lorenz(float* x, float* y, float* z, size_t systems, int turns);
+/// The gradient of x + y + z after these turns by where one system began, and
+/// the sum; `states` has room for three floats a turn.
+float lorenz_gradient(float* x, float* y, float* z, int turns, float* states);
 /// The negative log likelihood of n measurements under a Kalman filter of three
 /// states.
 float kalman(const float* measured, size_t n, float q, float r);

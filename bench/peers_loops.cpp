@@ -52,6 +52,53 @@ void lorenz(float* x, float* y, float* z, size_t systems, int turns) {
   for (size_t i = 0; i < systems; i += 16) run<16>(x + i, y + i, z + i, turns);
 }
 
+namespace {
+
+struct Vec {
+  float x, y, z;
+};
+Vec operator+(Vec a, Vec b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
+Vec operator*(float s, Vec a) { return {s * a.x, s * a.y, s * a.z}; }
+
+Vec field(Vec s) {
+  return {10 * (s.y - s.x), s.x * (28 - s.z) - s.y,
+          s.x * s.y - 2.6666667f * s.z};
+}
+/// The transpose of the field's Jacobian at s, times v.
+Vec pulled(Vec s, Vec v) {
+  return {-10 * v.x + (28 - s.z) * v.y + s.y * v.z, 10 * v.x - v.y + s.x * v.z,
+          -s.x * v.y - 2.6666667f * v.z};
+}
+
+}  // namespace
+
+float lorenz_gradient(float* x, float* y, float* z, int turns, float* states) {
+  const float h = 0.00001f;
+  Vec s{*x, *y, *z};
+  for (int t = 0; t < turns; ++t) {
+    states[3 * t] = s.x;
+    states[3 * t + 1] = s.y;
+    states[3 * t + 2] = s.z;
+    const Vec a = field(s), b = field(s + h / 2 * a), c = field(s + h / 2 * b),
+              d = field(s + h * c);
+    s = s + h / 6 * (a + 2 * (b + c) + d);
+  }
+  Vec g{1, 1, 1};
+  for (int t = turns; t-- > 0;) {
+    const Vec s1{states[3 * t], states[3 * t + 1], states[3 * t + 2]};
+    const Vec s2 = s1 + h / 2 * field(s1), s3 = s1 + h / 2 * field(s2),
+              s4 = s1 + h * field(s3);
+    const Vec d = pulled(s4, h / 6 * g), c = pulled(s3, h / 3 * g + h * d),
+              b = pulled(s2, h / 3 * g + h / 2 * c),
+              a = pulled(s1, h / 6 * g + h / 2 * b);
+    g = g + a + b + c + d;
+  }
+  *x = g.x;
+  *y = g.y;
+  *z = g.z;
+  return s.x + s.y + s.z;
+}
+
 float kalman(const float* measured, size_t n, float q, float r) {
   const float F[3][3] = {{1, 0.1f, 0.005f}, {0, 1, 0.1f}, {0, 0, 1}};
   float x[3] = {}, P[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
