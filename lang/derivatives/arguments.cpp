@@ -147,14 +147,15 @@ CallArguments bind_arguments(Walk& walk, const FunctionValue& function,
   return bound;
 }
 
-CallArgument& WrtSelection::argument(size_t place) {
+CallArgument& SelectedArguments::argument(size_t place) {
   const size_t count = call.positional.size();
   return place < count ? call.positional[place]
                        : call.named[place - count].second;
 }
 
-CallArguments WrtSelection::with(const std::vector<ArrayValue>& arrays) const {
-  WrtSelection out = *this;
+CallArguments SelectedArguments::with(
+    const std::vector<ArrayValue>& arrays) const {
+  SelectedArguments out = *this;
   size_t next = 0;
   for (const size_t place : arguments) {
     CallArgument& argument = out.argument(place);
@@ -163,9 +164,9 @@ CallArguments WrtSelection::with(const std::vector<ArrayValue>& arrays) const {
   return std::move(out.call);
 }
 
-std::vector<Value> WrtSelection::trees(
+std::vector<Value> SelectedArguments::trees(
     const std::vector<ArrayValue>& arrays) const {
-  WrtSelection own = *this;
+  SelectedArguments own = *this;
   std::vector<Value> out;
   size_t next = 0;
   for (const size_t place : arguments)
@@ -204,10 +205,10 @@ void check_wrt(Walk& walk, const FunctionValue& function,
   }
 }
 
-WrtSelection select_wrt(Walk& walk, const FunctionValue& function,
-                        const Differentiated& made, CallArguments call) {
+SelectedArguments select_wrt(Walk& walk, const FunctionValue& function,
+                             const Differentiated& made, CallArguments call) {
   const std::vector<ParameterInfo> parameters = parameters_of(*made.inner);
-  WrtSelection out;
+  SelectedArguments out;
   out.call = std::move(call);
   for (const DerivativeOf& of : made.wrt) {
     const std::optional<size_t> place = place_of(of, parameters, out.call);
@@ -241,8 +242,8 @@ WrtSelection select_wrt(Walk& walk, const FunctionValue& function,
   return out;
 }
 
-WrtSelection select_first(Walk& walk, CallArguments call, size_t count) {
-  WrtSelection out;
+SelectedArguments select_first(Walk& walk, CallArguments call, size_t count) {
+  SelectedArguments out;
   out.call = std::move(call);
   for (size_t i = 0; i < count; ++i) {
     add_leaves(walk, out.call.positional[i], i, out.leaves);
