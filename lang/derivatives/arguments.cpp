@@ -147,15 +147,14 @@ CallArguments bind_arguments(Walk& walk, const FunctionValue& function,
   return bound;
 }
 
-CallArgument& SelectedArguments::argument(size_t place) {
+CallArgument& WrtSelection::argument(size_t place) {
   const size_t count = call.positional.size();
   return place < count ? call.positional[place]
                        : call.named[place - count].second;
 }
 
-CallArguments SelectedArguments::with(
-    const std::vector<ArrayValue>& arrays) const {
-  SelectedArguments out = *this;
+CallArguments WrtSelection::with(const std::vector<ArrayValue>& arrays) const {
+  WrtSelection out = *this;
   size_t next = 0;
   for (const size_t place : arguments) {
     CallArgument& argument = out.argument(place);
@@ -164,9 +163,9 @@ CallArguments SelectedArguments::with(
   return std::move(out.call);
 }
 
-std::vector<Value> SelectedArguments::trees(
+std::vector<Value> WrtSelection::trees(
     const std::vector<ArrayValue>& arrays) const {
-  SelectedArguments own = *this;
+  WrtSelection own = *this;
   std::vector<Value> out;
   size_t next = 0;
   for (const size_t place : arguments)
@@ -205,10 +204,10 @@ void check_wrt(Walk& walk, const FunctionValue& function,
   }
 }
 
-SelectedArguments select_wrt(Walk& walk, const FunctionValue& function,
-                             const Differentiated& made, CallArguments call) {
+WrtSelection select_wrt(Walk& walk, const FunctionValue& function,
+                        const Differentiated& made, CallArguments call) {
   const std::vector<ParameterInfo> parameters = parameters_of(*made.inner);
-  SelectedArguments out;
+  WrtSelection out;
   out.call = std::move(call);
   for (const DerivativeOf& of : made.wrt) {
     const std::optional<size_t> place = place_of(of, parameters, out.call);
@@ -242,8 +241,8 @@ SelectedArguments select_wrt(Walk& walk, const FunctionValue& function,
   return out;
 }
 
-SelectedArguments select_first(Walk& walk, CallArguments call, size_t count) {
-  SelectedArguments out;
+WrtSelection select_first(Walk& walk, CallArguments call, size_t count) {
+  WrtSelection out;
   out.call = std::move(call);
   for (size_t i = 0; i < count; ++i) {
     add_leaves(walk, out.call.positional[i], i, out.leaves);

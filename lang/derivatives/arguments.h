@@ -28,7 +28,7 @@ CallArguments bind_arguments(Walk& walk, const FunctionValue& function,
 
 /// By what is derived: some arguments of a call, and the floats among their
 /// leaves.
-struct SelectedArguments {
+struct WrtSelection {
   CallArguments call;
   /// Places among the positional arguments, and behind them the named ones.
   std::vector<size_t> arguments;
@@ -44,10 +44,10 @@ struct SelectedArguments {
 
 /// The arguments that `wrt` names: an error if there is none, or if one has a
 /// leaf that is no float.
-SelectedArguments select_wrt(Walk& walk, const FunctionValue& function,
-                             const Differentiated& made, CallArguments call);
+WrtSelection select_wrt(Walk& walk, const FunctionValue& function,
+                        const Differentiated& made, CallArguments call);
 /// The first `count` positional arguments; what is no float stays as it is.
-SelectedArguments select_first(Walk& walk, CallArguments call, size_t count);
+WrtSelection select_first(Walk& walk, CallArguments call, size_t count);
 
 /// An error at `where` if `wrt` names no parameter of the function, as far as
 /// these are known.

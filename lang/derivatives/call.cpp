@@ -47,7 +47,7 @@ ArrayValue loss_of(Walk& walk, const DerivativeCall& call,
 }
 
 Value call_gradient(Walk& walk, const DerivativeCall& call) {
-  const SelectedArguments selection =
+  const WrtSelection selection =
       select_wrt(walk, call.function, call.made, call.arguments);
   const WalkedFunction walked =
       walk_function(walk, call.derivative(/*reverse=*/true), selection.leaves,
@@ -130,8 +130,8 @@ PackedCall unpack(Walk& walk, const DerivativeCall& call) {
   return out;
 }
 
-SelectedArguments select_packed(Walk& walk, const DerivativeCall& call,
-                                const PackedCall& packed) {
+WrtSelection select_packed(Walk& walk, const DerivativeCall& call,
+                           const PackedCall& packed) {
   return select_first(
       walk,
       bind_arguments(walk, *call.made.inner, {packed.list, packed.rest.named},
@@ -144,7 +144,7 @@ Value packed_value(const PackedCall& packed, std::vector<Value> items) {
   return packed.is_list ? make_tuple(std::move(items)) : std::move(items[0]);
 }
 
-Value packed_primals(const PackedCall& packed, SelectedArguments selection) {
+Value packed_primals(const PackedCall& packed, WrtSelection selection) {
   std::vector<Value> items;
   for (const size_t place : selection.arguments)
     items.push_back(selection.argument(place).value);
@@ -153,7 +153,7 @@ Value packed_primals(const PackedCall& packed, SelectedArguments selection) {
 
 Value call_jvp(Walk& walk, const DerivativeCall& call) {
   const PackedCall packed = unpack(walk, call);
-  const SelectedArguments selection = select_packed(walk, call, packed);
+  const WrtSelection selection = select_packed(walk, call, packed);
   std::vector<ArrayValue> tangents;
   match_tangents(walk, packed_primals(packed, selection), packed.along,
                  "the tangent", tangents);
@@ -200,7 +200,7 @@ Value call_jvp(Walk& walk, const DerivativeCall& call) {
 
 Value call_vjp(Walk& walk, const DerivativeCall& call) {
   const PackedCall packed = unpack(walk, call);
-  const SelectedArguments selection = select_packed(walk, call, packed);
+  const WrtSelection selection = select_packed(walk, call, packed);
   const WalkedFunction walked =
       walk_function(walk, call.derivative(/*reverse=*/true), selection.leaves,
                     [&](const std::vector<ArrayValue>& parameters) {

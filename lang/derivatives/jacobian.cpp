@@ -256,7 +256,7 @@ class Jacobian {
   Walk& walk_;
   const DerivativeCall& call_;
   bool forward_ = true;
-  SelectedArguments selection_;
+  WrtSelection selection_;
   WalkedFunction walked_;
   std::vector<ArrayValue> outputs_;  // the floats
 };
