@@ -29,13 +29,6 @@ std::string_view factor(ir::Op op, size_t index) {
   return row == std::end(rows) ? std::string_view() : row->factors[index];
 }
 
-bool is_zero(const ArrayCell& cell) {
-  return cell.linearity.state == State::zero ||
-         (cell.constant &&
-          std::ranges::all_of(*cell.constant,
-                              [](uint8_t byte) { return byte == 0; }));
-}
-
 /// How many operands from `from` on depend on the tangent; all of these are
 /// linear, as else nothing is asked.
 int linear_operands(std::span<const ArrayValue> operands, size_t from = 0) {
@@ -118,6 +111,13 @@ void set_depends(const Context& context, ir::Op op,
     if (!operands[i]->depends.empty() && factor(op, i) != "0")
       out.depends = join(out.depends, operands[i]->depends);
   tell_derivatives(context, out);
+}
+
+bool is_zero(const ArrayCell& value) {
+  return value.linearity.state == State::zero ||
+         (value.constant &&
+          std::ranges::all_of(*value.constant,
+                              [](uint8_t byte) { return byte == 0; }));
 }
 
 bool lacks_derivative(ir::Op op, std::span<const ArrayValue> operands) {

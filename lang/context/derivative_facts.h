@@ -30,6 +30,9 @@ Linearity linearity_of(ir::Op op, std::span<const ArrayValue> operands,
 /// be called where that is set otherwise than by an operation.
 void tell_derivatives(const Context& context, const ArrayCell& value);
 
+/// Whether it is 0 everywhere, as anybody can see.
+bool is_zero(const ArrayCell& value);
+
 /// What is known of a value that is one or the other.
 Linearity either(const Linearity& a, const Linearity& b);
 

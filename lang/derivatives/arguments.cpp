@@ -231,7 +231,7 @@ WrtSelection select_wrt(Walk& walk, const FunctionValue& function,
               path.starts_with("argument ") ? path : "`" + path + "`",
               type_name(leaf));
           error.set_help(
-              number ? "write it as a float: `3.0`"
+              number ? "write it as a float, `3.0`, or leave it out of `wrt`"
                      : "leave it out of `wrt`, or make it a float with `cast`");
           walk.fail(std::move(error));
         });

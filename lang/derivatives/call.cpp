@@ -20,6 +20,20 @@ Value call_with(Walk& walk, const DerivativeCall& call,
 
 // ---- grad, value_and_grad
 
+std::string loss_help(const DerivativeCall& call, const Value& result) {
+  const TupleValue* items = result.tuple();
+  const ArrayCell* array = result.array();
+  if (call.made.aux)
+    return "with `aux=true` it gives the loss and what else there is, `(loss, "
+           "more)`";
+  if (items && items->items.size() == 2)
+    return "`value_and_grad(f, aux=true)` takes `(loss, more)`; `vjp` and "
+           "`jacobian` take any results";
+  if (array && array->type.rank() > 0)
+    return "reduce it, as `sum` or `mean` does; or use `vjp` or `jacobian`";
+  return array ? "only floats have derivatives" : "the loss is one float";
+}
+
 /// The loss among what the function gives: the first of its outputs.
 ArrayValue loss_of(Walk& walk, const DerivativeCall& call,
                    const Value& result) {
@@ -33,16 +47,7 @@ ArrayValue loss_of(Walk& walk, const DerivativeCall& call,
     return *loss->get_if<ArrayValue>();
   Diagnostic error = diagnostic(Code::bad_loss, call.where, call.function.name,
                                 call.made.inner->name, type_name(result));
-  const bool more = result.tuple() && !call.made.aux;
-  error.set_help(
-      call.made.aux ? "with `aux=true` it gives the loss and what else there "
-                      "is, `(loss, more)`"
-      : more && result.tuple()->items.size() == 2
-          ? "`value_and_grad(f, aux=true)` takes `(loss, more)`; `vjp` and "
-            "`jacobian` take any results"
-      : array && array->type.rank() > 0
-          ? "reduce it, as `sum` or `mean` does; or use `vjp` or `jacobian`"
-          : "`vjp` and `jacobian` take other results");
+  error.set_help(loss_help(call, result));
   walk.fail(std::move(error));
 }
 

@@ -38,7 +38,7 @@ DerivativeOf wrt_item(Argument wrt, const Value& item) {
                  fmt::format("it must be a position, a name or a tuple of "
                              "them, not {}",
                              type_name(item)));
-  error.set_help(item.array()
+  error.set_help(item.array() && !item.array()->literal
                      ? fmt::format("the arguments of f come behind: `{}(f)(x)`",
                                    call.builtin.name)
                      : "as in `wrt=0`, `wrt=\"w\"`, `wrt=(0, 1)`");

@@ -120,6 +120,18 @@ class RuleCall {
     return all;
   }
 
+  /// Whether an argument depends on the tangent of a rule around the call.
+  bool touches_tangent() const {
+    return std::ranges::any_of(
+        call_.arguments.positional, [](const CallArgument& argument) {
+          return std::ranges::any_of(
+              arrays_of(argument.value), [](const ArrayValue& array) {
+                return array->linearity.state == Linearity::State::linear ||
+                       array->linearity.state == Linearity::State::other;
+              });
+        });
+  }
+
   /// The positional arguments with other arrays for theirs.
   std::vector<CallArgument> arguments_with(
       const std::vector<ArrayValue>& arrays) const {
@@ -230,7 +242,7 @@ class RuleCall {
       result->varies = join(result->varies, derived[i]->varies);
       if (!result->varies_from) result->varies_from = derived[i]->varies_from;
       result->linearity = {};
-      if (walk_.context().in_linear_rule)
+      if (touches_tangent())
         result->linearity = {Linearity::State::other, call_.where};
       if (is_floating(result->type.dtype)) {
         result->depends = join(all, derived[i]->depends);
@@ -295,39 +307,52 @@ class RuleCall {
       tangent->varies = leaf.array()->varies;
       tangent->varies_from = leaf.array()->varies_from;
       tangent->depends = is_jvp() ? depends() : outer;
-      if (is_jvp()) tangent->linearity = {Linearity::State::linear};
+      tangent->linearity = {Linearity::State::linear};
       return tangent;
     });
     ContextScope context(walk_);
-    context->in_linear_rule = is_jvp();
+    context->in_linear_rule = true;
     const RuleResult result =
         match(call(call_.made.rule, {args, {along, call_.where}}), value,
               is_jvp() ? CallArgument{value, call_.where} : args);
-    if (is_jvp()) check_linear(result);
+    check_linear(result);
     return result;
   }
 
+  /// The value depends on nothing that goes along, and what goes along with it
+  /// on nothing else alone. A tangent is linear; a cotangent may be clipped.
   void check_linear(const RuleResult& result) {
-    const auto fail = [&](const std::string& why, Span broken_by) {
-      Diagnostic error =
-          diagnostic(Code::rule_not_linear, broken_by ? broken_by : call_.where,
-                     rule_name(), why);
-      error.add_note(call_.made.where, "the rule is given here");
-      error.set_help(
-          "a tangent is scaled and added: products have one factor "
-          "that depends on it, sums only such terms");
-      walk_.fail(std::move(error));
-    };
+    using State = Linearity::State;
+    const std::string_view along = is_jvp() ? "tangent" : "cotangent";
     for (const ArrayValue& value : arrays_of(result.value))
-      if (value->linearity.state == Linearity::State::linear ||
-          value->linearity.state == Linearity::State::other)
-        fail("its value depends on the tangent", value->linearity.broken_by);
-    for (const ArrayValue& tangent : result.along)
-      if (tangent && tangent->linearity.state == Linearity::State::other)
-        fail(tangent->linearity.broken_by
-                 ? fmt::format("`{}`", tangent->linearity.broken_by.text())
-                 : "it depends on a condition",
-             tangent->linearity.broken_by);
+      if (value->linearity.state == State::linear ||
+          value->linearity.state == State::other)
+        not_linear(fmt::format("its value depends on the {}", along),
+                   value->linearity.broken_by);
+    for (const ArrayValue& given : result.along) {
+      if (!given) continue;
+      const Linearity& found = given->linearity;
+      if (found.state == State::none && !is_zero(*given))
+        not_linear(fmt::format("a {} depends on none", along), {});
+      if (is_jvp() && found.state == State::other)
+        not_linear(found.broken_by ? fmt::format("`{}`", found.broken_by.text())
+                                   : "it depends on a condition",
+                   found.broken_by);
+    }
+  }
+
+  [[noreturn]] void not_linear(const std::string& why, Span broken_by) {
+    Diagnostic error =
+        diagnostic(Code::rule_not_linear, broken_by ? broken_by : call_.where,
+                   rule_name(), why);
+    error.add_note(call_.made.where, "the rule is given here");
+    error.set_help(
+        is_jvp()
+            ? "a tangent is scaled and added: products have one factor "
+              "that depends on it, sums have such terms only"
+            : "each cotangent that a rule gives comes from the one that it "
+              "gets; `none` stands for zeros");
+    walk_.fail(std::move(error));
   }
 
   // ---- trace mode

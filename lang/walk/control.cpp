@@ -67,6 +67,8 @@ std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
     if (side) met->depends = join(met->depends, (*side)->depends);
   met->linearity = either(x ? (*x)->linearity : Linearity{},
                           y ? (*y)->linearity : Linearity{});
+  if (c.array && c.array->linearity.state == Linearity::State::other)
+    met->linearity = c.array->linearity;
   for (const ArrayValue* side : {x, y}) {
     if (!side || (*side)->varies.empty()) continue;
     met->varies = join(met->varies, (*side)->varies);
