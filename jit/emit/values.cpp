@@ -391,7 +391,10 @@ Value* NestEmitter::iota(const Expr& expr, ExprId id, Point& point) {
     value = b_.CreateAdd(
         b_.CreateVectorSplat(point.lanes, b_.CreateTrunc(offset, type)), steps);
   }
-  return emit_cast(c, small ? DType::I32 : DType::I64, expr.dtype, value);
+  // Never below 0: the upper half of 64 bits is then known.
+  const bool widens = is_integer(expr.dtype) && byte_size(expr.dtype) == 8;
+  const DType narrow = widens && reach.low >= 0 ? DType::U32 : DType::I32;
+  return emit_cast(c, small ? narrow : DType::I64, expr.dtype, value);
 }
 
 /// `offset` plus index * stride of every indexed axis, a vector if an index is

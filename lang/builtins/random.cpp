@@ -17,6 +17,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/source/foreign_names.h"
 
 namespace unisono::lang {
 namespace {
@@ -149,7 +150,13 @@ ir::Type drawn_type(Argument argument, DType usual, Admits admits,
       fmt::format("the type to draw, as `{}`", example), type_name(value));
   if (const auto type = type_of_sizes(value, usual))
     d.set_help(fmt::format("write the type with its sizes: `{}`", *type));
-  else if (value.array())
+  else if (const auto* text = value.get_if<StrValue>();
+           text && text->value && !foreign_name_help(*text->value).empty())
+    d.set_help(std::string(foreign_name_help(*text->value)));
+  else if (const ArrayCell* array = value.array(); array && array->weak)
+    d.set_help(fmt::format("the type comes second: `{}(key, {}, ...)`",
+                           argument.call().builtin.name, example));
+  else if (array)
     d.set_help(fmt::format("the type of an array is `typeof({})`",
                            argument.where().text()));
   walk.fail(std::move(d));
@@ -426,8 +433,9 @@ Value builtin_bernoulli(CallOf<"bernoulli">& call) {
   const Argument p = call["p"];
   if (const auto written = known(p, 0.5);
       written && !(*written >= 0 && *written <= 1))
-    wrong_argument(p, fmt::format("a probability, from 0 to 1, which {} is not",
-                                  *written));
+    walk.fail(diagnostic(Code::wrong_argument, p.where(), describe_argument(p),
+                         "a probability, from 0 to 1",
+                         fmt::format("{}", *written)));
   const ir::Type floats = {DType::F32, type.shape};
   return apply(walk, ir::Op::lt,
                random_fractions(walk, key, floats, call.where),
@@ -578,7 +586,7 @@ std::pair<Range, ArrayValue> range_argument(Argument low, Argument high,
     stop = broadcast_to(walk, stop, type.shape, high.where());
   }
   require(walk, apply(walk, ir::Op::lt, start, stop, where),
-          "`low` of `randint` is below `high`", where);
+          "`low` of `randint` must be below `high`", where);
   const ArrayValue size =
       cast_to(walk, apply(walk, ir::Op::sub, stop, start, where), words, where);
   Range range = computed_range(walk, size, where);

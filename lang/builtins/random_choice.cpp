@@ -95,7 +95,7 @@ void check_probabilities(Argument argument, const ArrayValue& p,
   const std::string name = describe_argument(argument);
   // NaN fails, too.
   require(walk, apply(walk, ir::Op::ge, p, 0.0, where),
-          name + " holds probabilities, which are not negative", where);
+          name + " must not be negative", where);
   const bool coarse = byte_size(p->type.dtype) < 4;
   const double most = coarse                        ? 0.05
                       : p->type.dtype == DType::F64 ? 0x1p-26
@@ -103,7 +103,7 @@ void check_probabilities(Argument argument, const ArrayValue& p,
   const ArrayValue off = walk.add(
       ir::Op::abs, {apply(walk, ir::Op::sub, total, 1.0, where)}, {}, where);
   require(walk, apply(walk, ir::Op::le, off, most, where),
-          name + " adds up to 1: divide by `sum(p)`", where);
+          name + " must add up to 1: divide by `sum(p)`", where);
   if (least == ir::Dim(1)) return;  // as they add up to 1
   const ArrayValue some = reduce(
       walk, ir::Op::sum,
@@ -112,8 +112,7 @@ void check_probabilities(Argument argument, const ArrayValue& p,
   const ArrayValue wanted =
       cast_to(walk, walk.constant_size(least, where), DType::I32, where);
   require(walk, apply(walk, ir::Op::ge, some, wanted, where),
-          name + " is above 0 for as many as are drawn without replacement",
-          where);
+          name + " must be above 0 for as many elements as are drawn", where);
 }
 
 /// Positions with probabilities, each draw for itself: the first whose running
