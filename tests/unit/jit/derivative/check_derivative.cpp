@@ -103,7 +103,7 @@ class Checker {
     const Members jvp_out = evaluated(forward, joined(case_.inputs, tangents));
     compare_values(values, jvp_out, "jvp");
     const Members moved = parts_from(jvp_out, values[0].size());
-    if (case_.smooth) compare_differences(tangents, moved);
+    compare_differences(tangents, moved);
 
     const Members cotangents = random_outputs(values);
     const Members vjp_out =
@@ -186,36 +186,54 @@ class Checker {
           throw Wrong{fmt::format("{} gives another value {}", which, i)};
   }
 
+  /// The outputs at a distance along the tangents.
+  Members values_at(const Members& tangents, double distance) {
+    Members at = case_.inputs;
+    for (size_t m = 0; m < at.size(); ++m) {
+      size_t next = 0;
+      for (size_t i = 0; i < at[m].size(); ++i)
+        if (spec_.inputs[i])
+          at[m][i] = added(at[m][i], tangents[m][next++], distance);
+    }
+    return evaluated(case_.graph, at);
+  }
+
+  /// Where the case is not smooth, a difference counts if it agrees with one
+  /// over another distance.
   void compare_differences(const Members& tangents, const Members& moved) {
-    constexpr double step = 1e-6;
-    Members both[2];
-    for (const int side : {0, 1}) {
-      Members at = case_.inputs;
-      for (size_t m = 0; m < at.size(); ++m) {
-        size_t next = 0;
-        for (size_t i = 0; i < at[m].size(); ++i)
-          if (spec_.inputs[i])
-            at[m][i] =
-                added(at[m][i], tangents[m][next++], side ? -step : step);
-      }
-      both[side] = evaluated(case_.graph, at);
+    constexpr double step = 1e-6, wide = 8e-6;
+    const Members up = values_at(tangents, step),
+                  down = values_at(tangents, -step);
+    Members far_up, far_down;
+    if (!case_.smooth) {
+      far_up = values_at(tangents, wide);
+      far_down = values_at(tangents, -wide);
     }
     const std::vector<size_t> outputs = float_outputs();
     for (size_t m = 0; m < moved.size(); ++m)
       for (size_t k = 0; k < outputs.size(); ++k) {
-        const auto up = read(both[0][m][outputs[k]]),
-                   down = read(both[1][m][outputs[k]]);
+        const size_t o = outputs[k];
+        const auto high = read(up[m][o]), low = read(down[m][o]);
         const auto t = read(moved[m][k]);
         double scale = 1;
         for (size_t i = 0; i < t.size(); ++i)
-          scale = std::max({scale, std::abs(t[i]), std::abs(up[i])});
+          scale = std::max({scale, std::abs(t[i]), std::abs(high[i])});
         for (size_t i = 0; i < t.size(); ++i) {
-          const double want = (up[i] - down[i]) / (2 * step);
-          if (!(std::abs(want - t[i]) <= 1e-6 * scale))
+          const double want = (high[i] - low[i]) / (2 * step);
+          double allowed = 1e-6 * scale;
+          if (!case_.smooth) {
+            const double other =
+                (read(far_up[m][o])[i] - read(far_down[m][o])[i]) / (2 * wide);
+            allowed = 1e-5 * scale;
+            if (!(std::abs(want - other) <= 0.1 * allowed) || !(scale < 1e3) ||
+                !std::isfinite(t[i]))
+              continue;
+          }
+          if (!(std::abs(want - t[i]) <= allowed))
             throw Wrong{fmt::format(
                 "member {}, output {}, element {}: jvp gives {}, differences "
                 "{}",
-                m, outputs[k], i, t[i], want)};
+                m, o, i, t[i], want)};
         }
       }
   }

@@ -139,8 +139,8 @@ TEST_CASE("derivatives: none, and none known") {
   std::mt19937 random(2);
   const auto stopped = vjp(graph(Op::stop_gradient), {{true}});
   const auto out =
-      evaluate(std::get<Graph>(stopped), {numbers({2}, 1, 2, random),
-                                          numbers({2}, 1, 2, random)});
+      evaluate(std::get<Graph>(stopped),
+               {numbers({2}, 1, 2, random), numbers({2}, 1, 2, random)});
   REQUIRE(out);
   CHECK((*out)[1].bytes == numbers({2}, 0, 0, random).bytes);
   for (const auto mode : {jvp, vjp}) {
