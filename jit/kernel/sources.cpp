@@ -15,6 +15,9 @@ namespace {
 constexpr int too_dear = 1 << 20;
 constexpr int64_t too_many = 1 << 10;  // arrays that are read
 
+/// How many elements share what counts for none of them.
+constexpr int64_t few = 16;
+
 /// Reductions of a few elements are a short expression of each of them.
 constexpr int64_t few_strided = 16, few_contiguous = 8, few_flops = 64;
 
@@ -47,12 +50,13 @@ Sources::Sources(const ir::Graph& graph, bool checked, const Machine& machine)
     sizes.push_back(node.type.sizes());
     elements.push_back(node.type.elements());
     int64_t total = 0, arrays = 0;
-    bool scalars = true;
     for (NodeId operand : node.inputs) {
-      bool small = elements[operand] <= 1;
+      const bool one = elements[operand] <= 1;
+      // What is the same for many elements, as a row's mean, is read from
+      // memory, and counts for none of them.
+      if (!one && elements[operand] <= elements[i] / few) continue;
       total += cost[operand];
-      arrays += small ? 0 : streams[operand];
-      scalars = scalars && small;
+      arrays += one ? 0 : streams[operand];
     }
     if (ir::kind(node.op) == Kind::map) total += flops(node.op);
     if (ir::kind(node.op) == Kind::reduce && elements[i] > 0)
