@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "jit/transform/carried_rows.h"
 #include "lang/context/derivative_facts.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
@@ -217,6 +218,83 @@ void Walker::loop_node(std::vector<Carry>& carries, const LoopTurns& turns,
   }
 }
 
+std::vector<ArrayValue> Walker::loop_results(
+    std::vector<ArrayValue> operands, const std::vector<ArrayValue>& captures,
+    ir::LoopAttrs attrs, Span where) {
+  const size_t results = attrs.body->outputs.size();
+  operands.insert(operands.end(), captures.begin(), captures.end());
+  const ArrayValue node =
+      walk_.add(ir::Op::loop, operands, std::move(attrs), where);
+  return project_all(walk_, node, results, where);
+}
+
+namespace {
+/// A carry that is used row by row (jit/transform/carried_rows.h).
+struct RowCarry {
+  size_t place;  // among the carries
+  ArrayValue start;
+  jit::CarriedRows rows;
+
+  int64_t turns() const { return rows.loop.turns; }
+  /// The first of its rows that the loop uses.
+  int64_t low() const {
+    return rows.descends ? rows.first - turns() + 1 : rows.first;
+  }
+  bool is_whole() const { return start->type.shape[0] == ir::Dim(turns()); }
+};
+
+/// The rows before the loop, in the order of its turns.
+ArrayValue rows_before(Walk& walk, const RowCarry& carry, Span where) {
+  ArrayValue rows =
+      carry.is_whole()
+          ? carry.start
+          : slice_axis(walk, carry.start, 0, carry.low(), carry.turns(), where);
+  return carry.rows.descends ? flip(walk, rows, {0}, where) : rows;
+}
+
+/// The array after the loop, which gave `stack`.
+ArrayValue array_after(Walk& walk, const RowCarry& carry, ArrayValue stack,
+                       Span where) {
+  if (carry.rows.descends) stack = flip(walk, stack, {0}, where);
+  if (carry.is_whole()) return stack;
+  const int64_t high = carry.low() + carry.turns();
+  const int64_t size = carry.start->type.shape[0].value();
+  std::vector<ArrayValue> parts;
+  if (carry.low() > 0)
+    parts.push_back(slice_axis(walk, carry.start, 0, 0, carry.low(), where));
+  parts.push_back(std::move(stack));
+  if (high < size)
+    parts.push_back(slice_axis(walk, carry.start, 0, high, size - high, where));
+  return concat(walk, parts, 0, where);
+}
+}  // namespace
+
+std::vector<ArrayValue> Walker::loop_by_rows(
+    const std::vector<ArrayValue>& starts,
+    const std::vector<ArrayValue>& captures, ir::LoopAttrs attrs, Span where) {
+  std::vector<RowCarry> by_rows;
+  std::vector<ArrayValue> operands = starts;
+  for (size_t i = starts.size(); i-- > 0;) {
+    auto rows = jit::rows_of_carry(attrs, static_cast<int>(i));
+    if (!rows) continue;
+    attrs = rows->loop;
+    by_rows.push_back({i, starts[i], std::move(*rows)});
+    operands.erase(operands.begin() + static_cast<ptrdiff_t>(i));
+  }
+  for (const RowCarry& carry : by_rows)
+    if (carry.rows.reads) operands.push_back(rows_before(walk_, carry, where));
+  const size_t others = starts.size() - by_rows.size();
+  std::vector<ArrayValue> given =
+      loop_results(std::move(operands), captures, std::move(attrs), where);
+  // Stacks stand behind the other carries, those of the last carries first.
+  std::vector<ArrayValue> results(
+      given.begin(), given.begin() + static_cast<ptrdiff_t>(others));
+  for (size_t i = by_rows.size(); i-- > 0;)
+    results.insert(results.begin() + static_cast<ptrdiff_t>(by_rows[i].place),
+                   array_after(walk_, by_rows[i], given[others + i], where));
+  return results;
+}
+
 void Walker::finish_loop(std::vector<Carry>& carries, const LoopTurns& turns,
                          const ArrayValue& go_on,
                          const std::vector<ArrayValue>& outputs,
@@ -241,15 +319,13 @@ void Walker::finish_loop(std::vector<Carry>& carries, const LoopTurns& turns,
   attrs.body =
       std::make_shared<const ir::Graph>(body_scope->finish(outputs, captures));
 
-  std::vector<ArrayValue> operands;
-  if (turns.counter) operands.push_back(turns.counter);
+  std::vector<ArrayValue> starts;
+  if (turns.counter) starts.push_back(turns.counter);
   for (const Carry& carry : carries)
-    gather_leaves(walk_, carry.value, carry.shape, operands, where);
-  operands.insert(operands.end(), captures.begin(), captures.end());
-  const ArrayValue node =
-      walk_.add(ir::Op::loop, operands, std::move(attrs), where);
+    gather_leaves(walk_, carry.value, carry.shape, starts, where);
   std::vector<ArrayValue> results =
-      project_all(walk_, node, outputs.size(), where);
+      s_.attempt ? loop_results(starts, captures, std::move(attrs), where)
+                 : loop_by_rows(starts, captures, std::move(attrs), where);
   if (turns.counter) results.erase(results.begin());
   std::vector<Value> shapes;
   for (const Carry& carry : carries) shapes.push_back(carry.shape);

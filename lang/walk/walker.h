@@ -491,6 +491,15 @@ class Walker {
                    const std::vector<ArrayValue>& outputs,
                    const std::shared_ptr<GraphScope>& condition_scope,
                    const std::shared_ptr<GraphScope>& body_scope, Span where);
+  /// The results of a loop, whose operands are carries and captures.
+  std::vector<ArrayValue> loop_results(std::vector<ArrayValue> operands,
+                                       const std::vector<ArrayValue>& captures,
+                                       ir::LoopAttrs attrs, Span where);
+  /// The same, where the carries that the loop uses row by row are rows and
+  /// stacks.
+  std::vector<ArrayValue> loop_by_rows(const std::vector<ArrayValue>& starts,
+                                       const std::vector<ArrayValue>& captures,
+                                       ir::LoopAttrs attrs, Span where);
   /// From row `first` on, if it runs over the rows of an array.
   void compiled_for(const ForStmt& s, const Value& over, const Env& env,
                     int64_t first = 0);
