@@ -299,7 +299,7 @@ ArrayValue random_words(Walk& walk, const ArrayValue& key,
 
 ArrayValue random_bits(Walk& walk, const ArrayValue& key, const ir::Type& type,
                        Span where) {
-  const ArrayValue words = random_words(walk, key, type.shape, where);
+  ArrayValue words = random_words(walk, key, type.shape, where);
   if (type.dtype == DType::U64) return words;
   const ArrayValue bits =
       apply(walk, ir::Op::bit_xor, upper_word(walk, words, where),
@@ -469,7 +469,7 @@ struct Range {
 ArrayValue reduced(Walk& walk, const ArrayValue& key, const ir::Type& type,
                    const Range& range, Span where) {
   const auto [first, second] = split_in_two(walk, key, where);
-  const ArrayValue lower = random_bits(walk, second, type, where);
+  ArrayValue lower = random_bits(walk, second, type, where);
   if (!range.size) return lower;
   const auto mod = [&](const ArrayValue& x) {
     return apply(walk, ir::Op::mod, x, range.size, where);

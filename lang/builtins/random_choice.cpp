@@ -150,7 +150,7 @@ ArrayValue drawn_without(Walk& walk, const ArrayValue& key, const ArrayValue& p,
 /// An error where fewer elements are there than are drawn.
 void check_enough(Argument x, const ir::Dim& count, const ir::Dim& drawn,
                   bool replace) {
-  const auto fail = [&](std::string expected, std::string help) {
+  const auto fail = [&](const std::string& expected, std::string help) {
     x.call().walk.fail(
         diagnostic(
             Code::shape_mismatch, x.where(), x.call().builtin.name, expected,
