@@ -60,8 +60,7 @@ const FunctionValue& innermost(const FunctionValue& function) {
   while (true)
     if (const auto* map = std::get_if<lang::Transformed>(&inner->what))
       inner = map->inner.get();
-    else if (const auto* made =
-                 std::get_if<lang::Differentiated>(&inner->what))
+    else if (const auto* made = std::get_if<lang::Differentiated>(&inner->what))
       inner = made->inner.get();
     else
       return *inner;

@@ -138,6 +138,12 @@ Graph Linearizer::finished_tangents(std::vector<NodeId> inputs) {
   return with_inputs(graph, stay);
 }
 
+std::vector<NodeId> values_of(const Duals& x) {
+  std::vector<NodeId> out;
+  for (const Dual& dual : x) out.push_back(dual.value);
+  return out;
+}
+
 NodeId projected(Graph& graph, NodeId control, size_t index) {
   return graph.add(Op::project, {control},
                    ir::ProjectAttrs{static_cast<int>(index)});

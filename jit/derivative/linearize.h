@@ -24,6 +24,7 @@ struct Dual {
   bool has_tangent() const { return tangent >= 0; }
 };
 using Duals = std::vector<Dual>;
+std::vector<NodeId> values_of(const Duals& x);
 
 class Linearizer {
  public:

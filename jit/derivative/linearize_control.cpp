@@ -203,7 +203,7 @@ struct Branch {
         parts.tangents().outputs.push_back(parts.tangent_or_zeros(outputs[i]));
     linear = parts.finished_tangents(tangents);
     const Flags all(graph.inputs.size(), true);
-    kept = residuals(parts.values(), all, parts.taken());
+    kept = residuals(parts.values(), all, parts.taken(), values_of(outputs));
     needed = needed_for(parts.values(), kept, parts.taken());
   }
 

@@ -163,7 +163,9 @@ struct Body {
     Flags free(graph.inputs.size(), true);
     for (size_t i = 0; i < static_cast<size_t>(a.carries); ++i)
       free[a.parameter(i)] = false;
-    kept = a.recomputed ? effects() : residuals(values(), free, parts.taken());
+    kept = a.recomputed
+               ? effects()
+               : residuals(values(), free, parts.taken(), values_of(outputs));
     needed = needed_for(values(), kept, parts.taken());
   }
   const Graph& values() const { return parts.values(); }

@@ -202,8 +202,8 @@ struct LoopAttrs {
   }
   bool operator==(const LoopAttrs&) const = default;
 };
-/// call(operands...): what `graph` gives for the operands. Its derivative is not
-/// that of the graph, but what `rule` says:
+/// call(operands...): what `graph` gives for the operands. Its derivative is
+/// not that of the graph, but what `rule` says:
 ///   jvp  (operands, tangent of each float operand)
 ///        -> (results, tangent of each float result)
 ///   vjp  (operands, cotangent of each float result)
@@ -269,11 +269,12 @@ struct HostCallAttrs {
   bool operator==(const HostCallAttrs&) const = default;
 };
 
-using Attrs = std::variant<NoAttrs, ReduceAttrs, ScanAttrs, ShapeAttrs,
-                           AxesAttrs, BroadcastAttrs, SliceAttrs, PadAttrs,
-                           AxisAttrs, InputAttrs, ConstantAttrs, IotaAttrs,
-                           CastAttrs, IndexAttrs, DotAttrs, IfAttrs, LoopAttrs,
-                           CallAttrs, ProjectAttrs, CollectiveAttrs, HostCallAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ReduceAttrs, ScanAttrs, ShapeAttrs, AxesAttrs,
+                 BroadcastAttrs, SliceAttrs, PadAttrs, AxisAttrs, InputAttrs,
+                 ConstantAttrs, IotaAttrs, CastAttrs, IndexAttrs, DotAttrs,
+                 IfAttrs, LoopAttrs, CallAttrs, ProjectAttrs, CollectiveAttrs,
+                 HostCallAttrs>;
 
 /// One operation. Operands come before it in the graph. Map operands have the
 /// same shape: broadcasting is explicit. A control node's `type` is that of its

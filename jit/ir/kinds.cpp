@@ -96,8 +96,8 @@ Type result_type(const HostCallAttrs& call, int index) {
 }
 
 bool has_results(const Node& node) {
-  return node.op == Op::if_else || node.op == Op::loop ||
-         node.op == Op::call || node.op == Op::host_call;
+  return node.op == Op::if_else || node.op == Op::loop || node.op == Op::call ||
+         node.op == Op::host_call;
 }
 
 namespace {

@@ -37,8 +37,7 @@ void check_class(BuiltinCall& call, ir::Op op, const ArrayValue& x,
                             class_text(op), shown_type(*x).to_string());
   if (is_bool(x->type.dtype)) d.set_help("count with `i32(x)`");
   if (is_floating(x->type.dtype)) d.set_help("cast with `i32(x)`");
-  if (ir::row(op).types == ir::TypeClass::U64)
-    d.set_help("cast with `u64(x)`");
+  if (ir::row(op).types == ir::TypeClass::U64) d.set_help("cast with `u64(x)`");
   call.walk.fail(std::move(d));
 }
 

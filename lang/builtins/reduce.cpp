@@ -343,9 +343,9 @@ Value builtin_std(CallOf<"std">& call) {
   ArrayValue root = walk.add(ir::Op::sqrt, {square}, ir::NoAttrs{}, where);
   if (!square->depends.empty()) {
     // The derivative of sqrt at 0 is infinite; that of equal numbers is 0.
-    const ArrayValue zero = broadcast_to(
-        walk, walk.constant(0.0, square->type.dtype, false, where),
-        square->type.shape, where);
+    const ArrayValue zero =
+        broadcast_to(walk, walk.constant(0.0, square->type.dtype, false, where),
+                     square->type.shape, where);
     const ArrayValue equal = walk.add(ir::Op::eq, {square, zero}, {}, where);
     root = walk.add(ir::Op::select, {equal, zero, root}, {}, where);
   }

@@ -69,12 +69,12 @@ struct Transformed {
   std::shared_ptr<MapState> state;  // caches; shared by copies of the value
 };
 
-/// An argument with respect to which a derivative is taken: its position, or the
-/// name of its parameter.
+/// An argument with respect to which a derivative is taken: its position, or
+/// the name of its parameter.
 using DerivativeOf = std::variant<int64_t, std::string>;
 
-/// `grad(f)`, `vjp(f)`, `checkpoint(f)`, `custom_jvp(f, rule)` and their like: a
-/// function made of another one, `inner`, that has to do with its derivative.
+/// `grad(f)`, `vjp(f)`, `checkpoint(f)`, `custom_jvp(f, rule)` and their like:
+/// a function made of another one, `inner`, that has to do with its derivative.
 struct Differentiated {
   enum class Kind : uint8_t {
     grad,
