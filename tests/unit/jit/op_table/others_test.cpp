@@ -180,8 +180,11 @@ TEST_CASE("table of operations: control") {
                      true);
         table.compare(trial);
       }
+  // Calls end with the derivative around them (derivative_test.cpp): nothing
+  // that is compiled has one.
   for (Op op : all_ops)
-    if (ir::kind(op) == ir::Kind::control) table.check_covered(op, 0);
+    if (ir::kind(op) == ir::Kind::control && op != Op::call)
+      table.check_covered(op, 0);
 }
 
 namespace {
