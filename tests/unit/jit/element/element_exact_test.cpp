@@ -77,9 +77,10 @@ void check_rounded(DType dtype) {
 
 TEST_CASE("exact: every operation on floats is, or has a bound") {
   const std::set<Op> exact = {
-      Op::neg,   Op::abs,      Op::sign,    Op::floor,  Op::ceil, Op::trunc,
-      Op::round, Op::add,      Op::sub,     Op::mul,    Op::div,  Op::floor_div,
-      Op::mod,   Op::copysign, Op::maximum, Op::minimum};
+      Op::neg,     Op::abs,          Op::sign, Op::floor,    Op::ceil,
+      Op::trunc,   Op::round,        Op::add,  Op::sub,      Op::mul,
+      Op::div,     Op::floor_div,    Op::mod,  Op::copysign, Op::maximum,
+      Op::minimum, Op::stop_gradient};
   for (Op op : rows) {
     if (!ir::admits(op, DType::F32)) continue;
     INFO(ir::name(op));
