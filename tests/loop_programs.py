@@ -16,6 +16,11 @@ import sanitizers
 SIZE = 6  # of the arrays
 
 
+def least(x, y):
+    """As `minimum` has it: -0.0 is less than 0.0, where Python's `min` takes the first."""
+    return min(x, y, key=lambda z: (z, math.copysign(1, z)))
+
+
 class Program:
     """The body of one function, in both languages. Its variables: integers a, b and array w (i64), floats x, y and array v
     (f64); integers stay small, so Python's are those of i64."""
@@ -90,7 +95,7 @@ class Program:
         if form == 1:
             return f"sqrt(abs({p}))", f"math.sqrt(abs({pp}))"
         if form == 2:
-            return f"minimum({p}, {q} * {factor})", f"min({pp}, {qq} * {factor})"
+            return f"minimum({p}, {q} * {factor})", f"least({pp}, {qq} * {factor})"
         return f"({p} / ({q} * {q} + 1.0))", f"({pp} / ({qq} * {qq} + 1.0))"
 
     def condition(self):
@@ -184,7 +189,7 @@ class Program:
                 f"    v = [i * 0.5 for i in range({SIZE})]", f"    w = [i * 3 - 4 for i in range({SIZE})]",
                 *self.python, '    out.append(f"{a} {b} {x:.12e} {y:.12e}")',
                 '    out.append(" ".join(f"{e:.12e}" for e in v))', '    out.append(" ".join(str(e) for e in w))']
-        space = {}
+        space = {"least": least}
         exec("\n".join(code), space)
         space["program"](math, out)
         return out[:-3], out[-3:]
