@@ -30,7 +30,7 @@ class Table {
  public:
   std::mt19937 random{7};
 
-  void check(Op op, DerivativeCase c, bool second = true) {
+  void check(Op op, const DerivativeCase& c, bool second = true) {
     ++cases_[op];
     const auto wrong = wrong_derivative(c, random, second);
     INFO(ir::name(op));
@@ -48,7 +48,7 @@ class Table {
       c.inputs[0].push_back(numbers(shape, low, high, random));
     }
     c.graph.outputs = {make(c.graph, inputs)};
-    check(op, std::move(c), second);
+    check(op, c, second);
   }
   /// The same with members, of whom all have the inputs in `shared` alike.
   template <class Make>
@@ -68,7 +68,7 @@ class Table {
                              : numbers(shapes[i], -2, 2, random));
     }
     c.graph.outputs = make(c.graph, inputs);
-    check(op, std::move(c));
+    check(op, c);
   }
   bool has(Op op) const { return cases_.contains(op); }
 
