@@ -8,6 +8,7 @@ namespace bench {
 namespace {
 
 constexpr const char* program = R"(
+import nn
 def field(x, y, z) {
   (10.0 * (y - x), x * (28.0 - z) - y, x * y - cast(2.6666667, f32) * z)
 }
@@ -92,8 +93,8 @@ let returns_for = jit(fn(r, g) => {
 })
 def cell((h, c), x, w) {
   let z = x + h @ w
-  let next = sigmoid(z[64:128]) * c + sigmoid(z[:64]) * tanh(z[128:192])
-  (sigmoid(z[192:]) * tanh(next), next)
+  let next = nn.sigmoid(z[64:128]) * c + nn.sigmoid(z[:64]) * tanh(z[128:192])
+  (nn.sigmoid(z[192:]) * tanh(next), next)
 }
 let w = 0.2 * sin(reshape(arange(64 * 256, f32), (64, 256)))
 let steps = cos(0.37 * reshape(arange(256_000, f32), (1000, 256)))
