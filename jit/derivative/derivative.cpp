@@ -20,10 +20,6 @@ using ir::Node;
 using ir::Op;
 using ir::Type;
 
-std::shared_ptr<const Graph> shared(Graph graph) {
-  return std::make_shared<const Graph>(std::move(graph));
-}
-
 // ---- loops whose number of turns is computed --------------------------------
 
 Graph with_plain_loops(const Graph& graph);

@@ -30,10 +30,6 @@ bool any(const Flags& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
 
-std::shared_ptr<const Graph> shared(Graph graph) {
-  return std::make_shared<const Graph>(std::move(graph));
-}
-
 void place_without_calls(Graph& out, const Graph& graph, ir::Renaming& placed) {
   std::unordered_map<NodeId, std::vector<NodeId>> called;
   for (const NodeId id : ir::node_ids(graph)) {

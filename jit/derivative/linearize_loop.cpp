@@ -26,10 +26,6 @@ namespace {
 
 const Type turn_type{DType::I64, {}};
 
-std::shared_ptr<const Graph> shared(Graph graph) {
-  return std::make_shared<const Graph>(std::move(graph));
-}
-
 int count(const Flags& flags, size_t from, size_t to) {
   return static_cast<int>(
       std::count(flags.begin() + static_cast<ptrdiff_t>(from),

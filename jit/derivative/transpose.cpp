@@ -84,9 +84,9 @@ void Transposer::place_back(NodeId id) {
     if (found == results_.end()) return;
     const Results results = std::move(found->second);
     if (node.op == Op::loop) return loop(node, results);
+    if (node.op == Op::if_else) return if_else(node, results);
     AxisMask varies = varies_[id];
     for (const NodeId operand : node.inputs) varies |= varies_[operand];
-    if (node.op == Op::if_else) return if_else(node, results, varies);
     if (node.op == Op::call) return call(node, results, varies);
     not_linear(node);
   }

@@ -114,7 +114,7 @@ class Transposer {
   };
   using Results = std::vector<Result>;
   void project(const ir::Node& node, NodeId c, AxisMask varies);
-  void if_else(const ir::Node& node, const Results& c, AxisMask varies);
+  void if_else(const ir::Node& node, const Results& c);
   void loop(const ir::Node& node, const Results& c);
   void call(const ir::Node& node, const Results& c, AxisMask varies);
 

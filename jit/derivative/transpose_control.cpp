@@ -20,10 +20,6 @@ using ir::Type;
 
 namespace {
 
-std::shared_ptr<const Graph> shared(Graph graph) {
-  return std::make_shared<const Graph>(std::move(graph));
-}
-
 /// Sums of halves are kept in f32, until all is there.
 Type summed(Type type) {
   if (byte_size(type.dtype) < 4) type.dtype = DType::F32;
@@ -39,19 +35,9 @@ NodeId as(Graph& graph, NodeId x, DType dtype) {
 
 // ---- branches ---------------------------------------------------------------
 
-namespace {
-
-/// What one branch gives for one capture and set of axes.
-struct Given {
-  const Sum* sum = nullptr;
-  Transposer* branch = nullptr;
-};
-
-}  // namespace
-
 /// No sum passes through a branch: it gives parts, and their positions, which
 /// are added outside. What a branch does not give is zeros, at position 0.
-void Transposer::if_else(const Node& node, const Results& c, AxisMask varies) {
+void Transposer::if_else(const Node& node, const Results& c) {
   const auto& a = ir::attrs<ir::IfAttrs>(node);
   const size_t captures = node.inputs.size() - 1;
   const AxisMask by_condition = varies_[node.inputs[0]];
@@ -147,7 +133,6 @@ void Transposer::if_else(const Node& node, const Results& c, AxisMask varies) {
       give(to, Added{values[0], {values.begin() + 1, values.end()}, part.along},
            over);
   }
-  (void)varies;
 }
 
 // ---- loops ------------------------------------------------------------------
