@@ -291,6 +291,19 @@ class Indexer {
     }
   }
 
+  /// What stands on the left of an assignment.
+  void target(const lang::Expr& e, int in) {
+    if (const auto* all = as<lang::Tuple>(e)) {
+      for (const lang::ExprPtr& each : all->items) target(*each, in);
+      return;
+    }
+    const size_t first = out_.occurrences_.size();
+    expression(e, in);
+    // The variable stands first, whatever part of it is assigned.
+    if (out_.occurrences_.size() > first)
+      out_.occurrences_[first].use = Occurrence::Use::write;
+  }
+
   void expression(const lang::Expr& e, int in) {
     if (const auto* name = as<lang::NameExpr>(e)) {
       use(name->text, name->inner, in);
@@ -401,12 +414,7 @@ class Indexer {
       }
       case StmtKind::AssignStmt: {
         const auto& change = static_cast<const lang::AssignStmt&>(s);
-        const lang::Expr* target = change.target.get();
-        const size_t first = out_.occurrences_.size();
-        expression(*target, in);
-        // The variable stands first, whatever part of it is assigned.
-        if (out_.occurrences_.size() > first)
-          out_.occurrences_[first].use = Occurrence::Use::write;
+        target(*change.target, in);
         return expression(*change.value, in);
       }
       case StmtKind::ToolStmt:

@@ -23,6 +23,7 @@ struct Positions {
   /// Kernels by position; null for other steps.
   std::vector<const Kernel*> kernels;
   std::vector<const PlanStep*> at;
+  std::vector<Lifetime> loops;  // from the step to its end, inner ones first
 
   /// Position 0 is before all steps: there inputs have their contents.
   void begin() {
@@ -36,6 +37,7 @@ struct Positions {
     life.last = std::max(life.last, position);
   }
   void visit(const PlanSteps& steps);
+  void keep_results_of_loops();
 };
 
 /// Numbers the steps; what a loop uses but does not make lives until its end.
@@ -57,6 +59,7 @@ void Positions::visit(const PlanSteps& steps) {
       for (Lifetime& life : lifetimes)
         if (life.first >= 0 && life.first < position && life.last >= position)
           life.last = end;
+      loops.push_back({position, end});
       continue;
     }
     if (const auto* branch = std::get_if<IfTask>(&step.what)) {
@@ -68,6 +71,16 @@ void Positions::visit(const PlanSteps& steps) {
     for_each_buffer(step,
                     [&](BufferId buffer, bool) { touch(buffer, position); });
   }
+}
+
+/// What is first written in a loop and read behind it is a stack, of which
+/// each turn writes a row: no turn may use its place for anything else.
+void Positions::keep_results_of_loops() {
+  for (const Lifetime& loop : loops)
+    for (Lifetime& life : lifetimes)
+      if (life.first > loop.first && life.first <= loop.last &&
+          life.last > loop.last)
+        life.first = loop.first;
 }
 
 /// Free parts of the arena, by offset.
@@ -259,6 +272,7 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
   for (size_t i = 0; i < donated.size(); ++i)
     if (donated[i]) positions.touch(plan.inputs[i], 0);
   positions.visit(plan.steps);
+  positions.keep_results_of_loops();
   std::vector<std::vector<BufferId>> starts(positions.kernels.size()),
       ends(positions.kernels.size());
   const std::vector<BufferId> hosts = result_hosts(plan, positions, fixed);

@@ -88,7 +88,7 @@ std::vector<double> elements_of(Walk& walk, const ArrayValue& array,
   const std::vector<uint8_t> bytes =
       walk.host_bytes(cast_to(walk, array, DType::F64, where), where);
   std::vector<double> out(bytes.size() / sizeof(double));
-  std::memcpy(out.data(), bytes.data(), bytes.size());
+  if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }
 

@@ -313,8 +313,9 @@ struct LetStmt final : StmtBase<StmtKind::LetStmt> {
   ExprPtr type;  ///< or null
   ExprPtr value;
 };
-/// `target = value`, `target += value`. The target is a NameExpr, or a chain
-/// of Index and Field that ends in one.
+/// `target = value`, `target += value`. The target is a NameExpr, a chain of
+/// Index and Field that ends in one, or, without an operator, a Tuple of
+/// targets and Wildcards.
 struct AssignStmt final : StmtBase<StmtKind::AssignStmt> {
   ExprPtr target;
   std::optional<BinaryOp> op;  ///< of `+=` and the like

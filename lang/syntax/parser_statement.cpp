@@ -436,6 +436,13 @@ StmtPtr Parser::expression_statement() {
 }
 
 bool Parser::check_target(const Expr& target) {
+  const auto* parts = as<Tuple>(target);
+  if (parts && !parts->items.empty() && at(TokenKind::Assign))
+    return std::all_of(parts->items.begin(), parts->items.end(),
+                       [&](const ExprPtr& part) {
+                         return part->kind == ExprKind::Wildcard ||
+                                check_target(*part);
+                       });
   const Expr* root = &target;
   while (true)
     if (const auto* item = as<Index>(*root))
@@ -448,8 +455,7 @@ bool Parser::check_target(const Expr& target) {
   if (Diagnostic* mistake =
           report(Code::bad_target, target.span, kind_of(*root))) {
     mistake->set_help(
-        root->kind == ExprKind::Tuple
-            ? "`let` and `var` take patterns: `let (a, b) = ...`"
+        parts ? "change one variable in each statement"
         : target.kind == ExprKind::Call
             ? fmt::format("a function is defined by `def {} = ...`",
                           target.span.text())

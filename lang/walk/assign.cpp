@@ -33,8 +33,50 @@ Value Walker::replace_field(const Value& base, const Field& field, Value part) {
 
 void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
   if (stmt.target->kind == ExprKind::NameExpr) return assign_name(stmt, env);
+  if (const auto* targets = as<Tuple>(*stmt.target))
+    return assign_tuple(*targets, argument(*stmt.value, env), stmt, env);
+  assign_inside(*stmt.target, nullptr, stmt, env);
+}
+
+/// `(x, y[i]) = value`: from the left to the right, after all of the value.
+void Walker::assign_tuple(const Tuple& targets, const CallArgument& value,
+                          const AssignStmt& stmt, const Env& env) {
+  std::vector<TakenPart> taken;
+  for (const ExprPtr& target : targets.items) {
+    const auto* name = as<NameExpr>(*target);
+    taken.push_back({target->span, name ? &name->text : nullptr,
+                     target->kind == ExprKind::Wildcard});
+  }
+  const std::vector<Value> parts =
+      parts_of(value.value, taken, targets.span, value.where);
+  // A tuple that is written out says where each part stands.
+  const auto* written = as<Tuple>(*stmt.value);
+  if (written && (written->span != value.where ||
+                  written->items.size() != parts.size()))
+    written = nullptr;
+  for (size_t i = 0; i < parts.size(); ++i)
+    assign_to(*targets.items[i],
+              {parts[i], written ? written->items[i]->span : value.where}, stmt,
+              env);
+}
+
+/// One target of a tuple of them.
+void Walker::assign_to(const Expr& target, const CallArgument& value,
+                       const AssignStmt& stmt, const Env& env) {
+  if (target.kind == ExprKind::Wildcard) return;
+  if (const auto* name = as<NameExpr>(target))
+    return assign_whole(variable(*name, env), name->text, value, stmt);
+  if (const auto* targets = as<Tuple>(target))
+    return assign_tuple(*targets, value, stmt, env);
+  assign_inside(target, &value, stmt, env);
+}
+
+/// A part of a variable, like `x[i]` or `x.field`, becomes what is `given`, or
+/// the statement's value, with its operator if it has one.
+void Walker::assign_inside(const Expr& whole, const CallArgument* given,
+                           const AssignStmt& stmt, const Env& env) {
   std::vector<TargetStep> steps;
-  const Expr* target = stmt.target.get();
+  const Expr* target = &whole;
   while (target->kind != ExprKind::NameExpr) {
     TargetStep step;
     step.index = as<Index>(*target);
@@ -58,9 +100,9 @@ void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
       current = field(current, *step.field);
     }
   }
-  CallArgument value = argument(*stmt.value, env);
+  CallArgument value = given ? *given : argument(*stmt.value, env);
   if (stmt.op)
-    value.value = binary(walk_, *stmt.op, {current, stmt.target->span}, value,
+    value.value = binary(walk_, *stmt.op, {current, whole.span}, value,
                          stmt.op_span, stmt.span);
   if (steps.size() == 1 && steps[0].index) {
     current = Value();
@@ -85,14 +127,14 @@ void Walker::assign_stmt(const AssignStmt& stmt, const Env& env) {
 /// What a variable becomes.
 void Walker::assign_whole(const Env& holder, const std::string& name,
                           CallArgument value, const AssignStmt& stmt) {
-  check_tree(value.value, stmt.value->span);
+  check_tree(value.value, value.where);
   const Binding& binding = holder->names.at(name);
   value.value =
       as_variable(walk_, adopt(walk_, value.value, binding.value, value.where),
                   value.where);
   if (binding.type)
     value.value = match_declared(*binding.type, value.value, holder,
-                                 stmt.value->span, fmt::format("`{}`", name));
+                                 value.where, fmt::format("`{}`", name));
   assign(holder, name, std::move(value.value), stmt.span);
 }
 
@@ -154,7 +196,7 @@ bool Walker::assign_part(const Env& holder, const std::string& name,
     return false;
   // It is afterwards what it is now.
   if (binding.type)
-    match_declared(*binding.type, binding.value, holder, stmt.value->span,
+    match_declared(*binding.type, binding.value, holder, value.where,
                    fmt::format("`{}`", name));
   note_change(holder, name, stmt.span);
   step.base = Value();  // which would be a second holder

@@ -273,18 +273,23 @@ namespace {
 /// The names assigned in statements below, but not in functions defined there.
 void collect_assigned(const Expr& e, std::vector<std::string>& out);
 
+/// The variables that an assignment to `target` changes.
+void collect_target(const Expr& target, std::vector<std::string>& out) {
+  if (const auto* item = as<Index>(target))
+    return collect_target(*item->object, out);
+  if (const auto* part = as<Field>(target))
+    return collect_target(*part->object, out);
+  if (const auto* targets = as<Tuple>(target))
+    for (const ExprPtr& each : targets->items) collect_target(*each, out);
+  const auto* name = as<NameExpr>(target);
+  if (name && std::find(out.begin(), out.end(), name->text) == out.end())
+    out.push_back(name->text);
+}
+
 void collect_assigned(const Stmt& s, std::vector<std::string>& out) {
   if (s.kind == StmtKind::DefStmt) return;
-  if (const auto* assign = as<AssignStmt>(s)) {
-    const Expr* target = assign->target.get();
-    while (target->kind != ExprKind::NameExpr)
-      target = target->kind == ExprKind::Index
-                   ? static_cast<const Index*>(target)->object.get()
-                   : static_cast<const Field*>(target)->object.get();
-    const std::string& name = static_cast<const NameExpr*>(target)->text;
-    if (std::find(out.begin(), out.end(), name) == out.end())
-      out.push_back(name);
-  }
+  if (const auto* assign = as<AssignStmt>(s))
+    collect_target(*assign->target, out);
   for_each_child(s, [&](const Expr& child) { collect_assigned(child, out); });
 }
 

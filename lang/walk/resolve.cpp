@@ -110,6 +110,15 @@ class Resolver {
     ask([&] { in_.lookup(name, env); });
   }
 
+  /// What stands on the left of an assignment.
+  void target(const Expr& e, const Env& env) {
+    if (const auto* name = as<NameExpr>(e)) return assign(*name, env);
+    if (const auto* all = as<Tuple>(e))
+      for (const ExprPtr& each : all->items) target(*each, env);
+    else if (e.kind != ExprKind::Wildcard)
+      expression(e, env);
+  }
+
   /// `x = 3`: what is not bound is said once.
   void assign(const NameExpr& name, const Env& env) {
     if (env->find(name.text).first) return use(name, env);
@@ -240,10 +249,7 @@ class Resolver {
       }
       case StmtKind::AssignStmt: {
         const auto& change = static_cast<const AssignStmt&>(s);
-        if (const auto* name = as<NameExpr>(*change.target))
-          assign(*name, env);
-        else
-          expression(*change.target, env);
+        target(*change.target, env);
         return expression(*change.value, env);
       }
       case StmtKind::ExprStmt:

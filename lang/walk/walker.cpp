@@ -660,43 +660,53 @@ void Walker::bind_pattern(const Pattern& pattern, const Value& value,
       return;
     case Pattern::Kind::tuple: break;
   }
+  std::vector<TakenPart> taken;
+  for (const Pattern& item : pattern.items)
+    taken.push_back(
+        {item.span,
+         item.kind == Pattern::Kind::name ? &item.name.text : nullptr,
+         item.kind == Pattern::Kind::wildcard});
+  const std::vector<Value> parts = parts_of(value, taken, pattern.span, where);
+  for (size_t i = 0; i < parts.size(); ++i)
+    bind_pattern(pattern.items[i], parts[i], env, is_var, where, nullptr);
+}
+
+/// The parts of a value, one for each part of a pattern: of a record by their
+/// names, of a tuple or along an array's first axis by their places.
+std::vector<Value> Walker::parts_of(const Value& value,
+                                    const std::vector<TakenPart>& taken,
+                                    Span pattern, Span where) {
   auto mismatch = [&] {
-    walk_.fail(diagnostic(Code::pattern_mismatch, pattern.span,
-                          fmt::format("`{}`", pattern.span.text()),
+    walk_.fail(diagnostic(Code::pattern_mismatch, pattern,
+                          fmt::format("`{}`", pattern.text()),
                           type_name(value)));
   };
-  if (const RecordValue* record = value.record()) {
-    for (const Pattern& item : pattern.items) {
-      if (item.kind == Pattern::Kind::wildcard) continue;
-      const Value* found = item.kind == Pattern::Kind::name
-                               ? record->find(item.name.text)
-                               : nullptr;
-      if (!found) mismatch();
-      bind_pattern(item, *found, env, is_var, where, nullptr);
-    }
-    return;
-  }
   std::vector<Value> parts;
-  if (const TupleValue* tuple = value.tuple()) {
+  if (const RecordValue* record = value.record()) {
+    for (const TakenPart& part : taken) {
+      const Value* found = part.name ? record->find(*part.name) : nullptr;
+      if (!found && !part.skipped) mismatch();
+      parts.push_back(found ? *found : Value());
+    }
+  } else if (const TupleValue* tuple = value.tuple()) {
     parts = tuple->items;
   } else if (const auto* many = value.get_if<ManyValue>()) {
-    parts.assign(pattern.items.size(), *many->item);
+    parts.assign(taken.size(), *many->item);
   } else if (const ArrayCell* array = value.array();
              array && array->type.rank() > 0 &&
              array->type.shape[0] ==
-                 ir::Dim(static_cast<int64_t>(pattern.items.size()))) {
-    for (size_t i = 0; i < pattern.items.size(); ++i) {
+                 ir::Dim(static_cast<int64_t>(taken.size()))) {
+    for (size_t i = 0; i < taken.size(); ++i) {
       IndexItem item;
       item.value = IntValue{static_cast<int64_t>(i)};
-      item.where = pattern.items[i].span;
+      item.where = taken[i].where;
       parts.push_back(index(walk_, value, {item}, where));
     }
   } else {
     mismatch();
   }
-  if (parts.size() != pattern.items.size()) mismatch();
-  for (size_t i = 0; i < parts.size(); ++i)
-    bind_pattern(pattern.items[i], parts[i], env, is_var, where, nullptr);
+  if (parts.size() != taken.size()) mismatch();
+  return parts;
 }
 
 // ---- statements ------------------------------------------------------------

@@ -330,7 +330,22 @@ class Walker {
   void poison_assigned(const Stmt& stmt, const Env& env);
   void let_stmt(const LetStmt& let, const Env& env);
   void axis_stmt(const AxisStmt& axis, const Env& env);
+  /// A part of a pattern, or of a tuple on the left of an assignment.
+  struct TakenPart {
+    Span where;
+    const std::string* name;  // null where it is none
+    bool skipped;             // by `_`
+  };
+  std::vector<Value> parts_of(const Value& value,
+                              const std::vector<TakenPart>& taken, Span pattern,
+                              Span where);
   void assign_stmt(const AssignStmt& stmt, const Env& env);
+  void assign_to(const Expr& target, const CallArgument& value,
+                 const AssignStmt& stmt, const Env& env);
+  void assign_tuple(const Tuple& targets, const CallArgument& value,
+                    const AssignStmt& stmt, const Env& env);
+  void assign_inside(const Expr& target, const CallArgument* given,
+                     const AssignStmt& stmt, const Env& env);
   void assign_name(const AssignStmt& stmt, const Env& env);
   bool append_text(const Env& holder, const std::string& name, Value& before,
                    const Value& more, Span where);
