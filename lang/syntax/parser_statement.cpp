@@ -438,11 +438,10 @@ StmtPtr Parser::expression_statement() {
 bool Parser::check_target(const Expr& target) {
   const auto* parts = as<Tuple>(target);
   if (parts && !parts->items.empty() && at(TokenKind::Assign))
-    return std::all_of(parts->items.begin(), parts->items.end(),
-                       [&](const ExprPtr& part) {
-                         return part->kind == ExprKind::Wildcard ||
-                                check_target(*part);
-                       });
+    return std::all_of(
+        parts->items.begin(), parts->items.end(), [&](const ExprPtr& part) {
+          return part->kind == ExprKind::Wildcard || check_target(*part);
+        });
   const Expr* root = &target;
   while (true)
     if (const auto* item = as<Index>(*root))

@@ -51,8 +51,8 @@ void Walker::assign_tuple(const Tuple& targets, const CallArgument& value,
       parts_of(value.value, taken, targets.span, value.where);
   // A tuple that is written out says where each part stands.
   const auto* written = as<Tuple>(*stmt.value);
-  if (written && (written->span != value.where ||
-                  written->items.size() != parts.size()))
+  if (written &&
+      (written->span != value.where || written->items.size() != parts.size()))
     written = nullptr;
   for (size_t i = 0; i < parts.size(); ++i)
     assign_to(*targets.items[i],
