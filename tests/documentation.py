@@ -129,7 +129,7 @@ def names(unisono, path):
             # A name alone, or one that is called; a name of one letter stands for something.
             found = {code} if whole else set(re.findall(r"(?<![\w.])([a-z][\w.]+)\(", code))
             ours |= {name for name in found if len(name) > 1 and not name[0].isdigit()}
-    script = "import nn\nimport stats\n" + "".join(f"print(typeof({name}))\n" for name in sorted(ours - KEYWORDS))
+    script = "import nn\nimport optim\nimport stats\n" + "".join(f"print(typeof({name}))\n" for name in sorted(ours - KEYWORDS))
     *_, err = run(unisono, script, ROOT)
     return f"{path}: a name in the tables is not there\n{err}" if err else None
 
@@ -141,7 +141,8 @@ def signatures(unisono, path):
     builtins = re.findall(r'^BUILTIN\((\w+), \w+, "((?:[^"\\]|\\.)*)"', (ROOT / "lang/context/builtins.def").read_text(), re.M)
     wanted = [f"{name}({parameters})" for name, parameters in builtins]
     for source in sorted((ROOT / "stdlib").glob("*.uni")):
-        wanted += re.findall(r"^def (\w+\(.*?\)) (?:=|\{|->)", source.read_text(), re.M)
+        for name, parameters in re.findall(r"^def ([a-z]\w*)\((.*?)\) (?:=|\{|->)", source.read_text(), re.M | re.S):
+            wanted.append(f"{name}({' '.join(parameters.split())})")
     missing = [w for w in wanted if w.replace('\\"', '"') not in manual and "`" + w.split("(")[0] not in maps]
     return "".join(f"{path}: {w} is not there\n" for w in missing) or None
 
