@@ -4,8 +4,8 @@
 Each `docs/errors/CODE.md`: the program under "Wrong" gives that message; the one under "Right" does not, and
 runs, if it is whole (it may use names that it does not define, and files that are not there).
 Each ```uni block in docs/*.md is run (```uni 4 with four devices) and gives what the ```output block after it
-shows, or nothing if there is none. What it gives is standard output, then standard error. A ```sh block is run by bash,
-in a folder with the files that stand before it on the page; ", in 0.1 s" is left out of what it gives.
+shows, or nothing if there is none. What it gives is standard output, then standard error. It sees the files that stand before
+it on the page, and begins one with a line `# NAME.uni`. A ```sh block is run by bash, in a folder with these files; ", in 0.1 s" is left out of what it gives.
 Each example in the table of messages in docs/pmap.md gives that message.
 Each name of ours in the tables of NumPy's and JAX's names in docs/library.md is there; each builtin and each function
 that is in scope without import stands in docs/library.md with its parameters, or in docs/pmap.md or docs/autodiff.md.
@@ -18,6 +18,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,7 @@ def manual(unisono, path, rewrite=False):
                 (pathlib.Path(files) / name).write_text(content)
             named = program if re.match(r"# \S+\.uni\n", program) else "# program.uni\n" + program
             with tempfile.TemporaryDirectory() as folder:
+                shutil.copytree(files, folder, dirs_exist_ok=True)
                 _, out, err = run(unisono, named, folder, devices)
             given = out + err
         given = "".join(line.rstrip() + "\n" for line in given.splitlines())
