@@ -226,6 +226,10 @@ class Builder {
         links_.add_member(module->key, entry.name, std::move(target));
         names.insert(entry.name);
       }
+      // The same text as Markdown, for who reads the repository.
+      if (whole && lang::is_stdlib_module(module->key))
+        links_.add_page(fmt::format("docs/stdlib/{}.md", module->name),
+                        module->place, module->name, names);
       links_.add_page(module->key, module->place, module->name,
                       std::move(names));
     }

@@ -92,6 +92,12 @@ Value builtin_typeof(CallOf<"typeof">& call) {
   })};
 }
 
+Value builtin_callable(CallOf<"callable">& call) {
+  const Value& x = call["x"].value();
+  return BoolValue{x.is<std::shared_ptr<const FunctionValue>>() ||
+                   x.is<TypeValue>()};
+}
+
 Value builtin_args(CallOf<"args">& call) {
   const Machine& machine = call.walk.machine();
   if (call.walk.mode() == Mode::check && !machine.arguments_known)
