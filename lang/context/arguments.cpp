@@ -103,7 +103,18 @@ class Matcher {
         : taken == 1 ? "one positional argument"
                      : fmt::format("at most {} positional arguments", taken);
     fail(diagnostic(Code::too_many_arguments, where, function_, limit, given)
-             .set_help(usage()));
+             .set_help(makes_function()
+                           ? fmt::format("`{0}(f)` is a function, which takes "
+                                         "the rest: `{0}(f)(...)`",
+                                         function_)
+                           : usage()));
+  }
+
+  /// Whether it is a builtin like `jvp(f)`, which gives a function.
+  bool makes_function() const {
+    return !declared_ && !parameters_.empty() && parameters_[0].name == "f" &&
+           std::all_of(parameters_.begin() + 1, parameters_.end(),
+                       [](const Parameter& p) { return p.has_default; });
   }
 
   bool has_parameter(std::string_view name) const {
