@@ -315,8 +315,63 @@ Duals Linearizer::place_call(const Node& node, const Duals& x) {
   return place_reverse_rule(node, x);
 }
 
+namespace {
+
+/// Whether a branch, a loop or a call in a rule depends on a tangent; its
+/// inputs from `first` on are tangents.
+bool has_linear_control(const Graph& rule, size_t first) {
+  Flags linear(rule.nodes.size(), false);
+  for (const NodeId id : ir::node_ids(rule)) {
+    const Node& node = rule[id];
+    if (node.op == Op::input)
+      linear[id] = static_cast<size_t>(id) >= first;
+    else
+      linear[id] = std::ranges::any_of(
+          node.inputs, [&](NodeId operand) { return linear[operand]; });
+    if (linear[id] && ir::kind(node.op) == ir::Kind::control &&
+        node.op != Op::project)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// A branch or a loop of a rule may give values and tangents, and has to be
+/// taken apart. What is linear is its own derivative, at zeros as anywhere, so
+/// the rule is differentiated by its tangents.
+Duals Linearizer::place_rule_with_control(const Node& node, const Duals& x) {
+  const Graph& rule = *ir::attrs<ir::CallAttrs>(node).rule;
+  Duals arguments;
+  for (const Dual& operand : x) arguments.push_back({operand.value});
+  for (const Dual& operand : x)
+    if (is_floating(type(operand).dtype))
+      arguments.push_back(
+          {add_zeros(values_, Type(type(operand))), tangent_or_zeros(operand)});
+  const Duals given = place(rule, arguments);
+  const auto not_linear = [&] {
+    throw NoDerivative{NoDerivative::Why::rule_not_linear, node.op,
+                       node.source};
+  };
+  const size_t results = ir::attrs<ir::CallAttrs>(node).graph->outputs.size();
+  Duals out;
+  size_t next = results;
+  for (size_t i = 0; i < results; ++i) {
+    if (given[i].has_tangent()) not_linear();
+    out.push_back({given[i].value});
+    if (!is_floating(type(out[i]).dtype)) continue;
+    out[i].tangent = given[next].tangent;
+    if (!given[next].has_tangent() && !is_zero(values_, given[next].value))
+      not_linear();
+    ++next;
+  }
+  return out;
+}
+
 Duals Linearizer::place_forward_rule(const Node& node, const Duals& x) {
   const auto& a = ir::attrs<ir::CallAttrs>(node);
+  if (has_linear_control(*a.rule, x.size()))
+    return place_rule_with_control(node, x);
   std::vector<NodeId> known, linear;
   for (const Dual& operand : x) {
     known.push_back(operand.value);
