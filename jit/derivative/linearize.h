@@ -109,9 +109,7 @@ class Linearizer {
   uint32_t source_ = 0;
 };
 
-/// The graph with each call replaced by what it calls.
-Graph without_calls(const Graph& graph);
-/// The same, of the graphs of a control node.
+/// without_calls of the graphs of a control node.
 ir::Node without_calls(ir::Node node);
 
 /// Result `index` of a control node.

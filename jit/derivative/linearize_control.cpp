@@ -66,12 +66,11 @@ std::vector<NodeId> place_rule(Graph& known, Graph& linear, const Graph& rule,
                                const std::vector<NodeId>& linear_arguments,
                                const std::function<NodeId(NodeId)>& take,
                                Flags* is_linear) {
-  const Graph plain = without_calls(rule);
-  Flags linear_nodes(plain.nodes.size(), false);
-  ir::Renaming placed(plain);
-  for (const NodeId id : ir::node_ids(plain)) {
+  Flags linear_nodes(rule.nodes.size(), false);
+  ir::Renaming placed(rule);
+  for (const NodeId id : ir::node_ids(rule)) {
     const auto i = static_cast<size_t>(id);
-    const Node& old = plain[id];
+    const Node& old = rule[id];
     if (old.op == Op::input) {
       linear_nodes[i] = i >= known_arguments.size();
       placed.set(id, linear_nodes[i]
@@ -87,9 +86,9 @@ std::vector<NodeId> place_rule(Graph& known, Graph& linear, const Graph& rule,
         if (!linear_nodes[old.inputs[k]]) node.inputs[k] = take(node.inputs[k]);
     placed.set(id, (linear_nodes[i] ? linear : known).append(std::move(node)));
   }
-  for (const NodeId output : plain.outputs)
+  for (const NodeId output : rule.outputs)
     is_linear->push_back(linear_nodes[output]);
-  return placed.renamed(plain.outputs);
+  return placed.renamed(rule.outputs);
 }
 
 }  // namespace
@@ -129,7 +128,7 @@ Duals Linearizer::place_control(const Node& node, const Duals& x) {
   const bool host = node.op == Op::host_call;
   if (!host && any(flags_of(x)))
     return node.op == Op::loop ? place_loop(node, x) : place_if(node, x);
-  return results_of(place_value(without_calls(node), x));
+  return results_of(place_value(node, x));
 }
 
 // ---- branches ---------------------------------------------------------------
@@ -141,7 +140,7 @@ Duals Linearizer::place_if(const Node& node, const Duals& x) {
   const Flags other = depending_outputs(*a.else_graph, captures);
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = results[i] || other[i];
-  if (!any(results)) return results_of(place_value(without_calls(node), x));
+  if (!any(results)) return results_of(place_value(node, x));
   if (apart()) return place_if_apart(node, x, results);
 
   const auto branch = [&](const Graph& graph) {
@@ -308,7 +307,8 @@ Duals Linearizer::place_if_apart(const Node& node, const Duals& x,
 
 Duals Linearizer::place_call(const Node& node, const Duals& x) {
   const auto& a = ir::attrs<ir::CallAttrs>(node);
-  if (!any(flags_of(x))) return place(*a.graph, x);
+  // A derivative around this one may ask for its rule.
+  if (!any(flags_of(x))) return results_of(place_value(node, x));
   if (a.kind == ir::CallAttrs::Rule::jvp) return place_forward_rule(node, x);
   if (!apart())
     throw NoDerivative{NoDerivative::Why::forward_custom_vjp, node.op, source_};
