@@ -199,7 +199,7 @@ class Checker {
  private:
   /// Units of the last place that derivatives of the table's rows may be off,
   /// of their largest part.
-  static constexpr double rounding = 64;
+  static constexpr double rounding = 8;
 
   /// Numbers that the smallest type holds with many digits.
   static bool is_tame(const Members& x) {

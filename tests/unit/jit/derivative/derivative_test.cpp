@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -144,7 +143,8 @@ class Table {
   int layout_ = 0;
 };
 
-const std::vector<Shape> shapes = {{}, {3}, {2, 5}, {2, 3, 4}, {2, 1, 3, 2}};
+const std::vector<Shape> shapes = {{},     {7},       {1},         {0},
+                                   {2, 5}, {2, 3, 4}, {2, 1, 3, 2}};
 
 void check_maps(Table& table) {
   for (const ir::Row& row : ir::all_rows()) {
