@@ -80,21 +80,10 @@ class Join {
   }
 
  private:
-  /// Effects and checks stay in their order: each goes before the next one.
-  std::vector<NodeId> effects() const {
-    std::vector<NodeId> out;
-    for (const NodeId id : ir::node_ids(graph_))
-      if (ir::must_stay(graph_, graph_[id])) out.push_back(id);
-    return out;
-  }
-
   std::vector<int> heights() const {
     std::vector<int> height(graph_.nodes.size(), 0);
-    int effect = 0;  // of those that come later
     for (NodeId id = static_cast<NodeId>(height.size()); id-- > 0;) {
       const Node& node = graph_[id];
-      if (ir::must_stay(graph_, node))
-        effect = height[id] = std::max(height[id], effect);
       const int above = height[id] + may_be_joined(node);
       for (const NodeId operand : node.inputs)
         height[operand] = std::max(height[operand], above);
@@ -102,10 +91,14 @@ class Join {
     return height;
   }
 
-  /// Those of one height that agree in all but their shape.
+  /// Those of one height that agree in all but their shape, with no effect or
+  /// check between: what devices print, and which one's error is told, is in
+  /// the order of devices between two meetings.
   void find_groups() {
     const std::vector<int> height = heights();
-    std::map<int, std::vector<std::vector<NodeId>>> by_height;
+    using Place = std::pair<int, int>;  // height, effects and checks before
+    std::map<Place, std::vector<std::vector<NodeId>>> by_place;
+    int effects = 0;
     const auto agree = [&](NodeId a, NodeId b) {
       const auto &x = ir::attrs<CollectiveAttrs>(graph_[a]),
                  &y = ir::attrs<CollectiveAttrs>(graph_[b]);
@@ -115,8 +108,9 @@ class Join {
     };
     for (const NodeId id : ir::node_ids(graph_)) {
       last_[id] = id;
+      effects += ir::must_stay(graph_, graph_[id]);
       if (!may_be_joined(graph_[id])) continue;
-      auto& lists = by_height[height[id]];
+      auto& lists = by_place[{height[id], effects}];
       const auto list = std::ranges::find_if(
           lists, [&](const auto& have) { return agree(have[0], id); });
       if (list == lists.end())
@@ -124,7 +118,7 @@ class Join {
       else
         list->push_back(id);
     }
-    for (auto& [ignored, lists] : by_height)
+    for (auto& [place, lists] : by_place)
       for (auto& list : lists)
         if (list.size() > 1) {
           const NodeId last = list.back();
@@ -145,9 +139,6 @@ class Join {
     };
     for (const NodeId id : ir::node_ids(graph_))
       for (const NodeId operand : graph_[id].inputs) before(operand, id);
-    const std::vector<NodeId> ordered = effects();
-    for (size_t i = 1; i < ordered.size(); ++i)
-      before(ordered[i - 1], ordered[i]);
 
     std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
     for (const NodeId id : ir::node_ids(graph_))

@@ -311,6 +311,32 @@ TEST_CASE("derivatives: positions") {
   }
 }
 
+TEST_CASE("derivatives: positions that differ") {
+  Table table;
+  const ir::IndexAttrs first{{0}, false};
+  const auto every_second = [](Graph& g, int64_t count) {
+    const Type type{DType::I32, {count}};
+    const NodeId two =
+        g.add_constant(type, element_bytes(DType::I32, int64_t{2}));
+    return g.add(Op::mul, {g.add(Op::iota, {}, ir::IotaAttrs{type, 0}), two});
+  };
+  for (const Op op : {Op::scatter, Op::scatter_add}) {
+    table.check(op, {{9, 2}, {4, 2}}, -2, 2, [&](Graph& g, const auto& x) {
+      return g.add(op, {x[0], x[1], every_second(g, 4)}, first);
+    });
+    table.check(op, {{6}, {6}}, -2, 2, [&](Graph& g, const auto& x) {
+      const NodeId order = g.add(Op::argsort, {x[0]});
+      return g.add(op, {x[0], g.add(Op::mul, {x[1], x[0]}), order}, first);
+    });
+    // To nothing that moves.
+    table.check(op, {{4}}, -2, 2, [&](Graph& g, const auto& x) {
+      const NodeId base =
+          g.add_constant(f64({9}), element_bytes(DType::F64, 3.0));
+      return g.add(op, {base, x[0], every_second(g, 4)}, first);
+    });
+  }
+}
+
 TEST_CASE("derivatives: products of matrices") {
   Table table;
   const auto check = [&](const Shape& a, const Shape& b, ir::DotAttrs attrs) {
