@@ -185,9 +185,9 @@ void add_inspect(CommandLine& line) {
                    "sm_75 ... sm_90")
       ->type_name("GPU");
   inspect
-      ->add_option(
-          "--after", line.options.after,
-          "the IR after this pass: trace, vmap, spmd, simplify, results or cse")
+      ->add_option("--after", line.options.after,
+                   "the IR after this pass: trace, vmap, join, spmd, simplify, "
+                   "results or cse")
       ->type_name("PASS");
   inspect
       ->add_option(

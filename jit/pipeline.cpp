@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* trace_name = "trace";
 constexpr const char* vmap_name = "vmap";
+constexpr const char* join_name = "join";
 constexpr const char* spmd_name = "spmd";
 
 struct Pass {
@@ -33,7 +34,8 @@ Graph for_devices(const MemberGraph& map, const std::vector<MeshAxis>& mesh,
                   bool plain, const AfterPass& after) {
   if (after) after(trace_name, map.graph);
   const Graph mapped = verified(vmap_name, device_graph(map), after);
-  return verified(spmd_name, spmd(mapped, mesh, plain), after);
+  const Graph joined = verified(join_name, join_all_reduces(mapped), after);
+  return verified(spmd_name, spmd(joined, mesh, plain), after);
 }
 
 Graph optimise(const Graph& graph, const AfterPass& after) {
@@ -44,7 +46,8 @@ Graph optimise(const Graph& graph, const AfterPass& after) {
 }
 
 std::vector<std::string_view> pass_names() {
-  std::vector<std::string_view> out = {trace_name, vmap_name, spmd_name};
+  std::vector<std::string_view> out = {trace_name, vmap_name, join_name,
+                                       spmd_name};
   for (const Pass& pass : optimisations) out.emplace_back(pass.name);
   return out;
 }

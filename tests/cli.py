@@ -22,7 +22,7 @@ UNISONO = os.path.abspath(sys.argv[1])
 SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
-PASSES = ["trace", "vmap", "spmd", "simplify", "results", "cse"]
+PASSES = ["trace", "vmap", "join", "spmd", "simplify", "results", "cse"]
 COMMANDS = ["run", "check", "test", "bench", "fmt", "explain", "doc", "completion", "man", "devices", "lsp", "jupyter", "inspect"]
 
 
@@ -555,6 +555,13 @@ def nothing_runs(folder):
     expect("inspect of arrays on devices", run("inspect", "--devices", "cpu:4", "-", text=large), 0, r"# graph 1", "")
     maps = "axis dev = devices()\nprint(pmap(fn(x) => psum(x), over=dev)(ones(f32[4, 100_000])))\n"
     expect("inspect of a map", run("inspect", "--devices", "cpu:4", "-", text=maps), 0, r"all_reduce", "")
+    leaves = ("let f = pmap(fn(p, x) => tree_map(fn(w) => psum(w * x), p), in_axes=(none, 0), out_axes=none)\n"
+              "print(f((1.0, [2.0, 3.0], [[4.0]]), arange(4, f32)))\n")
+    for after, count in (("vmap", 3), ("join", 1), ("cse", 1)):
+        ran = run("inspect", "--devices", "cpu:4", f"--after={after}", "-", text=leaves)
+        expect(f"inspect of several leaves after {after}", ran, 0, r"all_reduce", "")
+        if ran.out.count("= all_reduce") != count:
+            PROBLEMS.append(f"leaves meet {count} times after {after}\n{ran}")
     donated = "let f = jit(fn(x) => x + 1.0, donate=0)\nprint(f(ones(f32[100_000])))\n"
     if run("check", "-", text=donated).status == 0:
         expect("inspect of what is given away", run("inspect", "-", text=donated), 0, r"# graph 1", "")

@@ -237,7 +237,8 @@ std::variant<Graph, NoDerivative> differentiated(
     Graph (*mode)(const Graph&, const DerivativeSpec&), const Graph& graph,
     const DerivativeSpec& spec) {
   try {
-    return cse_dce(mode(graph, spec));
+    const Graph out = mode(graph, spec);
+    return cse_dce(spec.inside ? out : without_calls(out));
   } catch (const NoDerivative& none) {
     return none;
   }

@@ -30,6 +30,9 @@ struct DerivativeSpec {
   /// ascending. Both are empty outside maps.
   std::vector<MappedMembers> axes = {};
   std::vector<std::vector<ir::AxisId>> varies = {};
+  /// Another derivative is taken around this one: calls of functions with rules
+  /// of their own that depend on none of the inputs stay, for that one.
+  bool inside = false;
 };
 
 /// Why a graph has no derivative.
@@ -58,5 +61,8 @@ std::variant<Graph, NoDerivative> jvp(const Graph& graph,
 /// the input.
 std::variant<Graph, NoDerivative> vjp(const Graph& graph,
                                       const DerivativeSpec& spec);
+
+/// The graph with each `call` replaced by what it calls.
+Graph without_calls(const Graph& graph);
 
 }  // namespace unisono::jit

@@ -79,6 +79,7 @@ class Linearizer {
   Dual sorted(const Dual& x);
   NodeId move(const ir::Node& node, const Duals& x);
   NodeId index(const ir::Node& node, const Duals& x);
+  bool all_win(const Duals& x, const std::vector<int>& axes) const;
   NodeId dot(const ir::Node& node, const Duals& x);
   NodeId collective(const ir::Node& node, const Dual& x, NodeId result);
 
@@ -89,6 +90,7 @@ class Linearizer {
                        const std::vector<bool>& results);
   Duals place_call(const ir::Node& node, const Duals& x);
   Duals place_forward_rule(const ir::Node& node, const Duals& x);
+  Duals place_rule_with_control(const ir::Node& node, const Duals& x);
   Duals place_reverse_rule(const ir::Node& node, const Duals& x);
   /// The results of a control node among the values, without tangents.
   Duals results_of(NodeId control);
@@ -107,9 +109,7 @@ class Linearizer {
   uint32_t source_ = 0;
 };
 
-/// The graph with each call replaced by what it calls.
-Graph without_calls(const Graph& graph);
-/// The same, of the graphs of a control node.
+/// without_calls of the graphs of a control node.
 ir::Node without_calls(ir::Node node);
 
 /// Result `index` of a control node.

@@ -66,12 +66,11 @@ std::vector<NodeId> place_rule(Graph& known, Graph& linear, const Graph& rule,
                                const std::vector<NodeId>& linear_arguments,
                                const std::function<NodeId(NodeId)>& take,
                                Flags* is_linear) {
-  const Graph plain = without_calls(rule);
-  Flags linear_nodes(plain.nodes.size(), false);
-  ir::Renaming placed(plain);
-  for (const NodeId id : ir::node_ids(plain)) {
+  Flags linear_nodes(rule.nodes.size(), false);
+  ir::Renaming placed(rule);
+  for (const NodeId id : ir::node_ids(rule)) {
     const auto i = static_cast<size_t>(id);
-    const Node& old = plain[id];
+    const Node& old = rule[id];
     if (old.op == Op::input) {
       linear_nodes[i] = i >= known_arguments.size();
       placed.set(id, linear_nodes[i]
@@ -87,9 +86,9 @@ std::vector<NodeId> place_rule(Graph& known, Graph& linear, const Graph& rule,
         if (!linear_nodes[old.inputs[k]]) node.inputs[k] = take(node.inputs[k]);
     placed.set(id, (linear_nodes[i] ? linear : known).append(std::move(node)));
   }
-  for (const NodeId output : plain.outputs)
+  for (const NodeId output : rule.outputs)
     is_linear->push_back(linear_nodes[output]);
-  return placed.renamed(plain.outputs);
+  return placed.renamed(rule.outputs);
 }
 
 }  // namespace
@@ -129,7 +128,7 @@ Duals Linearizer::place_control(const Node& node, const Duals& x) {
   const bool host = node.op == Op::host_call;
   if (!host && any(flags_of(x)))
     return node.op == Op::loop ? place_loop(node, x) : place_if(node, x);
-  return results_of(place_value(without_calls(node), x));
+  return results_of(place_value(node, x));
 }
 
 // ---- branches ---------------------------------------------------------------
@@ -141,7 +140,7 @@ Duals Linearizer::place_if(const Node& node, const Duals& x) {
   const Flags other = depending_outputs(*a.else_graph, captures);
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = results[i] || other[i];
-  if (!any(results)) return results_of(place_value(without_calls(node), x));
+  if (!any(results)) return results_of(place_value(node, x));
   if (apart()) return place_if_apart(node, x, results);
 
   const auto branch = [&](const Graph& graph) {
@@ -308,15 +307,71 @@ Duals Linearizer::place_if_apart(const Node& node, const Duals& x,
 
 Duals Linearizer::place_call(const Node& node, const Duals& x) {
   const auto& a = ir::attrs<ir::CallAttrs>(node);
-  if (!any(flags_of(x))) return place(*a.graph, x);
+  // A derivative around this one may ask for its rule.
+  if (!any(flags_of(x))) return results_of(place_value(node, x));
   if (a.kind == ir::CallAttrs::Rule::jvp) return place_forward_rule(node, x);
   if (!apart())
     throw NoDerivative{NoDerivative::Why::forward_custom_vjp, node.op, source_};
   return place_reverse_rule(node, x);
 }
 
+namespace {
+
+/// Whether a branch, a loop or a call in a rule depends on a tangent; its
+/// inputs from `first` on are tangents.
+bool has_linear_control(const Graph& rule, size_t first) {
+  Flags linear(rule.nodes.size(), false);
+  for (const NodeId id : ir::node_ids(rule)) {
+    const Node& node = rule[id];
+    if (node.op == Op::input)
+      linear[id] = static_cast<size_t>(id) >= first;
+    else
+      linear[id] = std::ranges::any_of(
+          node.inputs, [&](NodeId operand) { return linear[operand]; });
+    if (linear[id] && ir::kind(node.op) == ir::Kind::control &&
+        node.op != Op::project)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// A branch or a loop of a rule may give values and tangents, and has to be
+/// taken apart. What is linear is its own derivative, at zeros as anywhere, so
+/// the rule is differentiated by its tangents.
+Duals Linearizer::place_rule_with_control(const Node& node, const Duals& x) {
+  const Graph& rule = *ir::attrs<ir::CallAttrs>(node).rule;
+  Duals arguments;
+  for (const Dual& operand : x) arguments.push_back({operand.value});
+  for (const Dual& operand : x)
+    if (is_floating(type(operand).dtype))
+      arguments.push_back(
+          {add_zeros(values_, Type(type(operand))), tangent_or_zeros(operand)});
+  const Duals given = place(rule, arguments);
+  const auto not_linear = [&] {
+    throw NoDerivative{NoDerivative::Why::rule_not_linear, node.op,
+                       node.source};
+  };
+  const size_t results = ir::attrs<ir::CallAttrs>(node).graph->outputs.size();
+  Duals out;
+  size_t next = results;
+  for (size_t i = 0; i < results; ++i) {
+    if (given[i].has_tangent()) not_linear();
+    out.push_back({given[i].value});
+    if (!is_floating(type(out[i]).dtype)) continue;
+    out[i].tangent = given[next].tangent;
+    if (!given[next].has_tangent() && !is_zero(values_, given[next].value))
+      not_linear();
+    ++next;
+  }
+  return out;
+}
+
 Duals Linearizer::place_forward_rule(const Node& node, const Duals& x) {
   const auto& a = ir::attrs<ir::CallAttrs>(node);
+  if (has_linear_control(*a.rule, x.size()))
+    return place_rule_with_control(node, x);
   std::vector<NodeId> known, linear;
   for (const Dual& operand : x) {
     known.push_back(operand.value);

@@ -7,6 +7,7 @@
 #include "jit/derivative/linearize.h"
 #include "jit/ir/kinds.h"
 #include "jit/scalar/element.h"
+#include "jit/transform/distinct.h"
 
 namespace unisono::jit {
 
@@ -225,6 +226,19 @@ NodeId Linearizer::move(const Node& node, const Duals& x) {
 }
 
 /// Positions were checked where the value is computed.
+/// Apart, whether it is known of the operands of a scatter to several places
+/// that all updates are in its result.
+bool Linearizer::all_win(const Duals& x, const std::vector<int>& axes) const {
+  if (!apart() || type(x[2]).elements() <= 1) return false;
+  std::vector<NodeId> indices;
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    indices.push_back(x[i + 2].value);
+    sizes.push_back(type(x[0]).shape[static_cast<size_t>(axes[i])].value());
+  }
+  return positions_differ(values_, indices, sizes);
+}
+
 NodeId Linearizer::index(const Node& node, const Duals& x) {
   ir::IndexAttrs attrs = ir::attrs<ir::IndexAttrs>(node);
   attrs.checked = false;
@@ -232,6 +246,15 @@ NodeId Linearizer::index(const Node& node, const Duals& x) {
   std::vector<NodeId> operands;
   for (size_t i = 0; i < x.size(); ++i)
     operands.push_back(i < arrays ? tangent_or_zeros(x[i]) : take(x[i].value));
+  if (node.op == Op::scatter && x[1].has_tangent() && all_win(x, attrs.axes)) {
+    // The same as a sum, whose transpose need not ask which update has won.
+    if (x[0].has_tangent()) {
+      std::vector<NodeId> cleared = operands;
+      cleared[1] = t_zeros(Type(type(x[1])));
+      operands[0] = t(Op::scatter, std::move(cleared), attrs);
+    }
+    return t(Op::scatter_add, std::move(operands), std::move(attrs));
+  }
   return t(node.op, std::move(operands), std::move(attrs));
 }
 

@@ -61,7 +61,7 @@ Duals Linearizer::place_loop(const Node& node, const Duals& x) {
   for (const Dual& operand : x) flags.push_back(operand.has_tangent());
   const LoopDepends depends = depending_loop(a, std::move(flags));
   if (std::ranges::find(depends.results, true) == depends.results.end())
-    return results_of(place_value(without_calls(node), x));
+    return results_of(place_value(node, x));
   return apart() ? place_loop_apart(node, x, depends)
                  : place_loop_together(node, x, depends);
 }
@@ -214,8 +214,8 @@ LoopAttrs keeping_while(const LoopAttrs& a, const Body& body) {
     return own;
   };
   Graph condition;
-  condition.outputs = inline_graph(condition, without_calls(*a.condition),
-                                   parameters(condition));
+  condition.outputs =
+      inline_graph(condition, *a.condition, parameters(condition));
   Graph turn;
   const std::vector<NodeId> given =
       inline_graph(turn, keeping_body(body), parameters(turn));

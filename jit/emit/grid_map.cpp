@@ -17,8 +17,11 @@ void GridEmitter::emit_map(Point& point, Value* block) {
     if (axis >= 0) point.index[axis] = block;
     fix_unit_parts(point);
     Values values(nest_.exprs.size());
-    if (nest_.turns) take_turns(point, values);
-    compute(std::vector<bool>(values.size(), true), point, values);
+    if (nest_.turns)  // what is stored are carries; there is no row after the
+                      // last
+      take_turns(point, values);
+    else
+      compute(std::vector<bool>(values.size(), true), point, values);
     return store_outputs(all_stores(), point, values);
   }
   fix_unit_parts(point);

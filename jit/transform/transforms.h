@@ -53,6 +53,11 @@ struct MeshAxis {
 Graph spmd(const Graph& graph, const std::vector<MeshAxis>& mesh,
            bool plain = false);
 
+/// join_all_reduces.cpp: reductions over members that nothing orders, and that
+/// agree in operation, axes, groups and element type, become one, where they
+/// are small.
+Graph join_all_reduces(const Graph& graph);
+
 /// inline.cpp: appends the nodes of `callee` to `graph`, its inputs replaced
 /// by `arguments`; gives the ids of its outputs.
 std::vector<NodeId> inline_graph(Graph& graph, const Graph& callee,

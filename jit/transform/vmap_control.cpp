@@ -228,9 +228,10 @@ Values Mapper::place_lockstep_loop(const Node& node, const Values& x,
 
   std::vector<NodeId> operands = ids(started);
   operands.insert(operands.begin(), active);
-  const ir::LoopAttrs attrs{
-      std::make_shared<const Graph>(std::move(condition.out_)),
-      std::make_shared<const Graph>(std::move(body.out_)), a.carries + 1};
+  ir::LoopAttrs attrs{std::make_shared<const Graph>(std::move(condition.out_)),
+                      std::make_shared<const Graph>(std::move(body.out_)),
+                      a.carries + 1};
+  attrs.most = a.most;  // each member's own, so that of all
   const NodeId id = add(Op::loop, std::move(operands), attrs);
   Values out;
   for (int i = 0; i < a.carries; ++i)

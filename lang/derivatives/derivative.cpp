@@ -157,6 +157,7 @@ jit::DerivativeSpec spec_of(Walk& walk, const WalkedFunction& walked) {
   jit::DerivativeSpec spec;
   spec.inputs.assign(walked.arguments.size(), false);
   std::fill_n(spec.inputs.begin(), walked.leaves.size(), true);
+  spec.inside = !context.derivatives.empty();
   std::vector<ir::AxisId> all;
   for (const MappedAxis& mapped : context.mapped_axes) {
     spec.axes.push_back({mapped.id, mapped.size.value()});

@@ -250,7 +250,8 @@ class Jacobian {
   /// What the function prints and asserts. What is computed with it is computed
   /// once, too.
   void print_once() {
-    (void)walk_.scope()->append(walked_.graph, walked_.arguments);
+    (void)walk_.scope()->append(jit::without_calls(walked_.graph),
+                                walked_.arguments);
   }
 
   Walk& walk_;

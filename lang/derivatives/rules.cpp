@@ -198,7 +198,10 @@ class RuleCall {
   Value check() {
     if (depends().empty()) {
       Value value = call(call_.made.inner, call_.arguments.positional);
-      check_rule(with_types(walk_, value, call_.where), nullptr);
+      // A rule may call its own function, for the value and for derivatives of
+      // higher order: it is checked where something else calls that.
+      if (!walk_.context().in_linear_rule)
+        check_rule(with_types(walk_, value, call_.where), nullptr);
       return value;
     }
     const Derivative* around = innermost(walk_.context(), depends());

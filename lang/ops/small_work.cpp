@@ -148,9 +148,9 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
   const bool y_scalar = !y || y->type.shape.empty();
   if (!x_scalar && !y_scalar && x->type.shape != y->type.shape) return nullptr;
   const ArrayCell& shaped = x_scalar && y ? *y : *x;
-  // In the common type: a number that adopts it may be held in another.
-  const int64_t count = ir::element_count(shaped.type.shape).value();
-  if (3 * count * byte_size(*dtype) >= walk.machine().compile_threshold / 4)
+  // A number without a type may be wider than what it becomes.
+  const int64_t elements = shaped.type.elements();
+  if (3 * elements * byte_size(*dtype) >= walk.machine().compile_threshold / 4)
     return nullptr;
 
   ArrayValue numbers[2];
@@ -174,7 +174,7 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
   if (!out) return nullptr;
   jit::ElementError error;
   jit::element_loop(operation, *dtype)(
-      data, in, strides, count, walk.machine().checked ? &error : nullptr);
+      data, in, strides, elements, walk.machine().checked ? &error : nullptr);
   return error.fault == jit::Fault::none ? std::move(out) : nullptr;
 }
 

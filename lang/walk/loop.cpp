@@ -357,6 +357,17 @@ void Walker::forbid_reverse(const std::vector<Carry>& carries,
 }
 
 namespace {
+/// In a rule, what a loop gives is not linear in a tangent on which it depends
+/// how many turns there are.
+template <class Carries>
+void set_linearity(const Carries& carries, const Linearity& of_turns) {
+  if (of_turns.state != Linearity::State::other) return;
+  for (const auto& carry : carries)
+    for_each_leaf(carry.shape, [&](const Value& leaf) {
+      if (ArrayCell* array = leaf.array()) array->linearity = of_turns;
+    });
+}
+
 /// Whether only running tells how many turns a loop over this has.
 bool has_array_bounds(const Value& over) {
   const auto* range = over.get_if<RangeValue>();
@@ -445,14 +456,17 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
     if (const Condition first = condition(expr(*s.condition, env), where);
         first.known && !*first.known)
       return;
+    Linearity by_condition;
     check_loop(carries, {}, where, [&](ContextScope& context) {
       const Condition c = condition(expr(*s.condition, env), where);
+      if (c.array) by_condition = c.array->linearity;
       if (!c.varies.empty())
         context->varying_conditions.push_back(
             {c.varies, where, true, c.from()});
       block(*s.body, env, false, false);
       return c.varies;
     });
+    set_linearity(carries, by_condition);
     if (!s.most) forbid_reverse(carries, where);
     return;
   }
@@ -518,6 +532,8 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
       bind(counter);
       return varies;
     });
+    for (const ArrayValue& bound : {bounds.start, bounds.stop, bounds.step})
+      set_linearity(carries, bound->linearity);
     if (has_array_bounds(over)) forbid_reverse(carries, where);
     return;
   }

@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <regex>
 
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"
 #include "jit/scalar/element.h"
 #include "jit/transform/varies.h"
 #include "runtime/check.h"
+#include "tests/unit/jit/compiled.h"
 
 namespace unisono::jit::testing {
 namespace {
@@ -23,13 +27,13 @@ bool is_float(const Type& type) { return type.dtype == DType::F64; }
 
 std::vector<double> read(const HostArray& x) {
   std::vector<double> out(x.bytes.size() / 8);
-  std::memcpy(out.data(), x.bytes.data(), x.bytes.size());
+  if (!out.empty()) std::memcpy(out.data(), x.bytes.data(), x.bytes.size());
   return out;
 }
 
 HostArray written(const Type& type, const std::vector<double>& x) {
   HostArray out{type, std::vector<uint8_t>(x.size() * 8)};
-  std::memcpy(out.bytes.data(), x.data(), out.bytes.size());
+  if (!x.empty()) std::memcpy(out.bytes.data(), x.data(), out.bytes.size());
   return out;
 }
 
@@ -52,6 +56,38 @@ double size_of_product(const HostArray& a, const HostArray& b) {
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) sum += std::abs(x[i] * y[i]);
   return sum;
+}
+
+/// The f64 arrays rounded to `dtype`, and back.
+Members typed(Members x, DType dtype) {
+  for (Arrays& member : x)
+    for (HostArray& array : member) {
+      if (!is_float(array.type)) continue;
+      HostArray out{{dtype, array.type.shape}, {}};
+      for (const double element : read(array))
+        for (const uint8_t byte : element_bytes(dtype, element))
+          out.bytes.push_back(byte);
+      array = std::move(out);
+    }
+  return x;
+}
+Members widened(Members x) {
+  for (Arrays& member : x)
+    for (HostArray& array : member)
+      if (is_floating(array.type.dtype))
+        array = written({DType::F64, array.type.shape}, values_of(array));
+  return x;
+}
+/// The graph with another type for f64.
+Graph typed(const Graph& graph, DType dtype) {
+  return *ir::parse(std::regex_replace(
+      ir::print(graph), std::regex("\\bf64\\b"), std::string(name(dtype))));
+}
+double epsilon(DType dtype) {
+  return dtype == DType::F64   ? 0x1p-52
+         : dtype == DType::F32 ? 0x1p-23
+         : dtype == DType::F16 ? 0x1p-10
+                               : 0x1p-7;
 }
 
 struct Wrong {
@@ -110,7 +146,7 @@ class Checker {
         evaluated(backward, joined(case_.inputs, cotangents));
     compare_values(values, vjp_out, "vjp");
     const Members gradients = parts_from(vjp_out, values[0].size());
-    compare_products(cotangents, moved, gradients, tangents);
+    compare_products(cotangents, moved, gradients, tangents, case_.exact);
     if (!second) return;
 
     DerivativeCase next{backward,
@@ -131,7 +167,90 @@ class Checker {
     }
   }
 
+  void check_type(DType dtype, bool compiled) {
+    const Graph graph = typed(case_.graph, dtype);
+    const Graph forward = graph_of(jvp(graph, spec_), "jvp"),
+                backward = graph_of(vjp(graph, spec_), "vjp");
+    const Members inputs = typed(case_.inputs, dtype),
+                  tangents = typed(random_inputs(), dtype),
+                  with_tangents = joined(inputs, tangents);
+    const size_t outputs = graph.outputs.size();
+    const Members moved =
+        widened(parts_from(evaluated(forward, with_tangents), outputs));
+    const Members wanted =
+        parts_from(evaluated(graph_of(jvp(case_.graph, spec_), "jvp"),
+                             widened(with_tangents)),
+                   outputs);
+    compare_rounded(wanted, moved, rounding * epsilon(dtype));
+
+    const Members values = evaluated(case_.graph, widened(inputs));
+    const Members cotangents = typed(random_outputs(values), dtype),
+                  with_cotangents = joined(inputs, cotangents);
+    const Members gradients =
+        widened(parts_from(evaluated(backward, with_cotangents), outputs));
+    if (is_tame(wanted) && is_tame(values))
+      compare_products(widened(cotangents), moved, gradients, widened(tangents),
+                       rounding * epsilon(dtype));
+    if (!compiled) return;
+    compare_compiled(forward, with_tangents);
+    compare_compiled(backward, with_cotangents);
+  }
+
  private:
+  /// Units of the last place that derivatives of the table's rows may be off,
+  /// of their largest part.
+  static constexpr double rounding = 24;
+
+  /// Numbers that the smallest type holds with many digits.
+  static bool is_tame(const Members& x) {
+    for (const Arrays& member : x)
+      for (const HostArray& array : member)
+        if (is_float(array.type))
+          for (const double element : read(array))
+            if (!(std::abs(element) < 1e3)) return false;
+    return true;
+  }
+
+  static void compare_rounded(const Members& wanted, const Members& moved,
+                              double allowed) {
+    if (!is_tame(wanted)) return;
+    for (size_t m = 0; m < wanted.size(); ++m)
+      for (size_t k = 0; k < wanted[m].size(); ++k) {
+        const auto want = read(wanted[m][k]), have = read(moved[m][k]);
+        double scale = 1;
+        for (const double element : want)
+          scale = std::max(scale, std::abs(element));
+        for (size_t i = 0; i < want.size(); ++i)
+          if (!(std::abs(want[i] - have[i]) <= allowed * scale))
+            throw Wrong{
+                fmt::format("member {}, tangent {}, element {}: {}, in f64 {}",
+                            m, k, i, have[i], want[i])};
+      }
+  }
+
+  /// One compiler for each number of devices keeps what it has compiled.
+  static Bench& bench(size_t devices) {
+    static std::map<size_t, Bench> all;
+    return all.try_emplace(devices, 0, static_cast<int>(devices)).first->second;
+  }
+
+  static void compare_compiled(const Graph& graph, const Members& inputs) {
+    if (inputs.size() == 1) {
+      const std::string wrong = difference(bench(1), graph, inputs[0]);
+      if (!wrong.empty()) throw Wrong{wrong};
+      return;
+    }
+    const Members want = evaluated(graph, inputs);
+    const auto have = bench(inputs.size()).run_all(graph, inputs);
+    if (!have) throw Wrong{"compiled: " + have.error().message};
+    for (size_t m = 0; m < want.size(); ++m)
+      for (size_t i = 0; i < want[m].size(); ++i)
+        if (!same_values(want[m][i], (*have)[m][i]))
+          throw Wrong{fmt::format("member {}, output {}, {}\n{}", m, i,
+                                  first_difference(want[m][i], (*have)[m][i]),
+                                  ir::print(graph))};
+  }
+
   std::vector<size_t> float_outputs() const {
     std::vector<size_t> out;
     for (size_t i = 0; i < case_.graph.outputs.size(); ++i)
@@ -219,7 +338,9 @@ class Checker {
         for (size_t i = 0; i < t.size(); ++i)
           scale = std::max({scale, std::abs(t[i]), std::abs(high[i])});
         for (size_t i = 0; i < t.size(); ++i) {
-          const double want = (high[i] - low[i]) / (2 * step);
+          // The maximum of nothing is infinite everywhere.
+          const double want =
+              high[i] == low[i] ? 0 : (high[i] - low[i]) / (2 * step);
           double allowed = 1e-6 * scale;
           if (!case_.smooth) {
             const double other =
@@ -239,7 +360,8 @@ class Checker {
   }
 
   void compare_products(const Members& cotangents, const Members& moved,
-                        const Members& gradients, const Members& tangents) {
+                        const Members& gradients, const Members& tangents,
+                        double exact) {
     double left = 0, right = 0, scale = 1e-300;
     const std::vector<size_t> outputs = float_outputs();
     for (size_t k = 0; k < outputs.size(); ++k)
@@ -263,10 +385,11 @@ class Checker {
       }
       ++next;
     }
-    const bool usual = case_.exact == 1e-12;
+    const bool usual = case_.exact == 1e-12;  // else numbers of any size
     if (!usual && !(scale < 1e100 && std::isfinite(left - right))) return;
-    const double least = usual ? 0.0 : 1e-10;  // of what cancels
-    if (!(std::abs(left - right) <= case_.exact * scale + least))
+    // Of what cancels, or is too small for a type's digits.
+    const double least = !usual ? 1e-10 : exact == 1e-12 ? 0 : 1e-3 * exact;
+    if (!(std::abs(left - right) <= exact * scale + least))
       throw Wrong{fmt::format("<c, J t> is {}, <J' c, t> is {}", left, right)};
   }
 
@@ -284,6 +407,17 @@ std::optional<std::string> wrong_derivative(const DerivativeCase& c,
     Checker(c, random).check(second);
   } catch (const Wrong& wrong) {
     return wrong.what + "\n" + ir::print(c.graph);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> wrong_in_type(const DerivativeCase& c, DType dtype,
+                                         std::mt19937& random, bool compiled) {
+  try {
+    Checker(c, random).check_type(dtype, compiled);
+  } catch (const Wrong& wrong) {
+    return fmt::format("{}: {}\n{}", name(dtype), wrong.what,
+                       ir::print(c.graph));
   }
   return std::nullopt;
 }

@@ -33,6 +33,14 @@ std::optional<std::string> wrong_derivative(const DerivativeCase& c,
                                             std::mt19937& random,
                                             bool second = true);
 
+/// What is wrong with the derivatives of the same graph of another float type,
+/// `dtype`, at the arguments rounded to it; nothing if all holds:
+///   the tangents of jvp are those of f64, but for rounding
+///   <c, J t> = <J' c, t>, but for rounding
+///   compiled, jvp and vjp have the bits of the evaluator, where `compiled`
+std::optional<std::string> wrong_in_type(const DerivativeCase& c, DType dtype,
+                                         std::mt19937& random, bool compiled);
+
 /// An array of f64 numbers in an interval.
 HostArray numbers(const ir::Shape& shape, double low, double high,
                   std::mt19937& random);

@@ -1,11 +1,13 @@
 // Derivatives, for every row of the table of operations that has floats.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
@@ -31,10 +33,18 @@ class Table {
   std::mt19937 random{7};
 
   void check(Op op, const DerivativeCase& c, bool second = true) {
-    ++cases_[op];
+    const int number = cases_[op]++;
     const auto wrong = wrong_derivative(c, random, second);
     INFO(ir::name(op));
     CHECK_MESSAGE(!wrong, *wrong);
+    // In other types, too; compiled in each type for some of the cases.
+    constexpr DType types[] = {DType::F32, DType::F64, DType::F16, DType::BF16};
+    for (const DType dtype : types) {
+      const bool compiled = types[number % 4] == dtype;
+      if (dtype == DType::F64 && !compiled) continue;
+      const auto wrong_there = wrong_in_type(c, dtype, random, compiled);
+      CHECK_MESSAGE(!wrong_there, *wrong_there);
+    }
   }
   /// A graph over f64 inputs of these shapes, with numbers in an interval.
   template <class Make>
@@ -49,6 +59,21 @@ class Table {
     }
     c.graph.outputs = {make(c.graph, inputs)};
     check(op, c, second);
+    check_layout(op, shapes, low, high, make);
+  }
+  /// The same of operands that are moves of the inputs, each time others.
+  template <class Make>
+  void check_layout(Op op, const std::vector<Shape>& shapes, double low,
+                    double high, Make make) {
+    DerivativeCase c;
+    c.inputs.emplace_back();
+    std::vector<std::function<NodeId()>> operands;
+    for (const Shape& shape : shapes)
+      operands.push_back(input_as(c, shape, low, high));
+    std::vector<NodeId> inputs;
+    for (const auto& operand : operands) inputs.push_back(operand());
+    c.graph.outputs = {make(c.graph, inputs)};
+    check(op, c, false);
   }
   /// The same with members, of whom all have the inputs in `shared` alike.
   template <class Make>
@@ -73,10 +98,53 @@ class Table {
   bool has(Op op) const { return cases_.contains(op); }
 
  private:
+  /// Adds an input, of which a move has the shape; that is made later, behind
+  /// all inputs.
+  std::function<NodeId()> input_as(DerivativeCase& c, const Shape& shape,
+                                   double low, double high) {
+    const size_t rank = shape.size();
+    std::vector<int> axes(rank);
+    std::iota(axes.begin(), axes.end(), 0);
+    Shape from = shape;
+    Op move = Op::reshape;
+    ir::Attrs attrs = ir::ShapeAttrs{shape};
+    switch (layout_++ % 5) {
+      case 0:
+        std::ranges::reverse(from);
+        std::ranges::reverse(axes);
+        move = Op::transpose;
+        attrs = ir::AxesAttrs{axes};
+        break;
+      case 1:
+        move = Op::flip;
+        attrs = ir::AxesAttrs{axes};
+        break;
+      case 2: {  // every second one, but for the first
+        for (ir::Dim& size : from) size = 2 * size.value() + 1;
+        move = Op::slice;
+        attrs = ir::SliceAttrs{Shape(rank, 1), Shape(rank, 2), shape};
+        break;
+      }
+      case 3:
+        if (rank > 0) from[rank - 1] = 1;
+        move = Op::broadcast;
+        attrs = ir::BroadcastAttrs{shape, axes};
+        break;
+      case 4: from = {f64(shape).elements()}; break;
+    }
+    const NodeId input = c.graph.add_input(f64(from));
+    c.inputs[0].push_back(numbers(from, low, high, random));
+    return [&graph = c.graph, input, move, attrs] {
+      return graph.add(move, {input}, attrs);
+    };
+  }
+
   std::map<Op, int> cases_;
+  int layout_ = 0;
 };
 
-const std::vector<Shape> shapes = {{}, {3}, {2, 5}, {2, 3, 4}, {2, 1, 3, 2}};
+const std::vector<Shape> shapes = {{},     {7},       {1},         {0},
+                                   {2, 5}, {2, 3, 4}, {2, 1, 3, 2}};
 
 void check_maps(Table& table) {
   for (const ir::Row& row : ir::all_rows()) {
@@ -240,6 +308,32 @@ TEST_CASE("derivatives: positions") {
     check(op, {4, 3}, {2, 2, 3}, {0}, {2, 2}, {{0, 3, 3, -1}});
     check(op, {4, 3}, {2, 4}, {1}, {2}, {{2, 2}});
     check(op, {4, 3, 2}, {3, 3}, {0, 2}, {3}, {{0, 3, 0}, {1, 0, 1}});
+  }
+}
+
+TEST_CASE("derivatives: positions that differ") {
+  Table table;
+  const ir::IndexAttrs first{{0}, false};
+  const auto every_second = [](Graph& g, int64_t count) {
+    const Type type{DType::I32, {count}};
+    const NodeId two =
+        g.add_constant(type, element_bytes(DType::I32, int64_t{2}));
+    return g.add(Op::mul, {g.add(Op::iota, {}, ir::IotaAttrs{type, 0}), two});
+  };
+  for (const Op op : {Op::scatter, Op::scatter_add}) {
+    table.check(op, {{9, 2}, {4, 2}}, -2, 2, [&](Graph& g, const auto& x) {
+      return g.add(op, {x[0], x[1], every_second(g, 4)}, first);
+    });
+    table.check(op, {{6}, {6}}, -2, 2, [&](Graph& g, const auto& x) {
+      const NodeId order = g.add(Op::argsort, {x[0]});
+      return g.add(op, {x[0], g.add(Op::mul, {x[1], x[0]}), order}, first);
+    });
+    // To nothing that moves.
+    table.check(op, {{4}}, -2, 2, [&](Graph& g, const auto& x) {
+      const NodeId base =
+          g.add_constant(f64({9}), element_bytes(DType::F64, 3.0));
+      return g.add(op, {base, x[0], every_second(g, 4)}, first);
+    });
   }
 }
 
