@@ -60,7 +60,7 @@ Names fields_of(Session& session, const lang::Value& value) {
   Names out;
   if (const auto* module = value.get_if<lang::ModuleValue>()) {
     for (const auto& [name, binding] : module->environment->names)
-      out.insert(name);
+      if (!name.starts_with('_')) out.insert(name);
     return out;
   }
   if (const lang::RecordValue* record = value.record())

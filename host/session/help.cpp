@@ -124,7 +124,7 @@ std::string describe_function(const FunctionValue& function) {
 std::string describe_module(const lang::ModuleValue& module) {
   std::vector<std::string> names;
   for (const auto& [name, binding] : module.environment->names)
-    names.push_back(name);
+    if (!name.starts_with('_')) names.push_back(name);
   std::ranges::sort(names);
   return fmt::format("module {}\n{}`?{}.NAME` tells of one\n", module.name,
                      in_columns(names), module.name);
