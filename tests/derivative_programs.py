@@ -531,7 +531,7 @@ def problem_of(unisono, seed, folder):
 
 def main():
     unisono = str(pathlib.Path(sys.argv[1]).resolve())
-    first, number = (list(map(int, sys.argv[2:])) + [0, 40][len(sys.argv) - 2:])[:2]
+    first, number = (list(map(int, sys.argv[2:])) + [0, 24][len(sys.argv) - 2:])[:2]
     folder = pathlib.Path(unisono).parent / "derivative_programs"
     folder.mkdir(exist_ok=True)
     failed = 0

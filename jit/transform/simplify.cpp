@@ -106,8 +106,8 @@ void Simplifier::simplify_subgraphs(Node& node) {
     a->else_graph = with_constants(*a->else_graph, constants);
   }
   if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) {
-    auto constants =
-        constant_operands(0, static_cast<size_t>(a->carries + a->rows));
+    auto constants = constant_operands(
+        0, static_cast<size_t>(a->carries) + static_cast<size_t>(a->rows));
     if (a->is_counted()) constants.insert(constants.begin(), nullptr);
     if (a->condition) a->condition = with_constants(*a->condition, constants);
     a->body = with_constants(*a->body, constants);

@@ -22,8 +22,10 @@ struct Walker::TargetStep {
 Value Walker::replace_field(const Value& base, const Field& field, Value part) {
   if (const RecordValue* record = base.record()) {
     std::vector<std::pair<std::string, Value>> fields = record->fields;
-    for (auto& [name, value] : fields)
-      if (name == field.name.text) value = std::move(part);
+    const auto changed = std::find_if(
+        fields.begin(), fields.end(),
+        [&](const auto& each) { return each.first == field.name.text; });
+    if (changed != fields.end()) changed->second = std::move(part);
     return make_record(std::move(fields));
   }
   std::vector<Value> items = base.tuple()->items;

@@ -202,7 +202,7 @@ TEST_CASE("positions of random graphs that are known to differ do") {
             all.push_back(g.add(below(2) ? Op::add : Op::sub, {x, other}));
           break;
         }
-        case 9: {
+        default: {
           Shape shape = type.shape;
           shape.insert(shape.begin(), 2);
           std::vector<int> axes;
