@@ -28,7 +28,7 @@ namespace {
 using namespace unisono::host;
 
 constexpr UsageLine usage[] = {
-    {"unisono run FILE [--devices cpu:N] [ARGUMENT ...]", "run a program"},
+    {"unisono [run] FILE [--devices cpu:N] [ARGUMENT ...]", "run a program"},
     {"unisono -e 'EXPRESSION' [-- ARGUMENT ...]", "print a value"},
     {"unisono -", "run standard input"},
     {"unisono [--devices cpu:N]", "a session on a terminal"},
@@ -300,7 +300,8 @@ void declare(CommandLine& line) {
   line.evaluate = line.app.add_option("-e", line.expression,
                                       "evaluate an expression and print it");
   add_run_options(&line.app, options);
-  line.app.add_option("words", line.words, "- to run standard input");
+  line.app.add_option("words", line.words,
+                      "a program and its arguments; - is standard input");
   // Else a program's arguments could not be called as commands are.
   line.app.require_subcommand(0, 1);
 
@@ -457,6 +458,14 @@ void add_arguments(CommandLine& line) {
       options.arguments.push_back(std::move(word));
 }
 
+/// Whether a word that is no command can only be meant as a program: `unisono
+/// train.uni`, as with other languages.
+bool is_file_name(const std::string& word) {
+  if (word.starts_with('-')) return false;
+  return word.find_first_of("./") != std::string::npos ||
+         access(word.c_str(), F_OK) == 0;
+}
+
 int dispatch(CommandLine& line) {
   CommandOptions& options = line.options;
   if (const std::string word = misplaced(line); !word.empty())
@@ -507,11 +516,11 @@ int dispatch(CommandLine& line) {
   }
   if (line.words.empty()) line.words.emplace_back("-");
   options.file = line.words[0];
-  if (options.file != "-")
+  if (options.file != "-" && !is_file_name(options.file))
     return wrong_usage(
-        fmt::format("there is no command `{0}`; `unisono run {0}` runs a "
-                    "program, `unisono --help` lists the commands",
-                    options.file));
+        fmt::format("there is no command and no file `{}`; `unisono --help` "
+                    "lists the commands",
+                    lang::visible(options.file)));
   options.arguments.assign(line.words.begin() + 1, line.words.end());
   add_arguments(line);
   return run_file(options);
@@ -522,6 +531,10 @@ int run_command(int argc, char** argv) {
   declare(line);
   std::vector<std::string> words(argv + 1, argv + argc);
   line.after_dashes = take_after_dashes(words);
+  // Said in full, so that a program's arguments may be called as commands are.
+  if (!words.empty() && is_file_name(words[0]) &&
+      line.app.get_subcommand_no_throw(words[0]) == nullptr)
+    words.insert(words.begin(), "run");
   try {
     std::reverse(words.begin(), words.end());  // as it wants them
     line.app.parse(std::move(words));

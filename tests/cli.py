@@ -158,7 +158,7 @@ def usage_errors(folder):
 
 
 def helps():
-    expect("--help", run("--help"), 0, r"usage:.*unisono run FILE.*examples:.*exit status", "")
+    expect("--help", run("--help"), 0, r"usage:.*unisono \[run\] FILE.*examples:.*exit status", "")
     expect("--version", run("--version"), 0, r"^unisono \d+\.\d+\.\d+\n$", "")
     for command in COMMANDS:
         expect(f"{command} --help", run(command, "--help"), 0, rf"usage: unisono {command}", "")
@@ -192,9 +192,14 @@ def programs(folder):
                               ("behind a second --", ["run", "args.uni", "--", "a", "--"], r'^\("a", "--"\)$'),
                               ("of a file behind --", ["run", "--", "args.uni", "-v"], r'^\("-v",\)$'),
                               ("none behind --", ["run", "args.uni", "--"], r"^\(\)$"),
+                              ("without run", ["args.uni", "a", "run", "--devices", "cpu:2", "--", "-v"],
+                               r'^\("a", "run", "-v"\)$'),
+                              ("behind options", ["--devices", "cpu:2", "args.uni", "a"], r'^\("a",\)$'),
                               ("of -e", ["-e", "args()", "--", "a", "-v"], r'^\("a", "-v"\)$'),
                               ("of run -e", ["run", "-e", "args()", "--", "a"], r'^\("a",\)$')):
         expect(f"arguments {name}", run(*words, folder=folder), 0, seen, "")
+    expect("no command", run("frobnicate", folder=folder), 2, "", r"^error: there is no command and no file `frobnicate`")
+    expect("no file", run("nowhere.uni", folder=folder), 1, "", r"nowhere\.uni")
     for words in (["-", "a", "--", "-v"], ["run", "-", "a", "--", "-v"]):
         expect("arguments of standard input", run(*words, text="print(args())"), 0, r'^\("a", "-v"\)$', "")
     (folder / "number.uni").write_text("print(zeros(f32[int(args()[0])]))\n")

@@ -207,9 +207,6 @@ namespace {
 }
 
 std::string bool_help(BinaryOp op) {
-  if (op == BinaryOp::bit_xor) return "for booleans write `!=`";
-  if (op == BinaryOp::bit_and) return "for booleans write `and`";
-  if (op == BinaryOp::bit_or) return "for booleans write `or`";
   if (op == BinaryOp::add) return "count with `cast(x, i32)`, or write `or`";
   if (op == BinaryOp::mul) return "write `and`, or `cast(x, i32)`";
   return "convert first: `cast(x, i32)`";
@@ -226,10 +223,9 @@ Value array_binary(Walk& walk, BinaryOp op, const CallArgument& a,
   if (logic && !is_bool(type.dtype))
     fail_operands(walk, op, a, b, op_span,
                   "compare first: `x != 0` is a boolean");
-  if (class_of(op) == OpClass::bits && !is_integer(type.dtype))
+  if (class_of(op) == OpClass::bits && is_floating(type.dtype))
     fail_operands(walk, op, a, b, op_span,
-                  is_bool(type.dtype) ? bool_help(op)
-                  : op == BinaryOp::bit_xor
+                  op == BinaryOp::bit_xor
                       ? "a power is `x ** 2`; `^` works on integers only"
                       : "it works on integers only");
   const bool division = floats_only(operation);
@@ -281,6 +277,22 @@ std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
 
 }  // namespace
 
+namespace {
+/// Operators of two booleans of the host, which stay there.
+std::optional<Value> host_logic(BinaryOp op, const Value& a, const Value& b) {
+  const auto *x = a.get_if<BoolValue>(), *y = b.get_if<BoolValue>();
+  if (!x || !y) return std::nullopt;
+  const bool both = op == BinaryOp::logical_and || op == BinaryOp::bit_and;
+  const bool either = op == BinaryOp::logical_or || op == BinaryOp::bit_or;
+  const bool known = x->value && y->value;
+  if (op == BinaryOp::bit_xor)
+    return known ? BoolValue{*x->value != *y->value} : BoolValue{};
+  if (!both && !either) return std::nullopt;
+  if (x->value == either || y->value == either) return BoolValue{either};
+  return known ? BoolValue{both} : BoolValue{};
+}
+}  // namespace
+
 Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
              const CallArgument& b, Span op_span, Span where) {
   if (op == BinaryOp::in) return contains(walk, a, b, op_span, where);
@@ -294,16 +306,7 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
       known_text(walk, *text, operand->where);
   if (class_of(op) == OpClass::comparison)
     if (auto result = host_comparison(op, a.value, b.value)) return *result;
-  if (class_of(op) == OpClass::logic) {
-    const auto *x = a.value.get_if<BoolValue>(),
-               *y = b.value.get_if<BoolValue>();
-    if (x && y) {
-      const bool absorbing = op == BinaryOp::logical_or;
-      if (x->value == absorbing || y->value == absorbing)
-        return BoolValue{absorbing};
-      return x->value && y->value ? BoolValue{!absorbing} : BoolValue{};
-    }
-  }
+  if (auto result = host_logic(op, a.value, b.value)) return *result;
   if (!element_type(a.value) || !element_type(b.value))
     fail_operands(walk, op, a, b, op_span, operand_help(op, a.value, b.value));
   if (op == BinaryOp::matmul) return matmul(walk, a, b, where);
@@ -321,9 +324,10 @@ Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where) {
         diagnostic(Code::unary_type, where, spelling(op), type_name(a.value))
             .set_help(std::move(help)));
   };
+  if (const auto* host = a.value.get_if<BoolValue>();
+      host && op != UnaryOp::negate)
+    return host->value ? BoolValue{!*host->value} : BoolValue{};
   if (op == UnaryOp::logical_not) {
-    if (const auto* host = a.value.get_if<BoolValue>())
-      return host->value ? BoolValue{!*host->value} : BoolValue{};
     const ArrayCell* array = a.value.array();
     if (!array || !is_bool(array->type.dtype))
       bad("`not` takes booleans; compare first: `x == 0`");
@@ -338,8 +342,9 @@ Value unary(Walk& walk, UnaryOp op, const CallArgument& a, Span where) {
   }
   const ArrayValue array = walk.to_operand(a.value, a.where, "an operand");
   const DType dtype = array->type.dtype;
-  if (is_bool(dtype)) bad("for booleans write `not`");
-  if (!negate && !is_integer(dtype)) bad("`~` works on integers only");
+  if (is_bool(dtype) && negate) bad("for booleans write `not`");
+  if (!negate && is_floating(dtype))
+    bad("`~` works on integers and booleans only");
   return walk.add(operation_of(op), {array}, ir::NoAttrs{}, where);
 }
 
