@@ -543,8 +543,14 @@ void Walker::enter(Span where) {
     s_.gave_up = true;  // else each call on the way tries its next statement
     walk_.fail(
         diagnostic(Code::recursion_too_deep, where, limits.depth)
-            .set_help("a recursion needs a case that ends it, known when "
-                      "the program is compiled or on the host"));
+            .set_help(walk_.in_compiled_code()
+                          ? "in `jit`, maps and comprehensions an `if` on an "
+                            "array's element walks both branches, so the "
+                            "recursion does not end: write `while`, or call it "
+                            "in a loop of the host, `for i in range(n) { x[i] "
+                            "= f(i) }`"
+                          : "a recursion needs a case that ends it, known when "
+                            "the program is compiled or on the host"));
   }
 }
 
