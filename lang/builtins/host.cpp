@@ -388,7 +388,18 @@ std::string help_text(const FunctionValue& function) {
 Value builtin_help(CallOf<"help">& call) {
   const auto* function =
       call["f"].value().get_if<std::shared_ptr<const FunctionValue>>();
-  if (!function) wrong_argument(call["f"], "a function");
+  if (!function) {
+    const Argument f = call["f"];
+    Diagnostic d =
+        diagnostic(Code::wrong_argument, f.where(), describe_argument(f),
+                   "a function", type_name(f.value()));
+    if (const auto* module = f.value().get_if<ModuleValue>())
+      d.set_help(
+          fmt::format("`help({0}.NAME)` tells of one of its functions; "
+                      "a session lists them for `?{0}`",
+                      module->name));
+    call.walk.fail(std::move(d));
+  }
   if (call.walk.mode() == Mode::run)
     call.walk.machine().output(help_text(**function));
   return NoneValue{};

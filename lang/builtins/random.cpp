@@ -108,30 +108,8 @@ void check_key(Argument argument) {
          "and `fold_in`");
 }
 
-/// "f32[3, 4]", where `value` is an int or a tuple of ints; else nothing.
-std::optional<std::string> type_of_sizes(const Value& value, DType dtype) {
-  const auto size = [](const Value& v) -> std::optional<std::string> {
-    const auto* i = v.get_if<IntValue>();
-    return i ? std::optional(i->value.to_string()) : std::nullopt;
-  };
-  std::string sizes;
-  if (const auto one = size(value)) {
-    sizes = *one;
-  } else if (const TupleValue* tuple = value.tuple()) {
-    for (const Value& item : tuple->items) {
-      const auto one_of_them = size(item);
-      if (!one_of_them) return std::nullopt;
-      sizes += (sizes.empty() ? "" : ", ") + *one_of_them;
-    }
-  } else {
-    return std::nullopt;
-  }
-  return sizes.empty() ? std::string(name(dtype))
-                       : fmt::format("{}[{}]", name(dtype), sizes);
-}
-
-/// The type that is drawn. `admits` tells its element types, in words `what`;
-/// `usual` is the one that examples have.
+/// The type that is drawn, of `usual` elements where only sizes are given.
+/// `admits` tells its element types, in words `what`.
 template <class Admits>
 ir::Type drawn_type(Argument argument, DType usual, Admits admits,
                     std::string_view what, std::string_view help) {
@@ -144,14 +122,14 @@ ir::Type drawn_type(Argument argument, DType usual, Admits admits,
                          type->type.to_string())
                   .set_help(std::string(help)));
   }
+  if (value.is<IntValue>() || value.tuple())
+    return {usual, shape_argument(argument)};
   const std::string example = fmt::format("{}[3]", name(usual));
   Diagnostic d = diagnostic(
       Code::wrong_argument, argument.where(), describe_argument(argument),
       fmt::format("the type to draw, as `{}`", example), type_name(value));
-  if (const auto type = type_of_sizes(value, usual))
-    d.set_help(fmt::format("write the type with its sizes: `{}`", *type));
-  else if (const auto* text = value.get_if<StrValue>();
-           text && text->value && !foreign_name_help(*text->value).empty())
+  if (const auto* text = value.get_if<StrValue>();
+      text && text->value && !foreign_name_help(*text->value).empty())
     d.set_help(std::string(foreign_name_help(*text->value)));
   else if (const ArrayCell* array = value.array(); array && array->weak)
     d.set_help(fmt::format("the type comes second: `{}(key, {}, ...)`",

@@ -141,11 +141,11 @@ Span below(const std::vector<StmtPtr>& list, std::string_view name, Span use) {
 
 }  // namespace
 
-SimilarName::SimilarName(std::string_view name)
+SimilarName::SimilarName(std::string_view name, bool of_few)
     : name_(name),
-      limit_(name.size() <= 3   ? 0
-             : name.size() <= 6 ? 1
-                                : 2),
+      limit_(name.size() <= (of_few ? 2 : 3) ? 0
+             : name.size() <= 6              ? 1
+                                             : 2),
       distance_(limit_ + 1) {}
 
 void SimilarName::consider(const std::string& other) {

@@ -10,10 +10,11 @@ namespace unisono::lang {
 struct Program;  // ast.h
 
 /// Of the names considered, the one most like a name, if any is like it: short
-/// names must have the same letters, so that `inv` is not taken for `inf`.
+/// names must have the same letters, so that `inv` is not taken for `inf`,
+/// unless the names considered are few, as a module's.
 class SimilarName {
  public:
-  explicit SimilarName(std::string_view name);
+  explicit SimilarName(std::string_view name, bool of_few = false);
   void consider(const std::string& other);
   void consider(const Environment& env);
   /// Empty if no name was like it.

@@ -215,7 +215,7 @@ Value Walker::field(const Value& base, const Field& e) {
                             e.name.text);
   const bool in_scope = s_.prelude->find(e.name.text).first != nullptr;
   if (const auto* module = base.get_if<ModuleValue>()) {
-    SimilarName similar(e.name.text);
+    SimilarName similar(e.name.text, true);
     similar.consider(*module->environment);
     if (in_scope)
       d.set_help(fmt::format("`{}` is in scope without a prefix", e.name.text));
