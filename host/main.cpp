@@ -520,7 +520,7 @@ int dispatch(CommandLine& line) {
     return wrong_usage(
         fmt::format("there is no command and no file `{}`; `unisono --help` "
                     "lists the commands",
-                    lang::visible(options.file)));
+                    unisono::lang::visible(options.file)));
   options.arguments.assign(line.words.begin() + 1, line.words.end());
   add_arguments(line);
   return run_file(options);
@@ -532,8 +532,11 @@ int run_command(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   line.after_dashes = take_after_dashes(words);
   // Said in full, so that a program's arguments may be called as commands are.
+  const auto called = [&](const CLI::App* command) {
+    return command->get_name() == words[0];
+  };
   if (!words.empty() && is_file_name(words[0]) &&
-      line.app.get_subcommand_no_throw(words[0]) == nullptr)
+      line.app.get_subcommands(called).empty())
     words.insert(words.begin(), "run");
   try {
     std::reverse(words.begin(), words.end());  // as it wants them

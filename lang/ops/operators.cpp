@@ -255,6 +255,15 @@ std::optional<Value> text_operator(Walk& walk, BinaryOp op,
   return repeat_text(walk, x ? a : b, count, where);
 }
 
+/// `+` of tuples: the items of both.
+std::optional<Value> join_tuples(BinaryOp op, const Value& a, const Value& b) {
+  const TupleValue *x = a.tuple(), *y = b.tuple();
+  if (op != BinaryOp::add || !x || !y) return std::nullopt;
+  std::vector<Value> items = x->items;
+  items.insert(items.end(), y->items.begin(), y->items.end());
+  return make_tuple(std::move(items));
+}
+
 std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
   if (a.is<RangeValue>() || b.is<RangeValue>())
     return "a range is for loops; the array 0, 1, ... is `arange(n)`";
@@ -270,6 +279,8 @@ std::string operand_help(BinaryOp op, const Value& a, const Value& b) {
     return "an `int` says how often a `str` is repeated: `s * 2`; `float(s)` "
            "and `int(s)` read numbers";
   if (text) return "read the number first: `float(s)` or `int(s)`";
+  if (op == BinaryOp::add && (a.tuple() || b.tuple()))
+    return "a tuple is joined with a tuple: `t + (x,)`";
   if (a.is<NoneValue>() || b.is<NoneValue>())
     return "an `if` without `else`, a loop and `print` have the value none";
   return "operators work on arrays and numbers";
@@ -300,6 +311,7 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
     return unary(walk, UnaryOp::logical_not,
                  {contains(walk, a, b, op_span, where), where}, where);
   if (auto result = text_operator(walk, op, a, b, where)) return *result;
+  if (auto result = join_tuples(op, a.value, b.value)) return *result;
   for (const CallArgument* operand : {&a, &b})  // an error, if it has arrays
     if (const auto* text = operand->value.get_if<StrValue>();
         text && text->deferred)
