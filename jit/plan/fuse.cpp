@@ -125,8 +125,22 @@ void Fuser::visit(NodeId id) {
 
 // ---- groups ----------------------------------------------------------------
 
+/// Calls `f` with each stored array that the node is computed from, whatever
+/// other groups compute of it on the way. Far ones may be left out.
+void Fuser::for_each_array(NodeId id, auto&& f) const {
+  std::vector<NodeId> pending(graph_[id].inputs);
+  for (size_t i = 0; i < pending.size() && i < 32; ++i) {
+    if (sources_.buffer[pending[i]] >= 0) {
+      f(sources_.buffer[pending[i]]);
+    } else if (sources_.is_expression(pending[i])) {
+      const auto& inputs = graph_[pending[i]].inputs;
+      pending.insert(pending.end(), inputs.begin(), inputs.end());
+    }
+  }
+}
+
 std::vector<size_t> Fuser::candidates(NodeId id) {
-  std::vector<size_t> found;
+  std::vector<size_t> found, reducers;
   for_each_leaf(id, [&](NodeId leaf) {
     if (sources_.step[leaf] >= 0) found.push_back(sources_.step[leaf]);
     if (sources_.buffer[leaf] >= 0)
@@ -134,12 +148,15 @@ std::vector<size_t> Fuser::candidates(NodeId id) {
           at != last_reader_.end())
         found.push_back(at->second);
   });
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  std::erase_if(found, [&](size_t item) {
-    return items_[item].groups.size() != 1 ||
-           (sources_.can_fail(id) && item < last_host_call_);
-  });
+  const auto tidy = [&](std::vector<size_t>& items) {
+    std::sort(items.begin(), items.end());
+    items.erase(std::unique(items.begin(), items.end()), items.end());
+    std::erase_if(items, [&](size_t item) {
+      return items_[item].groups.size() != 1 ||
+             (sources_.can_fail(id) && item < last_host_call_);
+    });
+  };
+  tidy(found);
   // The group that reduced an operand may use what follows once more, at all
   // its points; at one of the few results it costs next to nothing there.
   auto reduces_to_it = [&](size_t item) {
@@ -151,6 +168,17 @@ std::vector<size_t> Fuser::candidates(NodeId id) {
     return std::pair(reduces_to_it(a), a) > std::pair(reduces_to_it(b), b);
   });
   if (found.size() > most_candidates) found.resize(most_candidates);
+  // Two sums over the rows of an array are one pass over it.
+  if (ir::kind(graph_[id].op) != Kind::reduce) return found;
+  for_each_array(id, [&](BufferId buffer) {
+    if (const auto at = reducers_.find(buffer); at != reducers_.end())
+      reducers.insert(reducers.end(), at->second.begin(), at->second.end());
+  });
+  tidy(reducers);
+  std::erase_if(reducers, [&](size_t item) {
+    return std::ranges::find(found, item) != found.end();
+  });
+  found.insert(found.end(), reducers.rbegin(), reducers.rend());
   return found;
 }
 
@@ -188,6 +216,13 @@ void Fuser::absorb(int from, int to) {
 void Fuser::note_readers(NodeId id, size_t item) {
   for_each_leaf(id, [&](NodeId leaf) {
     if (sources_.buffer[leaf] >= 0) last_reader_[sources_.buffer[leaf]] = item;
+  });
+  if (ir::kind(graph_[id].op) != Kind::reduce) return;
+  for_each_array(id, [&](BufferId buffer) {
+    auto& readers = reducers_[buffer];
+    std::erase(readers, item);
+    readers.push_back(item);
+    if (readers.size() > most_candidates) readers.erase(readers.begin());
   });
 }
 

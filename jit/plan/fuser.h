@@ -57,6 +57,7 @@ class Fuser {
   void note_readers(ir::NodeId node, size_t item);
   template <class F>
   void for_each_leaf(ir::NodeId node, F&& f) const;
+  void for_each_array(ir::NodeId node, auto&& f) const;
   size_t append(PlanStep step, uint32_t source = 0);
   BufferId own_buffer(ir::NodeId node);
   void finish(Item& item, PlanSteps& steps);
@@ -90,6 +91,7 @@ class Fuser {
   std::vector<Item> items_;
   std::vector<std::vector<BufferId>> results_;  // where project reads
   std::unordered_map<BufferId, size_t> last_reader_;
+  std::unordered_map<BufferId, std::vector<size_t>> reducers_;  // the last few
   size_t last_host_call_ = 0;  // one past its item
 };
 
