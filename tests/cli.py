@@ -56,7 +56,6 @@ def usage_errors(folder):
     wrong = {
         "unknown command": ["frobnicate"],
         "unknown option": ["--frobnicate"],
-        "file without a command": ["fine.uni"],
         "-e without a word": ["-e"],
         "-e with two words": ["-e", "1", "2"],
         "run without a file": ["run"],

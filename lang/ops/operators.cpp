@@ -106,7 +106,7 @@ std::string both_types(const CallArgument& a, const CallArgument& b) {
 
 std::string_view quoted(BinaryOp op) {
   static constexpr std::string_view texts[] = {
-#define BINARY(enumerator, text, ...) "`" text "`",
+#define BINARY(enumerator, text, ...) ("`" text "`"),
 #include "lang/syntax/precedence.def"
   };
   return texts[static_cast<size_t>(op)];

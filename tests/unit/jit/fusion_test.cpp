@@ -123,6 +123,28 @@ return %7
 )") == Counted{1, 0});
 }
 
+TEST_CASE("two sums over the rows of an array are one pass over it") {
+  // Whatever lies between them: the second needs the means of the rows.
+  CHECK(counted(R"(%0: f32[200, 300] = input
+%1: f32[200, 300] = input
+%2: f32[200] = sum %0 axes=[1]
+%3: f32[300] = sum %1 axes=[0]
+%4: f32[200, 300] = broadcast %2 axes=[0]
+%5: f32[200, 300] = sub %0, %4
+%6: f32[200, 300] = mul %1, %5
+%7: f32[300] = sum %6 axes=[0]
+return %5, %3, %7
+)") == Counted{2, 0});
+  CHECK(counted(R"(%0: f32[200, 300] = input
+%1: f32[200, 300] = input
+%2: f32[300] = sum %1 axes=[0]
+%3: f32[300] = sum %0 axes=[0]
+%4: f32[200, 300] = add %0, %1
+%5: f32[300] = sum %4 axes=[0]
+return %2, %3, %5
+)") == Counted{2, 0});
+}
+
 TEST_CASE("concatenation and padding are written in place") {
   CHECK(counted(R"(%0: f32[30, 40] = input
 %1: f32[30, 20] = input
