@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "host/session/session.h"
+#include "runtime/check.h"
 #include "tests/unit/host/simulation.h"
 
 namespace unisono::host {
@@ -96,6 +97,7 @@ TEST_CASE(
             "cannot ask", std::make_error_code(std::errc::io_error));
       },
       [] { throw Boom{}; },
+      [] { UNISONO_CHECK(1 + 1 == 3); },
       [] { throw std::bad_alloc(); },
   };
   Host host;
@@ -115,7 +117,7 @@ TEST_CASE(
     CHECK(!host.run(body));
     const std::string messages = host.messages();
     INFO(messages);
-    CHECK(messages.find(k % 5 == 4 ? "error[U0504]" : "error[U0702]") !=
+    CHECK(messages.find(k % 6 == 5 ? "error[U0504]" : "error[U0702]") !=
           std::string::npos);
     CHECK(messages.find("-->") != std::string::npos);
     CHECK(messages.find("error[", 1) == std::string::npos);  // only one
