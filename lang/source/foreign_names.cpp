@@ -16,6 +16,10 @@ constexpr ForeignName fields[] = {
 #define FOREIGN_FIELD(name, help) {#name, help},
 #include "lang/source/foreign_names.def"
 };
+constexpr ForeignName array_fields[] = {
+#define ARRAY_FIELD(name, function) {#name, #function},
+#include "lang/source/foreign_names.def"
+};
 constexpr ForeignArgument arguments[] = {
 #define FOREIGN_ARGUMENT(name, ours, help) {#name, #ours, help},
 #include "lang/source/foreign_names.def"
@@ -36,6 +40,10 @@ std::string_view foreign_name_help(std::string_view name) {
 
 std::string_view foreign_field_help(std::string_view name) {
   return help_in(fields, name);
+}
+
+std::string_view array_field(std::string_view name) {
+  return help_in(array_fields, name);
 }
 
 const ForeignArgument* foreign_argument(std::string_view name) {

@@ -10,6 +10,10 @@ std::string_view foreign_name_help(std::string_view name);
 /// The same for a field or method of an array.
 std::string_view foreign_field_help(std::string_view name);
 
+/// The function that a field of NumPy's arrays stands for: `transpose` for the
+/// `T` of `x.T`; empty if they have no such field.
+std::string_view array_field(std::string_view name);
+
 /// Their name of a parameter, our name, and what to write.
 struct ForeignArgument {
   std::string_view name, ours, help;

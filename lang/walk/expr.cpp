@@ -13,6 +13,7 @@
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
+#include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "lang/walk/types.h"
@@ -245,7 +246,13 @@ Value Walker::walk_expr(const Expr& e, const Env& env) {
     case ExprKind::Field: {
       const auto& x = static_cast<const Field&>(e);
       forbid_foreign_module(x, env);
-      return as_type(field(expr(*x.object, env), x));
+      const CallArgument base = argument(*x.object, env);
+      const std::string function(
+          base.value.array() ? array_field(x.name.text) : std::string_view());
+      if (!function.empty())
+        return call_value({s_.prelude->find(function).first->value, x.span},
+                          {base}, {}, x.span);
+      return as_type(field(base.value, x));
     }
     case ExprKind::Unary: return unary_expr(static_cast<const Unary&>(e), env);
     case ExprKind::Binary:
