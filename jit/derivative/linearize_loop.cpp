@@ -168,6 +168,12 @@ struct Body {
   bool needs(const LoopAttrs& a, size_t operand) const {
     return needed[values().inputs[a.parameter(operand)]];
   }
+  /// Whether it needs what a carry begins with, which is all there is of it in
+  /// the one turn of a loop that is computed again. Of other loops what is
+  /// needed of carries is kept.
+  bool needs_start(const LoopAttrs& a, size_t carry) const {
+    return a.recomputed && needs(a, carry);
+  }
   /// What the host gives is not asked for again.
   std::vector<NodeId> effects() const {
     std::vector<NodeId> out;
@@ -238,8 +244,8 @@ LoopAttrs keeping_while(const LoopAttrs& a, const Body& body) {
 
 /// The body of the linear loop. It takes the turn's number; of one that is not
 /// counted, how many turns there are; the carries' tangents; the rows that it
-/// needs, what was kept, the rows' tangents; the captures that it needs, their
-/// tangents.
+/// needs, what was kept, the rows' tangents; the carries' starts and the
+/// captures that it needs, the captures' tangents.
 Graph linear_body(const LoopAttrs& a, const Body& body,
                   const LoopDepends& depends) {
   const Graph& values = body.values();
@@ -254,6 +260,11 @@ Graph linear_body(const LoopAttrs& a, const Body& body,
     turns = out.add_input(turn_type);
   std::vector<NodeId> arguments;
   for (size_t s = 0; s < 3; ++s) {
+    if (s == 2)
+      for (size_t i = 0; i < sections.ends[0]; ++i)
+        if (body.needs_start(a, i))
+          have.set(values.inputs[a.parameter(i)],
+                   out.add_input(seen(a, values, i)));
     if (s > 0)
       for (size_t i = sections.begin(s); i < sections.ends[s]; ++i)
         if (body.needs(a, i))
@@ -323,6 +334,9 @@ Duals Linearizer::place_loop_apart(const Node& node, const Duals& x,
     taken.push_back(take(projected(values_, values, results)));
   }
   for (size_t s = 0; s < 3; ++s) {
+    if (s == 2)
+      for (size_t i = 0; i < sections.ends[0]; ++i)
+        if (body.needs_start(a, i)) taken.push_back(take(x[i].value));
     if (s > 0)
       for (size_t i = sections.begin(s); i < sections.ends[s]; ++i)
         if (body.needs(a, i)) taken.push_back(take(x[i].value));

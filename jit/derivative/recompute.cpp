@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "jit/derivative/residuals.h"
+#include "runtime/check.h"
 
 namespace unisono::jit {
 
@@ -29,6 +30,7 @@ std::vector<NodeId> recompute(Graph& out, const Graph& known, ir::Renaming have,
   const std::vector<bool> needed = needed_for(known, there, wanted);
   for (const NodeId id : ir::node_ids(known)) {
     if (!needed[id] || have.contains(id)) continue;
+    CHECK(known[id].op != ir::Op::input);  // those are there, or kept
     Node node = have.renamed(id);
     if (auto* a = std::get_if<ir::IndexAttrs>(&node.attrs)) a->checked = false;
     node.by_member = false;

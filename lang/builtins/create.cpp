@@ -1,7 +1,11 @@
 // Arrays from nothing.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "lang/context/call_of.h"
+#include "lang/context/literals.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
@@ -123,8 +127,10 @@ Bounds arange_bounds(CallOf<"arange">& call) {
           diagnostic(Code::wrong_argument, bound.where(),
                      describe_argument(bound), "an `int`",
                      type_name(bound.value()))
-              .set_help("for floats count first, `0.1 * arange(10)`, or use "
-                        "`linspace(start, stop, n)`"));
+              .set_help(
+                  "how many there are is known of floats that are written "
+                  "as numbers; else count first, `step * arange(n)`, or "
+                  "use `linspace(start, stop, n)`"));
     if (!type) {
       bounds.push_back(bound);
       continue;
@@ -161,7 +167,53 @@ ir::Dim steps(BuiltinCall& call, const Bounds& b) {
 
 }  // namespace
 
+namespace {
+/// `arange(0, 1, 0.25)`: start + i * step in f64, as NumPy counts. Nothing
+/// where all bounds are ints, or one is no number that was written, as the size
+/// would not be known.
+std::optional<Value> arange_of_reals(CallOf<"arange">& call) {
+  Walk& walk = call.walk;
+  std::vector<double> bounds;
+  bool real = false;
+  Argument type = call["dtype"];
+  for (const Argument bound : {call["start"], call["stop"], call["step"]}) {
+    if (!bound.given()) continue;
+    if (bound.value().is<TypeValue>()) {
+      type = bound;
+      continue;
+    }
+    const ArrayCell* array = bound.value().array();
+    real = real || (array && is_floating(array->type.dtype));
+    const std::optional<double> number = literal_of(bound.value());
+    if (!number) return std::nullopt;
+    bounds.push_back(*number);
+  }
+  if (!real) return std::nullopt;
+  const double start = bounds.size() > 1 ? bounds[0] : 0,
+               stop = bounds.size() > 1 ? bounds[1] : bounds[0],
+               step = bounds.size() > 2 ? bounds[2] : 1;
+  const DType dtype = type.given() ? dtype_argument(type) : DType::F32;
+  if (!is_floating(dtype)) wrong_argument(type, "a type of floats");
+  if (step == 0) walk.fail(diagnostic(Code::zero_step, call.where, "`arange`"));
+  const double count = std::max(std::ceil((stop - start) / step), 0.0);
+  if (std::isnan(count)) wrong_argument(call["start"], "a finite number");
+  const ir::Shape shape = {
+      ir::Dim(static_cast<int64_t>(std::min(count, 0x1p62)))};
+  check_size(walk, shape[0], call.where);
+  const auto spread = [&](double number) {
+    return broadcast_to(walk,
+                        walk.constant(number, DType::F64, false, call.where),
+                        shape, call.where);
+  };
+  ArrayValue out = iota(walk, {DType::F64, shape}, 0, call.where);
+  out = apply(walk, ir::Op::mul, out, spread(step), call.where);
+  out = apply(walk, ir::Op::add, out, spread(start), call.where);
+  return cast_to(walk, out, dtype, call.where);
+}
+}  // namespace
+
 Value builtin_arange(CallOf<"arange">& call) {
+  if (auto reals = arange_of_reals(call)) return *std::move(reals);
   Walk& walk = call.walk;
   const Bounds b = arange_bounds(call);
   const ir::Dim n = steps(call, b);
@@ -208,23 +260,25 @@ Value builtin_linspace(CallOf<"linspace">& call) {
   check_size(walk, n, call.where);
   const bool endpoint = bool_argument_or(call["endpoint"], true);
   const ir::Shape shape = {n};
-  const DType wide = byte_size(dtype) < 4 ? DType::F32 : dtype;
   const auto spread = [&](const ArrayValue& scalar) {
-    return broadcast_to(walk, cast_to(walk, scalar, wide, call.where), shape,
-                        call.where);
+    return broadcast_to(walk, cast_to(walk, scalar, DType::F64, call.where),
+                        shape, call.where);
   };
-  // start * (1 - t) + stop * t with t = i / (n - 1): both ends are exact.
+  // start + i * step in f64, and the end as it is: NumPy's numbers.
   const ir::Dim intervals = n == ir::Dim(1) ? ir::Dim(1) : endpoint ? n - 1 : n;
-  const ArrayValue i = iota(walk, {wide, shape}, 0, call.where);
-  const ArrayValue t =
-      apply(walk, ir::Op::div, i,
-            spread(walk.constant_size(intervals, call.where)), call.where);
-  const ArrayValue one = spread(walk.constant(1, wide, false, call.where));
-  const ArrayValue rest = apply(walk, ir::Op::sub, one, t, call.where);
-  const ArrayValue out =
-      apply(walk, ir::Op::add,
-            apply(walk, ir::Op::mul, spread(start), rest, call.where),
-            apply(walk, ir::Op::mul, spread(stop), t, call.where), call.where);
+  const ArrayValue last = spread(walk.constant_size(intervals, call.where));
+  const ArrayValue i = iota(walk, {DType::F64, shape}, 0, call.where);
+  const ArrayValue distance =
+      apply(walk, ir::Op::sub, spread(stop), spread(start), call.where);
+  const ArrayValue step = apply(walk, ir::Op::div, distance, last, call.where);
+  ArrayValue out =
+      apply(walk, ir::Op::add, apply(walk, ir::Op::mul, i, step, call.where),
+            spread(start), call.where);
+  if (endpoint)
+    out = walk.add(
+        ir::Op::select,
+        {apply(walk, ir::Op::eq, i, last, call.where), spread(stop), out},
+        ir::NoAttrs{}, call.where);
   return cast_to(walk, out, dtype, call.where);
 }
 
