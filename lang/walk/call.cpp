@@ -401,23 +401,30 @@ Env Walker::bind_arguments(const FunctionValue& function,
       });
   const Env env = inner(closure.environment);
   env->call = ++s_.last_call;
-  TypeMatcher matcher(*this, env, TypeMatcher::Names::bind);
-  matcher.declare(f.type_params);
+  std::optional<TypeMatcher> matcher;  // if it is needed
+  const auto matching = [&]() -> TypeMatcher& {
+    if (!matcher) {
+      matcher.emplace(*this, env, TypeMatcher::Names::bind);
+      matcher->declare(f.type_params);
+    }
+    return *matcher;
+  };
+  if (!f.type_params.empty()) matching();
   for (size_t i = 0; i < f.params.size(); ++i) {
     const Param& param = f.params[i];
     CallArgument value = matched.arguments[i]
                              ? std::move(*matched.arguments[i])
                              : argument(*param.default_value, env);
-    if (param.type)
+    if (param.type && !is_plainly(*param.type, value.value))
       value.value =
-          matcher.match(*param.type, value.value, value.where,
-                        fmt::format("argument `{}`", parameters[i].name));
-    else if (recursive)
+          matching().match(*param.type, value.value, value.where,
+                           fmt::format("argument `{}`", parameters[i].name));
+    else if (!param.type && recursive)
       value.value = forget_literals(walk_, value.value);
     bind_pattern(param.pattern, value.value, env, false, value.where);
     if (values) values->push_back(std::move(value));
   }
-  matcher.finish();
+  if (matcher) matcher->finish();
   return env;
 }
 
@@ -435,7 +442,7 @@ Value Walker::function_body(const FunctionValue& function,
   if (const auto& closure = std::get<Closure>(function.what); closure.host >= 0)
     return call_host(closure, env, s_.frames.back().where);
   Value result = block(*syntax.body, env, false, true);
-  if (!syntax.result) return result;
+  if (!syntax.result || is_plainly(*syntax.result, result)) return result;
   TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
   Span where = syntax.body->span;
   if (const auto* body = as<Block>(*syntax.body); body && body->value())

@@ -188,6 +188,7 @@ Value Walker::as_type(Value value) {
 Value Walker::expr(const Expr& e, const Env& env) {
   enter(e.span);
   Value value = walk_expr(e, env);
+  if (!value.tuple() && !value.record()) return value;
   check_tree(value, e.span);
   const bool is_made =
       e.kind != ExprKind::NameExpr && e.kind != ExprKind::Field;
@@ -247,8 +248,8 @@ Value Walker::walk_expr(const Expr& e, const Env& env) {
       const auto& x = static_cast<const Field&>(e);
       forbid_foreign_module(x, env);
       const CallArgument base = argument(*x.object, env);
-      const std::string function(
-          base.value.array() ? array_field(x.name.text) : std::string_view());
+      const std::string function(base.value.array() ? array_field(x.name.text)
+                                                    : std::string_view());
       if (!function.empty())
         return call_value({s_.prelude->find(function).first->value, x.span},
                           {base}, {}, x.span);

@@ -127,6 +127,8 @@ class TypeMatcher {
                            const std::vector<ExprPtr>* arguments,
                            const Frame* frame, Span where);
 
+  /// Keeps for Walker::is_plainly what the check finds.
+  void note_plain(const Expr& type, const Meaning& what);
   Value match_in(const Expr& type, const Frame* frame, const Subject& subject);
   Value match_name(const Expr& type, const std::vector<ExprPtr>* items,
                    const Frame* frame, const Subject& subject);

@@ -155,6 +155,14 @@ struct Walk::State {
   uint64_t steps = 0;  // expressions walked by this check, or this trace
   std::vector<TypeRecord> types;
   std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
+  /// Annotations that the check has found to be `int`, `str` or a scalar's
+  /// element type, whatever is bound to their names. A value that is just that
+  /// needs no matching when the program runs.
+  struct PlainType {
+    enum class Kind : uint8_t { integer, text, scalar } kind = Kind::integer;
+    DType dtype = DType::I32;  // of a scalar
+  };
+  std::unordered_map<const Expr*, PlainType> plain_types;
 
   std::map<std::string, Module> modules;
   /// Of the prelude, and of modules that were forgotten.
@@ -224,6 +232,9 @@ class Walker {
   Walk& walk() { return walk_; }
   Walk::State& state() { return s_; }
   bool checking() const { return walk_.mode() == Mode::check; }
+
+  /// Whether the value has the type, as far as that is seen at once.
+  bool is_plainly(const Expr& type, const Value& value) const;
 
   // ---- walker.cpp
   bool check_program(const Program& program, std::optional<Value>* last);
