@@ -284,14 +284,13 @@ Value TypeMatcher::match_tree(const Expr& type, const Frame* frame,
 }
 
 void TypeMatcher::note_plain(const Expr& type, const Meaning& what) {
-  using Plain = Walk::State::PlainType;
   auto& plain = in_.state().plain_types;
   if (what.kind == Meaning::Kind::host && what.name == "int")
-    plain[&type] = {Plain::Kind::integer};
+    plain[&type] = {PlainType::Kind::integer};
   else if (what.kind == Meaning::Kind::host && what.name == "str")
-    plain[&type] = {Plain::Kind::text};
+    plain[&type] = {PlainType::Kind::text};
   else if (what.kind == Meaning::Kind::array && what.type.shape.empty())
-    plain[&type] = {Plain::Kind::scalar, what.type.dtype};
+    plain[&type] = {PlainType::Kind::scalar, what.type.dtype};
   else
     plain.erase(&type);
 }
@@ -300,11 +299,10 @@ bool Walker::is_plainly(const Expr& type, const Value& value) const {
   if (checking() || type.kind != ExprKind::NameExpr) return false;
   const auto found = s_.plain_types.find(&type);
   if (found == s_.plain_types.end()) return false;
-  using Plain = Walk::State::PlainType;
   switch (found->second.kind) {
-    case Plain::Kind::integer: return value.is<IntValue>();
-    case Plain::Kind::text: return value.is<StrValue>();
-    case Plain::Kind::scalar: break;
+    case PlainType::Kind::integer: return value.is<IntValue>();
+    case PlainType::Kind::text: return value.is<StrValue>();
+    case PlainType::Kind::scalar: break;
   }
   const ArrayCell* array = value.array();
   return array && !array->weak && array->type.dtype == found->second.dtype &&

@@ -102,6 +102,14 @@ struct Module {
   bool reported = false;  // at the first import
 };
 
+/// What an annotation is that the check has found to be `int`, `str` or a
+/// scalar's element type, whatever is bound to these names. A value that is
+/// just that needs no matching when the program runs.
+struct PlainType {
+  enum class Kind : uint8_t { integer, text, scalar } kind = Kind::integer;
+  DType dtype = DType::I32;  // of a scalar
+};
+
 struct Walk::State {
   State();
   ~State();
@@ -155,13 +163,7 @@ struct Walk::State {
   uint64_t steps = 0;  // expressions walked by this check, or this trace
   std::vector<TypeRecord> types;
   std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
-  /// Annotations that the check has found to be `int`, `str` or a scalar's
-  /// element type, whatever is bound to their names. A value that is just that
-  /// needs no matching when the program runs.
-  struct PlainType {
-    enum class Kind : uint8_t { integer, text, scalar } kind = Kind::integer;
-    DType dtype = DType::I32;  // of a scalar
-  };
+  /// What the check has found of annotations.
   std::unordered_map<const Expr*, PlainType> plain_types;
 
   std::map<std::string, Module> modules;
