@@ -273,20 +273,22 @@ std::string assertion_message(Argument message) {
 
 Value builtin_assert(CallOf<"assert">& call) {
   Walk& walk = call.walk;
-  const auto fail = [&] {
+  const auto failure = [&] {
     Diagnostic d = diagnostic(Code::assertion_failed, call.where,
                               assertion_message(call["message"]));
     const std::string_view condition = call["condition"].where().text();
     if (condition.find('\n') == condition.npos)
       d.set_label(std::string(condition));
-    walk.fail(std::move(d));
+    return d;
   };
   if (call["message"].given() && !call["message"].value().is<StrValue>())
     wrong_argument(call["message"], "a `str`");
   if (const auto* host = call["condition"].value().get_if<BoolValue>()) {
     // A branch may be walked that is never taken, while checking and in
     // compiled code.
-    if (host->value == false && walk.mode() == Mode::run) fail();
+    if (host->value == false && walk.mode() == Mode::run) walk.fail(failure());
+    if (host->value == false && walk.mode() == Mode::check)
+      walk.note_failed(failure());
     if (host->value == false && walk.mode() == Mode::trace)
       assert_when_it_runs(walk, array_argument(call["condition"]),
                           assertion_message(call["message"]), call.where);
@@ -301,7 +303,7 @@ Value builtin_assert(CallOf<"assert">& call) {
   }
   if (walk.mode() == Mode::run && !walk.machine().compile_only)
     for (uint8_t element : walk.host_bytes(x, call.where))
-      if (!element) fail();
+      if (!element) walk.fail(failure());
   return NoneValue{};
 }
 

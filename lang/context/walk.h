@@ -329,6 +329,10 @@ class Walk {
   /// The same for an error of the machine or of compiled code, located at the
   /// operation that failed if it has a place, else at `where`.
   [[noreturn]] void fail(const Error& error, Span where);
+  /// Check mode: an assertion that is known to be false. An error behind it, in
+  /// the same function or program, is reported as this: what stands there is
+  /// never run.
+  void note_failed(Diagnostic assertion);
 
   /// Counts what the program makes in the host's memory while it runs; an error
   /// if that is more than it may.

@@ -130,7 +130,8 @@ Walker::Condition Walker::condition(const Value& value, Span where) {
   return {std::nullopt, *array, (*array)->varies};
 }
 
-JournalScope::JournalScope(Walker& walker) : walker_(walker) {
+JournalScope::JournalScope(Walker& walker)
+    : walker_(walker), failed_(walker.failed()) {
   walker.state().journals.push_back({walker.state().last_call, {}});
 }
 JournalScope::~JournalScope() {
@@ -138,6 +139,7 @@ JournalScope::~JournalScope() {
 }
 std::vector<Assigned> JournalScope::finish() {
   open_ = false;
+  walker_.failed() = std::move(failed_);
   return walker_.take_back();
 }
 

@@ -313,6 +313,7 @@ bool Walker::check_program(const Program& program, std::optional<Value>* last) {
   s_.memo.clear();
   walk_.reported.clear();
   s_.found.clear();
+  s_.failed.reset();
   s_.gave_up = s_.stopped = false;
   s_.too_many_errors = {};
   s_.steps = 0;
@@ -458,8 +459,19 @@ Failure Walker::caught(Span where) {
   }
 }
 
+void Walk::note_failed(Diagnostic assertion) {
+  std::optional<Diagnostic>& failed = Walker(*this).failed();
+  if (!failed) failed = std::move(assertion);
+}
+
 void Walker::report(Diagnostic diagnostic) {
   if (s_.attempt) return;
+  if (checking() && diagnostic.code != Code::cancelled) {
+    const std::optional<Diagnostic>* why = &s_.failed;
+    for (const CallFrame& frame : s_.frames)
+      if (!*why) why = &frame.failed;
+    if (*why) diagnostic = **why;
+  }
   if (is_in_stdlib(diagnostic.where)) {
     // The user's call is what is wrong; the library shows how.
     for (size_t i = s_.frames.size(); i-- > 0;) {

@@ -76,6 +76,7 @@ struct CallFrame {
   Span where;
   bool is_definition = false;  // walked for all arguments, not called
   std::map<std::string, DType> generics = {};  // of a definition
+  std::optional<Diagnostic> failed = {};       // see Walk::note_failed
 };
 
 /// A function written in the language: what `def` and `fn` share.
@@ -156,7 +157,8 @@ struct Walk::State {
 
   /// Errors of the check so far, and where they were: each mistake once.
   std::vector<Diagnostic> found;
-  bool gave_up = false;  // the rest is not checked,
+  std::optional<Diagnostic> failed;  // outside functions; Walk::note_failed
+  bool gave_up = false;              // the rest is not checked,
   bool stopped = false;  // the machine was told to stop, and it is said
   std::set<const Function*> walked;  // with Machine::compile_only: called
   Span too_many_errors = {};         // because of too many: the first left out
@@ -221,6 +223,7 @@ class JournalScope {
  private:
   Walker& walker_;
   bool open_ = true;
+  std::optional<Diagnostic> failed_;  // before: what follows may not be run
 };
 
 /// "its fields are `a`, `b`"
@@ -235,6 +238,10 @@ class Walker {
   Walk::State& state() { return s_; }
   bool checking() const { return walk_.mode() == Mode::check; }
 
+  /// Where Walk::note_failed notes for the code being walked.
+  std::optional<Diagnostic>& failed() {
+    return s_.frames.empty() ? s_.failed : s_.frames.back().failed;
+  }
   /// Whether the value has the type, as far as that is seen at once.
   bool is_plainly(const Expr& type, const Value& value) const;
 
