@@ -1,8 +1,11 @@
 // `lapack`: factors of matrices, which a routine of the host computes. It has
-// no derivative: functions of stdlib/linalg.uni over it have rules.
+// no derivative: functions of stdlib/linalg.uni over it have rules. "matrices",
+// "square" and "sides" (a matrix, and as many rows on the right side) are no
+// routines: they give what a routine takes, or say why not.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "jit/ir/kinds.h"
@@ -20,8 +23,10 @@ using ir::Routine;
 
 /// The most rows and columns: the work of a routine is counted in 32 bits. That
 /// of eigenvalues and singular values has as many elements as some matrices.
-int64_t most_rows(Routine routine) {
-  switch (routine) {
+int64_t most_rows(std::optional<Routine> routine) {
+  constexpr int64_t usual = int64_t{1} << 25;
+  if (!routine) return usual;
+  switch (*routine) {
     case Routine::cholesky:
     case Routine::lu:
     case Routine::solve:
@@ -29,7 +34,7 @@ int64_t most_rows(Routine routine) {
     case Routine::solve_lower:
     case Routine::solve_upper:
     case Routine::qr:
-    case Routine::qr_complete: return int64_t{1} << 25;
+    case Routine::qr_complete: return usual;
     case Routine::eigh:
     case Routine::eigvalsh:
     case Routine::svd:
@@ -39,20 +44,18 @@ int64_t most_rows(Routine routine) {
   __builtin_unreachable();
 }
 
-/// What is called: the routine, and the function that messages name.
+/// What is called: the routine, which may be none, and the function that
+/// messages name.
 struct RoutineCall {
   Walk& walk;
-  Routine routine;
+  std::optional<Routine> routine;
   std::string function;
   Span where;
 };
 
-Routine routine_argument(Argument argument) {
-  const auto routine = ir::routine_from_name(str_argument(argument));
-  if (routine) return *routine;
-  std::string names;
-#define ROUTINE(name, ...) \
-  names += (names.empty() ? "\"" : ", \"") + std::string(#name "\"");
+[[noreturn]] void no_such_routine(Argument argument) {
+  std::string names = "\"matrices\", \"square\", \"sides\"";
+#define ROUTINE(name, ...) names += ", \"" #name "\"";
 #include "jit/ir/routines.def"
   wrong_argument(argument, "one of " + names);
 }
@@ -90,10 +93,10 @@ void check_square(const RoutineCall& call, const ArrayValue& x) {
   call.walk.fail(std::move(d));
 }
 
-/// Two operands: as many rows on the right as on the left, and one batch.
+/// Two operands: as many rows on the right as the matrix has, and one batch.
 void match_sides(const RoutineCall& call, std::vector<ArrayValue>& x) {
   const auto& [walk, routine, function, where] = call;
-  const ir::Dim left = size_from_end(x[0], 1), right = size_from_end(x[1], 2);
+  const ir::Dim left = size_from_end(x[0], 2), right = size_from_end(x[1], 2);
   if (!(left == right))
     walk.fail(
         diagnostic(Code::shapes_do_not_join, where, function,
@@ -121,13 +124,13 @@ void match_sides(const RoutineCall& call, std::vector<ArrayValue>& x) {
 
 /// f32 or f64: what a routine takes.
 std::vector<ArrayValue> operands_of(const RoutineCall& call,
-                                    std::span<const CallArgument> arguments) {
+                                    std::span<const CallArgument> arguments,
+                                    size_t count, bool square) {
   const auto& [walk, routine, function, where] = call;
-  const ir::RoutineRow& row = ir::row(routine);
-  if (arguments.size() != row.operands)
+  if (arguments.size() != count)
     walk.fail(diagnostic(Code::shape_mismatch, where, "lapack",
-                         fmt::format("{} array{} for \"{}\"", row.operands,
-                                     row.operands == 1 ? "" : "s", row.name),
+                         fmt::format("{} array{} for `{}`", count,
+                                     count == 1 ? "" : "s", function),
                          std::to_string(arguments.size())));
   std::vector<ArrayValue> x =
       promote_to_float(walk, arguments, fmt::format("`{}`", function));
@@ -136,8 +139,8 @@ std::vector<ArrayValue> operands_of(const RoutineCall& call,
       operand = cast_to(walk, operand, DType::F32, where);
     check_matrix(call, operand);
   }
-  if (row.square) check_square(call, x[0]);
-  if (x.size() == 2) match_sides(call, x);
+  if (square) check_square(call, x[0]);
+  if (count == 2) match_sides(call, x);
   return x;
 }
 
@@ -193,7 +196,7 @@ std::vector<ArrayValue> compute_now(const RoutineCall& call,
   for (const ir::Type& type : types)
     results.push_back(
         {type, std::vector<uint8_t>(static_cast<size_t>(type.bytes()))});
-  if (Status done = jit::run_routine(routine, arguments, results); !done)
+  if (Status done = jit::run_routine(*routine, arguments, results); !done)
     walk.fail(done.error(), where);
   std::vector<ArrayValue> out;
   Device& device = *walk.machine().runtime->devices()[0];
@@ -211,19 +214,15 @@ std::vector<ArrayValue> results_of(const RoutineCall& call,
   const auto& [walk, routine, function, where] = call;
   std::vector<ir::Type> operands;
   for (const ArrayValue& operand : x) operands.push_back(operand->type);
-  ir::Dim smaller;
-  if (walk.mode() == Mode::check)
-    smaller = ir::Dim::symbol(
-        walk.new_symbol_id(),
-        fmt::format("minimum({}, {})", size_from_end(x[0], 2).to_string(),
-                    size_from_end(x[0], 1).to_string()));
-  auto types = ir::routine_results(routine, operands, smaller);
+  const ir::Dim smaller =
+      walk.extreme_size(false, size_from_end(x[0], 2), size_from_end(x[0], 1));
+  auto types = ir::routine_results(*routine, operands, smaller);
   if (!types) walk.fail(types.error(), where);
   for (const ir::Type& type : *types) walk.check_size(type, where);
   if (walk.mode() == Mode::check) return unknown_results(call, *types, x);
   if (walk.mode() == Mode::trace) {
     const ArrayValue node = walk.add(ir::Op::host_call, x,
-                                     ir::routine_call(routine, *types), where);
+                                     ir::routine_call(*routine, *types), where);
     return project_all(walk, node, types->size(), where);
   }
   if (!walk.machine().compile_only) return compute_now(call, *types, x);
@@ -238,15 +237,20 @@ std::vector<ArrayValue> results_of(const RoutineCall& call,
 }  // namespace
 
 Value builtin_lapack(CallOf<"lapack">& call) {
-  const Routine routine = routine_argument(call["routine"]);
-  const RoutineCall what{call.walk, routine,
-                         call["name"].given()
-                             ? str_argument(call["name"])
-                             : std::string(ir::row(routine).function),
-                         call.where};
-  const std::vector<ArrayValue> x = operands_of(what, call.rest);
-  check_derivative(what, x);
-  const std::vector<ArrayValue> results = results_of(what, x);
+  const std::string name = str_argument(call["routine"]);
+  const auto routine = ir::routine_from_name(name);
+  const bool checks = name == "matrices" || name == "square" || name == "sides";
+  if (!routine && !checks) no_such_routine(call["routine"]);
+  std::string function(routine ? ir::row(*routine).function : "lapack");
+  if (call["name"].given()) function = str_argument(call["name"]);
+  const RoutineCall what{call.walk, routine, std::move(function), call.where};
+  const size_t count = routine           ? ir::row(*routine).operands
+                       : name == "sides" ? 2
+                                         : 1;
+  const bool square = routine ? ir::row(*routine).square : name == "square";
+  const std::vector<ArrayValue> x = operands_of(what, call.rest, count, square);
+  if (routine) check_derivative(what, x);
+  const std::vector<ArrayValue> results = routine ? results_of(what, x) : x;
   if (results.size() == 1) return results[0];
   return make_tuple({results.begin(), results.end()});
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "runtime/check.h"
@@ -17,13 +18,14 @@ extern "C" {
                  int* info, size_t);                                          \
   void x##getrf_(const int* m, const int* n, T* a, const int* lda,            \
                  int* pivots, int* info);                                     \
-  void x##getrs_(const char* trans, const int* n, const int* columns,         \
-                 const T* a, const int* lda, const int* pivots, T* b,         \
-                 const int* ldb, int* info, size_t);                          \
   void x##trsm_(const char* side, const char* uplo, const char* trans,        \
                 const char* diag, const int* m, const int* n, const T* alpha, \
                 const T* a, const int* lda, T* b, const int* ldb, size_t,     \
                 size_t, size_t, size_t);                                      \
+  void x##gemm_(const char* a_is, const char* b_is, const int* m,             \
+                const int* n, const int* k, const T* alpha, const T* a,       \
+                const int* lda, const T* b, const int* ldb, const T* beta,    \
+                T* c, const int* ldc, size_t, size_t);                        \
   void x##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau,    \
                  T* work, const int* lwork, int* info);                       \
   void x##orgqr_(const int* m, const int* n, const int* k, T* a,              \
@@ -64,7 +66,7 @@ struct Routines;
   struct Routines<T> {                       \
     static constexpr auto potrf = x##potrf_; \
     static constexpr auto getrf = x##getrf_; \
-    static constexpr auto getrs = x##getrs_; \
+    static constexpr auto gemm = x##gemm_;   \
     static constexpr auto trsm = x##trsm_;   \
     static constexpr auto geqrf = x##geqrf_; \
     static constexpr auto orgqr = x##orgqr_; \
@@ -177,6 +179,43 @@ void lu(int64_t n, const T* a, T* lu, int32_t* pivots) {
   m.copy_to(lu, n);
 }
 
+namespace {
+
+/// b = the triangle's inverse times b, in halves: what is large is products.
+template <class T>
+void divide(Triangle triangle, const char* diagonal, int n, int k, const T* a,
+            int step_a, T* b, int step_b) {
+  constexpr int small = 64;
+  const T one = 1, minus = -1;
+  const bool lower = triangle == Triangle::lower;
+  if (n <= small || k < 8) {
+    Routines<T>::trsm("L", lower ? "L" : "U", "N", diagonal, &n, &k, &one, a,
+                      &step_a, b, &step_b, 1, 1, 1, 1);
+    return;
+  }
+  const int first = (n / 2 + small - 1) / small * small, rest = n - first;
+  const T* second = a + static_cast<ptrdiff_t>(first) * step_a + first;
+  const auto top = [&] {
+    divide(triangle, diagonal, first, k, a, step_a, b, step_b);
+  };
+  const auto bottom = [&] {
+    divide(triangle, diagonal, rest, k, second, step_a, b + first, step_b);
+  };
+  if (lower) {
+    top();
+    Routines<T>::gemm("N", "N", &rest, &k, &first, &minus, a + first, &step_a,
+                      b, &step_b, &one, b + first, &step_b, 1, 1);
+    bottom();
+  } else {
+    bottom();
+    Routines<T>::gemm("N", "N", &first, &k, &rest, &minus, second - first,
+                      &step_a, b + first, &step_b, &one, b, &step_b, 1, 1);
+    top();
+  }
+}
+
+}  // namespace
+
 template <class T>
 void solve(int64_t n, int64_t k, const T* a, const T* b, T* x) {
   Columns<T> m(n, n, a), out(n, k, b);
@@ -184,8 +223,13 @@ void solve(int64_t n, int64_t k, const T* a, const T* b, T* x) {
   std::vector<int> pivots(static_cast<size_t>(n));
   int info = 0;  // of a singular matrix the first pivot that is 0
   Routines<T>::getrf(&m.rows, &m.rows, m.data(), &step, pivots.data(), &info);
-  Routines<T>::getrs("N", &m.rows, &out.columns, m.data(), &step, pivots.data(),
-                     out.data(), &step, &info, 1);
+  for (int64_t j = 0; j < k; ++j)
+    for (int64_t i = 0; i < n; ++i)
+      std::swap(out.at(i, j), out.at(pivots[static_cast<size_t>(i)] - 1, j));
+  divide(Triangle::lower, "U", m.rows, out.columns, m.data(), step, out.data(),
+         step);
+  divide(Triangle::upper, "N", m.rows, out.columns, m.data(), step, out.data(),
+         step);
   out.copy_to(x, k);
 }
 
@@ -200,11 +244,8 @@ template <class T>
 void solve_triangular(Triangle triangle, int64_t n, int64_t k, const T* a,
                       const T* b, T* x) {
   Columns<T> m(n, n, a), out(n, k, b);
-  const int step = m.step();
-  const T one = 1;
-  Routines<T>::trsm("L", triangle == Triangle::lower ? "L" : "U", "N", "N",
-                    &out.rows, &out.columns, &one, m.data(), &step, out.data(),
-                    &step, 1, 1, 1, 1);
+  divide(triangle, "N", m.rows, out.columns, m.data(), m.step(), out.data(),
+         m.step());
   out.copy_to(x, k);
 }
 
