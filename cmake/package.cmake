@@ -43,7 +43,7 @@ add_custom_target(unisono_static ALL DEPENDS ${static_library})
 list(JOIN LLVM_LIBS ";" llvm_targets)
 list(TRANSFORM LLVM_LIBS PREPEND -l OUTPUT_VARIABLE llvm_flags)
 list(JOIN llvm_flags " " llvm_flags)
-set(static_flags "-L${LLVM_LIBRARY_DIRS} ${llvm_flags} -lfmt -lpng -lz -lstdc++ -lm -lpthread -ldl")
+set(static_flags "-L${LLVM_LIBRARY_DIRS} ${llvm_flags} ${LAPACK_ARCHIVE} ${BLAS_ARCHIVE} -lfmt -lpng -lz -lstdc++ -lm -lpthread -ldl")
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/unisono)
 configure_package_config_file(cmake/unisonoConfig.cmake.in
   ${CMAKE_BINARY_DIR}/package/unisonoConfig.cmake

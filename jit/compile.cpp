@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "jit/ir/kinds.h"
+#include "jit/ir/routines.h"
 #include "jit/ir/text.h"
 #include "jit/kernel/work.h"
 #include "jit/partition/map_graph.h"
@@ -29,6 +30,15 @@ namespace unisono::jit {
 namespace {
 
 constexpr int64_t most_cached_programs = 1024;
+
+/// How many workers a routine is worth: of matrices, some ten operations for
+/// each element and each of its row.
+float routine_work(const PlanHostCall& call) {
+  constexpr float grain = 20'000;
+  const ir::Type& a = call.types[0];
+  return 10 * static_cast<float>(a.elements()) *
+         static_cast<float>(a.shape.back().value()) / grain;
+}
 
 /// Steps of a plan as steps of a program.
 class StepWriter {
@@ -128,8 +138,13 @@ class StepWriter {
       call.result_bytes.push_back(program_.slots[result].bytes);
     const auto& attrs =
         ir::attrs<ir::HostCallAttrs>(plan_.host_calls[call.call].node);
-    for (int d = 0; d < devices_; ++d)
-      call.callers.push_back(calling_device(mesh_, attrs, d));
+    if (ir::is_routine(attrs)) {
+      call.in_turn = false;
+      call.work = routine_work(plan_.host_calls[call.call]);
+    } else {
+      for (int d = 0; d < devices_; ++d)
+        call.callers.push_back(calling_device(mesh_, attrs, d));
+    }
     add(std::move(call));
   }
 

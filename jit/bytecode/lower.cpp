@@ -12,6 +12,7 @@
 
 #include "jit/bytecode/steps.h"
 #include "jit/ir/kinds.h"
+#include "jit/ir/routines.h"
 #include "jit/scalar/element.h"
 #include "runtime/check.h"
 
@@ -375,7 +376,8 @@ class Lowering {
   void lower_host_call(Scope& scope, NodeId id) {
     NodeCall call = call_of(scope, id);
     code_.calls_host |=
-        !ir::attrs<ir::HostCallAttrs>(call.node).function.empty();
+        !ir::attrs<ir::HostCallAttrs>(call.node).function.empty() &&
+        !ir::is_routine(call.node);
     for (NodeCall::Operand& operand : call.operands) operand.dies = false;
     std::vector<Given> results;
     for (const ir::Type& type : ir::attrs<ir::HostCallAttrs>(call.node).results)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "jit/ir/kinds.h"
+#include "jit/ir/routines.h"
 
 namespace unisono::ir {
 namespace {
@@ -521,8 +522,22 @@ Status check_members(Operands x, const HostCallAttrs& a) {
   return Unit{};
 }
 
+Status check_routine(Operands x, const HostCallAttrs& a) {
+  const auto routine = routine_from_name(a.function);
+  if (!routine) return wrong("no routine `{}`", a.function);
+  if (a.members != 0 || !a.everywhere || !a.pure)
+    return wrong("a routine has a batch, no members, and is pure");
+  // Where sizes are symbols, one of them may be the smaller of two.
+  for (const Type& type : x)
+    if (!type.is_concrete()) return Unit{};
+  if (TRY(routine_results(*routine, x, 0)) != a.results)
+    return wrong("the results of `{}` have other types", a.function);
+  return Unit{};
+}
+
 Result<Type> host_rule(Operands x, const HostCallAttrs& a) {
   TRY(check_members(x, a));
+  if (is_routine(a)) TRY(check_routine(x, a));
   const size_t operands = x.size() - a.masked;
   if (!a.function.empty() || !a.results.empty()) {
     if (!a.format.empty() || !a.specs.empty())

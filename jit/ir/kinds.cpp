@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "jit/ir/routines.h"
 #include "runtime/check.h"
 
 namespace unisono::ir {
@@ -184,7 +185,7 @@ bool any_must_stay(const Graph& graph) {
 }  // namespace
 
 bool must_stay(const Graph& graph, const Node& node) {
-  if (node.op == Op::host_call) return true;
+  if (node.op == Op::host_call) return !is_routine(node);
   if (const auto* a = std::get_if<IfAttrs>(&node.attrs))
     return any_must_stay(*a->then_graph) || any_must_stay(*a->else_graph);
   if (const auto* a = std::get_if<LoopAttrs>(&node.attrs))

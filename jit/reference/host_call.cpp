@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "jit/ir/kinds.h"
+#include "jit/ir/routines.h"
+#include "jit/reference/routines.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
 
@@ -56,8 +58,10 @@ Status call_members(const HostCall& call, const ir::Node& node, int64_t member,
 Status call_host(const HostCall& call, const ir::Node& node, int64_t member,
                  const std::vector<HostArray>& operands,
                  std::vector<HostArray>& results) {
-  if (!call) return Unit{};
   const auto& a = ir::attrs<ir::HostCallAttrs>(node);
+  if (ir::is_routine(a))
+    return run_routine(*ir::routine_from_name(a.function), operands, results);
+  if (!call) return Unit{};
   Status done = a.members > 0
                     ? call_members(call, node, member, operands, results)
                     : call(node, member, operands, results);

@@ -121,6 +121,9 @@ class Mapper {
 
   // vmap_host.cpp
   Values place_host_call(const ir::Node& node, const Values& x);
+  /// A routine: the members are the first axis of its batch, those that take no
+  /// part, too, as nothing can go wrong.
+  Values place_routine(const ir::Node& node, const Values& x);
   /// One call for all members; with a mask, if any takes part.
   Values shared_call(const ir::Node& node, const Values& x);
   /// `x` with its members, or its repetition, as the outer part of one axis

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "jit/ir/kinds.h"
+#include "jit/ir/routines.h"
 #include "jit/transform/vmap.h"
 
 namespace unisono::jit::vmapping {
@@ -57,7 +58,23 @@ NodeId Mapper::both_members(Value x, int64_t inner, bool has_inner) {
   return add(Op::reshape, {both}, ir::ShapeAttrs{std::move(flat)});
 }
 
+Values Mapper::place_routine(const Node& node, const Values& x) {
+  ir::HostCallAttrs call = ir::attrs<ir::HostCallAttrs>(node);
+  const bool mapped = std::ranges::any_of(x, &Value::mapped);
+  std::vector<NodeId> operands;
+  for (const Value& v : x) operands.push_back(mapped ? lift(v) : v.id);
+  if (mapped)
+    for (ir::Type& type : call.results) type = with_members(type);
+  const int results = ir::result_count(node);
+  const NodeId id = add(Op::host_call, std::move(operands), std::move(call));
+  Values out;
+  for (int i = 0; i < results; ++i)
+    out.push_back({add(Op::project, {id}, ir::ProjectAttrs{i}), mapped});
+  return out;
+}
+
 Values Mapper::place_host_call(const Node& node, const Values& x) {
+  if (ir::is_routine(node)) return place_routine(node, x);
   ir::HostCallAttrs call = ir::attrs<ir::HostCallAttrs>(node);
   const bool inside =
       call.everywhere ||

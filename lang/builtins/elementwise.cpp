@@ -41,18 +41,6 @@ void check_class(BuiltinCall& call, ir::Op op, const ArrayValue& x,
   call.walk.fail(std::move(d));
 }
 
-/// The larger or smaller of two sizes; a new symbol where that is not known.
-ir::Dim extreme_size(Walk& walk, bool larger, const ir::Dim& a,
-                     const ir::Dim& b) {
-  const ir::Dim difference = a - b;
-  if (difference.is_constant() && !difference.overflowed())
-    return (difference.value() > 0) == larger ? a : b;
-  return ir::Dim::symbol(
-      walk.new_symbol_id(),
-      fmt::format("{}({}, {})", larger ? "maximum" : "minimum", a.to_string(),
-                  b.to_string()));
-}
-
 /// `op` of a host int, which stays one; nothing for operations on floats.
 std::optional<Value> unary_of_int(Argument x, ir::Op op) {
   const ir::Dim& value = x.value().get_if<IntValue>()->value;
@@ -107,7 +95,7 @@ Value elementwise_binary(Argument x, Argument y, ir::Op op) {
   const bool extreme = op == ir::Op::maximum || op == ir::Op::minimum;
   if (a && b && extreme)
     return IntValue{
-        extreme_size(call.walk, op == ir::Op::maximum, a->value, b->value)};
+        call.walk.extreme_size(op == ir::Op::maximum, a->value, b->value)};
   require_given({x, y});
   const std::array<CallArgument, 2> written = {x, y};
   const std::string what = fmt::format("`{}`", call.builtin.name);

@@ -320,6 +320,9 @@ class Walk {
   }
   ir::AxisId new_axis_id() { return next_axis_++; }
   uint32_t new_symbol_id() { return next_symbol_++; }
+  /// The larger or the smaller of two sizes; where that is not known, a symbol
+  /// for it: of the same sizes always the same one.
+  ir::Dim extreme_size(bool larger, const ir::Dim& a, const ir::Dim& b);
   /// The number that stands for `where` in IR nodes, and back.
   uint32_t source_id(Span where);
   Span source_span(uint32_t id) const;
@@ -359,6 +362,11 @@ class Walk {
   std::shared_ptr<GraphScope> pending_;  // what statements left to compute
   ir::AxisId next_axis_ = 1;
   uint32_t next_symbol_ = 1;
+  struct ExtremeSize {
+    bool larger;
+    ir::Dim a, b, symbol;
+  };
+  std::vector<ExtremeSize> extreme_sizes_;
   uint32_t next_derivative_argument_ = 1;
   struct State;
   std::unique_ptr<State> state_;

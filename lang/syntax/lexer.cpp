@@ -333,7 +333,7 @@ class Lexer {
                    : "leave out the `!`";
     const bool ends_line = at_ >= text_.size() || peek() == '\n';
     if (c == '\\' && !ends_line)
-      return "there is no such operator; `solve` is not there yet";
+      return "there is no such operator; write `solve(a, b)`";
     return hint_for(c);
   }
 

@@ -62,10 +62,7 @@ struct LaterNames {
 /// What the language will have.
 const LaterNames later[] = {
     {"", {"associative_scan", "read_csv", "write_csv"}},
-    {"",
-     {"inv", "pinv", "solve", "lstsq", "det", "slogdet", "eig", "eigh",
-      "eigvals", "eigvalsh", "svd", "qr", "cholesky", "lu", "expm",
-      "matrix_rank", "inverse", "determinant"}},
+    {"", {"eig", "eigvals"}},
     {"",
      {"fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftn", "ifftn",
       "fftfreq", "fftshift", "optim"}},

@@ -196,6 +196,21 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   return out;
 }
 
+ir::Dim Walk::extreme_size(bool larger, const ir::Dim& a, const ir::Dim& b) {
+  const ir::Dim difference = a - b;
+  if (difference.is_constant() && !difference.overflowed())
+    return (difference.value() > 0) == larger ? a : b;
+  for (const ExtremeSize& known : extreme_sizes_)
+    if (known.larger == larger &&
+        ((known.a == a && known.b == b) || (known.a == b && known.b == a)))
+      return known.symbol;
+  const auto symbol = ir::Dim::symbol(
+      new_symbol_id(), fmt::format("{}({}, {})", larger ? "maximum" : "minimum",
+                                   a.to_string(), b.to_string()));
+  extreme_sizes_.push_back({larger, a, b, symbol});
+  return symbol;
+}
+
 void Walk::check_size(const ir::Type& type, Span where) {
   bool concrete = true;
   for (const ir::Dim& size : type.shape) {

@@ -155,11 +155,14 @@ void Execution::advance(int d, int& owned_phase) {
         if (Status done = copy(d, instruction.as<CopyStep>()); !done)
           return fail(d, {done.error()});
         break;
-      case Kind::host_call:
-        if (!have_turn(d)) return;
-        if (auto failure = host_call(d, instruction.as<HostCallStep>()))
+      case Kind::host_call: {
+        const auto& step = instruction.as<HostCallStep>();
+        if (step.in_turn && !have_turn(d)) return;
+        count_work(d, instruction.work);
+        if (auto failure = host_call(d, step))
           return fail(d, *std::move(failure));
         break;
+      }
       case Kind::collective:
         if (!meet(d, owned_phase)) return;
         continue;  // begin_phase has moved all devices on
@@ -200,14 +203,18 @@ void Execution::advance(int d, int& owned_phase) {
   }
 }
 
-Status Execution::launch(int d, const Instruction& instruction) {
+void Execution::count_work(int d, float work) {
   DeviceState& device = devices_[d];
-  device.work += instruction.work;
+  device.work += work;
   if (!shared_.load(std::memory_order_relaxed) &&
       phase_work_.load(std::memory_order_relaxed) + device.work >
           worth_sharing &&
       ready_.load(std::memory_order_relaxed) != 0)
     share();
+}
+
+Status Execution::launch(int d, const Instruction& instruction) {
+  count_work(d, instruction.work);
   // While there are devices for all workers, each one does a whole kernel.
   const auto devices_left = [this] {
     return std::popcount(ready_.load(std::memory_order_relaxed));

@@ -87,6 +87,9 @@ class Execution final : public Work, public Watched {
   /// Leads one device on until it must wait or has ended.
   void advance(int device, int& owned_phase);
 
+  /// Counts the work that a device is about to do, and offers the others to
+  /// the pool once that is worth it.
+  void count_work(int device, float work);
   Status launch(int device, const Instruction& instruction);
   Status launch_recorded(int device, const Instruction& instruction,
                          bool spread);

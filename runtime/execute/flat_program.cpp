@@ -54,7 +54,9 @@ class Flattener {
       check_slot(call.results[i], call.result_bytes[i]);
     CHECK(call.callers.empty() ||
           call.callers.size() == static_cast<size_t>(program_.devices));
-    add({.kind = Kind::host_call, .step = &call});
+    add({.kind = Kind::host_call,
+         .step = &call,
+         .work = std::min(call.work, much_work)});
   }
   void add_step(const CollectiveStep& step) {
     check_groups(step.groups);

@@ -27,8 +27,8 @@ struct Instruction {
   int loop = 0;  // index into FlatProgram::loops
   /// The step, of the kind's type, in the program.
   const void* step = nullptr;
-  /// launch: how many times its grain threads have to do, at most `much_work`;
-  /// none where the device does it by itself.
+  /// launch, host_call: how many times its grain threads have to do, at most
+  /// `much_work`; none where the device does it by itself.
   float work = 0;
 
   template <class S>

@@ -150,7 +150,8 @@ struct IfStep {
 };
 /// Calls back on the host with copies of the slots' bytes, in program order
 /// on each device, one device at a time, and between two collectives first all
-/// calls of device 0, then those of device 1, ...: the same order in every run.
+/// calls of device 0, then those of device 1, ...: the same order in every run
+/// (unless it is not `in_turn`).
 struct HostCallStep {
   std::vector<SlotId> arguments;
   std::vector<int64_t> bytes;
@@ -160,6 +161,10 @@ struct HostCallStep {
   /// By position: whose call it is, which comes no later in this order; what
   /// that gives is this device's result, too. Empty: each one's own.
   std::vector<int> callers = {};
+  /// False: what is called can neither fail nor be seen, and each device calls
+  /// for itself, so devices call at once. It is worth so many workers.
+  bool in_turn = true;
+  float work = 0;
 };
 
 struct Step {

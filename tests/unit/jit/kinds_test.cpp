@@ -1,4 +1,5 @@
 #include "jit/ir/kinds.h"
+#include "jit/ir/routines.h"
 #include "jit/scalar/element.h"
 
 #include <cmath>
@@ -210,6 +211,38 @@ TEST_CASE("types of collectives and host calls") {
         "`permute`: two pairs share a destination");
   CHECK(infer(Op::host_call, {f32({})}, ir::HostCallAttrs{{"a"}, {}}) ==
         "`host_call`: 1 pieces of text and 0 formats for 1 operands");
+}
+
+TEST_CASE("types of routines") {
+  using ir::Routine;
+  const auto infer_call = [](Routine routine, std::vector<Type> operands,
+                             std::vector<Type> results) {
+    return infer(Op::host_call, std::move(operands),
+                 ir::routine_call(routine, std::move(results)));
+  };
+  const Type wide = f32({5, 2, 3});
+  CHECK(infer_call(Routine::inv, {f32({4, 4})}, {f32({4, 4})}) == "f32[4, 4]");
+  CHECK(infer_call(Routine::svd, {wide},
+                   {f32({5, 2, 2}), f32({5, 2}), f32({5, 2, 3})}) ==
+        "f32[5, 2, 2]");
+  CHECK(infer_call(Routine::inv, {wide}, {wide}) ==
+        "`host_call`: the matrix is not square");
+  CHECK(infer_call(Routine::inv, {f32({4})}, {f32({4})}) ==
+        "`host_call`: an operand is no matrix");
+  CHECK(infer_call(Routine::inv, {f32({4, 4})}, {f32({4})}) ==
+        "`host_call`: the results of `inv` have other types");
+  CHECK(infer_call(Routine::solve, {f32({2, 2}), f32({3, 1})}, {f32({3, 1})}) ==
+        "`host_call`: the right side has another number of rows");
+  CHECK(infer_call(Routine::solve, {f32({7, 2, 2}), f32({2, 1})},
+                   {f32({2, 1})}) ==
+        "`host_call`: the axes before the matrices differ");
+  ir::HostCallAttrs call = ir::routine_call(Routine::inv, {f32({4, 4})});
+  call.members = 3;
+  CHECK(infer(Op::host_call, {f32({4, 4})}, call) ==
+        "`host_call`: a routine has a batch, no members, and is pure");
+  call.function = "invert";
+  CHECK(infer(Op::host_call, {f32({4, 4})}, call) ==
+        "`host_call`: no routine `invert`");
 }
 
 TEST_CASE("types of control") {

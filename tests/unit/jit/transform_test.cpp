@@ -188,6 +188,25 @@ TEST_CASE("equal nodes are one, effects and checks stay") {
         "%6: i32 = mul %3, %3\nreturn %6\n");
 }
 
+TEST_CASE("routines are joined, and go where nobody reads them") {
+  const std::string inverse =
+      "f32[2, 2] = host_call %0 function=\"inv\" number=-1 "
+      "results=[f32[2, 2]] pure=true\n";
+  const std::string input = "%0: f32[2, 2] = input\n";
+  CHECK(optimised((input + "%1: " + inverse +
+                   "%2: f32[2, 2] = project %1\n"
+                   "%3: " +
+                   inverse +
+                   "%4: f32[2, 2] = project %3\n"
+                   "%5: f32[2] = host_call %0 function=\"eigvalsh\" "
+                   "number=-1 results=[f32[2]] pure=true\n"
+                   "%6: f32[2, 2] = add %2, %4\nreturn %6\n")
+                      .c_str()) ==
+        input + "%1: " + inverse +
+            "%2: f32[2, 2] = project %1\n%3: f32[2, 2] = add %2, %2\n"
+            "return %3\n");
+}
+
 TEST_CASE("collectives over one member are none") {
   CHECK(optimised("%0: f32[2] = input\n"
                   "%1: f32[2] = all_reduce %0\n"

@@ -1,0 +1,350 @@
+#include "runtime/lapack/lapack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "runtime/check.h"
+
+// Fortran: arguments are pointers, integers have 32 bits, and the length of
+// each text follows behind all arguments.
+extern "C" {
+#define ROUTINES(T, x)                                                        \
+  void x##potrf_(const char* uplo, const int* n, T* a, const int* lda,        \
+                 int* info, size_t);                                          \
+  void x##getrf_(const int* m, const int* n, T* a, const int* lda,            \
+                 int* pivots, int* info);                                     \
+  void x##trsm_(const char* side, const char* uplo, const char* trans,        \
+                const char* diag, const int* m, const int* n, const T* alpha, \
+                const T* a, const int* lda, T* b, const int* ldb, size_t,     \
+                size_t, size_t, size_t);                                      \
+  void x##gemm_(const char* a_is, const char* b_is, const int* m,             \
+                const int* n, const int* k, const T* alpha, const T* a,       \
+                const int* lda, const T* b, const int* ldb, const T* beta,    \
+                T* c, const int* ldc, size_t, size_t);                        \
+  void x##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau,    \
+                 T* work, const int* lwork, int* info);                       \
+  void x##orgqr_(const int* m, const int* n, const int* k, T* a,              \
+                 const int* lda, const T* tau, T* work, const int* lwork,     \
+                 int* info);                                                  \
+  void x##syevd_(const char* jobz, const char* uplo, const int* n, T* a,      \
+                 const int* lda, T* w, T* work, const int* lwork, int* iwork, \
+                 const int* liwork, int* info, size_t, size_t);               \
+  void x##gesdd_(const char* jobz, const int* m, const int* n, T* a,          \
+                 const int* lda, T* s, T* u, const int* ldu, T* vt,           \
+                 const int* ldvt, T* work, const int* lwork, int* iwork,      \
+                 int* info, size_t);
+ROUTINES(float, s)
+ROUTINES(double, d)
+#undef ROUTINES
+
+// What the archives of LAPACK need besides the C library is here, so that no
+// runtime of Fortran is linked: who is told of a wrong argument, and `a // b`.
+void xerbla_(const char* /*routine*/, const int* /*argument*/, size_t) {
+  unisono::check_failed("an argument that LAPACK refuses", __FILE__, __LINE__);
+}
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the compiler's name for it
+void _gfortran_concat_string(size_t size, char* out, size_t size_a,
+                             const char* a, size_t size_b, const char* b) {
+  for (size_t i = 0; i < size; ++i)
+    out[i] = i < size_a ? a[i] : i - size_a < size_b ? b[i - size_a] : ' ';
+}
+}  // extern "C"
+
+namespace unisono::lapack {
+namespace {
+
+/// The routines of an element type.
+template <class T>
+struct Routines;
+#define ROUTINES(T, x)                       \
+  template <>                                \
+  struct Routines<T> {                       \
+    static constexpr auto potrf = x##potrf_; \
+    static constexpr auto getrf = x##getrf_; \
+    static constexpr auto gemm = x##gemm_;   \
+    static constexpr auto trsm = x##trsm_;   \
+    static constexpr auto geqrf = x##geqrf_; \
+    static constexpr auto orgqr = x##orgqr_; \
+    static constexpr auto syevd = x##syevd_; \
+    static constexpr auto gesdd = x##gesdd_; \
+  };
+ROUTINES(float, s)
+ROUTINES(double, d)
+#undef ROUTINES
+
+int size(int64_t n) {
+  CHECK(n >= 0 && n <= std::numeric_limits<int>::max());
+  return static_cast<int>(n);
+}
+
+/// A matrix by columns, as LAPACK has it: zeros to begin with.
+template <class T>
+struct Columns {
+  Columns(int64_t rows, int64_t columns)
+      : rows(size(rows)),
+        columns(size(columns)),
+        elements(static_cast<size_t>(rows * columns)) {}
+  Columns(int64_t rows, int64_t columns, const T* from)
+      : Columns(rows, columns) {
+    each([&](int64_t i, int64_t j) { at(i, j) = from[i * this->columns + j]; });
+  }
+
+  T* data() { return elements.data(); }
+  T& at(int64_t i, int64_t j) {
+    return elements[static_cast<size_t>(j * rows + i)];
+  }
+  /// The distance of two columns, which LAPACK wants to be positive.
+  int step() const { return std::max(rows, 1); }
+
+  /// f(i, j) for all places, in squares that lie in the cache both ways.
+  template <class F>
+  void each(const F& f) {
+    constexpr int64_t edge = 32;
+    for (int64_t i0 = 0; i0 < rows; i0 += edge)
+      for (int64_t j0 = 0; j0 < columns; j0 += edge)
+        for (int64_t i = i0; i < std::min<int64_t>(i0 + edge, rows); ++i)
+          for (int64_t j = j0; j < std::min<int64_t>(j0 + edge, columns); ++j)
+            f(i, j);
+  }
+  /// The first `count` columns, row-major.
+  void copy_to(T* to, int64_t count) {
+    each([&](int64_t i, int64_t j) {
+      if (j < count) to[i * count + j] = at(i, j);
+    });
+  }
+
+  int rows, columns;
+  std::vector<T> elements;
+};
+
+/// (a + a.T) / 2
+template <class T>
+Columns<T> symmetric_part(int64_t n, const T* a) {
+  Columns<T> out(n, n);
+  const T half = 0.5;
+  out.each([&](int64_t i, int64_t j) {
+    out.at(i, j) = half * a[i * n + j] + half * a[j * n + i];
+  });
+  return out;
+}
+
+template <class T>
+constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+
+/// Calls a routine twice: it says how much memory it wants to work with, then
+/// gets that.
+template <class T, class F>
+void with_work(const F& routine) {
+  T wanted = 0;
+  const int ask = -1;
+  routine(&wanted, &ask);
+  // A float may have rounded it down.
+  const auto count = static_cast<int64_t>(
+      std::nextafter(wanted, std::numeric_limits<T>::max()));
+  std::vector<T> work(static_cast<size_t>(std::max<int64_t>(count + 1, 1)));
+  const int given = size(static_cast<int64_t>(work.size()));
+  routine(work.data(), &given);
+}
+
+template <class T>
+bool all_finite(const T* x, int64_t count) {
+  return std::all_of(x, x + count, [](T e) { return std::isfinite(e); });
+}
+
+}  // namespace
+
+template <class T>
+void cholesky(int64_t n, const T* a, T* l) {
+  Columns<T> m = symmetric_part(n, a);
+  const int step = m.step();
+  int info = 0;
+  Routines<T>::potrf("L", &m.rows, m.data(), &step, &info, 1);
+  m.each([&](int64_t i, int64_t j) {
+    l[i * n + j] = j > i ? T(0) : info != 0 ? nan<T> : m.at(i, j);
+  });
+}
+
+template <class T>
+void lu(int64_t n, const T* a, T* lu, int32_t* pivots) {
+  Columns<T> m(n, n, a);
+  const int step = m.step();
+  int info = 0;
+  Routines<T>::getrf(&m.rows, &m.rows, m.data(), &step, pivots, &info);
+  for (int64_t i = 0; i < n; ++i) --pivots[i];  // Fortran counts from 1
+  m.copy_to(lu, n);
+}
+
+namespace {
+
+/// b = the triangle's inverse times b, in halves: what is large is products.
+template <class T>
+void divide(Triangle triangle, const char* diagonal, int n, int k, const T* a,
+            int step_a, T* b, int step_b) {
+  constexpr int small = 64;
+  const T one = 1, minus = -1;
+  const bool lower = triangle == Triangle::lower;
+  if (n <= small || k < 8) {
+    Routines<T>::trsm("L", lower ? "L" : "U", "N", diagonal, &n, &k, &one, a,
+                      &step_a, b, &step_b, 1, 1, 1, 1);
+    return;
+  }
+  const int first = (n / 2 + small - 1) / small * small, rest = n - first;
+  const T* second = a + static_cast<ptrdiff_t>(first) * step_a + first;
+  const auto top = [&] {
+    divide(triangle, diagonal, first, k, a, step_a, b, step_b);
+  };
+  const auto bottom = [&] {
+    divide(triangle, diagonal, rest, k, second, step_a, b + first, step_b);
+  };
+  if (lower) {
+    top();
+    Routines<T>::gemm("N", "N", &rest, &k, &first, &minus, a + first, &step_a,
+                      b, &step_b, &one, b + first, &step_b, 1, 1);
+    bottom();
+  } else {
+    bottom();
+    Routines<T>::gemm("N", "N", &first, &k, &rest, &minus, second - first,
+                      &step_a, b + first, &step_b, &one, b, &step_b, 1, 1);
+    top();
+  }
+}
+
+}  // namespace
+
+template <class T>
+void solve(int64_t n, int64_t k, const T* a, const T* b, T* x) {
+  Columns<T> m(n, n, a), out(n, k, b);
+  const int step = m.step();
+  std::vector<int> pivots(static_cast<size_t>(n));
+  int info = 0;  // of a singular matrix the first pivot that is 0
+  Routines<T>::getrf(&m.rows, &m.rows, m.data(), &step, pivots.data(), &info);
+  for (int64_t j = 0; j < k; ++j)
+    for (int64_t i = 0; i < n; ++i)
+      std::swap(out.at(i, j), out.at(pivots[static_cast<size_t>(i)] - 1, j));
+  divide(Triangle::lower, "U", m.rows, out.columns, m.data(), step, out.data(),
+         step);
+  divide(Triangle::upper, "N", m.rows, out.columns, m.data(), step, out.data(),
+         step);
+  out.copy_to(x, k);
+}
+
+template <class T>
+void inverse(int64_t n, const T* a, T* x) {
+  std::vector<T> unit(static_cast<size_t>(n * n));
+  for (int64_t i = 0; i < n; ++i) unit[static_cast<size_t>(i * n + i)] = 1;
+  solve(n, n, a, unit.data(), x);
+}
+
+template <class T>
+void solve_triangular(Triangle triangle, int64_t n, int64_t k, const T* a,
+                      const T* b, T* x) {
+  Columns<T> m(n, n, a), out(n, k, b);
+  divide(triangle, "N", m.rows, out.columns, m.data(), m.step(), out.data(),
+         m.step());
+  out.copy_to(x, k);
+}
+
+template <class T>
+void qr(int64_t m, int64_t n, int64_t k, const T* a, T* q, T* r) {
+  const int reflectors = size(std::min(m, n));
+  Columns<T> factors(m, std::max(n, k));  // columns from n on are zeros
+  factors.each([&](int64_t i, int64_t j) {
+    if (j < n) factors.at(i, j) = a[i * n + j];
+  });
+  const int step = factors.step(), columns = size(n), wanted = size(k);
+  std::vector<T> tau(static_cast<size_t>(std::max(reflectors, 1)));
+  int info = 0;
+  with_work<T>([&](T* work, const int* count) {
+    Routines<T>::geqrf(&factors.rows, &columns, factors.data(), &step,
+                       tau.data(), work, count, &info);
+  });
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      r[i * n + j] = j < i ? T(0) : factors.at(i, j);
+  with_work<T>([&](T* work, const int* count) {
+    Routines<T>::orgqr(&factors.rows, &wanted, &reflectors, factors.data(),
+                       &step, tau.data(), work, count, &info);
+  });
+  factors.copy_to(q, k);
+}
+
+template <class T>
+void eigh(int64_t n, const T* a, T* w, T* v) {
+  CHECK(n <= most_rows);
+  Columns<T> m = symmetric_part(n, a);
+  const int step = m.step();
+  int info = 1;
+  if (all_finite(a, n * n)) {
+    int wanted = 0;
+    const int ask = -1;
+    const char* job = v ? "V" : "N";
+    T unused = 0;
+    Routines<T>::syevd(job, "L", &m.rows, m.data(), &step, w, &unused, &ask,
+                       &wanted, &ask, &info, 1, 1);
+    std::vector<int> integers(static_cast<size_t>(std::max(wanted, 1)));
+    const int count = size(static_cast<int64_t>(integers.size()));
+    with_work<T>([&](T* work, const int* size) {
+      Routines<T>::syevd(job, "L", &m.rows, m.data(), &step, w, work, size,
+                         integers.data(), *size < 0 ? &ask : &count, &info, 1,
+                         1);
+    });
+  }
+  if (info != 0) {
+    std::fill_n(w, n, nan<T>);
+    std::ranges::fill(m.elements, nan<T>);
+  }
+  if (v) m.copy_to(v, n);
+}
+
+template <class T>
+void svd(int64_t m, int64_t n, bool whole, const T* a, T* u, T* s, T* vt) {
+  CHECK(std::max(m, n) <= most_rows);
+  const int64_t k = std::min(m, n);
+  Columns<T> factors(m, n, a);
+  Columns<T> left(m, !u ? 0 : whole ? m : k), right(!u ? 0 : whole ? n : k, n);
+  const int step = factors.step(), left_step = left.step(),
+            right_step = right.step();
+  int info = 1;
+  if (all_finite(a, m * n)) {
+    std::vector<int> integers(static_cast<size_t>(8 * k + 1));
+    with_work<T>([&](T* work, const int* count) {
+      Routines<T>::gesdd(!u      ? "N"
+                         : whole ? "A"
+                                 : "S",
+                         &factors.rows, &factors.columns, factors.data(), &step,
+                         s, left.data(), &left_step, right.data(), &right_step,
+                         work, count, integers.data(), &info, 1);
+    });
+  }
+  if (info != 0) {
+    std::fill_n(s, k, nan<T>);
+    std::ranges::fill(left.elements, nan<T>);
+    std::ranges::fill(right.elements, nan<T>);
+  } else if (k == 0) {  // of nothing gesdd says nothing
+    for (int64_t i = 0; i < left.columns; ++i) left.at(i, i) = 1;
+    for (int64_t i = 0; i < right.rows; ++i) right.at(i, i) = 1;
+  }
+  if (!u) return;
+  left.copy_to(u, left.columns);
+  right.copy_to(vt, n);
+}
+
+#define INSTANTIATE(T)                                                 \
+  template void cholesky(int64_t, const T*, T*);                       \
+  template void lu(int64_t, const T*, T*, int32_t*);                   \
+  template void inverse(int64_t, const T*, T*);                        \
+  template void solve(int64_t, int64_t, const T*, const T*, T*);       \
+  template void solve_triangular(Triangle, int64_t, int64_t, const T*, \
+                                 const T*, T*);                        \
+  template void qr(int64_t, int64_t, int64_t, const T*, T*, T*);       \
+  template void eigh(int64_t, const T*, T*, T*);                       \
+  template void svd(int64_t, int64_t, bool, const T*, T*, T*, T*);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace unisono::lapack
