@@ -6,6 +6,7 @@
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/function.h"
+#include "lang/context/iterable.h"
 #include "lang/context/literals.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
@@ -63,6 +64,8 @@ Value builtin_len(CallOf<"len">& call) {
   if (const RecordValue* record = x.record())
     return IntValue{static_cast<int64_t>(record->fields.size())};
   if (x.is<ManyValue>()) return unknown_int(call.walk);
+  if (const auto* made = x.get_if<IterableValue>())
+    return IntValue{made->iterable->length()};
   if (const auto* text = x.get_if<StrValue>()) {
     const auto known = known_text(call.walk, *text, call["x"].where());
     if (!known) return unknown_int(call.walk);
@@ -179,6 +182,8 @@ Value builtin_zip(CallOf<"zip">& call) {
 
 Value builtin_enumerate(CallOf<"enumerate">& call) {
   CallArgument items = call["items"];
+  if (const auto* made = items.value.get_if<IterableValue>())
+    return made->iterable->enumerated(call.walk);
   items.value = text_as_items(call.walk, items.value, items.where);
   if (const auto* many = items.value.get_if<ManyValue>())
     return ManyValue{std::make_shared<const Value>(

@@ -61,7 +61,7 @@ struct LaterNames {
 };
 /// What the language will have.
 const LaterNames later[] = {
-    {"", {"associative_scan", "read_csv", "write_csv"}},
+    {"", {"associative_scan"}},
     {"",
      {"inv", "pinv", "solve", "lstsq", "det", "slogdet", "eig", "eigh",
       "eigvals", "eigvalsh", "svd", "qr", "cholesky", "lu", "expm",
