@@ -263,6 +263,10 @@ class Batches : public Iterable {
   }
   ir::Dim length() const override { return length_; }
   const std::vector<Value>& kinds() const override { return kinds_; }
+  std::string last_kind() const override {
+    return "in the last batch, which is smaller: `drop_last=true` leaves it "
+           "out";
+  }
   std::unique_ptr<Items> items(Walk& walk, Span where) const override {
     return std::make_unique<BatchItems>(walk, plan_, length_.value(), where);
   }
@@ -393,9 +397,10 @@ void read_sizes(CallOf<"batches">& call, Plan& plan) {
   const ir::Dim per = plan.batch_rows();
   const bool none = per.is_constant() && per.value() < 1;
   if (plan.sizes.empty() || none || per.overflowed())
-    wrong_argument(n,
-                   "how many rows a batch has, 1 or more, or a tuple of "
-                   "sizes");
+    call.walk.fail(diagnostic(
+        Code::wrong_argument, n.where(), "`n` of `batches`",
+        "how many rows a batch has, 1 or more, or a tuple of sizes",
+        plan.sizes.size() == 1 ? per.to_string() : shape_text(plan.sizes)));
   plan.drop_last = bool_argument_or(call["drop_last"], false);
   const ir::Dim rest = floor_mod(plan.rows, per);
   if (plan.drop_last || plan.sizes.size() == 1 || !rest.is_constant() ||
@@ -421,7 +426,9 @@ ir::Dim read_length(CallOf<"batches">& call, Plan& plan) {
   const auto first = host_number(call.walk, start, "`start` of `batches`");
   if (!first) return unknown_int(call.walk).get_if<IntValue>()->value;
   if (*first < 0)
-    wrong_argument(start, "how many batches to leave out, 0 or more");
+    call.walk.fail(diagnostic(
+        Code::wrong_argument, start.where(), "`start` of `batches`",
+        "how many batches to leave out, 0 or more", fmt::format("{}", *first)));
   plan.start = *first;
   if (*first == 0 || !all.is_constant()) return all - ir::Dim(*first);
   return std::max<int64_t>(0, all.value() - *first);
@@ -466,11 +473,15 @@ Value builtin_batches(CallOf<"batches">& call) {
   read_sizes(call, plan);
   read_devices(call, plan);
   ir::Dim length = read_length(call, plan);
-  if (const Argument key = call["key"]; key.given())
+  if (const Argument key = call["key"]; key.given()) {
+    const ArrayCell* words = key.value().array();
+    if (!words || words->type != ir::Type{DType::U32, {ir::Dim(2)}})
+      wrong_argument(key, "a key, which is a `u32[2]`, as `key(3)`");
     plan.order = *call_builtin(walk, *find_builtin("permutation"),
                                {key, {IntValue{plan.rows}, key.where()}}, {},
                                key.where())
                       .get_if<ArrayValue>();
+  }
   return IterableValue{std::make_shared<const Batches>(walk, std::move(plan),
                                                        std::move(length))};
 }

@@ -43,8 +43,10 @@ char delimiter_argument(Argument argument, const std::string& path) {
   const std::string text = str_argument(argument);
   if (text.size() != 1 || text.find_first_of("\"\r\n") != text.npos ||
       static_cast<unsigned char>(text[0]) >= 0x80)
-    wrong_argument(argument,
-                   "one character of ASCII that is no quote and ends no line");
+    argument.call().walk.fail(diagnostic(
+        Code::wrong_argument, argument.where(), describe_argument(argument),
+        "one character of ASCII that is no quote and ends no line",
+        fmt::format("{:?}", text)));
   return text[0];
 }
 
@@ -136,7 +138,10 @@ class Table {
     if (call_["skip"].given()) {
       options.skip = known_int_argument(call_["skip"]);
       if (options.skip < 0)
-        wrong_argument(call_["skip"], "a number of lines, 0 or more");
+        walk_.fail(diagnostic(Code::wrong_argument, call_["skip"].where(),
+                              describe_argument(call_["skip"]),
+                              "a number of lines, 0 or more",
+                              fmt::format("{}", options.skip)));
     }
     const Argument header = call_["header"];
     if (header.given() && header.value().tuple()) {
@@ -174,9 +179,9 @@ class Table {
     for (const std::string& name : texts_argument(columns)) {
       const size_t column = find(columns, name);
       if (std::ranges::count(requests_, column, &CsvRequest::column) > 0)
-        wrong_argument(columns, fmt::format("each column once; `{}` stands "
-                                            "there twice",
-                                            name));
+        walk_.fail(diagnostic(Code::wrong_argument, columns.where(),
+                              describe_argument(columns), "each column once",
+                              fmt::format("`{}` twice", name)));
       requests_.push_back({.column = column});
     }
   }

@@ -30,6 +30,8 @@ class Iterable {
   virtual ir::Dim length() const = 0;
   /// An item of each type that there is, in the order in which they come.
   virtual const std::vector<Value>& kinds() const = 0;
+  /// For messages, of a type that is not the first: "in the last batch, ...".
+  virtual std::string last_kind() const = 0;
   virtual std::unique_ptr<Items> items(Walk& walk, Span where) const = 0;
   /// The same with each item's number before it, from 0 on.
   virtual Value enumerated(Walk& walk) const = 0;

@@ -399,8 +399,14 @@ void Walker::for_items(const ForStmt& s, const Iterable& iterable,
   if (checking()) {
     std::vector<Carry> carries = carries_of(s, env);
     check_loop(carries, {}, where, [&](ContextScope&) {
-      for (const Value& item : iterable.kinds())
-        turn(s.pattern, item, *s.body, env, false);
+      bool last = false;
+      for (const Value& item : iterable.kinds()) try {
+          turn(s.pattern, item, *s.body, env, false);
+          last = true;
+        } catch (Failure& failure) {
+          if (last) failure.diagnostic.add_note(where, iterable.last_kind());
+          throw;
+        }
       return AxisSet();
     });
     return;

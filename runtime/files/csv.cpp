@@ -369,13 +369,13 @@ Result<std::vector<CsvColumn>> CsvFile::columns(
     }
     std::vector<CsvColumn> out(requests.size());
     std::vector<Texts> texts;
-    bool any_text = false;
+    bool again = with_elements;  // fields have to be looked at once more
     int64_t most = most_bytes_;
     for (size_t i = 0; i < requests.size(); ++i) {
       const CsvRequest& request = requests[i];
       out[i].is_text =
           request.categories || (!request.dtype && seen[i].is_text());
-      any_text |= out[i].is_text;
+      again |= out[i].is_text || request.dtype;
       out[i].dtype =
           out[i].is_text ? DType::I32 : request.dtype.value_or(seen[i].dtype());
       texts.emplace_back(request);
@@ -385,7 +385,7 @@ Result<std::vector<CsvColumn>> CsvFile::columns(
       out[i].elements = TRY(allocate_bytes(bytes, most));
       most -= bytes;
     }
-    if (!with_elements && !any_text) return out;
+    if (!again) return out;
 
     RowReader rows(text, options_);
     if (options_.header) TRY(rows.next());
@@ -403,11 +403,12 @@ Result<std::vector<CsvColumn>> CsvFile::columns(
                            : shown(name),
               what));
         };
+        uint8_t unwanted[8];
         uint8_t* to = with_elements ? column.elements.data() +
                                           row * byte_size(column.dtype)
-                                    : nullptr;
+                                    : unwanted;
         if (!column.is_text) {
-          if (to && !store(bare, missing, column.dtype, to))
+          if (!store(bare, missing, column.dtype, to))
             return fail(
                 missing
                     ? fmt::format("nothing stands here, and {} has no value "
@@ -428,7 +429,7 @@ Result<std::vector<CsvColumn>> CsvFile::columns(
               fmt::format("{} is none of the categories that `types` "
                           "gives",
                           shown(field)));
-        if (to) std::memcpy(to, &number, sizeof number);
+        std::memcpy(to, &number, sizeof number);
       }
     for (size_t i = 0; i < requests.size(); ++i) {
       if (!out[i].is_text) continue;
@@ -474,6 +475,21 @@ void append_float(std::string& out, T value) {
   if (digits.find_first_of(".en") == digits.npos) out += ".0";
 }
 
+/// A 16-bit float with as few digits as say which it is.
+template <class T>
+void append_short(std::string& out, T value) {
+  const auto wide = static_cast<float>(value);
+  for (int digits = 1; std::isfinite(wide) && digits <= 5; ++digits) {
+    const std::string text = fmt::format("{:.{}g}", wide, digits);
+    const auto near = number_of<float>(text);
+    if (!near || static_cast<float>(T(*near)) != wide) continue;
+    out += text;
+    if (text.find_first_of(".e") == text.npos) out += ".0";
+    return;
+  }
+  append_float(out, wide);
+}
+
 void append_element(std::string& out, DType dtype, const uint8_t* at) {
   with_dtype(dtype, [&]<DType D>() {
     typename StorageOf<D>::type value;
@@ -481,7 +497,7 @@ void append_element(std::string& out, DType dtype, const uint8_t* at) {
     if constexpr (D == DType::Bool)
       out += value ? "true" : "false";
     else if constexpr (D == DType::F16 || D == DType::BF16)
-      append_float(out, static_cast<float>(value));
+      append_short(out, value);
     else if constexpr (std::is_floating_point_v<decltype(value)>)
       append_float(out, value);
     else
