@@ -58,7 +58,9 @@ Value builtin_size(CallOf<"size">& call) {
 }
 
 Value builtin_len(CallOf<"len">& call) {
-  const Value& x = call["x"].value();
+  Value x = call["x"].value();
+  while (const auto* progress = x.get_if<ProgressValue>())
+    x = Value(*progress->over);
   if (const TupleValue* tuple = x.tuple())
     return IntValue{static_cast<int64_t>(tuple->items.size())};
   if (const RecordValue* record = x.record())
@@ -182,6 +184,12 @@ Value builtin_zip(CallOf<"zip">& call) {
 
 Value builtin_enumerate(CallOf<"enumerate">& call) {
   CallArgument items = call["items"];
+  if (const auto* progress = items.value.get_if<ProgressValue>()) {
+    call.arguments[0]->value = *progress->over;
+    return ProgressValue{
+        std::make_shared<const Value>(builtin_enumerate(call)),
+        progress->show};
+  }
   if (const auto* made = items.value.get_if<IterableValue>())
     return made->iterable->enumerated(call.walk);
   items.value = text_as_items(call.walk, items.value, items.where);

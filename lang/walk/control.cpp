@@ -399,14 +399,17 @@ void Walker::for_items(const ForStmt& s, const Iterable& iterable,
   if (checking()) {
     std::vector<Carry> carries = carries_of(s, env);
     check_loop(carries, {}, where, [&](ContextScope&) {
-      bool last = false;
-      for (const Value& item : iterable.kinds()) try {
+      for (const Value& item : iterable.kinds()) {
+        const size_t found = s_.found.size();
+        try {
           turn(s.pattern, item, *s.body, env, false);
-          last = true;
-        } catch (Failure& failure) {
-          if (last) failure.diagnostic.add_note(where, iterable.last_kind());
+        } catch (...) {
+          const bool first = &item == &iterable.kinds().front();
+          for (size_t i = found; i < s_.found.size() && !first; ++i)
+            s_.found[i].add_note(where, iterable.last_kind());
           throw;
         }
+      }
       return AxisSet();
     });
     return;
