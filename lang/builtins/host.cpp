@@ -33,6 +33,10 @@ const TupleValue& tuple_argument(BuiltinCall& call, const CallArgument& a,
       diagnostic(Code::wrong_argument, a.where,
                  fmt::format("`{}` of `{}`", name, call.builtin.name),
                  "a tuple", type_name(a.value));
+  if (a.value.is<IterableValue>() || a.value.is<ProgressValue>())
+    d.set_help(
+        "in a `for`, `enumerate` numbers them: `for (i, b) in "
+        "enumerate(batches(x, n))`");
   if (a.value.array())
     d.set_help(
         "over rows of arrays run `for i in range(n)`, a comprehension, "
@@ -186,9 +190,8 @@ Value builtin_enumerate(CallOf<"enumerate">& call) {
   CallArgument items = call["items"];
   if (const auto* progress = items.value.get_if<ProgressValue>()) {
     call.arguments[0]->value = *progress->over;
-    return ProgressValue{
-        std::make_shared<const Value>(builtin_enumerate(call)),
-        progress->show};
+    return ProgressValue{std::make_shared<const Value>(builtin_enumerate(call)),
+                         progress->show};
   }
   if (const auto* made = items.value.get_if<IterableValue>())
     return made->iterable->enumerated(call.walk);

@@ -7,6 +7,7 @@
 
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
+#include "lang/context/function.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
 #include "lang/source/utf8.h"
@@ -104,12 +105,7 @@ class Table {
                                    texts_.size()));
       texts_ = *header_names_;
     }
-    for (const std::string& text : texts_)
-      if (visible(text) != text)
-        fail({.kind = Error::Kind::invalid_file,
-              .message = fmt::format("the name `{}` of a column is no text "
-                                     "that can be shown",
-                                     visible(text))});
+    for (const std::string& text : texts_) require_utf8(text);
     names_ = column_names(texts_);
     choose_columns();
     read_types();
@@ -128,6 +124,19 @@ class Table {
  private:
   [[noreturn]] void fail(const Error& error) {
     cannot_read(walk_, path_, error, call_["path"].where());
+  }
+
+  void require_utf8(std::string_view text) {
+    for (size_t i = 0; i < text.size();) {
+      const uint32_t length = decode_utf8(text, i).length;
+      if (length == 0)
+        fail(
+            {.kind = Error::Kind::invalid_file,
+             .message = fmt::format("the text `{}` is not UTF-8: save the file "
+                                    "as UTF-8",
+                                    visible(text))});
+      i += length;
+    }
   }
 
   CsvFile open() {
@@ -189,16 +198,12 @@ class Table {
   void read_types() {
     const Argument types = call_["types"];
     if (!types.given()) return;
-    if (types.value().is<TypeValue>()) {
+    const RecordValue* record = types.value().record();
+    if (!record) {
       for (CsvRequest& request : requests_)
         read_type(types, types.value(), request);
       return;
     }
-    const RecordValue* record = types.value().record();
-    if (!record)
-      wrong_argument(types,
-                     "an element type, or a record of them by column: "
-                     "`(id = i64, kind = (\"a\", \"b\"))`");
     for (const auto& [name, type] : record->fields) {
       const size_t column = find(types, name);
       const auto request =
@@ -213,6 +218,13 @@ class Table {
       request.dtype = type->type.dtype;
       return;
     }
+    const auto* function = value.get_if<std::shared_ptr<const FunctionValue>>();
+    const auto* builtin =
+        function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+    if (builtin && *builtin == find_builtin("str")) {
+      request.text = true;
+      return;
+    }
     request.categories.emplace();
     const TupleValue* tuple = value.tuple();
     bool texts = tuple != nullptr && !tuple->items.empty();
@@ -222,21 +234,22 @@ class Table {
               std::ranges::count(*request.categories, *text->value) == 0;
       if (texts) request.categories->push_back(*text->value);
     }
-    if (!texts)
-      wrong_argument(
-          types, fmt::format("`f32` or another element type for `{}`, or a "
-                             "tuple of the texts that it has, all different",
-                             names_[request.column]));
+    if (texts) return;
+    const std::string& name = names_[request.column];
+    walk_.fail(
+        diagnostic(Code::wrong_argument, types.where(),
+                   describe_argument(types),
+                   fmt::format("for `{}` an element type, `str`, or a tuple of "
+                               "the texts that it has, all different",
+                               name),
+                   type_name(value))
+            .set_help(fmt::format("a type for all columns is `types=f64`, for "
+                                  "some `types=({} = f64)`",
+                                  name)));
   }
 
   Value column(const CsvColumn& column, bool with_elements) {
-    for (const std::string& text : column.categories)
-      if (visible(text) != text)
-        fail(
-            {.kind = Error::Kind::invalid_file,
-             .message = fmt::format("the text {:?} is not UTF-8, or holds what "
-                                    "cannot be shown",
-                                    text)});
+    for (const std::string& text : column.categories) require_utf8(text);
     const ir::Type type{column.dtype, {ir::Dim(file_.rows())}};
     Value elements = walk_.unknown_array(type);
     if (with_elements) {

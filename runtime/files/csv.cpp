@@ -310,6 +310,10 @@ class Texts {
   std::vector<std::string> texts_;
 };
 
+bool is_text(const CsvRequest& request) {
+  return request.text || request.categories;
+}
+
 std::string_view text_of(const std::vector<uint8_t>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -331,7 +335,13 @@ Result<CsvFile> CsvFile::open(const std::string& path, CsvOptions options,
   TRY(file.read(0, out.bytes_));
   return unless_stopped([&]() -> Result<CsvFile> {
     const std::string_view text = text_of(out.bytes_);
-    if (text.find('\0') != text.npos)
+    bool zeros = false;
+    in_pieces(static_cast<int64_t>(text.size()), int64_t{16} << 20,
+              [&](int64_t begin, int64_t end) {
+                zeros |=
+                    text.substr(begin, end - begin).find('\0') != text.npos;
+              });
+    if (zeros)
       return invalid(
           "it holds bytes of 0, so it is no text, or UTF-16: save it as UTF-8");
     RowReader rows(text, out.options_);
@@ -357,7 +367,7 @@ Result<std::vector<CsvColumn>> CsvFile::columns(
         if (rows.fields().size() != names_.size())
           return wrong_fields(rows.line(), rows.fields().size(), names_.size());
         for (size_t i = 0; i < requests.size(); ++i) {
-          if (requests[i].dtype || requests[i].categories) continue;
+          if (requests[i].dtype || is_text(requests[i])) continue;
           const std::string_view field =
               stripped(rows.fields()[requests[i].column]);
           if (is_missing(field, options_))
@@ -374,7 +384,7 @@ Result<std::vector<CsvColumn>> CsvFile::columns(
     for (size_t i = 0; i < requests.size(); ++i) {
       const CsvRequest& request = requests[i];
       out[i].is_text =
-          request.categories || (!request.dtype && seen[i].is_text());
+          is_text(request) || (!request.dtype && seen[i].is_text());
       again |= out[i].is_text || request.dtype;
       out[i].dtype =
           out[i].is_text ? DType::I32 : request.dtype.value_or(seen[i].dtype());

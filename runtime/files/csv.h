@@ -26,11 +26,11 @@ struct CsvOptions {
   std::vector<std::string> missing = {};
 };
 
-/// What a column shall be; without a type and without categories, what its
-/// fields say.
+/// What a column shall be; unless something is said, what its fields say.
 struct CsvRequest {
   size_t column = 0;  // of the file
   std::optional<DType> dtype = {};
+  bool text = false;  // also where all fields are numbers
   std::optional<std::vector<std::string>> categories = {};
 };
 

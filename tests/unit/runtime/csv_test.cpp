@@ -26,14 +26,14 @@ Table table_of(const std::string& text, CsvOptions options = {},
   const TemporaryFolder folder;
   put_text(folder / "a.csv", text);
   auto file = CsvFile::open(folder / "a.csv", std::move(options));
-  if (!file) return {.error = file.error().message};
+  if (!file) return {{}, 0, {}, file.error().message};
   std::vector<CsvRequest> requests = given;
   for (size_t i = requests.size(); i < file->names().size(); ++i)
     requests.push_back({.column = i});
   auto types = file->columns(requests, false);
   const int64_t rows = file->rows();
   auto columns = file->columns(requests, true);
-  if (!columns) return {.error = columns.error().message};
+  if (!columns) return {{}, 0, {}, columns.error().message};
   // What is known without the elements.
   REQUIRE(types);
   for (size_t i = 0; i < types->size(); ++i) {
