@@ -56,7 +56,11 @@ std::string progress_line(int64_t turns, int64_t all, double seconds,
         fmt::format("[{}{}] {}", std::string(static_cast<size_t>(full), '='),
                     std::string(static_cast<size_t>(room - full), ' '), text);
   }
-  return text.substr(0, static_cast<size_t>(std::max(1, columns - 1)));
+  size_t end =
+      std::min(text.size(), static_cast<size_t>(std::max(1, columns - 1)));
+  // Not in the middle of a character.
+  while (end < text.size() && (text[end] & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
 }
 
 void ProgressBar::turn(const lang::LoopProgress& loop) {
