@@ -15,6 +15,7 @@
 #include "lang/context/call_of.h"
 #include "lang/context/iterable.h"
 #include "lang/maps/maps.h"
+#include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/text.h"
 #include "runtime/files/file.h"
@@ -85,7 +86,10 @@ class BatchItems : public Items {
     walk.count_host_bytes(bytes, where);
     size_t leaf = 0;
     Value item = map_leaves(plan_.tree, [&](const Value&) -> Value {
-      return walk.from_array(std::move((*made.arrays)[leaf++]));
+      const Source& source = sources_[leaf];
+      unisono::Array& array = (*made.arrays)[leaf++];
+      return source.on_gpu ? gathered(walk, source, number + plan_.start, where)
+                           : walk.from_array(std::move(array));
     });
     if (!plan_.numbered) return item;
     const auto place = static_cast<int32_t>(number + plan_.start);
@@ -94,7 +98,8 @@ class BatchItems : public Items {
   }
 
  private:
-  /// Where a leaf's rows are: in memory of the host, or in a file.
+  /// Where a leaf's rows are: in memory of the host, in a file, or on a GPU,
+  /// which gathers them itself.
   struct Source {
     DType dtype;
     std::vector<int64_t> row_shape;
@@ -103,8 +108,10 @@ class BatchItems : public Items {
     unisono::Array array = {};  // holds `data`
     std::vector<uint8_t> copy = {};
     std::shared_ptr<const RowFile> file = nullptr;
+    ArrayValue on_gpu = nullptr;
   };
-  /// A batch, or why there is none, and of which file.
+  /// A batch (without the arrays that a GPU gathers), or why there is none, and
+  /// of which file.
   struct Made {
     Result<std::vector<unisono::Array>> arrays;
     const RowFile* file = nullptr;
@@ -126,6 +133,8 @@ class BatchItems : public Items {
     if (!split && place.devices[0]->kind() == DeviceKind::cpu) {
       out.array = array;
       out.data = static_cast<const uint8_t*>(array.blocks()[0]->data());
+    } else if (!split) {
+      out.on_gpu = leaf.array;
     } else {
       out.copy = walk.host_bytes(leaf.array, where);
       out.data = out.copy.data();
@@ -137,6 +146,7 @@ class BatchItems : public Items {
     int64_t bytes = 0;
     bool reads = false;
     for (const Source& source : sources_) {
+      if (source.on_gpu) continue;
       bytes += source.row_bytes * per_;
       reads |= source.file != nullptr;
     }
@@ -162,6 +172,10 @@ class BatchItems : public Items {
     Made made{std::vector<unisono::Array>(), nullptr};
     try {
       for (const Source& source : sources_) {
+        if (source.on_gpu) {
+          made.arrays->emplace_back();
+          continue;
+        }
         made.file = source.file.get();
         auto array = unless_stopped([&] { return part(source, i); });
         if (!array) {
@@ -180,11 +194,7 @@ class BatchItems : public Items {
   Result<unisono::Array> part(const Source& source, int64_t i) const {
     const int64_t first = i * per_;
     const int64_t count = std::min(per_, rows_ - first);
-    std::vector<int64_t> shape;
-    for (const ir::Dim& size : plan_.sizes)
-      shape.push_back(count == per_ ? size.value() : count);
-    if (count < per_) shape.resize(1);
-    shape.insert(shape.end(), source.row_shape.begin(), source.row_shape.end());
+    const std::vector<int64_t> shape = batch_shape(source, count);
     const bool in_order = order_.empty();
     if (in_order && source.data)
       return place(source.dtype, shape, source.data + first * source.row_bytes);
@@ -215,6 +225,43 @@ class BatchItems : public Items {
     const int64_t most = header.data_bytes;
     const HostData data = TRY(decode_npy(header, std::move(bytes), most));
     return place(data.dtype, shape, data.bytes.data());
+  }
+
+  /// The shape of a leaf of a batch of `count` rows.
+  std::vector<int64_t> batch_shape(const Source& source, int64_t count) const {
+    std::vector<int64_t> shape = {count};
+    if (count == per_) {
+      shape.clear();
+      for (const ir::Dim& size : plan_.sizes) shape.push_back(size.value());
+    }
+    shape.insert(shape.end(), source.row_shape.begin(), source.row_shape.end());
+    return shape;
+  }
+
+  /// A leaf of batch `i` by an operation of the program: the positions are an
+  /// array, so that all batches are the same code.
+  ArrayValue gathered(Walk& walk, const Source& source, int64_t i,
+                      Span where) const {
+    const int64_t first = i * per_;
+    const int64_t count = std::min(per_, rows_ - first);
+    std::vector<int64_t> positions(static_cast<size_t>(count));
+    for (int64_t k = 0; k < count; ++k)
+      positions[k] = order_.empty() ? first + k : order_[first + k];
+    auto at = array_from_host(*plan_.devices[0], DType::I64, {count},
+                              positions.data());
+    if (!at) walk.fail(at.error(), where);
+    ir::Shape shape;
+    for (const int64_t size : batch_shape(source, count))
+      shape.emplace_back(size);
+    const ArrayValue rows =
+        reshape(walk,
+                gather(walk, source.on_gpu, {walk.from_array(std::move(*at))},
+                       {0}, false, where),
+                shape, where);
+    const auto devices = static_cast<int64_t>(plan_.devices.size());
+    if (devices == 1 || shape[0].value() % devices != 0) return rows;
+    return walk.from_array(
+        walk.moved(walk.force(rows, where), Sharding{0, plan_.devices}, where));
   }
 
   static Status read_rows(const RowFile& file, int64_t row,

@@ -194,8 +194,10 @@ std::optional<T> number_of(std::string_view text) {
   return value;
 }
 
+}  // namespace
+
 /// What is known of a column after its fields have been looked at.
-struct Seen {
+struct CsvSeen {
   bool any = false, missing = false;
   bool bools = true, integers = true, numbers = true;
   bool narrow = true;  // all numbers are in the range of f32
@@ -243,6 +245,8 @@ struct Seen {
   }
 };
 
+namespace {
+
 /// A field as an element at `to`; false if it is none.
 bool store(std::string_view text, bool missing, DType dtype, uint8_t* to) {
   return with_dtype(dtype, [&]<DType D>() {
@@ -268,6 +272,10 @@ bool store(std::string_view text, bool missing, DType dtype, uint8_t* to) {
       return value && put(T(*value));
     }
   });
+}
+
+bool is_text(const CsvRequest& request) {
+  return request.text || request.categories;
 }
 
 /// The texts of a column as they are met, and where each row has which.
@@ -310,9 +318,83 @@ class Texts {
   std::vector<std::string> texts_;
 };
 
-bool is_text(const CsvRequest& request) {
-  return request.text || request.categories;
-}
+}  // namespace
+
+/// A column while it is filled.
+class CsvFilling {
+ public:
+  CsvFilling(const CsvRequest& request, const CsvSeen& seen)
+      : texts_(request), typed_(request.dtype) {
+    column_.is_text = is_text(request) || (!typed_ && seen.is_text());
+    column_.dtype =
+        column_.is_text ? DType::I32 : request.dtype.value_or(seen.dtype());
+    texts_.close();
+  }
+
+  /// Room for all elements; takes it from `most`.
+  Status allocate(int64_t rows, int64_t& most) {
+    const int64_t bytes = rows * byte_size(column_.dtype);
+    column_.elements = TRY(allocate_bytes(bytes, most));
+    most -= bytes;
+    stores_ = true;
+    return Unit{};
+  }
+  /// Whether `put` finds out more: elements, texts, what is of no such type.
+  bool wants_fields() const { return stores_ || column_.is_text || typed_; }
+
+  /// What is wrong with the field; empty if nothing is.
+  std::string put(std::string_view field, int64_t row,
+                  const CsvOptions& options) {
+    const std::string_view bare = stripped(field);
+    const bool missing = is_missing(bare, options);
+    uint8_t unwanted[8];
+    uint8_t* to = stores_
+                      ? column_.elements.data() + row * byte_size(column_.dtype)
+                      : unwanted;
+    if (column_.is_text) return put_text(field, missing, to);
+    if (store(bare, missing, column_.dtype, to)) return "";
+    const std::string_view type = unisono::name(column_.dtype);
+    return missing ? fmt::format(
+                         "nothing stands here, and {} has no value for "
+                         "that; floats have",
+                         type)
+                   : fmt::format("{} is no {}", shown(field), type);
+  }
+
+  CsvColumn finish() {
+    if (!column_.is_text) return std::move(column_);
+    std::vector<int32_t> places;
+    column_.categories = texts_.finish(places);
+    for (size_t at = 0; at < column_.elements.size(); at += sizeof(int32_t)) {
+      int32_t number;
+      std::memcpy(&number, &column_.elements[at], sizeof number);
+      if (number < 0) continue;
+      std::memcpy(&column_.elements[at], &places[number], sizeof number);
+    }
+    return std::move(column_);
+  }
+
+ private:
+  std::string put_text(std::string_view field, bool missing, uint8_t* to) {
+    const int32_t number = missing ? -1 : texts_.number(field);
+    if (number == -2)
+      return fmt::format(
+          "more than {} different texts: leave the column out, `columns` names "
+          "those to read",
+          most_categories);
+    if (number == -1 && !missing)
+      return fmt::format("{} is none of the categories that `types` gives",
+                         shown(field));
+    std::memcpy(to, &number, sizeof number);
+    return "";
+  }
+
+  CsvColumn column_;
+  Texts texts_;
+  bool typed_, stores_ = false;
+};
+
+namespace {
 
 std::string_view text_of(const std::vector<uint8_t>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -352,106 +434,61 @@ Result<CsvFile> CsvFile::open(const std::string& path, CsvOptions options,
   });
 }
 
+Status CsvFile::look(const std::vector<CsvRequest>& requests,
+                     std::vector<CsvSeen>& seen) {
+  RowReader rows(text_of(bytes_), options_);
+  if (options_.header) TRY(rows.next());
+  for (rows_ = 0; TRY(rows.next()); ++rows_) {
+    if (rows.fields().size() != names_.size())
+      return wrong_fields(rows.line(), rows.fields().size(), names_.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].dtype || is_text(requests[i])) continue;
+      const std::string_view field =
+          stripped(rows.fields()[requests[i].column]);
+      if (is_missing(field, options_))
+        seen[i].missing = true;
+      else
+        seen[i].look(field);
+    }
+  }
+  return Unit{};
+}
+
+Status CsvFile::fill(const std::vector<CsvRequest>& requests,
+                     std::vector<CsvFilling>& columns) const {
+  RowReader rows(text_of(bytes_), options_);
+  if (options_.header) TRY(rows.next());
+  for (int64_t row = 0; TRY(rows.next()); ++row)
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const size_t column = requests[i].column;
+      const std::string wrong =
+          columns[i].put(rows.fields()[column], row, options_);
+      if (wrong.empty()) continue;
+      const std::string name = names_[column].empty()
+                                   ? fmt::format("{}", column + 1)
+                                   : shown(names_[column]);
+      return invalid(
+          fmt::format("line {}, column {}: {}", rows.line(), name, wrong));
+    }
+  return Unit{};
+}
+
 Result<std::vector<CsvColumn>> CsvFile::columns(
     const std::vector<CsvRequest>& requests, bool with_elements) {
   return unless_stopped([&]() -> Result<std::vector<CsvColumn>> {
-    const std::string_view text = text_of(bytes_);
-    // What stands in the columns.
-    std::vector<Seen> seen(requests.size());
-    rows_ = 0;
-    {
-      RowReader rows(text, options_);
-      if (options_.header) TRY(rows.next());
-      while (TRY(rows.next())) {
-        ++rows_;
-        if (rows.fields().size() != names_.size())
-          return wrong_fields(rows.line(), rows.fields().size(), names_.size());
-        for (size_t i = 0; i < requests.size(); ++i) {
-          if (requests[i].dtype || is_text(requests[i])) continue;
-          const std::string_view field =
-              stripped(rows.fields()[requests[i].column]);
-          if (is_missing(field, options_))
-            seen[i].missing = true;
-          else
-            seen[i].look(field);
-        }
-      }
-    }
-    std::vector<CsvColumn> out(requests.size());
-    std::vector<Texts> texts;
-    bool again = with_elements;  // fields have to be looked at once more
+    std::vector<CsvSeen> seen(requests.size());
+    TRY(look(requests, seen));
+    std::vector<CsvFilling> columns;
+    bool again = false;
     int64_t most = most_bytes_;
     for (size_t i = 0; i < requests.size(); ++i) {
-      const CsvRequest& request = requests[i];
-      out[i].is_text =
-          is_text(request) || (!request.dtype && seen[i].is_text());
-      again |= out[i].is_text || request.dtype;
-      out[i].dtype =
-          out[i].is_text ? DType::I32 : request.dtype.value_or(seen[i].dtype());
-      texts.emplace_back(request);
-      texts.back().close();
-      if (!with_elements) continue;
-      const int64_t bytes = rows_ * byte_size(out[i].dtype);
-      out[i].elements = TRY(allocate_bytes(bytes, most));
-      most -= bytes;
+      columns.emplace_back(requests[i], seen[i]);
+      if (with_elements) TRY(columns[i].allocate(rows_, most));
+      again |= columns[i].wants_fields();
     }
-    if (!again) return out;
-
-    RowReader rows(text, options_);
-    if (options_.header) TRY(rows.next());
-    for (int64_t row = 0; TRY(rows.next()); ++row)
-      for (size_t i = 0; i < requests.size(); ++i) {
-        const std::string_view field = rows.fields()[requests[i].column];
-        const std::string_view bare = stripped(field);
-        const bool missing = is_missing(bare, options_);
-        CsvColumn& column = out[i];
-        const auto fail = [&](std::string_view what) {
-          const std::string& name = names_[requests[i].column];
-          return invalid(fmt::format(
-              "line {}, column {}: {}", rows.line(),
-              name.empty() ? fmt::format("{}", requests[i].column + 1)
-                           : shown(name),
-              what));
-        };
-        uint8_t unwanted[8];
-        uint8_t* to = with_elements ? column.elements.data() +
-                                          row * byte_size(column.dtype)
-                                    : unwanted;
-        if (!column.is_text) {
-          if (!store(bare, missing, column.dtype, to))
-            return fail(
-                missing
-                    ? fmt::format("nothing stands here, and {} has no value "
-                                  "for that; floats have",
-                                  unisono::name(column.dtype))
-                    : fmt::format("{} is no {}", shown(field),
-                                  unisono::name(column.dtype)));
-          continue;
-        }
-        const int32_t number = missing ? -1 : texts[i].number(field);
-        if (number == -2)
-          return fail(
-              fmt::format("more than {} different texts: leave the column out, "
-                          "`columns` names those to read",
-                          most_categories));
-        if (number == -1 && !missing)
-          return fail(
-              fmt::format("{} is none of the categories that `types` "
-                          "gives",
-                          shown(field)));
-        std::memcpy(to, &number, sizeof number);
-      }
-    for (size_t i = 0; i < requests.size(); ++i) {
-      if (!out[i].is_text) continue;
-      std::vector<int32_t> places;
-      out[i].categories = texts[i].finish(places);
-      for (size_t at = 0; at < out[i].elements.size(); at += sizeof(int32_t)) {
-        int32_t number;
-        std::memcpy(&number, &out[i].elements[at], sizeof number);
-        if (number < 0) continue;
-        std::memcpy(&out[i].elements[at], &places[number], sizeof number);
-      }
-    }
+    if (again) TRY(fill(requests, columns));
+    std::vector<CsvColumn> out;
+    for (CsvFilling& column : columns) out.push_back(column.finish());
     return out;
   });
 }

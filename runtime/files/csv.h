@@ -16,6 +16,9 @@
 
 namespace unisono {
 
+struct CsvSeen;    // csv.cpp
+class CsvFilling;  // csv.cpp
+
 struct CsvOptions {
   char delimiter = ',';
   /// The first row that is read has the columns' names.
@@ -60,6 +63,12 @@ class CsvFile {
       const std::vector<CsvRequest>& requests, bool with_elements);
 
  private:
+  /// Counts rows, and looks at what stands in columns.
+  Status look(const std::vector<CsvRequest>& requests,
+              std::vector<CsvSeen>& seen);
+  Status fill(const std::vector<CsvRequest>& requests,
+              std::vector<CsvFilling>& columns) const;
+
   std::vector<uint8_t> bytes_;
   CsvOptions options_;
   std::vector<std::string> names_;
