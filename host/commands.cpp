@@ -244,8 +244,8 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   session_options.arguments_known = runs || options.arguments_given;
   const std::unique_ptr<ProgressBar> progress = progress_bar(options);
   if (progress) {
-    session_options.progress = [&](int64_t turns, int64_t all) {
-      progress->turn(turns, all);
+    session_options.progress = [&](const lang::LoopProgress& loop) {
+      progress->turn(loop);
     };
     session_options.output = [&](std::string_view text) {
       progress->hide();

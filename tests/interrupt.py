@@ -148,6 +148,12 @@ def cases():
     yield program("load of packed arrays", "for i in range(10) { print(sum(load(\"packed.npz\").x)) }", seconds=0.5)
     yield program("save", f"save(\"out.npy\", ones(f64[{2 * BIG}]))", seconds=0.2)
     yield program("save to an archive", f"save(\"out.npz\", (x=ones(f64[{2 * BIG}])))", seconds=0.2)
+    yield program("save to safetensors", f"save(\"out.safetensors\", (x=ones(f64[{2 * BIG}])))", seconds=0.2)
+    yield program("read a table", "for i in range(20) { print(sum((read_csv(\"table.csv\")).a)) }", seconds=0.5)
+    yield program("check a table", "let t = (read_csv(\"table.csv\"), read_csv(\"table.csv\", columns=\"b\"))", seconds=0.3)
+    yield program("write a table", f"write_csv(\"out.csv\", (x=ones(f32[{BIG // 2}]), y=ones(f64[{BIG // 2}]) / 3))", seconds=0.5)
+    yield program("batches", f"let x = ones(f32[{BIG // 64}, 64])\nfor i in range(1000) {{ for b in batches(x, 100_000, key=key(i)) {{ print(b[0, 0]) }} }}", seconds=0.5)
+    yield program("batches of a file", "for i in range(1000) { for b in batches(\"large.npy\", 1_000_000, key=key(0)) { print(b[0]) } }", seconds=0.7)
     yield program("print", "let x = arange(3_000_000)\nfor i in range(100) { print(\"{x + i}\") }", seconds=0.5)
     yield program("print of many lines", "for i in range(100_000_000) { print(i) }", seconds=0.5)
     yield program("a simulated kernel", f"print(sum(lgamma(arange({BIG}, f32) + 1.5)))", "--devices", "sim:1",
@@ -178,6 +184,7 @@ def write_files(folder):
             while left:
                 file.write(piece[:left])
                 left -= min(left, len(piece))
+    (folder / "table.csv").write_text("a,b,c\n" + "".join(f"{i},{i / 7},word {i % 50}\n" for i in range(1_000_000)))
     (folder / "module.uni").write_text(many_statements(3 * MEGABYTE, "let x{i} = [1, 2, 3] + {i}\n"))
 
 
@@ -255,7 +262,7 @@ def main():
             if OPTIONS.table:
                 shown = " ".join("   -" if t is None else f"{t:4.0f}" for t in took)
                 print(f"{case.name:28} {shown}", flush=True)
-            for name in ("out.npy", "out.npz"):
+            for name in ("out.npy", "out.npz", "out.csv", "out.safetensors"):
                 (folder / name).unlink(missing_ok=True)
     print("\n\n".join(PROBLEMS) + f"\nseed {SEED}" if PROBLEMS else "Ctrl-C is heard")
     return 1 if PROBLEMS else 0

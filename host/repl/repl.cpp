@@ -211,8 +211,8 @@ Editor::Outcome Repl::read(std::string& text) {
 void Repl::prepare(SessionOptions& options) {
   options.output = [this](std::string_view text) { say(text); };
   if (progress_)
-    options.progress = [this](int64_t turns, int64_t all) {
-      if (shell_.settings().progress) progress_->turn(turns, all);
+    options.progress = [this](const lang::LoopProgress& loop) {
+      if (shell_.settings().progress) progress_->turn(loop);
     };
 }
 

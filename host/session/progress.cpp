@@ -32,7 +32,7 @@ std::string clock_text(double seconds) {
 }  // namespace
 
 std::string progress_line(int64_t turns, int64_t all, double seconds,
-                          int columns) {
+                          int columns, std::string_view note) {
   const double rate = static_cast<double>(turns) / std::max(seconds, 1e-9);
   const std::string unit =
       rate >= 1 || turns == 0
@@ -48,6 +48,7 @@ std::string progress_line(int64_t turns, int64_t all, double seconds,
   } else {
     text = fmt::format("turn {}  {}  {}", turns + 1, unit, clock_text(seconds));
   }
+  if (!note.empty()) text += fmt::format("  {}", note);
   const int room = std::min(30, columns - static_cast<int>(text.size()) - 4);
   if (all > 0 && room >= 5) {
     const int full = static_cast<int>(part * room);
@@ -55,18 +56,23 @@ std::string progress_line(int64_t turns, int64_t all, double seconds,
         fmt::format("[{}{}] {}", std::string(static_cast<size_t>(full), '='),
                     std::string(static_cast<size_t>(room - full), ' '), text);
   }
-  return text.substr(0, static_cast<size_t>(std::max(1, columns - 1)));
+  size_t end =
+      std::min(text.size(), static_cast<size_t>(std::max(1, columns - 1)));
+  // Not in the middle of a character.
+  while (end < text.size() && (text[end] & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
 }
 
-void ProgressBar::turn(int64_t turns, int64_t all) {
+void ProgressBar::turn(const lang::LoopProgress& loop) {
   const Clock::time_point now = Clock::now();
-  if (turns == 0) began_ = drawn_ = now;
-  if (turns == all) return hide();
-  if (now - began_ < patience || now - drawn_ < pause) return;
+  if (loop.turns == 0) began_ = drawn_ = now;
+  if (loop.turns == loop.all) return hide();
+  if ((!loop.asked && now - began_ < patience) || now - drawn_ < pause) return;
   drawn_ = now;
   const double seconds = std::chrono::duration<double>(now - began_).count();
-  write_(fmt::format("\r{}\x1b[K",
-                     progress_line(turns, all, seconds, columns_())));
+  const std::string note = loop.note ? (*loop.note)() : "";
+  write_(fmt::format("\r{}\x1b[K", progress_line(loop.turns, loop.all, seconds,
+                                                 columns_(), note)));
   shown_ = true;
 }
 

@@ -1,11 +1,14 @@
 #pragma once
 // How far a loop of the host is, on a terminal: a line that comes after two
-// seconds, and goes when there is something else to show.
+// seconds, at once if the program asked for it, and goes when there is
+// something else to show.
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+
+#include "lang/context/walk.h"
 
 namespace unisono::host {
 
@@ -19,7 +22,7 @@ class ProgressBar {
       : write_(std::move(write)), columns_(std::move(columns)) {}
 
   /// As lang::Machine::progress is told it.
-  void turn(int64_t turns, int64_t all);
+  void turn(const lang::LoopProgress& loop);
   /// Before anything else is written.
   void hide();
 
@@ -31,8 +34,8 @@ class ProgressBar {
 };
 
 /// The line itself, at most `columns` wide: of `all` (-1: nobody knows)
-/// so many `turns` took so many seconds.
+/// so many `turns` took so many seconds; `note` stands behind.
 std::string progress_line(int64_t turns, int64_t all, double seconds,
-                          int columns);
+                          int columns, std::string_view note = {});
 
 }  // namespace unisono::host

@@ -51,7 +51,7 @@ struct SessionOptions {
   /// See lang::Walk::interactive.
   bool interactive = false;
   /// See lang::Machine.
-  std::function<void(int64_t turns, int64_t all)> progress = nullptr;
+  std::function<void(const lang::LoopProgress&)> progress = nullptr;
   std::function<void(std::string_view type, std::string_view bytes)>
       show_picture = nullptr;
   /// See lang::Machine.

@@ -1,31 +1,40 @@
-// Arrays in files: .npy, .npz.
+// Arrays in files: .npy, .npz, .safetensors; whether there is a file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "lang/builtins/load.h"
+#include "lang/builtins/tree_names.h"
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/source/utf8.h"
 #include "runtime/files/npz.h"
+#include "runtime/files/safetensors.h"
 
 namespace unisono::lang {
 namespace {
 
-bool is_archive(std::string_view path) { return path.ends_with(".npz"); }
+enum class ArrayFile : uint8_t { npy, npz, safetensors };
 
-/// A path that ends in .npy or .npz; nothing where it is not known yet.
-std::optional<std::string> array_path(Walk& walk, const CallArgument& path,
-                                      std::string_view function) {
-  return path_argument(walk, path, "path", function, {".npy", ".npz"});
+ArrayFile kind_of(std::string_view path) {
+  return path.ends_with(".npy")   ? ArrayFile::npy
+         : path.ends_with(".npz") ? ArrayFile::npz
+                                  : ArrayFile::safetensors;
+}
+bool is_archive(std::string_view path) {
+  return kind_of(path) != ArrayFile::npy;
 }
 
-[[noreturn]] void cannot_read(Walk& walk, const std::string& path,
-                              const Error& error, Span where) {
-  if (error.kind == Error::Kind::cancelled) walk.fail(error, where);
-  walk.fail(diagnostic(Code::cannot_read, where, fmt::format("{:?}", path),
-                       error.message));
+/// A path that ends in .npy or its like; nothing where it is not known yet.
+std::optional<std::string> array_path(Walk& walk, const CallArgument& path,
+                                      std::string_view function) {
+  return path_argument(walk, path, "path", function,
+                       {".npy", ".npz", ".safetensors"});
 }
 
 ArrayValue array_of(Walk& walk, const NpyHeader& header) {
@@ -46,6 +55,72 @@ constexpr std::string_view files_outside =
     "read before the map and pass the array as an argument; save what it "
     "returns";
 
+/// Names are shown to people, and are fields of records.
+Status check_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (visible(name) != name)
+      return Error{.kind = Error::Kind::invalid_file,
+                   .message = fmt::format(
+                       "the name `{}` of an array is no text that can be shown",
+                       visible(name))};
+  return Unit{};
+}
+
+/// Names and types of the arrays in a file; the one of an .npy has the name "".
+Result<std::vector<NpzEntry>> read_index(const std::string& path) {
+  switch (kind_of(path)) {
+    case ArrayFile::npy:
+      return std::vector<NpzEntry>{{"", TRY(read_npy_header(path))}};
+    case ArrayFile::npz: return read_npz_index(path);
+    case ArrayFile::safetensors: return read_safetensors_index(path);
+  }
+  __builtin_unreachable();
+}
+
+Result<NamedArrays> read_arrays(const std::string& path) {
+  switch (kind_of(path)) {
+    case ArrayFile::npy: {
+      NamedArrays one;
+      one.emplace_back("", TRY(read_npy(path)));
+      return one;
+    }
+    case ArrayFile::npz: return read_npz(path);
+    case ArrayFile::safetensors: return read_safetensors(path);
+  }
+  __builtin_unreachable();
+}
+
+/// The arrays of a file as the program gets them without `like`.
+Value file_value(const std::string& path, const NamedLeaves& arrays) {
+  return is_archive(path) ? tree_of(arrays) : arrays[0].second;
+}
+
+std::vector<NpzEntry> index_of(Walk& walk, const std::string& path,
+                               Span where) {
+  auto entries = read_index(path);
+  if (!entries) cannot_read(walk, path, entries.error(), where);
+  std::vector<std::string> names;
+  for (const NpzEntry& entry : *entries) names.push_back(entry.name);
+  if (const Status named = check_names(names); !named)
+    cannot_read(walk, path, named.error(), where);
+  return std::move(*entries);
+}
+
+NamedArrays arrays_of(Walk& walk, const std::string& path, Span where) {
+  auto arrays = read_arrays(path);
+  if (!arrays) cannot_read(walk, path, arrays.error(), where);
+  std::vector<std::string> names;
+  for (const auto& [name, data] : *arrays) names.push_back(name);
+  if (const Status named = check_names(names); !named)
+    cannot_read(walk, path, named.error(), where);
+  return std::move(*arrays);
+}
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
 }  // namespace
 
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
@@ -55,43 +130,163 @@ std::optional<Value> loaded_type(Walk& walk, const CallArgument& path) {
   if (const auto written = walk.written_files.find(*known);
       written != walk.written_files.end())
     return written->second;
-  std::error_code ignored;
-  if (!std::filesystem::exists(*known, ignored)) return std::nullopt;
-  if (!is_archive(*known)) {
-    auto header = read_npy_header(*known);
-    if (!header) cannot_read(walk, *known, header.error(), path.where);
-    return array_of(walk, *header);
-  }
-  auto entries = read_npz_index(*known);
-  if (!entries) cannot_read(walk, *known, entries.error(), path.where);
-  std::vector<std::pair<std::string, Value>> fields;
-  for (const NpzEntry& entry : *entries)
-    fields.emplace_back(entry.name, array_of(walk, entry.header));
-  return make_record(std::move(fields));
+  if (!is_there(*known)) return std::nullopt;
+  NamedLeaves leaves;
+  for (const NpzEntry& entry : index_of(walk, *known, path.where))
+    leaves.emplace_back(entry.name, array_of(walk, entry.header));
+  return file_value(*known, leaves);
 }
+
+bool is_awaited(Walk& walk, const Builtin& builtin, const CallArgument& path) {
+  if (&builtin == find_builtin("load")) return !loaded_type(walk, path);
+  require_files(walk, builtin.name, path.where);
+  const auto known = any_path_argument(walk, path, "path", builtin.name);
+  return !known || walk.written_files.contains(*known) || !is_there(*known);
+}
+
+// ---- a tree like another one -----------------------------------------------
+
+namespace {
+
+/// `like` of a call of `load`: its leaves, each with the type that the file
+/// shall have.
+class Like {
+ public:
+  Like(CallOf<"load">& call, const std::optional<std::string>& path)
+      : walk_(call.walk),
+        where_(call["like"].where()),
+        tree_(call["like"].value()),
+        path_(path) {
+    const bool is_tree = tree_.tuple() || tree_.record();
+    if (path && is_archive(*path) != is_tree)
+      wrong_argument(call["like"], is_tree
+                                       ? "an array, as an `.npy` file holds one"
+                                       : "a record or a tuple, as the file "
+                                         "holds arrays by name");
+    for (const auto& [name, leaf] : named_leaves(tree_, PathStyle::brackets))
+      leaves_.push_back(
+          {name,
+           leaf.is<NoneValue>()
+               ? nullptr
+               : walk_.to_array(leaf, where_,
+                                name.empty()
+                                    ? std::string("`like` of `load`")
+                                    : fmt::format("`{}` of `like`", name))});
+  }
+
+  /// Fails unless the file has these arrays.
+  void check(const std::vector<NpzEntry>& entries) const {
+    std::map<std::string, const NpyHeader*> headers;
+    for (const NpzEntry& entry : entries)
+      headers.emplace(path_key(entry.name), &entry.header);
+    for (const Leaf& leaf : leaves_) {
+      if (!leaf.array) continue;
+      const auto found = headers.find(path_key(leaf.name));
+      if (found == headers.end())
+        fail(fmt::format("it has no array `{}`", leaf.name), entries);
+      check(leaf, found->second->dtype, found->second->shape);
+    }
+  }
+
+  /// The tree with arrays of which only the type is known.
+  Value types() const {
+    return filled([&](const Leaf& leaf) {
+      return walk_.unknown_array(leaf.array->type);
+    });
+  }
+
+  /// The tree with the arrays of the file, placed as those of `like` are.
+  Value value(const NamedArrays& arrays, Span where) const {
+    std::map<std::string, const HostData*> data;
+    std::vector<NpzEntry> entries;
+    for (const auto& [name, array] : arrays) {
+      data.emplace(path_key(name), &array);
+      entries.push_back({name, {array.dtype, array.shape}});
+    }
+    check(entries);
+    return filled([&](const Leaf& leaf) {
+      const HostData& found = *data.at(path_key(leaf.name));
+      ArrayValue array = array_of(walk_, found, where);
+      if (leaf.array->array)
+        array = walk_.from_array(
+            walk_.moved(*array->array, leaf.array->array->sharding(), where));
+      return array;
+    });
+  }
+
+ private:
+  struct Leaf {
+    std::string name;
+    ArrayValue array;  // null of `none`
+  };
+
+  void check(const Leaf& leaf, DType dtype,
+             const std::vector<int64_t>& shape) const {
+    ir::Type type{dtype, {}};
+    for (const int64_t size : shape) type.shape.emplace_back(size);
+    const ir::Type& wanted = leaf.array->type;
+    bool fits = wanted.dtype == dtype && wanted.shape.size() == shape.size();
+    for (size_t i = 0; fits && i < shape.size(); ++i)
+      fits = !wanted.shape[i].is_constant() || wanted.shape[i] == shape[i];
+    if (fits) return;
+    const std::string name =
+        leaf.name.empty() ? "it" : fmt::format("`{}`", leaf.name);
+    fail(fmt::format("{} is {} there, and {} in `like`", name, type.to_string(),
+                     wanted.to_string()),
+         {});
+  }
+
+  [[noreturn]] void fail(std::string why,
+                         const std::vector<NpzEntry>& entries) const {
+    Diagnostic error = diagnostic(Code::unlike_file, where_,
+                                  fmt::format("{:?}", *path_), std::move(why));
+    std::string names;
+    for (size_t i = 0; i < entries.size() && i < 8; ++i)
+      names += fmt::format("{}`{}`", i > 0 ? ", " : "", entries[i].name);
+    if (entries.size() > 8) names += ", ...";
+    if (!names.empty()) error.add_fact("it has " + names);
+    walk_.fail(std::move(error));
+  }
+
+  Value filled(const std::function<Value(const Leaf&)>& f) const {
+    size_t next = 0;
+    return map_leaves(tree_, [&](const Value& leaf) -> Value {
+      const Leaf& known = leaves_[next++];
+      return known.array ? f(known) : leaf;
+    });
+  }
+
+  Walk& walk_;
+  Span where_;
+  const Value& tree_;
+  const std::optional<std::string>& path_;
+  std::vector<Leaf> leaves_;
+};
+
+Value load_like(CallOf<"load">& call) {
+  Walk& walk = call.walk;
+  const Span where = call["path"].where();
+  const auto path = array_path(walk, call["path"], "load");
+  const Like like(call, path);
+  const bool runs = walk.mode() != Mode::check && !walk.machine().compile_only;
+  if (runs) return like.value(arrays_of(walk, *path, where), call.where);
+  if (path && !walk.written_files.contains(*path) && is_there(*path))
+    like.check(index_of(walk, *path, where));
+  return walk.mode() == Mode::check ? like.types()
+                                    : walk.with_absent(like.types());
+}
+
+}  // namespace
 
 Value builtin_load(CallOf<"load">& call) {
   Walk& walk = call.walk;
   const Span where = call["path"].where();
   require_files(walk, call.builtin.name, call.where);
   refuse_in_compiled_code(call, files_outside);
+  if (call["like"].given()) return load_like(call);
   if (walk.mode() == Mode::check) {
     if (auto type = loaded_type(walk, call["path"])) return *type;
-    const auto& text = call["path"].value().get_if<StrValue>()->value;
-    if (text)
-      walk.fail(
-          diagnostic(Code::cannot_read, where, fmt::format("{:?}", *text),
-                     "there is no such file")
-              .add_fact("a path is relative to the current directory")
-              .set_help(fmt::format(
-                  "correct the path; for a file that is written before this "
-                  "runs, say what it will hold: `{} as f32[n, 3]`",
-                  call.where.text())));
-    const std::string path = "a file whose path is computed";
-    walk.fail(
-        diagnostic(Code::file_type_unknown, where, path)
-            .set_help(fmt::format("say what it will hold: `{} as f32[n, 3]`",
-                                  call.where.text())));
+    fail_unknown_file(call, call["path"], "f32[n, 3]");
   }
   if (walk.machine().compile_only) {
     if (auto type = loaded_type(walk, call["path"]))
@@ -99,36 +294,45 @@ Value builtin_load(CallOf<"load">& call) {
     walk.fail_needs_run(call.where);
   }
   const std::string path = *array_path(walk, call["path"], "load");
-  if (!is_archive(path)) {
-    auto data = read_npy(path);
-    if (!data) cannot_read(walk, path, data.error(), where);
-    return array_of(walk, *data, call.where);
-  }
-  auto arrays = read_npz(path);
-  if (!arrays) cannot_read(walk, path, arrays.error(), where);
-  std::vector<std::pair<std::string, Value>> fields;
-  for (const auto& [name, data] : *arrays)
-    fields.emplace_back(name, array_of(walk, data, call.where));
-  return make_record(std::move(fields));
+  NamedLeaves leaves;
+  for (const auto& [name, data] : arrays_of(walk, path, where))
+    leaves.emplace_back(name, array_of(walk, data, call.where));
+  return file_value(path, leaves);
 }
 
 namespace {
 
-/// What a file that is written holds when it is read, if all sizes are known.
-std::optional<Value> written_type(Walk& walk, const Value& value) {
-  bool concrete = true;
-  Value type = map_leaves(value, [&](const Value& leaf) -> Value {
-    const ArrayValue array = walk.to_array(leaf, {}, "a saved value");
-    concrete &= array->type.is_concrete();
-    return walk.unknown_array(array->type);
-  });
-  if (!concrete) return std::nullopt;
-  return type;
-}
-
 HostData host_data(Walk& walk, const ArrayValue& array, Span where) {
   return {array->type.dtype, array->type.sizes(),
           walk.host_bytes(array, where)};
+}
+
+/// The arrays of a value that is saved, by name; `none` is left out.
+std::vector<std::pair<std::string, ArrayValue>> saved_arrays(
+    Argument value, const std::optional<std::string>& path) {
+  Walk& walk = value.call().walk;
+  const Value& tree = value.value();
+  const bool is_tree = tree.tuple() || tree.record();
+  if (path && is_archive(*path) != is_tree)
+    wrong_argument(value, is_tree ? "an array; a tree of arrays goes to an "
+                                    "`.npz` or `.safetensors` file"
+                                  : "a record or a tuple of arrays for this "
+                                    "kind of file");
+  if (!is_tree) return {{"", array_argument(value)}};
+  const bool points = path && kind_of(*path) == ArrayFile::safetensors;
+  std::vector<std::pair<std::string, ArrayValue>> arrays;
+  std::set<std::string> names;
+  for (const auto& [name, leaf] :
+       named_leaves(tree, points ? PathStyle::points : PathStyle::brackets)) {
+    if (leaf.is<NoneValue>()) continue;
+    if (name.empty() || !names.insert(name).second)
+      wrong_argument(value, fmt::format("a tree whose leaves have names of "
+                                        "their own, and two are `{}`",
+                                        name));
+    arrays.emplace_back(name, walk.to_array(leaf, value.where(),
+                                            fmt::format("field `{}`", name)));
+  }
+  return arrays;
 }
 
 }  // namespace
@@ -138,39 +342,46 @@ Value builtin_save(CallOf<"save">& call) {
   require_files(walk, call.builtin.name, call.where);
   refuse_in_compiled_code(call, files_outside);
   const auto path = array_path(walk, call["path"], "save");
-  const RecordValue* record = call["value"].value().record();
-  if (path && is_archive(*path) != (record != nullptr))
-    wrong_argument(call["value"],
-                   record ? "an array; a record goes to an `.npz` file"
-                          : "a record of arrays for an `.npz` file");
-  std::vector<std::pair<std::string, ArrayValue>> arrays;
-  if (record)
-    for (const auto& [name, value] : record->fields)
-      arrays.emplace_back(name, walk.to_array(value, call["value"].where(),
-                                              fmt::format("field `{}`", name)));
-  else
-    arrays.emplace_back("", array_argument(call["value"]));
+  const auto arrays = saved_arrays(call["value"], path);
   if (walk.mode() == Mode::check || walk.machine().compile_only) {
-    if (path)
-      walk.written_files[*path] = written_type(walk, call["value"].value());
+    if (!path) return NoneValue{};
+    NamedLeaves types;
+    for (const auto& [name, array] : arrays)
+      types.emplace_back(name, walk.unknown_array(array->type));
+    const bool concrete = std::ranges::all_of(arrays, [](const auto& named) {
+      return named.second->type.is_concrete();
+    });
+    walk.written_files[*path] =
+        concrete ? std::optional(file_value(*path, types)) : std::nullopt;
     return NoneValue{};
   }
   sweep_beside(walk, *path);
-  if (!record) {
-    const HostData data =
-        host_data(walk, arrays[0].second, call["value"].where());
-    auto written = write_npy(*path, data.dtype, data.shape, data.bytes);
-    if (!written)
-      cannot_write(walk, *path, written.error(), call["path"].where());
-    return NoneValue{};
-  }
   NamedArrays named;
   for (const auto& [name, array] : arrays)
     named.emplace_back(name, host_data(walk, array, call["value"].where()));
-  auto written = write_npz(*path, named);
-  if (!written)
+  const auto write = [&]() -> Status {
+    switch (kind_of(*path)) {
+      case ArrayFile::npy: {
+        const HostData& one = named[0].second;
+        return write_npy(*path, one.dtype, one.shape, one.bytes);
+      }
+      case ArrayFile::npz: return write_npz(*path, named);
+      case ArrayFile::safetensors: return write_safetensors(*path, named);
+    }
+    __builtin_unreachable();
+  };
+  if (const Status written = write(); !written)
     cannot_write(walk, *path, written.error(), call["path"].where());
   return NoneValue{};
+}
+
+Value builtin_exists(CallOf<"exists">& call) {
+  Walk& walk = call.walk;
+  require_files(walk, call.builtin.name, call.where);
+  refuse_in_compiled_code(call, "ask before, and pass the answer");
+  const auto path = any_path_argument(walk, call["path"], "path", "exists");
+  if (walk.mode() == Mode::check) return BoolValue{};
+  return BoolValue{is_there(*path)};
 }
 
 }  // namespace unisono::lang

@@ -6,6 +6,7 @@
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/function.h"
+#include "lang/context/iterable.h"
 #include "lang/context/literals.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
@@ -32,6 +33,10 @@ const TupleValue& tuple_argument(BuiltinCall& call, const CallArgument& a,
       diagnostic(Code::wrong_argument, a.where,
                  fmt::format("`{}` of `{}`", name, call.builtin.name),
                  "a tuple", type_name(a.value));
+  if (a.value.is<IterableValue>() || a.value.is<ProgressValue>())
+    d.set_help(
+        "in a `for`, `enumerate` numbers them: `for (i, b) in "
+        "enumerate(batches(x, n))`");
   if (a.value.array())
     d.set_help(
         "over rows of arrays run `for i in range(n)`, a comprehension, "
@@ -57,12 +62,16 @@ Value builtin_size(CallOf<"size">& call) {
 }
 
 Value builtin_len(CallOf<"len">& call) {
-  const Value& x = call["x"].value();
+  Value x = call["x"].value();
+  while (const auto* progress = x.get_if<ProgressValue>())
+    x = Value(*progress->over);
   if (const TupleValue* tuple = x.tuple())
     return IntValue{static_cast<int64_t>(tuple->items.size())};
   if (const RecordValue* record = x.record())
     return IntValue{static_cast<int64_t>(record->fields.size())};
   if (x.is<ManyValue>()) return unknown_int(call.walk);
+  if (const auto* made = x.get_if<IterableValue>())
+    return IntValue{made->iterable->length()};
   if (const auto* text = x.get_if<StrValue>()) {
     const auto known = known_text(call.walk, *text, call["x"].where());
     if (!known) return unknown_int(call.walk);
@@ -179,6 +188,13 @@ Value builtin_zip(CallOf<"zip">& call) {
 
 Value builtin_enumerate(CallOf<"enumerate">& call) {
   CallArgument items = call["items"];
+  if (const auto* progress = items.value.get_if<ProgressValue>()) {
+    call.arguments[0]->value = *progress->over;
+    return ProgressValue{std::make_shared<const Value>(builtin_enumerate(call)),
+                         progress->show};
+  }
+  if (const auto* made = items.value.get_if<IterableValue>())
+    return made->iterable->enumerated(call.walk);
   items.value = text_as_items(call.walk, items.value, items.where);
   if (const auto* many = items.value.get_if<ManyValue>())
     return ManyValue{std::make_shared<const Value>(

@@ -15,4 +15,8 @@ namespace unisono::lang {
 /// file is an error.
 std::optional<Value> loaded_type(Walk& walk, const CallArgument& path);
 
+/// Whether what `builtin`, which is `load` or `read_csv`, reads at `path` is
+/// not known before it runs.
+bool is_awaited(Walk& walk, const Builtin& builtin, const CallArgument& path);
+
 }  // namespace unisono::lang

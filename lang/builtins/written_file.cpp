@@ -16,25 +16,37 @@ void require_files(Walk& walk, std::string_view function, Span where) {
     walk.fail(diagnostic(Code::no_file_access, where, function));
 }
 
-std::optional<std::string> path_argument(
-    Walk& walk, const CallArgument& path, std::string_view parameter,
-    std::string_view function,
-    std::initializer_list<std::string_view> endings) {
+std::optional<std::string> any_path_argument(Walk& walk,
+                                             const CallArgument& path,
+                                             std::string_view parameter,
+                                             std::string_view function) {
   const auto* text = path.value.get_if<StrValue>();
   if (!text)
     walk.fail(diagnostic(Code::wrong_argument, path.where,
                          fmt::format("`{}` of `{}`", parameter, function),
                          "a `str`", type_name(path.value)));
-  if (!text->value) return std::nullopt;
+  return text->value;
+}
+
+std::optional<std::string> path_argument(
+    Walk& walk, const CallArgument& path, std::string_view parameter,
+    std::string_view function,
+    std::initializer_list<std::string_view> endings) {
+  const auto text = any_path_argument(walk, path, parameter, function);
+  if (!text) return std::nullopt;
   const bool fits = std::ranges::any_of(endings, [&](std::string_view ending) {
-    return text->value->ends_with(ending);
+    return text->ends_with(ending);
   });
-  if (fits) return *text->value;
+  if (fits) return text;
   std::string expected;
-  for (const std::string_view ending : endings)
-    expected += fmt::format("{}`{}`", expected.empty() ? "" : " or ", ending);
+  size_t left = endings.size();
+  for (const std::string_view ending : endings) {
+    const bool last = --left == 0;
+    expected += fmt::format(
+        "{}`{}`", expected.empty() ? "" : last ? " or " : ", ", ending);
+  }
   walk.fail(diagnostic(Code::file_kind, path.where, function, expected,
-                       fmt::format("{:?}", *text->value)));
+                       fmt::format("{:?}", *text)));
 }
 
 void refuse_in_compiled_code(const BuiltinCall& call, std::string_view help) {
@@ -42,6 +54,32 @@ void refuse_in_compiled_code(const BuiltinCall& call, std::string_view help) {
   call.walk.fail(
       diagnostic(Code::not_in_compiled_code, call.where, call.builtin.name)
           .set_help(std::string(help)));
+}
+
+void fail_unknown_file(const BuiltinCall& call, const CallArgument& path,
+                       std::string_view type) {
+  Walk& walk = call.walk;
+  const auto& text = path.value.get_if<StrValue>()->value;
+  const std::string form = fmt::format("{} as {}", call.where.text(), type);
+  if (text && !walk.written_files.contains(*text))
+    walk.fail(diagnostic(Code::cannot_read, path.where,
+                         fmt::format("{:?}", *text), "there is no such file")
+                  .add_fact("a path is relative to the current directory")
+                  .set_help(fmt::format(
+                      "correct the path; for a file that is written before "
+                      "this runs, say what it will hold: `{}`",
+                      form)));
+  const std::string file = text ? fmt::format("{:?}", *text)
+                                : std::string("a file whose path is computed");
+  walk.fail(diagnostic(Code::file_type_unknown, path.where, file)
+                .set_help(fmt::format("say what it will hold: `{}`", form)));
+}
+
+void cannot_read(Walk& walk, const std::string& path, const Error& error,
+                 Span where) {
+  if (error.kind == Error::Kind::cancelled) walk.fail(error, where);
+  walk.fail(diagnostic(Code::cannot_read, where, fmt::format("{:?}", path),
+                       error.message));
 }
 
 void cannot_write(Walk& walk, const std::string& path, const Error& error,

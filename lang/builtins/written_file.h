@@ -20,9 +20,25 @@ std::optional<std::string> path_argument(
     Walk& walk, const CallArgument& path, std::string_view parameter,
     std::string_view function, std::initializer_list<std::string_view> endings);
 
+/// The same for a path with any ending.
+std::optional<std::string> any_path_argument(Walk& walk,
+                                             const CallArgument& path,
+                                             std::string_view parameter,
+                                             std::string_view function);
+
 /// An error if the call stands in compiled code, which has no files; `help`
 /// says what to do instead.
 void refuse_in_compiled_code(const BuiltinCall& call, std::string_view help);
+
+/// While checking: ends the program with the error that what `path` holds is
+/// not known; `type` is an example of what the program may say about it.
+[[noreturn]] void fail_unknown_file(const BuiltinCall& call,
+                                    const CallArgument& path,
+                                    std::string_view type);
+
+/// Ends the program with the error that a file was not read.
+[[noreturn]] void cannot_read(Walk& walk, const std::string& path,
+                              const Error& error, Span where);
 
 /// Ends the program with the error that a file was not written.
 [[noreturn]] void cannot_write(Walk& walk, const std::string& path,

@@ -15,7 +15,7 @@ struct Parameter {
 };
 
 /// The parameters of "x, axis=none, *, keepdims=false". A default may hold
-/// commas in brackets, and is not looked at.
+/// commas in brackets or quotes, and is not looked at.
 constexpr std::vector<Parameter> parse_signature(std::string_view signature) {
   std::vector<Parameter> out;
   bool keyword_only = false;
@@ -36,11 +36,13 @@ constexpr std::vector<Parameter> parse_signature(std::string_view signature) {
     out.push_back(p);
   };
   int depth = 0;
+  bool quoted = false;
   size_t begin = 0;
   for (size_t i = 0; i < signature.size(); ++i) {
+    if (signature[i] == '"') quoted = !quoted;
     if (signature[i] == '(') ++depth;
     if (signature[i] == ')') --depth;
-    if (signature[i] != ',' || depth > 0) continue;
+    if (signature[i] != ',' || depth > 0 || quoted) continue;
     add(signature.substr(begin, i - begin));
     begin = i + 1;
   }

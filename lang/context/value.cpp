@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "lang/context/function.h"
+#include "lang/context/iterable.h"
 #include "lang/context/literals.h"
 #include "lang/syntax/ast.h"
 
@@ -102,6 +103,12 @@ struct TypeName {
   std::string operator()(const TypeAliasValue&) const { return "type"; }
   std::string operator()(const ManyValue& m) const {
     return "(" + type_name(*m.item, note) + ", ...)";
+  }
+  std::string operator()(const IterableValue& i) const {
+    return i.iterable->type_name();
+  }
+  std::string operator()(const ProgressValue& p) const {
+    return type_name(*p.over, note);
   }
 };
 

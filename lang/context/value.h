@@ -22,6 +22,7 @@ class GraphScope;      // scope.h: a graph under construction
 struct FunctionValue;  // function.h
 struct Environment;    // environment.h
 struct TypeStmt;       // ast.h
+class Iterable;        // iterable.h
 struct Value;
 
 /// The axes over which a value varies inside maps, ascending and unique.
@@ -241,6 +242,16 @@ struct SplitValue {
 struct ManyValue {
   std::shared_ptr<const Value> item;
 };
+/// What a `for` of the host runs over, and makes as it goes: `batches`.
+struct IterableValue {
+  std::shared_ptr<const Iterable> iterable;
+};
+/// What a `for` runs over, and who waits for it is told how far the loop is,
+/// with the numbers that the variables of these names hold.
+struct ProgressValue {
+  std::shared_ptr<const Value> over;
+  std::shared_ptr<const std::vector<std::string>> show;
+};
 /// An imported module: its definitions.
 struct ModuleValue {
   std::string name;
@@ -249,11 +260,13 @@ struct ModuleValue {
 
 /// Any value of the language. Cheap to copy.
 struct Value {
-  using Any = std::variant<
-      NoneValue, ArrayValue, IntValue, BoolValue, StrValue, TypeValue,
-      std::shared_ptr<const TupleValue>, std::shared_ptr<const RecordValue>,
-      std::shared_ptr<const FunctionValue>, RangeValue, DeviceValue, AxisValue,
-      SplitValue, ModuleValue, TypeAliasValue, ManyValue>;
+  using Any =
+      std::variant<NoneValue, ArrayValue, IntValue, BoolValue, StrValue,
+                   TypeValue, std::shared_ptr<const TupleValue>,
+                   std::shared_ptr<const RecordValue>,
+                   std::shared_ptr<const FunctionValue>, RangeValue,
+                   DeviceValue, AxisValue, SplitValue, ModuleValue,
+                   TypeAliasValue, ManyValue, IterableValue, ProgressValue>;
   Any any;
 
   Value() = default;

@@ -41,6 +41,16 @@ struct Limits {
   int64_t host_bytes_made = 0;
 };
 
+/// How far a loop is that runs on the host.
+struct LoopProgress {
+  int64_t turns = 0;  // taken
+  int64_t all = -1;   // of so many; -1 if nobody knows
+  /// The program asked that it be shown, by `progress`.
+  bool asked = false;
+  /// Text to show beside it, "loss 0.0312"; asked for only where it is shown.
+  const std::function<std::string()>* note = nullptr;
+};
+
 /// What the program runs on; owned by the session.
 struct Machine {
   Runtime* runtime = nullptr;
@@ -80,9 +90,10 @@ struct Machine {
   std::vector<std::string> arguments;
   /// False where a program is only checked: they may then be any.
   bool arguments_known = true;
-  /// Told before each turn of an outermost loop that runs on the host, of those
-  /// before it and of all, -1 if nobody knows; and at its end, with both equal.
-  std::function<void(int64_t turns, int64_t all)> progress = nullptr;
+  /// Told before each turn of an outermost loop of the top level, and of the
+  /// outermost `progress` anywhere; and at its end, with `turns` equal to
+  /// `all`.
+  std::function<void(const LoopProgress&)> progress = nullptr;
   /// Programs may read and write files.
   bool files = true;
   /// Gives the text that `import "PATH"` asks for, by the path as written after

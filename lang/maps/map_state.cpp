@@ -105,6 +105,12 @@ struct SameForCode {
   bool operator()(const ManyValue& a) const {
     return same_for_code(*a.item, *other.get_if<ManyValue>()->item);
   }
+  bool operator()(const IterableValue& a) const {
+    return a.iterable == other.get_if<IterableValue>()->iterable;
+  }
+  bool operator()(const ProgressValue& a) const {
+    return same_for_code(*a.over, *other.get_if<ProgressValue>()->over);
+  }
   bool operator()(const ModuleValue& a) const {
     return a.environment == other.get_if<ModuleValue>()->environment;
   }

@@ -37,12 +37,6 @@ bool is_digit(char c) { return '0' <= c && c <= '9'; }
 bool is_ascii_letter(char c) {
   return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_';
 }
-/// Letters beyond ASCII: Latin, Greek, Cyrillic.
-bool is_foreign_letter(char32_t c) {
-  return (0xC0 <= c && c <= 0x24F && c != 0xD7 && c != 0xF7) ||
-         (0x370 <= c && c <= 0x3FF) || (0x400 <= c && c <= 0x52F);
-}
-
 std::string_view hint_for(char32_t stray) {
   switch (stray) {
     case '\'':
@@ -439,6 +433,11 @@ std::optional<InterpolationEnd> find_interpolation_end(std::string_view text,
     }
   }
   return std::nullopt;
+}
+
+bool is_foreign_letter(char32_t c) {
+  return (0xC0 <= c && c <= 0x24F && c != 0xD7 && c != 0xF7) ||
+         (0x370 <= c && c <= 0x3FF) || (0x400 <= c && c <= 0x52F);
 }
 
 Tokens lex(const SourceFile& file, Diagnostics& diagnostics) {

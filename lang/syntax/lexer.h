@@ -30,6 +30,9 @@ Tokens lex(const SourceFile& file, Diagnostics& diagnostics);
 Tokens lex_part(const SourceFile& file, uint32_t begin, uint32_t end,
                 Diagnostics& diagnostics);
 
+/// Whether names may have the letter beyond ASCII: Latin, Greek, Cyrillic.
+bool is_foreign_letter(char32_t letter);
+
 /// Offsets of the `}` that closes an interpolation, and of the `:` before its
 /// format, or again of the `}` if there is no format.
 struct InterpolationEnd {

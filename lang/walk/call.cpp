@@ -140,6 +140,13 @@ struct AppendValue {
     key += fmt::format("m{}", fmt::ptr(m.environment.get()));
   }
   void operator()(const ManyValue& m) { append_value(key += '*', *m.item); }
+  void operator()(const IterableValue& i) {
+    key += fmt::format("I{}", fmt::ptr(i.iterable.get()));
+  }
+  void operator()(const ProgressValue& p) {
+    key += fmt::format("p{}", fmt::ptr(p.show.get()));
+    append_value(key, *p.over);
+  }
   void operator()(const TypeAliasValue& t) {
     key += fmt::format("T{}", fmt::ptr(t.definition));
   }

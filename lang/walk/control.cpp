@@ -7,6 +7,7 @@
 
 #include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
+#include "lang/context/iterable.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
@@ -389,9 +390,59 @@ Value rest_of(const KnownRange& range, uint64_t k) {
 }
 }  // namespace
 
+/// A `for` over what is made as it goes. Each type of item is checked.
+void Walker::for_items(const ForStmt& s, const Iterable& iterable,
+                       const ProgressValue* shown, const Env& env) {
+  const Span where = s.iterable->span;
+  if (walk_.in_compiled_code())
+    walk_.fail(diagnostic(Code::not_iterable, where, iterable.type_name())
+                   .set_help("they are made outside of compiled code: loop "
+                             "there, and call the compiled function in it"));
+  if (checking()) {
+    std::vector<Carry> carries = carries_of(s, env);
+    check_loop(carries, {}, where, [&](ContextScope&) {
+      for (const Value& item : iterable.kinds()) {
+        const size_t found = s_.found.size();
+        try {
+          turn(s.pattern, item, *s.body, env, false);
+        } catch (...) {
+          const bool first = &item == &iterable.kinds().front();
+          for (size_t i = found; i < s_.found.size() && !first; ++i)
+            s_.found[i].add_note(where, iterable.last_kind());
+          throw;
+        }
+      }
+      return AxisSet();
+    });
+    return;
+  }
+  if (walk_.machine().compile_only) {
+    for (const Value& item : iterable.kinds())
+      turn(s.pattern, walk_.with_absent(item), *s.body, env, true);
+    return;
+  }
+  const int64_t all = iterable.length().value();
+  HostLoop loop(*this, s, all, shown, env);
+  const std::unique_ptr<Items> items = iterable.items(walk_, where);
+  for (int64_t i = 0; i < all; ++i) {
+    loop.turn();
+    turn(s.pattern, items->next(walk_, where), *s.body, env, true);
+  }
+  loop.end();
+}
+
 void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const Span where = s.iterable->span;
-  const Value over = text_as_items(walk_, expr(*s.iterable, env), where);
+  Value over = expr(*s.iterable, env);
+  std::optional<ProgressValue> asked;
+  while (const auto* progress = over.get_if<ProgressValue>()) {
+    asked = *progress;
+    over = *asked->over;
+  }
+  const ProgressValue* shown = asked ? &*asked : nullptr;
+  over = text_as_items(walk_, over, where);
+  if (const auto* made = over.get_if<IterableValue>())
+    return for_items(s, *made->iterable, shown, env);
   if (const auto* many = over.get_if<ManyValue>()) {
     std::vector<Carry> carries = carries_of(s, env);
     check_loop(carries, {}, where, [&](ContextScope&) {
@@ -402,7 +453,8 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   }
   if (const TupleValue* tuple = over.tuple()) {
     const bool flush_each = walk_.mode() == Mode::run;
-    HostLoop loop(*this, s, static_cast<int64_t>(tuple->items.size()));
+    HostLoop loop(*this, s, static_cast<int64_t>(tuple->items.size()), shown,
+                  env);
     for (const Value& item : tuple->items) {
       loop.turn();
       turn(s.pattern, item, *s.body, env, flush_each);
@@ -432,7 +484,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   if (range) {
     const KnownRange known = host_range(*range, where);
     const uint64_t turns = known.turns();
-    HostLoop loop(*this, s, static_cast<int64_t>(turns));
+    HostLoop loop(*this, s, static_cast<int64_t>(turns), shown, env);
     for (uint64_t k = 0; k < turns; ++k) {
       if (loop.is_hot()) {
         const auto taken = loop.run([&](int64_t more) {
@@ -450,7 +502,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const int64_t rows = array->type.shape[0].value();
   const DType dtype =
       rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
-  HostLoop loop(*this, s, rows);
+  HostLoop loop(*this, s, rows, shown, env);
   for (int64_t i = 0; i < rows; ++i) {
     if (loop.is_hot()) {
       const auto taken =
@@ -508,7 +560,10 @@ Value Walker::generate(const Comprehension& e, size_t generator,
   if (generator == e.generators.size()) return expr(*e.element, env);
   const Generator& g = e.generators[generator];
   const Span where = g.iterable->span;
-  const Value over = text_as_items(walk_, expr(*g.iterable, env), where);
+  Value over = expr(*g.iterable, env);
+  while (const auto* progress = over.get_if<ProgressValue>())
+    over = Value(*progress->over);
+  over = text_as_items(walk_, over, where);
   auto member = [&](const Value& value) {
     const Env names = inner(env);
     bind_pattern(g.pattern, value, names, false, g.pattern.span);

@@ -311,28 +311,32 @@ Value Walker::record_expr(const Record& e, const Env& env) {
   return make_record(std::move(fields));
 }
 
-std::optional<Value> Walker::awaited_load(const Expr& e, const Env& env) {
+bool Walker::is_awaited_file(const Expr& e, const Env& env) {
   const auto* call = as<Call>(e);
-  const bool one = call && call->arguments.size() == 1;
-  const auto* name = one ? as<NameExpr>(*call->callee) : nullptr;
-  if (!name || !checking() || walk_.in_compiled_code()) return std::nullopt;
+  const bool some = call && !call->arguments.empty();
+  const auto* name = some ? as<NameExpr>(*call->callee) : nullptr;
+  if (!name || !checking() || walk_.in_compiled_code()) return false;
   const Value callee = lookup(*name, env);
   const auto* function = callee.get_if<std::shared_ptr<const FunctionValue>>();
   const auto* builtin =
       function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
-  if (!builtin || *builtin != find_builtin("load")) return std::nullopt;
-  return argument(*call->arguments[0].value, env).value;
+  if (!builtin) return false;
+  const bool is_load = *builtin == find_builtin("load");
+  const bool reads = (is_load && call->arguments.size() == 1) ||
+                     *builtin == find_builtin("read_csv");
+  if (!reads || call->arguments[0].name) return false;
+  const CallArgument path = argument(*call->arguments[0].value, env);
+  return is_awaited(walk_, **builtin, path);
 }
 
 Value Walker::cast_expr(const Cast& e, const Env& env) {
   TypeMatcher matcher(*this, env, TypeMatcher::Names::coerce);
   // What a file will hold that is not there yet, the type says.
-  if (const auto path = awaited_load(*e.value, env))
-    if (!loaded_type(walk_, {*path, e.value->span})) {
-      Value value = matcher.any_value(*e.type);
-      matcher.finish();
-      return value;
-    }
+  if (is_awaited_file(*e.value, env)) {
+    Value value = matcher.any_value(*e.type);
+    matcher.finish();
+    return value;
+  }
   Value value =
       matcher.match(*e.type, expr(*e.value, env), e.value->span, "the value");
   matcher.finish();

@@ -6,6 +6,8 @@
 // an error in it, which the walk tells best.
 #include "lang/walk/host_loop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "jit/reference/nodes.h"
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
+#include "lang/ops/print_value.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -171,12 +174,50 @@ void Walker::assign_results(const LoopCode& code,
 
 // ---- a loop that runs ------------------------------------------------------
 
-Walker::HostLoop::HostLoop(Walker& walker, const Stmt& loop, int64_t all)
-    : walker_(walker), loop_(loop), all_(all) {
-  ++walker_.s_.host_loops;
-  outermost_ = walker_.walk_.mode() == Mode::run &&
-               walker_.s_.host_loops == 1 && walker_.s_.frames.empty() &&
-               walker_.walk_.machine().progress;
+Walker::HostLoop::HostLoop(Walker& walker, const Stmt& loop, int64_t all,
+                           const ProgressValue* shown, const Env& env)
+    : walker_(walker), loop_(loop), all_(all), shown_(shown), env_(env) {
+  Walk::State& s = walker_.s_;
+  if (s.host_loops++ == 0) s.asked_since = false;
+  const bool first =
+      shown_ ? s.asked_loops++ == 0 : s.host_loops == 1 && s.frames.empty();
+  tells_ = first && walker_.walk_.mode() == Mode::run &&
+           walker_.walk_.machine().progress;
+  if (shown_) s.asked_since = true;
+}
+
+Walker::HostLoop::~HostLoop() {
+  --walker_.s_.host_loops;
+  if (shown_) --walker_.s_.asked_loops;
+}
+
+void Walker::HostLoop::tell(int64_t turns, int64_t all, bool noted) const {
+  // There is one line to show: who asks for it has it.
+  if (!tells_ || (!shown_ && walker_.s_.asked_since)) return;
+  const std::function<std::string()> text = [&] { return note(); };
+  walker_.walk_.machine().progress({.turns = turns,
+                                    .all = all,
+                                    .asked = shown_ != nullptr,
+                                    .note = noted && shown_ ? &text : nullptr});
+}
+
+/// "loss 0.0312  accuracy 0.97": those of the names that hold a number.
+std::string Walker::HostLoop::note() const {
+  std::string out;
+  for (const std::string& name : *shown_->show) {
+    const Binding* binding = env_->find(name).first;
+    if (!binding || binding->poisoned) continue;
+    const Value& value = binding->value;
+    const ArrayCell* array = value.array();
+    const bool number = array && array->type.rank() == 0 && !array->donated;
+    if (!number && !value.is<IntValue>()) continue;
+    const bool real = array && is_floating(array->type.dtype);
+    TextBuilder text(walker_.walk_);
+    text.text(fmt::format("{}{} ", out.empty() ? "" : "  ", name));
+    text.value(value, real ? ".4g" : "", loop_.span);
+    out += *text.finish().value;
+  }
+  return out;
 }
 
 bool Walker::HostLoop::is_hot() const {
@@ -265,7 +306,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
     Recording recording(walk.machine().recorder, Recorder::Kind::loop,
                         Recorder::host);
     results = run_code(*code, *bytecode, turns, [&] {
-      tell(turns_ + turns.taken, all_);
+      tell(turns_ + turns.taken, all_, false);
       if (may_be_compiled && Clock::now() - start > long_run)
         turns.most = turns.taken + 1;
       return false;

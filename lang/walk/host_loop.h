@@ -26,16 +26,18 @@ struct Walker::LoopCode {
 /// told (Machine::progress).
 class Walker::HostLoop {
  public:
-  /// `all`: its turns, -1 if nobody knows.
-  HostLoop(Walker& walker, const Stmt& loop, int64_t all);
-  ~HostLoop() { --walker_.s_.host_loops; }
+  /// `all`: its turns, -1 if nobody knows. `shown`: what it runs over asks that
+  /// it be shown, with numbers that are found in `env`; else null.
+  HostLoop(Walker& walker, const Stmt& loop, int64_t all,
+           const ProgressValue* shown = nullptr, const Env& env = nullptr);
+  ~HostLoop();
   HostLoop(const HostLoop&) = delete;
   HostLoop& operator=(const HostLoop&) = delete;
 
   /// Before each turn that is walked.
-  void turn() { tell(turns_++, all_); }
+  void turn() { tell(turns_++, all_, true); }
   /// After the last one.
-  void end() const { tell(turns_, turns_); }
+  void end() const { tell(turns_, turns_, false); }
 
   /// Whether the loop should go on as code.
   bool is_hot() const;
@@ -48,9 +50,9 @@ class Walker::HostLoop {
  private:
   using Printing = Saved<std::function<void(std::string_view)>>;
 
-  void tell(int64_t turns, int64_t all) const {
-    if (outermost_) walker_.walk_.machine().progress(turns, all);
-  }
+  /// `noted`: the variables hold what the turns before have left.
+  void tell(int64_t turns, int64_t all, bool noted) const;
+  std::string note() const;
   Result<std::vector<unisono::Array>> run_code(
       const LoopCode& code, const jit::Bytecode& bytecode,
       jit::Bytecode::Turns& turns, const std::function<bool()>& looks);
@@ -61,7 +63,9 @@ class Walker::HostLoop {
   Walker& walker_;
   const Stmt& loop_;
   int64_t all_, turns_ = 0;
-  bool outermost_;
+  const ProgressValue* shown_;
+  Env env_;
+  bool tells_ = false;
   bool compiled_ = false;  // or it was tried
   /// The next turn has an error: it is walked, and prints into this.
   bool failing_ = false;

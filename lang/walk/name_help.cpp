@@ -63,6 +63,11 @@ struct LaterNames {
 const LaterNames later[] = {
     {"", {"associative_scan", "read_csv", "write_csv"}},
     {"", {"eig", "eigvals"}},
+    {"", {"associative_scan"}},
+    {"",
+     {"inv", "pinv", "solve", "lstsq", "det", "slogdet", "eig", "eigh",
+      "eigvals", "eigvalsh", "svd", "qr", "cholesky", "lu", "expm",
+      "matrix_rank", "inverse", "determinant"}},
     {"",
      {"fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftn", "ifftn",
       "fftfreq", "fftshift", "optim"}},

@@ -188,6 +188,10 @@ struct Walk::State {
   std::set<const Function*> broken;
   /// Loops on the host around the code being walked.
   int host_loops = 0;
+  /// Of these, the ones over a `progress`; and whether there was one since the
+  /// outermost of all loops began, which then does not tell how far it is.
+  int asked_loops = 0;
+  bool asked_since = false;
   /// Loops that cannot go on as code, and how often that was tried.
   std::unordered_map<const Stmt*, int> not_code;
   /// It is being tried: what goes wrong is not told.
@@ -390,8 +394,9 @@ class Walker {
   Value record_expr(const Record& e, const Env& env);
   Value with_expr(const With& e, const Env& env);
   Value cast_expr(const Cast& e, const Env& env);
-  /// The path of a `load` that is written here, in check mode.
-  std::optional<Value> awaited_load(const Expr& e, const Env& env);
+  /// Whether this is a `load` or `read_csv`, in check mode, of a file that is
+  /// not there yet.
+  bool is_awaited_file(const Expr& e, const Env& env);
   Value unary_expr(const Unary& e, const Env& env);
   Value binary_expr(const Binary& e, const Env& env);
   Value call_expr(const Call& e, const Env& env);
@@ -483,6 +488,8 @@ class Walker {
   void for_stmt(const ForStmt& s, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
+  void for_items(const ForStmt& s, const Iterable& iterable,
+                 const ProgressValue* shown, const Env& env);
   void turn(const Pattern& pattern, const Value& value, const Expr& body,
             const Env& env, bool flush_each);
   std::vector<Carry> carries_of(const Stmt& loop, const Env& env);

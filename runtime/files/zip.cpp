@@ -390,8 +390,8 @@ Status ZipWriter::add_entry(const std::string& name,
   auto too_big = [] {
     return Error{.kind = Error::Kind::io,
                  .message =
-                     "an .npz of 4 GiB or more cannot be written; save "
-                     "its arrays as .npy"};
+                     "an .npz of 4 GiB or more cannot be written; save it as "
+                     ".safetensors"};
   };
   ZipEntry entry;
   entry.name = name;

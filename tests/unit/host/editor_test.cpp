@@ -72,8 +72,14 @@ TEST_CASE("progress") {
   CHECK(progress_line(30, 100, 10.0, 80) ==
         "[=========                     ]  30% 30/100  3/s  0:23 left");
   CHECK(progress_line(5, -1, 2.5, 80) == "turn 6  2/s  0:02");
+  CHECK(progress_line(5, 10, 5.0, 60, "loss 0.25") ==
+        "[==========          ]  50% 5/10  1/s  0:05 left  loss 0.25");
   CHECK(progress_line(1, 4000, 3600.0, 80).find("3.6e+03 s each") !=
         std::string::npos);
+  // No character is cut in two.
+  for (int columns = 20; columns < 60; ++columns)
+    CHECK(progress_line(5, 10, 5.0, columns, "λ 1").find("λ") ==
+          progress_line(5, 10, 5.0, columns, "λ 1").find('\xce'));
   for (int columns = 1; columns < 60; ++columns)
     CHECK(progress_line(1'000'000, 2'000'000'000, 77.0, columns).size() <
           static_cast<size_t>(columns + (columns == 1)));
