@@ -22,7 +22,7 @@ UNISONO = os.path.abspath(sys.argv[1])
 SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
-PASSES = ["trace", "vmap", "join", "spmd", "simplify", "results", "cse"]
+PASSES = ["trace", "vmap", "join", "spmd", "simplify", "fold", "results", "cse"]
 COMMANDS = ["run", "check", "test", "bench", "fmt", "explain", "doc", "completion", "man", "devices", "lsp", "jupyter", "inspect"]
 
 
