@@ -98,6 +98,7 @@ void vector_products(Table& table);
 void primitives(Table& table);
 void loops(Table& table);
 void random_numbers(Table& table);
+void fourier(Table& table);
 void system_costs(Table& table);
 void sessions(Table& table);
 void scripts(Table& table);

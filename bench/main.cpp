@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   bench::primitives(table);
   bench::loops(table);
   bench::random_numbers(table);
+  bench::fourier(table);
   bench::collectives(table);
   fmt::print("{}", table.markdown());
 }

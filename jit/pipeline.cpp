@@ -1,6 +1,7 @@
 #include "jit/pipeline.h"
 
 #include "jit/ir/verify.h"
+#include "jit/transform/fold_arrays.h"
 #include "runtime/check.h"
 
 namespace unisono::jit {
@@ -17,6 +18,7 @@ struct Pass {
 };
 constexpr Pass optimisations[] = {
     {"simplify", simplify},
+    {"fold", fold_arrays},
     {"results", drop_dead_results},
     {"cse", cse_dce},
 };

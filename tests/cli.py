@@ -22,7 +22,7 @@ UNISONO = os.path.abspath(sys.argv[1])
 SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
-PASSES = ["trace", "vmap", "join", "spmd", "simplify", "results", "cse"]
+PASSES = ["trace", "vmap", "join", "spmd", "simplify", "fold", "results", "cse"]
 COMMANDS = ["run", "check", "test", "bench", "fmt", "explain", "doc", "completion", "man", "devices", "lsp", "jupyter", "inspect"]
 
 
@@ -232,6 +232,11 @@ def programs(folder):
         expect("kernels of a CPU on disk", run("-", "--stats", text="print(sum(arange(100_000)))\n", env=cached), 0, r"^704982704\n$", compiled)
         if entries() != before + 1:
             PROBLEMS.append(f"kernels of a CPU on disk: {entries() - before} entries")
+    # What code on disk calls for rare arguments lies elsewhere in each process.
+    for compiled in (r"compiled 1 program, 1 kernel, ", r"compiled 1 program, 0 kernels \(1 more on disk\), "):
+        expect("rare functions of code on disk",
+               run("-", "--stats", text="print(sum(jit(fn(x) => sin(x))(1e300f64 * arange(64, f64))))\n", env=cached), 0,
+               r"^1\.9197921223860617\n$", compiled)
     for entry in (folder / "cache").glob("*.entry"):
         entry.write_bytes(entry.read_bytes()[:-100] + bytes(100))
     expect("damaged kernels on disk", run("-", "--stats", text="print(sum(arange(100_000)))\n", env=cached), 0, r"^704982704\n$",

@@ -231,17 +231,22 @@ class TestRun {
     for (const auto& [line, run] : tests) run();
   }
 
-  /// Examples say what who imports the file writes: `stats.mean(x)`.
+  /// Examples say what who imports the file writes: `stats.mean(x)`; also of a
+  /// file that defines what it is called, as `fft.fft(x)` shows.
   static void import_itself(const std::string& path,
                             const std::vector<ExampleGroup>& groups,
                             Session& session) {
     const std::string name = fs::path(path).stem().string();
-    const bool named = std::ranges::any_of(groups, [&](const auto& group) {
-      return std::ranges::any_of(group.examples, [&](const Example& example) {
-        return example.code.find(name + ".") != std::string::npos;
+    const auto is_written = [&](const std::string& code) {
+      return std::ranges::any_of(groups, [&](const ExampleGroup& group) {
+        return std::ranges::any_of(group.examples, [&](const Example& example) {
+          return example.code.find(code) != std::string::npos;
+        });
       });
-    });
-    if (!named || session.walk().global(name)) return;
+    };
+    if (!is_written(name + ".")) return;
+    if (session.walk().global(name) && !is_written(name + "." + name + "("))
+      return;
     const std::string file = fs::path(path).filename().string();
     if (const auto* program = session.check(
             path, fmt::format("import \"{}\" as {}\n", file, name)))

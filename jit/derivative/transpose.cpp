@@ -139,6 +139,7 @@ Sum& Transposer::sum_for(NodeId to, AxisMask varies) {
 
 void Transposer::give(NodeId to, Masked part, AxisMask varies) {
   Sum& sum = sum_for(to, varies);
+  add_slabs(sum, type(to));
   if (sum.dense.value < 0) {
     sum.dense = part;
     return;
@@ -151,7 +152,64 @@ void Transposer::give(NodeId to, Added part, AxisMask varies) {
   sum_for(to, varies).added.push_back(std::move(part));
 }
 
+void Transposer::give(NodeId to, Slab part, AxisMask varies) {
+  sum_for(to, varies).slabs.push_back(part);
+}
+
+Sums& Transposer::sums(size_t index) {
+  const NodeId id = graph_.inputs[index];
+  for (auto& [axes, sum] : sums_[id]) add_slabs(sum, type(id));
+  return sums_[id];
+}
+
+/// Puts the slabs of a sum, whose value has this type, into its dense part.
+void Transposer::add_slabs(Sum& sum, const Type& whole) {
+  const std::vector<Slab> slabs = std::move(sum.slabs);
+  sum.slabs.clear();
+  if (slabs.empty()) return;
+  const auto put = [&](NodeId more) {
+    sum.dense = {sum.dense.value < 0 ? more
+                                     : add(Op::add, {dense(sum.dense), more})};
+  };
+  if (const NodeId one = joined(slabs, whole); one >= 0) return put(one);
+  for (const Slab& slab : slabs) put(padded(slab, whole));
+}
+
+/// Slabs along one axis, none of which meets another, with zeros between them;
+/// -1 if they are not of that kind.
+NodeId Transposer::joined(std::vector<Slab> slabs, const Type& whole) {
+  if (slabs.size() < 2) return -1;
+  const size_t axis = slabs[0].axis;
+  std::ranges::sort(slabs, {}, &Slab::start);
+  std::vector<NodeId> parts;
+  int64_t end = 0;
+  const auto fill_to = [&](int64_t start) {
+    if (start == end) return;
+    Type gap = whole;
+    gap.shape[axis] = start - end;
+    parts.push_back(zeros(gap));
+  };
+  for (const Slab& slab : slabs) {
+    if (slab.axis != axis || slab.start < end) return -1;
+    fill_to(slab.start);
+    parts.push_back(slab.value);
+    end = slab.start + out.type(slab.value).shape[axis].value();
+  }
+  fill_to(whole.shape[axis].value());
+  return add(Op::concat, parts, ir::AxisAttrs{static_cast<int>(axis)});
+}
+
+NodeId Transposer::padded(const Slab& slab, const Type& whole) {
+  const size_t rank = whole.shape.size();
+  ir::PadAttrs around{ir::Shape(rank, 0), ir::Shape(rank, 0)};
+  around.low[slab.axis] = slab.start;
+  around.high[slab.axis] = whole.shape[slab.axis].value() - slab.start -
+                           out.type(slab.value).shape[slab.axis].value();
+  return add(Op::pad, {slab.value, zeros({whole.dtype, {}})}, around);
+}
+
 NodeId Transposer::total(Sum sum, const Type& type) {
+  add_slabs(sum, type);
   const NodeId start = sum.dense.value < 0 ? zeros(type) : dense(sum.dense);
   if (sum.added.empty()) return start;
   // Many small parts are added to halves in f32, and rounded once.
@@ -183,6 +241,7 @@ NodeId Transposer::onto(NodeId so_far, const Sum& sum) {
 Masked Transposer::take(NodeId id) {
   Sums sums = std::move(sums_[id]);
   sums_[id].clear();
+  for (auto& [axes, sum] : sums) add_slabs(sum, type(id));
   NodeId so_far = -1;
   for (auto& [axes, sum] : sums) {
     if (axes == 0 || sum.empty()) continue;

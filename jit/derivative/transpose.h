@@ -32,12 +32,23 @@ struct Added {
   std::vector<NodeId> indices;
   std::vector<int> axes;
 };
-/// A cotangent on its way: dense parts are summed, the others wait, so that
-/// they are added in place.
+/// A part of a cotangent: of all elements along the other axes, those from
+/// `start` on along this one; the rest is 0.
+struct Slab {
+  NodeId value = -1;
+  size_t axis = 0;
+  int64_t start = 0;
+};
+/// A cotangent on its way: dense parts are summed, the others wait. Slabs that
+/// lie beside one another become a concat, not a sum of zeros, and what is
+/// added at positions is added in place.
 struct Sum {
   Masked dense;
+  std::vector<Slab> slabs;  // later than `dense`
   std::vector<Added> added;
-  bool empty() const { return dense.value < 0 && added.empty(); }
+  bool empty() const {
+    return dense.value < 0 && slabs.empty() && added.empty();
+  }
 };
 /// By the axes over which the contributions vary and the value does not: over
 /// these they are summed.
@@ -64,7 +75,7 @@ class Transposer {
   /// Walks back. Throws NoDerivative.
   void run();
   /// What came of input `index`.
-  Sums& sums(size_t index) { return sums_[graph_.inputs[index]]; }
+  Sums& sums(size_t index);
   /// One of them as one array of `type`; zeros if it is empty.
   NodeId total(Sum sum, const ir::Type& type);
   /// `so_far`, of f32 if the sum is of halves, with a sum added to it.
@@ -86,6 +97,10 @@ class Transposer {
   const ir::Type& type(NodeId id) const { return graph_.type(id); }
   void give(NodeId to, Masked part, AxisMask varies);
   void give(NodeId to, Added part, AxisMask varies);
+  void give(NodeId to, Slab part, AxisMask varies);
+  void add_slabs(Sum& sum, const ir::Type& whole);
+  NodeId joined(std::vector<Slab> slabs, const ir::Type& whole);
+  NodeId padded(const Slab& slab, const ir::Type& whole);
   Sum& sum_for(NodeId to, AxisMask varies);
   Masked take(NodeId id);
   [[noreturn]] void not_linear(const ir::Node& node) const;

@@ -161,13 +161,18 @@ void Transposer::slice(const Node& node, NodeId c, AxisMask varies) {
     cut.size[i] = (n - 1) * step + 1;
     c = add(Op::slice, {c}, cut);
   }
-  ir::PadAttrs around{a.start, Shape(rank, 0)};
   const Shape have = out.type(c).shape;
+  std::vector<size_t> cut;
+  for (size_t i = 0; i < rank; ++i)
+    if (have[i] != own.shape[i]) cut.push_back(i);
+  if (cut.size() == 1 && at(have, cut[0]) > 0)
+    return give(x, Slab{c, cut[0], at(a.start, cut[0])}, varies);
+  ir::PadAttrs around{a.start, Shape(rank, 0)};
   for (size_t i = 0; i < rank; ++i) {
     if (at(have, i) == 0) around.low[i] = 0;
     around.high[i] = at(own.shape, i) - at(around.low, i) - at(have, i);
   }
-  if (have != own.shape) c = add(Op::pad, {c, zero}, around);
+  if (!cut.empty()) c = add(Op::pad, {c, zero}, around);
   give(x, Masked{c}, varies);
 }
 

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "jit/emit/rare_symbol.h"
+
 namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
 
 llvm::Type* shaped(EmitContext& context, llvm::Type* element) {
@@ -315,9 +317,9 @@ static ValueList call_helper(EmitContext& context, RareHelper helper,
   llvm::Type* pointer = b.getPtrTy();
   auto* type =
       llvm::FunctionType::get(b.getVoidTy(), {pointer, b.getInt64Ty()}, false);
-  llvm::Value* address =
-      b.CreateIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(helper)), pointer);
-  b.CreateCall(type, address, {place, b.getInt64(lanes)});
+  b.CreateCall(caller->getParent()->getOrInsertFunction(
+                   symbol_of(reinterpret_cast<const void*>(helper)), type),
+               {place, b.getInt64(lanes)});
   ValueList results;
   for (llvm::Value* like : usual) {
     results.push_back(

@@ -538,6 +538,33 @@ void Group::store(NodeId node, int buffer) {
   stores_.push_back({buffer, dtype, at, member.value});
 }
 
+bool Group::store_joined(NodeId whole, const std::vector<NodeId>& parts,
+                         int buffer) {
+  if (!is_plain_map()) return false;
+  const Node& node = sources_.graph[whole];
+  const auto axis = static_cast<size_t>(ir::attrs<ir::AxisAttrs>(node).axis);
+  std::vector<PendingStore> stores;
+  int64_t start = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto member = members_.find(parts[i]);
+    if (member == members_.end()) return false;
+    const Affine offset = linearise(maps_[member->second.map],
+                                    sources_.sizes[parts[i]], extents_.size());
+    // The coordinates in the operand, of which the member is a reshape.
+    const auto& sizes = sources_.sizes[node.inputs[i]];
+    auto result = delinearise(offset, extents_, sizes);
+    auto* at = std::get_if<IndexMap>(&result);
+    if (!at) return false;
+    (*at)[axis].constant += start;
+    start += sizes[axis];
+    stores.push_back({buffer, node.type.dtype,
+                      linearise(*at, sources_.sizes[whole], extents_.size()),
+                      member->second.value});
+  }
+  stores_.insert(stores_.end(), stores.begin(), stores.end());
+  return true;
+}
+
 // ---- the finished nest -----------------------------------------------------
 
 Nest Group::finish(std::vector<Argument>& arguments) const {

@@ -87,6 +87,11 @@ class Group {
                  int buffer);
   /// The member's elements go to `buffer`.
   void store(ir::NodeId member, int buffer);
+  /// The members' elements go to `buffer`, which holds `whole`, a concatenation
+  /// of them, or of reshapes of them: `parts`, in order. False, and nothing is
+  /// done, unless all are members that vary freely.
+  bool store_joined(ir::NodeId whole, const std::vector<ir::NodeId>& parts,
+                    int buffer);
 
   bool empty() const { return exprs_.empty(); }
   /// The nodes added, in order. No other group reads them before they are

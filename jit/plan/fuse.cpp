@@ -266,7 +266,7 @@ BufferId Fuser::materialise(NodeId node) {
   if (sources_.buffer[id] >= 0) return sources_.buffer[id];
   const Op op = graph_[id].op;
   if (sources_.elements[id] > 0 && (op == Op::concat || op == Op::pad)) {
-    place_boxes(id);
+    if (op == Op::pad || !place_joined(id)) place_boxes(id);
     return sources_.buffer[id];
   }
   if (sources_.step[id] < 0) place(id);
@@ -275,6 +275,27 @@ BufferId Fuser::materialise(NodeId node) {
   items_[sources_.step[id]].groups[0].store(id, buffer);
   sources_.buffer[id] = buffer;
   return buffer;
+}
+
+/// concat of what one group computes at the same points: it stores each point's
+/// elements at their places, and what they share is computed once.
+bool Fuser::place_joined(NodeId id) {
+  std::vector<NodeId> parts;
+  for (NodeId operand : graph_[id].inputs) {
+    parts.push_back(sources_.stored_node(operand));
+    const NodeId part = parts.back();
+    if (sources_.buffer[part] >= 0 || sources_.step[part] < 0 ||
+        sources_.step[part] != sources_.step[parts[0]])
+      return false;
+  }
+  const int step = sources_.step[parts[0]];
+  if (items_[step].groups.size() != 1) return false;
+  const auto buffer = static_cast<BufferId>(plan_.buffers.size());
+  if (!items_[step].groups[0].store_joined(id, parts, buffer)) return false;
+  plan_.add_buffer(graph_[id]);
+  sources_.step[id] = step;
+  sources_.buffer[id] = buffer;
+  return true;
 }
 
 /// concat and pad: every operand computes its box of the result.

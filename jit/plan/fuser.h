@@ -43,6 +43,7 @@ class Fuser {
   void visit(ir::NodeId node);
   void place(ir::NodeId node);
   void place_boxes(ir::NodeId node);
+  bool place_joined(ir::NodeId node);
   void place_dot(ir::NodeId node);
   void place_sort(ir::NodeId node);
   void place_collective(ir::NodeId node);

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "jit/emit/rare_symbol.h"
 #include "jit/target/instrument.h"
 
 namespace unisono::jit {
@@ -54,6 +55,7 @@ void* process_function(const std::string& name) {
   };
   for (const auto& [known, function] : functions)
     if (name == known) return function;
+  if (void* function = function_of(name)) return function;
   return sanitizer_function(name.c_str());
 }
 

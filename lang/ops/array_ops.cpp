@@ -51,7 +51,7 @@ namespace {
 /// they are not, or too large to be meant so.
 ArrayValue joined_constants(Walk& walk, const std::vector<ArrayValue>& parts,
                             Span where) {
-  constexpr int64_t most_bytes = 4096;
+  constexpr int64_t most_bytes = 16384;
   ir::Type type = parts[0]->type;
   type.shape[0] = 0;
   std::vector<uint8_t> bytes;

@@ -4,6 +4,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"
+#include "jit/transform/fold_arrays.h"
 #include "tests/unit/jit/arrays.h"
 #include "tests/unit/jit/random_graph.h"
 
@@ -73,6 +74,7 @@ TEST_CASE("passes keep every bit of random graphs") {
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     check_preserves(simplify, seed);
     check_preserves(cse_dce, seed);
+    check_preserves(fold_arrays, seed);
     check_preserves([](const Graph& g) { return optimise(g); }, seed);
   }
 }
@@ -146,6 +148,55 @@ TEST_CASE("constants fold to scalars, errors wait for the run") {
       "%0: i32 = constant 1\n%1: i32 = constant 0\n"
       "%2: i32 = floor_div %0, %1 @5\nreturn %0\n";
   CHECK(optimised(text) == text);
+}
+
+TEST_CASE("dear arrays that no input has a part in are constants") {
+  const auto ops = [](const std::string& text) {
+    std::vector<Op> out;
+    for (const ir::Node& node : optimise(parsed(text.c_str())).nodes)
+      out.push_back(node.op);
+    return out;
+  };
+  using Ops = std::vector<Op>;
+  CHECK(ops("%0: f64[4] = input\n%1: f64[4] = iota axis=0\n"
+            "%2: f64[4] = exp %1\n%3: f64[4] = add %2, %1\n"
+            "%4: f64[4] = mul %0, %3\nreturn %4\n") ==
+        Ops{Op::input, Op::constant, Op::mul});
+  // What is cheap is computed where it is read, and moves are no work.
+  CHECK(ops("%0: f64[4] = input\n%1: f64[4] = iota axis=0\n"
+            "%2: f64[4] = add %1, %1\n%3: f64[4] = mul %0, %2\n"
+            "return %3\n") == Ops{Op::input, Op::iota, Op::add, Op::mul});
+  CHECK(ops("%0: f64[9, 4] = input\n%1: f64[4] = iota axis=0\n"
+            "%2: f64[4] = exp %1\n%3: f64[9, 4] = broadcast %2 axes=[1]\n"
+            "%4: f64[9, 4] = mul %0, %3\nreturn %4\n") ==
+        Ops{Op::input, Op::constant, Op::broadcast, Op::mul});
+  // A large product of small tables stays one.
+  CHECK(ops("%0: f32[900, 400] = input\n%1: f32[400] = iota axis=0\n"
+            "%2: f32[400] = exp %1\n%3: f32[900, 400] = broadcast %2 axes=[1]\n"
+            "%4: f32[900] = iota axis=0\n%5: f32[900] = sin %4\n"
+            "%6: f32[900, 400] = broadcast %5 axes=[0]\n"
+            "%7: f32[900, 400] = mul %3, %6\n"
+            "%8: f32[900, 400] = add %0, %7\nreturn %8\n") ==
+        Ops{Op::input, Op::constant, Op::broadcast, Op::constant, Op::broadcast,
+            Op::mul, Op::add});
+  // So does what is large itself, what can fail, and what a program only gives.
+  CHECK(ops("%0: f32[360000] = input\n%1: f32[360000] = iota axis=0\n"
+            "%2: f32[360000] = exp %1\n%3: f32[360000] = mul %0, %2\n"
+            "return %3\n") == Ops{Op::input, Op::iota, Op::exp, Op::mul});
+  CHECK(ops("%0: i32[4] = input\n%1: i32[4] = iota axis=0\n"
+            "%2: i32[4] = floor_div %1, %1\n%3: i32[4] = add %0, %2\n"
+            "return %3\n") == Ops{Op::input, Op::iota, Op::floor_div, Op::add});
+  CHECK(ops("%0: f64[4] = iota axis=0\n%1: f64[4] = exp %0\nreturn %1\n") ==
+        Ops{Op::iota, Op::exp});
+  // In a loop each turn reads it.
+  const Graph loop = optimise(parsed(
+      "%0: f64[4] = input\n%1: f64[4] = loop %0 carries=1 turns=3 body={\n"
+      "  %0: i64 = input\n  %1: f64[4] = input\n  %2: f64[4] = iota axis=0\n"
+      "  %3: f64[4] = cos %2\n  %4: f64[4] = mul %1, %3\n"
+      "  return %4\n}\n%2: f64[4] = project %1\nreturn %2\n"));
+  const auto& body = *std::get<ir::LoopAttrs>(loop.nodes[1].attrs).body;
+  CHECK(body.nodes[2].op == Op::constant);
+  CHECK(body.nodes.size() == 4);
 }
 
 TEST_CASE("a constant condition takes its branch") {

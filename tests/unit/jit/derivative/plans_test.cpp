@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "jit/derivative/derivative.h"
 #include "jit/ir/kinds.h"
@@ -300,4 +301,70 @@ TEST_CASE("stacks hold little more than the minimum cut") {
         project(g, counted(g, turns, 1, 0, std::move(body), {h, w}), 0)};
     check("h @ w", g, 2 * n, 0);
   }
+}
+
+TEST_CASE("parts beside one another come back as a concat, in one nest") {
+  // A butterfly of two halves, and its gradient: another one.
+  const auto graph = ir::parse(R"(%0: f64[20, 12] = input
+%1: f64[10, 12] = slice %0 start=[0, 0] step=[1, 1]
+%2: f64[10, 12] = slice %0 start=[10, 0] step=[1, 1]
+%3: f64[10, 12] = add %1, %2
+%4: f64[10, 12] = sub %1, %2
+%5: f64[10, 1, 12] = reshape %3
+%6: f64[10, 1, 12] = reshape %4
+%7: f64[10, 2, 12] = concat %5, %6 axis=1
+return %7
+)");
+  if (!graph) FAIL(graph.error().message);
+  const auto nests = [](const Graph& g) {
+    const PlanSteps steps = steps_of(g);
+    REQUIRE(steps.size() == 1);
+    return std::get<Kernel>(steps[0].what).nests;
+  };
+  const std::vector<Nest> forward = nests(optimise(*graph));
+  REQUIRE(forward.size() == 1);
+  CHECK(forward[0].points() == 120);
+  CHECK(forward[0].stores.size() == 2);
+  const Graph back = gradient(*graph);
+  for (const ir::Node& node : back.nodes) CHECK(node.op != Op::pad);
+}
+
+TEST_CASE("parts that overlap, or lie apart, are padded or filled") {
+  const auto derived = [](const char* text) {
+    auto graph = ir::parse(text);
+    if (!graph) FAIL(graph.error().message);
+    Bench bench;
+    const Graph back = gradient(*graph);
+    RandomGraph random(5, {});
+    CHECK(difference(bench, back, random.random_inputs(back)) == "");
+    std::multiset<Op> ops;
+    for (const ir::Node& node : back.nodes) ops.insert(node.op);
+    return ops;
+  };
+  const auto apart = derived(R"(%0: f64[9] = input
+%1: f64[3] = slice %0 start=[5] step=[1]
+%2: f64[3] = slice %0 start=[1] step=[1]
+%3: f64[3] = mul %1, %2
+return %3
+)");
+  CHECK(apart.count(Op::concat) == 1);
+  CHECK(apart.count(Op::pad) == 0);
+  const auto overlap = derived(R"(%0: f64[9] = input
+%1: f64[3] = slice %0 start=[3] step=[1]
+%2: f64[3] = slice %0 start=[1] step=[1]
+%3: f64[3] = mul %1, %2
+return %3
+)");
+  CHECK(overlap.count(Op::concat) == 0);
+  CHECK(overlap.count(Op::pad) == 2);
+  // Along two axes, and beside a use of the whole.
+  const auto mixed = derived(R"(%0: f64[4, 4] = input
+%1: f64[2, 4] = slice %0 start=[2, 0] step=[1, 1]
+%2: f64[4, 2] = slice %0 start=[0, 1] step=[1, 1]
+%3: f64[4, 2] = transpose %1 axes=[1, 0]
+%4: f64[4, 2] = mul %2, %3
+%5: f64[4, 4] = mul %0, %0
+return %4, %5
+)");
+  CHECK(mixed.count(Op::pad) == 2);
 }
