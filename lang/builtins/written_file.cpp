@@ -42,8 +42,11 @@ std::optional<std::string> path_argument(
   size_t left = endings.size();
   for (const std::string_view ending : endings) {
     const bool last = --left == 0;
-    expected += fmt::format(
-        "{}`{}`", expected.empty() ? "" : last ? " or " : ", ", ending);
+    expected += fmt::format("{}`{}`",
+                            expected.empty() ? ""
+                            : last           ? " or "
+                                             : ", ",
+                            ending);
   }
   walk.fail(diagnostic(Code::file_kind, path.where, function, expected,
                        fmt::format("{:?}", *text)));

@@ -204,7 +204,8 @@ TEST_CASE("no files unless they are granted") {
         std::string("load(\"") + path + "\", like=ones(3))",
         std::string("read_csv(\"/tmp/unisono_embed_test.csv\")"),
         std::string("read_csv(\"/tmp/x.csv\") as (a: f32[n])"),
-        std::string("write_csv(\"/tmp/unisono_embed_test.csv\", (a = ones(3),))"),
+        std::string(
+            "write_csv(\"/tmp/unisono_embed_test.csv\", (a = ones(3),))"),
         std::string("for x in batches(\"") + path + "\", 2) { print(x) }",
         std::string("visualize(ones(3), \"/tmp/unisono_embed_test.svg\")"),
         std::string("import \"/tmp/x.uni\" as x")}) {
