@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -70,7 +71,11 @@ void check_products() {
         for (const char a_is : {'N', 'T'})
           for (const char b_is : {'N', 'T'})
             for (const T beta : {T(0), T(1), T(0.5)}) {
-              CAPTURE(m), CAPTURE(n), CAPTURE(k), CAPTURE(a_is), CAPTURE(b_is);
+              CAPTURE(m);
+              CAPTURE(n);
+              CAPTURE(k);
+              CAPTURE(a_is);
+              CAPTURE(b_is);
               CHECK(product_error<T>(m, n, k, a_is, b_is, beta) < 2);
             }
 }

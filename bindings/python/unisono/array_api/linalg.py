@@ -3,12 +3,13 @@ import builtins
 import math
 
 from . import _dtypes
-from ._array import Array, call, cast, scalar
+from ._array import Array, call, cast, named_value, scalar
 from ._dtypes import result_type
 from ._elementwise import matmul
-from ._functions import (_axes, _reduce, _total_dtype, broadcast_shapes,
-                         broadcast_to, expand_dims, full, matrix_transpose,
-                         moveaxis, sum, tensordot, vecdot)
+from ._functions import (_axes, _axis, _reduce, _total_dtype, broadcast_shapes,
+                         broadcast_to, concat, expand_dims, flip, full,
+                         matrix_transpose, moveaxis, reshape, sum, tensordot,
+                         vecdot)
 from ._results import Eigh, QR, Slogdet, SVD
 
 
@@ -83,7 +84,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 def cholesky(x, /, *, upper=False):
     _matrices(x, "cholesky", square=True)
-    lower = call("cholesky", x)
+    lower = _each("cholesky", x)
     if call("any", call("is_nan", lower)) and \
             not call("any", call("is_nan", x)):
         raise ValueError("a matrix is not positive definite")
@@ -92,23 +93,17 @@ def cholesky(x, /, *, upper=False):
 
 def slogdet(x, /):
     """The sign of the determinant, and the logarithm of its absolute value."""
-    return Slogdet(*call("slogdet", _matrices(x, "slogdet", square=True)))
+    return Slogdet(*_each("slogdet", _matrices(x, "slogdet", square=True)))
 
 
 def det(x, /):
-    return call("det", _matrices(x, "det", square=True))
-
-
-def _regular(found, x):
-    """What was solved; an error if that is not finite, x being singular."""
-    if found.size and not call("all", call("is_finite", found)) and \
-            call("any", call("eq", slogdet(x).sign, 0)):
-        raise ValueError("a matrix is singular")
-    return found
+    return _each("determinant", _matrices(x, "det", square=True))
 
 
 def inv(x, /):
-    return _regular(call("inv", _matrices(x, "inv", square=True)), x)
+    _matrices(x, "inv", square=True)
+    unit = call("unit", x.shape[-1], x.shape[-1], 0, x.dtype)
+    return solve(x, broadcast_to(unit, x.shape))
 
 
 def solve(x1, x2, /):
@@ -116,30 +111,47 @@ def solve(x1, x2, /):
     _matrices(x1, "solve", square=True)
     dtype = result_type(x1, x2)
     x1, x2 = cast(x1, dtype), cast(x2, dtype)
-    return _regular(call("solve", x1, x2), x1)
+    right = expand_dims(x2, -1) if x2.ndim == 1 else x2
+    batch = broadcast_shapes(x1.shape[:-2], right.shape[:-2])
+    found = _each("solve", broadcast_to(x1, batch + x1.shape[-2:]),
+                  broadcast_to(right, batch + right.shape[-2:]))
+    if found.size and not call("all", call("is_finite", found)) and \
+            call("any", _each("is_singular", x1)):
+        raise ValueError("a matrix is singular")
+    return found[..., 0] if x2.ndim == 1 else found
 
 
 def qr(x, /, *, mode="reduced"):
     _matrices(x, "qr")
     if mode not in ("reduced", "complete"):
         raise ValueError("mode is \"reduced\" or \"complete\"")
-    return QR(*call("qr", x, mode=mode))
+    q, r = _each("qr", x)
+    if mode == "complete":
+        return QR(q, r)
+    few = builtins.min(x.shape[-2:])
+    return QR(q[..., :, :few], r[..., :few, :])
 
 
 def eigh(x, /):
-    return Eigh(*call("eigh", _matrices(x, "eigh", square=True)))
+    return Eigh(*_each("eigh", _matrices(x, "eigh", square=True)))
 
 
 def eigvalsh(x, /):
-    return call("eigvalsh", _matrices(x, "eigvalsh", square=True))
+    return eigh(x).eigenvalues
 
 
 def svd(x, /, *, full_matrices=True):
-    return SVD(*call("svd", _matrices(x, "svd"), full_matrices=full_matrices))
+    _matrices(x, "svd")
+    rows, columns = x.shape[-2:]
+    if rows < columns:
+        u, s, vh = svd(x.mT, full_matrices=full_matrices)
+        return SVD(vh.mT, s, u.mT)
+    u, s, v = _each("svd", x)
+    return SVD(u if full_matrices else u[..., :, :columns], s, v.mT)
 
 
 def svdvals(x, /):
-    return call("svdvals", _matrices(x, "svdvals"))
+    return svd(x, full_matrices=False).S
 
 
 def _tolerance(x, s, rtol):
@@ -166,3 +178,20 @@ def pinv(x, /, *, rtol=None):
     if s.shape[-1] == 0:
         return x.mT
     return call("pseudo_inverse", u, s, vh, _tolerance(x, s, rtol))
+
+
+def _each(name, *arrays):
+    """A function of matrices, over all axes before the last two."""
+    batch = arrays[0].shape[:-2]
+    if not batch:
+        return call(name, *arrays)
+    flat = [reshape(x, (math.prod(batch),) + x.shape[-2:]) for x in arrays]
+    if math.prod(batch) == 0:  # of no matrix: the shapes are those of one
+        flat = [full((1,) + x.shape[1:], 1, dtype=x.dtype) for x in flat]
+    found = call("each_of_" + str(len(arrays)), named_value(name), *flat)
+    together = found if isinstance(found, tuple) else (found,)
+    if math.prod(batch) == 0:
+        together = [x[:0] for x in together]
+    shaped = tuple(reshape(x, batch + x.shape[1:]) for x in together)
+    return shaped if isinstance(found, tuple) else shaped[0]
+
