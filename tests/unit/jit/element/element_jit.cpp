@@ -6,9 +6,31 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
+#include "jit/emit/rare_symbol.h"
+
 namespace unisono::jit {
 
 using llvm::Value;
+
+namespace {
+namespace orc = llvm::orc;
+
+/// Defines the rare functions that code asks for.
+class RareFunctions : public orc::DefinitionGenerator {
+ public:
+  llvm::Error tryToGenerate(orc::LookupState&, orc::LookupKind,
+                            orc::JITDylib& dylib, orc::JITDylibLookupFlags,
+                            const orc::SymbolLookupSet& wanted) override {
+    orc::SymbolMap found;
+    for (const auto& [name, flags] : wanted)
+      if (void* function = function_of(*name))
+        found[name] = {orc::ExecutorAddr::fromPtr(function),
+                       llvm::JITSymbolFlags::Exported};
+    if (found.empty()) return llvm::Error::success();
+    return dylib.define(orc::absoluteSymbols(std::move(found)));
+  }
+};
+}  // namespace
 
 ElementJit::ElementJit(const std::string& cpu) {
   llvm::InitializeNativeTarget();
@@ -28,6 +50,7 @@ ElementJit::ElementJit(const std::string& cpu) {
   jit_ = llvm::cantFail(llvm::orc::LLJITBuilder()
                             .setJITTargetMachineBuilder(std::move(target))
                             .create());
+  jit_->getMainJITDylib().addGenerator(std::make_unique<RareFunctions>());
 }
 
 void ElementJit::emit(llvm::Module& module, const Loop& loop) {
