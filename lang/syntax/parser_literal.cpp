@@ -84,7 +84,8 @@ std::string suffix_help(std::string_view number, std::string_view suffix,
   if (suffix == "f" || suffix == "F")
     return fmt::format("write `{}f32`", number);
   if (suffix == "j" || suffix == "i" || suffix == "im")
-    return "complex numbers are not there yet";
+    return "a complex number is a record: `(re = 0.0, im = 1.0)`; see `import "
+           "complex`";
   if (!is_float && (suffix == "u" || suffix == "U"))
     return fmt::format("write `{}u32`", number);
   if (!is_float && (suffix == "l" || suffix == "L"))

@@ -55,15 +55,8 @@ std::string without_digits(std::string_view name) {
   return out;
 }
 
-struct LaterNames {
-  std::string_view text;  // empty: the name itself
-  std::vector<std::string_view> names;
-};
 /// What the language will have.
-const LaterNames later[] = {
-    {"", {"associative_scan", "eig", "eigvals"}},
-    {"complex numbers are", {"c64", "c128", "complex64", "complex128"}},
-};
+constexpr std::string_view later[] = {"associative_scan", "eig", "eigvals"};
 
 /// Whether the text of a module defines a name at its top level.
 bool defines(std::string_view text, std::string_view name) {
@@ -166,11 +159,8 @@ void SimilarName::consider(const Environment& env) {
 }
 
 std::string later_text(std::string_view name) {
-  for (const LaterNames& group : later)
-    if (std::ranges::count(group.names, name))
-      return group.text.empty() ? "`" + std::string(name) + "` is"
-                                : std::string(group.text);
-  return {};
+  if (!std::ranges::count(later, name)) return {};
+  return "`" + std::string(name) + "` is";
 }
 
 std::string_view module_with(std::string_view name) {

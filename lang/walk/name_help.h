@@ -27,7 +27,7 @@ class SimilarName {
 };
 
 /// The start of the sentence about a name or module that a later version brings
-/// ("random numbers are"); empty for any other.
+/// ("`eig` is"); empty for any other.
 std::string later_text(std::string_view name);
 
 /// The module of the standard library that has to be imported for `name`;
