@@ -7,13 +7,10 @@ usage: tests/derivative_programs.py UNISONO [FIRST [COUNT]]
 Program n is always the same. One that goes wrong is kept in derivative_programs/ of the build folder; `UNISONO_SHOW=1` prints
 each before it runs.
 """
-import os
-import pathlib
 import random
-import subprocess
 import sys
 
-import sanitizers
+import seeded
 
 MEMBERS = 12  # of a map over devices: 1, 2, 3 and 4 devices share them evenly
 MOST = 60  # elements of an array
@@ -500,49 +497,19 @@ def judge(output):
     return problems
 
 
-def run(unisono, program, options):
-    done = subprocess.run([unisono, "run", program.name, *options], cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=300 * sanitizers.slow())
-    return done.returncode, done.stdout, done.stderr
-
-
-def problem_of(unisono, seed, folder):
-    made = Program(seed)
-    text = made.text()
-    if os.environ.get("UNISONO_SHOW"):
-        print(f"# program {seed}\n{text}", flush=True)
-    program = folder / f"derivative_{seed}.uni"
-    program.write_text(text)
+def problems_of(unisono, seed, made, program):
     number = (1, 2, 3, 4)[seed % 4] if made.spread else 1
-    status, out, errors = run(unisono, program, ["--devices", f"cpu:{number}"])
+    status, out, errors = seeded.run(unisono, program, ["--devices", f"cpu:{number}"])
     problems = judge(out) if status == 0 else [f"status {status}\n{errors[:2000]}"]
     if status == 0:
         others = [["--devices", "cpu:1", "--reference"]] if seed % 3 == 0 or made.spread else []
         others += [["--devices", "sim:3"]] if made.spread and seed % 8 == 0 else []
         for options in others:
-            other = run(unisono, program, options)
+            other = seeded.run(unisono, program, options)
             if other[:2] != (0, out):
                 problems.append(f"{' '.join(options)} differs: status {other[0]}\n{other[2][:2000]}")
-    if not problems:
-        program.unlink()
-        return None
-    return f"{program}: " + "\n".join(problems)
-
-
-def main():
-    unisono = str(pathlib.Path(sys.argv[1]).resolve())
-    first, number = (list(map(int, sys.argv[2:])) + [0, 24][len(sys.argv) - 2:])[:2]
-    folder = pathlib.Path(unisono).parent / "derivative_programs"
-    folder.mkdir(exist_ok=True)
-    failed = 0
-    for seed in range(first, first + number):
-        problem = problem_of(unisono, seed, folder)
-        if problem:
-            failed += 1
-            print(problem, flush=True)
-    print(f"{number - failed} of {number} programs agree")
-    return 1 if failed else 0
+    return problems
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(seeded.main("derivative", 24, Program, problems_of))

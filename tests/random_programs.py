@@ -6,14 +6,11 @@ usage: tests/random_programs.py UNISONO [FIRST [COUNT]]
 Program n is always the same. One that goes wrong is kept in random_programs/ of the build folder; `UNISONO_SHOW=1` prints
 each before it runs.
 """
-import os
-import pathlib
 import random
 import re
-import subprocess
 import sys
 
-import sanitizers
+import seeded
 
 FLOATS = ("f32", "f32", "f64", "f16", "bf16")
 INTEGERS = ("i32", "i32", "i8", "i16", "i64", "u8", "u16", "u32")
@@ -379,20 +376,16 @@ class RandomProgram:
 
 def run(unisono, program, options, seed):
     links = ("all", "none", "ring", "islands:2")[seed // 3 % 4]
-    environment = {**os.environ, "SIMCUDA": f"peers={links};seed={seed % 8}"}
-    done = subprocess.run([unisono, "run", program.name, *options], cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=300 * sanitizers.slow(), env=environment)
-    return done.returncode, done.stdout.replace("sim:", "cpu:"), done.stderr.replace("sim:", "cpu:")
+    status, out, errors = seeded.run(unisono, program, options, {"SIMCUDA": f"peers={links};seed={seed % 8}"})
+    return status, out.replace("sim:", "cpu:"), errors.replace("sim:", "cpu:")
 
 
-def problem_of(unisono, seed, folder):
-    devices = (0, 3, 4, 0, 2, 8)[seed % 6]
-    text = RandomProgram(seed, devices).text()
-    if os.environ.get("UNISONO_SHOW"):
-        print(f"# program {seed}\n{text}", flush=True)
-    program = folder / f"random_{seed}.uni"
-    program.write_text(text)
-    number = max(devices, 1)
+def devices_of(seed):
+    return (0, 3, 4, 0, 2, 8)[seed % 6]
+
+
+def problems_of(unisono, seed, made, program):
+    number = max(devices_of(seed), 1)
     expected = run(unisono, program, ["--devices", f"cpu:{number}", "--reference"], seed)
     problems = []
     if expected[0] != 0 and not re.match(r"error\[(U0501|U0502)\]", expected[2]):
@@ -401,26 +394,8 @@ def problem_of(unisono, seed, folder):
         own = run(unisono, program, ["--devices", f"{kind}:{number}"], seed)
         if own != expected:
             problems.append(f"{kind}:{number}: status {own[0]}, expected {expected[0]}\n{own[2]}expected\n{expected[2]}")
-    if not problems:
-        program.unlink()
-        return None
-    return f"{program}: " + "\n".join(problems)
-
-
-def main():
-    unisono = str(pathlib.Path(sys.argv[1]).resolve())
-    first, number = (list(map(int, sys.argv[2:])) + [0, 60][len(sys.argv) - 2:])[:2]
-    folder = pathlib.Path(unisono).parent / "random_programs"
-    folder.mkdir(exist_ok=True)
-    failed = 0
-    for seed in range(first, first + number):
-        problem = problem_of(unisono, seed, folder)
-        if problem:
-            failed += 1
-            print(problem, flush=True)
-    print(f"{number - failed} of {number} programs agree")
-    return 1 if failed else 0
+    return problems
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(seeded.main("random", 60, lambda seed: RandomProgram(seed, devices_of(seed)), problems_of))
