@@ -144,8 +144,14 @@ void Transposer::give(NodeId to, Masked part, AxisMask varies) {
     sum.dense = part;
     return;
   }
+  // Where neither is anything, neither may what it is multiplied by be.
+  NodeId mask = -1;
+  if (sum.dense.mask >= 0 && part.mask >= 0)
+    mask = sum.dense.mask == part.mask
+               ? part.mask
+               : add(Op::bit_or, {sum.dense.mask, part.mask});
   const NodeId before = dense(sum.dense), more = dense(part);
-  sum_for(to, varies).dense = {add(Op::add, {before, more})};
+  sum_for(to, varies).dense = {add(Op::add, {before, more}), mask};
 }
 
 void Transposer::give(NodeId to, Added part, AxisMask varies) {
