@@ -14,7 +14,7 @@
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
-#include "lang/ops/rows.h"
+#include "lang/ops/range.h"
 #include "lang/ops/text.h"
 #include "lang/source/builtin_examples.h"
 #include "lang/syntax/ast.h"

@@ -13,7 +13,7 @@ class Rows;
 class Sequence;
 
 /// It does not change, and may be run over several times. It is either Rows
-/// (ops/rows.h), which compiled code may run over, or a Sequence.
+/// (ops/range.h), which compiled code may run over, or a Sequence.
 class Iterable {
  public:
   virtual ~Iterable() = default;

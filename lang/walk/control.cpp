@@ -12,7 +12,6 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
-#include "lang/ops/rows.h"
 #include "lang/ops/text.h"
 #include "lang/walk/host_loop.h"
 #include "lang/walk/walker.h"

@@ -11,7 +11,6 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
-#include "lang/ops/rows.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
