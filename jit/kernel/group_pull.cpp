@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "jit/ir/affine_view.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
@@ -336,7 +337,30 @@ ExprId Group::evaluate_concat(NodeId id, const IndexMap& map) {
     }
     start += size;
   }
-  return fail(id);
+  return evaluate_stack(id, map);
+}
+
+/// A stack of slices, such as the windows of a pool, is read where they are, if
+/// its last axis is that of memory there, too.
+ExprId Group::evaluate_stack(NodeId id, const IndexMap& map) {
+  const auto view = ir::affine_view(sources_.graph, id);
+  if (!view || !view->stacks) return fail(id);
+  const auto& shape = sources_.sizes[id];
+  size_t last = shape.size();
+  while (last > 0 && shape[last - 1] == 1) --last;
+  const auto& steps = view->places.back().steps;
+  const bool side_by_side =
+      last > 0 && steps[last - 1] == 1 &&
+      std::ranges::count(steps, 0) + 1 == static_cast<ptrdiff_t>(steps.size());
+  if (!through_stacks_ && !side_by_side) return fail(id);
+  if (!readable(sources_.stored_node(view->base))) return fail(view->base);
+  IndexMap at;
+  for (const auto& place : view->places) {
+    at.push_back(constant_affine(place.start, extents_.size()));
+    for (size_t i = 0; i < map.size(); ++i)
+      at.back() = at.back() + scaled(map[i], place.steps[i], 0);
+  }
+  return pull(view->base, at);
 }
 
 ExprId Group::evaluate_pad(NodeId id, const IndexMap& map) {

@@ -45,6 +45,7 @@ class Fuser {
   void place_boxes(ir::NodeId node);
   bool place_joined(ir::NodeId node);
   void place_dot(ir::NodeId node);
+  bool place_dot_of_view(ir::NodeId node);
   void place_sort(ir::NodeId node);
   void place_collective(ir::NodeId node);
   void place_host_call(ir::NodeId node);
