@@ -74,7 +74,7 @@ std::vector<bool> flags(size_t count, const std::vector<int>& set) {
 /// Elements `from` ... `to` - 1 along an axis, zeros where there are none.
 NodeId Transposer::cut_or_padded(NodeId x, size_t axis, int64_t from,
                                  int64_t to) {
-  const Type own = out.type(x);
+  const ir::Type own = out.type(x);
   const size_t rank = own.shape.size();
   const int64_t size = own.shape[axis].value();
   const int64_t first = std::clamp<int64_t>(from, 0, size);
