@@ -2,16 +2,17 @@
 """Steps of training beside JAX's on the CPU, in one run, in turn: the time of a step, from the start of the process to the
 end of the first step, and the most memory; and the same work on 1, 2, 4 and 8 devices of this machine.
 
-The losses of both are compared. Without --jax only ours is printed.
+The losses of both are compared. Without --jax only ours is printed. On a machine that others use, too,
+`taskset -c 0 bench/training.py --processor-time` compares the processor time of one thread: of a step what many steps take
+more than two, of the first what a process with two steps takes.
 
-usage: bench/training.py [--unisono build/unisono] [--jax PYTHON] [--runs 3] [NAME ...]     (mlp_digits conv_digits gpt)
+usage: bench/training.py [--unisono build/unisono] [--jax PYTHON] [--runs 3] [--processor-time] [NAME ...]
 """
 import argparse
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -41,6 +42,15 @@ class Run:
         if process.returncode or self.first is None or self.step is None:
             sys.exit(f"{' '.join(words)}: ended with {process.returncode}")
         self.memory = usage.ru_maxrss * 1024
+        self.processor = usage.ru_utime + usage.ru_stime
+
+
+def in_processor_time(run, name):
+    """`run` of so many steps and of two, as one Run."""
+    many, few = run(STEPS[name]), run(2)
+    many.first = few.processor
+    many.step = (many.processor - few.processor) / (STEPS[name] - 2)
+    return many
 
 
 class Best:
@@ -70,6 +80,7 @@ def main():
     parser.add_argument("--unisono", default="build/unisono")
     parser.add_argument("--jax", help="a Python that has jax and optax")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("names", nargs="*", default=[])
     options = parser.parse_args()
     names = options.names or list(STEPS)
@@ -79,13 +90,15 @@ def main():
     if options.runs < 1:
         parser.error("--runs is 1 or more")
 
-    def ours(name, devices, cache):
-        # A folder of its own for code: a first step compiles.
-        return Run([options.unisono, "run", f"bench/training/{name}.uni", "--devices", f"cpu:{devices}", str(STEPS[name])],
-                   {"XDG_CACHE_HOME": cache})
+    def measured(run, name):
+        return in_processor_time(run, name) if options.processor_time else run(STEPS[name])
+
+    def ours(name, devices, *cached):
+        command = [options.unisono, "run", *cached, f"bench/training/{name}.uni", "--devices", f"cpu:{devices}"]
+        return measured(lambda steps: Run([*command, str(steps)], {}), name)
 
     def theirs(name):
-        return Run([options.jax, "bench/training/peers.py", name, str(STEPS[name])], {"JAX_PLATFORMS": "cpu"})
+        return measured(lambda steps: Run([options.jax, "bench/training/peers.py", name, str(steps)], {"JAX_PLATFORMS": "cpu"}), name)
 
     rows, scaled = [], []
     for name in names:
@@ -93,10 +106,8 @@ def main():
         peers, again = [], []
         for _ in range(options.runs):
             for devices in DEVICES:
-                with tempfile.TemporaryDirectory() as cache:
-                    pairs[devices].append(ours(name, devices, cache))
-                    if devices == 1:
-                        again.append(ours(name, 1, cache))
+                pairs[devices].append(ours(name, devices, "--no-cache"))
+            again.append(ours(name, 1))
             if options.jax:
                 peers.append(theirs(name))
         best = {devices: Best(runs) for devices, runs in pairs.items()}
