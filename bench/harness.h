@@ -102,6 +102,7 @@ void random_numbers(Table& table);
 void fourier(Table& table);
 void system_costs(Table& table);
 void sessions(Table& table);
+void embedding(Table& table);
 void scripts(Table& table);
 void collectives(Table& table);
 

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   bench::Table table(std::vector<std::string>(argv + 1, argv + argc));
   bench::system_costs(table);
   bench::sessions(table);
+  bench::embedding(table);
   bench::scripts(table);
   bench::elementwise(table);
   bench::reductions(table);
