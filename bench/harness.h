@@ -95,6 +95,7 @@ void reductions(Table& table);
 void normalise(Table& table);
 void matrix_products(Table& table);
 void vector_products(Table& table);
+void stencils(Table& table);
 void primitives(Table& table);
 void loops(Table& table);
 void networks(Table& table);

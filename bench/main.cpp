@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   bench::normalise(table);
   bench::matrix_products(table);
   bench::vector_products(table);
+  bench::stencils(table);
   bench::primitives(table);
   bench::loops(table);
   bench::networks(table);
