@@ -1,14 +1,21 @@
-// Fourier transforms beside NumPy's, which a process of Python's computes: it
-// gets a line for each piece of work, and answers when that is done.
+// Fourier transforms beside KissFFT's (f32, where it is installed) and NumPy's,
+// which a process of Python's computes: it gets a line for each piece of work,
+// and answers when that is done.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <complex>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
+
+#ifdef BENCH_KISSFFT
+#include <kissfft/kiss_fft.h>
+#endif
 
 #include "bench/workload.h"
 
@@ -135,26 +142,77 @@ class Numpy {
   std::string version_;
 };
 
+/// The values of `made` above.
+template <class T>
+std::vector<std::complex<T>> made(size_t n) {
+  std::vector<std::complex<T>> z;
+  for (size_t j = 0; j < n; ++j)
+    z.emplace_back(static_cast<T>((double(j * 37 % 101) - 50) / 50),
+                   static_cast<T>((double(j * 53 % 97) - 48) / 48));
+  return z;
+}
+
+#ifdef BENCH_KISSFFT
+/// Transforms of rows of n, with the tables made before.
+class KissFft {
+ public:
+  explicit KissFft(int n, int rows)
+      : n_(n),
+        in_(made<float>(size_t(n) * rows)),
+        out_(in_.size()),
+        plan_(kiss_fft_alloc(n, 0, nullptr, nullptr), kiss_fft_free) {}
+  void run() {
+    for (size_t row = 0; row < in_.size(); row += n_)
+      kiss_fft(plan_.get(), reinterpret_cast<const kiss_fft_cpx*>(&in_[row]),
+               reinterpret_cast<kiss_fft_cpx*>(&out_[row]));
+  }
+  const std::vector<std::complex<float>>& result() const { return out_; }
+
+ private:
+  size_t n_;
+  std::vector<std::complex<float>> in_, out_;
+  std::unique_ptr<kiss_fft_state, decltype(&kiss_fft_free)> plan_;
+};
+#endif
+
 }  // namespace
 
 void fourier(Table& table) {
   const std::string group = "14 Fourier";
-  if (!table.wanted(group, "fft of 2^10 2^20 1000 x 1024")) return;
+  if (!table.wanted(group, "fft of 2^10 2^20 1000 x 1024 KissFFT")) return;
+  Script s(program, 1);
+  struct Case {
+    const char *name, *shape;
+    int n, rows;
+    int times;  // in one timing, so that asking costs nothing
+  };
+  constexpr Case cases[] = {
+      {"fft of 2^10", "1024", 1024, 1, 200},
+      {"fft of 2^20", "1048576", 1 << 20, 1, 1},
+      {"1000 of 2^10", "1000 1024", 1024, 1000, 1},
+  };
+#ifdef BENCH_KISSFFT
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    const Case& each = cases[i];
+    KissFft kiss(each.n, each.rows);
+    kiss.run();
+    const auto& y = kiss.result();
+    const Value z = s[fmt::format("z_f32_{}", i)], transform = s["transform"];
+    const std::vector<float> got = s.floats(s.call(s["some"], {z}));
+    expect_close(each.name, got[0], y[1].real(), 1e-2);
+    expect_close(each.name, got[1], y[y.size() / 2].imag(), 1e-2);
+    expect_close(each.name, got[2], y.back().real(), 1e-2);
+    add_pair(
+        table, s, group, fmt::format("{}, f32, beside KissFFT", each.name),
+        [&] { s.call(transform, {z}); },
+        {[&] { kiss.run(); }, Team::one_thread, "KissFFT, one thread"}, 0.5);
+  }
+#endif
   Numpy numpy;
   if (!numpy.start()) {
     fmt::print(stderr, "bench: no Python with NumPy; see BENCH_PYTHON\n");
     return;
   }
-  Script s(program, 1);
-  struct Case {
-    const char *name, *shape;
-    int times;  // in one timing, so that asking costs nothing
-  };
-  constexpr Case cases[] = {
-      {"fft of 2^10", "1024", 200},
-      {"fft of 2^20", "1048576", 1},
-      {"1000 of 2^10", "1000 1024", 1},
-  };
   for (const char* kind : {"f32", "f64"})
     for (size_t i = 0; i < std::size(cases); ++i) {
       const Case& each = cases[i];

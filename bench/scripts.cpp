@@ -138,14 +138,14 @@ def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
 print(fib(25))
 )",
      1},
-    {"text of 200,000 pieces", R"(
+    {"text of 20,000 pieces", R"(
 var text = ""
-for i in range(200_000) { text = text + "piece " }
+for i in range(20_000) { text = text + "piece " }
 print(len(text))
 )",
      R"(
 text = ""
-for i in range(200_000): text = text + "piece "
+for i in range(20_000): text = text + "piece "
 print(len(text))
 )",
      1},

@@ -80,14 +80,9 @@ class Mapper {
   Value index_nothing(const ir::Node& node, const Values& x);
 
   // vmap_collective.cpp
+  friend struct CollectiveRules;
   Value place_collective(const ir::Node& node, const Values& x);
   Value place_other_axis(const ir::Node& node, const Values& x);
-  Value all_reduce(const ir::CollectiveAttrs& a, Value x);
-  Value all_gather(const ir::CollectiveAttrs& a, Value x);
-  Value reduce_scatter(const ir::CollectiveAttrs& a, Value x);
-  Value all_to_all(const ir::CollectiveAttrs& a, Value x);
-  Value permute(const ir::Node& node, Value x);
-  Value own_part(const ir::CollectiveAttrs& a, Value x);
   /// The sum (or extremum) of this graph's members, and of all devices'.
   NodeId reduce_blocks(const ir::CollectiveAttrs& a, NodeId all);
 

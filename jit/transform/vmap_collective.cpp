@@ -48,17 +48,30 @@ bool equal_sizes(const std::vector<std::vector<int>>& groups) {
 
 }  // namespace
 
+/// Each collective over the mapped axis.
+struct CollectiveRules {
+  Mapper& m;
+
+  Value all_reduce(const CollectiveAttrs& a, Value x) const;
+  Value all_gather(const CollectiveAttrs& a, Value x) const;
+  Value reduce_scatter(const CollectiveAttrs& a, Value x) const;
+  Value all_to_all(const CollectiveAttrs& a, Value x) const;
+  Value permute(const Node& node, Value x) const;
+  Value own_part(const CollectiveAttrs& a, Value x) const;
+};
+
 Value Mapper::place_collective(const Node& node, const Values& x) {
   const auto& a = ir::attrs<CollectiveAttrs>(node);
   if (std::find(a.axes.begin(), a.axes.end(), spec_.axis) == a.axes.end())
     return place_other_axis(node, x);
+  const CollectiveRules rules{*this};
   switch (ir::collective_of(node.op)) {
-    case ir::Collective::all_reduce: return all_reduce(a, x[0]);
-    case ir::Collective::all_gather: return all_gather(a, x[0]);
-    case ir::Collective::reduce_scatter: return reduce_scatter(a, x[0]);
-    case ir::Collective::all_to_all: return all_to_all(a, x[0]);
-    case ir::Collective::permute: return permute(node, x[0]);
-    case ir::Collective::own_part: return own_part(a, x[0]);
+    case ir::Collective::all_reduce: return rules.all_reduce(a, x[0]);
+    case ir::Collective::all_gather: return rules.all_gather(a, x[0]);
+    case ir::Collective::reduce_scatter: return rules.reduce_scatter(a, x[0]);
+    case ir::Collective::all_to_all: return rules.all_to_all(a, x[0]);
+    case ir::Collective::permute: return rules.permute(node, x[0]);
+    case ir::Collective::own_part: return rules.own_part(a, x[0]);
     case ir::Collective::axis_index: return {positions(a), true};
   }
   __builtin_unreachable();
@@ -99,118 +112,120 @@ NodeId Mapper::reduce_blocks(const CollectiveAttrs& a, NodeId all) {
              along_first);
 }
 
-Value Mapper::all_reduce(const CollectiveAttrs& a, Value x) {
+Value CollectiveRules::all_reduce(const CollectiveAttrs& a, Value x) const {
   const Op op = reduction(a.reduce);
   if (a.groups.empty()) {
-    if (a.axes.back() != spec_.axis)
-      return {add(op, {everyone(a, x)}, along_first), false};
-    NodeId all = lift(x);
-    const DType dtype = out_.type(all).dtype;
+    if (a.axes.back() != m.spec_.axis)
+      return {m.add(op, {m.everyone(a, x)}, along_first), false};
+    NodeId all = m.lift(x);
+    const DType dtype = m.out_.type(all).dtype;
     // Sums of 16-bit floats are rounded once, after the last device's part.
-    const bool widens = !between(a).axes.empty() &&
+    const bool widens = !m.between(a).axes.empty() &&
                         a.reduce == ir::ReduceOp::sum && is_floating(dtype) &&
                         byte_size(dtype) == 2;
-    if (widens) all = add(Op::cast, {all}, ir::CastAttrs{DType::F32});
-    NodeId result = reduce_blocks(a, all);
-    if (widens) result = add(Op::cast, {result}, ir::CastAttrs{dtype});
+    if (widens) all = m.add(Op::cast, {all}, ir::CastAttrs{DType::F32});
+    NodeId result = m.reduce_blocks(a, all);
+    if (widens) result = m.add(Op::cast, {result}, ir::CastAttrs{dtype});
     return {result, false};
   }
-  const NodeId all = everyone(a, x);
+  const NodeId all = m.everyone(a, x);
   if (equal_sizes(a.groups)) {
-    const NodeId sums = add(op, {by_group(a, all)}, along_second);
-    return {pick(sums, {0}, {own_group(a)}), true};
+    const NodeId sums = m.add(op, {m.by_group(a, all)}, along_second);
+    return {m.pick(sums, {0}, {m.own_group(a)}), true};
   }
   std::vector<NodeId> sums;
   for (const auto& group : a.groups) {
-    const NodeId rows = pick(all, {0}, {numbers({group.begin(), group.end()})});
-    const NodeId sum = add(op, {rows}, along_first);
+    const NodeId rows =
+        m.pick(all, {0}, {m.numbers({group.begin(), group.end()})});
+    const NodeId sum = m.add(op, {rows}, along_first);
     sums.push_back(
-        add(Op::reshape, {sum},
-            ir::ShapeAttrs{refronted(out_.type(sum).shape, 0, {Dim(1)})}));
+        m.add(Op::reshape, {sum},
+              ir::ShapeAttrs{refronted(m.out_.type(sum).shape, 0, {Dim(1)})}));
   }
-  const NodeId stacked = add(Op::concat, std::move(sums), ir::AxisAttrs{0});
-  return {pick(stacked, {0}, {own_group(a)}), true};
+  const NodeId stacked = m.add(Op::concat, std::move(sums), ir::AxisAttrs{0});
+  return {m.pick(stacked, {0}, {m.own_group(a)}), true};
 }
 
-Value Mapper::all_gather(const CollectiveAttrs& a, Value x) {
-  const NodeId all = everyone(a, x);
+Value CollectiveRules::all_gather(const CollectiveAttrs& a, Value x) const {
+  const NodeId all = m.everyone(a, x);
   const Value stacked =
       a.groups.empty()
           ? Value{all, false}
-          : Value{pick(by_group(a, all), {0}, {own_group(a)}), true};
-  return {
-      place_gathered(out_, stacked.id, stacked.mapped, a.dim, a.tiled, source_),
-      stacked.mapped};
+          : Value{m.pick(m.by_group(a, all), {0}, {m.own_group(a)}), true};
+  return {place_gathered(m.out_, stacked.id, stacked.mapped, a.dim, a.tiled,
+                         m.source_),
+          stacked.mapped};
 }
 
-Value Mapper::reduce_scatter(const CollectiveAttrs& a, Value x) {
+Value CollectiveRules::reduce_scatter(const CollectiveAttrs& a, Value x) const {
   const Op op = reduction(a.reduce);
   const bool alone = a.axes.size() == 1 && a.groups.empty();
-  const bool aligned = (spec_.size & (spec_.size - 1)) == 0;
-  if (alone && spec_.devices > 1 && aligned) {
-    NodeId own = lift(x);
-    const DType dtype = out_.type(own).dtype;
+  const bool aligned = (m.spec_.size & (m.spec_.size - 1)) == 0;
+  if (alone && m.spec_.devices > 1 && aligned) {
+    NodeId own = m.lift(x);
+    const DType dtype = m.out_.type(own).dtype;
     const bool widens = a.reduce == ir::ReduceOp::sum && is_floating(dtype) &&
                         byte_size(dtype) == 2;
-    if (widens) own = add(Op::cast, {own}, ir::CastAttrs{DType::F32});
-    own = add(op, {own}, along_first);
+    if (widens) own = m.add(Op::cast, {own}, ir::CastAttrs{DType::F32});
+    own = m.add(op, {own}, along_first);
     const Shape parts =
-        refronted(out_.type(own).shape, 1, {spec_.devices, spec_.size});
-    own = add(Op::reshape, {own}, ir::ShapeAttrs{parts});
-    own = add(Op::reduce_scatter, {own}, between(a));
-    if (widens) own = add(Op::cast, {own}, ir::CastAttrs{dtype});
+        refronted(m.out_.type(own).shape, 1, {m.spec_.devices, m.spec_.size});
+    own = m.add(Op::reshape, {own}, ir::ShapeAttrs{parts});
+    own = m.add(Op::reduce_scatter, {own}, m.between(a));
+    if (widens) own = m.add(Op::cast, {own}, ir::CastAttrs{dtype});
     return {own, true};
   }
-  const NodeId all = everyone(a, x);
+  const NodeId all = m.everyone(a, x);
   if (!a.groups.empty()) {
-    const NodeId sums = add(op, {by_group(a, all)}, along_second);
-    return {pick(sums, {0, 1}, {own_group(a), own_rank(a)}), true};
+    const NodeId sums = m.add(op, {m.by_group(a, all)}, along_second);
+    return {m.pick(sums, {0, 1}, {m.own_group(a), m.own_rank(a)}), true};
   }
-  const NodeId sum = add(op, {all}, along_first);
-  if (alone && spec_.devices == 1) return {sum, true};
-  return {pick(sum, {0}, {positions(a)}), true};
+  const NodeId sum = m.add(op, {all}, along_first);
+  if (alone && m.spec_.devices == 1) return {sum, true};
+  return {m.pick(sum, {0}, {m.positions(a)}), true};
 }
 
-Value Mapper::all_to_all(const CollectiveAttrs& a, Value x) {
+Value CollectiveRules::all_to_all(const CollectiveAttrs& a, Value x) const {
   if (!a.groups.empty()) {
-    const NodeId all = by_group(a, everyone(a, x));
-    return {pick(all, {0, 2}, {own_group(a), own_rank(a)}), true};
+    const NodeId all = m.by_group(a, m.everyone(a, x));
+    return {m.pick(all, {0, 2}, {m.own_group(a), m.own_rank(a)}), true};
   }
   if (a.axes.size() > 1)
-    return {pick(everyone(a, x), {1}, {positions(a)}), true};
-  if (spec_.devices == 1) return {to_front(lift(x), 1), true};
+    return {m.pick(m.everyone(a, x), {1}, {m.positions(a)}), true};
+  if (m.spec_.devices == 1) return {m.to_front(m.lift(x), 1), true};
   // For each device: what each of its members gets of each of ours.
-  const Dim devices = spec_.devices, each = spec_.size;
-  NodeId own = lift(x);
-  const Shape shape = out_.type(own).shape;
-  own = add(Op::reshape, {own},
-            ir::ShapeAttrs{refronted(shape, 2, {each, devices, each})});
-  own = to_front(own, 1);
-  own = add(Op::all_to_all, {own}, between(a));
-  own = to_front(own, 2);
-  return {add(Op::reshape, {own},
-              ir::ShapeAttrs{refronted(shape, 2, {each, devices * each})}),
+  const Dim devices = m.spec_.devices, each = m.spec_.size;
+  NodeId own = m.lift(x);
+  const Shape shape = m.out_.type(own).shape;
+  own = m.add(Op::reshape, {own},
+              ir::ShapeAttrs{refronted(shape, 2, {each, devices, each})});
+  own = m.to_front(own, 1);
+  own = m.add(Op::all_to_all, {own}, m.between(a));
+  own = m.to_front(own, 2);
+  return {m.add(Op::reshape, {own},
+                ir::ShapeAttrs{refronted(shape, 2, {each, devices * each})}),
           true};
 }
 
-Value Mapper::permute(const Node& node, Value x) {
+Value CollectiveRules::permute(const Node& node, Value x) const {
   const auto& a = ir::attrs<CollectiveAttrs>(node);
   const int64_t members = ir::member_count(a).value();
   const bool alone = a.axes.size() == 1;
   if (ir::same_for_all(node)) {
     const int source = a.pairs[0].first;
-    if (!alone || spec_.devices == 1)
-      return {row(everyone(a, x), source), false};
-    CollectiveAttrs devices = between(a);
-    for (int d = 0; d < spec_.devices; ++d)
-      devices.pairs.emplace_back(static_cast<int>(source / spec_.size), d);
-    return {add(Op::permute, {row(lift(x), source % spec_.size)}, devices),
-            false};
+    if (!alone || m.spec_.devices == 1)
+      return {m.row(m.everyone(a, x), source), false};
+    CollectiveAttrs devices = m.between(a);
+    for (int d = 0; d < m.spec_.devices; ++d)
+      devices.pairs.emplace_back(static_cast<int>(source / m.spec_.size), d);
+    return {
+        m.add(Op::permute, {m.row(m.lift(x), source % m.spec_.size)}, devices),
+        false};
   }
-  if (alone && spec_.devices > 1 && spec_.size == 1) {
-    CollectiveAttrs devices = between(a);
+  if (alone && m.spec_.devices > 1 && m.spec_.size == 1) {
+    CollectiveAttrs devices = m.between(a);
     devices.pairs = a.pairs;
-    return {add(Op::permute, {lift(x)}, devices), true};
+    return {m.add(Op::permute, {m.lift(x)}, devices), true};
   }
   // By destination: where the value comes from, and whether one comes.
   std::vector<int32_t> from(static_cast<size_t>(members), 0);
@@ -220,41 +235,44 @@ Value Mapper::permute(const Node& node, Value x) {
     comes[destination] = 1;
   }
   const NodeId moved =
-      pick(everyone(a, x), {0}, {looked_up(a, std::move(from))});
+      m.pick(m.everyone(a, x), {0}, {m.looked_up(a, std::move(from))});
   if (static_cast<int64_t>(a.pairs.size()) == members) return {moved, true};
-  NodeId arrives = out_.add_constant({DType::Bool, {members}}, comes, source_);
-  if (!alone || spec_.devices > 1) arrives = pick(arrives, {0}, {positions(a)});
-  const Value zero = {splat(member_type({moved, true}), 0), false};
-  return {choose(arrives, {moved, true}, zero), true};
+  NodeId arrives =
+      m.out_.add_constant({DType::Bool, {members}}, comes, m.source_);
+  if (!alone || m.spec_.devices > 1)
+    arrives = m.pick(arrives, {0}, {m.positions(a)});
+  const Value zero = {m.splat(m.member_type({moved, true}), 0), false};
+  return {m.choose(arrives, {moved, true}, zero), true};
 }
 
-Value Mapper::own_part(const CollectiveAttrs& a, Value x) {
+Value CollectiveRules::own_part(const CollectiveAttrs& a, Value x) const {
   const int dim = a.dim + (x.mapped ? 1 : 0);
   NodeId array = x.id;
   const Dim members = ir::member_count(a);
-  Shape shape = out_.type(array).shape;
+  Shape shape = m.out_.type(array).shape;
   if (a.tiled) {
     const Dim part =
         members == Dim(0) ? Dim(1) : floor_div(shape[dim], members);
     shape[dim] = members;
     shape.insert(shape.begin() + dim + 1, part);
-    array = add(Op::reshape, {array}, ir::ShapeAttrs{shape});
+    array = m.add(Op::reshape, {array}, ir::ShapeAttrs{shape});
   }
   const bool alone = a.axes.size() == 1;
   if (x.mapped)
-    return {
-        pick(array, {0, dim}, {member_numbers(DType::I32, {}), positions(a)}),
-        true};
-  if (!alone) return {to_front(pick(array, {dim}, {positions(a)}), 0), true};
-  if (spec_.devices > 1) {
-    shape[dim] = spec_.devices;
-    shape.insert(shape.begin() + dim + 1, spec_.size);
-    array = add(Op::reshape, {array}, ir::ShapeAttrs{shape});
-    CollectiveAttrs devices = between(a);
+    return {m.pick(array, {0, dim},
+                   {m.member_numbers(DType::I32, {}), m.positions(a)}),
+            true};
+  if (!alone)
+    return {m.to_front(m.pick(array, {dim}, {m.positions(a)}), 0), true};
+  if (m.spec_.devices > 1) {
+    shape[dim] = m.spec_.devices;
+    shape.insert(shape.begin() + dim + 1, m.spec_.size);
+    array = m.add(Op::reshape, {array}, ir::ShapeAttrs{shape});
+    CollectiveAttrs devices = m.between(a);
     devices.dim = dim;
-    array = add(Op::own_part, {array}, devices);
+    array = m.add(Op::own_part, {array}, devices);
   }
-  return {to_front(array, dim), true};
+  return {m.to_front(array, dim), true};
 }
 
 }  // namespace unisono::jit::vmapping

@@ -24,6 +24,9 @@ constexpr int calls_before = 8;
 /// Compilations, and calls that had to be walked after all, until a function is
 /// left alone.
 constexpr int most_failures = 4;
+/// From so many compilations on there must be some calls for each.
+constexpr int compilations_free = 16;
+constexpr int calls_each = 64;
 constexpr size_t most_variants = 4;
 constexpr size_t most_parameters = 16;
 
@@ -167,7 +170,7 @@ bool Walker::CodeRun::walk_site(CallRun& run, const jit::Step* step,
 /// The names that a function's body has at its beginning.
 Env Walker::CodeRun::names_of(const FunctionCode::Compiled& function,
                               const uint64_t* window) const {
-  const auto& closure = std::get<Closure>(function.function->what);
+  const auto& closure = std::get<Closure>(function.function.lock()->what);
   const Env env = inner(closure.environment);
   env->call = ++walker_.s_.last_call;
   for (size_t i = 0; i < function.params.size(); ++i) {
@@ -191,7 +194,7 @@ void Walker::CodeRun::push_frames() {
     const FunctionCode::Compiled& function =
         code_.functions[site ? site->callee : 0];
     window += call->out;
-    walker_.s_.frames.push_back({function.function.get(),
+    walker_.s_.frames.push_back({function.function.lock().get(),
                                  function.syntax,
                                  names_of(function, window),
                                  site ? site->where : where_,
@@ -227,7 +230,7 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
         arguments.push_back({value_of(walk, callee.params[i],
                                       window[step->out + i], site.arguments[i]),
                              site.arguments[i]});
-      return walker_.call(callee.function, std::move(arguments), {},
+      return walker_.call(callee.function.lock(), std::move(arguments), {},
                           site.where);
     }
     case Site::What::statement: {
@@ -331,9 +334,7 @@ std::optional<Value> Walker::call_code(
 
   const auto fits = [&](const std::shared_ptr<const FunctionCode>& code) {
     const FunctionCode::Compiled& root = code->functions[0];
-    return root.params == kinds &&
-           std::get<Closure>(root.function->what).environment ==
-               closure.environment;
+    return root.params == kinds && root.function.lock() == function;
   };
   auto found = std::ranges::find_if(entry.variants, fits);
   if (found != entry.variants.end() && !(*found)->is_valid()) {
@@ -344,7 +345,11 @@ std::optional<Value> Walker::call_code(
   if (found == entry.variants.end()) {
     NotCode why;
     auto code = compile_function(*this, function, kinds, why);
-    if (!code) {
+    // One that is defined again and again may cost more than it gives.
+    ++entry.compilations;
+    const bool rare = entry.compilations > compilations_free &&
+                      entry.calls < calls_each * entry.compilations;
+    if (!code || rare) {
       entry.failures = most_failures;
       return std::nullopt;
     }

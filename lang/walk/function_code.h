@@ -88,7 +88,8 @@ struct FunctionCode {
     std::vector<Local> locals;
   };
   struct Compiled {
-    std::shared_ptr<const FunctionValue> function;
+    /// There as long as the code is valid: it holds no names alive.
+    std::weak_ptr<const FunctionValue> function;
     const Function* syntax = nullptr;
     std::vector<HostKind> params;
     std::optional<HostKind> result;
@@ -129,9 +130,9 @@ std::shared_ptr<const FunctionCode> compile_function(
 /// What the walk keeps of functions and their code.
 struct FunctionCodes {
   struct Entry {
-    int calls = 0;
-    int failures = 0;  // compilations, and calls that had to be walked again
-    std::weak_ptr<Environment> environment;
+    int64_t calls = 0;
+    int compilations = 0;
+    int failures = 0;  // of them, and calls that had to be walked again
     std::vector<std::shared_ptr<const FunctionCode>> variants;
   };
   std::unordered_map<const Function*, Entry> entries;

@@ -408,7 +408,7 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
                                  const std::vector<HostKind>& params,
                                  Span where) {
   for (size_t i = 0; i < units_.size(); ++i)
-    if (units_[i]->compiled.function == function &&
+    if (units_[i]->compiled.function.lock() == function &&
         units_[i]->compiled.params == params)
       return i;
   const Function& syntax =

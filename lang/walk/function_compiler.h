@@ -84,7 +84,8 @@ class FunctionCompiler::Body {
   Body(FunctionCompiler& all, Unit& unit)
       : all_(all),
         unit_(unit),
-        env_(std::get<Closure>(unit.compiled.function->what).environment) {}
+        env_(std::get<Closure>(unit.compiled.function.lock()->what)
+                 .environment) {}
 
   void compile();
 

@@ -40,8 +40,9 @@
 
 namespace unisono::lang {
 
+class Sequence;          // context/iterable.h
 struct FunctionCodes;    // function_code.h
-class FunctionCompiler;  // function_compiler.cpp
+class FunctionCompiler;  // function_compiler.h
 
 using Env = std::shared_ptr<Environment>;
 
@@ -502,7 +503,7 @@ class Walker {
   void for_stmt(const ForStmt& s, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
-  void for_items(const ForStmt& s, const Iterable& iterable,
+  void for_items(const ForStmt& s, const Sequence& iterable,
                  const ProgressValue* shown, const Env& env);
   void turn(const Pattern& pattern, const Value& value, const Expr& body,
             const Env& env, bool flush_each);

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "runtime/check.h"
 #include "runtime/member_tree.h"
@@ -128,8 +130,6 @@ void for_each_piece(CollectiveWorkers workers, int64_t blocks, int64_t bytes,
       });
 }
 
-}  // namespace
-
 void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
                 int64_t elements, CollectiveBuffers buffers) {
   CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
@@ -218,6 +218,8 @@ void permute(CollectiveWorkers workers, int64_t bytes,
                      std::memset(to, 0, end - begin);
                  });
 }
+
+}  // namespace
 
 using Kind = CollectiveStep::Kind;
 

@@ -6,8 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "runtime/dtype.h"
 #include "runtime/execute/program.h"
@@ -40,34 +38,11 @@ struct CollectiveBytes {
 };
 CollectiveBytes bytes_of(const CollectiveStep& step, int64_t team);
 
-/// One group's meeting: one of the functions below.
+/// One group's meeting. What each kind means stands at CollectiveStep::Kind.
+/// Integers wrap; of a number and NaN the extremum is NaN; f16 and bf16 combine
+/// in f32 and are rounded once, at the end; bools have no sum (CHECK). The tree
+/// is that of member_tree.h.
 void meet(CollectiveWorkers workers, const CollectiveStep& step,
           CollectiveBuffers buffers);
-
-/// Every to[d] is the combination of all from[d] in the members tree
-/// (member_tree.h). Integers wrap; of a number and NaN the extremum is NaN;
-/// f16 and bf16 combine in f32 and are rounded once, at the end. `sum` of bool
-/// is not offered (CHECK).
-void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
-                int64_t elements, CollectiveBuffers buffers);
-
-/// Every to[d] is from[0], from[1], ... one after the other, `bytes` of each.
-void all_gather(CollectiveWorkers workers, int64_t bytes,
-                CollectiveBuffers buffers);
-
-/// to[j] is the combination of elements j * `elements` ... of all from[d], in
-/// the tree of all_reduce.
-void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
-                    int64_t elements, CollectiveBuffers buffers);
-
-/// to[j] is part j, of `bytes` bytes, of from[0], from[1], ... in order.
-void all_to_all(CollectiveWorkers workers, int64_t bytes,
-                CollectiveBuffers buffers);
-
-/// to[destination] = from[source] for each pair (source, destination); zeros
-/// where nothing is sent.
-void permute(CollectiveWorkers workers, int64_t bytes,
-             const std::vector<std::pair<int, int>>& pairs,
-             CollectiveBuffers buffers);
 
 }  // namespace unisono

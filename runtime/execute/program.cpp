@@ -141,12 +141,8 @@ Blocks collect_outputs(const Program& program, const RunMemory& memory,
 }  // namespace
 
 std::string CodeTarget::to_string() const {
-  switch (kind) {
-    case DeviceKind::cpu: return "cpu";
-    case DeviceKind::gpu:
-      return fmt::format("gpu {}", fmt::join(capabilities, "+"));
-  }
-  __builtin_unreachable();
+  return fmt::format("{} {}", static_cast<int>(kind),
+                     fmt::join(capabilities, "+"));
 }
 
 CodeTarget code_target(const std::vector<Device*>& devices) {

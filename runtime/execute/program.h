@@ -234,7 +234,7 @@ struct CodeTarget {
   std::vector<int> capabilities = {};
 
   bool operator==(const CodeTarget&) const = default;
-  /// "gpu 75+90": another text for another target.
+  /// A key: another text for another target.
   std::string to_string() const;
 };
 /// Of devices of one kind (CHECK), at least one.

@@ -14,6 +14,13 @@
 namespace unisono {
 namespace {
 
+using Kind = CollectiveStep::Kind;
+
+CollectiveStep step(Kind kind, DType dtype, int64_t elements,
+                    ReduceOp op = ReduceOp::sum) {
+  return {.kind = kind, .dtype = dtype, .elements = elements, .op = op};
+}
+
 constexpr int device_counts[] = {1, 2, 3, 4, 5, 7, 8, 16, 33, 64};
 
 std::string tree_of(int count) {
@@ -142,7 +149,8 @@ void check_all_reduce(Pool& pool, int devices, int64_t elements, ReduceOp op,
   Memory& result = in_place ? from : to;
   auto sources = from.pointers(), results = result.pointers();
   std::vector<const void*> constant(sources.begin(), sources.end());
-  all_reduce({pool, nullptr}, op, D, elements, {constant, results});
+  meet({pool, nullptr}, step(Kind::all_reduce, D, elements, op),
+       {constant, results});
 
   REQUIRE(result.gaps_untouched());
   for (int64_t i = 0; i < elements; ++i) {
@@ -206,7 +214,7 @@ TEST_CASE("f16 and bf16 are rounded once, at the end") {
   std::vector<Half> results(8);
   std::vector<void*> to;
   for (Half& result : results) to.push_back(&result);
-  all_reduce({pool, nullptr}, ReduceOp::sum, DType::F16, 1, {from, to});
+  meet({pool, nullptr}, step(Kind::all_reduce, DType::F16, 1), {from, to});
   // The exact sum is 2055, a tie between 2054 and 2056: even wins.
   for (Half result : results) CHECK(static_cast<float>(result) == 2056.0f);
 }
@@ -226,7 +234,8 @@ TEST_CASE("all_gather and permute") {
       std::vector<const void*> constant(sources.begin(), sources.end());
 
       auto results = stacked.pointers();
-      all_gather({pool, nullptr}, bytes, {constant, results});
+      meet({pool, nullptr}, step(Kind::all_gather, DType::U8, bytes),
+           {constant, results});
       CHECK(stacked.gaps_untouched());
       for (int to = 0; to < devices; ++to)
         for (int d = 0; d < devices; ++d)
@@ -234,10 +243,10 @@ TEST_CASE("all_gather and permute") {
                                              from.of(d), bytes) == 0));
 
       // Each sends to the next; what the last sends is lost.
-      std::vector<std::pair<int, int>> pairs;
-      for (int d = 0; d + 1 < devices; ++d) pairs.emplace_back(d, d + 1);
+      CollectiveStep shift = step(Kind::permute, DType::U8, bytes);
+      for (int d = 0; d + 1 < devices; ++d) shift.pairs.emplace_back(d, d + 1);
       results = moved.pointers();
-      permute({pool, nullptr}, bytes, pairs, {constant, results});
+      meet({pool, nullptr}, shift, {constant, results});
       CHECK(moved.gaps_untouched());
       std::vector<uint8_t> zeros(static_cast<size_t>(bytes));
       for (int d = 0; d < devices; ++d) {
@@ -266,10 +275,12 @@ TEST_CASE("reduce_scatter: each device has its part of the all_reduce") {
       std::vector<const void*> constant(sources.begin(), sources.end());
       for (ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
         auto results = whole.pointers();
-        all_reduce({pool, nullptr}, op, DType::F32, all, {constant, results});
+        meet({pool, nullptr}, step(Kind::all_reduce, DType::F32, all, op),
+             {constant, results});
         results = part.pointers();
-        reduce_scatter({pool, nullptr}, op, DType::F32, elements,
-                       {constant, results});
+        meet({pool, nullptr},
+             step(Kind::reduce_scatter, DType::F32, elements, op),
+             {constant, results});
         CHECK(part.gaps_untouched());
         for (int d = 0; d < devices; ++d)
           REQUIRE((elements == 0 ||
@@ -290,7 +301,8 @@ TEST_CASE("all_to_all: part j of device i becomes part i of device j") {
           from.of(d)[i] = static_cast<uint8_t>(random_bits(state));
       auto sources = from.pointers(), results = to.pointers();
       std::vector<const void*> constant(sources.begin(), sources.end());
-      all_to_all({pool, nullptr}, bytes, {constant, results});
+      meet({pool, nullptr}, step(Kind::all_to_all, DType::U8, bytes),
+           {constant, results});
       CHECK(to.gaps_untouched());
       for (int i = 0; i < devices; ++i)
         for (int j = 0; j < devices; ++j)
