@@ -1,5 +1,5 @@
 // Functions, statements and conversions of functions that become code.
-#include "lang/walk/function_compiler.h"
+#include "lang/walk/function_code.h"
 
 #include <bit>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include "jit/ir/table.h"
 #include "jit/scalar/element.h"
 #include "lang/ops/operators.h"
-#include "lang/walk/function_compiler.h"
+#include "lang/walk/function_code.h"
 
 namespace unisono::lang {
 namespace {

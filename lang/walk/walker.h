@@ -42,7 +42,7 @@ namespace unisono::lang {
 
 class Sequence;          // context/iterable.h
 struct FunctionCodes;    // function_code.h
-class FunctionCompiler;  // function_compiler.h
+class FunctionCompiler;  // function_code.h
 
 using Env = std::shared_ptr<Environment>;
 
@@ -202,6 +202,8 @@ struct Walk::State {
   std::unordered_map<const Stmt*, int> not_code;
   /// It is being tried: what goes wrong is not told.
   bool attempt = false;
+  /// Numbers that the program says, while it runs.
+  std::unordered_map<const Expr*, ArrayValue> literals;
   /// Functions that run as code (function_code.h); null before the first.
   std::shared_ptr<FunctionCodes> function_codes;
   /// Code has met what only the walk can tell: the call is walked, with all in
@@ -291,6 +293,9 @@ class Walker {
               Span where, const Expr* type = nullptr);
   void assign(const Env& holder, const std::string& name, Value value,
               Span where = {});
+  /// The same, where its binding was found.
+  void set_variable(const Env& holder, const std::string& name,
+                    Binding& binding, Value value, Span where);
   /// Before a `var` changes, by `assign` or in place: the innermost journal
   /// keeps what it holds.
   void note_change(const Env& holder, const std::string& name, Span where);
@@ -400,6 +405,7 @@ class Walker {
   void arguments(const Call& e, const Env& env,
                  std::vector<CallArgument>& positional, Named& named);
   Value walk_expr(const Expr& e, const Env& env);
+  CallArgument operand(const Expr& e, const Env& env);
   Value int_literal(const IntLiteral& literal, bool negative, Span where);
   Value string_literal(const StringLiteral& e, const Env& env);
   Value record_expr(const Record& e, const Env& env);
