@@ -56,6 +56,17 @@ float lstm_gradient(const float* w, const float* b, const float* xs,
 /// So many multiply-adds of f32 as fast as they go: what the machine can do.
 float multiply_adds(double count);
 
+/// What lies around an array, for a step of the heat equation.
+enum class Edge : uint8_t {
+  zeros,          // zeros, around it
+  wrapped,        // its other side
+  fixed,          // its first and last rows and columns, which become 0
+  fixed_columns,  // its first and last columns, which become 0, and rows of 0
+};
+/// A step of the heat equation; `zeros`: a row of them.
+void heat(const float* u, float* out, const float* zeros, size_t rows,
+          size_t columns, Edge edge);
+
 float sum(const float* x, size_t n);
 /// One pass, both sums shifted by the first element.
 void mean_variance(const float* x, size_t n, float* mean, float* variance);

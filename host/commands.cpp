@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "host/editor/terminal.h"
-#include "host/lsp/server.h"
+#include "host/lsp/server/server.h"
 #include "host/manual/manual.h"
 #include "host/repl/repl.h"
 #include "host/session/devices.h"

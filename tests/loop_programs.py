@@ -162,7 +162,17 @@ class Program:
             self.loop(level, depth, turns)
 
     def loop(self, level, depth, turns):
-        if self.rng.random() < 0.7:
+        pick = self.rng.random()
+        if pick < 0.2:  # the rows of what the array is before the loop
+            (e, f), form = (self.name("e"), self.name("e")), self.rng.randrange(3)
+            ours = (f"{e} in w", f"({e}, {f}) in enumerate(w)", f"({e}, {f}) in zip(w, flip(w))")[form]
+            python = (f"{e} in list(w)", f"{e}, {f} in enumerate(list(w))", f"{e}, {f} in zip(list(w), w[::-1])")[form]
+            self.line(level, f"for {ours} {{", f"for {python}:")
+            names = [e, f] if form else [e]
+            self.counters += names
+            self.block(level + 1, depth + 1, turns * SIZE, self.rng.randint(1, 4))
+            del self.counters[-len(names):]
+        elif pick < 0.75:
             counter = self.name("i")
             start, count, step = self.rng.randint(-3, 5), self.rng.randint(0, 40), self.rng.choice([1, 1, 1, 2, -1, -3])
             stop = start + count * step

@@ -485,6 +485,185 @@ def imports():
         expect("it ends", client.end(), 0)
 
 
+# What is written, and what each quick fix makes of it: (title, text).
+FIXES = [
+    ("let total = 3\nprint(totl)\n", [("Change to `total`", "let total = 3\nprint(total)\n")]),
+    ("let total = 3\nprint(\"{totl:d}\")\n", [("Change to `total`", "let total = 3\nprint(\"{total:d}\")\n")]),
+    ("total = 3\nprint(1)\n", [("Bind it with `let`", "let total = 3\nprint(1)\n"), ("Bind it with `var`", "var total = 3\nprint(1)\n")]),
+    ("def f(x) {\n  y = x\n  x\n}\nprint(f(1))\n", [("Bind it with `let`", "def f(x) {\n  let y = x\n  x\n}\nprint(f(1))\n"),
+                                               ("Bind it with `var`", "def f(x) {\n  var y = x\n  x\n}\nprint(f(1))\n")]),
+    ("y[0] = 3\n", []),
+    ("x <- 3\n", [("Bind it with `let`", "let x = 3\n"), ("Bind it with `var`", "var x = 3\n")]),
+    ("x := 3\n", [("Bind it with `let`", "let x = 3\n")]),
+    ("const x = 3\n", [("Bind it with `let`", "let x = 3\n")]),
+    ("local x = 3\n", [("Bind it with `let`", "let x = 3\n"), ("Bind it with `var`", "var x = 3\n")]),
+    ("let n = 1\nn = 2\n", [("Bind `n` with `var`", "var n = 1\nn = 2\n")]),
+    ("let (a, n) = (1, 2)\nn = 3\n", [("Bind `n` with `var`", "var (a, n) = (1, 2)\nn = 3\n")]),
+    ("print(nn.relu([1.0]))\n", [("Add `import nn`", "import nn\nprint(nn.relu([1.0]))\n")]),
+    ("# What this is.\n\nimport stats\nprint(relu([1.0]))\n",
+     [("Add `import nn`, and change to `nn.relu`", "# What this is.\n\nimport stats\nimport nn\nprint(nn.relu([1.0]))\n")]),
+    ("# What this is.\n\nprint(nn.relu([1.0]))\n", [("Add `import nn`", "# What this is.\n\nimport nn\nprint(nn.relu([1.0]))\n")]),
+    ("# About f.\ndef f(x) = nn.relu(x)\nprint(f([1.0]))\n", [("Add `import nn`", "import nn\n# About f.\ndef f(x) = nn.relu(x)\nprint(f([1.0]))\n")]),
+    ("import nn as net\nprint(relu([1.0]))\n", [("Change to `net.relu`", "import nn as net\nprint(net.relu([1.0]))\n")]),
+    ("print(jax.nn.relu([1.0]))\n", [("Add `import nn`, and change to `nn.relu`", "import nn\nprint(nn.relu([1.0]))\n")]),
+    ("print(np.exp([1.0]))\n", [("Change to `exp`", "print(exp([1.0]))\n")]),
+    ("print(np.linalg.norm([1.0]))\n", [("Change to `norm`", "print(norm([1.0]))\n")]),
+    ("print(torch.arrange(3))\n", [("Change to `arange`", "print(arange(3))\n")]),
+    ("print(jnp.float32(2.0), np.median([1.0]))\n", [("Change to `f32`", "print(f32(2.0), np.median([1.0]))\n")]),
+    ("import math\nprint(math.sqrt(2.0))\n", [("Change to `sqrt`", "import math\nprint(sqrt(2.0))\n")]),
+    ("print(np.cov([1.0]))\n", []),
+    ("print(sum([1, 2], keepdim=true))\n", [("Change to `keepdims`", "print(sum([1, 2], keepdims=true))\n")]),
+    ("print(sum([1, 2], axes = 0))\n", [("Change to `axis`", "print(sum([1, 2], axis = 0))\n")]),
+    ("print(grad(fn(x) => x, argnums=0)(1.0))\n", [("Change to `wrt`", "print(grad(fn(x) => x, wrt=0)(1.0))\n")]),
+    ("print(psum(1.0, i))\n", [("Add `axis i = devices()`", "axis i = devices()\nprint(psum(1.0, i))\n")]),
+    ("let a = true\nlet b = a && a\n", [("Change to `and`", "let a = true\nlet b = a and a\n")]),
+    ("let a = true\nlet b = a||a\n", [("Change to `or`", "let a = true\nlet b = a or a\n")]),
+    ("let a = true\nlet b = !a\n", [("Change to `not`", "let a = true\nlet b = not a\n")]),
+    ("let a = 1\nprint(a === 1)\n", [("Change to `==`", "let a = 1\nprint(a == 1)\n")]),
+    ("let a = 1\nprint(a <> 1)\n", [("Change to `!=`", "let a = 1\nprint(a != 1)\n")]),
+    ("let a = 1\nprint(a ~= 1)\n", [("Change to `!=`", "let a = 1\nprint(a != 1)\n")]),
+    ("let a = 1\nif a = 1 { print(a) }\n", [("Change to `==`", "let a = 1\nif a == 1 { print(a) }\n")]),
+    ("let a = 1\nprint(a is 1)\n", [("Change to `==`", "let a = 1\nprint(a == 1)\n")]),
+    ("var i = 1\ni++\n", [("Change to `i += 1`", "var i = 1\ni += 1\n")]),
+    ("var i = 1\ni--\n", [("Change to `i -= 1`", "var i = 1\ni -= 1\n")]),
+    ("print(3 \u2212 2)\n", [("Change to `-`", "print(3 - 2)\n")]),
+    ("print(7 mod 2)\n", [("Change to `%`", "print(7 % 2)\n")]),
+    ("print(True)\n", [("Change to `true`", "print(true)\n")]),
+    ("if 1 > 2 { 1 } elif 2 > 1 { 2 } else { 3 }\n", [("Change to `else if`", "if 1 > 2 { 1 } else if 2 > 1 { 2 } else { 3 }\n")]),
+    ("if 1 > 2 { 1 }\nelse { 3 }\n", [("Put `else` behind the `}`", "if 1 > 2 { 1 } else { 3 }\n")]),
+    ("print(3L)\n", [("Change to `3i64`", "print(3i64)\n")]),
+    ("print(1.0f)\n", [("Change to `1.0f32`", "print(1.0f32)\n")]),
+    ("print([5_000_000_000])\n", [("Change to `5000000000i64`", "print([5000000000i64])\n")]),
+    ("print(.5)\n", [("Change to `0.5`", "print(0.5)\n")]),
+    ("print(+1)\n", [("Leave out the `+`", "print(1)\n")]),
+    ("print(zeros(3, 4))\n", [("Change to `zeros((3, 4))`", "print(zeros((3, 4)))\n")]),
+    ("print(f\"{1}\")\n", [("Leave out the `f`", "print(\"{1}\")\n")]),
+    ("print('hello')\n", [("Change to `\"hello\"`", "print(\"hello\")\n")]),
+    ("print('{x}')\n", []),
+    ("let x = 3 // rows\n", [("Change to `#`", "let x = 3 # rows\n")]),
+    ("-- rows\nlet x = 3\n", [("Change to `#`", "# rows\nlet x = 3\n")]),
+    ("print([1, 2] + [1, 2, 3])\n", []),
+]
+
+
+def fixes():
+    """Quick fixes: what they make of a text, and when there are none."""
+    said = {"textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["quickfix"]}}}}}
+    client = Client(capabilities=said)
+    expect("the kinds of actions", client.capabilities["codeActionProvider"], {"codeActionKinds": ["quickfix"]})
+    whole = span(0, 0, 0, last=99)
+    actions = lambda doc, where=whole, **context: doc.ask("codeAction", range=where, context={"diagnostics": [], **context})
+    for number, (text, wanted) in enumerate(FIXES):
+        doc = Text(client, f"fix{number}.uni", text)
+        client.checked(doc.uri, 1)
+        got = actions(doc)
+        first = got[0]["diagnostics"] if got else None  # of several messages, those of the first
+        expect(f"fixes of {text!r}", [[a["title"], apply(text, a["edit"]["changes"][doc.uri])] for a in got if a["diagnostics"] == first],
+               [list(pair) for pair in wanted])
+    doc = Text(client, "where.uni", "let total = 3\nprint(totl)\nprint(totla)\n")
+    messages = client.checked(doc.uri, 1)
+    got = actions(doc, span(1, 8, 8))
+    expect("at a place", [(a["title"], a["kind"], a["isPreferred"], a["diagnostics"]) for a in got],
+           [("Change to `total`", "quickfix", True, messages[:1])])
+    expect("of both", len(actions(doc, span(1, 8, 8, last=2))), 2)
+    expect("elsewhere", actions(doc, span(0, 4, 9)), [])
+    expect("of another kind", actions(doc, only=["refactor"]), [])
+    expect("of this kind", len(actions(doc, only=["quickfix"])), 2)
+    doc.set("let total = 3\nprint(totla)\n")
+    expect("of a text that is being checked", [apply(doc.text, a["edit"]["changes"][doc.uri]) for a in actions(doc)],
+           ["let total = 3\nprint(total)\n"])
+    doc.set("let total = 3\nprint(total)\n")
+    expect("what is right needs none", actions(doc), [])
+    expect("it ends", client.end(), 0)
+    client = Client()
+    doc = Text(client, "a.uni", "print(totl, sume(1))\n")
+    client.checked(doc.uri, 1)
+    expect("a client that takes no edits", actions(doc), [])
+    expect("it ends", client.end(), 0)
+
+
+SPREAD = """\
+import nn
+
+let  a=1; let b  = 2
+# about f
+def   f( x ) {
+    let y=x*2   # twice
+    # inside
+    y+ 1
+}
+
+
+let t = (a,
+  b,
+)
+print( f(a),t )
+"""
+
+
+def ranges():
+    """Formatting of a part: those lines, as formatting of all would leave them, and nothing else."""
+    client = Client()
+    doc = Text(client, "spread.uni", SPREAD)
+    whole = apply(SPREAD, doc.ask("formatting", options={}))
+    part = lambda where: apply(doc.text, doc.ask("rangeFormatting", range=where, options={}))
+    expect("all of it", part(span(0, 0, 0, last=99)), whole)
+    expect("nothing of it", part(span(0, 0, 0)), SPREAD)
+    expect("a line", part(span(2, 3, 5)), SPREAD.replace("let  a=1; let b  = 2", "let a = 1\nlet b = 2"))
+    expect("a line of a block", part(span(7, 0, 3)), SPREAD.replace("    y+ 1", "  y + 1"))
+    expect("up to the next", part(span(5, 0, 0, last=6)), SPREAD.replace("    let y=x*2   # twice", "  let y = x * 2  # twice"))
+    expect("a bracket over lines", part(span(12, 0, 1)), SPREAD.replace("(a,\n  b,\n)", whole[whole.index("let t = ") + 8:whole.index("print")].rstrip("\n")))
+    text = SPREAD
+    for line in reversed(range(SPREAD.count("\n"))):
+        doc.set(text)
+        text = part(span(line, 0, 1))
+    expect("line by line it is the same", text, whole)
+    doc.set("def f(x) {\n")
+    expect("with errors", doc.ask("rangeFormatting", range=span(0, 0, 1), options={}), None)
+    expect("without a range", doc.ask("rangeFormatting", options={})["error"]["code"], -32602)
+    # Programs that lost their layout, and get it back a part at a time.
+    for path in sorted((pathlib.Path(__file__).resolve().parent.parent / "examples").glob("*.uni")):
+        text = path.read_text()
+        loose = "".join("   " + line if line.strip() and "\"" not in line else line for line in text.splitlines(keepends=True))
+        doc.set(loose)
+        lines = loose.count("\n")
+        for begin in range(0, lines, 7):
+            doc.set(loose)
+            piece = part(span(begin, 0, 0, last=begin + 7))
+            doc.set(piece)
+            expect(f"{path.name} from line {begin}", apply(piece, doc.ask("formatting", options={}) or []), text)
+    expect("it ends", client.end(), 0)
+
+
+def workspace():
+    """Names of all files below the folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "sub" / ".hidden").mkdir(parents=True)
+        (folder / "main.uni").write_text("import nn\nlet width = 3\ndef train_step(x) {\n  let inner = x\n  inner\n}\n")
+        (folder / "sub" / "model.uni").write_text("type Model = (w: f32)\naxis batch = devices()\nvar step = 1\ndef step_twice(x) = x\n")
+        (folder / "sub" / ".hidden" / "no.uni").write_text("let step_hidden = 1\n")
+        (folder / "sub" / "text.txt").write_text("let step_text = 1\n")
+        client = Client(folder)
+        names = lambda query: [(s["name"], s["kind"], s["containerName"]) for s in client.ask("workspace/symbol", {"query": query})]
+        expect("the nearest first", names("step"), [("step", 13, "model.uni"), ("step_twice", 12, "model.uni"), ("train_step", 12, "main.uni")])
+        expect("letters in their order, of any case", names("MDL"), [("Model", 23, "model.uni")])
+        expect("all", [n for n, _, _ in names("")], ["Model", "batch", "step", "step_twice", "train_step", "width"])
+        expect("none", names("nosuch"), [])
+        expect("where it is", client.ask("workspace/symbol", {"query": "batch"})[0]["location"],
+               {"uri": (folder / "sub" / "model.uni").as_uri(), "range": span(1, 5, 10)})
+        open_one = Text(client, "model.uni", "let batches = 3\n", folder / "sub")
+        expect("as it is in the editor", names("batch"), [("batches", 14, "model.uni")])
+        expect("no query", client.ask("workspace/symbol", {})["error"]["code"], -32602)
+        client.tell("textDocument/didClose", {"textDocument": {"uri": open_one.uri}})
+        expect("and on the disk", names("batch"), [("batch", 14, "model.uni")])
+        expect("it ends", client.end(), 0)
+    client = Client()
+    Text(client, "a.uni", "let here = 1\n")
+    expect("without a folder", [s["name"] for s in client.ask("workspace/symbol", {"query": "here"})], ["here"])
+    expect("it ends", client.end(), 0)
+
+
 def broken_clients():
     # Before and after.
     client = Client(initialize=False)
@@ -679,7 +858,7 @@ def neovim():
 def main():
     latencies = []
     report = lambda what, seconds: latencies.append(f"{seconds * 1000:9.1f} ms  {what}")
-    for part in (answers, scopes, positions, imports, broken_clients, lambda: much(report), neovim):
+    for part in (answers, scopes, positions, imports, fixes, ranges, workspace, broken_clients, lambda: much(report), neovim):
         try:
             part()
         except Exception as error:  # a server that ended, or never answers

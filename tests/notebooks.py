@@ -308,6 +308,25 @@ def check_pictures(kernel):
     expect("PNG", bytes_of.startswith(b"\x89PNG\r\n\x1a\n") and bytes_of.endswith(b"IEND\xaeB`\x82"), bytes_of)
 
 
+def check_progress(kernel):
+    """A display below the cell that changes while the loop runs, and says at its end how long that took."""
+    loop = "for i in progress(range({})) {{\n  let begin = clock()\n  while clock() - begin < 0.02 {{ }}\n}}\nprint(\"ran\")"
+    _, printed, others = kernel.run(loop.format(30))
+    kinds, texts = [k for k, _ in others], [c["data"]["text/plain"] for _, c in others]
+    expect("a display that changes", kinds[:1] == ["display_data"] and kinds[1:] and set(kinds[1:]) == {"update_display_data"}, kinds)
+    expect("it is one", len({c["transient"]["display_id"] for _, c in others}) == 1, others)
+    expect("how far it is", "left" in texts[0] and "/30" in texts[0], texts)
+    expect("at the end", "100% 30/30" in texts[-1] and "left" not in texts[-1], texts)
+    expect("beside what is printed", printed == "ran\n", printed)
+    before = others[0][1]["transient"]["display_id"]
+    _, _, others = kernel.run(loop.format(30))
+    expect("another cell, another display", others and others[0][0] == "display_data" and others[0][1]["transient"]["display_id"] != before, others)
+    expect("a short loop has none", kernel.run(loop.format(1))[2] == [])
+    kernel.run(":set progress off")
+    expect("none is wanted", kernel.run(loop.format(30))[2] == [])
+    kernel.run(":set progress on")
+
+
 ENDLESS = 'print("begun")\nvar n = 0\nwhile true { n += 1 }'
 
 
@@ -383,7 +402,7 @@ def main():
             if chosen(path.stem):
                 count += 1
                 check_notebook(path)
-        checks = [c for c in (check_cells, check_errors, check_commands, check_typing, check_pictures, check_running, check_ends)
+        checks = [c for c in (check_cells, check_errors, check_commands, check_typing, check_pictures, check_progress, check_running, check_ends)
                   if chosen(c.__name__) and not REWRITE]
         if checks:
             with Kernel() as kernel:

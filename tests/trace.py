@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`--trace` writes a Chrome trace: valid JSON, a row for each device, events that lie in order within it;
-`--stats` a table. Kernels say which places of the program they compute.
+"""`--trace` writes a Chrome trace: valid JSON, a row for each device, events that lie in order within it, as Perfetto and
+chrome://tracing want them; `--stats` a table. Kernels say which places of the program they compute.
 
 usage: tests/trace.py UNISONO
 """
@@ -40,6 +40,31 @@ for f in (of_library, product, sorted, scanned, counted, decided, chosen) { prin
 """
 
 
+def viewable(trace):
+    """What Perfetto's importer asks of a trace (src/trace_processor/importers/json): else it drops events without a word. Times are
+    microseconds, which it reads as whole nanoseconds; two events of a row lie apart, or one in the other."""
+    assert trace["displayTimeUnit"] in ("ms", "ns") and isinstance(trace["traceEvents"], list), trace.keys()
+    rows = {}
+    for event in trace["traceEvents"]:
+        assert isinstance(event["name"], str) and event["name"] and event["ph"] in ("X", "M"), event
+        assert all(type(event[key]) is int and 0 <= event[key] < 2 ** 32 for key in ("pid", "tid")), event
+        assert isinstance(event.get("args", {}), dict), event
+        if event["ph"] == "M":
+            kind = "sort_index" if event["name"] == "thread_sort_index" else "name"
+            assert event["name"] in ("process_name", "thread_name", "thread_sort_index") and kind in event["args"], event
+            continue
+        assert isinstance(event["cat"], str), event
+        start, length = (round(event[key] * 1000) for key in ("ts", "dur"))
+        rows.setdefault((event["pid"], event["tid"]), []).append((start, -length, event))
+    for row in rows.values():
+        ends = []
+        for start, minus_length, event in sorted(row, key=lambda e: e[:2]):
+            while ends and ends[-1] <= start:
+                ends.pop()
+            assert not ends or start - minus_length <= ends[-1], f"it overlaps the one before: {event}"
+            ends.append(start - minus_length)
+
+
 def traced(unisono, program, devices):
     """The events of a run, and what `--stats` says of it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +72,9 @@ def traced(unisono, program, devices):
         done = subprocess.run([unisono, "run", "-", "--devices", devices, "--stats", "--trace", str(path)],
                               input=program, capture_output=True, text=True, timeout=60 * sanitizers.slow())
         assert done.returncode == 0, done.stderr
-        return json.loads(path.read_text())["traceEvents"], done.stderr
+        trace = json.loads(path.read_text())
+        viewable(trace)
+        return trace["traceEvents"], done.stderr
 
 
 def places(unisono, kind):
@@ -70,6 +97,7 @@ def places(unisono, kind):
 def check(unisono, kind):
     events, stats = traced(unisono, PROGRAM, f"{kind}:3")
     rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["unisono"], events[:3]
     assert rows == {0: f"{kind}:0", 1: f"{kind}:1", 2: f"{kind}:2", 3: "host"}, rows
     spans = [e for e in events if e["ph"] == "X"]
     for event in spans:

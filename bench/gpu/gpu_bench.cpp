@@ -8,7 +8,9 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -224,7 +226,10 @@ std::string definitions(int64_t n, int64_t r, int64_t c, int64_t m) {
       "def f_steps(x: f32[q]) -> f32[q] {{\n"
       "  var y = x\n"
       "  var i = 0\n"
-      "  while i < {} {{\n    y = y * 0.5 + x\n    i += 1\n  }}\n"
+      // Each step reads its neighbours' last one: it stays a kernel of its own,
+      // of a graph that is replayed.
+      "  while i < {} {{\n    y = y * 0.6 + flip(y, axis=0) * 0.4\n"
+      "    i += 1\n  }}\n"
       "  y\n}}\n"
       "let thousand = ones(f32[100000])\n",
       n, r, c, m, n > (1 << 20) ? 10000 : 10);
@@ -239,13 +244,14 @@ class Bench {
     const int64_t n = small ? 1 << 12 : 1 << 28, r = small ? 8 : 32768,
                   c = small ? 256 : 8192, m = small ? 128 : 8192;
     program_ = definitions(n, r, c, m);
+    if (!open()) return 1;
+    check();
     single(4.0 * static_cast<double>(n), 4.0 * static_cast<double>(r * c),
            static_cast<double>(m));
-    if (!problem_.empty()) return refuse(problem_);
     collectives();
-    if (!problem_.empty()) return refuse(problem_);
     print();
-    return options_.json.empty() || write_json() ? 0 : 1;
+    const bool written = options_.json.empty() || write_json();
+    return written && problems_.empty() ? 0 : 1;
   }
 
   /// The kernels that are measured, for other tools: a program that calls each
@@ -260,9 +266,19 @@ class Bench {
   }
 
  private:
-  int refuse(const std::string& why) {
-    fmt::print(stderr, "bench_gpu: {}\n", why);
-    return 1;
+  /// What is wrong with a row; the others are measured all the same.
+  void report(const std::string& row, const std::string& why) {
+    fmt::print(stderr, "bench_gpu: {}: {}\n", row, why);
+    problems_.push_back(row + ": " + why);
+  }
+  /// Whether there is a GPU.
+  bool open() {
+    Gpus gpus(options_.devices, false, "let one = 1");
+    std::string why = gpus.problem;
+    if (why.empty() && !gpus.devices()[0]->queue())
+      why = "these devices are no GPUs";
+    if (!why.empty()) fmt::print(stderr, "bench_gpu: {}\n", why);
+    return why.empty();
   }
   double budget() const { return options_.small ? 0.05 : 1; }
 
@@ -273,20 +289,29 @@ class Bench {
     rows_.push_back(std::move(row));
   }
 
+  /// Measures one row, in the session `gpus`, which is opened anew after one
+  /// that failed.
+  void measure(std::unique_ptr<Gpus>& gpus, const std::string& name,
+               const std::function<Row(Gpus&)>& row) {
+    if (!options_.wanted(name)) return;
+    if (!gpus) gpus = std::make_unique<Gpus>(options_.devices, false, program_);
+    std::optional<Row> measured;
+    if (gpus->problem.empty()) gpus->on_stack([&] { measured = row(*gpus); });
+    if (gpus->problem.empty()) {
+      if (differing_.contains(name)) measured->note += "; NOT THE CPU'S BITS";
+      add(std::move(*measured));
+      return;
+    }
+    report(name, gpus->problem);
+    gpus = nullptr;
+  }
+
   /// On one device, which is closed again.
   void single(double x, double y, double m) {
-    Gpus gpus(options_.devices, false, program_);
-    problem_ = gpus.problem;
-    if (!problem_.empty()) return;
-    if (!gpus.devices()[0]->queue()) problem_ = "these devices are no GPUs";
-    if (problem_.empty()) check();
-    if (!problem_.empty()) return;
-    gpus.on_stack([&] {
-      memory_bound(gpus, x, y);
-      latencies(gpus);
-      product(gpus, m);
-    });
-    problem_ += gpus.problem;
+    std::unique_ptr<Gpus> gpus;
+    memory_bound(gpus, x, y);
+    latencies(gpus);
+    product(gpus, m);
   }
 
   static std::vector<uint8_t> bytes_of(const Value& value) {
@@ -305,8 +330,9 @@ class Bench {
   /// The same functions on small arrays give the CPU's bits.
   void check() {
     const std::string small = definitions(1 << 12, 8, 256, 64);
-    Gpus gpus(options_.devices, false, small), cpus("cpu:1", false, small);
     for (const Workload& work : workloads(1, 1)) {
+      if (!options_.wanted(work.name)) continue;
+      Gpus gpus(options_.devices, false, small), cpus("cpu:1", false, small);
       std::vector<Value> here, there;
       for (const char* name : work.arguments) {
         here.push_back(gpus.global(name));
@@ -315,12 +341,10 @@ class Bench {
       const auto ours = gpus.call(work.function, here);
       const auto theirs = cpus.call(work.function, there);
       if (!ours || !theirs) {
-        problem_ = gpus.problem + cpus.problem;
-        return;
-      }
-      if (bytes_of(*ours) != bytes_of(*theirs)) {
-        problem_ = fmt::format("{}: the results are not the CPU's", work.name);
-        return;
+        report(work.name, gpus.problem + cpus.problem);
+      } else if (bytes_of(*ours) != bytes_of(*theirs)) {
+        report(work.name, "the results are not the CPU's");
+        differing_.insert(work.name);
       }
     }
   }
@@ -339,35 +363,36 @@ class Bench {
     };
   }
 
-  void memory_bound(Gpus& gpus, double x, double y) {
-    for (const Workload& work : workloads(x, y)) {
-      if (!options_.wanted(work.name)) continue;
-      std::vector<Value> arguments;
-      for (const char* name : work.arguments)
-        arguments.push_back(gpus.global(name));
-      const double moved = work.reads + work.writes;
-      Copying copy(*gpus.devices()[0], static_cast<int64_t>(moved / 2));
-      Row row = time_pair(
-          work.name, [&] { gpus.call(work.function, arguments); },
-          [&] { copy.run(); }, budget());
-      row.target = work.target;
-      row.note = fmt::format("{}, the copy {}", rate(moved, row.ours.median),
-                             rate(moved, row.peer.median));
-      add(std::move(row));
-    }
+  void memory_bound(std::unique_ptr<Gpus>& session, double x, double y) {
+    for (const Workload& work : workloads(x, y))
+      measure(session, work.name, [&](Gpus& gpus) {
+        std::vector<Value> arguments;
+        for (const char* name : work.arguments)
+          arguments.push_back(gpus.global(name));
+        const double moved = work.reads + work.writes;
+        Copying copy(*gpus.devices()[0], static_cast<int64_t>(moved / 2));
+        Row row = time_pair(
+            work.name, [&] { gpus.call(work.function, arguments); },
+            [&] { copy.run(); }, budget());
+        row.target = work.target;
+        row.note = fmt::format("{}, the copy {}", rate(moved, row.ours.median),
+                               rate(moved, row.peer.median));
+        return row;
+      });
   }
 
-  void latencies(Gpus& gpus) {
-    Copying copy(*gpus.devices()[0], 4);
-    if (options_.wanted("latency")) {
+  void latencies(std::unique_ptr<Gpus>& session) {
+    measure(session, "latency of a compiled call, 1 element", [&](Gpus& gpus) {
+      Copying copy(*gpus.devices()[0], 4);
       Row row = time_pair(
           "latency of a compiled call, 1 element",
           [&] { gpus.call("f_add", {gpus.global("one")}); },
           [&] { copy.run(); }, budget());
       row.note = "peer: a copy of 4 bytes, waited for";
-      add(std::move(row));
-    }
-    if (options_.wanted("steps")) {
+      return row;
+    });
+    measure(session, "a step of a loop over 100,000 elements", [&](Gpus& gpus) {
+      Copying copy(*gpus.devices()[0], 4);
       const double steps = options_.small ? 10 : 10000;
       Row row = time_pair(
           "a step of a loop over 100,000 elements",
@@ -376,34 +401,34 @@ class Bench {
       for (double* time : {&row.ours.median, &row.ours.low, &row.ours.high})
         *time /= steps;
       row.ratio *= steps;
-      row.note = "peer: a copy of 4 bytes, waited for; wanted: 2 µs";
-      add(std::move(row));
-    }
+      row.note = "peer: a copy of 4 bytes, waited for; wanted: 2 µs a kernel";
+      return row;
+    });
   }
 
   /// Kernels of our own beside cuBLASLt, where that is found.
-  void product(Gpus& own, double m) {
-    if (!options_.wanted("product")) return;
+  void product(std::unique_ptr<Gpus>& session, double m) {
+    const std::string name = fmt::format("product of bf16, {0}×{0}×{0}", m);
+    if (!options_.wanted(name)) return;
     Gpus library(options_.devices, true, program_);
-    if (!library.problem.empty()) {
-      problem_ = library.problem;
-      return;
-    }
-    library.on_stack([&] {
+    if (!library.problem.empty()) return report(name, library.problem);
+    measure(session, name, [&](Gpus& own) {
       const std::vector<Value> a = {own.global("a")}, b = {library.global("a")};
-      Row row = time_pair(
-          fmt::format("product of bf16, {0}×{0}×{0}", m),
-          [&] { own.call("f_product", a); },
-          [&] { library.call("f_product", b); }, budget());
+      Row row;
+      library.on_stack([&] {
+        row = time_pair(
+            name, [&] { own.call("f_product", a); },
+            [&] { library.call("f_product", b); }, budget());
+      });
       row.target = 0.5;
       const double work = 2 * m * m * m * 1e-12;
       row.note = fmt::format(
           "{:.1f} TFLOP/s; with cuBLASLt, if `unisono devices` finds it, "
           "{:.1f}",
           work / row.ours.median, work / row.peer.median);
-      add(std::move(row));
+      return row;
     });
-    problem_ += library.problem;
+    if (!library.problem.empty()) report(name, library.problem);
   }
 
   /// Two logical devices, on one GPU where there is one: no speed-up can be
@@ -428,8 +453,8 @@ class Bench {
                             "(ones(f32[d, {}]))\n",
                             elements));
       if (!gpus.problem.empty()) {
-        problem_ = gpus.problem;
-        return;
+        report(name, gpus.problem);
+        continue;
       }
       Copying copy(*gpus.devices()[0], 4 * elements);
       gpus.on_stack([&] {
@@ -439,9 +464,9 @@ class Bench {
         row.note = fmt::format(
             "peer: a copy of as many bytes, {}",
             rate(8.0 * static_cast<double>(elements), row.peer.median));
-        add(std::move(row));
+        if (gpus.problem.empty()) add(std::move(row));
       });
-      problem_ += gpus.problem;
+      if (!gpus.problem.empty()) report(name, gpus.problem);
     }
   }
 
@@ -457,6 +482,8 @@ class Bench {
                  : row.ratio >= row.target ? "reached; "
                                            : "**not reached**; ",
                  row.note);
+    for (const std::string& problem : problems_)
+      fmt::print("\n**failed**: {}\n", problem);
   }
 
   /// For peers.py.
@@ -483,7 +510,9 @@ class Bench {
   }
 
   const Options options_;
-  std::string program_, problem_;
+  std::string program_;
+  std::vector<std::string> problems_;
+  std::set<std::string> differing_;  // rows whose results are not the CPU's
   std::vector<Row> rows_;
 };
 

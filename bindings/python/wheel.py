@@ -57,6 +57,17 @@ def system_library(name):
     return pathlib.Path(found[1])
 
 
+def notices(build):
+    """Of what is not ours, in the programs or beside them."""
+    done = subprocess.run(
+        [ROOT / "bundle/notices.py", build / "libunisono_wheel.so",
+         build / "libsimcuda.so", build / "unisono_portable", "--",
+         *map(system_library, PACKED)], stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit(1)
+    return done.stdout
+
+
 def metadata():
     return f"""Metadata-Version: 2.1
 Name: unisono
@@ -87,6 +98,7 @@ def contents(build, tag):
            (build / "unisono_portable").read_bytes(), True)
     info = f"{name}.dist-info"
     yield f"{info}/LICENSE", (ROOT / "LICENSE").read_bytes(), False
+    yield f"{info}/THIRD_PARTY_NOTICES", notices(build), False
     yield f"{info}/METADATA", metadata().encode(), False
     yield f"{info}/WHEEL", ("Wheel-Version: 1.0\nGenerator: unisono\n"
                             "Root-Is-Purelib: false\n"

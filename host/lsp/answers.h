@@ -1,6 +1,7 @@
 #pragma once
 // What the server answers to each request about a document. A position is in
 // bytes of the view's text; `null` is the protocol's word for nothing.
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,26 @@ Json signature_help(View& view, uint32_t offset);
 // ---- outline.cpp
 Json symbols(View& view);
 Json folds(View& view);
+
+// ---- formatting.cpp
 /// Edits to the one layout; null where the text has errors.
 Json format_edits(View& view);
+/// Of the lines that a range of bytes touches, and of those that go with them.
+Json format_edits(View& view, uint32_t begin, uint32_t end);
+
+// ---- actions.cpp
+Json diagnostic(Files& files, const Client& client, const Message& message);
+/// What the messages at a range of bytes say to write instead.
+Json quick_fixes(View& view, uint32_t begin, uint32_t end);
+
+// ---- workspace.cpp
+/// Names at the top level of the `.uni` files that are open or lie in these
+/// folders: those that have the letters of `query` in this order, the nearest
+/// to it first. Some of them where there are many, or it is cancelled.
+Json workspace_symbols(Files& files, const Client& client,
+                       const std::vector<std::string>& folders,
+                       const std::string& query,
+                       const std::atomic<bool>* cancelled);
 
 // ---- semantic_tokens.cpp
 /// The names of what semantic_tokens counts.

@@ -37,6 +37,7 @@ class Messages {
     if (at)
       m.range =
           request_.syntax->text().range(at.begin, at.end, request_.encoding);
+    if (is_own(d.where)) m.fixes = fixes(d, *request_.syntax);
     out_.has_errors |= d.severity == lang::Severity::error;
     out_.messages.push_back(std::move(m));
   }

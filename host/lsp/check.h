@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/lsp/fixes.h"
 #include "host/lsp/syntax.h"
 #include "host/lsp/text.h"
 #include "lang/source/diagnostics.h"
@@ -29,6 +30,7 @@ struct Message {
   Range range;
   std::string text;  // with facts and help, a line each
   std::vector<std::pair<FilePlace, std::string>> related;
+  std::vector<Fix> fixes;  // of the text that was checked
 };
 
 struct Checked {

@@ -31,6 +31,8 @@ struct Document {
   std::shared_ptr<const Syntax> good;
   /// The newest result of a check of a text that parsed: what types there are.
   std::shared_ptr<const Checked> typed;
+  /// The newest result of all.
+  std::shared_ptr<const Checked> checked;
   /// The newest result was for this version.
   std::optional<int64_t> checked_version;
 };

@@ -1,7 +1,4 @@
-#include <algorithm>
-
 #include "host/lsp/answers.h"
-#include "lang/format/format.h"
 
 namespace unisono::host::lsp {
 namespace {
@@ -127,26 +124,6 @@ Json folds(View& view) {
     i = next;
   }
   return out;
-}
-
-Json format_edits(View& view) {
-  if (!view.syntax().ok()) return nullptr;
-  const std::string& before = view.syntax().text().str();
-  const std::string after = lang::format(view.syntax().program());
-  if (before == after) return Json::array();
-  // What is the same at both ends stays, and with it an editor's marks.
-  const size_t least = std::min(before.size(), after.size());
-  size_t head = 0, tail = 0;
-  while (head < least && before[head] == after[head]) ++head;
-  while (head > 0 && before[head - 1] != '\n') --head;
-  while (tail < least - head &&
-         before[before.size() - 1 - tail] == after[after.size() - 1 - tail])
-    ++tail;
-  while (tail > 0 && before[before.size() - tail - 1] != '\n') --tail;
-  const auto end = static_cast<uint32_t>(before.size() - tail);
-  return Json::array(
-      {{{"range", view.range({nullptr, static_cast<uint32_t>(head), end})},
-        {"newText", after.substr(head, after.size() - tail - head)}}});
 }
 
 }  // namespace unisono::host::lsp

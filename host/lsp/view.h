@@ -21,6 +21,7 @@ struct Client {
   bool markdown = false;       // in hovers and documentation
   bool label_offsets = false;  // parameters as parts of a signature's label
   bool related = false;        // related places in diagnostics
+  bool actions = false;        // code actions with their edits
   bool hint_refresh = false;   // inlay hints again when types are there
   bool watches = false;        // files, when it is asked to
 };

@@ -31,6 +31,7 @@
 #include "host/notebook/server.h"
 #include "host/session/help.h"
 #include "host/session/interrupt.h"
+#include "host/session/progress.h"
 #include "lang/source/utf8.h"
 
 namespace unisono::host {
@@ -151,6 +152,7 @@ class Kernel final : public xeus::xinterpreter, public Frontend {
     if (!silent_) output_.then(message);
   }
   void show_picture(std::string_view type, std::string_view bytes);
+  void show_progress(const lang::LoopProgress& loop);
 
   std::string version_;
   OutputStream output_;
@@ -161,7 +163,11 @@ class Kernel final : public xeus::xinterpreter, public Frontend {
   std::shared_ptr<std::atomic<bool>> ends_ =
       std::make_shared<std::atomic<bool>>(false);
 
+  int progress_displays_ = 0;  // so many there were
+
   // Of the cell that runs.
+  ProgressPace progress_pace_;
+  std::string progress_display_;  // of the loop that runs; empty: not shown
   int number_ = 0;
   bool silent_ = false, leaves_ = false;
   std::optional<CellError> error_;
@@ -195,6 +201,7 @@ Json Kernel::execute_request_impl(int number, const std::string& code,
   silent_ = silent;
   leaves_ = false;
   error_.reset();
+  progress_display_.clear();
   if (store_history) history_->add(number, code);
   shell_.set_next_number(number);
   run_cell(code);
@@ -235,6 +242,35 @@ void Kernel::prepare(SessionOptions& options) {
   options.show_picture = [this](std::string_view type, std::string_view bytes) {
     show_picture(type, bytes);
   };
+  options.progress = [this](const lang::LoopProgress& loop) {
+    if (shell_.settings().progress) show_progress(loop);
+  };
+}
+
+/// A display below the cell, which changes as the loop goes on, and at its end
+/// says how long that took.
+void Kernel::show_progress(const lang::LoopProgress& loop) {
+  constexpr int columns = 80;
+  const bool ended = loop.turns == loop.all;
+  if (ended ? progress_display_.empty() : !progress_pace_.due(loop).has_value())
+    return;
+  const std::string note = loop.note ? (*loop.note)() : "";
+  Json data = {
+      {"text/plain", progress_line(loop.turns, loop.all,
+                                   progress_pace_.seconds(), columns, note)}};
+  const bool first = progress_display_.empty();
+  if (first)
+    progress_display_ =
+        fmt::format("unisono-progress-{}", ++progress_displays_);
+  Json transient = {{"display_id", progress_display_}};
+  publish([&] {
+    if (first)
+      display_data(std::move(data), Json::object(), std::move(transient));
+    else
+      update_display_data(std::move(data), Json::object(),
+                          std::move(transient));
+  });
+  if (ended) progress_display_.clear();
 }
 
 void Kernel::show_picture(std::string_view type, std::string_view bytes) {

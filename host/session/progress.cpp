@@ -43,8 +43,9 @@ std::string progress_line(int64_t turns, int64_t all, double seconds,
   if (all > 0) {
     part = static_cast<double>(turns) / static_cast<double>(all);
     const double left = static_cast<double>(all - turns) / std::max(rate, 1e-9);
-    text = fmt::format("{:3.0f}% {}/{}  {}  {} left", std::floor(100 * part),
-                       turns, all, unit, clock_text(left));
+    text = fmt::format(
+        "{:3.0f}% {}/{}  {}  {}", std::floor(100 * part), turns, all, unit,
+        turns == all ? clock_text(seconds) : clock_text(left) + " left");
   } else {
     text = fmt::format("turn {}  {}  {}", turns + 1, unit, clock_text(seconds));
   }
@@ -63,15 +64,21 @@ std::string progress_line(int64_t turns, int64_t all, double seconds,
   return text.substr(0, end);
 }
 
-void ProgressBar::turn(const lang::LoopProgress& loop) {
+std::optional<double> ProgressPace::due(const lang::LoopProgress& loop) {
   const Clock::time_point now = Clock::now();
   if (loop.turns == 0) began_ = drawn_ = now;
-  if (loop.turns == loop.all) return hide();
-  if ((!loop.asked && now - began_ < patience) || now - drawn_ < pause) return;
+  if ((!loop.asked && now - began_ < patience) || now - drawn_ < pause)
+    return std::nullopt;
   drawn_ = now;
-  const double seconds = std::chrono::duration<double>(now - began_).count();
+  return seconds();
+}
+
+void ProgressBar::turn(const lang::LoopProgress& loop) {
+  if (loop.turns == loop.all) return hide();
+  const std::optional<double> seconds = pace_.due(loop);
+  if (!seconds) return;
   const std::string note = loop.note ? (*loop.note)() : "";
-  write_(fmt::format("\r{}\x1b[K", progress_line(loop.turns, loop.all, seconds,
+  write_(fmt::format("\r{}\x1b[K", progress_line(loop.turns, loop.all, *seconds,
                                                  columns_(), note)));
   shown_ = true;
 }

@@ -221,7 +221,11 @@ std::string stats_table(Session& session, const Recorder& recorder) {
 
 Status write_trace(const std::string& path, Session& session,
                    const Recorder& recorder) {
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  std::string text =
+      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+      R"({"name":"process_name","ph":"M","pid":1,"tid":0,)"
+      R"("args":{"name":"unisono"}},)"
+      "\n";
   for (const Device* device : session.runtime().devices())
     text += row_json(session, device->index()) + ",\n";
   text += row_json(session, Recorder::host);

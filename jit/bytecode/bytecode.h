@@ -43,6 +43,7 @@ struct ElementPlace {
   std::vector<int64_t> strides;
   std::vector<uint32_t> indexes;  // registers
   bool wide = false;              // the indexes are i64, else i32
+  bool clamps = false;  // an index outside is the nearest one, no error
   int64_t array_bytes = 0;
   ir::Type type;  // of the array
 };

@@ -289,9 +289,10 @@ class Lowering {
   /// Whether the node reads or writes one element at scalar indexes.
   bool is_element(const Graph& graph, const Node& node) const {
     const auto& a = ir::attrs<ir::IndexAttrs>(node);
-    if (!a.checked || !checked_ || node.op == ir::Op::scatter_add) return false;
+    if (node.op == ir::Op::scatter_add) return false;
     const size_t first = node.op == ir::Op::gather ? 1 : 2;
     const ir::Type& array = graph.type(node.inputs[0]);
+    if (clamps(node) && array.elements() == 0) return false;
     if (array.rank() == 0 || a.axes.size() != array.shape.size()) return false;
     const DType dtype = graph.type(node.inputs[first]).dtype;
     for (size_t i = first; i < node.inputs.size(); ++i)
@@ -301,12 +302,17 @@ class Lowering {
     return true;
   }
 
+  bool clamps(const Node& node) const {
+    return !checked_ || !ir::attrs<ir::IndexAttrs>(node).checked;
+  }
+
   ElementPlace element_place(const Scope& scope, const Node& node,
                              size_t first) {
     const ir::Type& type = scope.graph.type(node.inputs[0]);
     ElementPlace place;
     place.type = type;
     place.array_bytes = type.bytes();
+    place.clamps = clamps(node);
     place.wide = scope.graph.type(node.inputs[first]).dtype == DType::I64;
     const std::vector<int64_t> sizes = type.sizes();
     for (const int axis : ir::attrs<ir::IndexAttrs>(node).axes) {

@@ -234,8 +234,12 @@ int64_t index_in(uint64_t element) {
   return index;
 }
 
+int64_t clamped(int64_t index, int64_t size) {
+  return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size - 1);
+}
+
 /// Which element, -1 if there is none.
-template <class Index, bool one_axis>
+template <class Index, bool one_axis, bool clamps>
 int64_t position(const Step* step, const uint64_t* registers,
                  const StepRun* run) {
   if constexpr (one_axis) {
@@ -243,6 +247,7 @@ int64_t position(const Step* step, const uint64_t* registers,
     const int64_t size = step->number;
     if (static_cast<uint64_t>(index) < static_cast<uint64_t>(size))
       return index;
+    if constexpr (clamps) return clamped(index, size);
     return index < 0 && index >= -size ? index + size : -1;
   } else {
     const ElementPlace& place =
@@ -251,9 +256,13 @@ int64_t position(const Step* step, const uint64_t* registers,
     for (size_t i = 0; i < place.sizes.size(); ++i) {
       const int64_t size = place.sizes[i];
       int64_t index = index_in<Index>(registers[place.indexes[i]]);
-      if (index < 0) index += size;
-      if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size))
-        return -1;
+      if constexpr (clamps) {
+        index = clamped(index, size);
+      } else {
+        if (index < 0) index += size;
+        if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size))
+          return -1;
+      }
       at += index * place.strides[i];
     }
     return at;
@@ -276,9 +285,9 @@ void outside_step(const Step* step, uint64_t* registers, StepRun* run) {
 // What happens seldom is a step of its own, so that these keep nothing on the
 // stack.
 
-template <class Element, class Index, bool one_axis>
+template <class Element, class Index, bool one_axis, bool clamps>
 void load(const Step* step, uint64_t* registers, StepRun* run) {
-  const int64_t at = position<Index, one_axis>(step, registers, run);
+  const int64_t at = position<Index, one_axis, clamps>(step, registers, run);
   if (at < 0) [[unlikely]]
     [[clang::musttail]] return outside_step<Index>(step, registers, run);
   const Value& array = run_of(run).slots[step->in[0]];
@@ -288,9 +297,9 @@ void load(const Step* step, uint64_t* registers, StepRun* run) {
   [[clang::musttail]] return step[1].function(step + 1, registers, run);
 }
 
-template <class Element, class Index, bool one_axis>
+template <class Element, class Index, bool one_axis, bool clamps>
 void store(const Step* step, uint64_t* registers, StepRun* run) {
-  const int64_t at = position<Index, one_axis>(step, registers, run);
+  const int64_t at = position<Index, one_axis, clamps>(step, registers, run);
   if (at < 0) [[unlikely]]
     [[clang::musttail]] return outside_step<Index>(step, registers, run);
   Value& array = run_of(run).slots[step->out];
@@ -301,16 +310,22 @@ void store(const Step* step, uint64_t* registers, StepRun* run) {
   [[clang::musttail]] return step[1].function(step + 1, registers, run);
 }
 
-/// make.template operator()<Element, Index, one_axis>() for the place.
+/// make.template operator()<Element, Index, one_axis, clamps>() for the place.
 template <class Make>
 StepFunction with_place(const ElementPlace& place, Make make) {
+  const auto with_axes = [&]<class Element, class Index, bool clamps>() {
+    return place.sizes.size() == 1
+               ? make.template operator()<Element, Index, true, clamps>()
+               : make.template operator()<Element, Index, false, clamps>();
+  };
+  const auto with_clamps = [&]<class Element, class Index>() {
+    return place.clamps
+               ? with_axes.template operator()<Element, Index, true>()
+               : with_axes.template operator()<Element, Index, false>();
+  };
   const auto with_index = [&]<class Element>() {
-    const bool one = place.sizes.size() == 1;
-    if (place.wide)
-      return one ? make.template operator()<Element, int64_t, true>()
-                 : make.template operator()<Element, int64_t, false>();
-    return one ? make.template operator()<Element, int32_t, true>()
-               : make.template operator()<Element, int32_t, false>();
+    return place.wide ? with_clamps.template operator()<Element, int64_t>()
+                      : with_clamps.template operator()<Element, int32_t>();
   };
   return with_dtype(place.type.dtype, [&]<DType D>() {
     using Storage = typename StorageOf<D>::type;
@@ -328,17 +343,19 @@ StepFunction with_place(const ElementPlace& place, Make make) {
 }  // namespace
 
 StepFunction load_step(const ElementPlace& place) {
-  return with_place(place,
-                    []<class Element, class Index, bool one>() -> StepFunction {
-                      return load<Element, Index, one>;
-                    });
+  return with_place(
+      place,
+      []<class Element, class Index, bool one, bool clamps>() -> StepFunction {
+        return load<Element, Index, one, clamps>;
+      });
 }
 
 StepFunction store_step(const ElementPlace& place) {
-  return with_place(place,
-                    []<class Element, class Index, bool one>() -> StepFunction {
-                      return store<Element, Index, one>;
-                    });
+  return with_place(
+      place,
+      []<class Element, class Index, bool one, bool clamps>() -> StepFunction {
+        return store<Element, Index, one, clamps>;
+      });
 }
 
 }  // namespace unisono::jit::bytecode

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "jit/emit/nest.h"
+#include "jit/kernel/choice.h"
 #include "runtime/execute/program.h"
 
 namespace unisono::jit {
@@ -91,8 +92,14 @@ EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
     Nest merged = nest;
     merge_axes(merged);
     choose_vector_axis(merged, kernel, machine);
-    for (Nest& part : cut_tiles(std::move(merged), kernel, machine))
-      nests.push_back(std::move(part));
+    // The loop along the last axis goes over what a choice differs in.
+    const int last = static_cast<int>(merged.extents.size()) - 1;
+    const bool across = last >= 0 && tile_axis(merged, 1) >= 0;
+    for (Nest& chosen : cut_choices(std::move(merged), across ? -1 : last)) {
+      merge_axes(chosen);
+      for (Nest& part : cut_tiles(std::move(chosen), kernel, machine))
+        nests.push_back(std::move(part));
+    }
   }
   for (const Nest& nest : nests) {
     const Schedule plan = schedule(nest, kernel, machine);

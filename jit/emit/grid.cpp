@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include "jit/emit/grid_nest.h"
+#include "jit/kernel/choice.h"
 #include "runtime/check.h"
 
 namespace unisono::jit {
@@ -369,8 +370,11 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
       b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}),
       b.getInt64Ty());
   auto* leave = BasicBlock::Create(context, "leave");
-  for (size_t n = 0; n < kernel.nests.size(); ++n) {
-    Nest nest = kernel.nests[n];
+  std::vector<Nest> nests;
+  for (const Nest& nest : kernel.nests)
+    for (Nest& part : cut_choices(nest, -1)) nests.push_back(std::move(part));
+  for (size_t n = 0; n < nests.size(); ++n) {
+    Nest nest = std::move(nests[n]);
     merge_axes(nest);
     const GridSchedule schedule = grid_schedule(nest, kernel);
     // This nest's blocks are numbered from `result.blocks` on.
@@ -378,7 +382,7 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
         b.CreateSub(block, b.getInt64(static_cast<uint64_t>(result.blocks)));
     result.blocks += schedule.blocks;
     auto* inside = BasicBlock::Create(context, "nest", function);
-    auto* next = n + 1 < kernel.nests.size()
+    auto* next = n + 1 < nests.size()
                      ? BasicBlock::Create(context, "next", function)
                      : leave;
     b.CreateCondBr(b.CreateICmpULT(

@@ -11,6 +11,9 @@ using llvm::Value;
 
 namespace {
 
+/// Points of an edge that are done one by one: most edges are a point or two.
+constexpr int64_t few_at_once = 4;
+
 /// A reverse scan is a scan of the reversed axes.
 Nest forwards(const Nest& nest) {
   Nest out = nest;
@@ -64,18 +67,20 @@ void NestEmitter::loop(Value* begin, Value* end, int64_t step,
   b_.SetInsertPoint(after);
 }
 
-void NestEmitter::vector_loop(
-    Value* begin, Value* end, unsigned lanes,
-    const std::function<void(Value*, unsigned, Value*)>& body) {
-  if (plan_.all_masked) {
-    return loop(begin, end, lanes, [&](Value* i) {
-      Value* active = b_.CreateSub(end, i);
-      auto* left = llvm::dyn_cast<llvm::ConstantInt>(active);
-      body(i, lanes,
-           left ? constant_mask(left->getSExtValue(), lanes)
-                : lane_mask(active, lanes));
-    });
-  }
+void NestEmitter::masked_loop(Value* begin, Value* end, unsigned lanes,
+                              const VectorBody& body) {
+  loop(begin, end, lanes, [&](Value* i) {
+    Value* active = b_.CreateSub(end, i);
+    auto* left = llvm::dyn_cast<llvm::ConstantInt>(active);
+    body(i, lanes,
+         left ? constant_mask(left->getSExtValue(), lanes)
+              : lane_mask(active, lanes));
+  });
+}
+
+void NestEmitter::vector_loop(Value* begin, Value* end, unsigned lanes,
+                              const VectorBody& body) {
+  if (plan_.all_masked) return masked_loop(begin, end, lanes, body);
   Value* rest = b_.CreateSub(end, begin);
   Value* full =
       b_.CreateAnd(rest, index_constant(-static_cast<int64_t>(lanes)));
@@ -190,26 +195,19 @@ std::pair<Value*, Value*> NestEmitter::block_range(int axis, Value* block) {
 void NestEmitter::emit_map(Point& point, Value* block) {
   if (nest_.turns) return emit_turns(point, block);
   fix_unit_parts(point);
-  std::vector<bool> fixed(nest_.exprs.size()), all(nest_.exprs.size(), true);
-  for (size_t e = 0; e < fixed.size(); ++e) fixed[e] = !in_loop_[e];
+  const int axis = plan_.vector_axis;
+  std::vector<Segment> parts;
+  if (axis >= 0) parts = segments(nest_, axis);
+  std::vector<bool> fixed(nest_.exprs.size(), axis < 0);
+  for (const Segment& part : parts)
+    for (size_t e = 0; e < fixed.size(); ++e)
+      if (part.needed[e] && !in_loop_[e]) fixed[e] = true;
   Values values(nest_.exprs.size());
   Point scalar = point;
   scalar.vector_axis = -1;
   compute(fixed, scalar, values);
-  std::vector<int> stores;
-  for (size_t s = 0; s < nest_.stores.size(); ++s)
-    stores.push_back(static_cast<int>(s));
-  const int axis = plan_.vector_axis;
+  const std::vector<int> stores = all_stores();
   if (axis < 0) return store_outputs(stores, scalar, values);
-
-  const int64_t extent = nest_.extents[axis];
-  Value *begin = index_constant(0), *end = index_constant(extent);
-  if (plan_.blocks > 1) {
-    begin = b_.CreateMul(block, index_constant(plan_.block));
-    end = b_.CreateBinaryIntrinsic(
-        llvm::Intrinsic::smin, b_.CreateAdd(begin, index_constant(plan_.block)),
-        end);
-  }
   auto body = [&](Value* index, unsigned lanes, Value* mask) {
     Point at = point;
     at.index[axis] = index;
@@ -217,15 +215,54 @@ void NestEmitter::emit_map(Point& point, Value* block) {
     at.mask = mask;
     if (lanes == 0) at.vector_axis = -1;
     Values inside = values;
-    compute(all, at, inside);
+    compute(segment_->needed, at, inside);
     store_outputs(stores, at, inside);
   };
+  const auto [begin, end] = block_range(axis, block);
+  for (const Segment& part : parts) {
+    segment_ = &part;
+    emit_segment(begin, end, body);
+  }
+}
+
+/// The part of begin ... end - 1 that lies in the present segment.
+void NestEmitter::emit_segment(Value* begin, Value* end,
+                               const VectorBody& body) {
   const unsigned lanes = static_cast<unsigned>(plan_.lanes);
-  if (lanes == 1)
-    return loop(begin, end, 1, [&](Value* i) { body(i, 0, nullptr); });
-  if (extent % lanes == 0)
-    return loop(begin, end, lanes, [&](Value* i) { body(i, lanes, nullptr); });
-  vector_loop(begin, end, lanes, body);
+  const int64_t extent = nest_.extents[plan_.vector_axis];
+  auto clipped = [&](int64_t first, int64_t last, const auto& emit) {
+    Value *from = begin, *to = end;
+    if (first > 0)
+      from = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from,
+                                      index_constant(first));
+    if (last < extent)
+      to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to,
+                                    index_constant(last));
+    // A block may lie before the segment, or behind it.
+    to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, to);
+    emit(from, to);
+  };
+  auto one_by_one = [&](Value* from, Value* to) {
+    loop(from, to, 1, [&](Value* i) { body(i, 0, nullptr); });
+  };
+  auto masked = [&](Value* from, Value* to) {
+    if (plan_.scalar_tails) return one_by_one(from, to);
+    masked_loop(from, to, lanes, body);
+  };
+  const int64_t first = segment_->begin, last = segment_->end;
+  auto in_vectors = [&](Value* from, Value* to) {
+    if (last - first < extent || extent % lanes != 0)
+      return vector_loop(from, to, lanes, body);
+    loop(from, to, lanes, [&](Value* i) { body(i, lanes, nullptr); });
+  };
+  if (lanes == 1 || last - first < few_at_once)
+    return clipped(first, last, one_by_one);
+  if (last - first < lanes) return clipped(first, last, masked);
+  // Stores that bypass the cache begin at a multiple of the vectors' length.
+  const int64_t step = plan_.streaming ? lanes : 1;
+  const int64_t middle = (first + step - 1) / step * step;
+  if (first < middle) clipped(first, middle, masked);
+  clipped(middle, last, in_vectors);
 }
 
 /// The last kept axis in vectors, one per unit; the last one may be short.

@@ -10,6 +10,7 @@
 
 #include "jit/emit/element_llvm.h"
 #include "jit/emit/emit.h"
+#include "jit/kernel/choice.h"
 #include "jit/kernel/kernel.h"
 #include "jit/kernel/schedule.h"
 
@@ -69,13 +70,19 @@ class NestEmitter {
   void emit_unit(llvm::Value* unit);
   /// Leaves the function if the run shall stop.
   virtual void poll();
+  using VectorBody = std::function<void(llvm::Value* index, unsigned lanes,
+                                        llvm::Value* mask)>;
   /// Calls body for vectors of `lanes` along [begin, end), then for the tail.
   void vector_loop(llvm::Value* begin, llvm::Value* end, unsigned lanes,
-                   const std::function<void(llvm::Value* index, unsigned lanes,
-                                            llvm::Value* mask)>& body);
+                   const VectorBody& body);
+  /// The tail, too, is a vector, of which some lanes are off.
+  void masked_loop(llvm::Value* begin, llvm::Value* end, unsigned lanes,
+                   const VectorBody& body);
 
   // ---- forms
   virtual void emit_map(Point& point, llvm::Value* block);
+  void emit_segment(llvm::Value* begin, llvm::Value* end,
+                    const VectorBody& body);
   void emit_turns(Point& point, llvm::Value* block);
   void take_turns(Point& point, Values& values);
   std::vector<bool> needed_for(ExprId id, const Values& values) const;
@@ -239,9 +246,10 @@ class NestEmitter {
   llvm::IRBuilder<>& b_;
   const Nest nest_;
   const Schedule plan_;
-  std::vector<bool> inner_;      // changes along reduced axes
-  std::vector<bool> in_loop_;    // changes along the vectorised axis
-  std::vector<bool> unit_axis_;  // its index is fixed by the unit
+  std::vector<bool> inner_;           // changes along reduced axes
+  std::vector<bool> in_loop_;         // changes along the vectorised axis
+  std::vector<bool> unit_axis_;       // its index is fixed by the unit
+  const Segment* segment_ = nullptr;  // of the vectorised axis
   Values unit_parts_, store_parts_;
   llvm::Value* side_part_ = nullptr;    // of the scan's or scatter's access
   std::vector<llvm::Value*> failures_;  // of checks in the present turn

@@ -301,6 +301,7 @@ Value* NestEmitter::value_of(const Expr& expr, ExprId id, Point& point,
       return load_at(expr.argument, expr.dtype, offset,
                      expr.at.factors[point.vector_axis], point);
     }
+    case Expr::Kind::choice: return values[segment_->chosen[id]];
     case Expr::Kind::carried:
     case Expr::Kind::reduced: break;  // known before
   }

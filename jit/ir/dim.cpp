@@ -389,12 +389,15 @@ Dim operator*(const Dim& a, const Dim& b) {
 Dim floor_div(const Dim& a, const Dim& b) {
   if (a.overflowed_ || b.overflowed_) return Dim::Poly::overflow();
   CHECK(b.poly_ || b.value_ != 0);
+  if (!a.poly_ && !b.poly_) {
+    if (b.value_ == -1) return Dim(0) - a;  // of the least there is none
+    return floor_div_integers(a.value_, b.value_);
+  }
   if (!b.poly_ && b.value_ < 0) {
     if (b.value_ == INT64_MIN) return Dim::Poly::overflow();
     return floor_div(Dim(0) - a, Dim(-b.value_));
   }
   if (!b.poly_ && b.value_ == 1) return a;
-  if (!a.poly_ && !b.poly_) return floor_div_integers(a.value_, b.value_);
   if (!b.poly_) return floor_div_by_constant(a, b.value_);
   const Division d = divide(a, b);
   if (d.remainder == Dim(0)) return d.quotient;
@@ -403,7 +406,14 @@ Dim floor_div(const Dim& a, const Dim& b) {
   return d.quotient + quotient_atom(d.remainder, b);
 }
 
-Dim floor_mod(const Dim& a, const Dim& b) { return a - b * floor_div(a, b); }
+Dim floor_mod(const Dim& a, const Dim& b) {
+  if (a.poly_ || b.poly_ || a.overflowed_ || b.overflowed_)
+    return a - b * floor_div(a, b);
+  CHECK(b.value_ != 0);
+  if (b.value_ == -1) return 0;
+  const int64_t rest = a.value_ % b.value_;
+  return rest != 0 && (rest < 0) != (b.value_ < 0) ? rest + b.value_ : rest;
+}
 
 std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
   if (a.overflowed_ || b.overflowed_) return std::nullopt;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "jit/ir/kinds.h"
+#include "jit/kernel/choice.h"
 #include "jit/kernel/schedule.h"
 #include "runtime/check.h"
 #include "runtime/stop.h"
@@ -22,6 +24,10 @@ namespace {
 /// take 2.
 constexpr size_t most_weight = 240, dear_weight = 8;
 constexpr size_t most_streams = 24, most_reductions = 4;
+/// What cutting a nest at its choices may make of it; and the elements that
+/// vectors shall have to go along where the last axis is cut.
+constexpr size_t most_parts = 27, most_weight_of_parts = 1000;
+constexpr int64_t shortest_line = 16;
 /// Flops that a later loop of the nest may compute again.
 constexpr int recomputed_flops = 12;
 /// So few are computed again rather than stored and loaded.
@@ -128,6 +134,10 @@ void Group::roll_back(const Checkpoint& checkpoint) {
     memo_.erase(log_.back());
     log_.pop_back();
   }
+  std::erase_if(choices_, [&](const Choice& choice) {
+    return static_cast<size_t>(choice.expr) >= exprs_.size();
+  });
+  computed_at_.clear();
   scan_.reset();
   scatter_.reset();
   depth_ = 0;
@@ -172,11 +182,13 @@ size_t Group::weight() const {
 template <class F>
 Group::Answer Group::attempt(NodeId node, F&& f) {
   const bool fresh = empty();
+  adding_ = node;
   for (;;) {
     poll_stop();
     Checkpoint checkpoint{exprs_.size(), log_.size(), reductions_.size(),
                           reduced_};
     failure_ = {};
+    chooses_ = false;
     if (f()) {
       if (fresh || weight() <= most_weight) {
         nodes_.push_back(node);
@@ -186,8 +198,10 @@ Group::Answer Group::attempt(NodeId node, F&& f) {
       members_.erase(node);
     }
     roll_back(checkpoint);
-    if (failure_.split)
+    if (failure_.split && choices_.empty())
       apply(*failure_.split);
+    else if (failure_.split)
+      return {Outcome::declined};  // a choice is made along one axis
     else if (failure_.keep >= 0)
       return {Outcome::keep, failure_.keep};
     else if (failure_.needs >= 0 && failure_.needs != node)
@@ -230,8 +244,9 @@ bool Group::add_map(NodeId node) {
   }
   auto map = identity(shape, kept_only);
   if (!map) return false;
+  chooses_ = reductions_.empty();
   ExprId value = evaluate(node, *map);
-  if (value < 0) return false;
+  if (value < 0 || !cuts_fit()) return false;
   if (!phases_fit(value) && !fits_with_reloads(node, *map, value)) return false;
   int id = intern(*map);
   remember(node, id, value);
@@ -249,6 +264,37 @@ std::vector<bool> Group::inner_exprs() const {
       if (inner[operand]) inner[e] = true;
   }
   return inner;
+}
+
+/// Whether cutting the nest where choices change leaves few parts, one of which
+/// is most of it; else one of their nodes is to be stored.
+bool Group::cuts_fit() {
+  if (choices_.empty()) return true;
+  std::vector<std::set<int64_t>> cuts(extents_.size());
+  for (const Choice& choice : choices_) {
+    const AxisCuts own = cuts_of(exprs_[choice.expr], extents_);
+    if (!own.at.empty()) cuts[own.axis].insert(own.at.begin(), own.at.end());
+  }
+  size_t parts = 1;
+  bool fit = std::none_of(exprs_.begin(), exprs_.end(),
+                          [](const Expr& expr) { return expr.checked; });
+  for (size_t a = 0; a < cuts.size(); ++a) {
+    parts *= cuts[a].size() + 1;
+    int64_t begin = 0, longest = 0;
+    cuts[a].insert(extents_[a]);
+    for (const int64_t end : cuts[a]) {
+      longest = std::max(longest, end - begin);
+      begin = end;
+    }
+    fit = fit && 2 * longest >= extents_[a] &&
+          (cuts[a].size() == 1 || a + 1 < cuts.size() ||
+           longest >= shortest_line);
+  }
+  if (fit && parts <= most_parts && parts * weight() <= most_weight_of_parts)
+    return true;
+  failure_ = {};
+  fail(choices_.back().node);
+  return false;
 }
 
 /// Whether a loop may compute `value`, with what it takes from the loops before
@@ -334,7 +380,7 @@ bool Group::add_reduction(NodeId id) {
   const auto& attrs = ir::attrs<ir::ReduceAttrs>(node);
   const NodeId operand = node.inputs[0];
   const auto& shape = sources_.sizes[operand];
-  if (!enter_space(shape)) return false;
+  if (!enter_space(shape) || !choices_.empty()) return false;
   auto map = identity(shape, false);
   if (!map) return false;
   std::vector<bool> reduced;
@@ -509,8 +555,9 @@ Group::Answer Group::add_box(NodeId part, const std::vector<int64_t>& size,
     auto map = identity(size, false);
     if (!map) return false;
     bool scalar = sources_.sizes[part].empty();
+    chooses_ = true;
     ExprId value = pull(part, scalar ? IndexMap{} : *map);
-    if (value < 0) return false;
+    if (value < 0 || !cuts_fit()) return false;
     for (size_t i = 0; i < size.size(); ++i) (*map)[i].constant += offset[i];
     stores_.push_back({buffer, sources_.graph.type(whole).dtype,
                        linearise(*map, sources_.sizes[whole], extents_.size()),

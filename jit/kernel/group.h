@@ -26,6 +26,8 @@ struct Sources {
   /// number of arrays that are read for it. The flops are many where the node
   /// must be stored, or an operand of it.
   std::vector<int> cost, streams;
+  /// How often nodes that are needed read a node.
+  std::vector<int> uses;
   /// The step of the plan that computes a node (-1: none does yet), and the
   /// buffer that then holds it (-1: none does).
   std::vector<int> step, buffer;
@@ -161,8 +163,12 @@ class Group {
   ExprId evaluate_move(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_reshape(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_concat(ir::NodeId node, const IndexMap& map);
-  ExprId evaluate_stack(ir::NodeId node, const IndexMap& map);
+  std::optional<ExprId> evaluate_stack(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_pad(ir::NodeId node, const IndexMap& map);
+  bool may_choose(ir::NodeId node, const IndexMap& map);
+  ExprId choose(ir::NodeId node, const Affine& at, std::vector<int64_t> bounds,
+                std::vector<ExprId> operands);
+  bool cuts_fit();
   bool readable(ir::NodeId stored) const;
   ExprId load(ir::NodeId stored, Affine at);
   ExprId reload(ir::NodeId member, const IndexMap& map, int phase);
@@ -202,6 +208,17 @@ class Group {
   std::unordered_map<int, DType> buffer_dtypes_;
   std::optional<Scan> scan_;
   std::optional<Scatter> scatter_;
+  /// Choices between the parts of a concat or pad, and which that is; in maps
+  /// alone, in which nothing can fail.
+  struct Choice {
+    ExprId expr;
+    ir::NodeId node;
+  };
+  std::vector<Choice> choices_;
+  bool chooses_ = false;
+  ir::NodeId adding_ = -1;
+  /// Where a concat or pad is read whose parts are computed there.
+  std::unordered_map<ir::NodeId, int> computed_at_;
   Failure failure_;
   /// Members of phases before this one are read back from where they were
   /// stored.

@@ -20,6 +20,8 @@ namespace {
 
 constexpr int most_depth = 400;
 constexpr size_t most_exprs_at_once = 220;
+/// Nodes under a concat or pad.
+constexpr size_t most_parts_looked_at = 64;
 
 uint64_t bits_of(const uint8_t* bytes, DType dtype) {
   uint64_t bits = 0;
@@ -327,24 +329,40 @@ ExprId Group::evaluate_concat(NodeId id, const IndexMap& map) {
   const Node& node = sources_.graph[id];
   const int axis = ir::attrs<ir::AxisAttrs>(node).axis;
   const AffineRange reach = range(map[axis], extents_);
+  std::vector<NodeId> parts;  // those that are read
+  std::vector<int64_t> starts;
   int64_t start = 0;
   for (NodeId operand : node.inputs) {
-    const int64_t size = sources_.sizes[operand][axis];
-    if (reach.low >= start && reach.high < start + size) {
-      IndexMap at = map;
-      at[axis].constant -= start;
-      return pull(operand, at);
+    const int64_t end = start + sources_.sizes[operand][axis];
+    if (reach.low < end && reach.high >= start && start < end) {
+      parts.push_back(operand);
+      starts.push_back(start);
     }
-    start += size;
+    start = end;
   }
-  return evaluate_stack(id, map);
+  // A choice around this one may leave nothing of it.
+  if (parts.empty()) return fail(id);
+  if (parts.size() > 1) {
+    if (const auto read = evaluate_stack(id, map)) return *read;
+    if (!may_choose(id, map)) return -1;
+  }
+  std::vector<ExprId> values;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    IndexMap at = map;
+    at[axis].constant -= starts[i];
+    values.push_back(pull(parts[i], at));
+    if (values.back() < 0) return -1;
+  }
+  starts.erase(starts.begin());
+  return choose(id, map[axis], std::move(starts), std::move(values));
 }
 
 /// A stack of slices, such as the windows of a pool, is read where they are, if
-/// its last axis is that of memory there, too.
-ExprId Group::evaluate_stack(NodeId id, const IndexMap& map) {
+/// its last axis is that of memory there, too; nothing where it is no such
+/// stack.
+std::optional<ExprId> Group::evaluate_stack(NodeId id, const IndexMap& map) {
   const auto view = ir::affine_view(sources_.graph, id);
-  if (!view || !view->stacks) return fail(id);
+  if (!view || !view->stacks) return std::nullopt;
   const auto& shape = sources_.sizes[id];
   size_t last = shape.size();
   while (last > 0 && shape[last - 1] == 1) --last;
@@ -352,7 +370,7 @@ ExprId Group::evaluate_stack(NodeId id, const IndexMap& map) {
   const bool side_by_side =
       last > 0 && steps[last - 1] == 1 &&
       std::ranges::count(steps, 0) + 1 == static_cast<ptrdiff_t>(steps.size());
-  if (!through_stacks_ && !side_by_side) return fail(id);
+  if (!through_stacks_ && !side_by_side) return std::nullopt;
   if (!readable(sources_.stored_node(view->base))) return fail(view->base);
   IndexMap at;
   for (const auto& place : view->places) {
@@ -368,15 +386,73 @@ ExprId Group::evaluate_pad(NodeId id, const IndexMap& map) {
   const auto& attrs = ir::attrs<ir::PadAttrs>(node);
   const auto& shape = sources_.sizes[node.inputs[0]];
   IndexMap at = map;
-  bool inside = true;
+  std::vector<size_t> crossed;  // axes along which some of it is padding
   for (size_t i = 0; i < map.size(); ++i) {
     at[i].constant -= attrs.low[i].value();
     const AffineRange reach = range(at[i], extents_);
     if (reach.high < 0 || reach.low >= shape[i])
       return pull(node.inputs[1], {});
-    inside = inside && reach.low >= 0 && reach.high < shape[i];
+    if (reach.low < 0 || reach.high >= shape[i]) crossed.push_back(i);
   }
-  return inside ? pull(node.inputs[0], at) : fail(id);
+  if (crossed.empty()) return pull(node.inputs[0], at);
+  if (sources_.elements[node.inputs[0]] == 0) return pull(node.inputs[1], {});
+  if (!may_choose(id, map)) return -1;
+  const ExprId padding = pull(node.inputs[1], {});
+  ExprId value = padding < 0 ? -1 : pull(node.inputs[0], at);
+  for (size_t i = 0; i < crossed.size() && value >= 0; ++i)
+    value = choose(id, at[crossed[i]], {0, shape[crossed[i]]},
+                   {padding, value, padding});
+  return value;
+}
+
+/// Whether a concat or pad may be read as a choice between its parts. They are
+/// read where they lie; or computed here, if nobody else reads them, and that
+/// happens once. Else they are stored: one part by itself, several together.
+bool Group::may_choose(NodeId id, const IndexMap& map) {
+  auto store = [&](NodeId node) {
+    fail(node);
+    return false;
+  };
+  if (!chooses_) return store(id);
+  std::vector<NodeId> pending = sources_.graph[id].inputs, computed;
+  bool elsewhere = false;
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (pending.size() > most_parts_looked_at) return store(id);
+    const NodeId part = sources_.stored_node(pending[i]);
+    if (readable(part)) continue;
+    const Node& node = sources_.graph[part];
+    if (ir::kind(node.op) == Kind::move) {
+      pending.insert(pending.end(), node.inputs.begin(), node.inputs.end());
+    } else if (ir::kind(node.op) != Kind::source) {
+      computed.push_back(part);
+      elsewhere = elsewhere || sources_.step[part] >= 0 ||
+                  !sources_.is_expression(part) || sources_.can_fail(part);
+    }
+  }
+  if (computed.empty()) return true;
+  if (!elsewhere && (sources_.uses[id] == 1 || id == adding_)) {
+    const int at = intern(map);
+    if (computed_at_.emplace(id, at).first->second == at) return true;
+  }
+  const bool one = std::ranges::all_of(
+      computed, [&](NodeId part) { return part == computed[0]; });
+  return store(one ? computed[0] : id);
+}
+
+/// The operand of the range that `at` is in; the ranges end at the bounds.
+ExprId Group::choose(NodeId id, const Affine& at, std::vector<int64_t> bounds,
+                     std::vector<ExprId> operands) {
+  if (operands.size() == 1) return operands[0];
+  size_t crossed = 0;
+  for (size_t a = 0; a < extents_.size(); ++a)
+    crossed += at.factors[a] != 0 && extents_[a] > 1;
+  if (crossed != 1) return fail(id);
+  Expr expr{.kind = Expr::Kind::choice, .dtype = exprs_[operands[0]].dtype};
+  expr.at = at;
+  expr.bounds = std::move(bounds);
+  expr.operands = std::move(operands);
+  choices_.push_back({push(std::move(expr)), id});
+  return choices_.back().expr;
 }
 
 }  // namespace unisono::jit

@@ -62,6 +62,20 @@ std::vector<bool> varying_expressions(const Nest& nest, int axis) {
   return varying;
 }
 
+bool has_choices(const Nest& nest) {
+  return std::any_of(
+      nest.exprs.begin(), nest.exprs.end(),
+      [](const Expr& expr) { return expr.kind == Expr::Kind::choice; });
+}
+
+Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent) {
+  Nest part = nest;
+  part.extents[axis] = extent;
+  for_each_affine(part,
+                  [&](Affine& at) { at.constant += at.factors[axis] * start; });
+  return part;
+}
+
 bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,
                     const Store& store) {
   for (size_t a = 0; a < nest.extents.size(); ++a)
@@ -246,6 +260,10 @@ std::string text(const Expr& expr) {
       return fmt::format("reduction {}{}", expr.reduction,
                          expr.best ? " best" : "");
     case Expr::Kind::carried: return fmt::format("carry {}", expr.carry);
+    case Expr::Kind::choice:
+      return fmt::format("choice %{} by {} from {}",
+                         fmt::join(expr.operands, ", %"), text(expr.at),
+                         fmt::join(expr.bounds, ", "));
   }
   __builtin_unreachable();
 }

@@ -34,6 +34,7 @@ struct Expr {
     operation,  // `op` of operands, computed in operand_dtype
     reduced,    // result of the nest's reduction number `reduction`
     carried,    // carry number `carry` of the nest's turns
+    choice,     // operand k, so many of `bounds` are at most `at`: choice.h
   };
   Kind kind = Kind::constant;
   ir::Op op = ir::Op::input;
@@ -59,6 +60,7 @@ struct Expr {
     auto operator<=>(const IndexedAxis&) const = default;
   };
   std::vector<IndexedAxis> indexed = {};  // gather: one per operand
+  std::vector<int64_t> bounds = {};  // choice: one less than operands; rise
 };
 
 /// argument[at] = value.
@@ -212,6 +214,12 @@ std::vector<bool> carried_expressions(const Nest& nest);
 
 /// For each expression, whether it changes along an axis.
 std::vector<bool> varying_expressions(const Nest& nest, int axis);
+
+/// Whether some expression is a choice.
+bool has_choices(const Nest& nest);
+
+/// The part of the nest from `start` on along an axis.
+Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent);
 
 /// Whether the store happens at every point of the reduced axes.
 bool is_inner_store(const Nest& nest, const std::vector<bool>& inner,

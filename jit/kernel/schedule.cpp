@@ -193,6 +193,9 @@ double load_cost(const Nest& nest, const Work& work, int axis, int64_t lanes) {
 constexpr int64_t wide_bytes = 8192, wide_rows = 8;
 /// Sums of a row that registers have room for, in vectors.
 constexpr int64_t most_vectors = 8;
+/// Lines that are read side by side, one of each lane of each factor: more of
+/// them, often powers of two apart, drive each other out of the first cache.
+constexpr int64_t most_lines = 16;
 /// Smaller products lie in the caches, where nothing of this matters.
 constexpr int64_t least_wide = 1 << 15;
 
@@ -208,8 +211,14 @@ void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
   const int64_t extent = nest.extents[axis];
   const int64_t rows = nest.points() / nest.kept_points();
   if (plan.lanes == 1) return;
-  if (loads([&](const Expr& e) { return is_squared(e, axis); })) {
+  const auto squared = std::count_if(
+      nest.exprs.begin(), nest.exprs.end(), [&](const Expr& expr) {
+        return expr.kind == Expr::Kind::load && is_squared(expr, axis);
+      });
+  if (squared > 0) {
     plan.square = square_size(nest, work);
+    while (plan.lanes * squared > most_lines && plan.lanes > 2) plan.lanes /= 2;
+    plan.block = plan.lanes;
     return;
   }
   const bool along_rows = !loads([&](const Expr& e) {
@@ -231,15 +240,6 @@ void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
 /// Rows and columns of a square of elements that is transposed in registers.
 int64_t tile_size(const Work& work, const Machine& machine) {
   return std::min(machine.vector_bytes / work.widest, 16);
-}
-
-/// The part of the nest from `start` on along an axis.
-Nest part_of(const Nest& nest, size_t axis, int64_t start, int64_t extent) {
-  Nest part = nest;
-  part.extents[axis] = extent;
-  for_each_affine(part,
-                  [&](Affine& at) { at.constant += at.factors[axis] * start; });
-  return part;
 }
 
 /// What loops are taken to last that end by a condition.

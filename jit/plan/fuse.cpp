@@ -4,6 +4,7 @@
 // (a value of another group, a view that is no index arithmetic) is stored.
 // A step reads only what earlier steps stored, so the plan has no cycles.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -38,13 +39,13 @@ constexpr size_t most_nests = 16;
 void Fuser::find_users() {
   const size_t n = graph_.nodes.size();
   live_.assign(n, false);
-  uses_.assign(n, 0);
+  sources_.uses.assign(n, 0);
   user_.assign(n, -1);
   updated_.assign(n, false);
   results_.resize(n);
   for (NodeId output : graph_.outputs) {
     live_[output] = true;
-    ++uses_[output];
+    ++sources_.uses[output];
   }
   for (size_t i = n; i-- > 0;) {
     const Node& node = graph_.nodes[i];
@@ -52,7 +53,7 @@ void Fuser::find_users() {
     if (!live_[i]) continue;
     for (NodeId operand : node.inputs) {
       live_[operand] = true;
-      ++uses_[operand];
+      ++sources_.uses[operand];
       if (user_[operand] < 0) user_[operand] = static_cast<NodeId>(i);
     }
     if (node.op == Op::scatter || node.op == Op::scatter_add)
@@ -62,7 +63,7 @@ void Fuser::find_users() {
 
 /// Used once, at other points than its own: computed where it is used.
 bool Fuser::is_virtual(NodeId id) const {
-  if (uses_[id] != 1 || user_[id] < 0 || sources_.can_fail(id) ||
+  if (sources_.uses[id] != 1 || user_[id] < 0 || sources_.can_fail(id) ||
       !sources_.is_expression(id))
     return false;
   const Node& user = graph_[user_[id]];
@@ -266,10 +267,11 @@ BufferId Fuser::materialise(NodeId node) {
   if (sources_.buffer[id] >= 0) return sources_.buffer[id];
   const Op op = graph_[id].op;
   if (sources_.elements[id] > 0 && (op == Op::concat || op == Op::pad)) {
-    if (op == Op::pad || !place_joined(id)) place_boxes(id);
-    return sources_.buffer[id];
+    const bool joined = op == Op::concat && place_joined(id);
+    if (!joined && !place_chosen(id)) place_boxes(id);
+  } else if (sources_.step[id] < 0) {
+    place(id);
   }
-  if (sources_.step[id] < 0) place(id);
   if (sources_.buffer[id] >= 0) return sources_.buffer[id];
   const BufferId buffer = plan_.add_buffer(graph_[id]);
   items_[sources_.step[id]].groups[0].store(id, buffer);
@@ -295,6 +297,55 @@ bool Fuser::place_joined(NodeId id) {
   plan_.add_buffer(graph_[id]);
   sources_.step[id] = step;
   sources_.buffer[id] = buffer;
+  return true;
+}
+
+/// concat and pad as one nest, which goes along whole rows, where that has few
+/// parts and needs nothing stored.
+bool Fuser::place_chosen(NodeId id) {
+  for (;;) {
+    Group group(sources_, static_cast<int>(items_.size()));
+    const Group::Answer answer = group.add(id);
+    if (answer.outcome == Group::Outcome::needs && dissolve(answer.needed, id))
+      continue;
+    if (answer.outcome != Group::Outcome::added) return false;
+    sources_.step[id] = static_cast<int>(items_.size());
+    items_.emplace_back().groups.push_back(std::move(group));
+    return true;
+  }
+}
+
+/// The group of `node` computes what is read on the way to `reader` alone, so
+/// that may be computed there. False, and nothing is done, if it is not so.
+bool Fuser::dissolve(NodeId node, NodeId reader) {
+  const int item = sources_.step[node];
+  if (item < 0 || items_[item].groups.size() != 1) return false;
+  const Group& group = items_[item].groups[0];
+  if (!group.is_plain_map() || group.has_stores()) return false;
+  // All that has no place between the reader and what has one, and the group.
+  std::set<NodeId> between(group.nodes().begin(), group.nodes().end());
+  const std::set<NodeId> members = between;
+  std::vector<NodeId> pending = {reader};
+  for (size_t i = 0; i < pending.size(); ++i) {
+    between.insert(pending[i]);
+    for (const NodeId input : graph_[pending[i]].inputs)
+      if (sources_.step[input] < 0 && sources_.buffer[input] < 0 &&
+          !between.contains(input))
+        pending.push_back(input);
+  }
+  std::map<NodeId, int> reads;
+  std::set<NodeId> dependent = members;  // on the group
+  for (const NodeId id : between)        // operands first
+    for (const NodeId input : graph_[id].inputs) {
+      ++reads[input];
+      if (dependent.contains(input)) dependent.insert(id);
+    }
+  for (const NodeId id : dependent)
+    if (sources_.can_fail(id) ||
+        (id != reader && reads[id] != sources_.uses[id]))
+      return false;
+  for (const NodeId id : members) sources_.step[id] = -1;
+  items_[item].groups.clear();
   return true;
 }
 

@@ -44,6 +44,8 @@ class Fuser {
   void place(ir::NodeId node);
   void place_boxes(ir::NodeId node);
   bool place_joined(ir::NodeId node);
+  bool place_chosen(ir::NodeId node);
+  bool dissolve(ir::NodeId node, ir::NodeId reader);
   void place_dot(ir::NodeId node);
   bool place_dot_of_view(ir::NodeId node);
   void place_sort(ir::NodeId node);
@@ -87,7 +89,6 @@ class Fuser {
   Sources sources_;
   const Lowering& lowering_;
   std::vector<bool> live_;
-  std::vector<int> uses_;
   std::vector<ir::NodeId> user_;  // the last one
   std::vector<bool> updated_;     // a scatter writes to a copy of it
   std::vector<Item> items_;

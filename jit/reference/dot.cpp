@@ -7,8 +7,10 @@
 
 #include "jit/ir/reduce_order.h"
 #include "jit/reference/kernels.h"
+#include "jit/reference/product.h"
 #include "jit/reference/walk.h"
 #include "jit/scalar/scalar.h"
+#include "runtime/check.h"
 
 // An fma instruction where the processor has one (a call of libm gives the
 // same bits). ThreadSanitizer does not start before the loader has chosen.
@@ -30,6 +32,53 @@ UNISONO_WITH_FMA void add_products_f32(float a, const float* b, float* sums,
 UNISONO_WITH_FMA void add_products_f64(double a, const double* b, double* sums,
                                        int64_t n) {
   for (int64_t i = 0; i < n; ++i) sums[i] = __builtin_fma(a, b[i], sums[i]);
+}
+
+float fma_of(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+double fma_of(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+/// `rows` rows of a product, as many sums at once as registers hold: columns go
+/// in blocks, each sum is one chain.
+template <int rows, int columns, class T>
+[[gnu::always_inline]] inline void multiply_block(const T* a, const T* b,
+                                                  int64_t k, int64_t n,
+                                                  T* out) {
+  T sums[rows][columns] = {};
+  for (int64_t i = 0; i < k; ++i)
+    for (int r = 0; r < rows; ++r)
+      for (int j = 0; j < columns; ++j)
+        sums[r][j] = fma_of(a[r * k + i], b[i * n + j], sums[r][j]);
+  for (int r = 0; r < rows; ++r)
+    std::copy(sums[r], sums[r] + columns, out + r * n);
+}
+
+template <int rows, class T>
+[[gnu::always_inline]] inline void multiply_rows(const T* a, const T* b,
+                                                 int64_t k, int64_t n, T* out) {
+  int64_t j = 0;
+  for (; j + 16 <= n; j += 16)
+    multiply_block<rows, 16>(a, b + j, k, n, out + j);
+  for (; j + 8 <= n; j += 8) multiply_block<rows, 8>(a, b + j, k, n, out + j);
+  for (; j + 4 <= n; j += 4) multiply_block<rows, 4>(a, b + j, k, n, out + j);
+  for (; j < n; ++j) multiply_block<rows, 1>(a, b + j, k, n, out + j);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void multiply_all(const T* a, const T* b,
+                                                int64_t m, int64_t k, int64_t n,
+                                                T* out) {
+  int64_t i = 0;
+  for (; i + 4 <= m; i += 4) multiply_rows<4>(a + i * k, b, k, n, out + i * n);
+  for (; i < m; ++i) multiply_rows<1>(a + i * k, b, k, n, out + i * n);
+}
+
+UNISONO_WITH_FMA void multiply_f32(const float* a, const float* b, int64_t m,
+                                   int64_t k, int64_t n, float* out) {
+  multiply_all(a, b, m, k, n, out);
+}
+UNISONO_WITH_FMA void multiply_f64(const double* a, const double* b, int64_t m,
+                                   int64_t k, int64_t n, double* out) {
+  multiply_all(a, b, m, k, n, out);
 }
 
 template <class T>
@@ -82,6 +131,19 @@ int64_t count(const ir::Type& type, const std::vector<int>& axes) {
 }
 
 }  // namespace
+
+void multiply(DType dtype, const void* a, const void* b, int64_t m, int64_t k,
+              int64_t n, void* out) {
+  static_assert(longest_product_chain == dot_chain);
+  CHECK(dtype == DType::F32 || dtype == DType::F64);
+  CHECK(k <= dot_chain);
+  if (dtype == DType::F32)
+    multiply_f32(static_cast<const float*>(a), static_cast<const float*>(b), m,
+                 k, n, static_cast<float*>(out));
+  else
+    multiply_f64(static_cast<const double*>(a), static_cast<const double*>(b),
+                 m, k, n, static_cast<double*>(out));
+}
 
 void dot(const ir::Node& node, View a, View b, uint8_t* out) {
   const auto& d = ir::attrs<ir::DotAttrs>(node);

@@ -137,6 +137,13 @@ Error bad_index(const ir::Node& node, const BadIndex& bad) {
 
 Result<Value> run_gather(const ir::Node& node, std::span<const Operand> x,
                          bool checked) {
+  // All elements are one: what is not checked need not be read.
+  if (is_one(x[0]) && x[0].type->elements() > 0 &&
+      !(checked && ir::attrs<ir::IndexAttrs>(node).checked)) {
+    Value out = *x[0].value;
+    out.set_repeated(node.type.elements() > 1);
+    return out;
+  }
   const DenseOperands operands(x);
   Value out = Value::allocate(node.type.bytes());
   if (!out.ok() || !operands.ok()) return at(node, out_of_memory(node.type));

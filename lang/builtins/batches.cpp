@@ -298,7 +298,7 @@ class BatchItems : public Items {
   std::future<Made> coming_;  // the last: it is waited for first
 };
 
-class Batches : public Iterable {
+class Batches : public Sequence {
  public:
   Batches(Walk& walk, Plan plan, ir::Dim length)
       : plan_(std::move(plan)), length_(std::move(length)) {

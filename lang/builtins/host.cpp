@@ -1,6 +1,7 @@
 // What is known about values without computing them; trees; host numbers.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "lang/builtins/written_file.h"
@@ -13,6 +14,7 @@
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
+#include "lang/ops/range.h"
 #include "lang/ops/text.h"
 #include "lang/source/builtin_examples.h"
 #include "lang/syntax/ast.h"
@@ -32,15 +34,15 @@ const TupleValue& tuple_argument(BuiltinCall& call, const CallArgument& a,
   Diagnostic d =
       diagnostic(Code::wrong_argument, a.where,
                  fmt::format("`{}` of `{}`", name, call.builtin.name),
-                 "a tuple", type_name(a.value));
+                 "a tuple or an array", type_name(a.value));
   if (a.value.is<IterableValue>() || a.value.is<ProgressValue>())
     d.set_help(
         "in a `for`, `enumerate` numbers them: `for (i, b) in "
         "enumerate(batches(x, n))`");
-  if (a.value.array())
+  if (rows_of(a.value))
     d.set_help(
-        "over rows of arrays run `for i in range(n)`, a comprehension, "
-        "or `map`");
+        "rows of arrays are zipped with rows of arrays; a tuple as an "
+        "array is `stack(t)`");
   call.walk.fail(std::move(d));
 }
 
@@ -150,7 +152,39 @@ Value builtin_unrolled(CallOf<"unrolled">& call) {
   return make_tuple(std::move(out));
 }
 
+namespace {
+
+/// Rows of arrays side by side.
+Value zip_rows(CallOf<"zip">& call) {
+  std::vector<Value> trees;
+  ir::Dim length;
+  for (const CallArgument& a : call.rest) {
+    const std::shared_ptr<const Rows> rows = rows_of(a.value);
+    if (!rows)
+      call.walk.fail(
+          diagnostic(Code::wrong_argument, a.where, "`items` of `zip`",
+                     "an array, as the others are", type_name(a.value)));
+    if (trees.empty()) length = rows->length();
+    if (rows->length() != length)
+      call.walk.fail(
+          diagnostic(Code::scan_lengths_differ, a.where, "zip",
+                     type_name(call.rest[0].value), length.to_string(),
+                     type_name(a.value), rows->length().to_string())
+              .set_help(fmt::format("cut the longer one: `{}[:{}]`",
+                                    a.where.text(), length.to_string())));
+    trees.push_back(rows->tree());
+  }
+  return IterableValue{
+      std::make_shared<const Rows>(make_tuple(std::move(trees)), length)};
+}
+
+}  // namespace
+
 Value builtin_zip(CallOf<"zip">& call) {
+  if (std::ranges::any_of(call.rest, [](const CallArgument& a) {
+        return rows_of(a.value) != nullptr;
+      }))
+    return zip_rows(call);
   bool many = false;
   for (CallArgument& a : call.rest) {
     a.value = text_as_items(call.walk, a.value, a.where);
@@ -161,7 +195,7 @@ Value builtin_zip(CallOf<"zip">& call) {
     for (const CallArgument& a : call.rest) {
       const auto* items = a.value.get_if<ManyValue>();
       const TupleValue* tuple =
-          items ? nullptr : &tuple_argument(call, a, "tuples");
+          items ? nullptr : &tuple_argument(call, a, "items");
       if (tuple && tuple->items.empty()) return make_tuple({});
       row.push_back(items ? *items->item : tuple->items[0]);
     }
@@ -169,9 +203,9 @@ Value builtin_zip(CallOf<"zip">& call) {
   }
   std::vector<Value> out;
   for (const CallArgument& a : call.rest) {
-    const TupleValue& tuple = tuple_argument(call, a, "tuples");
+    const TupleValue& tuple = tuple_argument(call, a, "items");
     const size_t length =
-        tuple_argument(call, call.rest[0], "tuples").items.size();
+        tuple_argument(call, call.rest[0], "items").items.size();
     if (tuple.items.size() != length)
       call.walk.fail(
           diagnostic(Code::zip_lengths, a.where, length, tuple.items.size()));
@@ -193,6 +227,8 @@ Value builtin_enumerate(CallOf<"enumerate">& call) {
     return ProgressValue{std::make_shared<const Value>(builtin_enumerate(call)),
                          progress->show};
   }
+  if (const auto rows = rows_of(items.value))
+    return rows->enumerated(call.walk);
   if (const auto* made = items.value.get_if<IterableValue>())
     return made->iterable->enumerated(call.walk);
   items.value = text_as_items(call.walk, items.value, items.where);

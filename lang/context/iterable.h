@@ -1,6 +1,5 @@
 #pragma once
-// What a `for` of the host may run over besides ranges, arrays and tuples: a
-// sequence whose items are made while the loop runs.
+// What a `for` may run over besides ranges, arrays and tuples.
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,8 +9,25 @@
 namespace unisono::lang {
 
 class Walk;
+class Rows;
+class Sequence;
 
-/// The items of an Iterable, one after the other (run mode). Its destructor
+/// It does not change, and may be run over several times. It is either Rows
+/// (ops/range.h), which compiled code may run over, or a Sequence.
+class Iterable {
+ public:
+  virtual ~Iterable() = default;
+  /// For messages and `typeof`: "batches of (f32[32, 2], i32[32])".
+  virtual std::string type_name() const = 0;
+  /// How many items there are: a symbol, perhaps, while checking.
+  virtual ir::Dim length() const = 0;
+  /// The same with each item's number before it, from 0 on.
+  virtual Value enumerated(Walk& walk) const = 0;
+  virtual const Rows* rows() const { return nullptr; }
+  virtual const Sequence* sequence() const { return nullptr; }
+};
+
+/// The items of a Sequence, one after the other (run mode). Its destructor
 /// waits for what it does beside the program.
 class Items {
  public:
@@ -20,21 +36,15 @@ class Items {
   virtual Value next(Walk& walk, Span where) = 0;
 };
 
-/// It does not change, and may be run over several times.
-class Iterable {
+/// Items that the host makes while the loop runs.
+class Sequence : public Iterable {
  public:
-  virtual ~Iterable() = default;
-  /// For messages and `typeof`: "batches of (f32[32, 2], i32[32])".
-  virtual std::string type_name() const = 0;
-  /// How many items there are: a symbol, perhaps, while checking.
-  virtual ir::Dim length() const = 0;
+  const Sequence* sequence() const override { return this; }
   /// An item of each type that there is, in the order in which they come.
   virtual const std::vector<Value>& kinds() const = 0;
   /// For messages, of a type that is not the first: "in the last batch, ...".
   virtual std::string last_kind() const = 0;
   virtual std::unique_ptr<Items> items(Walk& walk, Span where) const = 0;
-  /// The same with each item's number before it, from 0 on.
-  virtual Value enumerated(Walk& walk) const = 0;
 };
 
 }  // namespace unisono::lang

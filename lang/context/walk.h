@@ -163,7 +163,7 @@ class Walk {
   bool print(const Value& value);
   /// Programs are the inputs of one session: one that fails while it runs
   /// leaves all names, and arrays that it gave away, as they were; and `check`
-  /// warns of functions that do not fit any more to what a program defines
+  /// warns of functions that no longer fit what a program defines
   /// anew.
   bool interactive = false;
   /// The names that programs have defined. Around them, if `results` was

@@ -132,6 +132,9 @@ std::optional<Value> host_comparison(BinaryOp op, const Value& a,
     return BoolValue{**equal == (op == BinaryOp::eq)};
   }
   if (const auto *x = a.get_if<IntValue>(), *y = b.get_if<IntValue>(); x && y) {
+    if (x->value.is_constant() && y->value.is_constant())
+      return BoolValue{
+          compare(*operation_of(op), x->value.value(), y->value.value())};
     const ir::Dim difference = x->value - y->value;
     if (!difference.is_constant()) return BoolValue{};
     return BoolValue{
@@ -321,7 +324,11 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
   if (auto result = host_logic(op, a.value, b.value)) return *result;
   if (!element_type(a.value) || !element_type(b.value))
     fail_operands(walk, op, a, b, op_span, operand_help(op, a.value, b.value));
-  if (op == BinaryOp::matmul) return matmul(walk, a, b, where);
+  if (op == BinaryOp::matmul) {
+    if (ArrayValue result = small_product(walk, a.value, b.value))
+      return result;
+    return matmul(walk, a, b, where);
+  }
   if (op == BinaryOp::pow) return power(walk, a, b, where);
   const auto *x = a.value.get_if<IntValue>(), *y = b.value.get_if<IntValue>();
   if (x && y)

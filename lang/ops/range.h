@@ -1,11 +1,18 @@
 #pragma once
-// The turns of `for i in range(start, stop, step)`. They are counted before the
-// first one: a counter that is compared with `stop` after each step could pass
-// the end of its type, and start again at the other.
+// What a `for` and a comprehension run over: the numbers of a range, and the
+// rows of arrays.
+//
+// The turns of `for i in range(start, stop, step)` are counted before the first
+// one: a counter that is compared with `stop` after each step could pass the
+// end of its type, and start again at the other.
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "lang/context/iterable.h"
 #include "lang/context/walk.h"
 
 namespace unisono::lang {
@@ -45,5 +52,34 @@ ArrayValue range_number(Walk& walk, const RangeArrays& range,
 /// The number of turns of such a range, as an i64 that is computed before the
 /// first. A step of 0 is an error when the code runs.
 ArrayValue count_turns(Walk& walk, const RangeArrays& range, Span where);
+
+/// The rows of arrays, one after the other: of one, or, by `zip` and
+/// `enumerate`, of several side by side.
+class Rows : public Iterable {
+ public:
+  /// `tree`: an array of `length` rows, a range for their numbers from 0 on, or
+  /// a tuple of such trees.
+  Rows(Value tree, ir::Dim length)
+      : tree_(std::move(tree)), length_(std::move(length)) {}
+
+  std::string type_name() const override;
+  ir::Dim length() const override { return length_; }
+  Value enumerated(Walk& walk) const override;
+  const Rows* rows() const override { return this; }
+
+  const Value& tree() const { return tree_; }
+  /// The tree of row `number`, an integer scalar in range.
+  Value row(Walk& walk, const ArrayValue& number, Span where) const;
+  /// The tree with numbers as an array: each leaf has all rows along axis 0.
+  Value columns(Walk& walk, Span where) const;
+
+ private:
+  Value tree_;
+  ir::Dim length_;
+};
+
+/// The rows of an array of rank 1 or more, or those that `zip` and `enumerate`
+/// put side by side; null for other values.
+std::shared_ptr<const Rows> rows_of(const Value& value);
 
 }  // namespace unisono::lang

@@ -1,9 +1,13 @@
 #include "lang/ops/small_work.h"
 
 #include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
 
 #include "jit/ir/kinds.h"
 #include "jit/reference/nodes.h"
+#include "jit/reference/product.h"
 #include "jit/scalar/element.h"
 #include "lang/context/literals.h"
 #include "lang/ops/elements.h"
@@ -118,6 +122,33 @@ std::optional<DType> one_dtype(const Value& a, const Value& b) {
   return adopts(a, y->type.dtype) ? std::optional(y->type.dtype) : std::nullopt;
 }
 
+/// A number as an element, if that is one without more ado: a number that the
+/// type may be too narrow for is looked at where it becomes an array.
+bool put_number(const Value& number, DType dtype, uint64_t& element) {
+  uint64_t from = 0;
+  DType own = DType::I64;
+  if (const auto* i = number.get_if<IntValue>()) {
+    from = static_cast<uint64_t>(i->value.value());
+  } else {
+    const ArrayCell& cell = *number.array();
+    own = cell.type.dtype;
+    std::memcpy(&from, cell.constant->data(), sizeof from);
+  }
+  // What all types hold.
+  constexpr int64_t most_whole = 127;
+  constexpr double most = 1e4;
+  if (own == DType::I64) {
+    const auto value = static_cast<int64_t>(from);
+    if (value < 0 || value > most_whole) return false;
+  } else if (!(std::abs(std::bit_cast<double>(from)) < most)) {
+    return false;
+  }
+  const void* in[] = {&from};
+  const int64_t stride[] = {0};
+  jit::cast_loop(own, dtype)(&element, in, stride, 1, nullptr);
+  return true;
+}
+
 /// A number as an element.
 ArrayValue adopted(Walk& walk, const CallArgument& number, DType dtype) {
   if (const auto* i = number.value.get_if<IntValue>())
@@ -154,6 +185,7 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
     return nullptr;
 
   ArrayValue numbers[2];
+  uint64_t elements_of_numbers[2] = {};
   const void* in[2];
   const int64_t strides[2] = {x_scalar ? 0 : 1, y_scalar ? 0 : 1};
   const CallArgument* operands[2] = {&a, &b};
@@ -166,6 +198,10 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
   for (int i = 0; i < 2; ++i) {
     const ArrayCell* cell = operands[i]->value.array();
     if (cell && !cell->weak) continue;
+    if (put_number(operands[i]->value, *dtype, elements_of_numbers[i])) {
+      in[i] = &elements_of_numbers[i];
+      continue;
+    }
     numbers[i] = adopted(walk, *operands[i], *dtype);
     in[i] = numbers[i]->constant->data();
   }
@@ -176,6 +212,28 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
   jit::element_loop(operation, *dtype)(
       data, in, strides, elements, walk.machine().checked ? &error : nullptr);
   return error.fault == jit::Fault::none ? std::move(out) : nullptr;
+}
+
+ArrayValue small_product(Walk& walk, const Value& a, const Value& b) {
+  const ArrayCell *x = a.array(), *y = b.array();
+  if (!x || !y || !is_computed_here(walk)) return nullptr;
+  const DType dtype = x->type.dtype;
+  const ir::Shape &left = x->type.shape, &right = y->type.shape;
+  if ((dtype != DType::F32 && dtype != DType::F64) || y->type.dtype != dtype ||
+      x->weak || y->weak || left.size() != 2 || right.size() != 2 ||
+      left[1] != right[0])
+    return nullptr;
+  const int64_t m = left[0].value(), k = left[1].value(), n = right[1].value();
+  const int64_t most = walk.machine().compile_threshold / 4 / byte_size(dtype);
+  // None is so large that their products overflow.
+  if (m >= most || n >= most || k > jit::reference::longest_product_chain ||
+      m * k + k * n + m * n >= most)
+    return nullptr;
+  const uint8_t *in = readable_elements(*x), *other = readable_elements(*y);
+  if (!in || !other) return nullptr;
+  auto [out, data] = unset_array(walk, {dtype, {left[0], right[1]}});
+  if (out) jit::reference::multiply(dtype, in, other, m, k, n, data);
+  return out;
 }
 
 }  // namespace unisono::lang

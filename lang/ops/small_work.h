@@ -28,4 +28,8 @@ ArrayValue compute_small(Walk& walk, ir::Op op,
 ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                         const CallArgument& b);
 
+/// `a @ b` of two small matrices of one type, f32 or f64, at once; null where
+/// it is anything else.
+ArrayValue small_product(Walk& walk, const Value& a, const Value& b);
+
 }  // namespace unisono::lang

@@ -130,14 +130,14 @@ void Walker::assign_inside(const Expr& whole, const CallArgument* given,
 void Walker::assign_whole(const Env& holder, const std::string& name,
                           CallArgument value, const AssignStmt& stmt) {
   check_tree(value.value, value.where);
-  const Binding& binding = holder->names.at(name);
+  Binding& binding = holder->names.at(name);
   value.value =
       as_variable(walk_, adopt(walk_, value.value, binding.value, value.where),
                   value.where);
   if (binding.type)
     value.value = match_declared(*binding.type, value.value, holder,
                                  value.where, fmt::format("`{}`", name));
-  assign(holder, name, std::move(value.value), stmt.span);
+  set_variable(holder, name, binding, std::move(value.value), stmt.span);
 }
 
 /// `x = v`, `x += v`; of text also `x = x + v`, which is the same.

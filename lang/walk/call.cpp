@@ -473,6 +473,17 @@ void Walker::leave_frame() {
 Value Walker::call_closure(const std::shared_ptr<const FunctionValue>& function,
                            std::vector<CallArgument> positional, Named named,
                            Span where) {
+  bool again = false;
+  if (named.empty() && may_run_code())
+    if (auto result = call_code(function, positional, where, again))
+      return *std::move(result);
+  const Saved<bool> walks_again(s_.walks_again, s_.walks_again || again);
+  return walk_closure(function, std::move(positional), std::move(named), where);
+}
+
+Value Walker::walk_closure(const std::shared_ptr<const FunctionValue>& function,
+                           std::vector<CallArgument> positional, Named named,
+                           Span where) {
   const auto& closure = std::get<Closure>(function->what);
   const Function& syntax = *syntax_of(closure).function;
   const size_t functions = s_.function_environments.size();
@@ -532,6 +543,22 @@ std::string Walker::call_key(
   return key;
 }
 
+/// A call of a function in itself with an int that only running tells: walked
+/// for one such int after the other, it would have no end. What it gives is
+/// written.
+bool Walker::is_endless(const Function& syntax, const Env& env) const {
+  if (!syntax.result ||
+      std::ranges::find(s_.frames, &syntax, &CallFrame::syntax) ==
+          s_.frames.end())
+    return false;
+  return std::ranges::any_of(syntax.params, [&](const Param& param) {
+    if (param.pattern.kind != Pattern::Kind::name) return false;
+    const Value& value = env->names.at(param.pattern.name.text).value;
+    const auto* i = value.get_if<IntValue>();
+    return i && !i->value.is_constant();
+  });
+}
+
 /// A call while checking: each function is walked once for the same types.
 Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
                            const Function& syntax, const Env& env, Span where) {
@@ -551,7 +578,8 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
   const auto known = s_.memo.find(key);
   const bool in_progress =
       known != s_.memo.end() && !known->second.result && !known->second.failed;
-  if (active || in_progress) {
+  if (active || in_progress ||
+      (known == s_.memo.end() && is_endless(syntax, env))) {
     if (!syntax.result)
       walk_.fail(diagnostic(Code::recursion_needs_result, where, function->name)
                      .add_note(syntax_of(closure).name, "defined here")

@@ -7,7 +7,6 @@
 
 #include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
-#include "lang/context/iterable.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
@@ -391,7 +390,7 @@ Value rest_of(const KnownRange& range, uint64_t k) {
 }  // namespace
 
 /// A `for` over what is made as it goes. Each type of item is checked.
-void Walker::for_items(const ForStmt& s, const Iterable& iterable,
+void Walker::for_items(const ForStmt& s, const Sequence& iterable,
                        const ProgressValue* shown, const Env& env) {
   const Span where = s.iterable->span;
   if (walk_.in_compiled_code())
@@ -442,7 +441,8 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const ProgressValue* shown = asked ? &*asked : nullptr;
   over = text_as_items(walk_, over, where);
   if (const auto* made = over.get_if<IterableValue>())
-    return for_items(s, *made->iterable, shown, env);
+    if (const Sequence* sequence = made->iterable->sequence())
+      return for_items(s, *sequence, shown, env);
   if (const auto* many = over.get_if<ManyValue>()) {
     std::vector<Carry> carries = carries_of(s, env);
     check_loop(carries, {}, where, [&](ContextScope&) {
@@ -462,8 +462,8 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     return loop.end();
   }
   const auto* range = over.get_if<RangeValue>();
-  const ArrayCell* array = over.array();
-  if (!range && (!array || array->type.rank() == 0)) {
+  const std::shared_ptr<const Rows> rows = rows_of(over);
+  if (!range && !rows) {
     const bool number = element_type(over).has_value();
     walk_.fail(diagnostic(Code::not_iterable, where, type_name(over))
                    .set_help(number
@@ -499,11 +499,11 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     }
     return loop.end();
   }
-  const int64_t rows = array->type.shape[0].value();
+  const int64_t count = rows->length().value();
   const DType dtype =
-      rows == static_cast<int32_t>(rows) ? DType::I32 : DType::I64;
-  HostLoop loop(*this, s, rows, shown, env);
-  for (int64_t i = 0; i < rows; ++i) {
+      count == static_cast<int32_t>(count) ? DType::I32 : DType::I64;
+  HostLoop loop(*this, s, count, shown, env);
+  for (int64_t i = 0; i < count; ++i) {
     if (loop.is_hot()) {
       const auto taken =
           loop.run([&](int64_t more) { compiled_for(s, over, env, i + more); });
@@ -512,9 +512,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     }
     loop.turn();
     const ArrayValue at = host_counter(static_cast<uint64_t>(i), dtype, where);
-    const Value row =
-        gather(walk_, *over.get_if<ArrayValue>(), {at}, {0}, false, where);
-    turn(s.pattern, row, *s.body, env, true);
+    turn(s.pattern, rows->row(walk_, at, where), *s.body, env, true);
   }
   loop.end();
 }
@@ -611,13 +609,14 @@ Value Walker::generate(const Comprehension& e, size_t generator,
       index = scaled(BinaryOp::add, parts[0]);
     return map_members(walk_, count, {index}, first, e.span);
   }
-  const ArrayCell* array = over.array();
-  if (!array || array->type.rank() == 0)
+  const std::shared_ptr<const Rows> rows = rows_of(over);
+  if (!rows)
     walk_.fail(
         diagnostic(Code::not_iterable, where, type_name(over))
             .set_help("a comprehension runs over a range, the rows of an "
                       "array, or a tuple"));
-  return map_members(walk_, array->type.shape[0], {over}, first, e.span);
+  return map_members(walk_, rows->length(), {rows->columns(walk_, where)},
+                     first, e.span);
 }
 
 Value Walker::comprehension(const Comprehension& e, const Env& env) {

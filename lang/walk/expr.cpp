@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "jit/scalar/element.h"
@@ -374,14 +375,32 @@ Value Walker::unary_expr(const Unary& e, const Env& env) {
   return unary(walk_, e.op, argument(*e.operand, env), e.span);
 }
 
+/// A number beside an operator is made once while a program runs: nothing else
+/// can hold it, so it is never given away.
+CallArgument Walker::operand(const Expr& e, const Env& env) {
+  const auto* literal = as<FloatLiteral>(e);
+  if (!literal || literal->suffix || walk_.mode() != Mode::run ||
+      walk_.context().scope || walk_.machine().compile_only)
+    return argument(e, env);
+  enter(e.span);
+  ArrayValue& kept = s_.literals[literal];
+  // Of a program that is gone, the place may be another number's.
+  if (!kept || std::memcmp(kept->constant->data(), &literal->value,
+                           sizeof literal->value) != 0)
+    kept = walk_.constant(literal->value, DType::F64, true, e.span);
+  return {kept, e.span};
+}
+
 Value Walker::binary_expr(const Binary& e, const Env& env) {
-  const CallArgument left = argument(*e.left, env);
+  // A power may be its base as it is.
+  const CallArgument left =
+      e.op == BinaryOp::pow ? argument(*e.left, env) : operand(*e.left, env);
   if (class_of(e.op) == OpClass::logic) {
     const auto* known = left.value.get_if<BoolValue>();
     const bool absorbing = e.op == BinaryOp::logical_or;
     if (known && known->value == absorbing) return left.value;
   }
-  return binary(walk_, e.op, left, argument(*e.right, env), e.op_span, e.span);
+  return binary(walk_, e.op, left, operand(*e.right, env), e.op_span, e.span);
 }
 
 // ---- strings ---------------------------------------------------------------

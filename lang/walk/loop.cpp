@@ -497,15 +497,16 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
   const Span where = s.iterable->span;
   std::vector<Carry> carries = carries_of(s, env);
   RangeArrays bounds;
+  const std::shared_ptr<const Rows> rows = rows_of(over);
   if (const auto* range = over.get_if<RangeValue>()) {
     bounds = range_arrays(walk_, *range, where);
   } else {
-    const ir::Dim rows = over.array()->type.shape[0];
-    const bool narrow = !rows.is_constant() ||
-                        rows.value() == static_cast<int32_t>(rows.value());
+    const ir::Dim count = rows->length();
+    const bool narrow = !count.is_constant() ||
+                        count.value() == static_cast<int32_t>(count.value());
     auto parts = std::make_shared<std::vector<Value>>();
     const DType dtype = narrow ? DType::I32 : DType::I64;
-    *parts = {walk_.constant_int(first, dtype, false, where), IntValue{rows},
+    *parts = {walk_.constant_int(first, dtype, false, where), IntValue{count},
               IntValue{1}};
     bounds = range_arrays(walk_, RangeValue{std::move(parts)}, where);
   }
@@ -516,9 +517,7 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
     if (!bound->varies.empty() && !from) from = bound->varies_from;
   auto bind = [&](const ArrayValue& counter) {
     const Env names = inner(env);
-    Value value = counter;
-    if (const auto* rows = over.get_if<ArrayValue>())
-      value = gather(walk_, *rows, {counter}, {0}, false, where);
+    const Value value = rows ? rows->row(walk_, counter, where) : counter;
     bind_pattern(s.pattern, value, names, false, s.pattern.span);
     block(*s.body, names, false, false);
   };

@@ -645,7 +645,11 @@ void Walker::note_change(const Env& holder, const std::string& name,
 
 void Walker::assign(const Env& holder, const std::string& name, Value value,
                     Span where) {
-  Binding& binding = holder->names.at(name);
+  set_variable(holder, name, holder->names.at(name), std::move(value), where);
+}
+
+void Walker::set_variable(const Env& holder, const std::string& name,
+                          Binding& binding, Value value, Span where) {
   note_change(holder, name, where);
   if (binding.type_record >= 0 && checking()) widen_record(binding, value);
   binding.value = std::move(value);

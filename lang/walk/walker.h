@@ -9,6 +9,8 @@
 //   control.cpp       if, for, while in three modes
 //   loop.cpp          loops of compiled code
 //   host_loop.cpp     loops on the host, which may go on as code
+//   function_code.cpp functions on the host that run as code;
+//                     function_compiler.cpp makes it
 //   types.cpp         annotations; type_sizes.cpp: the sizes in them
 //   pending.cpp       the graph of the current statement
 //   compute.cpp       how that graph is computed
@@ -37,6 +39,10 @@
 #include "lang/syntax/ast.h"
 
 namespace unisono::lang {
+
+class Sequence;          // context/iterable.h
+struct FunctionCodes;    // function_code.h
+class FunctionCompiler;  // function_code.h
 
 using Env = std::shared_ptr<Environment>;
 
@@ -196,6 +202,13 @@ struct Walk::State {
   std::unordered_map<const Stmt*, int> not_code;
   /// It is being tried: what goes wrong is not told.
   bool attempt = false;
+  /// Numbers that the program says, while it runs.
+  std::unordered_map<const Expr*, ArrayValue> literals;
+  /// Functions that run as code (function_code.h); null before the first.
+  std::shared_ptr<FunctionCodes> function_codes;
+  /// Code has met what only the walk can tell: the call is walked, with all in
+  /// it.
+  bool walks_again = false;
 };
 
 /// A `var` that was assigned under a journal.
@@ -280,6 +293,9 @@ class Walker {
               Span where, const Expr* type = nullptr);
   void assign(const Env& holder, const std::string& name, Value value,
               Span where = {});
+  /// The same, where its binding was found.
+  void set_variable(const Env& holder, const std::string& name,
+                    Binding& binding, Value value, Span where);
   /// Before a `var` changes, by `assign` or in place: the innermost journal
   /// keeps what it holds.
   void note_change(const Env& holder, const std::string& name, Span where);
@@ -389,6 +405,7 @@ class Walker {
   void arguments(const Call& e, const Env& env,
                  std::vector<CallArgument>& positional, Named& named);
   Value walk_expr(const Expr& e, const Env& env);
+  CallArgument operand(const Expr& e, const Env& env);
   Value int_literal(const IntLiteral& literal, bool negative, Span where);
   Value string_literal(const StringLiteral& e, const Env& env);
   Value record_expr(const Record& e, const Env& env);
@@ -438,12 +455,16 @@ class Walker {
   Value call_closure(const std::shared_ptr<const FunctionValue>& function,
                      std::vector<CallArgument> positional, Named named,
                      Span where);
+  Value walk_closure(const std::shared_ptr<const FunctionValue>& function,
+                     std::vector<CallArgument> positional, Named named,
+                     Span where);
   Value call_declared(const FunctionValue& function,
                       const DeclaredFunction& declared,
                       const std::vector<CallArgument>& positional,
                       const Named& named, Span where);
   Value checked_call(const std::shared_ptr<const FunctionValue>& function,
                      const Function& syntax, const Env& env, Span where);
+  bool is_endless(const Function& syntax, const Env& env) const;
   Value function_body(const FunctionValue& function, const Function& syntax,
                       const Env& env);
 
@@ -488,7 +509,7 @@ class Walker {
   void for_stmt(const ForStmt& s, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
-  void for_items(const ForStmt& s, const Iterable& iterable,
+  void for_items(const ForStmt& s, const Sequence& iterable,
                  const ProgressValue* shown, const Env& env);
   void turn(const Pattern& pattern, const Value& value, const Expr& body,
             const Env& env, bool flush_each);
@@ -562,6 +583,17 @@ class Walker {
   std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
   void assign_results(const LoopCode& code,
                       std::vector<unisono::Array> results);
+
+  // ---- function_code.cpp
+  class CodeRun;
+  friend class FunctionCompiler;
+  /// Whether functions may run as code here.
+  bool may_run_code() const;
+  /// What a function gives that runs as code; nothing if it is to be walked,
+  /// `again` if code has tried and what is in it is to be walked, too.
+  std::optional<Value> call_code(
+      const std::shared_ptr<const FunctionValue>& function,
+      const std::vector<CallArgument>& arguments, Span where, bool& again);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);

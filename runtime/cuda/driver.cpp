@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace unisono::cuda {
 namespace {
@@ -57,6 +59,21 @@ Error Driver::error(Code code, std::string_view doing) const {
   return error;
 }
 
+/// The library that `symbol` is in: what its links lead to ("libcuda.so.550.54"
+/// by "libcuda.so.1"), its size and its time.
+static std::string build_of(const void* symbol) {
+  Dl_info info{};
+  if (!dladdr(symbol, &info) || !info.dli_fname) return "";
+  std::error_code error;
+  const std::filesystem::path file =
+      std::filesystem::canonical(info.dli_fname, error);
+  if (error) return info.dli_fname;
+  const auto size = std::filesystem::file_size(file, error);
+  const auto time = std::filesystem::last_write_time(file, error);
+  return fmt::format("{} {} {}", file.filename().string(), size,
+                     time.time_since_epoch().count());
+}
+
 Result<std::shared_ptr<const Driver>> Driver::open(
     const std::string& path, const std::string& configuration) {
   std::shared_ptr<Driver> driver(new Driver);
@@ -107,6 +124,7 @@ Status Driver::bind() {
 #define CUDA_FUNCTION(name, symbol, since, parameters) find(name, #symbol);
 #include "runtime/cuda/driver.def"
   if (driver_get_version) driver_get_version(&version_);
+  build_ = build_of(reinterpret_cast<const void*>(init));
   if (!missing) return Unit{};
   if (!init || !driver_get_version)
     return unusable(

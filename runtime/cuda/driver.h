@@ -34,6 +34,9 @@ class Driver {
   /// 12020 is 12.2.
   int version() const { return version_; }
   const std::string& path() const { return path_; }
+  /// Another text for another build of the library, though its version be the
+  /// same: its file's name, size and time.
+  const std::string& build() const { return build_; }
   bool simulated() const { return simulated_; }
   /// Lets kernels that are put in `stream` from now on end early while `*flag`
   /// is set; null: never. Does nothing where the driver is not simulated.
@@ -51,7 +54,7 @@ class Driver {
 
   void* library_ = nullptr;
   int (*interrupt_)(void* stream, const bool* flag) = nullptr;
-  std::string path_;
+  std::string path_, build_;
   int version_ = 0;
   bool simulated_ = false, init_called_ = false;
 };

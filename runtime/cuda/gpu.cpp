@@ -141,9 +141,10 @@ Status Gpu::load(Loaded& loaded) {
 
 /// All that a cubin depends on.
 std::string Gpu::cache_key(const GridCode::Image& image) const {
-  return fmt::format(
-      "cubin, unisono {}, sm_{}, {}driver {}\n{}", UNISONO_VERSION, capability_,
-      driver_->simulated() ? "simulated " : "", driver_->version(), image.ptx);
+  return fmt::format("cubin, unisono {}, sm_{}, {}driver {}, {}\n{}",
+                     UNISONO_VERSION, capability_,
+                     driver_->simulated() ? "simulated " : "",
+                     driver_->version(), driver_->build(), image.ptx);
 }
 
 /// By way of a cubin, which is kept.
@@ -174,10 +175,13 @@ Status Gpu::assemble(const GridCode::Image& image, const std::string& key,
   std::array<void*, 2> values = {log.data(),
                                  reinterpret_cast<void*>(log.size() - 1)};
   const auto count = static_cast<unsigned>(options.size());
-  const Code code =
-      cache_ ? link(image, key, count, options.data(), values.data(), module)
-             : driver_->module_load_data_ex(&module, image.ptx.c_str(), count,
-                                            options.data(), values.data());
+  Code code = not_supported;
+  if (cache_)
+    code = link(image, key, count, options.data(), values.data(), module);
+  // Some installations have no linker, or one that fails: then nothing is kept.
+  if (code != success && code != out_of_memory && !is_sticky(code))
+    code = driver_->module_load_data_ex(&module, image.ptx.c_str(), count,
+                                        options.data(), values.data());
   if (code == success) return Unit{};
   Error error =
       check(code, fmt::format("loading kernels for sm_{} on {} (PTX {}, "

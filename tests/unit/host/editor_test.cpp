@@ -76,6 +76,8 @@ TEST_CASE("progress") {
         "[==========          ]  50% 5/10  1/s  0:05 left  loss 0.25");
   CHECK(progress_line(1, 4000, 3600.0, 80).find("3.6e+03 s each") !=
         std::string::npos);
+  CHECK(progress_line(10, 10, 20.0, 80) ==
+        "[==============================] 100% 10/10  2 s each  0:20");
   // No character is cut in two.
   for (int columns = 20; columns < 60; ++columns)
     CHECK(progress_line(5, 10, 5.0, columns, "λ 1").find("λ") ==

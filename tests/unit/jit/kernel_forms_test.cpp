@@ -1,4 +1,6 @@
 // Every form that a kernel can have, at the sizes where its loops change.
+#include <fmt/format.h>
+
 #include <functional>
 
 #include "jit/ir/kinds.h"
@@ -40,20 +42,38 @@ HostArray numbers(const Type& type, uint32_t seed) {
   return out;
 }
 
-/// One input, one output: agrees with the evaluator on all machines.
+/// The graph agrees with the evaluator on all machines.
+void compare(const Graph& graph, uint32_t seed = 1) {
+  Arrays inputs;
+  for (const NodeId input : graph.inputs)
+    inputs.push_back(numbers(graph.type(input), seed++));
+  for (int vector_bytes : {64, 0, 32, 16}) {
+    Bench bench(vector_bytes);
+    INFO("vectors of " << vector_bytes << " bytes");
+    CHECK(difference(bench, graph, inputs) == "");
+  }
+  Bench gpu(simulated_gpus(1));
+  INFO("a simulated GPU");
+  CHECK(difference(gpu, graph, inputs) == "");
+}
+
+/// The same of one input and one output.
 void compare(const Type& input, const std::function<NodeId(Graph&, NodeId)>& f,
              uint32_t seed = 1) {
   Graph graph;
   NodeId x = graph.add_input(input);
   graph.outputs = {f(graph, x)};
-  for (int vector_bytes : {64, 0, 32, 16}) {
-    Bench bench(vector_bytes);
-    INFO("vectors of " << vector_bytes << " bytes");
-    CHECK(difference(bench, graph, {numbers(input, seed)}) == "");
-  }
-  Bench gpu(simulated_gpus(1));
-  INFO("a simulated GPU");
-  CHECK(difference(gpu, graph, {numbers(input, seed)}) == "");
+  compare(graph, seed);
+}
+
+/// The same of a printed graph, in which `T` is the element type.
+void compare(std::string text, DType dtype) {
+  for (size_t at; (at = text.find('T')) != text.npos;)
+    text.replace(at, 1, name(dtype));
+  const auto graph = ir::parse(text);
+  if (!graph) FAIL(graph.error().message);
+  INFO(text);
+  compare(*graph);
 }
 
 constexpr int64_t lengths[] = {2,    9,    63,   64,   65,    127,
@@ -250,4 +270,66 @@ TEST_CASE("sorts") {
       for (DType dtype : {DType::F32, DType::I8, DType::F16, DType::Bool})
         compare({dtype, {3, n}},
                 [op](Graph& g, NodeId x) { return g.add(op, {x}); });
+}
+
+TEST_CASE("stencils of what is padded, joined and rolled") {
+  for (DType dtype : {DType::U8, DType::F16, DType::F32, DType::F64})
+    for (int64_t n : {2, 5, 33, 64, 100, 5000}) {
+      if (dtype != DType::F32 && n == 5000) continue;
+      // A line: what is beside an element, zeros beyond the ends.
+      compare(fmt::format("%0: T[{0}] = input\n"
+                          "%1: T = constant 3\n"
+                          "%2: T[{1}] = pad %0, %1 low=[1] high=[2]\n"
+                          "%3: T[{0}] = slice %2 start=[2]\n"
+                          "%4: T[{0}] = slice %2 start=[0]\n"
+                          "%5: T[{0}] = add %3, %4\n"
+                          "%6: T[{0}] = slice %2 start=[3]\n"
+                          "%7: T[{0}] = add %5, %6\n"
+                          "return %7\n",
+                          n, n + 3),
+              dtype);
+      // Every second element of it, backwards.
+      compare(fmt::format("%0: T[{0}] = input\n"
+                          "%1: T = constant 3\n"
+                          "%2: T[{1}] = pad %0, %1 low=[3] high=[4]\n"
+                          "%3: T[{1}] = flip %2 axes=[0]\n"
+                          "%4: T[{2}] = slice %3 start=[1] step=[2]\n"
+                          "%5: T[{2}] = slice %2 start=[0] step=[2]\n"
+                          "%6: T[{2}] = add %4, %5\n"
+                          "return %6\n",
+                          n, n + 7, (n + 6) / 2),
+              dtype);
+      // Rows of neighbours around the array's, zeros left and right.
+      compare(fmt::format("%0: T[{0}, {1}] = input\n"
+                          "%1: T[1, {1}] = input\n"
+                          "%2: T[1, {1}] = input\n"
+                          "%3: T[{2}, {1}] = concat %1, %0, %2 axis=0\n"
+                          "%4: T = constant 0\n"
+                          "%5: T[{2}, {3}] = pad %3, %4 low=[0, 1] "
+                          "high=[0, 1]\n"
+                          "%6: T[{0}, {1}] = slice %5 start=[0, 1]\n"
+                          "%7: T[{0}, {1}] = slice %5 start=[2, 1]\n"
+                          "%8: T[{0}, {1}] = add %6, %7\n"
+                          "%9: T[{0}, {1}] = slice %5 start=[1, 0]\n"
+                          "%10: T[{0}, {1}] = add %8, %9\n"
+                          "%11: T[{0}, {1}] = slice %5 start=[1, 2]\n"
+                          "%12: T[{0}, {1}] = mul %10, %11\n"
+                          "return %12\n",
+                          n == 5000 ? 7 : 9, n, n == 5000 ? 9 : 11, n + 2),
+              dtype);
+      // Rolled both ways, with a part that is computed here.
+      compare(fmt::format("%0: T[6, {0}] = input\n"
+                          "%1: T[6, 1] = slice %0 start=[0, {1}]\n"
+                          "%2: T[6, {1}] = slice %0 start=[0, 0]\n"
+                          "%3: T[6, {0}] = concat %1, %2 axis=1\n"
+                          "%4: T[1, {0}] = slice %0 start=[5, 0]\n"
+                          "%5: T[1, {0}] = add %4, %4\n"
+                          "%6: T[5, {0}] = slice %0 start=[0, 0]\n"
+                          "%7: T[6, {0}] = concat %5, %6 axis=0\n"
+                          "%8: T[6, {0}] = mul %3, %7\n"
+                          "%9: T[6, {0}] = sub %8, %0\n"
+                          "return %9\n",
+                          n, n - 1),
+              dtype);
+    }
 }

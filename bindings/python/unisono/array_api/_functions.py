@@ -213,6 +213,8 @@ def repeat(x, repeats, /, *, axis=None):
     if isinstance(repeats, int):
         return call("repeat", x, repeats, axis=axis)
     each = broadcast_to(repeats, (x.shape[axis],))
+    if x.shape[axis] == 0:  # nothing can be taken from it
+        return alias(x)
     return call("repeat_each", x, each, int(sum(each)), axis)
 
 

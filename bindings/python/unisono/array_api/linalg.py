@@ -3,13 +3,12 @@ import builtins
 import math
 
 from . import _dtypes
-from ._array import Array, call, cast, named_value, scalar
+from ._array import Array, call, cast, scalar
 from ._dtypes import result_type
 from ._elementwise import matmul
-from ._functions import (_axes, _axis, _reduce, _total_dtype, broadcast_shapes,
-                         broadcast_to, concat, expand_dims, flip, full,
-                         matrix_transpose, moveaxis, reshape, sum, tensordot,
-                         vecdot)
+from ._functions import (_axes, _total_dtype, broadcast_shapes, broadcast_to,
+                         expand_dims, matrix_transpose, moveaxis, sum,
+                         tensordot, vecdot)
 from ._results import Eigh, QR, Slogdet, SVD
 
 
@@ -69,41 +68,41 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """The norm of matrices; `ord` is "fro", "nuc", 1, -1, 2, -2, inf, -inf."""
     _matrices(x, "matrix_norm")
-    if ord == "fro":
-        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
-    if ord in (1, -1, math.inf, -math.inf):
-        sums = sum(call("abs", x), axis=-2 if ord in (1, -1) else -1)
-    elif ord in ("nuc", 2, -2):
-        sums = svdvals(x)
-    else:
+    if ord not in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
         raise ValueError(f"matrix_norm knows no ord={ord!r}")
-    name = "sum_as" if ord == "nuc" else "max" if ord > 0 else "min"
-    norm = _reduce(name, sums, -1, False)
-    return expand_dims(expand_dims(norm, -1), -1) if keepdims else norm
+    return call("matrix_norm", x, keepdims=keepdims,
+                ord=ord if isinstance(ord, str) else float(ord))
 
 
 def cholesky(x, /, *, upper=False):
     _matrices(x, "cholesky", square=True)
-    lower = _each("cholesky", x)
-    if call("any", call("is_nan", lower)) and \
+    factor = call("cholesky", x, upper=upper)
+    if call("any", call("is_nan", factor)) and \
             not call("any", call("is_nan", x)):
         raise ValueError("a matrix is not positive definite")
-    return lower.mT if upper else lower
+    return factor
 
 
 def slogdet(x, /):
     """The sign of the determinant, and the logarithm of its absolute value."""
-    return Slogdet(*_each("slogdet", _matrices(x, "slogdet", square=True)))
+    return Slogdet(*call("slogdet", _matrices(x, "slogdet", square=True)))
 
 
 def det(x, /):
-    return _each("determinant", _matrices(x, "det", square=True))
+    return call("det", _matrices(x, "det", square=True))
+
+
+def _regular(found, x):
+    """What a matrix was solved or inverted to, if it is not singular."""
+    if found.size and not call("all", call("is_finite", found)) and \
+            call("is_singular", x):
+        raise ValueError("a matrix is singular")
+    return found
 
 
 def inv(x, /):
     _matrices(x, "inv", square=True)
-    unit = call("unit", x.shape[-1], x.shape[-1], 0, x.dtype)
-    return solve(x, broadcast_to(unit, x.shape))
+    return _regular(call("inv", x), x)
 
 
 def solve(x1, x2, /):
@@ -111,87 +110,48 @@ def solve(x1, x2, /):
     _matrices(x1, "solve", square=True)
     dtype = result_type(x1, x2)
     x1, x2 = cast(x1, dtype), cast(x2, dtype)
-    right = expand_dims(x2, -1) if x2.ndim == 1 else x2
-    batch = broadcast_shapes(x1.shape[:-2], right.shape[:-2])
-    found = _each("solve", broadcast_to(x1, batch + x1.shape[-2:]),
-                  broadcast_to(right, batch + right.shape[-2:]))
-    if found.size and not call("all", call("is_finite", found)) and \
-            call("any", _each("is_singular", x1)):
-        raise ValueError("a matrix is singular")
-    return found[..., 0] if x2.ndim == 1 else found
+    return _regular(call("solve", x1, x2), x1)
 
 
 def qr(x, /, *, mode="reduced"):
     _matrices(x, "qr")
     if mode not in ("reduced", "complete"):
         raise ValueError("mode is \"reduced\" or \"complete\"")
-    q, r = _each("qr", x)
-    if mode == "complete":
-        return QR(q, r)
-    few = builtins.min(x.shape[-2:])
-    return QR(q[..., :, :few], r[..., :few, :])
+    return QR(*call("qr", x, mode=mode))
 
 
 def eigh(x, /):
-    return Eigh(*_each("eigh", _matrices(x, "eigh", square=True)))
+    return Eigh(*call("eigh", _matrices(x, "eigh", square=True)))
 
 
 def eigvalsh(x, /):
-    return eigh(x).eigenvalues
+    return call("eigvalsh", _matrices(x, "eigvalsh", square=True))
 
 
 def svd(x, /, *, full_matrices=True):
-    _matrices(x, "svd")
-    rows, columns = x.shape[-2:]
-    if rows < columns:
-        u, s, vh = svd(x.mT, full_matrices=full_matrices)
-        return SVD(vh.mT, s, u.mT)
-    u, s, v = _each("svd", x)
-    return SVD(u if full_matrices else u[..., :, :columns], s, v.mT)
+    return SVD(*call("svd", _matrices(x, "svd"), full_matrices=full_matrices))
 
 
 def svdvals(x, /):
-    return svd(x, full_matrices=False).S
+    return call("svdvals", _matrices(x, "svdvals"))
 
 
-def _tolerance(x, s, rtol):
-    """What singular values are compared with: those of each matrix."""
+def _relative_tolerance(x, rtol):
+    """What singular values are compared with, relative to the largest of each
+    matrix."""
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * _dtypes.finfo(x.dtype).eps
     if not isinstance(rtol, Array):
-        rtol = scalar(float(rtol), x.dtype)
-    most = call("max", s, axis=-1)
-    return expand_dims(call("mul", most, cast(rtol, x.dtype)), -1)
+        return scalar(float(rtol), x.dtype)
+    return expand_dims(cast(rtol, x.dtype), -1)
 
 
 def matrix_rank(x, /, *, rtol=None):
-    s = svdvals(_matrices(x, "matrix_rank"))
-    if s.shape[-1] == 0:
-        return full(s.shape[:-1], 0, dtype=_dtypes.int32)
-    return call("count_nonzero", call("gt", s, _tolerance(x, s, rtol)),
-                axis=-1)
+    _matrices(x, "matrix_rank")
+    return call("matrix_rank", x, _relative_tolerance(x, rtol))
 
 
 def pinv(x, /, *, rtol=None):
     """The inverse on what x reaches, 0 elsewhere."""
-    u, s, vh = svd(_matrices(x, "pinv"), full_matrices=False)
-    if s.shape[-1] == 0:
-        return x.mT
-    return call("pseudo_inverse", u, s, vh, _tolerance(x, s, rtol))
-
-
-def _each(name, *arrays):
-    """A function of matrices, over all axes before the last two."""
-    batch = arrays[0].shape[:-2]
-    if not batch:
-        return call(name, *arrays)
-    flat = [reshape(x, (math.prod(batch),) + x.shape[-2:]) for x in arrays]
-    if math.prod(batch) == 0:  # of no matrix: the shapes are those of one
-        flat = [full((1,) + x.shape[1:], 1, dtype=x.dtype) for x in flat]
-    found = call("each_of_" + str(len(arrays)), named_value(name), *flat)
-    together = found if isinstance(found, tuple) else (found,)
-    if math.prod(batch) == 0:
-        together = [x[:0] for x in together]
-    shaped = tuple(reshape(x, batch + x.shape[1:]) for x in together)
-    return shaped if isinstance(found, tuple) else shaped[0]
-
+    _matrices(x, "pinv")
+    return call("pinv", x, _relative_tolerance(x, rtol))

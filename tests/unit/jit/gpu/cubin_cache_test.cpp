@@ -30,9 +30,10 @@ Graph tripling() {
 }
 
 /// Runs it in a new simulation; gives the number of translations.
-uint64_t run_once(const std::string& folder, const std::string& settings) {
+uint64_t run_once(const std::string& folder, const std::string& settings,
+                  const std::string& driver = SIMCUDA_LIBRARY) {
   CudaOptions options;
-  options.driver = SIMCUDA_LIBRARY;
+  options.driver = driver;
   options.kind = "sim";
   options.configuration = "devices=1;" + settings;
   if (!folder.empty()) {
@@ -73,6 +74,26 @@ TEST_CASE("kernels are translated once for a GPU and a driver") {
   run_once("", "driver=12.6");
   CHECK(simulated_calls("module_load_data_ex") == made);
   CHECK(run_once(folder, "driver=12.6") == 0);
+}
+
+TEST_CASE("another build of the driver has kernels of its own") {
+  TemporaryFolder temporary;
+  const std::string folder = temporary / "cache";
+  const uint64_t made = run_once(folder, "driver=12.6");
+  const std::string other = temporary / "libsimcuda.so.2";
+  std::filesystem::copy_file(SIMCUDA_LIBRARY, other);
+  run_once(folder, "driver=12.6", other);
+  CHECK(entries(folder).size() == 2 * made);
+  run_once(folder, "driver=12.6", other);
+  CHECK(entries(folder).size() == 2 * made);
+}
+
+TEST_CASE("where the linker fails, kernels are loaded without it") {
+  TemporaryFolder temporary;
+  const std::string folder = temporary / "cache";
+  run_once(folder, "fail=cuLinkComplete:1:invalid_ptx:sticky");
+  CHECK(simulated_calls("module_load_data_ex") > 0);
+  CHECK(entries(folder).empty());
 }
 
 TEST_CASE("a bad entry of the cache is a miss") {

@@ -1,0 +1,85 @@
+#pragma once
+// Steps of functions that call each other: calls, jumps, and the host's own
+// numbers, 64-bit integers that do not wrap and booleans. What makes the code
+// (lang/walk/function_code.h) knows what they stand for in the language;
+// element_step and cast_step (jit/scalar/step.h) are the steps of all others.
+//
+// A function's registers are a window: those from `registers` on. A caller puts
+// the arguments where the callee's window begins, among its own registers, and
+// finds the result in the first of them.
+#include <cstdint>
+#include <span>
+
+#include "jit/scalar/step.h"
+
+namespace unisono::jit::bytecode {
+
+/// A run: what the steps find behind their StepRun. A step that cannot do its
+/// work (an integer that does not fit, a call too deep, a stop) leaves itself
+/// in `failed` and its window in `window`, and has changed nothing.
+struct CallRun : StepRun {
+  uint64_t* window = nullptr;
+  /// The calls under way, outermost first: as many as may nest.
+  std::span<const Step*> calls;
+  size_t depth = 0;
+  /// Calls until the next look at whether the run shall stop.
+  int64_t fuel = 0;
+  bool stopped = false;
+  /// Where the walk has to do something, and finds what by the step. False: it
+  /// failed.
+  bool (*walk)(CallRun& run, const Step* step, uint64_t* window) = nullptr;
+};
+
+enum class IntOp : uint8_t {
+  add,
+  sub,
+  mul,
+  floor_div,
+  mod,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
+  minimum,
+  maximum,
+};
+enum class Compare : uint8_t { eq, ne, lt, le, gt, ge };
+
+// A target is the number of steps from the step itself, an int32.
+
+/// out = in[0] op in[1], or op `number`. Fails where the result does not fit,
+/// and where a divisor or a shift is an odd one, which the caller decides.
+StepFunction int_step(IntOp op, bool immediate);
+/// out = -in[0] and its absolute value. The least integer fails.
+void int_negate_step(const Step*, uint64_t*, StepRun*);
+void int_abs_step(const Step*, uint64_t*, StepRun*);
+/// A boolean: out = in[0] op in[1], or op `number`.
+StepFunction int_compare_step(Compare op, bool immediate);
+/// Goes on at the target in[0] unless in[1] op in[2], or op `number`.
+StepFunction jump_unless_compare_step(Compare op, bool immediate);
+/// out = in[0] / in[1], as floats of 64 bits. Fails where that is not finite.
+void int_divide_step(const Step*, uint64_t*, StepRun*);
+/// Booleans: out = not in[0]; out = whether in[0] and in[1] differ.
+void not_step(const Step*, uint64_t*, StepRun*);
+void differ_step(const Step*, uint64_t*, StepRun*);
+/// Goes on at the target in[0] if the boolean in[1] is true.
+void jump_if_step(const Step*, uint64_t*, StepRun*);
+/// out = `number`.
+void constant_step(const Step*, uint64_t*, StepRun*);
+/// Fails unless the int in[0] lies in the range of a type of integers, or the
+/// float of 64 bits in[0] is finite as `to`, if it is so itself.
+StepFunction require_fit_step(DType to, bool floating);
+
+/// Calls the function at the target in[0]; its window begins at `out`.
+void call_step(const Step*, uint64_t*, StepRun*);
+/// Gives register in[0] to the caller, or `number`.
+void return_step(const Step*, uint64_t*, StepRun*);
+void return_constant_step(const Step*, uint64_t*, StepRun*);
+/// CallRun::walk.
+void walk_step(const Step*, uint64_t*, StepRun*);
+
+/// Calls between two looks at whether the run shall stop.
+inline constexpr int64_t calls_between_looks = int64_t{1} << 14;
+
+}  // namespace unisono::jit::bytecode

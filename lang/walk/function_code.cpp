@@ -1,0 +1,393 @@
+// Calls of functions that run as threaded code (function_code.h).
+#include "lang/walk/function_code.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <tuple>
+#include <utility>
+
+#include "lang/ops/elements.h"
+#include "lang/ops/operators.h"
+#include "runtime/check.h"
+
+namespace unisono::lang {
+namespace {
+
+using Form = HostKind::Form;
+using Literal = HostKind::Literal;
+using Site = FunctionCode::Site;
+
+/// Calls of a function that are walked before it is compiled, which takes what
+/// some calls do.
+constexpr int calls_before = 8;
+/// Compilations, and calls that had to be walked after all, until a function is
+/// left alone.
+constexpr int most_failures = 4;
+/// From so many compilations on there must be some calls for each.
+constexpr int compilations_free = 16;
+constexpr int calls_each = 64;
+constexpr size_t most_variants = 4;
+constexpr size_t most_parameters = 16;
+
+Value value_of(Walk& walk, const HostKind& kind, uint64_t bits, Span where) {
+  switch (kind.form) {
+    case Form::integer: return IntValue{static_cast<int64_t>(bits)};
+    case Form::either:
+    case Form::boolean: return BoolValue{static_cast<uint8_t>(bits) != 0};
+    case Form::number:
+    case Form::scalar: break;
+  }
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(kind.dtype)));
+  std::memcpy(bytes.data(), &bits, bytes.size());  // little endian
+  if (kind.is(Form::scalar))
+    return walk.on_first_device(kind.dtype, bytes.data(), where);
+  const ArrayValue number =
+      walk.constant_array({kind.dtype, {}}, std::move(bytes), where);
+  number->weak = true;
+  number->literal = kind.literal == Literal::yes;
+  return number;
+}
+
+}  // namespace
+
+std::optional<HostKind> host_kind(const Value& value) {
+  if (const auto* i = value.get_if<IntValue>())
+    return i->value.is_constant() && !i->value.overflowed()
+               ? std::optional(HostKind::integer())
+               : std::nullopt;
+  if (const auto* b = value.get_if<BoolValue>())
+    return b->value ? std::optional(HostKind::boolean()) : std::nullopt;
+  const ArrayCell* cell = value.array();
+  if (!cell || cell->type.rank() != 0 || cell->donated || cell->int_argument ||
+      !cell->call_numbers.empty())
+    return std::nullopt;
+  if (!cell->weak) {
+    if (!cell->constant && !readable_elements(*cell)) return std::nullopt;
+    return HostKind::scalar(cell->type.dtype);
+  }
+  if (!cell->constant || cell->type.dtype == DType::U64) return std::nullopt;
+  return HostKind::number(cell->type.dtype,
+                          cell->literal ? Literal::yes : Literal::no);
+}
+
+std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind) {
+  const auto own = host_kind(value);
+  const bool same =
+      own && (*own == kind ||
+              (kind.is(Form::number) && own->is(kind.form) &&
+               own->dtype == kind.dtype && kind.literal == Literal::unknown));
+  if (!same) return std::nullopt;
+  if (const auto* i = value.get_if<IntValue>())
+    return static_cast<uint64_t>(i->value.value());
+  if (const auto* b = value.get_if<BoolValue>()) return *b->value;
+  const ArrayCell& cell = *value.array();
+  const uint8_t* element =
+      cell.constant ? cell.constant->data() : readable_elements(cell);
+  uint64_t bits = 0;
+  std::memcpy(&bits, element, static_cast<size_t>(cell.type.bytes()));
+  return bits;
+}
+
+bool FunctionCode::is_valid() const {
+  return std::ranges::all_of(outer, [](const Outer& each) {
+    const Env env = each.environment.lock();
+    const Binding* binding = env ? env->find(each.name).first : nullptr;
+    if (!binding || binding->poisoned) return false;
+    if (each.number)
+      return host_bits(binding->value, each.number->first) ==
+             each.number->second;
+    if (each.type) {
+      const auto* type = binding->value.get_if<TypeValue>();
+      return type && type->type.shape.empty() && type->type.dtype == *each.type;
+    }
+    const auto* function =
+        binding->value.get_if<std::shared_ptr<const FunctionValue>>();
+    return function && *function == each.function.lock();
+  });
+}
+
+/// One call of the walk that runs as code.
+class Walker::CodeRun : public jit::bytecode::CallRun {
+ public:
+  CodeRun(Walker& walker, const FunctionCode& code, Span where)
+      : walker_(walker), code_(code), where_(where) {
+    checked = walker.walk_.machine().checked;
+    fuel = jit::bytecode::calls_between_looks;
+    walk = walk_site;
+  }
+
+  /// What the function gives for arguments in the first registers; nothing if
+  /// the walk has to call it: an element is at fault. What the walk throws
+  /// comes through.
+  std::optional<uint64_t> run(uint64_t* registers);
+
+ private:
+  static bool walk_site(CallRun& run, const jit::Step* step, uint64_t* window);
+  /// The walk does what the step would.
+  bool walk_step_at(const jit::Step* step, uint64_t* window);
+  Value walk_value(const Site& site, uint64_t* window, const jit::Step* step);
+  void push_frames();
+  Env names_of(const FunctionCode::Compiled& function,
+               const uint64_t* window) const;
+  Value value(const HostOperand& operand, const uint64_t* window,
+              Span where) const {
+    const uint64_t bits = operand.known ? operand.bits : window[operand.place];
+    return value_of(walker_.walk_, operand.kind, bits, where);
+  }
+
+  Walker& walker_;
+  const FunctionCode& code_;
+  Span where_;  // the call
+  uint64_t* first_ = nullptr;
+  std::exception_ptr thrown_;
+};
+
+std::optional<uint64_t> Walker::CodeRun::run(uint64_t* registers) {
+  first_ = registers;
+  const jit::Step* step = code_.steps.data();
+  for (uint64_t* at = registers;;) {
+    step->function(step, at, this);
+    if (!failed) return registers[0];
+    step = std::exchange(failed, nullptr);
+    const size_t place = step - code_.steps.data();
+    if (!thrown_) {
+      // A step for which there is no site has an element at fault.
+      if (place != 0 && !code_.sites.contains(place)) return std::nullopt;
+      walk_step_at(step, window);
+    }
+    if (thrown_) std::rethrow_exception(thrown_);
+    at = window;
+    ++step;
+  }
+}
+
+bool Walker::CodeRun::walk_site(CallRun& run, const jit::Step* step,
+                                uint64_t* window) {
+  return static_cast<CodeRun&>(run).walk_step_at(step, window);
+}
+
+/// The names that a function's body has at its beginning.
+Env Walker::CodeRun::names_of(const FunctionCode::Compiled& function,
+                              const uint64_t* window) const {
+  const auto& closure = std::get<Closure>(function.function.lock()->what);
+  const Env env = inner(closure.environment);
+  env->call = ++walker_.s_.last_call;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    const Pattern& pattern = function.syntax->params[i].pattern;
+    if (pattern.kind != Pattern::Kind::name) continue;
+    walker_.define(
+        env, pattern.name.text,
+        value_of(walker_.walk_, function.params[i], window[i], pattern.span),
+        false, pattern.span);
+  }
+  return env;
+}
+
+/// The calls under way, as the walk would have them.
+void Walker::CodeRun::push_frames() {
+  const uint64_t* window = first_;
+  for (size_t i = 0; i < depth; ++i) {
+    const jit::Step* call = calls[i];
+    const size_t place = call - code_.steps.data();
+    const Site* site = place == 0 ? nullptr : &code_.sites.at(place);
+    const FunctionCode::Compiled& function =
+        code_.functions[site ? site->callee : 0];
+    window += call->out;
+    walker_.s_.frames.push_back({function.function.lock().get(),
+                                 function.syntax,
+                                 names_of(function, window),
+                                 site ? site->where : where_,
+                                 false,
+                                 {}});
+  }
+}
+
+Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
+                                  const jit::Step* step) {
+  Walk& walk = walker_.walk_;
+  const auto operand = [&](const HostOperand& given, Span where) {
+    return CallArgument{value(given, window, where), where};
+  };
+  switch (site.what) {
+    case Site::What::binary: {
+      const auto& e = static_cast<const Binary&>(*site.expr);
+      return binary(walk, e.op, operand(site.a, e.left->span),
+                    operand(site.b, e.right->span), e.op_span, e.span);
+    }
+    case Site::What::unary: {
+      const auto& e = static_cast<const Unary&>(*site.expr);
+      return unary(walk, e.op, operand(site.a, e.operand->span), e.span);
+    }
+    case Site::What::abs:
+      return call_builtin(walk, *find_builtin("abs"),
+                          {operand(site.a, site.where)}, {}, site.where);
+    case Site::What::call: {
+      const FunctionCode::Compiled& callee = code_.functions[site.callee];
+      if (stopped) throw walker_.stopped(site.where);
+      std::vector<CallArgument> arguments;
+      for (size_t i = 0; i < callee.params.size(); ++i)
+        arguments.push_back({value_of(walk, callee.params[i],
+                                      window[step->out + i], site.arguments[i]),
+                             site.arguments[i]});
+      return walker_.call(callee.function.lock(), std::move(arguments), {},
+                          site.where);
+    }
+    case Site::What::statement: {
+      const Env names = inner(walker_.s_.frames.back().environment);
+      for (const FunctionCode::Local& local : site.locals)
+        walker_.define(names, local.name,
+                       value(local.value, window, local.where), false,
+                       local.where);
+      walker_.statement(*site.statement, names, false);
+      return {};
+    }
+  }
+  __builtin_unreachable();
+}
+
+bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
+  Walk::State& s = walker_.s_;
+  const size_t frames = s.frames.size();
+  const Saved<int> call_depth(s.call_depth,
+                              s.call_depth + static_cast<int>(depth) - 1);
+  try {
+    if (step == code_.steps.data()) throw walker_.stopped(where_);
+    push_frames();
+    const Site& site = code_.sites.at(step - code_.steps.data());
+    // It may run code of its own.
+    const auto own = std::pair(depth, fuel);
+    const Value result = walk_value(site, at, step);
+    std::tie(depth, fuel) = own;
+    s.frames.resize(frames);
+    if (site.what == Site::What::statement) return true;
+    const auto bits = host_bits(result, site.result);
+    CHECK(bits);
+    at[step->out] = *bits;
+    return true;
+  } catch (...) {
+    // The innermost frame reports it.
+    try {
+      if (s.frames.size() > frames) walker_.leave_frame();
+      throw;
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+    s.frames.resize(frames);
+    return false;
+  }
+}
+
+// ---- calls -----------------------------------------------------------------
+
+bool Walker::may_run_code() const {
+  const Machine& machine = walk_.machine();
+  return walk_.mode() == Mode::run && !walk_.context().scope && !s_.attempt &&
+         !s_.walks_again && !machine.reference_only && !machine.compile_only &&
+         machine.limits.steps == 0;
+}
+
+namespace {
+
+/// Whether a parameter of this type takes the value as it is.
+bool takes(Walker& walker, const Expr& type, const Value& value) {
+  if (!value.is<BoolValue>()) return walker.is_plainly(type, value);
+  const auto& plain = walker.state().plain_types;
+  const auto found = plain.find(&type);
+  return found != plain.end() &&
+         found->second.kind == PlainType::Kind::scalar &&
+         is_bool(found->second.dtype);
+}
+
+/// The kinds of a call's arguments, if the function takes them as they are.
+bool kinds_of(Walker& walker, const Function& syntax,
+              const std::vector<CallArgument>& arguments,
+              std::vector<HostKind>& kinds) {
+  if (arguments.size() != syntax.params.size() ||
+      arguments.size() > most_parameters)
+    return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Value& value = arguments[i].value;
+    const auto kind = host_kind(value);
+    const Expr* type = syntax.params[i].type.get();
+    if (!kind || (type && !takes(walker, *type, value))) return false;
+    kinds.push_back(*kind);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Value> Walker::call_code(
+    const std::shared_ptr<const FunctionValue>& function,
+    const std::vector<CallArgument>& arguments, Span where, bool& again) {
+  const auto& closure = std::get<Closure>(function->what);
+  const Function& syntax = *syntax_of(closure).function;
+  if (!s_.function_codes) s_.function_codes = std::make_shared<FunctionCodes>();
+  FunctionCodes& codes = *s_.function_codes;
+  FunctionCodes::Entry& entry = codes.entries[&syntax];
+  if (entry.failures >= most_failures || ++entry.calls <= calls_before ||
+      s_.call_depth > walk_.machine().limits.depth)
+    return std::nullopt;
+  std::vector<HostKind> kinds;
+  if (!kinds_of(*this, syntax, arguments, kinds)) return std::nullopt;
+
+  const auto fits = [&](const std::shared_ptr<const FunctionCode>& code) {
+    const FunctionCode::Compiled& root = code->functions[0];
+    return root.params == kinds && root.function.lock() == function;
+  };
+  auto found = std::ranges::find_if(entry.variants, fits);
+  if (found != entry.variants.end() && !(*found)->is_valid()) {
+    ++entry.failures;
+    entry.variants.erase(found);
+    found = entry.variants.end();
+  }
+  if (found == entry.variants.end()) {
+    NotCode why;
+    auto code = compile_function(*this, function, kinds, why);
+    // One that is defined again and again may cost more than it gives.
+    ++entry.compilations;
+    const bool rare = entry.compilations > compilations_free &&
+                      entry.calls < calls_each * entry.compilations;
+    if (!code || rare) {
+      entry.failures = most_failures;
+      return std::nullopt;
+    }
+    if (entry.variants.size() == most_variants)
+      entry.variants.erase(entry.variants.begin());
+    entry.variants.push_back(std::move(code));
+    found = entry.variants.end() - 1;
+  }
+  const std::shared_ptr<const FunctionCode> code = *found;
+
+  // The depth that is left, and one window more for what a call prepares.
+  const auto depth =
+      static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth + 1);
+  std::unique_ptr<FunctionCodes::Memory> memory;
+  if (codes.memory.empty()) {
+    memory = std::make_unique<FunctionCodes::Memory>();
+  } else {
+    memory = std::move(codes.memory.back());
+    codes.memory.pop_back();
+  }
+  const size_t registers = (depth + 1) * code->most_registers;
+  if (memory->registers.size() < registers) memory->registers.resize(registers);
+  if (memory->calls.size() < depth) memory->calls.resize(depth);
+  for (size_t i = 0; i < kinds.size(); ++i)
+    memory->registers[i] = *host_bits(arguments[i].value, kinds[i]);
+
+  CodeRun run(*this, *code, where);
+  run.calls = std::span(memory->calls).first(depth);
+  std::optional<uint64_t> bits;
+  const FunctionCode::Compiled& root = code->functions[0];
+  bits = run.run(memory->registers.data());
+  codes.memory.push_back(std::move(memory));
+  if (!bits) {
+    ++entry.failures;
+    again = true;
+    return std::nullopt;
+  }
+  return value_of(walk_, *root.result, *bits, where);
+}
+
+}  // namespace unisono::lang

@@ -1,0 +1,354 @@
+#pragma once
+// Functions of the host as threaded code. Private to this room.
+//
+// A function that is called often, and computes with scalars alone, is compiled
+// from its tree to steps (jit/bytecode/call_steps.h), with the functions that
+// it calls: its calls are jumps. What the steps cannot do as the walk would is
+// done by the walk, in frames that are made of the windows of the calls under
+// way: an int that does not fit, a call too deep, `print`, a failing `assert`.
+// So an error is the walk's own, with its place and the calls around it.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "jit/bytecode/call_steps.h"
+#include "jit/bytecode/steps.h"
+#include "lang/walk/walker.h"
+#include "runtime/check.h"
+
+namespace unisono::lang {
+
+/// What the compiler knows of a value: all but its bits, which are in a
+/// register.
+struct HostKind {
+  enum class Form : uint8_t {
+    integer,  // IntValue
+    boolean,  // BoolValue
+    either,   // that, or a bool scalar: the condition of an `if`
+    number,   // a weak number (value.h): f64 or i64
+    scalar,   // an array of rank 0
+  };
+  /// Of a weak number: whether it is ArrayCell::literal.
+  enum class Literal : uint8_t { no, yes, unknown };
+  Form form = Form::integer;
+  DType dtype = DType::I64;
+  Literal literal = Literal::no;
+  bool operator==(const HostKind&) const = default;
+
+  static HostKind integer() { return {}; }
+  static HostKind boolean() { return {Form::boolean, DType::Bool}; }
+  static HostKind scalar(DType dtype) { return {Form::scalar, dtype}; }
+  static HostKind number(DType dtype, Literal literal) {
+    return {Form::number, dtype, literal};
+  }
+  bool is(Form f) const { return form == f; }
+};
+
+/// A value that is known, or lies in a register of the function.
+struct HostOperand {
+  HostKind kind;
+  bool known = false;
+  uint64_t bits = 0;     // if it is
+  uint32_t place = 0;    // else
+  bool changes = false;  // it is the place of a `var`
+};
+
+/// The kind of a value that is there; nothing if code cannot compute with it.
+std::optional<HostKind> host_kind(const Value& value);
+/// Its bits, if it has this kind; what is not known of a literal is not asked.
+std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind);
+
+/// Functions compiled together: one that the walk calls, for arguments of
+/// certain kinds, and those that it calls. Immutable.
+struct FunctionCode {
+  /// A local name at some place.
+  struct Local {
+    std::string name;
+    HostOperand value;
+    Span where;
+  };
+  /// What the walk does where a step fails, or at a `walk_step`.
+  struct Site {
+    enum class What : uint8_t { binary, unary, abs, call, statement };
+    What what = What::statement;
+    Span where;  // the whole
+    // binary, unary, abs
+    const Expr* expr = nullptr;
+    HostOperand a, b;
+    HostKind result;
+    // call
+    size_t callee = 0;
+    std::vector<Span> arguments;
+    // statement
+    const Stmt* statement = nullptr;
+    std::vector<Local> locals;
+  };
+  struct Compiled {
+    /// There as long as the code is valid: it holds no names alive.
+    std::weak_ptr<const FunctionValue> function;
+    const Function* syntax = nullptr;
+    std::vector<HostKind> params;
+    std::optional<HostKind> result;
+    size_t start = 0;  // its first step
+    uint32_t registers = 0;
+  };
+  /// A name outside the functions, and what it must still be.
+  struct Outer {
+    std::weak_ptr<Environment> environment;  // where it is looked up
+    std::string name;
+    std::weak_ptr<const FunctionValue> function = {};
+    std::optional<DType> type = std::nullopt;
+    std::optional<std::pair<HostKind, uint64_t>> number = std::nullopt;
+  };
+
+  /// The root's call, the end, then the functions.
+  std::vector<jit::Step> steps;
+  std::unordered_map<size_t, Site> sites;  // by step
+  std::vector<Compiled> functions;         // the root first
+  uint32_t most_registers = 0;
+  std::vector<Outer> outer;
+
+  bool is_valid() const;
+};
+
+/// Why a function is not compiled: it stays with the walk.
+struct NotCode {
+  Span where;
+  std::string why;
+};
+
+/// The code of a function for arguments of these kinds; null, and `why`, if
+/// there is none.
+std::shared_ptr<const FunctionCode> compile_function(
+    Walker& walker, const std::shared_ptr<const FunctionValue>& function,
+    const std::vector<HostKind>& params, NotCode& why);
+
+/// What the walk keeps of functions and their code.
+struct FunctionCodes {
+  struct Entry {
+    int64_t calls = 0;
+    int compilations = 0;
+    int failures = 0;  // of them, and calls that had to be walked again
+    std::vector<std::shared_ptr<const FunctionCode>> variants;
+  };
+  std::unordered_map<const Function*, Entry> entries;
+  /// Memory for runs, those that nobody uses.
+  struct Memory {
+    std::vector<uint64_t> registers;
+    std::vector<const jit::Step*> calls;
+  };
+  std::vector<std::unique_ptr<Memory>> memory;
+};
+
+// ---- the compiler -----------------------------------------------------------
+//
+//   function_compiler.cpp  functions, statements, conversions
+//   function_expr.cpp      expressions, conditions
+//
+// What is not known there throws NotCode.
+
+using FunctionPtr = std::shared_ptr<const FunctionValue>;
+
+[[noreturn]] inline void give_up(Span where, std::string why) {
+  throw NotCode{where, std::move(why)};
+}
+
+/// What a value is of which it is not known which of two it is; nothing if they
+/// have nothing in common.
+std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b);
+/// Whether it is an int, or an element of integers.
+bool is_whole(const HostKind& kind);
+/// Whether walking it may assign a variable.
+bool assigns(const Expr& e);
+
+/// Compiles functions into one code. A friend of Walker, whose rules for
+/// literals and annotations it asks.
+class FunctionCompiler {
+ public:
+  FunctionCompiler(Walker& walker, std::map<const Function*, HostKind>& guesses)
+      : walker_(walker), walk_(walker.walk()), guesses_(guesses) {}
+
+  std::shared_ptr<const FunctionCode> compile(
+      const FunctionPtr& function, const std::vector<HostKind>& params);
+
+  /// A recursive function's result was taken for another kind than it is.
+  struct WrongGuess {};
+
+ private:
+  class Body;
+
+  /// A function that is compiled, or being so.
+  struct Unit {
+    FunctionCode::Compiled compiled;
+    std::vector<jit::Step> steps;
+    std::unordered_map<size_t, FunctionCode::Site> sites;
+    bool done = false;
+  };
+
+  /// The function compiled for these kinds, by its place among `units_`.
+  size_t unit_of(const FunctionPtr& function,
+                 const std::vector<HostKind>& params, Span where);
+  /// What its result is; while it is being compiled by its annotation.
+  HostKind result_of(size_t unit, Span where);
+  std::shared_ptr<const FunctionCode> link();
+  /// What a name outside of functions is; noted as what it must stay.
+  Value outer_value(const Env& env, const NameExpr& name);
+  /// The kind that an annotation asks for; nothing without one.
+  std::optional<HostKind> annotated(const Expr* type) const;
+
+  Walker& walker_;
+  Walk& walk_;
+  std::map<const Function*, HostKind>& guesses_;
+  std::vector<std::unique_ptr<Unit>> units_;
+  std::vector<FunctionCode::Outer> outer_;
+  bool prints_ = false;
+  /// A step may fail for which the walk has to begin again.
+  std::optional<Span> begins_again_;
+};
+
+/// One function.
+class FunctionCompiler::Body {
+ public:
+  Body(FunctionCompiler& all, Unit& unit)
+      : all_(all),
+        unit_(unit),
+        env_(std::get<Closure>(unit.compiled.function.lock()->what)
+                 .environment) {}
+
+  void compile();
+
+ private:
+  using Operand = HostOperand;
+  using Site = FunctionCode::Site;
+  using Local = FunctionCode::Local;
+  enum class Use : uint8_t { nothing, value, result };
+  struct Target {
+    std::vector<size_t> jumps;  // which go there
+  };
+
+  // ---- registers and steps
+
+  uint32_t reserve() {
+    constexpr uint32_t most_registers = 256;
+    if (++top_ > most_registers)
+      give_up(unit_.compiled.syntax->params_span, "it is too large");
+    most_ = std::max(most_, top_);
+    return top_ - 1;
+  }
+  size_t emit(jit::StepFunction function, uint32_t out = 0, uint32_t a = 0,
+              uint32_t b = 0, uint32_t c = 0, int64_t number = 0) {
+    CHECK(function != nullptr);
+    unit_.steps.push_back({function, out, {a, b, c}, number});
+    return unit_.steps.size() - 1;
+  }
+  /// The steps before go on here.
+  void bind(Target& target) {
+    for (const size_t step : target.jumps)
+      unit_.steps[step].in[0] =
+          static_cast<uint32_t>(unit_.steps.size() - step);
+    if (!target.jumps.empty()) label_ = unit_.steps.size();
+  }
+  void jump(Target& target) {
+    target.jumps.push_back(emit(jit::bytecode::jump_step));
+  }
+
+  static Operand known(HostKind kind, uint64_t bits) {
+    return {kind, true, bits};
+  }
+  static Operand in(HostKind kind, uint32_t place) {
+    return {kind, false, 0, place};
+  }
+  /// The value in a register: its own, or `place`.
+  uint32_t placed(const Operand& value, uint32_t place) {
+    if (!value.known) return value.place;
+    emit(jit::bytecode::constant_step, place, 0, 0, 0,
+         static_cast<int64_t>(value.bits));
+    return place;
+  }
+  Operand move(const Operand& value, uint32_t place) {
+    const uint32_t from = placed(value, place);
+    if (from != place) emit(jit::bytecode::copy_step, place, from);
+    return in(value.kind, place);
+  }
+  /// A value that no assignment changes.
+  Operand kept(const Operand& value, uint32_t place) {
+    return value.changes ? move(value, place) : value;
+  }
+
+  // ---- names
+
+  const Operand* local(const std::string& name) const {
+    for (size_t i = locals_.size(); i-- > 0;)
+      if (locals_[i].name == name) return &locals_[i].value;
+    return nullptr;
+  }
+
+  // ---- conversions
+
+  Operand to_scalar(const Operand& value, DType dtype, uint32_t place,
+                    Span where);
+  Operand to_number(const Operand& value, DType dtype, uint32_t place);
+  Operand match(const Operand& value, const Expr* type, uint32_t place,
+                Span where);
+  Operand as_variable(const Operand& value, uint32_t place);
+
+  // ---- expressions: `place` is a register that the value may be put in
+
+  Operand expr(const Expr& e, uint32_t place);
+  Operand constant(const Expr& e);
+  Operand name(const NameExpr& e);
+  Operand unary(const Unary& e, uint32_t place);
+  Operand binary(const Binary& e, uint32_t place);
+  Operand operation(BinaryOp op, const Operand& a, const Operand& b,
+                    uint32_t place, const Expr* site, Span where);
+  Operand ints(BinaryOp op, const Operand& a, const Operand& b, uint32_t place,
+               const Expr* site, Span where);
+  Operand elements(ir::Op op, bool comparison, const Operand& a,
+                   const Operand& b, uint32_t place, Span where);
+  Operand logic(const Binary& e, uint32_t place);
+  Operand call(const Expr& e, const Expr& callee,
+               const std::vector<const Expr*>& arguments, uint32_t place);
+  Operand call_function(const FunctionPtr& function,
+                        const std::vector<const Expr*>& arguments,
+                        uint32_t place, Span where);
+  Operand call_builtin(const Builtin& builtin,
+                       const std::vector<const Expr*>& arguments,
+                       uint32_t place, const Expr& whole);
+  void site(size_t step, Site::What what, const Expr* e, Span where,
+            const Operand& a, const Operand& b, HostKind result);
+  void walk_statement(const Stmt& statement, bool prints);
+  bool assertion(const Stmt& statement, const Call& call);
+
+  // ---- conditions, blocks, statements
+
+  void jump_unless(const Operand& condition, Target& exit, Span where);
+  void jump_if(const Operand& condition, Target& there, Span where);
+  bool is_int(const Expr& e) const;
+  bool is_host_condition(const Expr& e) const;
+  void condition(const Expr& e, Target& exit);
+  Operand branches(const If& e, Use use, uint32_t place);
+  Operand block(const Expr& e, Use use, uint32_t place);
+  Operand finish(const Expr& e, Use use, uint32_t place);
+  void statement(const Stmt& s);
+  void let(const LetStmt& s);
+  void assign(const AssignStmt& s);
+  void give(const Operand& value, Span where);
+
+  FunctionCompiler& all_;
+  Unit& unit_;
+  Env env_;
+  std::vector<Local> locals_;
+  std::vector<const Expr*> types_;  // of `var`s, by local
+  uint32_t top_ = 0, most_ = 0;
+  size_t label_ = SIZE_MAX;  // the last place that steps jump to
+};
+
+}  // namespace unisono::lang

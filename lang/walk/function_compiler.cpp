@@ -1,0 +1,509 @@
+// Functions, statements and conversions of functions that become code.
+#include "lang/walk/function_code.h"
+
+#include <bit>
+#include <cstring>
+
+#include "jit/scalar/element.h"
+#include "lang/context/literals.h"
+
+namespace unisono::lang {
+namespace {
+
+using Form = HostKind::Form;
+using Literal = HostKind::Literal;
+
+constexpr size_t most_functions = 64;
+
+}  // namespace
+
+std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b) {
+  if (a == b) return a;
+  const auto is_bool_kind = [](const HostKind& kind) {
+    return kind.dtype == DType::Bool;
+  };
+  if (is_bool_kind(a) && is_bool_kind(b))
+    return HostKind{Form::either, DType::Bool};
+  if (a.is(Form::number) && b.is(Form::number) && a.dtype == b.dtype)
+    return HostKind::number(a.dtype, Literal::unknown);
+  return std::nullopt;
+}
+
+bool is_whole(const HostKind& kind) {
+  return kind.is(Form::integer) || is_integer(kind.dtype);
+}
+
+bool assigns(const Expr& e) {
+  if (e.kind == ExprKind::FnExpr) return false;
+  bool found = false;
+  for_each_child(
+      e, [&](const Expr& child) { found |= assigns(child); },
+      [&](const Stmt& child) {
+        found |= child.kind == StmtKind::AssignStmt;
+        for_each_child(child,
+                       [&](const Expr& inner) { found |= assigns(inner); });
+      });
+  return found;
+}
+
+// ---- conversions -----------------------------------------------------------
+
+std::optional<HostKind> FunctionCompiler::annotated(const Expr* type) const {
+  if (!type) return std::nullopt;
+  const auto& plain = walker_.state().plain_types;
+  const auto found = plain.find(type);
+  if (type->kind != ExprKind::NameExpr || found == plain.end())
+    give_up(type->span, "this type is none of a number");
+  if (found->second.kind == PlainType::Kind::integer)
+    return HostKind::integer();
+  if (found->second.kind == PlainType::Kind::text)
+    give_up(type->span, "this type is none of a number");
+  return HostKind::scalar(found->second.dtype);
+}
+
+/// As `to_dtype`.
+HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
+                                              uint32_t place, Span where) {
+  const HostKind kind = HostKind::scalar(dtype);
+  if (value.kind == kind) return value;
+  const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
+  const bool whole = is_whole(value.kind);
+  if (!weak || !(is_floating(dtype) || (is_integer(dtype) && whole)))
+    give_up(where, "this conversion is not known in code");
+  if (value.known) {
+    Walk& walk = all_.walk_;
+    std::vector<uint8_t> bytes;
+    if (whole)
+      bytes = *walk.constant_int(static_cast<int64_t>(value.bits), dtype, false,
+                                 where)
+                   ->constant;
+    else if (value.kind.literal == Literal::yes)
+      bytes =
+          *walk.constant(std::bit_cast<double>(value.bits), dtype, false, where)
+               ->constant;
+    else
+      bytes = jit::element_bytes(dtype, std::bit_cast<double>(value.bits));
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data(), bytes.size());
+    return known(kind, bits);
+  }
+  const DType from = whole ? DType::I64 : DType::F64;
+  if ((whole || value.kind.literal != Literal::no) && dtype != from) {
+    all_.begins_again_ = where;
+    emit(jit::bytecode::require_fit_step(dtype, !whole), 0, value.place);
+  }
+  if (dtype == from) {
+    Operand same = value;
+    same.kind = kind;
+    return same;
+  }
+  emit(jit::cast_step(from, dtype), place, value.place);
+  return in(kind, place);
+}
+
+/// As `to_dtype` to a weak type.
+HostOperand FunctionCompiler::Body::to_number(const Operand& value, DType dtype,
+                                              uint32_t place) {
+  const Literal literal =
+      value.kind.is(Form::integer) ? Literal::yes : value.kind.literal;
+  const HostKind kind = HostKind::number(dtype, literal);
+  if (is_whole(value.kind) == is_integer(dtype)) {
+    Operand same = value;
+    same.kind = kind;
+    return same;
+  }
+  if (value.known)
+    return known(kind, std::bit_cast<uint64_t>(static_cast<double>(
+                           static_cast<int64_t>(value.bits))));
+  emit(jit::cast_step(DType::I64, DType::F64), place, value.place);
+  return in(kind, place);
+}
+
+HostOperand FunctionCompiler::Body::match(const Operand& value,
+                                          const Expr* type, uint32_t place,
+                                          Span where) {
+  const auto wanted = all_.annotated(type);
+  if (!wanted) return value;
+  if (*wanted == value.kind) return value;
+  if (wanted->is(Form::integer)) give_up(where, "this is no `int`");
+  if (wanted->dtype == DType::Bool && value.kind.is(Form::boolean))
+    return value;
+  return to_scalar(value, wanted->dtype, place, where);
+}
+
+HostOperand FunctionCompiler::Body::as_variable(const Operand& value,
+                                                uint32_t place) {
+  Operand out = move(value, place);
+  if (out.kind.is(Form::boolean)) out.kind = HostKind::scalar(DType::Bool);
+  if (out.kind.is(Form::integer))
+    out.kind = HostKind::number(DType::I64, Literal::no);
+  if (out.kind.is(Form::number)) out.kind.literal = Literal::no;
+  return out;
+}
+
+// ---- blocks ----------------------------------------------------------------
+
+/// A result of the function.
+void FunctionCompiler::Body::give(const Operand& value, Span where) {
+  const uint32_t before = top_;
+  const Operand result =
+      match(value, unit_.compiled.syntax->result.get(), reserve(), where);
+  top_ = before;
+  auto& kind = unit_.compiled.result;
+  if (!kind) {
+    kind = result.kind;
+  } else {
+    const auto common = common_kind(*kind, result.kind);
+    if (!common) give_up(where, "its results are of different types");
+    kind = *common;
+  }
+  if (result.known)
+    emit(jit::bytecode::return_constant_step, 0, 0, 0, 0,
+         static_cast<int64_t>(result.bits));
+  else
+    emit(jit::bytecode::return_step, 0, result.place);
+}
+
+HostOperand FunctionCompiler::Body::finish(const Expr& e, Use use,
+                                           uint32_t place) {
+  if (const auto* branches_of = as<If>(e))
+    return branches(*branches_of, use, place);
+  if (e.kind == ExprKind::Block) return block(e, use, place);
+  const Operand value = expr(e, place);
+  if (use == Use::result) give(value, e.span);
+  return value;
+}
+
+HostOperand FunctionCompiler::Body::branches(const If& e, Use use,
+                                             uint32_t place) {
+  if (use != Use::nothing && !e.otherwise)
+    give_up(e.span, "an `if` without `else`");
+  const uint32_t before = top_;
+  const uint32_t own = reserve();  // the condition may read `place`
+  Target otherwise, end;
+  condition(*e.condition, otherwise);
+  Operand value = block(*e.then, use, own);
+  if (use == Use::value) move(value, own);
+  if (use != Use::result && e.otherwise) jump(end);
+  bind(otherwise);
+  if (e.otherwise) {
+    const Operand other = block(*e.otherwise, use, own);
+    if (use == Use::value) {
+      move(other, own);
+      const auto kind = common_kind(value.kind, other.kind);
+      if (!kind) give_up(e.span, "its branches are of different types");
+      value.kind = *kind;
+    }
+  }
+  bind(end);
+  top_ = before;
+  if (use != Use::value) return {};
+  return move(in(value.kind, own), place);
+}
+
+HostOperand FunctionCompiler::Body::block(const Expr& e, Use use,
+                                          uint32_t place) {
+  const auto* body = as<Block>(e);
+  if (!body) return finish(e, use, place);
+  const uint32_t before = top_;
+  const size_t names = locals_.size();
+  Operand value;
+  const Expr* last = body->value();
+  if (use != Use::nothing && !last) give_up(e.span, "a block without a value");
+  for (const StmtPtr& each : body->statements) {
+    const bool is_last = &each == &body->statements.back();
+    if (is_last && use != Use::nothing)
+      value = finish(*last, use, place);
+    else
+      statement(*each);
+  }
+  // The registers of its names may be used for others.
+  if (use == Use::value && !value.known && value.place >= before)
+    value = move(value, place);
+  else if (use == Use::value)
+    value = kept(value, place);
+  locals_.resize(names);
+  types_.resize(names);
+  top_ = before;
+  return value;
+}
+
+void FunctionCompiler::Body::statement(const Stmt& s) {
+  switch (s.kind) {
+    case StmtKind::LetStmt: return let(static_cast<const LetStmt&>(s));
+    case StmtKind::AssignStmt: return assign(static_cast<const AssignStmt&>(s));
+    case StmtKind::ExprStmt: {
+      const Expr& e = *static_cast<const ExprStmt&>(s).expr;
+      const uint32_t before = top_;
+      if (const auto* made = as<Call>(e); made && assertion(s, *made)) return;
+      if (e.kind == ExprKind::If || e.kind == ExprKind::Block)
+        finish(e, Use::nothing, reserve());
+      else
+        expr(e, reserve());
+      top_ = before;
+      return;
+    }
+    case StmtKind::DefStmt:
+    case StmtKind::TypeStmt:
+    case StmtKind::AxisStmt:
+    case StmtKind::ImportStmt:
+    case StmtKind::ForStmt:
+    case StmtKind::WhileStmt:
+    case StmtKind::ToolStmt: break;
+  }
+  give_up(s.span, "this statement is not known in code");
+}
+
+void FunctionCompiler::Body::let(const LetStmt& s) {
+  if (s.pattern.kind == Pattern::Kind::tuple)
+    give_up(s.pattern.span, "a pattern");
+  const uint32_t place = reserve();
+  Operand value =
+      match(expr(*s.value, place), s.type.get(), place, s.value->span);
+  if (s.is_var) {
+    value = as_variable(value, place);
+    value.changes = true;
+  } else {
+    value = kept(value, place);
+  }
+  if (s.pattern.kind == Pattern::Kind::wildcard) return;
+  locals_.push_back({s.pattern.name.text, value, s.pattern.span});
+  types_.push_back(s.is_var ? s.type.get() : nullptr);
+}
+
+void FunctionCompiler::Body::assign(const AssignStmt& s) {
+  const auto* target = as<NameExpr>(*s.target);
+  size_t i = locals_.size();
+  while (target && i-- > 0)
+    if (locals_[i].name == target->text) break;
+  if (!target || i >= locals_.size() || !locals_[i].value.changes)
+    give_up(s.span, "this assignment is not known in code");
+  const Operand variable = locals_[i].value;
+  const uint32_t before = top_;
+  const uint32_t place = reserve();
+  Operand value;
+  if (s.op) {
+    Operand old = variable;
+    if (assigns(*s.value)) old = move(variable, reserve());
+    value = expr(*s.value, reserve());
+    value = operation(*s.op, old, value, place, nullptr, s.span);
+  } else {
+    value = expr(*s.value, place);
+  }
+  // As `adopt`: a number takes the type of what it replaces.
+  const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
+  if (weak && variable.kind.is(Form::number) &&
+      (is_floating(variable.kind.dtype) || is_whole(value.kind)))
+    value = to_number(value, variable.kind.dtype, place);
+  else if (weak && variable.kind.is(Form::scalar))
+    value = to_scalar(value, variable.kind.dtype, place, s.value->span);
+  value = as_variable(value, place);
+  value = match(value, types_[i], place, s.value->span);
+  if (value.kind != variable.kind)
+    give_up(s.span, "the variable's type changes");
+  move(value, variable.place);
+  top_ = before;
+}
+
+// ---- what the walk does ----------------------------------------------------
+
+void FunctionCompiler::Body::walk_statement(const Stmt& statement,
+                                            bool prints) {
+  all_.prints_ |= prints;
+  Site site_of;
+  site_of.where = statement.span;
+  site_of.statement = &statement;
+  site_of.locals = locals_;
+  for (const Local& each : locals_)
+    if (each.value.kind.is(Form::either) ||
+        each.value.kind.literal == Literal::unknown)
+      give_up(each.where, "one of two kinds of values");
+  unit_.sites[emit(jit::bytecode::walk_step)] = std::move(site_of);
+}
+
+/// `assert(...)` and `print(...)`; false if it is anything else.
+bool FunctionCompiler::Body::assertion(const Stmt& statement,
+                                       const Call& made) {
+  const auto* callee = as<NameExpr>(*made.callee);
+  if (!callee || local(callee->text)) return false;
+  const Binding* binding = env_->find(callee->text).first;
+  const auto* function =
+      binding ? binding->value.get_if<FunctionPtr>() : nullptr;
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  if (!builtin) return false;
+  const bool prints = (*builtin)->name == "print";
+  if (!prints && (*builtin)->name != "assert") return false;
+  for (const ArgumentExpr& argument : made.arguments)
+    if (assigns(*argument.value)) give_up(made.span, "it assigns in a call");
+  all_.outer_value(env_, *callee);
+  if (prints) {
+    walk_statement(statement, true);
+    return true;
+  }
+  // The walk says what is wrong; what it says must not fail by itself.
+  for (size_t i = 1; i < made.arguments.size(); ++i) {
+    const auto* text = as<StringLiteral>(*made.arguments[i].value);
+    const bool plain =
+        text && std::ranges::all_of(text->pieces, [](const StringPiece& piece) {
+          return !piece.value || piece.value->kind == ExprKind::NameExpr;
+        });
+    if (!plain) give_up(made.span, "an assertion that computes what it says");
+  }
+  if (made.arguments.empty() || made.arguments[0].name)
+    give_up(made.span, "an argument by name");
+  const uint32_t before = top_;
+  Target holds;
+  jump_if(expr(*made.arguments[0].value, reserve()), holds, made.span);
+  top_ = before;
+  walk_statement(statement, false);
+  bind(holds);
+  return true;
+}
+
+// ---- functions -------------------------------------------------------------
+
+Value FunctionCompiler::outer_value(const Env& env, const NameExpr& name) {
+  const Binding* binding = env->find(name.text).first;
+  if (!binding || binding->poisoned)
+    give_up(name.span, "this name has no value");
+  const Value& value = binding->value;
+  const bool noted = std::ranges::any_of(outer_, [&](const auto& each) {
+    return each.name == name.text && each.environment.lock() == env;
+  });
+  if (noted) return value;
+  FunctionCode::Outer outer{env, name.text};
+  if (const auto* function = value.get_if<FunctionPtr>()) {
+    outer.function = *function;
+  } else if (const auto* type = value.get_if<TypeValue>();
+             type && type->type.shape.empty()) {
+    outer.type = type->type.dtype;
+  } else if (const auto kind = host_kind(value)) {
+    outer.number = {*kind, *host_bits(value, *kind)};
+  } else {
+    give_up(name.span, "it uses `" + name.text + "`, which is no number");
+  }
+  outer_.push_back(std::move(outer));
+  return value;
+}
+
+void FunctionCompiler::Body::compile() {
+  const Function& syntax = *unit_.compiled.syntax;
+  for (size_t i = 0; i < syntax.params.size(); ++i) {
+    const Param& param = syntax.params[i];
+    const uint32_t place = reserve();
+    if (param.pattern.kind == Pattern::Kind::tuple)
+      give_up(param.span, "a pattern");
+    if (param.pattern.kind == Pattern::Kind::wildcard) continue;
+    locals_.push_back({param.pattern.name.text,
+                       in(unit_.compiled.params[i], place),
+                       param.pattern.span});
+    types_.push_back(nullptr);
+  }
+  block(*syntax.body, Use::result, reserve());
+  unit_.compiled.registers = most_ + 1;
+}
+
+size_t FunctionCompiler::unit_of(const FunctionPtr& function,
+                                 const std::vector<HostKind>& params,
+                                 Span where) {
+  for (size_t i = 0; i < units_.size(); ++i)
+    if (units_[i]->compiled.function.lock() == function &&
+        units_[i]->compiled.params == params)
+      return i;
+  const Function& syntax =
+      *syntax_of(std::get<Closure>(function->what)).function;
+  if (units_.size() == most_functions) give_up(where, "it is too large");
+  if (!syntax.type_params.empty() || !syntax.body)
+    give_up(syntax.params_span, "it has parameters of types");
+  for (const Param& param : syntax.params)
+    if (param.keyword_only || param.default_value)
+      give_up(param.span, "a parameter with a default");
+  for (const HostKind& kind : params)
+    if (kind.is(Form::either) || kind.literal == Literal::unknown)
+      give_up(where, "one of two kinds of values");
+  const size_t at = units_.size();
+  Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
+  unit.compiled.function = function;
+  unit.compiled.syntax = &syntax;
+  unit.compiled.params = params;
+  Body(*this, unit).compile();
+  unit.done = true;
+  if (!unit.compiled.result) give_up(where, "it gives nothing");
+  const auto guess = guesses_.find(&syntax);
+  if (guess != guesses_.end() && guess->second != *unit.compiled.result) {
+    guess->second = *unit.compiled.result;
+    throw WrongGuess{};
+  }
+  return at;
+}
+
+HostKind FunctionCompiler::result_of(size_t at, Span where) {
+  const Unit& unit = *units_[at];
+  if (unit.done) return *unit.compiled.result;
+  const auto wanted = annotated(unit.compiled.syntax->result.get());
+  if (!wanted) give_up(where, "a recursion without a type of its result");
+  if (wanted->dtype != DType::Bool) return *wanted;
+  // A boolean of the host, or a scalar: it will be seen.
+  return guesses_.emplace(unit.compiled.syntax, HostKind::boolean())
+      .first->second;
+}
+
+std::shared_ptr<const FunctionCode> FunctionCompiler::link() {
+  auto code = std::make_shared<FunctionCode>();
+  code->steps = {{jit::bytecode::call_step, 0, {2}}, {jit::bytecode::end_step}};
+  for (const auto& unit : units_) {
+    unit->compiled.start = code->steps.size();
+    code->steps.insert(code->steps.end(), unit->steps.begin(),
+                       unit->steps.end());
+    for (auto& [step, site] : unit->sites)
+      code->sites.emplace(unit->compiled.start + step, std::move(site));
+    code->most_registers =
+        std::max(code->most_registers, unit->compiled.registers);
+    code->functions.push_back(unit->compiled);
+  }
+  for (const auto& [step, site] : code->sites)
+    if (site.what == FunctionCode::Site::What::call)
+      code->steps[step].in[0] = static_cast<uint32_t>(
+          static_cast<int32_t>(code->functions[site.callee].start) -
+          static_cast<int32_t>(step));
+  code->outer = std::move(outer_);
+  return code;
+}
+
+std::shared_ptr<const FunctionCode> FunctionCompiler::compile(
+    const FunctionPtr& function, const std::vector<HostKind>& params) {
+  const Span where = syntax_of(std::get<Closure>(function->what)).name;
+  unit_of(function, params, where);
+  const HostKind& result = *units_[0]->compiled.result;
+  if (result.is(Form::either) || result.literal == Literal::unknown)
+    give_up(where, "its result is of one of two types");
+  if (prints_ && begins_again_)
+    give_up(*begins_again_, "an element may be at fault after a `print`");
+  return link();
+}
+
+std::shared_ptr<const FunctionCode> compile_function(
+    Walker& walker, const FunctionPtr& function,
+    const std::vector<HostKind>& params, NotCode& why) {
+  std::map<const Function*, HostKind> guesses;
+  constexpr int most_tries = 4;
+  for (int i = 0; i < most_tries; ++i) {
+    try {
+      return FunctionCompiler(walker, guesses).compile(function, params);
+    } catch (const FunctionCompiler::WrongGuess&) {
+      continue;
+    } catch (const NotCode& reason) {
+      why = reason;
+      return nullptr;
+    } catch (const Failure& failure) {  // a constant that is no good
+      why = {failure.diagnostic.where, failure.diagnostic.message};
+      return nullptr;
+    }
+  }
+  why = {syntax_of(std::get<Closure>(function->what)).name,
+         "its result is of one of two types"};
+  return nullptr;
+}
+
+}  // namespace unisono::lang

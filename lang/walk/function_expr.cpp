@@ -1,0 +1,568 @@
+// Expressions and conditions of functions that become code.
+#include <bit>
+
+#include "jit/ir/kinds.h"
+#include "jit/ir/table.h"
+#include "jit/scalar/element.h"
+#include "lang/ops/operators.h"
+#include "lang/walk/function_code.h"
+
+namespace unisono::lang {
+namespace {
+
+using Form = HostKind::Form;
+using Literal = HostKind::Literal;
+using jit::bytecode::Compare;
+using jit::bytecode::IntOp;
+
+std::optional<IntOp> int_op(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::add: return IntOp::add;
+    case BinaryOp::sub: return IntOp::sub;
+    case BinaryOp::mul: return IntOp::mul;
+    case BinaryOp::floor_div: return IntOp::floor_div;
+    case BinaryOp::mod: return IntOp::mod;
+    case BinaryOp::bit_and: return IntOp::bit_and;
+    case BinaryOp::bit_or: return IntOp::bit_or;
+    case BinaryOp::bit_xor: return IntOp::bit_xor;
+    case BinaryOp::shift_left: return IntOp::shift_left;
+    case BinaryOp::shift_right: return IntOp::shift_right;
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_and:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::gt:
+    case BinaryOp::ge:
+    case BinaryOp::in:
+    case BinaryOp::not_in:
+    case BinaryOp::div:
+    case BinaryOp::matmul:
+    case BinaryOp::pow: return std::nullopt;
+  }
+  __builtin_unreachable();
+}
+
+std::optional<Compare> comparison(BinaryOp op) {
+  if (op == BinaryOp::eq) return Compare::eq;
+  if (op == BinaryOp::ne) return Compare::ne;
+  if (op == BinaryOp::lt) return Compare::lt;
+  if (op == BinaryOp::le) return Compare::le;
+  if (op == BinaryOp::gt) return Compare::gt;
+  if (op == BinaryOp::ge) return Compare::ge;
+  return std::nullopt;
+}
+
+Literal both(Literal a, Literal b) {
+  if (a == Literal::no || b == Literal::no) return Literal::no;
+  return a == b ? a : Literal::unknown;
+}
+
+}  // namespace
+
+// ---- names and constants ---------------------------------------------------
+
+HostOperand FunctionCompiler::Body::constant(const Expr& e) {
+  const Value value = all_.walker_.walk_expr(e, env_);
+  const auto kind = host_kind(value);
+  if (!kind) give_up(e.span, "this constant is not known in code");
+  return known(*kind, *host_bits(value, *kind));
+}
+
+HostOperand FunctionCompiler::Body::name(const NameExpr& e) {
+  if (const Operand* found = local(e.text)) return *found;
+  const Value value = all_.outer_value(env_, e);
+  const auto kind = host_kind(value);
+  if (!kind) give_up(e.span, "this is no number");
+  return known(*kind, *host_bits(value, *kind));
+}
+
+// ---- expressions -----------------------------------------------------------
+
+void FunctionCompiler::Body::site(size_t step, Site::What what, const Expr* e,
+                                  Span where, const Operand& a,
+                                  const Operand& b, HostKind result) {
+  Site& out = unit_.sites[step];
+  out.what = what;
+  out.expr = e;
+  out.where = where;
+  out.a = a;
+  out.b = b;
+  out.result = result;
+}
+
+HostOperand FunctionCompiler::Body::expr(const Expr& e, uint32_t place) {
+  switch (e.kind) {
+    case ExprKind::IntLiteral:
+    case ExprKind::FloatLiteral:
+    case ExprKind::BoolLiteral: return constant(e);
+    case ExprKind::NameExpr: return name(static_cast<const NameExpr&>(e));
+    case ExprKind::Unary: return unary(static_cast<const Unary&>(e), place);
+    case ExprKind::Binary: return binary(static_cast<const Binary&>(e), place);
+    case ExprKind::If: {
+      const auto& branches_of = static_cast<const If&>(e);
+      return branches(branches_of, Use::value, place);
+    }
+    case ExprKind::Block: return block(e, Use::value, place);
+    case ExprKind::Call: {
+      const auto& made = static_cast<const Call&>(e);
+      std::vector<const Expr*> arguments;
+      for (const ArgumentExpr& argument : made.arguments) {
+        if (argument.name) give_up(argument.name->span, "an argument by name");
+        arguments.push_back(argument.value.get());
+      }
+      return call(e, *made.callee, arguments, place);
+    }
+    case ExprKind::Pipe: {
+      const auto& pipe = static_cast<const Pipe&>(e);
+      return call(e, *pipe.function, {pipe.value.get()}, place);
+    }
+    case ExprKind::StringLiteral:
+    case ExprKind::NoneLiteral:
+    case ExprKind::Tuple:
+    case ExprKind::Record:
+    case ExprKind::Array:
+    case ExprKind::Comprehension:
+    case ExprKind::Index:
+    case ExprKind::Field:
+    case ExprKind::Cast:
+    case ExprKind::With:
+    case ExprKind::FnExpr:
+    case ExprKind::Wildcard:
+    case ExprKind::UnknownSize:
+    case ExprKind::Rest:
+    case ExprKind::RecordType:
+    case ExprKind::FunctionType:
+    case ExprKind::Slice: break;
+  }
+  give_up(e.span, "this is no operation on numbers");
+}
+
+HostOperand FunctionCompiler::Body::unary(const Unary& e, uint32_t place) {
+  if (as<IntLiteral>(*e.operand)) return constant(e);
+  const uint32_t before = top_;
+  const Operand x = expr(*e.operand, reserve());
+  top_ = before;
+  if (x.kind.dtype == DType::Bool && e.op != UnaryOp::negate) {
+    if (x.known) return known(x.kind, x.bits == 0);
+    emit(jit::bytecode::not_step, place, x.place);
+    return in(x.kind, place);
+  }
+  const uint32_t at = placed(x, place);
+  if (x.kind.is(Form::integer)) {
+    if (e.op == UnaryOp::negate)
+      site(emit(jit::bytecode::int_negate_step, place, at), Site::What::unary,
+           &e, e.span, x, {}, x.kind);
+    else
+      emit(jit::bytecode::int_step(IntOp::bit_xor, true), place, at, 0, 0, -1);
+    return in(x.kind, place);
+  }
+  const ir::Op op = operation_of(e.op);
+  const jit::StepFunction step = ir::admits(op, x.kind.dtype)
+                                     ? jit::element_step(op, x.kind.dtype)
+                                     : nullptr;
+  if (!step || e.op == UnaryOp::logical_not)
+    give_up(e.span, "this operator is not known in code");
+  emit(step, place, at);
+  return in(x.kind, place);
+}
+
+HostOperand FunctionCompiler::Body::ints(BinaryOp op, const Operand& a,
+                                         const Operand& b, uint32_t place,
+                                         const Expr* e, Span where) {
+  const uint32_t before = top_;
+  Operand left = a, right = b;
+  // A constant on the left takes a register.
+  left = in(a.kind, placed(a, a.known ? reserve() : 0));
+  top_ = before;
+  const uint32_t at = right.known ? 0 : right.place;
+  const auto number = static_cast<int64_t>(right.bits);
+  if (const auto compare = comparison(op)) {
+    emit(jit::bytecode::int_compare_step(*compare, right.known), place,
+         left.place, at, 0, number);
+    return in(HostKind::boolean(), place);
+  }
+  if (op == BinaryOp::div) {
+    const uint32_t divisor = placed(right, right.known ? reserve() : 0);
+    top_ = before;
+    const HostKind kind = HostKind::number(DType::F64, Literal::yes);
+    site(emit(jit::bytecode::int_divide_step, place, left.place, divisor),
+         Site::What::binary, e, where, a, b, kind);
+    return in(kind, place);
+  }
+  const auto operation = int_op(op);
+  if (!operation || !e) give_up(where, "this operator is not known in code");
+  site(emit(jit::bytecode::int_step(*operation, right.known), place, left.place,
+            at, 0, number),
+       Site::What::binary, e, where, a, b, HostKind::integer());
+  return in(HostKind::integer(), place);
+}
+
+/// As `array_binary`, of numbers and scalars.
+HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
+                                             const Operand& a, const Operand& b,
+                                             uint32_t place, Span where) {
+  const uint32_t before = top_;
+  const uint32_t at[2] = {reserve(), reserve()};
+  const Operand* given[2] = {&a, &b};
+  Operand x[2];
+  HostKind result;
+  const bool scalars = a.kind.is(Form::scalar) || b.kind.is(Form::scalar);
+  if (!scalars) {
+    const bool whole = is_whole(a.kind) && is_whole(b.kind) && !floats_only(op);
+    const DType dtype = whole ? DType::I64 : DType::F64;
+    for (int i = 0; i < 2; ++i) x[i] = to_number(*given[i], dtype, at[i]);
+    result =
+        HostKind::number(dtype, both(x[0].kind.literal, x[1].kind.literal));
+  } else {
+    const DType dtype = (a.kind.is(Form::scalar) ? a : b).kind.dtype;
+    if (floats_only(op) && !is_floating(dtype))
+      give_up(where, "this promotion is not known in code");
+    for (int i = 0; i < 2; ++i)
+      x[i] = to_scalar(*given[i], dtype, at[i], where);
+    result = HostKind::scalar(dtype);
+  }
+  const DType dtype = result.dtype;
+  const ir::Check check = ir::row(op).check;
+  const bool certain =
+      check == ir::Check::none || is_floating(dtype) ||
+      (check == ir::Check::divisor && x[1].known && x[1].bits != 0);
+  if (check == ir::Check::exponent || check == ir::Check::index ||
+      !ir::admits(op, dtype))
+    give_up(where, "this operator is not known in code");
+  if (!certain) all_.begins_again_ = where;
+  const uint32_t left = placed(x[0], at[0]), right = placed(x[1], at[1]);
+  emit(jit::element_step(op, dtype), place, left, right);
+  top_ = before;
+  return in(comparison ? HostKind::scalar(DType::Bool) : result, place);
+}
+
+HostOperand FunctionCompiler::Body::operation(BinaryOp op, const Operand& a,
+                                              const Operand& b, uint32_t place,
+                                              const Expr* e, Span where) {
+  if (a.kind.is(Form::either) || b.kind.is(Form::either))
+    give_up(where, "one of two kinds of booleans");
+  if (a.kind.is(Form::boolean) && b.kind.is(Form::boolean)) {
+    const uint32_t before = top_;
+    const uint32_t left = placed(a, a.known ? reserve() : 0);
+    const uint32_t right = placed(b, b.known ? reserve() : 0);
+    top_ = before;
+    const bool equality = op == BinaryOp::eq || op == BinaryOp::ne;
+    if (!equality && class_of(op) != OpClass::bits &&
+        class_of(op) != OpClass::logic)
+      give_up(where, "this operator is not known in code");
+    if (op == BinaryOp::shift_left || op == BinaryOp::shift_right)
+      give_up(where, "this operator is not known in code");
+    if (equality || op == BinaryOp::bit_xor)
+      emit(jit::bytecode::differ_step, place, left, right);
+    else
+      emit(jit::element_step(*operation_of(op), DType::Bool), place, left,
+           right);
+    if (op == BinaryOp::eq) emit(jit::bytecode::not_step, place, place);
+    return in(HostKind::boolean(), place);
+  }
+  const auto operation = operation_of(op);
+  if (!operation || op == BinaryOp::matmul || op == BinaryOp::pow)
+    give_up(where, "this operator is not known in code");
+  if (a.kind.is(Form::integer) && b.kind.is(Form::integer))
+    return ints(op, a, b, place, e, where);
+  if (a.kind.is(Form::boolean) || b.kind.is(Form::boolean) ||
+      ((a.kind.dtype == DType::Bool || b.kind.dtype == DType::Bool) &&
+       a.kind != b.kind))
+    give_up(where, "a boolean beside a number");
+  return elements(*operation, class_of(op) == OpClass::comparison, a, b, place,
+                  where);
+}
+
+HostOperand FunctionCompiler::Body::binary(const Binary& e, uint32_t place) {
+  if (class_of(e.op) == OpClass::logic) return logic(e, place);
+  const uint32_t before = top_;
+  Operand a = expr(*e.left, reserve());
+  if (a.changes && assigns(*e.right)) a = move(a, top_ - 1);
+  const Operand b = expr(*e.right, reserve());
+  const Operand out = operation(e.op, a, b, place, &e, e.span);
+  top_ = before;
+  return out;
+}
+
+/// `and`, `or` as a value. A boolean of the host on the left may decide; of
+/// scalars both are computed.
+HostOperand FunctionCompiler::Body::logic(const Binary& e, uint32_t place) {
+  const uint32_t before = top_;
+  const Operand left = expr(*e.left, reserve());
+  if (left.kind.is(Form::scalar)) {
+    const Operand a = assigns(*e.right) ? kept(left, top_ - 1) : left;
+    const Operand b = expr(*e.right, reserve());
+    if (b.kind.dtype != DType::Bool || b.kind.is(Form::either))
+      give_up(e.span, "one of two kinds of booleans");
+    const uint32_t x = placed(a, before), y = placed(b, top_ - 1);
+    emit(jit::element_step(*operation_of(e.op), DType::Bool), place, x, y);
+    top_ = before;
+    return in(HostKind::scalar(DType::Bool), place);
+  }
+  if (!left.kind.is(Form::boolean))
+    give_up(e.left->span, "this is no boolean of the host");
+  // Into a register of its own: the right side may still read `place`.
+  const uint32_t out = before;
+  move(left, out);
+  Target end;
+  const Operand decides = in(HostKind::boolean(), out);
+  if (e.op == BinaryOp::logical_or)
+    jump_if(decides, end, e.left->span);
+  else
+    jump_unless(decides, end, e.left->span);
+  const Operand right = expr(*e.right, reserve());
+  const auto kind = common_kind(HostKind::boolean(), right.kind);
+  if (!kind) give_up(e.right->span, "this is no boolean");
+  move(right, out);
+  bind(end);
+  top_ = before;
+  Operand result = in(*kind, out);
+  return move(result, place);
+}
+
+// ---- calls -----------------------------------------------------------------
+
+HostOperand FunctionCompiler::Body::call(
+    const Expr& e, const Expr& callee,
+    const std::vector<const Expr*>& arguments, uint32_t place) {
+  const auto* name = as<NameExpr>(callee);
+  if (!name) give_up(callee.span, "this function has no name");
+  if (local(name->text)) give_up(callee.span, "this is no function");
+  const Value value = all_.outer_value(env_, *name);
+  if (const auto* type = value.get_if<TypeValue>()) {
+    if (arguments.size() != 1 || !type->type.shape.empty())
+      give_up(e.span, "this conversion is not known in code");
+    const uint32_t before = top_;
+    const Operand x = expr(*arguments[0], reserve());
+    const DType to = type->type.dtype;
+    Operand out;
+    if (x.kind.is(Form::scalar) && !x.known) {
+      if (x.kind.dtype == to) {
+        out = x;
+      } else {
+        emit(jit::cast_step(x.kind.dtype, to), place, x.place);
+        out = in(HostKind::scalar(to), place);
+      }
+    } else {
+      out = to_scalar(x, to, place, e.span);
+    }
+    top_ = before;
+    return out;
+  }
+  const auto* function = value.get_if<FunctionPtr>();
+  if (!function) give_up(callee.span, "this is no function");
+  if (const auto* builtin = std::get_if<const Builtin*>(&(*function)->what))
+    return call_builtin(**builtin, arguments, place, e);
+  return call_function(*function, arguments, place, e.span);
+}
+
+HostOperand FunctionCompiler::Body::call_function(
+    const FunctionPtr& function, const std::vector<const Expr*>& arguments,
+    uint32_t place, Span where) {
+  const auto* closure = std::get_if<Closure>(&function->what);
+  if (!closure || closure->host >= 0)
+    give_up(where, "it calls `" + function->name + "`, which is not code");
+  const Function& syntax = *syntax_of(*closure).function;
+  if (syntax.params.size() != arguments.size())
+    give_up(where, "it leaves arguments out");
+  const uint32_t window = top_;
+  std::vector<HostKind> kinds;
+  Site site_of;
+  site_of.what = Site::What::call;
+  site_of.where = where;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const uint32_t at = reserve();
+    const Expr& argument = *arguments[i];
+    const Operand value = match(expr(argument, at), syntax.params[i].type.get(),
+                                at, argument.span);
+    move(value, at);
+    kinds.push_back(value.kind);
+    site_of.arguments.push_back(argument.span);
+  }
+  if (arguments.empty()) reserve();  // the result
+  site_of.callee = all_.unit_of(function, kinds, where);
+  site_of.result = all_.result_of(site_of.callee, where);
+  const size_t step = emit(jit::bytecode::call_step, window);
+  const HostKind kind = site_of.result;
+  unit_.sites[step] = std::move(site_of);
+  top_ = window;
+  return move(in(kind, window), place);
+}
+
+HostOperand FunctionCompiler::Body::call_builtin(
+    const Builtin& builtin, const std::vector<const Expr*>& arguments,
+    uint32_t place, const Expr& whole) {
+  const auto op = ir::op_from_name(builtin.name);
+  const bool one = builtin.signature == "x" ||
+                   (builtin.name == "round" && arguments.size() == 1);
+  const bool two = builtin.signature == "x, y";
+  const bool is_map =
+      op && ir::kind(*op) == ir::Kind::map && *op != ir::Op::cast;
+  if (!is_map || !(one || two) || arguments.size() != (one ? 1u : 2u))
+    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  const uint32_t before = top_;
+  Operand x = expr(*arguments[0], reserve());
+  if (two) {
+    if (x.changes && assigns(*arguments[1])) x = move(x, top_ - 1);
+    const Operand y = expr(*arguments[1], reserve());
+    const bool extreme = *op == ir::Op::maximum || *op == ir::Op::minimum;
+    if (x.kind.dtype == DType::Bool || y.kind.dtype == DType::Bool ||
+        binary_operator_of(*op))
+      give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+    Operand out;
+    if (x.kind.is(Form::integer) && y.kind.is(Form::integer)) {
+      if (!extreme)
+        give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+      const uint32_t left = placed(x, before);
+      emit(jit::bytecode::int_step(
+               *op == ir::Op::maximum ? IntOp::maximum : IntOp::minimum,
+               y.known),
+           place, left, y.known ? 0 : y.place, 0, static_cast<int64_t>(y.bits));
+      out = in(HostKind::integer(), place);
+    } else {
+      out = elements(*op, false, x, y, place, whole.span);
+      const ir::Type type{out.kind.dtype, {}};
+      const auto result =
+          ir::infer_type(*op, std::vector{type, type}, ir::NoAttrs{});
+      if (!result || !(*result == type))
+        give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+    }
+    top_ = before;
+    return out;
+  }
+  if (x.kind.is(Form::either) || x.kind.dtype == DType::Bool ||
+      unary_operator_of(*op))
+    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  const bool floats = floats_only(*op);
+  if (x.kind.is(Form::integer) && *op == ir::Op::abs) {
+    const uint32_t at = placed(x, before);
+    top_ = before;
+    site(emit(jit::bytecode::int_abs_step, place, at), Site::What::abs, &whole,
+         whole.span, x, {}, x.kind);
+    return in(x.kind, place);
+  }
+  if ((x.kind.is(Form::integer) && !floats) ||
+      (x.kind.is(Form::scalar) && floats && !is_floating(x.kind.dtype)))
+    give_up(whole.span, "this promotion is not known in code");
+  if (floats && !x.kind.is(Form::scalar)) x = to_number(x, DType::F64, before);
+  const DType dtype = x.kind.dtype;
+  const jit::StepFunction step =
+      ir::admits(*op, dtype) ? jit::element_step(*op, dtype) : nullptr;
+  const ir::Type type{dtype, {}};
+  const auto result = ir::infer_type(*op, std::vector{type}, ir::NoAttrs{});
+  if (!step || !result || ir::row(*op).check != ir::Check::none)
+    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  emit(step, place, placed(x, before));
+  top_ = before;
+  if (is_bool(result->dtype)) return in(HostKind::scalar(DType::Bool), place);
+  if (result->dtype != dtype)
+    give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
+  return in(x.kind, place);
+}
+
+// ---- conditions ------------------------------------------------------------
+
+void FunctionCompiler::Body::jump_unless(const Operand& condition, Target& exit,
+                                         Span where) {
+  if (condition.kind.dtype != DType::Bool)
+    give_up(where, "this is no condition");
+  if (condition.known) {
+    if (condition.bits == 0) jump(exit);
+    return;
+  }
+  exit.jumps.push_back(
+      emit(jit::bytecode::jump_unless_step, 0, 0, condition.place));
+}
+
+void FunctionCompiler::Body::jump_if(const Operand& condition, Target& there,
+                                     Span where) {
+  if (condition.kind.dtype != DType::Bool)
+    give_up(where, "this is no condition");
+  if (condition.known) {
+    if (condition.bits != 0) jump(there);
+    return;
+  }
+  there.jumps.push_back(
+      emit(jit::bytecode::jump_if_step, 0, 0, condition.place));
+}
+
+/// Whether it is certainly an int of the host, before it is compiled.
+bool FunctionCompiler::Body::is_int(const Expr& e) const {
+  if (const auto* literal = as<IntLiteral>(e)) return !literal->suffix;
+  if (const auto* name = as<NameExpr>(e)) {
+    const Operand* found = local(name->text);
+    return found && found->kind.is(Form::integer);
+  }
+  const auto* two = as<Binary>(e);
+  return two && int_op(two->op) && is_int(*two->left) && is_int(*two->right);
+}
+
+/// Whether it is certainly a boolean of the host, which may decide alone.
+bool FunctionCompiler::Body::is_host_condition(const Expr& e) const {
+  const auto* two = as<Binary>(e);
+  if (!two) return false;
+  if (class_of(two->op) == OpClass::logic)
+    return is_host_condition(*two->left) && is_host_condition(*two->right);
+  return comparison(two->op) && is_int(*two->left) && is_int(*two->right);
+}
+
+/// Goes to `exit` unless it holds.
+void FunctionCompiler::Body::condition(const Expr& e, Target& exit) {
+  const uint32_t before = top_;
+  const auto* two = as<Binary>(e);
+  const auto compare = two ? comparison(two->op) : std::nullopt;
+  if (two && class_of(two->op) == OpClass::logic) {
+    if (two->op == BinaryOp::logical_and && is_host_condition(*two->left)) {
+      condition(*two->left, exit);
+      condition(*two->right, exit);
+      return;
+    }
+    const uint32_t at = reserve();
+    const Operand left = expr(*two->left, at);
+    if (left.kind.is(Form::boolean)) {
+      Target holds;
+      if (two->op == BinaryOp::logical_or)
+        jump_if(left, holds, two->left->span);
+      else
+        jump_unless(left, exit, two->left->span);
+      top_ = before;
+      condition(*two->right, exit);
+      bind(holds);
+      return;
+    }
+    if (!left.kind.is(Form::scalar) || left.kind.dtype != DType::Bool)
+      give_up(e.span, "this is no condition");
+    const Operand a = assigns(*two->right) ? kept(left, at) : left;
+    const Operand b = expr(*two->right, reserve());
+    if (b.kind.dtype != DType::Bool || b.kind.is(Form::either))
+      give_up(e.span, "one of two kinds of booleans");
+    const uint32_t x = placed(a, at), y = placed(b, top_ - 1);
+    emit(jit::element_step(*operation_of(two->op), DType::Bool), at, x, y);
+    jump_unless(in(HostKind::boolean(), at), exit, e.span);
+    top_ = before;
+    return;
+  }
+  if (compare) {
+    Operand a = expr(*two->left, reserve());
+    if (a.changes && assigns(*two->right)) a = move(a, top_ - 1);
+    const uint32_t free = reserve();
+    const Operand b = expr(*two->right, free);
+    if (a.kind.is(Form::integer) && b.kind.is(Form::integer)) {
+      const uint32_t left = placed(a, before);
+      exit.jumps.push_back(
+          emit(jit::bytecode::jump_unless_compare_step(*compare, b.known), 0, 0,
+               left, b.known ? 0 : b.place, static_cast<int64_t>(b.bits)));
+      top_ = before;
+      return;
+    }
+    jump_unless(operation(two->op, a, b, before, two, e.span), exit, e.span);
+    top_ = before;
+    return;
+  }
+  jump_unless(expr(e, reserve()), exit, e.span);
+  top_ = before;
+}
+
+}  // namespace unisono::lang
