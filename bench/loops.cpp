@@ -127,7 +127,7 @@ def lstm_loss(w, b, xs) {
 }
 let d_lstm = jit(value_and_grad(lstm_loss, wrt=(0, 1)))
 let cell_w = 0.1 * sin(reshape(arange(128 * 256, f32), (128, 256)))
-let cell_b = zeros(f32[256])
+let cell_b = 0.1 * sin(arange(256, f32))
 let cell_x = cos(0.37 * reshape(arange(64_000, f32), (1000, 64)))
 )";
 

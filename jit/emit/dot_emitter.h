@@ -93,7 +93,7 @@ class DotEmitter {
   llvm::Function* micro_kernel(const std::string& name, const Tile& tile);
   std::vector<Value> products(const Tile& tile, const Left& left, Value b,
                               Value from, Value to, int64_t step,
-                              std::vector<Value> sums);
+                              const std::vector<Value>& sums);
   Left left_of(const Tile& tile, Value a, const Tables& tables);
   Value local_array(llvm::Type* type, int64_t size);
   void fill_table(Value table, const std::vector<DotShape::Axis>& axes,

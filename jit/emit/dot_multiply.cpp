@@ -101,7 +101,7 @@ std::vector<llvm::Value*> DotEmitter::products(const Tile& tile,
                                                const Left& left, Value b,
                                                Value from, Value to,
                                                int64_t step,
-                                               std::vector<Value> sums) {
+                                               const std::vector<Value>& sums) {
   llvm::Function* f = b_.GetInsertBlock()->getParent();
   auto* head = llvm::BasicBlock::Create(b_.getContext(), "k.head", f);
   auto* inside = llvm::BasicBlock::Create(b_.getContext(), "k.body", f);

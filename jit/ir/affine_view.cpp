@@ -97,6 +97,7 @@ class Viewer {
     for (const NodeId part : stack.inputs)
       if (!(shape(part)[axis] == Dim(1))) return false;
     const AffineView first = follow(stack.inputs[0]);
+    if (first.places.empty()) return false;  // of numbers
     std::vector<int64_t> distance(first.places.size());
     for (size_t i = 1; i < stack.inputs.size(); ++i) {
       const AffineView part = follow(stack.inputs[i]);
