@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/harness.h"
+#include "bench/workload.h"
 
 namespace bench {
 namespace {
@@ -119,6 +119,20 @@ void all_reduce(Threads& team, const std::vector<float*>& from,
   });
 }
 
+/// One shot: each thread adds up its part of the elements into one result.
+void reduce(Threads& team, const std::vector<float*>& from, float* to,
+            size_t n) {
+  constexpr size_t block = 1024;
+  const auto threads = static_cast<size_t>(team.size());
+  const size_t part = (n + threads - 1) / threads;
+  team.run([&](int t) {
+    const size_t begin = std::min(n, part * static_cast<size_t>(t));
+    const size_t end = std::min(n, begin + part);
+    for (size_t i = begin; i < end; i += block)
+      tree(from, 0, from.size(), i, std::min(block, end - i), to + i);
+  });
+}
+
 std::string size_text(size_t bytes) {
   if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
   if (bytes >= 1 << 10) return fmt::format("{} KiB", bytes >> 10);
@@ -179,6 +193,85 @@ void psum_row(Table& table, int devices, size_t bytes) {
              .note = "C++: two shots"});
 }
 
+/// A call of a sum whose result is the same for all devices, beside one shot
+/// into one array.
+void shared_row(Table& table, int devices, size_t bytes) {
+  const std::string group = "11 collectives";
+  const std::string name = fmt::format("psum to one result, {}, {} devices",
+                                       size_text(bytes), devices);
+  if (!table.wanted(group, name)) return;
+  const size_t n = bytes / sizeof(float);
+  Script s(fmt::format("axis dev = devices()\n"
+                       "let g = pmap(fn(x) => psum(x, dev), over=dev, "
+                       "out_axes=none)\n"
+                       "let x = pmap(fn(i) => sin(arange({}, f32)) + i)"
+                       "(zeros(f32[{}]))\n",
+                       n, devices),
+           devices);
+  const std::vector<Value> arguments = {s["x"]};
+  const Value g = s["g"];
+  const std::vector<float> x = s.floats(arguments[0]);
+  std::vector<std::vector<float>> memory;
+  std::vector<float*> from;
+  for (int d = 0; d < devices; ++d) {
+    const auto at = x.begin() + static_cast<std::ptrdiff_t>(n) * d;
+    memory.emplace_back(at, at + static_cast<std::ptrdiff_t>(n));
+    from.push_back(memory.back().data());
+  }
+  std::vector<float> to(n);
+  Threads team(
+      static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const auto peer = [&] { reduce(team, from, to.data(), n); };
+  peer();
+  expect_same(name, s.floats(s.call(g, arguments)), to.data(), 0);
+  Paired times;
+  s.on_stack([&] {
+    times = time_pair([&] { s.call(g, arguments); }, peer, Team::own_threads);
+  });
+  table.add({.group = group,
+             .name = name,
+             .ours = times.ours,
+             .peer = times.peer,
+             .ratio = times.ratio,
+             .best_ratio = times.best_ratio,
+             .target = bytes < size_t{1} << 20 ? 0 : 0.9,
+             .note = "a call; C++: one shot"});
+}
+
+/// The mean gradient of a layer, an outer product of each example's input and
+/// error: batches of a multiple of a power of two, and others.
+void batch_rows(Table& table) {
+  const std::string group = "11 collectives";
+  if (!table.wanted(group, "per-example gradients")) return;
+  const auto script = [](int batch) {
+    return Script(
+        fmt::format("let g = pmap(fn(x, d) => pmean(x[:, none] * d), "
+                    "out_axes=none)\n"
+                    "let x = reshape(sin(arange({}, f32)), ({}, 784))\n"
+                    "let d = reshape(cos(arange({}, f32)), ({}, 300))\n",
+                    batch * 784, batch, batch * 300, batch),
+        8);
+  };
+  Script even = script(256);
+  for (const int batch : {240, 200}) {
+    Script other = script(batch);
+    const auto call = [](Script& s) {
+      s.on_stack([&] { s.call(s["g"], {s["x"], s["d"]}); });
+    };
+    const Paired times =
+        time_pair([&] { call(other); }, [&] { call(even); }, Team::one_thread);
+    table.add({.group = group,
+               .name = fmt::format("per-example gradients, batch {}, 8 devices",
+                                   batch),
+               .ours = times.ours,
+               .peer = times.peer,
+               .ratio = times.ratio,
+               .best_ratio = times.best_ratio,
+               .target = 0.5,
+               .note = "beside a batch of 256"});
+  }
+}
+
 /// The same work on 2 ... 64 devices: the time beside that on 2, in turns.
 void flat_rows(Table& table) {
   const std::string group = "11 collectives";
@@ -224,6 +317,9 @@ void collectives(Table& table) {
       if (static_cast<size_t>(devices) * bytes > size_t{1} << 30) continue;
       psum_row(table, devices, bytes);
     }
+  for (size_t bytes : {size_t{64} << 10, size_t{1} << 20, size_t{64} << 20})
+    shared_row(table, 8, bytes);
+  batch_rows(table);
   flat_rows(table);
 }
 

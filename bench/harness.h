@@ -95,12 +95,15 @@ void reductions(Table& table);
 void normalise(Table& table);
 void matrix_products(Table& table);
 void vector_products(Table& table);
+void stencils(Table& table);
 void primitives(Table& table);
 void loops(Table& table);
+void networks(Table& table);
 void random_numbers(Table& table);
 void fourier(Table& table);
 void system_costs(Table& table);
 void sessions(Table& table);
+void embedding(Table& table);
 void scripts(Table& table);
 void collectives(Table& table);
 

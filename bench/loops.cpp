@@ -60,6 +60,7 @@ let F = cast([[1.0, 0.1, 0.005], [0.0, 1.0, 0.1], [0.0, 0.0, 1.0]], f32)
 let q = cast(0.001, f32)
 let r = cast(0.1, f32)
 let f_kalman = jit(kalman)
+let d_kalman = jit(value_and_grad(kalman, wrt=(2, 3)))
 
 # The same by scan and by for.
 let x = sin(0.001 * arange(1_000_000, f32))
@@ -114,6 +115,20 @@ let lstm_for = jit(fn(x, w) => {
   }
   hs
 })
+
+# A cell as it is trained, by all its weights.
+def lstm_loss(w, b, xs) {
+  let step = fn((h, c), x) => {
+    let z = concat((x, h)) @ w + b
+    let next = nn.sigmoid(z[64:128]) * c + nn.sigmoid(z[:64]) * tanh(z[128:192])
+    ((nn.sigmoid(z[192:]) * tanh(next), next), 0)
+  }
+  sum(square(scan(step, (zeros(f32[64]), zeros(f32[64])), xs).0.0))
+}
+let d_lstm = jit(value_and_grad(lstm_loss, wrt=(0, 1)))
+let cell_w = 0.1 * sin(reshape(arange(128 * 256, f32), (128, 256)))
+let cell_b = zeros(f32[256])
+let cell_x = cos(0.37 * reshape(arange(64_000, f32), (1000, 64)))
 )";
 
 }  // namespace
@@ -181,6 +196,44 @@ void loops(Table& table) {
   };
   expect_close("Kalman", s.floats(ours())[0], likelihood, 1e-4);
   add_pair(table, s, group, "Kalman 3x3, 10^4 steps", ours, peer, 0.95);
+
+  {
+    float by_q = 0, by_r = 0;
+    Peer gradient = without_fma;
+    gradient.work = [&] {
+      peers::kalman_gradient(ys.get(), ys.size, 0.001f, 0.1f, &by_q, &by_r);
+    };
+    gradient.work();
+    auto both = [&] {
+      return s.call(s["d_kalman"], {s["ys"], s["F"], s["q"], s["r"]});
+    };
+    const auto result = both();
+    const auto& by = result.tuple()->items[1].tuple()->items;
+    expect_close("Kalman by q", s.floats(by[0])[0], by_q, 1e-3);
+    expect_close("Kalman by r", s.floats(by[1])[0], by_r, 1e-3);
+    add_pair(table, s, group, "Kalman 3x3, 10^4 steps, gradient", both,
+             gradient, 0.91);
+  }
+  {
+    const Aligned<float> w = copy_of(s, "cell_w"), b = copy_of(s, "cell_b"),
+                         x = copy_of(s, "cell_x");
+    Aligned<float> by_w(w.size), by_b(b.size);
+    const Peer gradient{[&] {
+                          peers::lstm_gradient(w.get(), b.get(), x.get(), 1000,
+                                               by_w.get(), by_b.get());
+                        },
+                        Team::one_thread, "peer: -ffast-math, libmvec"};
+    gradient.work();
+    auto both = [&] {
+      return s.call(s["d_lstm"], {s["cell_w"], s["cell_b"], s["cell_x"]});
+    };
+    const auto result = both();
+    const auto& by = result.tuple()->items[1].tuple()->items;
+    expect_same("LSTM by w", s.floats(by[0]), by_w.get(), 1e-3);
+    expect_same("LSTM by b", s.floats(by[1]), by_b.get(), 1e-3);
+    add_pair(table, s, group, "LSTM(64), 1000 steps, gradient", both, gradient,
+             0.91);
+  }
 
   // At the top level, beside a compiled function with a `for`.
   auto scan = [&](const char* name, const char* by_scan, const char* by_for,

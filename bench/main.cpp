@@ -29,14 +29,17 @@ int main(int argc, char** argv) {
   bench::Table table(std::vector<std::string>(argv + 1, argv + argc));
   bench::system_costs(table);
   bench::sessions(table);
+  bench::embedding(table);
   bench::scripts(table);
   bench::elementwise(table);
   bench::reductions(table);
   bench::normalise(table);
   bench::matrix_products(table);
   bench::vector_products(table);
+  bench::stencils(table);
   bench::primitives(table);
   bench::loops(table);
+  bench::networks(table);
   bench::random_numbers(table);
   bench::fourier(table);
   bench::collectives(table);

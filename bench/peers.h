@@ -43,8 +43,29 @@ void lorenz(float* x, float* y, float* z, size_t systems, int turns);
 /// the sum; `states` has room for three floats a turn.
 float lorenz_gradient(float* x, float* y, float* z, int turns, float* states);
 /// The negative log likelihood of n measurements under a Kalman filter of three
-/// states.
+/// states; and its derivatives by q and r.
 float kalman(const float* measured, size_t n, float q, float r);
+float kalman_gradient(const float* measured, size_t n, float q, float r,
+                      float* by_q, float* by_r);
+/// The sum of the squares of the last h of an LSTM cell of 64 with as many
+/// inputs, and its gradients by w, f32[128, 256], whose first rows are for the
+/// inputs, and by b: gates are i, f, u, o. Steps are a multiple of 4.
+float lstm_gradient(const float* w, const float* b, const float* xs,
+                    size_t steps, float* by_w, float* by_b);
+
+/// So many multiply-adds of f32 as fast as they go: what the machine can do.
+float multiply_adds(double count);
+
+/// What lies around an array, for a step of the heat equation.
+enum class Edge : uint8_t {
+  zeros,          // zeros, around it
+  wrapped,        // its other side
+  fixed,          // its first and last rows and columns, which become 0
+  fixed_columns,  // its first and last columns, which become 0, and rows of 0
+};
+/// A step of the heat equation; `zeros`: a row of them.
+void heat(const float* u, float* out, const float* zeros, size_t rows,
+          size_t columns, Edge edge);
 
 float sum(const float* x, size_t n);
 /// One pass, both sums shifted by the first element.

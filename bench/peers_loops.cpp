@@ -2,6 +2,7 @@
 // into fma, as Unisono rounds after each operation.
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "bench/peers.h"
 
@@ -128,6 +129,85 @@ float kalman(const float* measured, size_t n, float q, float r) {
     }
     likelihood += 0.5f * (e * e / S + std::log(S));
   }
+  return likelihood;
+}
+
+float kalman_gradient(const float* measured, size_t n, float q, float r,
+                      float* by_q, float* by_r) {
+  const float F[3][3] = {{1, 0.1f, 0.005f}, {0, 1, 0.1f}, {0, 0, 1}};
+  struct Step {
+    float M[3][3], K[3], e, S;
+  };
+  std::vector<Step> steps(n);
+  float x[3] = {}, P[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  float likelihood = 0;
+  for (size_t t = 0; t < n; ++t) {
+    auto& [M, K, e, S] = steps[t];
+    float moved[3], FP[3][3];
+    for (int i = 0; i < 3; ++i) {
+      moved[i] = 0;
+      for (int k = 0; k < 3; ++k) moved[i] += F[i][k] * x[k];
+    }
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        FP[i][j] = 0;
+        for (int k = 0; k < 3; ++k) FP[i][j] += F[i][k] * P[k][j];
+      }
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 3; ++j) {
+        M[i][j] = i == j ? q : 0;
+        for (int k = 0; k < 3; ++k) M[i][j] += FP[i][k] * F[j][k];
+      }
+    S = M[0][0] + r;
+    e = measured[t] - moved[0];
+    for (int i = 0; i < 3; ++i) K[i] = M[i][0] / S;
+    for (int i = 0; i < 3; ++i) {
+      x[i] = moved[i] + K[i] * e;
+      for (int j = 0; j < 3; ++j) P[i][j] = M[i][j] - K[i] * M[0][j];
+    }
+    likelihood += 0.5f * (e * e / S + std::log(S));
+  }
+  float gx[3] = {}, gP[3][3] = {}, gq = 0, gr = 0;
+  for (size_t t = n; t-- > 0;) {
+    const auto& [M, K, e, S] = steps[t];
+    float gK[3], gM[3][3], ge = e / S;
+    float gS = 0.5f * (1 / S - e / S * (e / S));
+    for (int i = 0; i < 3; ++i) {
+      ge += K[i] * gx[i];
+      gK[i] = e * gx[i];
+      for (int j = 0; j < 3; ++j) {
+        gK[i] -= gP[i][j] * M[0][j];
+        gM[i][j] = gP[i][j];
+      }
+    }
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 3; ++j) gM[0][j] -= K[i] * gP[i][j];
+      gM[i][0] += gK[i] / S;
+      gS -= gK[i] * K[i] / S;
+    }
+    gM[0][0] += gS;
+    gr += gS;
+    gx[0] -= ge;
+    float FM[3][3], back[3];
+    for (int i = 0; i < 3; ++i) {
+      gq += gM[i][i];
+      back[i] = 0;
+      for (int k = 0; k < 3; ++k) back[i] += F[k][i] * gx[k];
+      for (int j = 0; j < 3; ++j) {
+        FM[i][j] = 0;
+        for (int k = 0; k < 3; ++k) FM[i][j] += F[k][i] * gM[k][j];
+      }
+    }
+    for (int i = 0; i < 3; ++i) {
+      gx[i] = back[i];
+      for (int j = 0; j < 3; ++j) {
+        gP[i][j] = 0;
+        for (int k = 0; k < 3; ++k) gP[i][j] += FM[i][k] * F[k][j];
+      }
+    }
+  }
+  *by_q = gq;
+  *by_r = gr;
   return likelihood;
 }
 

@@ -125,6 +125,20 @@ void call_latency(Table& table) {
     Script s("let f = jit(fn(x) => x * 2.0)\nlet x = arange(8, f32)\n", 1);
     add_call(table, s, "jit call, 1 argument", 0);
   }
+  for (const int leaves : {20, 100}) {
+    const std::string name =
+        fmt::format("jit call, a tree of {} leaves", leaves);
+    if (!table.wanted("system", name)) continue;
+    std::string items, results;
+    for (int i = 0; i < leaves; ++i) {
+      items += "arange(8, f32), ";
+      results += fmt::format("x[{}] * 2.0, ", i);
+    }
+    Script s(fmt::format("let f = jit(fn(x) => ({}))\nlet x = ({})\n", results,
+                         items),
+             1);
+    add_call(table, s, name, leaves == 20 ? 3e-6 : 15e-6);
+  }
   for (const int devices : {2, 8, 64}) {
     const std::string name = fmt::format("pmap call, {} devices", devices);
     if (!table.wanted("system", name)) continue;

@@ -13,3 +13,4 @@ target_link_options(unisono_wheel PRIVATE
   -Wl,-soname,libunisono.so -Wl,--as-needed -Wl,--strip-all
   -Wl,--whole-archive -Wl,-l:libzstd.a -Wl,--no-whole-archive)
 target_link_libraries(unisono_wheel PRIVATE unisono_host)
+list_inputs(unisono_wheel libunisono_wheel.so)

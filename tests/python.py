@@ -422,6 +422,31 @@ class ArrayApi(unittest.TestCase):
         with self.assertRaises(ValueError):
             xp.linalg.cholesky(-a)
 
+    def test_matrices(self):
+        """Batches, none of them, and sides that are not equal; NumPy's shapes."""
+        near = lambda x, y: self.assertTrue(xp.all(xp.abs(x - y) < 1e-5), (x, y))
+        a = xp.reshape(xp.asarray([2.0, 1.0, 1.0, 3.0, 1.0, 0.0, 4.0, 2.0]), (2, 2, 2))
+        near(a @ xp.linalg.solve(a, xp.ones((2, 2, 3))), xp.ones((2, 2, 3)))
+        near(a @ xp.linalg.inv(a), xp.broadcast_to(xp.eye(2), (2, 2, 2)))
+        near(xp.linalg.solve(a, xp.asarray([3.0, 5.0])), xp.asarray([[0.8, 1.4], [3.0, -3.5]]))
+        near(xp.linalg.det(a), xp.asarray([5.0, 2.0]))
+        with self.assertRaises(ValueError):  # one of them is singular
+            xp.linalg.inv(xp.stack([xp.eye(2), xp.ones((2, 2))]))
+        wide = xp.reshape(xp.arange(6.0), (2, 3))
+        for x in (wide, wide.T, xp.zeros((0, 3, 2)), xp.zeros((3, 0))):
+            m, n = x.shape[-2:]
+            full, few = xp.linalg.svd(x), xp.linalg.svd(x, full_matrices=False)
+            self.assertEqual([y.shape[-2:] for y in (full.U, full.Vh)], [(m, m), (n, n)])
+            near(few.U * few.S[..., None, :] @ few.Vh, x)
+            for mode, k in (("reduced", min(m, n)), ("complete", m)):
+                q, r = xp.linalg.qr(x, mode=mode)
+                self.assertEqual([y.shape[-2:] for y in (q, r)], [(m, k), (k, n)])
+                near(q @ r, x)
+            near(xp.linalg.pinv(x), xp.matrix_transpose(xp.linalg.pinv(xp.matrix_transpose(x))))
+        self.assertEqual(xp.linalg.matrix_rank(wide, rtol=0.5).item(), 1)
+        self.assertEqual(xp.linalg.matrix_norm(wide, ord="nuc", keepdims=True).shape, (1, 1))
+        self.assertEqual(xp.repeat(xp.zeros((0,)), xp.zeros((0,), dtype=xp.int8)).shape, (0,))
+
 
 class Package(unittest.TestCase):
     def test_without_numpy(self):

@@ -12,6 +12,7 @@ SEEDS = range(8)
 HEAVY = {"heat.4.txt", "kmeans_digits.txt", "mlp_digits.txt"}  # a run takes many seconds, so these make few
 LEFT_OUT = {"heat.1.txt", "heat.2.txt", "heat.8.txt",  # the same program as heat.4.txt
             "gpt.txt", "conv_digits.txt",  # 10^11 flops
+            "nn_attention_long.uni",  # a million scores
             "fft_lengths.uni"}  # fft.uni with long transforms
 EVERY = "same_"  # these hold every collective of every type to a loop: a run takes seconds, too
 LONG = {"reductions_stay.uni", "stays_on_mesh.uni", "reduce.uni"}  # a run takes a second or two: each topology with two seeds

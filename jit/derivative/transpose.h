@@ -117,6 +117,19 @@ class Transposer {
   void index(const ir::Node& node, NodeId c, AxisMask varies);
   NodeId winners(const ir::Node& node);
   void dot(const ir::Node& node, NodeId c, AxisMask varies);
+  // transpose_windows.cpp
+  /// A product's axes, and of each operand those that are free.
+  struct DotAxes : ir::DotAttrs {
+    std::vector<int> free_a, free_b;
+  };
+  NodeId cut_or_padded(NodeId x, size_t axis, int64_t from, int64_t to);
+  NodeId windows(NodeId x, size_t axis, int64_t taps, int64_t distance);
+  /// Gives the cotangent of what a, which is linear, are windows of; false if
+  /// it is nothing of the kind.
+  bool dot_of_windows(const DotAxes& d, const ir::Node& node, NodeId c,
+                      AxisMask varies);
+
+  // transpose_kinds.cpp
   void collective(const ir::Node& node, NodeId c, AxisMask varies);
   void permute(const ir::Node& node, NodeId c, AxisMask varies);
 

@@ -1,7 +1,9 @@
 // The transposes of branches, loops and calls in a linear graph.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "jit/derivative/late_inputs.h"
 #include "jit/derivative/linearize.h"
@@ -137,9 +139,66 @@ void Transposer::if_else(const Node& node, const Results& c) {
 
 // ---- loops ------------------------------------------------------------------
 
+namespace {
+
+/// A part of a capture's cotangent that is a product in each turn: of the
+/// stacks of both factors it is one product for all turns. `moves` came after
+/// it.
+struct Lifted {
+  size_t capture;
+  AxisMask axes;
+  ir::DotAttrs attrs;
+  NodeId factors[2];
+  std::vector<Node> moves;
+};
+
+/// The terms of a sum.
+std::vector<NodeId> terms(const Graph& graph, NodeId sum) {
+  std::vector<NodeId> out, pending = {sum};
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    if (graph[id].op != Op::add) {
+      out.push_back(id);
+      continue;
+    }
+    pending.push_back(graph[id].inputs[1]);
+    pending.push_back(graph[id].inputs[0]);
+  }
+  return out;
+}
+
+/// The term as a product that is larger than its factors together: to keep
+/// these of all turns, and to multiply once, is less work than to add to all of
+/// it in each.
+std::optional<Lifted> lifted(const Graph& graph, NodeId term) {
+  Lifted out;
+  while (graph[term].op == Op::transpose || graph[term].op == Op::reshape) {
+    out.moves.push_back(graph[term]);
+    term = graph[term].inputs[0];
+  }
+  const Node& dot = graph[term];
+  if (dot.op != Op::dot) return std::nullopt;
+  std::ranges::reverse(out.moves);
+  out.attrs = ir::attrs<ir::DotAttrs>(dot);
+  std::ranges::copy(dot.inputs, out.factors);
+  int64_t elements = 0;
+  for (const NodeId factor : out.factors)
+    elements += graph.type(factor).elements();
+  if (elements >= dot.type.elements()) return std::nullopt;
+  for (auto* axes : {&out.attrs.batch_a, &out.attrs.batch_b,
+                     &out.attrs.contract_a, &out.attrs.contract_b})
+    for (int& axis : *axes) ++axis;
+  out.attrs.contract_a.insert(out.attrs.contract_a.begin(), 0);
+  out.attrs.contract_b.insert(out.attrs.contract_b.begin(), 0);
+  return out;
+}
+
+}  // namespace
+
 /// The loop runs the other way. Cotangents of carries are carries; those of
-/// captures are sums, carries too, which begin with what other readers gave;
-/// those of rows are stacks.
+/// captures are sums, carries too, which begin with what other readers gave, or
+/// products of stacks; those of rows are stacks.
 void Transposer::loop(const Node& node, const Results& c) {
   const auto& a = ir::attrs<LoopAttrs>(node);
   const auto carries = static_cast<size_t>(a.carries);
@@ -208,6 +267,28 @@ void Transposer::loop(const Node& node, const Results& c) {
     AxisMask axes;
   };
   std::vector<Target> sums, stacks;
+  std::vector<Lifted> products;
+  const bool lifts = a.turns > 1 && a.count < 0 && !a.recomputed;
+  // Captures have no stack: their products stay.
+  const auto is_capture = [&](NodeId id) {
+    return std::ranges::find(in_captures, id) != in_captures.end();
+  };
+  const auto lift = [&](Sum& sum, size_t capture, AxisMask over) {
+    if (!lifts || sum.dense.value < 0 || sum.dense.mask >= 0) return;
+    NodeId rest = -1;
+    for (const NodeId term : terms(g, sum.dense.value)) {
+      auto product = lifted(g, term);
+      if (product && !is_capture(product->factors[0]) &&
+          !is_capture(product->factors[1])) {
+        product->capture = capture;
+        product->axes = over;
+        products.push_back(*std::move(product));
+      } else {
+        rest = rest < 0 ? term : body.add(Op::add, {rest, term});
+      }
+    }
+    sum.dense.value = rest;
+  };
   for (size_t i = carries; i < operands; ++i) {
     if (!linear[i + 1]) continue;
     const NodeId to = node.inputs[i];
@@ -219,6 +300,8 @@ void Transposer::loop(const Node& node, const Results& c) {
         parts.push_back(body.total(sum, seen(i)));
         continue;
       }
+      lift(sum, i, over);
+      if (sum.empty()) continue;
       sums.push_back({to, over});
       const Type whole = summed(type(to));
       const NodeId so_far = add_late_input(g, whole);
@@ -230,6 +313,19 @@ void Transposer::loop(const Node& node, const Results& c) {
       from_carries.push_back(as(out, start, whole.dtype));
     }
   }
+
+  // The factors of lifted products: rows that there are, or stacks.
+  std::vector<NodeId> factors;
+  const auto row_of = [&](NodeId factor) {
+    return static_cast<size_t>(std::ranges::find(in_rows, factor) -
+                               in_rows.begin());
+  };
+  for (const Lifted& product : products)
+    for (const NodeId factor : product.factors)
+      if (row_of(factor) == in_rows.size() &&
+          std::ranges::find(factors, factor) == factors.end())
+        factors.push_back(factor);
+  parts.insert(parts.end(), factors.begin(), factors.end());
 
   LoopAttrs back;
   back.turns = a.turns;
@@ -261,6 +357,24 @@ void Transposer::loop(const Node& node, const Results& c) {
   }
   for (const Target& target : stacks)
     give(target.to, Masked{projected(out, loop, next++)}, target.axes);
+  std::vector<NodeId> stacked;
+  for (size_t i = 0; i < factors.size(); ++i)
+    stacked.push_back(projected(out, loop, next++));
+  const auto of_all_turns = [&](NodeId factor) {
+    const size_t row = row_of(factor);
+    if (row < in_rows.size()) return from_rows[row];
+    return stacked[static_cast<size_t>(std::ranges::find(factors, factor) -
+                                       factors.begin())];
+  };
+  for (const Lifted& product : products) {
+    NodeId whole = add(
+        Op::dot,
+        {of_all_turns(product.factors[0]), of_all_turns(product.factors[1])},
+        product.attrs);
+    for (const Node& move : product.moves)
+      whole = add(move.op, {whole}, move.attrs);
+    give(node.inputs[product.capture], Masked{whole}, product.axes);
+  }
 }
 
 // ---- calls ------------------------------------------------------------------

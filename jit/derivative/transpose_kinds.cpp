@@ -276,7 +276,7 @@ NodeId Transposer::winners(const Node& node) {
 /// free axes; its axes come as batch, own free axes, and contracted axes in the
 /// order of the other operand (for a; for b the latter two are exchanged).
 void Transposer::dot(const Node& node, NodeId c, AxisMask varies) {
-  const auto& d = ir::attrs<ir::DotAttrs>(node);
+  DotAxes d{ir::attrs<ir::DotAttrs>(node), {}, {}};
   const NodeId a = node.inputs[0], b = node.inputs[1];
   if (is_linear(a) && is_linear(b)) not_linear(node);
   const auto free_axes = [](const Type& type, const std::vector<int>& batch,
@@ -286,8 +286,10 @@ void Transposer::dot(const Node& node, NodeId c, AxisMask varies) {
       if (!contains(batch, i) && !contains(contract, i)) out.push_back(i);
     return out;
   };
-  const std::vector<int> free_a = free_axes(type(a), d.batch_a, d.contract_a);
-  const std::vector<int> free_b = free_axes(type(b), d.batch_b, d.contract_b);
+  d.free_a = free_axes(type(a), d.batch_a, d.contract_a);
+  d.free_b = free_axes(type(b), d.batch_b, d.contract_b);
+  if (dot_of_windows(d, node, c, varies)) return;
+  const std::vector<int>&free_a = d.free_a, &free_b = d.free_b;
   const size_t batch = d.batch_a.size();
   const bool of_a = is_linear(a);
   const NodeId x = of_a ? a : b;

@@ -242,7 +242,9 @@ EmittedDot::Launch DotEmitter::pack(const std::string& name, bool is_a) {
 
 EmittedDot emit_dot(llvm::Module& module, const std::string& name,
                     const DotShape& shape, int vector_bytes) {
-  DotEmitter emitter(module, shape, dot_tile(shape.dtype, vector_bytes));
+  DotEmitter emitter(module, shape,
+                     shape.is_view() ? view_tile(shape, vector_bytes)
+                                     : dot_tile(shape.dtype, vector_bytes));
   if (dot_form(shape) == DotForm::direct)
     return {{emitter.multiply_direct(name)}};
   return {{emitter.pack(name + ".pack_a", true),

@@ -74,16 +74,30 @@ class DotEmitter {
   // ---- multiplying
   /// A tile of the result, rows x columns, in so many vectors a row, of which
   /// the last may not be full; and where operands lie: A's rows, its elements
-  /// along k, and B's rows are so far apart.
+  /// along k, and B's rows are so far apart. Of a view A's distances are in
+  /// tables.
   struct Tile {
     int64_t rows, columns, a_row, a_step, b_step;
   };
+  /// Where the elements of a view lie: element (i, k) at the sum of what both
+  /// tables, of rows and of columns, say.
+  struct Tables {
+    Value rows = nullptr, columns = nullptr;
+  };
+  /// The addresses of the elements of A that a step along k takes, by row. Of
+  /// several steps from k on, step 0 is asked for first.
+  using Left = std::function<std::vector<Value>(Value k, int64_t step)>;
   int vectors(const Tile& tile) const;
   /// The rows of a tile that has so many columns and fills the registers.
   int64_t rows_for(int64_t columns) const;
   llvm::Function* micro_kernel(const std::string& name, const Tile& tile);
-  std::vector<Value> products(const Tile& tile, Value a, Value b, Value from,
-                              Value to, int64_t step, std::vector<Value> sums);
+  std::vector<Value> products(const Tile& tile, const Left& left, Value b,
+                              Value from, Value to, int64_t step,
+                              std::vector<Value> sums);
+  Left left_of(const Tile& tile, Value a, const Tables& tables);
+  Value local_array(llvm::Type* type, int64_t size);
+  void fill_table(Value table, const std::vector<DotShape::Axis>& axes,
+                  Value first, Value count);
   /// The lanes of a vector of a tile's row that the row has; null if all.
   Value mask(const Tile& tile, int vector);
   Value load(Value from, Value mask);

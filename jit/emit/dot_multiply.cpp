@@ -5,6 +5,11 @@
 // chain has a C of its own. Large products have packed operands; small ones
 // read A as it lies, and pack a block of B's columns at a time where its rows
 // are far apart or run along k.
+//
+// A convolution is a product whose A is a view, the windows, which is never
+// stored: an element lies where a table of A's rows and a table of a block of
+// its columns say together (Dukhan, "The Indirect Convolution Algorithm", 2019,
+// has pointers to whole pixels). Both are on the stack, filled by each unit.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
@@ -44,6 +49,7 @@ int DotEmitter::vectors(const Tile& tile) const {
 }
 
 int64_t DotEmitter::rows_for(int64_t columns) const {
+  if (shape_.is_view()) return tile_.rows;
   const int64_t vectors = ceil_div(columns, tile_.lanes);
   return tile_.rows * (tile_.vectors / vectors);
 }
@@ -63,10 +69,37 @@ llvm::Value* DotEmitter::load(Value from, Value mask) {
                              llvm::Constant::getNullValue(vector_));
 }
 
-/// sums + a[k] * b[k] for from <= k < to, `step` of them in one turn. a and b
-/// point at k = 0.
-std::vector<llvm::Value*> DotEmitter::products(const Tile& tile, Value a,
-                                               Value b, Value from, Value to,
+/// `a` points at the tile's first row and k = 0; of a view, to its batch.
+DotEmitter::Left DotEmitter::left_of(const Tile& tile, Value a,
+                                     const Tables& tables) {
+  if (!tables.rows)
+    return [this, tile, a, first = Value()](Value k, int64_t step) mutable {
+      if (step == 0) first = at(a, mul(k, tile.a_step));
+      std::vector<Value> out;
+      for (int64_t r = 0; r < tile.rows; ++r)
+        out.push_back(at(first, i64(step * tile.a_step + r * tile.a_row)));
+      return out;
+    };
+  const auto entry = [this](Value table, Value index) {
+    return b_.CreateLoad(b_.getInt64Ty(),
+                         b_.CreateGEP(b_.getInt64Ty(), table, index));
+  };
+  std::vector<Value> rows;
+  for (int64_t r = 0; r < tile.rows; ++r)
+    rows.push_back(at(a, entry(tables.rows, i64(r))));
+  return [this, rows, entry, tables](Value k, int64_t step) {
+    Value offset = entry(tables.columns, add(k, i64(step)));
+    std::vector<Value> out;
+    for (Value row : rows) out.push_back(at(row, offset));
+    return out;
+  };
+}
+
+/// sums + a[k] * b[k] for from <= k < to, `step` of them in one turn. b points
+/// at k = 0.
+std::vector<llvm::Value*> DotEmitter::products(const Tile& tile,
+                                               const Left& left, Value b,
+                                               Value from, Value to,
                                                int64_t step,
                                                std::vector<Value> sums) {
   llvm::Function* f = b_.GetInsertBlock()->getParent();
@@ -86,7 +119,6 @@ std::vector<llvm::Value*> DotEmitter::products(const Tile& tile, Value a,
   b_.CreateCondBr(b_.CreateICmpSLE(add(k, i64(step)), to), inside, done);
   b_.SetInsertPoint(inside);
   std::vector<Value> next(carried.begin(), carried.end());
-  Value a_first = at(a, mul(k, tile.a_step));
   Value b_first = at(b, mul(k, tile.b_step));
   const int vectors = this->vectors(tile);
   for (int64_t s = 0; s < step; ++s) {
@@ -94,14 +126,15 @@ std::vector<llvm::Value*> DotEmitter::products(const Tile& tile, Value a,
     for (int v = 0; v < vectors; ++v)
       right.push_back(load(at(b_first, i64(s * tile.b_step + v * tile_.lanes)),
                            mask(tile, v)));
+    const std::vector<Value> from_a = left(k, s);
     for (int64_t r = 0; r < tile.rows; ++r) {
-      Value from_a = at(a_first, i64(s * tile.a_step + r * tile.a_row));
-      Value left = b_.CreateVectorSplat(
-          tile_.lanes, b_.CreateAlignedLoad(element_, from_a, element_align()));
+      Value factor = b_.CreateVectorSplat(
+          tile_.lanes,
+          b_.CreateAlignedLoad(element_, from_a[r], element_align()));
       for (int v = 0; v < vectors; ++v) {
         Value& sum = next[r * vectors + v];
         sum = b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_},
-                                 {left, right[v], sum});
+                                 {factor, right[v], sum});
       }
     }
   }
@@ -114,13 +147,15 @@ std::vector<llvm::Value*> DotEmitter::products(const Tile& tile, Value a,
 }
 
 /// void micro(a, b, c, i64 count, i1 first): one tile of C and one block of k;
-/// `first` says that the chain starts here and not from C.
+/// `first` says that the chain starts here and not from C. Of a view both
+/// tables follow.
 llvm::Function* DotEmitter::micro_kernel(const std::string& name,
                                          const Tile& tile) {
   llvm::Type *pointer = b_.getPtrTy(), *integer = b_.getInt64Ty();
-  auto* type = llvm::FunctionType::get(
-      b_.getVoidTy(), {pointer, pointer, pointer, integer, b_.getInt1Ty()},
-      false);
+  std::vector<llvm::Type*> arguments = {pointer, pointer, pointer, integer,
+                                        b_.getInt1Ty()};
+  if (shape_.is_view()) arguments.insert(arguments.end(), 2, pointer);
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), arguments, false);
   const llvm::IRBuilder<>::InsertPointGuard guard(b_);
   auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name,
                                    module_);
@@ -153,9 +188,12 @@ llvm::Function* DotEmitter::micro_kernel(const std::string& name,
     phi->addIncoming(sum, load);
     sum = phi;
   }
+  Tables tables;
+  if (shape_.is_view()) tables = {f->getArg(5), f->getArg(6)};
+  const Left left = left_of(tile, a, tables);
   Value most = mul(b_.CreateSDiv(count, i64(k_unroll)), k_unroll);
-  sums = products(tile, a, b, i64(0), most, k_unroll, sums);
-  sums = products(tile, a, b, most, count, 1, sums);
+  sums = products(tile, left, b, i64(0), most, k_unroll, sums);
+  sums = products(tile, left, b, most, count, 1, sums);
   for (int cell = 0; cell < cells; ++cell)
     if (Value part = mask(tile, cell % vectors))
       b_.CreateMaskedStore(sums[cell], place(cell), element_align(), part);
@@ -228,6 +266,31 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
   return {name, dot_chains(shape_) * shape_.batch * m_units * n_units, 1};
 }
 
+/// Memory of the function's own, for the whole call.
+llvm::Value* DotEmitter::local_array(llvm::Type* type, int64_t size) {
+  auto& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> top(&entry, entry.begin());
+  auto* place =
+      top.CreateAlloca(type, top.getInt32(static_cast<uint32_t>(size)));
+  place->setAlignment(llvm::Align(64));
+  return place;
+}
+
+/// Where the elements number `first` ... `first` + `count` - 1 along these axes
+/// lie.
+void DotEmitter::fill_table(Value table,
+                            const std::vector<DotShape::Axis>& axes,
+                            Value first, Value count) {
+  for_loop(i64(0), count, 1, [&](Value i) {
+    Value number = add(first, i), offset = i64(0);
+    for (size_t axis = axes.size(); axis-- > 0;) {
+      Value place = axis ? take(number, axes[axis].extent) : number;
+      offset = add(offset, mul(place, axes[axis].stride));
+    }
+    b_.CreateStore(offset, b_.CreateGEP(b_.getInt64Ty(), table, i));
+  });
+}
+
 /// One unit is a rectangle of tiles along one chain.
 EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
   const int64_t m = shape_.m, n = shape_.n;
@@ -259,16 +322,13 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
     return micro_kernel(own, {tile_rows, tile_columns, shape_.a_row,
                               shape_.a_column, packs ? width : shape_.b_row});
   };
+  const bool view = shape_.is_view();
   kernel(name, 3, [&](llvm::ArrayRef<Value> buffers, Value unit) {
-    Value panel = nullptr;
-    if (packs) {
-      auto& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
-      llvm::IRBuilder<> top(&entry, entry.begin());
-      auto* place = top.CreateAlloca(
-          element_, top.getInt32(static_cast<uint32_t>(k_size * width)));
-      place->setAlignment(llvm::Align(64));
-      panel = place;
-    }
+    Value panel = packs ? local_array(element_, k_size * width) : nullptr;
+    Tables tables;
+    if (view)
+      tables = {local_array(b_.getInt64Ty(), rows),
+                local_array(b_.getInt64Ty(), k_size)};
     Value product = unit;
     Value n_unit = take(product, n_units), m_unit = take(product, m_units);
     Value c = at(buffers[2], mul(product, m * n));
@@ -282,9 +342,13 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
     Value j_last = min(add(j_first, i64(columns)), i64(n));
     Value k_first = mul(chain, dot_chain);
     Value k_last = min(add(k_first, i64(dot_chain)), i64(shape_.k));
+    if (view)
+      fill_table(tables.rows, shape_.a_rows, i_first,
+                 b_.CreateSub(i_last, i_first));
     for_loop(k_first, k_last, k_size, [&](Value k) {
       poll();
       Value count = min(b_.CreateSub(k_last, k), i64(k_size));
+      if (view) fill_table(tables.columns, shape_.a_columns, k, count);
       Value first = b_.CreateICmpEQ(k, k_first);
       in_tiles(j_first, j_last, n, width, n % width,
                [&](Value j, int64_t tile_columns) {
@@ -298,11 +362,19 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
                  const int64_t most_rows = rows_for(tile_columns);
                  in_tiles(i_first, i_last, m, most_rows, m % most_rows,
                           [&](Value i, int64_t tile_rows) {
+                            Value to = at(c, add(mul(i, n), j));
+                            llvm::Function* f = micro(tile_rows, tile_columns);
+                            if (view) {
+                              Value own_rows =
+                                  b_.CreateGEP(b_.getInt64Ty(), tables.rows,
+                                               b_.CreateSub(i, i_first));
+                              b_.CreateCall(f, {a, b_at, to, count, first,
+                                                own_rows, tables.columns});
+                              return;
+                            }
                             Value a_at = at(a, add(mul(i, shape_.a_row),
                                                    mul(k, shape_.a_column)));
-                            b_.CreateCall(micro(tile_rows, tile_columns),
-                                          {a_at, b_at, at(c, add(mul(i, n), j)),
-                                           count, first});
+                            b_.CreateCall(f, {a_at, b_at, to, count, first});
                           });
                });
     });

@@ -238,6 +238,8 @@ void NestEmitter::emit_segment(Value* begin, Value* end,
     if (last < extent)
       to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to,
                                     index_constant(last));
+    // A block may lie before the segment, or behind it.
+    to = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, to);
     emit(from, to);
   };
   auto one_by_one = [&](Value* from, Value* to) {

@@ -66,6 +66,10 @@ class Group {
   /// The group is part of step number `step`, which can read the arrays that
   /// earlier steps compute.
   Group(const Sources& sources, int step) : sources_(sources), step_(step) {}
+  /// From now on every stack that is a view (jit/ir/affine_view.h) is read
+  /// through, and not stored: for products, which need no elements side by
+  /// side.
+  void read_through_stacks() { through_stacks_ = true; }
 
   enum class Outcome : uint8_t {
     added,
@@ -159,6 +163,7 @@ class Group {
   ExprId evaluate_move(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_reshape(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_concat(ir::NodeId node, const IndexMap& map);
+  std::optional<ExprId> evaluate_stack(ir::NodeId node, const IndexMap& map);
   ExprId evaluate_pad(ir::NodeId node, const IndexMap& map);
   bool may_choose(ir::NodeId node, const IndexMap& map);
   ExprId choose(ir::NodeId node, const Affine& at, std::vector<int64_t> bounds,
@@ -187,6 +192,7 @@ class Group {
 
   const Sources& sources_;
   int step_;
+  bool through_stacks_ = false;
   bool entered_ = false;  // the space is known
   std::vector<int64_t> extents_;
   std::vector<bool> reduced_;

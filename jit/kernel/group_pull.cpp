@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "jit/ir/affine_view.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
@@ -341,7 +342,10 @@ ExprId Group::evaluate_concat(NodeId id, const IndexMap& map) {
   }
   // A choice around this one may leave nothing of it.
   if (parts.empty()) return fail(id);
-  if (parts.size() > 1 && !may_choose(id, map)) return -1;
+  if (parts.size() > 1) {
+    if (const auto read = evaluate_stack(id, map)) return *read;
+    if (!may_choose(id, map)) return -1;
+  }
   std::vector<ExprId> values;
   for (size_t i = 0; i < parts.size(); ++i) {
     IndexMap at = map;
@@ -351,6 +355,30 @@ ExprId Group::evaluate_concat(NodeId id, const IndexMap& map) {
   }
   starts.erase(starts.begin());
   return choose(id, map[axis], std::move(starts), std::move(values));
+}
+
+/// A stack of slices, such as the windows of a pool, is read where they are, if
+/// its last axis is that of memory there, too; nothing where it is no such
+/// stack.
+std::optional<ExprId> Group::evaluate_stack(NodeId id, const IndexMap& map) {
+  const auto view = ir::affine_view(sources_.graph, id);
+  if (!view || !view->stacks) return std::nullopt;
+  const auto& shape = sources_.sizes[id];
+  size_t last = shape.size();
+  while (last > 0 && shape[last - 1] == 1) --last;
+  const auto& steps = view->places.back().steps;
+  const bool side_by_side =
+      last > 0 && steps[last - 1] == 1 &&
+      std::ranges::count(steps, 0) + 1 == static_cast<ptrdiff_t>(steps.size());
+  if (!through_stacks_ && !side_by_side) return std::nullopt;
+  if (!readable(sources_.stored_node(view->base))) return fail(view->base);
+  IndexMap at;
+  for (const auto& place : view->places) {
+    at.push_back(constant_affine(place.start, extents_.size()));
+    for (size_t i = 0; i < map.size(); ++i)
+      at.back() = at.back() + scaled(map[i], place.steps[i], 0);
+  }
+  return pull(view->base, at);
 }
 
 ExprId Group::evaluate_pad(NodeId id, const IndexMap& map) {

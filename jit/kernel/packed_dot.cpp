@@ -23,6 +23,16 @@ DotTile dot_tile(DType dtype, int vector_bytes) {
   return {lanes, 4, 2};
 }
 
+DotTile view_tile(const DotShape& shape, int vector_bytes) {
+  const int lanes = vector_bytes / static_cast<int>(byte_size(shape.dtype));
+  const int most = vector_bytes >= 64 ? 4 : 2;
+  const int64_t vectors = ceil_div(shape.n, lanes);
+  const int64_t each = ceil_div(vectors, ceil_div(vectors, most));
+  const int sums = vector_bytes >= 64 ? 24 : vector_bytes >= 32 ? 12 : 8;
+  return {lanes, std::min(8, sums / static_cast<int>(each)),
+          static_cast<int>(each)};
+}
+
 int64_t dot_chains(const DotShape& s) { return ceil_div(s.k, dot_chain); }
 
 DotForm dot_form(const DotShape& s) {
@@ -30,6 +40,7 @@ DotForm dot_form(const DotShape& s) {
   // A nest takes in what follows, and passes over memory once.
   if (s.m < 8 || s.n < 4 || s.k < 4 || s.m * s.n * s.k < least_tiled)
     return DotForm::nest;
+  if (s.is_view()) return DotForm::direct;
   return std::min(s.m, s.n) < least_packed ? DotForm::direct : DotForm::packed;
 }
 

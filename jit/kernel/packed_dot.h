@@ -2,6 +2,7 @@
 // Which products of matrices a CPU computes in tiles, from packed panels or
 // from where they lie, and the sizes of tiles and panels.
 #include <cstdint>
+#include <vector>
 
 #include "runtime/dtype.h"
 
@@ -16,6 +17,16 @@ struct DotShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   int64_t a_offset = 0, a_batch = 0, a_row = 0, a_column = 1;
   int64_t b_offset = 0, b_batch = 0, b_row = 0, b_column = 1;
+  /// Where a is a view (jit/ir/affine_view.h), as the windows of a convolution,
+  /// whose rows or columns do not lie evenly: the axes that its rows and its
+  /// columns are numbered along, in row-major order. Then a_row and a_column
+  /// say nothing.
+  struct Axis {
+    int64_t extent = 1, stride = 0;
+    bool operator==(const Axis&) const = default;
+  };
+  std::vector<Axis> a_rows = {}, a_columns = {};
+  bool is_view() const { return !a_rows.empty(); }
 };
 
 /// How many fma chains each element of the product is the sum of.
@@ -34,6 +45,10 @@ struct DotTile {
 };
 /// The tile for machines whose vectors have `vector_bytes`: 16, 32 or 64.
 DotTile dot_tile(DType dtype, int vector_bytes);
+
+/// The tile of a product whose a is a view, with vectors for n columns. It has
+/// at most 8 rows, as each takes a register for its address.
+DotTile view_tile(const DotShape& shape, int vector_bytes);
 
 /// The bytes of both operands when packed, filled up to whole tiles.
 struct PackedBytes {

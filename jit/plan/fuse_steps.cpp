@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "jit/ir/affine_view.h"
 #include "jit/ir/kinds.h"
 #include "jit/kernel/schedule.h"
 #include "jit/plan/fuser.h"
@@ -39,25 +40,40 @@ std::optional<DotTask> matrix_product(Nest nest,
   if (reduction.kind != Reduction::Kind::dot || a.kind != Expr::Kind::load ||
       b.kind != Expr::Kind::load)
     return std::nullopt;
-  // Axes are batch, rows, columns, contracted; each at most once.
+  // Axes are batch, rows, columns, contracted; rows and contracted ones, whose
+  // places in b are even, may be several.
   DotTask task;
   DotShape& shape = task.shape;
   shape.dtype = a.dtype;
   shape.a_offset = a.at.constant;
   shape.b_offset = b.at.constant;
   shape.a_column = shape.b_row = 0;
+  std::vector<DotShape::Axis> rows, columns;  // of a
   int last = -1;
   for (size_t axis = 0; axis < nest.extents.size(); ++axis) {
     const int64_t in_a = a.at.factors[axis], in_b = b.at.factors[axis];
     const int role = nest.reduced[axis] ? 3 : in_a && in_b ? 0 : in_a ? 1 : 2;
-    if (role <= last) return std::nullopt;
+    const bool again = role == last;
+    if (role < last || (again && role % 2 == 0)) return std::nullopt;
     last = role;
     const int64_t extent = nest.extents[axis];
     if (role == 0)
       shape.batch = extent, shape.a_batch = in_a, shape.b_batch = in_b;
-    if (role == 1) shape.m = extent, shape.a_row = in_a;
+    if (role == 1) shape.m *= extent, rows.push_back({extent, in_a});
     if (role == 2) shape.n = extent, shape.b_column = in_b;
-    if (role == 3) shape.k = extent, shape.a_column = in_a, shape.b_row = in_b;
+    if (role == 3) {
+      if (again && shape.b_row != in_b * extent) return std::nullopt;
+      shape.k *= extent, columns.push_back({extent, in_a});
+      shape.b_row = in_b;
+    }
+  }
+  if (rows.size() > 1 || columns.size() > 1) {
+    if (rows.empty()) rows.push_back({});
+    shape.a_rows = std::move(rows);
+    shape.a_columns = std::move(columns);
+  } else {
+    if (!rows.empty()) shape.a_row = rows[0].stride;
+    if (!columns.empty()) shape.a_column = columns[0].stride;
   }
   task.a = arguments[a.argument].buffer;
   task.b = arguments[b.argument].buffer;
@@ -97,6 +113,7 @@ void Fuser::place_sort(NodeId id) {
 /// A step of its own where the devices have one for it; others are a nest like
 /// any other, which may take in what follows.
 void Fuser::place_dot(NodeId id) {
+  if (place_dot_of_view(id)) return;
   place(id);
   if (sources_.step[id] < 0) return;  // nothing to multiply
   Item& item = items_[sources_.step[id]];
@@ -113,6 +130,46 @@ void Fuser::place_dot(NodeId id) {
   item.groups.clear();
   std::move(product.begin(), product.end(), std::back_inserter(item.steps));
   sources_.buffer[id] = to;
+}
+
+/// A product of windows and the like, which are then never stored, where the
+/// devices have a step for it.
+bool Fuser::place_dot_of_view(NodeId id) {
+  const NodeId a = graph_[id].inputs[0], b = graph_[id].inputs[1];
+  const auto view = ir::affine_view(graph_, a);
+  if (!view || !view->stacks || sources_.elements[a] == 0 ||
+      sources_.elements[id] == 0 || sources_.buffer[a] >= 0)
+    return false;
+  materialise(view->base);
+  for (bool evenly = false;;) {
+    Group group(sources_, static_cast<int>(items_.size()));
+    group.read_through_stacks();
+    const Group::Answer answer = group.add(id);
+    if (answer.outcome == Group::Outcome::needs && answer.needed != a) {
+      materialise(answer.needed);
+      continue;
+    }
+    if (answer.outcome != Group::Outcome::added) return false;
+    const BufferId to = plan_.add_buffer(graph_[id]);
+    std::vector<Argument> arguments;
+    group.store(id, to);
+    const auto dot = matrix_product(group.finish(arguments), arguments);
+    if (dot) {
+      PlanSteps product = lowering_.product(
+          *dot, ir::attrs<ir::DotAttrs>(graph_[id]).precision, plan_);
+      if (product.empty()) return false;
+      sources_.step[id] = static_cast<int>(items_.size());
+      sources_.buffer[id] = to;
+      Item& item = items_.emplace_back();
+      item.steps = std::move(product);
+      add_sources(group, item.sources);
+      return true;
+    }
+    // The other factor, which is small, may lie unevenly.
+    if (evenly || sources_.buffer[b] >= 0) return false;
+    materialise(b);
+    evenly = true;
+  }
 }
 
 namespace {

@@ -47,6 +47,7 @@ class Fuser {
   bool place_chosen(ir::NodeId node);
   bool dissolve(ir::NodeId node, ir::NodeId reader);
   void place_dot(ir::NodeId node);
+  bool place_dot_of_view(ir::NodeId node);
   void place_sort(ir::NodeId node);
   void place_collective(ir::NodeId node);
   void place_host_call(ir::NodeId node);

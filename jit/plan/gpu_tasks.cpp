@@ -169,7 +169,7 @@ void for_each_part(const DotShape& s, int64_t chains, const F& f) {
 PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
   const DotShape& s = dot.shape;
   const DotModule module = dot_module(s.dtype, precision);
-  if (!module.name) return {};
+  if (!module.name || s.is_view()) return {};
   // Small ones have too few squares, or too little to do in each.
   if (s.m < 16 || s.n < 16 || s.k < 8 || s.m * s.n * s.k < 1 << 16) return {};
   std::shared_ptr<const MatrixProduct> library;

@@ -1,14 +1,13 @@
 // Radix sort from the least significant digit, which is stable and reads no
 // element twice per digit. Elements become unsigned keys of the same order; a
 // digit in which all keys agree costs its count alone. Lines are sorted one
-// per unit, and all their digits counted at once; few long lines are cut into
-// parts that count and move on their own:
+// per unit; few long lines are cut into parts that count and move on their own:
 //
-//   keys    part:  elements to keys, positions beside them (argsort); counts
-//   count   part:  how many keys have each value of a digit after the first
-//   offsets line:  where each part's keys of each value go
-//   move    part:  keys to their places     (count ... move once per digit)
-//   finish  part:  the last move: elements, or positions, to the result
+//   keys    part:  elements to keys, positions beside them (argsort)
+//   count   part:  how many keys have each digit
+//   offsets line:  where each part's keys of each digit go
+//   move    part:  keys to their places        (count ... move once per digit)
+//   finish  part:  keys to elements, or positions to the result
 //   restore line:  signs of zeros and NaNs, which keys do not tell apart
 #include "jit/plan/sort_kernels.h"
 
@@ -25,16 +24,7 @@ namespace unisono::jit {
 namespace {
 
 constexpr int digit_bits = 11, digit_values = 1 << digit_bits;
-/// Of lines of so few elements that clearing more counts would take longer than
-/// another move.
-constexpr int few_bits = 8;
-constexpr int64_t few_elements = 2048;
 constexpr int64_t parts_a_line = 8, long_line = 1 << 16, short_line = 48;
-
-/// Of keys of so many bytes.
-constexpr int digits(size_t bytes, int bits) {
-  return (static_cast<int>(bytes) * 8 + bits - 1) / bits;
-}
 
 template <DType D>
 using KeyOf = std::conditional_t<
@@ -144,15 +134,12 @@ struct Part {
         scratch(buffers[3], unit / parts, length, parts > 1),
         count(scratch.counts + part * digit_values) {}
 
-  /// Elements to keys, each of which `seen` is told of.
-  template <class Seen>
-  void make_keys(Seen&& seen) {
+  void make_keys() {
     bool restore = false;
     for (int64_t i = low; i < high; ++i) {
       const Element x = input[i];
       const Key key = to_key<D>(x);
       scratch.keys[0][i] = key;
-      seen(key);
       if constexpr (with_index) {
         scratch.positions[0][i] = static_cast<uint32_t>(i);
       } else if constexpr (DType::F16 <= D) {
@@ -162,46 +149,29 @@ struct Part {
     }
     if (restore) scratch.state->restore.store(1, std::memory_order_relaxed);
   }
-  void keys_and_first_digit() {
-    std::fill_n(count, digit_values, 0);
-    make_keys([&](Key key) { ++count[key & (digit_values - 1)]; });
-  }
   void count_digit(int shift) {
     const Key* keys = scratch.keys[scratch.state->current];
     std::fill_n(count, digit_values, 0);
     for (int64_t i = low; i < high; ++i)
       ++count[(keys[i] >> shift) & (digit_values - 1)];
   }
-  template <int bits = digit_bits>
-  void move(int shift, uint32_t* places) {
+  void move(int shift) {
     const int from = scratch.state->current, to = 1 - from;
     const Key* keys = scratch.keys[from];
     for (int64_t i = low; i < high; ++i) {
-      const uint32_t at = places[(keys[i] >> shift) & ((1 << bits) - 1)]++;
+      const uint32_t at = count[(keys[i] >> shift) & (digit_values - 1)]++;
       scratch.keys[to][at] = keys[i];
       if constexpr (with_index)
         scratch.positions[to][at] = scratch.positions[from][i];
     }
   }
-  static Output result(Key key, [[maybe_unused]] const uint32_t* position) {
-    if constexpr (with_index)
-      return static_cast<int32_t>(*position);
-    else
-      return from_key<D>(key);
-  }
-  template <int bits = digit_bits>
-  void move_to_result(int shift, uint32_t* places) {
-    const Key* keys = scratch.keys[scratch.state->current];
-    const uint32_t* positions = scratch.positions[scratch.state->current];
-    for (int64_t i = low; i < high; ++i)
-      output[places[(keys[i] >> shift) & ((1 << bits) - 1)]++] =
-          result(keys[i], positions + i);
-  }
   void finish() {
-    const Key* keys = scratch.keys[scratch.state->current];
-    const uint32_t* positions = scratch.positions[scratch.state->current];
+    const int current = scratch.state->current;
     for (int64_t i = low; i < high; ++i)
-      output[i] = result(keys[i], positions + i);
+      if constexpr (with_index)
+        output[i] = static_cast<int32_t>(scratch.positions[current][i]);
+      else
+        output[i] = from_key<D>(scratch.keys[current][i]);
   }
   /// Counts of `parts` parts become places; says whether the digit moves keys.
   void offsets(int64_t parts) {
@@ -218,15 +188,11 @@ struct Part {
   void restore() {
     if constexpr (!with_index && DType::F16 <= D) {
       if (!scratch.state->restore.load(std::memory_order_relaxed)) return;
+      const Key* keys = scratch.keys[scratch.state->current];
       const Key zero = to_key<D>(Element{}),
                 nan = std::numeric_limits<Key>::max();
-      const auto first = [&](Key key) {
-        return std::lower_bound(
-                   output, output + length, key,
-                   [](Element x, Key k) { return to_key<D>(x) < k; }) -
-               output;
-      };
-      int64_t zeros = first(zero), nans = first(nan);
+      int64_t zeros = std::lower_bound(keys, keys + length, zero) - keys;
+      int64_t nans = std::lower_bound(keys, keys + length, nan) - keys;
       for (int64_t i = 0; i < length; ++i) {
         const Key key = to_key<D>(input[i]);
         if (key == zero) output[zeros++] = input[i];
@@ -284,56 +250,29 @@ void sort_short(Part<D, with_index>& line) {
   }
 }
 
-/// A whole line, of which all digits are counted at once; `counts` has room
-/// for them.
-template <int bits, class P>
-void sort_line(P& line, uint32_t* counts) {
-  using Key = typename P::Key;
-  constexpr int values = 1 << bits, last = digits(sizeof(Key), bits) - 1;
-  std::fill_n(counts, (last + 1) * values, 0);
-  line.make_keys([&](Key key) {
-    for (int d = 0; d <= last; ++d)
-      ++counts[d * values + ((key >> (d * bits)) & (values - 1))];
-  });
-  bool finished = false;
-  for (int d = 0; d <= last; ++d) {
-    uint32_t* places = counts + d * values;
-    uint32_t total = 0, most = 0;
-    for (int value = 0; value < values; ++value) {
-      most = std::max(most, places[value]);
-      total += std::exchange(places[value], total);
-    }
-    if (most == line.length) continue;
-    finished = d == last;
-    if (finished) {
-      line.template move_to_result<bits>(d * bits, places);
-    } else {
-      line.template move<bits>(d * bits, places);
-      line.scratch.state->current ^= 1;
-    }
-  }
-  if (!finished) line.finish();
-}
-
 /// Whole lines, one per unit.
 template <DType D, bool with_index>
 void sort_lines(void* const* buffers, int64_t begin, int64_t end,
                 const KernelContext* context) {
-  constexpr size_t bytes = sizeof(KeyOf<D>);
-  std::vector<uint32_t> counts(std::max(digits(bytes, digit_bits) << digit_bits,
-                                        digits(bytes, few_bits) << few_bits));
+  std::vector<uint32_t> counts(digit_values);
   for (int64_t unit = begin; unit < end && !stopped(context); ++unit) {
     Part<D, with_index> line(buffers, unit, 1);
+    line.scratch.counts = line.count = counts.data();
     line.scratch.state->reset();
+    line.make_keys();
     if (line.length <= short_line) {
-      line.make_keys([](auto) {});
       sort_short(line);
-      line.finish();
-    } else if (line.length <= few_elements) {
-      sort_line<few_bits>(line, counts.data());
     } else {
-      sort_line<digit_bits>(line, counts.data());
+      constexpr int bits = sizeof(KeyOf<D>) * 8;
+      for (int shift = 0; shift < bits; shift += digit_bits) {
+        line.count_digit(shift);
+        line.offsets(1);
+        if (!line.scratch.state->moves) continue;
+        line.move(shift);
+        line.scratch.state->current ^= 1;
+      }
     }
+    line.finish();
     line.restore();
   }
 }
@@ -346,8 +285,9 @@ class PartedLaunches {
 
   void add_all() {
     lines<[](P& line) { line.scratch.state->reset(); }>("sort.start");
-    parts<[](P& part) { part.keys_and_first_digit(); }>("sort.keys");
+    parts<[](P& part) { part.make_keys(); }>("sort.keys");
     add_digits<0>();
+    parts<[](P& part) { part.finish(); }>("sort.finish");
     lines<[](P& line) { line.restore(); }>("sort.restore");
   }
 
@@ -366,28 +306,18 @@ class PartedLaunches {
   }
   template <int shift>
   static void move(P& part) {
-    if (part.scratch.state->moves) part.move(shift, part.count);
-  }
-  template <int shift>
-  static void finish(P& part) {
-    if (part.scratch.state->moves)
-      part.move_to_result(shift, part.count);
-    else
-      part.finish();
+    if (part.scratch.state->moves) part.move(shift);
   }
   template <int shift>
   void add_digits() {
-    if (shift > 0) parts<count<shift>>("sort.count");
+    parts<count<shift>>("sort.count");
     lines<[](P& line) { line.offsets(parts_a_line); }>("sort.offsets");
-    if constexpr (shift + digit_bits < int{sizeof(typename P::Key)} * 8) {
-      parts<move<shift>>("sort.move");
-      lines<[](P& line) {
-        line.scratch.state->current ^= line.scratch.state->moves;
-      }>("sort.swap");
+    parts<move<shift>>("sort.move");
+    lines<[](P& line) {
+      line.scratch.state->current ^= line.scratch.state->moves;
+    }>("sort.swap");
+    if constexpr (shift + digit_bits < int{sizeof(typename P::Key)} * 8)
       add_digits<shift + digit_bits>();
-    } else {
-      parts<finish<shift>>("sort.finish");
-    }
   }
 
   int64_t lines_;

@@ -100,11 +100,17 @@ std::string with_own_labels(const std::string& text, size_t part) {
 std::string key_of(const Kernel& kernel) { return print(kernel); }
 std::string key_of(const DotTask& task) {
   const DotShape& s = task.shape;
+  std::string view;
+  for (const auto* axes : {&s.a_rows, &s.a_columns}) {
+    view += view.empty() ? "" : ";";
+    for (const DotShape::Axis& axis : *axes)
+      view += fmt::format(" {} by {}", axis.extent, axis.stride);
+  }
   return fmt::format(
-      "{} dot {} times {} x {} x {}, a at {} by {} {} {}, b at {} by {} {} "
+      "{} dot {} times {} x {} x {}, a at {} by {} {} {}{}, b at {} by {} {} "
       "{}\n",
       name(s.dtype), s.batch, s.m, s.n, s.k, s.a_offset, s.a_batch, s.a_row,
-      s.a_column, s.b_offset, s.b_batch, s.b_row, s.b_column);
+      s.a_column, view, s.b_offset, s.b_batch, s.b_row, s.b_column);
 }
 
 const Lowering& CpuGenerator::lowering() {

@@ -89,9 +89,11 @@ Linearity linearity_of(ir::Op op, std::span<const ArrayValue> operands,
     any |= operand->linearity.state == State::linear;
   }
   if (!any) {
+    // What a part is read of; all that is put together.
     const bool kept = ir::kind(op) == ir::Kind::move || op == ir::Op::cast;
-    const bool zero = kept && !operands.empty() &&
-                      std::ranges::all_of(operands, [](const ArrayValue& x) {
+    const auto from = op == ir::Op::gather ? operands.first(1) : operands;
+    const bool zero = (kept || op == ir::Op::gather) && !from.empty() &&
+                      std::ranges::all_of(from, [](const ArrayValue& x) {
                         return is_zero(*x);
                       });
     return {zero ? State::zero : State::none};

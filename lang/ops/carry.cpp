@@ -131,6 +131,9 @@ Value carry_shape(Walk& walk, const Value& value, const AxisSet& varies) {
     ArrayValue open = walk.unknown_array(array->type);
     open->weak = array->weak;
     copy_facts(*array, *open);
+    // A sum of what is linear in a tangent begins with zeros.
+    if (open->linearity.state == Linearity::State::none && is_zero(*array))
+      open->linearity = {Linearity::State::zero};
     open->varies = join(array->varies, varies);
     return open;
   });

@@ -3,6 +3,8 @@
 // and packed ones, and chains that are joined. All have the evaluator's bits.
 #include <cmath>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "jit/ir/kinds.h"
 #include "jit/kernel/packed_dot.h"
@@ -110,6 +112,106 @@ TEST_CASE("packed products of several chains") {
   CHECK(difference(bench, g,
                    {numbers(g.type(g.inputs[0]), random),
                     numbers(g.type(g.inputs[1]), random)}) == "");
+}
+
+namespace {
+
+/// Windows on x, [2, height, width, channels], `taps` by `taps` of them, and
+/// their product with w, [taps, taps, channels, results]; of y, [2, height',
+/// width', results], if `back`, which is multiplied instead of w.
+Graph of_windows(DType dtype, int64_t size, int64_t channels, int64_t taps,
+                 int64_t step, int64_t gap, int64_t results, bool back) {
+  Graph g;
+  NodeId x = g.add_input({dtype, {2, size, size + 1, channels}});
+  ir::Shape other = {taps, taps, channels, results};
+  for (int64_t k = 0; k < 2; ++k) {
+    const int axis = static_cast<int>(2 * k + 1);  // the first adds one
+    const ir::Shape own = g.type(x).shape;
+    const int64_t places =
+        (own[axis].value() - (taps - 1) * gap - 1) / step + 1;
+    ir::SliceAttrs part{ir::Shape(own.size(), 0), ir::Shape(own.size(), 1),
+                        own};
+    part.step[axis] = step;
+    part.size[axis] = places;
+    ir::Shape apart = part.size;
+    apart.insert(apart.begin() + axis + 1, 1);
+    std::vector<NodeId> parts;
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      part.start[axis] = tap * gap;
+      parts.push_back(g.add(Op::reshape, {g.add(Op::slice, {x}, part)},
+                            ir::ShapeAttrs{apart}));
+    }
+    x = g.add(Op::concat, parts, ir::AxisAttrs{axis + 1});
+  }
+  const ir::Shape windows = g.type(x).shape;
+  if (back) other = {windows[0], windows[1], windows[3], results};
+  Graph out;
+  // Inputs come first.
+  out.add_input(g.type(0));
+  const NodeId w = out.add_input({dtype, other});
+  std::vector<NodeId> placed = {0};
+  for (size_t i = 1; i < g.nodes.size(); ++i) {
+    ir::Node node = g.nodes[i];
+    for (NodeId& operand : node.inputs)
+      operand = placed[static_cast<size_t>(operand)];
+    placed.push_back(out.append(std::move(node)));
+  }
+  const std::vector<int> pixels = {0, 1, 3}, inside = {2, 4, 5},
+                         first = {0, 1, 2};
+  out.outputs = {out.add(
+      Op::dot, {placed.back(), w},
+      ir::DotAttrs{
+          {}, {}, back ? pixels : inside, first, ir::Precision::exact})};
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("products of windows read them where they are") {
+  for (const int vector_bytes : {64, 32, 16}) {
+    Bench bench(vector_bytes);
+    for (const bool back : {false, true})
+      for (const auto& [channels, results] :
+           {std::pair{8, 24}, {5, 4}, {16, 64}, {1, 70}})
+        for (const auto& [taps, step, gap] :
+             {std::tuple{3, 1, 1}, {2, 2, 1}, {3, 2, 3}}) {
+          if (vector_bytes == 16 && step == 2) continue;
+          for (const DType dtype : {DType::F32, DType::F64}) {
+            const Graph g =
+                of_windows(dtype, 15, channels, taps, step, gap, results, back);
+            INFO(name(dtype) << " " << channels << " to " << results << ", "
+                             << taps << " by " << step << ", " << gap);
+            std::mt19937 random(5);
+            const Arrays inputs = {numbers(g.type(0), random),
+                                   numbers(g.type(1), random)};
+            CHECK(difference(bench, g, inputs) == "");
+            CompileStats stats;
+            REQUIRE(bench.run(g, inputs, true, &stats));
+            // Else a nest, of windows that are stored.
+            if (!back || taps * taps * channels >= 8) CHECK(stats.kernels == 1);
+          }
+        }
+  }
+  // Several chains, whose ends lie within rows of pixels.
+  Bench bench, gpu(simulated_gpus(1, "cc=8.0"));
+  std::mt19937 random(5);
+  const Graph longer = of_windows(DType::F32, 50, 6, 3, 1, 1, 20, true);
+  CHECK(difference(bench, longer,
+                   {numbers(longer.type(0), random),
+                    numbers(longer.type(1), random)}) == "");
+  // Small, of halves and of integers: nests, of windows that are stored.
+  for (const DType dtype : {DType::F16, DType::I32, DType::F32}) {
+    const Graph g = of_windows(dtype, 5, 3, 2, 1, 1, 3, false);
+    const Arrays inputs = {numbers(g.type(0), random),
+                           numbers(g.type(1), random)};
+    for (Bench* each : {&bench, &gpu})
+      CHECK(difference(*each, g, inputs) == "");
+  }
+  // On a GPU the windows of a large product are stored, too.
+  const Graph g = of_windows(DType::F32, 15, 16, 3, 1, 1, 32, false);
+  CHECK(difference(gpu, g,
+                   {numbers(g.type(0), random), numbers(g.type(1), random)}) ==
+        "");
 }
 
 TEST_CASE("long products on GPUs") {

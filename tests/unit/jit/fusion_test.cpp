@@ -154,7 +154,7 @@ TEST_CASE("concatenation and padding are written in place") {
 %5: f32[32, 62] = pad %3, %4 low=[1, 1] high=[1, 1]
 %6: f32[31, 62] = slice %5 start=[1, 0]
 return %6
-)") == Counted{3, 0});
+)") == Counted{1, 0});
   // A slice that lies within one part reads that part.
   CHECK(counted(R"(%0: f32[30] = input
 %1: f32[20] = input
@@ -177,6 +177,9 @@ return %13
 )";
   // Padded; with rows of others above and below.
   CHECK(counted(R"(%0: f32[30, 40] = input
+%1: f32 = constant 1
+%2: f32 = constant 2
+%3: f32 = constant 3
 %4: f32 = constant 1
 %5: f32[32, 42] = pad %0, %4 low=[1, 1] high=[1, 1]
 )" + neighbours) == Counted{1, 0});

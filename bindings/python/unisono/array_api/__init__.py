@@ -2,7 +2,7 @@
 
 Functions, element types and the array object are the standard's:
 https://data-apis.org/array-api/2024.12. There are no complex numbers, and no
-extensions but a part of `linalg`. docs/array-api.md says what passes the
+extensions but `linalg`. docs/array-api.md says what passes the
 standard's test suite.
 """
 import math as _math

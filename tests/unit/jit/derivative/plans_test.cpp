@@ -288,7 +288,8 @@ TEST_CASE("stacks hold little more than the minimum cut") {
     for (int i = 0; i < 3; ++i) g.outputs.push_back(project(g, loop, i));
     check("lorenz", g, 3, 0);
   }
-  {  // h = tanh(h @ w): h before the turn, which also gives h of the last one.
+  {  // h = tanh(h @ w): h before the turn, which also gives h of the last one,
+     // and the cotangent of the product.
     Graph body;
     body.add_input({DType::I64, {}});
     body.add_input(f64({n}));
@@ -299,8 +300,54 @@ TEST_CASE("stacks hold little more than the minimum cut") {
     const NodeId h = g.add_input(f64({n})), w = g.add_input(f64({n, n}));
     g.outputs = {
         project(g, counted(g, turns, 1, 0, std::move(body), {h, w}), 0)};
-    check("h @ w", g, 2 * n, 0);
+    check("h @ w", g, 3 * n, 0);
   }
+}
+
+TEST_CASE("the gradient by a loop's weights is one product for all turns") {
+  // h = tanh(h @ w + x[t] @ u + v), h of `members` rows.
+  const auto make = [](int64_t members) {
+    constexpr int64_t turns = 200, n = 48, m = 32;
+    Graph body;
+    body.add_input({DType::I64, {}});
+    const NodeId h = body.add_input(f64({members, n})),
+                 x = body.add_input(f64({members, m})),
+                 w = body.add_input(f64({n, n})),
+                 u = body.add_input(f64({m, n})), v = body.add_input(f64({n}));
+    const ir::DotAttrs rows{{}, {}, {1}, {0}};
+    const NodeId sum = body.add(Op::add, {body.add(Op::dot, {h, w}, rows),
+                                          body.add(Op::dot, {x, u}, rows)});
+    const NodeId shift =
+        body.add(Op::broadcast, {v}, ir::BroadcastAttrs{{members, n}, {1}});
+    body.outputs = {body.add(Op::tanh, {body.add(Op::add, {sum, shift})})};
+    Graph g;
+    std::vector<NodeId> in;
+    for (const Shape& shape : {Shape{members, n}, Shape{turns, members, m},
+                               Shape{n, n}, Shape{m, n}, Shape{n}})
+      in.push_back(g.add_input(f64(shape)));
+    g.outputs = {
+        project(g, counted(g, turns, 1, 1, std::move(body), std::move(in)), 0)};
+    return g;
+  };
+  const auto dots = [](const Graph& g) {
+    return std::ranges::count_if(
+        g.nodes, [](const ir::Node& node) { return node.op == Op::dot; });
+  };
+  for (const int64_t members : {1, 3}) {
+    const Graph both = gradient(make(members));
+    CHECK(dots(both) == 2);  // by w and by u
+    // And no turn computes anything as large as the weights.
+    for (const ir::Node& node : both.nodes)
+      if (const auto* loop = std::get_if<ir::LoopAttrs>(&node.attrs))
+        for (const ir::Node& inside : loop->body->nodes)
+          if (inside.op != Op::input)
+            CHECK(inside.type.elements() <= members * 48);
+    Bench bench;
+    RandomGraph random(3, {});
+    CHECK(difference(bench, both, random.random_inputs(both)) == "");
+  }
+  // To keep what 64 members are multiplied by takes more than the sums.
+  CHECK(dots(gradient(make(64))) == 0);
 }
 
 TEST_CASE("parts beside one another come back as a concat, in one nest") {
