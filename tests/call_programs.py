@@ -246,8 +246,8 @@ class Program:
         lines = []
         try:
             for name, params, result in self.functions:
-                for i, n in enumerate(STARTS):  # which the check does not know
-                    call = f"{name}({', '.join([f'int(args()[{i}])'] + [number[p] for p in params])})"
+                for n in STARTS:  # which the check does not know
+                    call = f"{name}({', '.join([f'int(clock() * 0.0) + {n}'] + [number[p] for p in params])})"
                     lines.append('print("{' + call + ':.12e}")' if result == "f64" else f"print({call})")
                     got = space[name](n, *[theirs[p] for p in params])
                     out.append(str(got).lower() if result == "bool" else f"{got:.12e}" if result == "f64" else str(got))
@@ -271,7 +271,7 @@ def main():
         with tempfile.NamedTemporaryFile("w", suffix=".uni") as file:
             file.write(text)
             file.flush()
-            ran = [subprocess.run([options.unisono, "run", *more, file.name, *map(str, STARTS)], capture_output=True,
+            ran = [subprocess.run([options.unisono, "run", *more, file.name], capture_output=True,
                                   text=True, timeout=60 * sanitizers.slow()) for more in ([], ["--reference"])]
         problem = ""
         for one in ran:

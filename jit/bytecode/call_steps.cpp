@@ -40,7 +40,11 @@ bool compute(int64_t a, int64_t b, int64_t& out) {
   if constexpr (op == IntOp::sub) return !__builtin_sub_overflow(a, b, &out);
   if constexpr (op == IntOp::mul) return !__builtin_mul_overflow(a, b, &out);
   if constexpr (op == IntOp::floor_div || op == IntOp::mod) {
-    if (b == 0 || b == -1) return false;  // the least by -1 does not fit
+    if (b == 0) return false;
+    if (b == -1) {  // the least has no quotient
+      out = 0;
+      return op == IntOp::mod || !__builtin_sub_overflow(0, a, &out);
+    }
     const int64_t quotient = a / b, rest = a % b;
     const bool below = rest != 0 && (rest < 0) != (b < 0);
     out = op == IntOp::floor_div ? quotient - below : rest + (below ? b : 0);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <tuple>
 #include <utility>
 
 #include "lang/ops/elements.h"
@@ -255,10 +254,7 @@ bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
     if (step == code_.steps.data()) throw walker_.stopped(where_);
     push_frames();
     const Site& site = code_.sites.at(step - code_.steps.data());
-    // It may run code of its own.
-    const auto own = std::pair(depth, fuel);
     const Value result = walk_value(site, at, step);
-    std::tie(depth, fuel) = own;
     s.frames.resize(frames);
     if (site.what == Site::What::statement) return true;
     const auto bits = host_bits(result, site.result);

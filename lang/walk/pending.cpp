@@ -197,6 +197,8 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
 }
 
 ir::Dim Walk::extreme_size(bool larger, const ir::Dim& a, const ir::Dim& b) {
+  if (a.is_constant() && b.is_constant())
+    return (a.value() > b.value()) == larger ? a : b;
   const ir::Dim difference = a - b;
   if (difference.is_constant() && !difference.overflowed())
     return (difference.value() > 0) == larger ? a : b;
