@@ -358,7 +358,7 @@ std::optional<Value> Walker::call_code(
 
   // The depth that is left, and one window more for what a call prepares.
   const auto depth =
-      static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth + 1);
+      static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
   std::unique_ptr<FunctionCodes::Memory> memory;
   if (codes.memory.empty()) {
     memory = std::make_unique<FunctionCodes::Memory>();
