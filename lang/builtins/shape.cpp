@@ -79,9 +79,14 @@ ir::Dim open_size(CallOf<"reshape">& call, const ArrayValue& x,
   std::string_view text = argument.where().text();
   const bool list = text.starts_with('[') && text.ends_with(']');
   if (list) text = text.substr(1, text.size() - 2);
-  d.set_help(list && text.find('\n') == text.npos
-                 ? fmt::format("write `{}(({}))`", call.builtin.name, text)
-                 : "a tuple is `(a, b)`, of one array `(a,)`");
+  if (list && text.find(" for ") != text.npos)
+    d.set_help(fmt::format(
+        "a comprehension is one array already: leave `{}` out, or `flatten` it",
+        call.builtin.name));
+  else if (list && text.find('\n') == text.npos)
+    d.set_help(fmt::format("write `{}(({}))`", call.builtin.name, text));
+  else
+    d.set_help("a tuple is `(a, b)`, of one array `(a,)`");
   call.walk.fail(std::move(d));
 }
 
