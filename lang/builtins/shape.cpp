@@ -107,7 +107,7 @@ std::vector<ArrayValue> arrays_argument(Argument argument) {
 }
 
 [[noreturn]] void sizes_differ(Argument arrays, const ArrayValue& a,
-                               const ArrayValue& b, std::string why) {
+                               const ArrayValue& b, const std::string& why) {
   BuiltinCall& call = arrays.call();
   call.walk.fail(diagnostic(Code::shapes_do_not_join, arrays.where(),
                             call.builtin.name, a->type.to_string(),
