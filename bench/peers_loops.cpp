@@ -100,26 +100,39 @@ float lorenz_gradient(float* x, float* y, float* z, int turns, float* states) {
   return s.x + s.y + s.z;
 }
 
+namespace {
+
+/// Position, speed and acceleration, a tenth of a second on.
+constexpr float F[3][3] = {{1, 0.1f, 0.005f}, {0, 1, 0.1f}, {0, 0, 1}};
+
+/// moved = F x, M = F P F' + q.
+inline void predict(const float x[3], const float P[3][3], float q,
+                    float moved[3], float M[3][3]) {
+  float FP[3][3];
+  for (int i = 0; i < 3; ++i) {
+    moved[i] = 0;
+    for (int k = 0; k < 3; ++k) moved[i] += F[i][k] * x[k];
+  }
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      FP[i][j] = 0;
+      for (int k = 0; k < 3; ++k) FP[i][j] += F[i][k] * P[k][j];
+    }
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      M[i][j] = i == j ? q : 0;
+      for (int k = 0; k < 3; ++k) M[i][j] += FP[i][k] * F[j][k];
+    }
+}
+
+}  // namespace
+
 float kalman(const float* measured, size_t n, float q, float r) {
-  const float F[3][3] = {{1, 0.1f, 0.005f}, {0, 1, 0.1f}, {0, 0, 1}};
   float x[3] = {}, P[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
   float likelihood = 0;
   for (size_t t = 0; t < n; ++t) {
-    float moved[3], FP[3][3], M[3][3];
-    for (int i = 0; i < 3; ++i) {
-      moved[i] = 0;
-      for (int k = 0; k < 3; ++k) moved[i] += F[i][k] * x[k];
-    }
-    for (int i = 0; i < 3; ++i)
-      for (int j = 0; j < 3; ++j) {
-        FP[i][j] = 0;
-        for (int k = 0; k < 3; ++k) FP[i][j] += F[i][k] * P[k][j];
-      }
-    for (int i = 0; i < 3; ++i)
-      for (int j = 0; j < 3; ++j) {
-        M[i][j] = i == j ? q : 0;
-        for (int k = 0; k < 3; ++k) M[i][j] += FP[i][k] * F[j][k];
-      }
+    float moved[3], M[3][3];
+    predict(x, P, q, moved, M);
     const float S = M[0][0] + r, e = measured[t] - moved[0];
     float K[3];
     for (int i = 0; i < 3; ++i) K[i] = M[i][0] / S;
@@ -134,7 +147,6 @@ float kalman(const float* measured, size_t n, float q, float r) {
 
 float kalman_gradient(const float* measured, size_t n, float q, float r,
                       float* by_q, float* by_r) {
-  const float F[3][3] = {{1, 0.1f, 0.005f}, {0, 1, 0.1f}, {0, 0, 1}};
   struct Step {
     float M[3][3], K[3], e, S;
   };
@@ -143,21 +155,8 @@ float kalman_gradient(const float* measured, size_t n, float q, float r,
   float likelihood = 0;
   for (size_t t = 0; t < n; ++t) {
     auto& [M, K, e, S] = steps[t];
-    float moved[3], FP[3][3];
-    for (int i = 0; i < 3; ++i) {
-      moved[i] = 0;
-      for (int k = 0; k < 3; ++k) moved[i] += F[i][k] * x[k];
-    }
-    for (int i = 0; i < 3; ++i)
-      for (int j = 0; j < 3; ++j) {
-        FP[i][j] = 0;
-        for (int k = 0; k < 3; ++k) FP[i][j] += F[i][k] * P[k][j];
-      }
-    for (int i = 0; i < 3; ++i)
-      for (int j = 0; j < 3; ++j) {
-        M[i][j] = i == j ? q : 0;
-        for (int k = 0; k < 3; ++k) M[i][j] += FP[i][k] * F[j][k];
-      }
+    float moved[3];
+    predict(x, P, q, moved, M);
     S = M[0][0] + r;
     e = measured[t] - moved[0];
     for (int i = 0; i < 3; ++i) K[i] = M[i][0] / S;

@@ -94,6 +94,12 @@ std::optional<BadIndex> gather(const ir::Node& node, std::span<const View> x,
       });
 }
 
+std::optional<BadIndex> bad_index_of(const ir::Node& node,
+                                     std::span<const View> x) {
+  const Indexed array(x[0].type, ir::attrs<ir::IndexAttrs>(node).axes);
+  return for_each_part(array, x.subspan(1), true, [](int64_t) {}, [] {});
+}
+
 std::optional<BadIndex> scatter(const ir::Node& node, std::span<const View> x,
                                 bool checked, uint8_t* out) {
   const auto& a = ir::attrs<ir::IndexAttrs>(node);

@@ -42,6 +42,9 @@ struct BadIndex {
 /// updates are as the operation's operands.
 std::optional<BadIndex> gather(const ir::Node& node, std::span<const View> x,
                                bool checked, uint8_t* out);
+/// The first bad index of a gather, whose array is not read.
+std::optional<BadIndex> bad_index_of(const ir::Node& node,
+                                     std::span<const View> x);
 std::optional<BadIndex> scatter(const ir::Node& node, std::span<const View> x,
                                 bool checked, uint8_t* out);
 

@@ -135,15 +135,25 @@ Error bad_index(const ir::Node& node, const BadIndex& bad) {
             checked_error(ErrorWord::index_out_of_bounds, bad.index, bad.size));
 }
 
+/// Of an array whose elements are one, which is not read.
+Result<Value> gather_one(const ir::Node& node, std::span<const Operand> x,
+                         bool checked) {
+  if (checked && ir::attrs<ir::IndexAttrs>(node).checked) {
+    const DenseOperands indexes(x.subspan(1));
+    if (!indexes.ok()) return at(node, out_of_memory(node.type));
+    std::vector<View> views = {{*x[0].type, nullptr}};
+    for (const View& view : indexes.views()) views.push_back(view);
+    if (auto bad = bad_index_of(node, views)) return bad_index(node, *bad);
+  }
+  Value out = *x[0].value;
+  out.set_repeated(node.type.elements() > 1);
+  return out;
+}
+
 Result<Value> run_gather(const ir::Node& node, std::span<const Operand> x,
                          bool checked) {
-  // All elements are one: what is not checked need not be read.
-  if (is_one(x[0]) && x[0].type->elements() > 0 &&
-      !(checked && ir::attrs<ir::IndexAttrs>(node).checked)) {
-    Value out = *x[0].value;
-    out.set_repeated(node.type.elements() > 1);
-    return out;
-  }
+  if (is_one(x[0]) && x[0].type->elements() > 0 && node.type.elements() > 0)
+    return gather_one(node, x, checked);
   const DenseOperands operands(x);
   Value out = Value::allocate(node.type.bytes());
   if (!out.ok() || !operands.ok()) return at(node, out_of_memory(node.type));

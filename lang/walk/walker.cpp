@@ -1,4 +1,4 @@
-// Entry points, statements, and what names mean.
+// Entry points, and statements.
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "lang/maps/maps.h"
-#include "lang/ops/carry.h"
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/lexer.h"
@@ -576,159 +575,6 @@ Failure Walker::stopped(Span where) {
   s_.gave_up = true;  // else the check goes on with the next statement
   const bool said = std::exchange(s_.stopped, true);
   return Failure{diagnostic(Code::cancelled, where), said};
-}
-
-// ---- names -----------------------------------------------------------------
-
-void Walker::define(const Env& env, const std::string& name, Value value,
-                    bool is_var, Span where, const Expr* type) {
-  int64_t record = -1;
-  if (walk_.keep_types && checking() && s_.main_file &&
-      where.file == s_.main_file) {
-    if (is_var) record = static_cast<int64_t>(s_.types.size());
-    s_.types.push_back({where, name, noted_type(value),
-                        is_var ? carry_shape(walk_, value, {}) : Value()});
-  }
-  bool function = false;
-  for_each_leaf(value, [&](const Value& leaf) {
-    function |= leaf.is<std::shared_ptr<const FunctionValue>>() ||
-                leaf.is<TypeAliasValue>();
-  });
-  if (function) s_.function_environments.push_back(env);
-  env->names[name] =
-      Binding{std::move(value), is_var, false, where, type, record};
-  ++env->version;
-}
-
-std::string Walker::noted_type(const Value& value) {
-  return type_name(
-      value, [&](const ArrayCell& array) { return varies_note(walk_, array); });
-}
-
-/// A `var` varies over all axes over which a value of it does.
-void Walker::widen_record(const Binding& binding, const Value& value) {
-  TypeRecord& record = s_.types[binding.type_record];
-  if (type_name(record.shape) != type_name(value)) {
-    s_.types.push_back({record.where, record.name, noted_type(value)});
-    return;
-  }
-  bool grown = false;
-  same_carry(walk_, record.shape, value, {}, grown);
-  if (grown) record.type = noted_type(record.shape);
-}
-
-void Walker::poison(const Pattern& pattern, const Env& env, bool open) {
-  if (pattern.kind == Pattern::Kind::name) {
-    Binding& binding = env->names[pattern.name.text];
-    binding.poisoned = true;
-    binding.open = open;
-    binding.where = pattern.span;
-    ++env->version;
-  }
-  for (const Pattern& item : pattern.items) poison(item, env, open);
-}
-
-void Walker::note_change(const Env& holder, const std::string& name,
-                         Span where) {
-  if (s_.journals.empty()) return;
-  Journal& journal = s_.journals.back();
-  const auto known = std::find_if(
-      journal.changes.begin(), journal.changes.end(), [&](const Change& c) {
-        return c.environment == holder && c.name == name;
-      });
-  if (known != journal.changes.end())
-    known->where = where ? where : known->where;
-  else if (holder->call <= journal.call)
-    journal.changes.push_back(
-        {holder, name, holder->names.at(name).value, where});
-}
-
-void Walker::assign(const Env& holder, const std::string& name, Value value,
-                    Span where) {
-  set_variable(holder, name, holder->names.at(name), std::move(value), where);
-}
-
-void Walker::set_variable(const Env& holder, const std::string& name,
-                          Binding& binding, Value value, Span where) {
-  note_change(holder, name, where);
-  if (binding.type_record >= 0 && checking()) widen_record(binding, value);
-  binding.value = std::move(value);
-  ++holder->version;
-}
-
-std::vector<Assigned> Walker::take_back() {
-  Journal journal = std::move(s_.journals.back());
-  s_.journals.pop_back();
-  std::vector<Assigned> out;
-  for (Change& change : journal.changes) {
-    Binding& binding = change.environment->names.at(change.name);
-    out.push_back({change.environment, change.name, change.before,
-                   std::move(binding.value), change.where});
-    binding.value = std::move(change.before);
-    ++change.environment->version;
-  }
-  return out;
-}
-
-void Walker::bind_pattern(const Pattern& pattern, const Value& value,
-                          const Env& env, bool is_var, Span where,
-                          const Expr* type) {
-  switch (pattern.kind) {
-    case Pattern::Kind::wildcard: return;
-    case Pattern::Kind::name:
-      define(env, pattern.name.text,
-             is_var ? as_variable(walk_, value, where) : value, is_var,
-             pattern.span, type);
-      return;
-    case Pattern::Kind::tuple: break;
-  }
-  std::vector<TakenPart> taken;
-  for (const Pattern& item : pattern.items)
-    taken.push_back(
-        {item.span,
-         item.kind == Pattern::Kind::name ? &item.name.text : nullptr,
-         item.kind == Pattern::Kind::wildcard});
-  const std::vector<Value> parts = parts_of(value, taken, pattern.span, where);
-  for (size_t i = 0; i < parts.size(); ++i)
-    bind_pattern(pattern.items[i], parts[i], env, is_var, where, nullptr);
-}
-
-/// The parts of a value, one for each part of a pattern: of a record by their
-/// names, of a tuple or along an array's first axis by their places.
-std::vector<Value> Walker::parts_of(const Value& value,
-                                    const std::vector<TakenPart>& taken,
-                                    Span pattern, Span where) {
-  auto mismatch = [&] {
-    walk_.fail(diagnostic(Code::pattern_mismatch, pattern,
-                          fmt::format("`{}`", pattern.text()),
-                          type_name(value)));
-  };
-  std::vector<Value> parts;
-  if (const RecordValue* record = value.record()) {
-    for (const TakenPart& part : taken) {
-      const Value* found = part.name ? record->find(*part.name) : nullptr;
-      if (!found && !part.skipped) mismatch();
-      parts.push_back(found ? *found : Value());
-    }
-  } else if (const TupleValue* tuple = value.tuple()) {
-    parts = tuple->items;
-  } else if (const auto* many = value.get_if<ManyValue>()) {
-    parts.assign(taken.size(), *many->item);
-  } else if (const ArrayCell* array = value.array();
-             array && array->type.rank() > 0 &&
-             array->type.shape[0] ==
-                 ir::Dim(static_cast<int64_t>(taken.size()))) {
-    for (size_t i = 0; i < taken.size(); ++i) {
-      IndexItem item;
-      item.value = IntValue{static_cast<int64_t>(i)};
-      item.where = taken[i].where;
-      parts.push_back(index(walk_, value, {item}, where));
-    }
-  } else {
-    mismatch();
-  }
-  if (parts.size() != taken.size()) mismatch();
-  return parts;
 }
 
 // ---- statements ------------------------------------------------------------
