@@ -220,7 +220,7 @@ class Program:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("unisono")
-    parser.add_argument("seed", nargs="?", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("seed", nargs="?", type=int, default=1)
     parser.add_argument("--count", type=int, default=24)
     options = parser.parse_args()
     print(f"seed {options.seed}")
