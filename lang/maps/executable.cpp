@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lang/context/processes.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/print_value.h"
 
@@ -21,6 +22,7 @@ Status call_host(Machine& machine, const Device* named, const ir::Node& node,
   if (!call.function.empty())
     return call_host_function(machine, call, operands, results);
   const std::string line = render_host_call(call, operands) + "\n";
+  TRY(settle(machine));
   machine.output(named ? fmt::format("[{}] {}", named->name(), line) : line);
   return Unit{};
 }
@@ -58,8 +60,11 @@ Result<Blocks> run_program(Machine& machine, const Executable& executable,
   if (machine.compile_only) return absent_blocks(executable);
   for (const int input : executable.program->overwritten)
     TRY(make_own(blocks[input], executable.devices));
-  return unisono::run(*machine.runtime, *executable.program, executable.devices,
-                      blocks, run_options(machine));
+  auto outputs = unisono::run(*machine.runtime, *executable.program,
+                              executable.devices, blocks, run_options(machine));
+  // What members of other processes have printed comes now.
+  if (outputs && !executable.program->host_calls.empty()) TRY(settle(machine));
+  return outputs;
 }
 
 Result<Arrays> run_compiled(Machine& machine, const Executable& executable,

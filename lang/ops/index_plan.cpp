@@ -8,6 +8,7 @@
 #include "lang/context/literals.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -394,8 +395,8 @@ std::vector<ArrayValue> to_arrays(Walk& walk,
           {dtype, {size}}, {bytes, bytes + axis.size() * sizeof(T)}, where));
       continue;
     }
-    auto array = array_from_host(*walk.machine().runtime->devices()[0], dtype,
-                                 {size}, axis.data());
+    auto array = array_from_host(home_device(walk.machine().runtime->devices()),
+                                 dtype, {size}, axis.data());
     if (!array) walk.fail(array.error(), where);
     out.push_back(walk.from_array(std::move(*array)));
   }

@@ -16,6 +16,7 @@
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "lang/ops/print_value.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -245,7 +246,7 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
   for (const unisono::Array& array : code.inputs) {
     const uint8_t* data = nullptr;
     // Memory of a CPU is the host's.
-    if (array.sharding().devices[0]->kind() == DeviceKind::cpu) {
+    if (is_host_memory(*array.sharding().devices[0])) {
       data = static_cast<const uint8_t*>(array.blocks()[0]->data());
     } else {
       copies.push_back(TRY(array_to_host(array, &counter)));
@@ -265,7 +266,7 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
         jit::reference::dense(outcome.values[i], type);
     if (!value.ok()) return jit::reference::out_of_memory(type);
     results.push_back(
-        TRY(array_from_host(*machine.runtime->devices()[0], type.dtype,
+        TRY(array_from_host(home_device(machine.runtime->devices()), type.dtype,
                             type.sizes(), value.data())));
   }
   return results;
@@ -290,7 +291,11 @@ std::optional<uint64_t> Walker::HostLoop::run(
   // A GPU is no place for one thread.
   const bool may_be_compiled =
       bytecode->is_steps_alone() && !code->outputs.empty() && !compiled_ &&
-      walk.machine().runtime->devices()[0]->kind() == DeviceKind::cpu;
+      home_device(walk.machine().runtime->devices()).kind() ==
+          DeviceKind::cpu &&
+      std::ranges::all_of(code->inputs, [&](const unisono::Array& input) {
+        return is_host_memory(*input.sharding().devices[0]);  // time differs
+      });
   const auto start = Clock::now();
   jit::Bytecode::Turns turns;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed

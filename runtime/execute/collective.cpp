@@ -2,85 +2,25 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "runtime/check.h"
-#include "runtime/member_tree.h"
+#include "runtime/execute/reduce_tree.h"
 
 namespace unisono {
 namespace {
 
-// Elements are combined in blocks that stay in the first-level cache, with one
-// more block for each level of the tree.
-constexpr int64_t block = 512;
 // Less than this much traffic is not worth another worker.
 constexpr int64_t bytes_per_piece = 64 << 10;
-
-template <ReduceOp op, class T>
-T combine(T a, T b) {
-  if constexpr (op == ReduceOp::sum) {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-    } else {
-      return a + b;
-    }
-  } else if constexpr (std::is_integral_v<T>) {
-    return (op == ReduceOp::max ? a > b : a < b) ? a : b;
-  } else {
-    // Equal numbers have equal bits, or are zeros: of these the largest is +0
-    // and the smallest -0.
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
-    T equal = std::bit_cast<T>(op == ReduceOp::max ? x & y : x | y);
-    bool first = op == ReduceOp::max ? a > b : a < b;
-    T result = a == b ? equal : first ? a : b;
-    return a != a ? a : result;
-  }
-}
-
-/// One block's tree: elements `offset` ... `offset + count - 1` of all devices.
-/// S is how an element is stored, C what it is combined in.
-template <ReduceOp op, class S, class C>
-struct BlockTree {
-  std::span<const void* const> from;
-  int64_t offset;
-  int64_t count;
-
-  const S* source(int64_t device) const {
-    return static_cast<const S*>(from[device]) + offset;
-  }
-
-  /// out = the combination of devices begin ... end - 1.
-  void reduce(int64_t begin, int64_t end, C* out) const {
-    if (end - begin == 1) {
-      const S* a = source(begin);
-      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<C>(a[i]);
-    } else if (end - begin == 2) {
-      const S *a = source(begin), *b = source(begin + 1);
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = combine<op>(static_cast<C>(a[i]), static_cast<C>(b[i]));
-    } else {
-      int64_t middle = begin + member_tree_left(end - begin);
-      std::array<C, block> right;
-      reduce(begin, middle, out);
-      reduce(middle, end, right.data());
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = combine<op>(out[i], right[i]);
-    }
-  }
-};
 
 template <ReduceOp op, class S, class C>
 void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
-  std::array<C, block> result;
-  for (int64_t offset = begin; offset < end; offset += block) {
-    int64_t count = std::min(block, end - offset);
+  std::array<C, reduce_block> result;
+  for (int64_t offset = begin; offset < end; offset += reduce_block) {
+    int64_t count = std::min(reduce_block, end - offset);
     BlockTree<op, S, C>{buffers.from, offset, count}.reduce(0, devices,
                                                             result.data());
     if constexpr (std::is_same_v<S, C>) {
@@ -88,7 +28,7 @@ void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
         std::memcpy(static_cast<S*>(to) + offset, result.data(),
                     count * sizeof(S));
     } else {
-      std::array<S, block> rounded;
+      std::array<S, reduce_block> rounded;
       for (int64_t i = 0; i < count; ++i)
         rounded[i] = static_cast<S>(result[i]);
       for (void* to : buffers.to)
@@ -102,9 +42,7 @@ template <DType dtype>
 void reduce_elements(ReduceOp op, int64_t begin, int64_t end,
                      CollectiveBuffers buffers) {
   using S = typename StorageOf<dtype>::type;
-  // A bool is stored, and compared, as a byte.
-  using C = std::conditional_t<dtype == DType::Bool, S,
-                               typename ComputeOf<dtype>::type>;
+  using C = CombinedIn<dtype>;
   switch (op) {
     case ReduceOp::sum:
       return reduce_range<ReduceOp::sum, S, C>(begin, end, buffers);
@@ -136,8 +74,8 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
   int64_t touched =
       byte_size(dtype) *
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
-  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
-  grain = grain / block * block;
+  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, reduce_block);
+  grain = grain / reduce_block * reduce_block;
   workers.pool.parallel_for(
       elements, grain, workers.group, [&](int64_t begin, int64_t end) {
         for (; begin < end && !workers.stopped(); begin += grain)
@@ -166,8 +104,8 @@ void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
   CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
   const auto devices = static_cast<int64_t>(buffers.to.size());
   const int64_t touched = byte_size(dtype) * (devices + 1);
-  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
-  grain = grain / block * block;
+  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, reduce_block);
+  grain = grain / reduce_block * reduce_block;
   // Whole pieces of one device's part, so that none has two results.
   const int64_t pieces = (elements + grain - 1) / grain;
   workers.pool.parallel_for(
