@@ -259,7 +259,6 @@ Status check_together(const CommandOptions& options) {
 /// Meets the other processes, if there are some; null if there are none.
 Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   if (!is_launched()) return std::shared_ptr<Cluster>();
-  TRY(check_together(options));
   ClusterOptions out;
   out.limit = *parse_watchdog(options.watchdog);
   out.devices = parse_devices(options.devices)->count;
@@ -362,6 +361,9 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
                  bool runs, Body body, bool together = false) {
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
+  if (together && is_launched())
+    if (const Status usage = check_together(options); !usage)
+      return wrong_usage(usage.error().message);
   auto met = together ? meet_others(options)
                       : Result<std::shared_ptr<Cluster>>(nullptr);
   if (!met) return no_devices(met.error());

@@ -228,7 +228,7 @@ def usage(folder):
             (["-n", "2", program, "--devices", "sim:2"], 2, "no GPUs yet"),
             (["-n", "2", "--stats", program], 2, "--stats tells of one process"),
             (["-n", "2", "-"], 2, "cannot share standard input"),
-            (["-n", "3", "--devices", "cpu:32", program], 2, "64 devices at most"),
+            (["-n", "3", "--devices", "cpu:32", program], 1, "64 devices at most"),
             (["-n", "2", folder / "none.uni"], 1, "none.uni"),
             (["-n", "2", "--devices", "cpu:x", program], 2, "--devices expects"),
             (["-n", "2"], 2, "there is no file"),

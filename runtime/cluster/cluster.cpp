@@ -523,12 +523,10 @@ Status Cluster::broadcast(int from, void* data, int64_t bytes) {
 
 Status Cluster::glance() {
   Peer& first = peers_[0];
+  Incoming in{.from = 0, .to_the_end = true};
   if (!first.goodbye) {
-    // As little as a header is enough: nothing else comes without a request.
-    Incoming in{.from = 0, .to_the_end = true};
-    if (!read_header(in)) {
-      if (!in.done()) return Unit{};
-    } else {
+    // As little as a header is enough: what else has come is for later.
+    if (read_header(in)) {
       Header got;
       std::memcpy(&got, first.buffer.data() + first.begin, sizeof got);
       if (got.kind != Kind::goodbye) return Unit{};
@@ -536,12 +534,15 @@ Status Cluster::glance() {
       std::vector<Incoming> rest{std::move(in)};
       if (!pump(none, rest))
         return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
-      return outcome(rest);
+      in = std::move(rest[0]);
+    } else if (!in.done()) {
+      return Unit{};
     }
-    return outcome({in});
+  } else {
+    in.end(Incoming::Result::goodbye);
   }
-  Incoming in{.from = 0};
-  in.end(Incoming::Result::goodbye);
+  // It may have come to the end before this process: output does not meet.
+  if (first.goodbye && first.goodbye->status == 0) return Unit{};
   return outcome({in});
 }
 
