@@ -326,7 +326,6 @@ void declare(CommandLine& line) {
       "launch", "run a program in several processes of this machine");
   line.launch
       ->add_option("-n", line.processes, "how many: 1 to 64, without it 2")
-      ->check(CLI::Range(1, 64))
       ->type_name("N");
   line.launch->prefix_command();
 
@@ -483,6 +482,9 @@ bool is_file_name(const std::string& word) {
 
 /// What stands behind `launch -n N` is what `run` is given.
 int launch_words(CommandLine& line) {
+  if (line.processes < 1 || line.processes > 64)
+    return wrong_usage(fmt::format(
+        "-n expects 1 to 64 processes, such as 4; got `{}`", line.processes));
   std::vector<std::string> words = line.launch->remaining();
   if (words.empty())
     return wrong_usage(

@@ -70,7 +70,8 @@ def check(name, holds, *seen):
     global COUNT
     COUNT += 1
     if not holds:
-        PROBLEMS.append(f"{name}\n" + "\n".join(str(s) for s in seen))
+        PROBLEMS.append(name)
+        print(f"{name}\n" + "\n".join(str(s) for s in seen), "\n", flush=True)
 
 
 def chosen(name):
@@ -102,7 +103,7 @@ def golden_programs():
     goldens = [g for g in run_tests.goldens() if g.has_expectation and g.command == ["run"] and g.name not in LEFT_OUT
                and chosen(g.name) and not {"--stats", "--trace"} & {o for r in g.runs for o in r}]
     cases = [(g, d) for g in goldens for d in divisions(g)]
-    if not OPTIONS.full and not OPTIONS.names:
+    if not OPTIONS.full:
         by_name = {}
         for g, d in RANDOM.sample(cases, len(cases)):
             by_name.setdefault(g.name, (g, d))
@@ -263,8 +264,6 @@ def main():
         if not OPTIONS.names or "failures" in OPTIONS.names:
             failures(folder)
     golden_programs()
-    for problem in PROBLEMS:
-        print(f"{problem}\n")
     print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI"))
     return 1 if PROBLEMS else 0
 

@@ -194,9 +194,11 @@ Value builtin_local_devices(CallOf<"local_devices">& call) {
   const int64_t wanted = known_int_argument(process);
   const int count = process_count(call.walk);
   if (wanted < 0 || wanted >= count)
-    wrong_argument(
-        process, count == 1 ? "a process, of which there is one: 0"
-                            : fmt::format("a process from 0 to {}", count - 1));
+    call.walk.fail(diagnostic(
+        Code::wrong_argument, process.where(), "`process` of `local_devices`",
+        count == 1 ? "0, as there is one process"
+                   : fmt::format("a process from 0 to {}", count - 1),
+        wanted));
   std::vector<Value> items;
   for (const Device* device : all_devices(call.walk))
     if (process_of(*device) == wanted)
