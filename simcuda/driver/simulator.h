@@ -81,6 +81,9 @@ struct Work {
   std::function<Failure()> run;                     // or null, and then:
   std::function<std::unique_ptr<Launch>()> launch;  // both null: a marker
   std::vector<MemoryUse> uses;  // of `run`; a launch finds out its own
+  /// Whether it is done though what it waited for was dropped: memory begins
+  /// and ends, the host is told.
+  bool always = false;
 };
 
 /// One execution of a Work, in the order of its stream.
@@ -90,6 +93,11 @@ struct Operation {
   uint64_t stream = 0;  // the number of its stream
   std::shared_ptr<const Work> work;
   State state = State::waiting;
+  /// It was queued on a device that is lost now, or waits for what was: the
+  /// bytes that it would have made are not there. What is queued behind it is
+  /// dropped, too, until the host has waited for it.
+  bool dropped = false;
+  bool host_waited = false;
   std::vector<Operation*> before;  // that must be done first, and are not yet
   std::vector<OperationPtr> dependents;
   std::unique_ptr<Launch> launch;   // null before it has begun
@@ -121,6 +129,7 @@ struct StreamObject : Owned {
   bool blocking = true;  // waits for the legacy stream, which waits for this
   int priority = 0;
   OperationPtr last;
+  OperationPtr last_free;  // the last free of stream-ordered memory
   CapturePtr capture;
   bool is_origin = false;
   std::vector<size_t> frontier;  // nodes of the capture before the next one
