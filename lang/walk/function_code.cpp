@@ -126,6 +126,7 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
   /// The walk does what the step would.
   bool walk_step_at(const jit::Step* step, uint64_t* window);
   Value walk_value(const Site& site, uint64_t* window, const jit::Step* step);
+  void walk_rest(const Site& site, uint64_t* window);
   void push_frames();
   Env names_of(const FunctionCode::Compiled& function,
                const uint64_t* window) const;
@@ -232,6 +233,8 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
       return walker_.call(callee.function.lock(), std::move(arguments), {},
                           site.where);
     }
+    case Site::What::turn: throw walker_.stopped(site.where);
+    case Site::What::rest: walk_rest(site, window); return {};
     case Site::What::statement: {
       const Env names = inner(walker_.s_.frames.back().environment);
       for (const FunctionCode::Local& local : site.locals)
@@ -245,6 +248,37 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
   __builtin_unreachable();
 }
 
+/// The turns that a loop has left; its variables are then in their registers.
+void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
+  const Env names = inner(walker_.s_.frames.back().environment);
+  for (const FunctionCode::Local& local : site.locals)
+    walker_.define(names, local.name, value(local.value, window, local.where),
+                   local.value.changes, local.where, local.type);
+  if (site.statement->kind == StmtKind::ForStmt) {
+    const KnownRange range{site.result.dtype, window[site.a.place],
+                           window[site.b.place],
+                           static_cast<uint64_t>(site.by)};
+    walker_.counted_for(static_cast<const ForStmt&>(*site.statement), range,
+                        nullptr, names);
+  } else {
+    walker_.statement(*site.statement, names, false);
+  }
+  for (const FunctionCode::Local& local : site.locals) {
+    const Binding& binding = names->names.at(local.name);
+    // A name is its last one's.
+    if (!local.value.changes || binding.where != local.where) continue;
+    const HostKind& kind = local.value.kind;
+    auto bits = host_bits(binding.value, kind);
+    if (!bits) {  // it is still to be computed
+      const ArrayValue array = *binding.value.get_if<ArrayValue>();
+      CHECK(array->type == ir::Type(kind.dtype, {}));
+      const auto bytes = walker_.walk_.host_bytes(array, local.where);
+      std::memcpy(&bits.emplace(0), bytes.data(), bytes.size());
+    }
+    window[local.value.place] = *bits;
+  }
+}
+
 bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
   Walk::State& s = walker_.s_;
   const size_t frames = s.frames.size();
@@ -256,7 +290,8 @@ bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
     const Site& site = code_.sites.at(step - code_.steps.data());
     const Value result = walk_value(site, at, step);
     s.frames.resize(frames);
-    if (site.what == Site::What::statement) return true;
+    if (site.what == Site::What::statement || site.what == Site::What::rest)
+      return true;
     const auto bits = host_bits(result, site.result);
     CHECK(bits);
     at[step->out] = *bits;

@@ -384,6 +384,8 @@ HostOperand FunctionCompiler::Body::call_function(
   if (arguments.empty()) reserve();  // the result
   site_of.callee = all_.unit_of(function, kinds, where);
   site_of.result = all_.result_of(site_of.callee, where);
+  if (all_.units_[site_of.callee]->is_recursive)
+    recursive_ = unit_.is_recursive = true;
   const size_t step = emit(jit::bytecode::call_step, window);
   const HostKind kind = site_of.result;
   unit_.sites[step] = std::move(site_of);

@@ -77,8 +77,11 @@ std::vector<Value> Walker::if_node(const ArrayValue& condition,
 /// such text in `before`, which then has `grown`.
 Value Walker::widen_text(const Value& before, const Value& after, bool& grown) {
   if (before.is<StrValue>() && after.is<StrValue>()) {
-    if (!before.get_if<StrValue>()->value || same_host_value(before, after))
-      return before;
+    const auto& known = *before.get_if<StrValue>();
+    if (!known.value)
+      return known.length == after.get_if<StrValue>()->length ? before
+                                                              : StrValue{};
+    if (same_host_value(before, after)) return before;
     grown = true;
     return StrValue{};
   }

@@ -507,6 +507,8 @@ class Walker {
   Value if_expr(const If& e, const Env& env, bool wanted);
   Value if_value(const If& e, const Env& env);
   void for_stmt(const ForStmt& s, const Env& env);
+  void counted_for(const ForStmt& s, const KnownRange& range,
+                   const ProgressValue* shown, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
   void for_items(const ForStmt& s, const Sequence& iterable,
