@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "lang/ops/array_ops.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
 #include "runtime/check.h"
@@ -222,6 +223,9 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
     case Site::What::abs:
       return call_builtin(walk, *find_builtin("abs"),
                           {operand(site.a, site.where)}, {}, site.where);
+    case Site::What::convert:
+      return convert(walk, operand(site.a, site.arguments[0]),
+                     {site.result.dtype, {}}, site.where);
     case Site::What::call: {
       const FunctionCode::Compiled& callee = code_.functions[site.callee];
       if (stopped) throw walker_.stopped(site.where);
@@ -290,7 +294,8 @@ bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
     const Site& site = code_.sites.at(step - code_.steps.data());
     const Value result = walk_value(site, at, step);
     s.frames.resize(frames);
-    if (site.what == Site::What::statement || site.what == Site::What::rest)
+    if (site.what == Site::What::statement || site.what == Site::What::rest ||
+        site.only_fails)
       return true;
     const auto bits = host_bits(result, site.result);
     CHECK(bits);

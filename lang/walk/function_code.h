@@ -82,6 +82,7 @@ struct FunctionCode {
       binary,
       unary,
       abs,
+      convert,
       call,
       statement,
       turn,  // the run shall stop
@@ -89,13 +90,16 @@ struct FunctionCode {
     };
     What what = What::statement;
     Span where;  // the whole
-    // binary, unary, abs
+    /// The step only looks whether the walk could do this: there is an error
+    /// to tell, and no result.
+    bool only_fails = false;
+    // binary, unary, abs, convert
     const Expr* expr = nullptr;
     HostOperand a, b;
     HostKind result;
+    std::vector<Span> arguments;  // convert, call
     // call
     size_t callee = 0;
-    std::vector<Span> arguments;
     // statement, rest
     const Stmt* statement = nullptr;
     std::vector<Local> locals;
@@ -304,8 +308,10 @@ class FunctionCompiler::Body {
 
   // ---- conversions
 
+  /// `failure`: what the walk does where the value does not fit; without it,
+  /// the whole call is walked then.
   Operand to_scalar(const Operand& value, DType dtype, uint32_t place,
-                    Span where);
+                    Span where, const Site* failure = nullptr);
   Operand to_number(const Operand& value, DType dtype, uint32_t place);
   Operand match(const Operand& value, const Expr* type, uint32_t place,
                 Span where);
@@ -323,7 +329,8 @@ class FunctionCompiler::Body {
   Operand ints(BinaryOp op, const Operand& a, const Operand& b, uint32_t place,
                const Expr* site, Span where);
   Operand elements(ir::Op op, bool comparison, const Operand& a,
-                   const Operand& b, uint32_t place, Span where);
+                   const Operand& b, uint32_t place, Span where,
+                   const Expr* site = nullptr);
   Operand logic(const Binary& e, uint32_t place);
   Operand call(const Expr& e, const Expr& callee,
                const std::vector<const Expr*>& arguments, uint32_t place);

@@ -66,7 +66,8 @@ std::optional<HostKind> FunctionCompiler::annotated(const Expr* type) const {
 
 /// As `to_dtype`.
 HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
-                                              uint32_t place, Span where) {
+                                              uint32_t place, Span where,
+                                              const Site* failure) {
   const HostKind kind = HostKind::scalar(dtype);
   if (value.kind == kind) return value;
   const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
@@ -91,9 +92,16 @@ HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
     return known(kind, bits);
   }
   const DType from = whole ? DType::I64 : DType::F64;
-  if ((whole || value.kind.literal != Literal::no) && dtype != from) {
-    all_.begins_again_ = where;
-    emit(jit::bytecode::require_fit_step(dtype, !whole), 0, value.place);
+  const bool may_fail = whole ? is_integer(dtype) || dtype == DType::F16
+                              : value.kind.literal != Literal::no;
+  if (may_fail && dtype != from) {
+    const size_t step =
+        emit(jit::bytecode::require_fit_step(dtype, !whole), 0, value.place);
+    // Of a number that may be a literal or none only the walk knows.
+    if (failure && value.kind.literal != Literal::unknown)
+      unit_.sites[step] = *failure;
+    else
+      all_.begins_again_ = where;
   }
   if (dtype == from) {
     Operand same = value;

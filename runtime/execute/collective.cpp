@@ -75,14 +75,26 @@ struct BlockTree {
   }
 };
 
+/// One of the results, where all devices share it.
+std::span<void* const> distinct(std::span<void* const> results) {
+  const bool shared = std::ranges::all_of(
+      results, [&](const void* to) { return to == results[0]; });
+  return shared ? results.first(1) : results;
+}
+
 template <ReduceOp op, class S, class C>
 void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
   std::array<C, block> result;
   for (int64_t offset = begin; offset < end; offset += block) {
     int64_t count = std::min(block, end - offset);
-    BlockTree<op, S, C>{buffers.from, offset, count}.reduce(0, devices,
-                                                            result.data());
+    const BlockTree<op, S, C> tree{buffers.from, offset, count};
+    if constexpr (std::is_same_v<S, C>)
+      if (buffers.to.size() == 1) {
+        tree.reduce(0, devices, static_cast<S*>(buffers.to[0]) + offset);
+        continue;
+      }
+    tree.reduce(0, devices, result.data());
     if constexpr (std::is_same_v<S, C>) {
       for (void* to : buffers.to)
         std::memcpy(static_cast<S*>(to) + offset, result.data(),
@@ -133,6 +145,7 @@ void for_each_piece(CollectiveWorkers workers, int64_t blocks, int64_t bytes,
 void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
                 int64_t elements, CollectiveBuffers buffers) {
   CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
+  buffers.to = distinct(buffers.to);
   int64_t touched =
       byte_size(dtype) *
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
@@ -151,6 +164,7 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
 void all_gather(CollectiveWorkers workers, int64_t bytes,
                 CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
+  buffers.to = distinct(buffers.to);
   for_each_piece(
       workers, devices, bytes, [&](int source, int64_t begin, int64_t end) {
         const char* from =

@@ -17,10 +17,42 @@ class Flattener {
   FlatProgram flatten() && {
     add_steps(program_.steps);
     add({.kind = Kind::end});
+    find_same_for_all();
     return std::move(flat_);
   }
 
  private:
+  /// A launch may write all of its arguments.
+  void find_same_for_all() {
+    std::vector<int> given, written;
+    const auto count = [&](SlotId id, std::vector<int>& by_index) {
+      const Slot& slot = program_.slots[id];
+      if (slot.home != Slot::Home::output) return;
+      const auto size = static_cast<size_t>(slot.index) + 1;
+      if (given.size() < size) given.resize(size), written.resize(size);
+      ++by_index[slot.index];
+    };
+    for (const Instruction& each : flat_.instructions) {
+      if (each.kind == Kind::launch) {
+        for (const SlotId slot : each.as<LaunchStep>().arguments)
+          count(slot, written);
+      } else if (each.kind == Kind::copy) {
+        count(each.as<CopyStep>().to, written);
+      } else if (each.kind == Kind::host_call) {
+        for (const SlotId slot : each.as<HostCallStep>().results)
+          count(slot, written);
+      } else if (each.kind == Kind::collective) {
+        const auto& step = each.as<CollectiveStep>();
+        const bool same = step.groups.empty() && step.from != step.to &&
+                          (step.kind == CollectiveStep::Kind::all_reduce ||
+                           step.kind == CollectiveStep::Kind::all_gather);
+        count(step.to, same ? given : written);
+      }
+    }
+    for (size_t i = 0; i < given.size(); ++i)
+      flat_.same_for_all.push_back(given[i] == 1 && written[i] == 0);
+  }
+
   void add_steps(const Steps& steps) {
     for (const Step& step : steps)
       std::visit([this](const auto& what) { add_step(what); }, step.what);

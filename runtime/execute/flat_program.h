@@ -56,6 +56,11 @@ struct FlatProgram {
   /// Most arguments that a launch has.
   int most_arguments = 0;
   bool has_collectives = false;
+  /// By the index of output slots: one collective of all devices gives it, and
+  /// nobody else writes it. Devices that see each other's memory may share it:
+  /// none of them comes to that collective again before all are done with what
+  /// it gave.
+  std::vector<bool> same_for_all;
 };
 
 /// Points into `program`, which outlives it. Checks that steps name slots that

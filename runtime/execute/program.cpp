@@ -18,6 +18,9 @@ namespace {
 
 using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
+/// Copies of less cost less than it may cost to make them later.
+constexpr int64_t least_shared = 4096;
+
 /// All memory that a run needs besides its inputs.
 struct RunMemory {
   std::vector<Buffer> arenas;                      // [device]
@@ -83,13 +86,25 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
           TRY(program.cache.get()->constants(runtime, program, *device)));
     }
   }
+  // Of results that are the same for all devices there is one, where they see
+  // each other's memory.
+  const FlatProgram* flat = devices.size() > 1 && !devices[0]->queue()
+                                ? &program.cache.get()->flat(program)
+                                : nullptr;
   for (const Slot& slot : program.slots) {
     if (slot.home != Slot::Home::output) continue;
     auto index = static_cast<size_t>(slot.index);
+    const bool shared = flat && slot.bytes >= least_shared &&
+                        index < flat->same_for_all.size() &&
+                        flat->same_for_all[index];
     if (memory.outputs.size() <= index) memory.outputs.resize(index + 1);
     if (!memory.outputs[index].empty()) continue;  // another slot lies there
     memory.outputs[index].reserve(devices.size());
     for (Device* device : devices) {
+      if (shared && device != devices[0]) {
+        memory.outputs[index].push_back(memory.outputs[index][0]);
+        continue;
+      }
       Result<Buffer> output = device->allocate(slot.bytes);
       if (!output)
         return no_memory(output.error(),
