@@ -1,5 +1,5 @@
-#include "jit/transform/vmap.h"
 #include "jit/scalar/element.h"
+#include "jit/vmap/vmap_rules.h"
 
 #include <numeric>
 

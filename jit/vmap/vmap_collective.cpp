@@ -9,7 +9,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/transform/gathered.h"
 #include "jit/transform/reduce_factors.h"
-#include "jit/transform/vmap.h"
+#include "jit/vmap/vmap_rules.h"
 
 namespace unisono::jit::vmapping {
 
