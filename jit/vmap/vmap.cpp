@@ -9,7 +9,7 @@
 
 namespace unisono::jit {
 
-Graph vmap(const Graph& graph, const VmapSpec& spec) {
+ir::Graph vmap(const ir::Graph& graph, const VmapSpec& spec) {
   CHECK(spec.mapped.size() == graph.inputs.size());
   CHECK(spec.stacked.empty() || spec.stacked.size() == graph.outputs.size());
   CHECK(spec.size >= 0 && spec.devices >= 1);
