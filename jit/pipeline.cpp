@@ -2,6 +2,7 @@
 
 #include "jit/ir/verify.h"
 #include "jit/transform/fold_arrays.h"
+#include "jit/transform/transpose_captures.h"
 #include "runtime/check.h"
 
 namespace unisono::jit {
@@ -21,6 +22,7 @@ constexpr Pass optimisations[] = {
     {"fold", fold_arrays},
     {"results", drop_dead_results},
     {"cse", cse_dce},
+    {"captures", transpose_captures},
 };
 
 Graph verified(const char* pass, Graph graph, const AfterPass& after) {
