@@ -35,6 +35,23 @@ bool can_fail(const Kernel& kernel) {
   return false;
 }
 
+/// Calls of the host, in loops and branches too, and what may fail: whom they
+/// come before is seen, so no meeting may come between those of one phase.
+bool is_seen(const PlanStep& step);
+bool is_seen(const PlanSteps& steps) {
+  return std::ranges::any_of(
+      steps, [](const PlanStep& step) { return is_seen(step); });
+}
+bool is_seen(const PlanStep& step) {
+  if (const auto* kernel = std::get_if<Kernel>(&step.what))
+    return can_fail(*kernel);
+  if (const auto* loop = std::get_if<LoopTask>(&step.what))
+    return is_seen(*loop->condition) || is_seen(*loop->body);
+  if (const auto* branch = std::get_if<IfTask>(&step.what))
+    return is_seen(*branch->then_steps) || is_seen(*branch->else_steps);
+  return std::holds_alternative<HostCallStep>(step.what);
+}
+
 /// All devices get the same.
 bool gives_all_the_same(const CollectiveStep& step) {
   return step.groups.empty() &&
@@ -259,7 +276,7 @@ class Sharer {
         touch(step, by_waiting);
       } else if (!depends(step, by_rest)) {
         order.push_back(i);
-      } else if (outside) {
+      } else if (outside && !rest_is_seen(steps, rest)) {
         std::ranges::move(rest, std::back_inserter(order));
         rest.clear();
         by_rest.clear();
@@ -270,6 +287,11 @@ class Sharer {
     }
     std::ranges::move(rest, std::back_inserter(order));
     return order;
+  }
+
+  static bool rest_is_seen(const PlanSteps& steps, const Order& rest) {
+    return std::ranges::any_of(rest,
+                               [&](size_t i) { return is_seen(steps[i]); });
   }
 
   /// What waits for the next meeting, and is needed before it.

@@ -95,10 +95,20 @@ template <ReduceOp op, class S, class C>
 void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
   std::array<C, block> result;
+  // One result, which is none of the operands.
+  const bool alone =
+      buffers.to.size() == 1 &&
+      std::ranges::find(buffers.from, buffers.to[0]) == buffers.from.end();
   for (int64_t offset = begin; offset < end; offset += block) {
     int64_t count = std::min(block, end - offset);
-    BlockTree<op, S, C>{buffers.from, offset, count}.reduce(0, devices,
-                                                            result.data());
+    const BlockTree<op, S, C> tree{buffers.from, offset, count};
+    if constexpr (std::is_same_v<S, C>) {
+      if (alone) {
+        tree.reduce(0, devices, static_cast<S*>(buffers.to[0]) + offset);
+        continue;
+      }
+    }
+    tree.reduce(0, devices, result.data());
     if constexpr (std::is_same_v<S, C>) {
       for (void* to : buffers.to)
         std::memcpy(static_cast<S*>(to) + offset, result.data(),
