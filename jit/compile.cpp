@@ -12,16 +12,16 @@
 #include <set>
 #include <unordered_map>
 
+#include "jit/arrange/do_once.h"
+#include "jit/arrange/join_kernels.h"
+#include "jit/arrange/memory_plan.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/routines.h"
 #include "jit/ir/text.h"
 #include "jit/kernel/work.h"
 #include "jit/partition/map_graph.h"
-#include "jit/plan/do_once.h"
 #include "jit/plan/fuse.h"
 #include "jit/plan/join_copies.h"
-#include "jit/plan/join_kernels.h"
-#include "jit/plan/memory_plan.h"
 #include "jit/reference/host_call.h"
 #include "jit/target/generate_cpu.h"
 #include "jit/target/generate_gpu.h"

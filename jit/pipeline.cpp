@@ -1,8 +1,8 @@
 #include "jit/pipeline.h"
 
 #include "jit/ir/verify.h"
+#include "jit/loops/transpose_captures.h"
 #include "jit/transform/fold_arrays.h"
-#include "jit/transform/transpose_captures.h"
 #include "runtime/check.h"
 
 namespace unisono::jit {
@@ -18,10 +18,8 @@ struct Pass {
   Graph (*run)(const Graph&);
 };
 constexpr Pass optimisations[] = {
-    {"simplify", simplify},
-    {"fold", fold_arrays},
-    {"results", drop_dead_results},
-    {"cse", cse_dce},
+    {"simplify", simplify},           {"fold", fold_arrays},
+    {"results", drop_dead_results},   {"cse", cse_dce},
     {"captures", transpose_captures},
 };
 

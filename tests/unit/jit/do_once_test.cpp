@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "jit/plan/do_once.h"
+#include "jit/arrange/do_once.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/random_compare.h"
 

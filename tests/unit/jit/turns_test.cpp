@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "jit/transform/transpose_captures.h"
+#include "jit/loops/transpose_captures.h"
 #include "tests/unit/jit/compiled.h"
 
 using namespace unisono;

@@ -5,7 +5,7 @@
 // needs all devices at one place, so lists of steps are cut where devices meet,
 // into segments: a meeting, steps that are done once, and what each device does
 // for itself.
-#include "jit/plan/do_once.h"
+#include "jit/arrange/do_once.h"
 
 #include <algorithm>
 #include <iterator>

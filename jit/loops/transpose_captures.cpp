@@ -3,7 +3,7 @@
 // chain along k: if k is the matrix's last axis, squares of it are transposed
 // in registers, again in each turn. No bit changes: which elements a chain
 // combines, and in which order, stays.
-#include "jit/transform/transpose_captures.h"
+#include "jit/loops/transpose_captures.h"
 
 #include <map>
 #include <memory>

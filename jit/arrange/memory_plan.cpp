@@ -2,7 +2,7 @@
 // a kernel reads for the last time, element by element where it writes a new
 // one, gives its place to the new one at once. Shared buffers have an arena of
 // their own.
-#include "jit/plan/memory_plan.h"
+#include "jit/arrange/memory_plan.h"
 
 #include <algorithm>
 #include <map>

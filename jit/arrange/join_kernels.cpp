@@ -1,7 +1,7 @@
 // Rows of stacks, above all: a turn stores one of each residual, a kernel each.
 // Steps are visited in order; a kernel joins the last one that has room, if it
 // depends on nothing between the two.
-#include "jit/plan/join_kernels.h"
+#include "jit/arrange/join_kernels.h"
 
 #include <algorithm>
 #include <memory>
