@@ -187,7 +187,7 @@ void add_inspect(CommandLine& line) {
   inspect
       ->add_option("--after", line.options.after,
                    "the IR after this pass: trace, vmap, join, spmd, simplify, "
-                   "results or cse")
+                   "fold, results, cse or captures")
       ->type_name("PASS");
   inspect
       ->add_option(

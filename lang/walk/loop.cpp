@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "jit/transform/carried_rows.h"
+#include "jit/loops/carried_rows.h"
 #include "lang/context/derivative_facts.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
@@ -232,7 +232,7 @@ std::vector<ArrayValue> Walker::loop_results(
 }
 
 namespace {
-/// A carry that is used row by row (jit/transform/carried_rows.h).
+/// A carry that is used row by row (jit/loops/carried_rows.h).
 struct RowCarry {
   size_t place;  // among the carries
   ArrayValue start;

@@ -55,45 +55,59 @@ struct BlockTree {
     return static_cast<const S*>(from[device]) + offset;
   }
 
-  /// out = the combination of devices begin ... end - 1.
-  void reduce(int64_t begin, int64_t end, C* out) const {
-    if (end - begin == 1) {
-      const S* a = source(begin);
-      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<C>(a[i]);
-    } else if (end - begin == 2) {
-      const S *a = source(begin), *b = source(begin + 1);
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = combine<op>(static_cast<C>(a[i]), static_cast<C>(b[i]));
+  /// out = the combination of devices begin ... end - 1. Small trees are
+  /// computed in registers.
+  void reduce(int64_t begin, int64_t end, C* __restrict out) const {
+    switch (end - begin) {
+      case 1: return reduce_few<1>(begin, out);
+      case 2: return reduce_few<2>(begin, out);
+      case 4: return reduce_few<4>(begin, out);
+      case 8: return reduce_few<8>(begin, out);
+    }
+    int64_t middle = begin + member_tree_left(end - begin);
+    std::array<C, block> right;
+    reduce(begin, middle, out);
+    reduce(middle, end, right.data());
+    for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(out[i], right[i]);
+  }
+
+ private:
+  template <int devices>
+  void reduce_few(int64_t begin, C* __restrict out) const {
+    std::array<const S*, devices> sources;
+    for (int d = 0; d < devices; ++d) sources[d] = source(begin + d);
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = combined<0, devices>(sources, i);
+  }
+  template <int first, int devices, size_t all>
+  static C combined(const std::array<const S*, all>& sources, int64_t i) {
+    if constexpr (devices == 1) {
+      return static_cast<C>(sources[first][i]);
     } else {
-      int64_t middle = begin + member_tree_left(end - begin);
-      std::array<C, block> right;
-      reduce(begin, middle, out);
-      reduce(middle, end, right.data());
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = combine<op>(out[i], right[i]);
+      constexpr int half = devices / 2;
+      return combine<op>(combined<first, half>(sources, i),
+                         combined<first + half, half>(sources, i));
     }
   }
 };
-
-/// One of the results, where all devices share it.
-std::span<void* const> distinct(std::span<void* const> results) {
-  const bool shared = std::ranges::all_of(
-      results, [&](const void* to) { return to == results[0]; });
-  return shared ? results.first(1) : results;
-}
 
 template <ReduceOp op, class S, class C>
 void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
   std::array<C, block> result;
+  // One result, which is none of the operands.
+  const bool alone =
+      buffers.to.size() == 1 &&
+      std::ranges::find(buffers.from, buffers.to[0]) == buffers.from.end();
   for (int64_t offset = begin; offset < end; offset += block) {
     int64_t count = std::min(block, end - offset);
     const BlockTree<op, S, C> tree{buffers.from, offset, count};
-    if constexpr (std::is_same_v<S, C>)
-      if (buffers.to.size() == 1) {
+    if constexpr (std::is_same_v<S, C>) {
+      if (alone) {
         tree.reduce(0, devices, static_cast<S*>(buffers.to[0]) + offset);
         continue;
       }
+    }
     tree.reduce(0, devices, result.data());
     if constexpr (std::is_same_v<S, C>) {
       for (void* to : buffers.to)
@@ -145,7 +159,6 @@ void for_each_piece(CollectiveWorkers workers, int64_t blocks, int64_t bytes,
 void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
                 int64_t elements, CollectiveBuffers buffers) {
   CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
-  buffers.to = distinct(buffers.to);
   int64_t touched =
       byte_size(dtype) *
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
@@ -164,7 +177,6 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
 void all_gather(CollectiveWorkers workers, int64_t bytes,
                 CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
-  buffers.to = distinct(buffers.to);
   for_each_piece(
       workers, devices, bytes, [&](int source, int64_t begin, int64_t end) {
         const char* from =

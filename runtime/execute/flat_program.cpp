@@ -17,45 +17,18 @@ class Flattener {
   FlatProgram flatten() && {
     add_steps(program_.steps);
     add({.kind = Kind::end});
-    find_same_for_all();
     return std::move(flat_);
   }
 
  private:
-  /// A launch may write all of its arguments.
-  void find_same_for_all() {
-    std::vector<int> given, written;
-    const auto count = [&](SlotId id, std::vector<int>& by_index) {
-      const Slot& slot = program_.slots[id];
-      if (slot.home != Slot::Home::output) return;
-      const auto size = static_cast<size_t>(slot.index) + 1;
-      if (given.size() < size) given.resize(size), written.resize(size);
-      ++by_index[slot.index];
-    };
-    for (const Instruction& each : flat_.instructions) {
-      if (each.kind == Kind::launch) {
-        for (const SlotId slot : each.as<LaunchStep>().arguments)
-          count(slot, written);
-      } else if (each.kind == Kind::copy) {
-        count(each.as<CopyStep>().to, written);
-      } else if (each.kind == Kind::host_call) {
-        for (const SlotId slot : each.as<HostCallStep>().results)
-          count(slot, written);
-      } else if (each.kind == Kind::collective) {
-        const auto& step = each.as<CollectiveStep>();
-        const bool same = step.groups.empty() && step.from != step.to &&
-                          (step.kind == CollectiveStep::Kind::all_reduce ||
-                           step.kind == CollectiveStep::Kind::all_gather);
-        count(step.to, same ? given : written);
-      }
-    }
-    for (size_t i = 0; i < given.size(); ++i)
-      flat_.same_for_all.push_back(given[i] == 1 && written[i] == 0);
-  }
-
   void add_steps(const Steps& steps) {
-    for (const Step& step : steps)
+    for (const Step& step : steps) {
       std::visit([this](const auto& what) { add_step(what); }, step.what);
+      if (!step.once) continue;
+      Instruction& instruction = flat_.instructions.back();
+      CHECK(instruction.kind == Kind::launch || instruction.kind == Kind::copy);
+      instruction.once = flat_.meets = true;
+    }
   }
 
   void add_step(const LaunchStep& launch) {
@@ -102,7 +75,7 @@ class Flattener {
     check_slot(step.from, bytes.from);
     check_slot(step.to, bytes.to);
     check_pairs(step.pairs);
-    flat_.has_collectives = true;
+    flat_.meets = true;
     add({.kind = Kind::collective, .step = &step});
   }
   void add_step(const LoopStep& loop) {
@@ -128,7 +101,7 @@ class Flattener {
     flat.straight = true;
     for (int pc = flat.begin; pc < flat.end; ++pc) {
       const Kind kind = flat_.instructions[pc].kind;
-      flat.meets |= kind == Kind::collective;
+      flat.meets |= kind == Kind::collective || flat_.instructions[pc].once;
       flat.straight &= kind == Kind::launch || kind == Kind::copy ||
                        kind == Kind::collective;
     }

@@ -16,16 +16,10 @@ std::unique_ptr<Execution> ProgramCache::take_execution(Runtime& runtime,
     idle_.pop_back();
     return execution;
   }
-  if (!flat_) flat_ = std::make_unique<const FlatProgram>(flatten(program));
+  if (!flat_) flat_ = std::make_unique<FlatProgram>(flatten(program));
   auto execution = std::make_unique<Execution>(program, *flat_, device);
   if (execution->keeps_device_memory()) runtime.keep(shared_from_this());
   return execution;
-}
-
-const FlatProgram& ProgramCache::flat(const Program& program) {
-  std::lock_guard lock(mutex_);
-  if (!flat_) flat_ = std::make_unique<const FlatProgram>(flatten(program));
-  return *flat_;
 }
 
 void ProgramCache::give_back(std::unique_ptr<Execution> execution) {

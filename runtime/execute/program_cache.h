@@ -19,8 +19,6 @@ class ProgramCache : public std::enable_shared_from_this<ProgramCache> {
                                             const Program& program,
                                             Device& device);
   void give_back(std::unique_ptr<Execution> execution);
-  /// The program's steps; as long as this object.
-  const FlatProgram& flat(const Program& program);
 
   /// The program's constants in `device`'s memory.
   using Constants = std::shared_ptr<const std::vector<std::shared_ptr<Buffer>>>;
