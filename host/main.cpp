@@ -154,6 +154,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                 "no notes about what is slower than it looks");
   app->add_flag("--stats", options.stats,
                 "afterwards, what each device did, as a table");
+  app->add_flag("--explain-speed", options.explain_speed,
+                "afterwards, where time went, by line, and why");
   app->add_flag("--no-progress", options.no_progress,
                 "no line on the terminal about loops that take over 2 s");
   app->add_option("--trace", options.trace,

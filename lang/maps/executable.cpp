@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lang/context/line_times.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/print_value.h"
 
@@ -197,7 +198,12 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
     return call_host(machine, named ? devices[position] : nullptr, node,
                      operands, results);
   };
+  LineTimes* times = line_times(walk);
+  const LineTime time(times, LineTimes::Part::compile, 0);
+  const int64_t before = machine.compiler->programs_compiled();
   auto program = machine.compiler->compile(map, options);
+  if (times && machine.compiler->programs_compiled() > before)
+    times->count_compilation();
   if (!program) walk.fail(program.error(), where);
   executable.program = std::move(*program);
   walk.note_copied_updates(*executable.program);
@@ -205,6 +211,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
 
 Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
   Machine& machine = walk.machine();
+  const LineTime time(line_times(walk), LineTimes::Part::devices, 0);
   if (executable.program) return run_compiled(machine, executable, inputs);
   const bool absent = std::ranges::any_of(inputs, Walk::is_absent);
   if (executable.member && !absent)

@@ -1,11 +1,14 @@
 // Calls of functions that run as threaded code (function_code.h).
 #include "lang/walk/function_code.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <utility>
 
+#include "lang/context/line_times.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
@@ -354,6 +357,18 @@ bool kinds_of(Walker& walker, const Function& syntax,
 
 }  // namespace
 
+namespace {
+
+std::string walked_because(const NotCode& not_code) {
+  if (not_code.why.empty())
+    return "the function is walked at each call: it is called for too many "
+           "kinds of arguments, or defined again and again";
+  return fmt::format("the function is walked at each call: {} ({})",
+                     not_code.why, to_string(not_code.where));
+}
+
+}  // namespace
+
 std::optional<Value> Walker::call_code(
     const std::shared_ptr<const FunctionValue>& function,
     const std::vector<CallArgument>& arguments, Span where, bool& again) {
@@ -387,6 +402,9 @@ std::optional<Value> Walker::call_code(
                       entry.calls < calls_each * entry.compilations;
     if (!code || rare) {
       entry.failures = most_failures;
+      if (s_.line_times)
+        s_.line_times->note(walk_.source_id(syntax_of(closure).name),
+                            walked_because(why));
       return std::nullopt;
     }
     if (entry.variants.size() == most_variants)
@@ -416,7 +434,12 @@ std::optional<Value> Walker::call_code(
   run.calls = std::span(memory->calls).first(depth);
   std::optional<uint64_t> bits;
   const FunctionCode::Compiled& root = code->functions[0];
-  bits = run.run(memory->registers.data());
+  {
+    LineTimes* times = s_.line_times;
+    const LineTime time(times, LineTimes::Part::code,
+                        times ? walk_.source_id(syntax_of(closure).name) : 0);
+    bits = run.run(memory->registers.data());
+  }
   codes.memory.push_back(std::move(memory));
   if (!bits) {
     ++entry.failures;
