@@ -452,7 +452,7 @@ TEST_CASE("a host call may run another program") {
   CHECK(right == 2);
 }
 
-TEST_CASE("what a collective gives all devices alike is there once") {
+TEST_CASE("a result that all devices share is there once") {
   constexpr int64_t elements = 2048, bytes = elements * 4;
   using Kind = CollectiveStep::Kind;
   const auto collective = [&](Kind kind, SlotId from, SlotId to,
@@ -471,6 +471,7 @@ TEST_CASE("what a collective gives all devices alike is there once") {
   const SlotId in = b.input(bytes);
   const SlotId sum = b.output(bytes), all = b.output(3 * bytes);
   const SlotId grouped = b.output(bytes), changed = b.output(bytes);
+  b.program.slots[sum].shared = b.program.slots[all].shared = true;
   b.program.steps = {
       collective(Kind::all_reduce, in, sum),
       collective(Kind::all_gather, in, all),
