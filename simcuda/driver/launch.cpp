@@ -264,7 +264,6 @@ Code cuLaunchHostFunc(Stream stream, HostFunction function, void* data) {
     auto work = std::make_shared<Work>();
     work->what = "function of the host";
     work->device = in->device;
-    work->always = true;
     work->run = [function, data]() -> Failure {
       host_function_flag() = true;
       function(data);

@@ -74,7 +74,6 @@ Code allocate_from(Call& call, DevicePointer* pointer, uint64_t bytes,
   auto work = std::make_shared<Work>();
   work->what = "allocation of " + std::to_string(bytes) + " bytes";
   work->device = in->device;
-  work->always = true;
   work->uses = {{made->begin, made->end(), MemoryUse::Kind::write}};
   DeviceMemory* memory = &call.simulator.memory;
   work->run = [made, memory]() -> Failure {
@@ -340,7 +339,6 @@ Code cuMemFreeAsync(DevicePointer pointer, Stream stream) {
         auto work = std::make_shared<Work>();
         work->what = "free of " + std::to_string(allocation->bytes) + " bytes";
         work->device = in->device;
-        work->always = true;
         work->uses = {
             {allocation->begin, allocation->end(), MemoryUse::Kind::write}};
         Simulator* simulator = &call.simulator;

@@ -188,13 +188,13 @@ void Simulator::lose(DeviceState& device, const Failure& failure) {
 
 void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   std::shared_ptr<const Work> work = operation->work;
-  // A lost device does nothing any more; all waits end. Nor do others what
-  // waits for it: they would read what nobody wrote.
+  // A lost device does nothing any more; all waits end. Nor do others run
+  // kernels that wait for it: they would read what nobody wrote.
   DeviceState* device = work ? work->device : nullptr;
   operation->dropped |= device && device->sticky != success;
   if (!work || (!work->run && !work->launch) ||
       (device && device->sticky != success) ||
-      (operation->dropped && !work->always && !operation->launch)) {
+      (operation->dropped && work->launch && !operation->launch)) {
     finish(operation);
     changed_.notify_all();
     return;

@@ -81,9 +81,6 @@ struct Work {
   std::function<Failure()> run;                     // or null, and then:
   std::function<std::unique_ptr<Launch>()> launch;  // both null: a marker
   std::vector<MemoryUse> uses;  // of `run`; a launch finds out its own
-  /// Whether it is done though what it waited for was dropped: memory begins
-  /// and ends, the host is told.
-  bool always = false;
 };
 
 /// One execution of a Work, in the order of its stream.
@@ -95,7 +92,9 @@ struct Operation {
   State state = State::waiting;
   /// It was queued on a device that is lost now, or waits for what was: the
   /// bytes that it would have made are not there. What is queued behind it is
-  /// dropped, too, until the host has waited for it.
+  /// dropped, too, until the host has waited for it; on devices that are well
+  /// only kernels are, so that memory begins and ends, and the host gets what
+  /// it asks for.
   bool dropped = false;
   bool host_waited = false;
   std::vector<Operation*> before;  // that must be done first, and are not yet
