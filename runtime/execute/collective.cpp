@@ -19,6 +19,9 @@ namespace {
 constexpr int64_t block = 512;
 // Less than this much traffic is not worth another worker.
 constexpr int64_t bytes_per_piece = 64 << 10;
+// Of a reduction, which is done in registers: another worker takes 3 µs to
+// come.
+constexpr int64_t bytes_per_reduced_piece = 256 << 10;
 
 template <ReduceOp op, class T>
 T combine(T a, T b) {
@@ -162,7 +165,7 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
   int64_t touched =
       byte_size(dtype) *
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
-  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
+  int64_t grain = std::max<int64_t>(bytes_per_reduced_piece / touched, block);
   grain = grain / block * block;
   workers.pool.parallel_for(
       elements, grain, workers.group, [&](int64_t begin, int64_t end) {
