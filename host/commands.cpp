@@ -89,8 +89,9 @@ std::optional<int> parse_target(std::string_view text) {
 std::optional<double> parse_seconds(std::string_view text) {
   constexpr double most = 1e9;
   double seconds = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, seconds);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, problem] = std::from_chars(begin, end, seconds);
   if (problem != std::errc() || stop != end) return std::nullopt;
   if (!(seconds >= 0 && seconds <= most)) return std::nullopt;  // NaN, too
   return seconds;

@@ -94,8 +94,8 @@ Transposed with_transposed(const Graph& body, size_t first_capture) {
 /// `node` is the loop, in `graph`, which comes to have the copies.
 void capture_transposed(Node& node, LoopAttrs& loop, Graph& graph) {
   Transposed made = with_transposed(
-      *loop.body,
-      loop.parameter(static_cast<size_t>(loop.carries + loop.rows)));
+      *loop.body, loop.parameter(static_cast<size_t>(loop.carries) +
+                                 static_cast<size_t>(loop.rows)));
   if (made.copied.empty()) return;
   // Operands are the body's inputs without the number of the turn.
   for (const size_t input : made.copied)

@@ -66,6 +66,7 @@ struct BlockTree {
       case 2: return reduce_few<2>(begin, out);
       case 4: return reduce_few<4>(begin, out);
       case 8: return reduce_few<8>(begin, out);
+      default: break;
     }
     int64_t middle = begin + member_tree_left(end - begin);
     std::array<C, block> right;
