@@ -138,6 +138,26 @@ def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
 print(fib(25))
 )",
      1},
+    {"function that prints and converts, 2 10^6", R"(
+def f(n: int) -> f64 {
+  if n == 1000 { print("{n}") }
+  if n == 0 { 0.0 } else { f64(n % 100) * 0.5 + f(n - 1) }
+}
+var t = 0.0
+for i in range(2222) { t = t + f(900) }
+print(t)
+)",
+     R"(
+import sys
+sys.setrecursionlimit(2000)
+def f(n):
+    if n == 1000: print(n)
+    return 0.0 if n == 0 else float(n % 100) * 0.5 + f(n - 1)
+t = 0.0
+for i in range(2222): t = t + f(900)
+print(t)
+)",
+     1},
     {"text of 20,000 pieces", R"(
 var text = ""
 for i in range(20_000) { text = text + "piece " }

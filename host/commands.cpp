@@ -32,10 +32,12 @@
 #include "host/session/replace_file.h"
 #include "host/session/report.h"
 #include "host/session/session.h"
+#include "host/session/speed_report.h"
 #include "host/testing/bench_command.h"
 #include "host/testing/test_command.h"
 #include "jit/pipeline.h"
 #include "jit/target/nvptx.h"
+#include "lang/context/line_times.h"
 #include "lang/format/format.h"
 #include "lang/source/explain.h"
 #include "lang/source/utf8.h"
@@ -90,8 +92,9 @@ std::optional<int> parse_target(std::string_view text) {
 std::optional<double> parse_seconds(std::string_view text) {
   constexpr double most = 1e9;
   double seconds = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, seconds);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, problem] = std::from_chars(begin, end, seconds);
   if (problem != std::errc() || stop != end) return std::nullopt;
   if (!(seconds >= 0 && seconds <= most)) return std::nullopt;  // NaN, too
   return seconds;
@@ -165,12 +168,27 @@ bool was_stopped(const lang::Diagnostics& diagnostics) {
                              });
 }
 
-/// What `--stats` and `--trace` asked for; false if it cannot be written.
+/// What is recorded of a run, for `--stats`, `--trace` and `--explain-speed`.
+struct Recorded {
+  explicit Recorded(const CommandOptions& options)
+      : recorder(options.trace.has_value()) {
+    if (options.explain_speed) times.emplace(recorder);
+  }
+  Recorder recorder;
+  std::optional<lang::LineTimes> times;
+};
+
+/// What they asked for; false if it cannot be written.
 bool report(const CommandOptions& options, Session& session,
-            const Recorder& recorder) {
+            const Recorded& recorded) {
+  const Recorder& recorder = recorded.recorder;
   if (options.stats) {
     std::fflush(stdout);
     tell(stats_table(session, recorder));
+  }
+  if (recorded.times) {
+    std::fflush(stdout);
+    tell(speed_report(session, recorder, *recorded.times));
   }
   if (!options.trace) return true;
   const Status written = write_trace(*options.trace, session, recorder);
@@ -384,10 +402,10 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
       write_output(text);
     };
   }
-  std::optional<Recorder> recorder;
-  if (options.stats || options.trace) {
-    recorder.emplace(options.trace.has_value());
-    session_options.recorder = &*recorder;
+  std::optional<Recorded> recorded;
+  if (options.stats || options.trace || options.explain_speed) {
+    recorded.emplace(options);
+    session_options.recorder = &recorded->recorder;
   }
   std::unique_ptr<PerfMap> perf_map;
   if (options.profile_kernels) {
@@ -403,6 +421,8 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     };
   }
   Session session(std::move(*opened));
+  if (recorded && recorded->times)
+    lang::set_line_times(session.walk(), &*recorded->times);
   // Who waits for input is ended by the signal itself.
   if (!source) source = read_program(options.file, session.diagnostics());
   hear_interrupts();
@@ -420,7 +440,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     write_output(to_json(session.diagnostics()));
   else
     show(session.diagnostics());
-  const bool reported = !recorder || report(options, session, *recorder);
+  const bool reported = !recorded || report(options, session, *recorded);
   std::fflush(stdout);
   end_at_interrupts();
   if (was_stopped(session.diagnostics())) return stopped;
@@ -567,6 +587,7 @@ int run_session(const CommandOptions& options, std::string_view version) {
     return wrong_usage(usage.error().message);
   for (const auto& [given, name] :
        {std::pair(options.stats, "--stats"),
+        std::pair(options.explain_speed, "--explain-speed"),
         std::pair(options.trace.has_value(), "--trace"),
         std::pair(options.profile_kernels, "--profile-kernels")})
     if (given)

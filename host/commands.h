@@ -30,6 +30,7 @@ struct CommandOptions {
   bool quiet = false;           // no performance notes
   bool no_progress = false;
   bool stats = false;
+  bool explain_speed = false;
   std::optional<std::string> trace;  // a file
   bool profile_kernels = false;
   bool all_output = false;  // of all processes, not of the first alone

@@ -159,6 +159,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
                 "no notes about what is slower than it looks");
   app->add_flag("--stats", options.stats,
                 "afterwards, what each device did, as a table");
+  app->add_flag("--explain-speed", options.explain_speed,
+                "afterwards, where time went, by line, and why");
   app->add_flag("--no-progress", options.no_progress,
                 "no line on the terminal about loops that take over 2 s");
   app->add_option("--trace", options.trace,
@@ -194,7 +196,7 @@ void add_inspect(CommandLine& line) {
   inspect
       ->add_option("--after", line.options.after,
                    "the IR after this pass: trace, vmap, join, spmd, simplify, "
-                   "results or cse")
+                   "fold, results, cse or captures")
       ->type_name("PASS");
   inspect
       ->add_option(

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -11,6 +12,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "jit/arrange/do_once.h"
+#include "jit/arrange/join_kernels.h"
+#include "jit/arrange/memory_plan.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/routines.h"
 #include "jit/ir/text.h"
@@ -18,7 +22,6 @@
 #include "jit/partition/map_graph.h"
 #include "jit/plan/fuse.h"
 #include "jit/plan/join_copies.h"
-#include "jit/plan/memory_plan.h"
 #include "jit/reference/host_call.h"
 #include "jit/target/generate_cpu.h"
 #include "jit/target/generate_gpu.h"
@@ -59,7 +62,9 @@ class StepWriter {
   Steps write(const PlanSteps& steps) {
     for (const PlanStep& step : steps) {
       sources_ = &step.sources;
+      const size_t first = steps_.size();
       std::visit([&](const auto& what) { write(what); }, step.what);
+      for (size_t i = first; i < steps_.size(); ++i) steps_[i].once = step.once;
     }
     return std::move(steps_);
   }
@@ -207,6 +212,11 @@ const ir::Node* too_large(const ir::Graph& graph) {
   return nullptr;
 }
 
+/// Whether an input of the map lies on each device as a whole.
+bool is_whole(const MemberGraph& map, size_t input) {
+  return std::ranges::count(input_cuts(map, input), -1) == std::ssize(map.mesh);
+}
+
 /// By what a program is found again.
 std::string key_of(const ir::Graph& graph, const MemberGraph& map,
                    const CompileOptions& options) {
@@ -218,6 +228,8 @@ std::string key_of(const ir::Graph& graph, const MemberGraph& map,
       key += fmt::format(" {}:{}", axis.size, fmt::join(axis.ids, ","));
   key += '\n';
   for (const bool donated : options.donated) key += donated ? '1' : '0';
+  key += '\n';
+  for (const bool same : options.same) key += same ? '1' : '0';
   return key + '\n' + ir::print(graph);
 }
 
@@ -330,6 +342,10 @@ Result<CachedProgram> Compiler::State::compile(
   if (observer.capability) TRY(dump_gpu_code(optimised, options));
   CodeText* shown = observer.dump && !observer.capability ? &dump : nullptr;
   Plan plan = fuse(optimised, options.checked, generator.lowering());
+  if (options.target.kind == DeviceKind::cpu && options.devices > 1 &&
+      !options.same.empty())
+    do_once(plan, options.same);
+  if (options.target.kind == DeviceKind::cpu) join_kernels(plan.steps);
   MemoryPlan memory = plan_memory(plan, options.donated);
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));
@@ -340,6 +356,7 @@ Result<CachedProgram> Compiler::State::compile(
   program->outputs = plan.outputs;
   program->constants = std::move(plan.constants);
   program->arena_bytes = memory.arena_bytes;
+  program->shared_arena_bytes = memory.shared_arena_bytes;
   describe_memory(plan, *program);
   program->overwritten = std::move(memory.overwritten);
   for_each_copied_update(plan.steps, [&](uint32_t source, int64_t bytes) {
@@ -374,8 +391,11 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
 }
 
 Result<std::shared_ptr<const Program>> Compiler::compile(
-    const MemberGraph& map, const CompileOptions& options,
-    CompileStats* stats) {
+    const MemberGraph& map, const CompileOptions& given, CompileStats* stats) {
+  CompileOptions options = given;
+  if (options.one_memory && !map.mesh.empty() && !map.axes.empty())
+    for (size_t i = 0; i < map.graph.inputs.size(); ++i)
+      options.same.push_back(is_whole(map, i));
   // What no map is around is found by the graph as it is: statements run often.
   // The axes of a map made anew have other ids, its devices' graph has none.
   std::optional<ir::Graph> graph;

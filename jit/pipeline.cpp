@@ -1,6 +1,7 @@
 #include "jit/pipeline.h"
 
 #include "jit/ir/verify.h"
+#include "jit/loops/transpose_captures.h"
 #include "jit/transform/fold_arrays.h"
 #include "runtime/check.h"
 
@@ -17,10 +18,9 @@ struct Pass {
   Graph (*run)(const Graph&);
 };
 constexpr Pass optimisations[] = {
-    {"simplify", simplify},
-    {"fold", fold_arrays},
-    {"results", drop_dead_results},
-    {"cse", cse_dce},
+    {"simplify", simplify},           {"fold", fold_arrays},
+    {"results", drop_dead_results},   {"cse", cse_dce},
+    {"captures", transpose_captures},
 };
 
 Graph verified(const char* pass, Graph graph, const AfterPass& after) {

@@ -219,20 +219,22 @@ class Program:
 
     def statement(self, i):
         pick = self.rng.random()
-        if pick < 0.5:
+        if pick < 0.42:
             kind = self.rng.choice(["int", "f64", "bool"])
             p, q = self.value(kind, 1)
             self.line(2, f"let t{i} = {p}", None)
             self.line(1, None, f"t{i} = {q}")
             self.names.append((f"t{i}", kind))
-        elif pick < 0.65:
+        elif pick < 0.54:
             p, q = self.integer(2)
             self.line(2, f'print("{{n}} {{{p}}}")', None)
             self.line(1, None, f'out.append(f"{{n}} {{{q}}}")')
-        elif pick < 0.8:
+        elif pick < 0.64:
             bound = self.rng.choice(["n > 0", "n < 100", "n != 4", "n <= 11"])
             self.line(2, f'assert({bound}, "n is {{n}}")', None)
             self.line(1, None, f"ensure({bound})")
+        elif pick < 0.8:
+            self.loop(i)
         else:
             (p, pp), (q, qq), (c, cc) = self.floating(2), self.floating(2), self.boolean(2)
             self.line(2, f"var v{i} = {p}", None)
@@ -240,6 +242,45 @@ class Program:
             self.line(1, None, f"v{i} = {pp}")
             self.line(1, None, f"if {cc}: v{i} = v{i} * 0.5 + {qq}")
             self.names.append((f"v{i}", "f64"))
+
+    def loop(self, i):
+        """A loop of a few turns. Its counter is an element, which meets only what the check knows of elements."""
+        p, pp = self.floating(2)
+        self.line(2, f"var s{i} = {p}", None)
+        self.line(1, None, f"s{i} = {pp}")
+        self.names.append((f"s{i}", "f64"))
+        k = f"k{i}"
+        if self.rng.random() < 0.3:
+            self.line(2, f"var {k} = n % 4", None)
+            self.line(1, None, f"{k} = n % 4")
+            self.line(2, f"while {k} > 0 {{", None)
+            self.line(1, None, f"while {k} > 0:")
+            self.line(3, f"{k} -= 1", None)
+            self.line(2, None, f"{k} -= 1")
+        else:
+            count = self.rng.choice(["3", "n % 4", "n, n - 3, -1", "1, minimum(n, 6), 2", "4, 4", "-2, 2"])
+            self.line(2, f"for {k} in range({count}) {{", None)
+            self.line(1, None, f"for {k} in range({count.replace('minimum', 'min')}):")
+        for _ in range(self.rng.randint(1, 3)):
+            form = self.rng.randrange(5)
+            q, qq = self.floating(2)
+            if form == 0:
+                self.line(3, f"s{i} = s{i} * 0.5 + f64({k}) * ({q})", None)
+                self.line(2, None, f"s{i} = s{i} * 0.5 + float({k}) * ({qq})")
+            elif form == 1:
+                self.line(3, f"if {k} % 2 == 0 {{ s{i} = s{i} - {q} }} else {{ s{i} += 0.25 }}", None)
+                self.line(2, None, f"s{i} = s{i} - {qq} if {k} % 2 == 0 else s{i} + 0.25")
+            elif form == 2:
+                self.line(3, f'print("{{n}} {{{k}}} {{s{i}:.6e}}")', None)
+                self.line(2, None, f'out.append(f"{{n}} {{{k}}} {{s{i}:.6e}}")')
+            elif form == 3:
+                self.line(3, f"for j in range(2) {{ s{i} = s{i} * 0.75 - f64(j) }}", None)
+                self.line(2, None, f"for j in range(2): s{i} = s{i} * 0.75 - float(j)")
+            else:
+                self.line(3, f"let u = s{i} - {q}", None)
+                self.line(3, f"s{i} = u * 0.5", None)
+                self.line(2, None, f"s{i} = (s{i} - {qq}) * 0.5")
+        self.line(2, "}", None)
 
     # ---- the whole
 

@@ -22,7 +22,7 @@ UNISONO = os.path.abspath(sys.argv[1])
 SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
-PASSES = ["trace", "vmap", "join", "spmd", "simplify", "fold", "results", "cse"]
+PASSES = ["trace", "vmap", "join", "spmd", "simplify", "fold", "results", "cse", "captures"]
 COMMANDS = ["run", "launch", "check", "test", "bench", "fmt", "explain", "doc", "completion", "man", "devices", "lsp", "jupyter", "inspect"]
 
 
@@ -522,12 +522,12 @@ def inspections(folder):
             elif not re.search(f"{pattern}|{NOTHING}", ran.out, re.M | re.S):
                 PROBLEMS.append(f"inspect {stage} {path.name}: {ran}")
     loop = "let f = jit(fn(x) => x * 1.0 + 0.0 * 2.0)\nprint(f(arange(4, f32)))\n"
-    shown = {p: run("inspect", "--emit=ir", f"--after={p}", "-", text=loop) for p in ("trace", "vmap", "spmd", "simplify", "cse")}
+    shown = {p: run("inspect", "--emit=ir", f"--after={p}", "-", text=loop) for p in ("trace", "vmap", "spmd", "simplify", "cse", "captures")}
     for name, ran in shown.items():
         expect(f"inspect after {name}", ran, 0, STAGES["ir"], "")
     if not len(shown["trace"].out) > len(shown["cse"].out):
         PROBLEMS.append(f"inspect --after: passes do nothing\n{shown['trace']}{shown['cse']}")
-    if shown["cse"].out != run("inspect", "-", text=loop).out:
+    if shown["captures"].out != run("inspect", "-", text=loop).out:
         PROBLEMS.append("inspect shows the IR after the last pass")
     expect("inspect of a wrong program", run("inspect", "-", text="print(x)"), 1, "", r"U0201")
     expect("inspect tokens of a wrong program", run("inspect", "--emit=tokens", "-", text="let = 3"), 1,

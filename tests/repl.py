@@ -525,7 +525,7 @@ def without_a_terminal(folder):
 
 
 def bad_command_lines(folder):
-    for words in (["--devices", "cpu:99"], ["--stats"], ["--trace", "t.json"], ["--watchdog", "x"]):
+    for words in (["--devices", "cpu:99"], ["--stats"], ["--explain-speed"], ["--trace", "t.json"], ["--watchdog", "x"]):
         session = Session(folder, *words)
         try:
             check(session.ended(SECONDS) == 2, f"status {session.status} of {words}")

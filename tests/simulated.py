@@ -32,7 +32,7 @@ def topologies(devices):
 
 
 def keys(topology, seed, races):
-    return f"peers={topology};seed={seed};races={'report' if races else 'off'}"
+    return f"peers={topology};seed={seed};reuse={seed % 2};races={'report' if races else 'off'}"
 
 
 class Rotation:

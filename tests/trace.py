@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`--trace` writes a Chrome trace: valid JSON, a row for each device, events that lie in order within it, as Perfetto and
-chrome://tracing want them; `--stats` a table. Kernels say which places of the program they compute.
+chrome://tracing want them; `--stats` a table. Kernels say which places of the program they compute. `--explain-speed`
+tells which lines took time, for what, and why not less.
 
 usage: tests/trace.py UNISONO
 """
@@ -118,11 +119,65 @@ def check(unisono, kind):
     return len(spans)
 
 
+SLOW = """
+def walked(n: int) -> int { len("{n}") }
+let g = jit(fn(x) => {
+  sin(x) * 2.0
+})
+var total = 0
+for i in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12) { total += walked(i) }
+for i in range(20_000) { total += i }
+var text = ""
+for i in range(40) { text = text + "a" }
+for n in unrolled(6) { print(sum(g(arange(100_000 + n, f32))) < 1e9) }
+var x = arange(200_000, f32)
+var y = x
+for i in range(3) {
+  y = x
+  x[i] = 1.0
+}
+print(total > 0, len(text), y[0])
+"""
+
+
+def lines_of(unisono, devices, *options):
+    """What `--explain-speed` says without times: what each line did, by line, and the reasons."""
+    done = subprocess.run([unisono, "run", "-", "--devices", devices, "--explain-speed", *options], input=SLOW, capture_output=True,
+                          text=True, timeout=60 * sanitizers.slow())
+    assert done.returncode == 0, done.stderr
+    table, _, reasons = done.stderr.partition("why not faster:\n")
+    head, *rows = table.splitlines()
+    assert head.split() == ["ms", "%", "line"], table
+    assert rows[-1].endswith("(the program is read and checked)"), table
+    shares, what, order = 0, {}, []
+    for row, parts in zip(rows[:-1:2], rows[1:-1:2]):
+        time, share, place = re.fullmatch(r" *([\d.]+) +([\d.]+)  (<stdin>:\d+)  .+", row).groups()
+        order.append(float(time))
+        shares += float(share)
+        what[place] = set(re.findall(r"(\w+) [\d.]+ ms", parts))
+    assert order == sorted(order, reverse=True), table
+    assert shares + float(rows[-1].split()[1]) <= 101, table
+    return what, reasons
+
+
+def speed(unisono):
+    what, reasons = lines_of(unisono, "cpu:1")
+    for place, done in (("<stdin>:4", "devices"), ("<stdin>:8", "code"), ("<stdin>:12", "compile"), ("<stdin>:7", "walk")):
+        assert done in what[place], (place, what)
+    for reason in (r"<stdin>:2: the function is walked at each call: .+ \(<stdin>:2:\d+\)", r"<stdin>:10: the loop is walked, not run as code: .+",
+                   r"<stdin>:11: compiled \d+ times, as each call has other types", r"<stdin>:16: the update copies the array"):
+        assert re.search(reason, reasons), (reason, reasons)
+    assert "<stdin>:8:" not in reasons, reasons
+    assert "walk" in lines_of(unisono, "sim:2")[0]["<stdin>:7"]
+    lines_of(unisono, "cpu:1", "--reference")
+
+
 def main():
     unisono = str(pathlib.Path(sys.argv[1]).resolve())
     print(*(f"{check(unisono, kind)} events on {kind}:3" for kind in ("cpu", "sim")), sep=", ")
     places(unisono, "cpu")
     places(unisono, "sim")
+    speed(unisono)
     return 0
 
 

@@ -244,6 +244,7 @@ StepFunction require_fit_step(DType to, bool floating) {
 /// Looks whether the run shall stop; false if it ends.
 [[gnu::noinline]] static bool may_go_on(CallRun& run) {
   run.fuel = calls_between_looks;
+  ++run.looks;
   run.stopped = stop_requested();
   return !run.stopped;
 }
@@ -273,6 +274,49 @@ void return_constant_step(const Step* step, uint64_t* registers, StepRun* any) {
   [[clang::musttail]] return call[1].function(call + 1, registers - call->out,
                                               any);
 }
+
+// ---- loops -----------------------------------------------------------------
+
+void begin_loop_step(const Step* step, uint64_t* registers, StepRun* any) {
+  registers[step->out] = static_cast<uint64_t>(run_of(any).looks);
+  [[clang::musttail]] return step[1].function(step + 1, registers, any);
+}
+
+/// Whether a loop has run for so long that it is left.
+static bool is_long(const Step* step, const uint64_t* registers,
+                    const CallRun& run) {
+  return run.looks - static_cast<int64_t>(registers[step->in[2]]) >=
+         looks_of_loop;
+}
+
+void next_turn_step(const Step* step, uint64_t* registers, StepRun* any) {
+  CallRun& run = run_of(any);
+  bool leaves = false;
+  if (--run.fuel < 0) [[unlikely]] {
+    if (!may_go_on(run)) return fail(step, registers, any);
+    leaves = is_long(step, registers, run);
+  }
+  auto counter = static_cast<int64_t>(registers[step->out]);
+  const auto stop = static_cast<int64_t>(registers[step->in[1]]);
+  const bool more = !__builtin_add_overflow(counter, step->number, &counter) &&
+                    (step->number > 0 ? counter < stop : counter > stop);
+  registers[step->out] = static_cast<uint64_t>(counter);
+  const Step* next = !more ? step + 2 : leaves ? step + 1 : at_target(step);
+  [[clang::musttail]] return next->function(next, registers, any);
+}
+
+void repeat_step(const Step* step, uint64_t* registers, StepRun* any) {
+  CallRun& run = run_of(any);
+  bool leaves = false;
+  if (--run.fuel < 0) [[unlikely]] {
+    if (!may_go_on(run)) return fail(step, registers, any);
+    leaves = is_long(step, registers, run);
+  }
+  const Step* next = leaves ? step + 1 : at_target(step);
+  [[clang::musttail]] return next->function(next, registers, any);
+}
+
+// ---- what the walk does ----------------------------------------------------
 
 [[gnu::noinline]] static bool walk(const Step* step, uint64_t* registers,
                                    StepRun* any) {

@@ -22,8 +22,10 @@ struct CallRun : StepRun {
   /// The calls under way, outermost first: as many as may nest.
   std::span<const Step*> calls;
   size_t depth = 0;
-  /// Calls until the next look at whether the run shall stop.
+  /// Calls and turns of loops until the next look at whether the run shall
+  /// stop, and the looks so far.
   int64_t fuel = 0;
+  int64_t looks = 0;
   bool stopped = false;
   /// Where the walk has to do something, and finds what by the step. False: it
   /// failed.
@@ -76,10 +78,22 @@ void call_step(const Step*, uint64_t*, StepRun*);
 /// Gives register in[0] to the caller, or `number`.
 void return_step(const Step*, uint64_t*, StepRun*);
 void return_constant_step(const Step*, uint64_t*, StepRun*);
+/// A loop begins: out = the looks so far.
+void begin_loop_step(const Step*, uint64_t*, StepRun*);
+/// The end of a loop's turn: out += `number`, and goes on at the target in[0]
+/// while out has not come to in[1]. After so many looks since in[2] that other
+/// code pays, goes to the next step; at the end behind it. Fails if the run
+/// shall stop, and has then changed nothing.
+void next_turn_step(const Step*, uint64_t*, StepRun*);
+/// The same of a loop that does not count: it always goes on.
+void repeat_step(const Step*, uint64_t*, StepRun*);
 /// CallRun::walk.
 void walk_step(const Step*, uint64_t*, StepRun*);
 
-/// Calls between two looks at whether the run shall stop.
+/// Calls and turns between two looks at whether the run shall stop.
 inline constexpr int64_t calls_between_looks = int64_t{1} << 14;
+/// Looks, from a loop's first turn on, after which it is left: some million
+/// turns of it, or of those within.
+inline constexpr int64_t looks_of_loop = 64;
 
 }  // namespace unisono::jit::bytecode

@@ -8,8 +8,8 @@
 #include "jit/derivative/transpose.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/renaming.h"
+#include "jit/loops/plain_loop.h"
 #include "jit/scalar/element.h"
-#include "jit/transform/plain_loop.h"
 #include "jit/transform/transforms.h"
 
 namespace unisono::jit {

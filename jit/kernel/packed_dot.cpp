@@ -9,8 +9,10 @@ namespace {
 
 /// Multiply-adds that are worth a launch of their own.
 constexpr int64_t least_tiled = 16 * 16 * 16;
-/// Rows and columns from which on packing pays.
-constexpr int64_t least_packed = 512;
+/// Rows and columns from which on packing pays, and the same of large products:
+/// a factor that does not stay in the second cache is read in panels, then.
+constexpr int64_t least_packed = 512, least_packed_of_large = 256;
+constexpr int64_t large_product = int64_t{1} << 27;  // multiply-adds
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -41,7 +43,10 @@ DotForm dot_form(const DotShape& s) {
   if (s.m < 8 || s.n < 4 || s.k < 4 || s.m * s.n * s.k < least_tiled)
     return DotForm::nest;
   if (s.is_view()) return DotForm::direct;
-  return std::min(s.m, s.n) < least_packed ? DotForm::direct : DotForm::packed;
+  const bool large = s.m * s.n * s.k >= large_product;
+  return std::min(s.m, s.n) < (large ? least_packed_of_large : least_packed)
+             ? DotForm::direct
+             : DotForm::packed;
 }
 
 PackedBytes packed_bytes(const DotShape& s, int vector_bytes) {

@@ -120,28 +120,50 @@ namespace {
 
 struct Work {
   int64_t flops = 0, bytes = 0;  // of one point
-  int widest = 1;                // bytes of the widest element
+  int widest = 1;                // bytes of the widest element of a lane
   bool narrow = false;           // touches elements of 1 or 2 bytes
 };
 
+/// For each expression, whether it changes from point to point: others, such as
+/// the position of a row that a loop reads, are computed once, not by lanes.
+std::vector<bool> expressions_of_points(const Nest& nest) {
+  std::vector<bool> out(nest.exprs.size());
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    const Expr& expr = nest.exprs[e];
+    out[e] = expr.kind == Expr::Kind::reduced ||
+             expr.kind == Expr::Kind::carried ||
+             std::ranges::any_of(expr.at.factors,
+                                 [](int64_t factor) { return factor != 0; }) ||
+             std::ranges::any_of(expr.operands,
+                                 [&](ExprId operand) { return out[operand]; });
+  }
+  return out;
+}
+
 Work work_of(const Nest& nest, const Kernel& kernel) {
   Work work;
-  auto access = [&](int argument) {
+  const std::vector<bool> by_point = expressions_of_points(nest);
+  auto access = [&](int argument, bool of_lane) {
     const int size =
         static_cast<int>(byte_size(kernel.arguments[argument].dtype));
     work.bytes += size;
-    work.widest = std::max(work.widest, size);
+    if (of_lane) work.widest = std::max(work.widest, size);
     work.narrow = work.narrow || size < 4;
   };
-  for (const Expr& expr : nest.exprs) {
-    if (expr.argument >= 0) access(expr.argument);
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    const Expr& expr = nest.exprs[e];
+    if (expr.argument >= 0) access(expr.argument, by_point[e]);
     if (expr.kind == Expr::Kind::operation) work.flops += flops(expr.op);
-    work.widest =
-        std::max(work.widest, static_cast<int>(byte_size(expr.dtype)));
+    if (by_point[e])
+      work.widest =
+          std::max(work.widest, static_cast<int>(byte_size(expr.dtype)));
   }
-  for (const Store& store : nest.stores) access(store.argument);
-  if (nest.scan) access(nest.scan->argument);
-  if (nest.scatter) access(nest.scatter->argument);
+  for (const Store& store : nest.stores) access(store.argument, true);
+  if (nest.scan) access(nest.scan->argument, true);
+  if (nest.scatter) access(nest.scatter->argument, true);
+  for (const Reduction& reduction : nest.reductions)
+    work.widest =
+        std::max(work.widest, static_cast<int>(byte_size(reduction.dtype)));
   work.flops += static_cast<int64_t>(nest.reductions.size());
   return work;
 }

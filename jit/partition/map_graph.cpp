@@ -8,6 +8,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/transform/transforms.h"
+#include "jit/vmap/vmap.h"
 #include "runtime/stop.h"
 
 namespace unisono::jit {

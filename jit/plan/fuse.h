@@ -25,6 +25,7 @@ struct PlanBuffer {
   /// message that there is no memory for it; nothing of other buffers.
   std::optional<ir::Type> type = {};
   uint32_t source = 0;
+  bool shared = false;  // as in Slot
 };
 using BufferId = SlotId;  // the plan's buffers become the program's slots
 
@@ -59,6 +60,7 @@ struct PlanStep {
   /// The places in the program of what a launch computes, in its order; of a
   /// copy, the update of an array that it is for.
   std::vector<uint32_t> sources = {};
+  bool once = false;  // as in Step
 };
 
 /// What a HostCallStep calls.

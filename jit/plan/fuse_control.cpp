@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "jit/ir/kinds.h"
+#include "jit/loops/plain_loop.h"
 #include "jit/plan/fuser.h"
 #include "jit/plan/join_copies.h"
 #include "jit/plan/known_turns.h"
 #include "jit/plan/native_loop.h"
-#include "jit/transform/plain_loop.h"
 
 namespace unisono::jit {
 

@@ -72,12 +72,19 @@ Value builtin_len(CallOf<"len">& call) {
     return IntValue{static_cast<int64_t>(tuple->items.size())};
   if (const RecordValue* record = x.record())
     return IntValue{static_cast<int64_t>(record->fields.size())};
-  if (x.is<ManyValue>()) return unknown_int(call.walk);
+  // Of a name, each time the same.
+  const auto unknown = [&](std::optional<ir::Dim>* length) -> Value {
+    if (!length) return unknown_int(call.walk);
+    if (!*length) *length = unknown_int(call.walk).get_if<IntValue>()->value;
+    return IntValue{**length};
+  };
+  if (const auto* many = x.get_if<ManyValue>())
+    return unknown(many->length.get());
   if (const auto* made = x.get_if<IterableValue>())
     return IntValue{made->iterable->length()};
   if (const auto* text = x.get_if<StrValue>()) {
     const auto known = known_text(call.walk, *text, call["x"].where());
-    if (!known) return unknown_int(call.walk);
+    if (!known) return unknown(text->length.get());
     return IntValue{static_cast<int64_t>(characters(*known).size())};
   }
   const ArrayCell* array = x.array();

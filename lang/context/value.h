@@ -166,6 +166,9 @@ class Text {
 struct StrValue {
   Text value;
   std::shared_ptr<const DeferredText> deferred = nullptr;
+  /// While checking, of an unknown text that has a name: its length, from when
+  /// it was asked for first. So `len(s)` is the same size wherever it stands.
+  std::shared_ptr<std::optional<ir::Dim>> length = nullptr;
 };
 /// `none`, and the value of a block without a last expression.
 struct NoneValue {};
@@ -241,6 +244,7 @@ struct SplitValue {
 /// each is like `item` (`args()`, text that is split).
 struct ManyValue {
   std::shared_ptr<const Value> item;
+  std::shared_ptr<std::optional<ir::Dim>> length = nullptr;  // as of StrValue
 };
 /// What a `for` of the host runs over, and makes as it goes: `batches`.
 struct IterableValue {

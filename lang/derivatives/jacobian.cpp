@@ -8,6 +8,7 @@
 #include "jit/ir/kinds.h"
 #include "jit/ir/renaming.h"
 #include "jit/transform/transforms.h"
+#include "jit/vmap/vmap.h"
 #include "lang/derivatives/call.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/operators.h"

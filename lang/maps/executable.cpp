@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "lang/context/line_times.h"
 #include "lang/context/processes.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/print_value.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -27,26 +29,39 @@ Status call_host(Machine& machine, const Device* named, const ir::Node& node,
   return Unit{};
 }
 
-/// Blocks that something else holds, too, become copies, and so do those in
+/// A block that something else holds, too, becomes a copy, and so does one in
 /// memory that is borrowed (borrowed.h).
-Status make_own(std::vector<std::shared_ptr<Buffer>>& blocks,
-                const std::vector<Device*>& devices) {
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    std::shared_ptr<Buffer>& block = blocks[i];
-    Device& device = *devices[i];
-    if (block.use_count() == 1 && block->device() == &device) continue;
-    auto copy = device.allocate(block->bytes());
-    if (!copy) {
-      Error error = copy.error();
-      error.untouched = true;
-      error.message += "; it is for a copy of an array that is given away";
-      return error;
-    }
-    TRY(device.copy_from_peer(copy->data(), device, block->data(),
-                              block->bytes()));
-    block = std::make_shared<Buffer>(std::move(*copy));
+Status make_own(std::shared_ptr<Buffer>& block, Device& device) {
+  if (block.use_count() == 1 && block->device() == &device) return Unit{};
+  auto copy = device.allocate(block->bytes());
+  if (!copy) {
+    Error error = copy.error();
+    error.untouched = true;
+    error.message += "; it is for a copy of an array that is given away";
+    return error;
   }
+  TRY(device.copy_from_peer(copy->data(), device, block->data(),
+                            block->bytes()));
+  block = std::make_shared<Buffer>(std::move(*copy));
   return Unit{};
+}
+
+/// The blocks of an input that the program writes to. Of a shared one all
+/// devices have the first block.
+Status make_own(const Executable& executable, int input,
+                std::vector<std::shared_ptr<Buffer>>& blocks) {
+  const unisono::Program& program = *executable.program;
+  if (!program.slots[program.inputs[input]].shared) {
+    for (size_t i = 0; i < blocks.size(); ++i)
+      TRY(make_own(blocks[i], *executable.devices[i]));
+    return Unit{};
+  }
+  std::shared_ptr<Buffer> first = std::move(blocks[0]);
+  const size_t count = blocks.size();
+  blocks.clear();
+  Status done = make_own(first, *executable.devices[0]);
+  blocks.assign(count, first);
+  return done;
 }
 
 /// With Machine::compile_only, what a run would give, without elements.
@@ -59,7 +74,7 @@ Result<Blocks> run_program(Machine& machine, const Executable& executable,
                            Blocks& blocks) {
   if (machine.compile_only) return absent_blocks(executable);
   for (const int input : executable.program->overwritten)
-    TRY(make_own(blocks[input], executable.devices));
+    TRY(make_own(executable, input, blocks[input]));
   auto outputs = unisono::run(*machine.runtime, *executable.program,
                               executable.devices, blocks, run_options(machine));
   // What members of other processes have printed comes now.
@@ -177,6 +192,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   jit::CompileOptions options;
   options.devices = static_cast<int>(executable.devices.size());
   options.checked = machine.checked;
+  options.one_memory = !unisono::cluster_of(executable.devices);
   options.target = code_target(executable.devices);
   if (std::ranges::count(executable.donated, true) > 0)
     options.donated = executable.donated;
@@ -189,7 +205,12 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
     return call_host(machine, named ? devices[position] : nullptr, node,
                      operands, results);
   };
+  LineTimes* times = line_times(walk);
+  const LineTime time(times, LineTimes::Part::compile, 0);
+  const int64_t before = machine.compiler->programs_compiled();
   auto program = machine.compiler->compile(map, options);
+  if (times && machine.compiler->programs_compiled() > before)
+    times->count_compilation();
   if (!program) walk.fail(program.error(), where);
   executable.program = std::move(*program);
   walk.note_copied_updates(*executable.program);
@@ -197,6 +218,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
 
 Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
   Machine& machine = walk.machine();
+  const LineTime time(line_times(walk), LineTimes::Part::devices, 0);
   if (executable.program) return run_compiled(machine, executable, inputs);
   const bool absent = std::ranges::any_of(inputs, Walk::is_absent);
   if (executable.member && !absent)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "jit/transform/transforms.h"
+#include "jit/vmap/vmap.h"
 #include "lang/context/scope.h"
 #include "lang/maps/donation.h"
 #include "lang/maps/map_state.h"

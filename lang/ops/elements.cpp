@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "jit/reference/kernels.h"
+#include "lang/context/line_times.h"
 #include "lang/context/literals.h"
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
@@ -170,6 +171,12 @@ bool copy_array(Walk& walk, ArrayValue& variable,
   auto [own, data] = unset_array(walk, variable->type);
   if (!own) return false;
   const Device& peer = *variable->array->sharding().devices[0];
+  LineTimes* times = line_times(walk);
+  if (times)
+    times->note(0,
+                "the update copies the array: another name, or a value that is "
+                "still to be computed, holds it");
+  const LineTime time(times, LineTimes::Part::copies, 0);
   Recording recording(walk.machine().recorder, Recorder::Kind::copy,
                       first.index());
   const int64_t bytes = variable->type.bytes();

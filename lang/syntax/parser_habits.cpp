@@ -343,11 +343,20 @@ void Parser::skip_to_next_statement(size_t start) {
   }
 }
 
+bool Parser::same_line_has(TokenKind kind) const {
+  for (size_t i = index_ + 1; i < tokens_.size() && !tokens_[i].line_start; ++i)
+    if (tokens_[i].kind == kind) return true;
+  return false;
+}
+
 /// `for i in 1:n {`: after the first bound.
 bool Parser::range_of_colons() {
   if (!at(TokenKind::Colon)) return false;
   const Token& next = token_after();
   if (next.line_start || !starts_operand(next.kind)) return false;
+  // With a space, `for x in xs: print(x)`, it would begin the body.
+  if (next.begin != token().end && !same_line_has(TokenKind::LeftBrace))
+    return false;
   Diagnostic* mistake = report(Code::unexpected_token, here(), "`{`", found());
   skip_indented_ = true;
   if (mistake)

@@ -94,6 +94,7 @@ class Parser {
   bool arrow_assignment();
   bool foreign_for();
   bool range_of_colons();
+  bool same_line_has(TokenKind kind) const;  // from the next token on
   std::string habit_help();
   std::string operand_help() const;
   std::string juxtaposed_help(const Token& before) const;

@@ -6,6 +6,7 @@
 
 #include "jit/ir/renaming.h"
 #include "jit/partition/placement.h"
+#include "lang/context/line_times.h"
 #include "lang/context/processes.h"
 #include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
@@ -237,6 +238,7 @@ unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
   if (array.sharding().is_split() && !to.is_split())
     note_gather(array, *to.devices[0], where);
   CopyCounter counter{.recorder = machine_.recorder};
+  const LineTime time(line_times(*this), LineTimes::Part::copies, 0);
   auto result = reshard(array, to, &counter);
   if (!result) fail(result.error(), where);
   return std::move(*result);
@@ -260,6 +262,12 @@ void Walk::note_gather(const unisono::Array& array, const Device& device,
 }
 
 void Walk::note_copied_updates(const unisono::Program& program) {
+  if (LineTimes* times = line_times(*this))
+    for (const auto& [source, bytes] : program.copied_updates)
+      times->note(source,
+                  fmt::format("each turn copies the array, {}, as what it held "
+                              "before is read after this",
+                              megabytes(bytes)));
   if (!machine_.performance_notes) return;
   for (const auto& [source, bytes] : program.copied_updates) {
     const Span where = source_span(source);

@@ -430,6 +430,27 @@ void Walker::for_items(const ForStmt& s, const Sequence& iterable,
   loop.end();
 }
 
+/// A `for` on the host that counts.
+void Walker::counted_for(const ForStmt& s, const KnownRange& range,
+                         const ProgressValue* shown, const Env& env) {
+  const Span where = s.iterable->span;
+  const uint64_t turns = range.turns();
+  HostLoop loop(*this, s, static_cast<int64_t>(turns), shown, env);
+  for (uint64_t k = 0; k < turns; ++k) {
+    if (loop.is_hot()) {
+      const auto taken = loop.run([&](int64_t more) {
+        compiled_for(s, rest_of(range, k + more), env);
+      });
+      if (!taken) break;
+      k += *taken;
+    }
+    loop.turn();
+    turn(s.pattern, host_counter(range.at(k), range.dtype, where), *s.body, env,
+         true);
+  }
+  loop.end();
+}
+
 void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const Span where = s.iterable->span;
   Value over = expr(*s.iterable, env);
@@ -481,24 +502,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     compiled_for(s, over, env);
     return;
   }
-  if (range) {
-    const KnownRange known = host_range(*range, where);
-    const uint64_t turns = known.turns();
-    HostLoop loop(*this, s, static_cast<int64_t>(turns), shown, env);
-    for (uint64_t k = 0; k < turns; ++k) {
-      if (loop.is_hot()) {
-        const auto taken = loop.run([&](int64_t more) {
-          compiled_for(s, rest_of(known, k + more), env);
-        });
-        if (!taken) break;
-        k += *taken;
-      }
-      loop.turn();
-      turn(s.pattern, host_counter(known.at(k), known.dtype, where), *s.body,
-           env, true);
-    }
-    return loop.end();
-  }
+  if (range) return counted_for(s, host_range(*range, where), shown, env);
   const int64_t count = rows->length().value();
   const DType dtype =
       count == static_cast<int32_t>(count) ? DType::I32 : DType::I64;

@@ -1,11 +1,15 @@
 // Calls of functions that run as threaded code (function_code.h).
 #include "lang/walk/function_code.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <utility>
 
+#include "lang/context/line_times.h"
+#include "lang/ops/array_ops.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
 #include "runtime/check.h"
@@ -126,6 +130,7 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
   /// The walk does what the step would.
   bool walk_step_at(const jit::Step* step, uint64_t* window);
   Value walk_value(const Site& site, uint64_t* window, const jit::Step* step);
+  void walk_rest(const Site& site, uint64_t* window);
   void push_frames();
   Env names_of(const FunctionCode::Compiled& function,
                const uint64_t* window) const;
@@ -221,6 +226,9 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
     case Site::What::abs:
       return call_builtin(walk, *find_builtin("abs"),
                           {operand(site.a, site.where)}, {}, site.where);
+    case Site::What::convert:
+      return convert(walk, operand(site.a, site.arguments[0]),
+                     {site.result.dtype, {}}, site.where);
     case Site::What::call: {
       const FunctionCode::Compiled& callee = code_.functions[site.callee];
       if (stopped) throw walker_.stopped(site.where);
@@ -232,6 +240,8 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
       return walker_.call(callee.function.lock(), std::move(arguments), {},
                           site.where);
     }
+    case Site::What::turn: throw walker_.stopped(site.where);
+    case Site::What::rest: walk_rest(site, window); return {};
     case Site::What::statement: {
       const Env names = inner(walker_.s_.frames.back().environment);
       for (const FunctionCode::Local& local : site.locals)
@@ -245,6 +255,37 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
   __builtin_unreachable();
 }
 
+/// The turns that a loop has left; its variables are then in their registers.
+void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
+  const Env names = inner(walker_.s_.frames.back().environment);
+  for (const FunctionCode::Local& local : site.locals)
+    walker_.define(names, local.name, value(local.value, window, local.where),
+                   local.value.changes, local.where, local.type);
+  if (site.statement->kind == StmtKind::ForStmt) {
+    const KnownRange range{site.result.dtype, window[site.a.place],
+                           window[site.b.place],
+                           static_cast<uint64_t>(site.by)};
+    walker_.counted_for(static_cast<const ForStmt&>(*site.statement), range,
+                        nullptr, names);
+  } else {
+    walker_.statement(*site.statement, names, false);
+  }
+  for (const FunctionCode::Local& local : site.locals) {
+    const Binding& binding = names->names.at(local.name);
+    // A name is its last one's.
+    if (!local.value.changes || binding.where != local.where) continue;
+    const HostKind& kind = local.value.kind;
+    auto bits = host_bits(binding.value, kind);
+    if (!bits) {  // it is still to be computed
+      const ArrayValue array = *binding.value.get_if<ArrayValue>();
+      CHECK(array->type == ir::Type(kind.dtype, {}));
+      const auto bytes = walker_.walk_.host_bytes(array, local.where);
+      std::memcpy(&bits.emplace(0), bytes.data(), bytes.size());
+    }
+    window[local.value.place] = *bits;
+  }
+}
+
 bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
   Walk::State& s = walker_.s_;
   const size_t frames = s.frames.size();
@@ -256,7 +297,9 @@ bool Walker::CodeRun::walk_step_at(const jit::Step* step, uint64_t* at) {
     const Site& site = code_.sites.at(step - code_.steps.data());
     const Value result = walk_value(site, at, step);
     s.frames.resize(frames);
-    if (site.what == Site::What::statement) return true;
+    if (site.what == Site::What::statement || site.what == Site::What::rest ||
+        site.only_fails)
+      return true;
     const auto bits = host_bits(result, site.result);
     CHECK(bits);
     at[step->out] = *bits;
@@ -314,6 +357,18 @@ bool kinds_of(Walker& walker, const Function& syntax,
 
 }  // namespace
 
+namespace {
+
+std::string walked_because(const NotCode& not_code) {
+  if (not_code.why.empty())
+    return "the function is walked at each call: it is called for too many "
+           "kinds of arguments, or defined again and again";
+  return fmt::format("the function is walked at each call: {} ({})",
+                     not_code.why, to_string(not_code.where));
+}
+
+}  // namespace
+
 std::optional<Value> Walker::call_code(
     const std::shared_ptr<const FunctionValue>& function,
     const std::vector<CallArgument>& arguments, Span where, bool& again) {
@@ -347,6 +402,9 @@ std::optional<Value> Walker::call_code(
                       entry.calls < calls_each * entry.compilations;
     if (!code || rare) {
       entry.failures = most_failures;
+      if (s_.line_times)
+        s_.line_times->note(walk_.source_id(syntax_of(closure).name),
+                            walked_because(why));
       return std::nullopt;
     }
     if (entry.variants.size() == most_variants)
@@ -376,7 +434,12 @@ std::optional<Value> Walker::call_code(
   run.calls = std::span(memory->calls).first(depth);
   std::optional<uint64_t> bits;
   const FunctionCode::Compiled& root = code->functions[0];
-  bits = run.run(memory->registers.data());
+  {
+    LineTimes* times = s_.line_times;
+    const LineTime time(times, LineTimes::Part::code,
+                        times ? walk_.source_id(syntax_of(closure).name) : 0);
+    bits = run.run(memory->registers.data());
+  }
   codes.memory.push_back(std::move(memory));
   if (!bits) {
     ++entry.failures;

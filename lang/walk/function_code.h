@@ -74,22 +74,37 @@ struct FunctionCode {
     std::string name;
     HostOperand value;
     Span where;
+    const Expr* type = nullptr;  // of a `var`, where it is written
   };
   /// What the walk does where a step fails, or at a `walk_step`.
   struct Site {
-    enum class What : uint8_t { binary, unary, abs, call, statement };
+    enum class What : uint8_t {
+      binary,
+      unary,
+      abs,
+      convert,
+      call,
+      statement,
+      turn,  // the run shall stop
+      rest,  // of a loop that is long
+    };
     What what = What::statement;
     Span where;  // the whole
-    // binary, unary, abs
+    /// The step only looks whether the walk could do this: there is an error
+    /// to tell, and no result.
+    bool only_fails = false;
+    // binary, unary, abs, convert
     const Expr* expr = nullptr;
     HostOperand a, b;
     HostKind result;
+    std::vector<Span> arguments;  // convert, call
     // call
     size_t callee = 0;
-    std::vector<Span> arguments;
-    // statement
+    // statement, rest
     const Stmt* statement = nullptr;
     std::vector<Local> locals;
+    // rest of a `for` from `a` to `b`, by this
+    int64_t by = 0;
   };
   struct Compiled {
     /// There as long as the code is valid: it holds no names alive.
@@ -191,6 +206,7 @@ class FunctionCompiler {
     std::vector<jit::Step> steps;
     std::unordered_map<size_t, FunctionCode::Site> sites;
     bool done = false;
+    bool is_recursive = false;  // or calls one that calls it
   };
 
   /// The function compiled for these kinds, by its place among `units_`.
@@ -254,7 +270,6 @@ class FunctionCompiler::Body {
     for (const size_t step : target.jumps)
       unit_.steps[step].in[0] =
           static_cast<uint32_t>(unit_.steps.size() - step);
-    if (!target.jumps.empty()) label_ = unit_.steps.size();
   }
   void jump(Target& target) {
     target.jumps.push_back(emit(jit::bytecode::jump_step));
@@ -293,8 +308,10 @@ class FunctionCompiler::Body {
 
   // ---- conversions
 
+  /// `failure`: what the walk does where the value does not fit; without it,
+  /// the whole call is walked then.
   Operand to_scalar(const Operand& value, DType dtype, uint32_t place,
-                    Span where);
+                    Span where, const Site* failure = nullptr);
   Operand to_number(const Operand& value, DType dtype, uint32_t place);
   Operand match(const Operand& value, const Expr* type, uint32_t place,
                 Span where);
@@ -312,7 +329,8 @@ class FunctionCompiler::Body {
   Operand ints(BinaryOp op, const Operand& a, const Operand& b, uint32_t place,
                const Expr* site, Span where);
   Operand elements(ir::Op op, bool comparison, const Operand& a,
-                   const Operand& b, uint32_t place, Span where);
+                   const Operand& b, uint32_t place, Span where,
+                   const Expr* site = nullptr);
   Operand logic(const Binary& e, uint32_t place);
   Operand call(const Expr& e, const Expr& callee,
                const std::vector<const Expr*>& arguments, uint32_t place);
@@ -340,15 +358,27 @@ class FunctionCompiler::Body {
   void statement(const Stmt& s);
   void let(const LetStmt& s);
   void assign(const AssignStmt& s);
+  void for_loop(const ForStmt& s);
+  void while_loop(const WhileStmt& s);
+  struct Bounds {
+    Operand start, stop;
+    int64_t by = 1;
+    DType dtype = DType::I32;
+  };
+  Bounds range_of(const ForStmt& s);
+  Operand bound(const Operand& value, DType dtype, const ForStmt& s);
+  template <class Turns>
+  void loop(const Stmt& s, uint32_t looks, Turns&& turns);
   void give(const Operand& value, Span where);
 
   FunctionCompiler& all_;
   Unit& unit_;
   Env env_;
   std::vector<Local> locals_;
-  std::vector<const Expr*> types_;  // of `var`s, by local
   uint32_t top_ = 0, most_ = 0;
-  size_t label_ = SIZE_MAX;  // the last place that steps jump to
+  /// The loop being compiled calls what cannot be traced, so it is code to its
+  /// end.
+  bool recursive_ = false;
 };
 
 }  // namespace unisono::lang

@@ -1,8 +1,11 @@
 // Functions, statements and conversions of functions that become code.
 #include "lang/walk/function_code.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "jit/scalar/element.h"
 #include "lang/context/literals.h"
@@ -63,7 +66,8 @@ std::optional<HostKind> FunctionCompiler::annotated(const Expr* type) const {
 
 /// As `to_dtype`.
 HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
-                                              uint32_t place, Span where) {
+                                              uint32_t place, Span where,
+                                              const Site* failure) {
   const HostKind kind = HostKind::scalar(dtype);
   if (value.kind == kind) return value;
   const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
@@ -88,9 +92,16 @@ HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
     return known(kind, bits);
   }
   const DType from = whole ? DType::I64 : DType::F64;
-  if ((whole || value.kind.literal != Literal::no) && dtype != from) {
-    all_.begins_again_ = where;
-    emit(jit::bytecode::require_fit_step(dtype, !whole), 0, value.place);
+  const bool may_fail = whole ? is_integer(dtype) || dtype == DType::F16
+                              : value.kind.literal != Literal::no;
+  if (may_fail && dtype != from) {
+    const size_t step =
+        emit(jit::bytecode::require_fit_step(dtype, !whole), 0, value.place);
+    // Of a number that may be a literal or none only the walk knows.
+    if (failure && value.kind.literal != Literal::unknown)
+      unit_.sites[step] = *failure;
+    else
+      all_.begins_again_ = where;
   }
   if (dtype == from) {
     Operand same = value;
@@ -223,7 +234,6 @@ HostOperand FunctionCompiler::Body::block(const Expr& e, Use use,
   else if (use == Use::value)
     value = kept(value, place);
   locals_.resize(names);
-  types_.resize(names);
   top_ = before;
   return value;
 }
@@ -243,12 +253,13 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
       top_ = before;
       return;
     }
+    case StmtKind::ForStmt: return for_loop(static_cast<const ForStmt&>(s));
+    case StmtKind::WhileStmt:
+      return while_loop(static_cast<const WhileStmt&>(s));
     case StmtKind::DefStmt:
     case StmtKind::TypeStmt:
     case StmtKind::AxisStmt:
     case StmtKind::ImportStmt:
-    case StmtKind::ForStmt:
-    case StmtKind::WhileStmt:
     case StmtKind::ToolStmt: break;
   }
   give_up(s.span, "this statement is not known in code");
@@ -267,8 +278,8 @@ void FunctionCompiler::Body::let(const LetStmt& s) {
     value = kept(value, place);
   }
   if (s.pattern.kind == Pattern::Kind::wildcard) return;
-  locals_.push_back({s.pattern.name.text, value, s.pattern.span});
-  types_.push_back(s.is_var ? s.type.get() : nullptr);
+  locals_.push_back({s.pattern.name.text, value, s.pattern.span,
+                     s.is_var ? s.type.get() : nullptr});
 }
 
 void FunctionCompiler::Body::assign(const AssignStmt& s) {
@@ -298,10 +309,177 @@ void FunctionCompiler::Body::assign(const AssignStmt& s) {
   else if (weak && variable.kind.is(Form::scalar))
     value = to_scalar(value, variable.kind.dtype, place, s.value->span);
   value = as_variable(value, place);
-  value = match(value, types_[i], place, s.value->span);
+  value = match(value, locals_[i].type, place, s.value->span);
   if (value.kind != variable.kind)
     give_up(s.span, "the variable's type changes");
   move(value, variable.place);
+  top_ = before;
+}
+
+// ---- loops -----------------------------------------------------------------
+
+/// A bound of a range, as an int of 64 bits.
+HostOperand FunctionCompiler::Body::bound(const Operand& value, DType dtype,
+                                          const ForStmt& s) {
+  const HostKind kind = HostKind::integer();
+  if (value.kind.is(Form::scalar)) {
+    if (dtype == DType::I64)
+      return {kind, value.known, value.bits, value.place};
+    if (value.known)
+      return known(kind, static_cast<uint64_t>(static_cast<int64_t>(
+                             static_cast<int32_t>(value.bits))));
+    const uint32_t place = reserve();
+    emit(jit::cast_step(dtype, DType::I64), place, value.place);
+    return in(kind, place);
+  }
+  const auto number = static_cast<int64_t>(value.bits);
+  if (dtype == DType::I64) return value;
+  if (value.known) {
+    if (number != static_cast<int32_t>(number))
+      give_up(s.iterable->span, "a range of large numbers");
+    return value;
+  }
+  const size_t step =
+      emit(jit::bytecode::require_fit_step(dtype, false), 0, value.place);
+  if (value.kind.is(Form::number)) {
+    all_.begins_again_ = s.iterable->span;
+    return in(kind, value.place);
+  }
+  Site& failure = unit_.sites[step];  // where the range itself is an error
+  failure.where = s.span;
+  failure.statement = &s;
+  failure.locals = locals_;
+  return value;
+}
+
+/// What a `for` counts, if it does.
+FunctionCompiler::Body::Bounds FunctionCompiler::Body::range_of(
+    const ForStmt& s) {
+  const Span where = s.iterable->span;
+  const auto* made = as<Call>(*s.iterable);
+  const auto* callee = made ? as<NameExpr>(*made->callee) : nullptr;
+  if (!callee || local(callee->text)) give_up(where, "it is no `range`");
+  const Value value = all_.outer_value(env_, *callee);
+  const auto* function = value.get_if<FunctionPtr>();
+  const auto* builtin =
+      function ? std::get_if<const Builtin*>(&(*function)->what) : nullptr;
+  if (!builtin || (*builtin)->name != "range")
+    give_up(where, "it is no `range`");
+  const size_t given = made->arguments.size();
+  if (given < 1 || given > 3) give_up(where, "a range of no or four numbers");
+  Bounds out;
+  Operand parts[3] = {
+      known(HostKind::integer(), 0), {}, known(HostKind::integer(), 1)};
+  bool scalars = false;
+  for (size_t i = 0; i < given; ++i) {
+    const ArgumentExpr& argument = made->arguments[i];
+    if (argument.name) give_up(where, "an argument by name");
+    const uint32_t place = reserve();
+    Operand& part = parts[given == 1 ? 1 : i];
+    part = kept(expr(*argument.value, place), place);
+    const DType dtype = part.kind.dtype;
+    if (part.kind.is(Form::integer) ||
+        (part.kind.is(Form::number) && dtype == DType::I64))
+      continue;
+    if (!part.kind.is(Form::scalar) ||
+        (dtype != DType::I32 && dtype != DType::I64) ||
+        (scalars && dtype != out.dtype))
+      give_up(argument.value->span, "a bound of this type");
+    scalars = true;
+    out.dtype = dtype;
+  }
+  const Operand by = bound(parts[2], out.dtype, s);
+  if (!by.known || by.bits == 0)
+    give_up(where, "a range whose step is not known");
+  out.by = static_cast<int64_t>(by.bits);
+  out.start = bound(parts[0], out.dtype, s);
+  out.stop = bound(parts[1], out.dtype, s);
+  return out;
+}
+
+/// `turns` emits a loop up to its last step, which goes back, or to the rest:
+/// the walk does that, as it makes machine code of loops that run for long.
+template <class Turns>
+void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
+                                  Turns&& turns) {
+  const bool outer = std::exchange(recursive_, false);
+  const size_t begin = emit(jit::bytecode::begin_loop_step, looks);
+  const bool walkable = std::ranges::none_of(locals_, [](const Local& each) {
+    return each.value.kind.is(Form::either) ||
+           each.value.kind.literal == Literal::unknown;
+  });
+  Site rest;
+  rest.what = Site::What::rest;
+  rest.where = s.span;
+  rest.statement = &s;
+  rest.locals = locals_;
+  turns(rest);
+  Site& turn = unit_.sites[unit_.steps.size() - 1];
+  turn.what = Site::What::turn;
+  turn.where = s.span;
+  unit_.sites[emit(jit::bytecode::walk_step)] = std::move(rest);
+  if (recursive_ || !walkable) {  // it began so late that it is never long
+    jit::Step& step = unit_.steps[begin];
+    step.function = jit::bytecode::constant_step;
+    step.number = std::numeric_limits<int64_t>::max() / 2;
+  }
+  recursive_ |= outer;
+}
+
+void FunctionCompiler::Body::for_loop(const ForStmt& s) {
+  if (s.pattern.kind == Pattern::Kind::tuple)
+    give_up(s.pattern.span, "a pattern");
+  const uint32_t before = top_;
+  const uint32_t counter = reserve(), stop = reserve(), looks = reserve(),
+                 number = reserve();
+  const uint32_t bounds_from = top_;
+  const Bounds bounds = range_of(s);
+  move(bounds.start, counter);
+  move(bounds.stop, stop);
+  top_ = bounds_from;
+  Target end;
+  using jit::bytecode::Compare;
+  end.jumps.push_back(
+      emit(jit::bytecode::jump_unless_compare_step(
+               bounds.by > 0 ? Compare::lt : Compare::gt, false),
+           0, 0, counter, stop));
+  loop(s, looks, [&](Site& rest) {
+    rest.a = in(HostKind::integer(), counter);
+    rest.b = in(HostKind::integer(), stop);
+    rest.by = bounds.by;
+    rest.result = HostKind::scalar(bounds.dtype);
+    const size_t top = unit_.steps.size(), names = locals_.size();
+    if (s.pattern.kind == Pattern::Kind::name) {
+      if (bounds.dtype == DType::I64)
+        emit(jit::bytecode::copy_step, number, counter);
+      else
+        emit(jit::cast_step(DType::I64, bounds.dtype), number, counter);
+      locals_.push_back(
+          {s.pattern.name.text, in(rest.result, number), s.pattern.span});
+    }
+    block(*s.body, Use::nothing, reserve());
+    locals_.resize(names);
+    const size_t back =
+        emit(jit::bytecode::next_turn_step, counter, 0, stop, looks, bounds.by);
+    unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
+  });
+  bind(end);
+  top_ = before;
+}
+
+void FunctionCompiler::Body::while_loop(const WhileStmt& s) {
+  if (s.most) give_up(s.span, "a loop with a maximum");
+  const uint32_t before = top_;
+  const uint32_t looks = reserve();
+  Target end;
+  loop(s, looks, [&](Site&) {
+    const size_t top = unit_.steps.size();
+    condition(*s.condition, end);
+    block(*s.body, Use::nothing, reserve());
+    const size_t back = emit(jit::bytecode::repeat_step, 0, 0, 0, looks);
+    unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
+  });
+  bind(end);
   top_ = before;
 }
 
@@ -398,7 +576,6 @@ void FunctionCompiler::Body::compile() {
     locals_.push_back({param.pattern.name.text,
                        in(unit_.compiled.params[i], place),
                        param.pattern.span});
-    types_.push_back(nullptr);
   }
   block(*syntax.body, Use::result, reserve());
   unit_.compiled.registers = most_ + 1;
@@ -441,6 +618,7 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
 HostKind FunctionCompiler::result_of(size_t at, Span where) {
   const Unit& unit = *units_[at];
   if (unit.done) return *unit.compiled.result;
+  for (const auto& each : units_) each->is_recursive |= !each->done;
   const auto wanted = annotated(unit.compiled.syntax->result.get());
   if (!wanted) give_up(where, "a recursion without a type of its result");
   if (wanted->dtype != DType::Bool) return *wanted;

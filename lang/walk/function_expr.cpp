@@ -202,7 +202,8 @@ HostOperand FunctionCompiler::Body::ints(BinaryOp op, const Operand& a,
 /// As `array_binary`, of numbers and scalars.
 HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
                                              const Operand& a, const Operand& b,
-                                             uint32_t place, Span where) {
+                                             uint32_t place, Span where,
+                                             const Expr* e) {
   const uint32_t before = top_;
   const uint32_t at[2] = {reserve(), reserve()};
   const Operand* given[2] = {&a, &b};
@@ -219,8 +220,15 @@ HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
     const DType dtype = (a.kind.is(Form::scalar) ? a : b).kind.dtype;
     if (floats_only(op) && !is_floating(dtype))
       give_up(where, "this promotion is not known in code");
+    Site failure;
+    failure.what = Site::What::binary;
+    failure.where = where;
+    failure.only_fails = true;
+    failure.expr = e;
+    failure.a = a;
+    failure.b = b;
     for (int i = 0; i < 2; ++i)
-      x[i] = to_scalar(*given[i], dtype, at[i], where);
+      x[i] = to_scalar(*given[i], dtype, at[i], where, e ? &failure : nullptr);
     result = HostKind::scalar(dtype);
   }
   const DType dtype = result.dtype;
@@ -272,7 +280,7 @@ HostOperand FunctionCompiler::Body::operation(BinaryOp op, const Operand& a,
        a.kind != b.kind))
     give_up(where, "a boolean beside a number");
   return elements(*operation, class_of(op) == OpClass::comparison, a, b, place,
-                  where);
+                  where, e);
 }
 
 HostOperand FunctionCompiler::Body::binary(const Binary& e, uint32_t place) {
@@ -346,7 +354,14 @@ HostOperand FunctionCompiler::Body::call(
         out = in(HostKind::scalar(to), place);
       }
     } else {
-      out = to_scalar(x, to, place, e.span);
+      Site failure;
+      failure.what = Site::What::convert;
+      failure.where = e.span;
+      failure.only_fails = true;
+      failure.a = x;
+      failure.result = HostKind::scalar(to);
+      failure.arguments = {arguments[0]->span};
+      out = to_scalar(x, to, place, e.span, &failure);
     }
     top_ = before;
     return out;
@@ -384,6 +399,8 @@ HostOperand FunctionCompiler::Body::call_function(
   if (arguments.empty()) reserve();  // the result
   site_of.callee = all_.unit_of(function, kinds, where);
   site_of.result = all_.result_of(site_of.callee, where);
+  if (all_.units_[site_of.callee]->is_recursive)
+    recursive_ = unit_.is_recursive = true;
   const size_t step = emit(jit::bytecode::call_step, window);
   const HostKind kind = site_of.result;
   unit_.sites[step] = std::move(site_of);

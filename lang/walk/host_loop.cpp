@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "jit/reference/nodes.h"
+#include "lang/context/line_times.h"
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "lang/ops/print_value.h"
@@ -116,7 +117,7 @@ void Walker::forbid_as_code(const FunctionValue& function, Span where) const {
 }
 
 std::optional<Walker::LoopCode> Walker::trace_loop(
-    const std::function<void()>& walk_loop) {
+    const std::function<void()>& walk_loop, std::string& why) {
   LoopCode code;
   std::shared_ptr<GraphScope> scope;
   {
@@ -127,7 +128,10 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
     JournalScope journal(*this);
     try {
       scope = walk_.trace(walk_loop);
-    } catch (const Failure&) {
+    } catch (const Failure& failure) {
+      const Diagnostic& reason = failure.diagnostic;
+      why = reason.message;
+      if (reason.where) why += fmt::format(" ({})", to_string(reason.where));
       return std::nullopt;
     }
     code.changes = journal.finish();
@@ -144,13 +148,22 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
   // clock around a loop means the loop.
   code.graph = std::make_shared<const ir::Graph>(scope->finish(code.outputs));
   for (const ArrayValue& capture : scope->captures()) {
-    if (!capture->array || is_spread(*capture->array)) return std::nullopt;
+    if (!capture->array || is_spread(*capture->array)) {
+      why = "it reads an array that lies on several devices";
+      return std::nullopt;
+    }
     code.inputs.push_back(*capture->array);
   }
   // As small as what the walk computes without a graph (small_work.h): more is
   // not slow for being walked, and compiled code does it better.
-  if (largest_work(*code.graph) >= walk_.machine().compile_threshold / 4)
+  const int64_t most = walk_.machine().compile_threshold / 4;
+  if (largest_work(*code.graph) >= most) {
+    why = fmt::format(
+        "an operation in it has {} bytes and more to read and write, and is "
+        "computed by itself",
+        most);
     return std::nullopt;
+  }
   return code;
 }
 
@@ -277,14 +290,20 @@ std::optional<uint64_t> Walker::HostLoop::run(
   using Clock = std::chrono::steady_clock;
   Walk& walk = walker_.walk_;
   walk.flush(loop_.span);
+  std::string why;
   const std::optional<LoopCode> code =
-      walker_.trace_loop([&] { walk_rest(0); });
+      walker_.trace_loop([&] { walk_rest(0); }, why);
   walker_.poll(loop_.span);  // if that is why there is none
   std::shared_ptr<const jit::Bytecode> bytecode;
   if (code)
     bytecode = jit::Bytecode::lower(code->graph, walk.machine().checked);
+  LineTimes* times = walker_.s_.line_times;
+  const uint32_t place = times ? walk.source_id(loop_.span) : 0;
   if (!bytecode) {
     ++walker_.s_.not_code[&loop_];
+    if (code) why = "it has an operation that loops as code do not know";
+    if (times)
+      times->note(place, "the loop is walked, not run as code: " + why);
     return 0;
   }
   // A loop that gives nothing is left out of machine code, even an endless one.
@@ -310,6 +329,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
     });
     Recording recording(walk.machine().recorder, Recorder::Kind::loop,
                         Recorder::host);
+    const LineTime time(times, LineTimes::Part::code, place);
     results = run_code(*code, *bytecode, turns, [&] {
       tell(turns_ + turns.taken, all_, false);
       if (may_be_compiled && Clock::now() - start > long_run)
@@ -343,7 +363,8 @@ std::optional<uint64_t> Walker::HostLoop::run(
 /// happened, if there is an error in it: threaded code will tell where.
 bool Walker::HostLoop::run_compiled(const std::function<void()>& walk_loop) {
   Walk& walk = walker_.walk_;
-  const std::optional<LoopCode> code = walker_.trace_loop(walk_loop);
+  std::string why;
+  const std::optional<LoopCode> code = walker_.trace_loop(walk_loop, why);
   walker_.poll(loop_.span);
   if (!code) return false;
   std::vector<unisono::Array> results;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "jit/transform/carried_rows.h"
+#include "jit/loops/carried_rows.h"
 #include "lang/context/derivative_facts.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
@@ -77,8 +77,11 @@ std::vector<Value> Walker::if_node(const ArrayValue& condition,
 /// such text in `before`, which then has `grown`.
 Value Walker::widen_text(const Value& before, const Value& after, bool& grown) {
   if (before.is<StrValue>() && after.is<StrValue>()) {
-    if (!before.get_if<StrValue>()->value || same_host_value(before, after))
-      return before;
+    const auto& known = *before.get_if<StrValue>();
+    if (!known.value)
+      return known.length == after.get_if<StrValue>()->length ? before
+                                                              : StrValue{};
+    if (same_host_value(before, after)) return before;
     grown = true;
     return StrValue{};
   }
@@ -229,7 +232,7 @@ std::vector<ArrayValue> Walker::loop_results(
 }
 
 namespace {
-/// A carry that is used row by row (jit/transform/carried_rows.h).
+/// A carry that is used row by row (jit/loops/carried_rows.h).
 struct RowCarry {
   size_t place;  // among the carries
   ArrayValue start;

@@ -279,6 +279,17 @@ void Walker::forbid_call_of(const Value& value, const Expr& callee,
 
 // ---- names are bound, and changed ------------------------------------------
 
+/// Of unknown text, and of a tuple of which only running tells how long it is:
+/// from now on it has one length.
+static void name_length(Value& value) {
+  const auto asked = [] { return std::make_shared<std::optional<ir::Dim>>(); };
+  if (const auto* text = value.get_if<StrValue>();
+      text && !text->value && !text->length)
+    value = StrValue{text->value, text->deferred, asked()};
+  else if (const auto* many = value.get_if<ManyValue>(); many && !many->length)
+    value = ManyValue{many->item, asked()};
+}
+
 void Walker::define(const Env& env, const std::string& name, Value value,
                     bool is_var, Span where, const Expr* type) {
   int64_t record = -1;
@@ -288,6 +299,7 @@ void Walker::define(const Env& env, const std::string& name, Value value,
     s_.types.push_back({where, name, noted_type(value),
                         is_var ? carry_shape(walk_, value, {}) : Value()});
   }
+  if (checking()) name_length(value);
   bool function = false;
   for_each_leaf(value, [&](const Value& leaf) {
     function |= leaf.is<std::shared_ptr<const FunctionValue>>() ||

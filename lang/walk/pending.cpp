@@ -10,6 +10,7 @@
 #include "jit/reference/reference.h"
 #include "jit/scalar/element.h"
 #include "lang/context/derivative_facts.h"
+#include "lang/context/line_times.h"
 #include "lang/context/literals.h"
 #include "lang/context/processes.h"
 #include "lang/maps/map_call.h"
@@ -404,6 +405,7 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   const unisono::Array& array = force(value, where);
   if (is_absent(array)) fail_needs_run(where);
   tell_place(*this, where);
+  const LineTime time(line_times(*this), LineTimes::Part::copies, 0);
   auto bytes = array_to_host(array, &counter);
   if (!bytes) fail(bytes.error(), where);
   return std::move(*bytes);

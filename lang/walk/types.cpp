@@ -336,7 +336,9 @@ Value TypeMatcher::match_name(const Expr& type,
         mismatch(subject,
                  what.name == "int" && v.array()
                      ? "an int is known when the program is compiled; the "
-                       "elements of an array are not"
+                       "elements of an array and the counter of a loop are "
+                       "not: write `" +
+                           type_name(v) + "`"
                      : "");
       return v;
     }

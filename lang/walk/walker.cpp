@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "lang/context/line_times.h"
 #include "lang/context/processes.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/print_value.h"
@@ -391,6 +392,25 @@ bool Walker::run_from_host(const std::function<void()>& body) {
   }
 }
 
+LineTimes* line_times(Walk& walk) { return Walker(walk).state().line_times; }
+
+void set_line_times(Walk& walk, LineTimes* times) {
+  Walker(walk).state().line_times = times;
+}
+
+namespace {
+
+/// The statement's, but what the library does is the time of who calls it.
+LineTime time_of(Walker& walker, const Stmt& stmt) {
+  Walk& walk = walker.walk();
+  LineTimes* times =
+      walk.mode() == Mode::check ? nullptr : walker.state().line_times;
+  const bool own = times && !is_in_stdlib(stmt.span);
+  return {times, LineTimes::Part::walk, own ? walk.source_id(stmt.span) : 0};
+}
+
+}  // namespace
+
 bool Walker::run_program(const Program& program, std::optional<Value>* last) {
   ContextScope context(walk_);
   context->mode = Mode::run;
@@ -404,6 +424,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
   try {
     for (const StmtPtr& stmt : program.statements) {
       const bool wanted = last && &stmt == &program.statements.back();
+      const LineTime time = time_of(*this, *stmt);
       try {
         std::optional<Value> value = statement(*stmt, s_.globals, wanted);
         if (wanted) *last = value;
@@ -607,6 +628,7 @@ Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
       failed = true;
       break;
     }
+    const LineTime time = time_of(*this, *stmt);
     try {
       const bool use = wanted && &stmt == &list.back();
       last = statement(*stmt, env, use);

@@ -188,6 +188,9 @@ struct Walk::State {
   /// What assertions in compiled code say, by the number of their place.
   std::unordered_map<uint32_t, Diagnostic> assertions;
 
+  /// Told where time goes; null if nobody asks.
+  class LineTimes* line_times = nullptr;
+
   /// What is taken back if an input of a session fails.
   std::unique_ptr<class Undo> undo;
   /// Definitions of which was said that they do not fit any more.
@@ -507,6 +510,8 @@ class Walker {
   Value if_expr(const If& e, const Env& env, bool wanted);
   Value if_value(const If& e, const Env& env);
   void for_stmt(const ForStmt& s, const Env& env);
+  void counted_for(const ForStmt& s, const KnownRange& range,
+                   const ProgressValue* shown, const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
   void for_items(const ForStmt& s, const Sequence& iterable,
@@ -580,7 +585,9 @@ class Walker {
   /// While it is tried to make code of a loop: what is compiled by itself is
   /// not a part of it, and what calls itself would have no end.
   void forbid_as_code(const FunctionValue& function, Span where) const;
-  std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop);
+  /// Nothing, and `why`, where that is not possible.
+  std::optional<LoopCode> trace_loop(const std::function<void()>& walk_loop,
+                                     std::string& why);
   void assign_results(const LoopCode& code,
                       std::vector<unisono::Array> results);
 

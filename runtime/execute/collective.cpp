@@ -14,15 +14,28 @@ namespace {
 
 // Less than this much traffic is not worth another worker.
 constexpr int64_t bytes_per_piece = 64 << 10;
+// Of a reduction, which is done in registers: another worker takes 3 µs to
+// come.
+constexpr int64_t bytes_per_reduced_piece = 256 << 10;
 
 template <ReduceOp op, class S, class C>
 void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
   std::array<C, reduce_block> result;
+  // One result, which is none of the operands.
+  const bool alone =
+      buffers.to.size() == 1 &&
+      std::ranges::find(buffers.from, buffers.to[0]) == buffers.from.end();
   for (int64_t offset = begin; offset < end; offset += reduce_block) {
     int64_t count = std::min(reduce_block, end - offset);
-    BlockTree<op, S, C>{buffers.from, offset, count}.reduce(0, devices,
-                                                            result.data());
+    const BlockTree<op, S, C> tree{buffers.from, offset, count};
+    if constexpr (std::is_same_v<S, C>) {
+      if (alone) {
+        tree.reduce(0, devices, static_cast<S*>(buffers.to[0]) + offset);
+        continue;
+      }
+    }
+    tree.reduce(0, devices, result.data());
     if constexpr (std::is_same_v<S, C>) {
       for (void* to : buffers.to)
         std::memcpy(static_cast<S*>(to) + offset, result.data(),
@@ -74,7 +87,8 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
   int64_t touched =
       byte_size(dtype) *
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
-  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, reduce_block);
+  int64_t grain =
+      std::max<int64_t>(bytes_per_reduced_piece / touched, reduce_block);
   grain = grain / reduce_block * reduce_block;
   workers.pool.parallel_for(
       elements, grain, workers.group, [&](int64_t begin, int64_t end) {

@@ -13,7 +13,8 @@
 
 namespace unisono {
 
-/// from[d] and to[d] belong to device d.
+/// from[d] and to[d] belong to device d. Of all_reduce and all_gather there may
+/// be one result, which all devices share.
 struct CollectiveBuffers {
   std::span<const void* const> from;
   std::span<void* const> to;

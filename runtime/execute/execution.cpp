@@ -30,7 +30,10 @@ Error lost(int device) {
 uint32_t source_of(const Instruction& instruction) {
   switch (instruction.kind) {
     case Kind::collective: return instruction.as<CollectiveStep>().source;
-    case Kind::launch:
+    case Kind::launch: {
+      const auto& sources = instruction.as<LaunchStep>().sources;
+      return sources.empty() ? 0 : sources[0];
+    }
     case Kind::copy:
     case Kind::host_call:
     case Kind::repeat:
@@ -157,6 +160,10 @@ void Execution::advance(int d, int& owned_phase) {
     if (run_.stop->load(std::memory_order_relaxed)) return stop_all(d);
     if (lose_device_ && (*lose_device_)(d)) return fail(d, {lost(d)});
     const Instruction& instruction = flat_.instructions[device.pc];
+    if (instruction.once) {
+      if (!meet(d, owned_phase)) return;
+      continue;  // begin_phase has moved all devices on
+    }
     switch (instruction.kind) {
       case Kind::launch:
         if (Status done = launch(d, instruction); !done)
@@ -339,16 +346,19 @@ bool Execution::meet(int device, int& owned_phase) {
     if (!settle()) return false;
   }
   // All other devices stand still until this returns.
-  const Instruction& instruction = flat_.instructions[devices_[device].pc];
-  if (Status done = perform(instruction); !done) {
-    abandon(done.error());
-    return false;
-  }
-  begin_phase(device, owned_phase);
+  int pc = devices_[device].pc;
+  do {
+    if (Status done = perform(flat_.instructions[pc]); !done) {
+      abandon(done.error());
+      return false;
+    }
+  } while (flat_.instructions[++pc].once);
+  begin_phase(device, pc, owned_phase);
   return true;
 }
 
 Status Execution::perform(const Instruction& instruction) {
+  if (instruction.once) return perform_once(instruction);
   if (instruction.kind == Kind::repeat) {
     std::vector<int> all(static_cast<size_t>(count_));
     std::iota(all.begin(), all.end(), 0);
@@ -368,6 +378,15 @@ Status Execution::perform(const Instruction& instruction) {
   for (int d = 0; done && d < count_; ++d) done = executor_->wait(d);
   if (done) record_collective(step, start);
   return done;
+}
+
+/// As device 0: what it reads is the same on all, and what it writes is shared.
+Status Execution::perform_once(const Instruction& instruction) {
+  if (instruction.kind == Kind::copy)
+    return copy(0, instruction.as<CopyStep>());
+  const bool spread = instruction.work >= 2 && run_.pool->workers() > 1;
+  if (recorder_) return launch_recorded(0, instruction, spread);
+  return executor_->launch(0, instruction, spread);
 }
 
 void Execution::record_collective(const CollectiveStep& step,
@@ -390,9 +409,9 @@ void Execution::record_collective(const CollectiveStep& step,
   }
 }
 
-void Execution::begin_phase(int device, int& owned_phase) {
+void Execution::begin_phase(int device, int pc, int& owned_phase) {
   std::lock_guard lock(mutex_);
-  for (int d = 0; d < count_; ++d) ++devices_[d].pc;
+  for (int d = 0; d < count_; ++d) devices_[d].pc = pc;
   arrived_ = 0;
   owned_phase = phase_.load(std::memory_order_relaxed) + 1;
   // What comes is likely to be like what was, above all in a loop.
@@ -473,7 +492,7 @@ bool Execution::settle() {
   return false;
 }
 
-// All devices stand before a collective, or have ended. If they cannot meet,
+// All devices stand where they meet, or have ended. If they cannot meet,
 // this is an error, and not a wait for ever.
 void Execution::check_stuck() {
   int first = std::countr_zero(arrived_);
@@ -528,7 +547,8 @@ const Instruction* Execution::awaited() const {
   const Mask waiting = arrived_ ? arrived_ : waiting_turn_;
   for (int pc = devices_[std::countr_zero(waiting)].pc;; ++pc) {
     const Instruction& instruction = flat_.instructions[pc];
-    if (instruction.kind == Kind::collective) return &instruction;
+    if (instruction.kind == Kind::collective || instruction.once)
+      return &instruction;
     if (instruction.kind == Kind::end) return nullptr;
   }
 }

@@ -5,7 +5,8 @@
 // takes a device that is ready (the caller of run(), or an idle worker) leads
 // it on until it must wait: at a collective for the others, at a host call for
 // its turn. Nobody blocks for a device; it is left where it stands. Who brings
-// the last device to a collective performs it, and all are ready again.
+// the last device to a collective performs it, and what is done once for all
+// devices behind it, and all are ready again.
 //
 // What happens between two collectives is a phase. A phase with little work in
 // it is done by one thread, the phase's owner, device after device: to involve
@@ -58,7 +59,7 @@ class Execution final : public Work, public Watched {
   std::exception_ptr take_exception() { return std::exchange(thrown_, {}); }
 
   /// Whether devices wait for one another.
-  bool meets() const { return flat_.has_collectives; }
+  bool meets() const { return flat_.meets; }
   /// Whether it has memory of the devices from one run to the next.
   bool keeps_device_memory() const { return executor_->keeps_device_memory(); }
 
@@ -111,11 +112,14 @@ class Execution final : public Work, public Watched {
   /// The device stands before a collective. True: it was the last, all have
   /// met, and this thread owns the phase that begins.
   bool meet(int device, int& owned_phase);
-  /// A collective, or a loop that is replayed and has some.
+  /// A collective, a loop that is replayed and has some, or a step that is done
+  /// once.
   Status perform(const Instruction& instruction);
+  Status perform_once(const Instruction& instruction);
   void record_collective(const CollectiveStep& step,
                          Clock::time_point start) const;
-  void begin_phase(int device, int& owned_phase);
+  /// All devices go on at `pc`.
+  void begin_phase(int device, int pc, int& owned_phase);
   /// It could not be performed: all devices end.
   void abandon(Error error);
 

@@ -22,8 +22,13 @@ class Flattener {
 
  private:
   void add_steps(const Steps& steps) {
-    for (const Step& step : steps)
+    for (const Step& step : steps) {
       std::visit([this](const auto& what) { add_step(what); }, step.what);
+      if (!step.once) continue;
+      Instruction& instruction = flat_.instructions.back();
+      CHECK(instruction.kind == Kind::launch || instruction.kind == Kind::copy);
+      instruction.once = flat_.meets = true;
+    }
   }
 
   void add_step(const LaunchStep& launch) {
@@ -70,7 +75,7 @@ class Flattener {
     check_slot(step.from, bytes.from);
     check_slot(step.to, bytes.to);
     check_pairs(step.pairs);
-    flat_.has_collectives = true;
+    flat_.meets = true;
     add({.kind = Kind::collective, .step = &step});
   }
   void add_step(const LoopStep& loop) {
@@ -96,7 +101,7 @@ class Flattener {
     flat.straight = true;
     for (int pc = flat.begin; pc < flat.end; ++pc) {
       const Kind kind = flat_.instructions[pc].kind;
-      flat.meets |= kind == Kind::collective;
+      flat.meets |= kind == Kind::collective || flat_.instructions[pc].once;
       flat.straight &= kind == Kind::launch || kind == Kind::copy ||
                        kind == Kind::collective;
     }

@@ -27,6 +27,8 @@ struct Instruction {
   int loop = 0;  // index into FlatProgram::loops
   /// The step, of the kind's type, in the program.
   const void* step = nullptr;
+  /// A launch or copy at which all devices meet, and which is done once.
+  bool once = false;
   /// launch, host_call: how many times its grain threads have to do, at most
   /// `much_work`; none where the device does it by itself.
   float work = 0;
@@ -47,7 +49,7 @@ struct FlatLoop {
   /// They are launches, copies and collectives, as many as `work`.
   bool straight = false;
   int work = 0;
-  bool meets = false;  // some are collectives
+  bool meets = false;  // in some of them all devices meet
 };
 
 struct FlatProgram {
@@ -55,7 +57,7 @@ struct FlatProgram {
   std::vector<FlatLoop> loops;
   /// Most arguments that a launch has.
   int most_arguments = 0;
-  bool has_collectives = false;
+  bool meets = false;  // in some instruction all devices meet
 };
 
 /// Points into `program`, which outlives it. Checks that steps name slots that

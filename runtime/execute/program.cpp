@@ -23,6 +23,7 @@ using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 /// All memory that a run needs besides its inputs.
 struct RunMemory {
   std::vector<Buffer> arenas;                      // [device]
+  Buffer shared_arena;                             // the first device's
   std::vector<ProgramCache::Constants> constants;  // [device]
   Blocks outputs;  // [index of output slot][device]
 };
@@ -79,6 +80,13 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
       memory.arenas.push_back(std::move(*arena));
     }
   }
+  if (program.shared_arena_bytes > 0) {
+    Result<Buffer> arena = devices[0]->allocate(program.shared_arena_bytes);
+    if (!arena)
+      return no_memory(arena.error(), program.in_arena,
+                       "; the largest array in it is ");
+    memory.shared_arena = std::move(*arena);
+  }
   if (!program.constants.empty()) {
     for (Device* device : devices) {
       memory.constants.push_back(
@@ -92,6 +100,10 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
     if (!memory.outputs[index].empty()) continue;  // another slot lies there
     memory.outputs[index].reserve(devices.size());
     for (Device* device : devices) {
+      if (slot.shared && !memory.outputs[index].empty()) {
+        memory.outputs[index].push_back(memory.outputs[index][0]);
+        continue;
+      }
       Result<Buffer> output = device->allocate(slot.bytes);
       if (!output)
         return no_memory(output.error(),
@@ -110,9 +122,15 @@ void* place(const Slot& slot, int device, const RunMemory& memory,
             const Blocks& inputs) {
   switch (slot.home) {
     case Slot::Home::arena:
-      if (memory.arenas.empty()) return nullptr;  // of no bytes
+      if (slot.shared)  // null: of no bytes
+        return memory.shared_arena.data()
+                   ? static_cast<char*>(memory.shared_arena.data()) +
+                         slot.offset
+                   : nullptr;
+      if (memory.arenas.empty()) return nullptr;
       return static_cast<char*>(memory.arenas[device].data()) + slot.offset;
-    case Slot::Home::input: return inputs[slot.index][device]->data();
+    case Slot::Home::input:
+      return inputs[slot.index][slot.shared ? 0 : device]->data();
     case Slot::Home::output: return memory.outputs[slot.index][device]->data();
     case Slot::Home::constant:
       return (*memory.constants[device])[slot.index]->data();
@@ -129,6 +147,7 @@ Blocks collect_outputs(const Program& program, const RunMemory& memory,
     CHECK(slot.home != Slot::Home::arena);
     if (slot.home == Slot::Home::input) {
       outputs.push_back(inputs[slot.index]);
+      if (slot.shared) std::ranges::fill(outputs.back(), outputs.back()[0]);
     } else if (slot.home == Slot::Home::output) {
       outputs.push_back(memory.outputs[slot.index]);
     } else {

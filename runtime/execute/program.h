@@ -65,6 +65,10 @@ struct Slot {
   int64_t bytes = 0;
   int64_t offset = 0;  // arena: bytes from its start, 64-byte aligned
   int index = 0;       // input, output, constant: which
+  /// All devices have the same array at the same place, the first one's. Only
+  /// collectives and steps that are done once write it. Never a constant, and
+  /// only where one device sees the other's memory: on CPUs.
+  bool shared = false;
 };
 using SlotId = int;
 
@@ -171,6 +175,10 @@ struct Step {
   std::variant<LaunchStep, CopyStep, CollectiveStep, LoopStep, IfStep,
                HostCallStep>
       what;
+  /// A launch or copy that one device does for all of them, when all have come
+  /// to it, and before any goes on. What it writes is shared, and what it reads
+  /// is the same on all devices.
+  bool once = false;
 };
 
 /// `arguments` are copies of the operands, `results` zeros to be replaced;
@@ -201,7 +209,8 @@ struct Program {
   std::vector<SlotId> inputs, outputs;
   std::vector<std::vector<uint8_t>> constants;  // copied to each device once
   std::vector<HostCallback> host_calls;
-  int64_t arena_bytes = 0;
+  int64_t arena_bytes = 0;         // of each device
+  int64_t shared_arena_bytes = 0;  // of all together, for shared slots
   /// What messages say that there is no memory for: the arena's largest array,
   /// and each of the program's outputs that has memory of its own.
   struct Contents {
@@ -257,12 +266,14 @@ struct RunOptions {
 };
 
 /// Runs `program` on `devices` (as many as it was compiled for, 64 at most):
-/// blocks[i][d] is input i's block on device d. Everything is allocated before
-/// the first step. Gives the outputs' blocks in the same form; an output that
-/// is an input is that input's block. On an error on one device those after it
-/// stop, those before it go on to the next collective, and the error of the
-/// first device that has one is returned: the same one in every run. May be
-/// called from several threads at once, and from a host callback.
+/// blocks[i][d] is input i's block on device d; of a shared input all devices
+/// read the first one's. Everything is allocated before the first step. Gives
+/// the outputs' blocks in the same form, of a shared one the same block for all
+/// devices; an output that is an input is that input's block. On an error on
+/// one device those after it stop, those before it go on to the next
+/// collective, and the error of the first device that has one is returned: the
+/// same one in every run. May be called from several threads at once, and from
+/// a host callback.
 Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run(
     Runtime& runtime, const Program& program,
     const std::vector<Device*>& devices,

@@ -60,22 +60,39 @@ struct BlockTree {
     return static_cast<const S*>(from[device]) + offset;
   }
 
-  /// out = the combination of devices begin ... end - 1.
-  void reduce(int64_t begin, int64_t end, C* out) const {
-    if (end - begin == 1) {
-      const S* a = source(begin);
-      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<C>(a[i]);
-    } else if (end - begin == 2) {
-      const S *a = source(begin), *b = source(begin + 1);
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = combine<op>(static_cast<C>(a[i]), static_cast<C>(b[i]));
+  /// out = the combination of devices begin ... end - 1. Small trees are
+  /// computed in registers.
+  void reduce(int64_t begin, int64_t end, C* __restrict out) const {
+    switch (end - begin) {
+      case 1: return reduce_few<1>(begin, out);
+      case 2: return reduce_few<2>(begin, out);
+      case 4: return reduce_few<4>(begin, out);
+      case 8: return reduce_few<8>(begin, out);
+      default: break;
+    }
+    int64_t middle = begin + member_tree_left(end - begin);
+    std::array<C, reduce_block> right;
+    reduce(begin, middle, out);
+    reduce(middle, end, right.data());
+    for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(out[i], right[i]);
+  }
+
+ private:
+  template <int devices>
+  void reduce_few(int64_t begin, C* __restrict out) const {
+    std::array<const S*, devices> sources;
+    for (int d = 0; d < devices; ++d) sources[d] = source(begin + d);
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = combined<0, devices>(sources, i);
+  }
+  template <int first, int devices, size_t all>
+  static C combined(const std::array<const S*, all>& sources, int64_t i) {
+    if constexpr (devices == 1) {
+      return static_cast<C>(sources[first][i]);
     } else {
-      int64_t middle = begin + member_tree_left(end - begin);
-      std::array<C, reduce_block> right;
-      reduce(begin, middle, out);
-      reduce(middle, end, right.data());
-      for (int64_t i = 0; i < count; ++i)
-        out[i] = combine<op>(out[i], right[i]);
+      constexpr int half = devices / 2;
+      return combine<op>(combined<first, half>(sources, i),
+                         combined<first + half, half>(sources, i));
     }
   }
 };

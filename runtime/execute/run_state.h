@@ -70,13 +70,16 @@ class GroupBuffers {
   /// without groups for all together, and null for their list.
   template <class Meet>
   Status for_each(const CollectiveStep& step, Meet&& meet) {
+    // A shared result is written once.
+    const bool shared = run_.program.slots[step.to].shared;
     const auto put = [&](size_t place, int device) {
       from_[place] = run_.devices[device].slots[step.from];
       to_[place] = run_.devices[device].slots[step.to];
     };
     if (step.groups.empty()) {
       for (int d = 0; d < run_.count; ++d) put(static_cast<size_t>(d), d);
-      return meet(nullptr, CollectiveBuffers{from_, to_});
+      const std::span<void* const> to(to_);
+      return meet(nullptr, CollectiveBuffers{from_, shared ? to.first(1) : to});
     }
     for (const auto& group : step.groups) {
       for (size_t i = 0; i < group.size(); ++i) put(i, group[i]);

@@ -1,6 +1,7 @@
 // Stream-ordered memory: it exists from when its stream comes to the
-// allocation until it comes to the free. Addresses are never used again; the
-// bytes that a pool keeps are counted as a real one counts them.
+// allocation until it comes to the free. Addresses come back in the same stream
+// with `reuse`, and never otherwise; the bytes that a pool keeps are counted as
+// a real one counts them.
 #include <algorithm>
 #include <cstring>
 
@@ -56,10 +57,12 @@ Code allocate_from(Call& call, DevicePointer* pointer, uint64_t bytes,
     call.simulator.wait_device(call.lock, device);
     if (!fits(pool, bytes)) return out_of_memory;
   }
-  auto made = call.simulator.memory.allocate(
-      device.number, bytes, Allocation::Kind::pool, Allocation::State::pending);
+  const bool reuse = call.simulator.configuration.reuse;
+  // What the stream frees before is free for what it allocates now.
+  if (reuse) call.simulator.wait_for(call.lock, in->last_free);
+  auto made = call.simulator.memory.allocate_from(&pool, device.number, bytes,
+                                                  in->number, reuse);
   if (!made) return out_of_memory;
-  made->pool = &pool;
   pool.used += bytes;
   pool.used_high = std::max(pool.used_high, pool.used);
   if (pool.used > pool.reserved) {
@@ -186,6 +189,7 @@ Code cuMemPoolDestroy(MemoryPool pool) {
           call.simulator.report("a memory pool is destroyed with " +
                                 std::to_string(in_use) + " bytes in use");
         }
+        call.simulator.memory.forget_pool(object);
         object->used = 0;
         trim(*object, 0);
         if (device.pool == object) device.pool = &device.default_pool;
@@ -330,6 +334,8 @@ Code cuMemFreeAsync(DevicePointer pointer, Stream stream) {
           return stream_capture_unsupported;
         }
         allocation->free_asked = true;
+        if (call.simulator.configuration.reuse)
+          allocation->freed_in = in->number;
         auto work = std::make_shared<Work>();
         work->what = "free of " + std::to_string(allocation->bytes) + " bytes";
         work->device = in->device;
@@ -355,7 +361,10 @@ Code cuMemFreeAsync(DevicePointer pointer, Stream stream) {
           simulator->memory.free(*allocation);
           return {};
         };
-        return call.simulator.enqueue(call.lock, *in, std::move(work));
+        const Code code =
+            call.simulator.enqueue(call.lock, *in, std::move(work));
+        if (code == success) in->last_free = in->last;
+        return code;
       });
 }
 

@@ -47,7 +47,9 @@ OperationPtr Simulator::add(std::shared_ptr<const Work> work,
         before);
   }
   for (const OperationPtr& before : after) {
-    if (!before || before->state == Operation::State::done) continue;
+    if (!before) continue;
+    operation->dropped |= before->dropped && !before->host_waited;
+    if (before->state == Operation::State::done) continue;
     operation->before.push_back(before.get());
     before->dependents.push_back(operation);
   }
@@ -167,6 +169,7 @@ void Simulator::finish(const OperationPtr& operation) {
   std::vector<OperationPtr> dependents;
   dependents.swap(operation->dependents);
   for (const OperationPtr& next : dependents) {
+    next->dropped |= operation->dropped;
     auto& before = next->before;
     before.erase(std::find(before.begin(), before.end(), operation.get()));
     if (before.empty()) make_ready(next);
@@ -185,10 +188,13 @@ void Simulator::lose(DeviceState& device, const Failure& failure) {
 
 void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   std::shared_ptr<const Work> work = operation->work;
-  // A lost device does nothing any more; all waits end.
+  // A lost device does nothing any more; all waits end. Nor do others run
+  // kernels that wait for it: they would read what nobody wrote.
   DeviceState* device = work ? work->device : nullptr;
+  operation->dropped |= device && device->sticky != success;
   if (!work || (!work->run && !work->launch) ||
-      (device && device->sticky != success)) {
+      (device && device->sticky != success) ||
+      (operation->dropped && work->launch && !operation->launch)) {
     finish(operation);
     changed_.notify_all();
     return;
@@ -196,6 +202,7 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   if (!operation->launch) {
     if (Code code = planned_operation_fault(*device); code != success) {
       lose(*device, {code, "planned fault in " + work->what});
+      operation->dropped = true;
       finish(operation);
       changed_.notify_all();
       return;
@@ -225,7 +232,10 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
     if (!found.empty() && configuration.races == LaunchShape::Races::fault)
       failure = {launch_failed, found};
   }
-  if (failure.code != success) lose(*device, failure);
+  if (failure.code != success) {
+    lose(*device, failure);
+    operation->dropped = true;
+  }
   if (done) {
     finish(operation);
   } else {
@@ -288,6 +298,7 @@ void Simulator::wait_for(Lock& lock, OperationPtr operation) {
 }
 
 void Simulator::host_waited(const OperationPtr& operation) {
+  if (operation) operation->host_waited = true;
   if (races && operation && operation->trace)
     races->host_waited(*operation->trace);
 }

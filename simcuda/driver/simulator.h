@@ -90,6 +90,13 @@ struct Operation {
   uint64_t stream = 0;  // the number of its stream
   std::shared_ptr<const Work> work;
   State state = State::waiting;
+  /// It was queued on a device that is lost now, or waits for what was: the
+  /// bytes that it would have made are not there. What is queued behind it is
+  /// dropped, too, until the host has waited for it; on devices that are well
+  /// only kernels are, so that memory begins and ends, and the host gets what
+  /// it asks for.
+  bool dropped = false;
+  bool host_waited = false;
   std::vector<Operation*> before;  // that must be done first, and are not yet
   std::vector<OperationPtr> dependents;
   std::unique_ptr<Launch> launch;   // null before it has begun
@@ -121,6 +128,7 @@ struct StreamObject : Owned {
   bool blocking = true;  // waits for the legacy stream, which waits for this
   int priority = 0;
   OperationPtr last;
+  OperationPtr last_free;  // the last free of stream-ordered memory
   CapturePtr capture;
   bool is_origin = false;
   std::vector<size_t> frontier;  // nodes of the capture before the next one

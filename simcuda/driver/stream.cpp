@@ -155,7 +155,9 @@ Code cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
       return stream_capture_isolation;
     }
     if (!what->recorded) return success;
-    if (is_done(what->recorded) && !call.simulator.races) return success;
+    const bool lost = what->recorded->dropped;
+    if (is_done(what->recorded) && !call.simulator.races && !lost)
+      return success;
     auto work = std::make_shared<Work>();
     work->what = "wait for an event";
     work->device = object->device;
@@ -168,6 +170,7 @@ Code cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
       after.insert(after.end(), more.begin(), more.end());
     }
     object->last = call.simulator.add(std::move(work), *object, after);
+    object->last->dropped |= lost;
     return success;
   });
 }

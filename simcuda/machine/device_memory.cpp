@@ -98,9 +98,9 @@ Allocation::~Allocation() {
   if (data != nullptr && !of_host(*this)) give_back(data, bytes);
 }
 
-std::shared_ptr<Allocation> DeviceMemory::allocate(int device, uint64_t bytes,
-                                                   Allocation::Kind kind,
-                                                   Allocation::State state) {
+std::shared_ptr<Allocation> DeviceMemory::make(int device, uint64_t bytes,
+                                               Allocation::Kind kind,
+                                               Allocation::State state) const {
   auto made = std::make_shared<Allocation>();
   made->bytes = bytes;
   made->device = device;
@@ -114,14 +114,62 @@ std::shared_ptr<Allocation> DeviceMemory::allocate(int device, uint64_t bytes,
   const uint64_t words = (bytes + 63) / 64;
   made->written = std::make_unique<std::atomic<uint64_t>[]>(words);
   made->unwritten = static_cast<int64_t>(bytes);
-  std::unique_lock lock(mutex_);
-  uint64_t& next = next_[device];
+  return made;
+}
+
+void DeviceMemory::place(Allocation& made) {
+  uint64_t& next = next_[made.device];
   if (next == 0) next = alignment * 8;
-  made->begin = device_base(device) + next;
-  next += (bytes + red_zone + alignment - 1) / alignment * alignment;
+  made.begin = device_base(made.device) + next;
+  made.room = (made.bytes + alignment - 1) / alignment * alignment;
+  next += (made.bytes + red_zone + alignment - 1) / alignment * alignment;
+}
+
+std::shared_ptr<Allocation> DeviceMemory::allocate(int device, uint64_t bytes,
+                                                   Allocation::Kind kind,
+                                                   Allocation::State state) {
+  auto made = make(device, bytes, kind, state);
+  if (!made) return nullptr;
+  std::unique_lock lock(mutex_);
+  place(*made);
   made->number = ++allocations_;
   map_[made->begin] = made;
   return made;
+}
+
+std::shared_ptr<Allocation> DeviceMemory::allocate_from(void* pool, int device,
+                                                        uint64_t bytes,
+                                                        uint64_t stream,
+                                                        bool reuse) {
+  auto made =
+      make(device, bytes, Allocation::Kind::pool, Allocation::State::pending);
+  if (!made) return nullptr;
+  made->pool = pool;
+  std::unique_lock lock(mutex_);
+  auto found = reusable_.rend();
+  if (reuse)
+    found = std::find_if(
+        reusable_.rbegin(), reusable_.rend(), [&](const Freed& freed) {
+          return freed.pool == pool && freed.stream == stream &&
+                 bytes <= freed.room && bytes > freed.room / 4;
+        });
+  if (found == reusable_.rend()) {
+    place(*made);
+  } else {
+    made->begin = found->begin;
+    made->room = found->room;
+    reusable_.erase(std::next(found).base());
+    ++generation_;
+  }
+  made->number = ++allocations_;
+  map_[made->begin] = made;
+  return made;
+}
+
+void DeviceMemory::forget_pool(const void* pool) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(reusable_,
+                [&](const Freed& freed) { return freed.pool == pool; });
 }
 
 std::shared_ptr<Allocation> DeviceMemory::add_host(void* data, uint64_t bytes,
@@ -160,9 +208,15 @@ void DeviceMemory::free(Allocation& allocation) {
   note->number = gone->number;
   note->state = Allocation::State::freed;
   it->second = note;
+  if (gone->freed_in != 0)
+    reusable_.push_back({gone->pool, gone->freed_in, gone->begin, gone->room});
   freed_order_.push_back(note->begin);
   if (freed_order_.size() > 2 * max_freed) {
-    for (size_t i = 0; i < max_freed; ++i) map_.erase(freed_order_[i]);
+    for (size_t i = 0; i < max_freed; ++i) {
+      const auto old = map_.find(freed_order_[i]);
+      if (old != map_.end() && old->second->state == Allocation::State::freed)
+        map_.erase(old);
+    }
     freed_order_.erase(freed_order_.begin(), freed_order_.begin() + max_freed);
   }
 }

@@ -1,8 +1,8 @@
 #pragma once
 // The memory of all simulated devices, in one unified address space that the
 // host cannot dereference. Every allocation has exact bounds and space around
-// it, freed addresses are never used again, and bits say which bytes were
-// ever written: so what a real GPU lets pass is found here.
+// it, freed addresses are used again only where `reuse` says so, and bits say
+// which bytes were ever written: so what a real GPU lets pass is found here.
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -49,6 +49,8 @@ struct Allocation {
   uint8_t* data = nullptr;  // the host's memory behind the addresses
   uint64_t number = 0;      // of this allocation, in order
   void* pool = nullptr;
+  uint64_t room = 0;      // bytes from its address on that are nobody else's
+  uint64_t freed_in = 0;  // the number of the stream that cuMemFreeAsync named
   bool free_asked = false;  // cuMemFreeAsync was called
   bool given_back = false;  // given back, or refused when that was tried
 
@@ -93,6 +95,13 @@ class DeviceMemory {
   std::shared_ptr<Allocation> allocate(int device, uint64_t bytes,
                                        Allocation::Kind kind,
                                        Allocation::State state);
+  /// Stream-ordered memory, pending. With `reuse` at the address of what was
+  /// freed last in the same stream, if that was of this pool and has room.
+  std::shared_ptr<Allocation> allocate_from(void* pool, int device,
+                                            uint64_t bytes, uint64_t stream,
+                                            bool reuse);
+  /// A pool ends: its addresses do not come back.
+  void forget_pool(const void* pool);
   /// Host memory that devices can see: `data` is its address for all.
   std::shared_ptr<Allocation> add_host(void* data, uint64_t bytes,
                                        Allocation::Kind kind);
@@ -122,10 +131,21 @@ class DeviceMemory {
   const uint64_t seed_;
   mutable std::shared_mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Allocation>> map_;  // by begin
+  std::shared_ptr<Allocation> make(int device, uint64_t bytes,
+                                   Allocation::Kind kind,
+                                   Allocation::State state) const;
+  /// Gives it an address of its own. With the lock held.
+  void place(Allocation& made);
+
   uint64_t next_[max_devices] = {};
   uint64_t allocations_ = 0;
   std::vector<std::shared_ptr<Allocation>> limbo_;
   std::vector<uint64_t> freed_order_;
+  struct Freed {
+    const void* pool;
+    uint64_t stream, begin, room;
+  };
+  std::vector<Freed> reusable_;  // the last one last
   int kernels_ = 0;
   std::atomic<uint64_t> generation_{1};
 };

@@ -246,6 +246,9 @@ bool read_key(Configuration& c, std::string_view key, std::string_view value) {
   } else if (key == "unwritten_shared") {
     if (value != "off" && value != "report") return false;
     c.unwritten_shared = value == "report";
+  } else if (key == "reuse") {
+    if (value != "0" && value != "1") return false;
+    c.reuse = value == "1";
   } else if (key == "leaks") {
     if (value != "off" && value != "report") return false;
     c.leaks = value == "report";

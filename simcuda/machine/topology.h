@@ -64,10 +64,11 @@ struct Configuration {
   Unwritten unwritten = Unwritten::report;
   LaunchShape::Races races = LaunchShape::Races::off;
   bool unwritten_shared = false;  // reads of shared memory count, too
-  bool leaks = true;              // reported at exit
-  bool log = false;               // whether calls are kept
-  std::string report;             // a file; empty: standard error
-  std::string keep;  // a folder for the PTX of all modules; empty: none
+  bool reuse = false;  // addresses of stream-ordered memory come back
+  bool leaks = true;   // reported at exit
+  bool log = false;    // whether calls are kept
+  std::string report;  // a file; empty: standard error
+  std::string keep;    // a folder for the PTX of all modules; empty: none
   std::vector<FaultRule> faults;
 };
 

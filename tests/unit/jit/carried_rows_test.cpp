@@ -1,7 +1,7 @@
 // Arrays that a loop uses row by row become rows and stacks: what the loop is
 // then, and when it stays as it is. That it gives the same is for programs
 // (tests/programs/language/loop_rows.uni).
-#include "jit/transform/carried_rows.h"
+#include "jit/loops/carried_rows.h"
 
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"

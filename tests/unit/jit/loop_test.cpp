@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "jit/transform/transforms.h"
+#include "jit/vmap/vmap.h"
 #include "tests/unit/jit/compiled.h"
 
 using namespace unisono;

@@ -1,3 +1,4 @@
+#include "jit/vmap/vmap.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"

@@ -452,6 +452,50 @@ TEST_CASE("a host call may run another program") {
   CHECK(right == 2);
 }
 
+TEST_CASE("a result that all devices share is there once") {
+  constexpr int64_t elements = 2048, bytes = elements * 4;
+  using Kind = CollectiveStep::Kind;
+  const auto collective = [&](Kind kind, SlotId from, SlotId to,
+                              Groups groups = {}) {
+    CollectiveStep step;
+    step.kind = kind;
+    step.from = from;
+    step.to = to;
+    step.dtype = DType::I32;
+    step.elements = elements;
+    step.groups = std::move(groups);
+    return Step{step};
+  };
+  Runtime runtime(3, 2);
+  ProgramBuilder b(3);
+  const SlotId in = b.input(bytes);
+  const SlotId sum = b.output(bytes), all = b.output(3 * bytes);
+  const SlotId grouped = b.output(bytes), changed = b.output(bytes);
+  b.program.slots[sum].shared = b.program.slots[all].shared = true;
+  b.program.steps = {
+      collective(Kind::all_reduce, in, sum),
+      collective(Kind::all_gather, in, all),
+      collective(Kind::all_reduce, in, grouped, {{0, 2}, {1}}),
+      collective(Kind::all_reduce, in, changed),
+      launch(add_one, {changed}),
+  };
+  const Blocks outputs = run_all(
+      runtime, b.program,
+      {make_blocks<int32_t>(runtime.devices(), elements, [](int d, int64_t i) {
+        return static_cast<int32_t>(i) + 100 * d;
+      })});
+  for (int d = 0; d < 3; ++d) {
+    CHECK((outputs[0][d] == outputs[0][0]) == true);
+    CHECK((outputs[1][d] == outputs[1][0]) == true);
+    CHECK((outputs[2][d] == outputs[2][0]) == (d == 0));
+    CHECK((outputs[3][d] == outputs[3][0]) == (d == 0));
+    CHECK(values<int32_t>(outputs[0][d])[7] == 321);
+    CHECK(values<int32_t>(outputs[1][d])[elements + 7] == 107);
+    CHECK(values<int32_t>(outputs[2][d])[7] == (d == 1 ? 107 : 214));
+    CHECK(values<int32_t>(outputs[3][d])[0] == 301);
+  }
+}
+
 TEST_CASE("memory that does not exist is an error before the first step") {
   Runtime runtime(4, 2, int64_t{64} << 20);
   ProgramBuilder b(4);

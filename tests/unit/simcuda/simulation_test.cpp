@@ -250,6 +250,35 @@ TEST_CASE("memory: stream-ordered memory used before, or after, its time") {
   CHECK(late > 0);
 }
 
+TEST_CASE("memory: what a stream has freed it gets again, with reuse") {
+  for (uint64_t seed = 0; seed <= 4; ++seed) {
+    for (const bool reuse : {false, true}) {
+      Simulation s(with(reuse ? "reuse=1;races=report" : "races=report", seed));
+      Stream a = s.stream(), b = s.stream();
+      const auto allocate = [&](Stream in, size_t bytes) {
+        DevicePointer made = 0;
+        CHECK(s.d.mem_alloc_async(&made, bytes, in) == success);
+        return made;
+      };
+      DevicePointer x = allocate(a, n * 4);
+      CHECK(s.launch(s.fill, 1, n, a, x, 9u, n, 0u) == success);
+      CHECK(s.d.mem_free_async(x, a) == success);
+      // Neither another stream, nor what would waste it, nor what is larger.
+      CHECK(allocate(b, n * 4) != x);
+      CHECK(allocate(a, n) != x);
+      CHECK(allocate(a, n * 4 + 1) != x);
+      DevicePointer y = allocate(a, n * 4 - 100);
+      CHECK((y == x) == reuse);
+      // It is new memory: nobody has written it, and it has its own end.
+      CHECK(s.launch(s.fill, 1, n, a, y, 9u, n - 25, 0u) == success);
+      CHECK(s.d.stream_synchronize(a) == success);
+      CHECK_MESSAGE(!finds("simcuda"), text_of(s.d.findings));
+      CHECK(s.launch(s.fill, 1, n, a, y, 9u, n, 0u) == success);
+      CHECK(s.d.stream_synchronize(a) == illegal_address);
+    }
+  }
+}
+
 TEST_CASE("memory: reads of what nobody wrote are reported") {
   Simulation s;
   DevicePointer x = s.allocate<unsigned>(n), y = s.allocate<unsigned>(n);
@@ -356,6 +385,44 @@ TEST_CASE("faults: an operation fails, and a later call says so") {
   s.d.ctx_push_current(s.context[1]);
   CHECK(s.d.mem_alloc(&x, 4) == success);
   s.d.ctx_pop_current(nullptr);
+}
+
+TEST_CASE("faults: what waits for a lost device is not done") {
+  int waited = 0;
+  for (uint64_t seed = 0; seed <= 4; ++seed) {
+    for (const bool late : {false, true}) {
+      Simulation s(with("devices=2", seed), 2);
+      Stream a = s.stream();
+      Event ready = s.event();
+      CHECK(s.launch(s.function(s.module, "trapper"), 1, 1, a) == success);
+      if (s.d.event_record(ready, a) != success) continue;  // lost at once
+      ++waited;
+      if (late) CHECK(s.d.stream_synchronize(a) == launch_failed);
+      s.d.ctx_push_current(s.context[1]);
+      Module module = s.load(kernels_ptx);
+      Function fill = s.function(module, "fill");
+      Function accumulate = s.function(module, "accumulate");
+      Stream b = s.stream();
+      DevicePointer y = s.upload(std::vector<unsigned>(n, 7));
+      DevicePointer x = 0, z = 0;
+      CHECK(s.d.mem_alloc_async(&x, n * 4, b) == success);
+      CHECK(s.d.stream_wait_event(b, ready, 0) == success);
+      // Memory begins and ends all the same.
+      CHECK(s.d.mem_alloc_async(&z, n * 4, b) == success);
+      CHECK(s.launch(accumulate, 1, n, b, y, x, n) == success);
+      CHECK(s.d.mem_free_async(x, b) == success);
+      CHECK(s.d.stream_synchronize(b) == success);
+      CHECK(!finds("never written"));
+      CHECK(s.download<unsigned>(y, n).back() == 7);
+      // The device itself is well.
+      CHECK(s.launch(fill, 1, n, b, y, 5u, n, 0u) == success);
+      CHECK(s.launch(fill, 1, n, b, z, 5u, n, 0u) == success);
+      CHECK(s.d.stream_synchronize(b) == success);
+      CHECK(s.download<unsigned>(y, n).back() == 5);
+      s.d.ctx_pop_current(nullptr);
+    }
+  }
+  CHECK(waited >= 6);
 }
 
 TEST_CASE("faults: out of memory after so many bytes") {

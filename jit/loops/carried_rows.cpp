@@ -1,7 +1,7 @@
 // Arrays that a counted loop carries, but uses row by row, become rows that it
 // reads and parts that it stacks. In the body each version of the array is
 // replaced by that of the turn's row: what is read there, or was written.
-#include "jit/transform/carried_rows.h"
+#include "jit/loops/carried_rows.h"
 
 #include <algorithm>
 #include <cstring>

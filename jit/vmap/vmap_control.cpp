@@ -5,7 +5,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/scalar/element.h"
-#include "jit/transform/vmap.h"
+#include "jit/vmap/vmap_rules.h"
 
 namespace unisono::jit::vmapping {
 

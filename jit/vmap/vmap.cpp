@@ -1,5 +1,5 @@
-#include "jit/transform/vmap.h"
 #include "jit/scalar/element.h"
+#include "jit/vmap/vmap_rules.h"
 
 #include <numeric>
 
@@ -9,7 +9,7 @@
 
 namespace unisono::jit {
 
-Graph vmap(const Graph& graph, const VmapSpec& spec) {
+ir::Graph vmap(const ir::Graph& graph, const VmapSpec& spec) {
   CHECK(spec.mapped.size() == graph.inputs.size());
   CHECK(spec.stacked.empty() || spec.stacked.size() == graph.outputs.size());
   CHECK(spec.size >= 0 && spec.devices >= 1);

@@ -8,7 +8,8 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/transform/gathered.h"
-#include "jit/transform/vmap.h"
+#include "jit/transform/reduce_factors.h"
+#include "jit/vmap/vmap_rules.h"
 
 namespace unisono::jit::vmapping {
 
@@ -100,6 +101,9 @@ NodeId Mapper::reduce_blocks(const CollectiveAttrs& a, NodeId all) {
   const int64_t blocks = spec_.size / block;
   if (blocks == 1)
     return add(Op::all_reduce, {add(op, {all}, along_first)}, devices);
+  if (const auto reduced =
+          reduce_factors(out_, all, op, blocks, devices, source_))
+    return *reduced;
   const Shape shape = out_.type(all).shape;
   NodeId own = add(Op::reshape, {all},
                    ir::ShapeAttrs{refronted(shape, 1, {blocks, block})});

@@ -3,7 +3,7 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/ir/routines.h"
-#include "jit/transform/vmap.h"
+#include "jit/vmap/vmap_rules.h"
 
 namespace unisono::jit::vmapping {
 

@@ -1,4 +1,4 @@
-#include "jit/transform/plain_loop.h"
+#include "jit/loops/plain_loop.h"
 
 #include <memory>
 #include <vector>

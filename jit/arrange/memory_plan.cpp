@@ -1,7 +1,8 @@
 // Linear scan over the buffers' lifetimes in the order of steps. A buffer that
 // a kernel reads for the last time, element by element where it writes a new
-// one, gives its place to the new one at once.
-#include "jit/plan/memory_plan.h"
+// one, gives its place to the new one at once. Shared buffers have an arena of
+// their own.
+#include "jit/arrange/memory_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -147,6 +148,7 @@ BufferId overwritten(const Kernel& kernel, BufferId buffer, int position,
     const BufferId other = kernel.arguments[i].buffer;
     if (kernel.arguments[i].written || given[other] ||
         positions.lifetimes[other].last != position ||
+        plan.buffers[other].shared != plan.buffers[buffer].shared ||
         plan.buffers[other].bytes != plan.buffers[buffer].bytes)
       continue;
     if (may_overwrite(kernel, static_cast<int>(i), written)) return other;
@@ -198,6 +200,7 @@ BufferId donor(const Plan& plan, const Positions& positions, BufferId output,
   const int first = positions.lifetimes[output].first;
   for (BufferId input : plan.inputs) {
     if (!free_inputs[input] ||
+        plan.buffers[input].shared != plan.buffers[output].shared ||
         plan.buffers[input].bytes != plan.buffers[output].bytes)
       continue;
     const int last = positions.lifetimes[input].last;
@@ -253,6 +256,7 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
     Slot& slot = result.slots[i];
     slot.bytes = buffer.bytes;
     slot.index = buffer.index;
+    slot.shared = buffer.shared;
     fixed[i] = buffer.home != PlanBuffer::Home::temporary;
     if (buffer.home == PlanBuffer::Home::input) slot.home = Slot::Home::input;
     if (buffer.home == PlanBuffer::Home::constant)
@@ -285,11 +289,12 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
     starts[positions.lifetimes[i].first].push_back(static_cast<BufferId>(i));
     ends[positions.lifetimes[i].last].push_back(static_cast<BufferId>(i));
   }
-  Arena arena;
+  Arena arenas[2];  // the devices' own, and the shared one
   std::vector<bool> fixed_or_given = fixed;
   for (size_t position = 0; position < starts.size(); ++position) {
     poll_stop();
     for (BufferId buffer : starts[position]) {
+      Arena& arena = arenas[plan.buffers[buffer].shared];
       const Kernel* kernel = positions.kernels[position];
       const BufferId other =
           kernel && !is_host[buffer]
@@ -306,12 +311,13 @@ MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated) {
     }
     for (BufferId buffer : ends[position])
       if (!fixed_or_given[buffer])
-        arena.give(result.slots[buffer].offset,
-                   rounded(plan.buffers[buffer].bytes));
+        arenas[plan.buffers[buffer].shared].give(
+            result.slots[buffer].offset, rounded(plan.buffers[buffer].bytes));
   }
   for (size_t i = 0; i < count; ++i)
     if (hosts[i] >= 0) result.slots[i] = result.slots[hosts[i]];
-  result.arena_bytes = arena.end();
+  result.arena_bytes = arenas[0].end();
+  result.shared_arena_bytes = arenas[1].end();
   return result;
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "jit/ir/kinds.h"
-#include "jit/transform/vmap.h"
+#include "jit/vmap/vmap_rules.h"
 
 namespace unisono::jit::vmapping {
 

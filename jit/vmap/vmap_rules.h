@@ -5,10 +5,13 @@
 #include <unordered_map>
 
 #include "jit/ir/graph.h"
-#include "jit/transform/transforms.h"
 #include "jit/transform/varies.h"
+#include "jit/vmap/vmap.h"
 
 namespace unisono::jit::vmapping {
+
+using ir::Graph;
+using ir::NodeId;
 
 /// A node of the new graph: it has one value for all members, or is `mapped`
 /// and has the members along a leading axis.

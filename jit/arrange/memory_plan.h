@@ -11,7 +11,7 @@ namespace unisono::jit {
 
 struct MemoryPlan {
   std::vector<Slot> slots;  // one per buffer of the plan
-  int64_t arena_bytes = 0;
+  int64_t arena_bytes = 0, shared_arena_bytes = 0;  // as in Program
   std::vector<int> overwritten;  // inputs whose places outputs take
 };
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "jit/ir/kinds.h"
-#include "jit/transform/vmap.h"
+#include "jit/vmap/vmap_rules.h"
 
 namespace unisono::jit::vmapping {
 

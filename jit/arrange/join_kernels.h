@@ -1,0 +1,13 @@
+#pragma once
+// Small kernels of a loop's turn, launched together.
+#include "jit/plan/fuse.h"
+
+namespace unisono::jit {
+
+/// In loops that are not kernels themselves, small kernels that do not depend
+/// on one another become one, with the nests of all: to launch one takes as
+/// long as it runs. Kernels that may fail stay as they are, and so does what is
+/// outside loops.
+void join_kernels(PlanSteps& steps);
+
+}  // namespace unisono::jit
