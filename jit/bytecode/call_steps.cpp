@@ -282,37 +282,39 @@ void begin_loop_step(const Step* step, uint64_t* registers, StepRun* any) {
   [[clang::musttail]] return step[1].function(step + 1, registers, any);
 }
 
-/// Whether a loop has run for so long that it is left.
-static bool is_long(const Step* step, const uint64_t* registers,
-                    const CallRun& run) {
-  return run.looks - static_cast<int64_t>(registers[step->in[2]]) >=
-         looks_of_loop;
+enum class AfterTurn { again, leave, stop };
+
+/// A loop that has run for so long that the walk does better is left.
+static AfterTurn after_turn(const Step* step, const uint64_t* registers,
+                            CallRun& run) {
+  if (--run.fuel >= 0) [[likely]]
+    return AfterTurn::again;
+  if (!may_go_on(run)) return AfterTurn::stop;
+  const auto began = static_cast<int64_t>(registers[step->in[2]]);
+  return run.looks - began >= looks_of_loop ? AfterTurn::leave
+                                            : AfterTurn::again;
 }
 
 void next_turn_step(const Step* step, uint64_t* registers, StepRun* any) {
-  CallRun& run = run_of(any);
-  bool leaves = false;
-  if (--run.fuel < 0) [[unlikely]] {
-    if (!may_go_on(run)) return fail(step, registers, any);
-    leaves = is_long(step, registers, run);
-  }
+  const AfterTurn after = after_turn(step, registers, run_of(any));
+  if (after == AfterTurn::stop) [[unlikely]]
+    return fail(step, registers, any);
   auto counter = static_cast<int64_t>(registers[step->out]);
   const auto stop = static_cast<int64_t>(registers[step->in[1]]);
   const bool more = !__builtin_add_overflow(counter, step->number, &counter) &&
                     (step->number > 0 ? counter < stop : counter > stop);
   registers[step->out] = static_cast<uint64_t>(counter);
-  const Step* next = !more ? step + 2 : leaves ? step + 1 : at_target(step);
+  const Step* next = !more                       ? step + 2
+                     : after == AfterTurn::leave ? step + 1
+                                                 : at_target(step);
   [[clang::musttail]] return next->function(next, registers, any);
 }
 
 void repeat_step(const Step* step, uint64_t* registers, StepRun* any) {
-  CallRun& run = run_of(any);
-  bool leaves = false;
-  if (--run.fuel < 0) [[unlikely]] {
-    if (!may_go_on(run)) return fail(step, registers, any);
-    leaves = is_long(step, registers, run);
-  }
-  const Step* next = leaves ? step + 1 : at_target(step);
+  const AfterTurn after = after_turn(step, registers, run_of(any));
+  if (after == AfterTurn::stop) [[unlikely]]
+    return fail(step, registers, any);
+  const Step* next = after == AfterTurn::leave ? step + 1 : at_target(step);
   [[clang::musttail]] return next->function(next, registers, any);
 }
 
