@@ -282,6 +282,31 @@ class Program:
                 self.line(2, None, f"s{i} = (s{i} - {qq}) * 0.5")
         self.line(2, "}", None)
 
+    def loops(self):
+        """Loops at top level that call the functions: lines of ours, and of Python's."""
+        for name, params, result in self.functions:
+            n, turns = self.rng.choice(STARTS), self.rng.choice([9, 20])
+            ours = {"int": f"n{name}", "f64": "f64(k) * 0.25", "bool": "k % 2 == 0"}
+            theirs = {"int": str(n), "f64": "k * 0.25", "bool": "k % 2 == 0"}
+            mine = f"{name}({', '.join([f'n{name}'] + [ours[p] for p in params])})"
+            python = f"{name}({', '.join([str(n)] + [theirs[p] for p in params])})"
+            a, b = [f"let n{name} = int(clock() * 0.0) + {n}", "var t = 0.5f64", "var k = 0"], ["t, k = 0.5, 0"]
+            if self.rng.random() < 0.5:
+                head, end = f"for i in range({turns}) {{", f"for i in range({turns}):"
+            else:
+                head, end = f"while k < {turns} {{", f"while k < {turns}:"
+            a.append(head), b.append(end)
+            step = {"int": ("t = t * 0.5 + f64(r % 100)", "t = t * 0.5 + float(r % 100)"), "f64": ("t = t * 0.5 + r * 0.25", "t = t * 0.5 + r * 0.25"),
+                    "bool": ("if r { t = t * 0.5 + f64(k) } else { t -= 0.25 }", "t = t * 0.5 + float(k) if r else t - 0.25")}[result]
+            a += [f"  let r = {mine}", f"  {step[0]}"]
+            b += [f"  r = {python}", f"  {step[1]}"]
+            if self.rng.random() < 0.4:
+                a.append('  print("{k} {t:.12e}")')
+                b.append('  out.append(f"{k} {t:.12e}")')
+            a += ["  k += 1", "}", 'print("{k} {t:.12e}")']
+            b += ["  k += 1", 'out.append(f"{k} {t:.12e}")']
+            yield a, b
+
     # ---- the whole
 
     def run(self):
@@ -296,6 +321,7 @@ class Program:
         number = {"int": "5", "f64": "0.75f64", "bool": "true"}
         theirs = {"int": 5, "f64": 0.75, "bool": True}
         lines = []
+        loops = self.loops()
         try:
             for name, params, result in self.functions:
                 for n in STARTS:  # which the check does not know
@@ -303,6 +329,9 @@ class Program:
                     lines.append('print("{' + call + ':.12e}")' if result == "f64" else f"print({call})")
                     got = space[name](n, *[theirs[p] for p in params])
                     out.append(str(got).lower() if result == "bool" else f"{got:.12e}" if result == "f64" else str(got))
+            for ours, theirs in loops:
+                lines += ours
+                exec("\n".join(theirs), space)
         except Wrong:
             return "\n".join(self.ours + lines) + "\n", out, True
         return "\n".join(self.ours + lines) + "\n", out, False

@@ -245,6 +245,7 @@ StepFunction require_fit_step(DType to, bool floating) {
 [[gnu::noinline]] static bool may_go_on(CallRun& run) {
   run.fuel = calls_between_looks;
   ++run.looks;
+  if (run.look) run.look(run);
   run.stopped = stop_requested();
   return !run.stopped;
 }

@@ -27,6 +27,8 @@ struct CallRun : StepRun {
   int64_t fuel = 0;
   int64_t looks = 0;
   bool stopped = false;
+  /// Called at each look, if it is set.
+  void (*look)(CallRun& run) = nullptr;
   /// Where the walk has to do something, and finds what by the step. False: it
   /// failed.
   bool (*walk)(CallRun& run, const Step* step, uint64_t* window) = nullptr;

@@ -118,14 +118,27 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
     checked = walker.walk_.machine().checked;
     fuel = jit::bytecode::calls_between_looks;
     walk = walk_site;
+    look = tell_turns;
   }
 
   /// What the function gives for arguments in the first registers; nothing if
   /// the walk has to call it: an element is at fault. What the walk throws
   /// comes through.
   std::optional<uint64_t> run(uint64_t* registers);
+  /// Told of the turns of a loop, now and then.
+  std::function<void(int64_t turns)> tell;
 
  private:
+  static void tell_turns(CallRun& run) {
+    const auto& own = static_cast<CodeRun&>(run);
+    if (own.tell) own.tell(static_cast<int64_t>(own.first_[own.code_.turns]));
+  }
+  /// Where statements are that the walk does.
+  Env scope() const {
+    return code_.environment && depth == 1
+               ? code_.environment
+               : walker_.s_.frames.back().environment;
+  }
   static bool walk_site(CallRun& run, const jit::Step* step, uint64_t* window);
   /// The walk does what the step would.
   bool walk_step_at(const jit::Step* step, uint64_t* window);
@@ -198,6 +211,7 @@ void Walker::CodeRun::push_frames() {
     const FunctionCode::Compiled& function =
         code_.functions[site ? site->callee : 0];
     window += call->out;
+    if (!site && code_.environment) continue;  // a loop is no call
     walker_.s_.frames.push_back({function.function.lock().get(),
                                  function.syntax,
                                  names_of(function, window),
@@ -243,7 +257,7 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
     case Site::What::turn: throw walker_.stopped(site.where);
     case Site::What::rest: walk_rest(site, window); return {};
     case Site::What::statement: {
-      const Env names = inner(walker_.s_.frames.back().environment);
+      const Env names = inner(scope());
       for (const FunctionCode::Local& local : site.locals)
         walker_.define(names, local.name,
                        value(local.value, window, local.where), false,
@@ -257,7 +271,7 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
 
 /// The turns that a loop has left; its variables are then in their registers.
 void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
-  const Env names = inner(walker_.s_.frames.back().environment);
+  const Env names = inner(scope());
   for (const FunctionCode::Local& local : site.locals)
     walker_.define(names, local.name, value(local.value, window, local.where),
                    local.value.changes, local.where, local.type);
@@ -369,6 +383,22 @@ std::string walked_because(const NotCode& not_code) {
 
 }  // namespace
 
+std::unique_ptr<FunctionCodes::Memory> FunctionCodes::take(
+    const FunctionCode& code, size_t depth) {
+  std::unique_ptr<Memory> out;
+  if (memory.empty()) {
+    out = std::make_unique<Memory>();
+  } else {
+    out = std::move(memory.back());
+    memory.pop_back();
+  }
+  // One window more for what a call prepares.
+  const size_t registers = (depth + 1) * code.most_registers;
+  if (out->registers.size() < registers) out->registers.resize(registers);
+  if (out->calls.size() < depth) out->calls.resize(depth);
+  return out;
+}
+
 std::optional<Value> Walker::call_code(
     const std::shared_ptr<const FunctionValue>& function,
     const std::vector<CallArgument>& arguments, Span where, bool& again) {
@@ -414,19 +444,9 @@ std::optional<Value> Walker::call_code(
   }
   const std::shared_ptr<const FunctionCode> code = *found;
 
-  // The depth that is left, and one window more for what a call prepares.
   const auto depth =
       static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
-  std::unique_ptr<FunctionCodes::Memory> memory;
-  if (codes.memory.empty()) {
-    memory = std::make_unique<FunctionCodes::Memory>();
-  } else {
-    memory = std::move(codes.memory.back());
-    codes.memory.pop_back();
-  }
-  const size_t registers = (depth + 1) * code->most_registers;
-  if (memory->registers.size() < registers) memory->registers.resize(registers);
-  if (memory->calls.size() < depth) memory->calls.resize(depth);
+  std::unique_ptr<FunctionCodes::Memory> memory = codes.take(*code, depth);
   for (size_t i = 0; i < kinds.size(); ++i)
     memory->registers[i] = *host_bits(arguments[i].value, kinds[i]);
 
@@ -447,6 +467,67 @@ std::optional<Value> Walker::call_code(
     return std::nullopt;
   }
   return value_of(walk_, *root.result, *bits, where);
+}
+
+std::optional<int64_t> Walker::run_loop_code(
+    const LoopStart& start, const std::function<void(int64_t)>& tell,
+    bool& at_fault, std::string& why) {
+  if (!may_run_code() || s_.call_depth > walk_.machine().limits.depth) {
+    why = "functions are walked here";
+    return std::nullopt;
+  }
+  NotCode not_code;
+  const auto code = compile_loop(*this, start, not_code);
+  if (!code) {
+    why = fmt::format("{} ({})", not_code.why, to_string(not_code.where));
+    return std::nullopt;
+  }
+  if (!s_.function_codes) s_.function_codes = std::make_shared<FunctionCodes>();
+  const auto depth =
+      static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
+  const std::unique_ptr<FunctionCodes::Memory> memory =
+      s_.function_codes->take(*code, depth);
+  uint64_t* registers = memory->registers.data();
+  for (size_t i = 0; i < code->variables.size(); ++i) {
+    const HostOperand& variable = code->variables[i].value;
+    registers[variable.place] =
+        *host_bits(start.variables[i].value, variable.kind);
+  }
+  const Span where = start.loop->span;
+  Recording recording(walk_.machine().recorder, Recorder::Kind::loop,
+                      Recorder::host);
+  LineTimes* times = s_.line_times;
+  const LineTime time(times, LineTimes::Part::code,
+                      times ? walk_.source_id(where) : 0);
+  const auto take_over = [&] {
+    for (size_t i = 0; i < code->variables.size(); ++i) {
+      const FunctionCode::Local& local = code->variables[i];
+      assign(start.variables[i].environment, local.name,
+             value_of(walk_, local.value.kind, registers[local.value.place],
+                      local.where),
+             where);
+    }
+    if (!recording) return;
+    recording.event().source = walk_.source_id(where);
+    recording.event().turns = static_cast<int64_t>(registers[code->turns]);
+  };
+  CodeRun run(*this, *code, where);
+  run.calls = std::span(memory->calls).first(depth);
+  run.tell = tell;
+  std::optional<uint64_t> done;
+  try {
+    done = run.run(registers);
+  } catch (...) {
+    take_over();
+    throw;
+  }
+  if (!done) {
+    at_fault = true;
+    why = "an element is at fault";
+    return std::nullopt;
+  }
+  take_over();
+  return static_cast<int64_t>(registers[code->turns]);
 }
 
 }  // namespace unisono::lang

@@ -7,6 +7,8 @@
 // done by the walk, in frames that are made of the windows of the calls under
 // way: an int that does not fit, a call too deep, `print`, a failing `assert`.
 // So an error is the walk's own, with its place and the calls around it.
+// A loop of the host that cannot be traced, as functions in it call themselves,
+// is compiled in the same way; its variables are registers meanwhile.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -124,6 +126,12 @@ struct FunctionCode {
     std::optional<std::pair<HostKind, uint64_t>> number = std::nullopt;
   };
 
+  /// Of a loop: where its statements are, the variables that it changes, and
+  /// the register where its turns are counted. Not kept longer than it runs.
+  Env environment;
+  std::vector<Local> variables;
+  uint32_t turns = 0;
+
   /// The root's call, the end, then the functions.
   std::vector<jit::Step> steps;
   std::unordered_map<size_t, Site> sites;  // by step
@@ -146,6 +154,19 @@ std::shared_ptr<const FunctionCode> compile_function(
     Walker& walker, const std::shared_ptr<const FunctionValue>& function,
     const std::vector<HostKind>& params, NotCode& why);
 
+/// What is left of a loop of the walk.
+struct LoopStart {
+  const Stmt* loop = nullptr;
+  std::optional<KnownRange> range;  // of a `for`
+  Env environment;
+  std::vector<Carry> variables;  // which it changes
+};
+/// The code of a loop, for the types that its variables have now; null, and
+/// `why`, if there is none.
+std::shared_ptr<const FunctionCode> compile_loop(Walker& walker,
+                                                 const LoopStart& start,
+                                                 NotCode& why);
+
 /// What the walk keeps of functions and their code.
 struct FunctionCodes {
   struct Entry {
@@ -161,6 +182,9 @@ struct FunctionCodes {
     std::vector<const jit::Step*> calls;
   };
   std::vector<std::unique_ptr<Memory>> memory;
+
+  /// Memory for a run of code in which so many calls may nest.
+  std::unique_ptr<Memory> take(const FunctionCode& code, size_t depth);
 };
 
 // ---- the compiler -----------------------------------------------------------
@@ -193,6 +217,7 @@ class FunctionCompiler {
 
   std::shared_ptr<const FunctionCode> compile(
       const FunctionPtr& function, const std::vector<HostKind>& params);
+  std::shared_ptr<const FunctionCode> compile(const LoopStart& start);
 
   /// A recursive function's result was taken for another kind than it is.
   struct WrongGuess {};
@@ -200,9 +225,11 @@ class FunctionCompiler {
  private:
   class Body;
 
-  /// A function that is compiled, or being so.
+  /// A function, or loop, that is compiled, or being so.
   struct Unit {
     FunctionCode::Compiled compiled;
+    const Stmt* loop = nullptr;
+    Span where;
     std::vector<jit::Step> steps;
     std::unordered_map<size_t, FunctionCode::Site> sites;
     bool done = false;
@@ -214,7 +241,7 @@ class FunctionCompiler {
                  const std::vector<HostKind>& params, Span where);
   /// What its result is; while it is being compiled by its annotation.
   HostKind result_of(size_t unit, Span where);
-  std::shared_ptr<const FunctionCode> link();
+  std::shared_ptr<FunctionCode> link();
   /// What a name outside of functions is; noted as what it must stay.
   Value outer_value(const Env& env, const NameExpr& name);
   /// The kind that an annotation asks for; nothing without one.
@@ -230,16 +257,17 @@ class FunctionCompiler {
   std::optional<Span> begins_again_;
 };
 
-/// One function.
+/// One function, or loop.
 class FunctionCompiler::Body {
  public:
-  Body(FunctionCompiler& all, Unit& unit)
-      : all_(all),
-        unit_(unit),
-        env_(std::get<Closure>(unit.compiled.function.lock()->what)
-                 .environment) {}
+  /// `env`: where names are that are not its own.
+  Body(FunctionCompiler& all, Unit& unit, Env env)
+      : all_(all), unit_(unit), env_(std::move(env)) {}
 
   void compile();
+  /// The loop's variables, and the register of its turns.
+  std::pair<std::vector<FunctionCode::Local>, uint32_t> compile(
+      const LoopStart& start);
 
  private:
   using Operand = HostOperand;
@@ -254,8 +282,7 @@ class FunctionCompiler::Body {
 
   uint32_t reserve() {
     constexpr uint32_t most_registers = 256;
-    if (++top_ > most_registers)
-      give_up(unit_.compiled.syntax->params_span, "it is too large");
+    if (++top_ > most_registers) give_up(unit_.where, "it is too large");
     most_ = std::max(most_, top_);
     return top_ - 1;
   }
@@ -358,13 +385,14 @@ class FunctionCompiler::Body {
   void statement(const Stmt& s);
   void let(const LetStmt& s);
   void assign(const AssignStmt& s);
-  void for_loop(const ForStmt& s);
-  void while_loop(const WhileStmt& s);
   struct Bounds {
     Operand start, stop;
     int64_t by = 1;
     DType dtype = DType::I32;
   };
+  void for_loop(const ForStmt& s, const KnownRange* known_range);
+  void while_loop(const WhileStmt& s);
+  void count_turn(const Stmt& s);
   Bounds range_of(const ForStmt& s);
   Operand bound(const Operand& value, DType dtype, const ForStmt& s);
   template <class Turns>
@@ -379,6 +407,7 @@ class FunctionCompiler::Body {
   /// The loop being compiled calls what cannot be traced, so it is code to its
   /// end.
   bool recursive_ = false;
+  uint32_t turns_ = 0;  // a register, if the unit is a loop
 };
 
 }  // namespace unisono::lang

@@ -253,7 +253,8 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
       top_ = before;
       return;
     }
-    case StmtKind::ForStmt: return for_loop(static_cast<const ForStmt&>(s));
+    case StmtKind::ForStmt:
+      return for_loop(static_cast<const ForStmt&>(s), nullptr);
     case StmtKind::WhileStmt:
       return while_loop(static_cast<const WhileStmt&>(s));
     case StmtKind::DefStmt:
@@ -418,7 +419,8 @@ void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
   turn.what = Site::What::turn;
   turn.where = s.span;
   unit_.sites[emit(jit::bytecode::walk_step)] = std::move(rest);
-  if (recursive_ || !walkable) {  // it began so late that it is never long
+  // It began so late that it is never long.
+  if (recursive_ || !walkable || &s == unit_.loop) {
     jit::Step& step = unit_.steps[begin];
     step.function = jit::bytecode::constant_step;
     step.number = std::numeric_limits<int64_t>::max() / 2;
@@ -426,14 +428,28 @@ void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
   recursive_ |= outer;
 }
 
-void FunctionCompiler::Body::for_loop(const ForStmt& s) {
+/// The turns of the loop that is the unit.
+void FunctionCompiler::Body::count_turn(const Stmt& s) {
+  if (&s == unit_.loop)
+    emit(jit::bytecode::int_step(jit::bytecode::IntOp::add, true), turns_,
+         turns_, 0, 0, 1);
+}
+
+void FunctionCompiler::Body::for_loop(const ForStmt& s,
+                                      const KnownRange* known_range) {
   if (s.pattern.kind == Pattern::Kind::tuple)
     give_up(s.pattern.span, "a pattern");
   const uint32_t before = top_;
   const uint32_t counter = reserve(), stop = reserve(), looks = reserve(),
                  number = reserve();
   const uint32_t bounds_from = top_;
-  const Bounds bounds = range_of(s);
+  Bounds bounds;
+  if (known_range)
+    bounds = {known(HostKind::integer(), known_range->start),
+              known(HostKind::integer(), known_range->stop),
+              static_cast<int64_t>(known_range->step), known_range->dtype};
+  else
+    bounds = range_of(s);
   move(bounds.start, counter);
   move(bounds.stop, stop);
   top_ = bounds_from;
@@ -459,6 +475,7 @@ void FunctionCompiler::Body::for_loop(const ForStmt& s) {
     }
     block(*s.body, Use::nothing, reserve());
     locals_.resize(names);
+    count_turn(s);
     const size_t back =
         emit(jit::bytecode::next_turn_step, counter, 0, stop, looks, bounds.by);
     unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
@@ -476,6 +493,7 @@ void FunctionCompiler::Body::while_loop(const WhileStmt& s) {
     const size_t top = unit_.steps.size();
     condition(*s.condition, end);
     block(*s.body, Use::nothing, reserve());
+    count_turn(s);
     const size_t back = emit(jit::bytecode::repeat_step, 0, 0, 0, looks);
     unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
   });
@@ -581,6 +599,37 @@ void FunctionCompiler::Body::compile() {
   unit_.compiled.registers = most_ + 1;
 }
 
+std::pair<std::vector<FunctionCode::Local>, uint32_t>
+FunctionCompiler::Body::compile(const LoopStart& start) {
+  reserve();  // for what a function would give
+  for (const Carry& each : start.variables) {
+    const Binding& binding = each.environment->names.at(each.name);
+    const auto kind = host_kind(each.value);
+    const bool number =
+        kind && (kind->is(Form::scalar) ||
+                 (kind->is(Form::number) && kind->literal == Literal::no));
+    if (!number) give_up(unit_.where, "`" + each.name + "` is no number");
+    Operand variable = in(*kind, reserve());
+    variable.changes = true;
+    locals_.push_back({each.name, variable, binding.where, binding.type});
+  }
+  const std::vector<Local> variables = locals_;
+  turns_ = reserve();
+  emit(jit::bytecode::constant_step, turns_);
+  if (start.range) {
+    const DType dtype = start.range->dtype;
+    if (dtype != DType::I32 && dtype != DType::I64)
+      give_up(unit_.where, "a counter of this type");
+    for_loop(static_cast<const ForStmt&>(*start.loop), &*start.range);
+  } else {
+    while_loop(static_cast<const WhileStmt&>(*start.loop));
+  }
+  emit(jit::bytecode::return_constant_step);
+  unit_.compiled.result = HostKind::integer();
+  unit_.compiled.registers = most_ + 1;
+  return {variables, turns_};
+}
+
 size_t FunctionCompiler::unit_of(const FunctionPtr& function,
                                  const std::vector<HostKind>& params,
                                  Span where) {
@@ -604,7 +653,8 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
   unit.compiled.function = function;
   unit.compiled.syntax = &syntax;
   unit.compiled.params = params;
-  Body(*this, unit).compile();
+  unit.where = syntax.params_span;
+  Body(*this, unit, std::get<Closure>(function->what).environment).compile();
   unit.done = true;
   if (!unit.compiled.result) give_up(where, "it gives nothing");
   const auto guess = guesses_.find(&syntax);
@@ -627,7 +677,7 @@ HostKind FunctionCompiler::result_of(size_t at, Span where) {
       .first->second;
 }
 
-std::shared_ptr<const FunctionCode> FunctionCompiler::link() {
+std::shared_ptr<FunctionCode> FunctionCompiler::link() {
   auto code = std::make_shared<FunctionCode>();
   code->steps = {{jit::bytecode::call_step, 0, {2}}, {jit::bytecode::end_step}};
   for (const auto& unit : units_) {
@@ -661,14 +711,42 @@ std::shared_ptr<const FunctionCode> FunctionCompiler::compile(
   return link();
 }
 
-std::shared_ptr<const FunctionCode> compile_function(
-    Walker& walker, const FunctionPtr& function,
-    const std::vector<HostKind>& params, NotCode& why) {
+std::shared_ptr<const FunctionCode> FunctionCompiler::compile(
+    const LoopStart& start) {
+  Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
+  unit.loop = start.loop;
+  unit.where = start.loop->span;
+  auto [variables, turns] = Body(*this, unit, start.environment).compile(start);
+  unit.done = true;
+  if (prints_ && begins_again_)
+    give_up(*begins_again_, "an element may be at fault after a `print`");
+  for (const FunctionCode::Outer& each : outer_) {
+    const Environment* holder = each.environment.lock()->find(each.name).second;
+    for (const Carry& variable : start.variables)
+      if (each.name == variable.name && holder == variable.environment.get())
+        give_up(unit.where,
+                "a function reads `" + each.name + "`, which the loop changes");
+  }
+  std::shared_ptr<FunctionCode> code = link();
+  code->environment = start.environment;
+  code->variables = std::move(variables);
+  code->turns = turns;
+  return code;
+}
+
+namespace {
+
+/// `compile`s until no guess is wrong.
+template <class Compile>
+std::shared_ptr<const FunctionCode> compile_code(Walker& walker, Span where,
+                                                 NotCode& why,
+                                                 Compile&& compile) {
   std::map<const Function*, HostKind> guesses;
   constexpr int most_tries = 4;
   for (int i = 0; i < most_tries; ++i) {
     try {
-      return FunctionCompiler(walker, guesses).compile(function, params);
+      FunctionCompiler compiler(walker, guesses);
+      return compile(compiler);
     } catch (const FunctionCompiler::WrongGuess&) {
       continue;
     } catch (const NotCode& reason) {
@@ -679,9 +757,27 @@ std::shared_ptr<const FunctionCode> compile_function(
       return nullptr;
     }
   }
-  why = {syntax_of(std::get<Closure>(function->what)).name,
-         "its result is of one of two types"};
+  why = {where, "its result is of one of two types"};
   return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const FunctionCode> compile_function(
+    Walker& walker, const FunctionPtr& function,
+    const std::vector<HostKind>& params, NotCode& why) {
+  const Span where = syntax_of(std::get<Closure>(function->what)).name;
+  return compile_code(walker, where, why, [&](FunctionCompiler& compiler) {
+    return compiler.compile(function, params);
+  });
+}
+
+std::shared_ptr<const FunctionCode> compile_loop(Walker& walker,
+                                                 const LoopStart& start,
+                                                 NotCode& why) {
+  return compile_code(
+      walker, start.loop->span, why,
+      [&](FunctionCompiler& compiler) { return compiler.compile(start); });
 }
 
 }  // namespace unisono::lang

@@ -17,6 +17,7 @@
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "lang/ops/print_value.h"
+#include "lang/walk/function_code.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
 
@@ -286,7 +287,8 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
 }
 
 std::optional<uint64_t> Walker::HostLoop::run(
-    const std::function<void(int64_t)>& walk_rest) {
+    const std::function<void(int64_t)>& walk_rest,
+    const std::optional<KnownRange>& range) {
   using Clock = std::chrono::steady_clock;
   Walk& walk = walker_.walk_;
   walk.flush(loop_.span);
@@ -300,6 +302,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
   LineTimes* times = walker_.s_.line_times;
   const uint32_t place = times ? walk.source_id(loop_.span) : 0;
   if (!bytecode) {
+    if (!code && run_as_function(range, why)) return std::nullopt;
     ++walker_.s_.not_code[&loop_];
     if (code) why = "it has an operation that loops as code do not know";
     if (times)
@@ -357,6 +360,25 @@ std::optional<uint64_t> Walker::HostLoop::run(
   compiled_ = true;
   if (run_compiled([&] { walk_rest(turns.taken); })) return std::nullopt;
   return turns.taken;
+}
+
+/// The rest of a loop that cannot be traced, as functions are compiled. False,
+/// and nothing has happened, if that is not possible either.
+bool Walker::HostLoop::run_as_function(const std::optional<KnownRange>& range,
+                                       std::string& why) {
+  const auto* unknown = as<WhileStmt>(loop_);
+  if (!range && (!unknown || unknown->most)) return false;
+  std::string reason;
+  const auto turns = walker_.run_loop_code(
+      {&loop_, range, env_, walker_.carries_of(loop_, env_)},
+      [&](int64_t taken) { tell(turns_ + taken, all_, false); }, failing_,
+      reason);
+  if (!turns) {
+    why += "; and not as functions are: " + reason;
+    return false;
+  }
+  turns_ += *turns;
+  return true;
 }
 
 /// The rest of a loop that takes long as machine code. False, and nothing has
