@@ -226,6 +226,41 @@ def files(folder):
           *[(r, list(w)) for r, w in outputs])
 
 
+def resumed(folder):
+    """A training one of whose processes is killed at any moment, and that is resumed by others, ends with the same bits."""
+    training = str(ROOT / "examples/train_resume.uni")
+    whole = run([UNISONO, "run", "--devices", "cpu:4", training])
+    path, kills = folder / "state.npz", 0
+    for _ in range(60):  # one that is over before the fourth kill begins anew
+        processes, devices = RANDOM.choice([(2, 1), (2, 2), (4, 1)])
+        launched = subprocess.Popen([UNISONO, "launch", "-n", str(processes), "--devices", f"cpu:{devices}", training, path.name], cwd=folder,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        times, last, end = RANDOM.randint(1, 6), None, time.monotonic() + LIMIT
+        while kills < 4 and times and launched.poll() is None and time.monotonic() < end:
+            now = path.stat().st_ino if path.exists() else None
+            times -= now != last
+            last = now
+            time.sleep(0.001)
+        children = pathlib.Path(f"/proc/{launched.pid}/task/{launched.pid}/children")
+        running = children.read_text().split() if launched.poll() is None and children.exists() else []
+        if kills < 4 and running:
+            which = RANDOM.choice(running)
+            os.kill(int(which), signal.SIGKILL)
+        out, err = launched.communicate(timeout=LIMIT)
+        if launched.returncode:
+            kills += 1
+            check(f"kill {kills}", launched.returncode == 1 and out == "" and len(re.findall(r"process \d is gone", err)) == 1
+                  and len(re.findall(r"(?m)^error", err)) == 1, launched.returncode, out, err)
+            continue
+        check(f"resumed after {kills}", (out, err) == whole[1:], out, err, whole)
+        if kills == 4:
+            break
+        path.unlink()
+        kills = 0
+    check("kills", kills == 4, kills)
+    check("unfinished files", not list(folder.glob("*.unisono-part")))
+
+
 def usage(folder):
     program = folder / "one.uni"
     program.write_text("print(process_count(), device_count())\n")
@@ -273,6 +308,8 @@ def main():
             files(folder)
         if not OPTIONS.names or "failures" in OPTIONS.names:
             failures(folder)
+        if not OPTIONS.names or "resumed" in OPTIONS.names:
+            resumed(folder)
     golden_programs()
     print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI"))
     return 1 if PROBLEMS else 0
