@@ -62,8 +62,8 @@ void wrong_argument(Argument argument, const Value& value,
       argument.call().builtin.parameters,
       [](const Parameter& parameter) { return parameter.name == "dtype"; });
   if (type && type->type.shape.empty() && has_dtype)
-    d.set_help(
-        fmt::format("name the element type: `dtype={}`", name(type->type.dtype)));
+    d.set_help(fmt::format("name the element type: `dtype={}`",
+                           name(type->type.dtype)));
   argument.call().walk.fail(std::move(d));
 }
 

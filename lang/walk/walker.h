@@ -606,9 +606,9 @@ class Walker {
   /// Runs what is left of a loop as code, and gives its turns. Nothing, and
   /// `why`, if it is to be walked, as nothing has happened: there is no code,
   /// or, `at_fault`, an element in some turn is no good.
-  std::optional<int64_t> run_loop_code(
-      const LoopStart& start, const std::function<void(int64_t)>& tell,
-      bool& at_fault, std::string& why);
+  std::optional<int64_t> run_loop_code(const LoopStart& start,
+                                       const std::function<void(int64_t)>& tell,
+                                       bool& at_fault, std::string& why);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -46,14 +45,14 @@ void set_text(std::array<char, n>& to, std::string_view text) {
 }  // namespace
 
 /// A message on its way: its head, with the payload if that is short, and the
-/// pieces.
+/// pieces. Messages are frequent, and often short: their memory is used again.
 struct Cluster::Outgoing {
   int to = 0;
   std::vector<char> head;
-  std::vector<Piece> pieces;
+  std::span<const Piece> pieces;
   size_t piece = 0;  // 0 is the head
   int64_t sent = 0;  // of this one
-  Clock::time_point begins;
+  std::optional<Clock::time_point> begins = {};
   bool done = false;
 
   bool begun() const { return piece > 0 || sent > 0; }
@@ -65,7 +64,7 @@ struct Cluster::Incoming {
   enum class State : uint8_t { header, payload, note, skip, done };
   enum class Result : uint8_t { data, goodbye, differs, gone, late };
   int from = 0;
-  std::vector<Piece> pieces = {};
+  std::span<const Piece> pieces = {};
   Header expected = {};
   bool to_the_end = false;
 
@@ -155,31 +154,47 @@ Cluster::Header Cluster::header(Kind kind, int64_t bytes,
   return header;
 }
 
-Cluster::Outgoing Cluster::outgoing(int to, Kind kind,
-                                    std::vector<Piece> pieces,
-                                    uint64_t fingerprint) {
+void Cluster::add_outgoing(int to, Kind kind, std::span<const Piece> pieces,
+                           uint64_t fingerprint) {
   int64_t bytes = 0;
   for (const Piece& piece : pieces) bytes += piece.bytes;
   const Header head = header(kind, bytes, fingerprint);
-  Outgoing out;
-  out.to = to;
-  out.head.resize(sizeof head);
-  std::memcpy(out.head.data(), &head, sizeof head);
-  if (static_cast<int64_t>(sizeof head) + bytes <= Transport::packet) {
-    for (const Piece& piece : pieces) {
-      const auto* data = static_cast<const char*>(piece.data);
-      out.head.insert(out.head.end(), data, data + piece.bytes);
-    }
-  } else {
-    out.pieces = std::move(pieces);
+  std::vector<char> memory;
+  if (!heads_.empty()) {
+    memory = std::move(heads_.back());
+    heads_.pop_back();
   }
-  out.begins = Clock::now() + options_.faults.before_message(process(), to);
-  return out;
+  const bool is_short =
+      static_cast<int64_t>(sizeof head) + bytes <= Transport::packet;
+  memory.resize(sizeof head + (is_short ? static_cast<size_t>(bytes) : 0));
+  std::memcpy(memory.data(), &head, sizeof head);
+  if (is_short) {
+    char* at = memory.data() + sizeof head;
+    for (const Piece& piece : pieces) {
+      if (piece.bytes > 0)
+        std::memcpy(at, piece.data, static_cast<size_t>(piece.bytes));
+      at += piece.bytes;
+    }
+    pieces = {};
+  }
+  Outgoing& out = outgoing_.emplace_back(
+      Outgoing{.to = to, .head = std::move(memory), .pieces = pieces});
+  const auto delay = options_.faults.before_message(process(), to);
+  if (delay.count() > 0) out.begins = Clock::now() + delay;
+}
+
+void Cluster::clear() {
+  for (Outgoing& out : outgoing_) heads_.push_back(std::move(out.head));
+  outgoing_.clear();
+  incoming_.clear();
 }
 
 /// Whether it sent anything.
 bool Cluster::push(Outgoing& out) {
-  if (Clock::now() < out.begins) return false;
+  if (out.begins) {
+    if (Clock::now() < *out.begins) return false;
+    out.begins.reset();
+  }
   bool moved = false;
   while (!out.done) {
     if (out.piece > out.pieces.size() || peers_[out.to].gone) {
@@ -220,8 +235,9 @@ bool Cluster::read_header(Incoming& in) {
       in.end(Incoming::Result::gone);
       return false;
     }
-    std::memmove(peer.buffer.data(), peer.buffer.data() + peer.begin,
-                 static_cast<size_t>(peer.end - peer.begin));
+    if (peer.end > peer.begin)
+      std::memmove(peer.buffer.data(), peer.buffer.data() + peer.begin,
+                   static_cast<size_t>(peer.end - peer.begin));
     peer.end -= std::exchange(peer.begin, 0);
     const int64_t got = transport_->try_receive(
         in.from, peer.buffer.data() + peer.end, Transport::packet - peer.end);
@@ -355,62 +371,70 @@ bool Cluster::pull(Incoming& in) {
   return moved || in.done();
 }
 
-bool Cluster::pump(std::vector<Outgoing>& sends,
-                   std::vector<Incoming>& receives) {
-  Clock::time_point since = Clock::now();
-  std::optional<Clock::time_point> stopped_at;
-  std::vector<int> sending, receiving;
+bool Cluster::pump() {
+  // Since nothing has come, and since it shall stop: known from the first time
+  // that waiting took any.
+  std::optional<Clock::time_point> since, stopped_at;
+  bool has_waited = false;
   for (;;) {
     bool moved = false, begun = false;
-    sending.clear();
-    receiving.clear();
-    std::set<int> busy;  // messages to one process go one after the other
+    sending_.clear();
+    receiving_.clear();
+    busy_.clear();  // messages to one process go one after the other
     milliseconds most = look;
-    const Clock::time_point now = Clock::now();
-    for (Outgoing& out : sends) {
-      if (out.done || busy.contains(out.to)) continue;
+    for (Outgoing& out : outgoing_) {
+      if (out.done || std::ranges::find(busy_, out.to) != busy_.end()) continue;
       moved |= push(out);
       if (out.done) continue;
-      busy.insert(out.to);
+      busy_.push_back(out.to);
       begun |= out.begun();
-      if (out.begins > now)
+      if (out.begins)
         most = milliseconds(1);
       else
-        sending.push_back(out.to);
+        sending_.push_back(out.to);
     }
-    for (Incoming& in : receives) {
+    for (Incoming& in : incoming_) {
       if (in.done()) continue;
       moved |= pull(in);
       if (in.done()) continue;
       begun |= in.begun();
-      receiving.push_back(in.from);
+      receiving_.push_back(in.from);
     }
-    if (receiving.empty() && busy.empty()) return true;
+    if (receiving_.empty() && busy_.empty()) return true;
     if (moved) {
-      since = now;
+      since.reset();
       continue;
     }
-    if (options_.stop && options_.stop->load(std::memory_order_relaxed)) {
-      if (!stopped_at) stopped_at = now;
-      if (!begun || now - *stopped_at > grace) {
-        stopped_ = begun;
-        return false;
+    if (has_waited) {
+      const Clock::time_point now = Clock::now();
+      if (!since) since = now;
+      if (options_.stop && options_.stop->load(std::memory_order_relaxed)) {
+        if (!stopped_at) stopped_at = now;
+        if (!begun || now - *stopped_at > grace) {
+          stopped_ = begun;
+          return false;
+        }
+      }
+      if (options_.limit.count() > 0 && now - *since > options_.limit) {
+        give_up();
+        return true;
       }
     }
-    if (options_.limit.count() > 0 && now - since > options_.limit) {
-      for (Incoming& in : receives) {
-        if (in.done()) continue;
-        peers_[in.from].late = true;
-        in.end(Incoming::Result::late);
-      }
-      for (Outgoing& out : sends) {
-        if (out.done) continue;
-        peers_[out.to].late = true;
-        out.done = true;
-      }
-      return true;
-    }
-    transport_->wait(sending, receiving, most);
+    has_waited = transport_->wait(sending_, receiving_, most);
+  }
+}
+
+/// Of those that have not come nothing is expected any more.
+void Cluster::give_up() {
+  for (Incoming& in : incoming_) {
+    if (in.done()) continue;
+    peers_[in.from].late = true;
+    in.end(Incoming::Result::late);
+  }
+  for (Outgoing& out : outgoing_) {
+    if (out.done) continue;
+    peers_[out.to].late = true;
+    out.done = true;
   }
 }
 
@@ -428,7 +452,7 @@ Error Cluster::differs(int process, const Header& other) const {
 }
 
 /// Of several reasons to stop, another's failure: that is the program's.
-Status Cluster::outcome(const std::vector<Incoming>& receives) {
+Status Cluster::outcome() {
   using Result = Incoming::Result;
   std::optional<Error> found;
   int rank = 0;
@@ -437,7 +461,7 @@ Status Cluster::outcome(const std::vector<Incoming>& receives) {
     rank = importance;
     found = std::move(error);
   };
-  for (const Incoming& in : receives) {
+  for (const Incoming& in : incoming_) {
     switch (in.result) {
       case Result::data: break;
       case Result::goodbye:
@@ -491,23 +515,19 @@ Status Cluster::exchange(std::span<const Message> sends,
                          std::span<const Message> receives,
                          uint64_t fingerprint) {
   count_exchange();
-  std::vector<Outgoing> out;
-  out.reserve(sends.size());
+  clear();
   for (const Message& message : sends)
-    out.push_back(
-        outgoing(message.process, Kind::data, message.pieces, fingerprint));
-  std::vector<Incoming> in;
-  in.reserve(receives.size());
+    add_outgoing(message.process, Kind::data, message.pieces, fingerprint);
   for (const Message& message : receives) {
     int64_t bytes = 0;
     for (const Piece& piece : message.pieces) bytes += piece.bytes;
-    in.push_back({.from = message.process,
-                  .pieces = message.pieces,
-                  .expected = header(Kind::data, bytes, fingerprint)});
+    incoming_.push_back({.from = message.process,
+                         .pieces = message.pieces,
+                         .expected = header(Kind::data, bytes, fingerprint)});
   }
-  if (!pump(out, in))
+  if (!pump())
     return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
-  return outcome(in);
+  return outcome();
 }
 
 Status Cluster::broadcast(int from, void* data, int64_t bytes) {
@@ -530,11 +550,11 @@ Status Cluster::glance() {
       Header got;
       std::memcpy(&got, first.buffer.data() + first.begin, sizeof got);
       if (got.kind != Kind::goodbye) return Unit{};
-      std::vector<Outgoing> none;
-      std::vector<Incoming> rest{std::move(in)};
-      if (!pump(none, rest))
+      clear();
+      incoming_.push_back(std::move(in));
+      if (!pump())
         return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
-      in = std::move(rest[0]);
+      in = std::move(incoming_[0]);
     } else if (!in.done()) {
       return Unit{};
     }
@@ -543,31 +563,32 @@ Status Cluster::glance() {
   }
   // It may have come to the end before this process: output does not meet.
   if (first.goodbye && first.goodbye->status == 0) return Unit{};
-  return outcome({in});
+  clear();
+  incoming_.push_back(std::move(in));
+  return outcome();
 }
 
 Status Cluster::settle() {
   if (runs_settled_ == runs_) return process() > 0 ? glance() : Unit{};
   runs_settled_ = runs_;
   count_exchange();
-  std::vector<Outgoing> out;
-  std::vector<Incoming> in;
+  clear();
   std::string lines;
+  Piece piece;
   if (process() == 0) {
     for (int p = 1; p < processes(); ++p)
-      in.push_back({.from = p, .expected = header(Kind::data, 0, 0)});
+      incoming_.push_back({.from = p, .expected = header(Kind::data, 0, 0)});
   } else {
     if (!lines_.empty()) {
       lines = lines_text();
-      out.push_back(
-          outgoing(0, Kind::lines,
-                   {{lines.data(), static_cast<int64_t>(lines.size())}}, 0));
+      piece = {lines.data(), static_cast<int64_t>(lines.size())};
+      add_outgoing(0, Kind::lines, {&piece, 1}, 0);
     }
-    out.push_back(outgoing(0, Kind::data, {}, 0));
+    add_outgoing(0, Kind::data, {}, 0);
   }
-  if (!pump(out, in))
+  if (!pump())
     return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
-  TRY(outcome(in));
+  TRY(outcome());
   if (process() > 0) {
     lines_.clear();
     return glance();
@@ -659,23 +680,21 @@ Cluster::End Cluster::finish(int status, std::string messages) {
   note += messages;
   if (process() > 0) note += lines_text();
   transport_->forget();
-  std::vector<Outgoing> out;
-  std::vector<Incoming> in;
+  clear();
+  const Piece piece{note.data(), static_cast<int64_t>(note.size())};
   for (int p = 0; p < processes(); ++p) {
     if (p == process()) continue;
     if (!stopped_ && !peers_[p].late)
-      out.push_back(outgoing(p, Kind::goodbye,
-                             {{note.data(), static_cast<int64_t>(note.size())}},
-                             0));
+      add_outgoing(p, Kind::goodbye, {&piece, 1}, 0);
     if (!peers_[p].goodbye && !peers_[p].late)
-      in.push_back({.from = p, .to_the_end = true});
+      incoming_.push_back({.from = p, .to_the_end = true});
   }
   // Who was stopped waits for the others nevertheless, but not for long.
   const std::atomic<bool>* stop = std::exchange(options_.stop, nullptr);
   if (stop && stop->load() &&
       (options_.limit.count() == 0 || options_.limit > 4 * grace))
     options_.limit = 4 * grace;
-  pump(out, in);
+  pump();
 
   peers_[process()].goodbye = own;
   peers_[process()].messages = messages;

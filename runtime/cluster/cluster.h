@@ -169,17 +169,21 @@ class Cluster {
   Status meet();  // the beginning of `open`
   Header header(Kind kind, int64_t bytes, uint64_t fingerprint) const;
   void count_exchange();
-  Outgoing outgoing(int to, Kind kind, std::vector<Piece> pieces,
+  /// To what is sent in the next `pump`; the pieces are there until then.
+  void add_outgoing(int to, Kind kind, std::span<const Piece> pieces,
                     uint64_t fingerprint);
+  /// Before a new list of what is sent and received.
+  void clear();
   /// Sends and receives all; gives up those that are late. False if it was
   /// stopped.
-  bool pump(std::vector<Outgoing>& sends, std::vector<Incoming>& receives);
+  bool pump();
+  void give_up();
   bool push(Outgoing& out);
   bool pull(Incoming& in);
   bool read_header(Incoming& in);
   void begin_payload(Incoming& in, const Header& header);
   void take_note(Incoming& in);
-  Status outcome(const std::vector<Incoming>& receives);
+  Status outcome();
   Error differs(int process, const Header& other) const;
   /// Whether process 0 has said goodbye, as far as is known now.
   Status glance();
@@ -190,6 +194,10 @@ class Cluster {
   std::unique_ptr<Transport> transport_;
   ClusterOptions options_;
   std::vector<Peer> peers_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;
+  std::vector<std::vector<char>> heads_;         // memory of messages sent
+  std::vector<int> busy_, sending_, receiving_;  // of `pump`
   std::string place_ = "the beginning";
   /// Exchanges, and runs, in all processes; in the higher half. In the lower
   /// one the exchanges of a run.

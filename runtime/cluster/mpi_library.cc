@@ -126,8 +126,8 @@ int64_t try_send(int to, const void* data, int64_t bytes) {
 int64_t try_receive(int from, void* data, int64_t bytes) {
   Peer& peer = state.peers[from];
   if (peer.taken < peer.rest.size()) {
-    const int64_t some = std::min(
-        bytes, static_cast<int64_t>(peer.rest.size() - peer.taken));
+    const int64_t some =
+        std::min(bytes, static_cast<int64_t>(peer.rest.size() - peer.taken));
     std::memcpy(data, peer.rest.data() + peer.taken, static_cast<size_t>(some));
     peer.taken += static_cast<size_t>(some);
     return some;
@@ -166,17 +166,18 @@ void forget() {
 /// MPI makes progress in its calls alone, so nobody sleeps for long. An answer
 /// that comes at once is not worth giving the processor away: on a busy machine
 /// it does not come back for milliseconds.
-void wait(int microseconds) {
+int wait(int microseconds) {
   constexpr int asks = 500, yields = 2000;  // an ask takes some 0.2 µs
   if (std::exchange(state.moved, false)) state.idle = 0;
   ++state.idle;
-  if (state.own_processor && state.idle < asks) return;
+  if (state.own_processor && state.idle < asks) return 0;
   if (state.idle < yields) {
     sched_yield();
-    return;
+    return 1;
   }
   usleep(static_cast<useconds_t>(
       std::min(microseconds, std::min(1000, state.idle / 100))));
+  return 1;
 }
 
 void close_mpi(int clean) {
@@ -188,8 +189,12 @@ void close_mpi(int clean) {
   MPI_Finalize();
 }
 
-constexpr MpiLibrary library = {MpiLibrary::current, open_mpi, try_send,
-                                try_receive,         forget,   wait,
+constexpr MpiLibrary library = {MpiLibrary::current,
+                                open_mpi,
+                                try_send,
+                                try_receive,
+                                forget,
+                                wait,
                                 close_mpi};
 
 }  // namespace

@@ -14,8 +14,8 @@ struct MpiLibrary {
   int64_t (*try_send)(int to, const void* data, int64_t bytes);
   int64_t (*try_receive)(int from, void* data, int64_t bytes);
   void (*forget)();
-  /// Waits a little, longer if called again and again.
-  void (*wait)(int microseconds);
+  /// Waits a little, longer if called again and again; 0 if it has not yet.
+  int (*wait)(int microseconds);
   void (*close)(int clean);
 };
 

@@ -31,9 +31,10 @@ class MpiTransport final : public Transport {
     return bytes == 0 ? 0 : mpi_.try_receive(from, data, bytes);
   }
   void forget() override { mpi_.forget(); }
-  void wait(std::span<const int>, std::span<const int>,
+  bool wait(std::span<const int>, std::span<const int>,
             std::chrono::milliseconds most) override {
-    mpi_.wait(static_cast<int>(std::min<int64_t>(most.count(), 1000)) * 1000);
+    return mpi_.wait(static_cast<int>(std::min<int64_t>(most.count(), 1000)) *
+                     1000) != 0;
   }
   void close(bool clean) override { mpi_.close(clean ? 1 : 0); }
 

@@ -39,8 +39,9 @@ class Transport {
   /// Memory that calls were given is not used any more: the program ends.
   virtual void forget() = 0;
   /// Returns when one of `sending` may take bytes or bytes of one of
-  /// `receiving` may have come, or when `most` is over, or before.
-  virtual void wait(std::span<const int> sending,
+  /// `receiving` may have come, or when `most` is over, or before. False: at
+  /// once, so that the time need not be looked at.
+  virtual bool wait(std::span<const int> sending,
                     std::span<const int> receiving,
                     std::chrono::milliseconds most) = 0;
   /// All processes have ended as one, or (`clean` is false) this one cannot

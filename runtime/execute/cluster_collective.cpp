@@ -111,7 +111,14 @@ ClusterMeeting::ClusterMeeting(const RunState& run, Cluster& cluster)
   }
 }
 
-std::vector<ClusterMeeting::Team> ClusterMeeting::teams(
+const std::vector<ClusterMeeting::Team>& ClusterMeeting::teams(
+    const CollectiveStep& step) {
+  for (const auto& [known, teams] : teams_)
+    if (known == &step) return teams;
+  return teams_.emplace_back(&step, make_teams(step)).second;
+}
+
+std::vector<ClusterMeeting::Team> ClusterMeeting::make_teams(
     const CollectiveStep& step) const {
   std::vector<Team> out;
   const auto add = [&](const auto& devices) {
@@ -123,6 +130,7 @@ std::vector<ClusterMeeting::Team> ClusterMeeting::teams(
     const std::set<int> each(team.owners.begin(), team.owners.end());
     team.processes.assign(each.begin(), each.end());
     team.here = each.contains(cluster_.process());
+    team.partials = partials_of(team.owners);
   };
   for (const auto& group : step.groups) add(group);
   if (!step.groups.empty()) return out;
@@ -166,7 +174,7 @@ Status ClusterMeeting::meet(CollectiveWorkers workers,
   using Kind = CollectiveStep::Kind;
   if (step.kind == Kind::all_reduce || step.kind == Kind::reduce_scatter)
     return reduce(workers, step, fingerprint);
-  const std::vector<Team> all = teams(step);
+  const std::vector<Team>& all = teams(step);
   for (const Team& team : all) {
     if (!team.here) continue;
     if (step.kind == Kind::all_gather)
@@ -252,14 +260,13 @@ void ClusterMeeting::permute(const Team& team, const CollectiveStep& step) {
 }
 
 /// The largest parts of the tree that one process has, in order.
-std::vector<ClusterMeeting::Partial> ClusterMeeting::partials(
-    const Team& team) {
+std::vector<ClusterMeeting::Partial> ClusterMeeting::partials_of(
+    const std::vector<int>& owners) {
   std::vector<Partial> out;
   const auto add = [&](auto& self, int64_t begin, int64_t end) -> void {
-    const int owner = team.owners[begin];
-    const bool one =
-        std::all_of(team.owners.begin() + begin, team.owners.begin() + end,
-                    [&](int other) { return other == owner; });
+    const int owner = owners[begin];
+    const bool one = std::all_of(owners.begin() + begin, owners.begin() + end,
+                                 [&](int other) { return other == owner; });
     if (one) {
       out.push_back({begin, end, owner});
       return;
@@ -268,14 +275,14 @@ std::vector<ClusterMeeting::Partial> ClusterMeeting::partials(
     self(self, begin, middle);
     self(self, middle, end);
   };
-  add(add, 0, static_cast<int64_t>(team.owners.size()));
+  add(add, 0, static_cast<int64_t>(owners.size()));
   return out;
 }
 
 /// A range of elements that this process combines, or helps to.
 struct ClusterMeeting::Reduction {
   int64_t first = 0, last = 0;  // of each operand
-  std::vector<Partial> partials;
+  const std::vector<Partial>& partials;
   /// By partial result, as it is combined: elements first ... last - 1.
   std::vector<const void*> data;
   std::vector<std::unique_ptr<char[]>> memory = {};
@@ -292,14 +299,14 @@ Status ClusterMeeting::reduce(CollectiveWorkers workers,
   const int own = cluster_.process();
   const int64_t size = byte_size(step.dtype);
   const int64_t combined = combined_size(step.dtype);
-  const std::vector<Team> all = teams(step);
+  const std::vector<Team>& all = teams(step);
 
   // Adds the range `first` ... `last`, which `combiners` combine.
   std::vector<Reduction> reductions;
   const auto add = [&](const Team& team, int64_t first, int64_t last,
                        const std::vector<int>& combiners,
                        std::vector<void*> to) {
-    Reduction part{first, last, partials(team), {}};
+    Reduction part{first, last, team.partials, {}};
     const int64_t bytes = (last - first) * combined;
     const bool combines = std::ranges::find(combiners, own) != combiners.end();
     for (const Partial& partial : part.partials) {

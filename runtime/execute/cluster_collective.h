@@ -9,6 +9,7 @@
 // otherwise a few. Who has all of them combines them in the same tree, so the
 // bits are those of one process.
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "runtime/cluster/cluster.h"
@@ -30,23 +31,26 @@ class ClusterMeeting {
               uint64_t fingerprint);
 
  private:
-  /// Positions in a run of those who meet, and which processes they belong to.
-  struct Team {
-    std::vector<int> devices;
-    std::vector<int> owners;     // by place in the team
-    std::vector<int> processes;  // each once, ascending
-    bool here = false;           // this process has some
-  };
   /// A part of the members tree that one process has.
   struct Partial {
     int64_t begin = 0, end = 0;  // places in the team
     int owner = 0;
   };
+  /// Positions in a run of those who meet, and which processes they belong to.
+  struct Team {
+    std::vector<int> devices;
+    std::vector<int> owners;     // by place in the team
+    std::vector<int> processes;  // each once, ascending
+    std::vector<Partial> partials;
+    bool here = false;  // this process has some
+  };
   /// What is combined, by whom.
   struct Reduction;
 
-  std::vector<Team> teams(const CollectiveStep& step) const;
-  static std::vector<Partial> partials(const Team& team);
+  /// Known from the first time on that the step is done.
+  const std::vector<Team>& teams(const CollectiveStep& step);
+  std::vector<Team> make_teams(const CollectiveStep& step) const;
+  static std::vector<Partial> partials_of(const std::vector<int>& owners);
   void* from(const Team& team, size_t place, const CollectiveStep& step) const;
   void* to(const Team& team, size_t place, const CollectiveStep& step) const;
 
@@ -63,7 +67,8 @@ class ClusterMeeting {
 
   const RunState& run_;
   Cluster& cluster_;
-  std::vector<int> owners_;     // by position
+  std::vector<int> owners_;  // by position
+  std::vector<std::pair<const CollectiveStep*, std::vector<Team>>> teams_;
   std::vector<Message> sends_;  // to each other process of the run
   std::vector<Message> receives_;
 };
