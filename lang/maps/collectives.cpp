@@ -430,7 +430,16 @@ Members device_members(Argument device) {
   for (const MappedAxis& mapped : device.call().walk.context().mapped_axes)
     if (mapped.over_devices)
       members.axes.push_back({mapped.axis, mapped.id, mapped.size});
-  return members.axes.empty() ? members_of(device) : members;
+  if (!members.axes.empty()) return members;
+  try {
+    return members_of(device);
+  } catch (Failure& failure) {
+    failure.diagnostic.set_help(
+        "every process runs the whole program, and process 0 prints and saves; "
+        "inside `pmap` it is the process that has the member's device, and "
+        "`process_index(device)` is that of a device");
+    throw;
+  }
 }
 
 /// Whose device each member is on, by its position among all.
