@@ -236,16 +236,23 @@ class Program:
         elif pick < 0.8:
             self.loop(i)
         else:
-            (p, pp), (q, qq), (c, cc) = self.floating(2), self.floating(2), self.boolean(2)
+            (p, pp), (q, qq), (c, cc) = self.start(), self.floating(2), self.boolean(2)
             self.line(2, f"var v{i} = {p}", None)
             self.line(2, f"if {c} {{ v{i} = v{i} * 0.5 + {q} }}", None)
             self.line(1, None, f"v{i} = {pp}")
             self.line(1, None, f"if {cc}: v{i} = v{i} * 0.5 + {qq}")
             self.names.append((f"v{i}", "f64"))
 
+    def start(self):
+        """What a variable begins with: a float, or a number that takes its type from what the variable meets."""
+        if self.rng.random() < 0.5:
+            return self.floating(2)
+        number = self.rng.choice(["0.0", "0.5", "0.1", "-2.0", "3.0"])
+        return number, number
+
     def loop(self, i):
         """A loop of a few turns. Its counter is an element, which meets only what the check knows of elements."""
-        p, pp = self.floating(2)
+        p, pp = self.start()
         self.line(2, f"var s{i} = {p}", None)
         self.line(1, None, f"s{i} = {pp}")
         self.names.append((f"s{i}", "f64"))

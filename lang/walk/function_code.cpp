@@ -77,9 +77,8 @@ std::optional<HostKind> host_kind(const Value& value) {
 std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind) {
   const auto own = host_kind(value);
   const bool same =
-      own && (*own == kind ||
-              (kind.is(Form::number) && own->is(kind.form) &&
-               own->dtype == kind.dtype && kind.literal == Literal::unknown));
+      own && (*own == kind || (own->is(kind.form) && own->dtype == kind.dtype &&
+                               kind.literal == Literal::unknown));
   if (!same) return std::nullopt;
   if (const auto* i = value.get_if<IntValue>())
     return static_cast<uint64_t>(i->value.value());

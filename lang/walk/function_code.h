@@ -38,7 +38,9 @@ struct HostKind {
     number,   // a weak number (value.h): f64 or i64
     scalar,   // an array of rank 0
   };
-  /// Of a weak number: whether it is ArrayCell::literal.
+  /// Of a weak number: whether it is ArrayCell::literal. Of a scalar `unknown`
+  /// means that it may still be the number, which has this value exactly, that
+  /// a variable began with: `var n = 0` before `n += f(x)`.
   enum class Literal : uint8_t { no, yes, unknown };
   Form form = Form::integer;
   DType dtype = DType::I64;
@@ -52,6 +54,9 @@ struct HostKind {
     return {Form::number, dtype, literal};
   }
   bool is(Form f) const { return form == f; }
+  bool may_be_number() const {
+    return form == Form::scalar && literal == Literal::unknown;
+  }
 };
 
 /// A value that is known, or lies in a register of the function.
@@ -77,6 +82,7 @@ struct FunctionCode {
     HostOperand value;
     Span where;
     const Expr* type = nullptr;  // of a `var`, where it is written
+    const LetStmt* declared = nullptr;
   };
   /// What the walk does where a step fails, or at a `walk_step`.
   struct Site {
@@ -212,14 +218,21 @@ bool assigns(const Expr& e);
 /// literals and annotations it asks.
 class FunctionCompiler {
  public:
-  FunctionCompiler(Walker& walker, std::map<const Function*, HostKind>& guesses)
+  /// What is not seen at once, and is found when it is taken for something
+  /// else: then it is compiled anew.
+  struct Guesses {
+    std::map<const Function*, HostKind> results;  // of recursive functions
+    /// Types that `var`s take which begin as numbers.
+    std::map<const LetStmt*, DType> variables;
+  };
+  FunctionCompiler(Walker& walker, Guesses& guesses)
       : walker_(walker), walk_(walker.walk()), guesses_(guesses) {}
 
   std::shared_ptr<const FunctionCode> compile(
       const FunctionPtr& function, const std::vector<HostKind>& params);
   std::shared_ptr<const FunctionCode> compile(const LoopStart& start);
 
-  /// A recursive function's result was taken for another kind than it is.
+  /// A guess was wrong, or missing.
   struct WrongGuess {};
 
  private:
@@ -249,7 +262,7 @@ class FunctionCompiler {
 
   Walker& walker_;
   Walk& walk_;
-  std::map<const Function*, HostKind>& guesses_;
+  Guesses& guesses_;
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<FunctionCode::Outer> outer_;
   bool prints_ = false;
@@ -343,6 +356,8 @@ class FunctionCompiler::Body {
   Operand match(const Operand& value, const Expr* type, uint32_t place,
                 Span where);
   Operand as_variable(const Operand& value, uint32_t place);
+  Operand as_scalar_variable(const LetStmt& s, const Operand& value,
+                             DType dtype, uint32_t place);
 
   // ---- expressions: `place` is a register that the value may be put in
 

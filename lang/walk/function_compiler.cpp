@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -27,8 +28,12 @@ std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b) {
   };
   if (is_bool_kind(a) && is_bool_kind(b))
     return HostKind{Form::either, DType::Bool};
-  if (a.is(Form::number) && b.is(Form::number) && a.dtype == b.dtype)
-    return HostKind::number(a.dtype, Literal::unknown);
+  if (a.form == b.form && (a.is(Form::number) || a.is(Form::scalar)) &&
+      a.dtype == b.dtype) {
+    HostKind either = a;
+    either.literal = Literal::unknown;
+    return either;
+  }
   return std::nullopt;
 }
 
@@ -48,6 +53,42 @@ bool assigns(const Expr& e) {
       });
   return found;
 }
+
+namespace {
+
+/// A value that is not there as the walk would have it. (One that may still be
+/// a number is: as the scalar that it would be taken for.)
+bool is_unknown(const HostKind& kind) {
+  return kind.is(Form::either) ||
+         (kind.is(Form::number) && kind.literal == Literal::unknown);
+}
+
+bool mentions(const Expr& e, const std::string& name) {
+  if (const auto* found = as<NameExpr>(e)) return found->text == name;
+  bool found = false;
+  const ExprVisitor visit = [&](const Expr& child) {
+    found = found || mentions(child, name);
+  };
+  for_each_child(e, visit,
+                 [&](const Stmt& child) { for_each_child(child, visit); });
+  return found;
+}
+
+/// Whether a call of `print` shows the name's value, and does nothing else with
+/// it.
+bool only_shows(const Call& print, const std::string& name) {
+  return std::ranges::all_of(print.arguments, [&](const ArgumentExpr& each) {
+    if (each.value->kind == ExprKind::NameExpr) return true;
+    const auto* text = as<StringLiteral>(*each.value);
+    if (!text) return !mentions(*each.value, name);
+    return std::ranges::all_of(text->pieces, [&](const StringPiece& piece) {
+      return !piece.value || piece.value->kind == ExprKind::NameExpr ||
+             !mentions(*piece.value, name);
+    });
+  });
+}
+
+}  // namespace
 
 // ---- conversions -----------------------------------------------------------
 
@@ -69,7 +110,11 @@ HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
                                               uint32_t place, Span where,
                                               const Site* failure) {
   const HostKind kind = HostKind::scalar(dtype);
-  if (value.kind == kind) return value;
+  if (value.kind.is(Form::scalar) && value.kind.dtype == dtype) {
+    Operand same = value;
+    same.kind = kind;
+    return same;
+  }
   const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
   const bool whole = is_whole(value.kind);
   if (!weak || !(is_floating(dtype) || (is_integer(dtype) && whole)))
@@ -152,6 +197,30 @@ HostOperand FunctionCompiler::Body::as_variable(const Operand& value,
   return out;
 }
 
+/// A `var` that begins as a number and is a scalar of this type later. What is
+/// done with it is the same for both, if the number is that scalar exactly.
+HostOperand FunctionCompiler::Body::as_scalar_variable(const LetStmt& s,
+                                                       const Operand& value,
+                                                       DType dtype,
+                                                       uint32_t place) {
+  const Span where = s.value->span;
+  const bool number = value.known && (value.kind.is(Form::integer) ||
+                                      value.kind.is(Form::number));
+  if (!number) give_up(where, "the variable's type changes");
+  const double given =
+      is_whole(value.kind)
+          ? static_cast<double>(static_cast<int64_t>(value.bits))
+          : std::bit_cast<double>(value.bits);
+  // Of these each is exact in all types of 32 bits, and more.
+  const bool exact = byte_size(dtype) >= 4 &&
+                     static_cast<float>(given) == given &&
+                     std::abs(given) <= 1e6;
+  if (!exact) give_up(where, "the variable's type changes");
+  Operand out = move(to_scalar(value, dtype, place, where), place);
+  out.kind.literal = Literal::unknown;
+  return out;
+}
+
 // ---- blocks ----------------------------------------------------------------
 
 /// A result of the function.
@@ -160,6 +229,8 @@ void FunctionCompiler::Body::give(const Operand& value, Span where) {
   const Operand result =
       match(value, unit_.compiled.syntax->result.get(), reserve(), where);
   top_ = before;
+  if (result.kind.may_be_number())
+    give_up(where, "its result is of one of two types");
   auto& kind = unit_.compiled.result;
   if (!kind) {
     kind = result.kind;
@@ -273,14 +344,18 @@ void FunctionCompiler::Body::let(const LetStmt& s) {
   Operand value =
       match(expr(*s.value, place), s.type.get(), place, s.value->span);
   if (s.is_var) {
-    value = as_variable(value, place);
+    const auto found = all_.guesses_.variables.find(&s);
+    value = found == all_.guesses_.variables.end()
+                ? as_variable(value, place)
+                : as_scalar_variable(s, value, found->second, place);
     value.changes = true;
   } else {
     value = kept(value, place);
   }
   if (s.pattern.kind == Pattern::Kind::wildcard) return;
   locals_.push_back({s.pattern.name.text, value, s.pattern.span,
-                     s.is_var ? s.type.get() : nullptr});
+                     s.is_var ? s.type.get() : nullptr,
+                     s.is_var ? &s : nullptr});
 }
 
 void FunctionCompiler::Body::assign(const AssignStmt& s) {
@@ -311,8 +386,17 @@ void FunctionCompiler::Body::assign(const AssignStmt& s) {
     value = to_scalar(value, variable.kind.dtype, place, s.value->span);
   value = as_variable(value, place);
   value = match(value, locals_[i].type, place, s.value->span);
-  if (value.kind != variable.kind)
+  const bool same = value.kind == variable.kind ||
+                    (variable.kind.may_be_number() &&
+                     value.kind == HostKind::scalar(variable.kind.dtype));
+  if (!same) {
+    const LetStmt* declared = locals_[i].declared;
+    if (declared && variable.kind.is(Form::number) &&
+        value.kind == HostKind::scalar(value.kind.dtype) &&
+        all_.guesses_.variables.emplace(declared, value.kind.dtype).second)
+      throw WrongGuess{};
     give_up(s.span, "the variable's type changes");
+  }
   move(value, variable.place);
   top_ = before;
 }
@@ -379,6 +463,8 @@ FunctionCompiler::Body::Bounds FunctionCompiler::Body::range_of(
     Operand& part = parts[given == 1 ? 1 : i];
     part = kept(expr(*argument.value, place), place);
     const DType dtype = part.kind.dtype;
+    if (part.kind.may_be_number())
+      give_up(argument.value->span, "a number that may have no type yet");
     if (part.kind.is(Form::integer) ||
         (part.kind.is(Form::number) && dtype == DType::I64))
       continue;
@@ -405,10 +491,8 @@ void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
                                   Turns&& turns) {
   const bool outer = std::exchange(recursive_, false);
   const size_t begin = emit(jit::bytecode::begin_loop_step, looks);
-  const bool walkable = std::ranges::none_of(locals_, [](const Local& each) {
-    return each.value.kind.is(Form::either) ||
-           each.value.kind.literal == Literal::unknown;
-  });
+  const bool walkable = std::ranges::none_of(
+      locals_, [](const Local& each) { return is_unknown(each.value.kind); });
   Site rest;
   rest.what = Site::What::rest;
   rest.where = s.span;
@@ -511,8 +595,7 @@ void FunctionCompiler::Body::walk_statement(const Stmt& statement,
   site_of.statement = &statement;
   site_of.locals = locals_;
   for (const Local& each : locals_)
-    if (each.value.kind.is(Form::either) ||
-        each.value.kind.literal == Literal::unknown)
+    if (is_unknown(each.value.kind))
       give_up(each.where, "one of two kinds of values");
   unit_.sites[emit(jit::bytecode::walk_step)] = std::move(site_of);
 }
@@ -533,6 +616,10 @@ bool FunctionCompiler::Body::assertion(const Stmt& statement,
   for (const ArgumentExpr& argument : made.arguments)
     if (assigns(*argument.value)) give_up(made.span, "it assigns in a call");
   all_.outer_value(env_, *callee);
+  for (const Local& each : locals_)
+    if (prints && each.value.kind.may_be_number() &&
+        !only_shows(made, each.name))
+      give_up(made.span, "a number that may have no type yet");
   if (prints) {
     walk_statement(statement, true);
     return true;
@@ -657,8 +744,9 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
   Body(*this, unit, std::get<Closure>(function->what).environment).compile();
   unit.done = true;
   if (!unit.compiled.result) give_up(where, "it gives nothing");
-  const auto guess = guesses_.find(&syntax);
-  if (guess != guesses_.end() && guess->second != *unit.compiled.result) {
+  const auto guess = guesses_.results.find(&syntax);
+  if (guess != guesses_.results.end() &&
+      guess->second != *unit.compiled.result) {
     guess->second = *unit.compiled.result;
     throw WrongGuess{};
   }
@@ -673,7 +761,7 @@ HostKind FunctionCompiler::result_of(size_t at, Span where) {
   if (!wanted) give_up(where, "a recursion without a type of its result");
   if (wanted->dtype != DType::Bool) return *wanted;
   // A boolean of the host, or a scalar: it will be seen.
-  return guesses_.emplace(unit.compiled.syntax, HostKind::boolean())
+  return guesses_.results.emplace(unit.compiled.syntax, HostKind::boolean())
       .first->second;
 }
 
@@ -741,8 +829,8 @@ template <class Compile>
 std::shared_ptr<const FunctionCode> compile_code(Walker& walker, Span where,
                                                  NotCode& why,
                                                  Compile&& compile) {
-  std::map<const Function*, HostKind> guesses;
-  constexpr int most_tries = 4;
+  FunctionCompiler::Guesses guesses;
+  constexpr int most_tries = 16;
   for (int i = 0; i < most_tries; ++i) {
     try {
       FunctionCompiler compiler(walker, guesses);

@@ -54,6 +54,18 @@ std::optional<Compare> comparison(BinaryOp op) {
   return std::nullopt;
 }
 
+/// Whether an f32 has the value.
+bool is_float(double value) { return static_cast<float>(value) == value; }
+
+/// Comparisons of names and literals: nothing in it can fail, or be seen.
+bool is_plain(const Expr& e) {
+  if (const auto* two = as<Binary>(e))
+    return (comparison(two->op) || class_of(two->op) == OpClass::logic) &&
+           is_plain(*two->left) && is_plain(*two->right);
+  return e.kind == ExprKind::NameExpr || e.kind == ExprKind::IntLiteral ||
+         e.kind == ExprKind::FloatLiteral || e.kind == ExprKind::BoolLiteral;
+}
+
 Literal both(Literal a, Literal b) {
   if (a == Literal::no || b == Literal::no) return Literal::no;
   return a == b ? a : Literal::unknown;
@@ -143,6 +155,8 @@ HostOperand FunctionCompiler::Body::unary(const Unary& e, uint32_t place) {
   if (as<IntLiteral>(*e.operand)) return constant(e);
   const uint32_t before = top_;
   const Operand x = expr(*e.operand, reserve());
+  if (x.kind.may_be_number())
+    give_up(e.span, "a number that may have no type yet");
   top_ = before;
   if (x.kind.dtype == DType::Bool && e.op != UnaryOp::negate) {
     if (x.known) return known(x.kind, x.bits == 0);
@@ -210,6 +224,23 @@ HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
   Operand x[2];
   HostKind result;
   const bool scalars = a.kind.is(Form::scalar) || b.kind.is(Form::scalar);
+  bool either = false;
+  for (int i = 0; i < 2; ++i) {
+    if (!given[i]->kind.may_be_number()) continue;
+    const Operand& other = *given[1 - i];
+    // Beside a scalar it is one; numbers are compared as scalars are.
+    const bool is_one = other.kind == HostKind::scalar(given[i]->kind.dtype);
+    const bool whole = is_whole(other.kind);
+    const double number =
+        whole ? static_cast<double>(static_cast<int64_t>(other.bits))
+              : std::bit_cast<double>(other.bits);
+    const bool is_exact =
+        other.known &&
+        ((whole && is_integer(given[i]->kind.dtype)) || is_float(number));
+    either = comparison && is_exact && !other.kind.is(Form::scalar);
+    if (!is_one && !either)
+      give_up(where, "a number that may have no type yet");
+  }
   if (!scalars) {
     const bool whole = is_whole(a.kind) && is_whole(b.kind) && !floats_only(op);
     const DType dtype = whole ? DType::I64 : DType::F64;
@@ -243,6 +274,7 @@ HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
   const uint32_t left = placed(x[0], at[0]), right = placed(x[1], at[1]);
   emit(jit::element_step(op, dtype), place, left, right);
   top_ = before;
+  if (either) return in({Form::either, DType::Bool}, place);
   return in(comparison ? HostKind::scalar(DType::Bool) : result, place);
 }
 
@@ -348,8 +380,10 @@ HostOperand FunctionCompiler::Body::call(
     Operand out;
     if (x.kind.is(Form::scalar) && !x.known) {
       if (x.kind.dtype == to) {
-        out = x;
+        out = to_scalar(x, to, place, e.span);
       } else {
+        if (x.kind.may_be_number() && !is_floating(to))
+          give_up(e.span, "a number that may have no type yet");
         emit(jit::cast_step(x.kind.dtype, to), place, x.place);
         out = in(HostKind::scalar(to), place);
       }
@@ -450,7 +484,7 @@ HostOperand FunctionCompiler::Body::call_builtin(
     return out;
   }
   if (x.kind.is(Form::either) || x.kind.dtype == DType::Bool ||
-      unary_operator_of(*op))
+      x.kind.may_be_number() || unary_operator_of(*op))
     give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
   const bool floats = floats_only(*op);
   if (x.kind.is(Form::integer) && *op == ir::Op::abs) {
@@ -549,12 +583,15 @@ void FunctionCompiler::Body::condition(const Expr& e, Target& exit) {
       bind(holds);
       return;
     }
-    if (!left.kind.is(Form::scalar) || left.kind.dtype != DType::Bool)
-      give_up(e.span, "this is no condition");
+    // Of the host it would decide alone: nobody can tell if nothing happens on
+    // the right.
+    const bool decides = left.kind.is(Form::either) && !is_plain(*two->right);
+    if (decides || left.kind.dtype != DType::Bool)
+      give_up(e.span, "one of two kinds of booleans");
     const Operand a = assigns(*two->right) ? kept(left, at) : left;
     const Operand b = expr(*two->right, reserve());
-    if (b.kind.dtype != DType::Bool || b.kind.is(Form::either))
-      give_up(e.span, "one of two kinds of booleans");
+    if (b.kind.dtype != DType::Bool)
+      give_up(e.span, "this is no condition");
     const uint32_t x = placed(a, at), y = placed(b, top_ - 1);
     emit(jit::element_step(*operation_of(two->op), DType::Bool), at, x, y);
     jump_unless(in(HostKind::boolean(), at), exit, e.span);
