@@ -71,6 +71,8 @@ class Program:
         if self.helper:
             self.line(0, "def half(x) = x * 0.5 + 1.0", "def half(x): return x * 0.5 + 1.0")
         self.line(0, "let scale = 3", "scale = 3")
+        self.line(0, "let row = [0.5f64, 1.5f64, -2.0f64, 4.25f64]", "row = [0.5, 1.5, -2.0, 4.25]")
+        self.line(0, "let grid = reshape(arange(12, f64), (4, 3)) - 5.5f64", "grid = [[3 * i + j - 5.5 for j in range(3)] for i in range(4)]")
         for index in range(count):
             self.function(index)
 
@@ -149,6 +151,12 @@ class Program:
             made = self.called("f64", depth)
             if made:
                 return made
+        if pick < 0.5:
+            p, pp = self.integer(depth + 1)
+            if self.rng.random() < 0.5:
+                shift = self.rng.choice(["", " - 4"])  # from the end
+                return f"row[({p}) % 4{shift}]", f"row[({pp}) % 4{shift}]"
+            return f"grid[({p}) % 4, n % 3]", f"grid[({pp}) % 4][n % 3]"
         if pick < 0.55:
             p, pp = self.integer(depth + 1)
             return f"f64({p} % 100)", f"float({pp} % 100)"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -274,6 +275,53 @@ void return_constant_step(const Step* step, uint64_t* registers, StepRun* any) {
   const Step* call = run.calls[--run.depth];
   [[clang::musttail]] return call[1].function(call + 1, registers - call->out,
                                               any);
+}
+
+// ---- elements of arrays ----------------------------------------------------
+
+static const ElementView& view_of(const Step* step, const uint64_t* registers,
+                                  int operand) {
+  return *reinterpret_cast<const ElementView*>(
+      registers[step->in[operand]]);  // NOLINT: a register
+}
+
+void element_index_step(const Step* step, uint64_t* registers, StepRun* any) {
+  const int64_t size = view_of(step, registers, 1).sizes[step->number];
+  auto index = static_cast<int64_t>(registers[step->in[0]]);
+  if (index < 0) index += size;
+  if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size)) [[unlikely]]
+    return fail(step, registers, any);
+  const uint64_t before = step->number == 0 ? 0 : registers[step->in[2]];
+  registers[step->out] =
+      before * static_cast<uint64_t>(size) + static_cast<uint64_t>(index);
+  [[clang::musttail]] return step[1].function(step + 1, registers, any);
+}
+
+template <class Bits>
+static void load_step(const Step* step, uint64_t* registers, StepRun* any) {
+  Bits bits;
+  std::memcpy(
+      &bits,
+      view_of(step, registers, 1).data + registers[step->in[0]] * sizeof(Bits),
+      sizeof(Bits));
+  registers[step->out] = bits;
+  [[clang::musttail]] return step[1].function(step + 1, registers, any);
+}
+
+StepFunction load_element_step(int64_t bytes) {
+  switch (bytes) {
+    case 1: return load_step<uint8_t>;
+    case 2: return load_step<uint16_t>;
+    case 4: return load_step<uint32_t>;
+    case 8: return load_step<uint64_t>;
+    default: return nullptr;
+  }
+}
+
+void size_step(const Step* step, uint64_t* registers, StepRun* any) {
+  registers[step->out] =
+      static_cast<uint64_t>(view_of(step, registers, 0).sizes[step->number]);
+  [[clang::musttail]] return step[1].function(step + 1, registers, any);
 }
 
 // ---- loops -----------------------------------------------------------------

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <utility>
 
@@ -20,6 +22,7 @@ namespace {
 using Form = HostKind::Form;
 using Literal = HostKind::Literal;
 using Site = FunctionCode::Site;
+using jit::bytecode::ElementView;
 
 /// Calls of a function that are walked before it is compiled, which takes what
 /// some calls do.
@@ -40,6 +43,7 @@ Value value_of(Walk& walk, const HostKind& kind, uint64_t bits, Span where) {
     case Form::boolean: return BoolValue{static_cast<uint8_t>(bits) != 0};
     case Form::number:
     case Form::scalar: break;
+    case Form::array: CHECK(false);  // CodeRun knows them
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(kind.dtype)));
   std::memcpy(bytes.data(), &bits, bytes.size());  // little endian
@@ -91,14 +95,39 @@ std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind) {
   return bits;
 }
 
-bool FunctionCode::is_valid() const {
-  return std::ranges::all_of(outer, [](const Outer& each) {
+std::optional<HostKind> array_kind(const Value& value) {
+  if (auto kind = host_kind(value)) return kind;
+  const ArrayCell* cell = value.array();
+  if (!cell || cell->type.rank() == 0 || cell->weak || cell->donated)
+    return std::nullopt;
+  return HostKind::array(cell->type.dtype, cell->type.rank());
+}
+
+bool FunctionArray::look_at(Walk& walk, const Value& value,
+                            const HostKind& kind, Span where) {
+  if (array_kind(value) != kind) return false;
+  const auto* array = value.get_if<ArrayValue>();
+  if (!array) return false;
+  data = readable_elements(**array);
+  if (!data) {
+    walk.force(*array, where);
+    data = readable_elements(**array);
+  }
+  shape = (*array)->type.sizes();
+  sizes = shape.data();
+  return data || (*array)->type.elements() == 0;
+}
+
+bool FunctionCode::is_valid(Walk& walk, Span where) const {
+  return std::ranges::all_of(outer, [&](const Outer& each) {
     const Env env = each.environment.lock();
     const Binding* binding = env ? env->find(each.name).first : nullptr;
     if (!binding || binding->poisoned) return false;
     if (each.number)
       return host_bits(binding->value, each.number->first) ==
              each.number->second;
+    if (each.array)
+      return each.array->look_at(walk, binding->value, each.kind, where);
     if (each.type) {
       const auto* type = binding->value.get_if<TypeValue>();
       return type && type->type.shape.empty() && type->type.dtype == *each.type;
@@ -124,6 +153,8 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
   /// the walk has to call it: an element is at fault. What the walk throws
   /// comes through.
   std::optional<uint64_t> run(uint64_t* registers);
+  /// The register of an argument; nothing if it is none for code.
+  std::optional<uint64_t> argument(const Value& value, const HostKind& kind);
   /// Told of the turns of a loop, now and then.
   std::function<void(int64_t turns)> tell;
 
@@ -149,15 +180,40 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
   Value value(const HostOperand& operand, const uint64_t* window,
               Span where) const {
     const uint64_t bits = operand.known ? operand.bits : window[operand.place];
-    return value_of(walker_.walk_, operand.kind, bits, where);
+    return value(operand.kind, bits, where);
   }
+  Value value(const HostKind& kind, uint64_t bits, Span where) const;
 
   Walker& walker_;
   const FunctionCode& code_;
   Span where_;  // the call
   uint64_t* first_ = nullptr;
   std::exception_ptr thrown_;
+  /// Arguments that are arrays; at addresses that stay.
+  std::deque<std::pair<FunctionArray, Value>> arrays_;
 };
+
+std::optional<uint64_t> Walker::CodeRun::argument(const Value& value,
+                                                  const HostKind& kind) {
+  if (!kind.is(Form::array)) return host_bits(value, kind);
+  auto& [array, kept] = arrays_.emplace_back(FunctionArray(), value);
+  if (!array.look_at(walker_.walk_, value, kind, where_)) return std::nullopt;
+  return std::bit_cast<uint64_t>(static_cast<ElementView*>(&array));
+}
+
+Value Walker::CodeRun::value(const HostKind& kind, uint64_t bits,
+                             Span where) const {
+  if (!kind.is(Form::array)) return value_of(walker_.walk_, kind, bits, where);
+  const auto is_it = [&](const ElementView& array) {
+    return std::bit_cast<uint64_t>(&array) == bits;
+  };
+  for (const auto& [array, kept] : arrays_)
+    if (is_it(array)) return kept;
+  for (const FunctionCode::Outer& each : code_.outer)
+    if (each.array && is_it(*each.array))
+      return each.environment.lock()->find(each.name).first->value;
+  CHECK(false);
+}
 
 std::optional<uint64_t> Walker::CodeRun::run(uint64_t* registers) {
   first_ = registers;
@@ -192,10 +248,9 @@ Env Walker::CodeRun::names_of(const FunctionCode::Compiled& function,
   for (size_t i = 0; i < function.params.size(); ++i) {
     const Pattern& pattern = function.syntax->params[i].pattern;
     if (pattern.kind != Pattern::Kind::name) continue;
-    walker_.define(
-        env, pattern.name.text,
-        value_of(walker_.walk_, function.params[i], window[i], pattern.span),
-        false, pattern.span);
+    walker_.define(env, pattern.name.text,
+                   value(function.params[i], window[i], pattern.span), false,
+                   pattern.span);
   }
   return env;
 }
@@ -247,9 +302,9 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
       if (stopped) throw walker_.stopped(site.where);
       std::vector<CallArgument> arguments;
       for (size_t i = 0; i < callee.params.size(); ++i)
-        arguments.push_back({value_of(walk, callee.params[i],
-                                      window[step->out + i], site.arguments[i]),
-                             site.arguments[i]});
+        arguments.push_back(
+            {value(callee.params[i], window[step->out + i], site.arguments[i]),
+             site.arguments[i]});
       return walker_.call(callee.function.lock(), std::move(arguments), {},
                           site.where);
     }
@@ -360,8 +415,8 @@ bool kinds_of(Walker& walker, const Function& syntax,
     return false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Value& value = arguments[i].value;
-    const auto kind = host_kind(value);
     const Expr* type = syntax.params[i].type.get();
+    const auto kind = type ? host_kind(value) : array_kind(value);
     if (!kind || (type && !takes(walker, *type, value))) return false;
     kinds.push_back(*kind);
   }
@@ -417,7 +472,7 @@ std::optional<Value> Walker::call_code(
     return root.params == kinds && root.function.lock() == function;
   };
   auto found = std::ranges::find_if(entry.variants, fits);
-  if (found != entry.variants.end() && !(*found)->is_valid()) {
+  if (found != entry.variants.end() && !(*found)->is_valid(walk_, where)) {
     ++entry.failures;
     entry.variants.erase(found);
     found = entry.variants.end();
@@ -446,10 +501,12 @@ std::optional<Value> Walker::call_code(
   const auto depth =
       static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
   std::unique_ptr<FunctionCodes::Memory> memory = codes.take(*code, depth);
-  for (size_t i = 0; i < kinds.size(); ++i)
-    memory->registers[i] = *host_bits(arguments[i].value, kinds[i]);
-
   CodeRun run(*this, *code, where);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const auto bits = run.argument(arguments[i].value, kinds[i]);
+    if (!bits) return std::nullopt;
+    memory->registers[i] = *bits;
+  }
   run.calls = std::span(memory->calls).first(depth);
   std::optional<uint64_t> bits;
   const FunctionCode::Compiled& root = code->functions[0];

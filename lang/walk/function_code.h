@@ -37,6 +37,7 @@ struct HostKind {
     either,   // that, or a bool scalar: the condition of an `if`
     number,   // a weak number (value.h): f64 or i64
     scalar,   // an array of rank 0
+    array,    // another, whose elements are read: a FunctionArray's address
   };
   /// Of a weak number: whether it is ArrayCell::literal. Of a scalar `unknown`
   /// means that it may still be the number, which has this value exactly, that
@@ -45,6 +46,7 @@ struct HostKind {
   Form form = Form::integer;
   DType dtype = DType::I64;
   Literal literal = Literal::no;
+  int rank = 0;  // of an array
   bool operator==(const HostKind&) const = default;
 
   static HostKind integer() { return {}; }
@@ -52,6 +54,9 @@ struct HostKind {
   static HostKind scalar(DType dtype) { return {Form::scalar, dtype}; }
   static HostKind number(DType dtype, Literal literal) {
     return {Form::number, dtype, literal};
+  }
+  static HostKind array(DType dtype, int rank) {
+    return {Form::array, dtype, Literal::no, rank};
   }
   bool is(Form f) const { return form == f; }
   bool may_be_number() const {
@@ -68,8 +73,19 @@ struct HostOperand {
   bool changes = false;  // it is the place of a `var`
 };
 
+/// An array, as it lies in the host's memory now.
+struct FunctionArray : jit::bytecode::ElementView {
+  std::vector<int64_t> shape;
+  /// Its elements are computed first, if they are not yet. False if it is no
+  /// array of this kind, or the host cannot read it.
+  bool look_at(Walk& walk, const Value& value, const HostKind& kind,
+               Span where);
+};
+
 /// The kind of a value that is there; nothing if code cannot compute with it.
 std::optional<HostKind> host_kind(const Value& value);
+/// Also that of an array.
+std::optional<HostKind> array_kind(const Value& value);
 /// Its bits, if it has this kind; what is not known of a literal is not asked.
 std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind);
 
@@ -130,6 +146,9 @@ struct FunctionCode {
     std::weak_ptr<const FunctionValue> function = {};
     std::optional<DType> type = std::nullopt;
     std::optional<std::pair<HostKind, uint64_t>> number = std::nullopt;
+    /// An array of this kind: where it lies is asked at each call.
+    HostKind kind = {};
+    std::shared_ptr<FunctionArray> array = nullptr;
   };
 
   /// Of a loop: where its statements are, the variables that it changes, and
@@ -145,7 +164,7 @@ struct FunctionCode {
   uint32_t most_registers = 0;
   std::vector<Outer> outer;
 
-  bool is_valid() const;
+  bool is_valid(Walk& walk, Span where) const;
 };
 
 /// Why a function is not compiled: it stays with the walk.
@@ -211,6 +230,13 @@ using FunctionPtr = std::shared_ptr<const FunctionValue>;
 std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b);
 /// Whether it is an int, or an element of integers.
 bool is_whole(const HostKind& kind);
+/// A value that is not there as the walk would have it. (One that may still be
+/// a number is: as the scalar that it would be taken for.)
+inline bool is_unknown(const HostKind& kind) {
+  return kind.is(HostKind::Form::either) ||
+         (kind.is(HostKind::Form::number) &&
+          kind.literal == HostKind::Literal::unknown);
+}
 /// Whether walking it may assign a variable.
 bool assigns(const Expr& e);
 
@@ -361,7 +387,11 @@ class FunctionCompiler::Body {
 
   // ---- expressions: `place` is a register that the value may be put in
 
+  /// A number or boolean.
   Operand expr(const Expr& e, uint32_t place);
+  /// Or an array.
+  Operand any(const Expr& e, uint32_t place);
+  Operand element(const Index& e, uint32_t place);
   Operand constant(const Expr& e);
   Operand name(const NameExpr& e);
   Operand unary(const Unary& e, uint32_t place);

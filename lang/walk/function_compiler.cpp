@@ -56,13 +56,6 @@ bool assigns(const Expr& e) {
 
 namespace {
 
-/// A value that is not there as the walk would have it. (One that may still be
-/// a number is: as the scalar that it would be taken for.)
-bool is_unknown(const HostKind& kind) {
-  return kind.is(Form::either) ||
-         (kind.is(Form::number) && kind.literal == Literal::unknown);
-}
-
 bool mentions(const Expr& e, const std::string& name) {
   if (const auto* found = as<NameExpr>(e)) return found->text == name;
   bool found = false;
@@ -663,6 +656,11 @@ Value FunctionCompiler::outer_value(const Env& env, const NameExpr& name) {
     outer.type = type->type.dtype;
   } else if (const auto kind = host_kind(value)) {
     outer.number = {*kind, *host_bits(value, *kind)};
+  } else if (const auto array = array_kind(value)) {
+    outer.kind = *array;
+    outer.array = std::make_shared<FunctionArray>();
+    if (!outer.array->look_at(walk_, value, *array, name.span))
+      give_up(name.span, "the host cannot read `" + name.text + "`");
   } else {
     give_up(name.span, "it uses `" + name.text + "`, which is no number");
   }

@@ -85,9 +85,53 @@ HostOperand FunctionCompiler::Body::constant(const Expr& e) {
 HostOperand FunctionCompiler::Body::name(const NameExpr& e) {
   if (const Operand* found = local(e.text)) return *found;
   const Value value = all_.outer_value(env_, e);
-  const auto kind = host_kind(value);
+  const auto kind = array_kind(value);
   if (!kind) give_up(e.span, "this is no number");
-  return known(*kind, *host_bits(value, *kind));
+  if (!kind->is(Form::array)) return known(*kind, *host_bits(value, *kind));
+  const auto outer =
+      std::ranges::find_if(all_.outer_, [&](const FunctionCode::Outer& each) {
+        return each.name == e.text && each.environment.lock() == env_;
+      });
+  const jit::bytecode::ElementView* array = outer->array.get();
+  return known(*kind, std::bit_cast<uint64_t>(array));
+}
+
+/// One element of an array. If there is none the whole call is walked.
+HostOperand FunctionCompiler::Body::element(const Index& e, uint32_t place) {
+  const uint32_t before = top_;
+  const uint32_t base = reserve(), at = reserve();
+  const Operand array = any(*e.object, base);
+  if (!array.kind.is(Form::array)) give_up(e.object->span, "this is no array");
+  if (static_cast<size_t>(array.kind.rank) != e.items.size())
+    give_up(e.span, "a part of an array");
+  if (!all_.walk_.machine().checked)
+    give_up(e.span, "an element that may not be there");
+  const uint32_t from = placed(array, base);
+  std::vector<uint32_t> indices;
+  for (const ExprPtr& item : e.items) {
+    const uint32_t own = reserve();
+    const Operand index = expr(*item, own);
+    const DType dtype = index.kind.dtype;
+    if (index.kind.is(Form::scalar) && is_integer(dtype) && !index.known) {
+      if (dtype != DType::I64)
+        emit(jit::cast_step(dtype, DType::I64), own, index.place);
+      indices.push_back(dtype == DType::I64 ? index.place : own);
+    } else if (index.kind.is(Form::integer) ||
+               (index.kind.is(Form::number) && dtype == DType::I64)) {
+      indices.push_back(placed(index, own));
+    } else {
+      give_up(item->span, "this is no index of an element");
+    }
+  }
+  for (size_t axis = 0; axis < indices.size(); ++axis)
+    emit(jit::bytecode::element_index_step, at, indices[axis], from, at,
+         static_cast<int64_t>(axis));
+  all_.begins_again_ = e.span;
+  const HostKind kind = HostKind::scalar(array.kind.dtype);
+  emit(jit::bytecode::load_element_step(byte_size(kind.dtype)), place, at,
+       from);
+  top_ = before;
+  return in(kind, place);
 }
 
 // ---- expressions -----------------------------------------------------------
@@ -105,6 +149,13 @@ void FunctionCompiler::Body::site(size_t step, Site::What what, const Expr* e,
 }
 
 HostOperand FunctionCompiler::Body::expr(const Expr& e, uint32_t place) {
+  const Operand value = any(e, place);
+  if (value.kind.is(Form::array))
+    give_up(e.span, "an array of which no element is read");
+  return value;
+}
+
+HostOperand FunctionCompiler::Body::any(const Expr& e, uint32_t place) {
   switch (e.kind) {
     case ExprKind::IntLiteral:
     case ExprKind::FloatLiteral:
@@ -130,13 +181,13 @@ HostOperand FunctionCompiler::Body::expr(const Expr& e, uint32_t place) {
       const auto& pipe = static_cast<const Pipe&>(e);
       return call(e, *pipe.function, {pipe.value.get()}, place);
     }
+    case ExprKind::Index: return element(static_cast<const Index&>(e), place);
     case ExprKind::StringLiteral:
     case ExprKind::NoneLiteral:
     case ExprKind::Tuple:
     case ExprKind::Record:
     case ExprKind::Array:
     case ExprKind::Comprehension:
-    case ExprKind::Index:
     case ExprKind::Field:
     case ExprKind::Cast:
     case ExprKind::With:
@@ -424,7 +475,7 @@ HostOperand FunctionCompiler::Body::call_function(
   for (size_t i = 0; i < arguments.size(); ++i) {
     const uint32_t at = reserve();
     const Expr& argument = *arguments[i];
-    const Operand value = match(expr(argument, at), syntax.params[i].type.get(),
+    const Operand value = match(any(argument, at), syntax.params[i].type.get(),
                                 at, argument.span);
     move(value, at);
     kinds.push_back(value.kind);
@@ -445,6 +496,14 @@ HostOperand FunctionCompiler::Body::call_function(
 HostOperand FunctionCompiler::Body::call_builtin(
     const Builtin& builtin, const std::vector<const Expr*>& arguments,
     uint32_t place, const Expr& whole) {
+  if (builtin.name == "len" && arguments.size() == 1) {
+    const uint32_t base = reserve();
+    const Operand array = any(*arguments[0], base);
+    top_ = base;
+    if (!array.kind.is(Form::array)) give_up(whole.span, "this is no array");
+    emit(jit::bytecode::size_step, place, placed(array, place));
+    return in(HostKind::integer(), place);
+  }
   const auto op = ir::op_from_name(builtin.name);
   const bool one = builtin.signature == "x" ||
                    (builtin.name == "round" && arguments.size() == 1);
@@ -590,8 +649,7 @@ void FunctionCompiler::Body::condition(const Expr& e, Target& exit) {
       give_up(e.span, "one of two kinds of booleans");
     const Operand a = assigns(*two->right) ? kept(left, at) : left;
     const Operand b = expr(*two->right, reserve());
-    if (b.kind.dtype != DType::Bool)
-      give_up(e.span, "this is no condition");
+    if (b.kind.dtype != DType::Bool) give_up(e.span, "this is no condition");
     const uint32_t x = placed(a, at), y = placed(b, top_ - 1);
     emit(jit::element_step(*operation_of(two->op), DType::Bool), at, x, y);
     jump_unless(in(HostKind::boolean(), at), exit, e.span);
