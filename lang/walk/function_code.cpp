@@ -541,7 +541,7 @@ std::optional<int64_t> Walker::run_loop_code(
   if (!s_.function_codes) s_.function_codes = std::make_shared<FunctionCodes>();
   const auto depth =
       static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
-  const std::unique_ptr<FunctionCodes::Memory> memory =
+  std::unique_ptr<FunctionCodes::Memory> memory =
       s_.function_codes->take(*code, depth);
   uint64_t* registers = memory->registers.data();
   for (size_t i = 0; i < code->variables.size(); ++i) {
@@ -583,7 +583,10 @@ std::optional<int64_t> Walker::run_loop_code(
     return std::nullopt;
   }
   take_over();
-  return static_cast<int64_t>(registers[code->turns]);
+  const auto turns = static_cast<int64_t>(registers[code->turns]);
+  s_.function_codes->memory.push_back(std::move(memory));
+  s_.function_codes->loops.insert(start.loop);
+  return turns;
 }
 
 }  // namespace unisono::lang

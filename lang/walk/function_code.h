@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -201,6 +202,8 @@ struct FunctionCodes {
     std::vector<std::shared_ptr<const FunctionCode>> variants;
   };
   std::unordered_map<const Function*, Entry> entries;
+  /// Loops that have run as code.
+  std::unordered_set<const Stmt*> loops;
   /// Memory for runs, those that nobody uses.
   struct Memory {
     std::vector<uint64_t> registers;

@@ -293,6 +293,10 @@ std::optional<uint64_t> Walker::HostLoop::run(
   Walk& walk = walker_.walk_;
   walk.flush(loop_.span);
   std::string why;
+  // One that could not be traced before cannot be now.
+  const auto& codes = walker_.s_.function_codes;
+  if (codes && codes->loops.contains(&loop_) && run_as_function(range, why))
+    return std::nullopt;
   const std::optional<LoopCode> code =
       walker_.trace_loop([&] { walk_rest(0); }, why);
   walker_.poll(loop_.span);  // if that is why there is none
@@ -302,7 +306,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
   LineTimes* times = walker_.s_.line_times;
   const uint32_t place = times ? walk.source_id(loop_.span) : 0;
   if (!bytecode) {
-    if (!code && run_as_function(range, why)) return std::nullopt;
+    if (!code && !failing_ && run_as_function(range, why)) return std::nullopt;
     ++walker_.s_.not_code[&loop_];
     if (code) why = "it has an operation that loops as code do not know";
     if (times)
