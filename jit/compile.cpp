@@ -310,7 +310,8 @@ CodeTarget known(const CodeTarget& target) {
 Status Compiler::State::dump_gpu_code(const ir::Graph& optimised,
                                       const CompileOptions& options) {
   CodeText dump = text_wanted();
-  const Plan plan = fuse(optimised, options.checked, gpu.lowering());
+  Plan plan = fuse(optimised, options.checked, gpu.lowering());
+  join_kernels(plan.steps, true);
   const CodeTarget target{DeviceKind::gpu, {observer.capability}};
   TRY(gpu.generate(plan, options.devices, target, &dump));
   observer.dump(dump);
@@ -339,13 +340,14 @@ Result<CachedProgram> Compiler::State::compile(
   CachedProgram result;
   Generator& generator = this->generator(options.target.kind);
   const ir::Graph optimised = optimise(graph, observer.after_pass);
-  if (observer.capability) TRY(dump_gpu_code(optimised, options));
+  if (observer.capability && observer.dump)
+    TRY(dump_gpu_code(optimised, options));
   CodeText* shown = observer.dump && !observer.capability ? &dump : nullptr;
   Plan plan = fuse(optimised, options.checked, generator.lowering());
   if (options.target.kind == DeviceKind::cpu && options.devices > 1 &&
       !options.same.empty())
     do_once(plan, options.same);
-  if (options.target.kind == DeviceKind::cpu) join_kernels(plan.steps);
+  join_kernels(plan.steps, options.target.kind != DeviceKind::cpu);
   MemoryPlan memory = plan_memory(plan, options.donated);
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));

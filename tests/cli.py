@@ -171,6 +171,11 @@ def helps():
                r"^error: there is no CUDA driver: /nowhere/libcuda.so[^\n]*\n$")
     expect("devices without a driver", run("devices", env=nowhere), 0, r"^cpu:0\n.*there is no CUDA driver", "")
     expect("inspect --target", run("inspect", "--emit=ptx", "--target=sm_70", "/dev/null"), 2, "", r"^error: --target")
+    expect("inspect --emit=ir --target", run("inspect", "--emit=ir", "--target=sm_90", "--shape", "x=f32[8]", "-", text="def f(x) = x + 1.0\n"),
+           0, r"add %0, ", "")
+    expect("inspect --emit=ptx says how kernels are launched",
+           run("inspect", "--emit=ptx", "--target=sm_90", "--shape", "x=f32[4096]", "-", text="def f(x) = x + 1.0\n"),
+           0, r"\n// kernel0: 16 blocks of 256 threads\n", "")
     for code in ("U0412", "u0412", "0412", "412"):
         expect(f"explain {code}", run("explain", code), 0, r"^# U0412: ", "")
     table = (ROOT / "lang/source/diagnostics.def").read_text()

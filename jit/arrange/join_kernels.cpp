@@ -15,11 +15,14 @@ namespace {
 constexpr int64_t most_points = 4096;
 constexpr size_t most_nests = 16;
 
-bool is_small(const Nest& nest) {
-  if (nest.turns || nest.points() > most_points) return false;
-  return (!nest.scatter || !nest.scatter->checked) &&
+bool cannot_fail(const Nest& nest) {
+  return !nest.turns && (!nest.scatter || !nest.scatter->checked) &&
          std::ranges::none_of(nest.exprs,
                               [](const Expr& expr) { return expr.checked; });
+}
+
+bool is_small(const Nest& nest) {
+  return nest.points() <= most_points && cannot_fail(nest);
 }
 
 struct Touched {
@@ -57,13 +60,16 @@ void append(Kernel& to, Kernel from) {
   }
 }
 
-void join_in_turn(PlanSteps& steps) {
+void join_in_turn(PlanSteps& steps, bool to_large_ones) {
   PlanSteps out;
   size_t last = 0;  // the kernel that others may join, one past it
   Touched since;    // by it, and by what comes behind
   for (PlanStep& step : steps) {
     auto* kernel = std::get_if<Kernel>(&step.what);
     const bool small = kernel && std::ranges::all_of(kernel->nests, is_small);
+    const bool has_room =
+        small || (to_large_ones && kernel &&
+                  std::ranges::all_of(kernel->nests, cannot_fail));
     if (small && last > 0) {
       PlanStep& before = out[last - 1];
       auto& others = std::get<Kernel>(before.what);
@@ -79,28 +85,30 @@ void join_in_turn(PlanSteps& steps) {
         continue;
       }
     }
-    if (small) since = {};
+    if (has_room) since = {};
     since.add(step);
     out.push_back(std::move(step));
-    if (small) last = out.size();
+    if (has_room) last = out.size();
   }
   steps = std::move(out);
 }
 
-void join_kernels(PlanSteps& steps, bool in_turn) {
+void join_kernels(PlanSteps& steps, bool to_large_ones, bool in_turn) {
   for (PlanStep& step : steps) {
     if (auto* loop = std::get_if<LoopTask>(&step.what))
-      join_kernels(*loop->body, true);
+      join_kernels(*loop->body, to_large_ones, true);
     if (auto* branch = std::get_if<IfTask>(&step.what)) {
-      join_kernels(*branch->then_steps, in_turn);
-      join_kernels(*branch->else_steps, in_turn);
+      join_kernels(*branch->then_steps, to_large_ones, in_turn);
+      join_kernels(*branch->else_steps, to_large_ones, in_turn);
     }
   }
-  if (in_turn) join_in_turn(steps);
+  if (in_turn) join_in_turn(steps, to_large_ones);
 }
 
 }  // namespace
 
-void join_kernels(PlanSteps& steps) { join_kernels(steps, false); }
+void join_kernels(PlanSteps& steps, bool to_large_ones) {
+  join_kernels(steps, to_large_ones, false);
+}
 
 }  // namespace unisono::jit

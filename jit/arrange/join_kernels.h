@@ -7,7 +7,8 @@ namespace unisono::jit {
 /// In loops that are not kernels themselves, small kernels that do not depend
 /// on one another become one, with the nests of all: to launch one takes as
 /// long as it runs. Kernels that may fail stay as they are, and so does what is
-/// outside loops.
-void join_kernels(PlanSteps& steps);
+/// outside loops. `to_large_ones`: small kernels join large ones, too, as some
+/// more blocks of a GPU's: a loop's counter then is no launch.
+void join_kernels(PlanSteps& steps, bool to_large_ones);
 
 }  // namespace unisono::jit

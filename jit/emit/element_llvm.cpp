@@ -12,22 +12,37 @@ using scalar::Lanes;
 template <DType D>
 using Compute = typename ComputeOf<D>::type;
 
-Value* convert_half(EmitContext& c, Value* bits) {
-  llvm::IRBuilderBase& b = c.builder;
-  Value* half = b.CreateBitCast(bits, scalar::shaped(c, b.getHalfTy()));
-  return b.CreateFPExt(half, scalar::shaped(c, b.getFloatTy()));
+/// The target's type of f16 or bf16, and values of it from bits and back.
+template <DType D>
+llvm::Type* sixteen_type(EmitContext& c) {
+  return scalar::shaped(
+      c, D == DType::F16 ? c.builder.getHalfTy() : c.builder.getBFloatTy());
 }
-Value* convert_to_half(EmitContext& c, Value* value) {
+template <DType D>
+Value* as_sixteen(EmitContext& c, Value* bits) {
+  return c.builder.CreateBitCast(bits, sixteen_type<D>(c));
+}
+Value* bits_of_sixteen(EmitContext& c, Value* value) {
   llvm::IRBuilderBase& b = c.builder;
-  Value* half = b.CreateFPTrunc(value, scalar::shaped(c, b.getHalfTy()));
-  return b.CreateBitCast(half, scalar::shaped(c, b.getInt16Ty()));
+  return b.CreateBitCast(value, scalar::shaped(c, b.getInt16Ty()));
+}
+
+template <DType D>
+Value* convert_sixteen(EmitContext& c, Value* bits) {
+  llvm::IRBuilderBase& b = c.builder;
+  return b.CreateFPExt(as_sixteen<D>(c, bits),
+                       scalar::shaped(c, b.getFloatTy()));
+}
+template <DType D>
+Value* convert_to_sixteen(EmitContext& c, Value* value) {
+  return bits_of_sixteen(c, c.builder.CreateFPTrunc(value, sixteen_type<D>(c)));
 }
 
 /// A register value as one to compute with, and back.
 template <DType D>
 Lanes<Compute<D>> read(EmitContext& c, Value* value) {
   if constexpr (D == DType::F16) {
-    if (c.native_half) return {c, convert_half(c, value)};
+    if (c.native_half) return {c, convert_sixteen<D>(c, value)};
     return scalar::float_of_half(Lanes<uint16_t>(c, value));
   } else if constexpr (D == DType::BF16) {
     return scalar::float_of_bfloat(Lanes<uint16_t>(c, value));
@@ -38,13 +53,45 @@ Lanes<Compute<D>> read(EmitContext& c, Value* value) {
 template <DType D>
 Value* write(EmitContext& c, Lanes<Compute<D>> value) {
   if constexpr (D == DType::F16) {
-    if (c.native_half) return convert_to_half(c, value.in(c));
+    if (c.native_half) return convert_to_sixteen<D>(c, value.in(c));
     return scalar::half_of_float(value).in(c);
   } else if constexpr (D == DType::BF16) {
+    if (c.native_sixteen) return convert_to_sixteen<D>(c, value.in(c));
     return scalar::bfloat_of_float(value).in(c);
   } else {
     return value.in(c);
   }
+}
+
+/// The larger or smaller one as IEEE 754 has it, NaN first and -0 < +0, which
+/// is one instruction of a GPU; null for other operations.
+Value* emit_extreme(EmitContext& c, ir::Op op, Value* x, Value* y) {
+  if (op == ir::Op::maximum)
+    return c.builder.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, y);
+  if (op == ir::Op::minimum)
+    return c.builder.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x, y);
+  return nullptr;
+}
+
+/// The target's own operation on f16 or bf16; null if it has none.
+template <DType D>
+Value* emit_sixteen(EmitContext& c, ir::Op op, llvm::ArrayRef<Value*> x) {
+  auto made = [&](auto&& of) {
+    return bits_of_sixteen(c,
+                           of(as_sixteen<D>(c, x[0]), as_sixteen<D>(c, x[1])));
+  };
+  llvm::IRBuilderBase& b = c.builder;
+  if (op == ir::Op::add)
+    return made([&](Value* l, Value* r) { return b.CreateFAdd(l, r); });
+  if (op == ir::Op::sub)
+    return made([&](Value* l, Value* r) { return b.CreateFSub(l, r); });
+  if (op == ir::Op::mul)
+    return made([&](Value* l, Value* r) { return b.CreateFMul(l, r); });
+  if (op == ir::Op::maximum || op == ir::Op::minimum)
+    return convert_to_sixteen<D>(
+        c, emit_extreme(c, op, convert_sixteen<D>(c, x[0]),
+                        convert_sixteen<D>(c, x[1])));
+  return nullptr;
 }
 
 template <class Row, DType D>
@@ -123,6 +170,13 @@ Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
     return context.builder.CreateSelect(operands[0], operands[1], operands[2]);
   return with_dtype(dtype, [&]<DType D>() {
     if (op == ir::Op::fma) return emit_fma<D>(context, operands);
+    if constexpr (D == DType::F16 || D == DType::BF16)
+      if (context.native_sixteen)
+        if (Value* own = emit_sixteen<D>(context, op, operands)) return own;
+    if constexpr (D == DType::F32)
+      if (context.native_sixteen && operands.size() == 2)
+        if (Value* own = emit_extreme(context, op, operands[0], operands[1]))
+          return own;
     CHECK(has_row(op));
     return with_row(
         op, [&]<class Row>() { return emit_row<Row, D>(context, operands); });

@@ -40,6 +40,10 @@ struct EmitContext {
   /// Whether a rare function is inlined, in a branch, instead of called: for
   /// scalars on targets where calls are expensive.
   bool inline_rare = false;
+  /// Whether f16 and bf16 are the target's types, with +, - and x of their own
+  /// (GPUs; LLVM writes out what an older one lacks): once rounded, as f32's
+  /// result is that is rounded again, since f32 has twice their digits and two.
+  bool native_sixteen = false;
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};
 };

@@ -25,10 +25,12 @@ GridEmitter::GridEmitter(GridFrame& grid, const Nest& nest,
     : NestEmitter(grid.frame, nest, schedule.plan),
       grid_(grid),
       schedule_(schedule),
-      first_check_(grid.checks.size()) {}
+      first_check_(grid.checks.size()),
+      rows_(nest.exprs.size()) {}
 
 EmitContext GridEmitter::context(unsigned lanes) {
   EmitContext context = NestEmitter::context(lanes);
+  context.native_half = context.native_sixteen = true;
   context.in_process = false;
   context.inline_rare = true;
   return context;

@@ -55,14 +55,15 @@ void GridEmitter::map_vector(Point& point, Value* first, const Values& fixed) {
     const Expr& expr = nest_.exprs[e];
     const auto id = static_cast<ExprId>(e);
     if (expr.kind == Expr::Kind::load && aligned_along(expr.at, axis, width))
-      loaded[e] = load_wide(expr, offset_at(expr.at, unit_parts_[id], at));
+      loaded[e] =
+          load_wide(expr, offset_at(expr.at, unit_parts_[id], at), width);
     if (gathers_wide(expr, fixed)) {
       // One row for all: its indices are looked at once.
       check_number_ = 0;
       Value* offset = indexed_offset(
           offset_at(expr.at, unit_parts_[id], at), expr.indexed, expr.operands,
           bounds_of(expr.checked), {expr.source, expr.member, e}, at, fixed);
-      if (offset) loaded[e] = load_wide(expr, offset);
+      if (offset) loaded[e] = load_wide(expr, offset, width);
     }
   }
   std::vector<std::vector<Value*>> results(nest_.stores.size());
@@ -121,48 +122,68 @@ bool GridEmitter::gathers_wide(const Expr& expr, const Values& fixed) const {
   return true;
 }
 
-std::vector<Value*> GridEmitter::load_wide(const Expr& expr, Value* offset) {
-  const int64_t width = plan_.block;
+std::vector<Value*> GridEmitter::load_wide(const Expr& expr, Value* offset,
+                                           int64_t width) {
+  return read_wide(element_pointer(expr.argument, expr.dtype, offset),
+                   expr.dtype, width);
+}
+
+void GridEmitter::store_wide(const Store& store, Value* offset,
+                             const std::vector<Value*>& lanes) {
+  const DType dtype = frame_.kernel.arguments[store.argument].dtype;
+  write_wide(element_pointer(store.argument, dtype, offset), dtype, lanes);
+}
+
+std::vector<Value*> GridEmitter::read_wide(Value* at, DType dtype,
+                                           int64_t width) {
   EmitContext c = context(0);
-  llvm::Type* element = memory_type(c, expr.dtype);
-  Value* at = element_pointer(expr.argument, expr.dtype, offset);
+  llvm::Type* element = memory_type(c, dtype);
+  if (width == 1)
+    return {from_memory(
+        c, dtype,
+        b_.CreateAlignedLoad(element, at, access_align(element, width)))};
   Value* loaded = b_.CreateAlignedLoad(access_type(b_, element, width), at,
                                        access_align(element, width));
   loaded = b_.CreateBitCast(loaded, llvm::FixedVectorType::get(
                                         element, static_cast<unsigned>(width)));
   std::vector<Value*> out;
   for (int64_t i = 0; i < width; ++i)
-    out.push_back(
-        from_memory(c, expr.dtype,
-                    b_.CreateExtractElement(loaded, static_cast<uint64_t>(i))));
+    out.push_back(from_memory(
+        c, dtype, b_.CreateExtractElement(loaded, static_cast<uint64_t>(i))));
   return out;
 }
 
-void GridEmitter::store_wide(const Store& store, Value* offset,
+void GridEmitter::write_wide(Value* at, DType dtype,
                              const std::vector<Value*>& lanes) {
-  const DType dtype = frame_.kernel.arguments[store.argument].dtype;
   const auto width = static_cast<int64_t>(lanes.size());
   EmitContext c = context(0);
   llvm::Type* element = memory_type(c, dtype);
+  if (width == 1) {
+    b_.CreateAlignedStore(to_memory(c, dtype, lanes[0]), at,
+                          access_align(element, width));
+    return;
+  }
   Value* all = llvm::PoisonValue::get(
       llvm::FixedVectorType::get(element, static_cast<unsigned>(width)));
   for (int64_t i = 0; i < width; ++i)
     all = b_.CreateInsertElement(all, to_memory(c, dtype, lanes[i]),
                                  static_cast<uint64_t>(i));
   b_.CreateAlignedStore(b_.CreateBitCast(all, access_type(b_, element, width)),
-                        element_pointer(store.argument, dtype, offset),
-                        access_align(element, width));
+                        at, access_align(element, width));
 }
 
-/// A square of 32 x 32: loads run down its columns, stores along its rows; a
-/// row of shared memory has one element more, so that both ways hit all banks.
+/// A square: loads run down its columns, stores along its rows; a row of shared
+/// memory has one element more, so that both ways hit all banks. A warp does a
+/// row in parts of its own width.
 void GridEmitter::emit_tiles(Point& point, Value* block) {
   const int down = plan_.tile_axis, along = plan_.vector_axis;
-  constexpr int64_t pitch = grid_tile + 1, rounds = grid_tile / block_warps;
+  const int64_t tile = plan_.block, pitch = tile + 1;
+  const int64_t parts = tile / warp_threads,
+                rounds = tile / block_warps * parts;
   // Of a square's axis that has one block the number says nothing.
   auto start_of = [&](Value* number, int axis) -> Value* {
-    if (nest_.extents[axis] <= grid_tile) return index_constant(0);
-    return b_.CreateMul(number, index_constant(grid_tile));
+    if (nest_.extents[axis] <= tile) return index_constant(0);
+    return b_.CreateMul(number, index_constant(tile));
   };
   Value *first_down = start_of(point.index[down], down),
         *first_along = start_of(block, along);
@@ -171,53 +192,67 @@ void GridEmitter::emit_tiles(Point& point, Value* block) {
   fix_unit_parts(point);
   Value *lane = wide(grid_.lane), *warp = wide(grid_.warp);
   auto inside = [&](const Point& at) {
-    return b_.CreateAnd(
-        b_.CreateICmpSLT(at.index[down], index_constant(nest_.extents[down])),
-        b_.CreateICmpSLT(at.index[along],
-                         index_constant(nest_.extents[along])));
+    auto within = [&](int axis) -> Value* {
+      if (nest_.extents[axis] % tile == 0) return b_.getTrue();
+      return b_.CreateICmpSLT(at.index[axis],
+                              index_constant(nest_.extents[axis]));
+    };
+    return b_.CreateAnd(within(down), within(along));
   };
   auto row_of = [&](int64_t round) {
-    return b_.CreateAdd(warp, index_constant(round * block_warps));
+    return b_.CreateAdd(warp, index_constant(round / parts * block_warps));
+  };
+  auto column_of = [&](int64_t round) {
+    return b_.CreateAdd(lane, index_constant(round % parts * warp_threads));
+  };
+  auto place_of = [&](Value* row, Value* column) {
+    return b_.CreateAdd(b_.CreateMul(row, index_constant(pitch)), column);
   };
   EmitContext c = context(0);
   int64_t used = 0;
   std::vector<Value*> squares(nest_.exprs.size());
   for (size_t e = 0; e < nest_.exprs.size(); ++e) {
     const Expr& expr = nest_.exprs[e];
-    llvm::Type* type = register_type(c, expr.dtype);
-    if (expr.kind != Expr::Kind::load || expr.at.factors[down] != 1 ||
-        std::abs(expr.at.factors[along]) <= 1 ||
-        used + 16 + grid_tile * pitch * byte_size(expr.dtype) >
-            grid_shared_bytes)
+    if (!goes_through_square(expr, down, along) ||
+        used + 16 + tile * pitch * byte_size(expr.dtype) > grid_shared_bytes)
       continue;
-    squares[e] = shared_array(type, grid_tile * pitch, used);
+    squares[e] = shared_array(register_type(c, expr.dtype), tile * pitch, used);
+  }
+  // All loads of a square are under way before the first is stored, unless some
+  // threads have no element.
+  const bool whole =
+      nest_.extents[down] % tile == 0 && nest_.extents[along] % tile == 0;
+  for (size_t e = 0; e < squares.size(); ++e) {
+    if (!squares[e]) continue;
+    std::vector<Value*> loaded(static_cast<size_t>(rounds));
+    auto put = [&](int64_t round) {
+      put_shared(squares[e], place_of(row_of(round), column_of(round)),
+                 loaded[static_cast<size_t>(round)]);
+    };
     for (int64_t round = 0; round < rounds; ++round) {
       Point at = point;
-      at.index[down] = b_.CreateAdd(first_down, lane);
+      at.index[down] = b_.CreateAdd(first_down, column_of(round));
       at.index[along] = b_.CreateAdd(first_along, row_of(round));
       when(inside(at), [&] {
-        Value* value = value_of(expr, static_cast<ExprId>(e), at, {});
-        put_shared(
-            squares[e],
-            b_.CreateAdd(b_.CreateMul(row_of(round), index_constant(pitch)),
-                         lane),
-            value);
+        loaded[static_cast<size_t>(round)] =
+            value_of(nest_.exprs[e], static_cast<ExprId>(e), at, {});
+        if (!whole) put(round);
       });
     }
+    for (int64_t round = 0; whole && round < rounds; ++round) put(round);
   }
   synchronise();
   for (int64_t round = 0; round < rounds; ++round) {
     Point at = point;
     at.index[down] = b_.CreateAdd(first_down, row_of(round));
-    at.index[along] = b_.CreateAdd(first_along, lane);
+    at.index[along] = b_.CreateAdd(first_along, column_of(round));
     when(inside(at), [&] {
       Values values(nest_.exprs.size());
       for (size_t e = 0; e < squares.size(); ++e)
         if (squares[e])
           values[e] =
               get_shared(squares[e], register_type(c, nest_.exprs[e].dtype),
-                         b_.CreateAdd(b_.CreateMul(lane, index_constant(pitch)),
-                                      row_of(round)));
+                         place_of(column_of(round), row_of(round)));
       compute(std::vector<bool>(values.size(), true), at, values);
       store_outputs(all_stores(), at, values);
     });

@@ -42,7 +42,7 @@ class GridEmitter final : public NestEmitter {
   void emit_scan(Point& point, llvm::Value* block) override;
   void emit_scan_in_order(Point& point) override;
   void emit_scatter_at(Point& point) override;
-  void phase_in_lanes(Point& point, Values& values, const Loop& loop) override;
+  void phase_in_lanes(Point& point, Values& values, const Loop& phase) override;
   void phase_in_columns(Point& point, Values& values,
                         const Loop& loop) override;
   void outer_stores(Point& point, const Values& values, int phase) override;
@@ -55,8 +55,14 @@ class GridEmitter final : public NestEmitter {
   void map_element(Point& point, llvm::Value* index, const Values& fixed);
   void map_vector(Point& point, llvm::Value* first, const Values& fixed);
   bool gathers_wide(const Expr& expr, const Values& fixed) const;
-  std::vector<llvm::Value*> load_wide(const Expr& expr, llvm::Value* offset);
+  /// `width` neighbours as one access.
+  std::vector<llvm::Value*> load_wide(const Expr& expr, llvm::Value* offset,
+                                      int64_t width);
   void store_wide(const Store& store, llvm::Value* offset,
+                  const std::vector<llvm::Value*>& lanes);
+  std::vector<llvm::Value*> read_wide(llvm::Value* at, DType dtype,
+                                      int64_t width);
+  void write_wide(llvm::Value* at, DType dtype,
                   const std::vector<llvm::Value*>& lanes);
 
   // ---- control
@@ -107,6 +113,26 @@ class GridEmitter final : public NestEmitter {
                              llvm::Value* start, llvm::Value* length);
   Accumulators combined(const Loop& loop, const std::vector<llvm::Value*>& a,
                         const std::vector<llvm::Value*>& b, bool in_order);
+
+  // ---- rows in shared memory (grid_row.cpp)
+  /// An expression whose elements of the row lie in shared memory.
+  struct Row {
+    int64_t place = -1;  // its first byte; -1: there is none
+    int64_t bytes = 0;   // of an element
+    bool filled = false;
+  };
+  bool keeps_rows() const;
+  std::vector<bool> needed_of(const Loop& loop, bool with_stores,
+                              bool from_fresh) const;
+  std::vector<ExprId> keep_rows(const Loop& loop);
+  bool keep_row(size_t e, const Loop& loop);
+  bool is_read_later(size_t e, const Loop& loop) const;
+  void settle_rows(const std::vector<ExprId>& fresh);
+  llvm::Value* row_element(size_t e, llvm::Value* flat);
+  int64_t row_width(const Loop& loop, const std::vector<bool>& needed,
+                    const std::vector<ExprId>& fresh) const;
+  void fill_rows(Point& point, const Values& values, const Loop& loop,
+                 const std::vector<ExprId>& fresh);
 
   // ---- the members tree in a block (grid_tree.cpp)
   /// Puts leaves start ... start + present - 1 (present <= Tree::tile) to
@@ -179,6 +205,8 @@ class GridEmitter final : public NestEmitter {
   const GridSchedule schedule_;
   std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
   size_t first_check_;
+  std::vector<Row> rows_;          // by expression
+  int64_t row_bytes_ = 0;          // of shared memory
   llvm::Value* repeat_ = nullptr;  // number among schedule_.repeats
 };
 

@@ -30,6 +30,10 @@ std::vector<NestEmitter::Accumulators> GridEmitter::visit(
   std::vector<Accumulators> out;
   for (size_t i = 0; i < flat.size(); ++i) {
     set_reduced_index(points[i], flat[i], 0);
+    for (size_t e = 0; e < rows_.size(); ++e)
+      if (rows_[e].filled && loop.needed[e])
+        inside[i][e] =
+            read_wide(row_element(e, flat[i]), nest_.exprs[e].dtype, 1)[0];
     compute(loop.needed, points[i], inside[i]);
   }
   for (size_t i = 0; i < flat.size(); ++i) {
@@ -71,8 +75,20 @@ NestEmitter::Accumulators GridEmitter::combined(const Loop& loop,
 // ---- lanes -----------------------------------------------------------------
 
 void GridEmitter::phase_in_lanes(Point& point, Values& values,
-                                 const Loop& loop) {
+                                 const Loop& phase) {
   synchronise();  // what was stored before is read now
+  Loop loop = phase;
+  if (keeps_rows()) {
+    const std::vector<ExprId> fresh = keep_rows(loop);
+    if (!fresh.empty() || loop.reductions.empty()) {
+      fill_rows(point, values, loop, fresh);
+      synchronise();
+      settle_rows(fresh);
+      loop.stores.clear();
+      if (loop.reductions.empty()) return;
+    }
+    loop.needed = needed_of(loop, true, true);
+  }
   if (loop.reductions.empty()) {
     visit_all(point, values, loop);
     return synchronise();

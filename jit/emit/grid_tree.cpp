@@ -27,6 +27,7 @@ NestEmitter::Accumulators GridEmitter::block_tree(const Loop& loop,
                                                   int64_t count,
                                                   const Leaves& leaves) {
   Tree tree{loop, part_types(loop), leaves};
+  while (tree.tile > warp_threads && tree.tile / 2 >= count) tree.tile /= 2;
   // 8 bytes are the most that an element takes; 16 are lost to alignment.
   auto bytes = [&](int64_t tile) {
     int64_t levels = 1;
@@ -34,9 +35,10 @@ NestEmitter::Accumulators GridEmitter::block_tree(const Loop& loop,
     return static_cast<int64_t>(tree.types.size()) *
            (levels * (8 * tile + 16) + 8 * block_warps + 16);
   };
-  while (tree.tile > warp_threads && bytes(tree.tile) > grid_shared_bytes)
+  while (tree.tile > warp_threads &&
+         row_bytes_ + bytes(tree.tile) > grid_shared_bytes)
     tree.tile /= 2;
-  int64_t used = 0;
+  int64_t used = row_bytes_;
   auto places = [&](int64_t size) {
     std::vector<Value*> out;
     for (llvm::Type* type : tree.types)

@@ -1,6 +1,7 @@
 #include "jit/kernel/grid_schedule.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "jit/ir/reduce_order.h"
 
@@ -70,6 +71,24 @@ Workers reduction_workers(const Nest& nest) {
              : Workers::thread;
 }
 
+/// Points from which on squares are large: each multiprocessor has some.
+constexpr int64_t large_tile_points = int64_t{1} << 22;
+
+/// The size of squares: all that go through shared memory shall fit, and what
+/// else is computed shall not take more registers than there are.
+int64_t tile_of(const Nest& nest, int down, int along) {
+  int64_t bytes = 0;
+  for (const Expr& expr : nest.exprs)
+    if (goes_through_square(expr, down, along))
+      bytes +=
+          16 + large_grid_tile * (large_grid_tile + 1) * byte_size(expr.dtype);
+  const bool large = nest.points() >= large_tile_points &&
+                     nest.extents[down] >= large_grid_tile &&
+                     nest.extents[along] >= large_grid_tile &&
+                     bytes <= grid_shared_bytes && nest.exprs.size() <= 16;
+  return large ? large_grid_tile : grid_tile;
+}
+
 /// Columns of a scan from which on a thread each is enough, and elements of one
 /// that are worth a block.
 constexpr int64_t enough_columns = 4096, long_column = 256;
@@ -82,6 +101,11 @@ Workers column_workers(const Nest& nest) {
 }
 
 }  // namespace
+
+bool goes_through_square(const Expr& expr, int down, int along) {
+  return expr.kind == Expr::Kind::load && expr.at.factors[down] == 1 &&
+         std::abs(expr.at.factors[along]) > 1;
+}
 
 bool aligned_along(const Affine& at, int axis, int64_t width) {
   if (at.factors[axis] != 1 || at.constant % width) return false;
@@ -118,10 +142,10 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
                          : -1;
     if (plan.tile_axis >= 0) {
       plan.form = Form::tiles;
-      plan.block = grid_tile;
-      plan.blocks = ceil_div(nest.extents[axis], grid_tile);
+      plan.block = tile_of(nest, plan.tile_axis, axis);
+      plan.blocks = ceil_div(nest.extents[axis], plan.block);
       plan.units = rows / nest.extents[axis] / nest.extents[plan.tile_axis] *
-                   ceil_div(nest.extents[plan.tile_axis], grid_tile) *
+                   ceil_div(nest.extents[plan.tile_axis], plan.block) *
                    plan.blocks;
       grid.workers = Workers::block;
     } else if (axis >= 0) {

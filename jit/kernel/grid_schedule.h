@@ -7,18 +7,25 @@ namespace unisono::jit {
 /// Threads of a block, of a warp, and warps of a block.
 inline constexpr int grid_threads = 256, warp_threads = 32,
                      block_warps = grid_threads / warp_threads;
-/// Rows and columns of a square that a block does through shared memory.
-inline constexpr int64_t grid_tile = 32;
+/// Rows and columns of a square that a block does through shared memory, of
+/// small arrays and of large ones, of which more has to be under way at once.
+inline constexpr int64_t grid_tile = 32, large_grid_tile = 64;
 /// Bytes of shared memory that every GPU gives a block.
 inline constexpr int64_t grid_shared_bytes = 48 << 10;
 
-/// A GPU takes tens of thousands of threads to be busy, and a block can do a
-/// long members tree. Its kernels are put on a queue, so what asks after each
-/// turn of a loop waits for the GPU. A thread's values are scalars.
+/// A GPU takes tens of thousands of threads to be busy, and a block does a
+/// members tree of some tiles; a longer one is done tile by tile, by many. It
+/// computes an exponential in the time in which it moves a byte or two, so
+/// nothing is stored that a later loop can compute. Its kernels are put on a
+/// queue, so what asks after each turn of a loop waits for the GPU. A thread's
+/// values are scalars.
 inline constexpr Machine grid_machine{
     .lanes = {512, 16 * reduce_chunk},
     .runs = {1 << 16, 4 * reduce_run, 1 << 16},
-    .members = {},
+    .members = {64, 8 * grid_threads},
+    .members_leaf = grid_threads,
+    .recomputed_flops = 64,
+    .few_flops_again = 64,
     .counts_turns = true,
     .stops_kernels = false};
 
@@ -32,6 +39,10 @@ struct GridSchedule {
   int64_t blocks = 1;   // of threads
 };
 GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel);
+
+/// Whether a square of what is loaded, along the two axes, is turned round in
+/// shared memory: it lies along the first one, and is stored along the other.
+bool goes_through_square(const Expr& expr, int down, int along);
 
 /// Whether elements begin ... begin + width - 1 along `axis` lie together, at a
 /// multiple of `width` elements, wherever `begin` is a multiple of `width`.

@@ -28,10 +28,6 @@ constexpr size_t most_streams = 24, most_reductions = 4;
 /// vectors shall have to go along where the last axis is cut.
 constexpr size_t most_parts = 27, most_weight_of_parts = 1000;
 constexpr int64_t shortest_line = 16;
-/// Flops that a later loop of the nest may compute again.
-constexpr int recomputed_flops = 12;
-/// So few are computed again rather than stored and loaded.
-constexpr int few_flops_again = 4;
 
 std::vector<int64_t> without_ones(const std::vector<int64_t>& shape) {
   std::vector<int64_t> out;
@@ -315,13 +311,14 @@ bool Group::phases_fit(ExprId value) {
       again += flops(exprs_[e].op);
     for (ExprId operand : exprs_[e].operands) used[operand] = true;
   }
-  return again <= recomputed_flops;
+  return again <= sources_.machine.recomputed_flops;
 }
 
 /// The members that `value` takes from earlier loops and that are too dear to
 /// compute again; empty if some such value is no member.
 std::vector<NodeId> Group::members_to_reload(ExprId value) {
   const int phase = exprs_[value].phase;
+  const int recomputed_flops = sources_.machine.recomputed_flops;
   const std::vector<bool> inner = inner_exprs();
   // What computing an expression again from memory is.
   std::vector<int> again(exprs_.size(), 0);
@@ -338,7 +335,8 @@ std::vector<NodeId> Group::members_to_reload(ExprId value) {
   for (size_t e = exprs_.size(); e-- > 0;) {
     if (!used[e] || !inner[e]) continue;
     if (exprs_[e].kind == Expr::Kind::load) continue;
-    if (exprs_[e].phase == phase || again[e] <= few_flops_again) {
+    if (exprs_[e].phase == phase ||
+        again[e] <= sources_.machine.few_flops_again) {
       for (ExprId operand : exprs_[e].operands) used[operand] = true;
       continue;
     }

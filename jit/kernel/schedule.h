@@ -30,6 +30,13 @@ struct Machine {
   TwoStages runs = {1024, 4 * reduce_run, 1 << 16};
   TwoStages members = runs;
   TwoStages chains = {1 << 16, 2 * dot_chain};
+  /// Leaves of a members tree that the first of its two stages combines.
+  int64_t members_leaf = reduce_run;
+
+  /// What a later loop over the same row computes again, in flops of an
+  /// element: at most so many in all, and up to so many of one value rather
+  /// than have it stored and loaded.
+  int recomputed_flops = 12, few_flops_again = 4;
 
   /// Of a loop that is known to take so many turns: they are counted, instead
   /// of asking after each one.

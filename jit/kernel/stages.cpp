@@ -32,17 +32,17 @@ struct Chunks {
 };
 
 /// Elements that are one leaf of the members tree.
-int64_t leaf_size(CombineOrder order) {
+int64_t leaf_size(CombineOrder order, const Machine& machine) {
   switch (order) {
     case CombineOrder::lanes: return reduce_chunk;
     case CombineOrder::chain: return dot_chain;
-    case CombineOrder::runs:
-    case CombineOrder::members: return reduce_run;  // any power of 2
+    case CombineOrder::runs: return reduce_run;
+    case CombineOrder::members: return machine.members_leaf;  // a power of 2
   }
   __builtin_unreachable();
 }
 
-std::optional<Chunks> chunks_of(const Nest& nest) {
+std::optional<Chunks> chunks_of(const Nest& nest, const Machine& machine) {
   Chunks chunks{};
   int64_t outer = 1;
   int axes = 0;
@@ -52,7 +52,7 @@ std::optional<Chunks> chunks_of(const Nest& nest) {
     chunks.axis = a;
   }
   if (axes == 0) return std::nullopt;
-  chunks.size = leaf_size(nest.reductions[0].order);
+  chunks.size = leaf_size(nest.reductions[0].order, machine);
   chunks.full = nest.extents[chunks.axis] / chunks.size;
   chunks.rest = nest.extents[chunks.axis] % chunks.size;
   if (axes > 1 && chunks.rest) return std::nullopt;
@@ -209,7 +209,7 @@ std::optional<Kernel> split_stages(
       !needs_two_stages(nest.kept_points(), nest.points() / nest.kept_points(),
                         nest.reductions[0].order, machine))
     return std::nullopt;
-  auto chunks = chunks_of(nest);
+  auto chunks = chunks_of(nest, machine);
   if (!chunks || chunks->count < 2) return std::nullopt;
   const int first_argument = static_cast<int>(kernel.arguments.size());
   for (const Partial& partial : partials_of(nest))

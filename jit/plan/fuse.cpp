@@ -442,9 +442,12 @@ void Fuser::emit(Item& item, PlanSteps& steps) {
   auto add_buffer = [&](DType dtype, int64_t elements) {
     return plan_.add_buffer(elements * byte_size(dtype));
   };
-  auto second = split_stages(kernel, lowering_.machine(), add_buffer);
-  emit();
-  if (second) steps.push_back({std::move(*second), {}});
+  for (;;) {  // a long members tree is split once more
+    auto second = split_stages(kernel, lowering_.machine(), add_buffer);
+    emit();
+    if (!second) return;
+    kernel = std::move(*second);
+  }
 }
 
 std::vector<BufferId> Fuser::run(PlanSteps& steps) {

@@ -155,7 +155,12 @@ GpuGenerator::generate_module(std::span<const Kernel* const> kernels,
           module, fmt::format("kernel{}", first + emitted.size()), *kernel));
     if (dump && first > 0) name_apart(module, first);
     std::string ptx = TRY(target(capability).ptx(module));
-    if (dump) dump->assembly += first > 0 ? without_head(ptx) : ptx;
+    if (dump) {
+      dump->assembly += first > 0 ? without_head(ptx) : ptx;
+      for (const EmittedGrid& grid : emitted)
+        dump->assembly += fmt::format("// {}: {} blocks of {} threads\n",
+                                      grid.name, grid.blocks, grid.threads);
+    }
     code->images.push_back({capability, std::move(ptx)});
   }
   std::vector<std::shared_ptr<const GridLaunch>> out;

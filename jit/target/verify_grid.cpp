@@ -86,6 +86,8 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::smax:
     case llvm::Intrinsic::umin:
     case llvm::Intrinsic::umax:
+    case llvm::Intrinsic::maximum:
+    case llvm::Intrinsic::minimum:
     case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x:
     case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
     case llvm::Intrinsic::nvvm_barrier0:
@@ -98,7 +100,8 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
 }
 
 bool known_scalar(llvm::Type* type) {
-  if (type->isFloatTy() || type->isDoubleTy() || type->isPointerTy())
+  if (type->isHalfTy() || type->isBFloatTy() || type->isFloatTy() ||
+      type->isDoubleTy() || type->isPointerTy())
     return true;
   if (!type->isIntegerTy()) return false;
   const unsigned bits = type->getIntegerBitWidth();
@@ -221,8 +224,9 @@ Status verify_grid(const llvm::Module& module) {
 
 Status verify_ptx(std::string_view ptx) {
   constexpr std::string_view opcodes[] = {
-      "trap",    "call",    ".extern", "exit",    "add.f32",
-      "add.f64", "sub.f32", "sub.f64", "mul.f32", "mul.f64"};
+      "trap",    "call",     ".extern",  "exit",    "add.f32", "add.f64",
+      "sub.f32", "sub.f64",  "mul.f32",  "mul.f64", "add.f16", "sub.f16",
+      "mul.f16", "add.bf16", "sub.bf16", "mul.bf16"};
   for (std::string_view opcode : opcodes)
     if (has_opcode(ptx, opcode))
       return refused(fmt::format("PTX with `{}`", opcode));

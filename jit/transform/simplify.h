@@ -24,6 +24,7 @@ class Simplifier {
   // The rules. Each gives a node that has the value of `node`, if it has one.
   std::optional<NodeId> rewrite(const ir::Node& node);
   std::optional<NodeId> rewrite_map(const ir::Node& node);
+  std::optional<NodeId> rewrite_odd(const ir::Node& node);
   std::optional<NodeId> rewrite_binary(const ir::Node& node);
   std::optional<NodeId> rewrite_chosen_scatter(const ir::Node& select);
   std::optional<NodeId> at_positions(NodeId condition, const ir::Node& scatter);

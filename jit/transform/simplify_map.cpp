@@ -29,6 +29,55 @@ std::optional<NodeId> Simplifier::fold(const Node& node) {
   return constant(node.type, std::move((*value)[0].bytes));
 }
 
+namespace {
+
+/// Whether f(-x) is -f(x) to the bit, for every x.
+bool is_odd(Op op) {
+  switch (op) {
+    case Op::sin:
+    case Op::tan:
+    case Op::asin:
+    case Op::atan:
+    case Op::sinh:
+    case Op::tanh:
+    case Op::asinh:
+    case Op::atanh:
+    case Op::erf:
+    case Op::erf_inv: return true;
+    default: return false;
+  }
+}
+
+/// What the node is the negative of: x of -x, or x and c of -x * c.
+struct Negated {
+  NodeId value;
+  std::optional<NodeId> factor = {};
+};
+std::optional<Negated> negated(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op == Op::neg) return Negated{node.inputs[0]};
+  if (node.op != Op::mul) return std::nullopt;
+  for (const size_t side : {0, 1}) {
+    const Node& operand = graph[node.inputs[side]];
+    const NodeId other = node.inputs[1 - side];
+    if (operand.op == Op::neg && graph[other].op == Op::constant)
+      return Negated{operand.inputs[0], other};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+/// The sign comes out of an odd function, so that f(x) and f(-x) are computed
+/// once.
+std::optional<NodeId> Simplifier::rewrite_odd(const Node& node) {
+  const auto from = negated(out_, node.inputs[0]);
+  if (!is_odd(node.op) || !from) return std::nullopt;
+  const NodeId positive =
+      from->factor ? emit(Op::mul, {from->value, *from->factor}) : from->value;
+  return emit(Op::neg, {emit(node.op, {positive})});
+}
+
 std::optional<NodeId> Simplifier::rewrite_map(const Node& node) {
   if (auto folded = fold(node)) return folded;
   const auto& x = node.inputs;
@@ -49,7 +98,7 @@ std::optional<NodeId> Simplifier::rewrite_map(const Node& node) {
       if (x[1] == x[2]) return x[1];
       if (one_value(x[0])) return is_value(x[0], 1) ? x[1] : x[2];
       return rewrite_chosen_scatter(node);
-    default: return x.size() == 2 ? rewrite_binary(node) : std::nullopt;
+    default: return x.size() == 2 ? rewrite_binary(node) : rewrite_odd(node);
   }
 }
 

@@ -31,14 +31,14 @@ GRID_INLINE Bits key_of(Bits bits, const SortCall& call) {
 }
 
 /// How many of the `count` sorted elements come before `key`: smaller ones,
-/// and with `equal_too` equal ones.
-template <class Elements, class Bits>
-GRID_INLINE int64_t rank_in(const Elements& at, int64_t count, Bits key,
-                            bool equal_too, const SortCall& call) {
-  int64_t low = 0;
+/// and with `equal_too` equal ones. Numbers are unsigned: halving is a shift.
+template <class Elements, class Number, class Bits>
+GRID_INLINE Number rank_in(const Elements& at, Number count, Bits key,
+                           bool equal_too, const SortCall& call) {
+  Number low = 0;
 #pragma unroll 1
   while (low < count) {
-    const int64_t middle = (low + count) / 2;
+    const Number middle = (low + count) / 2;
     const Bits other = key_of<Bits>(at(middle), call);
     const bool before = equal_too ? other <= key : other < key;
     low = before ? middle + 1 : low;
@@ -47,18 +47,18 @@ GRID_INLINE int64_t rank_in(const Elements& at, int64_t count, Bits key,
   return low;
 }
 
-/// Where element `i` of `length` goes when runs of `run` are merged.
-template <class Elements, class Bits>
-GRID_INLINE int64_t place_of(const Elements& at, Bits bits, int64_t i,
-                             int64_t run, int64_t length,
-                             const SortCall& call) {
-  const int64_t start = i / run * run;
-  const bool left = start / run % 2 == 0;
-  const int64_t other = left ? start + run : start - run;
+/// Where element `i` of `length` goes when runs of `run`, a power of 2, are
+/// merged.
+template <class Elements, class Number, class Bits>
+GRID_INLINE Number place_of(const Elements& at, Bits bits, Number i, Number run,
+                            Number length, const SortCall& call) {
+  const Number start = i & ~(run - 1);
+  const bool left = (i & run) == 0;
+  const Number other = start ^ run;
   if (other >= length) return i;
-  const int64_t end = other + run < length ? other + run : length;
-  const int64_t before = rank_in([&](int64_t j) { return at(other + j); },
-                                 end - other, key_of(bits, call), !left, call);
+  const Number end = length - other < run ? length : other + run;
+  const Number before = rank_in([&](Number j) { return at(other + j); },
+                                end - other, key_of(bits, call), !left, call);
   return (left ? start : other) + (i - start) + before;
 }
 
@@ -69,8 +69,9 @@ GRID_INLINE void sort_tile(const Bits* from, Bits* to, int32_t* to_index,
   static Bits __attribute__((address_space(3))) elements[2][tile];
   static int32_t __attribute__((address_space(3)))
       indices[2][with_index ? tile : 1];
-  const int64_t tiles = (call.length + tile - 1) / tile;
-  const int64_t start = block() % tiles * tile, line = block() / tiles;
+  const auto tiles = static_cast<uint32_t>((call.length + tile - 1) / tile);
+  const uint32_t number = static_cast<uint32_t>(block());
+  const int64_t start = int64_t{number % tiles} * tile, line = number / tiles;
   const int count = static_cast<int>(
       call.length - start < tile ? call.length - start : tile);
   const int64_t first = line * call.length + start;
@@ -88,9 +89,10 @@ GRID_INLINE void sort_tile(const Bits* from, Bits* to, int32_t* to_index,
       const int i = thread() + e * block_threads;
       if (i >= count) continue;
       const Bits bits = elements[now][i];
-      const int64_t place =
-          place_of([&](int64_t j) { return elements[now][j]; }, bits, i, run,
-                   count, call);
+      const uint32_t place = place_of(
+          [&](uint32_t j) { return elements[now][j]; }, bits,
+          static_cast<uint32_t>(i), static_cast<uint32_t>(run),
+          static_cast<uint32_t>(count), call);
       elements[now ^ 1][place] = bits;
       if (with_index) indices[now ^ 1][place] = indices[now][i];
     }
@@ -111,11 +113,26 @@ GRID_INLINE void sort_merge(const Bits* from, const int32_t* from_index,
                             const SortCall& call) {
   const int64_t i = int64_t{block()} * block_threads + thread();
   if (i >= call.rows * call.length) return;
-  const int64_t first = i / call.length * call.length;
+  int64_t first = 0;  // of the line; divisions of 64 bits are long
+  if (call.rows > 1)
+    first = (i | call.length) >> 32
+                ? i / call.length * call.length
+                : int64_t{static_cast<uint32_t>(i) /
+                          static_cast<uint32_t>(call.length)} *
+                      call.length;
   const Bits bits = from[i];
-  const int64_t place =
-      first + place_of([&](int64_t j) { return from[first + j]; }, bits,
-                       i - first, call.run, call.length, call);
+  uint64_t place;
+  if (call.length >> 31)
+    place = place_of([&](uint64_t j) { return from[first + j]; }, bits,
+                     static_cast<uint64_t>(i - first),
+                     static_cast<uint64_t>(call.run),
+                     static_cast<uint64_t>(call.length), call);
+  else
+    place = place_of([&](uint32_t j) { return from[first + j]; }, bits,
+                     static_cast<uint32_t>(i - first),
+                     static_cast<uint32_t>(call.run),
+                     static_cast<uint32_t>(call.length), call);
+  place += static_cast<uint64_t>(first);
   to[place] = bits;
   if (with_index) to_index[place] = from_index[i];
 }

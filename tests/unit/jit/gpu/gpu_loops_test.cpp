@@ -149,11 +149,11 @@ TEST_CASE("loops that meet in each turn") {
             simulated_gpus(devices, fmt::format("{};seed={}", peers, seed)));
         INFO(devices << ", " << peers << ", seed " << seed);
         check_members(bench,
-                      loop(600, 5, fmt::format(fmt::runtime(summing), devices)),
+                      loop(900, 5, fmt::format(fmt::runtime(summing), devices)),
                       devices);
         check_members(
             bench,
-            loop(450, 5,
+            loop(600, 5,
                  fmt::format(fmt::runtime(shifting), devices, cycles[devices])),
             devices);
         CHECK(simulated_calls("graph_launch") > 2);

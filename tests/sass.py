@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+"""Counts what the machine code of kernels for GPUs does, and estimates from
+that how near to the roofline each kind of kernel comes, where NVIDIA's tools
+are installed.
+
+usage: tests/sass.py UNISONO [--explain] [ROW ...]
+
+Each row is a small program. `unisono inspect` says what its kernels go over and
+gives their PTX for sm_90, ptxas assembles it, nvdisasm takes it apart. A row
+fails if its estimate falls below what ROWS notes for it, or if it spills more
+than is noted. PTXAS and NVDISASM name other tools than those that are found;
+without them nothing is done. --explain shows kernels one by one.
+
+The model, of an H200: 132 multiprocessors at 1.75 GHz, 4.3 TB/s of memory, of
+which an access takes 0.8 us to come back. A kernel takes as long as the slowest
+of these, or a little more where two are near one another (a norm of order 4):
+
+* memory: its bytes, at 4.3 TB/s or as fast as the bytes in flight allow (bytes
+  in flight / 0.8 us, by Little's law), the lesser of the two, joined in the same
+  way. In flight are the bytes that a thread asks for before it waits for the
+  first of them, times the threads that are resident: by registers, shared memory
+  and the number of blocks that there are;
+* the second-level cache: all bytes that threads ask for, at 5.5 TB/s;
+* issue: four instructions of a warp in a cycle, of which 0.8 are reached;
+* pipes: lanes in a cycle and multiprocessor as in PIPES;
+* a chain, where one thread adds up in order: 4 cycles for each, and 2 us for each 1,024 of them.
+
+Between kernels lie 1.5 us. The share is the time of the bytes that the row's
+inputs and outputs have, at 4.3 TB/s, in this sum: what bench_gpu measures as a
+ratio to a copy. Loops are counted from the machine code: an innermost loop goes over all
+elements of the kernel once, so many in a turn as it has bytes of them; all else
+a thread does once.
+"""
+import argparse
+import collections
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+MULTIPROCESSORS, CLOCK, BANDWIDTH, CACHE, LATENCY, BETWEEN = 132, 1.75e9, 4.3e12, 5.5e12, 0.8e-6, 1.5e-6
+THREADS, RESIDENT, CHUNK = 256, 2048, 4096
+# Lanes in a cycle, by the first letters of an instruction's name; the rest is
+# on the pipe of integers.
+PIPES = {
+    "fma": (128, ("FFMA", "FMUL", "FADD", "IMAD", "HFMA2", "HADD2", "HMUL2")),
+    "alu": (64, ()),
+    "double": (64, ("DFMA", "DMUL", "DADD", "DSETP", "DMNMX")),
+    "special": (16, ("MUFU", "F2F", "I2F", "F2I", "FRND", "POPC", "FLO", "BREV", "I2FP", "F2IP")),
+    "memory": (32, ("LDG", "STG", "LDS", "STS", "LD.", "ST.", "ATOM", "RED", "SHFL", "LDL", "STL")),
+    "matrix": (32, ("HMMA", "IMMA", "DMMA")),
+    "control": (64, ("BRA", "EXIT", "BSSY", "BSYNC", "BAR", "WARPSYNC", "CALL", "RET", "NOP", "BMOV", "BREAK", "YIELD", "DEPBAR")),
+    "uniform": (64, ("UMOV", "ULDC", "UIADD", "ULOP", "USHF", "UISETP", "S2UR", "R2UR", "UIMAD", "ULEA", "UPRMT", "USEL", "USGXT", "UFLO", "UPOPC", "VOTEU")),
+}
+
+N = 1 << 28
+CHAIN = "((((((((x * 1.1 + 0.1) * x - 0.2) * x + 0.3) * x - 0.4) * x + 0.5) * x - 0.6) * x + 0.7) * x - 0.8)"
+BLACK_SCHOLES = """def cdf(z) = 0.5 * (1.0 + erf(z * 0.70710678))
+def f(s: f32[n], k: f32[n], t: f32[n]) {
+  let v = 0.2 * sqrt(t)
+  let d1 = (log(s / k) + (0.05 + 0.02) * t) / v
+  let d2 = d1 - v
+  let e = k * exp(-0.05 * t)
+  (s * cdf(d1) - e * cdf(d2), e * cdf(-d2) - s * cdf(-d1))
+}"""
+SOFTMAX = """def f(x) {
+  let e = exp(x - max(x, axis=1, keepdims=true))
+  e / sum(e, axis=1, keepdims=true)
+}"""
+LAYER_NORM = """def f(x) {
+  let d = x - mean(x, axis=1, keepdims=true)
+  d / sqrt(mean(d * d, axis=1, keepdims=true) + 1e-5)
+}"""
+ROLL = """def f(x) = 0.25 * (roll(x, 1, axis=0) + roll(x, -1, axis=0) + roll(x, 1, axis=1) + roll(x, -1, axis=1))"""
+STENCIL = """def f(x) {
+  let inner = 0.25 * (x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2])
+  pad(inner, ((1, 1), (1, 1)))
+}"""
+
+Row = collections.namedtuple("Row", "name goal noted needed shapes program")
+# name, goal, what the estimate must not fall below, bytes of inputs and outputs for an element of the first parameter, types
+# of the parameters, program.
+ROWS = [
+    Row("one operation", 0.93, 0.0, 8, f"x=f32[{N}]", "def f(x) = x + 1.5"),
+    Row("16 operations", 0.93, 0.0, 8, f"x=f32[{N}]", f"def f(x) = {CHAIN}"),
+    Row("16 operations, f16", 0.93, 0.0, 4, f"x=f16[{N}]", f"def f(x) = {CHAIN}"),
+    Row("16 operations, bf16", 0.93, 0.0, 4, f"x=bf16[{N}]", f"def f(x) = {CHAIN}"),
+    Row("Black-Scholes", 0.85, 0.0, 20, f"s=f32[{N}] k=f32[{N}] t=f32[{N}]", BLACK_SCHOLES),
+    Row("sum", 0.93, 0.0, 4, f"x=f32[{N}]", "def f(x) = sum(x)"),
+    Row("max", 0.93, 0.0, 4, f"x=f32[{N}]", "def f(x) = max(x)"),
+    Row("mean and variance", 0.93, 0.0, 4, f"x=f32[{N}]", "def f(x) = (mean(x), var(x))"),
+    Row("argmax", 0.93, 0.0, 4, f"x=f32[{N}]", "def f(x) = argmax(x)"),
+    Row("sum of thin columns", 0.93, 0.0, 4, f"x=f32[{N >> 3}, 8]", "def f(x) = sum(x, axis=0)"),
+    Row("softmax", 0.9, 0.0, 8, "x=f32[32768, 8192]", SOFTMAX),
+    Row("softmax, bf16", 0.9, 0.0, 4, "x=bf16[32768, 8192]", SOFTMAX),
+    Row("softmax, short rows", 0.9, 0.0, 8, "x=f32[262144, 1024]", SOFTMAX),
+    Row("softmax, long rows", 0.9, 0.0, 8, "x=f32[4096, 65536]", SOFTMAX),
+    Row("layer norm", 0.9, 0.0, 8, "x=f32[32768, 8192]", LAYER_NORM),
+    Row("cumsum", 0.85, 0.0, 8, f"x=f32[{N}]", "def f(x) = cumsum(x)"),
+    Row("stencil", 0.9, 0.0, 8, "x=f32[16384, 16384]", STENCIL),
+    Row("stencil with roll", 0.9, 0.0, 8, "x=f32[16384, 16384]", ROLL),
+    Row("transpose", 0.93, 0.0, 8, "x=f32[16384, 16384]", "def f(x) = x.T + 1.0"),
+]
+
+
+def tool(variable, name):
+    """The path of one of NVIDIA's tools, or None; the registries' packages have them in nvidia/cu13/bin."""
+    found = [os.environ.get(variable), shutil.which(name), f"/usr/local/cuda/bin/{name}"]
+    for folder in sys.path:
+        found += sorted(map(str, pathlib.Path(folder or ".").glob(f"nvidia/*/bin/{name}")))
+    return next((path for path in found if path and os.access(path, os.X_OK)), None)
+
+
+# ---- what kernels go over, from `inspect --emit=kernels` ----------------------
+
+SIZES = {"bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "bf16": 2, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}
+
+
+class Kernel:
+    """A kernel as text: bytes that it must move, and points of its largest nest."""
+
+    def __init__(self, lines):
+        self.text, self.chain = "\n".join(lines), 0
+        dtypes = {name: SIZES[dtype] for name, dtype in re.findall(r"(a\d+): (\w+)", lines[0])}
+        self.read, self.written, self.points, self.all_points = 0, 0, 1, 0
+        extents, seen = {}, {}
+        for line in lines[1:]:
+            if line.startswith("  for "):
+                extents = {axis: int(size) for axis, size in re.findall(r"(i\d+) < (\d+)", line)}
+                self.points = max(self.points, math.prod(extents.values()))
+                self.all_points += math.prod(extents.values())
+            if "carries in place" in line:  # one thread adds them up, a row of shared memory after the other
+                self.chain = max(extents.values())
+                self.read = self.written = self.chain * max(dtypes.values())
+                continue
+            # Elements are counted once, however many loops read them, or neighbours of them.
+            for kind, name, at in re.findall(r"(load|store|scan|gather) (a\d+)\[([^\]]*)\]", line):
+                axes = set(re.findall(r"i\d+", at))
+                count = math.prod(size for axis, size in extents.items() if axis in axes) * dtypes[name]
+                if "totals of chunks" in line and kind == "scan":
+                    count //= CHUNK
+                key = (kind in ("load", "gather"), name, tuple(extents.items()))
+                seen[key] = max(seen.get(key, 0), count)
+        whole = collections.defaultdict(int)
+        for (is_load, name, _), count in seen.items():
+            whole[is_load, name] += count
+        self.read += sum(count for (is_load, _), count in whole.items() if is_load)
+        self.written += sum(count for (is_load, _), count in whole.items() if not is_load)
+
+
+def kernels_of(text):
+    parts = []
+    for line in text.splitlines():
+        if line.startswith("kernel("):
+            parts.append([])
+        if parts and line.strip() and not line.startswith("#"):
+            parts[-1].append(line)
+    return [Kernel(part) for part in parts]
+
+
+# ---- machine code -------------------------------------------------------------
+
+Instruction = collections.namedtuple("Instruction", "predicate name operands target")
+ACCESS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+
+
+def access_bytes(name):
+    """Bytes of a lane's access: LDG.E.128, LDS.U16, STG.E."""
+    parts = name.split(".")[1:]
+    for part in parts:
+        if part in ("U8", "S8"):
+            return 1
+        if part in ("U16", "S16"):
+            return 2
+        if part in ("64", "128"):
+            return ACCESS[part]
+    return 4
+
+
+def functions_of(sass):
+    """Name of each kernel: its instructions, with numbers of instructions as targets of jumps."""
+    out = {}
+    for part in re.split(r"^//-+ \.text\.", sass, flags=re.M)[1:]:
+        name, places, rows = part.split()[0], {}, []
+        for line in part.splitlines():
+            if label := re.match(r"(\.L_x_\d+|\S+):$", line.strip()):
+                places[label[1]] = len(rows)
+            if found := re.match(r"\s*/\*[0-9a-f]+\*/\s+(@!?U?P\w+)?\s*([A-Z][\w.]*)\s*([^;]*);", line):
+                rows.append((found[1], found[2], found[3].strip()))
+        code = []
+        for predicate, opcode, operands in rows:
+            jump = re.search(r"`\((\.L_x_\d+|\S+?)\)", operands)
+            code.append(Instruction(predicate, opcode, operands, places.get(jump[1]) if jump and opcode.startswith(("BRA", "CALL")) else None))
+        out[name] = code
+    return out
+
+
+def pipe_of(name):
+    for pipe, (_, names) in PIPES.items():
+        if name.startswith(names) and names:
+            return pipe
+    return "alu"
+
+
+def registers_of(text):
+    return set(re.findall(r"\bR\d+\b", text))
+
+
+def wide_registers(instruction):
+    """The registers that a load fills."""
+    first = re.match(r"R(\d+)", instruction.operands)
+    if not first:
+        return set()
+    return {f"R{int(first[1]) + i}" for i in range(max(access_bytes(instruction.name) // 4, 1))}
+
+
+def in_flight(code):
+    """The most bytes that a thread asks of memory before it needs the first of them."""
+    most, flying = 0, {}
+    for instruction in code:
+        is_load = instruction.name.startswith("LDG")
+        used = registers_of(instruction.operands.split(",", 1)[1] if is_load and "," in instruction.operands else instruction.operands)
+        if any(used & registers for registers, _ in flying.values()) or instruction.name.startswith("BAR"):
+            flying = {}
+        if is_load:
+            flying[len(flying)] = (wide_registers(instruction), access_bytes(instruction.name))
+        most = max(most, sum(size for _, size in flying.values()))
+    return most
+
+
+def loops_of(code):
+    """Innermost loops, as (begin, end); jumps back to where nothing is loaded or stored do not count."""
+    spans = sorted({(i.target, at) for at, i in enumerate(code) if i.target is not None and i.name.startswith("BRA") and i.target < at})
+    touches = lambda span: any(pipe_of(i.name) == "memory" and not i.name.startswith("SHFL") for i in code[span[0]:span[1] + 1])
+    spans = [span for span in spans if touches(span)]
+    return [s for s in spans if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in spans)]
+
+
+def moved(code, start):
+    return sum(access_bytes(i.name) for i in code if i.name.startswith(start))
+
+
+def parts_of(code):
+    """The code of nests, which blocks choose from, as (begin, end): each ends with EXIT, and stores. What follows is rare."""
+    parts, begin = [], 0
+    for at, instruction in enumerate(code):
+        if instruction.name == "EXIT" and not instruction.predicate:
+            parts.append((begin, at + 1))
+            begin = at + 1
+    return [(a, b) for a, b in parts if moved(code[a:b], "STG")] or [(0, len(code))]
+
+
+class Counted:
+    """What a thread of a kernel does for one element."""
+
+    def __init__(self, code, kernel, unit, blocks):
+        parts = parts_of(code)
+        # The part that stores in the widest way, and most, is what most blocks do.
+        begin, end = max(parts, key=lambda part: (max(access_bytes(i.name) for i in code[slice(*part)] if i.name.startswith("STG")),
+                                                  moved(code[slice(*part)], "STG")))
+        self.pipes, self.asked, self.flight = collections.Counter(), 0.0, in_flight(code[begin:end])
+        loops = [(a, b) for a, b in loops_of(code) if begin <= a and b < end]
+        each = kernel.all_points / (blocks * THREADS)  # elements of a thread
+        if not loops and len(parts) > 1:
+            each = moved(code[begin:end], "STG") / unit
+        for a, b in loops:
+            # Elements of a turn: by the bytes of what it moves most.
+            turn = code[a:b + 1]
+            elements = max(moved(turn, kind) for kind in ("LDG", "STG", "LDS", "STS")) / unit
+            self.add(turn, elements)
+        self.add([code[at] for at in range(begin, end) if not any(a <= at <= b for a, b in loops)], each)
+        self.loops = len(loops)
+
+    def add(self, instructions, elements):
+        for instruction in instructions:
+            self.pipes[pipe_of(instruction.name)] += 1 / elements
+        self.asked += (moved(instructions, "LDG") + moved(instructions, "STG")) / elements
+
+    def instructions(self):
+        return sum(self.pipes.values())
+
+
+def norm(*times):
+    return sum(t ** 4 for t in times) ** 0.25
+
+
+Estimate = collections.namedtuple("Estimate", "seconds bytes flight instructions pipes registers spills resident counted bound")
+
+
+def estimate(kernel, code, unit, registers, shared, spills, blocks):
+    rounded = (registers + 7) // 8 * 8
+    resident = min(65536 // (rounded * THREADS), (228 << 10) // (shared + 1024), RESIDENT // THREADS) * THREADS
+    threads = min(blocks * THREADS, MULTIPROCESSORS * resident)
+    counted = Counted(code, kernel, unit, blocks)
+    elements = max(kernel.points, 1)
+    busy = min(blocks, MULTIPROCESSORS)
+    total = kernel.read + kernel.written
+    # Stores are not waited for: reads are what has to be in flight.
+    latency = total / max(threads * max(counted.flight, 1) / LATENCY * (total / max(kernel.read, 1)), 1) if kernel.read and not kernel.chain else 0
+    memory = norm(total / BANDWIDTH, latency)
+    cache = counted.asked * elements / CACHE
+    issue = elements * counted.instructions() / (busy * 4 * 32 * CLOCK * 0.8)
+    pipes = max((elements * n / (busy * PIPES[p][0] * CLOCK) for p, n in counted.pipes.items()), default=0)
+    chain = kernel.chain * 4 / CLOCK + kernel.chain / 1024 * 2e-6
+    times = {"a chain": chain, "bandwidth": total / BANDWIDTH, "bytes in flight": latency, "cache": cache, "issue": issue, "a pipe": pipes}
+    return Estimate(norm(memory, cache, issue, pipes, chain), total, threads * counted.flight / MULTIPROCESSORS, counted.instructions(),
+                    counted.pipes, registers, spills, resident, counted, max(times, key=times.get))
+
+
+# ---- rows ---------------------------------------------------------------------
+
+def run(*command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {(done.stderr + done.stdout)[-1000:]}")
+    return done.stdout + done.stderr
+
+
+def look_at(row, unisono, ptxas, nvdisasm, folder):
+    """Estimates of a row's kernels, and the bytes that its inputs and outputs have."""
+    program = pathlib.Path(folder, "row.uni")
+    program.write_text(row.program + "\n")
+    shapes = [part for shape in re.findall(r"\w+=\w+\[[^\]]*\]", row.shapes) for part in ("--shape", "f." + shape)]
+    inspect = lambda stage: run(unisono, "inspect", f"--emit={stage}", "--target=sm_90", *shapes, str(program))
+    kernels = kernels_of(inspect("kernels"))
+    text = inspect("ptx")
+    text = text[text.index(".version"):]
+    blocks = {name: int(count) for name, count in re.findall(r"^// (kernel\d+): (\d+) blocks", text, re.M)}
+    ptx, cubin = pathlib.Path(folder, "row.ptx"), pathlib.Path(folder, "row.cubin")
+    ptx.write_text(text)
+    said = run(ptxas, "-v", "-arch=sm_90", str(ptx), "-o", str(cubin))
+    parts = re.split(r"Compiling entry function '(\w+)'", said)
+    number = lambda pattern, part: sum(int(n) for n in re.findall(pattern, part))
+    resources = {name: (number(r"Used (\d+) registers", part), number(r"(\d+) bytes smem", part), number(r"(\d+) bytes spill", part))
+                 for name, part in zip(parts[1::2], parts[2::2])}
+    code = functions_of(run(nvdisasm, "-c", str(cubin)))
+    unit = SIZES[re.search(r"=(\w+)\[", row.shapes)[1]]
+    estimates, names = [], {}
+    for kernel in kernels:  # those with the same text have the same code
+        name = names.setdefault(kernel.text, f"kernel{len(names)}")
+        estimates.append(estimate(kernel, code[name], unit, *resources[name], blocks[name]))
+    elements = math.prod(int(size) for size in re.search(r"\[([^\]]*)\]", row.shapes)[1].split(","))
+    return estimates, row.needed * elements
+
+
+def main():
+    parser = argparse.ArgumentParser(usage="tests/sass.py UNISONO [--explain] [ROW ...]")
+    parser.add_argument("unisono")
+    parser.add_argument("--explain", action="store_true")
+    parser.add_argument("rows", nargs="*")
+    arguments = parser.parse_args()
+    ptxas, nvdisasm = tool("PTXAS", "ptxas"), tool("NVDISASM", "nvdisasm")
+    if not ptxas or not nvdisasm:
+        print("ptxas or nvdisasm is not installed: no machine code was counted")
+        return 0
+    unisono = str(pathlib.Path(arguments.unisono).resolve())
+    wanted = [row for row in ROWS if not arguments.rows or any(part in row.name for part in arguments.rows)]
+    problems = []
+    print(f"{'row':<22} {'goal':>5} {'noted':>5} {'share':>5} {'kernels':>7} {'moved':>5} {'KiB in flight':>13} {'instructions':>12} "
+          f"{'registers':>9} {'spills':>6}  bound by")
+    for row in wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            estimates, needed = look_at(row, unisono, ptxas, nvdisasm, folder)
+        seconds = sum(e.seconds for e in estimates) + BETWEEN * len(estimates)
+        share = needed / BANDWIDTH / seconds
+        slowest = max(estimates, key=lambda e: e.seconds)
+        spills = sum(e.spills for e in estimates)
+        print(f"{row.name:<22} {row.goal:>5.2f} {row.noted:>5.2f} {share:>5.2f} {len(estimates):>7} {sum(e.bytes for e in estimates) / needed:>5.2f} "
+              f"{slowest.flight / 1024:>13.1f} {slowest.instructions:>12.1f} {max(e.registers for e in estimates):>9} {spills:>6}  {slowest.bound}")
+        if arguments.explain:
+            for number, e in enumerate(estimates):
+                pipes = ", ".join(f"{pipe} {count:.2f}" for pipe, count in sorted(e.pipes.items()))
+                print(f"    kernel {number}: {e.seconds * 1e6:.1f} us, {e.bytes / 1e6:.1f} MB, {e.flight / 1024:.1f} KiB in flight on each of {MULTIPROCESSORS}, "
+                      f"{e.registers} registers, {e.resident} threads, {e.counted.loops} loops; of an element: {pipes}; {e.bound}")
+        if share < row.noted - 0.005:
+            problems.append(f"{row.name}: an estimated {share:.2f} of the roofline, where {row.noted:.2f} is noted")
+        if spills:
+            problems.append(f"{row.name}: {spills} bytes are spilled")
+    print("\n".join(problems) or f"{len(wanted)} rows, none below what is noted")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
