@@ -271,7 +271,7 @@ auto saturate(V x) {
   using F = ElementOf<V>;
   using Limits = std::numeric_limits<T>;
   // 2^digits: one above the largest, and exact in F.
-  constexpr F above = static_cast<F>(Limits::max() / 2 + 1) * F{2};
+  constexpr F above = static_cast<F>(Limits::max() / 2 + 1) * F{2};  // NOLINT
   constexpr F lowest = static_cast<F>(Limits::min());
   auto fits = (x >= lowest) & (x < above);
   auto inside = convert<T>(select(fits, x, F{0}));

@@ -32,8 +32,8 @@ Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where);
 /// `a * n`: n copies in a row, none for a negative n.
 Value repeat_text(Walk& walk, const CallArgument& text,
                   const CallArgument& count, Span where);
-/// `a[i]`, `a[1:-1]`. In compiled code `i` may be an element: then the result is
-/// text with an array in it, which can also be compared with a character.
+/// `a[i]`, `a[1:-1]`. In compiled code `i` may be an element: then the result
+/// is text with an array in it, which can also be compared with a character.
 Value index_text(Walk& walk, const StrValue& text,
                  const std::vector<IndexItem>& items, Span where);
 /// What a loop over `value` runs over: the characters of a text, as a tuple (a
