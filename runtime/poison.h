@@ -12,6 +12,12 @@
 
 namespace unisono {
 
+#ifdef UNISONO_POISONS
+inline constexpr bool poisons = true;
+#else
+inline constexpr bool poisons = false;
+#endif
+
 inline void poison([[maybe_unused]] void* start,
                    [[maybe_unused]] int64_t bytes) {
 #ifdef UNISONO_POISONS

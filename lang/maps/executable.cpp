@@ -7,14 +7,18 @@
 #include "lang/context/line_times.h"
 #include "lang/context/processes.h"
 #include "lang/maps/map_mesh.h"
+#include "lang/maps/run_held.h"
 #include "lang/ops/print_value.h"
+#include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/execute/run.h"
 
 namespace unisono::lang {
 namespace {
 
 using Arrays = std::vector<unisono::Array>;
-using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+using Inputs = std::span<const unisono::Array* const>;
+using Blocks = std::vector<DeviceBlocks>;
 
 /// What a host_call node means: a line, or a function of the host.
 Status call_host(Machine& machine, const Device* named, const ir::Node& node,
@@ -70,45 +74,67 @@ Blocks absent_blocks(const Executable& executable) {
                                                executable.devices.size()));
 }
 
-Result<Blocks> run_program(Machine& machine, const Executable& executable,
-                           Blocks& blocks) {
+Arrays as_arrays(const Executable& executable, Blocks outputs) {
+  Arrays results;
+  results.reserve(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Placed& output = executable.outputs[i];
+    outputs[i].resize(output.sharding.devices.size());
+    results.emplace_back(output.dtype, output.shape, output.sharding,
+                         std::move(outputs[i]));
+  }
+  return results;
+}
+
+/// What members of other processes have printed comes now.
+Status after_run(const Machine& machine, const Executable& executable) {
+  if (executable.program->host_calls.empty()) return Unit{};
+  return settle(machine);
+}
+
+Result<Arrays> run_compiled(Machine& machine, const Executable& executable,
+                            Inputs inputs) {
+  if (machine.compile_only)
+    return as_arrays(executable, absent_blocks(executable));
+  CHECK(executable.program->overwritten.empty());
+  std::vector<const DeviceBlocks*> blocks;
+  blocks.reserve(inputs.size());
+  for (const unisono::Array* array : inputs) blocks.push_back(&array->blocks());
+  auto outputs =
+      TRY(unisono::run(*machine.runtime, *executable.program,
+                       executable.devices, blocks, run_options(machine)));
+  TRY(after_run(machine, executable));
+  return as_arrays(executable, std::move(outputs));
+}
+
+Result<Blocks> run_overwriting(Machine& machine, const Executable& executable,
+                               Blocks& blocks) {
   if (machine.compile_only) return absent_blocks(executable);
   for (const int input : executable.program->overwritten)
     TRY(make_own(executable, input, blocks[input]));
   auto outputs = unisono::run(*machine.runtime, *executable.program,
                               executable.devices, blocks, run_options(machine));
-  // What members of other processes have printed comes now.
-  if (outputs && !executable.program->host_calls.empty()) TRY(settle(machine));
+  if (outputs) TRY(after_run(machine, executable));
   return outputs;
 }
 
-Result<Arrays> run_compiled(Machine& machine, const Executable& executable,
-                            Arrays& inputs) {
+/// Of a program that writes to some of the inputs.
+Result<Arrays> run_overwriting(Machine& machine, const Executable& executable,
+                               Arrays& inputs) {
   Blocks blocks;
   blocks.reserve(inputs.size());
   for (const unisono::Array& array : inputs) blocks.push_back(array.blocks());
-  // Else a block that the program writes to would have two owners.
-  if (!executable.program->overwritten.empty()) inputs.clear();
-  auto outputs = run_program(machine, executable, blocks);
-  if (!outputs) {
-    if (outputs.error().untouched && inputs.empty()) {
-      for (size_t i = 0; i < blocks.size(); ++i) {
-        const Placed& input = executable.inputs[i];
-        inputs.emplace_back(input.dtype, input.shape, input.sharding,
-                            std::move(blocks[i]));
-      }
+  inputs.clear();  // else a block that it writes to would have two owners
+  auto outputs = run_overwriting(machine, executable, blocks);
+  if (outputs) return as_arrays(executable, std::move(*outputs));
+  if (outputs.error().untouched) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const Placed& input = executable.inputs[i];
+      inputs.emplace_back(input.dtype, input.shape, input.sharding,
+                          std::move(blocks[i]));
     }
-    return outputs.error();
   }
-  Arrays results;
-  results.reserve(executable.outputs.size());
-  for (size_t i = 0; i < executable.outputs.size(); ++i) {
-    const Placed& output = executable.outputs[i];
-    (*outputs)[i].resize(output.sharding.devices.size());
-    results.emplace_back(output.dtype, output.shape, output.sharding,
-                         std::move((*outputs)[i]));
-  }
-  return results;
+  return outputs.error();
 }
 
 /// A result of the reference evaluator, placed as compiled code leaves it.
@@ -132,15 +158,15 @@ Error by_device(Error error, const jit::MemberGraph& map) {
 }
 
 Result<Arrays> run_reference(Machine& machine, const Executable& executable,
-                             const Arrays& inputs) {
+                             Inputs inputs) {
   const jit::MemberGraph& map = *executable.member;
   CopyCounter counter{.recorder = machine.recorder};
   std::vector<jit::HostArray> hosts;
   hosts.reserve(inputs.size());
-  for (const unisono::Array& array : inputs) {
-    auto bytes = TRY(array_to_host(array, &counter));
+  for (const unisono::Array* array : inputs) {
+    auto bytes = TRY(array_to_host(*array, &counter));
     hosts.push_back(
-        {{array.dtype(), {array.shape().begin(), array.shape().end()}},
+        {{array->dtype(), {array->shape().begin(), array->shape().end()}},
          std::move(bytes)});
   }
   jit::ReferenceOptions options;
@@ -216,11 +242,13 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   walk.note_copied_updates(*executable.program);
 }
 
-Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
+Result<Arrays> run(Walk& walk, const Executable& executable, Inputs inputs) {
   Machine& machine = walk.machine();
   const LineTime time(line_times(walk), LineTimes::Part::devices, 0);
   if (executable.program) return run_compiled(machine, executable, inputs);
-  const bool absent = std::ranges::any_of(inputs, Walk::is_absent);
+  const bool absent = std::ranges::any_of(
+      inputs,
+      [](const unisono::Array* array) { return Walk::is_absent(*array); });
   if (executable.member && !absent)
     return run_reference(machine, executable, inputs);
   if (absent) return without_elements(executable);
@@ -231,6 +259,17 @@ Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
     empty.push_back(std::move(array));
   }
   return empty;
+}
+
+Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
+  if (executable.program && !executable.program->overwritten.empty()) {
+    const LineTime time(line_times(walk), LineTimes::Part::devices, 0);
+    return run_overwriting(walk.machine(), executable, inputs);
+  }
+  std::vector<const unisono::Array*> read;
+  read.reserve(inputs.size());
+  for (const unisono::Array& array : inputs) read.push_back(&array);
+  return run(walk, executable, read);
 }
 
 }  // namespace unisono::lang

@@ -14,6 +14,7 @@
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/maps/map_state.h"
+#include "lang/maps/run_held.h"
 #include "lang/maps/typed_function.h"
 #include "lang/ops/print_value.h"
 
@@ -311,27 +312,42 @@ class MapRun {
         entry_(entry),
         executable_(entry.executable),
         is_jit_(is_jit),
-        where_(where) {
-    arrays_.reserve(executable_.inputs.size());
+        where_(where),
+        owns_(
+            std::ranges::count(executable_.donated, true) > 0 ||
+            (executable_.program && !executable_.program->host_calls.empty())) {
+    const size_t count = executable_.inputs.size();
+    inputs_.reserve(count);
+    passed_.reserve(count);
+    arrays_.reserve(count);
   }
 
   void add_arguments(const std::vector<CallArgument>& positional,
                      const Named& named) {
     for (size_t i = 0; i < positional.size(); ++i)
-      add_leaves(positional[i], entry_.positional[i]);
+      add_leaves(positional[i].value, entry_.positional[i],
+                 positional[i].where);
     for (size_t i = 0; i < named.size(); ++i)
-      add_leaves(named[i].second, entry_.named[i].second);
+      add_leaves(named[i].second.value, entry_.named[i].second,
+                 named[i].second.where);
   }
 
   void add_captures(const std::vector<ArrayValue>& captures) {
     for (const ArrayValue& capture : captures) {
       passed_.push_back({capture, where_});
-      arrays_.push_back(captured(capture));
+      add_captured(*capture, walk_.force(capture, where_));
     }
   }
 
+  /// The next input, brought to where the program reads it. The caller holds
+  /// the array until this has run.
   void add_array(const unisono::Array& array) {
-    arrays_.push_back(moved(array));
+    if (array.sharding() != next_sharding())
+      own(walk_.moved(array, next_sharding(), where_));
+    else if (owns_)
+      own(array);
+    else
+      inputs_.push_back(&array);
   }
 
   /// What is donated belongs to this call alone from now on.
@@ -340,59 +356,56 @@ class MapRun {
     give_away(walk_, function, passed_, donated);
     for (size_t i = 0; i < passed_.size(); ++i)
       donated_.push_back(donated[i] ? passed_[i].value : nullptr);
-    passed_.clear();
+    if (owns_) passed_.clear();
   }
 
   Value run() { return with_arrays(outputs()); }
 
   std::vector<unisono::Array> outputs() {
     tell_place(walk_, where_);
-    auto outputs = unisono::lang::run(walk_, executable_, arrays_);
+    auto outputs = owns_ ? unisono::lang::run(walk_, executable_, arrays_)
+                         : unisono::lang::run(walk_, executable_, inputs_);
     if (outputs) return std::move(*outputs);
     if (outputs.error().untouched) take_back();
     fail(outputs.error());
   }
 
  private:
-  void add_leaves(const CallArgument& argument, const Value& known) {
-    if (const TupleValue* tuple = argument.value.tuple()) {
+  void add_leaves(const Value& value, const Value& known, Span where) {
+    if (const TupleValue* tuple = value.tuple())
       for (size_t i = 0; i < tuple->items.size(); ++i)
-        add_leaves({tuple->items[i], argument.where}, known.tuple()->items[i]);
-    } else if (const RecordValue* record = argument.value.record()) {
+        add_leaves(tuple->items[i], known.tuple()->items[i], where);
+    else if (const RecordValue* record = value.record())
       for (size_t i = 0; i < record->fields.size(); ++i)
-        add_leaves({record->fields[i].second, argument.where},
-                   known.record()->fields[i].second);
-    } else if (const auto* array = argument.value.get_if<ArrayValue>()) {
-      add_leaf(*array, argument.where);
-    } else if (known.array()) {
-      add_leaf(number_argument(walk_, argument.value, argument.where),
-               argument.where);
-    }
+        add_leaves(record->fields[i].second, known.record()->fields[i].second,
+                   where);
+    else if (const auto* array = value.get_if<ArrayValue>())
+      add_leaf(*array, where);
+    else if (known.array())
+      add_leaf(number_argument(walk_, value, where), where);
   }
 
   void add_leaf(const ArrayValue& array, Span where) {
     passed_.push_back({array, where});
-    arrays_.push_back(placed(array));
+    add_array(walk_.force(array, where_));
   }
 
-  /// The next input, brought to where the program reads it.
-  unisono::Array placed(const ArrayValue& value) {
-    return moved(walk_.force(value, where_));
-  }
   /// An array that was captured before stays on the devices, as long as it is.
-  unisono::Array captured(const ArrayValue& value) {
-    const Sharding& to = executable_.inputs[arrays_.size()].sharding;
-    const unisono::Array& array = walk_.force(value, where_);
-    if (array.sharding() == to) return array;
-    for (const unisono::Array& copy : value->copies)
-      if (copy.sharding() == to) return copy;
-    value->copies.push_back(moved(array));
-    return value->copies.back();
+  void add_captured(ArrayCell& cell, const unisono::Array& array) {
+    const Sharding& to = next_sharding();
+    if (array.sharding() == to) return add_array(array);
+    for (const unisono::Array& copy : cell.copies)
+      if (copy.sharding() == to) return own(copy);
+    own(walk_.moved(array, to, where_));
+    cell.copies.push_back(*inputs_.back());
   }
-  unisono::Array moved(const unisono::Array& array) {
-    const Sharding& to = executable_.inputs[arrays_.size()].sharding;
-    if (array.sharding() == to) return array;
-    return walk_.moved(array, to, where_);
+
+  const Sharding& next_sharding() const {
+    return executable_.inputs[inputs_.size()].sharding;
+  }
+  void own(unisono::Array array) {
+    arrays_.push_back(std::move(array));
+    inputs_.push_back(&arrays_.back());
   }
 
   /// What was given away for a run that did not begin is there again.
@@ -447,17 +460,14 @@ class MapRun {
   }
 
   Value with_arrays(std::vector<unisono::Array> arrays) {
-    std::vector<ArrayValue> values;
-    values.reserve(arrays.size());
-    for (unisono::Array& array : arrays)
-      values.push_back(walk_.from_array(std::move(array)));
     size_t next = 0;
-    for_each_leaf(entry_.result, [&](const Value& leaf) {
-      if (const ArrayCell* array = leaf.array())
-        values[next++]->weak = array->weak;
+    return map_leaves(entry_.result, [&](const Value& leaf) -> Value {
+      const ArrayCell* known = leaf.array();
+      if (!known) return leaf;
+      ArrayValue value = walk_.from_array(std::move(arrays[next++]));
+      value->weak = known->weak;
+      return value;
     });
-    if (entry_.result.is<ArrayValue>()) return values[0];
-    return replace_arrays(entry_.result, values);
   }
 
   Walk& walk_;
@@ -465,9 +475,15 @@ class MapRun {
   const Executable& executable_;
   bool is_jit_;
   Span where_;
-  std::vector<unisono::Array> arrays_;
-  std::vector<PassedArray> passed_;  // in the order of arrays_
-  std::vector<ArrayValue> donated_;  // likewise; null: it is not
+  /// Whether all inputs are in `arrays_`: where some are given away, and where
+  /// functions of the host, which are called meanwhile, may do that. Else they
+  /// stay where they are, in values that `passed_` holds; only what had to be
+  /// moved is in `arrays_`.
+  const bool owns_;
+  std::vector<const unisono::Array*> inputs_;
+  std::vector<unisono::Array> arrays_;  // has room: these do not move
+  std::vector<PassedArray> passed_;     // in the order of the inputs
+  std::vector<ArrayValue> donated_;     // likewise; null: it is not
 };
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
 #include "runtime/heap.h"
+#include "runtime/recycling.h"
 
 namespace unisono::lang {
 namespace {
@@ -299,8 +300,9 @@ ArrayValue Walk::on_first_device(DType dtype, const void* element, Span where) {
 }
 
 ArrayValue Walk::from_array(unisono::Array array) {
-  auto cell = std::make_shared<ArrayCell>();
+  auto cell = make_recycled<ArrayCell>();
   cell->type.dtype = array.dtype();
+  cell->type.shape.reserve(array.shape().size());
   for (int64_t size : array.shape()) cell->type.shape.emplace_back(size);
   cell->array = std::move(array);
   return cell;

@@ -10,15 +10,18 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/execution.h"
 #include "runtime/execute/program_cache.h"
+#include "runtime/execute/run.h"
 #include "runtime/execute/watchdog.h"
 #include "runtime/heap.h"
 #include "runtime/host_device.h"
 #include "runtime/pool.h"
+#include "runtime/recycling.h"
 
 namespace unisono {
 namespace {
 
-using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+using Blocks = std::vector<DeviceBlocks>;
+using Inputs = std::span<const DeviceBlocks* const>;
 
 /// All memory that a run needs besides its inputs.
 struct RunMemory {
@@ -47,13 +50,13 @@ class Watch {
 };
 
 void check_call(const Program& program, const std::vector<Device*>& devices,
-                const Blocks& blocks) {
+                Inputs inputs) {
   CHECK(program.devices >= 1 && program.devices <= 64);
   CHECK(devices.size() == static_cast<size_t>(program.devices));
-  CHECK(blocks.size() == program.inputs.size());
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    CHECK(blocks[i].size() == devices.size());
-    for (const auto& block : blocks[i])
+  CHECK(inputs.size() == program.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    CHECK(inputs[i]->size() == devices.size());
+    for (const auto& block : *inputs[i])
       CHECK(block->bytes() >= program.slots[program.inputs[i]].bytes);
   }
 }
@@ -112,14 +115,14 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
                              : Program::Contents(),
                          "; it is for ");
       memory.outputs[index].push_back(
-          std::make_shared<Buffer>(std::move(*output)));
+          make_recycled<Buffer>(std::move(*output)));
     }
   }
   return memory;
 }
 
 void* place(const Slot& slot, int device, const RunMemory& memory,
-            const Blocks& inputs) {
+            Inputs inputs) {
   switch (slot.home) {
     case Slot::Home::arena:
       if (slot.shared)  // null: of no bytes
@@ -130,7 +133,7 @@ void* place(const Slot& slot, int device, const RunMemory& memory,
       if (memory.arenas.empty()) return nullptr;
       return static_cast<char*>(memory.arenas[device].data()) + slot.offset;
     case Slot::Home::input:
-      return inputs[slot.index][slot.shared ? 0 : device]->data();
+      return (*inputs[slot.index])[slot.shared ? 0 : device]->data();
     case Slot::Home::output: return memory.outputs[slot.index][device]->data();
     case Slot::Home::constant:
       return (*memory.constants[device])[slot.index]->data();
@@ -138,22 +141,28 @@ void* place(const Slot& slot, int device, const RunMemory& memory,
   __builtin_unreachable();
 }
 
-Blocks collect_outputs(const Program& program, const RunMemory& memory,
-                       const Blocks& inputs) {
-  Blocks outputs;
-  outputs.reserve(program.outputs.size());
-  for (SlotId id : program.outputs) {
-    const Slot& slot = program.slots[id];
+Blocks collect_outputs(const Program& program, RunMemory& memory,
+                       Inputs inputs) {
+  Blocks outputs(program.outputs.size());
+  // Several outputs may be one slot: the first of them gets its blocks, which
+  // are collected last.
+  std::vector<size_t> first(memory.outputs.size());
+  for (size_t i = outputs.size(); i-- > 0;) {
+    const Slot& slot = program.slots[program.outputs[i]];
     CHECK(slot.home != Slot::Home::arena);
+    if (slot.home == Slot::Home::output) first[slot.index] = i;
+  }
+  for (size_t i = outputs.size(); i-- > 0;) {
+    const Slot& slot = program.slots[program.outputs[i]];
     if (slot.home == Slot::Home::input) {
-      outputs.push_back(inputs[slot.index]);
-      if (slot.shared) std::ranges::fill(outputs.back(), outputs.back()[0]);
+      outputs[i] = *inputs[slot.index];
+      if (slot.shared) std::ranges::fill(outputs[i], outputs[i][0]);
     } else if (slot.home == Slot::Home::output) {
-      outputs.push_back(memory.outputs[slot.index]);
+      DeviceBlocks& blocks = memory.outputs[slot.index];
+      outputs[i] = first[slot.index] == i ? std::move(blocks) : blocks;
     } else {
-      auto& blocks = outputs.emplace_back();
       for (const auto& constants : memory.constants)
-        blocks.push_back((*constants)[slot.index]);
+        outputs[i].push_back((*constants)[slot.index]);
     }
   }
   return outputs;
@@ -212,7 +221,7 @@ class ClusterRun {
 }  // namespace
 
 Result<Blocks> run(Runtime& runtime, const Program& program,
-                   const std::vector<Device*>& devices, const Blocks& inputs,
+                   const std::vector<Device*>& devices, Inputs inputs,
                    const RunOptions& options) {
   check_call(program, devices, inputs);
   ClusterRun cluster_run(devices);
@@ -251,6 +260,15 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
   cluster_run.note(error);
   if (error) return std::move(*error);
   return collect_outputs(program, *memory, inputs);
+}
+
+Result<Blocks> run(Runtime& runtime, const Program& program,
+                   const std::vector<Device*>& devices, const Blocks& blocks,
+                   const RunOptions& options) {
+  std::vector<const DeviceBlocks*> inputs;
+  inputs.reserve(blocks.size());
+  for (const DeviceBlocks& input : blocks) inputs.push_back(&input);
+  return run(runtime, program, devices, inputs, options);
 }
 
 namespace {
