@@ -345,7 +345,10 @@ Result<CachedProgram> Compiler::State::compile(
   if (options.target.kind == DeviceKind::cpu && options.devices > 1 &&
       !options.same.empty())
     do_once(plan, options.same);
-  if (options.target.kind == DeviceKind::cpu) join_kernels(plan.steps);
+  if (options.target.kind == DeviceKind::cpu) {
+    join_row_sums(plan.steps, generator.lowering().machine());
+    join_kernels(plan.steps);
+  }
   MemoryPlan memory = plan_memory(plan, options.donated);
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));
