@@ -347,7 +347,9 @@ Result<CachedProgram> Compiler::State::compile(
   if (options.target.kind == DeviceKind::cpu && options.devices > 1 &&
       !options.same.empty())
     do_once(plan, options.same);
-  join_kernels(plan.steps, options.target.kind != DeviceKind::cpu);
+  const bool on_cpus = options.target.kind == DeviceKind::cpu;
+  if (on_cpus) join_row_sums(plan.steps, generator.lowering().machine());
+  join_kernels(plan.steps, !on_cpus);
   MemoryPlan memory = plan_memory(plan, options.donated);
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));

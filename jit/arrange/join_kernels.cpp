@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "jit/kernel/row_sums.h"
+
 namespace unisono::jit {
 namespace {
 
@@ -60,6 +62,13 @@ void append(Kernel& to, Kernel from) {
   }
 }
 
+void add_sources(PlanStep& to, const PlanStep& from) {
+  to.sources.insert(to.sources.end(), from.sources.begin(), from.sources.end());
+  std::ranges::sort(to.sources);
+  const auto again = std::ranges::unique(to.sources);
+  to.sources.erase(again.begin(), again.end());
+}
+
 void join_in_turn(PlanSteps& steps, bool to_large_ones) {
   PlanSteps out;
   size_t last = 0;  // the kernel that others may join, one past it
@@ -77,11 +86,7 @@ void join_in_turn(PlanSteps& steps, bool to_large_ones) {
           others.nests.size() + kernel->nests.size() <= most_nests) {
         since.add(step);
         append(others, std::move(*kernel));
-        before.sources.insert(before.sources.end(), step.sources.begin(),
-                              step.sources.end());
-        std::ranges::sort(before.sources);
-        const auto again = std::ranges::unique(before.sources);
-        before.sources.erase(again.begin(), again.end());
+        add_sources(before, step);
         continue;
       }
     }
@@ -105,10 +110,61 @@ void join_kernels(PlanSteps& steps, bool to_large_ones, bool in_turn) {
   if (in_turn) join_in_turn(steps, to_large_ones);
 }
 
+/// Steps back to which a kernel looks for one that reduces its rows.
+constexpr size_t most_steps_between = 16;
+
+/// Whether both read a buffer, or the second what the first writes.
+bool share_rows(const Kernel& rows, const Kernel& sums) {
+  return std::ranges::any_of(sums.arguments, [&](const Argument& argument) {
+    return !argument.written &&
+           std::ranges::any_of(rows.arguments, [&](const Argument& other) {
+             return other.buffer == argument.buffer;
+           });
+  });
+}
+
+/// Joins step `at` to an earlier one. False if it stays.
+bool join_to_rows(PlanSteps& steps, size_t at, const Machine& machine) {
+  const auto* sums = std::get_if<Kernel>(&steps[at].what);
+  if (!sums || sums->nests.size() != 1 || !can_add_rows(sums->nests[0]))
+    return false;
+  Touched between;
+  for (size_t i = at; i-- > 0 && at - i <= most_steps_between;) {
+    PlanStep& step = steps[i];
+    const auto* rows = std::get_if<Kernel>(&step.what);
+    if (rows && rows->nests.size() == 1 && step.once == steps[at].once &&
+        share_rows(*rows, *sums)) {
+      Kernel joined = *rows;
+      append(joined, *sums);
+      if (rows_and_sums(joined, machine)) {
+        step.what = std::move(joined);
+        add_sources(step, steps[at]);
+        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
+        return true;
+      }
+    }
+    between.add(step);
+    if (between.orders(steps[at])) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 void join_kernels(PlanSteps& steps, bool to_large_ones) {
   join_kernels(steps, to_large_ones, false);
+}
+
+void join_row_sums(PlanSteps& steps, const Machine& machine) {
+  for (size_t i = 0; i < steps.size();) {
+    if (auto* loop = std::get_if<LoopTask>(&steps[i].what))
+      join_row_sums(*loop->body, machine);
+    if (auto* branch = std::get_if<IfTask>(&steps[i].what)) {
+      join_row_sums(*branch->then_steps, machine);
+      join_row_sums(*branch->else_steps, machine);
+    }
+    if (!join_to_rows(steps, i, machine)) ++i;
+  }
 }
 
 }  // namespace unisono::jit

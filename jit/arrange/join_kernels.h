@@ -1,5 +1,7 @@
 #pragma once
-// Small kernels of a loop's turn, launched together.
+// Small kernels of a loop's turn, launched together; and sums over rows with
+// what reduces the rows.
+#include "jit/kernel/schedule.h"
 #include "jit/plan/fuse.h"
 
 namespace unisono::jit {
@@ -10,5 +12,10 @@ namespace unisono::jit {
 /// outside loops. `to_large_ones`: small kernels join large ones, too, as some
 /// more blocks of a GPU's: a loop's counter then is no launch.
 void join_kernels(PlanSteps& steps, bool to_large_ones);
+
+/// A kernel that adds rows goes into an earlier one that reduces the same rows
+/// (rows_and_sums, jit/kernel/row_sums.h), if it depends on nothing between the
+/// two: memory is read once for both. So for the gradient of a layer_norm.
+void join_row_sums(PlanSteps& steps, const Machine& machine);
 
 }  // namespace unisono::jit

@@ -2,8 +2,10 @@
 // the product keeps, every lane has a chain of its own. What the lanes read
 // lies side by side (a row of a matrix, whose columns are the lanes), or along
 // k, where it is transposed in registers. Either way memory is read once, in
-// order.
+// order. Other reductions of columns whose rows are added one after another are
+// as the former (row_sums.h).
 #include "jit/emit/nest.h"
+#include "jit/ir/reduce_order.h"
 
 namespace unisono::jit {
 
@@ -49,12 +51,17 @@ void NestEmitter::emit_wide_columns(Point& point, Value* block) {
   fix_unit_parts(point);
   const Loop loop = loop_of_phase(0);
   EmitContext c = context(lanes);
-  llvm::Type* type = register_type(c, nest_.reductions[0].dtype);
   llvm::IRBuilder<> entry(&frame_.function->getEntryBlock(),
                           frame_.function->getEntryBlock().begin());
-  Value* sums = entry.CreateAlloca(
-      type, entry.getInt32(static_cast<uint32_t>(
-                (plan_.block + plan_.lanes - 1) / plan_.lanes)));
+  std::vector<llvm::Type*> types;
+  std::vector<Value*> arrays;  // one for each reduction
+  for (const int r : loop.reductions) {
+    types.push_back(register_type(c, nest_.reductions[r].dtype));
+    arrays.push_back(entry.CreateAlloca(
+        types.back(), entry.getInt32(static_cast<uint32_t>(
+                          (plan_.block + plan_.lanes - 1) / plan_.lanes))));
+  }
+  // Calls body with the places of a vector's sums.
   const auto each = [&, first = begin, last = end](auto&& body) {
     vector_loop(first, last, lanes, [&](Value* index, unsigned, Value* mask) {
       Point at = point;
@@ -63,26 +70,48 @@ void NestEmitter::emit_wide_columns(Point& point, Value* block) {
       at.mask = mask;
       Value* number = b_.CreateUDiv(b_.CreateSub(index, first),
                                     index_constant(plan_.lanes));
-      body(at, b_.CreateGEP(type, sums, number));
+      std::vector<Value*> sums;
+      for (size_t i = 0; i < arrays.size(); ++i)
+        sums.push_back(b_.CreateGEP(types[i], arrays[i], number));
+      body(at, sums);
     });
   };
+  const auto load = [&](const std::vector<Value*>& sums) {
+    Accumulators out;
+    for (size_t i = 0; i < sums.size(); ++i)
+      out.push_back({b_.CreateLoad(types[i], sums[i])});
+    return out;
+  };
+  const auto put = [&](const Accumulators& totals,
+                       const std::vector<Value*>& sums) {
+    for (size_t i = 0; i < sums.size(); ++i)
+      b_.CreateStore(totals[i][0], sums[i]);
+  };
   const Values none(nest_.exprs.size());
-  each([&](Point&, Value* sum) {
-    b_.CreateStore(flatten({neutral(nest_.reductions[0], lanes, none)})[0],
-                   sum);
+  each([&](Point&, const std::vector<Value*>& sums) {
+    Accumulators totals;
+    for (const int r : loop.reductions)
+      totals.push_back(neutral(nest_.reductions[r], lanes, none));
+    put(totals, sums);
   });
   const auto add_rows = [&](Value* first, int64_t rows) {
-    each([&](Point& at, Value* sum) {
-      Accumulators total = {{b_.CreateLoad(type, sum)}};
+    if (rows_) {
+      Value* run = b_.CreateMul(point.index[0], index_constant(reduce_run));
+      Value* row = b_.CreateAdd(run, first);
+      rows_->emit(row, b_.CreateAdd(row, index_constant(rows)));
+    }
+    each([&](Point& at, const std::vector<Value*>& sums) {
+      Accumulators totals = load(sums);
       for (int64_t k = 0; k < rows; ++k) {
         Point here = at;
         set_reduced_index(here, b_.CreateAdd(first, index_constant(k)), 0);
         here.vector_axis = axis;
         Values inside = none;
         compute(loop.needed, here, inside);
-        total = combine_all(loop, total, elements(loop, inside, here), true);
+        store_outputs(loop.stores, here, inside);
+        totals = combine_all(loop, totals, elements(loop, inside, here), true);
       }
-      b_.CreateStore(total[0][0], sum);
+      put(totals, sums);
     });
   };
   const int64_t count = reduced_points(), rest = count % plan_.rows_at_once;
@@ -90,11 +119,11 @@ void NestEmitter::emit_wide_columns(Point& point, Value* block) {
              plan_.rows_at_once,
              [&](Value* first) { add_rows(first, plan_.rows_at_once); });
   if (rest) add_rows(index_constant(count - rest), rest);
-  each([&](Point& at, Value* sum) {
+  each([&](Point& at, const std::vector<Value*>& sums) {
     Values values(nest_.exprs.size());
     outer_values(at, values, 0);
     outer_stores(at, values, 0);
-    finish_phase(values, loop, {{b_.CreateLoad(type, sum)}});
+    finish_phase(values, loop, load(sums));
     outer_values(at, values, 1);
     outer_stores(at, values, 1);
   });

@@ -8,6 +8,7 @@
 
 #include "jit/emit/nest.h"
 #include "jit/kernel/choice.h"
+#include "jit/kernel/row_sums.h"
 #include "runtime/execute/program.h"
 
 namespace unisono::jit {
@@ -88,7 +89,16 @@ EmittedKernel emit_kernel(llvm::Module& module, const std::string& name,
   EmittedKernel result{.name = name};
   bool streaming = false;
   std::vector<Nest> nests;
-  for (const Nest& nest : kernel.nests) {
+  const auto both = rows_and_sums(kernel, machine);
+  if (both) {
+    NestEmitter rows(frame, both->rows, both->rows_plan);
+    NestEmitter sums(frame, both->sums, both->sums_plan);
+    sums.add_after(rows);
+    sums.emit(function->getArg(1), function->getArg(2));
+    result.grain = both->sums_plan.grain;
+    result.units = both->sums_plan.units;
+  }
+  for (const Nest& nest : both ? std::vector<Nest>() : kernel.nests) {
     Nest merged = nest;
     merge_axes(merged);
     choose_vector_axis(merged, kernel, machine);

@@ -53,6 +53,9 @@ class NestEmitter {
   virtual ~NestEmitter() = default;
   /// Emits the loop over units begin ... end-1 of this nest (i64 values).
   void emit(llvm::Value* begin, llvm::Value* end);
+  /// This nest adds rows that `rows` reduces (rows_and_sums): before it does,
+  /// it emits units of that.
+  void add_after(NestEmitter& rows) { rows_ = &rows; }
 
  protected:
   using Body = std::function<void(llvm::Value* index)>;
@@ -251,6 +254,7 @@ class NestEmitter {
   std::vector<bool> unit_axis_;       // its index is fixed by the unit
   const Segment* segment_ = nullptr;  // of the vectorised axis
   Values unit_parts_, store_parts_;
+  NestEmitter* rows_ = nullptr;
   llvm::Value* side_part_ = nullptr;    // of the scan's or scatter's access
   std::vector<llvm::Value*> failures_;  // of checks in the present turn
   int check_number_ = 0;  // reports so far of one expression at one point

@@ -6,6 +6,7 @@
 
 #include "jit/ir/reduce_order.h"
 #include "jit/kernel/group.h"
+#include "jit/kernel/row_sums.h"
 
 namespace unisono::jit {
 namespace {
@@ -259,6 +260,22 @@ void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {
   }
 }
 
+/// How columns are done that add whole rows.
+void schedule_rows(const Nest& nest, const Work& work, int64_t native,
+                   Schedule& plan) {
+  const int64_t extent = nest.extents[plan.vector_axis];
+  if (plan.form != Form::columns || plan.scalar_tails ||
+      extent <= most_vectors * native)
+    return;
+  plan.rows_at_once = rows_at_once(nest);
+  if (plan.rows_at_once == 0) return;
+  // Of up to two sums in their full width, else together as much memory.
+  const auto sums = static_cast<int64_t>(nest.reductions.size());
+  const int64_t bytes = std::min(wide_bytes, 2 * wide_bytes / sums);
+  plan.lanes = static_cast<int>(native);
+  plan.block = ceil_div(std::min(bytes / work.widest, extent), native) * native;
+}
+
 /// Rows and columns of a square of elements that is transposed in registers.
 int64_t tile_size(const Work& work, const Machine& machine) {
   return std::min(machine.vector_bytes / work.widest, 16);
@@ -421,7 +438,10 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
         plan.form == Form::map ? (int64_t{1} << 14) / work.widest : plan.lanes;
     plan.block =
         extent < 2 * target && plan.form == Form::map ? extent : target;
-    if (is_product(nest)) schedule_product(nest, work, plan);
+    if (is_product(nest))
+      schedule_product(nest, work, plan);
+    else
+      schedule_rows(nest, work, native, plan);
     plan.blocks = ceil_div(extent, plan.block);
     rows /= extent;
     plan.units = rows * plan.blocks;

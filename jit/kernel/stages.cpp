@@ -72,6 +72,17 @@ Affine number_of(const Nest& nest, const std::vector<bool>& axes) {
   return result;
 }
 
+/// Where the result of a chunk is in a buffer for all: chunks of a point side
+/// by side; where lanes are points, points of a chunk.
+struct Places {
+  int64_t of_point = 0, of_chunk = 0;
+};
+Places places_of(const Nest& nest, const Chunks& chunks) {
+  if (nest.reductions[0].order == CombineOrder::runs)
+    return {1, nest.kept_points()};
+  return {chunks.count, 1};
+}
+
 /// Results of reduction r that stage one stores: its value, and for argmax the
 /// index too.
 struct Partial {
@@ -118,9 +129,10 @@ Nest first_stage(const Nest& nest, const Chunks& chunks, bool short_one,
   std::vector<bool> chunk_axes(stage.extents.size());
   for (size_t a = 0; a < kept.size(); ++a)
     chunk_axes[a] = !kept[a] && !stage.reduced[a];
-  Affine where = scaled(number_of(stage, kept), chunks.count, 0) +
-                 number_of(stage, chunk_axes);
-  if (short_one) where.constant += chunks.count - 1;
+  const Places places = places_of(nest, chunks);
+  Affine where = scaled(number_of(stage, kept), places.of_point, 0) +
+                 scaled(number_of(stage, chunk_axes), places.of_chunk, 0);
+  if (short_one) where.constant += (chunks.count - 1) * places.of_chunk;
   for (const Partial& partial : partials_of(nest)) {
     Expr result{.kind = Expr::Kind::reduced, .dtype = partial.dtype};
     result.reduction = partial.reduction;
@@ -150,8 +162,9 @@ Nest second_stage(const Nest& nest, const Chunks& chunks, int first_argument) {
     out.factors.push_back(0);
     return out;
   };
-  Affine where = project(scaled(number_of(nest, kept), chunks.count, 0));
-  where.factors.back() = 1;
+  const Places places = places_of(nest, chunks);
+  Affine where = project(scaled(number_of(nest, kept), places.of_point, 0));
+  where.factors.back() = places.of_chunk;
   stage.extents.push_back(chunks.count);
   stage.reduced.assign(stage.extents.size(), false);
   stage.reduced.back() = true;

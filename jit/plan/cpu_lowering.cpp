@@ -4,6 +4,7 @@
 
 #include "jit/kernel/chain_sums.h"
 #include "jit/kernel/packed_dot.h"
+#include "jit/kernel/row_sums.h"
 #include "jit/plan/sort_kernels.h"
 
 namespace unisono::jit {
@@ -44,6 +45,17 @@ PlanSteps CpuLowering::product(DotTask dot, ir::Precision, Plan& plan) const {
   return steps;
 }
 
-PlanSteps CpuLowering::stages(const Kernel&, Plan&) const { return {}; }
+PlanSteps CpuLowering::stages(const Kernel& kernel, Plan& plan) const {
+  Kernel first = kernel;
+  const auto add_buffer = [&](DType dtype, int64_t elements) {
+    return plan.add_buffer(elements * byte_size(dtype));
+  };
+  auto second = split_rows(first, machine_, add_buffer);
+  if (!second) return {};
+  PlanSteps steps;
+  steps.push_back({std::move(first), {}});
+  steps.push_back({std::move(*second), {}});
+  return steps;
+}
 
 }  // namespace unisono::jit

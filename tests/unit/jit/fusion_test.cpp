@@ -100,6 +100,43 @@ return %6
 )") == Counted{1, 0});
 }
 
+TEST_CASE("long columns are added in runs of rows, which are joined") {
+  CHECK(counted(R"(%0: f32[1024, 1100] = input
+%1: f32[1100] = sum %0 axes=[0]
+return %1
+)") == Counted{2, 0});
+  // All runs lie in the cache: a vector of columns at a time.
+  CHECK(counted(R"(%0: f32[700, 1100] = input
+%1: f32[1100] = sum %0 axes=[0]
+return %1
+)") == Counted{1, 0});
+  // What the columns are used for needs the array once more: one kernel, whose
+  // columns are in the cache then.
+  CHECK(counted(R"(%0: f32[1024, 1100] = input
+%1: f32[1100] = sum %0 axes=[0]
+%2: f32[1024, 1100] = broadcast %1 axes=[1]
+%3: f32[1024, 1100] = sub %0, %2
+return %3
+)") == Counted{1, 0});
+}
+
+TEST_CASE("rows are reduced and added in one pass") {
+  // As in the gradient of a layer_norm: the runs are joined by another kernel.
+  CHECK(counted(R"(%0: f32[2048, 600] = input
+%1: f32[2048, 600] = input
+%2: f32[2048] = sum %0 axes=[1]
+%3: f32[2048, 600] = broadcast %2 axes=[0]
+%4: f32[2048, 600] = sub %0, %3
+%5: f32[2048, 600] = mul %1, %4
+%6: f32[2048] = sum %5 axes=[1]
+%7: f32[2048, 600] = broadcast %6 axes=[0]
+%8: f32[2048, 600] = mul %4, %7
+%9: f32[600] = sum %5 axes=[0]
+%10: f32[600] = sum %1 axes=[0]
+return %8, %9, %10
+)") == Counted{2, 0});
+}
+
 TEST_CASE("a row's reductions and what they are used for are one kernel") {
   CHECK(counted(R"(%0: f32[100, 1000] = input
 %1: f32[100] = sum %0 axes=[1]

@@ -109,6 +109,56 @@ TEST_CASE("reductions along the first axis") {
     }
 }
 
+TEST_CASE("sums of whole rows") {
+  // Of one run at most, and wider than registers are many.
+  for (int64_t rows : {3, 8, 63, 64})
+    for (DType dtype : {DType::F32, DType::F16, DType::I64})
+      for (Op op : {Op::sum, Op::max})
+        compare({dtype, {rows, 33'003 / rows}}, [&](Graph& g, NodeId x) {
+          return g.add(op, {x}, ir::ReduceAttrs{{0}});
+        });
+  // Several at once, with what rows share, stores on the way and something
+  // behind.
+  for (DType dtype : {DType::F32, DType::F64})
+    compare(R"(%0: T[40, 1027] = input
+%1: T[40] = input
+%2: T[1027] = input
+%3: T[40, 1027] = broadcast %1 axes=[0]
+%4: T[40, 1027] = sub %0, %3
+%5: T[40, 1027] = broadcast %2 axes=[1]
+%6: T[40, 1027] = mul %4, %5
+%7: T[1027] = sum %6 axes=[0]
+%8: T[1027] = sum %0 axes=[0]
+%9: T[1027] = max %4 axes=[0]
+%10: T[1027] = mul %7, %2
+%11: T[1027] = sub %10, %8
+return %11, %9, %6
+)",
+            dtype);
+}
+
+TEST_CASE("rows that are reduced, and added, in one kernel") {
+  // The last is no multiple of a run: those are two kernels.
+  for (int64_t rows : {2048, 2050}) {
+    std::string text = R"(%0: T[R, 530] = input
+%1: T[R, 530] = input
+%2: T[R] = sum %0 axes=[1]
+%3: T[R, 530] = broadcast %2 axes=[0]
+%4: T[R, 530] = sub %0, %3
+%5: T[R, 530] = mul %1, %4
+%6: T[R] = max %5 axes=[1]
+%7: T[R, 530] = broadcast %6 axes=[0]
+%8: T[R, 530] = mul %5, %7
+%9: T[530] = sum %8 axes=[0]
+%10: T[530] = sum %1 axes=[0]
+return %8, %9, %10, %2
+)";
+    for (size_t at; (at = text.find('R')) != text.npos;)
+      text.replace(at, 1, std::to_string(rows));
+    compare(text, DType::F32);
+  }
+}
+
 TEST_CASE("reductions along several axes") {
   auto reduce = [](std::vector<int> axes) {
     return [axes](Graph& g, NodeId x) {

@@ -1,0 +1,168 @@
+#include "jit/kernel/row_sums.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace unisono::jit {
+namespace {
+
+/// Smaller nests lie in the caches, however they are read.
+constexpr int64_t least_points = 1 << 15, least_split = 1 << 20;
+/// Expressions of a pass over the sums: more cost compile time.
+constexpr int64_t most_unrolled = 96, most_rows = 8;
+/// Bytes of the sums of a unit that reduces rows, too, and of rows that are
+/// still in the cache when they are added.
+constexpr int64_t most_sums = 1 << 16, most_cached = 1 << 19;
+/// Fewer units would leave processors idle that rows alone keep busy.
+constexpr int64_t least_runs = 16;
+
+/// The axis along which vectors will lie; -1 if all are reduced.
+int last_kept(const Nest& nest) {
+  int axis = static_cast<int>(nest.extents.size()) - 1;
+  while (axis >= 0 && nest.reduced[axis]) --axis;
+  return axis;
+}
+
+int64_t rows_of(const Nest& nest) { return nest.points() / nest.kept_points(); }
+
+/// Bytes of a row in all arrays that the nest touches along it.
+int64_t row_bytes(const Nest& nest, const Kernel& kernel) {
+  std::vector<bool> seen(kernel.arguments.size());
+  int64_t bytes = 0;
+  const auto touch = [&](int argument) {
+    if (seen[argument]) return;
+    seen[argument] = true;
+    bytes += rows_of(nest) * byte_size(kernel.arguments[argument].dtype);
+  };
+  for (const Expr& expr : nest.exprs)
+    if (expr.argument >= 0) touch(expr.argument);
+  for (const Store& store : nest.stores) touch(store.argument);
+  return bytes;
+}
+
+/// Whether all elements that `at` touches of a row lie in the row's own part of
+/// an array, in which rows are `stride` apart; `row` is the row's axis.
+bool is_within_row(const Nest& nest, const Affine& at, size_t row,
+                   int64_t stride) {
+  int64_t span = at.constant;
+  if (at.constant < 0) return false;
+  for (size_t a = row; a < nest.extents.size(); ++a) {
+    if (at.factors[a] < 0) return false;
+    if (a != row) span += at.factors[a] * (nest.extents[a] - 1);
+  }
+  return span < stride;
+}
+
+/// Whether what `sums` reads of what `rows` stores is of the row being added,
+/// and otherwise neither touches what the other writes.
+bool reads_own_rows(const Nest& rows, const Nest& sums) {
+  for (const Store& store : rows.stores) {
+    for (const Store& sum : sums.stores)
+      if (sum.argument == store.argument) return false;
+    for (const Expr& expr : sums.exprs) {
+      if (expr.argument != store.argument) continue;
+      const int64_t stride = store.at.factors[0];
+      // Its axes are runs, columns, rows of the run.
+      Affine column = expr.at;
+      column.factors[0] = 0;
+      column.factors[2] = 0;
+      if (expr.kind != Expr::Kind::load || stride <= 0 ||
+          expr.at.factors[2] != stride ||
+          expr.at.factors[0] != stride * reduce_run ||
+          !is_within_row(rows, store.at, 0, stride) ||
+          !is_within_row(sums, column, 0, stride))
+        return false;
+    }
+  }
+  for (const Store& sum : sums.stores)
+    for (const Expr& expr : rows.exprs)
+      if (expr.argument == sum.argument) return false;
+  return true;
+}
+
+}  // namespace
+
+bool can_add_rows(const Nest& nest) {
+  const int axis = last_kept(nest);
+  if (axis < 0 || nest.reductions.empty() || nest.scan || nest.scatter ||
+      nest.turns)
+    return false;
+  for (const Reduction& reduction : nest.reductions)
+    if (reduction.kind != Reduction::Kind::combine ||
+        reduction.order != CombineOrder::runs || reduction.phase != 0 ||
+        reduction.dtype == DType::Bool)
+      return false;
+  const auto is_regular = [&](const Affine& at) {
+    return at.factors[axis] == 0 || at.factors[axis] == 1;
+  };
+  const std::vector<bool> inner = inner_expressions(nest);
+  for (size_t e = 0; e < nest.exprs.size(); ++e) {
+    const Expr& expr = nest.exprs[e];
+    if (expr.checked || (inner[e] && expr.phase > 0)) return false;
+    if (expr.kind == Expr::Kind::gather ||
+        (expr.kind == Expr::Kind::load && !is_regular(expr.at)))
+      return false;
+  }
+  return std::ranges::all_of(
+      nest.stores, [&](const Store& store) { return is_regular(store.at); });
+}
+
+int64_t rows_at_once(const Nest& nest) {
+  const int64_t rows = rows_of(nest);
+  if (rows > reduce_run || nest.points() < least_points || !can_add_rows(nest))
+    return 0;
+  const auto exprs = static_cast<uint64_t>(nest.exprs.size());
+  const auto fit = std::bit_floor(std::clamp<uint64_t>(
+      most_unrolled / exprs, 1, static_cast<uint64_t>(most_rows)));
+  return std::min(rows, static_cast<int64_t>(fit));
+}
+
+std::optional<Kernel> split_rows(
+    Kernel& kernel, const Machine& machine,
+    const std::function<int32_t(DType, int64_t elements)>& add_buffer) {
+  if (kernel.nests.size() != 1) return std::nullopt;
+  Nest merged = kernel.nests[0];
+  merge_axes(merged);
+  if (!can_add_rows(merged)) return std::nullopt;
+  Machine always = machine;
+  always.runs = {std::numeric_limits<int64_t>::max(), 2 * reduce_run,
+                 least_split};
+  return split_stages(kernel, always, add_buffer);
+}
+
+std::optional<RowsAndSums> rows_and_sums(const Kernel& kernel,
+                                         const Machine& machine) {
+  if (kernel.nests.size() != 2) return std::nullopt;
+  RowsAndSums out{kernel.nests[0], kernel.nests[1], {}, {}};
+  Nest &rows = out.rows, &sums = out.sums;
+  merge_axes(rows);
+  merge_axes(sums);
+  const auto kept = std::ranges::count(rows.reduced, false);
+  const std::vector<bool> run_of_rows = {false, false, true};
+  if (rows.reductions.empty() || form_of(rows) != Form::lanes || kept != 1 ||
+      sums.reduced != run_of_rows || sums.extents[2] != reduce_run ||
+      sums.extents[0] < least_runs ||
+      rows.extents[0] != sums.extents[0] * reduce_run || !can_add_rows(sums) ||
+      !reads_own_rows(rows, sums))
+    return std::nullopt;
+  out.rows_plan = schedule(rows, kernel, machine);
+  Schedule& plan = out.sums_plan = schedule(sums, kernel, machine);
+  if (plan.rows_at_once == 0) return std::nullopt;
+  int64_t bytes = 0;
+  for (const Reduction& reduction : sums.reductions)
+    bytes += sums.extents[1] * byte_size(reduction.dtype);
+  if (bytes > most_sums) return std::nullopt;
+  // A unit has all columns.
+  plan.block = (sums.extents[1] + plan.lanes - 1) / plan.lanes * plan.lanes;
+  plan.blocks = 1;
+  plan.units = sums.extents[0];
+  plan.grain = std::max<int64_t>(
+      1, std::min(plan.grain, out.rows_plan.grain / reduce_run));
+  const int64_t row = row_bytes(rows, kernel);
+  while (plan.rows_at_once > 1 && plan.rows_at_once * row > most_cached)
+    plan.rows_at_once /= 2;
+  return out;
+}
+
+}  // namespace unisono::jit
