@@ -51,6 +51,51 @@ for i in range(5_000_000): s = s * 0.5 + 1.0
 print(s)
 )",
      2},
+    {"queens of 9, all ways", R"(
+def solve(row: i32, columns: i32, left: i32, right: i32) -> i32 {
+  var count = 0
+  if row == 9 { count = 1 } else {
+    for c in range(9) {
+      let taken = (columns >> c) & 1 | (left >> (row + c)) & 1 | (right >> (row - c + 8)) & 1
+      if taken == 0 {
+        count += solve(row + 1, columns | 1 << c, left | 1 << (row + c), right | 1 << (row - c + 8))
+      }
+    }
+  }
+  count
+}
+print(solve(0, 0, 0, 0))
+)",
+     R"(
+def solve(row, columns, left, right):
+    if row == 9: return 1
+    count = 0
+    for c in range(9):
+        if not ((columns >> c) & 1 | (left >> (row + c)) & 1 | (right >> (row - c + 8)) & 1):
+            count += solve(row + 1, columns | 1 << c, left | 1 << (row + c), right | 1 << (row - c + 8))
+    return count
+print(solve(0, 0, 0, 0))
+)",
+     1},
+    {"gcd in a nested loop, 500^2", R"(
+def gcd(a: i32, b: i32) -> i32 = if b == 0 { a } else { gcd(b, a % b) }
+var n = 0
+for i in range(1, 501) {
+  for j in range(1, 501) {
+    if gcd(i, j) == 1 { n += 1 }
+  }
+}
+print(n)
+)",
+     R"(
+def gcd(a, b): return a if b == 0 else gcd(b, a % b)
+n = 0
+for i in range(1, 501):
+    for j in range(1, 501):
+        if gcd(i, j) == 1: n += 1
+print(n)
+)",
+     1},
     {"call of a function, 5 10^6", R"(
 def f(x) = x * 0.5 + 1.0
 var s = 1.0

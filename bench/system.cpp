@@ -18,23 +18,18 @@ namespace {
 
 using unisono::lang::Value;
 
-/// Runs `unisono run FILE`, beside this program, with its output thrown away.
-void run_unisono(const std::string& file) {
-  static const std::string program = [] {
-    char path[4096];
-    const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-    const std::string self(path, size > 0 ? static_cast<size_t>(size) : 0);
-    return self.substr(0, self.rfind('/')) + "/unisono";
-  }();
+/// Runs `unisono COMMAND FILE`, with its output thrown away.
+void run_unisono(const char* command, const std::string& file) {
+  static const std::string program = beside_this("unisono");
   const pid_t child = fork();
   if (child == 0) {
     if (!freopen("/dev/null", "w", stdout)) _exit(3);
-    execl(program.c_str(), "unisono", "run", file.c_str(), nullptr);
+    execl(program.c_str(), "unisono", command, file.c_str(), nullptr);
     _exit(3);
   }
   int status = 0;
   waitpid(child, &status, 0);
-  if (status != 0) fail("unisono run " + file + " failed");
+  if (status != 0) fail(fmt::format("unisono {} {} failed", command, file));
 }
 
 /// A row of seconds, at most `target` if that is given.
@@ -63,6 +58,38 @@ std::string chain_program(int operations) {
         fmt::format("  let t{} = t{} * 0.{:05} + x\n", i / 2 + 1, i / 2, i + 1);
   }
   return text + fmt::format("  t{}\n}}\n", (operations + 1) / 2);
+}
+
+/// At least 2,000 lines of definitions with symbolic sizes, loops and branches.
+std::string long_program() {
+  std::string text;
+  for (int i = 0; i * 22 < 2000; ++i) {
+    text += fmt::format(R"(
+def dense{0}(x: f32[n, d], w: f32[d, k], b: f32[k]) {{
+  let y = x @ w + b
+  maximum(y, 0.0)
+}}
+def loss{0}(w: f32[d, k], b: f32[k], x: f32[n, d], t: f32[n, k]) {{
+  let y = dense{0}(x, w, b)
+  let e = y - t
+  mean(e * e)
+}}
+def normalise{0}(x: f32[n, d]) {{
+  let m = mean(x, axis=0)
+  let s = sqrt(var(x, axis=0) + 1e-5)
+  (x - m) / s
+}}
+def count{0}(n: i32) -> i32 {{
+  var s = 0
+  for i in range(n) {{
+    if i % 3 == 0 {{ s += i }} else {{ s -= 1 }}
+  }}
+  s
+}}
+)",
+                        i);
+  }
+  return text;
 }
 
 /// One fused kernel of ten operations, by the compiler alone.
@@ -156,14 +183,19 @@ void system_costs(Table& table) {
   if (table.wanted("system", "start")) {
     const std::string hello = write_program("hello", "print(1 + 2)\n");
     add_time(table, "start: print(1 + 2)",
-             time_one([&] { run_unisono(hello); }), 15e-3);
+             time_one([&] { run_unisono("run", hello); }), 15e-3);
   }
   if (table.wanted("system", "first result")) {
     const std::string first = write_program(
         "first", chain_program(10) +
                      "let g = jit(f)\nprint(sum(g(arange(100_000, f32))))\n");
     add_time(table, "first result, 10 operations, cold",
-             time_one([&] { run_unisono(first); }), 40e-3);
+             time_one([&] { run_unisono("run", first); }), 40e-3);
+  }
+  if (table.wanted("system", "check of 2,000 lines")) {
+    const std::string program = write_program("check", long_program());
+    add_time(table, "check of 2,000 lines",
+             time_one([&] { run_unisono("check", program); }), 20e-3);
   }
   kernel_time(table);
   for (const int operations : {10, 100, 1000, 10000})

@@ -27,6 +27,7 @@
 #include "host/session/interrupt.h"
 #include "host/session/messages_json.h"
 #include "host/session/perf_map.h"
+#include "host/session/processes.h"
 #include "host/session/progress.h"
 #include "host/session/replace_file.h"
 #include "host/session/report.h"
@@ -42,6 +43,7 @@
 #include "lang/source/utf8.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
 #include "runtime/stop.h"
 
@@ -66,6 +68,7 @@ void show(const lang::Diagnostics& diagnostics) {
 
 /// What was asked for is not there.
 int no_devices(const Error& error) {
+  if (launched_process() > 0) return 1;  // the first tells
   tell(fmt::format("error: {}\n", error.message));
   return 1;
 }
@@ -247,20 +250,149 @@ std::unique_ptr<ProgressBar> progress_bar(const CommandOptions& options) {
       [] { return terminal_size(STDERR_FILENO).columns; });
 }
 
+/// What several processes cannot do yet; an error of the command line.
+Status check_together(const CommandOptions& options) {
+  const auto wrong = [](std::string message) {
+    return Error{.message = std::move(message)};
+  };
+  if (parse_devices(options.devices)->kind != DeviceRequest::Kind::cpu)
+    return wrong(fmt::format(
+        "several processes have CPU devices, cpu:N in each, and no GPUs yet; "
+        "got `--devices {}`",
+        options.devices));
+  for (const auto& [given, name] :
+       {std::pair(options.stats, "--stats"),
+        std::pair(options.trace.has_value(), "--trace"),
+        std::pair(options.profile_kernels, "--profile-kernels")})
+    if (given)
+      return wrong(fmt::format(
+          "{} tells of one process, and several were started together", name));
+  if (options.file == "-")
+    return wrong(
+        "several processes cannot share standard input: name the program's "
+        "file");
+  return Unit{};
+}
+
+/// Meets the other processes, if there are some; null if there are none.
+Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
+  if (!is_launched()) return std::shared_ptr<Cluster>();
+  ClusterOptions out;
+  out.limit = *parse_watchdog(options.watchdog);
+  out.devices = parse_devices(options.devices)->count;
+  out.stop = interrupt_flag();
+  out.output = write_output;
+  auto cluster = TRY(join_cluster(std::move(out)));
+  const int all = cluster->processes() * cluster->devices_each();
+  if (all > max_devices)
+    return Error{.message = fmt::format(
+                     "a program has {} devices at most, and these are {} "
+                     "processes with {} each",
+                     max_devices, cluster->processes(),
+                     cluster->devices_each())};
+  return cluster;
+}
+
+/// What must be equal in all processes for them to do the same.
+uint64_t fingerprint(const CommandOptions& options, const Source& source) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [&](std::string_view text) {
+    for (const char c : text)
+      hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+    hash = (hash ^ 0xff) * 0x100000001b3;
+  };
+  add(source.text);
+  for (const std::string& argument : options.arguments) add(argument);
+  add(options.reference ? "reference" : "");
+  add(options.unchecked ? "unchecked" : "");
+  return hash;
+}
+
+/// Devices, output and messages of one of several processes.
+void run_together(const CommandOptions& options,
+                  const std::shared_ptr<Cluster>& cluster,
+                  SessionOptions& session) {
+  session.devices = make_cluster_devices(cluster);
+  session.performance_notes &= cluster->process() == 0;
+  if (session.workers == 0)
+    session.workers =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) /
+                        cluster->on_this_host());
+  session.output = [shared = cluster.get()](std::string_view text) {
+    shared->output(text);
+  };
+  if (!options.all_output) return;
+  session.output = [shared = cluster.get()](std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+      const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+      out += fmt::format("[{}] {}", shared->label(shared->process()),
+                         text.substr(0, end));
+      text.remove_prefix(end);
+    }
+    write_output(out);
+    std::fflush(stdout);  // beside those of the others
+  };
+}
+
+/// False, and reported, if another process has another program.
+bool is_same_program(Cluster& cluster, uint64_t fingerprint, Session& session) {
+  cluster.at("the program's text and arguments");
+  const Status same = cluster.barrier(fingerprint);
+  if (same) return true;
+  const lang::Code code = same.error().kind == Error::Kind::cancelled
+                              ? lang::Code::cancelled
+                          : same.error().kind == Error::Kind::device_lost
+                              ? lang::Code::device_lost
+                              : lang::Code::check_failed_at_run_time;
+  if (code == lang::Code::cancelled)
+    session.diagnostics().report(lang::Code::cancelled, lang::Span());
+  else if (code == lang::Code::device_lost)
+    session.diagnostics().report(lang::Code::device_lost, lang::Span(),
+                                 same.error().message);
+  else
+    session.diagnostics().report(lang::Code::check_failed_at_run_time,
+                                 lang::Span(), same.error().message);
+  return false;
+}
+
+/// All processes end as one: the exit status.
+int end_together(Cluster& cluster, bool ok, Session& session) {
+  const lang::Diagnostics& diagnostics = session.diagnostics();
+  int status = ok && !diagnostics.has_errors() ? 0 : 1;
+  if (was_stopped(diagnostics)) status = stopped;
+  const Cluster::End end = cluster.finish(
+      status, lang::render(diagnostics, {shows_colours(STDERR_FILENO)}));
+  std::fflush(stdout);
+  if (end.messages) tell(*end.messages);
+  end_at_interrupts();
+  return end.status;
+}
+
 /// Opens a session for the options' devices and gives it to `body`, with the
 /// program in `source` or else in the options' file; its result decides the
 /// exit status after the messages. One that `runs` has its arguments; else they
 /// are known if there was a `--`.
+/// With `together` it may be one of several processes.
 template <class Body>
 int with_program(const CommandOptions& options, std::optional<Source> source,
-                 bool runs, Body body) {
+                 bool runs, Body body, bool together = false) {
   if (const Status usage = check_options(options); !usage)
     return wrong_usage(usage.error().message);
+  if (together && is_launched())
+    if (const Status usage = check_together(options); !usage)
+      return wrong_usage(usage.error().message);
+  auto met = together ? meet_others(options)
+                      : Result<std::shared_ptr<Cluster>>(nullptr);
+  if (!met) return no_devices(met.error());
+  const std::shared_ptr<Cluster> cluster = std::move(*met);
   Result<SessionOptions> opened = session_options(options);
   if (!opened) return no_devices(opened.error());
   SessionOptions& session_options = *opened;
+  if (cluster) run_together(options, cluster, session_options);
   session_options.arguments_known = runs || options.arguments_given;
-  const std::unique_ptr<ProgressBar> progress = progress_bar(options);
+  const std::unique_ptr<ProgressBar> progress =
+      cluster ? nullptr : progress_bar(options);
   if (progress) {
     session_options.progress = [&](const lang::LoopProgress& loop) {
       progress->turn(loop);
@@ -297,9 +429,13 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   bool ok = false;
   {
     const StopScope stop(interrupt_flag());  // not of what is told afterwards
-    ok = source && body(session, std::move(*source));
+    ok = source.has_value();
+    if (ok && cluster)
+      ok = is_same_program(*cluster, fingerprint(options, *source), session);
+    ok = ok && body(session, std::move(*source));
   }
   if (progress) progress->hide();
+  if (cluster) return end_together(*cluster, ok, session);
   if (options.json)
     write_output(to_json(session.diagnostics()));
   else
@@ -409,6 +545,8 @@ void tell(std::string_view text) {
 }
 
 int wrong_usage(const std::string& message) {
+  // Of several processes with one command line the first one tells.
+  if (launched_process() > 0) return usage_error;
   tell(fmt::format("error: {}\n", lang::visible(message)));
   return usage_error;
 }
@@ -435,11 +573,13 @@ ShellOptions shell_options(const CommandOptions& options) {
 
 int run_file(const CommandOptions& options) {
   return with_program(
-      options, std::nullopt, true, [](Session& session, Source source) {
+      options, std::nullopt, true,
+      [](Session& session, Source source) {
         const lang::Program* program =
             session.check(std::move(source.name), std::move(source.text));
         return program && session.run(*program);
-      });
+      },
+      /*together=*/true);
 }
 
 int run_session(const CommandOptions& options, std::string_view version) {
@@ -458,12 +598,14 @@ int run_session(const CommandOptions& options, std::string_view version) {
 }
 
 int run_expression(const CommandOptions& options, const std::string& text) {
-  return with_program(options, Source{"<expression>", text}, true,
-                      [](Session& session, Source source) {
-                        const lang::Program* program = session.check(
-                            std::move(source.name), std::move(source.text));
-                        return program && session.run_and_print(*program);
-                      });
+  return with_program(
+      options, Source{"<expression>", text}, true,
+      [](Session& session, Source source) {
+        const lang::Program* program =
+            session.check(std::move(source.name), std::move(source.text));
+        return program && session.run_and_print(*program);
+      },
+      /*together=*/true);
 }
 
 int check_file(const CommandOptions& options) {
@@ -580,6 +722,7 @@ int list_devices(const CommandOptions& options) {
   if (!request) return wrong_usage(request.error().message);
   auto opened = open_devices(*request);
   if (!opened) return no_devices(opened.error());
+  if (is_launched() && launched_process() > 0) return 0;
   const Runtime runtime =
       opened->empty() ? Runtime(request->count) : Runtime(std::move(*opened));
   for (const Device* device : runtime.devices())

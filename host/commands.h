@@ -33,7 +33,8 @@ struct CommandOptions {
   bool explain_speed = false;
   std::optional<std::string> trace;  // a file
   bool profile_kernels = false;
-  bool json = false;  // check
+  bool all_output = false;  // of all processes, not of the first alone
+  bool json = false;        // check
   bool format_check = false;
   std::string emit = "ir";            // inspect
   std::optional<std::string> after;   // inspect: the IR after this pass

@@ -17,6 +17,7 @@
 #include "host/command_line.h"
 #include "host/commands.h"
 #include "host/jupyter_install.h"
+#include "host/launch.h"
 #include "host/manual/manual.h"
 #include "host/process.h"
 #include "host/testing/bench_command.h"
@@ -31,6 +32,8 @@ constexpr UsageLine usage[] = {
     {"unisono [run] FILE [--devices cpu:N] [ARGUMENT ...]", "run a program"},
     {"unisono -e 'EXPRESSION' [-- ARGUMENT ...]", "print a value"},
     {"unisono -", "run standard input"},
+    {"unisono launch -n N FILE [--devices cpu:N] [ARGUMENT ...]",
+     "run it in N processes of this machine"},
     {"unisono [--devices cpu:N]", "a session on a terminal"},
     {"unisono check FILE [--json] [-- ARGUMENT ...]",
      "find mistakes, run nothing"},
@@ -122,6 +125,8 @@ struct CommandLine {
   CLI::App* completion = nullptr;
   CLI::App* man = nullptr;
   CLI::App* doc = nullptr;
+  CLI::App* launch = nullptr;
+  int processes = 2;
 
   bool has_expression() const {
     return evaluate->count() > 0 || run_evaluate->count() > 0;
@@ -164,6 +169,8 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
       ->type_name("FILE");
   app->add_flag("--profile-kernels", options.profile_kernels,
                 "name kernels for perf, in /tmp/perf-PID.map, and for GDB");
+  app->add_flag("--all-output", options.all_output,
+                "of several processes, lines of each, with its number");
   app->add_option("--watchdog", options.watchdog,
                   "devices wait SECONDS for one that does not arrive: 60; "
                   "0 is for ever")
@@ -317,6 +324,13 @@ void declare(CommandLine& line) {
                        "for the program, which sees them as `args()`; those "
                        "that start with - stand after --");
 
+  line.launch = line.app.add_subcommand(
+      "launch", "run a program in several processes of this machine");
+  line.launch
+      ->add_option("-n", line.processes, "how many: 1 to 64, without it 2")
+      ->type_name("N");
+  line.launch->prefix_command();
+
   line.check = line.app.add_subcommand("check", "check a program, run nothing");
   line.check->add_option("file", options.file,
                          "the program; - is standard input");
@@ -468,6 +482,23 @@ bool is_file_name(const std::string& word) {
          access(word.c_str(), F_OK) == 0;
 }
 
+/// What stands behind `launch -n N` is what `run` is given.
+int launch_words(CommandLine& line) {
+  if (line.processes < 1 || line.processes > 64)
+    return wrong_usage(fmt::format(
+        "-n expects 1 to 64 processes, such as 4; got `{}`", line.processes));
+  std::vector<std::string> words = line.launch->remaining();
+  if (words.empty())
+    return wrong_usage(
+        "there is no file: `unisono launch -n 4 FILE`, with what `unisono "
+        "run` takes");
+  if (line.after_dashes) {
+    words.emplace_back("--");
+    for (const std::string& word : *line.after_dashes) words.push_back(word);
+  }
+  return launch(line.processes, words);
+}
+
 int dispatch(CommandLine& line) {
   CommandOptions& options = line.options;
   if (const std::string word = misplaced(line); !word.empty())
@@ -489,6 +520,7 @@ int dispatch(CommandLine& line) {
       return wrong_usage("there is no file; - is standard input");
   }
   if (*line.run) return run_file(options);
+  if (*line.launch) return launch_words(line);
   if (*line.check) return check_file(options);
   if (*line.test) return test_files(options, line.tests);
   if (*line.bench)

@@ -395,7 +395,7 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
 Result<std::shared_ptr<const Program>> Compiler::compile(
     const MemberGraph& map, const CompileOptions& given, CompileStats* stats) {
   CompileOptions options = given;
-  if (!map.mesh.empty() && !map.axes.empty())
+  if (options.one_memory && !map.mesh.empty() && !map.axes.empty())
     for (size_t i = 0; i < map.graph.inputs.size(); ++i)
       options.same.push_back(is_whole(map, i));
   // What no map is around is found by the graph as it is: statements run often.

@@ -49,6 +49,9 @@ struct CompileOptions {
   /// By input: all devices have the same array there; the compiler sets it for
   /// a map. Empty: not known.
   std::vector<bool> same = {};
+  /// All devices are this process's: on CPUs they have one memory, so what is
+  /// the same on all of them may be there once.
+  bool one_memory = true;
   /// Makes the calls of the graph's host_call nodes, with the device's position
   /// as the member.
   HostCall host_call;

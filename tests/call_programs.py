@@ -71,6 +71,8 @@ class Program:
         if self.helper:
             self.line(0, "def half(x) = x * 0.5 + 1.0", "def half(x): return x * 0.5 + 1.0")
         self.line(0, "let scale = 3", "scale = 3")
+        self.line(0, "let row = [0.5f64, 1.5f64, -2.0f64, 4.25f64]", "row = [0.5, 1.5, -2.0, 4.25]")
+        self.line(0, "let grid = reshape(arange(12, f64), (4, 3)) - 5.5f64", "grid = [[3 * i + j - 5.5 for j in range(3)] for i in range(4)]")
         for index in range(count):
             self.function(index)
 
@@ -149,6 +151,12 @@ class Program:
             made = self.called("f64", depth)
             if made:
                 return made
+        if pick < 0.5:
+            p, pp = self.integer(depth + 1)
+            if self.rng.random() < 0.5:
+                shift = self.rng.choice(["", " - 4"])  # from the end
+                return f"row[({p}) % 4{shift}]", f"row[({pp}) % 4{shift}]"
+            return f"grid[({p}) % 4, n % 3]", f"grid[({pp}) % 4][n % 3]"
         if pick < 0.55:
             p, pp = self.integer(depth + 1)
             return f"f64({p} % 100)", f"float({pp} % 100)"
@@ -236,16 +244,23 @@ class Program:
         elif pick < 0.8:
             self.loop(i)
         else:
-            (p, pp), (q, qq), (c, cc) = self.floating(2), self.floating(2), self.boolean(2)
+            (p, pp), (q, qq), (c, cc) = self.start(), self.floating(2), self.boolean(2)
             self.line(2, f"var v{i} = {p}", None)
             self.line(2, f"if {c} {{ v{i} = v{i} * 0.5 + {q} }}", None)
             self.line(1, None, f"v{i} = {pp}")
             self.line(1, None, f"if {cc}: v{i} = v{i} * 0.5 + {qq}")
             self.names.append((f"v{i}", "f64"))
 
+    def start(self):
+        """What a variable begins with: a float, or a number that takes its type from what the variable meets."""
+        if self.rng.random() < 0.5:
+            return self.floating(2)
+        number = self.rng.choice(["0.0", "0.5", "0.1", "-2.0", "3.0"])
+        return number, number
+
     def loop(self, i):
         """A loop of a few turns. Its counter is an element, which meets only what the check knows of elements."""
-        p, pp = self.floating(2)
+        p, pp = self.start()
         self.line(2, f"var s{i} = {p}", None)
         self.line(1, None, f"s{i} = {pp}")
         self.names.append((f"s{i}", "f64"))
@@ -282,6 +297,31 @@ class Program:
                 self.line(2, None, f"s{i} = (s{i} - {qq}) * 0.5")
         self.line(2, "}", None)
 
+    def loops(self):
+        """Loops at top level that call the functions: lines of ours, and of Python's."""
+        for name, params, result in self.functions:
+            n, turns = self.rng.choice(STARTS), self.rng.choice([9, 20])
+            ours = {"int": f"n{name}", "f64": "f64(k) * 0.25", "bool": "k % 2 == 0"}
+            theirs = {"int": str(n), "f64": "k * 0.25", "bool": "k % 2 == 0"}
+            mine = f"{name}({', '.join([f'n{name}'] + [ours[p] for p in params])})"
+            python = f"{name}({', '.join([str(n)] + [theirs[p] for p in params])})"
+            a, b = [f"let n{name} = int(clock() * 0.0) + {n}", "var t = 0.5f64", "var k = 0"], ["t, k = 0.5, 0"]
+            if self.rng.random() < 0.5:
+                head, end = f"for i in range({turns}) {{", f"for i in range({turns}):"
+            else:
+                head, end = f"while k < {turns} {{", f"while k < {turns}:"
+            a.append(head), b.append(end)
+            step = {"int": ("t = t * 0.5 + f64(r % 100)", "t = t * 0.5 + float(r % 100)"), "f64": ("t = t * 0.5 + r * 0.25", "t = t * 0.5 + r * 0.25"),
+                    "bool": ("if r { t = t * 0.5 + f64(k) } else { t -= 0.25 }", "t = t * 0.5 + float(k) if r else t - 0.25")}[result]
+            a += [f"  let r = {mine}", f"  {step[0]}"]
+            b += [f"  r = {python}", f"  {step[1]}"]
+            if self.rng.random() < 0.4:
+                a.append('  print("{k} {t:.12e}")')
+                b.append('  out.append(f"{k} {t:.12e}")')
+            a += ["  k += 1", "}", 'print("{k} {t:.12e}")']
+            b += ["  k += 1", 'out.append(f"{k} {t:.12e}")']
+            yield a, b
+
     # ---- the whole
 
     def run(self):
@@ -296,6 +336,7 @@ class Program:
         number = {"int": "5", "f64": "0.75f64", "bool": "true"}
         theirs = {"int": 5, "f64": 0.75, "bool": True}
         lines = []
+        loops = self.loops()
         try:
             for name, params, result in self.functions:
                 for n in STARTS:  # which the check does not know
@@ -303,6 +344,9 @@ class Program:
                     lines.append('print("{' + call + ':.12e}")' if result == "f64" else f"print({call})")
                     got = space[name](n, *[theirs[p] for p in params])
                     out.append(str(got).lower() if result == "bool" else f"{got:.12e}" if result == "f64" else str(got))
+            for ours, theirs in loops:
+                lines += ours
+                exec("\n".join(theirs), space)
         except Wrong:
             return "\n".join(self.ours + lines) + "\n", out, True
         return "\n".join(self.ours + lines) + "\n", out, False

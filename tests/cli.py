@@ -23,7 +23,7 @@ SECONDS = 60 * sanitizers.slow()
 NOBODY = 65534
 PROBLEMS = []
 PASSES = ["trace", "vmap", "join", "spmd", "simplify", "fold", "results", "cse", "captures"]
-COMMANDS = ["run", "check", "test", "bench", "fmt", "explain", "doc", "completion", "man", "devices", "lsp", "jupyter", "inspect"]
+COMMANDS = ["run", "launch", "check", "test", "bench", "fmt", "explain", "doc", "completion", "man", "devices", "lsp", "jupyter", "inspect"]
 
 
 class Ran:

@@ -242,35 +242,7 @@ for epoch in range(100) {
 
 # ---- a training that is killed ---------------------------------------------
 
-TRAINING = """
-import nn
-import optim
-axis member = devices()
-let (for_data, for_weights, for_batches) = split_key(key(1), 3)
-let x = normal(for_data, f32[640, 8])
-let y = i32(sum(x ** 2, axis=1) > 8)
-let opt = optim.adam(0.01)
-@pmap(over=member, in_axes=(none, none, 0, 0), out_axes=none)
-def step(p, s, x, y) {
-  let (loss, g) = value_and_grad(fn(p) => nn.cross_entropy(nn.mlp(p, x), y))(p)
-  let (u, next) = opt.update(pmean(g, member), s, p)
-  (optim.apply_updates(p, u), next, pmean(loss, member))
-}
-let start = nn.mlp_init(for_weights, (8, 32, 2))
-var state = (params = start, optimiser = opt.init(start), epoch = 0, batch = 0)
-if exists("PATH") { state = load("PATH", like=state) }
-var loss = 0.0
-while state.epoch < 40 {
-  for (i, (x, y)) in enumerate(batches((x, y), (4, 16), key=fold_in(for_batches, state.epoch), start=state.batch)) {
-    let (p, s, l) = step(state.params, state.optimiser, x, y)
-    state = (params = p, optimiser = s, epoch = state.epoch, batch = i + 1)
-    if i % 3 == 2 { save("PATH", state) }
-  }
-  state = state with (epoch = state.epoch + 1, batch = 0)
-  save("PATH", state)
-}
-print(state.params)
-"""
+TRAINING = str(pathlib.Path(__file__).resolve().parent.parent / "examples/train_resume.uni")
 
 
 def saved(path, times, process):
@@ -286,17 +258,15 @@ def saved(path, times, process):
 
 def killed(folder):
     """A training killed at any moment, and resumed from its checkpoint, on other numbers of devices, ends with the same bits."""
-    (folder / "train.uni").write_text(TRAINING.replace("PATH", "whole.npz"))
-    whole = subprocess.run([UNISONO, "run", "train.uni", "--devices", "cpu:4"], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    whole = subprocess.run([UNISONO, "run", "--devices", "cpu:4", TRAINING, "whole.npz"], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     check(whole.returncode == 0, f"training: {whole.stderr}")
     draw = random.Random(11)
     for kind in ("npz", "safetensors"):
         name = f"step.{kind}"
-        (folder / "train.uni").write_text(TRAINING.replace("PATH", name))
         kills = 0  # since the training began; one that is over before the sixth begins anew
         for turn in range(60):
             devices = (4, 1, 2)[turn % 3]
-            process = subprocess.Popen([UNISONO, "run", "train.uni", "--devices", f"cpu:{devices}"], cwd=folder, stdout=subprocess.PIPE,
+            process = subprocess.Popen([UNISONO, "run", "--devices", f"cpu:{devices}", TRAINING, name], cwd=folder, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
             if kills < 6 and saved(folder / name, draw.randint(1, 6), process):
                 time.sleep(draw.uniform(0, 0.02))

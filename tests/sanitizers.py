@@ -17,6 +17,9 @@ def slow():
 def prepare(folder):
     """The environment of tests of what is built in `folder`."""
     os.environ.setdefault("UNISONO_SLOW", str(FOLDERS.get(pathlib.Path(folder).name, 1)))
+    # Of random graphs with derivatives (tests/unit/jit/derivative/random_test.cpp).
+    if slow() > 1:
+        os.environ.setdefault("UNISONO_GRAPHS", "200")
     # Each run compiles what it needs, but where a test says otherwise.
     os.environ.setdefault("UNISONO_CACHE", "off")
     # A child of the tests that a limit of memory is set for dies on purpose: no report of what is too large, and no core.

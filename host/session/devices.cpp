@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "host/session/library.h"
 #include "runtime/cuda/device.h"
 #include "runtime/files/disk_cache.h"
 
@@ -61,10 +62,24 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// The simulated driver is a library: beside the program, where it is installed
-/// to, or where the system looks for libraries.
+/// The simulated driver's library.
 Result<std::string> simulator_path() {
   constexpr std::string_view name = "libsimcuda.so";
+  auto found = find_library_beside(name);
+  if (found) return found;
+  return Error{
+      .kind = Error::Kind::device_lost,
+      .message = fmt::format(
+          "simulated GPUs need the library {0}, {1}\n"
+          "it comes with the program in a bundle; from the sources, `./dev "
+          "build simcuda` makes build/{0}: copy it there, or say where it is, "
+          "UNISONO_CUDA_DRIVER=PATH/{0}",
+          name, found.error().message)};
+}
+
+}  // namespace
+
+Result<std::string> find_library_beside(std::string_view name) {
   std::array<char, 4096> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
   const std::filesystem::path folder =
@@ -90,22 +105,17 @@ Result<std::string> simulator_path() {
     if (std::filesystem::exists(there / name, error))
       return (there / name).string();
   }
-  if (void* library = dlopen(name.data(), RTLD_NOW | RTLD_LOCAL)) {
+  const std::string plain(name);
+  if (void* library = dlopen(plain.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     dlclose(library);
-    return std::string(name);
+    return plain;
   }
-  return Error{
-      .kind = Error::Kind::device_lost,
-      .message = fmt::format(
-          "simulated GPUs need the library {0}, which is not beside the "
-          "program ({1}), in its lib folder, or on the library path\n"
-          "it comes with the program in a bundle; from the sources, `./dev "
-          "build simcuda` makes build/{0}: copy it there, or say where it is, "
-          "UNISONO_CUDA_DRIVER=PATH/{0}",
-          name, searched[0])};
+  return Error{.kind = Error::Kind::io,
+               .message = fmt::format(
+                   "which is not beside the program ({}), in its lib folder, "
+                   "or on the library path",
+                   searched[0])};
 }
-
-}  // namespace
 
 Result<DeviceRequest> parse_devices(std::string_view text) {
   using Kind = DeviceRequest::Kind;

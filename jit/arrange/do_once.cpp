@@ -73,7 +73,7 @@ class Sharer {
   void run() {
     do {
       changed_ = false;
-      find_same(plan_.steps, true);
+      find_same();
     } while (changed_);
     do {
       find_shared();
@@ -140,21 +140,29 @@ class Sharer {
              reads_the_same(step);
     return reads_the_same(step);
   }
-  void find_same(const PlanSteps& steps, bool everywhere) {
+  /// Asks `stays(step, everywhere)` of each step: what others write no longer
+  /// is in `known`. Notes a change.
+  void keep(std::vector<bool>& known, const PlanSteps& steps, bool everywhere,
+            auto&& stays) {
     for (const PlanStep& step : steps) {
       poll_stop();
       if (is_control(step)) {
         for_each_inside(step, [&](const PlanSteps& inside, BufferId flag) {
-          find_same(inside, everywhere && (flag < 0 || same_[flag]));
+          keep(known, inside, everywhere && (flag < 0 || same_[flag]), stays);
         });
         continue;
       }
-      if (everywhere && gives_the_same(step)) continue;
+      if (stays(step, everywhere)) continue;
       for_each_written(step, [&](BufferId buffer) {
-        changed_ = changed_ || same_[buffer];
-        same_[buffer] = false;
+        changed_ = changed_ || known[buffer];
+        known[buffer] = false;
       });
     }
+  }
+  void find_same() {
+    keep(same_, plan_.steps, true, [&](const PlanStep& step, bool everywhere) {
+      return everywhere && gives_the_same(step);
+    });
   }
 
   // ---- what is shared ------------------------------------------------------
@@ -166,30 +174,15 @@ class Sharer {
     do {
       changed_ = false;
       once_.clear();
-      find_shared(plan_.steps, true);
+      keep(shared_, plan_.steps, true,
+           [&](const PlanStep& step, bool everywhere) {
+             if (std::holds_alternative<CollectiveStep>(step.what))
+               return gives_the_same(step);
+             const bool once = everywhere && may_be_once(step);
+             if (once) once_.insert(&step);
+             return once;
+           });
     } while (changed_);
-  }
-  void find_shared(const PlanSteps& steps, bool everywhere) {
-    for (const PlanStep& step : steps) {
-      poll_stop();
-      if (is_control(step)) {
-        for_each_inside(step, [&](const PlanSteps& inside, BufferId flag) {
-          find_shared(inside, everywhere && (flag < 0 || same_[flag]));
-        });
-        continue;
-      }
-      if (std::holds_alternative<CollectiveStep>(step.what) &&
-          gives_the_same(step))
-        continue;
-      if (everywhere && may_be_once(step)) {
-        once_.insert(&step);
-        continue;
-      }
-      for_each_written(step, [&](BufferId buffer) {
-        changed_ = changed_ || shared_[buffer];
-        shared_[buffer] = false;
-      });
-    }
   }
   bool may_be_once(const PlanStep& step) const {
     if (std::holds_alternative<CollectiveStep>(step.what) ||

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -245,6 +246,7 @@ StepFunction require_fit_step(DType to, bool floating) {
 [[gnu::noinline]] static bool may_go_on(CallRun& run) {
   run.fuel = calls_between_looks;
   ++run.looks;
+  if (run.look) run.look(run);
   run.stopped = stop_requested();
   return !run.stopped;
 }
@@ -275,6 +277,53 @@ void return_constant_step(const Step* step, uint64_t* registers, StepRun* any) {
                                               any);
 }
 
+// ---- elements of arrays ----------------------------------------------------
+
+static const ElementView& view_of(const Step* step, const uint64_t* registers,
+                                  int operand) {
+  return *reinterpret_cast<const ElementView*>(
+      registers[step->in[operand]]);  // NOLINT: a register
+}
+
+void element_index_step(const Step* step, uint64_t* registers, StepRun* any) {
+  const int64_t size = view_of(step, registers, 1).sizes[step->number];
+  auto index = static_cast<int64_t>(registers[step->in[0]]);
+  if (index < 0) index += size;
+  if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size)) [[unlikely]]
+    return fail(step, registers, any);
+  const uint64_t before = step->number == 0 ? 0 : registers[step->in[2]];
+  registers[step->out] =
+      before * static_cast<uint64_t>(size) + static_cast<uint64_t>(index);
+  [[clang::musttail]] return step[1].function(step + 1, registers, any);
+}
+
+template <class Bits>
+static void load_step(const Step* step, uint64_t* registers, StepRun* any) {
+  Bits bits;
+  std::memcpy(
+      &bits,
+      view_of(step, registers, 1).data + registers[step->in[0]] * sizeof(Bits),
+      sizeof(Bits));
+  registers[step->out] = bits;
+  [[clang::musttail]] return step[1].function(step + 1, registers, any);
+}
+
+StepFunction load_element_step(int64_t bytes) {
+  switch (bytes) {
+    case 1: return load_step<uint8_t>;
+    case 2: return load_step<uint16_t>;
+    case 4: return load_step<uint32_t>;
+    case 8: return load_step<uint64_t>;
+    default: return nullptr;
+  }
+}
+
+void size_step(const Step* step, uint64_t* registers, StepRun* any) {
+  registers[step->out] =
+      static_cast<uint64_t>(view_of(step, registers, 0).sizes[step->number]);
+  [[clang::musttail]] return step[1].function(step + 1, registers, any);
+}
+
 // ---- loops -----------------------------------------------------------------
 
 void begin_loop_step(const Step* step, uint64_t* registers, StepRun* any) {
@@ -282,37 +331,39 @@ void begin_loop_step(const Step* step, uint64_t* registers, StepRun* any) {
   [[clang::musttail]] return step[1].function(step + 1, registers, any);
 }
 
-/// Whether a loop has run for so long that it is left.
-static bool is_long(const Step* step, const uint64_t* registers,
-                    const CallRun& run) {
-  return run.looks - static_cast<int64_t>(registers[step->in[2]]) >=
-         looks_of_loop;
+enum class AfterTurn { again, leave, stop };
+
+/// A loop that has run for so long that the walk does better is left.
+static AfterTurn after_turn(const Step* step, const uint64_t* registers,
+                            CallRun& run) {
+  if (--run.fuel >= 0) [[likely]]
+    return AfterTurn::again;
+  if (!may_go_on(run)) return AfterTurn::stop;
+  const auto began = static_cast<int64_t>(registers[step->in[2]]);
+  return run.looks - began >= looks_of_loop ? AfterTurn::leave
+                                            : AfterTurn::again;
 }
 
 void next_turn_step(const Step* step, uint64_t* registers, StepRun* any) {
-  CallRun& run = run_of(any);
-  bool leaves = false;
-  if (--run.fuel < 0) [[unlikely]] {
-    if (!may_go_on(run)) return fail(step, registers, any);
-    leaves = is_long(step, registers, run);
-  }
+  const AfterTurn after = after_turn(step, registers, run_of(any));
+  if (after == AfterTurn::stop) [[unlikely]]
+    return fail(step, registers, any);
   auto counter = static_cast<int64_t>(registers[step->out]);
   const auto stop = static_cast<int64_t>(registers[step->in[1]]);
   const bool more = !__builtin_add_overflow(counter, step->number, &counter) &&
                     (step->number > 0 ? counter < stop : counter > stop);
   registers[step->out] = static_cast<uint64_t>(counter);
-  const Step* next = !more ? step + 2 : leaves ? step + 1 : at_target(step);
+  const Step* next = !more                       ? step + 2
+                     : after == AfterTurn::leave ? step + 1
+                                                 : at_target(step);
   [[clang::musttail]] return next->function(next, registers, any);
 }
 
 void repeat_step(const Step* step, uint64_t* registers, StepRun* any) {
-  CallRun& run = run_of(any);
-  bool leaves = false;
-  if (--run.fuel < 0) [[unlikely]] {
-    if (!may_go_on(run)) return fail(step, registers, any);
-    leaves = is_long(step, registers, run);
-  }
-  const Step* next = leaves ? step + 1 : at_target(step);
+  const AfterTurn after = after_turn(step, registers, run_of(any));
+  if (after == AfterTurn::stop) [[unlikely]]
+    return fail(step, registers, any);
+  const Step* next = after == AfterTurn::leave ? step + 1 : at_target(step);
   [[clang::musttail]] return next->function(next, registers, any);
 }
 

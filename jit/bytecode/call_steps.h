@@ -27,6 +27,8 @@ struct CallRun : StepRun {
   int64_t fuel = 0;
   int64_t looks = 0;
   bool stopped = false;
+  /// Called at each look, if it is set.
+  void (*look)(CallRun& run) = nullptr;
   /// Where the walk has to do something, and finds what by the step. False: it
   /// failed.
   bool (*walk)(CallRun& run, const Step* step, uint64_t* window) = nullptr;
@@ -72,6 +74,21 @@ void constant_step(const Step*, uint64_t*, StepRun*);
 /// Fails unless the int in[0] lies in the range of a type of integers, or the
 /// float of 64 bits in[0] is finite as `to`, if it is so itself.
 StepFunction require_fit_step(DType to, bool floating);
+
+/// An array that steps read: dense, row-major.
+struct ElementView {
+  const uint8_t* data = nullptr;
+  const int64_t* sizes = nullptr;
+};
+/// out = the place along axis `number`, among those of the axes before, whose
+/// place is in in[2], that the index in[0] names in the array (an ElementView)
+/// in[1]. Negative ones count from the end. Fails where there is no such
+/// element.
+void element_index_step(const Step*, uint64_t*, StepRun*);
+/// out = the element, of so many bytes, at place in[0] of the array in[1].
+StepFunction load_element_step(int64_t bytes);
+/// out = the size of axis `number` of the array in[0].
+void size_step(const Step*, uint64_t*, StepRun*);
 
 /// Calls the function at the target in[0]; its window begins at `out`.
 void call_step(const Step*, uint64_t*, StepRun*);

@@ -18,6 +18,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/text.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
 #include "runtime/files/npy.h"
 #include "runtime/stop.h"
@@ -130,10 +131,10 @@ class BatchItems : public Items {
     const Sharding& place = array.sharding();
     const bool split = place.is_split() && place.devices.size() > 1;
     // Memory of a CPU is the host's.
-    if (!split && place.devices[0]->kind() == DeviceKind::cpu) {
+    if (!split && is_host_memory(*place.devices[0])) {
       out.array = array;
       out.data = static_cast<const uint8_t*>(array.blocks()[0]->data());
-    } else if (!split) {
+    } else if (!split && place.devices[0]->kind() != DeviceKind::cpu) {
       out.on_gpu = leaf.array;
     } else {
       out.copy = walk.host_bytes(leaf.array, where);
@@ -483,8 +484,9 @@ ir::Dim read_length(CallOf<"batches">& call, Plan& plan) {
 
 void read_devices(CallOf<"batches">& call, Plan& plan) {
   Walk& walk = call.walk;
-  const auto& all = walk.machine().runtime->devices();
-  plan.devices = {all[0]};
+  const Runtime& runtime = *walk.machine().runtime;
+  const auto& all = runtime.devices();
+  plan.devices = {&home_device(runtime.devices())};
   const Argument over = call["over"];
   if (!over.given()) return;
   std::optional<std::vector<int>> devices;

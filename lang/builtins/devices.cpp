@@ -6,6 +6,7 @@
 #include "lang/builtins/visualize.h"
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
+#include "lang/context/processes.h"
 #include "lang/context/walk.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/maps.h"
@@ -184,6 +185,27 @@ Value builtin_device_count(CallOf<"device_count">& call) {
   return IntValue{static_cast<int64_t>(all_devices(call.walk).size())};
 }
 
+Value builtin_process_count(CallOf<"process_count">& call) {
+  return IntValue{process_count(call.walk)};
+}
+
+Value builtin_local_devices(CallOf<"local_devices">& call) {
+  const Argument process = call["process"];
+  const int64_t wanted = known_int_argument(process);
+  const int count = process_count(call.walk);
+  if (wanted < 0 || wanted >= count)
+    call.walk.fail(diagnostic(
+        Code::wrong_argument, process.where(), "`process` of `local_devices`",
+        count == 1 ? "0, as there is one process"
+                   : fmt::format("a process from 0 to {}", count - 1),
+        wanted));
+  std::vector<Value> items;
+  for (const Device* device : all_devices(call.walk))
+    if (process_of(*device) == wanted)
+      items.push_back(DeviceValue{device->index()});
+  return make_tuple(std::move(items));
+}
+
 Value builtin_sharding(CallOf<"sharding">& call) {
   const ArrayValue array = placed_argument(call["x"]);
   if (call.walk.mode() == Mode::check) return StrValue{};
@@ -203,6 +225,7 @@ Value builtin_visualize(CallOf<"visualize">& call) {
     return NoneValue{};
   const unisono::Array& array = walk.force(value, call.where);
   if (!file.given()) {
+    settle(walk, call.where);
     const Machine& machine = walk.machine();
     if (machine.show_picture)
       machine.show_picture("image/svg+xml", svg_of_sharding(array));

@@ -10,9 +10,11 @@
 #include "lang/builtins/tree_names.h"
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
+#include "lang/context/processes.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
 #include "lang/source/utf8.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/npz.h"
 #include "runtime/files/safetensors.h"
 
@@ -44,7 +46,7 @@ ArrayValue array_of(Walk& walk, const NpyHeader& header) {
 }
 
 ArrayValue array_of(Walk& walk, const HostData& data, Span where) {
-  Device& device = *walk.machine().runtime->devices()[0];
+  Device& device = home_device(walk.machine().runtime->devices());
   auto array =
       array_from_host(device, data.dtype, data.shape, data.bytes.data());
   if (!array) walk.fail(array.error(), where);
@@ -370,7 +372,8 @@ Value builtin_save(CallOf<"save">& call) {
     }
     __builtin_unreachable();
   };
-  if (const Status written = write(); !written)
+  const Status written = write_once(walk, call.where, write);
+  if (!written)
     cannot_write(walk, *path, written.error(), call["path"].where());
   return NoneValue{};
 }
@@ -381,7 +384,9 @@ Value builtin_exists(CallOf<"exists">& call) {
   refuse_in_compiled_code(call, "ask before, and pass the answer");
   const auto path = any_path_argument(walk, call["path"], "path", "exists");
   if (walk.mode() == Mode::check) return BoolValue{};
-  return BoolValue{is_there(*path)};
+  bool there = is_there(*path);
+  agree(walk, &there, sizeof there, call.where);
+  return BoolValue{there};
 }
 
 }  // namespace unisono::lang

@@ -9,6 +9,7 @@
 #include "lang/context/function.h"
 #include "lang/context/iterable.h"
 #include "lang/context/literals.h"
+#include "lang/context/processes.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
@@ -377,6 +378,7 @@ Value builtin_print(CallOf<"print">& call) {
       line += to_text(walk, call.rest[i].value, /*placed=*/false,
                       call.rest[i].where);
     }
+    settle(walk, call.where);
     walk.machine().output(line + "\n");
     return NoneValue{};
   }
@@ -412,7 +414,8 @@ Value builtin_clock(CallOf<"clock">& call) {
   walk.flush(call.where);
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now().time_since_epoch();
-  const double seconds = now.count();
+  double seconds = now.count();
+  agree(walk, &seconds, sizeof seconds, call.where);
   return walk.on_first_device(DType::F64, &seconds, call.where);
 }
 
@@ -461,8 +464,9 @@ Value builtin_help(CallOf<"help">& call) {
                       module->name));
     call.walk.fail(std::move(d));
   }
-  if (call.walk.mode() == Mode::run)
-    call.walk.machine().output(help_text(**function));
+  if (call.walk.mode() != Mode::run) return NoneValue{};
+  settle(call.walk, call.where);
+  call.walk.machine().output(help_text(**function));
   return NoneValue{};
 }
 

@@ -15,6 +15,7 @@
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -199,7 +200,7 @@ std::vector<ArrayValue> compute_now(const RoutineCall& call,
   if (Status done = jit::run_routine(*routine, arguments, results); !done)
     walk.fail(done.error(), where);
   std::vector<ArrayValue> out;
-  Device& device = *walk.machine().runtime->devices()[0];
+  Device& device = home_device(walk.machine().runtime->devices());
   for (const jit::HostArray& result : results) {
     auto array = array_from_host(device, result.type.dtype,
                                  sizes_of(result.type), result.bytes.data());
@@ -226,7 +227,7 @@ std::vector<ArrayValue> results_of(const RoutineCall& call,
     return project_all(walk, node, types->size(), where);
   }
   if (!walk.machine().compile_only) return compute_now(call, *types, x);
-  Device& device = *walk.machine().runtime->devices()[0];
+  Device& device = home_device(walk.machine().runtime->devices());
   std::vector<ArrayValue> out;
   for (const ir::Type& type : *types)
     out.push_back(walk.from_array(

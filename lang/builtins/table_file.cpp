@@ -8,10 +8,12 @@
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/function.h"
+#include "lang/context/processes.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/lexer.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/csv.h"
 #include "runtime/stop.h"
 
@@ -253,7 +255,7 @@ class Table {
     const ir::Type type{column.dtype, {ir::Dim(file_.rows())}};
     Value elements = walk_.unknown_array(type);
     if (with_elements) {
-      Device& device = *walk_.machine().runtime->devices()[0];
+      Device& device = home_device(walk_.machine().runtime->devices());
       auto array = array_from_host(device, column.dtype, {file_.rows()},
                                    column.elements.data());
       if (!array) walk_.fail(array.error(), call_.where);
@@ -381,8 +383,10 @@ Value builtin_write_csv(CallOf<"write_csv">& call) {
                         walk.host_bytes(numbers, table.where())},
                        column.categories});
   }
-  const Status written = unless_stopped(
-      [&] { return write_csv(*path, sources, delimiter, header); });
+  const Status written = write_once(walk, call.where, [&] {
+    return unless_stopped(
+        [&] { return write_csv(*path, sources, delimiter, header); });
+  });
   if (!written)
     cannot_write(walk, *path, written.error(), call["path"].where());
   return NoneValue{};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lang/context/processes.h"
 #include "lang/context/walk.h"
 #include "runtime/files/file.h"
 #include "runtime/files/unfinished_file.h"
@@ -95,11 +96,14 @@ void cannot_write(Walk& walk, const std::string& path, const Error& error,
 void write_file(Walk& walk, const std::string& path, std::string_view bytes,
                 Span where) {
   sweep_beside(walk, path);
-  if (const Status written = write_text(path, bytes); !written)
-    cannot_write(walk, path, written.error(), where);
+  const Status written =
+      write_once(walk, where, [&] { return write_text(path, bytes); });
+  if (!written) cannot_write(walk, path, written.error(), where);
 }
 
 void sweep_beside(Walk& walk, const std::string& path) {
+  const Cluster* cluster = cluster_of(walk);
+  if (cluster && cluster->process() > 0) return;
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const std::string name = folder.empty() ? "." : folder;
   if (walk.swept_folders.insert(name).second) remove_abandoned(name);

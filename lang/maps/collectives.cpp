@@ -8,6 +8,7 @@
 
 #include "lang/context/call_of.h"
 #include "lang/context/derivative_facts.h"
+#include "lang/context/processes.h"
 #include "lang/context/walk.h"
 #include "lang/maps/collective_members.h"
 #include "lang/maps/map_spec.h"
@@ -15,6 +16,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -417,6 +419,72 @@ Value builtin_pbroadcast(CallOf<"pbroadcast">& call) {
 
 Value builtin_axis_index(CallOf<"axis_index">& call) {
   return own_position(call, members_of(call["over"]));
+}
+
+namespace {
+
+/// The axes of all maps around that run over devices; where a definition is
+/// checked alone, or nothing is mapped, as for any collective.
+Members device_members(Argument device) {
+  Members members;
+  for (const MappedAxis& mapped : device.call().walk.context().mapped_axes)
+    if (mapped.over_devices)
+      members.axes.push_back({mapped.axis, mapped.id, mapped.size});
+  if (!members.axes.empty()) return members;
+  try {
+    return members_of(device);
+  } catch (Failure& failure) {
+    failure.diagnostic.set_help(
+        "every process runs the whole program, and process 0 prints and saves; "
+        "inside `pmap` it is the process that has the member's device, and "
+        "`process_index(device)` is that of a device");
+    throw;
+  }
+}
+
+/// Whose device each member is on, by its position among all.
+std::vector<int> processes_of(Walk& walk, const Members& members) {
+  const Mesh& mesh = *members.axes[0].info->mesh;
+  const auto& devices = walk.machine().runtime->devices();
+  std::vector<int> processes(static_cast<size_t>(members.size().value()));
+  for (size_t m = 0; m < processes.size(); ++m) {
+    std::vector<int64_t> place(mesh.sizes.size(), 0);
+    auto rest = static_cast<int64_t>(m);
+    for (size_t a = members.axes.size(); a-- > 0;) {
+      const Members::Axis& axis = members.axes[a];
+      const int64_t size = axis.size.value();
+      const auto count = static_cast<int64_t>(axis.info->devices->size());
+      place[axis.info->mesh_axis] = rest % size / (size / count);
+      rest /= size;
+    }
+    int64_t device = 0;
+    for (size_t i = 0; i < place.size(); ++i)
+      device = device * mesh.sizes[i] + place[i];
+    processes[m] = process_of(*devices[mesh.devices[device]]);
+  }
+  return processes;
+}
+
+}  // namespace
+
+Value builtin_process_index(CallOf<"process_index">& call) {
+  Walk& walk = call.walk;
+  const Argument device = call["device"];
+  if (device.given() && !device.value().is<NoneValue>()) {
+    const auto* value = device.value().get_if<DeviceValue>();
+    if (!value) wrong_argument(device, "a device, such as `devices()[0]`");
+    const auto& devices = walk.machine().runtime->devices();
+    return IntValue{process_of(*devices[value->index])};
+  }
+  const Members members = device_members(call["device"]);
+  const ArrayValue position = own_position(call, members);
+  const bool known = std::ranges::all_of(
+      members.axes,
+      [](const Members::Axis& axis) { return axis.size.is_constant(); });
+  const bool mapped = members.axes[0].info->mesh != nullptr;
+  if (walk.mode() == Mode::check || !known || !mapped) return position;
+  return gather(walk, numbers(call, processes_of(walk, members)), {position},
+                {0}, false, call.where);
 }
 
 Value builtin_axis_size(CallOf<"axis_size">& call) {

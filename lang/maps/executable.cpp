@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "lang/context/line_times.h"
+#include "lang/context/processes.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/print_value.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -22,6 +24,7 @@ Status call_host(Machine& machine, const Device* named, const ir::Node& node,
   if (!call.function.empty())
     return call_host_function(machine, call, operands, results);
   const std::string line = render_host_call(call, operands) + "\n";
+  TRY(settle(machine));
   machine.output(named ? fmt::format("[{}] {}", named->name(), line) : line);
   return Unit{};
 }
@@ -72,8 +75,11 @@ Result<Blocks> run_program(Machine& machine, const Executable& executable,
   if (machine.compile_only) return absent_blocks(executable);
   for (const int input : executable.program->overwritten)
     TRY(make_own(executable, input, blocks[input]));
-  return unisono::run(*machine.runtime, *executable.program, executable.devices,
-                      blocks, run_options(machine));
+  auto outputs = unisono::run(*machine.runtime, *executable.program,
+                              executable.devices, blocks, run_options(machine));
+  // What members of other processes have printed comes now.
+  if (outputs && !executable.program->host_calls.empty()) TRY(settle(machine));
+  return outputs;
 }
 
 Result<Arrays> run_compiled(Machine& machine, const Executable& executable,
@@ -186,6 +192,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   jit::CompileOptions options;
   options.devices = static_cast<int>(executable.devices.size());
   options.checked = machine.checked;
+  options.one_memory = !unisono::cluster_of(executable.devices);
   options.target = code_target(executable.devices);
   if (std::ranges::count(executable.donated, true) > 0)
     options.donated = executable.donated;

@@ -6,6 +6,7 @@
 
 #include "jit/ir/kinds.h"
 #include "lang/maps/map_state.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -79,8 +80,9 @@ std::vector<Device*> complete_mesh(Walk& walk, jit::MemberGraph& map,
     axis.outputs.resize(map.graph.outputs.size());
     map.axes.push_back(std::move(axis));
   }
-  const auto& all = walk.machine().runtime->devices();
-  if (!mesh) return {all[0]};
+  const Runtime& runtime = *walk.machine().runtime;
+  const auto& all = runtime.devices();
+  if (!mesh) return {&home_device(runtime.devices())};
   std::vector<bool> used(mesh->sizes.size(), false);
   for (const auto& [id, axis] : along) used[axis] = true;
   for (size_t axis = 0; axis < used.size(); ++axis) {

@@ -8,6 +8,7 @@
 
 #include "jit/partition/map_graph.h"
 #include "lang/context/environment.h"
+#include "lang/context/processes.h"
 #include "lang/context/scope.h"
 #include "lang/maps/donation.h"
 #include "lang/maps/map_call.h"
@@ -345,6 +346,7 @@ class MapRun {
   Value run() { return with_arrays(outputs()); }
 
   std::vector<unisono::Array> outputs() {
+    tell_place(walk_, where_);
     auto outputs = unisono::lang::run(walk_, executable_, arrays_);
     if (outputs) return std::move(*outputs);
     if (outputs.error().untouched) take_back();

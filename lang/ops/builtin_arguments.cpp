@@ -56,6 +56,14 @@ void wrong_argument(Argument argument, const Value& value,
     d.set_help(
         "an `int` is known when the program is compiled; an integer scalar is "
         "known only when it runs");
+  // `eye(3, f64)`, as in `zeros(3, f64)`.
+  const auto* type = value.get_if<TypeValue>();
+  const bool has_dtype = std::ranges::any_of(
+      argument.call().builtin.parameters,
+      [](const Parameter& parameter) { return parameter.name == "dtype"; });
+  if (type && type->type.shape.empty() && has_dtype)
+    d.set_help(fmt::format("name the element type: `dtype={}`",
+                           name(type->type.dtype)));
   argument.call().walk.fail(std::move(d));
 }
 

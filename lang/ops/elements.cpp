@@ -11,6 +11,7 @@
 #include "lang/context/line_times.h"
 #include "lang/context/literals.h"
 #include "runtime/check.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/recorder.h"
 
 namespace unisono::lang {
@@ -21,7 +22,7 @@ const std::shared_ptr<Buffer>* whole_block(const ArrayCell& cell) {
   if (!cell.array) return nullptr;
   const Sharding& sharding = cell.array->sharding();
   if (sharding.is_split() && sharding.devices.size() > 1) return nullptr;
-  if (sharding.devices[0]->kind() != DeviceKind::cpu) return nullptr;
+  if (!is_host_memory(*sharding.devices[0])) return nullptr;
   const std::shared_ptr<Buffer>& block = cell.array->blocks()[0];
   return block ? &block : nullptr;  // null with Machine::compile_only
 }
@@ -203,7 +204,7 @@ const uint8_t* readable_elements(const ArrayCell& cell) {
 }
 
 UnsetArray unset_array(Walk& walk, ir::Type type) {
-  Device& first = *walk.machine().runtime->devices()[0];
+  Device& first = home_device(walk.machine().runtime->devices());
   auto buffer = first.allocate(type.bytes());
   if (!buffer) return {};
   auto* elements = static_cast<uint8_t*>(buffer->data());
@@ -218,7 +219,7 @@ UnsetArray unset_array(Walk& walk, ir::Type type) {
 ArrayValue element_at(Walk& walk, const ArrayCell& array,
                       const std::vector<IndexItem>& items) {
   if (!is_running(walk) || array.weak || walk.machine().compile_only ||
-      walk.machine().runtime->devices()[0]->kind() != DeviceKind::cpu)
+      home_device(walk.machine().runtime->devices()).kind() != DeviceKind::cpu)
     return nullptr;
   const auto number = element_number(array.type.shape, items);
   const uint8_t* elements = number ? readable_elements(array) : nullptr;
@@ -280,7 +281,7 @@ bool scatter_in_place(Walk& walk, ir::Op scatter, ArrayValue& variable,
 uint8_t* own_elements(Walk& walk, ArrayValue& variable) {
   const ArrayCell& cell = *variable;
   const Machine& machine = walk.machine();
-  Device& first = *machine.runtime->devices()[0];
+  Device& first = home_device(machine.runtime->devices());
   if (cell.weak || cell.donated || machine.compile_only ||
       first.kind() != DeviceKind::cpu)
     return nullptr;

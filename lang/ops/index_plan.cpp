@@ -8,6 +8,7 @@
 #include "lang/context/literals.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -216,8 +217,11 @@ class Planner {
     bool checked = true;
     const auto known = constant_integers(*array);
     if (known && size.is_constant()) {
+      // Of no indices a constant has an element, which nobody uses.
+      const bool none = std::ranges::count(array->type.shape, ir::Dim(0)) > 0;
       for (int64_t i : *known)
-        if (i < -size.value() || i >= size.value()) out_of_range(i, where);
+        if (!none && (i < -size.value() || i >= size.value()))
+          out_of_range(i, where);
       checked = false;
     }
     Selection& s = push(Kind::computed, where);
@@ -394,8 +398,8 @@ std::vector<ArrayValue> to_arrays(Walk& walk,
           {dtype, {size}}, {bytes, bytes + axis.size() * sizeof(T)}, where));
       continue;
     }
-    auto array = array_from_host(*walk.machine().runtime->devices()[0], dtype,
-                                 {size}, axis.data());
+    auto array = array_from_host(home_device(walk.machine().runtime->devices()),
+                                 dtype, {size}, axis.data());
     if (!array) walk.fail(array.error(), where);
     out.push_back(walk.from_array(std::move(*array)));
   }

@@ -315,6 +315,9 @@ Value binary(Walk& walk, BinaryOp op, const CallArgument& a,
                  {contains(walk, a, b, op_span, where), where}, where);
   if (auto result = text_operator(walk, op, a, b, where)) return *result;
   if (auto result = join_tuples(op, a.value, b.value)) return *result;
+  if (class_of(op) == OpClass::comparison)
+    if (auto result = character_comparison(walk, op, a, b, op_span, where))
+      return *result;
   for (const CallArgument* operand : {&a, &b})  // an error, if it has arrays
     if (const auto* text = operand->value.get_if<StrValue>();
         text && text->deferred)

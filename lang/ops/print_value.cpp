@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 
 #include "lang/context/literals.h"
 #include "lang/ops/format_spec.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
+#include "lang/source/utf8.h"
 
 namespace unisono::lang {
 namespace {
@@ -193,7 +196,13 @@ std::string render_host_call(const ir::HostCallAttrs& attrs,
                              const std::vector<jit::HostArray>& operands) {
   std::string text = attrs.format[0];
   for (size_t i = 0; i < operands.size(); ++i) {
-    text += array_text(operands[i].type, operands[i].bytes, attrs.specs[i]);
+    if (attrs.specs[i] == character_spec) {
+      uint32_t point = 0;
+      std::memcpy(&point, operands[i].bytes.data(), sizeof point);
+      append_utf8(text, point);
+    } else {
+      text += array_text(operands[i].type, operands[i].bytes, attrs.specs[i]);
+    }
     text += attrs.format[i + 1];
   }
   return text;

@@ -12,6 +12,7 @@
 #include "lang/context/literals.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -54,7 +55,7 @@ bool is_computed_here(Walk& walk) {
   const Machine& machine = walk.machine();
   return walk.mode() == Mode::run && !walk.context().scope &&
          !machine.compile_only &&
-         machine.runtime->devices()[0]->kind() == DeviceKind::cpu;
+         home_device(machine.runtime->devices()).kind() == DeviceKind::cpu;
 }
 
 /// The elements of an operand; nothing where they are not there.

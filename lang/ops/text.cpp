@@ -109,6 +109,91 @@ Value repeat_text(Walk& walk, const CallArgument& text,
   return StrValue{std::move(out)};
 }
 
+// ---- characters that compiled code chooses ---------------------------------
+
+namespace {
+
+/// Longer texts are not put into compiled code.
+constexpr int64_t most_characters = int64_t{1} << 16;
+
+/// The code points of a text; nothing of what is not UTF-8, or is too long.
+std::optional<std::vector<uint8_t>> code_points(std::string_view text) {
+  std::vector<uint8_t> out;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    if (point.length == 0) return std::nullopt;
+    const auto value = static_cast<uint32_t>(point.value);
+    const size_t before = out.size();
+    out.resize(before + sizeof value);
+    std::memcpy(&out[before], &value, sizeof value);
+    at += point.length;
+  }
+  const auto count = static_cast<int64_t>(out.size() / sizeof(uint32_t));
+  return count <= most_characters ? std::optional(std::move(out))
+                                  : std::nullopt;
+}
+
+/// `text[i]` for an element i.
+std::optional<Value> traced_character(Walk& walk, const std::string& text,
+                                      const std::vector<IndexItem>& items,
+                                      Span where) {
+  auto points = code_points(text);
+  if (!points) return std::nullopt;
+  const auto count = static_cast<int64_t>(points->size() / sizeof(uint32_t));
+  const ArrayValue all = walk.constant_array({DType::U32, {ir::Dim(count)}},
+                                             std::move(*points), where);
+  const Value chosen = index(walk, all, items, where);
+  DeferredText out;
+  out.format = {"", ""};
+  out.specs = {std::string(character_spec)};
+  out.operands = {*chosen.get_if<ArrayValue>()};
+  return StrValue{std::nullopt,
+                  std::make_shared<const DeferredText>(std::move(out))};
+}
+
+/// The code point of a character that compiled code chooses, or null.
+ArrayValue traced_code_point(const Value& value) {
+  const auto* text = value.get_if<StrValue>();
+  const bool is_character =
+      text && text->deferred && text->deferred->specs.size() == 1 &&
+      text->deferred->specs[0] == character_spec &&
+      text->deferred->format[0].empty() && text->deferred->format[1].empty();
+  return is_character ? text->deferred->operands[0] : nullptr;
+}
+
+}  // namespace
+
+std::optional<Value> character_comparison(Walk& walk, BinaryOp op,
+                                          const CallArgument& a,
+                                          const CallArgument& b, Span op_span,
+                                          Span where) {
+  CallArgument points[2] = {a, b};
+  bool chosen = false;
+  for (CallArgument& each : points) {
+    if (ArrayValue point = traced_code_point(each.value)) {
+      each.value = point;
+      chosen = true;
+    }
+  }
+  if (!chosen) return std::nullopt;
+  for (CallArgument& each : points) {
+    const auto* text = each.value.get_if<StrValue>();
+    if (!text) continue;
+    if (!text->value) return std::nullopt;
+    const auto point = code_points(*text->value);
+    const bool equality = op == BinaryOp::eq || op == BinaryOp::ne;
+    if (point && point->size() == sizeof(uint32_t))
+      each.value = walk.constant_array({DType::U32, {}}, *point, each.where);
+    else if (equality)  // no character is such a text
+      return BoolValue{op == BinaryOp::ne};
+    else
+      return std::nullopt;
+  }
+  for (const CallArgument& each : points)
+    if (!each.value.array()) return std::nullopt;
+  return binary(walk, op, points[0], points[1], op_span, where);
+}
+
 Value index_text(Walk& walk, const StrValue& text,
                  const std::vector<IndexItem>& items, Span where) {
   const auto known = known_text(walk, text, where);
@@ -121,8 +206,20 @@ Value index_text(Walk& walk, const StrValue& text,
                   .set_help("a character is `s[0]`, a part `s[1:3]`"));
   const IndexItem& item = items[0];
   if (item.kind == IndexItem::Kind::value) {
-    const auto index =
-        host_number(walk, {item.value, item.where}, "the index of a `str`");
+    const auto* number = item.value.get_if<ArrayValue>();
+    const bool is_traced = number && known && walk.in_compiled_code() &&
+                           (*number)->type.rank() == 0 &&
+                           is_integer((*number)->type.dtype);
+    std::optional<int64_t> index;
+    if (is_traced && (*number)->constant) {
+      index = host_integer(walk, *number, item.where);
+    } else {
+      if (is_traced)
+        if (auto character = traced_character(walk, *known, items, where))
+          return *character;
+      index =
+          host_number(walk, {item.value, item.where}, "the index of a `str`");
+    }
     if (!known || !index) return StrValue{};
     const auto all = characters(*known);
     const auto n = static_cast<int64_t>(all.size());
@@ -167,6 +264,9 @@ namespace {
 /// Whether an item of a tuple is `item`: a BoolValue or a boolean scalar.
 Value is_item(Walk& walk, const CallArgument& item, const CallArgument& other,
               Span op_span, Span where) {
+  if (auto same =
+          character_comparison(walk, BinaryOp::eq, item, other, op_span, where))
+    return *same;
   if (const auto equal = host_equal(item.value, other.value))
     return *equal ? BoolValue{**equal} : BoolValue{};
   if (!element_type(item.value) || !element_type(other.value))
@@ -229,6 +329,16 @@ Value contains(Walk& walk, const CallArgument& item,
   const auto* text = item.value.get_if<StrValue>();
   if (const auto* whole = in.get_if<StrValue>()) {
     if (!text) fail("text is found in text: `str(x) in s`");
+    if (traced_code_point(item.value) && whole->value) {
+      Value found = BoolValue{false};
+      for (const std::string_view c : characters(*whole->value))
+        found = either(
+            walk, found,
+            is_item(walk, item, {StrValue{std::string(c)}, container.where},
+                    op_span, where),
+            op_span, where);
+      return found;
+    }
     const auto part = known_text(walk, *text, item.where);
     const auto all = known_text(walk, *whole, container.where);
     if (!part || !all) return BoolValue{};

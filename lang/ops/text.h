@@ -32,12 +32,22 @@ Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where);
 /// `a * n`: n copies in a row, none for a negative n.
 Value repeat_text(Walk& walk, const CallArgument& text,
                   const CallArgument& count, Span where);
-/// `a[i]`, `a[1:-1]`.
+/// `a[i]`, `a[1:-1]`. In compiled code `i` may be an element: then the result is
+/// text with an array in it, which can also be compared with a character.
 Value index_text(Walk& walk, const StrValue& text,
                  const std::vector<IndexItem>& items, Span where);
 /// What a loop over `value` runs over: the characters of a text, as a tuple (a
 /// ManyValue while they are not known); any other value as it is.
 Value text_as_items(Walk& walk, const Value& value, Span where);
+/// The format of an operand of text (DeferredText) that is a code point. No
+/// format of a number.
+inline constexpr std::string_view character_spec = "c";
+/// `a op b` of texts, one of which is such a character; nothing for others.
+std::optional<Value> character_comparison(Walk& walk, BinaryOp op,
+                                          const CallArgument& a,
+                                          const CallArgument& b, Span op_span,
+                                          Span where);
+
 /// `item in container`.
 Value contains(Walk& walk, const CallArgument& item,
                const CallArgument& container, Span op_span, Span where);

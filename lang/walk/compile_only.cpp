@@ -8,6 +8,7 @@
 #include "lang/syntax/parser.h"
 #include "lang/walk/types.h"
 #include "lang/walk/walker.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 
@@ -27,7 +28,7 @@ void Walk::fail_needs_run(Span where) {
 }
 
 Value Walk::with_absent(const Value& value) {
-  Device* first = machine_.runtime->devices()[0];
+  Device* first = &home_device(machine_.runtime->devices());
   return map_leaves(value, [&](const Value& leaf) -> Value {
     const ArrayCell* array = leaf.array();
     if (!array || array->constant || array->array) return leaf;

@@ -7,11 +7,13 @@
 #include "jit/ir/renaming.h"
 #include "jit/partition/placement.h"
 #include "lang/context/line_times.h"
+#include "lang/context/processes.h"
 #include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -211,7 +213,7 @@ class StatementRun {
   }
 
   Device& first_device() const {
-    return *walk_.machine().runtime->devices()[0];
+    return home_device(walk_.machine().runtime->devices());
   }
 
   Walk& walk_;
@@ -223,6 +225,7 @@ class StatementRun {
 std::vector<unisono::Array> Walk::compute(ir::Graph graph,
                                           std::vector<unisono::Array> inputs,
                                           Span where) {
+  tell_place(*this, where);
   return StatementRun(*this, where)
       .compute(std::move(graph), std::move(inputs));
 }
@@ -231,6 +234,7 @@ unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
                            Span where) {
   if (array.sharding() == to) return array;
   if (is_absent(array)) return absent(array.dtype(), array.shape(), to);
+  tell_place(*this, where);
   if (array.sharding().is_split() && !to.is_split())
     note_gather(array, *to.devices[0], where);
   CopyCounter counter{.recorder = machine_.recorder};

@@ -438,9 +438,9 @@ void Walker::counted_for(const ForStmt& s, const KnownRange& range,
   HostLoop loop(*this, s, static_cast<int64_t>(turns), shown, env);
   for (uint64_t k = 0; k < turns; ++k) {
     if (loop.is_hot()) {
-      const auto taken = loop.run([&](int64_t more) {
-        compiled_for(s, rest_of(range, k + more), env);
-      });
+      const auto taken = loop.run(
+          [&](int64_t more) { compiled_for(s, rest_of(range, k + more), env); },
+          KnownRange{range.dtype, range.at(k), range.stop, range.step});
       if (!taken) break;
       k += *taken;
     }
@@ -527,7 +527,7 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     return;
   }
   const std::optional<int64_t> most = while_maximum(s, env);
-  HostLoop loop(*this, s, -1);
+  HostLoop loop(*this, s, -1, nullptr, env);
   for (int64_t taken = 0;; ++taken) {
     poll(s.span);
     if (loop.is_hot()) {

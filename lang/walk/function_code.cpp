@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <utility>
 
@@ -20,6 +22,7 @@ namespace {
 using Form = HostKind::Form;
 using Literal = HostKind::Literal;
 using Site = FunctionCode::Site;
+using jit::bytecode::ElementView;
 
 /// Calls of a function that are walked before it is compiled, which takes what
 /// some calls do.
@@ -40,6 +43,7 @@ Value value_of(Walk& walk, const HostKind& kind, uint64_t bits, Span where) {
     case Form::boolean: return BoolValue{static_cast<uint8_t>(bits) != 0};
     case Form::number:
     case Form::scalar: break;
+    case Form::array: CHECK(false);  // CodeRun knows them
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(kind.dtype)));
   std::memcpy(bytes.data(), &bits, bytes.size());  // little endian
@@ -77,9 +81,8 @@ std::optional<HostKind> host_kind(const Value& value) {
 std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind) {
   const auto own = host_kind(value);
   const bool same =
-      own && (*own == kind ||
-              (kind.is(Form::number) && own->is(kind.form) &&
-               own->dtype == kind.dtype && kind.literal == Literal::unknown));
+      own && (*own == kind || (own->is(kind.form) && own->dtype == kind.dtype &&
+                               kind.literal == Literal::unknown));
   if (!same) return std::nullopt;
   if (const auto* i = value.get_if<IntValue>())
     return static_cast<uint64_t>(i->value.value());
@@ -92,14 +95,39 @@ std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind) {
   return bits;
 }
 
-bool FunctionCode::is_valid() const {
-  return std::ranges::all_of(outer, [](const Outer& each) {
+std::optional<HostKind> array_kind(const Value& value) {
+  if (auto kind = host_kind(value)) return kind;
+  const ArrayCell* cell = value.array();
+  if (!cell || cell->type.rank() == 0 || cell->weak || cell->donated)
+    return std::nullopt;
+  return HostKind::array(cell->type.dtype, cell->type.rank());
+}
+
+bool FunctionArray::look_at(Walk& walk, const Value& value,
+                            const HostKind& kind, Span where) {
+  if (array_kind(value) != kind) return false;
+  const auto* array = value.get_if<ArrayValue>();
+  if (!array) return false;
+  data = readable_elements(**array);
+  if (!data) {
+    walk.force(*array, where);
+    data = readable_elements(**array);
+  }
+  shape = (*array)->type.sizes();
+  sizes = shape.data();
+  return data || (*array)->type.elements() == 0;
+}
+
+bool FunctionCode::is_valid(Walk& walk, Span where) const {
+  return std::ranges::all_of(outer, [&](const Outer& each) {
     const Env env = each.environment.lock();
     const Binding* binding = env ? env->find(each.name).first : nullptr;
     if (!binding || binding->poisoned) return false;
     if (each.number)
       return host_bits(binding->value, each.number->first) ==
              each.number->second;
+    if (each.array)
+      return each.array->look_at(walk, binding->value, each.kind, where);
     if (each.type) {
       const auto* type = binding->value.get_if<TypeValue>();
       return type && type->type.shape.empty() && type->type.dtype == *each.type;
@@ -118,14 +146,29 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
     checked = walker.walk_.machine().checked;
     fuel = jit::bytecode::calls_between_looks;
     walk = walk_site;
+    look = tell_turns;
   }
 
   /// What the function gives for arguments in the first registers; nothing if
   /// the walk has to call it: an element is at fault. What the walk throws
   /// comes through.
   std::optional<uint64_t> run(uint64_t* registers);
+  /// The register of an argument; nothing if it is none for code.
+  std::optional<uint64_t> argument(const Value& value, const HostKind& kind);
+  /// Told of the turns of a loop, now and then.
+  std::function<void(int64_t turns)> tell;
 
  private:
+  static void tell_turns(CallRun& run) {
+    const auto& own = static_cast<CodeRun&>(run);
+    if (own.tell) own.tell(static_cast<int64_t>(own.first_[own.code_.turns]));
+  }
+  /// Where statements are that the walk does.
+  Env scope() const {
+    return code_.environment && depth == 1
+               ? code_.environment
+               : walker_.s_.frames.back().environment;
+  }
   static bool walk_site(CallRun& run, const jit::Step* step, uint64_t* window);
   /// The walk does what the step would.
   bool walk_step_at(const jit::Step* step, uint64_t* window);
@@ -137,15 +180,40 @@ class Walker::CodeRun : public jit::bytecode::CallRun {
   Value value(const HostOperand& operand, const uint64_t* window,
               Span where) const {
     const uint64_t bits = operand.known ? operand.bits : window[operand.place];
-    return value_of(walker_.walk_, operand.kind, bits, where);
+    return value(operand.kind, bits, where);
   }
+  Value value(const HostKind& kind, uint64_t bits, Span where) const;
 
   Walker& walker_;
   const FunctionCode& code_;
   Span where_;  // the call
   uint64_t* first_ = nullptr;
   std::exception_ptr thrown_;
+  /// Arguments that are arrays; at addresses that stay.
+  std::deque<std::pair<FunctionArray, Value>> arrays_;
 };
+
+std::optional<uint64_t> Walker::CodeRun::argument(const Value& value,
+                                                  const HostKind& kind) {
+  if (!kind.is(Form::array)) return host_bits(value, kind);
+  auto& [array, kept] = arrays_.emplace_back(FunctionArray(), value);
+  if (!array.look_at(walker_.walk_, value, kind, where_)) return std::nullopt;
+  return std::bit_cast<uint64_t>(static_cast<ElementView*>(&array));
+}
+
+Value Walker::CodeRun::value(const HostKind& kind, uint64_t bits,
+                             Span where) const {
+  if (!kind.is(Form::array)) return value_of(walker_.walk_, kind, bits, where);
+  const auto is_it = [&](const ElementView& array) {
+    return std::bit_cast<uint64_t>(&array) == bits;
+  };
+  for (const auto& [array, kept] : arrays_)
+    if (is_it(array)) return kept;
+  for (const FunctionCode::Outer& each : code_.outer)
+    if (each.array && is_it(*each.array))
+      return each.environment.lock()->find(each.name).first->value;
+  CHECK(false);
+}
 
 std::optional<uint64_t> Walker::CodeRun::run(uint64_t* registers) {
   first_ = registers;
@@ -180,10 +248,9 @@ Env Walker::CodeRun::names_of(const FunctionCode::Compiled& function,
   for (size_t i = 0; i < function.params.size(); ++i) {
     const Pattern& pattern = function.syntax->params[i].pattern;
     if (pattern.kind != Pattern::Kind::name) continue;
-    walker_.define(
-        env, pattern.name.text,
-        value_of(walker_.walk_, function.params[i], window[i], pattern.span),
-        false, pattern.span);
+    walker_.define(env, pattern.name.text,
+                   value(function.params[i], window[i], pattern.span), false,
+                   pattern.span);
   }
   return env;
 }
@@ -198,6 +265,7 @@ void Walker::CodeRun::push_frames() {
     const FunctionCode::Compiled& function =
         code_.functions[site ? site->callee : 0];
     window += call->out;
+    if (!site && code_.environment) continue;  // a loop is no call
     walker_.s_.frames.push_back({function.function.lock().get(),
                                  function.syntax,
                                  names_of(function, window),
@@ -234,16 +302,16 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
       if (stopped) throw walker_.stopped(site.where);
       std::vector<CallArgument> arguments;
       for (size_t i = 0; i < callee.params.size(); ++i)
-        arguments.push_back({value_of(walk, callee.params[i],
-                                      window[step->out + i], site.arguments[i]),
-                             site.arguments[i]});
+        arguments.push_back(
+            {value(callee.params[i], window[step->out + i], site.arguments[i]),
+             site.arguments[i]});
       return walker_.call(callee.function.lock(), std::move(arguments), {},
                           site.where);
     }
     case Site::What::turn: throw walker_.stopped(site.where);
     case Site::What::rest: walk_rest(site, window); return {};
     case Site::What::statement: {
-      const Env names = inner(walker_.s_.frames.back().environment);
+      const Env names = inner(scope());
       for (const FunctionCode::Local& local : site.locals)
         walker_.define(names, local.name,
                        value(local.value, window, local.where), false,
@@ -257,7 +325,7 @@ Value Walker::CodeRun::walk_value(const Site& site, uint64_t* window,
 
 /// The turns that a loop has left; its variables are then in their registers.
 void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
-  const Env names = inner(walker_.s_.frames.back().environment);
+  const Env names = inner(scope());
   for (const FunctionCode::Local& local : site.locals)
     walker_.define(names, local.name, value(local.value, window, local.where),
                    local.value.changes, local.where, local.type);
@@ -347,8 +415,8 @@ bool kinds_of(Walker& walker, const Function& syntax,
     return false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Value& value = arguments[i].value;
-    const auto kind = host_kind(value);
     const Expr* type = syntax.params[i].type.get();
+    const auto kind = type ? host_kind(value) : array_kind(value);
     if (!kind || (type && !takes(walker, *type, value))) return false;
     kinds.push_back(*kind);
   }
@@ -369,6 +437,22 @@ std::string walked_because(const NotCode& not_code) {
 
 }  // namespace
 
+std::unique_ptr<FunctionCodes::Memory> FunctionCodes::take(
+    const FunctionCode& code, size_t depth) {
+  std::unique_ptr<Memory> out;
+  if (memory.empty()) {
+    out = std::make_unique<Memory>();
+  } else {
+    out = std::move(memory.back());
+    memory.pop_back();
+  }
+  // One window more for what a call prepares.
+  const size_t registers = (depth + 1) * code.most_registers;
+  if (out->registers.size() < registers) out->registers.resize(registers);
+  if (out->calls.size() < depth) out->calls.resize(depth);
+  return out;
+}
+
 std::optional<Value> Walker::call_code(
     const std::shared_ptr<const FunctionValue>& function,
     const std::vector<CallArgument>& arguments, Span where, bool& again) {
@@ -388,7 +472,7 @@ std::optional<Value> Walker::call_code(
     return root.params == kinds && root.function.lock() == function;
   };
   auto found = std::ranges::find_if(entry.variants, fits);
-  if (found != entry.variants.end() && !(*found)->is_valid()) {
+  if (found != entry.variants.end() && !(*found)->is_valid(walk_, where)) {
     ++entry.failures;
     entry.variants.erase(found);
     found = entry.variants.end();
@@ -414,23 +498,15 @@ std::optional<Value> Walker::call_code(
   }
   const std::shared_ptr<const FunctionCode> code = *found;
 
-  // The depth that is left, and one window more for what a call prepares.
   const auto depth =
       static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
-  std::unique_ptr<FunctionCodes::Memory> memory;
-  if (codes.memory.empty()) {
-    memory = std::make_unique<FunctionCodes::Memory>();
-  } else {
-    memory = std::move(codes.memory.back());
-    codes.memory.pop_back();
-  }
-  const size_t registers = (depth + 1) * code->most_registers;
-  if (memory->registers.size() < registers) memory->registers.resize(registers);
-  if (memory->calls.size() < depth) memory->calls.resize(depth);
-  for (size_t i = 0; i < kinds.size(); ++i)
-    memory->registers[i] = *host_bits(arguments[i].value, kinds[i]);
-
+  std::unique_ptr<FunctionCodes::Memory> memory = codes.take(*code, depth);
   CodeRun run(*this, *code, where);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const auto bits = run.argument(arguments[i].value, kinds[i]);
+    if (!bits) return std::nullopt;
+    memory->registers[i] = *bits;
+  }
   run.calls = std::span(memory->calls).first(depth);
   std::optional<uint64_t> bits;
   const FunctionCode::Compiled& root = code->functions[0];
@@ -447,6 +523,70 @@ std::optional<Value> Walker::call_code(
     return std::nullopt;
   }
   return value_of(walk_, *root.result, *bits, where);
+}
+
+std::optional<int64_t> Walker::run_loop_code(
+    const LoopStart& start, const std::function<void(int64_t)>& tell,
+    bool& at_fault, std::string& why) {
+  if (!may_run_code() || s_.call_depth > walk_.machine().limits.depth) {
+    why = "functions are walked here";
+    return std::nullopt;
+  }
+  NotCode not_code;
+  const auto code = compile_loop(*this, start, not_code);
+  if (!code) {
+    why = fmt::format("{} ({})", not_code.why, to_string(not_code.where));
+    return std::nullopt;
+  }
+  if (!s_.function_codes) s_.function_codes = std::make_shared<FunctionCodes>();
+  const auto depth =
+      static_cast<size_t>(walk_.machine().limits.depth - s_.call_depth) + 1;
+  std::unique_ptr<FunctionCodes::Memory> memory =
+      s_.function_codes->take(*code, depth);
+  uint64_t* registers = memory->registers.data();
+  for (size_t i = 0; i < code->variables.size(); ++i) {
+    const HostOperand& variable = code->variables[i].value;
+    registers[variable.place] =
+        *host_bits(start.variables[i].value, variable.kind);
+  }
+  const Span where = start.loop->span;
+  Recording recording(walk_.machine().recorder, Recorder::Kind::loop,
+                      Recorder::host);
+  LineTimes* times = s_.line_times;
+  const LineTime time(times, LineTimes::Part::code,
+                      times ? walk_.source_id(where) : 0);
+  const auto take_over = [&] {
+    for (size_t i = 0; i < code->variables.size(); ++i) {
+      const FunctionCode::Local& local = code->variables[i];
+      assign(start.variables[i].environment, local.name,
+             value_of(walk_, local.value.kind, registers[local.value.place],
+                      local.where),
+             where);
+    }
+    if (!recording) return;
+    recording.event().source = walk_.source_id(where);
+    recording.event().turns = static_cast<int64_t>(registers[code->turns]);
+  };
+  CodeRun run(*this, *code, where);
+  run.calls = std::span(memory->calls).first(depth);
+  run.tell = tell;
+  std::optional<uint64_t> done;
+  try {
+    done = run.run(registers);
+  } catch (...) {
+    take_over();
+    throw;
+  }
+  if (!done) {
+    at_fault = true;
+    why = "an element is at fault";
+    return std::nullopt;
+  }
+  take_over();
+  const auto turns = static_cast<int64_t>(registers[code->turns]);
+  s_.function_codes->memory.push_back(std::move(memory));
+  s_.function_codes->loops.insert(start.loop);
+  return turns;
 }
 
 }  // namespace unisono::lang

@@ -7,6 +7,8 @@
 // done by the walk, in frames that are made of the windows of the calls under
 // way: an int that does not fit, a call too deep, `print`, a failing `assert`.
 // So an error is the walk's own, with its place and the calls around it.
+// A loop of the host that cannot be traced, as functions in it call themselves,
+// is compiled in the same way; its variables are registers meanwhile.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -16,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -35,12 +38,16 @@ struct HostKind {
     either,   // that, or a bool scalar: the condition of an `if`
     number,   // a weak number (value.h): f64 or i64
     scalar,   // an array of rank 0
+    array,    // another, whose elements are read: a FunctionArray's address
   };
-  /// Of a weak number: whether it is ArrayCell::literal.
+  /// Of a weak number: whether it is ArrayCell::literal. Of a scalar `unknown`
+  /// means that it may still be the number, which has this value exactly, that
+  /// a variable began with: `var n = 0` before `n += f(x)`.
   enum class Literal : uint8_t { no, yes, unknown };
   Form form = Form::integer;
   DType dtype = DType::I64;
   Literal literal = Literal::no;
+  int rank = 0;  // of an array
   bool operator==(const HostKind&) const = default;
 
   static HostKind integer() { return {}; }
@@ -49,7 +56,13 @@ struct HostKind {
   static HostKind number(DType dtype, Literal literal) {
     return {Form::number, dtype, literal};
   }
+  static HostKind array(DType dtype, int rank) {
+    return {Form::array, dtype, Literal::no, rank};
+  }
   bool is(Form f) const { return form == f; }
+  bool may_be_number() const {
+    return form == Form::scalar && literal == Literal::unknown;
+  }
 };
 
 /// A value that is known, or lies in a register of the function.
@@ -61,8 +74,19 @@ struct HostOperand {
   bool changes = false;  // it is the place of a `var`
 };
 
+/// An array, as it lies in the host's memory now.
+struct FunctionArray : jit::bytecode::ElementView {
+  std::vector<int64_t> shape;
+  /// Its elements are computed first, if they are not yet. False if it is no
+  /// array of this kind, or the host cannot read it.
+  bool look_at(Walk& walk, const Value& value, const HostKind& kind,
+               Span where);
+};
+
 /// The kind of a value that is there; nothing if code cannot compute with it.
 std::optional<HostKind> host_kind(const Value& value);
+/// Also that of an array.
+std::optional<HostKind> array_kind(const Value& value);
 /// Its bits, if it has this kind; what is not known of a literal is not asked.
 std::optional<uint64_t> host_bits(const Value& value, const HostKind& kind);
 
@@ -75,6 +99,7 @@ struct FunctionCode {
     HostOperand value;
     Span where;
     const Expr* type = nullptr;  // of a `var`, where it is written
+    const LetStmt* declared = nullptr;
   };
   /// What the walk does where a step fails, or at a `walk_step`.
   struct Site {
@@ -122,7 +147,16 @@ struct FunctionCode {
     std::weak_ptr<const FunctionValue> function = {};
     std::optional<DType> type = std::nullopt;
     std::optional<std::pair<HostKind, uint64_t>> number = std::nullopt;
+    /// An array of this kind: where it lies is asked at each call.
+    HostKind kind = {};
+    std::shared_ptr<FunctionArray> array = nullptr;
   };
+
+  /// Of a loop: where its statements are, the variables that it changes, and
+  /// the register where its turns are counted. Not kept longer than it runs.
+  Env environment;
+  std::vector<Local> variables;
+  uint32_t turns = 0;
 
   /// The root's call, the end, then the functions.
   std::vector<jit::Step> steps;
@@ -131,7 +165,7 @@ struct FunctionCode {
   uint32_t most_registers = 0;
   std::vector<Outer> outer;
 
-  bool is_valid() const;
+  bool is_valid(Walk& walk, Span where) const;
 };
 
 /// Why a function is not compiled: it stays with the walk.
@@ -146,6 +180,19 @@ std::shared_ptr<const FunctionCode> compile_function(
     Walker& walker, const std::shared_ptr<const FunctionValue>& function,
     const std::vector<HostKind>& params, NotCode& why);
 
+/// What is left of a loop of the walk.
+struct LoopStart {
+  const Stmt* loop = nullptr;
+  std::optional<KnownRange> range;  // of a `for`
+  Env environment;
+  std::vector<Carry> variables;  // which it changes
+};
+/// The code of a loop, for the types that its variables have now; null, and
+/// `why`, if there is none.
+std::shared_ptr<const FunctionCode> compile_loop(Walker& walker,
+                                                 const LoopStart& start,
+                                                 NotCode& why);
+
 /// What the walk keeps of functions and their code.
 struct FunctionCodes {
   struct Entry {
@@ -155,12 +202,17 @@ struct FunctionCodes {
     std::vector<std::shared_ptr<const FunctionCode>> variants;
   };
   std::unordered_map<const Function*, Entry> entries;
+  /// Loops that have run as code.
+  std::unordered_set<const Stmt*> loops;
   /// Memory for runs, those that nobody uses.
   struct Memory {
     std::vector<uint64_t> registers;
     std::vector<const jit::Step*> calls;
   };
   std::vector<std::unique_ptr<Memory>> memory;
+
+  /// Memory for a run of code in which so many calls may nest.
+  std::unique_ptr<Memory> take(const FunctionCode& code, size_t depth);
 };
 
 // ---- the compiler -----------------------------------------------------------
@@ -181,6 +233,13 @@ using FunctionPtr = std::shared_ptr<const FunctionValue>;
 std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b);
 /// Whether it is an int, or an element of integers.
 bool is_whole(const HostKind& kind);
+/// A value that is not there as the walk would have it. (One that may still be
+/// a number is: as the scalar that it would be taken for.)
+inline bool is_unknown(const HostKind& kind) {
+  return kind.is(HostKind::Form::either) ||
+         (kind.is(HostKind::Form::number) &&
+          kind.literal == HostKind::Literal::unknown);
+}
 /// Whether walking it may assign a variable.
 bool assigns(const Expr& e);
 
@@ -188,21 +247,31 @@ bool assigns(const Expr& e);
 /// literals and annotations it asks.
 class FunctionCompiler {
  public:
-  FunctionCompiler(Walker& walker, std::map<const Function*, HostKind>& guesses)
+  /// What is not seen at once, and is found when it is taken for something
+  /// else: then it is compiled anew.
+  struct Guesses {
+    std::map<const Function*, HostKind> results;  // of recursive functions
+    /// Types that `var`s take which begin as numbers.
+    std::map<const LetStmt*, DType> variables;
+  };
+  FunctionCompiler(Walker& walker, Guesses& guesses)
       : walker_(walker), walk_(walker.walk()), guesses_(guesses) {}
 
   std::shared_ptr<const FunctionCode> compile(
       const FunctionPtr& function, const std::vector<HostKind>& params);
+  std::shared_ptr<const FunctionCode> compile(const LoopStart& start);
 
-  /// A recursive function's result was taken for another kind than it is.
+  /// A guess was wrong, or missing.
   struct WrongGuess {};
 
  private:
   class Body;
 
-  /// A function that is compiled, or being so.
+  /// A function, or loop, that is compiled, or being so.
   struct Unit {
     FunctionCode::Compiled compiled;
+    const Stmt* loop = nullptr;
+    Span where;
     std::vector<jit::Step> steps;
     std::unordered_map<size_t, FunctionCode::Site> sites;
     bool done = false;
@@ -214,7 +283,7 @@ class FunctionCompiler {
                  const std::vector<HostKind>& params, Span where);
   /// What its result is; while it is being compiled by its annotation.
   HostKind result_of(size_t unit, Span where);
-  std::shared_ptr<const FunctionCode> link();
+  std::shared_ptr<FunctionCode> link();
   /// What a name outside of functions is; noted as what it must stay.
   Value outer_value(const Env& env, const NameExpr& name);
   /// The kind that an annotation asks for; nothing without one.
@@ -222,7 +291,7 @@ class FunctionCompiler {
 
   Walker& walker_;
   Walk& walk_;
-  std::map<const Function*, HostKind>& guesses_;
+  Guesses& guesses_;
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<FunctionCode::Outer> outer_;
   bool prints_ = false;
@@ -230,16 +299,17 @@ class FunctionCompiler {
   std::optional<Span> begins_again_;
 };
 
-/// One function.
+/// One function, or loop.
 class FunctionCompiler::Body {
  public:
-  Body(FunctionCompiler& all, Unit& unit)
-      : all_(all),
-        unit_(unit),
-        env_(std::get<Closure>(unit.compiled.function.lock()->what)
-                 .environment) {}
+  /// `env`: where names are that are not its own.
+  Body(FunctionCompiler& all, Unit& unit, Env env)
+      : all_(all), unit_(unit), env_(std::move(env)) {}
 
   void compile();
+  /// The loop's variables, and the register of its turns.
+  std::pair<std::vector<FunctionCode::Local>, uint32_t> compile(
+      const LoopStart& start);
 
  private:
   using Operand = HostOperand;
@@ -254,8 +324,7 @@ class FunctionCompiler::Body {
 
   uint32_t reserve() {
     constexpr uint32_t most_registers = 256;
-    if (++top_ > most_registers)
-      give_up(unit_.compiled.syntax->params_span, "it is too large");
+    if (++top_ > most_registers) give_up(unit_.where, "it is too large");
     most_ = std::max(most_, top_);
     return top_ - 1;
   }
@@ -316,10 +385,16 @@ class FunctionCompiler::Body {
   Operand match(const Operand& value, const Expr* type, uint32_t place,
                 Span where);
   Operand as_variable(const Operand& value, uint32_t place);
+  Operand as_scalar_variable(const LetStmt& s, const Operand& value,
+                             DType dtype, uint32_t place);
 
   // ---- expressions: `place` is a register that the value may be put in
 
+  /// A number or boolean.
   Operand expr(const Expr& e, uint32_t place);
+  /// Or an array.
+  Operand any(const Expr& e, uint32_t place);
+  Operand element(const Index& e, uint32_t place);
   Operand constant(const Expr& e);
   Operand name(const NameExpr& e);
   Operand unary(const Unary& e, uint32_t place);
@@ -358,13 +433,14 @@ class FunctionCompiler::Body {
   void statement(const Stmt& s);
   void let(const LetStmt& s);
   void assign(const AssignStmt& s);
-  void for_loop(const ForStmt& s);
-  void while_loop(const WhileStmt& s);
   struct Bounds {
     Operand start, stop;
     int64_t by = 1;
     DType dtype = DType::I32;
   };
+  void for_loop(const ForStmt& s, const KnownRange* known_range);
+  void while_loop(const WhileStmt& s);
+  void count_turn(const Stmt& s);
   Bounds range_of(const ForStmt& s);
   Operand bound(const Operand& value, DType dtype, const ForStmt& s);
   template <class Turns>
@@ -379,6 +455,7 @@ class FunctionCompiler::Body {
   /// The loop being compiled calls what cannot be traced, so it is code to its
   /// end.
   bool recursive_ = false;
+  uint32_t turns_ = 0;  // a register, if the unit is a loop
 };
 
 }  // namespace unisono::lang

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -27,8 +28,12 @@ std::optional<HostKind> common_kind(const HostKind& a, const HostKind& b) {
   };
   if (is_bool_kind(a) && is_bool_kind(b))
     return HostKind{Form::either, DType::Bool};
-  if (a.is(Form::number) && b.is(Form::number) && a.dtype == b.dtype)
-    return HostKind::number(a.dtype, Literal::unknown);
+  if (a.form == b.form && (a.is(Form::number) || a.is(Form::scalar)) &&
+      a.dtype == b.dtype) {
+    HostKind either = a;
+    either.literal = Literal::unknown;
+    return either;
+  }
   return std::nullopt;
 }
 
@@ -48,6 +53,35 @@ bool assigns(const Expr& e) {
       });
   return found;
 }
+
+namespace {
+
+bool mentions(const Expr& e, const std::string& name) {
+  if (const auto* found = as<NameExpr>(e)) return found->text == name;
+  bool found = false;
+  const ExprVisitor visit = [&](const Expr& child) {
+    found = found || mentions(child, name);
+  };
+  for_each_child(e, visit,
+                 [&](const Stmt& child) { for_each_child(child, visit); });
+  return found;
+}
+
+/// Whether a call of `print` shows the name's value, and does nothing else with
+/// it.
+bool only_shows(const Call& print, const std::string& name) {
+  return std::ranges::all_of(print.arguments, [&](const ArgumentExpr& each) {
+    if (each.value->kind == ExprKind::NameExpr) return true;
+    const auto* text = as<StringLiteral>(*each.value);
+    if (!text) return !mentions(*each.value, name);
+    return std::ranges::all_of(text->pieces, [&](const StringPiece& piece) {
+      return !piece.value || piece.value->kind == ExprKind::NameExpr ||
+             !mentions(*piece.value, name);
+    });
+  });
+}
+
+}  // namespace
 
 // ---- conversions -----------------------------------------------------------
 
@@ -69,7 +103,11 @@ HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
                                               uint32_t place, Span where,
                                               const Site* failure) {
   const HostKind kind = HostKind::scalar(dtype);
-  if (value.kind == kind) return value;
+  if (value.kind.is(Form::scalar) && value.kind.dtype == dtype) {
+    Operand same = value;
+    same.kind = kind;
+    return same;
+  }
   const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
   const bool whole = is_whole(value.kind);
   if (!weak || !(is_floating(dtype) || (is_integer(dtype) && whole)))
@@ -152,6 +190,30 @@ HostOperand FunctionCompiler::Body::as_variable(const Operand& value,
   return out;
 }
 
+/// A `var` that begins as a number and is a scalar of this type later. What is
+/// done with it is the same for both, if the number is that scalar exactly.
+HostOperand FunctionCompiler::Body::as_scalar_variable(const LetStmt& s,
+                                                       const Operand& value,
+                                                       DType dtype,
+                                                       uint32_t place) {
+  const Span where = s.value->span;
+  const bool number = value.known && (value.kind.is(Form::integer) ||
+                                      value.kind.is(Form::number));
+  if (!number) give_up(where, "the variable's type changes");
+  const double given =
+      is_whole(value.kind)
+          ? static_cast<double>(static_cast<int64_t>(value.bits))
+          : std::bit_cast<double>(value.bits);
+  // Of these each is exact in all types of 32 bits, and more.
+  const bool exact = byte_size(dtype) >= 4 &&
+                     static_cast<float>(given) == given &&
+                     std::abs(given) <= 1e6;
+  if (!exact) give_up(where, "the variable's type changes");
+  Operand out = move(to_scalar(value, dtype, place, where), place);
+  out.kind.literal = Literal::unknown;
+  return out;
+}
+
 // ---- blocks ----------------------------------------------------------------
 
 /// A result of the function.
@@ -160,6 +222,8 @@ void FunctionCompiler::Body::give(const Operand& value, Span where) {
   const Operand result =
       match(value, unit_.compiled.syntax->result.get(), reserve(), where);
   top_ = before;
+  if (result.kind.may_be_number())
+    give_up(where, "its result is of one of two types");
   auto& kind = unit_.compiled.result;
   if (!kind) {
     kind = result.kind;
@@ -253,7 +317,8 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
       top_ = before;
       return;
     }
-    case StmtKind::ForStmt: return for_loop(static_cast<const ForStmt&>(s));
+    case StmtKind::ForStmt:
+      return for_loop(static_cast<const ForStmt&>(s), nullptr);
     case StmtKind::WhileStmt:
       return while_loop(static_cast<const WhileStmt&>(s));
     case StmtKind::DefStmt:
@@ -272,14 +337,18 @@ void FunctionCompiler::Body::let(const LetStmt& s) {
   Operand value =
       match(expr(*s.value, place), s.type.get(), place, s.value->span);
   if (s.is_var) {
-    value = as_variable(value, place);
+    const auto found = all_.guesses_.variables.find(&s);
+    value = found == all_.guesses_.variables.end()
+                ? as_variable(value, place)
+                : as_scalar_variable(s, value, found->second, place);
     value.changes = true;
   } else {
     value = kept(value, place);
   }
   if (s.pattern.kind == Pattern::Kind::wildcard) return;
   locals_.push_back({s.pattern.name.text, value, s.pattern.span,
-                     s.is_var ? s.type.get() : nullptr});
+                     s.is_var ? s.type.get() : nullptr,
+                     s.is_var ? &s : nullptr});
 }
 
 void FunctionCompiler::Body::assign(const AssignStmt& s) {
@@ -310,8 +379,17 @@ void FunctionCompiler::Body::assign(const AssignStmt& s) {
     value = to_scalar(value, variable.kind.dtype, place, s.value->span);
   value = as_variable(value, place);
   value = match(value, locals_[i].type, place, s.value->span);
-  if (value.kind != variable.kind)
+  const bool same = value.kind == variable.kind ||
+                    (variable.kind.may_be_number() &&
+                     value.kind == HostKind::scalar(variable.kind.dtype));
+  if (!same) {
+    const LetStmt* declared = locals_[i].declared;
+    if (declared && variable.kind.is(Form::number) &&
+        value.kind == HostKind::scalar(value.kind.dtype) &&
+        all_.guesses_.variables.emplace(declared, value.kind.dtype).second)
+      throw WrongGuess{};
     give_up(s.span, "the variable's type changes");
+  }
   move(value, variable.place);
   top_ = before;
 }
@@ -378,6 +456,8 @@ FunctionCompiler::Body::Bounds FunctionCompiler::Body::range_of(
     Operand& part = parts[given == 1 ? 1 : i];
     part = kept(expr(*argument.value, place), place);
     const DType dtype = part.kind.dtype;
+    if (part.kind.may_be_number())
+      give_up(argument.value->span, "a number that may have no type yet");
     if (part.kind.is(Form::integer) ||
         (part.kind.is(Form::number) && dtype == DType::I64))
       continue;
@@ -404,10 +484,8 @@ void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
                                   Turns&& turns) {
   const bool outer = std::exchange(recursive_, false);
   const size_t begin = emit(jit::bytecode::begin_loop_step, looks);
-  const bool walkable = std::ranges::none_of(locals_, [](const Local& each) {
-    return each.value.kind.is(Form::either) ||
-           each.value.kind.literal == Literal::unknown;
-  });
+  const bool walkable = std::ranges::none_of(
+      locals_, [](const Local& each) { return is_unknown(each.value.kind); });
   Site rest;
   rest.what = Site::What::rest;
   rest.where = s.span;
@@ -418,7 +496,8 @@ void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
   turn.what = Site::What::turn;
   turn.where = s.span;
   unit_.sites[emit(jit::bytecode::walk_step)] = std::move(rest);
-  if (recursive_ || !walkable) {  // it began so late that it is never long
+  // It began so late that it is never long.
+  if (recursive_ || !walkable || &s == unit_.loop) {
     jit::Step& step = unit_.steps[begin];
     step.function = jit::bytecode::constant_step;
     step.number = std::numeric_limits<int64_t>::max() / 2;
@@ -426,14 +505,28 @@ void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
   recursive_ |= outer;
 }
 
-void FunctionCompiler::Body::for_loop(const ForStmt& s) {
+/// The turns of the loop that is the unit.
+void FunctionCompiler::Body::count_turn(const Stmt& s) {
+  if (&s == unit_.loop)
+    emit(jit::bytecode::int_step(jit::bytecode::IntOp::add, true), turns_,
+         turns_, 0, 0, 1);
+}
+
+void FunctionCompiler::Body::for_loop(const ForStmt& s,
+                                      const KnownRange* known_range) {
   if (s.pattern.kind == Pattern::Kind::tuple)
     give_up(s.pattern.span, "a pattern");
   const uint32_t before = top_;
   const uint32_t counter = reserve(), stop = reserve(), looks = reserve(),
                  number = reserve();
   const uint32_t bounds_from = top_;
-  const Bounds bounds = range_of(s);
+  Bounds bounds;
+  if (known_range)
+    bounds = {known(HostKind::integer(), known_range->start),
+              known(HostKind::integer(), known_range->stop),
+              static_cast<int64_t>(known_range->step), known_range->dtype};
+  else
+    bounds = range_of(s);
   move(bounds.start, counter);
   move(bounds.stop, stop);
   top_ = bounds_from;
@@ -459,6 +552,7 @@ void FunctionCompiler::Body::for_loop(const ForStmt& s) {
     }
     block(*s.body, Use::nothing, reserve());
     locals_.resize(names);
+    count_turn(s);
     const size_t back =
         emit(jit::bytecode::next_turn_step, counter, 0, stop, looks, bounds.by);
     unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
@@ -476,6 +570,7 @@ void FunctionCompiler::Body::while_loop(const WhileStmt& s) {
     const size_t top = unit_.steps.size();
     condition(*s.condition, end);
     block(*s.body, Use::nothing, reserve());
+    count_turn(s);
     const size_t back = emit(jit::bytecode::repeat_step, 0, 0, 0, looks);
     unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
   });
@@ -493,8 +588,7 @@ void FunctionCompiler::Body::walk_statement(const Stmt& statement,
   site_of.statement = &statement;
   site_of.locals = locals_;
   for (const Local& each : locals_)
-    if (each.value.kind.is(Form::either) ||
-        each.value.kind.literal == Literal::unknown)
+    if (is_unknown(each.value.kind))
       give_up(each.where, "one of two kinds of values");
   unit_.sites[emit(jit::bytecode::walk_step)] = std::move(site_of);
 }
@@ -515,6 +609,10 @@ bool FunctionCompiler::Body::assertion(const Stmt& statement,
   for (const ArgumentExpr& argument : made.arguments)
     if (assigns(*argument.value)) give_up(made.span, "it assigns in a call");
   all_.outer_value(env_, *callee);
+  for (const Local& each : locals_)
+    if (prints && each.value.kind.may_be_number() &&
+        !only_shows(made, each.name))
+      give_up(made.span, "a number that may have no type yet");
   if (prints) {
     walk_statement(statement, true);
     return true;
@@ -558,6 +656,11 @@ Value FunctionCompiler::outer_value(const Env& env, const NameExpr& name) {
     outer.type = type->type.dtype;
   } else if (const auto kind = host_kind(value)) {
     outer.number = {*kind, *host_bits(value, *kind)};
+  } else if (const auto array = array_kind(value)) {
+    outer.kind = *array;
+    outer.array = std::make_shared<FunctionArray>();
+    if (!outer.array->look_at(walk_, value, *array, name.span))
+      give_up(name.span, "the host cannot read `" + name.text + "`");
   } else {
     give_up(name.span, "it uses `" + name.text + "`, which is no number");
   }
@@ -579,6 +682,37 @@ void FunctionCompiler::Body::compile() {
   }
   block(*syntax.body, Use::result, reserve());
   unit_.compiled.registers = most_ + 1;
+}
+
+std::pair<std::vector<FunctionCode::Local>, uint32_t>
+FunctionCompiler::Body::compile(const LoopStart& start) {
+  reserve();  // for what a function would give
+  for (const Carry& each : start.variables) {
+    const Binding& binding = each.environment->names.at(each.name);
+    const auto kind = host_kind(each.value);
+    const bool number =
+        kind && (kind->is(Form::scalar) ||
+                 (kind->is(Form::number) && kind->literal == Literal::no));
+    if (!number) give_up(unit_.where, "`" + each.name + "` is no number");
+    Operand variable = in(*kind, reserve());
+    variable.changes = true;
+    locals_.push_back({each.name, variable, binding.where, binding.type});
+  }
+  const std::vector<Local> variables = locals_;
+  turns_ = reserve();
+  emit(jit::bytecode::constant_step, turns_);
+  if (start.range) {
+    const DType dtype = start.range->dtype;
+    if (dtype != DType::I32 && dtype != DType::I64)
+      give_up(unit_.where, "a counter of this type");
+    for_loop(static_cast<const ForStmt&>(*start.loop), &*start.range);
+  } else {
+    while_loop(static_cast<const WhileStmt&>(*start.loop));
+  }
+  emit(jit::bytecode::return_constant_step);
+  unit_.compiled.result = HostKind::integer();
+  unit_.compiled.registers = most_ + 1;
+  return {variables, turns_};
 }
 
 size_t FunctionCompiler::unit_of(const FunctionPtr& function,
@@ -604,11 +738,13 @@ size_t FunctionCompiler::unit_of(const FunctionPtr& function,
   unit.compiled.function = function;
   unit.compiled.syntax = &syntax;
   unit.compiled.params = params;
-  Body(*this, unit).compile();
+  unit.where = syntax.params_span;
+  Body(*this, unit, std::get<Closure>(function->what).environment).compile();
   unit.done = true;
   if (!unit.compiled.result) give_up(where, "it gives nothing");
-  const auto guess = guesses_.find(&syntax);
-  if (guess != guesses_.end() && guess->second != *unit.compiled.result) {
+  const auto guess = guesses_.results.find(&syntax);
+  if (guess != guesses_.results.end() &&
+      guess->second != *unit.compiled.result) {
     guess->second = *unit.compiled.result;
     throw WrongGuess{};
   }
@@ -623,11 +759,11 @@ HostKind FunctionCompiler::result_of(size_t at, Span where) {
   if (!wanted) give_up(where, "a recursion without a type of its result");
   if (wanted->dtype != DType::Bool) return *wanted;
   // A boolean of the host, or a scalar: it will be seen.
-  return guesses_.emplace(unit.compiled.syntax, HostKind::boolean())
+  return guesses_.results.emplace(unit.compiled.syntax, HostKind::boolean())
       .first->second;
 }
 
-std::shared_ptr<const FunctionCode> FunctionCompiler::link() {
+std::shared_ptr<FunctionCode> FunctionCompiler::link() {
   auto code = std::make_shared<FunctionCode>();
   code->steps = {{jit::bytecode::call_step, 0, {2}}, {jit::bytecode::end_step}};
   for (const auto& unit : units_) {
@@ -661,14 +797,42 @@ std::shared_ptr<const FunctionCode> FunctionCompiler::compile(
   return link();
 }
 
-std::shared_ptr<const FunctionCode> compile_function(
-    Walker& walker, const FunctionPtr& function,
-    const std::vector<HostKind>& params, NotCode& why) {
-  std::map<const Function*, HostKind> guesses;
-  constexpr int most_tries = 4;
+std::shared_ptr<const FunctionCode> FunctionCompiler::compile(
+    const LoopStart& start) {
+  Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
+  unit.loop = start.loop;
+  unit.where = start.loop->span;
+  auto [variables, turns] = Body(*this, unit, start.environment).compile(start);
+  unit.done = true;
+  if (prints_ && begins_again_)
+    give_up(*begins_again_, "an element may be at fault after a `print`");
+  for (const FunctionCode::Outer& each : outer_) {
+    const Environment* holder = each.environment.lock()->find(each.name).second;
+    for (const Carry& variable : start.variables)
+      if (each.name == variable.name && holder == variable.environment.get())
+        give_up(unit.where,
+                "a function reads `" + each.name + "`, which the loop changes");
+  }
+  std::shared_ptr<FunctionCode> code = link();
+  code->environment = start.environment;
+  code->variables = std::move(variables);
+  code->turns = turns;
+  return code;
+}
+
+namespace {
+
+/// `compile`s until no guess is wrong.
+template <class Compile>
+std::shared_ptr<const FunctionCode> compile_code(Walker& walker, Span where,
+                                                 NotCode& why,
+                                                 Compile&& compile) {
+  FunctionCompiler::Guesses guesses;
+  constexpr int most_tries = 16;
   for (int i = 0; i < most_tries; ++i) {
     try {
-      return FunctionCompiler(walker, guesses).compile(function, params);
+      FunctionCompiler compiler(walker, guesses);
+      return compile(compiler);
     } catch (const FunctionCompiler::WrongGuess&) {
       continue;
     } catch (const NotCode& reason) {
@@ -679,9 +843,27 @@ std::shared_ptr<const FunctionCode> compile_function(
       return nullptr;
     }
   }
-  why = {syntax_of(std::get<Closure>(function->what)).name,
-         "its result is of one of two types"};
+  why = {where, "its result is of one of two types"};
   return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const FunctionCode> compile_function(
+    Walker& walker, const FunctionPtr& function,
+    const std::vector<HostKind>& params, NotCode& why) {
+  const Span where = syntax_of(std::get<Closure>(function->what)).name;
+  return compile_code(walker, where, why, [&](FunctionCompiler& compiler) {
+    return compiler.compile(function, params);
+  });
+}
+
+std::shared_ptr<const FunctionCode> compile_loop(Walker& walker,
+                                                 const LoopStart& start,
+                                                 NotCode& why) {
+  return compile_code(
+      walker, start.loop->span, why,
+      [&](FunctionCompiler& compiler) { return compiler.compile(start); });
 }
 
 }  // namespace unisono::lang

@@ -54,6 +54,18 @@ std::optional<Compare> comparison(BinaryOp op) {
   return std::nullopt;
 }
 
+/// Whether an f32 has the value.
+bool is_float(double value) { return static_cast<float>(value) == value; }
+
+/// Comparisons of names and literals: nothing in it can fail, or be seen.
+bool is_plain(const Expr& e) {
+  if (const auto* two = as<Binary>(e))
+    return (comparison(two->op) || class_of(two->op) == OpClass::logic) &&
+           is_plain(*two->left) && is_plain(*two->right);
+  return e.kind == ExprKind::NameExpr || e.kind == ExprKind::IntLiteral ||
+         e.kind == ExprKind::FloatLiteral || e.kind == ExprKind::BoolLiteral;
+}
+
 Literal both(Literal a, Literal b) {
   if (a == Literal::no || b == Literal::no) return Literal::no;
   return a == b ? a : Literal::unknown;
@@ -73,9 +85,53 @@ HostOperand FunctionCompiler::Body::constant(const Expr& e) {
 HostOperand FunctionCompiler::Body::name(const NameExpr& e) {
   if (const Operand* found = local(e.text)) return *found;
   const Value value = all_.outer_value(env_, e);
-  const auto kind = host_kind(value);
+  const auto kind = array_kind(value);
   if (!kind) give_up(e.span, "this is no number");
-  return known(*kind, *host_bits(value, *kind));
+  if (!kind->is(Form::array)) return known(*kind, *host_bits(value, *kind));
+  const auto outer =
+      std::ranges::find_if(all_.outer_, [&](const FunctionCode::Outer& each) {
+        return each.name == e.text && each.environment.lock() == env_;
+      });
+  const jit::bytecode::ElementView* array = outer->array.get();
+  return known(*kind, std::bit_cast<uint64_t>(array));
+}
+
+/// One element of an array. If there is none the whole call is walked.
+HostOperand FunctionCompiler::Body::element(const Index& e, uint32_t place) {
+  const uint32_t before = top_;
+  const uint32_t base = reserve(), at = reserve();
+  const Operand array = any(*e.object, base);
+  if (!array.kind.is(Form::array)) give_up(e.object->span, "this is no array");
+  if (static_cast<size_t>(array.kind.rank) != e.items.size())
+    give_up(e.span, "a part of an array");
+  if (!all_.walk_.machine().checked)
+    give_up(e.span, "an element that may not be there");
+  const uint32_t from = placed(array, base);
+  std::vector<uint32_t> indices;
+  for (const ExprPtr& item : e.items) {
+    const uint32_t own = reserve();
+    const Operand index = expr(*item, own);
+    const DType dtype = index.kind.dtype;
+    if (index.kind.is(Form::scalar) && is_integer(dtype) && !index.known) {
+      if (dtype != DType::I64)
+        emit(jit::cast_step(dtype, DType::I64), own, index.place);
+      indices.push_back(dtype == DType::I64 ? index.place : own);
+    } else if (index.kind.is(Form::integer) ||
+               (index.kind.is(Form::number) && dtype == DType::I64)) {
+      indices.push_back(placed(index, own));
+    } else {
+      give_up(item->span, "this is no index of an element");
+    }
+  }
+  for (size_t axis = 0; axis < indices.size(); ++axis)
+    emit(jit::bytecode::element_index_step, at, indices[axis], from, at,
+         static_cast<int64_t>(axis));
+  all_.begins_again_ = e.span;
+  const HostKind kind = HostKind::scalar(array.kind.dtype);
+  emit(jit::bytecode::load_element_step(byte_size(kind.dtype)), place, at,
+       from);
+  top_ = before;
+  return in(kind, place);
 }
 
 // ---- expressions -----------------------------------------------------------
@@ -93,6 +149,13 @@ void FunctionCompiler::Body::site(size_t step, Site::What what, const Expr* e,
 }
 
 HostOperand FunctionCompiler::Body::expr(const Expr& e, uint32_t place) {
+  const Operand value = any(e, place);
+  if (value.kind.is(Form::array))
+    give_up(e.span, "an array of which no element is read");
+  return value;
+}
+
+HostOperand FunctionCompiler::Body::any(const Expr& e, uint32_t place) {
   switch (e.kind) {
     case ExprKind::IntLiteral:
     case ExprKind::FloatLiteral:
@@ -118,13 +181,13 @@ HostOperand FunctionCompiler::Body::expr(const Expr& e, uint32_t place) {
       const auto& pipe = static_cast<const Pipe&>(e);
       return call(e, *pipe.function, {pipe.value.get()}, place);
     }
+    case ExprKind::Index: return element(static_cast<const Index&>(e), place);
     case ExprKind::StringLiteral:
     case ExprKind::NoneLiteral:
     case ExprKind::Tuple:
     case ExprKind::Record:
     case ExprKind::Array:
     case ExprKind::Comprehension:
-    case ExprKind::Index:
     case ExprKind::Field:
     case ExprKind::Cast:
     case ExprKind::With:
@@ -143,6 +206,8 @@ HostOperand FunctionCompiler::Body::unary(const Unary& e, uint32_t place) {
   if (as<IntLiteral>(*e.operand)) return constant(e);
   const uint32_t before = top_;
   const Operand x = expr(*e.operand, reserve());
+  if (x.kind.may_be_number())
+    give_up(e.span, "a number that may have no type yet");
   top_ = before;
   if (x.kind.dtype == DType::Bool && e.op != UnaryOp::negate) {
     if (x.known) return known(x.kind, x.bits == 0);
@@ -210,6 +275,23 @@ HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
   Operand x[2];
   HostKind result;
   const bool scalars = a.kind.is(Form::scalar) || b.kind.is(Form::scalar);
+  bool either = false;
+  for (int i = 0; i < 2; ++i) {
+    if (!given[i]->kind.may_be_number()) continue;
+    const Operand& other = *given[1 - i];
+    // Beside a scalar it is one; numbers are compared as scalars are.
+    const bool is_one = other.kind == HostKind::scalar(given[i]->kind.dtype);
+    const bool whole = is_whole(other.kind);
+    const double number =
+        whole ? static_cast<double>(static_cast<int64_t>(other.bits))
+              : std::bit_cast<double>(other.bits);
+    const bool is_exact =
+        other.known &&
+        ((whole && is_integer(given[i]->kind.dtype)) || is_float(number));
+    either = comparison && is_exact && !other.kind.is(Form::scalar);
+    if (!is_one && !either)
+      give_up(where, "a number that may have no type yet");
+  }
   if (!scalars) {
     const bool whole = is_whole(a.kind) && is_whole(b.kind) && !floats_only(op);
     const DType dtype = whole ? DType::I64 : DType::F64;
@@ -243,6 +325,7 @@ HostOperand FunctionCompiler::Body::elements(ir::Op op, bool comparison,
   const uint32_t left = placed(x[0], at[0]), right = placed(x[1], at[1]);
   emit(jit::element_step(op, dtype), place, left, right);
   top_ = before;
+  if (either) return in({Form::either, DType::Bool}, place);
   return in(comparison ? HostKind::scalar(DType::Bool) : result, place);
 }
 
@@ -348,8 +431,10 @@ HostOperand FunctionCompiler::Body::call(
     Operand out;
     if (x.kind.is(Form::scalar) && !x.known) {
       if (x.kind.dtype == to) {
-        out = x;
+        out = to_scalar(x, to, place, e.span);
       } else {
+        if (x.kind.may_be_number() && !is_floating(to))
+          give_up(e.span, "a number that may have no type yet");
         emit(jit::cast_step(x.kind.dtype, to), place, x.place);
         out = in(HostKind::scalar(to), place);
       }
@@ -390,7 +475,7 @@ HostOperand FunctionCompiler::Body::call_function(
   for (size_t i = 0; i < arguments.size(); ++i) {
     const uint32_t at = reserve();
     const Expr& argument = *arguments[i];
-    const Operand value = match(expr(argument, at), syntax.params[i].type.get(),
+    const Operand value = match(any(argument, at), syntax.params[i].type.get(),
                                 at, argument.span);
     move(value, at);
     kinds.push_back(value.kind);
@@ -411,6 +496,14 @@ HostOperand FunctionCompiler::Body::call_function(
 HostOperand FunctionCompiler::Body::call_builtin(
     const Builtin& builtin, const std::vector<const Expr*>& arguments,
     uint32_t place, const Expr& whole) {
+  if (builtin.name == "len" && arguments.size() == 1) {
+    const uint32_t base = reserve();
+    const Operand array = any(*arguments[0], base);
+    top_ = base;
+    if (!array.kind.is(Form::array)) give_up(whole.span, "this is no array");
+    emit(jit::bytecode::size_step, place, placed(array, place));
+    return in(HostKind::integer(), place);
+  }
   const auto op = ir::op_from_name(builtin.name);
   const bool one = builtin.signature == "x" ||
                    (builtin.name == "round" && arguments.size() == 1);
@@ -450,7 +543,7 @@ HostOperand FunctionCompiler::Body::call_builtin(
     return out;
   }
   if (x.kind.is(Form::either) || x.kind.dtype == DType::Bool ||
-      unary_operator_of(*op))
+      x.kind.may_be_number() || unary_operator_of(*op))
     give_up(whole.span, "it calls `" + std::string(builtin.name) + "`");
   const bool floats = floats_only(*op);
   if (x.kind.is(Form::integer) && *op == ir::Op::abs) {
@@ -549,12 +642,14 @@ void FunctionCompiler::Body::condition(const Expr& e, Target& exit) {
       bind(holds);
       return;
     }
-    if (!left.kind.is(Form::scalar) || left.kind.dtype != DType::Bool)
-      give_up(e.span, "this is no condition");
+    // Of the host it would decide alone: nobody can tell if nothing happens on
+    // the right.
+    const bool decides = left.kind.is(Form::either) && !is_plain(*two->right);
+    if (decides || left.kind.dtype != DType::Bool)
+      give_up(e.span, "one of two kinds of booleans");
     const Operand a = assigns(*two->right) ? kept(left, at) : left;
     const Operand b = expr(*two->right, reserve());
-    if (b.kind.dtype != DType::Bool || b.kind.is(Form::either))
-      give_up(e.span, "one of two kinds of booleans");
+    if (b.kind.dtype != DType::Bool) give_up(e.span, "this is no condition");
     const uint32_t x = placed(a, at), y = placed(b, top_ - 1);
     emit(jit::element_step(*operation_of(two->op), DType::Bool), at, x, y);
     jump_unless(in(HostKind::boolean(), at), exit, e.span);

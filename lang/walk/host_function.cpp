@@ -8,6 +8,7 @@
 #include "lang/ops/operators.h"
 #include "lang/walk/types.h"
 #include "runtime/array.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -147,7 +148,7 @@ Value Walker::call_host(const Closure& closure, const Env& env, Span where) {
 Value Walker::run_host(const ir::HostCallAttrs& call,
                        const std::vector<ArrayValue>& operands,
                        const Value& shape, Span where) {
-  Device& device = *walk_.machine().runtime->devices()[0];
+  Device& device = home_device(walk_.machine().runtime->devices());
   std::vector<jit::HostArray> arguments, results;
   for (const ir::Type& type : call.results)
     results.push_back(

@@ -17,6 +17,8 @@
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "lang/ops/print_value.h"
+#include "lang/walk/function_code.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -258,7 +260,7 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
   for (const unisono::Array& array : code.inputs) {
     const uint8_t* data = nullptr;
     // Memory of a CPU is the host's.
-    if (array.sharding().devices[0]->kind() == DeviceKind::cpu) {
+    if (is_host_memory(*array.sharding().devices[0])) {
       data = static_cast<const uint8_t*>(array.blocks()[0]->data());
     } else {
       copies.push_back(TRY(array_to_host(array, &counter)));
@@ -278,18 +280,23 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
         jit::reference::dense(outcome.values[i], type);
     if (!value.ok()) return jit::reference::out_of_memory(type);
     results.push_back(
-        TRY(array_from_host(*machine.runtime->devices()[0], type.dtype,
+        TRY(array_from_host(home_device(machine.runtime->devices()), type.dtype,
                             type.sizes(), value.data())));
   }
   return results;
 }
 
 std::optional<uint64_t> Walker::HostLoop::run(
-    const std::function<void(int64_t)>& walk_rest) {
+    const std::function<void(int64_t)>& walk_rest,
+    const std::optional<KnownRange>& range) {
   using Clock = std::chrono::steady_clock;
   Walk& walk = walker_.walk_;
   walk.flush(loop_.span);
   std::string why;
+  // One that could not be traced before cannot be now.
+  const auto& codes = walker_.s_.function_codes;
+  if (codes && codes->loops.contains(&loop_) && run_as_function(range, why))
+    return std::nullopt;
   const std::optional<LoopCode> code =
       walker_.trace_loop([&] { walk_rest(0); }, why);
   walker_.poll(loop_.span);  // if that is why there is none
@@ -299,6 +306,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
   LineTimes* times = walker_.s_.line_times;
   const uint32_t place = times ? walk.source_id(loop_.span) : 0;
   if (!bytecode) {
+    if (!code && !failing_ && run_as_function(range, why)) return std::nullopt;
     ++walker_.s_.not_code[&loop_];
     if (code) why = "it has an operation that loops as code do not know";
     if (times)
@@ -309,7 +317,11 @@ std::optional<uint64_t> Walker::HostLoop::run(
   // A GPU is no place for one thread.
   const bool may_be_compiled =
       bytecode->is_steps_alone() && !code->outputs.empty() && !compiled_ &&
-      walk.machine().runtime->devices()[0]->kind() == DeviceKind::cpu;
+      home_device(walk.machine().runtime->devices()).kind() ==
+          DeviceKind::cpu &&
+      std::ranges::all_of(code->inputs, [&](const unisono::Array& input) {
+        return is_host_memory(*input.sharding().devices[0]);  // time differs
+      });
   const auto start = Clock::now();
   jit::Bytecode::Turns turns;
   int64_t lines = 0, printed_in = -1;  // lines of the last turn that printed
@@ -352,6 +364,25 @@ std::optional<uint64_t> Walker::HostLoop::run(
   compiled_ = true;
   if (run_compiled([&] { walk_rest(turns.taken); })) return std::nullopt;
   return turns.taken;
+}
+
+/// The rest of a loop that cannot be traced, as functions are compiled. False,
+/// and nothing has happened, if that is not possible either.
+bool Walker::HostLoop::run_as_function(const std::optional<KnownRange>& range,
+                                       std::string& why) {
+  const auto* unknown = as<WhileStmt>(loop_);
+  if (!range && (!unknown || unknown->most)) return false;
+  std::string reason;
+  const auto turns = walker_.run_loop_code(
+      {&loop_, range, env_, walker_.carries_of(loop_, env_)},
+      [&](int64_t taken) { tell(turns_ + taken, all_, false); }, failing_,
+      reason);
+  if (!turns) {
+    why += "; and not as functions are: " + reason;
+    return false;
+  }
+  turns_ += *turns;
+  return true;
 }
 
 /// The rest of a loop that takes long as machine code. False, and nothing has

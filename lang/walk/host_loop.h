@@ -45,7 +45,9 @@ class Walker::HostLoop {
   /// is left of it after so many more turns. Nothing: it is done. Else so many
   /// more turns have been taken, and the walk must go on with the next: in that
   /// one there is an error, or, after none, the loop cannot be code.
-  std::optional<uint64_t> run(const std::function<void(int64_t)>& walk_rest);
+  /// `range`: the turns that are left of a `for` that counts.
+  std::optional<uint64_t> run(const std::function<void(int64_t)>& walk_rest,
+                              const std::optional<KnownRange>& range = {});
 
  private:
   using Printing = Saved<std::function<void(std::string_view)>>;
@@ -56,6 +58,8 @@ class Walker::HostLoop {
   Result<std::vector<unisono::Array>> run_code(
       const LoopCode& code, const jit::Bytecode& bytecode,
       jit::Bytecode::Turns& turns, const std::function<bool()>& looks);
+  bool run_as_function(const std::optional<KnownRange>& range,
+                       std::string& why);
   bool run_compiled(const std::function<void()>& walk_loop);
   void go_to_error(const LoopCode& code, const jit::Bytecode& bytecode,
                    int64_t turn, int64_t lines);

@@ -12,6 +12,7 @@
 #include "lang/context/derivative_facts.h"
 #include "lang/context/line_times.h"
 #include "lang/context/literals.h"
+#include "lang/context/processes.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/operators.h"
@@ -19,6 +20,7 @@
 #include "lang/ops/small_work.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
 #include "runtime/heap.h"
 
@@ -290,8 +292,8 @@ ArrayValue Walk::on_first_device(const ArrayCell& constant, Span where) {
 }
 
 ArrayValue Walk::on_first_device(DType dtype, const void* element, Span where) {
-  auto array =
-      array_from_host(*machine_.runtime->devices()[0], dtype, {}, element);
+  auto array = array_from_host(home_device(machine_.runtime->devices()), dtype,
+                               {}, element);
   if (!array) fail(array.error(), where);
   return from_array(std::move(*array));
 }
@@ -402,6 +404,7 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   CopyCounter counter{.recorder = machine_.recorder};
   const unisono::Array& array = force(value, where);
   if (is_absent(array)) fail_needs_run(where);
+  tell_place(*this, where);
   const LineTime time(line_times(*this), LineTimes::Part::copies, 0);
   auto bytes = array_to_host(array, &counter);
   if (!bytes) fail(bytes.error(), where);

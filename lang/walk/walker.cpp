@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lang/context/line_times.h"
+#include "lang/context/processes.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"
@@ -206,7 +207,9 @@ bool Walk::print(const Value& value) {
   on_stack([&] {
     Walker walker(*this);
     try {
-      machine_.output(to_text(*this, value, /*placed=*/true, Span()) + "\n");
+      const std::string text = to_text(*this, value, /*placed=*/true, Span());
+      settle(*this, Span());
+      machine_.output(text + "\n");
       ok = true;
     } catch (...) {
       walker.report(walker.caught(Span()).diagnostic);

@@ -231,6 +231,8 @@ struct Carry {
   Value shape = {};
 };
 
+struct LoopStart;  // function_code.h
+
 /// Opens a journal; its changes are undone by `finish`, or at the end.
 class JournalScope {
  public:
@@ -601,6 +603,12 @@ class Walker {
   std::optional<Value> call_code(
       const std::shared_ptr<const FunctionValue>& function,
       const std::vector<CallArgument>& arguments, Span where, bool& again);
+  /// Runs what is left of a loop as code, and gives its turns. Nothing, and
+  /// `why`, if it is to be walked, as nothing has happened: there is no code,
+  /// or, `at_fault`, an element in some turn is no good.
+  std::optional<int64_t> run_loop_code(const LoopStart& start,
+                                       const std::function<void(int64_t)>& tell,
+                                       bool& at_fault, std::string& why);
 
   // ---- module.cpp
   void import(const ImportStmt& s, const Env& env);

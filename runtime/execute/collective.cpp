@@ -2,109 +2,32 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "runtime/check.h"
-#include "runtime/member_tree.h"
+#include "runtime/execute/reduce_tree.h"
 
 namespace unisono {
 namespace {
 
-// Elements are combined in blocks that stay in the first-level cache, with one
-// more block for each level of the tree.
-constexpr int64_t block = 512;
 // Less than this much traffic is not worth another worker.
 constexpr int64_t bytes_per_piece = 64 << 10;
 // Of a reduction, which is done in registers: another worker takes 3 µs to
 // come.
 constexpr int64_t bytes_per_reduced_piece = 256 << 10;
 
-template <ReduceOp op, class T>
-T combine(T a, T b) {
-  if constexpr (op == ReduceOp::sum) {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-    } else {
-      return a + b;
-    }
-  } else if constexpr (std::is_integral_v<T>) {
-    return (op == ReduceOp::max ? a > b : a < b) ? a : b;
-  } else {
-    // Equal numbers have equal bits, or are zeros: of these the largest is +0
-    // and the smallest -0.
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
-    T equal = std::bit_cast<T>(op == ReduceOp::max ? x & y : x | y);
-    bool first = op == ReduceOp::max ? a > b : a < b;
-    T result = a == b ? equal : first ? a : b;
-    return a != a ? a : result;
-  }
-}
-
-/// One block's tree: elements `offset` ... `offset + count - 1` of all devices.
-/// S is how an element is stored, C what it is combined in.
-template <ReduceOp op, class S, class C>
-struct BlockTree {
-  std::span<const void* const> from;
-  int64_t offset;
-  int64_t count;
-
-  const S* source(int64_t device) const {
-    return static_cast<const S*>(from[device]) + offset;
-  }
-
-  /// out = the combination of devices begin ... end - 1. Small trees are
-  /// computed in registers.
-  void reduce(int64_t begin, int64_t end, C* __restrict out) const {
-    switch (end - begin) {
-      case 1: return reduce_few<1>(begin, out);
-      case 2: return reduce_few<2>(begin, out);
-      case 4: return reduce_few<4>(begin, out);
-      case 8: return reduce_few<8>(begin, out);
-      default: break;
-    }
-    int64_t middle = begin + member_tree_left(end - begin);
-    std::array<C, block> right;
-    reduce(begin, middle, out);
-    reduce(middle, end, right.data());
-    for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(out[i], right[i]);
-  }
-
- private:
-  template <int devices>
-  void reduce_few(int64_t begin, C* __restrict out) const {
-    std::array<const S*, devices> sources;
-    for (int d = 0; d < devices; ++d) sources[d] = source(begin + d);
-    for (int64_t i = 0; i < count; ++i)
-      out[i] = combined<0, devices>(sources, i);
-  }
-  template <int first, int devices, size_t all>
-  static C combined(const std::array<const S*, all>& sources, int64_t i) {
-    if constexpr (devices == 1) {
-      return static_cast<C>(sources[first][i]);
-    } else {
-      constexpr int half = devices / 2;
-      return combine<op>(combined<first, half>(sources, i),
-                         combined<first + half, half>(sources, i));
-    }
-  }
-};
-
 template <ReduceOp op, class S, class C>
 void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
   auto devices = static_cast<int64_t>(buffers.from.size());
-  std::array<C, block> result;
+  std::array<C, reduce_block> result;
   // One result, which is none of the operands.
   const bool alone =
       buffers.to.size() == 1 &&
       std::ranges::find(buffers.from, buffers.to[0]) == buffers.from.end();
-  for (int64_t offset = begin; offset < end; offset += block) {
-    int64_t count = std::min(block, end - offset);
+  for (int64_t offset = begin; offset < end; offset += reduce_block) {
+    int64_t count = std::min(reduce_block, end - offset);
     const BlockTree<op, S, C> tree{buffers.from, offset, count};
     if constexpr (std::is_same_v<S, C>) {
       if (alone) {
@@ -118,7 +41,7 @@ void reduce_range(int64_t begin, int64_t end, CollectiveBuffers buffers) {
         std::memcpy(static_cast<S*>(to) + offset, result.data(),
                     count * sizeof(S));
     } else {
-      std::array<S, block> rounded;
+      std::array<S, reduce_block> rounded;
       for (int64_t i = 0; i < count; ++i)
         rounded[i] = static_cast<S>(result[i]);
       for (void* to : buffers.to)
@@ -132,9 +55,7 @@ template <DType dtype>
 void reduce_elements(ReduceOp op, int64_t begin, int64_t end,
                      CollectiveBuffers buffers) {
   using S = typename StorageOf<dtype>::type;
-  // A bool is stored, and compared, as a byte.
-  using C = std::conditional_t<dtype == DType::Bool, S,
-                               typename ComputeOf<dtype>::type>;
+  using C = CombinedIn<dtype>;
   switch (op) {
     case ReduceOp::sum:
       return reduce_range<ReduceOp::sum, S, C>(begin, end, buffers);
@@ -166,8 +87,9 @@ void all_reduce(CollectiveWorkers workers, ReduceOp op, DType dtype,
   int64_t touched =
       byte_size(dtype) *
       static_cast<int64_t>(buffers.from.size() + buffers.to.size());
-  int64_t grain = std::max<int64_t>(bytes_per_reduced_piece / touched, block);
-  grain = grain / block * block;
+  int64_t grain =
+      std::max<int64_t>(bytes_per_reduced_piece / touched, reduce_block);
+  grain = grain / reduce_block * reduce_block;
   workers.pool.parallel_for(
       elements, grain, workers.group, [&](int64_t begin, int64_t end) {
         for (; begin < end && !workers.stopped(); begin += grain)
@@ -196,8 +118,8 @@ void reduce_scatter(CollectiveWorkers workers, ReduceOp op, DType dtype,
   CHECK(!(is_bool(dtype) && op == ReduceOp::sum));
   const auto devices = static_cast<int64_t>(buffers.to.size());
   const int64_t touched = byte_size(dtype) * (devices + 1);
-  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, block);
-  grain = grain / block * block;
+  int64_t grain = std::max<int64_t>(bytes_per_piece / touched, reduce_block);
+  grain = grain / reduce_block * reduce_block;
   // Whole pieces of one device's part, so that none has two results.
   const int64_t pieces = (elements + grain - 1) / grain;
   workers.pool.parallel_for(

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/check.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/collective.h"
 
 namespace unisono {
@@ -83,7 +84,17 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
   phase_work_ = 0;
   shared_ = false;
   done_ = false;
-  ready_ = all_;
+  ready_ = all_ & ~elsewhere_;
+}
+
+void Execution::join(Cluster* cluster) {
+  cluster_ = cluster;
+  meeting_.reset();
+  elsewhere_ = 0;
+  if (!cluster) return;
+  for (int d = 0; d < count_; ++d)
+    if (!is_here(*run_.devices[d].device)) elsewhere_ |= bit(d);
+  meeting_.emplace(run_, *cluster);
 }
 
 void Execution::record(Recorder* recorder,
@@ -275,8 +286,12 @@ std::optional<Failure> Execution::host_call(int d, const HostCallStep& step) {
 }
 
 Status Execution::call_host(int d, const HostCallStep& step) {
+  // What has results in a cluster is pure: there is no host to define more.
   const auto caller_of = [&](int device) {
-    return step.callers.empty() ? device : step.callers[device];
+    if (step.callers.empty()) return device;
+    const int caller = step.callers[device];
+    return (elsewhere_ & bit(caller)) && !step.results.empty() ? device
+                                                               : caller;
   };
   if (caller_of(d) != d) return take_results(d, step);
   const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
@@ -285,7 +300,11 @@ Status Execution::call_host(int d, const HostCallStep& step) {
   TRY(executor_->read_arguments(d, step, arguments));
   auto results = std::make_shared<HostResults>();
   for (const int64_t bytes : step.result_bytes) results->emplace_back(bytes);
-  TRY(run_.program.host_calls[step.call](d, arguments, *results));
+  if (cluster_) cluster_->begin_member(d);
+  const Status called =
+      run_.program.host_calls[step.call](d, arguments, *results);
+  if (cluster_) cluster_->end_member();
+  TRY(called);
   if (results->empty()) return Unit{};
   TRY(executor_->write_results(d, step, *results));
   for (int other = d + 1; other < count_; ++other)
@@ -311,7 +330,7 @@ Status Execution::replay(std::span<const int> devices, const Instruction& at) {
 
 bool Execution::have_turn(int device) {
   std::lock_guard lock(mutex_);
-  if (std::countr_one(arrived_ | ended_) == device) return true;
+  if (std::countr_one(arrived_ | ended_ | elsewhere_) == device) return true;
   waiting_turn_ |= bit(device);
   return false;
 }
@@ -347,6 +366,12 @@ Status Execution::perform(const Instruction& instruction) {
   }
   CHECK(instruction.kind == Kind::collective);
   const auto& step = instruction.as<CollectiveStep>();
+  if (cluster_) {
+    const auto at =
+        static_cast<uint64_t>(&instruction - flat_.instructions.data());
+    return meeting_->meet({*run_.pool, run_.group(), run_.stop}, step,
+                          at << 32 | static_cast<uint64_t>(step.bytes()));
+  }
   if (!recorder_) return executor_->meet(step);
   const Clock::time_point start = Clock::now();
   Status done = executor_->meet(step);
@@ -394,7 +419,7 @@ void Execution::begin_phase(int device, int pc, int& owned_phase) {
   phase_work_.store(0, std::memory_order_relaxed);
   shared_.store(false, std::memory_order_release);
   phase_.store(owned_phase, std::memory_order_release);
-  ready_.store(all_ & ~bit(device), std::memory_order_release);
+  ready_.store(all_ & ~bit(device) & ~elsewhere_, std::memory_order_release);
   if (sharing && count_ > 1) share();
 }
 
@@ -454,7 +479,7 @@ void Execution::cancel_from(int device) {
 }
 
 bool Execution::settle() {
-  Mask halted = arrived_ | ended_;
+  Mask halted = arrived_ | ended_ | elsewhere_;
   if (halted != all_) {
     Mask next = bit(std::countr_one(halted)) & waiting_turn_;
     if (next) make_ready(next);
@@ -462,7 +487,7 @@ bool Execution::settle() {
   }
   if (ended_ == 0) check_stuck();
   if (ended_ == 0) return true;
-  if (ended_ != all_ && !failed_ && !stopped_) check_stuck();
+  if ((ended_ | elsewhere_) != all_ && !failed_ && !stopped_) check_stuck();
   finish();
   return false;
 }
@@ -479,7 +504,7 @@ void Execution::check_stuck() {
                     std::countr_zero(ended_));
   } else {
     for (int d = 0; d < count_ && message.empty(); ++d)
-      if (devices_[d].pc != pc)
+      if ((arrived_ & bit(d)) && devices_[d].pc != pc)
         message = fmt::format("devices {} and {} wait in different collectives",
                               first, d);
   }
@@ -503,7 +528,8 @@ void Execution::look(Clock::time_point now) {
   const Mask computing =
       (waiting == 0 && !failed_) || stopped_ || watchdog_.count() == 0
           ? 0
-          : all_ & ~(waiting | ended_ | ready_.load(std::memory_order_acquire));
+          : all_ & ~(waiting | ended_ | elsewhere_ |
+                     ready_.load(std::memory_order_acquire));
   Mask missing = 0;
   for (int d = 0; d < count_; ++d) {
     auto& since = devices_[d].awaited_since;

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/execute/cluster_collective.h"
 #include "runtime/execute/executor.h"
 #include "runtime/execute/flat_program.h"
 #include "runtime/execute/program.h"
@@ -47,6 +48,9 @@ class Execution final : public Work, public Watched {
   void bind(int d, SlotId slot, void* data) {
     run_.devices[d].slots[slot] = data;
   }
+  /// In the next run some of the devices may be other processes' of a cluster:
+  /// what these do is theirs, and collectives are meetings of the processes.
+  void join(Cluster* cluster);
   /// Tells `recorder`, if there is one, what the devices do in the next run.
   void record(Recorder* recorder, const std::vector<Device*>& devices);
   /// Runs all devices to the end, or gives the error of the first that failed.
@@ -148,6 +152,10 @@ class Execution final : public Work, public Watched {
   const std::function<bool(int)>* lose_device_ = nullptr;
   std::chrono::milliseconds watchdog_{0};
   Recorder* recorder_ = nullptr;
+  /// Of a run in several processes, else null.
+  Cluster* cluster_ = nullptr;
+  std::optional<ClusterMeeting> meeting_;
+  Mask elsewhere_ = 0;      // devices of other processes
   bool published_ = false;  // the caller's: whether added to the pool
 
   // Each device is in one of these sets, or is being led on by some thread.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/check.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/execution.h"
 #include "runtime/execute/program_cache.h"
 #include "runtime/execute/watchdog.h"
@@ -175,16 +176,54 @@ CodeTarget code_target(const std::vector<Device*>& devices) {
   return {kind, {capabilities.begin(), capabilities.end()}};
 }
 
+namespace {
+
+/// A run on devices of a cluster, which all processes count.
+class ClusterRun {
+ public:
+  explicit ClusterRun(const std::vector<Device*>& devices) {
+    const ClusterDevice* first = cluster_device(*devices[0]);
+    if (!first || first->process() == ClusterDevice::all) return;
+    cluster_ = &first->cluster();
+    cluster_->begin_run();
+    here_ = std::ranges::any_of(devices, [](const Device* device) {
+      return unisono::is_here(*device);
+    });
+  }
+  ~ClusterRun() {
+    if (cluster_) cluster_->end_run();
+  }
+  ClusterRun(const ClusterRun&) = delete;
+  /// Null if all devices are this process's alone.
+  Cluster* cluster() const { return cluster_; }
+  bool is_here() const { return here_; }
+  /// Who fails because another process does has not failed.
+  void note(const std::optional<Error>& error) {
+    if (!cluster_ || !error) return;
+    const bool member = error->kind != Error::Kind::cancelled;
+    if (member) cluster_->note_failure(std::max(error->device, 0));
+  }
+
+ private:
+  Cluster* cluster_ = nullptr;
+  bool here_ = true;
+};
+
+}  // namespace
+
 Result<Blocks> run(Runtime& runtime, const Program& program,
                    const std::vector<Device*>& devices, const Blocks& inputs,
                    const RunOptions& options) {
   check_call(program, devices, inputs);
+  ClusterRun cluster_run(devices);
   Result<RunMemory> memory = allocate(runtime, program, devices);
   if (!memory) {
     Error error = memory.error();
     error.untouched = true;
+    cluster_run.note(error);
     return error;
   }
+  if (!cluster_run.is_here()) return collect_outputs(program, *memory, inputs);
 
   ProgramCache& cache = *program.cache.get();
   std::unique_ptr<Execution> execution =
@@ -195,6 +234,7 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
       execution->bind(d, static_cast<SlotId>(slot),
                       place(program.slots[slot], d, *memory, inputs));
   }
+  execution->join(cluster_run.cluster());
   const bool watched =
       options.watchdog.count() > 0 && program.devices > 1 && execution->meets();
   execution->record(options.recorder, devices);
@@ -208,6 +248,7 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
   cache.give_back(std::move(execution));
   if (thrown) std::rethrow_exception(thrown);
 
+  cluster_run.note(error);
   if (error) return std::move(*error);
   return collect_outputs(program, *memory, inputs);
 }
@@ -266,6 +307,7 @@ Status run_in_place(Runtime& runtime, const Program& program, Device& device,
   std::unique_ptr<Execution> execution =
       cache.take_execution(runtime, program, device);
   execution->use(0, &device);
+  execution->join(nullptr);
   for (size_t slot = 0; slot < program.slots.size(); ++slot)
     execution->bind(0, static_cast<SlotId>(slot), place(program.slots[slot]));
   if (options.recorder)

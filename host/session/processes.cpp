@@ -1,0 +1,120 @@
+#include "host/session/processes.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "host/session/library.h"
+#include "runtime/cluster/mpi_transport.h"
+#include "runtime/cluster/socket_transport.h"
+
+namespace unisono::host {
+namespace {
+
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc() || stop != end || value < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<int> number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text ? number(text) : std::nullopt;
+}
+
+/// What `launch` says.
+struct Launched {
+  int process = 0, processes = 0, listener = 0;
+  std::string folder;
+};
+
+std::optional<Launched> launched() {
+  const char* text = std::getenv(launched_variable);
+  if (!text) return std::nullopt;
+  std::string_view rest = text;
+  std::vector<int> numbers;
+  while (numbers.size() < 3) {
+    const size_t end = rest.find('/');
+    if (end == rest.npos) return std::nullopt;
+    const auto next = number(rest.substr(0, end));
+    if (!next) return std::nullopt;
+    numbers.push_back(*next);
+    rest.remove_prefix(end + 1);
+  }
+  if (numbers[0] >= numbers[1]) return std::nullopt;
+  return Launched{numbers[0], numbers[1], numbers[2], std::string(rest)};
+}
+
+/// What launchers of MPI say: those of MPICH and its like, and of Open MPI.
+struct Launcher {
+  const char* process;
+  const char* processes;
+};
+constexpr Launcher launchers[] = {
+    {"PMI_RANK", "PMI_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+};
+
+/// The number of this process and of all, by a launcher of MPI.
+std::optional<std::pair<int, int>> by_mpi() {
+  for (const Launcher& launcher : launchers) {
+    const auto process = number_in(launcher.process);
+    const auto processes = number_in(launcher.processes);
+    if (process && processes && *processes > 1)
+      return std::pair(*process, *processes);
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<Transport>> open_transport(
+    std::chrono::milliseconds limit) {
+  if (const auto start = launched())
+    return open_socket_transport(start->folder, start->listener, start->process,
+                                 start->processes, limit);
+  const auto mpi = by_mpi();
+  if (!mpi) return std::unique_ptr<Transport>();
+  constexpr std::string_view name = "libunisono_mpi.so";
+  const char* given = std::getenv("UNISONO_MPI");
+  const Result<std::string> path =
+      given && *given ? std::string(given) : find_library_beside(name);
+  if (!path)
+    return Error{.kind = Error::Kind::io,
+                 .message = fmt::format(
+                     "{} processes were started together by MPI, for which "
+                     "Unisono needs the library {}, {}\nit is built where "
+                     "`mpicc` is there; UNISONO_MPI=PATH says where it lies; "
+                     "`unisono launch -n {}` starts processes on one machine "
+                     "without MPI",
+                     mpi->second, name, path.error().message, mpi->second)};
+  return open_mpi_transport(*path);
+}
+
+}  // namespace
+
+int launched_process() {
+  if (const auto start = launched()) return start->process;
+  const auto mpi = by_mpi();
+  return mpi ? mpi->first : 0;
+}
+
+bool is_launched() {
+  const auto start = launched();
+  return (start && start->processes > 1) || by_mpi();
+}
+
+Result<std::shared_ptr<Cluster>> join_cluster(ClusterOptions options) {
+  if (!is_launched()) return std::shared_ptr<Cluster>();
+  if (const char* faults = std::getenv("UNISONO_FAULTS"))
+    options.faults = TRY(Faults::parse(faults));
+  std::unique_ptr<Transport> transport = TRY(open_transport(options.limit));
+  return Cluster::open(std::move(transport), std::move(options));
+}
+
+}  // namespace unisono::host

@@ -1,0 +1,26 @@
+#pragma once
+// A program in several processes, as they were started: by `unisono launch`, or
+// by a launcher of MPI.
+#include <memory>
+#include <string>
+
+#include "runtime/cluster/cluster.h"
+#include "runtime/result.h"
+
+namespace unisono::host {
+
+/// The number of this process among those that a launcher has started; 0 where
+/// there is none.
+int launched_process();
+/// Whether a launcher has started more than one.
+bool is_launched();
+
+/// Meets the others, with these options. Null if there are none. An error in
+/// one line if they cannot be reached.
+Result<std::shared_ptr<Cluster>> join_cluster(ClusterOptions options);
+
+/// The name of the variable by which `launch` tells a process of the others:
+/// "PROCESS/PROCESSES/SOCKET/FOLDER", see runtime/cluster/socket_transport.h.
+inline constexpr const char* launched_variable = "UNISONO_LAUNCHED";
+
+}  // namespace unisono::host

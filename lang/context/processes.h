@@ -1,0 +1,45 @@
+#pragma once
+// What the host's part of a program owes to others where several processes
+// walk it (runtime/cluster/cluster.h). Where one process is alone, nothing.
+#include <cstdint>
+
+#include "lang/context/walk.h"
+#include "lang/source/source.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/result.h"
+
+namespace unisono::lang {
+
+/// Null if this process is alone.
+Cluster* cluster_of(Walk& walk);
+
+/// How many processes there are; and the one that has a device.
+int process_count(Walk& walk);
+int process_of(const Device& device);
+
+/// Where the walk is, for messages about processes that are elsewhere.
+void tell_place(Walk& walk, Span where);
+
+/// Before output: what is printed now would have been printed by one process,
+/// too. An error at `where` if another has failed.
+void settle(Walk& walk, Span where);
+/// The same where errors are a Result's.
+Status settle(const Machine& machine);
+
+/// Writes a file: in process 0, when all have done what stands before it; and
+/// none goes on before it is written.
+template <class Write>
+Status write_once(Walk& walk, Span where, Write&& write) {
+  Cluster* cluster = cluster_of(walk);
+  if (!cluster) return write();
+  tell_place(walk, where);
+  TRY(cluster->barrier());
+  if (cluster->process() == 0) TRY(write());
+  return cluster->barrier();
+}
+
+/// What the machine says to process 0 is what it says to all: the bytes of
+/// `data` there.
+void agree(Walk& walk, void* data, int64_t bytes, Span where);
+
+}  // namespace unisono::lang

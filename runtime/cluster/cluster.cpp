@@ -1,0 +1,736 @@
+#include "runtime/cluster/cluster.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "runtime/check.h"
+
+namespace unisono {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// Who waits looks at the stop flag so often.
+constexpr milliseconds look{20};
+/// Who is stopped finishes messages that have begun for so long.
+constexpr milliseconds grace{500};
+constexpr int64_t most_note_bytes = int64_t{1} << 30;
+
+std::string host_name() {
+  std::array<char, 64> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+/// What processes tell each other first.
+struct Hello {
+  std::array<char, 64> version{};
+  std::array<char, 64> host{};
+  int64_t devices = 0;
+};
+
+template <size_t n>
+void set_text(std::array<char, n>& to, std::string_view text) {
+  to.fill(0);
+  std::memcpy(to.data(), text.data(), std::min(text.size(), n - 1));
+}
+
+}  // namespace
+
+/// A message on its way: its head, with the payload if that is short, and the
+/// pieces. Messages are frequent, and often short: their memory is used again.
+struct Cluster::Outgoing {
+  int to = 0;
+  std::vector<char> head;
+  std::span<const Piece> pieces;
+  size_t piece = 0;  // 0 is the head
+  int64_t sent = 0;  // of this one
+  std::optional<Clock::time_point> begins = {};
+  bool done = false;
+
+  bool begun() const { return piece > 0 || sent > 0; }
+};
+
+/// What is waited for from a process: a message of data, or with `to_the_end`
+/// its goodbye.
+struct Cluster::Incoming {
+  enum class State : uint8_t { header, payload, note, skip, done };
+  enum class Result : uint8_t { data, goodbye, differs, gone, late };
+  int from = 0;
+  std::span<const Piece> pieces = {};
+  Header expected = {};
+  bool to_the_end = false;
+
+  State state = State::header;
+  Result result = Result::data;
+  Header got = {};
+  size_t piece = 0;
+  int64_t received = 0;  // of this piece, note or what is skipped
+  std::string note = {};
+
+  bool done() const { return state == State::done; }
+  bool begun() const { return !done() && state != State::header; }
+  void end(Result how) {
+    result = how;
+    state = State::done;
+  }
+};
+
+Cluster::Cluster(std::unique_ptr<Transport> transport, ClusterOptions options)
+    : transport_(std::move(transport)),
+      options_(std::move(options)),
+      peers_(static_cast<size_t>(transport_->processes())) {}
+
+Cluster::~Cluster() { transport_->close(clean_); }
+
+Result<std::shared_ptr<Cluster>> Cluster::open(
+    std::unique_ptr<Transport> transport, ClusterOptions options) {
+  std::shared_ptr<Cluster> cluster(
+      new Cluster(std::move(transport), std::move(options)));
+  TRY(cluster->meet());
+  return cluster;
+}
+
+Status Cluster::meet() {
+  Hello own;
+  set_text(own.version, UNISONO_VERSION);
+  set_text(own.host, host_name());
+  own.devices = options_.devices;
+  std::vector<Hello> all(peers_.size());
+  std::vector<Message> sends, receives;
+  for (int p = 0; p < processes(); ++p) {
+    if (p == process()) continue;
+    sends.push_back({p, {{&own, sizeof own}}});
+    receives.push_back({p, {{&all[p], sizeof(Hello)}}});
+  }
+  all[process()] = own;
+  TRY(exchange(sends, receives, 0));
+  for (int p = 0; p < processes(); ++p) peers_[p].host = all[p].host.data();
+  for (int p = 1; p < processes(); ++p) {
+    if (all[p].version != all[0].version)
+      return Error{.kind = Error::Kind::check_failed,
+                   .message = fmt::format(
+                       "{} runs Unisono {}, and {} Unisono {}", label(0),
+                       all[0].version.data(), label(p), all[p].version.data())};
+    if (all[p].devices != all[0].devices)
+      return Error{.kind = Error::Kind::check_failed,
+                   .message = fmt::format(
+                       "{} has {} devices, and {} has {}: `--devices` must be "
+                       "the same in all processes",
+                       label(0), all[0].devices, label(p), all[p].devices)};
+  }
+  return Unit{};
+}
+
+int Cluster::on_this_host() const {
+  return static_cast<int>(std::ranges::count_if(peers_, [&](const Peer& peer) {
+    return peer.host == peers_[process()].host;
+  }));
+}
+
+std::string Cluster::label(int process) const {
+  const bool several = std::ranges::any_of(
+      peers_, [&](const Peer& peer) { return peer.host != peers_[0].host; });
+  return several ? fmt::format("process {} on {}", process, host(process))
+                 : fmt::format("process {}", process);
+}
+
+// ---- messages
+
+Cluster::Header Cluster::header(Kind kind, int64_t bytes,
+                                uint64_t fingerprint) const {
+  Header header{.kind = kind,
+                .sequence = sequence_,
+                .fingerprint = fingerprint,
+                .bytes = bytes};
+  set_text(header.place, place_);
+  return header;
+}
+
+void Cluster::add_outgoing(int to, Kind kind, std::span<const Piece> pieces,
+                           uint64_t fingerprint) {
+  int64_t bytes = 0;
+  for (const Piece& piece : pieces) bytes += piece.bytes;
+  const Header head = header(kind, bytes, fingerprint);
+  std::vector<char> memory;
+  if (!heads_.empty()) {
+    memory = std::move(heads_.back());
+    heads_.pop_back();
+  }
+  const bool is_short =
+      static_cast<int64_t>(sizeof head) + bytes <= Transport::packet;
+  memory.resize(sizeof head + (is_short ? static_cast<size_t>(bytes) : 0));
+  std::memcpy(memory.data(), &head, sizeof head);
+  if (is_short) {
+    char* at = memory.data() + sizeof head;
+    for (const Piece& piece : pieces) {
+      if (piece.bytes > 0)
+        std::memcpy(at, piece.data, static_cast<size_t>(piece.bytes));
+      at += piece.bytes;
+    }
+    pieces = {};
+  }
+  Outgoing& out = outgoing_.emplace_back(
+      Outgoing{.to = to, .head = std::move(memory), .pieces = pieces});
+  const auto delay = options_.faults.before_message(process(), to);
+  if (delay.count() > 0) out.begins = Clock::now() + delay;
+}
+
+void Cluster::clear() {
+  for (Outgoing& out : outgoing_) heads_.push_back(std::move(out.head));
+  outgoing_.clear();
+  incoming_.clear();
+}
+
+/// Whether it sent anything.
+bool Cluster::push(Outgoing& out) {
+  if (out.begins) {
+    if (Clock::now() < *out.begins) return false;
+    out.begins.reset();
+  }
+  bool moved = false;
+  while (!out.done) {
+    if (out.piece > out.pieces.size() || peers_[out.to].gone) {
+      out.done = true;
+      break;
+    }
+    const char* data = out.head.data();
+    auto bytes = static_cast<int64_t>(out.head.size());
+    if (out.piece > 0) {
+      data = static_cast<const char*>(out.pieces[out.piece - 1].data);
+      bytes = out.pieces[out.piece - 1].bytes;
+    }
+    if (out.sent == bytes) {
+      ++out.piece;
+      out.sent = 0;
+      continue;
+    }
+    const int64_t sent =
+        transport_->try_send(out.to, data + out.sent, bytes - out.sent);
+    if (sent == 0) break;
+    moved = true;
+    // What it has said before it went is still to be read.
+    if (sent == Transport::gone) {
+      out.done = true;
+      break;
+    }
+    out.sent += sent;
+  }
+  return moved;
+}
+
+/// Brings a header to the front of the peer's buffer. False: not there yet, or
+/// never.
+bool Cluster::read_header(Incoming& in) {
+  Peer& peer = peers_[in.from];
+  while (peer.end - peer.begin < static_cast<int64_t>(sizeof(Header))) {
+    if (peer.gone) {
+      in.end(Incoming::Result::gone);
+      return false;
+    }
+    if (peer.end > peer.begin)
+      std::memmove(peer.buffer.data(), peer.buffer.data() + peer.begin,
+                   static_cast<size_t>(peer.end - peer.begin));
+    peer.end -= std::exchange(peer.begin, 0);
+    const int64_t got = transport_->try_receive(
+        in.from, peer.buffer.data() + peer.end, Transport::packet - peer.end);
+    if (got == 0) return false;
+    if (got == Transport::gone)
+      peer.gone = true;
+    else
+      peer.end += got;
+  }
+  return true;
+}
+
+void Cluster::begin_payload(Incoming& in, const Header& got) {
+  in.got = got;
+  in.received = 0;
+  in.piece = 0;
+  if (got.magic != magic || got.bytes < 0)
+    return in.end(Incoming::Result::gone);
+  if (got.kind != Kind::data) {
+    if (got.bytes > most_note_bytes) return in.end(Incoming::Result::gone);
+    in.note.assign(static_cast<size_t>(got.bytes), '\0');
+    in.state = Incoming::State::note;
+    return;
+  }
+  const Header& expected = in.expected;
+  const bool fits = got.sequence == expected.sequence &&
+                    got.fingerprint == expected.fingerprint &&
+                    got.bytes == expected.bytes && got.place == expected.place;
+  if (in.to_the_end || !fits) {
+    in.state = Incoming::State::skip;
+    if (!in.to_the_end) in.result = Incoming::Result::differs;
+    return;
+  }
+  in.state = Incoming::State::payload;
+}
+
+void Cluster::take_note(Incoming& in) {
+  if (in.got.kind == Kind::lines) {
+    take_lines(in.note);
+    in.state = Incoming::State::header;
+    return;
+  }
+  Peer& peer = peers_[in.from];
+  Goodbye goodbye;
+  if (in.note.size() < sizeof goodbye) return in.end(Incoming::Result::gone);
+  std::memcpy(&goodbye, in.note.data(), sizeof goodbye);
+  const std::string_view rest =
+      std::string_view(in.note).substr(sizeof goodbye);
+  const size_t message =
+      std::min(rest.size(), static_cast<size_t>(goodbye.message_bytes));
+  peer.messages = rest.substr(0, message);
+  take_lines(rest.substr(message));
+  peer.goodbye = goodbye;
+  in.end(Incoming::Result::goodbye);
+}
+
+/// Whether anything came.
+bool Cluster::pull(Incoming& in) {
+  using State = Incoming::State;
+  Peer& peer = peers_[in.from];
+  bool moved = false;
+  const auto into = [&](char* data, int64_t bytes) -> int64_t {
+    if (peer.end > peer.begin) {
+      const int64_t some = std::min(bytes, peer.end - peer.begin);
+      std::memcpy(data, peer.buffer.data() + peer.begin,
+                  static_cast<size_t>(some));
+      peer.begin += some;
+      return some;
+    }
+    const int64_t got = transport_->try_receive(in.from, data, bytes);
+    if (got == Transport::gone) peer.gone = true;
+    return got;
+  };
+  std::array<char, Transport::packet> thrown_away;
+  while (!in.done()) {
+    if (in.state == State::header) {
+      if (peer.goodbye) {  // found by a glance
+        in.end(Incoming::Result::goodbye);
+        break;
+      }
+      if (!read_header(in)) break;
+      Header got;
+      std::memcpy(&got, peer.buffer.data() + peer.begin, sizeof got);
+      peer.begin += static_cast<int64_t>(sizeof got);
+      moved = true;
+      begin_payload(in, got);
+      continue;
+    }
+    char* data = nullptr;
+    int64_t bytes = 0;
+    if (in.state == State::payload) {
+      if (in.piece == in.pieces.size()) {
+        in.end(Incoming::Result::data);
+        break;
+      }
+      const Piece& piece = in.pieces[in.piece];
+      if (in.received == piece.bytes) {
+        ++in.piece;
+        in.received = 0;
+        continue;
+      }
+      data = static_cast<char*>(piece.data) + in.received;
+      bytes = piece.bytes - in.received;
+    } else if (in.state == State::note) {
+      if (in.received == in.got.bytes) {
+        take_note(in);
+        continue;
+      }
+      data = in.note.data() + in.received;
+      bytes = in.got.bytes - in.received;
+    } else {
+      if (in.received == in.got.bytes) {
+        if (in.to_the_end)
+          in.state = State::header;
+        else
+          in.end(in.result);
+        continue;
+      }
+      data = thrown_away.data();
+      bytes = std::min<int64_t>(Transport::packet, in.got.bytes - in.received);
+    }
+    const int64_t got = into(data, bytes);
+    if (got == 0) break;
+    moved = true;
+    if (got == Transport::gone) {
+      in.end(Incoming::Result::gone);
+      break;
+    }
+    in.received += got;
+  }
+  return moved || in.done();
+}
+
+bool Cluster::pump() {
+  // Since nothing has come, and since it shall stop: known from the first time
+  // that waiting took any.
+  std::optional<Clock::time_point> since, stopped_at;
+  bool has_waited = false;
+  for (;;) {
+    bool moved = false, begun = false;
+    sending_.clear();
+    receiving_.clear();
+    busy_.clear();  // messages to one process go one after the other
+    milliseconds most = look;
+    for (Outgoing& out : outgoing_) {
+      if (out.done || std::ranges::find(busy_, out.to) != busy_.end()) continue;
+      moved |= push(out);
+      if (out.done) continue;
+      busy_.push_back(out.to);
+      begun |= out.begun();
+      if (out.begins)
+        most = milliseconds(1);
+      else
+        sending_.push_back(out.to);
+    }
+    for (Incoming& in : incoming_) {
+      if (in.done()) continue;
+      moved |= pull(in);
+      if (in.done()) continue;
+      begun |= in.begun();
+      receiving_.push_back(in.from);
+    }
+    if (receiving_.empty() && busy_.empty()) return true;
+    if (moved) {
+      since.reset();
+      continue;
+    }
+    if (has_waited) {
+      const Clock::time_point now = Clock::now();
+      if (!since) since = now;
+      if (options_.stop && options_.stop->load(std::memory_order_relaxed)) {
+        if (!stopped_at) stopped_at = now;
+        if (!begun || now - *stopped_at > grace) {
+          stopped_ = begun;
+          return false;
+        }
+      }
+      if (options_.limit.count() > 0 && now - *since > options_.limit) {
+        give_up();
+        return true;
+      }
+    }
+    has_waited = transport_->wait(sending_, receiving_, most);
+  }
+}
+
+/// Of those that have not come nothing is expected any more.
+void Cluster::give_up() {
+  for (Incoming& in : incoming_) {
+    if (in.done()) continue;
+    peers_[in.from].late = true;
+    in.end(Incoming::Result::late);
+  }
+  for (Outgoing& out : outgoing_) {
+    if (out.done) continue;
+    peers_[out.to].late = true;
+    out.done = true;
+  }
+}
+
+Error Cluster::differs(int process, const Header& other) const {
+  const std::string_view there = other.place.data();
+  std::string message;
+  if (there == place_)
+    message = fmt::format("{} and {} do different things at {}", label(process),
+                          label(this->process()), place_);
+  else
+    message = fmt::format("{} is at {}, and {} at {}", label(process), there,
+                          label(this->process()), place_);
+  return {.kind = Error::Kind::check_failed,
+          .message = message + ": every process must do the same"};
+}
+
+/// Of several reasons to stop, another's failure: that is the program's.
+Status Cluster::outcome() {
+  using Result = Incoming::Result;
+  std::optional<Error> found;
+  int rank = 0;
+  const auto consider = [&](int importance, Error error) {
+    if (importance <= rank) return;
+    rank = importance;
+    found = std::move(error);
+  };
+  for (const Incoming& in : incoming_) {
+    switch (in.result) {
+      case Result::data: break;
+      case Result::goodbye:
+        if (peers_[in.from].goodbye->status != 0) {
+          consider(4, {.kind = Error::Kind::device_lost,
+                       .message = fmt::format("{} failed", label(in.from))});
+        } else {
+          consider(3, {.kind = Error::Kind::check_failed,
+                       .message = fmt::format(
+                           "{} has ended, and {} is at {}: every process must "
+                           "do the same",
+                           label(in.from), label(process()), place_)});
+        }
+        break;
+      case Result::differs: consider(3, differs(in.from, in.got)); break;
+      case Result::gone:
+        consider(2, {.kind = Error::Kind::device_lost,
+                     .message = fmt::format(
+                         "{} is gone: it was killed, or its host is down",
+                         label(in.from))});
+        break;
+      case Result::late:
+        consider(1,
+                 {.kind = Error::Kind::device_lost,
+                  .message = fmt::format(
+                      "{} did not come to {} in {} s", label(in.from), place_,
+                      static_cast<double>(options_.limit.count()) / 1000)});
+        break;
+    }
+  }
+  if (!found) return Unit{};
+  follows_ = rank == 4;
+  if (!follows_) note_failure(0);
+  return *std::move(found);
+}
+
+void Cluster::count_exchange() {
+  if (in_run_)
+    ++sequence_;
+  else
+    sequence_ = ((sequence_ >> 32) + 1) << 32;
+}
+
+void Cluster::begin_run() {
+  count_exchange();
+  ++runs_;
+  in_run_ = true;
+}
+
+Status Cluster::exchange(std::span<const Message> sends,
+                         std::span<const Message> receives,
+                         uint64_t fingerprint) {
+  count_exchange();
+  clear();
+  for (const Message& message : sends)
+    add_outgoing(message.process, Kind::data, message.pieces, fingerprint);
+  for (const Message& message : receives) {
+    int64_t bytes = 0;
+    for (const Piece& piece : message.pieces) bytes += piece.bytes;
+    incoming_.push_back({.from = message.process,
+                         .pieces = message.pieces,
+                         .expected = header(Kind::data, bytes, fingerprint)});
+  }
+  if (!pump())
+    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+  return outcome();
+}
+
+Status Cluster::broadcast(int from, void* data, int64_t bytes) {
+  if (process() != from) {
+    const Message receive{from, {{data, bytes}}};
+    return exchange({}, {&receive, 1}, 0);
+  }
+  std::vector<Message> sends;
+  for (int p = 0; p < processes(); ++p)
+    if (p != from) sends.push_back({p, {{data, bytes}}});
+  return exchange(sends, {}, 0);
+}
+
+Status Cluster::glance() {
+  Peer& first = peers_[0];
+  Incoming in{.from = 0, .to_the_end = true};
+  if (!first.goodbye) {
+    // As little as a header is enough: what else has come is for later.
+    if (read_header(in)) {
+      Header got;
+      std::memcpy(&got, first.buffer.data() + first.begin, sizeof got);
+      if (got.kind != Kind::goodbye) return Unit{};
+      clear();
+      incoming_.push_back(std::move(in));
+      if (!pump())
+        return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+      in = std::move(incoming_[0]);
+    } else if (!in.done()) {
+      return Unit{};
+    }
+  } else {
+    in.end(Incoming::Result::goodbye);
+  }
+  // It may have come to the end before this process: output does not meet.
+  if (first.goodbye && first.goodbye->status == 0) return Unit{};
+  clear();
+  incoming_.push_back(std::move(in));
+  return outcome();
+}
+
+Status Cluster::settle() {
+  if (runs_settled_ == runs_) return process() > 0 ? glance() : Unit{};
+  runs_settled_ = runs_;
+  count_exchange();
+  clear();
+  std::string lines;
+  Piece piece;
+  if (process() == 0) {
+    for (int p = 1; p < processes(); ++p)
+      incoming_.push_back({.from = p, .expected = header(Kind::data, 0, 0)});
+  } else {
+    if (!lines_.empty()) {
+      lines = lines_text();
+      piece = {lines.data(), static_cast<int64_t>(lines.size())};
+      add_outgoing(0, Kind::lines, {&piece, 1}, 0);
+    }
+    add_outgoing(0, Kind::data, {}, 0);
+  }
+  if (!pump())
+    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+  TRY(outcome());
+  if (process() > 0) {
+    lines_.clear();
+    return glance();
+  }
+  print_lines(nullptr);
+  return Unit{};
+}
+
+Status Cluster::barrier(uint64_t fingerprint) {
+  std::vector<Message> others, first{{0}};
+  for (int p = 1; p < processes(); ++p) others.push_back({p});
+  if (process() == 0) {
+    TRY(exchange({}, others, fingerprint));
+    return exchange(others, {}, fingerprint);
+  }
+  TRY(exchange(first, {}, fingerprint));
+  return exchange({}, first, fingerprint);
+}
+
+// ---- what members print
+
+void Cluster::output(std::string_view text) {
+  if (in_member())
+    lines_.push_back({sequence_, member_, lines_.size(), std::string(text)});
+  else if (process() == 0)
+    options_.output(text);
+}
+
+std::string Cluster::lines_text() const {
+  std::string text;
+  for (const Line& line : lines_) {
+    const std::array<int64_t, 3> head = {
+        static_cast<int64_t>(line.sequence), line.position,
+        static_cast<int64_t>(line.text.size())};
+    text.append(reinterpret_cast<const char*>(head.data()), sizeof head);
+    text += line.text;
+  }
+  return text;
+}
+
+void Cluster::take_lines(std::string_view text) {
+  std::array<int64_t, 3> head;
+  while (text.size() >= sizeof head) {
+    std::memcpy(head.data(), text.data(), sizeof head);
+    text.remove_prefix(sizeof head);
+    const size_t bytes = std::min(text.size(), static_cast<size_t>(head[2]));
+    lines_of_others_.push_back({static_cast<uint64_t>(head[0]), head[1],
+                                lines_of_others_.size(),
+                                std::string(text.substr(0, bytes))});
+    text.remove_prefix(bytes);
+  }
+}
+
+/// Up to what a failure would have let one process print.
+void Cluster::print_lines(const When* until) {
+  std::ranges::move(lines_of_others_, std::back_inserter(lines_));
+  lines_of_others_.clear();
+  const auto place = [](const Line& line) {
+    return std::tuple(line.sequence, line.position, line.number);
+  };
+  const auto is_before = [&](const Line& line) {
+    return std::pair(line.sequence, line.position) <=
+           std::pair(until->sequence, until->position);
+  };
+  std::sort(lines_.begin(), lines_.end(),
+            [&](const Line& a, const Line& b) { return place(a) < place(b); });
+  for (const Line& line : lines_)
+    if (!until || is_before(line)) options_.output(line.text);
+  lines_.clear();
+}
+
+// ---- the end
+
+void Cluster::note_failure(int position) {
+  if (!failure_ && !follows_) failure_ = When{sequence_, runs_, position};
+}
+
+Cluster::End Cluster::finish(int status, std::string messages) {
+  CHECK(!finished_);
+  finished_ = true;
+  // The host's part of the program comes after the runs before.
+  constexpr int64_t host = int64_t{1} << 32;
+  constexpr uint64_t run = 0xffff'ffff;
+  Goodbye own{.status = status,
+              .is_own = status != 0 && !follows_,
+              .when = failure_.value_or(When{sequence_ | run, runs_, host}),
+              .message_bytes = static_cast<int64_t>(messages.size())};
+  std::string note(reinterpret_cast<const char*>(&own), sizeof own);
+  note += messages;
+  if (process() > 0) note += lines_text();
+  transport_->forget();
+  clear();
+  const Piece piece{note.data(), static_cast<int64_t>(note.size())};
+  for (int p = 0; p < processes(); ++p) {
+    if (p == process()) continue;
+    if (!stopped_ && !peers_[p].late)
+      add_outgoing(p, Kind::goodbye, {&piece, 1}, 0);
+    if (!peers_[p].goodbye && !peers_[p].late)
+      incoming_.push_back({.from = p, .to_the_end = true});
+  }
+  // Who was stopped waits for the others nevertheless, but not for long.
+  const std::atomic<bool>* stop = std::exchange(options_.stop, nullptr);
+  if (stop && stop->load() &&
+      (options_.limit.count() == 0 || options_.limit > 4 * grace))
+    options_.limit = 4 * grace;
+  pump();
+
+  peers_[process()].goodbye = own;
+  peers_[process()].messages = messages;
+  int first = -1, failed = -1, missing = -1;
+  const auto earlier = [&](int a, int b) {
+    return peers_[a].goodbye->when < peers_[b].goodbye->when;
+  };
+  for (int p = 0; p < processes(); ++p) {
+    const auto& goodbye = peers_[p].goodbye;
+    if (!goodbye) {
+      if (missing < 0) missing = p;
+      continue;
+    }
+    if (first < 0) first = p;
+    if (goodbye->is_own && (failed < 0 || earlier(p, failed))) failed = p;
+  }
+  End end{.status = 0, .messages = std::nullopt};
+  if (failed >= 0)
+    end.status = peers_[failed].goodbye->status;
+  else if (missing >= 0)
+    end.status = 1;
+  clean_ = missing < 0;
+  if (first != process()) return end;
+  print_lines(failed >= 0 ? &peers_[failed].goodbye->when : nullptr);
+  if (failed >= 0)
+    end.messages = peers_[failed].messages;
+  else if (missing >= 0)
+    end.messages =
+        messages +
+        fmt::format("error: {} {}\n", label(missing),
+                    peers_[missing].late
+                        ? "has not come to the end of the program"
+                        : "is gone: it was killed, or its host is down");
+  else
+    end.messages = messages;
+  return end;
+}
+
+}  // namespace unisono

@@ -1,0 +1,218 @@
+#pragma once
+// One program in several processes. Each of them walks the same script and so
+// comes to the same exchanges in the same order, where messages meet: every
+// message says which exchange it belongs to and what its sender is doing, so
+// that processes that have gone different ways are found at once.
+//
+// A process that fails, or ends, says goodbye to all others. Who waits for it
+// then stops, too, and in the end everybody knows how all ended: the first
+// failure, in the order in which one process would have had it, is the
+// program's, and one process tells of it.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/cluster/faults.h"
+#include "runtime/cluster/transport.h"
+#include "runtime/result.h"
+
+namespace unisono {
+
+struct Piece {
+  void* data = nullptr;  // not written to where it is sent
+  int64_t bytes = 0;
+};
+
+/// What goes to another process, or comes from it, in an exchange: the bytes of
+/// the pieces, one after the other.
+struct Message {
+  int process = 0;
+  std::vector<Piece> pieces = {};
+};
+
+struct ClusterOptions {
+  /// How long nothing may come from a process that is waited for; 0: for ever.
+  std::chrono::milliseconds limit{60'000};
+  /// Of this process; it must be the same number in all.
+  int devices = 1;
+  /// Set: who waits stops, soon.
+  const std::atomic<bool>* stop = nullptr;
+  /// Where lines go that are the program's output. Used in process 0, or in the
+  /// first that is there.
+  std::function<void(std::string_view)> output;
+  Faults faults = {};
+};
+
+/// Not thread-safe, but calls may come from different threads one after the
+/// other. Errors of what waits: process_lost, processes_differ, cancelled;
+/// after one there is nothing left but `finish`.
+class Cluster {
+ public:
+  /// Returns when all processes have done so: they know each other then, and
+  /// are of one version, and have as many devices.
+  static Result<std::shared_ptr<Cluster>> open(
+      std::unique_ptr<Transport> transport, ClusterOptions options);
+  /// Closes the transport: after `finish`, and after what it says was told, as
+  /// that may end the process.
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+
+  int process() const { return transport_->process(); }
+  int processes() const { return transport_->processes(); }
+  int devices_each() const { return options_.devices; }
+  /// The name of a process's host.
+  const std::string& host(int process) const { return peers_[process].host; }
+  /// Processes on this host, this one included.
+  int on_this_host() const;
+  std::string transport() const { return transport_->name(); }
+  /// "process 2", with its host if there are several.
+  std::string label(int process) const;
+
+  /// Where the program is, for messages: "train.uni:14".
+  void at(std::string_view place) { place_ = place; }
+
+  /// What all processes do at the same time, with equal `fingerprint`s; each
+  /// receives what is sent to it. The pieces of both sides have equal bytes in
+  /// all. Each process comes once in `sends`, and in `receives`, and not the
+  /// own one.
+  Status exchange(std::span<const Message> sends,
+                  std::span<const Message> receives, uint64_t fingerprint);
+  /// An exchange: the bytes of process `from` come to all others.
+  Status broadcast(int from, void* data, int64_t bytes);
+  /// When this returns in process 0, all others have come here, without an
+  /// error: what is done now would have been done by one process alone, too.
+  /// What members have printed is then output.
+  Status settle();
+  /// No process goes on before all have come here; with equal `fingerprint`s.
+  Status barrier(uint64_t fingerprint = 0);
+
+  /// What a member prints is kept until the next `settle`, and comes there in
+  /// the order of exchanges, then of positions: between these two calls
+  /// `output` keeps it.
+  void begin_member(int position) { member_ = position; }
+  void end_member() { member_ = -1; }
+  bool in_member() const { return member_ >= 0; }
+  /// Output of a member; or else of the program: in process 0 alone. (The
+  /// caller has settled.)
+  void output(std::string_view text);
+
+  /// A run of a program on devices of the cluster, whether or not this process
+  /// has some of them. Exchanges in between are those of the processes that do,
+  /// in each collective all of them.
+  void begin_run();
+  void end_run() { in_run_ = false; }
+  /// The device at this position of a run's has failed. The first call counts.
+  void note_failure(int position);
+
+  struct End {
+    int status = 0;
+    /// What this process tells the user, if it is the one that does.
+    std::optional<std::string> messages;
+  };
+  /// The end of this process: it would have this exit status and tell of this.
+  /// Waits for the others, and gives what is the end of all.
+  End finish(int status, std::string messages);
+
+ private:
+  enum class Kind : uint32_t { data = 1, lines = 2, goodbye = 3 };
+  static constexpr uint32_t magic = 0x4f534e55;  // "UNSO"
+  struct Header {
+    uint32_t magic = Cluster::magic;
+    Kind kind = Kind::data;
+    uint64_t sequence = 0;
+    uint64_t fingerprint = 0;
+    int64_t bytes = 0;
+    std::array<char, 64> place{};
+  };
+  /// When a process failed, in the order of one process. A failure of the
+  /// host's part of the program comes after those of the run before it.
+  struct When {
+    uint64_t sequence = 0, runs = 0;
+    int64_t position = 0;
+    auto operator<=>(const When&) const = default;
+  };
+  struct Goodbye {
+    int32_t status = 0;
+    /// Whether it failed by itself, and not because another one had.
+    int32_t is_own = 0;
+    When when;
+    int64_t message_bytes = 0;
+  };
+  struct Line {
+    uint64_t sequence = 0;
+    int64_t position = 0;
+    size_t number = 0;  // of those that this process has, as they came
+    std::string text;
+  };
+  struct Peer {
+    std::string host;
+    bool gone = false;  // nothing comes from it any more
+    bool late = false;
+    /// Bytes that have come and nobody has looked at.
+    std::array<char, Transport::packet> buffer;
+    int64_t begin = 0, end = 0;
+    std::optional<Goodbye> goodbye;
+    std::string messages;
+  };
+  struct Outgoing;
+  struct Incoming;
+
+  Cluster(std::unique_ptr<Transport> transport, ClusterOptions options);
+  Status meet();  // the beginning of `open`
+  Header header(Kind kind, int64_t bytes, uint64_t fingerprint) const;
+  void count_exchange();
+  /// To what is sent in the next `pump`; the pieces are there until then.
+  void add_outgoing(int to, Kind kind, std::span<const Piece> pieces,
+                    uint64_t fingerprint);
+  /// Before a new list of what is sent and received.
+  void clear();
+  /// Sends and receives all; gives up those that are late. False if it was
+  /// stopped.
+  bool pump();
+  void give_up();
+  bool push(Outgoing& out);
+  bool pull(Incoming& in);
+  bool read_header(Incoming& in);
+  void begin_payload(Incoming& in, const Header& header);
+  void take_note(Incoming& in);
+  Status outcome();
+  Error differs(int process, const Header& other) const;
+  /// Whether process 0 has said goodbye, as far as is known now.
+  Status glance();
+  std::string lines_text() const;
+  void take_lines(std::string_view text);
+  void print_lines(const When* until);
+
+  std::unique_ptr<Transport> transport_;
+  ClusterOptions options_;
+  std::vector<Peer> peers_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;
+  std::vector<std::vector<char>> heads_;         // memory of messages sent
+  std::vector<int> busy_, sending_, receiving_;  // of `pump`
+  std::string place_ = "the beginning";
+  /// Exchanges, and runs, in all processes; in the higher half. In the lower
+  /// one the exchanges of a run.
+  uint64_t sequence_ = 0;
+  bool in_run_ = false;
+  uint64_t runs_ = 0;
+  uint64_t runs_settled_ = 0;
+  int64_t member_ = -1;
+  std::vector<Line> lines_, lines_of_others_;
+  std::optional<When> failure_;
+  /// It stopped because another process had failed.
+  bool follows_ = false;
+  bool stopped_ = false;
+  bool finished_ = false;
+  bool clean_ = false;  // all others have said goodbye
+};
+
+}  // namespace unisono

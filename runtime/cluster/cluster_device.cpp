@@ -1,0 +1,153 @@
+#include "runtime/cluster/cluster_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/check.h"
+
+namespace unisono {
+namespace {
+
+/// Stands for memory of another process: never read, and not null, so that
+/// places in it can be named.
+void* const elsewhere = reinterpret_cast<void*>(64);
+
+void copy_rows(void* to, const void* from, const CopyExtent& extent) {
+  for (int64_t row = 0; row < extent.rows; ++row)
+    std::memcpy(static_cast<char*>(to) + row * extent.to_step,
+                static_cast<const char*>(from) + row * extent.from_step,
+                static_cast<size_t>(extent.bytes));
+}
+
+int64_t bytes_of(const CopyExtent& extent) {
+  return extent.bytes * extent.rows;
+}
+
+/// The rows on one side of a copy, one after the other.
+class Rows {
+ public:
+  Rows(void* data, const CopyExtent& extent, int64_t step)
+      : data_(data), extent_(extent), step_(step) {
+    if (extent.rows > 1) rows_.resize(static_cast<size_t>(bytes_of(extent)));
+  }
+  void* dense() { return extent_.rows > 1 ? rows_.data() : data_; }
+  /// Brings them there before they are sent.
+  void pack() {
+    if (extent_.rows > 1)
+      copy_rows(rows_.data(), data_,
+                {extent_.bytes, extent_.rows, extent_.bytes, step_});
+  }
+  /// And to their place after they have come.
+  void unpack() {
+    if (extent_.rows > 1)
+      copy_rows(data_, rows_.data(),
+                {extent_.bytes, extent_.rows, step_, extent_.bytes});
+  }
+
+ private:
+  void* data_;
+  CopyExtent extent_;
+  int64_t step_;
+  std::vector<char> rows_;
+};
+
+}  // namespace
+
+ClusterDevice::ClusterDevice(std::shared_ptr<Cluster> cluster, int process,
+                             int index, std::shared_ptr<MemoryBudget> budget)
+    : cluster_(std::move(cluster)),
+      process_(process),
+      here_(process == all || process == cluster_->process()),
+      name_(fmt::format("cpu:{}", index)),
+      index_(index),
+      budget_(std::move(budget)),
+      heap_(*budget_) {}
+
+Result<Buffer> ClusterDevice::allocate(int64_t bytes) {
+  if (!here_) return Buffer(this, elsewhere, bytes);
+  if (void* data = heap_.allocate(bytes)) return Buffer(this, data, bytes);
+  relieve();
+  if (void* data = heap_.allocate(bytes)) return Buffer(this, data, bytes);
+  return Error{.kind = Error::Kind::out_of_memory,
+               .message = fmt::format(
+                   "out of memory on {}: {} bytes asked for, {} in use there, "
+                   "and all devices of {} may have {}",
+                   name_, bytes, heap_.bytes_in_use(),
+                   cluster_->label(cluster_->process()), budget_->limit())};
+}
+
+void ClusterDevice::free(void* data, int64_t bytes) {
+  if (here_) heap_.free(data, bytes);
+}
+
+Status ClusterDevice::copy_from_host(void* to, const void* from,
+                                     const CopyExtent& extent) {
+  if (here_) copy_rows(to, from, extent);
+  return Unit{};
+}
+
+Status ClusterDevice::copy_to_host(void* to, const void* from,
+                                   const CopyExtent& extent) {
+  if (here_) copy_rows(to, from, extent);
+  if (process_ == all || bytes_of(extent) == 0) return Unit{};
+  Rows rows(to, extent, extent.to_step);
+  if (here_) rows.pack();
+  TRY(cluster_->broadcast(process_, rows.dense(), bytes_of(extent)));
+  if (!here_) rows.unpack();
+  return Unit{};
+}
+
+Status ClusterDevice::copy_from_peer(void* to, const Device& peer,
+                                     const void* from,
+                                     const CopyExtent& extent) {
+  const ClusterDevice* other = cluster_device(peer);
+  CHECK(other);
+  if (other->process_ == process_ || other->process_ == all)
+    return copy_from_host(to, from, extent);
+  // Who has the peer sends; it does not change.
+  if (process_ == all)
+    return const_cast<ClusterDevice*>(other)->copy_to_host(to, from, extent);
+  return from_other(to, other->process_, from, extent);
+}
+
+/// Two processes exchange; the others count that they do.
+Status ClusterDevice::from_other(void* to, int sender, const void* from,
+                                 const CopyExtent& extent) {
+  const int64_t bytes = bytes_of(extent);
+  if (bytes == 0) return Unit{};
+  if (cluster_->process() == sender) {
+    Rows rows(const_cast<void*>(from), extent, extent.from_step);
+    rows.pack();
+    const Message message{process_, {{rows.dense(), bytes}}};
+    return cluster_->exchange({&message, 1}, {}, 0);
+  }
+  if (!here_) return cluster_->exchange({}, {}, 0);
+  Rows rows(to, extent, extent.to_step);
+  const Message message{sender, {{rows.dense(), bytes}}};
+  TRY(cluster_->exchange({}, {&message, 1}, 0));
+  rows.unpack();
+  return Unit{};
+}
+
+std::vector<std::unique_ptr<Device>> make_cluster_devices(
+    const std::shared_ptr<Cluster>& cluster, int64_t memory_limit) {
+  // Processes of one host share its memory.
+  const auto budget = std::make_shared<MemoryBudget>(
+      memory_limit > 0 ? memory_limit
+                       : MemoryBudget::default_limit() /
+                             std::max(1, cluster->on_this_host()));
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int p = 0; p < cluster->processes(); ++p)
+    for (int i = 0; i < cluster->devices_each(); ++i)
+      devices.push_back(std::make_unique<ClusterDevice>(
+          cluster, p, static_cast<int>(devices.size()), budget));
+  auto& first = static_cast<ClusterDevice&>(*devices[0]);
+  first.keep_home(
+      std::make_unique<ClusterDevice>(cluster, ClusterDevice::all, 0, budget));
+  return devices;
+}
+
+}  // namespace unisono

@@ -1,0 +1,58 @@
+#include "runtime/cluster/faults.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <sstream>
+#include <string>
+
+namespace unisono {
+
+Result<Faults> Faults::parse(std::string_view text) {
+  Faults faults;
+  std::stringstream parts{std::string(text)};
+  std::string part;
+  while (std::getline(parts, part, ';')) {
+    std::stringstream words(part);
+    std::string what;
+    if (!(words >> what)) continue;
+    int64_t a = 0, b = 0, c = 0;
+    words >> a;
+    if (what != "reorder") words >> b;
+    if (what == "slow") words >> c;
+    const bool read = !words.fail() && (words >> std::ws).eof();
+    if (read && (what == "die" || what == "hang")) {
+      faults.ends_.push_back({static_cast<int>(a), b, what == "hang"});
+    } else if (read && what == "slow") {
+      faults.links_.push_back({static_cast<int>(a), static_cast<int>(b),
+                               std::chrono::milliseconds(c)});
+    } else if (read && what == "reorder") {
+      faults.reorders_ = true;
+      faults.random_.seed(static_cast<uint64_t>(a));
+    } else {
+      return Error{
+          .message = fmt::format(
+              "UNISONO_FAULTS expects `die P J`, `hang P J`, `slow P "
+              "Q MS` and `reorder SEED`, with ; between them; got `{}`",
+              part)};
+    }
+  }
+  return faults;
+}
+
+std::chrono::microseconds Faults::before_message(int from, int to) {
+  ++messages_;
+  for (const At& end : ends_) {
+    if (end.process != from || end.message != messages_) continue;
+    if (!end.hang) kill(getpid(), SIGKILL);
+    for (;;) pause();
+  }
+  std::chrono::microseconds late{0};
+  for (const Link& link : links_)
+    if (link.from == from && link.to == to) late += link.late;
+  if (reorders_) late += std::chrono::microseconds(random_() % 2000);
+  return late;
+}
+
+}  // namespace unisono

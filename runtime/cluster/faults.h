@@ -1,0 +1,47 @@
+#pragma once
+// Faults on purpose, for tests of programs in several processes.
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "runtime/result.h"
+
+namespace unisono {
+
+/// From a text such as "die 1 7; hang 2 5; slow 0 1 20; reorder 3", whose parts
+/// are
+///   die P J        process P is killed at its J-th message (from 1)
+///   hang P J       process P stands still there, for ever
+///   slow P Q MS    each message from P to Q begins so many milliseconds late
+///   reorder SEED   messages begin up to 2 ms late, so that those of different
+///                  pairs of processes come in any order
+/// The texts of all processes are the same one.
+class Faults {
+ public:
+  Faults() = default;
+  static Result<Faults> parse(std::string_view text);
+
+  /// Process `from` is about to send a message: how late it begins. May not
+  /// return.
+  std::chrono::microseconds before_message(int from, int to);
+
+ private:
+  struct At {
+    int process = 0;
+    int64_t message = 0;
+    bool hang = false;
+  };
+  struct Link {
+    int from = 0, to = 0;
+    std::chrono::milliseconds late{0};
+  };
+  std::vector<At> ends_;
+  std::vector<Link> links_;
+  bool reorders_ = false;
+  std::mt19937_64 random_;
+  int64_t messages_ = 0;
+};
+
+}  // namespace unisono

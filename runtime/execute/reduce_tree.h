@@ -1,0 +1,100 @@
+#pragma once
+// How members' elements are combined, in the members tree (member_tree.h):
+// what collectives of one process and of several have in common.
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "runtime/dtype.h"
+#include "runtime/execute/program.h"
+#include "runtime/member_tree.h"
+
+namespace unisono {
+
+/// Elements are combined in blocks that stay in the first-level cache, with one
+/// more block for each level of the tree.
+inline constexpr int64_t reduce_block = 512;
+
+/// Integers wrap; of a number and NaN the extremum is NaN.
+template <ReduceOp op, class T>
+T combine(T a, T b) {
+  if constexpr (op == ReduceOp::sum) {
+    if constexpr (std::is_integral_v<T>) {
+      using U = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+    } else {
+      return a + b;
+    }
+  } else if constexpr (std::is_integral_v<T>) {
+    return (op == ReduceOp::max ? a > b : a < b) ? a : b;
+  } else {
+    // Equal numbers have equal bits, or are zeros: of these the largest is +0
+    // and the smallest -0.
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    auto x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
+    T equal = std::bit_cast<T>(op == ReduceOp::max ? x & y : x | y);
+    bool first = op == ReduceOp::max ? a > b : a < b;
+    T result = a == b ? equal : first ? a : b;
+    return a != a ? a : result;
+  }
+}
+
+/// What elements of a type are combined in. A bool is stored, and compared, as
+/// a byte; f16 and bf16 are combined in f32 and rounded once, at the end.
+template <DType dtype>
+using CombinedIn =
+    std::conditional_t<dtype == DType::Bool, typename StorageOf<dtype>::type,
+                       typename ComputeOf<dtype>::type>;
+
+/// One block's tree: elements `offset` ... `offset + count - 1` of all devices.
+/// S is how an element is stored, C what it is combined in.
+template <ReduceOp op, class S, class C>
+struct BlockTree {
+  std::span<const void* const> from;
+  int64_t offset;
+  int64_t count;
+
+  const S* source(int64_t device) const {
+    return static_cast<const S*>(from[device]) + offset;
+  }
+
+  /// out = the combination of devices begin ... end - 1. Small trees are
+  /// computed in registers.
+  void reduce(int64_t begin, int64_t end, C* __restrict out) const {
+    switch (end - begin) {
+      case 1: return reduce_few<1>(begin, out);
+      case 2: return reduce_few<2>(begin, out);
+      case 4: return reduce_few<4>(begin, out);
+      case 8: return reduce_few<8>(begin, out);
+      default: break;
+    }
+    int64_t middle = begin + member_tree_left(end - begin);
+    std::array<C, reduce_block> right;
+    reduce(begin, middle, out);
+    reduce(middle, end, right.data());
+    for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(out[i], right[i]);
+  }
+
+ private:
+  template <int devices>
+  void reduce_few(int64_t begin, C* __restrict out) const {
+    std::array<const S*, devices> sources;
+    for (int d = 0; d < devices; ++d) sources[d] = source(begin + d);
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = combined<0, devices>(sources, i);
+  }
+  template <int first, int devices, size_t all>
+  static C combined(const std::array<const S*, all>& sources, int64_t i) {
+    if constexpr (devices == 1) {
+      return static_cast<C>(sources[first][i]);
+    } else {
+      constexpr int half = devices / 2;
+      return combine<op>(combined<first, half>(sources, i),
+                         combined<first + half, half>(sources, i));
+    }
+  }
+};
+
+}  // namespace unisono

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""Programs in several processes give what they give in one: output, messages, files and exit status, whoever moves the
+bytes. Golden programs of maps under `unisono launch` and, where there is an mpirun for which libunisono_mpi.so was
+built, under that; then processes that are killed, stand still, lag, or have another program.
+
+usage: tests/processes.py UNISONO [--full] [--seed N] [NAME ...]
+
+Without --full a part of the programs runs, with one division into processes each, chosen by the seed (1).
+"""
+import argparse
+import functools
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.argv, ARGUMENTS = sys.argv[:1], sys.argv[1:]  # tests/run reads them, too
+import importlib.machinery
+import importlib.util
+
+loader = importlib.machinery.SourceFileLoader("run_tests", str(ROOT / "tests/run"))
+run_tests = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+sys.path.insert(0, str(ROOT / "tests"))
+loader.exec_module(run_tests)
+
+import sanitizers
+
+parser = argparse.ArgumentParser()
+parser.add_argument("unisono")
+parser.add_argument("names", nargs="*")
+parser.add_argument("--full", action="store_true")
+parser.add_argument("--seed", type=int, default=1)
+OPTIONS = parser.parse_intermixed_args(ARGUMENTS)
+UNISONO = os.path.abspath(OPTIONS.unisono)
+MPI_LIBRARY = pathlib.Path(UNISONO).parent / "libunisono_mpi.so"
+RANDOM = random.Random(OPTIONS.seed)
+LIMIT = 120 * sanitizers.slow()
+PROBLEMS = []
+COUNT = 0
+# What cannot be the same, and why.
+LEFT_OUT = {
+    "tests/programs/language/devices.uni": "there are more devices than were asked for in each process",
+}
+
+
+def launcher(processes, mpi):
+    if mpi:
+        return ["mpirun", "-n", str(processes), UNISONO, "run"]
+    return [UNISONO, "launch", "-n", str(processes)]
+
+
+def run(command, environment=None, cwd=ROOT, seconds=LIMIT):
+    """Status, output and errors; the status None if it did not end."""
+    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={**os.environ, **(environment or {})})
+    try:
+        out, err = process.communicate(timeout=seconds)
+        return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        return None, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+def check(name, holds, *seen):
+    global COUNT
+    COUNT += 1
+    if not holds:
+        PROBLEMS.append(name)
+        print(f"{name}\n" + "\n".join(str(s) for s in seen), "\n", flush=True)
+
+
+def chosen(name):
+    return not OPTIONS.names or any(part in name for part in OPTIONS.names)
+
+
+@functools.cache
+def has_mpi():
+    instrumented = MPI_LIBRARY.parent.name.endswith(("sanitize", "threads"))  # which an MPI is not
+    if not shutil.which("mpirun") or not MPI_LIBRARY.exists() or instrumented:
+        return False
+    return run(["mpirun", "-n", "2", "true"], seconds=30)[0] == 0  # a machine without names of hosts cannot
+
+
+def strip(text):
+    return "".join(line.rstrip() + "\n" for line in text.splitlines())
+
+
+def divisions(golden):
+    """(options, processes, devices of each) of a program's runs on several devices."""
+    for options in golden.runs:
+        found = re.search(r"--devices cpu:(\d+)", " ".join(options))
+        if not found:
+            continue
+        devices = int(found[1])
+        for processes in (2, 3, 4, 8, 16):
+            if devices % processes == 0:
+                rest = [o for o in options if not o.startswith("cpu:") and o != "--devices"]
+                yield rest, processes, devices // processes
+
+
+def golden_programs():
+    goldens = [g for g in run_tests.goldens() if g.has_expectation and g.command == ["run"] and g.name not in LEFT_OUT
+               and chosen(g.name) and not {"--stats", "--trace"} & {o for r in g.runs for o in r}]
+    cases = [(g, d) for g in goldens for d in divisions(g)]
+    if not OPTIONS.full:
+        by_name = {}
+        for g, d in RANDOM.sample(cases, len(cases)):
+            by_name.setdefault(g.name, (g, d))
+        cases = RANDOM.sample(list(by_name.values()), min(60, len(by_name)))
+    for golden, (rest, processes, each) in cases:
+        # MPI waits by asking: many of its processes on few processors take long.
+        with_mpi = OPTIONS.full or (processes <= 4 and RANDOM.random() < 0.25)
+        for mpi in [False] + ([True] if with_mpi and has_mpi() else []):
+            command = launcher(processes, mpi) + rest + ["--devices", f"cpu:{each}",
+                                                         str(golden.path.relative_to(golden.folder)), *golden.args]
+            status, out, err = run(command, cwd=golden.folder)
+            got = out + (err if golden.status else "")
+            check(" ".join(command), status == golden.status and strip(got) == strip(golden.expected),
+                  f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
+
+
+STEPS = """
+axis dev = devices()
+let step = pmap(fn(w) => w + psum(w, dev) / 16.0, over=dev)
+var w = ones(f32[device_count(), 5000])
+for i in range(200) { w = step(w) * 0.5 }
+print(sum(w))
+"""
+MEMBERS = """
+axis dev = devices()
+def f(x) {
+  print("member", axis_index(dev), process_index(), x)
+  let y = psum(x, dev)
+  print("then", axis_index(dev), y)
+  10 // (axis_index(dev) - WHICH)
+}
+print("before")
+print(pmap(f, over=dev)(arange(4, i32)))
+print("after")
+"""
+
+
+def failures(folder):
+    steps = folder / "steps.uni"
+    steps.write_text(STEPS)
+    for mpi in (False, True):
+        if mpi and not has_mpi():
+            continue
+        for which in (0, 1, 3, 9):
+            program = folder / f"members{which}.uni"
+            program.write_text(MEMBERS.replace("WHICH", str(which)))
+            alone = run([UNISONO, "run", "--devices", "cpu:4", program])
+            alone = (alone[0], re.sub(r"(?m)^(.*member \d) 0 ", r"\1 # ", alone[1]), alone[2])
+            for processes in (2, 4):
+                together = run(launcher(processes, mpi) + ["--devices", f"cpu:{4 // processes}", program])
+                together = (together[0], re.sub(r"(?m)^(.*member \d) \d ", r"\1 # ", together[1]), together[2])
+                check(f"members {which} {processes} mpi={mpi}", alone == together, alone, together)
+    whole = run([UNISONO, "run", "--devices", "cpu:4", steps])
+    patience = round(4 * sanitizers.slow())  # less is what a busy machine takes to compile, too
+    for turn in range(200 if OPTIONS.full else 12):
+        processes = RANDOM.choice((2, 4))
+        which, message = RANDOM.randrange(processes), RANDOM.randrange(1, 500)
+        how = RANDOM.choice(("die", "die", "die", "hang"))
+        begin = time.time()
+        command = launcher(processes, False) + ["--devices", f"cpu:{4 // processes}", "--watchdog", str(patience), steps]
+        status, out, err = run(command, {"UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}"})
+        seconds = time.time() - begin
+        name = f"{how} {which} of {processes} at {message}"
+        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        one = len(re.findall(r"(?m)^error", err)) == 1
+        check(name, (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
+              status, out, err, seconds)
+    for faults in ("slow 0 1 3", "slow 1 0 3; reorder 5", "reorder 9"):
+        got = run(launcher(2, False) + ["--devices", "cpu:2", steps], {"UNISONO_FAULTS": faults})
+        check(faults, got == whole, whole, got)
+    # Ctrl-C for all, as a terminal sends it.
+    endless = folder / "endless.uni"
+    endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
+    process = subprocess.Popen(launcher(3, False) + [endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True, text=True)
+    time.sleep(3 * sanitizers.slow())
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+    check("Ctrl-C", process.returncode == 130 and err.count("U0505") == 1, process.returncode, out, err)
+
+
+FILES = """
+let x = reshape(arange(240, f32), (24, 10))
+let y = pmap(fn(v) => v * 2.0, in_axes=split(0), out_axes=split(0))(x)
+save("PATH/y.npy", y)
+let z = load("PATH/y.npy") as f32[24, 10]
+print(sum(z), exists("PATH/y.npy"), exists("PATH/no.npy"))
+save("PATH/tree.npz", (a = y, b = (x, sum(y))))
+let t = load("PATH/tree.npz") as (a: f32[24, 10], b: (f32[24, 10], f32))
+print(t.a[23, 9], t.b.1)
+write_csv("PATH/t.csv", (n = y[:, 0], m = y[:, 1]))
+print(clock() > 0.0)
+"""
+
+
+def files(folder):
+    outputs = []
+    for name, command in [("one", [UNISONO, "run", "--devices", "cpu:4"]),
+                          ("two", launcher(2, False) + ["--devices", "cpu:2"]),
+                          ("four", launcher(4, False) + ["--devices", "cpu:1"])]:
+        place = folder / name
+        place.mkdir()
+        program = folder / f"files_{name}.uni"
+        program.write_text(FILES.replace("PATH", str(place)))
+        result = run([*command, program])
+        written = {p.name: p.read_bytes() for p in sorted(place.iterdir())}
+        outputs.append((result, written))
+    check("files", outputs[0][0][0] == 0 and outputs[1] == outputs[0] and outputs[2] == outputs[0],
+          *[(r, list(w)) for r, w in outputs])
+
+
+def resumed(folder):
+    """A training one of whose processes is killed at any moment, and that is resumed by others, ends with the same bits."""
+    training = str(ROOT / "examples/train_resume.uni")
+    whole = run([UNISONO, "run", "--devices", "cpu:4", training])
+    path, kills = folder / "state.npz", 0
+    for _ in range(60):  # one that is over before the fourth kill begins anew
+        processes, devices = RANDOM.choice([(2, 1), (2, 2), (4, 1)])
+        launched = subprocess.Popen([UNISONO, "launch", "-n", str(processes), "--devices", f"cpu:{devices}", training, path.name], cwd=folder,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        times, last, end = RANDOM.randint(1, 6), None, time.monotonic() + LIMIT
+        while kills < 4 and times and launched.poll() is None and time.monotonic() < end:
+            now = path.stat().st_ino if path.exists() else None
+            times -= now != last
+            last = now
+            time.sleep(0.001)
+        children = pathlib.Path(f"/proc/{launched.pid}/task/{launched.pid}/children")
+        running = children.read_text().split() if launched.poll() is None and children.exists() else []
+        if kills < 4 and running:
+            which = RANDOM.choice(running)
+            os.kill(int(which), signal.SIGKILL)
+        out, err = launched.communicate(timeout=LIMIT)
+        if launched.returncode:
+            kills += 1
+            check(f"kill {kills}", launched.returncode == 1 and out == "" and len(re.findall(r"process \d is gone", err)) == 1
+                  and len(re.findall(r"(?m)^error", err)) == 1, launched.returncode, out, err)
+            continue
+        check(f"resumed after {kills}", (out, err) == whole[1:], out, err, whole)
+        if kills == 4:
+            break
+        path.unlink()
+        kills = 0
+    check("kills", kills == 4, kills)
+    check("unfinished files", not list(folder.glob("*.unisono-part")))
+
+
+def usage(folder):
+    program = folder / "one.uni"
+    program.write_text("print(process_count(), device_count())\n")
+    other = folder / "two.uni"
+    other.write_text("print(process_count() + 1)\n")
+    for words, status, expected in [
+            (["-n", "3", program], 0, "3 3\n"),
+            (["-n", "1", program], 0, "1 1\n"),
+            (["-n", "2", "--devices", "cpu:3", program], 0, "2 6\n"),
+            (["-n", "2", "-e", "process_count()"], 0, "2\n"),
+            (["-n", "2", program, "--devices", "sim:2"], 2, "no GPUs yet"),
+            (["-n", "2", "--stats", program], 2, "--stats tells of one process"),
+            (["-n", "2", "-"], 2, "cannot share standard input"),
+            (["-n", "3", "--devices", "cpu:32", program], 1, "64 devices at most"),
+            (["-n", "2", folder / "none.uni"], 1, "none.uni"),
+            (["-n", "2", "--devices", "cpu:x", program], 2, "--devices expects"),
+            (["-n", "2"], 2, "there is no file"),
+            (["-n", "0", program], 2, "-n"),
+            (["-n", "2", "--all-output", program], 0, "")]:
+        got, out, err = run([UNISONO, "launch", *words])
+        text = out + err
+        good = got == status and (text == expected if status == 0 and expected else expected in text)
+        if "--all-output" in words:
+            good = sorted(out.splitlines()) == ["[process 0] 2 2", "[process 1] 2 2"]
+        if status and expected != "-n":
+            good = good and len(re.findall(r"(?m)^error", text)) == 1
+        check(f"launch {words}", good, got, out, err)
+    got = run([UNISONO, "run", program], {"UNISONO_FAULTS": "nonsense"})
+    check("faults alone", got[0] == 0, got)
+    if has_mpi():
+        got = run(["mpirun", "-n", "1", UNISONO, "run", program, ":", "-n", "1", UNISONO, "run", other])
+        check("two programs", got[0] == 1 and got[2].count("do different things at the program's text") == 1, got)
+        got = run(["mpirun", "-n", "2", UNISONO, "run", program], {"UNISONO_MPI": "/nowhere/libunisono_mpi.so"})
+        check("no library", got[0] == 1 and got[2].count("cannot use /nowhere/libunisono_mpi.so") == 1, got)
+        got = run(["mpirun", "-n", "4", UNISONO, "run", program])
+        check("mpirun", got == (0, "4 4\n", ""), got)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        if not OPTIONS.names or "usage" in OPTIONS.names:
+            usage(folder)
+        if not OPTIONS.names or "files" in OPTIONS.names:
+            files(folder)
+        if not OPTIONS.names or "failures" in OPTIONS.names:
+            failures(folder)
+        if not OPTIONS.names or "resumed" in OPTIONS.names:
+            resumed(folder)
+    golden_programs()
+    print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI"))
+    return 1 if PROBLEMS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

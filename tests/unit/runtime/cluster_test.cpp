@@ -1,0 +1,332 @@
+// Processes of a cluster, here as threads of one process, over sockets.
+#include "runtime/cluster/cluster.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "runtime/array.h"
+#include "runtime/cluster/cluster_device.h"
+#include "runtime/cluster/socket_transport.h"
+
+using namespace unisono;
+
+namespace {
+
+/// What came of one process.
+struct Outcome {
+  std::optional<Error> opened;  // why not
+  Cluster::End end;
+};
+
+struct Group {
+  int processes = 3;
+  std::string faults = {};
+  std::chrono::milliseconds limit{5000};
+  std::string printed = {};
+  std::vector<Outcome> outcomes = {};
+
+  /// body(cluster) is what a process does; it gives its exit status and its
+  /// messages, or nothing if it just goes away.
+  using End = std::optional<std::pair<int, std::string>>;
+  void run(const std::function<End(Cluster&)>& body) {
+    auto folder = SocketFolder::make(processes);
+    REQUIRE(folder);
+    outcomes.resize(static_cast<size_t>(processes));
+    std::mutex mutex;
+    std::vector<std::thread> threads;
+    for (int p = 0; p < processes; ++p) {
+      threads.emplace_back([&, p] {
+        Outcome& outcome = outcomes[p];
+        auto transport = open_socket_transport(
+            folder->path(), dup(folder->listener(p)), p, processes, limit);
+        if (!transport) {
+          outcome.opened = transport.error();
+          return;
+        }
+        ClusterOptions options;
+        options.limit = limit;
+        options.devices = 2;
+        options.output = [&](std::string_view text) {
+          const std::lock_guard lock(mutex);
+          printed += text;
+        };
+        if (auto read = Faults::parse(faults)) options.faults = *read;
+        auto cluster = Cluster::open(std::move(*transport), std::move(options));
+        if (!cluster) {
+          outcome.opened = cluster.error();
+          return;
+        }
+        if (const auto end = body(**cluster))
+          outcome.end = (*cluster)->finish(end->first, end->second);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  /// All have this status, and the first has these messages.
+  void check(int status, std::string_view messages, int first = 0) const {
+    for (int p = first; p < processes; ++p) {
+      CAPTURE(p);
+      CHECK_FALSE(outcomes[p].opened);
+      CHECK(outcomes[p].end.status == status);
+      CHECK(outcomes[p].end.messages.has_value() == (p == first));
+    }
+    if (outcomes[first].end.messages)
+      CHECK(*outcomes[first].end.messages == messages);
+  }
+};
+
+Group::End ok(const Status& status) {
+  if (status) return std::pair(0, std::string());
+  return std::pair(1, status.error().message + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("everybody's bytes reach everybody, whatever comes first") {
+  for (const int processes : {2, 3, 5, 16}) {
+    for (const int64_t count : {0, 1, 7, 100'000}) {
+      CAPTURE(processes);
+      CAPTURE(count);
+      Group group{.processes = processes, .faults = "reorder 7"};
+      group.run([&](Cluster& cluster) -> Group::End {
+        const int own = cluster.process();
+        const auto value = [](int from, int to) { return 100 * from + to; };
+        std::vector<std::vector<int>> sent, got;
+        std::vector<Message> sends, receives;
+        for (int p = 0; p < processes; ++p) {
+          sent.emplace_back(static_cast<size_t>(count), value(own, p));
+          got.emplace_back(static_cast<size_t>(count), -1);
+        }
+        const int64_t bytes = count * 4;
+        for (int p = 0; p < processes; ++p) {
+          if (p == own) continue;
+          // In two pieces.
+          sends.push_back(
+              {p,
+               {{sent[p].data(), bytes / 8 * 4},
+                {sent[p].data() + count / 2, bytes - bytes / 8 * 4}}});
+          receives.push_back({p, {{got[p].data(), bytes}}});
+        }
+        for (int turn = 0; turn < 3; ++turn) {
+          cluster.at(fmt::format("turn {}", turn));
+          for (auto& row : got) std::ranges::fill(row, -1);
+          if (auto done = cluster.exchange(sends, receives, 42); !done)
+            return ok(done);
+          for (int p = 0; p < processes; ++p)
+            for (const int element : got[p])
+              if (p != own && element != value(p, own))
+                return std::pair(1, std::string("wrong bytes"));
+        }
+        return ok(Unit{});
+      });
+      group.check(0, "");
+    }
+  }
+}
+
+TEST_CASE("a broadcast comes from any process, and a barrier holds") {
+  Group group{.processes = 4, .faults = "slow 2 0 30; slow 0 3 10"};
+  std::atomic<int> before{0};
+  group.run([&](Cluster& cluster) -> Group::End {
+    for (int from = 0; from < 4; ++from) {
+      int value = cluster.process() == from ? 10 + from : -1;
+      if (auto done = cluster.broadcast(from, &value, sizeof value); !done)
+        return ok(done);
+      if (value != 10 + from) return std::pair(1, std::string("wrong value"));
+    }
+    ++before;
+    if (auto done = cluster.barrier(); !done) return ok(done);
+    if (before != 4) return std::pair(1, std::string("no barrier"));
+    return ok(Unit{});
+  });
+  group.check(0, "");
+}
+
+TEST_CASE("processes that go different ways are told so, with both places") {
+  Group group{.processes = 3};
+  group.run([&](Cluster& cluster) -> Group::End {
+    cluster.at(cluster.process() == 2 ? "train.uni:14" : "train.uni:12");
+    return ok(cluster.barrier());
+  });
+  group.check(1,
+              "process 2 is at train.uni:14, and process 0 at train.uni:12: "
+              "every process must do the same\n");
+  Group other{.processes = 2};
+  other.run([&](Cluster& cluster) -> Group::End {
+    cluster.at("train.uni:12");
+    return ok(cluster.barrier(cluster.process()));
+  });
+  other.check(1,
+              "process 1 and process 0 do different things at train.uni:12: "
+              "every process must do the same\n");
+  Group early{.processes = 2};
+  early.run([&](Cluster& cluster) -> Group::End {
+    if (cluster.process() == 1) return ok(Unit{});
+    cluster.at("train.uni:3");
+    return ok(cluster.barrier());
+  });
+  early.check(1,
+              "process 1 has ended, and process 0 is at train.uni:3: every "
+              "process must do the same\n");
+}
+
+TEST_CASE("the first failure is everybody's, and one process tells of it") {
+  Group group{.processes = 4};
+  group.run([&](Cluster& cluster) -> Group::End {
+    if (cluster.process() >= 2)
+      return std::pair(3, fmt::format("mistake {}\n", cluster.process()));
+    return ok(cluster.barrier());
+  });
+  group.check(3, "mistake 2\n");
+  // One that comes later in the program is not it, though it is the first
+  // process's.
+  Group later{.processes = 2};
+  later.run([&](Cluster& cluster) -> Group::End {
+    cluster.begin_run();
+    if (cluster.process() == 1) {
+      cluster.note_failure(3);
+      return std::pair(1, std::string("device 3\n"));
+    }
+    cluster.end_run();
+    return std::pair(1, std::string("the host\n"));
+  });
+  later.check(1, "device 3\n");
+}
+
+TEST_CASE("a process that is gone is named by the others") {
+  Group group{.processes = 3};
+  group.run([&](Cluster& cluster) -> Group::End {
+    if (cluster.process() == 1) return std::nullopt;
+    return ok(cluster.barrier());
+  });
+  CHECK(*group.outcomes[0].end.messages ==
+        "process 1 is gone: it was killed, or its host is down\n");
+  CHECK(group.outcomes[0].end.status == 1);
+  CHECK(group.outcomes[2].end.status == 1);
+  CHECK_FALSE(group.outcomes[2].end.messages);
+  Group first{.processes = 3};
+  first.run([&](Cluster& cluster) -> Group::End {
+    if (cluster.process() == 0) return std::nullopt;
+    return ok(cluster.barrier());
+  });
+  first.check(1, "process 0 is gone: it was killed, or its host is down\n", 1);
+}
+
+TEST_CASE("a process that lags is named when the time is over") {
+  Group group{.processes = 3, .limit = std::chrono::milliseconds(300)};
+  group.run([&](Cluster& cluster) -> Group::End {
+    cluster.at("step.uni:5");
+    if (cluster.process() == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      return std::nullopt;
+    }
+    return ok(cluster.barrier());
+  });
+  CHECK(*group.outcomes[0].end.messages ==
+        "process 2 did not come to step.uni:5 in 0.3 s\n");
+  CHECK(group.outcomes[0].end.status == 1);
+  CHECK(group.outcomes[1].end.status == 1);
+}
+
+TEST_CASE("what members print comes in the order of exchanges and positions") {
+  Group group{.processes = 3, .faults = "reorder 1"};
+  group.run([&](Cluster& cluster) -> Group::End {
+    cluster.begin_run();
+    for (int phase = 0; phase < 2; ++phase) {
+      // Positions go round.
+      cluster.begin_member(2 - cluster.process());
+      for (const char* line : {"a", "b"})
+        cluster.output(
+            fmt::format("{}{}{}\n", phase, 2 - cluster.process(), line));
+      cluster.end_member();
+      std::vector<Message> others;
+      for (int p = 0; p < 3; ++p)
+        if (p != cluster.process()) others.push_back({p});
+      if (auto done = cluster.exchange(others, others, 0); !done)
+        return ok(done);
+    }
+    cluster.end_run();
+    if (auto done = cluster.settle(); !done) return ok(done);
+    cluster.output("end\n");
+    return ok(Unit{});
+  });
+  group.check(0, "");
+  CHECK(group.printed ==
+        "00a\n00b\n01a\n01b\n02a\n02b\n10a\n10b\n11a\n11b\n12a\n12b\nend\n");
+}
+
+TEST_CASE("after a failure there are the lines that one process would print") {
+  Group group{.processes = 3};
+  group.run([&](Cluster& cluster) -> Group::End {
+    cluster.begin_run();
+    cluster.begin_member(cluster.process());
+    cluster.output(fmt::format("line {}\n", cluster.process()));
+    cluster.end_member();
+    if (cluster.process() == 1) {
+      cluster.note_failure(1);
+      return std::pair(1, std::string("mistake\n"));
+    }
+    std::vector<Message> others;
+    for (int p = 0; p < 3; ++p)
+      if (p != cluster.process()) others.push_back({p});
+    return ok(cluster.exchange(others, others, 0));
+  });
+  group.check(1, "mistake\n");
+  CHECK(group.printed == "line 0\nline 1\n");
+}
+
+TEST_CASE("a plan of faults that cannot be read says what it may be") {
+  CHECK(Faults::parse("die 1 7; hang 2 5; slow 0 1 20; reorder 3"));
+  CHECK(Faults::parse(""));
+  for (const char* text :
+       {"die", "die 1", "die 1 x", "slow 1 2", "burn 1 2", "reorder 1 2"}) {
+    CAPTURE(text);
+    CHECK_FALSE(Faults::parse(text));
+  }
+}
+
+TEST_CASE("arrays move between devices of processes, and to the host in all") {
+  Group group{.processes = 3};
+  group.run([&](Cluster& cluster) -> Group::End {
+    // The caller keeps the cluster.
+    const std::shared_ptr<Cluster> shared(&cluster, [](Cluster*) {});
+    const auto owned = make_cluster_devices(shared);
+    std::vector<Device*> devices;
+    for (const auto& device : owned) devices.push_back(device.get());
+    Device& home = home_device(devices);
+    if (&home == devices[0] || home.name() != "cpu:0" || devices.size() != 6)
+      return std::pair(1, std::string("wrong devices"));
+    std::vector<int32_t> numbers(6 * 12);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    const auto whole =
+        array_from_host(home, DType::I32, {6, 12}, numbers.data());
+    if (!whole) return std::pair(1, whole.error().message);
+    const auto same = [&](const Array& array) {
+      const auto bytes = array_to_host(array);
+      return bytes &&
+             std::memcmp(bytes->data(), numbers.data(), bytes->size()) == 0;
+    };
+    std::vector<Device*> reversed(devices.rbegin(), devices.rend());
+    for (const Sharding& first :
+         {Sharding{0, devices}, Sharding{1, devices}, Sharding{-1, devices},
+          Sharding{0, reversed}, Sharding{-1, {devices[3]}},
+          Sharding::on_mesh({{2, 1}, {3, 0}}, devices)}) {
+      const auto placed = reshard(*whole, first);
+      if (!placed || !same(*placed)) return std::pair(1, first.to_string());
+      for (const Sharding& second :
+           {Sharding{1, reversed}, Sharding{0, devices}, Sharding{-1, {&home}},
+            Sharding{-1, reversed},
+            Sharding::on_mesh({{3, 1}, {2, 0}}, devices)}) {
+        const auto moved = reshard(*placed, second);
+        if (!moved || !same(*moved))
+          return std::pair(1, first.to_string() + " -> " + second.to_string());
+      }
+    }
+    return ok(Unit{});
+  });
+  group.check(0, "");
+}
