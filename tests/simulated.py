@@ -15,7 +15,7 @@ LEFT_OUT = {"heat.1.txt", "heat.2.txt", "heat.8.txt",  # the same program as hea
             "nn_attention_long.uni",  # a million scores
             "fft_lengths.uni"}  # fft.uni with long transforms
 EVERY = "same_"  # these hold every collective of every type to a loop: a run takes seconds, too
-LONG = {"reductions_stay.uni", "stays_on_mesh.uni", "reduce.uni"}  # a run takes a second or two: each topology with two seeds
+LONG = {"long_reductions.uni", "reductions_stay.uni", "stays_on_mesh.uni", "reduce.uni"}  # a run takes a second or two: each topology with two seeds
 COLLECTIVE = ("tests/programs/maps/", "tests/programs/collectives/", "tests/programs/nested/", "tests/programs/members/")
 
 
