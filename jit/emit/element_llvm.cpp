@@ -87,6 +87,13 @@ Value* emit_sixteen(EmitContext& c, ir::Op op, llvm::ArrayRef<Value*> x) {
     return made([&](Value* l, Value* r) { return b.CreateFSub(l, r); });
   if (op == ir::Op::mul)
     return made([&](Value* l, Value* r) { return b.CreateFMul(l, r); });
+  // A conversion of NaN would lose its sign.
+  if (op == ir::Op::copysign) {
+    Value* number =
+        b.CreateAnd(x[0], llvm::ConstantInt::get(x[0]->getType(), 0x7fff));
+    return b.CreateOr(number, b.CreateAnd(x[1], llvm::ConstantInt::get(
+                                                    x[1]->getType(), 0x8000)));
+  }
   if (op == ir::Op::maximum || op == ir::Op::minimum)
     return convert_to_sixteen<D>(
         c, emit_extreme(c, op, convert_sixteen<D>(c, x[0]),
