@@ -61,7 +61,8 @@ void wrong_argument(Argument argument, const Value& value,
   const bool has_dtype = std::ranges::any_of(
       argument.call().builtin.parameters,
       [](const Parameter& parameter) { return parameter.name == "dtype"; });
-  if (type && type->type.shape.empty() && has_dtype)
+  const bool wants_type = expected.find("type") != std::string_view::npos;
+  if (type && type->type.shape.empty() && has_dtype && !wants_type)
     d.set_help(fmt::format("name the element type: `dtype={}`",
                            name(type->type.dtype)));
   argument.call().walk.fail(std::move(d));
