@@ -2,7 +2,7 @@
 // Operators, loops and functions on text. A character is a Unicode code point,
 // as in Python. While checking, a text may be unknown (`args()`), and so is
 // then what is made of it. A text with arrays of compiled code in it can only
-// be joined and printed there.
+// be joined and printed there, and a character that is chosen there compared.
 #include <optional>
 #include <string>
 #include <string_view>

@@ -555,35 +555,26 @@ std::optional<int64_t> Walker::run_loop_code(
   LineTimes* times = s_.line_times;
   const LineTime time(times, LineTimes::Part::code,
                       times ? walk_.source_id(where) : 0);
-  const auto take_over = [&] {
-    for (size_t i = 0; i < code->variables.size(); ++i) {
-      const FunctionCode::Local& local = code->variables[i];
-      assign(start.variables[i].environment, local.name,
-             value_of(walk_, local.value.kind, registers[local.value.place],
-                      local.where),
-             where);
-    }
-    if (!recording) return;
-    recording.event().source = walk_.source_id(where);
-    recording.event().turns = static_cast<int64_t>(registers[code->turns]);
-  };
   CodeRun run(*this, *code, where);
   run.calls = std::span(memory->calls).first(depth);
   run.tell = tell;
-  std::optional<uint64_t> done;
-  try {
-    done = run.run(registers);
-  } catch (...) {
-    take_over();
-    throw;
-  }
-  if (!done) {
+  if (!run.run(registers)) {
     at_fault = true;
     why = "an element is at fault";
     return std::nullopt;
   }
-  take_over();
+  for (size_t i = 0; i < code->variables.size(); ++i) {
+    const FunctionCode::Local& local = code->variables[i];
+    assign(start.variables[i].environment, local.name,
+           value_of(walk_, local.value.kind, registers[local.value.place],
+                    local.where),
+           where);
+  }
   const auto turns = static_cast<int64_t>(registers[code->turns]);
+  if (recording) {
+    recording.event().source = walk_.source_id(where);
+    recording.event().turns = turns;
+  }
   s_.function_codes->memory.push_back(std::move(memory));
   s_.function_codes->loops.insert(start.loop);
   return turns;

@@ -217,8 +217,8 @@ struct FunctionCodes {
 
 // ---- the compiler -----------------------------------------------------------
 //
-//   function_compiler.cpp  functions, statements, conversions
-//   function_expr.cpp      expressions, conditions
+//   function_compiler.cpp  functions, statements
+//   function_expr.cpp      conversions, expressions, conditions
 //
 // What is not known there throws NotCode.
 

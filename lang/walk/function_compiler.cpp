@@ -1,4 +1,4 @@
-// Functions, statements and conversions of functions that become code.
+// Functions and statements that become code.
 #include "lang/walk/function_code.h"
 
 #include <algorithm>
@@ -83,102 +83,7 @@ bool only_shows(const Call& print, const std::string& name) {
 
 }  // namespace
 
-// ---- conversions -----------------------------------------------------------
-
-std::optional<HostKind> FunctionCompiler::annotated(const Expr* type) const {
-  if (!type) return std::nullopt;
-  const auto& plain = walker_.state().plain_types;
-  const auto found = plain.find(type);
-  if (type->kind != ExprKind::NameExpr || found == plain.end())
-    give_up(type->span, "this type is none of a number");
-  if (found->second.kind == PlainType::Kind::integer)
-    return HostKind::integer();
-  if (found->second.kind == PlainType::Kind::text)
-    give_up(type->span, "this type is none of a number");
-  return HostKind::scalar(found->second.dtype);
-}
-
-/// As `to_dtype`.
-HostOperand FunctionCompiler::Body::to_scalar(const Operand& value, DType dtype,
-                                              uint32_t place, Span where,
-                                              const Site* failure) {
-  const HostKind kind = HostKind::scalar(dtype);
-  if (value.kind.is(Form::scalar) && value.kind.dtype == dtype) {
-    Operand same = value;
-    same.kind = kind;
-    return same;
-  }
-  const bool weak = value.kind.is(Form::integer) || value.kind.is(Form::number);
-  const bool whole = is_whole(value.kind);
-  if (!weak || !(is_floating(dtype) || (is_integer(dtype) && whole)))
-    give_up(where, "this conversion is not known in code");
-  if (value.known) {
-    Walk& walk = all_.walk_;
-    std::vector<uint8_t> bytes;
-    if (whole)
-      bytes = *walk.constant_int(static_cast<int64_t>(value.bits), dtype, false,
-                                 where)
-                   ->constant;
-    else if (value.kind.literal == Literal::yes)
-      bytes =
-          *walk.constant(std::bit_cast<double>(value.bits), dtype, false, where)
-               ->constant;
-    else
-      bytes = jit::element_bytes(dtype, std::bit_cast<double>(value.bits));
-    uint64_t bits = 0;
-    std::memcpy(&bits, bytes.data(), bytes.size());
-    return known(kind, bits);
-  }
-  const DType from = whole ? DType::I64 : DType::F64;
-  const bool may_fail = whole ? is_integer(dtype) || dtype == DType::F16
-                              : value.kind.literal != Literal::no;
-  if (may_fail && dtype != from) {
-    const size_t step =
-        emit(jit::bytecode::require_fit_step(dtype, !whole), 0, value.place);
-    // Of a number that may be a literal or none only the walk knows.
-    if (failure && value.kind.literal != Literal::unknown)
-      unit_.sites[step] = *failure;
-    else
-      all_.begins_again_ = where;
-  }
-  if (dtype == from) {
-    Operand same = value;
-    same.kind = kind;
-    return same;
-  }
-  emit(jit::cast_step(from, dtype), place, value.place);
-  return in(kind, place);
-}
-
-/// As `to_dtype` to a weak type.
-HostOperand FunctionCompiler::Body::to_number(const Operand& value, DType dtype,
-                                              uint32_t place) {
-  const Literal literal =
-      value.kind.is(Form::integer) ? Literal::yes : value.kind.literal;
-  const HostKind kind = HostKind::number(dtype, literal);
-  if (is_whole(value.kind) == is_integer(dtype)) {
-    Operand same = value;
-    same.kind = kind;
-    return same;
-  }
-  if (value.known)
-    return known(kind, std::bit_cast<uint64_t>(static_cast<double>(
-                           static_cast<int64_t>(value.bits))));
-  emit(jit::cast_step(DType::I64, DType::F64), place, value.place);
-  return in(kind, place);
-}
-
-HostOperand FunctionCompiler::Body::match(const Operand& value,
-                                          const Expr* type, uint32_t place,
-                                          Span where) {
-  const auto wanted = all_.annotated(type);
-  if (!wanted) return value;
-  if (*wanted == value.kind) return value;
-  if (wanted->is(Form::integer)) give_up(where, "this is no `int`");
-  if (wanted->dtype == DType::Bool && value.kind.is(Form::boolean))
-    return value;
-  return to_scalar(value, wanted->dtype, place, where);
-}
+// ---- variables -----------------------------------------------------------
 
 HostOperand FunctionCompiler::Body::as_variable(const Operand& value,
                                                 uint32_t place) {
