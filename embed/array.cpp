@@ -177,7 +177,7 @@ Value host_array(DType dtype, std::vector<int64_t> shape, const void* data,
   block->buffer = Buffer(nullptr, const_cast<void*>(data), bytes);
   cell->array.emplace(
       dtype, std::move(shape), Sharding{-1, {nullptr}},
-      std::vector<std::shared_ptr<Buffer>>{{block, &block->buffer}});
+      DeviceBlocks{{block, &block->buffer}});
   return cell;
 }
 

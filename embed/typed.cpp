@@ -79,7 +79,7 @@ void run_on_devices(const UnisonoTyped& typed, const void* const* arguments,
         inputs.push_back(*typed.function.fixed[i]);
         continue;
       }
-      const lang::Placed& input = executable.inputs[i];
+      const ArrayLayout& input = executable.inputs[i];
       Device& first = *session.runtime().devices()[0];
       const unisono::Array array = checked(
           array_from_host(first, input.dtype, input.shape, arguments[next++]));
@@ -115,7 +115,7 @@ UnisonoError* call_within(const UnisonoTyped& typed,
   });
 }
 
-void write_type(const lang::Placed& placed, UnisonoTensor* tensor) {
+void write_type(const ArrayLayout& placed, UnisonoTensor* tensor) {
   *tensor = {nullptr, placed.shape.data(), nullptr,
              static_cast<int32_t>(placed.shape.size()),
              dtype_number(placed.dtype)};
@@ -183,7 +183,7 @@ int unisono_typed_argument(const UnisonoTyped* typed, size_t index,
 int unisono_typed_result(const UnisonoTyped* typed, size_t index,
                          UnisonoTensor* tensor) {
   if (index >= unisono_typed_result_count(typed) || !tensor) return 0;
-  write_type(typed->function.executable.outputs[index], tensor);
+  write_type(*typed->function.executable.outputs[index], tensor);
   return 1;
 }
 

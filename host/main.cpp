@@ -196,7 +196,7 @@ void add_inspect(CommandLine& line) {
   inspect
       ->add_option("--after", line.options.after,
                    "the IR after this pass: trace, vmap, join, spmd, simplify, "
-                   "fold, results, cse or captures")
+                   "fold, results, cse, captures or narrow")
       ->type_name("PASS");
   inspect
       ->add_option(

@@ -20,7 +20,7 @@ struct Pass {
 constexpr Pass optimisations[] = {
     {"simplify", simplify},           {"fold", fold_arrays},
     {"results", drop_dead_results},   {"cse", cse_dce},
-    {"captures", transpose_captures},
+    {"captures", transpose_captures}, {"narrow", narrow_products},
 };
 
 Graph verified(const char* pass, Graph graph, const AfterPass& after) {

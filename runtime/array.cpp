@@ -227,10 +227,18 @@ std::string Sharding::to_string() const {
   return text;
 }
 
-int64_t Array::elements() const { return product(shape_); }
+const ArrayLayout Array::no_layout;
+
+Array::Array(DType dtype, std::vector<int64_t> shape, Sharding sharding,
+             DeviceBlocks blocks)
+    : Array(make_recycled<ArrayLayout>(dtype, std::move(shape),
+                                       std::move(sharding)),
+            std::move(blocks)) {}
+
+int64_t Array::elements() const { return product(shape()); }
 
 std::vector<int64_t> Array::block_shape() const {
-  return block_shape_of(shape_, sharding_);
+  return block_shape_of(shape(), sharding());
 }
 
 namespace {
@@ -296,7 +304,7 @@ Result<Array> reshard(const Array& array, const Sharding& to,
   CHECK(!to.devices.empty());
   CopyCounter moved;
   if (counter) moved.recorder = counter->recorder;
-  std::vector<std::shared_ptr<Buffer>> blocks;
+  DeviceBlocks blocks;
   for (size_t b = 0; b < to.devices.size(); ++b) {
     Device& device = *to.devices[b];
     Box box = box_of(array.shape(), to, b);

@@ -8,6 +8,7 @@
 
 #include "runtime/device.h"
 #include "runtime/dtype.h"
+#include "runtime/recycling.h"
 
 namespace unisono {
 
@@ -45,38 +46,50 @@ struct Sharding {
   std::string to_string() const;
 };
 
+/// An array without its elements. Arrays that are alike share one, such as the
+/// results of a function that is called again.
+struct ArrayLayout {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;  // of the whole array
+  Sharding sharding;
+};
+
+/// The blocks of one array, by device: most often one, in memory that is quick
+/// to get.
+using DeviceBlocks =
+    std::vector<std::shared_ptr<Buffer>, Recycling<std::shared_ptr<Buffer>>>;
+
 /// An immutable array on devices: element type, full shape, placement, and one
 /// dense row-major block of memory per device. Copying shares the memory.
 /// Thread-safe, as nothing changes after construction.
 class Array {
  public:
-  /// No array yet: it has no blocks, and may only be assigned to.
+  /// No array yet: it has no blocks and says that it is a scalar.
   Array() = default;
-  /// `blocks[i]` holds the block of sharding.devices[i]; nothing is checked.
+  /// `blocks[i]` holds the block of layout->sharding.devices[i]; nothing is
+  /// checked.
+  Array(std::shared_ptr<const ArrayLayout> layout, DeviceBlocks blocks)
+      : layout_(std::move(layout)), blocks_(std::move(blocks)) {}
   Array(DType dtype, std::vector<int64_t> shape, Sharding sharding,
-        std::vector<std::shared_ptr<Buffer>> blocks)
-      : dtype_(dtype),
-        shape_(std::move(shape)),
-        sharding_(std::move(sharding)),
-        blocks_(std::move(blocks)) {}
+        DeviceBlocks blocks);
 
-  DType dtype() const { return dtype_; }
-  const std::vector<int64_t>& shape() const { return shape_; }
-  int rank() const { return static_cast<int>(shape_.size()); }
+  DType dtype() const { return layout().dtype; }
+  const std::vector<int64_t>& shape() const { return layout().shape; }
+  int rank() const { return static_cast<int>(shape().size()); }
   int64_t elements() const;
   /// Bytes of all elements, each counted once however many copies there are.
-  int64_t bytes() const { return elements() * byte_size(dtype_); }
-  const Sharding& sharding() const { return sharding_; }
+  int64_t bytes() const { return elements() * byte_size(dtype()); }
+  const Sharding& sharding() const { return layout().sharding; }
+  const ArrayLayout& layout() const { return layout_ ? *layout_ : no_layout; }
   /// blocks()[i] is on sharding().devices[i].
-  const std::vector<std::shared_ptr<Buffer>>& blocks() const { return blocks_; }
+  const DeviceBlocks& blocks() const { return blocks_; }
   /// The shape of each block: all blocks have the same one.
   std::vector<int64_t> block_shape() const;
 
  private:
-  DType dtype_ = DType::F32;
-  std::vector<int64_t> shape_;
-  Sharding sharding_;
-  std::vector<std::shared_ptr<Buffer>> blocks_;
+  static const ArrayLayout no_layout;
+  std::shared_ptr<const ArrayLayout> layout_;
+  DeviceBlocks blocks_;
 };
 
 /// Counts copies of blocks or parts of them, for tests and `--stats`. Functions

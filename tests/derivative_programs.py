@@ -21,6 +21,7 @@ SMOOTH = ("sin({})", "cos({})", "tanh({})", "atan({})", "erf({})", "sqrt(1.0 + {
           "nn.silu({})", "sinh(0.4 * {})", "cosh(0.4 * {})", "asinh({})", "cbrt(1.5 + sin({}))", "rsqrt(1.5 + sin({}))", "log(2.5 + cos({}))",
           "log2(2.5 + cos({}))", "asin(0.7 * sin({}))", "acos(0.7 * sin({}))",
           "atanh(0.5 * tanh({}))", "acosh(2.5 + sin({}))", "tan(0.5 * sin({}))", "square({})", "reciprocal(2.5 + sin({}))", "erf_inv(0.6 * sin({}))",
+          "lgamma(1.6 + sin({}))", "digamma(1.8 + cos({}))", "polygamma(2, 2.5 + sin({}))",
           "(1.7 + sin({0})) ** 1.3", "{0} ** 3", "0.5 ** {0}", "custom({})", "checkpoint(fn(c) => sin(c) * c)({})")
 # What has edges, which random points are not near to.
 EDGES = ("abs({})", "nn.relu({})", "maximum({}, 0.11)", "minimum({}, 0.23)", "clip({}, -0.4, 0.6)", "where({0} > 0.05, {0} * {0}, 0.3 * {0})",

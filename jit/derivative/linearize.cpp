@@ -138,6 +138,17 @@ Graph Linearizer::finished_tangents(std::vector<NodeId> inputs) {
   return with_inputs(graph, stay);
 }
 
+void Linearizer::join_equal_values(Duals& outputs) {
+  CHECK(values_.outputs.empty());
+  for (const Dual& output : outputs) values_.outputs.push_back(output.value);
+  values_.outputs.insert(values_.outputs.end(), taken_.begin(), taken_.end());
+  values_ = join_equal(values_);
+  auto joined = values_.outputs.begin();
+  for (Dual& output : outputs) output.value = *joined++;
+  for (NodeId& value : taken_) value = *joined++;
+  values_.outputs.clear();
+}
+
 std::vector<NodeId> values_of(const Duals& x) {
   std::vector<NodeId> out;
   for (const Dual& dual : x) out.push_back(dual.value);

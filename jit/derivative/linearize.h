@@ -49,6 +49,10 @@ class Linearizer {
   /// taken(), of which only those stay that the outputs, which are the
   /// caller's, need.
   Graph finished_tangents(std::vector<NodeId> inputs);
+  /// Apart, when all is finished: equal nodes of values(), which has no outputs
+  /// yet, become one, so that nothing is kept or computed twice. `outputs` are
+  /// all else that refers to them.
+  void join_equal_values(Duals& outputs);
 
  private:
   bool apart() const { return form_ == Form::apart; }

@@ -197,6 +197,7 @@ struct Branch {
       if (results[i])
         parts.tangents().outputs.push_back(parts.tangent_or_zeros(outputs[i]));
     linear = parts.finished_tangents(tangents);
+    parts.join_equal_values(outputs);
     const Flags all(graph.inputs.size(), true);
     kept = residuals(parts.values(), all, parts.taken(), values_of(outputs));
     needed = needed_for(parts.values(), kept, parts.taken());

@@ -154,6 +154,7 @@ struct Body {
       if (depends.results[i])
         parts.tangents().outputs.push_back(parts.tangent_or_zeros(outputs[i]));
     linear = parts.finished_tangents(tangents);
+    parts.join_equal_values(outputs);
     // What a turn reads is there when the turn is computed again, but for its
     // carries.
     Flags free(graph.inputs.size(), true);

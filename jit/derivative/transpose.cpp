@@ -137,11 +137,25 @@ Sum& Transposer::sum_for(NodeId to, AxisMask varies) {
   return sums_[to][varies & ~varies_[to]];
 }
 
+/// Whether `mask` is true where `other` is false; -1 is no mask.
+bool Transposer::is_inverse(NodeId mask, NodeId other) const {
+  return mask >= 0 && other >= 0 && out[mask].op == Op::bit_not &&
+         out[mask].inputs[0] == other;
+}
+
 void Transposer::give(NodeId to, Masked part, AxisMask varies) {
   Sum& sum = sum_for(to, varies);
   add_slabs(sum, type(to));
   if (sum.dense.value < 0) {
     sum.dense = part;
+    return;
+  }
+  // One where a mask holds and one elsewhere: the two branches of a choice.
+  if (is_inverse(part.mask, sum.dense.mask)) std::swap(part, sum.dense);
+  if (is_inverse(sum.dense.mask, part.mask)) {
+    const NodeId both =
+        add(Op::select, {part.mask, part.value, sum.dense.value});
+    sum_for(to, varies).dense = {both};
     return;
   }
   // Where neither is anything, neither may what it is multiplied by be.

@@ -90,6 +90,7 @@ class Transposer {
              ir::Attrs attrs = ir::NoAttrs{});
   NodeId zeros(const ir::Type& type);
   NodeId zero_positions(const ir::Type& type);
+  bool is_inverse(NodeId mask, NodeId other) const;
   NodeId dense(const Masked& x);
   bool is_linear(NodeId id) const { return linear_[id]; }
   /// The node of `out` for a known node.

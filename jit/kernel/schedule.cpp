@@ -219,8 +219,9 @@ constexpr int64_t most_vectors = 8;
 /// Lines that are read side by side, one of each lane of each factor: more of
 /// them, often powers of two apart, drive each other out of the first cache.
 constexpr int64_t most_lines = 16;
-/// Smaller products lie in the caches, where nothing of this matters.
-constexpr int64_t least_wide = 1 << 15;
+/// One chain after the other waits for each of its fmas, unless the product is
+/// over before that counts.
+constexpr int64_t least_wide = 1 << 10;
 
 /// How the columns of a product are done; `axis` is the vectors'.
 void schedule_product(const Nest& nest, const Work& work, Schedule& plan) {

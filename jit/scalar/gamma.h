@@ -1,6 +1,11 @@
 #pragma once
-// The logarithm of the gamma function, and its first two derivatives.
+// The logarithm of the gamma function, and its derivatives.
+#include <array>
+#include <tuple>
+
+#include "jit/scalar/exp.h"
 #include "jit/scalar/log.h"
+#include "jit/scalar/power.h"
 #include "jit/scalar/trig.h"
 
 namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
@@ -174,6 +179,97 @@ V trigamma(V x) {
   // trigamma(x) + trigamma(1 - x) = (pi / sin(pi x))^2.
   V root = V(0x1.921fb54442d18p1) / half_turns(x).sine;
   return select(negative, fma(root, root, -y), y);
+}
+
+/// n!, as doubles that are exact.
+inline constexpr auto exact_factorials = [] {
+  std::array<double, 23> values{};
+  values[0] = 1;
+  for (size_t n = 1; n < values.size(); ++n)
+    values[n] = static_cast<double>(n) * values[n - 1];
+  return values;
+}();
+
+/// n! times the sum of 1 / (y + k)^(n + 1) over k >= 0, for y >= 0, n >= 1:
+/// eight terms by themselves, the rest by the Euler-Maclaurin formula (NIST
+/// Handbook, 25.11.5), all as multiples of 1 / y^n.
+template <DoubleValue V>
+V polygamma_size(V n, V y) {
+  const V s = n + 1.0, one = (n - n) + 1.0;
+  auto [terms, next] = iterate(
+      std::tuple(one, one), [](auto state) { return std::get<1>(state) < 8.0; },
+      [&](auto state) {
+        auto [sum, k] = state;
+        return std::tuple(sum + pow(y / (y + k), s), k + 1.0);
+      });
+  // B(2j) / (2j)!, the last first.
+  constexpr double bernoulli[] = {-174611.0 / 802857662698291200000.0,
+                                  43867.0 / 5109094217170944000.0,
+                                  -3617.0 / 10670622842880000.0,
+                                  1.0 / 74724249600.0,
+                                  -691.0 / 1307674368000.0,
+                                  1.0 / 47900160.0,
+                                  -1.0 / 1209600.0,
+                                  1.0 / 30240.0,
+                                  -1.0 / 720.0,
+                                  1.0 / 12.0};
+  const V from = y + 8.0, inverse = 1.0 / from;
+  V series = V(0.0);
+  for (int j = 10; j >= 1; --j) {
+    V factor = (s + (2.0 * j - 1)) * inverse * ((s + 2.0 * j) * inverse);
+    series = fma(series, factor, V(bernoulli[10 - j]));
+  }
+  series = fma(series * inverse, s * inverse, fma(inverse, 0.5, 1.0 / n));
+  const V weight = pow(y / from, n);
+  const V rest = select(weight == 0.0, 0.0, weight * series);
+  auto small = n <= 22.0;
+  const V factorial =
+      lookup(exact_factorials, convert<int32_t>(select(small, n, 0.0)));
+  const V lead = select(small, factorial * pow(y, -n),
+                        exp(log_gamma_positive(s) - n * log(y)));
+  return select(y == infinity<V>, 0.0, lead * (terms / y + rest));
+}
+
+/// The functions that follow trigamma.
+struct HigherPolygamma {
+  static constexpr const char* name = "polygamma";
+  template <DoubleValue V>
+  std::tuple<V> operator()(V n, V x) const {
+    // All lattice points x + k, k of any sign, less those below x; what the
+    // lattice gives depends on the distance to the nearest integer alone.
+    auto negative = x < 0.0;
+    auto even = rint(n * 0.5) * 2.0 == n;
+    const V turn = x - rint(x), distance = abs(turn);
+    const V flip = select(even, -1.0, V(1.0));
+    const V side = select(turn < 0.0, flip, 1.0);
+    const V last = select(negative, 2.0, V(0.0)), zero = n - n;
+    auto [size, step] = iterate(
+        std::tuple(zero, zero),
+        [&](auto state) { return std::get<1>(state) <= last; },
+        [&](auto state) {
+          auto [sum, i] = state;
+          V y = select(negative, distance, abs(x)), sign = V(1.0);
+          sign = select(negative, side, sign);
+          y = select(i == 1.0, 1.0 - distance, y);
+          sign = select(i == 1.0, side * flip, sign);
+          y = select(i == 2.0, 1.0 - x, y);
+          sign = select(i == 2.0, -flip, sign);
+          return std::tuple(fma(sign, polygamma_size(n, y), sum), i + 1.0);
+        });
+    const V result = flip * size;
+    return {select(negative & even & (turn == 0.0), not_a_number<V>, result)};
+  }
+};
+
+/// Derivative number n of digamma; NaN where n is no integer from 0 on. At 0
+/// and the negative integers as digamma for even n, as trigamma for odd. Its
+/// error is relative for x > 0 and n <= 22, and grows with n log n beyond.
+template <DoubleValue V>
+V polygamma(V n, V x) {
+  auto order = (n >= 2.0) & (n <= 0x1p53) & (trunc(n) == n);
+  V low = select(n == 0.0, digamma(x),
+                 select(n == 1.0, trigamma(x), not_a_number<V>));
+  return std::get<0>(rare<HigherPolygamma>(order, std::tuple(low), n, x));
 }
 
 }  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

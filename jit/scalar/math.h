@@ -39,5 +39,9 @@ template <SingleValue V>
 V trigamma(V x) {
   return convert<float>(trigamma(convert<double>(x)));
 }
+template <SingleValue V>
+V polygamma(V n, V x) {
+  return convert<float>(polygamma(convert<double>(n), convert<double>(x)));
+}
 
 }  // namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar

@@ -95,7 +95,8 @@ void clean_control(Node& node) {
   if (auto* a = std::get_if<ir::LoopAttrs>(&node.attrs)) clean_loop(node, *a);
 }
 
-/// The graph with equal nodes joined.
+}  // namespace
+
 Graph join_equal(const Graph& graph) {
   Graph out;
   out.nodes.reserve(graph.nodes.size());
@@ -125,6 +126,8 @@ Graph join_equal(const Graph& graph) {
   out.outputs = placed.renamed(graph.outputs);
   return out;
 }
+
+namespace {
 
 Graph drop_dead(const Graph& graph) {
   std::vector<bool> needed(graph.nodes.size(), false);

@@ -40,11 +40,17 @@ std::vector<NodeId> inline_graph(Graph& graph, const Graph& callee,
 /// simplify.cpp: algebraic identities that keep every bit, constant folding of
 /// scalars (by the reference evaluator), moves of moves.
 Graph simplify(const Graph& graph);
-/// cse.cpp: equal nodes become one, and nodes that are not needed are removed,
-/// but for those that must_stay.
+/// cse.cpp: equal nodes become one. Inputs, which come first, keep their ids;
+/// outside subgraphs no node is removed otherwise.
+Graph join_equal(const Graph& graph);
+/// cse.cpp: join_equal, and nodes that are not needed are removed, but for
+/// those that must_stay.
 Graph cse_dce(const Graph& graph);
 /// dead_results.cpp: results of branches and loops that are not read are not
 /// computed.
 Graph drop_dead_results(const Graph& graph);
+/// narrow_products.cpp: a product of which only slices are read is that of the
+/// parts of its factors that these depend on. The graph is concrete.
+Graph narrow_products(const Graph& graph);
 
 }  // namespace unisono::jit

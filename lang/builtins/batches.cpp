@@ -279,7 +279,7 @@ class BatchItems : public Items {
     int64_t block_bytes = byte_size(dtype);
     for (const int64_t size : shape) block_bytes *= size;
     block_bytes /= devices;
-    std::vector<std::shared_ptr<Buffer>> blocks;
+    DeviceBlocks blocks;
     for (int64_t d = 0; d < devices; ++d) {
       Device& device = *plan_.devices[static_cast<size_t>(d)];
       Buffer block = TRY(device.allocate(block_bytes));

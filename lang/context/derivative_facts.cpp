@@ -1,10 +1,13 @@
 #include "lang/context/derivative_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 
 #include "jit/ir/kinds.h"
+#include "jit/ir/table.h"
 #include "runtime/dtype.h"
 
 namespace unisono::lang {
@@ -127,6 +130,16 @@ bool lacks_derivative(ir::Op op, std::span<const ArrayValue> operands) {
     if (!operands[i]->depends.empty() && factor(op, i) == "unknown")
       return true;
   return false;
+}
+
+Diagnostic no_derivative(ir::Op op, Span where) {
+  Diagnostic error = diagnostic(Code::no_derivative, where, ir::name(op));
+  if (ir::row(op).operands == 2)
+    error.set_help(fmt::format(
+        "it has none by its first argument; where that may count as a "
+        "constant, write `{}(stop_gradient(...), ...)`",
+        ir::name(op)));
+  return error;
 }
 
 void tell_derivatives(const Context& context, const ArrayCell& value) {

@@ -20,6 +20,8 @@ void set_depends(const Context& context, ir::Op op,
 /// Whether a derivative around needs one of `op`, which has none: its row in
 /// the table of operations says so.
 bool lacks_derivative(ir::Op op, std::span<const ArrayValue> operands);
+/// The error of such an operation.
+Diagnostic no_derivative(ir::Op op, Span where);
 
 /// Whether the result of an operation at `where`, of the element type `dtype`,
 /// is linear: in check mode, where there are no control operations.

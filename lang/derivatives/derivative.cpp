@@ -78,7 +78,7 @@ Diagnostic no_derivative(Walk& walk, const jit::NoDerivative& none,
     switch (none.why) {
       case Why::reverse_while: return reverse_while_error(derivative, place);
       case Why::no_factor:
-        return diagnostic(Code::no_derivative, place, ir::name(none.op));
+        return lang::no_derivative(none.op, place);
       case Why::forward_custom_vjp:
         return diagnostic(Code::forward_custom_vjp, place, derivative.name,
                           "a function");

@@ -7,11 +7,9 @@
 #include "lang/context/line_times.h"
 #include "lang/context/processes.h"
 #include "lang/maps/map_mesh.h"
-#include "lang/maps/run_held.h"
 #include "lang/ops/print_value.h"
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
-#include "runtime/execute/run.h"
 
 namespace unisono::lang {
 namespace {
@@ -52,8 +50,7 @@ Status make_own(std::shared_ptr<Buffer>& block, Device& device) {
 
 /// The blocks of an input that the program writes to. Of a shared one all
 /// devices have the first block.
-Status make_own(const Executable& executable, int input,
-                std::vector<std::shared_ptr<Buffer>>& blocks) {
+Status make_own(const Executable& executable, int input, DeviceBlocks& blocks) {
   const unisono::Program& program = *executable.program;
   if (!program.slots[program.inputs[input]].shared) {
     for (size_t i = 0; i < blocks.size(); ++i)
@@ -70,18 +67,17 @@ Status make_own(const Executable& executable, int input,
 
 /// With Machine::compile_only, what a run would give, without elements.
 Blocks absent_blocks(const Executable& executable) {
-  return Blocks(executable.outputs.size(), std::vector<std::shared_ptr<Buffer>>(
-                                               executable.devices.size()));
+  return Blocks(executable.outputs.size(),
+                DeviceBlocks(executable.devices.size()));
 }
 
 Arrays as_arrays(const Executable& executable, Blocks outputs) {
   Arrays results;
   results.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Placed& output = executable.outputs[i];
-    outputs[i].resize(output.sharding.devices.size());
-    results.emplace_back(output.dtype, output.shape, output.sharding,
-                         std::move(outputs[i]));
+    const std::shared_ptr<const ArrayLayout>& layout = executable.outputs[i];
+    outputs[i].resize(layout->sharding.devices.size());
+    results.emplace_back(layout, std::move(outputs[i]));
   }
   return results;
 }
@@ -129,7 +125,7 @@ Result<Arrays> run_overwriting(Machine& machine, const Executable& executable,
   if (outputs) return as_arrays(executable, std::move(*outputs));
   if (outputs.error().untouched) {
     for (size_t i = 0; i < blocks.size(); ++i) {
-      const Placed& input = executable.inputs[i];
+      const ArrayLayout& input = executable.inputs[i];
       inputs.emplace_back(input.dtype, input.shape, input.sharding,
                           std::move(blocks[i]));
     }
@@ -139,7 +135,8 @@ Result<Arrays> run_overwriting(Machine& machine, const Executable& executable,
 
 /// A result of the reference evaluator, placed as compiled code leaves it.
 Result<unisono::Array> to_devices(const jit::HostArray& host,
-                                  const Placed& output, CopyCounter& counter) {
+                                  const ArrayLayout& output,
+                                  CopyCounter& counter) {
   Device& first = *output.sharding.devices[0];
   auto array =
       array_from_host(first, output.dtype, output.shape, host.bytes.data());
@@ -188,7 +185,8 @@ Result<Arrays> run_reference(Machine& machine, const Executable& executable,
   Arrays results;
   results.reserve(outputs->size());
   for (size_t i = 0; i < outputs->size(); ++i) {
-    auto array = TRY(to_devices((*outputs)[i], executable.outputs[i], counter));
+    auto array =
+        TRY(to_devices((*outputs)[i], *executable.outputs[i], counter));
     results.push_back(std::move(array));
   }
   return results;
@@ -196,9 +194,9 @@ Result<Arrays> run_reference(Machine& machine, const Executable& executable,
 
 Arrays without_elements(const Executable& executable) {
   Arrays results;
-  for (const Placed& output : executable.outputs)
+  for (const auto& output : executable.outputs)
     results.push_back(
-        Walk::absent(output.dtype, output.shape, output.sharding));
+        Walk::absent(output->dtype, output->shape, output->sharding));
   return results;
 }
 
@@ -254,8 +252,8 @@ Result<Arrays> run(Walk& walk, const Executable& executable, Inputs inputs) {
   if (absent) return without_elements(executable);
   Arrays empty;
   CopyCounter counter{.recorder = machine.recorder};
-  for (const Placed& output : executable.outputs) {
-    auto array = TRY(to_devices({}, output, counter));
+  for (const auto& output : executable.outputs) {
+    auto array = TRY(to_devices({}, *output, counter));
     empty.push_back(std::move(array));
   }
   return empty;

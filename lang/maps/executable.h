@@ -2,6 +2,7 @@
 // A graph that is ready to run: its devices, the placements of its arrays, and
 // its program. Statements, `jit` and maps all run by it.
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "jit/partition/map_graph.h"
@@ -9,17 +10,10 @@
 
 namespace unisono::lang {
 
-/// The placement of one input or output while a program runs.
-struct Placed {
-  DType dtype = DType::F32;
-  std::vector<int64_t> shape;  // of the whole array
-  Sharding sharding;
-};
-
 struct Executable {
-  std::vector<Device*> devices;  // in the order of the program's
-  std::vector<Placed> inputs;    // may be empty if none is donated
-  std::vector<Placed> outputs;
+  std::vector<Device*> devices;     // in the order of the program's
+  std::vector<ArrayLayout> inputs;  // may be empty if none is donated
+  std::vector<std::shared_ptr<const ArrayLayout>> outputs;
   /// By input: whether it is given away, so that its memory may become an
   /// output's. Empty: none is.
   std::vector<bool> donated;
@@ -49,5 +43,11 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
 Result<std::vector<unisono::Array>> run(Walk& walk,
                                         const Executable& executable,
                                         std::vector<unisono::Array>& inputs);
+
+/// The same of an executable to which nothing is given away: it only reads its
+/// inputs, which the caller holds until the run is over. None is copied.
+Result<std::vector<unisono::Array>> run(
+    Walk& walk, const Executable& executable,
+    std::span<const unisono::Array* const> inputs);
 
 }  // namespace unisono::lang

@@ -14,7 +14,6 @@
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/maps/map_state.h"
-#include "lang/maps/run_held.h"
 #include "lang/maps/typed_function.h"
 #include "lang/ops/print_value.h"
 
@@ -114,9 +113,9 @@ MapEntry* find_entry(MapState& state, int compiled_for,
 
 /// An array on the map's mesh; `cuts` says which of its axes is cut along each
 /// of the mesh's.
-Placed place(const ir::Type& type, const jit::MemberGraph& map,
-             const std::vector<int>& cuts,
-             const std::vector<Device*>& devices) {
+ArrayLayout place(const ir::Type& type, const jit::MemberGraph& map,
+                  const std::vector<int>& cuts,
+                  const std::vector<Device*>& devices) {
   // On one device, a block is the whole.
   if (devices.size() == 1)
     return {type.dtype, type.sizes(), Sharding{-1, devices, {}}};
@@ -165,9 +164,9 @@ void prepare(Walk& walk, jit::MemberGraph map, const AxisInfo* outermost,
                                       jit::input_cuts(map, i),
                                       executable.devices));
   for (size_t i = 0; i < map.graph.outputs.size(); ++i)
-    executable.outputs.push_back(place(jit::whole_output(map, i), map,
-                                       jit::output_cuts(map, i),
-                                       executable.devices));
+    executable.outputs.push_back(std::make_shared<const ArrayLayout>(
+        place(jit::whole_output(map, i), map, jit::output_cuts(map, i),
+              executable.devices)));
   executable.donated.resize(executable.inputs.size(), false);
   if (map.members() == 0) return;  // nothing will run
   if (walk.machine().reference_only)

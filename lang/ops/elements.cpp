@@ -208,10 +208,9 @@ UnsetArray unset_array(Walk& walk, ir::Type type) {
   auto buffer = first.allocate(type.bytes());
   if (!buffer) return {};
   auto* elements = static_cast<uint8_t*>(buffer->data());
-  auto cell = std::make_shared<ArrayCell>();
-  cell->array.emplace(
-      type.dtype, type.sizes(), Sharding{-1, {&first}},
-      std::vector{std::make_shared<Buffer>(std::move(*buffer))});
+  auto cell = make_recycled<ArrayCell>();
+  cell->array.emplace(type.dtype, type.sizes(), Sharding{-1, {&first}},
+                      DeviceBlocks{make_recycled<Buffer>(std::move(*buffer))});
   cell->type = std::move(type);
   return {std::move(cell), elements};
 }

@@ -25,6 +25,11 @@ constexpr Word keywords[] = {
 #include "lang/syntax/token.def"
 };
 
+/// Whether `text` begins with the word. Most words differ in the first letter.
+bool begins(std::string_view text, const Word& word) {
+  return text[0] == word.text[0] && text.starts_with(word.text);
+}
+
 /// `op=` exists for arithmetic and bits.
 bool has_compound(TokenKind kind) {
   const BinaryRule* rule = binary_rule(kind);
@@ -33,6 +38,8 @@ bool has_compound(TokenKind kind) {
   return cls == OpClass::arithmetic || cls == OpClass::bits;
 }
 
+/// ASCII that may stand in comments and strings.
+bool is_plain(char c) { return ' ' <= c && c <= '~'; }
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 bool is_ascii_letter(char c) {
   return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_';
@@ -275,16 +282,18 @@ class Lexer {
     const uint32_t begin = at_;
     const uint32_t length = word_length();
     at_ += length;
+    const std::string_view text = text_.substr(begin, length);
     TokenKind kind = TokenKind::Identifier;
     for (const Word& keyword : keywords)
-      if (keyword.text == text_.substr(begin, length)) kind = keyword.kind;
+      if (keyword.text.size() == length && begins(text, keyword))
+        kind = keyword.kind;
     add(kind, begin);
   }
 
   bool punctuation_mark() {
     const uint32_t begin = at_;
     for (const Word& mark : punctuation) {
-      if (!rest().starts_with(mark.text)) continue;
+      if (!begins(rest(), mark)) continue;
       at_ += static_cast<uint32_t>(mark.text.size());
       note_bracket(mark.text[0]);
       const bool compound =
@@ -363,6 +372,10 @@ class Lexer {
   /// and a terminal obeys.
   bool check_printable(uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end;) {
+      if (is_plain(text_[i])) {
+        ++i;
+        continue;
+      }
       const CodePoint point = decode_utf8(text_, i);
       const uint32_t length = point.length == 0 ? 1 : point.length;
       if (is_unprintable(point.value)) {
@@ -392,6 +405,10 @@ class Lexer {
 size_t first_invalid_byte(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
+    if (static_cast<uint8_t>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
     const CodePoint point = decode_utf8(text, at);
     if (point.length == 0) return at;
     at += point.length;

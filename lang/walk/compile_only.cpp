@@ -14,7 +14,7 @@ namespace unisono::lang {
 
 unisono::Array Walk::absent(DType dtype, std::vector<int64_t> shape,
                             Sharding sharding) {
-  std::vector<std::shared_ptr<Buffer>> nothing(sharding.devices.size());
+  DeviceBlocks nothing(sharding.devices.size());
   return {dtype, std::move(shape), std::move(sharding), std::move(nothing)};
 }
 

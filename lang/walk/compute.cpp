@@ -14,6 +14,7 @@
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/recycling.h"
 
 namespace unisono::lang {
 namespace {
@@ -208,8 +209,9 @@ class StatementRun {
            (bytes_of(graph, threshold) >= threshold || has_loop(graph));
   }
 
-  static Placed placed(const ir::Type& type, const Sharding& where) {
-    return {type.dtype, type.sizes(), where};
+  static std::shared_ptr<const ArrayLayout> placed(const ir::Type& type,
+                                                   const Sharding& where) {
+    return make_recycled<ArrayLayout>(type.dtype, type.sizes(), where);
   }
 
   Device& first_device() const {

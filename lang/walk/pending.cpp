@@ -165,7 +165,7 @@ ArrayValue Walk::add(ir::Op op, std::span<const ArrayValue> operands,
   check_size(type, where);
   if (auto folded = fold_literals(op, operands, type.dtype)) return *folded;
   if (!context_.derivatives.empty() && lacks_derivative(op, operands))
-    fail(diagnostic(Code::no_derivative, where, ir::name(op)));
+    fail(no_derivative(op, where));
   const Linearity linearity =
       context_.in_linear_rule
           ? linearity_of(op, operands, attrs, type.dtype, where)

@@ -10,7 +10,6 @@
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/execution.h"
 #include "runtime/execute/program_cache.h"
-#include "runtime/execute/run.h"
 #include "runtime/execute/watchdog.h"
 #include "runtime/heap.h"
 #include "runtime/host_device.h"

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -274,11 +275,17 @@ struct RunOptions {
 /// collective, and the error of the first device that has one is returned: the
 /// same one in every run. May be called from several threads at once, and from
 /// a host callback.
-Result<std::vector<std::vector<std::shared_ptr<Buffer>>>> run(
+Result<std::vector<DeviceBlocks>> run(Runtime& runtime, const Program& program,
+                                      const std::vector<Device*>& devices,
+                                      const std::vector<DeviceBlocks>& blocks,
+                                      const RunOptions& options = {});
+
+/// The same for callers whose inputs lie apart: *inputs[i] are the blocks of
+/// input i, which the caller holds until the run is over.
+Result<std::vector<DeviceBlocks>> run(
     Runtime& runtime, const Program& program,
     const std::vector<Device*>& devices,
-    const std::vector<std::vector<std::shared_ptr<Buffer>>>& blocks,
-    const RunOptions& options = {});
+    std::span<const DeviceBlocks* const> inputs, const RunOptions& options);
 
 /// Runs a program of one CPU device on memory of the caller's: inputs[i] has
 /// the dense elements of input i, and outputs[i] gets those of output i; both

@@ -39,8 +39,7 @@ struct Bench {
     options.target = code_target(devices);
     auto program = compiler.compile(graph, options, stats);
     if (!program) return program.error();
-    std::vector<std::vector<std::shared_ptr<Buffer>>> blocks(
-        graph.inputs.size());
+    std::vector<DeviceBlocks> blocks(graph.inputs.size());
     for (size_t d = 0; d < devices.size(); ++d)
       for (size_t i = 0; i < inputs[d].size(); ++i) {
         const HostArray& input = inputs[d][i];

@@ -77,6 +77,7 @@ TEST_CASE("passes keep every bit of random graphs") {
     check_preserves(simplify, seed);
     check_preserves(cse_dce, seed);
     check_preserves(fold_arrays, seed);
+    check_preserves(narrow_products, seed);
     check_preserves([](const Graph& g) { return optimise(g); }, seed);
   }
 }
@@ -290,6 +291,46 @@ TEST_CASE("routines are joined, and go where nobody reads them") {
         input + "%1: " + inverse +
             "%2: f32[2, 2] = project %1\n%3: f32[2, 2] = add %2, %2\n"
             "return %3\n");
+}
+
+TEST_CASE("of products what slices read is computed") {
+  const char* const product =
+      "%0: f32[3, 64, 20] = input\n%1: f32[20, 3, 48] = input\n"
+      "%2: f32[3, 64, 48] = dot %0, %1 batch_a=[0] batch_b=[1] "
+      "contract_a=[2] contract_b=[0]\n";
+  const auto narrowed = [&](const std::string& slices) {
+    const Graph graph = parsed((product + slices).c_str());
+    const Graph out = narrow_products(graph);
+    REQUIRE(ir::verify(out));
+    RandomGraph random(5, {});
+    const auto inputs = random.random_inputs(graph);
+    const auto before = outputs_of(graph, inputs),
+               after = outputs_of(out, inputs);
+    for (size_t i = 0; i < before.size(); ++i)
+      CHECK(same_values(before[i], after[i]));
+    for (const ir::Node& node : out.nodes)
+      if (node.op == Op::dot) return node.type.to_string();
+    return std::string();
+  };
+  // One slice, which is then the product; two, of which the product is all that
+  // they cover; one with a step; one of nothing.
+  const std::string one =
+      "%3: f32[2, 64, 16] = slice %2 start=[1, 0, 32] size=[2, 64, 16]\n";
+  CHECK(narrowed(one + "return %3\n") == "f32[2, 64, 16]");
+  CHECK(narrowed(one + "%4: f32[1, 5, 8] = slice %2 start=[2, 7, 16] "
+                       "size=[1, 5, 8]\nreturn %3, %4\n") == "f32[2, 64, 32]");
+  CHECK(narrowed("%3: f32[3, 10, 48] = slice %2 start=[0, 4, 0] "
+                 "step=[1, 3, 1] size=[3, 10, 48]\nreturn %3\n") ==
+        "f32[3, 28, 48]");
+  const std::string whole = "f32[3, 64, 48]";
+  CHECK(narrowed("%3: f32[3, 0, 48] = slice %2 start=[0, 4, 0] "
+                 "size=[3, 0, 48]\nreturn %3\n") == whole);
+  // All but a few; also read otherwise; a result.
+  CHECK(narrowed("%3: f32[3, 60, 48] = slice %2 start=[0, 4, 0] "
+                 "size=[3, 60, 48]\nreturn %3\n") == whole);
+  CHECK(narrowed(one + "%4: f32[3, 64, 48] = neg %2\nreturn %3, %4\n") ==
+        whole);
+  CHECK(narrowed(one + "return %3, %2\n") == whole);
 }
 
 TEST_CASE("collectives over one member are none") {

@@ -79,7 +79,7 @@ TEST_CASE("200 runs that are stopped or lose a device, each with one after") {
         if (stops) stop = true;
         return !stops && device == lost;
       };
-      auto outputs = run(runtime, program, runtime.devices(), {},
+      auto outputs = run(runtime, program, runtime.devices(), Blocks{},
                          {.stop = &stop, .lose_device = &lose});
       if (!outputs) {
         ++failed;
@@ -106,7 +106,7 @@ TEST_CASE("a stop from another thread, at any time") {
       stop = true;
     });
     auto outputs =
-        run(runtime, endless, runtime.devices(), {}, {.stop = &stop});
+        run(runtime, endless, runtime.devices(), Blocks{}, {.stop = &stop});
     stopper.join();
     REQUIRE(!outputs);
     CHECK(outputs.error().kind == Error::Kind::cancelled);
@@ -126,7 +126,7 @@ TEST_CASE("a device that never arrives is named by the watchdog") {
                         DType::I32, 1, ReduceOp::sum, 9}}};
     const Program program = summing(4, 5);
     for (int i = 0; i < 5; ++i) {
-      auto outputs = run(runtime, b.program, runtime.devices(), {},
+      auto outputs = run(runtime, b.program, runtime.devices(), Blocks{},
                          {.watchdog = milliseconds(40)});
       REQUIRE(!outputs);
       CHECK(outputs.error().kind == Error::Kind::stalled);
@@ -151,7 +151,7 @@ TEST_CASE("the watchdog leaves alone who waits for no other") {
           {}),
       {CollectiveStep{CollectiveStep::Kind::all_reduce, value, value,
                       DType::I32, 1, ReduceOp::sum, 9}}};
-  auto outputs = run(runtime, b.program, runtime.devices(), {},
+  auto outputs = run(runtime, b.program, runtime.devices(), Blocks{},
                      {.watchdog = milliseconds(60)});
   CHECK(outputs);
 }
@@ -160,8 +160,8 @@ TEST_CASE("a recorder is told what devices did, and nothing else changes") {
   Runtime runtime(3, 2);
   const Program program = summing(3, 4);
   Recorder recorder(true);
-  auto outputs =
-      run(runtime, program, runtime.devices(), {}, {.recorder = &recorder});
+  auto outputs = run(runtime, program, runtime.devices(), Blocks{},
+                     {.recorder = &recorder});
   REQUIRE(outputs);
   CHECK(*values<int32_t>((*outputs)[0][0]) == 7);
   using Kind = Recorder::Kind;

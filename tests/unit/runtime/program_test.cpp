@@ -306,7 +306,7 @@ TEST_CASE("the stop flag ends a run") {
       stop = true;
     });
     auto outputs =
-        run(runtime, b.program, runtime.devices(), {}, {.stop = &stop});
+        run(runtime, b.program, runtime.devices(), Blocks{}, {.stop = &stop});
     stopper.join();
     REQUIRE(!outputs);
     CHECK(outputs.error().kind == Error::Kind::cancelled);

@@ -10,7 +10,7 @@
 
 namespace unisono {
 
-using Blocks = std::vector<std::vector<std::shared_ptr<Buffer>>>;
+using Blocks = std::vector<DeviceBlocks>;
 
 /// Builds a Program slot by slot.
 struct ProgramBuilder {
@@ -60,9 +60,9 @@ inline std::shared_ptr<const Steps> steps(Steps list) {
 
 /// One block for each device, with the values that value(device, i) gives.
 template <class T, class Value>
-std::vector<std::shared_ptr<Buffer>> make_blocks(
-    const std::vector<Device*>& devices, int64_t elements, Value&& value) {
-  std::vector<std::shared_ptr<Buffer>> blocks;
+DeviceBlocks make_blocks(const std::vector<Device*>& devices, int64_t elements,
+                         Value&& value) {
+  DeviceBlocks blocks;
   for (size_t d = 0; d < devices.size(); ++d) {
     Result<Buffer> buffer =
         devices[d]->allocate(elements * static_cast<int64_t>(sizeof(T)));

@@ -160,17 +160,13 @@ void check_maps(Table& table) {
     for (const Shape& shape : shapes) {
       const std::vector<Shape> operands(static_cast<size_t>(row.operands),
                                         shape);
-      // trigamma has no derivative of its own.
-      const bool second = row.op != Op::lgamma && row.op != Op::digamma;
-      if (row.op == Op::trigamma || row.op == Op::stop_gradient) continue;
-      table.check(
-          row.op, operands, low + inset, high - inset,
-          [&](Graph& g, const std::vector<NodeId>& x) {
-            const NodeId r = g.add(row.op, x);
-            if (g.type(r).dtype == DType::F64) return r;
-            return g.add(Op::select, {r, x[0], g.add(Op::neg, {x[0]})});
-          },
-          second);
+      if (row.op == Op::polygamma || row.op == Op::stop_gradient) continue;
+      table.check(row.op, operands, low + inset, high - inset,
+                  [&](Graph& g, const std::vector<NodeId>& x) {
+                    const NodeId r = g.add(row.op, x);
+                    if (g.type(r).dtype == DType::F64) return r;
+                    return g.add(Op::select, {r, x[0], g.add(Op::neg, {x[0]})});
+                  });
     }
   }
 }
@@ -191,9 +187,18 @@ TEST_CASE("derivatives: maps") {
       return g.add(Op::cast, x, ir::CastAttrs{DType::F64});
     });
   }
+  // By its second operand: the first is the number of a derivative.
+  for (const Shape& shape : shapes)
+    for (const double order : {0.0, 1.0, 2.0, 5.0})
+      table.check(
+          Op::polygamma, {shape}, 0.3, 4, [order](Graph& g, const auto& x) {
+            const NodeId n =
+                g.add_constant(g.type(x[0]), element_bytes(DType::F64, order));
+            return g.add(Op::polygamma, {n, x[0]});
+          });
   for (const ir::Row& row : ir::all_rows())
     if (row.kind == ir::Kind::map && ir::admits(row.op, DType::F64) &&
-        row.op != Op::trigamma && row.op != Op::stop_gradient)
+        row.op != Op::stop_gradient)
       CHECK_MESSAGE(table.has(row.op), row.name);
 }
 
@@ -212,10 +217,13 @@ TEST_CASE("derivatives: none, and none known") {
   REQUIRE(out);
   CHECK((*out)[1].bytes == numbers({2}, 0, 0, random).bytes);
   for (const auto mode : {jvp, vjp}) {
-    const auto none = mode(graph(Op::trigamma), {{true}});
+    Graph order;
+    order.add_input(f64({2}));
+    order.outputs = {order.add(Op::polygamma, {0, 0})};
+    const auto none = mode(order, {{true}});
     REQUIRE(std::holds_alternative<NoDerivative>(none));
     CHECK(std::get<NoDerivative>(none).why == NoDerivative::Why::no_factor);
-    CHECK(std::get<NoDerivative>(none).op == Op::trigamma);
+    CHECK(std::get<NoDerivative>(none).op == Op::polygamma);
   }
 }
 

@@ -278,6 +278,65 @@ TEST_CASE(
   check_below_0(ir::Op::digamma, digamma_of<long double>, 4e-15);
 }
 
+/// polygamma for n from 1 on: 200 terms of the sum, then the Euler-Maclaurin
+/// formula; of negative x by as many steps up.
+long double polygamma_of(int n, long double x) {
+  using W = long double;
+  W sum = 0;
+  W y = x;
+  for (; y < 0; ++y) sum += std::pow(y, -(n + 1));
+  for (int k = 0; k < 200; ++k, ++y) sum += std::pow(y, W(-(n + 1)));
+  sum += std::pow(y, W(-n)) / n + std::pow(y, W(-n - 1)) / 2 +
+         (n + 1) * std::pow(y, W(-n - 2)) / 12 -
+         W(n + 1) * (n + 2) * (n + 3) * std::pow(y, W(-n - 4)) / 720;
+  return (n % 2 == 0 ? -1 : 1) * std::tgamma(W(n + 1)) * sum;
+}
+
+TEST_CASE("accuracy: polygamma") {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> positive(0.05, 40), negative(-12, 0);
+  const auto computed = [](double n, double x) {
+    double actual;
+    const void* in[] = {&n, &x};
+    const int64_t stride[] = {1, 1};
+    element_loop(ir::Op::polygamma, DType::F64)(&actual, in, stride, 1,
+                                                nullptr);
+    return actual;
+  };
+  for (const int n : {1, 2, 3, 4, 5, 8, 12, 22, 23, 40, 100}) {
+    double worst = 0, worst_below = 0;
+    for (int i = 0; i < 3000; ++i) {
+      const double x = positive(random);
+      const auto expected = polygamma_of(n, x);
+      INFO(n, " ", x);
+      worst = std::max(worst, static_cast<double>(std::abs(
+                                  (computed(n, x) - expected) / expected)));
+      const double below = negative(random);
+      if (std::abs(below - std::rint(below)) < 0.05) continue;
+      const auto mirrored = polygamma_of(n, below);
+      // Beside the terms, as their sum may be 0.
+      const double r = std::abs(below - std::rint(below));
+      worst_below = std::max(
+          worst_below,
+          static_cast<double>(std::abs(computed(n, below) - mirrored) /
+                              (polygamma_of(n, r) * (n % 2 == 0 ? -1 : 1))));
+    }
+    INFO("n = ", n, ": ", worst, ", below 0 ", worst_below);
+    CHECK(worst < (n <= 22 ? 2e-15 + n * 2e-16 : 2e-15 * n));
+    CHECK(worst_below < (n <= 22 ? 4e-15 + n * 4e-16 : 4e-15 * n));
+  }
+  const double inf = std::numeric_limits<double>::infinity();
+  CHECK(computed(0, 2.5) == doctest::Approx(0.7031566406452432));
+  for (const double n : {-1.0, 0.5, inf, -inf, std::nan("")})
+    CHECK(std::isnan(computed(n, 1.5)));
+  CHECK(computed(2, 0) == -inf);
+  CHECK(computed(3, 0) == inf);
+  CHECK(std::isnan(computed(2, -3)));
+  CHECK(computed(3, -3) == inf);
+  CHECK(computed(2, inf) == 0);
+  CHECK(std::isnan(computed(2, std::nan(""))));
+}
+
 TEST_CASE("accuracy: the table of docs/accuracy.md" * doctest::skip()) {
   std::printf("| function | f32: bound | measured | f64: bound | measured |\n");
   std::printf("|---|---|---|---|---|\n");
