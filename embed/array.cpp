@@ -175,9 +175,8 @@ Value host_array(DType dtype, std::vector<int64_t> shape, const void* data,
   }
   block->owner = std::move(owner);
   block->buffer = Buffer(nullptr, const_cast<void*>(data), bytes);
-  cell->array.emplace(
-      dtype, std::move(shape), Sharding{-1, {nullptr}},
-      DeviceBlocks{{block, &block->buffer}});
+  cell->array.emplace(dtype, std::move(shape), Sharding{-1, {nullptr}},
+                      DeviceBlocks{{block, &block->buffer}});
   return cell;
 }
 

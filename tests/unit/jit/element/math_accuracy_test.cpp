@@ -1,7 +1,6 @@
 // The error of every elementary function, in units in the last place: float
 // against the C library's double, double against its long double.
 #include <doctest/doctest.h>
-#include <math.h>
 
 #include <bit>
 #include <cmath>
