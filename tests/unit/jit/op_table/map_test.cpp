@@ -28,6 +28,7 @@ bool is_elementary(Op op) {
 #define ACCURACY(name, ...) \
   if (op == Op::name) return true;
 #define ACCURACY2 ACCURACY
+#define ACCURACY_APART ACCURACY
 #include "tests/unit/jit/element/accuracy.def"
   return false;
 }
