@@ -77,8 +77,7 @@ Diagnostic no_derivative(Walk& walk, const jit::NoDerivative& none,
   const auto make = [&]() -> Diagnostic {
     switch (none.why) {
       case Why::reverse_while: return reverse_while_error(derivative, place);
-      case Why::no_factor:
-        return lang::no_derivative(none.op, place);
+      case Why::no_factor: return lang::no_derivative(none.op, place);
       case Why::forward_custom_vjp:
         return diagnostic(Code::forward_custom_vjp, place, derivative.name,
                           "a function");
