@@ -119,7 +119,7 @@ NodeId Linearizer::plus(NodeId a, NodeId b) {
   return t(Op::add, {a, b});
 }
 
-Graph Linearizer::finished_tangents(std::vector<NodeId> inputs) {
+Graph Linearizer::finished_tangents(const std::vector<NodeId>& inputs) {
   std::vector<NodeId> all = inputs;
   all.insert(all.end(), taken_inputs_.begin(), taken_inputs_.end());
   const Graph graph = cse_dce(with_inputs(tangents_, all));

@@ -48,7 +48,7 @@ class Linearizer {
   /// Apart: tangents(), finished, with `inputs` first and then those for
   /// taken(), of which only those stay that the outputs, which are the
   /// caller's, need.
-  Graph finished_tangents(std::vector<NodeId> inputs);
+  Graph finished_tangents(const std::vector<NodeId>& inputs);
   /// Apart, when all is finished: equal nodes of values(), which has no outputs
   /// yet, become one, so that nothing is kept or computed twice. `outputs` are
   /// all else that refers to them.
