@@ -39,10 +39,11 @@ PROBLEMS = []
 
 
 class Case:
-    """A command that takes at least `seconds` of processor time."""
+    """A command that takes at least `seconds` of processor time, and ends with `status` if nothing stops it."""
 
-    def __init__(self, name, words, seconds, text=None, place=r"--> [^\n]*:\d+:\d+", leaves=()):
+    def __init__(self, name, words, seconds, text=None, place=r"--> [^\n]*:\d+:\d+", leaves=(), status=0):
         self.name, self.words, self.seconds, self.text, self.place = name, words, seconds, text, place
+        self.status = status
         self.leaves = set(leaves)
 
 
@@ -116,7 +117,8 @@ COMPILED = {
 def cases():
     text = many_statements(4 * MEGABYTE - 4096, "let x{i} = [1, 2, 3] + {i} * (2 + 3)\n")
     yield Case("lex and parse", ["check", "program.uni"], 0.4, text)
-    yield Case("parse one expression", ["check", "program.uni"], 0.3, "let x = [" + "1, (2 + 3), " * 330_000 + "4]\n")
+    yield Case("parse one expression", ["check", "program.uni"], 0.3, "let x = [" + "1, (2 + 3), " * 330_000 + "4]\n",
+               status=1)  # too many computed items, as is seen at the end
     yield Case("format", ["fmt", "program.uni"], 0.6, text)
     yield Case("format to be checked", ["fmt", "--check", "program.uni"], 0.6, text)
     yield Case("tokens", ["inspect", "--emit=tokens", "program.uni"], 0.5, text)
@@ -233,8 +235,10 @@ def interrupt(case, folder, again=None):
     where = f"{case.name}, after {start:.3f} s of processor time"
     if child.returncode == 0:
         return None
-    # Before it listens, and when it has nothing left to do, the signal itself is the end.
-    itself = child.returncode == -signal.SIGINT and (start < 0.1 or start > 0.7 * whole_run(case, folder))
+    # Before it listens, and when it has nothing left to do, the signal itself is the end; a machine that is faster than
+    # ours has come to the case's own end.
+    itself = child.returncode == -signal.SIGINT and start < 0.1 or (
+        child.returncode in (-signal.SIGINT, case.status) and start > 0.7 * whole_run(case, folder))
     if not itself and (child.returncode != 130 or not re.search(
             r"^error\[U0505\]: stopped\n.*" + case.place, said, re.M | re.S) or said.count("error[") != 1):
         PROBLEMS.append(f"{where}: status {child.returncode}\n{said[:1500]}")
