@@ -266,6 +266,8 @@ Status NcclMover::move(std::span<const Transfer> transfers,
   }
   for (Rank* rank : used) TRY(begin(*rank));
   Status done = Unit{};
+  // NCCL may leave another context current than it found.
+  CurrentContext current(used[0]->queue->gpu());
   (void)library_->group_start();
   for (const Transfer& transfer : transfers) {
     const bool sends = transfer.from.queue != nullptr;

@@ -352,8 +352,20 @@ void takes(void* data) {
 
 void is_over(void* data) { static_cast<Step*>(data)->through->busy = false; }
 
+/// The communicator's context is the thread's while this lives.
+struct Current {
+  explicit Current(cuda::Context context) {
+    cuda::cuCtxGetCurrent(&before);
+    cuda::cuCtxSetCurrent(context);
+  }
+  ~Current() { cuda::cuCtxSetCurrent(before); }
+  Current(const Current&) = delete;
+  cuda::Context before = nullptr;
+};
+
 /// Puts a step into its stream.
 Status Communicator::put(Step given) {
+  const Current current(context);
   auto made = std::make_unique<Step>(given);
   Step& step = *made;
   step.in = this;
@@ -417,6 +429,7 @@ Status add(Comm comm, Step step) {
 Status end(Comm comm) {
   if (!comm) return Status::invalid_argument;
   Communicator* in = &of(comm);
+  const Current current(in->context);
   {
     std::lock_guard lock(in->mutex);
     in->aborted = true;
