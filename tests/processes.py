@@ -241,7 +241,7 @@ def f(x, n) {
   let y = psum(x // (axis_index(dev) - n[0]), dev)
   y // (axis_index(dev) - n[1])
 }
-print(pmap(f, over=dev, in_axes=(split(0), whole))(arange(4, i32), [FIRST, SECOND]))
+print(pmap(f, over=dev, in_axes=(split(0), none))(arange(4, i32), [FIRST, SECOND]))
 """
 
 

@@ -159,10 +159,11 @@ Result<CommonDevices> open_devices_together(
                               process.capabilities.begin() + each);
   std::vector<std::shared_ptr<Device>> devices;
   for (auto& device : *opened) devices.push_back(std::move(device));
-  const char* library = std::getenv("UNISONO_NCCL");
+  const char* given = std::getenv("UNISONO_NCCL");
+  const std::string library = given ? given : "";
   std::string why;
-  if (library || request.kind == DeviceRequest::Kind::cuda) {
-    auto nccl = TRY(open_nccl_mover(cluster, devices, library ? library : ""));
+  if (!library.empty() || request.kind == DeviceRequest::Kind::cuda) {
+    auto nccl = TRY(open_nccl_mover(cluster, devices, library));
     gpus->mover = std::move(nccl.mover);
     why = std::move(nccl.why);
   }

@@ -340,13 +340,14 @@ Status QueueMeeting::share_partials(Reduction& all, Range& range) {
       operand.at.place = one ? static_cast<size_t>(partial.begin)
                              : places_of(team, partial.owner)[range.lane];
     }
+    const At source = operand.at;
     for (size_t p = 0; p < team.processes.size(); ++p) {
       const int process = team.processes[p];
       if (process == partial.owner) continue;
       if (range.combiner >= 0 && range.combiner != process) continue;
       At target{all.places[p][range.lane]};
       if (process == own_) target = TRY(scratch(team, target.place, bytes));
-      TRY(copy(team, operand.at, target, bytes));
+      TRY(copy(team, source, target, bytes));
       if (process == own_) operand.at = target;
     }
     if (combines) range.partials.push_back(operand);
