@@ -141,9 +141,9 @@ def gpu_environment(nccl, devices, turn):
 def gpu_programs():
     """Golden programs of maps on simulated GPUs, by the host's memory and by a simulated NCCL."""
     goldens = [g for g in run_tests.goldens() if g.has_expectation and g.command == ["run"] and g.name not in LEFT_OUT
-               and chosen(g.name) and not {"--stats", "--trace", "--reference"} & {o for r in g.runs for o in r}
+               and chosen(g.name) and not {"--stats", "--trace"} & {o for r in g.runs for o in r}
                and g.name.startswith(simulated.COLLECTIVE) and g.path.name not in simulated.LEFT_OUT]
-    cases = [(g, d) for g in goldens for d in divisions(g) if d[1] <= 3 and d[2] <= 4]
+    cases = [(g, d) for g in goldens for d in divisions(g) if "--reference" not in d[0] and d[1] <= 3 and d[2] <= 4]
     if not OPTIONS.full:
         quick = [(g, d) for g, d in cases if g.path.name not in simulated.LONG and not g.path.name.startswith(simulated.EVERY)]
         by_name = {}
@@ -305,6 +305,32 @@ def gpus(folder):
         check(f"gpus: {how} {which} of {processes} at {message} {environment}",
               (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
               status, out, err, seconds)
+    # At any moment, also in the midst of what NCCL does.
+    endless = folder / "gpu_endless.uni"
+    endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
+    for turn in range(24 if OPTIONS.full else 4):
+        environment = gpu_environment(turn % 2 == 1, 2, turn)
+        command = launcher(2, False) + ["--devices", "sim:2", "--watchdog", str(patience), endless]
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True, text=True)
+        time.sleep((2 + RANDOM.random()) * sanitizers.slow())
+        how = RANDOM.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if turn else signal.SIGINT
+        if turn:
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            which = RANDOM.randrange(2)
+            os.kill(int(children[which]), how)
+        else:
+            os.killpg(process.pid, how)
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+        if turn:
+            good = process.returncode == 1 and len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        else:
+            good = process.returncode == 130 and err.count("U0505") == 1
+        check(f"gpus: {how.name} {environment}", good and len(re.findall(r"(?m)^error", err)) == 1, process.returncode, out, err)
 
 
 FILES = """

@@ -80,6 +80,7 @@ class NcclMover final : public Mover {
   Status watch(Rank& rank);
   Status look_at(const Rank& rank);
   Error fail(Error error);
+  void abort_all();
   Error failed(const Rank& rank, nccl::Status status);
   Rank& rank_of(const Transfer::End& end) {
     return ranks_[end.device - first_rank()];
@@ -96,26 +97,36 @@ class NcclMover final : public Mover {
 };
 
 NcclMover::~NcclMover() {
+  // What was put in the streams is done then, so nothing is lost; and others,
+  // which may be gone, are not waited for.
+  for (Rank& rank : ranks_) rank.queue->settle();
+  abort_all();
   for (Rank& rank : ranks_) {
-    rank.queue->settle();
     rank.queue->before_waits({});
     CurrentContext current(rank.queue->gpu());
     const cuda::Driver& cuda = rank.queue->gpu().driver();
-    // What was put in the stream is done, so nothing is lost; and others, which
-    // may be gone, are not waited for.
-    if (rank.comm) library_->abort(rank.comm);
     if (rank.before) cuda.event_destroy(rank.before);
     if (rank.after) cuda.event_destroy(rank.after);
   }
 }
 
-Error NcclMover::fail(Error error) {
-  broken_ = error;
+/// All at once: one may wait for its stream, which may wait for another's.
+void NcclMover::abort_all() {
+  std::vector<std::thread> threads;
   for (Rank& rank : ranks_) {
     if (!rank.comm) continue;
-    CurrentContext current(rank.queue->gpu());
-    library_->abort(std::exchange(rank.comm, nullptr));
+    threads.emplace_back([this, gpu = &rank.queue->gpu(),
+                          comm = std::exchange(rank.comm, nullptr)] {
+      CurrentContext current(*gpu);
+      library_->abort(comm);
+    });
   }
+  for (std::thread& thread : threads) thread.join();
+}
+
+Error NcclMover::fail(Error error) {
+  broken_ = error;
+  abort_all();
   return error;
 }
 
