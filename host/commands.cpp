@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "host/cluster/shared_gpus.h"
 #include "host/editor/terminal.h"
 #include "host/lsp/server/server.h"
 #include "host/manual/manual.h"
@@ -43,7 +44,6 @@
 #include "lang/source/utf8.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
-#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
 #include "runtime/stop.h"
 
@@ -211,18 +211,32 @@ Status check_options(const CommandOptions& options) {
   return check_trace(options);
 }
 
-/// Opens the devices for a session; an error in one line if there are none.
-Result<SessionOptions> session_options(const CommandOptions& options) {
-  Result<DeviceRequest> request = parse_devices(options.devices);
+/// Opens the devices for a session; an error in one line if there are none. In
+/// several processes `own` are those that this one opens.
+Result<SessionOptions> session_options(
+    const CommandOptions& options,
+    const std::shared_ptr<Cluster>& cluster = nullptr,
+    const std::optional<DeviceRequest>& own = std::nullopt) {
+  Result<DeviceRequest> request =
+      own ? Result<DeviceRequest>(*own) : parse_devices(options.devices);
   if (!request) return request.error();
   request->cublas = !options.no_cublas;
   SessionOptions out;
   if (!options.no_cache)
     out.cache = open_kernel_cache(kernel_cache_folder(request->kind));
-  auto devices = open_devices(*request, out.cache);
-  if (!devices) return devices.error();
+  if (cluster) {
+    auto common = TRY(open_devices_together(cluster, *request, out.cache));
+    out.devices = std::move(common.devices);
+    if (!common.without_nccl.empty() && cluster->process() == 0 &&
+        !options.quiet)
+      tell(
+          fmt::format("note: GPUs of several processes exchange by way of the "
+                      "host's memory: {}\n",
+                      common.without_nccl));
+  } else {
+    out.devices = TRY(open_devices(*request, out.cache));
+  }
   out.cpu_devices = request->count;
-  out.devices = std::move(*devices);
   out.reference_only = options.reference;
   out.checked = !options.unchecked;
   out.arguments = options.arguments;
@@ -255,11 +269,6 @@ Status check_together(const CommandOptions& options) {
   const auto wrong = [](std::string message) {
     return Error{.message = std::move(message)};
   };
-  if (parse_devices(options.devices)->kind != DeviceRequest::Kind::cpu)
-    return wrong(fmt::format(
-        "several processes have CPU devices, cpu:N in each, and no GPUs yet; "
-        "got `--devices {}`",
-        options.devices));
   for (const auto& [given, name] :
        {std::pair(options.stats, "--stats"),
         std::pair(options.trace.has_value(), "--trace"),
@@ -274,23 +283,32 @@ Status check_together(const CommandOptions& options) {
   return Unit{};
 }
 
+/// How many devices each process has; 0 if that depends on the GPUs that it
+/// finds.
+int devices_each(const DeviceRequest& request) {
+  return request.kind == DeviceRequest::Kind::cuda
+             ? static_cast<int>(request.gpus.size())
+             : request.count;
+}
+
 /// Meets the other processes, if there are some; null if there are none.
 Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   if (!is_launched()) return std::shared_ptr<Cluster>();
   ClusterOptions out;
   out.limit = *parse_watchdog(options.watchdog);
-  out.devices = parse_devices(options.devices)->count;
+  out.devices = devices_each(*parse_devices(options.devices));
   out.stop = interrupt_flag();
   out.output = write_output;
-  auto cluster = TRY(join_cluster(std::move(out)));
-  const int all = cluster->processes() * cluster->devices_each();
-  if (all > max_devices)
-    return Error{.message = fmt::format(
-                     "a program has {} devices at most, and these are {} "
-                     "processes with {} each",
-                     max_devices, cluster->processes(),
-                     cluster->devices_each())};
-  return cluster;
+  return join_cluster(std::move(out));
+}
+
+Status check_device_count(const Cluster& cluster) {
+  const int all = cluster.processes() * cluster.devices_each();
+  if (all <= max_devices) return Unit{};
+  return Error{.message = fmt::format(
+                   "a program has {} devices at most, and these are {} "
+                   "processes with {} each",
+                   max_devices, cluster.processes(), cluster.devices_each())};
 }
 
 /// What must be equal in all processes for them to do the same.
@@ -312,7 +330,6 @@ uint64_t fingerprint(const CommandOptions& options, const Source& source) {
 void run_together(const CommandOptions& options,
                   const std::shared_ptr<Cluster>& cluster,
                   SessionOptions& session) {
-  session.devices = make_cluster_devices(cluster);
   session.performance_notes &= cluster->process() == 0;
   if (session.workers == 0)
     session.workers =
@@ -333,6 +350,14 @@ void run_together(const CommandOptions& options,
     write_output(out);
     std::fflush(stdout);  // beside those of the others
   };
+}
+
+/// Processes that have met end before the program begins. One of them tells.
+int end_before(Cluster& cluster, int status, const Error& error) {
+  const Cluster::End end =
+      cluster.finish(status, fmt::format("error: {}\n", error.message));
+  if (end.messages) tell(*end.messages);
+  return end.status;
 }
 
 /// False, and reported, if another process has another program.
@@ -386,7 +411,20 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
                       : Result<std::shared_ptr<Cluster>>(nullptr);
   if (!met) return no_devices(met.error());
   const std::shared_ptr<Cluster> cluster = std::move(*met);
-  Result<SessionOptions> opened = session_options(options);
+  std::optional<DeviceRequest> own;
+  if (cluster) {
+    auto request = request_own_gpus(*cluster, *parse_devices(options.devices));
+    if (!request) {
+      // Either the GPUs cannot be shared, or there are none.
+      const bool lost = request.error().kind == Error::Kind::device_lost;
+      return end_before(*cluster, lost ? 1 : usage_error, request.error());
+    }
+    own = std::move(*request);
+    if (const Status few = check_device_count(*cluster); !few)
+      return end_before(*cluster, 1, few.error());
+  }
+  Result<SessionOptions> opened = session_options(options, cluster, own);
+  if (!opened && cluster) return end_before(*cluster, 1, opened.error());
   if (!opened) return no_devices(opened.error());
   SessionOptions& session_options = *opened;
   if (cluster) run_together(options, cluster, session_options);

@@ -3,10 +3,10 @@
 
 usage: tests/cuda_abi.py [FOLDER ...]
 
-Each folder has cuda.h, cublasLt.h or both (the toolkit's include folder, or those
-of the Python packages nvidia-cuda-runtime and nvidia-cublas, which may be named
-in one call as A:B). A compiler then checks runtime/cuda/types.h, runtime/cuda/driver.def
-and cublas_library.h: each function's parameters under the exact symbol that we
+Each folder has cuda.h, cublasLt.h or nccl.h, or several (the toolkit's include folder, or those
+of the Python packages nvidia-cuda-runtime, nvidia-cublas and nvidia-nccl-cu12, which may be named
+in one call as A:B:C; nccl.h needs those of the runtime). A compiler then checks runtime/cuda/types.h,
+runtime/cuda/driver.def, cublas_library.h and nccl_library.h: each function's parameters under the exact symbol that we
 look up, each structure's size and members' places, each number of an enumeration.
 """
 import os
@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMPILER = os.environ.get("CXX", "clang++-19")
 
-# How our enumerations are called in cuda.h and cublasLt.h: what their names
+# How our enumerations are called in the headers: what their names
 # begin with, and those that are not ours in capitals.
 ENUMS = {
     "DeviceAttribute": ("CU_DEVICE_ATTRIBUTE_", {"clock_rate_khz": "CLOCK_RATE", "memory_clock_rate_khz": "MEMORY_CLOCK_RATE"}),
@@ -65,6 +65,12 @@ CUBLAS = {
     "PreferenceAttribute": {"workspace_bytes": "CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES",
                             "reduction_schemes": "CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK",
                             **{f"alignment_{x}": f"CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_{x.upper()}_BYTES" for x in "abcd"}},
+}
+NCCL = {
+    "Status": {"success": "ncclSuccess", "unhandled_cuda_error": "ncclUnhandledCudaError", "system_error": "ncclSystemError",
+               "internal_error": "ncclInternalError", "invalid_argument": "ncclInvalidArgument",
+               "invalid_usage": "ncclInvalidUsage", "remote_error": "ncclRemoteError", "in_progress": "ncclInProgress"},
+    "DataType": {"i8": "ncclInt8"},
 }
 # Whether a caller cannot tell one function from another.
 ALIKE = """
@@ -174,6 +180,27 @@ def cublas_checks():
     return lines, len(functions)
 
 
+def nccl_checks():
+    lines = ["namespace nccl = unisono::nccl;"]
+    for name, enumerators in enumerations(text_of("runtime/cuda/nccl_library.h")):
+        for own in enumerators:
+            lines.append(f'static_assert((long long)(nccl::{name}::{own}) == (long long)({NCCL[name][own]}), "{own}");')
+    # Ours is the structure's beginning, as it once was, and says so by its size and version.
+    lines += ["static_assert(sizeof(nccl::UniqueId) == sizeof(ncclUniqueId));",
+              "constexpr ncclConfig_t by_default = NCCL_CONFIG_INITIALIZER;",
+              "static_assert(nccl::Config().magic == by_default.magic && nccl::Config().blocking == by_default.blocking);",
+              "static_assert(nccl::Config().version == NCCL_VERSION(2, 14, 0));",
+              "static_assert(sizeof(nccl::Config) <= sizeof(ncclConfig_t));"]
+    for field in ("size", "magic", "version", "blocking"):
+        lines.append(f"static_assert(offsetof(nccl::Config, {field}) == offsetof(ncclConfig_t, {field}) && "
+                     f"sizeof(nccl::Config::{field}) == sizeof(ncclConfig_t::{field}));")
+    functions = re.findall(r"NCCL_FUNCTION\((\w+), *(\w+), *(\(.*\))\)", text_of("runtime/cuda/nccl.def"))
+    for name, symbol, parameters in functions:
+        lines.append(f"namespace c_{name} {{ using namespace unisono::nccl; namespace cuda = unisono::cuda; using F = Status{parameters}; }}\n"
+                     f'static_assert(Alike<c_{name}::F, decltype({symbol})>::value, "{symbol}");')
+    return lines, len(functions)
+
+
 def compiler(options, folders, code):
     return subprocess.run([COMPILER, "-std=c++20", *options, f"-I{ROOT}", *(f"-isystem{f}" for f in folders), "-xc++", "-"],
                           input="\n".join(code), capture_output=True, text=True)
@@ -184,7 +211,7 @@ def check(folders):
         return next((p for f in folders if (p := pathlib.Path(f) / name).exists()), None)
 
     said, code, ok = [], ["#include <cstddef>", "#include <type_traits>", ALIKE], True
-    cuda, cublas = find("cuda.h"), find("cublasLt.h")
+    cuda, cublas, nccl = find("cuda.h"), find("cublasLt.h"), find("nccl.h")
     if cuda:
         # The declarations of old versions too, each under its exact name.
         include = ["#define __CUDA_API_VERSION_INTERNAL", "#include <cuda.h>", "#include <cudaTypedefs.h>" if find("cudaTypedefs.h") else ""]
@@ -199,6 +226,11 @@ def check(folders):
         lines, count = cublas_checks()
         code += ["#include <cublasLt.h>", '#include "runtime/cuda/cublas_library.h"', *lines]
         said.append(f"cublasLt.h: {count} functions, {len(lines)} checks")
+    if nccl:
+        lines, count = nccl_checks()
+        code += ["#include <nccl.h>", '#include "runtime/cuda/nccl_library.h"', *lines]
+        version = re.search(r"#define NCCL_VERSION_CODE (\d+)", nccl.read_text())[1]
+        said.append(f"nccl.h {version}: {count} functions, {len(lines)} checks")
     if said:
         done = compiler(["-fsyntax-only", "-w", "-ferror-limit=0"], folders, code)
         ok = done.returncode == 0

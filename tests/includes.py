@@ -11,7 +11,7 @@ import sys
 
 FLOORS = ["runtime", "jit", "lang", "host", "embed"]  # from the ground up
 BESIDE = ["simcuda"]  # the simulated driver: what it shares with the floors are tables of NVIDIA's names
-OUTSIDE = {"llvm": ("jit/emit", "jit/target"), "llvm-c": (), "cuda.h": (), "cuda_runtime.h": (), "cublasLt.h": (),
+OUTSIDE = {"llvm": ("jit/emit", "jit/target"), "llvm-c": (), "cuda.h": (), "cuda_runtime.h": (), "cublasLt.h": (), "nccl.h": (),
            "mpi.h": ("runtime/cluster",), "xeus": ("host/notebook",), "zmq.hpp": ("host/notebook",)}
 MOST = 30
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Programs in several processes give what they give in one: output, messages, files and exit status, whoever moves the
-bytes. Golden programs of maps under `unisono launch` and, where there is an mpirun for which libunisono_mpi.so was
+bytes. Golden programs of maps under `unisono launch`, on CPUs and on simulated GPUs, by the host's memory and by a
+simulated NCCL, and, where there is an mpirun for which libunisono_mpi.so was
 built, under that; then processes that are killed, stand still, lag, or have another program.
 
 usage: tests/processes.py UNISONO [--full] [--seed N] [NAME ...]
@@ -31,6 +32,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 loader.exec_module(run_tests)
 
 import sanitizers
+import simulated
 
 parser = argparse.ArgumentParser()
 parser.add_argument("unisono")
@@ -40,6 +42,8 @@ parser.add_argument("--seed", type=int, default=1)
 OPTIONS = parser.parse_intermixed_args(ARGUMENTS)
 UNISONO = os.path.abspath(OPTIONS.unisono)
 MPI_LIBRARY = pathlib.Path(UNISONO).parent / "libunisono_mpi.so"
+SIMCUDA_LIBRARY = pathlib.Path(UNISONO).parent / "libsimcuda.so"
+NCCL_LIBRARY = pathlib.Path(UNISONO).parent / "libsimnccl.so"
 RANDOM = random.Random(OPTIONS.seed)
 LIMIT = 120 * sanitizers.slow()
 PROBLEMS = []
@@ -127,6 +131,37 @@ def golden_programs():
                   f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
 
 
+def gpu_environment(nccl, devices, turn):
+    """Of simulated GPUs: which reach each other, in which order things happen, and what moves bytes between processes."""
+    kinds = simulated.topologies(devices)
+    return {"SIMCUDA": simulated.keys(kinds[turn % len(kinds)], turn % 8, races=turn % 3 == 0),
+            "UNISONO_NCCL": str(NCCL_LIBRARY) if nccl else ""}
+
+
+def gpu_programs():
+    """Golden programs of maps on simulated GPUs, by the host's memory and by a simulated NCCL."""
+    goldens = [g for g in run_tests.goldens() if g.has_expectation and g.command == ["run"] and g.name not in LEFT_OUT
+               and chosen(g.name) and not {"--stats", "--trace"} & {o for r in g.runs for o in r}
+               and g.name.startswith(simulated.COLLECTIVE) and g.path.name not in simulated.LEFT_OUT]
+    cases = [(g, d) for g in goldens for d in divisions(g) if "--reference" not in d[0] and d[1] <= 3 and d[2] <= 4]
+    if not OPTIONS.full:
+        quick = [(g, d) for g, d in cases if g.path.name not in simulated.LONG and not g.path.name.startswith(simulated.EVERY)]
+        by_name = {}
+        for g, d in RANDOM.sample(quick, len(quick)):
+            by_name.setdefault(g.name, (g, d))
+        cases = RANDOM.sample(list(by_name.values()), min(30, len(by_name)))
+    for turn, (golden, (rest, processes, each)) in enumerate(cases):
+        for nccl in [False, True] if OPTIONS.full else [turn % 2 == 1]:
+            command = launcher(processes, False) + rest + ["--devices", f"sim:{each}",
+                                                           str(golden.path.relative_to(golden.folder)), *golden.args]
+            environment = gpu_environment(nccl, each, turn)
+            status, out, err = run(command, environment, cwd=golden.folder)
+            got = re.sub(r"\bsim:(\d)", r"cpu:\1", out + (err if golden.status else ""))
+            check(f"{environment} " + " ".join(command),
+                  status == golden.status and strip(got) == strip(golden.expected) and "simcuda:" not in err,
+                  f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
+
+
 STEPS = """
 axis dev = devices()
 let step = pmap(fn(w) => w + psum(w, dev) / 16.0, over=dev)
@@ -194,6 +229,108 @@ def failures(folder):
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
     check("Ctrl-C", process.returncode == 130 and err.count("U0505") == 1, process.returncode, out, err)
+
+
+SHARES = """
+axis dev = devices()
+print(process_count(), device_count(), pmap(fn(x) => x * 1.0 + psum(x, dev), over=dev)(arange(device_count(), f32)))
+"""
+ONE_FAILS = """
+axis dev = devices()
+def f(x, n) {
+  let y = psum(x // (axis_index(dev) - n[0]), dev)
+  y // (axis_index(dev) - n[1])
+}
+print(pmap(f, over=dev, in_axes=(split(0), none))(arange(4, i32), [FIRST, SECOND]))
+"""
+
+
+def gpus(folder):
+    """Whose GPUs are whose; errors of members; processes that are killed or lag while GPUs wait for them."""
+    shares = folder / "shares.uni"
+    shares.write_text(SHARES)
+    driver = {"UNISONO_CUDA_DRIVER": str(SIMCUDA_LIBRARY), "UNISONO_NCCL": str(NCCL_LIBRARY)}
+    for environment, words, status, expected in [
+            ({"SIMCUDA": "devices=4"}, ["-n", "2", "--devices", "cuda"], 0, "2 4 [6. 7. 8. 9.]\n"),
+            ({"SIMCUDA": "devices=4"}, ["-n", "4", "--devices", "cuda"], 0, "4 4 [6. 7. 8. 9.]\n"),
+            ({"SIMCUDA": "devices=4"}, ["-n", "3", "--devices", "cuda"], 2,
+             "has 4 GPUs, which 3 processes there cannot share evenly: start 1 or 2 or 4 there"),
+            ({"SIMCUDA": "devices=2"}, ["-n", "3", "--devices", "cuda"], 2, "start 1 or 2 there"),
+            # Two devices on one GPU, and a library that is none: NCCL takes neither.
+            ({"SIMCUDA": "devices=1"}, ["-n", "2", "--devices", "cuda:0,cuda:0"], 0, "2 4 [6. 7. 8. 9.]\n"),
+            ({"SIMCUDA": "devices=2", "SIMNCCL": "refuse"}, ["-n", "2", "--devices", "cuda"], 0, "2 2 [1. 2.]\n"),
+            ({"SIMCUDA": "devices=2", "UNISONO_NCCL": "/nowhere"}, ["-n", "2", "--devices", "cuda"], 0, "2 2 [1. 2.]\n"),
+            ({"SIMCUDA": "devices=2"}, ["-n", "2", "--devices", "cuda:5"], 1, "there is no cuda:5")]:
+        got, out, err = run([UNISONO, "launch", *words, shares], {**driver, **environment})
+        by_host = "cuda:0,cuda:0" in words or "SIMNCCL" in environment or "UNISONO_NCCL" in environment
+        good = got == status and (out == expected if status == 0 else expected in err and len(re.findall(r"(?m)^error", err)) == 1)
+        check(f"{environment} launch {words}", good and by_host == ("by way of the host's memory" in err), got, out, err)
+
+    for nccl in (False, True):
+        environment = gpu_environment(nccl, 2, 0)
+        if has_mpi():
+            got = run(launcher(2, True) + ["--devices", "sim:2", shares], environment)
+            check(f"mpirun with GPUs, nccl={nccl}", got == (0, "2 4 [6. 7. 8. 9.]\n", ""), got)
+        for first, second in [(9, 9), (0, 9), (3, 1), (9, 0), (9, 3)]:
+            program = folder / f"fails{first}{second}.uni"
+            program.write_text(ONE_FAILS.replace("FIRST", str(first)).replace("SECOND", str(second)))
+            alone = run([UNISONO, "run", "--devices", "sim:4", program], environment)
+            for processes in (2, 4):
+                together = run(launcher(processes, False) + ["--devices", f"sim:{4 // processes}", program], environment)
+                check(f"fails {first} {second} {processes} nccl={nccl}", alone == together, alone, together)
+        for which in (0, 1, 3, 9):
+            program = folder / f"gpu_members{which}.uni"
+            program.write_text(MEMBERS.replace("WHICH", str(which)))
+            alone = run([UNISONO, "run", "--devices", "sim:4", program], environment)
+            alone = (alone[0], re.sub(r"(?m)^(.*member \d) 0 ", r"\1 # ", alone[1]), alone[2])
+            together = run(launcher(2, False) + ["--devices", "sim:2", program], environment)
+            together = (together[0], re.sub(r"(?m)^(.*member \d) \d ", r"\1 # ", together[1]), together[2])
+            check(f"gpu members {which} nccl={nccl}", alone == together, alone, together)
+
+    steps = folder / "gpu_steps.uni"
+    steps.write_text(STEPS.replace("range(200)", "range(20)"))
+    patience = round(5 * sanitizers.slow())
+    whole = run([UNISONO, "run", "--devices", "sim:4", steps])
+    for turn in range(60 if OPTIONS.full else 8):
+        environment = gpu_environment(turn % 2 == 1, 2, turn)
+        processes = RANDOM.choice((2, 4))
+        which, message = RANDOM.randrange(processes), RANDOM.randrange(1, 60)
+        how = RANDOM.choice(("die", "die", "hang"))
+        begin = time.time()
+        command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), steps]
+        status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}"})
+        seconds = time.time() - begin
+        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        one = len(re.findall(r"(?m)^error", err)) == 1
+        check(f"gpus: {how} {which} of {processes} at {message} {environment}",
+              (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
+              status, out, err, seconds)
+    # At any moment, also in the midst of what NCCL does.
+    endless = folder / "gpu_endless.uni"
+    endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
+    for turn in range(24 if OPTIONS.full else 4):
+        environment = gpu_environment(turn % 2 == 1, 2, turn)
+        command = launcher(2, False) + ["--devices", "sim:2", "--watchdog", str(patience), endless]
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True, text=True)
+        time.sleep((2 + RANDOM.random()) * sanitizers.slow())
+        how = RANDOM.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if turn else signal.SIGINT
+        if turn:
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            which = RANDOM.randrange(2)
+            os.kill(int(children[which]), how)
+        else:
+            os.killpg(process.pid, how)
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+        if turn:
+            good = process.returncode == 1 and len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        else:
+            good = process.returncode == 130 and err.count("U0505") == 1
+        check(f"gpus: {how.name} {environment}", good and len(re.findall(r"(?m)^error", err)) == 1, process.returncode, out, err)
 
 
 FILES = """
@@ -271,7 +408,7 @@ def usage(folder):
             (["-n", "1", program], 0, "1 1\n"),
             (["-n", "2", "--devices", "cpu:3", program], 0, "2 6\n"),
             (["-n", "2", "-e", "process_count()"], 0, "2\n"),
-            (["-n", "2", program, "--devices", "sim:2"], 2, "no GPUs yet"),
+            (["-n", "2", program, "--devices", "sim:2"], 0, "2 4\n"),
             (["-n", "2", "--stats", program], 2, "--stats tells of one process"),
             (["-n", "2", "-"], 2, "cannot share standard input"),
             (["-n", "3", "--devices", "cpu:32", program], 1, "64 devices at most"),
@@ -310,7 +447,10 @@ def main():
             failures(folder)
         if not OPTIONS.names or "resumed" in OPTIONS.names:
             resumed(folder)
+        if not OPTIONS.names or "gpus" in OPTIONS.names:
+            gpus(folder)
     golden_programs()
+    gpu_programs()
     print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI"))
     return 1 if PROBLEMS else 0
 

@@ -154,12 +154,14 @@ std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder) {
 }
 
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
-    const DeviceRequest& request, std::shared_ptr<DiskCache> cache) {
+    const DeviceRequest& request, std::shared_ptr<DiskCache> cache,
+    std::vector<std::string> names) {
   using Kind = DeviceRequest::Kind;
   if (request.kind == Kind::cpu) return std::vector<std::unique_ptr<Device>>();
   CudaOptions options;
   options.driver = environment("UNISONO_CUDA_DRIVER");
   options.gpus = request.gpus;
+  options.names = std::move(names);
   options.cublas = request.cublas;
   options.cublas_library = environment("UNISONO_CUBLASLT");
   if (request.kind == Kind::sim) {
@@ -175,9 +177,14 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
   return open_cuda_devices(options);
 }
 
+Result<int> count_gpus() {
+  return count_cuda_devices(environment("UNISONO_CUDA_DRIVER"));
+}
+
 std::string describe_gpus() {
   auto lines = describe_cuda(environment("UNISONO_CUDA_DRIVER"),
-                             environment("UNISONO_CUBLASLT"));
+                             environment("UNISONO_CUBLASLT"),
+                             environment("UNISONO_NCCL"));
   if (!lines) return lines.error().message + "\n";
   const std::string folder = kernel_cache_folder(DeviceRequest::Kind::cuda);
   if (folder.empty()) {

@@ -39,9 +39,13 @@ std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder);
 /// or none for simulated ones. The driver is $UNISONO_CUDA_DRIVER if that is
 /// set, else the system's, or for simulated ones the library beside this
 /// program. The code that the driver makes of kernels is kept in `cache`, which
-/// may be null. Fails with one line that says why there are no devices.
+/// may be null. `names` are the devices' in messages; empty: by their GPUs.
+/// Fails with one line that says why there are no devices.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
-    const DeviceRequest& request, std::shared_ptr<DiskCache> cache = nullptr);
+    const DeviceRequest& request, std::shared_ptr<DiskCache> cache = nullptr,
+    std::vector<std::string> names = {});
+/// How many GPUs `--devices cuda` could have.
+Result<int> count_gpus();
 
 /// What `unisono devices` says of the GPUs that could be asked for, and of the
 /// cache of kernels.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -483,13 +484,7 @@ Status Cluster::outcome() {
                          "{} is gone: it was killed, or its host is down",
                          label(in.from))});
         break;
-      case Result::late:
-        consider(1,
-                 {.kind = Error::Kind::device_lost,
-                  .message = fmt::format(
-                      "{} did not come to {} in {} s", label(in.from), place_,
-                      static_cast<double>(options_.limit.count()) / 1000)});
-        break;
+      case Result::late: consider(1, late_error(in.from)); break;
     }
   }
   if (!found) return Unit{};
@@ -539,6 +534,48 @@ Status Cluster::broadcast(int from, void* data, int64_t bytes) {
   for (int p = 0; p < processes(); ++p)
     if (p != from) sends.push_back({p, {{data, bytes}}});
   return exchange(sends, {}, 0);
+}
+
+/// Who has ended well has sent all that others wait for.
+Status Cluster::check_others() {
+  if (options_.stop && options_.stop->load(std::memory_order_relaxed))
+    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+  for (int p = 0; p < processes(); ++p) {
+    if (p == process()) continue;
+    Incoming in{.from = p, .to_the_end = true};
+    if (peers_[p].goodbye) {
+      in.end(Incoming::Result::goodbye);
+    } else if (read_header(in)) {
+      Header got;
+      std::memcpy(&got, peers_[p].buffer.data() + peers_[p].begin, sizeof got);
+      if (got.kind != Kind::goodbye) continue;
+      clear();
+      incoming_.push_back(std::move(in));
+      if (!pump())
+        return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+      in = std::move(incoming_[0]);
+    } else if (!in.done()) {
+      continue;
+    }
+    if (peers_[p].goodbye && peers_[p].goodbye->status == 0) continue;
+    clear();
+    incoming_.push_back(std::move(in));
+    return outcome();
+  }
+  return Unit{};
+}
+
+Error Cluster::late(int process) {
+  peers_[process].late = true;
+  note_failure(0);
+  return late_error(process);
+}
+
+Error Cluster::late_error(int process) const {
+  return {.kind = Error::Kind::device_lost,
+          .message = fmt::format(
+              "{} did not come to {} in {} s", label(process), place_,
+              static_cast<double>(options_.limit.count()) / 1000)};
 }
 
 Status Cluster::glance() {
@@ -663,7 +700,15 @@ void Cluster::print_lines(const When* until) {
 // ---- the end
 
 void Cluster::note_failure(int position) {
-  if (!failure_ && !follows_) failure_ = When{sequence_, runs_, position};
+  if (failure_ || follows_) return;
+  failure_ = found_ = When{sequence_, runs_, position};
+}
+
+void Cluster::note_failure(int position, uint64_t sequence) {
+  if (failure_) return;
+  failure_ = When{sequence, runs_, position};
+  found_ = When{sequence_, runs_, std::numeric_limits<int64_t>::max()};
+  follows_ = false;
 }
 
 Cluster::End Cluster::finish(int status, std::string messages) {
@@ -675,6 +720,7 @@ Cluster::End Cluster::finish(int status, std::string messages) {
   Goodbye own{.status = status,
               .is_own = status != 0 && !follows_,
               .when = failure_.value_or(When{sequence_ | run, runs_, host}),
+              .found = found_.value_or(When{sequence_ | run, runs_, host}),
               .message_bytes = static_cast<int64_t>(messages.size())};
   std::string note(reinterpret_cast<const char*>(&own), sizeof own);
   note += messages;
@@ -718,7 +764,7 @@ Cluster::End Cluster::finish(int status, std::string messages) {
     end.status = 1;
   clean_ = missing < 0;
   if (first != process()) return end;
-  print_lines(failed >= 0 ? &peers_[failed].goodbye->when : nullptr);
+  print_lines(failed >= 0 ? &peers_[failed].goodbye->found : nullptr);
   if (failed >= 0)
     end.messages = peers_[failed].messages;
   else if (missing >= 0)

@@ -42,7 +42,7 @@ struct ClusterOptions {
   /// How long nothing may come from a process that is waited for; 0: for ever.
   std::chrono::milliseconds limit{60'000};
   /// Of this process; it must be the same number in all.
-  int devices = 1;
+  int devices = 1;  // 0: not known yet
   /// Set: who waits stops, soon.
   const std::atomic<bool>* stop = nullptr;
   /// Where lines go that are the program's output. Used in process 0, or in the
@@ -68,6 +68,8 @@ class Cluster {
   int process() const { return transport_->process(); }
   int processes() const { return transport_->processes(); }
   int devices_each() const { return options_.devices; }
+  /// Where that was not known: it is the same in all processes.
+  void set_devices_each(int devices) { options_.devices = devices; }
   /// The name of a process's host.
   const std::string& host(int process) const { return peers_[process].host; }
   /// Processes on this host, this one included.
@@ -85,6 +87,13 @@ class Cluster {
   /// own one.
   Status exchange(std::span<const Message> sends,
                   std::span<const Message> receives, uint64_t fingerprint);
+  /// Whether somebody is gone, has failed, or wants all to stop, as far as is
+  /// known now: an error then, as of an exchange. For who waits for others by
+  /// other means.
+  Status check_others();
+  /// A process does not come in time: gives what is said of it.
+  Error late(int process);
+  std::chrono::milliseconds limit() const { return options_.limit; }
   /// An exchange: the bytes of process `from` come to all others.
   Status broadcast(int from, void* data, int64_t bytes);
   /// When this returns in process 0, all others have come here, without an
@@ -111,6 +120,11 @@ class Cluster {
   void end_run() { in_run_ = false; }
   /// The device at this position of a run's has failed. The first call counts.
   void note_failure(int position);
+  /// The same of one that went on by itself, so that it is found only now, when
+  /// `sequence` is no more what it was then.
+  void note_failure(int position, uint64_t sequence);
+  /// Grows with the exchanges, in all processes of a run alike.
+  uint64_t sequence() const { return sequence_; }
 
   struct End {
     int status = 0;
@@ -144,6 +158,7 @@ class Cluster {
     /// Whether it failed by itself, and not because another one had.
     int32_t is_own = 0;
     When when;
+    When found;  // what members have printed until then is output
     int64_t message_bytes = 0;
   };
   struct Line {
@@ -185,6 +200,7 @@ class Cluster {
   void take_note(Incoming& in);
   Status outcome();
   Error differs(int process, const Header& other) const;
+  Error late_error(int process) const;
   /// Whether process 0 has said goodbye, as far as is known now.
   Status glance();
   std::string lines_text() const;
@@ -207,7 +223,7 @@ class Cluster {
   uint64_t runs_settled_ = 0;
   int64_t member_ = -1;
   std::vector<Line> lines_, lines_of_others_;
-  std::optional<When> failure_;
+  std::optional<When> failure_, found_;
   /// It stopped because another process had failed.
   bool follows_ = false;
   bool stopped_ = false;

@@ -9,16 +9,28 @@
 // the same order; where one needs what another has, the call is an exchange of
 // the cluster. So who moves arrays (runtime/array.h) knows of no processes.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/cluster/cluster.h"
+#include "runtime/cluster/mover.h"
 #include "runtime/device.h"
 #include "runtime/heap.h"
 
 namespace unisono {
 
-/// Memory of the host, "cpu:INDEX".
+/// What the processes know of GPUs, each of all.
+struct ClusterGpus {
+  /// "cuda": devices are called "cuda:INDEX".
+  std::string kind;
+  /// By device of all, their compute capabilities.
+  std::vector<int> capabilities;
+  /// Moves bytes between two processes' devices.
+  std::shared_ptr<Mover> mover;
+};
+
+/// Memory of the host, "cpu:INDEX", or of a GPU.
 class ClusterDevice final : public Device {
  public:
   /// Which process has it; `all`: each has one of its own.
@@ -26,6 +38,11 @@ class ClusterDevice final : public Device {
 
   ClusterDevice(std::shared_ptr<Cluster> cluster, int process, int index,
                 std::shared_ptr<MemoryBudget> budget);
+  /// A GPU of a process; `own` is the device itself where it is this process's,
+  /// or `all` have one, else null.
+  ClusterDevice(std::shared_ptr<Cluster> cluster, int process, int index,
+                std::shared_ptr<const ClusterGpus> gpus,
+                std::shared_ptr<Device> own);
 
   int process() const { return process_; }
   /// Whether this process has it.
@@ -37,7 +54,16 @@ class ClusterDevice final : public Device {
 
   const std::string& name() const override { return name_; }
   int index() const override { return index_; }
-  DeviceKind kind() const override { return DeviceKind::cpu; }
+  DeviceKind kind() const override {
+    return gpus_ ? DeviceKind::gpu : DeviceKind::cpu;
+  }
+  Queue* queue() override { return own_ ? own_->queue() : nullptr; }
+  int capability() const override {
+    if (own_) return own_->capability();
+    return gpus_ ? gpus_->capabilities[index_] : 0;
+  }
+  /// Of GPUs alone.
+  Mover& mover() const { return *gpus_->mover; }
   Result<Buffer> allocate(int64_t bytes) override;
   void free(void* data, int64_t bytes) override;
   /// The host's bytes are the same in all processes.
@@ -48,11 +74,13 @@ class ClusterDevice final : public Device {
                       const CopyExtent& extent) override;
   Status copy_from_peer(void* to, const Device& peer, const void* from,
                         const CopyExtent& extent) override;
-  int64_t bytes_in_use() const override { return heap_.bytes_in_use(); }
-  int64_t peak_bytes() const override { return heap_.peak_bytes(); }
+  int64_t bytes_in_use() const override;
+  int64_t peak_bytes() const override;
 
  private:
-  Status from_other(void* to, int sender, const void* from,
+  Status to_own(void* to, const void* from, const CopyExtent& extent);
+  Status from_own(void* to, const void* from, const CopyExtent& extent);
+  Status from_other(void* to, ClusterDevice& sender, const void* from,
                     const CopyExtent& extent);
 
   const std::shared_ptr<Cluster> cluster_;
@@ -60,8 +88,11 @@ class ClusterDevice final : public Device {
   const bool here_;
   const std::string name_;
   const int index_;
+  // One or the other.
   const std::shared_ptr<MemoryBudget> budget_;
-  Heap heap_;
+  std::optional<Heap> heap_;
+  const std::shared_ptr<const ClusterGpus> gpus_;
+  const std::shared_ptr<Device> own_;
   std::unique_ptr<Device> home_;
 };
 
@@ -69,6 +100,11 @@ class ClusterDevice final : public Device {
 /// bytes, is for those of this process; 0 means 80 % of the machine's.
 std::vector<std::unique_ptr<Device>> make_cluster_devices(
     const std::shared_ptr<Cluster>& cluster, int64_t memory_limit = 0);
+/// The same of GPUs; `own` are this process's, as many as each has.
+std::vector<std::unique_ptr<Device>> make_cluster_devices(
+    const std::shared_ptr<Cluster>& cluster,
+    std::shared_ptr<const ClusterGpus> gpus,
+    const std::vector<std::shared_ptr<Device>>& own);
 
 /// Null for a device of a process that is alone.
 inline const ClusterDevice* cluster_device(const Device& device) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/check.h"
+#include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/queue.h"
 
 namespace unisono {
@@ -160,6 +161,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     }
     const int copy = copies[number]++;
     std::string name = copy ? fmt::format("{}.{}", gpu_name, copy) : gpu_name;
+    if (!options.names.empty()) name = options.names.at(devices.size());
     auto queue = TRY(StreamQueue::open(gpu, name));
     if (source) queue->use_library(source);
     auto device = std::make_unique<CudaDevice>(
@@ -171,8 +173,13 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
   return devices;
 }
 
+Result<int> count_cuda_devices(const std::string& path) {
+  return gpu_count(*TRY(Driver::open(path)));
+}
+
 Result<std::vector<std::string>> describe_cuda(const std::string& path,
-                                               const std::string& cublas) {
+                                               const std::string& cublas,
+                                               const std::string& nccl) {
   auto driver = TRY(Driver::open(path));
   int count = TRY(gpu_count(*driver));
   std::vector<std::string> lines;
@@ -198,6 +205,13 @@ Result<std::vector<std::string>> describe_cuda(const std::string& path,
                             (*library)->version() % 10000 / 100)
               : fmt::format("products of matrices by kernels of our own: {}",
                             library.error().message));
+  auto between = nccl::Library::open(nccl);
+  lines.push_back(
+      between ? fmt::format("NCCL {}, version {}", (*between)->path(),
+                            (*between)->version())
+              : fmt::format("GPUs of several processes exchange by way of the "
+                            "host's memory: {}",
+                            between.error().message));
   return lines;
 }
 

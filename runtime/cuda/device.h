@@ -19,6 +19,8 @@ struct CudaOptions {
   /// What devices are called, with the number of their GPU: "cuda:0", and
   /// "cuda:0.1" for the second one on that GPU; "sim:0" of a simulated driver.
   std::string kind = "cuda";
+  /// Other names, one for each device; empty: those above.
+  std::vector<std::string> names = {};
   /// For a simulated driver: the text for simcuda_configure, which is called
   /// before anything else; "" for others.
   std::string configuration = {};
@@ -37,9 +39,14 @@ struct CudaOptions {
 Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const CudaOptions& options);
 
-/// One line for each GPU that the driver finds, one for the driver and one for
-/// cuBLASLt. The arguments are paths of the libraries, "" the system's.
+/// How many GPUs the driver finds, which may be none.
+Result<int> count_cuda_devices(const std::string& driver);
+
+/// One line for each GPU that the driver finds, one for the driver, one for
+/// cuBLASLt and one for NCCL. The arguments are paths of the libraries, "" the
+/// system's.
 Result<std::vector<std::string>> describe_cuda(const std::string& driver,
-                                               const std::string& cublas);
+                                               const std::string& cublas,
+                                               const std::string& nccl);
 
 }  // namespace unisono

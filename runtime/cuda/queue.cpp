@@ -71,6 +71,7 @@ void StreamQueue::start_words() {
 StreamQueue::~StreamQueue() {
   const Driver& cuda = gpu_->driver();
   CurrentContext current(*gpu_);
+  (void)before_wait();
   for (const Track& track : tracks_)
     if (track.stream) cuda.stream_synchronize(track.stream);
   close_products();
@@ -294,6 +295,7 @@ Status StreamQueue::wait_for(const Queue& other, Lane own, Lane others) {
 
 Status StreamQueue::finish() {
   TRY(usable());
+  TRY(before_wait());
   CurrentContext current(*gpu_);
   return gpu_->check(gpu_->driver().stream_synchronize(kernels()),
                      "waiting for " + name_);
@@ -301,6 +303,7 @@ Status StreamQueue::finish() {
 
 void StreamQueue::settle() {
   CurrentContext current(*gpu_);
+  (void)before_wait();
   for (const Track& track : tracks_)
     gpu_->driver().stream_synchronize(track.stream);
 }
@@ -416,6 +419,7 @@ Status StreamQueue::rows_from_host(void* to, const void* from,
   const int64_t bytes = extent.bytes * extent.rows;
   if (bytes == 0) return Unit{};
   TRY(usable());
+  TRY(before_wait());
   CurrentContext current(*gpu_);
   if (bytes >= least_staged_bytes && ring_.open()) {
     Status done = ring_.upload(copies(), static_cast<char*>(to),
@@ -436,6 +440,7 @@ Status StreamQueue::rows_to_host(void* to, const void* from,
   const int64_t bytes = extent.bytes * extent.rows;
   if (bytes == 0) return Unit{};
   TRY(usable());
+  TRY(before_wait());
   CurrentContext current(*gpu_);
   if (bytes >= least_staged_bytes && ring_.open()) {
     Status done = wait_for_copies_of(*this, Lane::copies);

@@ -49,6 +49,15 @@ class StreamQueue final : public Queue {
   Status replay(const Captured& work) override;
 
   Gpu& gpu() const { return *gpu_; }
+  /// The device's.
+  const std::string& name() const { return name_; }
+  Stream kernels() const { return track(Lane::kernels).stream; }
+  /// Sets a function that is called before the host waits for what is in the
+  /// lane of kernels, and whose error ends the wait: some of it may depend on
+  /// other processes. None: nothing does.
+  void before_waits(std::function<Status()> look) {
+    before_wait_ = std::move(look);
+  }
   /// Sets a function that is called where the GPU is out of memory, before the
   /// call that failed is tried once more.
   void on_shortage(std::function<void()> make_room) {
@@ -112,7 +121,7 @@ class StreamQueue final : public Queue {
   const Track& track(Lane lane) const {
     return tracks_[static_cast<size_t>(lane)];
   }
-  Stream kernels() const { return track(Lane::kernels).stream; }
+  Status before_wait() const { return before_wait_ ? before_wait_() : Unit{}; }
   Stream copies() const { return track(Lane::copies).stream; }
   Status wait_for_copies_of(StreamQueue& other, Lane own);
   CopyEnds ends_with(const Queue& peer) const;
@@ -128,6 +137,7 @@ class StreamQueue final : public Queue {
   std::array<Track, 2> tracks_;
   MemoryPool pool_ = nullptr;
   std::function<void()> make_room_;  // null in queues that capture
+  std::function<Status()> before_wait_;
   StagingRing ring_;
   std::vector<const Gpu*> admitted_;  // their kernels see this memory
   std::mutex staging_mutex_;

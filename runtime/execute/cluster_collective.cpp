@@ -111,6 +111,12 @@ ClusterMeeting::ClusterMeeting(const RunState& run, Cluster& cluster)
   }
 }
 
+std::vector<int> ClusterMeeting::others() const {
+  std::vector<int> out;
+  for (const Message& message : sends_) out.push_back(message.process);
+  return out;
+}
+
 const std::vector<ClusterMeeting::Team>& ClusterMeeting::teams(
     const CollectiveStep& step) {
   for (const auto& [known, teams] : teams_)

@@ -30,7 +30,6 @@ class ClusterMeeting {
   Status meet(CollectiveWorkers workers, const CollectiveStep& step,
               uint64_t fingerprint);
 
- private:
   /// A part of the members tree that one process has.
   struct Partial {
     int64_t begin = 0, end = 0;  // places in the team
@@ -44,11 +43,16 @@ class ClusterMeeting {
     std::vector<Partial> partials;
     bool here = false;  // this process has some
   };
+  /// Known from the first time on that the step is done.
+  const std::vector<Team>& teams(const CollectiveStep& step);
+  Cluster& cluster() const { return cluster_; }
+  /// The processes of the run but this one, ascending.
+  std::vector<int> others() const;
+
+ private:
   /// What is combined, by whom.
   struct Reduction;
 
-  /// Known from the first time on that the step is done.
-  const std::vector<Team>& teams(const CollectiveStep& step);
   std::vector<Team> make_teams(const CollectiveStep& step) const;
   static std::vector<Partial> partials_of(const std::vector<int>& owners);
   void* from(const Team& team, size_t place, const CollectiveStep& step) const;

@@ -120,6 +120,8 @@ std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   CHECK(done());
   if (std::optional<Failure> failure = executor_->finish()) {
     thrown_ = std::move(failure->thrown);
+    if (cluster_ && failure->sequence)
+      cluster_->note_failure(failure->error.device, *failure->sequence);
     return std::move(failure->error);
   }
   if (stopped_)
@@ -369,8 +371,8 @@ Status Execution::perform(const Instruction& instruction) {
   if (cluster_) {
     const auto at =
         static_cast<uint64_t>(&instruction - flat_.instructions.data());
-    return meeting_->meet({*run_.pool, run_.group(), run_.stop}, step,
-                          at << 32 | static_cast<uint64_t>(step.bytes()));
+    return executor_->meet_others(
+        *meeting_, step, at << 32 | static_cast<uint64_t>(step.bytes()));
   }
   if (!recorder_) return executor_->meet(step);
   const Clock::time_point start = Clock::now();

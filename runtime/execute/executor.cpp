@@ -6,7 +6,8 @@
 namespace unisono {
 
 std::unique_ptr<Executor> make_executor(const RunState& run, Device& device) {
-  if (device.queue()) return std::make_unique<QueueExecutor>(run);
+  if (device.kind() == DeviceKind::gpu)
+    return std::make_unique<QueueExecutor>(run);
   return std::make_unique<ThreadExecutor>(run);
 }
 

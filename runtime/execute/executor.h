@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/execute/cluster_collective.h"
 #include "runtime/execute/run_state.h"
 
 namespace unisono {
@@ -28,6 +29,11 @@ class Executor {
   virtual Status copy(int device, const CopyStep& step) = 0;
   /// What all devices do together: no other call is under way.
   virtual Status meet(const CollectiveStep& step) = 0;
+  /// The same where some of them are other processes', as in
+  /// `ClusterMeeting::meet`; `meeting` is the same one in a run.
+  virtual Status meet_others(ClusterMeeting& meeting,
+                             const CollectiveStep& step,
+                             uint64_t fingerprint) = 0;
   /// Returns when all is done that was asked for on the device so far.
   virtual Status wait(int device) = 0;
 

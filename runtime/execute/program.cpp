@@ -384,8 +384,10 @@ void Runtime::forget_all() {
     for (const auto& weak : caches_)
       if (auto cache = weak.lock()) caches.push_back(std::move(cache));
   }
-  for (const auto& cache : caches)
+  for (const auto& cache : caches) {
     for (const auto& device : owned_) cache->forget(*device);
+    cache->forget(home_device(device_list_));
+  }
 }
 
 void Runtime::keep(const std::shared_ptr<ProgramCache>& cache) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/check.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/queue_collective.h"
 
 namespace unisono {
@@ -79,8 +80,21 @@ Status QueueExecutor::begin() {
 }
 
 Status QueueExecutor::open() {
-  for (int d = 0; d < run_.count; ++d) TRY(open(d));
-  return borrow_staging();
+  meeting_.reset();
+  cluster_ = nullptr;
+  for (int d = 0; d < run_.count; ++d) {
+    const Device& device = *run_.devices[d].device;
+    devices_[d].queue = nullptr;
+    if (!unisono::is_here(device))
+      cluster_ = &cluster_device(device)->cluster();
+  }
+  for (int d = 0; d < run_.count; ++d)
+    if (unisono::is_here(*run_.devices[d].device)) TRY(open(d));
+  if (!cluster_) return borrow_staging();
+  queues_.clear();
+  for (int d = 0; d < run_.count; ++d) queues_.push_back(devices_[d].queue);
+  sequences_.assign(1, cluster_->sequence());
+  return Unit{};
 }
 
 Status QueueExecutor::open(int d) {
@@ -88,8 +102,8 @@ Status QueueExecutor::open(int d) {
   Device& where = *run_.devices[d].device;
   Queue* queue = where.queue();
   CHECK(queue);
-  if (queue != device.queue) device.capturing.reset();
-  device.queue = queue;
+  if (queue != device.capturing_for) device.capturing.reset();
+  device.capturing_for = device.queue = queue;
   device.launches = 0;
   device.copies.clear();
   queue->stop_when(run_.stop);
@@ -245,6 +259,19 @@ Status QueueExecutor::meet(const CollectiveStep& step) {
   return done;
 }
 
+/// The queues' copies beside are those of meetings within a process.
+Status QueueExecutor::meet_others(ClusterMeeting& meeting,
+                                  const CollectiveStep& step,
+                                  uint64_t fingerprint) {
+  if (!cluster_) return meet(step);
+  if (!meeting_) meeting_.emplace(run_, meeting, queues_, memory_);
+  Status done = meeting_->meet(step, fingerprint);
+  ++phase_;
+  if (sequences_.size() <= most_phases)
+    sequences_.push_back(cluster_->sequence());
+  return done;
+}
+
 Status QueueExecutor::perform(const CollectiveStep& step) {
   const SlotId slots[] = {step.from, step.to};
   for (int d = 0; d < run_.count; ++d) TRY(join_copies(d, slots));
@@ -265,6 +292,12 @@ Status QueueExecutor::perform(const CollectiveStep& step) {
   return done;
 }
 
+/// Of the phase of a failed check.
+uint64_t QueueExecutor::sequence_of(const GridError& word) const {
+  const uint64_t phase = phase_of(word).second - 1;
+  return sequences_[std::min<uint64_t>(phase, sequences_.size() - 1)];
+}
+
 /// Of the failed checks of the first phase that has any the first device's is
 /// reported; without one what went wrong otherwise.
 std::optional<Failure> QueueExecutor::finish() {
@@ -276,6 +309,10 @@ std::optional<Failure> QueueExecutor::finish() {
   for (int d = 0; d < run_.count; ++d) {
     DeviceState& device = devices_[d];
     std::optional<Failure>& failure = run_.devices[d].failure;
+    if (!is_here(d)) {  // as device 0 it may have failed for all
+      if (failure) note(*std::move(failure));
+      continue;
+    }
     GridError word;
     Status done = join_all_copies(d);
     if (done) done = read_error(d, word);
@@ -289,6 +326,7 @@ std::optional<Failure> QueueExecutor::finish() {
     if (word.launch && phase_of(word) < first_phase) {
       first_phase = phase_of(word);
       checked = Failure{decode(word, run_.flat, d)};
+      if (cluster_) checked->sequence = sequence_of(word);
     }
     const GridError none;
     done = device.queue->write(device.grid_error.data(), &none, sizeof none);
@@ -298,7 +336,8 @@ std::optional<Failure> QueueExecutor::finish() {
     }
   }
   if (other)
-    for (int d = 0; d < run_.count; ++d) devices_[d].queue->settle();
+    for (int d = 0; d < run_.count; ++d)
+      if (is_here(d)) devices_[d].queue->settle();
   return_staging();
   release();
   return checked ? std::move(checked) : std::move(other);

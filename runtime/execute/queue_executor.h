@@ -5,10 +5,12 @@
 // One thread leads all devices, as nothing that it does takes long.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "runtime/execute/executor.h"
+#include "runtime/execute/queue_meeting.h"
 #include "runtime/execute/replay.h"
 #include "runtime/queue.h"
 
@@ -23,6 +25,8 @@ class QueueExecutor final : public Executor {
   Status launch(int device, const Instruction& launch, bool spread) override;
   Status copy(int device, const CopyStep& step) override;
   Status meet(const CollectiveStep& step) override;
+  Status meet_others(ClusterMeeting& meeting, const CollectiveStep& step,
+                     uint64_t fingerprint) override;
   Status wait(int device) override;
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,
@@ -38,7 +42,7 @@ class QueueExecutor final : public Executor {
 
  private:
   struct DeviceState {
-    Queue* queue = nullptr;  // of the run
+    Queue* queue = nullptr;  // of the run; null: another process's device
     Buffer grid_error;       // a GridError
     uint64_t launches = 0;
     std::vector<void*> arguments;
@@ -46,8 +50,10 @@ class QueueExecutor final : public Executor {
     CopiesBeside copies;
     std::vector<Replay> replays;  // by loop, of this device alone
     std::unique_ptr<Queue> capturing;
+    const Queue* capturing_for = nullptr;
   };
 
+  bool is_here(int device) const { return devices_[device].queue != nullptr; }
   Status open();
   Status open(int device);
   Status prepare(Queue& queue);
@@ -57,6 +63,7 @@ class QueueExecutor final : public Executor {
   void release();
 
   Status read_error(int device, GridError& word);
+  uint64_t sequence_of(const GridError& word) const;
   /// Whatever of a device's slots copies are under way for is waited for.
   Status join_copies(int device, std::span<const SlotId> slots);
   Status join_all_copies(int device);
@@ -84,6 +91,13 @@ class QueueExecutor final : public Executor {
   GroupBuffers buffers_;
   int phase_ = 0;                // meetings so far
   std::vector<Replay> replays_;  // by loop, of all devices together
+
+  // Of a run in which some devices are other processes'.
+  Cluster* cluster_ = nullptr;
+  std::vector<Queue*> queues_;  // by position
+  std::vector<QueueMeeting::Memory> memory_;
+  std::optional<QueueMeeting> meeting_;
+  std::vector<uint64_t> sequences_;  // of the cluster, by phase
 };
 
 }  // namespace unisono

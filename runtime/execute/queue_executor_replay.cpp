@@ -35,6 +35,7 @@ GridLaunch seal(bool count) {
 }  // namespace
 
 bool QueueExecutor::replays(const FlatLoop& loop) const {
+  if (cluster_ && loop.meets) return false;  // processes exchange in each turn
   return loop.straight && !run_.step_by_step && loop.turns >= least_turns &&
          loop.turns * loop.work >= least_work;
 }

@@ -22,6 +22,9 @@ namespace unisono {
 struct Failure {
   Error error;
   std::exception_ptr thrown = nullptr;  // by a call of the host: the error
+  /// In several processes, where it is found after others have gone on: the
+  /// cluster's number of the exchange before it (Cluster::sequence).
+  std::optional<uint64_t> sequence = {};
 };
 
 struct alignas(64) RunDevice {

@@ -122,6 +122,12 @@ Status ThreadExecutor::meet(const CollectiveStep& step) {
       });
 }
 
+Status ThreadExecutor::meet_others(ClusterMeeting& meeting,
+                                   const CollectiveStep& step,
+                                   uint64_t fingerprint) {
+  return meeting.meet({*run_.pool, run_.group(), run_.stop}, step, fingerprint);
+}
+
 /// All is done when it is asked for.
 Status ThreadExecutor::wait(int) { return Unit{}; }
 

@@ -16,6 +16,8 @@ class ThreadExecutor final : public Executor {
   Status launch(int device, const Instruction& launch, bool spread) override;
   Status copy(int device, const CopyStep& step) override;
   Status meet(const CollectiveStep& step) override;
+  Status meet_others(ClusterMeeting& meeting, const CollectiveStep& step,
+                     uint64_t fingerprint) override;
   Status wait(int device) override;
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,

@@ -36,6 +36,13 @@ struct SortCall {
 /// Elements of a line that one block sorts at first.
 inline constexpr int64_t sort_tile = 1024;
 
+/// The constants of combine.cc, which says what they mean.
+struct CombineCall {
+  int64_t elements = 0;
+  int32_t op = 0;
+  int32_t small = 0;
+};
+
 /// The constants of the files of products (product.h).
 struct DotCall {
   int64_t batch = 1, m = 1, n = 1, k = 1;

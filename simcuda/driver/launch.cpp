@@ -274,5 +274,24 @@ Code cuLaunchHostFunc(Stream stream, HostFunction function, void* data) {
   });
 }
 
+__attribute__((visibility("default"))) int simcuda_await(void* stream,
+                                                         bool (*may_run)(void*),
+                                                         void (*run)(void*),
+                                                         void* data) {
+  return enter(Entry::launch_host_func, Needs::context, [&](Call& call) {
+    StreamObject* in = call.stream(static_cast<Stream>(stream));
+    if (in == nullptr) return invalid_handle;
+    auto work = std::make_shared<Work>();
+    work->what = "something of another process";
+    work->device = in->device;
+    work->may_run = [may_run, data] { return may_run(data); };
+    work->run = [run, data]() -> Failure {
+      run(data);
+      return {};
+    };
+    return call.simulator.enqueue(call.lock, *in, std::move(work));
+  });
+}
+
 }  // extern "C"
 }  // namespace simcuda

@@ -199,6 +199,12 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
     changed_.notify_all();
     return;
   }
+  if (work->may_run && !work->may_run()) {
+    ++stalled_;
+    make_ready(operation);
+    changed_.notify_all();
+    return;
+  }
   if (!operation->launch) {
     if (Code code = planned_operation_fault(*device); code != success) {
       lose(*device, {code, "planned fault in " + work->what});
@@ -253,6 +259,16 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
 /// All that could run only waits for something to change: for how long?
 bool Simulator::deadlocked(Lock& lock) {
   if (stalled_ < 8 * (ready_.size() + 1) || executing_ > 0) return false;
+  // What another process is to do may come at any time.
+  const bool others = std::ranges::any_of(ready_, [](const OperationPtr& one) {
+    return one->work && one->work->may_run;
+  });
+  if (others) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    lock.lock();
+    return false;
+  }
   if (std::chrono::steady_clock::now() - progress_ > deadlock_patience) {
     std::string text =
         "deadlock: all that could run waits for something that "

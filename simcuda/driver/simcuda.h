@@ -33,6 +33,12 @@ size_t simcuda_leaks(char* buffer, size_t size);
 /// run to their end. Returns 0 if that is done.
 int simcuda_interrupt(void* stream, const bool* flag);
 
+/// Puts an operation into the stream that is executed once `may_run(data)`
+/// gives true, which another process decides, and then calls `run(data)`.
+/// Neither may call the driver. Returns a code of the driver.
+int simcuda_await(void* stream, bool (*may_run)(void*), void (*run)(void*),
+                  void* data);
+
 /// With the key `log=on`: the functions that were called since the plan was
 /// made, in order, a line each, as simcuda_findings writes them.
 size_t simcuda_log(char* buffer, size_t size);

@@ -80,6 +80,9 @@ struct Work {
   DeviceState* device = nullptr;
   std::function<Failure()> run;                     // or null, and then:
   std::function<std::unique_ptr<Launch>()> launch;  // both null: a marker
+  /// Of `run`: whether it can be executed yet, which is another process's
+  /// doing; null: always.
+  std::function<bool()> may_run = {};
   std::vector<MemoryUse> uses;  // of `run`; a launch finds out its own
 };
 
