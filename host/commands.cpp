@@ -282,15 +282,7 @@ Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   out.devices = parse_devices(options.devices)->count;
   out.stop = interrupt_flag();
   out.output = write_output;
-  auto cluster = TRY(join_cluster(std::move(out)));
-  const int all = cluster->processes() * cluster->devices_each();
-  if (all > max_devices)
-    return Error{.message = fmt::format(
-                     "a program has {} devices at most, and these are {} "
-                     "processes with {} each",
-                     max_devices, cluster->processes(),
-                     cluster->devices_each())};
-  return cluster;
+  return join_cluster(std::move(out));
 }
 
 /// What must be equal in all processes for them to do the same.
