@@ -16,6 +16,7 @@
 #include "lang/maps/map_state.h"
 #include "lang/maps/typed_function.h"
 #include "lang/ops/print_value.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {

@@ -279,7 +279,7 @@ void Cluster::begin_payload(Incoming& in, const Header& got) {
 
 void Cluster::take_note(Incoming& in) {
   if (in.got.kind == Kind::lines) {
-    take_lines(in.note);
+    take_lines(in.note, lines_);
     in.state = Incoming::State::header;
     return;
   }
@@ -292,7 +292,7 @@ void Cluster::take_note(Incoming& in) {
   const size_t message =
       std::min(rest.size(), static_cast<size_t>(goodbye.message_bytes));
   peer.messages = rest.substr(0, message);
-  take_lines(rest.substr(message));
+  take_lines(rest.substr(message), lines_of_others_);
   peer.goodbye = goodbye;
   in.end(Incoming::Result::goodbye);
 }
@@ -574,30 +574,26 @@ void Cluster::output(std::string_view text) {
     options_.output(text);
 }
 
-/// Of this process, and what has come here on its way to process 0.
 std::string Cluster::lines_text() const {
   std::string text;
-  for (const auto* lines : {&lines_, &lines_of_others_}) {
-    for (const Line& line : *lines) {
-      const std::array<int64_t, 3> head = {
-          static_cast<int64_t>(line.sequence), line.position,
-          static_cast<int64_t>(line.text.size())};
-      text.append(reinterpret_cast<const char*>(head.data()), sizeof head);
-      text += line.text;
-    }
+  for (const Line& line : lines_) {
+    const std::array<int64_t, 3> head = {
+        static_cast<int64_t>(line.sequence), line.position,
+        static_cast<int64_t>(line.text.size())};
+    text.append(reinterpret_cast<const char*>(head.data()), sizeof head);
+    text += line.text;
   }
   return text;
 }
 
-void Cluster::take_lines(std::string_view text) {
+void Cluster::take_lines(std::string_view text, std::vector<Line>& lines) {
   std::array<int64_t, 3> head;
   while (text.size() >= sizeof head) {
     std::memcpy(head.data(), text.data(), sizeof head);
     text.remove_prefix(sizeof head);
     const size_t bytes = std::min(text.size(), static_cast<size_t>(head[2]));
-    lines_of_others_.push_back({static_cast<uint64_t>(head[0]), head[1],
-                                lines_of_others_.size(),
-                                std::string(text.substr(0, bytes))});
+    lines.push_back({static_cast<uint64_t>(head[0]), head[1], lines.size(),
+                     std::string(text.substr(0, bytes))});
     text.remove_prefix(bytes);
   }
 }

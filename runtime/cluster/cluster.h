@@ -175,6 +175,8 @@ class Cluster {
   struct Outgoing;
   struct Incoming;
 
+  static void take_lines(std::string_view text, std::vector<Line>& lines);
+
   Cluster(std::unique_ptr<Transport> transport, ClusterOptions options);
   Status meet();  // the beginning of `open`
   Header header(Kind kind, int64_t bytes, uint64_t fingerprint) const;
@@ -202,7 +204,6 @@ class Cluster {
   /// Whether process 0 has said goodbye, as far as is known now.
   Status glance();
   std::string lines_text() const;
-  void take_lines(std::string_view text);
   void print_lines(const When* until);
 
   std::unique_ptr<Transport> transport_;
@@ -220,6 +221,8 @@ class Cluster {
   uint64_t runs_ = 0;
   uint64_t runs_settled_ = 0;
   int64_t member_ = -1;
+  /// Of this process, and what has come here on its way to process 0; what
+  /// others have said in the end.
   std::vector<Line> lines_, lines_of_others_;
   std::optional<When> failure_;
   /// It stopped because another process had failed.

@@ -136,7 +136,7 @@ Status Cluster::settle() {
   clear();
   std::string lines;
   Piece piece;
-  if (!lines_.empty() || !lines_of_others_.empty()) {
+  if (!lines_.empty()) {
     lines = lines_text();
     piece = {lines.data(), static_cast<int64_t>(lines.size())};
     add_outgoing(place.parent, Kind::lines, {&piece, 1}, 0);
@@ -145,7 +145,6 @@ Status Cluster::settle() {
   if (!pump()) return stopped();
   TRY(outcome());
   lines_.clear();
-  lines_of_others_.clear();
   waits_ = 0;
   return glance();
 }

@@ -118,7 +118,8 @@ Result<OpenArrays> open_npz(const std::string& path) {
 }
 
 Result<FileLayout> npz_layout(std::span<const ArrayType> types) {
-  FileLayout out{.has_checksums = true};
+  FileLayout out;
+  out.has_checksums = true;
   std::vector<ZipEntry> entries;
   std::vector<std::vector<uint8_t>> heads;
   for (const ArrayType& type : types) {
