@@ -392,6 +392,45 @@ def usage(folder):
         check("no library", got[0] == 1 and got[2].count("cannot use /nowhere/libunisono_mpi.so") == 1, got)
         got = run(["mpirun", "-n", "4", UNISONO, "run", program])
         check("mpirun", got == (0, "4 4\n", ""), got)
+        got = run(["mpirun", "-n", "2", UNISONO, "devices", "--devices", "cpu:2"])
+        shown = re.sub(r"on \S+\n", "on HOST\n", got[1])
+        check("devices", got[0] == 0 and shown.startswith("".join(f"cpu:{d}  process {d // 2} on HOST\n" for d in range(4)))
+              and shown.count("\n") == 5 and "2 processes, which talk over MPI" in shown, *got)
+
+
+def many(folder):
+    """More devices than one process may have: what they give is what is expected of any number."""
+    program = folder / "many.uni"
+    text = ("axis dev = devices()\n@pmap(over=dev)\ndef f(x) {\n  let i = axis_index(dev)\n"
+                       "  (psum(i, dev), pmax(process_index(), dev), sum(all_gather(i, dev)), psum(ones(f32[20000]) * x, dev)[19999],\n"
+                       "   ppermute(i, dev, PAIRS))\n}\n"
+                       "let r = f(ones(f32[device_count()]))\nprint(device_count(), r.0[0], r.1[5], r.2[7], r.3[9], r.4[0])\n")
+    for processes, each, faults in ((16, 8, ""), (16, 5, "reorder 3"), (3, 40, "slow 2 0 2")):
+        n = processes * each
+        program.write_text(text.replace("PAIRS", f"[{', '.join(f'({d}, {(d + 1) % n})' for d in range(n))}]"))
+        got = run(launcher(processes, False) + ["--devices", f"cpu:{each}", program], {"UNISONO_FAULTS": faults})
+        check(f"{n} devices", got == (0, f"{n} {n * (n - 1) // 2} {processes - 1} {n * (n - 1) // 2} {float(n)} {n - 1}\n", ""), *got)
+
+
+def open_mpi(folder):
+    """The other MPI, where the machine has it beside the one that the library was built for."""
+    words = [shutil.which(name) for name in ("mpicxx.openmpi", "mpirun.openmpi")]
+    if not all(words) or not has_mpi() or os.path.samefile(words[1], shutil.which("mpirun")):
+        return
+    library = folder / "libunisono_mpi.so"
+    flags = [run([words[0], f"--showme:{what}"])[1].split() for what in ("compile", "link")]
+    compiler = shutil.which("clang++-19") or "c++"
+    built = run([compiler, "-std=c++20", "-O1", "-fPIC", "-shared", f"-I{ROOT}", *flags[0], str(ROOT / "runtime/cluster/mpi_library.cc"),
+                 *flags[1], "-o", str(library)])
+    check("Open MPI's library", built[0] == 0, *built)
+    program = folder / "sums.uni"
+    program.write_text("axis dev = devices()\n@pmap(over=dev)\ndef f(x) {\n  let y = x * sin(arange(30000, f32))\n"
+                       "  (sum(psum(y, dev)), psum(x, dev), sum(all_gather(y, dev)))\n}\nprint(f(arange(device_count(), f32)))\n")
+    alone = run([UNISONO, "run", "--devices", "cpu:6", program])
+    environment = {"UNISONO_MPI": str(library), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    for n in (2, 3):
+        got = run([words[1], "--oversubscribe", "-n", str(n), UNISONO, "run", "--devices", f"cpu:{6 // n}", program], environment)
+        check(f"Open MPI {n}", alone[0] == 0 and got[:2] == alone[:2], alone, got)
 
 
 def main():
@@ -405,6 +444,10 @@ def main():
             failures(folder)
         if not OPTIONS.names or "resumed" in OPTIONS.names:
             resumed(folder)
+        if not OPTIONS.names or "openmpi" in OPTIONS.names:
+            open_mpi(folder)
+        if not OPTIONS.names or "many" in OPTIONS.names:
+            many(folder)
     golden_programs()
     print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI"))
     return 1 if PROBLEMS else 0
