@@ -407,7 +407,7 @@ def many(folder):
                        "let r = f(ones(f32[device_count()]))\nprint(device_count(), r.0[0], r.1[5], r.2[7], r.3[9], r.4[0])\n")
     for processes, each, faults in ((16, 8, ""), (16, 5, "reorder 3"), (3, 40, "slow 2 0 2")):
         n = processes * each
-        program.write_text(text.replace("PAIRS", f"[{', '.join(f'({d}, {(d + 1) % n})' for d in range(n))}]"))
+        program.write_text(text.replace("PAIRS", f"({', '.join(f'({d}, {(d + 1) % n})' for d in range(n))})"))
         got = run(launcher(processes, False) + ["--devices", f"cpu:{each}", program], {"UNISONO_FAULTS": faults})
         check(f"{n} devices", got == (0, f"{n} {n * (n - 1) // 2} {processes - 1} {n * (n - 1) // 2} {float(n)} {n - 1}\n", ""), *got)
 

@@ -174,13 +174,18 @@ void* ClusterMeeting::to(const Team& team, size_t place,
   return run_.devices[team.devices[place]].slots[step.to];
 }
 
-namespace {
-
-void add_piece(std::vector<Message>& messages, int process, void* data,
-               int64_t bytes) {
+void ClusterMeeting::add_piece(std::vector<Message>& messages, int process,
+                               void* data, int64_t bytes) {
   auto message = std::ranges::find(messages, process, &Message::process);
-  if (message == messages.end())
-    message = messages.insert(message, {.process = process, .pieces = {}});
+  if (message == messages.end()) {
+    Message added;
+    if (!spare_.empty()) {
+      added = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    added.process = process;
+    message = messages.insert(message, std::move(added));
+  }
   std::vector<Piece>& pieces = message->pieces;
   if (!pieces.empty() &&
       static_cast<char*>(pieces.back().data) + pieces.back().bytes == data)
@@ -188,8 +193,6 @@ void add_piece(std::vector<Message>& messages, int process, void* data,
   else
     pieces.push_back({data, bytes});
 }
-
-}  // namespace
 
 void ClusterMeeting::send(int process, const void* data, int64_t bytes) {
   add_piece(sends_, process, const_cast<void*>(data), bytes);
@@ -203,8 +206,13 @@ void ClusterMeeting::receive(int process, void* data, int64_t bytes) {
 /// them.
 Status ClusterMeeting::exchange(uint64_t fingerprint) {
   Status done = cluster_.exchange(sends_, receives_, fingerprint);
-  sends_.clear();
-  receives_.clear();
+  for (auto* messages : {&sends_, &receives_}) {
+    for (Message& message : *messages) {
+      message.pieces.clear();
+      spare_.push_back(std::move(message));
+    }
+    messages->clear();
+  }
   return done;
 }
 
@@ -489,7 +497,7 @@ class ClusterMeeting::Combined {
                       data_[node] + (part.first - range_.first) * combined_,
                       bytes(part));
     }
-    ranges_.push_back(range_);
+    if (round.parts > 1) ranges_.push_back(range_);
     const ElementRange kept = part_of(range_, round.own, round.parts);
     for (const char*& data : data_)
       if (data) data += (kept.first - range_.first) * combined_;

@@ -82,6 +82,8 @@ class ClusterMeeting {
   /// Adds to the messages of the next exchange.
   void send(int process, const void* data, int64_t bytes);
   void receive(int process, void* data, int64_t bytes);
+  void add_piece(std::vector<Message>& messages, int process, void* data,
+                 int64_t bytes);
   Status exchange(uint64_t fingerprint);
 
   const RunState& run_;
@@ -89,6 +91,7 @@ class ClusterMeeting {
   std::vector<int> owners_;  // by position
   std::vector<std::pair<const CollectiveStep*, std::vector<Team>>> teams_;
   std::vector<Message> sends_, receives_;  // of the next exchange
+  std::vector<Message> spare_;             // whose memory is used again
   struct Memory {
     std::unique_ptr<char[]> data;
     int64_t bytes = 0, used = 0;
