@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "embed/borrowed.h"
 #include "embed/value.h"
 #include "host/session/host_value.h"
-#include "runtime/borrowed.h"
 
 namespace unisono::embed {
 namespace {

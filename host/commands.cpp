@@ -302,15 +302,6 @@ Result<std::shared_ptr<Cluster>> meet_others(const CommandOptions& options) {
   return join_cluster(std::move(out));
 }
 
-Status check_device_count(const Cluster& cluster) {
-  const int all = cluster.processes() * cluster.devices_each();
-  if (all <= max_devices) return Unit{};
-  return Error{.message = fmt::format(
-                   "a program has {} devices at most, and these are {} "
-                   "processes with {} each",
-                   max_devices, cluster.processes(), cluster.devices_each())};
-}
-
 /// What must be equal in all processes for them to do the same.
 uint64_t fingerprint(const CommandOptions& options, const Source& source) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -755,9 +746,28 @@ int make_manual(const ManualOptions& options, std::string_view version) {
   return 0;
 }
 
+/// Of all processes, once.
+int list_devices(Cluster& cluster) {
+  if (cluster.process() == 0) {
+    int index = 0;
+    for (int p = 0; p < cluster.processes(); ++p)
+      for (int i = 0; i < cluster.devices_each(); ++i)
+        write_output(fmt::format("cpu:{}  process {} on {}\n", index++, p,
+                                 cluster.host(p)));
+    write_output(fmt::format("{} processes, which talk over {}\n",
+                             cluster.processes(), cluster.transport()));
+  }
+  return cluster.finish(0, "").status;
+}
+
 int list_devices(const CommandOptions& options) {
   const Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
+  if (request->kind == DeviceRequest::Kind::cpu) {
+    auto met = meet_others(options);
+    if (!met) return no_devices(met.error());
+    if (*met) return list_devices(**met);
+  }
   auto opened = open_devices(*request);
   if (!opened) return no_devices(opened.error());
   if (is_launched() && launched_process() > 0) return 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/array_blocks.h"
 #include "runtime/check.h"
 #include "runtime/recorder.h"
 #include "runtime/stop.h"
@@ -297,6 +298,17 @@ Result<std::vector<uint8_t>> array_to_host(const Array& array,
         }));
   }
   return bytes;
+}
+
+std::vector<size_t> distinct_blocks(const Sharding& sharding) {
+  return one_of_each(sharding, nullptr);
+}
+
+Status for_each_run(const Array& array, size_t block, const RunVisitor& visit) {
+  if (array.bytes() == 0) return Unit{};
+  const Box whole{Shape(array.shape().size(), 0), array.shape()};
+  const Box box = box_of(array.shape(), array.sharding(), block);
+  return for_each_copy(box, whole, box, byte_size(array.dtype()), visit);
 }
 
 Result<Array> reshard(const Array& array, const Sharding& to,

@@ -50,6 +50,7 @@ PROBLEMS = []
 COUNT = 0
 # What cannot be the same, and why.
 LEFT_OUT = {
+    "tests/errors/maps/watchdog.uni": "a process that does not come is named, not its device",
     "tests/programs/language/devices.uni": "there are more devices than were asked for in each process",
 }
 
@@ -347,20 +348,113 @@ print(clock() > 0.0)
 """
 
 
+# Arrays of many blocks, along several axes, and what every process has; then the same on other devices.
+WRITES = """
+axis dev = devices()
+let x = reshape(arange(120000, f32), (24, 5000))
+let rows = pmap(fn(v) => v * 2.0, in_axes=split(0), out_axes=split(0))(x)
+let columns = pmap(fn(v) => v + 1.0, in_axes=split(1), out_axes=split(1))(x)
+let copied = pmap(fn(v) => psum(v, dev), in_axes=split(0), out_axes=none, over=dev)(reshape(x, (device_count(), 24 // device_count(), 5000)))
+save("PATH/rows.npy", rows)
+save("PATH/columns.npy", columns)
+let tree = (rows = rows, b = (columns, sum(copied)), copied = copied, flags = x[:, 0] < 50.0, halves = cast(columns, f16))
+save("PATH/tree.npz", tree)
+save("PATH/tree.safetensors", tree)
+print(sum(copied), copied[0, 1], mean(rows))
+"""
+READS = """
+axis dev = devices()
+let x = load("PATH/rows.npy") as f32[24, 5000]
+let total = pmap(fn(v) => sum(v), in_axes=split(0), over=dev)
+print(total(x), sum(x), x[3, 7], sharding(x) == sharding(zeros(f32[3])))
+print(pmap(fn(v) => sum(v), in_axes=split(1), over=dev)(load("PATH/columns.npy") as f32[24, 5000]))
+let like = (rows = pmap(fn(v) => v * 0.0, in_axes=split(1), out_axes=split(1))(zeros(f32[24, 5000])), b = (zeros(f32[24, 5000]), 0.0),
+            copied = zeros(f32[1, 6, 5000]), flags = full(24, false), halves = zeros(f16[24, 5000]))
+for file in ("PATH/tree.npz", "PATH/tree.safetensors") {
+  let t = load(file, like=like)
+  print(sharding(t.rows), t.rows[23, 4999], sum(t.b[0]), t.b[1], t.copied[0, 0, 9], sum(cast(t.flags, i32)), t.halves[1, 2])
+}
+"""
+
+
+def peak_of(command, cwd):
+    """Peak memory in MB of the largest process of a run that succeeds; the output."""
+    program = ("import os, resource, subprocess, sys\nout = subprocess.run(sys.argv[1:], capture_output=True, text=True)\n"
+               "print(out.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, out.stdout, out.stderr)")
+    status, out, err = run([sys.executable, "-c", program, *map(str, command)], cwd=cwd)
+    first = out.split(maxsplit=2)
+    return (int(first[1]) if status == 0 and first[0] == "0" else None), out + err
+
+
+def memory(folder):
+    """Of what is loaded for a map, and saved, a process has the part of its devices."""
+    if sanitizers.slow() > 1:
+        return  # their memory is another
+    rows, columns = 16, 1 << 20  # 64 MiB
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}".encode()
+    head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
+    (folder / "large.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + b"\x00\x00\x80\x3f" * (rows * columns))
+    program = folder / "memory.uni"
+    text = ('axis dev = devices()\nlet x = load("large.npy")\n'
+            "let y = pmap(fn(v) => v + 1.0, in_axes=split(0), out_axes=split(0))(x)\n")
+    for save in ("", 'save("copy.npy", y)\n', 'save("copy.npz", (y = y,))\n'):
+        program.write_text(text + save)
+        peak, out = peak_of(launcher(8, False) + [program], folder)
+        # Two blocks of 8 MiB, and what a process has anyway; the whole would be 64 MiB more.
+        check(f"memory {save}", peak is not None and peak < 75, peak, out)
+    copied = folder / "copy.npy"
+    check("memory", copied.exists() and copied.read_bytes()[128:] == b"\x00\x00\x00\x40" * (rows * columns))
+
+
+def apart(folder):
+    """Processes that do not see the same folder."""
+    if not has_mpi():
+        return
+    for name in ("here", "there"):
+        (folder / name).mkdir()
+    program = folder / "apart.uni"
+    program.write_text('let x = pmap(fn(v) => v + 1.0)(arange(4, f32))\nprint("before")\nsave("x.npy", x)\nprint("after")\n')
+    one = ["-n", "1", UNISONO, "run", "--devices", "cpu:2", program]
+    got = run(["mpirun", "-wdir", folder / "here", *one, ":", "-wdir", folder / "there", *one])
+    check("apart", got[0] == 1 and got[1] == "before\n" and re.search(
+        r'error\[U\d+\]: cannot write "x.npy": process 1 on \S+ does not see there what process 0 on \S+ has begun to write', got[2])
+        and got[2].count("error[") == 1 and not list((folder / "here").iterdir()), *got)
+
+
 def files(folder):
-    outputs = []
-    for name, command in [("one", [UNISONO, "run", "--devices", "cpu:4"]),
-                          ("two", launcher(2, False) + ["--devices", "cpu:2"]),
-                          ("four", launcher(4, False) + ["--devices", "cpu:1"])]:
-        place = folder / name
-        place.mkdir()
-        program = folder / f"files_{name}.uni"
-        program.write_text(FILES.replace("PATH", str(place)))
-        result = run([*command, program])
-        written = {p.name: p.read_bytes() for p in sorted(place.iterdir())}
-        outputs.append((result, written))
-    check("files", outputs[0][0][0] == 0 and outputs[1] == outputs[0] and outputs[2] == outputs[0],
-          *[(r, list(w)) for r, w in outputs])
+    kinds = [("one", [UNISONO, "run", "--devices", "cpu:4"]), ("two", launcher(2, False) + ["--devices", "cpu:2"]),
+             ("four", launcher(4, False) + ["--devices", "cpu:1"])]
+    for text in (FILES, WRITES):
+        outputs = []
+        for name, command in kinds:
+            place = folder / name
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            program = folder / f"files_{name}.uni"
+            program.write_text(text.replace("PATH", str(place)))
+            result = run([*command, program])
+            written = {p.name: p.read_bytes() for p in sorted(place.iterdir())}
+            outputs.append((result, written))
+        check("files", outputs[0][0][0] == 0 and outputs[1] == outputs[0] and outputs[2] == outputs[0],
+              *[(r, list(w)) for r, w in outputs])
+    # Written by four processes, read by others.
+    program = folder / "reads.uni"
+    program.write_text(READS.replace("PATH", str(folder / "four")))
+    for devices, processes in ((4, (2, 4)), (2, (2,)), (8, (2, 4, 8))):
+        alone = run([UNISONO, "run", "--devices", f"cpu:{devices}", program])
+        for n in processes:
+            got = run(launcher(n, False) + ["--devices", f"cpu:{devices // n}", program])
+            check(f"read by {n} with {devices}", alone[0] == 0 and got == alone, alone, got)
+    # One that is killed while all write leaves what was there before.
+    before = (folder / "four/tree.npz").read_bytes()
+    program.write_text(WRITES.replace("PATH", str(folder / "four")).replace("* 2.0", "* 3.0"))
+    for message in range(2, 60, 19 if not OPTIONS.full else 1):
+        got = run(launcher(4, False) + [program], {"UNISONO_FAULTS": f"die 2 {message}"})
+        whole = [f.name for f in (folder / "four").iterdir() if f.suffix not in (".npy", ".npz", ".safetensors")]
+        now = (folder / "four/tree.npz").read_bytes()
+        check(f"die at {message}", (got[0] == 0 or "process 2 is gone" in got[2]) and not whole and len(now) == len(before), *got, whole)
+    memory(folder)
+    apart(folder)
 
 
 def resumed(folder):
@@ -411,7 +505,8 @@ def usage(folder):
             (["-n", "2", program, "--devices", "sim:2"], 0, "2 4\n"),
             (["-n", "2", "--stats", program], 2, "--stats tells of one process"),
             (["-n", "2", "-"], 2, "cannot share standard input"),
-            (["-n", "3", "--devices", "cpu:32", program], 1, "64 devices at most"),
+            (["-n", "3", "--devices", "cpu:32", program], 0, "3 96\n"),
+            (["-n", "2", "--devices", "cpu:65", program], 2, "--devices expects"),
             (["-n", "2", folder / "none.uni"], 1, "none.uni"),
             (["-n", "2", "--devices", "cpu:x", program], 2, "--devices expects"),
             (["-n", "2"], 2, "there is no file"),
@@ -434,6 +529,45 @@ def usage(folder):
         check("no library", got[0] == 1 and got[2].count("cannot use /nowhere/libunisono_mpi.so") == 1, got)
         got = run(["mpirun", "-n", "4", UNISONO, "run", program])
         check("mpirun", got == (0, "4 4\n", ""), got)
+        got = run(["mpirun", "-n", "2", UNISONO, "devices", "--devices", "cpu:2"])
+        shown = re.sub(r"on \S+\n", "on HOST\n", got[1])
+        check("devices", got[0] == 0 and shown.startswith("".join(f"cpu:{d}  process {d // 2} on HOST\n" for d in range(4)))
+              and shown.count("\n") == 5 and "2 processes, which talk over MPI" in shown, *got)
+
+
+def many(folder):
+    """More devices than one process may have: what they give is what is expected of any number."""
+    program = folder / "many.uni"
+    text = ("axis dev = devices()\n@pmap(over=dev)\ndef f(x) {\n  let i = axis_index(dev)\n"
+                       "  (psum(i, dev), pmax(process_index(), dev), sum(all_gather(i, dev)), psum(ones(f32[20000]) * x, dev)[19999],\n"
+                       "   ppermute(i, dev, PAIRS))\n}\n"
+                       "let r = f(ones(f32[device_count()]))\nprint(device_count(), r.0[0], r.1[5], r.2[7], r.3[9], r.4[0])\n")
+    for processes, each, faults in ((16, 8, ""), (16, 5, "reorder 3"), (3, 40, "slow 2 0 2")):
+        n = processes * each
+        program.write_text(text.replace("PAIRS", f"({', '.join(f'({d}, {(d + 1) % n})' for d in range(n))})"))
+        got = run(launcher(processes, False) + ["--devices", f"cpu:{each}", program], {"UNISONO_FAULTS": faults})
+        check(f"{n} devices", got == (0, f"{n} {n * (n - 1) // 2} {processes - 1} {n * (n - 1) // 2} {float(n)} {n - 1}\n", ""), *got)
+
+
+def open_mpi(folder):
+    """The other MPI, where the machine has it beside the one that the library was built for."""
+    words = [shutil.which(name) for name in ("mpicxx.openmpi", "mpirun.openmpi")]
+    if not all(words) or not has_mpi() or os.path.samefile(words[1], shutil.which("mpirun")):
+        return
+    library = folder / "libunisono_mpi.so"
+    flags = [run([words[0], f"--showme:{what}"])[1].split() for what in ("compile", "link")]
+    compiler = shutil.which("clang++-19") or "c++"
+    built = run([compiler, "-std=c++20", "-O1", "-fPIC", "-shared", f"-I{ROOT}", *flags[0], str(ROOT / "runtime/cluster/mpi_library.cc"),
+                 *flags[1], "-o", str(library)])
+    check("Open MPI's library", built[0] == 0, *built)
+    program = folder / "sums.uni"
+    program.write_text("axis dev = devices()\n@pmap(over=dev)\ndef f(x) {\n  let y = x * sin(arange(30000, f32))\n"
+                       "  (sum(psum(y, dev)), psum(x, dev), sum(all_gather(y, dev)))\n}\nprint(f(arange(device_count(), f32)))\n")
+    alone = run([UNISONO, "run", "--devices", "cpu:6", program])
+    environment = {"UNISONO_MPI": str(library), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    for n in (2, 3):
+        got = run([words[1], "--oversubscribe", "-n", str(n), UNISONO, "run", "--devices", f"cpu:{6 // n}", program], environment)
+        check(f"Open MPI {n}", alone[0] == 0 and got[:2] == alone[:2], alone, got)
 
 
 def main():
@@ -449,6 +583,10 @@ def main():
             resumed(folder)
         if not OPTIONS.names or "gpus" in OPTIONS.names:
             gpus(folder)
+        if not OPTIONS.names or "openmpi" in OPTIONS.names:
+            open_mpi(folder)
+        if not OPTIONS.names or "many" in OPTIONS.names:
+            many(folder)
     golden_programs()
     gpu_programs()
     print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI"))

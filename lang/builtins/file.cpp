@@ -15,6 +15,8 @@
 #include "lang/ops/operators.h"
 #include "lang/source/utf8.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/cluster/shared_file.h"
+#include "runtime/files/array_file.h"
 #include "runtime/files/npz.h"
 #include "runtime/files/safetensors.h"
 
@@ -92,6 +94,15 @@ Result<NamedArrays> read_arrays(const std::string& path) {
   __builtin_unreachable();
 }
 
+Result<OpenArrays> open_arrays(const std::string& path) {
+  switch (kind_of(path)) {
+    case ArrayFile::npy: return open_npy(path);
+    case ArrayFile::npz: return open_npz(path);
+    case ArrayFile::safetensors: return open_safetensors(path);
+  }
+  __builtin_unreachable();
+}
+
 /// The arrays of a file as the program gets them without `like`.
 Value file_value(const std::string& path, const NamedLeaves& arrays) {
   return is_archive(path) ? tree_of(arrays) : arrays[0].second;
@@ -108,14 +119,53 @@ std::vector<NpzEntry> index_of(Walk& walk, const std::string& path,
   return std::move(*entries);
 }
 
-NamedArrays arrays_of(Walk& walk, const std::string& path, Span where) {
+/// Fewer bytes than this are read at once.
+constexpr int64_t small_array = int64_t{64} << 10;
+
+/// The arrays of a file where several processes read it: in each, what its
+/// devices need. Nothing if an array is packed, or its order is another one.
+std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
+                                          Span where) {
+  auto opened = open_arrays(path);
+  if (!opened) cannot_read(walk, path, opened.error(), where);
+  for (size_t i = 0; i < opened->entries.size(); ++i)
+    if (!opened->stored[i] || !is_direct(opened->entries[i].header))
+      return std::nullopt;
+  FileDevice& files =
+      cluster_device(*walk.machine().runtime->devices()[0])->files();
+  const auto file = std::make_shared<const InputFile>(std::move(opened->file));
+  NamedLeaves leaves;
+  for (const NpzEntry& entry : opened->entries) {
+    ArrayValue array = walk.from_array(files.array(file, path, entry.header));
+    if (entry.header.data_bytes < small_array) bring_home(walk, *array, where);
+    leaves.emplace_back(entry.name, std::move(array));
+  }
+  return leaves;
+}
+
+NamedLeaves arrays_of(Walk& walk, const std::string& path, Span file,
+                      Span where) {
+  const auto check = [&](const auto& named) {
+    std::vector<std::string> names;
+    for (const auto& [name, array] : named) names.push_back(name);
+    if (const Status shown = check_names(names); !shown)
+      cannot_read(walk, path, shown.error(), file);
+  };
+  if (cluster_of(walk)) {
+    if (auto leaves = arrays_in_file(walk, path, file)) {
+      check(*leaves);
+      return std::move(*leaves);
+    }
+  }
   auto arrays = read_arrays(path);
-  if (!arrays) cannot_read(walk, path, arrays.error(), where);
-  std::vector<std::string> names;
-  for (const auto& [name, data] : *arrays) names.push_back(name);
-  if (const Status named = check_names(names); !named)
-    cannot_read(walk, path, named.error(), where);
-  return std::move(*arrays);
+  if (!arrays) cannot_read(walk, path, arrays.error(), file);
+  check(*arrays);
+  NamedLeaves leaves;
+  for (auto& [name, data] : *arrays) {
+    leaves.emplace_back(name, array_of(walk, data, where));
+    data = {};
+  }
+  return leaves;
 }
 
 bool is_there(const std::string& path) {
@@ -198,21 +248,20 @@ class Like {
   }
 
   /// The tree with the arrays of the file, placed as those of `like` are.
-  Value value(const NamedArrays& arrays, Span where) const {
-    std::map<std::string, const HostData*> data;
+  Value value(const NamedLeaves& arrays, Span where) const {
+    std::map<std::string, ArrayValue> found;
     std::vector<NpzEntry> entries;
-    for (const auto& [name, array] : arrays) {
-      data.emplace(path_key(name), &array);
-      entries.push_back({name, {array.dtype, array.shape}});
+    for (const auto& [name, leaf] : arrays) {
+      const ArrayValue array = *leaf.get_if<ArrayValue>();
+      found.emplace(path_key(name), array);
+      entries.push_back({name, {array->type.dtype, array->type.sizes()}});
     }
     check(entries);
-    return filled([&](const Leaf& leaf) {
-      const HostData& found = *data.at(path_key(leaf.name));
-      ArrayValue array = array_of(walk_, found, where);
-      if (leaf.array->array)
-        array = walk_.from_array(
-            walk_.moved(*array->array, leaf.array->array->sharding(), where));
-      return array;
+    return filled([&](const Leaf& leaf) -> Value {
+      const ArrayValue& array = found.at(path_key(leaf.name));
+      if (!leaf.array->array || is_in_file(*leaf.array->array)) return array;
+      return walk_.from_array(
+          walk_.moved(*array->array, leaf.array->array->sharding(), where));
     });
   }
 
@@ -271,7 +320,8 @@ Value load_like(CallOf<"load">& call) {
   const auto path = array_path(walk, call["path"], "load");
   const Like like(call, path);
   const bool runs = walk.mode() != Mode::check && !walk.machine().compile_only;
-  if (runs) return like.value(arrays_of(walk, *path, where), call.where);
+  if (runs)
+    return like.value(arrays_of(walk, *path, where, call.where), call.where);
   if (path && !walk.written_files.contains(*path) && is_there(*path))
     like.check(index_of(walk, *path, where));
   return walk.mode() == Mode::check ? like.types()
@@ -296,10 +346,7 @@ Value builtin_load(CallOf<"load">& call) {
     walk.fail_needs_run(call.where);
   }
   const std::string path = *array_path(walk, call["path"], "load");
-  NamedLeaves leaves;
-  for (const auto& [name, data] : arrays_of(walk, path, where))
-    leaves.emplace_back(name, array_of(walk, data, call.where));
-  return file_value(path, leaves);
+  return file_value(path, arrays_of(walk, path, where, call.where));
 }
 
 namespace {
@@ -337,6 +384,38 @@ std::vector<std::pair<std::string, ArrayValue>> saved_arrays(
   return arrays;
 }
 
+FileLayout layout_of(Walk& walk, const std::string& path,
+                     std::span<const ArrayType> types, Span where) {
+  switch (kind_of(path)) {
+    case ArrayFile::npy: return npy_layout(types[0]);
+    case ArrayFile::npz: {
+      auto layout = npz_layout(types);
+      if (!layout) cannot_write(walk, path, layout.error(), where);
+      return std::move(*layout);
+    }
+    case ArrayFile::safetensors: return safetensors_layout(types);
+  }
+  __builtin_unreachable();
+}
+
+/// Where several processes have the arrays: each writes what it has.
+void save_together(
+    const BuiltinCall& call, Cluster& cluster, const std::string& path,
+    Span path_where,
+    const std::vector<std::pair<std::string, ArrayValue>>& arrays) {
+  Walk& walk = call.walk;
+  std::vector<ArrayType> types;
+  std::vector<unisono::Array> forced;
+  for (const auto& [name, array] : arrays) {
+    types.push_back({name, array->type.dtype, array->type.sizes()});
+    forced.push_back(walk.force(array, call.where));
+  }
+  const FileLayout layout = layout_of(walk, path, types, path_where);
+  tell_place(walk, call.where);
+  const Status written = write_together(cluster, path, layout, forced);
+  if (!written) cannot_write(walk, path, written.error(), path_where);
+}
+
 }  // namespace
 
 Value builtin_save(CallOf<"save">& call) {
@@ -358,6 +437,10 @@ Value builtin_save(CallOf<"save">& call) {
     return NoneValue{};
   }
   sweep_beside(walk, *path);
+  if (Cluster* cluster = cluster_of(walk)) {
+    save_together(call, *cluster, *path, call["path"].where(), arrays);
+    return NoneValue{};
+  }
   NamedArrays named;
   for (const auto& [name, array] : arrays)
     named.emplace_back(name, host_data(walk, array, call["value"].where()));
@@ -372,8 +455,7 @@ Value builtin_save(CallOf<"save">& call) {
     }
     __builtin_unreachable();
   };
-  const Status written = write_once(walk, call.where, write);
-  if (!written)
+  if (const Status written = write(); !written)
     cannot_write(walk, *path, written.error(), call["path"].where());
   return NoneValue{};
 }

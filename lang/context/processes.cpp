@@ -39,6 +39,32 @@ Status settle(const Machine& machine) {
   return cluster->settle();
 }
 
+void bring_home(Walk& walk, ArrayCell& array, Span where) {
+  if (!array.array || !is_in_file(*array.array)) return;
+  Device& home = home_device(walk.machine().runtime->devices());
+  array.array = walk.moved(*array.array, Sharding{-1, {&home}}, where);
+}
+
+bool is_home(Walk& walk, const Sharding& sharding) {
+  return sharding.devices.size() == 1 &&
+         sharding.devices[0] ==
+             &home_device(walk.machine().runtime->devices()) &&
+         cluster_of(walk);
+}
+
+unisono::Array own_copy(Walk& walk, const unisono::Array& array) {
+  if (!cluster_of(walk) || Walk::is_absent(array)) return array;
+  return unisono::own_copy(array,
+                           home_device(walk.machine().runtime->devices()));
+}
+
+const unisono::Array& force_anywhere(Walk& walk, const ArrayValue& array,
+                                     Span where) {
+  if (!array->array || array->donated || !is_in_file(*array->array))
+    return walk.force(array, where);
+  return *array->array;
+}
+
 void agree(Walk& walk, void* data, int64_t bytes, Span where) {
   Cluster* cluster = cluster_of(walk);
   if (!cluster) return;

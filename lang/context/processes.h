@@ -38,6 +38,20 @@ Status write_once(Walk& walk, Span where, Write&& write) {
   return cluster->barrier();
 }
 
+/// An array whose elements are in a file is read to where the host's part of
+/// the program has its arrays.
+void bring_home(Walk& walk, ArrayCell& array, Span where);
+/// Whether this is the place of the host's arrays, of which there is one in
+/// each of several processes.
+bool is_home(Walk& walk, const Sharding& sharding);
+/// The same elements where this process reads them without the others, if each
+/// has them all.
+unisono::Array own_copy(Walk& walk, const unisono::Array& array);
+/// Walk::force for who places the array somewhere: it may be in a file still
+/// (runtime/files/file_device.h).
+const unisono::Array& force_anywhere(Walk& walk, const ArrayValue& array,
+                                     Span where);
+
 /// What the machine says to process 0 is what it says to all: the bytes of
 /// `data` there.
 void agree(Walk& walk, void* data, int64_t bytes, Span where);

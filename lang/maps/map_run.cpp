@@ -16,6 +16,7 @@
 #include "lang/maps/map_state.h"
 #include "lang/maps/typed_function.h"
 #include "lang/ops/print_value.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 namespace {
@@ -334,7 +335,7 @@ class MapRun {
   void add_captures(const std::vector<ArrayValue>& captures) {
     for (const ArrayValue& capture : captures) {
       passed_.push_back({capture, where_});
-      add_captured(*capture, walk_.force(capture, where_));
+      add_captured(*capture, force_anywhere(walk_, capture, where_));
     }
   }
 
@@ -386,7 +387,12 @@ class MapRun {
 
   void add_leaf(const ArrayValue& array, Span where) {
     passed_.push_back({array, where});
-    add_array(walk_.force(array, where_));
+    const unisono::Array& forced = force_anywhere(walk_, array, where_);
+    // What comes from a file is read once.
+    if (is_in_file(forced))
+      add_captured(*array, forced);
+    else
+      add_array(forced);
   }
 
   /// An array that was captured before stays on the devices, as long as it is.

@@ -73,7 +73,10 @@ class StatementRun {
     const bool spread = std::ranges::any_of(inputs, [](const auto& array) {
       return array.sharding().is_split() && array.sharding().devices.size() > 1;
     });
-    if (!spread) return compute_together(std::move(graph), std::move(inputs));
+    if (!spread) {
+      for (unisono::Array& input : inputs) input = own_copy(walk_, input);
+      return compute_together(std::move(graph), std::move(inputs));
+    }
     if (auto plan = jit::plan_blocks(graph, inputs))
       return compute_in_place(std::move(graph), std::move(*plan),
                               std::move(inputs));
@@ -236,6 +239,9 @@ unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
                            Span where) {
   if (array.sharding() == to) return array;
   if (is_absent(array)) return absent(array.dtype(), array.shape(), to);
+  if (is_home(*this, to))
+    if (unisono::Array own = own_copy(*this, array); own.sharding() == to)
+      return own;
   tell_place(*this, where);
   if (array.sharding().is_split() && !to.is_split())
     note_gather(array, *to.devices[0], where);

@@ -14,6 +14,7 @@
 
 #include "jit/reference/nodes.h"
 #include "lang/context/line_times.h"
+#include "lang/context/processes.h"
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "lang/ops/print_value.h"
@@ -149,6 +150,7 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
   // clock around a loop means the loop.
   code.graph = std::make_shared<const ir::Graph>(scope->finish(code.outputs));
   for (const ArrayValue& capture : scope->captures()) {
+    bring_home(walk_, *capture, Span());
     if (!capture->array || is_spread(*capture->array)) {
       why = "it reads an array that lies on several devices";
       return std::nullopt;

@@ -379,6 +379,7 @@ const unisono::Array& Walk::computed(const ArrayCell& cell, Span where) {
 
 const unisono::Array& Walk::force(const ArrayValue& value, Span where) {
   if (value->donated) forbid_donated(value, where);
+  bring_home(*this, *value, where);
   if (value->array) return *value->array;
   if (mode() != Mode::run)
     fail(diagnostic(Code::host_value_in_compiled_code, where,
@@ -404,7 +405,7 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
     return std::move(*bytes);
   }
   CopyCounter counter{.recorder = machine_.recorder};
-  const unisono::Array& array = force(value, where);
+  const unisono::Array array = own_copy(*this, force(value, where));
   if (is_absent(array)) fail_needs_run(where);
   tell_place(*this, where);
   const LineTime time(line_times(*this), LineTimes::Part::copies, 0);
@@ -437,8 +438,10 @@ void Walk::flush(Span where) {
       [](const ir::Node& node) { return node.op != ir::Op::input; });
   if (wanted.empty() && idle) return;
   std::vector<unisono::Array> inputs;
-  for (const ArrayValue& capture : scope->captures())
+  for (const ArrayValue& capture : scope->captures()) {
+    bring_home(*this, *capture, where);
     inputs.push_back(computed(*capture, where));
+  }
   const std::vector<unisono::Array> results =
       compute(std::move(graph), std::move(inputs), where);
   for (size_t i = 0; i < wanted.size(); ++i) {

@@ -105,14 +105,8 @@ Status Cluster::meet() {
   set_text(own.host, host_name());
   own.devices = options_.devices;
   std::vector<Hello> all(peers_.size());
-  std::vector<Message> sends, receives;
-  for (int p = 0; p < processes(); ++p) {
-    if (p == process()) continue;
-    sends.push_back({p, {{&own, sizeof own}}});
-    receives.push_back({p, {{&all[p], sizeof(Hello)}}});
-  }
   all[process()] = own;
-  TRY(exchange(sends, receives, 0));
+  TRY(all_gather(all.data(), sizeof(Hello)));
   for (int p = 0; p < processes(); ++p) peers_[p].host = all[p].host.data();
   for (int p = 1; p < processes(); ++p) {
     if (all[p].version != all[0].version)
@@ -136,11 +130,19 @@ int Cluster::on_this_host() const {
   }));
 }
 
+Error Cluster::stopped() {
+  return {.kind = Error::Kind::cancelled, .message = "stopped"};
+}
+
 std::string Cluster::label(int process) const {
   const bool several = std::ranges::any_of(
       peers_, [&](const Peer& peer) { return peer.host != peers_[0].host; });
-  return several ? fmt::format("process {} on {}", process, host(process))
+  return several ? label_with_host(process)
                  : fmt::format("process {}", process);
+}
+
+std::string Cluster::label_with_host(int process) const {
+  return fmt::format("process {} on {}", process, host(process));
 }
 
 // ---- messages
@@ -231,6 +233,7 @@ bool Cluster::push(Outgoing& out) {
 /// never.
 bool Cluster::read_header(Incoming& in) {
   Peer& peer = peers_[in.from];
+  if (peer.buffer.empty()) peer.buffer.resize(Transport::packet);
   while (peer.end - peer.begin < static_cast<int64_t>(sizeof(Header))) {
     if (peer.gone) {
       in.end(Incoming::Result::gone);
@@ -277,7 +280,7 @@ void Cluster::begin_payload(Incoming& in, const Header& got) {
 
 void Cluster::take_note(Incoming& in) {
   if (in.got.kind == Kind::lines) {
-    take_lines(in.note);
+    take_lines(in.note, lines_);
     in.state = Incoming::State::header;
     return;
   }
@@ -290,7 +293,7 @@ void Cluster::take_note(Incoming& in) {
   const size_t message =
       std::min(rest.size(), static_cast<size_t>(goodbye.message_bytes));
   peer.messages = rest.substr(0, message);
-  take_lines(rest.substr(message));
+  take_lines(rest.substr(message), lines_of_others_);
   peer.goodbye = goodbye;
   in.end(Incoming::Result::goodbye);
 }
@@ -435,6 +438,7 @@ void Cluster::give_up() {
   for (Outgoing& out : outgoing_) {
     if (out.done) continue;
     peers_[out.to].late = true;
+    peers_[out.to].torn = out.begun();
     out.done = true;
   }
 }
@@ -489,7 +493,7 @@ Status Cluster::outcome() {
   }
   if (!found) return Unit{};
   follows_ = rank == 4;
-  if (!follows_) note_failure(0);
+  if (!follows_) note_failure(rank == 1 ? waits_ : 0);
   return *std::move(found);
 }
 
@@ -510,6 +514,12 @@ Status Cluster::exchange(std::span<const Message> sends,
                          std::span<const Message> receives,
                          uint64_t fingerprint) {
   count_exchange();
+  return transfer(sends, receives, fingerprint);
+}
+
+Status Cluster::transfer(std::span<const Message> sends,
+                         std::span<const Message> receives,
+                         uint64_t fingerprint) {
   clear();
   for (const Message& message : sends)
     add_outgoing(message.process, Kind::data, message.pieces, fingerprint);
@@ -520,20 +530,8 @@ Status Cluster::exchange(std::span<const Message> sends,
                          .pieces = message.pieces,
                          .expected = header(Kind::data, bytes, fingerprint)});
   }
-  if (!pump())
-    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+  if (!pump()) return stopped();
   return outcome();
-}
-
-Status Cluster::broadcast(int from, void* data, int64_t bytes) {
-  if (process() != from) {
-    const Message receive{from, {{data, bytes}}};
-    return exchange({}, {&receive, 1}, 0);
-  }
-  std::vector<Message> sends;
-  for (int p = 0; p < processes(); ++p)
-    if (p != from) sends.push_back({p, {{data, bytes}}});
-  return exchange(sends, {}, 0);
 }
 
 /// Who has ended well has sent all that others wait for.
@@ -589,8 +587,7 @@ Status Cluster::glance() {
       if (got.kind != Kind::goodbye) return Unit{};
       clear();
       incoming_.push_back(std::move(in));
-      if (!pump())
-        return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+      if (!pump()) return stopped();
       in = std::move(incoming_[0]);
     } else if (!in.done()) {
       return Unit{};
@@ -603,46 +600,6 @@ Status Cluster::glance() {
   clear();
   incoming_.push_back(std::move(in));
   return outcome();
-}
-
-Status Cluster::settle() {
-  if (runs_settled_ == runs_) return process() > 0 ? glance() : Unit{};
-  runs_settled_ = runs_;
-  count_exchange();
-  clear();
-  std::string lines;
-  Piece piece;
-  if (process() == 0) {
-    for (int p = 1; p < processes(); ++p)
-      incoming_.push_back({.from = p, .expected = header(Kind::data, 0, 0)});
-  } else {
-    if (!lines_.empty()) {
-      lines = lines_text();
-      piece = {lines.data(), static_cast<int64_t>(lines.size())};
-      add_outgoing(0, Kind::lines, {&piece, 1}, 0);
-    }
-    add_outgoing(0, Kind::data, {}, 0);
-  }
-  if (!pump())
-    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
-  TRY(outcome());
-  if (process() > 0) {
-    lines_.clear();
-    return glance();
-  }
-  print_lines(nullptr);
-  return Unit{};
-}
-
-Status Cluster::barrier(uint64_t fingerprint) {
-  std::vector<Message> others, first{{0}};
-  for (int p = 1; p < processes(); ++p) others.push_back({p});
-  if (process() == 0) {
-    TRY(exchange({}, others, fingerprint));
-    return exchange(others, {}, fingerprint);
-  }
-  TRY(exchange(first, {}, fingerprint));
-  return exchange({}, first, fingerprint);
 }
 
 // ---- what members print
@@ -666,15 +623,14 @@ std::string Cluster::lines_text() const {
   return text;
 }
 
-void Cluster::take_lines(std::string_view text) {
+void Cluster::take_lines(std::string_view text, std::vector<Line>& lines) {
   std::array<int64_t, 3> head;
   while (text.size() >= sizeof head) {
     std::memcpy(head.data(), text.data(), sizeof head);
     text.remove_prefix(sizeof head);
     const size_t bytes = std::min(text.size(), static_cast<size_t>(head[2]));
-    lines_of_others_.push_back({static_cast<uint64_t>(head[0]), head[1],
-                                lines_of_others_.size(),
-                                std::string(text.substr(0, bytes))});
+    lines.push_back({static_cast<uint64_t>(head[0]), head[1], lines.size(),
+                     std::string(text.substr(0, bytes))});
     text.remove_prefix(bytes);
   }
 }
@@ -699,12 +655,12 @@ void Cluster::print_lines(const When* until) {
 
 // ---- the end
 
-void Cluster::note_failure(int position) {
+void Cluster::note_failure(int64_t position) {
   if (failure_ || follows_) return;
   failure_ = found_ = When{sequence_, runs_, position};
 }
 
-void Cluster::note_failure(int position, uint64_t sequence) {
+void Cluster::note_failure(int64_t position, uint64_t sequence) {
   if (failure_) return;
   failure_ = When{sequence, runs_, position};
   found_ = When{sequence_, runs_, std::numeric_limits<int64_t>::max()};
@@ -730,15 +686,18 @@ Cluster::End Cluster::finish(int status, std::string messages) {
   const Piece piece{note.data(), static_cast<int64_t>(note.size())};
   for (int p = 0; p < processes(); ++p) {
     if (p == process()) continue;
-    if (!stopped_ && !peers_[p].late)
+    if (!stopped_ && !peers_[p].torn)
       add_outgoing(p, Kind::goodbye, {&piece, 1}, 0);
-    if (!peers_[p].goodbye && !peers_[p].late)
+    if (!peers_[p].goodbye)
       incoming_.push_back({.from = p, .to_the_end = true});
   }
-  // Who was stopped waits for the others nevertheless, but not for long.
+  // Who was stopped waits for the others nevertheless, but not for long; nor
+  // does who has given somebody up: that one may only have waited, too, and
+  // knows for whom.
   const std::atomic<bool>* stop = std::exchange(options_.stop, nullptr);
-  if (stop && stop->load() &&
-      (options_.limit.count() == 0 || options_.limit > 4 * grace))
+  const bool hurries =
+      (stop && stop->load()) || std::ranges::any_of(peers_, &Peer::late);
+  if (hurries && (options_.limit.count() == 0 || options_.limit > 4 * grace))
     options_.limit = 4 * grace;
   pump();
 

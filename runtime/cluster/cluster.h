@@ -77,6 +77,7 @@ class Cluster {
   std::string transport() const { return transport_->name(); }
   /// "process 2", with its host if there are several.
   std::string label(int process) const;
+  std::string label_with_host(int process) const;
 
   /// Where the program is, for messages: "train.uni:14".
   void at(std::string_view place) { place_ = place; }
@@ -94,8 +95,16 @@ class Cluster {
   /// A process does not come in time: gives what is said of it.
   Error late(int process);
   std::chrono::milliseconds limit() const { return options_.limit; }
-  /// An exchange: the bytes of process `from` come to all others.
+  // Of the following each process sends and receives about log2 N messages.
+
+  /// The bytes of process `from` come to all others; each sends less than twice
+  /// as many.
   Status broadcast(int from, void* data, int64_t bytes);
+  /// Those of each process come to all: process p's are at `all` + p * `bytes`.
+  Status all_gather(void* all, int64_t bytes);
+  /// What all processes have, combined by xor, comes to process 0; elsewhere
+  /// the numbers are of no use then.
+  Status combine_xor(std::span<uint32_t> numbers);
   /// When this returns in process 0, all others have come here, without an
   /// error: what is done now would have been done by one process alone, too.
   /// What members have printed is then output.
@@ -119,10 +128,10 @@ class Cluster {
   void begin_run();
   void end_run() { in_run_ = false; }
   /// The device at this position of a run's has failed. The first call counts.
-  void note_failure(int position);
+  void note_failure(int64_t position);
   /// The same of one that went on by itself, so that it is found only now, when
   /// `sequence` is no more what it was then.
-  void note_failure(int position, uint64_t sequence);
+  void note_failure(int64_t position, uint64_t sequence);
   /// Grows with the exchanges, in all processes of a run alike.
   uint64_t sequence() const { return sequence_; }
 
@@ -171,8 +180,9 @@ class Cluster {
     std::string host;
     bool gone = false;  // nothing comes from it any more
     bool late = false;
-    /// Bytes that have come and nobody has looked at.
-    std::array<char, Transport::packet> buffer;
+    bool torn = false;  // a message to it was given up in its midst
+    /// Bytes that have come and nobody has looked at; of no size until some do.
+    std::vector<char> buffer;
     int64_t begin = 0, end = 0;
     std::optional<Goodbye> goodbye;
     std::string messages;
@@ -180,10 +190,15 @@ class Cluster {
   struct Outgoing;
   struct Incoming;
 
+  static void take_lines(std::string_view text, std::vector<Line>& lines);
+
   Cluster(std::unique_ptr<Transport> transport, ClusterOptions options);
   Status meet();  // the beginning of `open`
   Header header(Kind kind, int64_t bytes, uint64_t fingerprint) const;
   void count_exchange();
+  /// An exchange that is counted already.
+  Status transfer(std::span<const Message> sends,
+                  std::span<const Message> receives, uint64_t fingerprint);
   /// To what is sent in the next `pump`; the pieces are there until then.
   void add_outgoing(int to, Kind kind, std::span<const Piece> pieces,
                     uint64_t fingerprint);
@@ -193,6 +208,7 @@ class Cluster {
   /// stopped.
   bool pump();
   void give_up();
+  static Error stopped();
   bool push(Outgoing& out);
   bool pull(Incoming& in);
   bool read_header(Incoming& in);
@@ -204,7 +220,6 @@ class Cluster {
   /// Whether process 0 has said goodbye, as far as is known now.
   Status glance();
   std::string lines_text() const;
-  void take_lines(std::string_view text);
   void print_lines(const When* until);
 
   std::unique_ptr<Transport> transport_;
@@ -222,10 +237,15 @@ class Cluster {
   uint64_t runs_ = 0;
   uint64_t runs_settled_ = 0;
   int64_t member_ = -1;
+  /// Of this process, and what has come here on its way to process 0; what
+  /// others have said in the end.
   std::vector<Line> lines_, lines_of_others_;
   std::optional<When> failure_, found_;
   /// It stopped because another process had failed.
   bool follows_ = false;
+  /// Of processes that wait for each other in one exchange and give up, the one
+  /// with the lowest says who is late.
+  int64_t waits_ = 0;
   bool stopped_ = false;
   bool finished_ = false;
   bool clean_ = false;  // all others have said goodbye

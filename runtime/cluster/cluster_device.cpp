@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "runtime/check.h"
@@ -163,6 +164,8 @@ Status ClusterDevice::copy_to_host(void* to, const void* from,
 Status ClusterDevice::copy_from_peer(void* to, const Device& peer,
                                      const void* from,
                                      const CopyExtent& extent) {
+  if (peer.index() == FileDevice::no_index)
+    return from_file(to, const_cast<Device&>(peer), from, extent);
   // Who has the peer sends; it does not change.
   auto* other = const_cast<ClusterDevice*>(cluster_device(peer));
   CHECK(other);
@@ -180,6 +183,12 @@ Status ClusterDevice::copy_from_peer(void* to, const Device& peer,
                           with_dense(extent, {.to = true, .from = false})));
   return to_own(to, rows.data(),
                 with_dense(extent, {.to = false, .from = true}));
+}
+
+/// Whoever needs it reads it.
+Status ClusterDevice::from_file(void* to, Device& file, const void* from,
+                                const CopyExtent& extent) {
+  return here_ ? file.copy_to_host(to, from, extent) : Unit{};
 }
 
 /// Two processes exchange; the others count that they do.
@@ -204,6 +213,26 @@ Status ClusterDevice::from_other(void* to, ClusterDevice& sender,
   if (!copies) return Unit{};
   return to_own(to, rows.data(),
                 with_dense(extent, {.to = false, .from = true}));
+}
+
+Array own_copy(const Array& array, Device& home) {
+  const Sharding& sharding = array.sharding();
+  if (sharding.is_split() || sharding.devices.size() < 2 ||
+      home.kind() != DeviceKind::cpu)
+    return array;
+  std::vector<bool> have;
+  std::optional<size_t> own;
+  for (size_t b = 0; b < sharding.devices.size(); ++b) {
+    const ClusterDevice* device = cluster_device(*sharding.devices[b]);
+    if (!device || device->process() == ClusterDevice::all) return array;
+    have.resize(static_cast<size_t>(device->cluster().processes()));
+    have[device->process()] = true;
+    if (device->is_here() && !own) own = b;
+  }
+  if (!own || !std::ranges::all_of(have, [](bool has) { return has; }))
+    return array;
+  return Array(array.dtype(), array.shape(), Sharding{-1, {&home}},
+               {array.blocks()[*own]});
 }
 
 std::vector<std::unique_ptr<Device>> make_cluster_devices(

@@ -13,9 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/array.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/cluster/mover.h"
 #include "runtime/device.h"
+#include "runtime/files/file_device.h"
 #include "runtime/heap.h"
 
 namespace unisono {
@@ -49,8 +51,13 @@ class ClusterDevice final : public Device {
   bool is_here() const { return here_; }
   Cluster& cluster() const { return *cluster_; }
   /// Of all devices of a list the first one keeps what every process has.
-  void keep_home(std::unique_ptr<Device> home) { home_ = std::move(home); }
+  void keep_home(std::unique_ptr<Device> home) {
+    home_ = std::move(home);
+    files_ = std::make_unique<FileDevice>();
+  }
   Device* home() const { return home_.get(); }
+  /// Likewise the one that stands for files.
+  FileDevice& files() const { return *files_; }
 
   const std::string& name() const override { return name_; }
   int index() const override { return index_; }
@@ -80,6 +87,8 @@ class ClusterDevice final : public Device {
  private:
   Status to_own(void* to, const void* from, const CopyExtent& extent);
   Status from_own(void* to, const void* from, const CopyExtent& extent);
+  Status from_file(void* to, Device& file, const void* from,
+                   const CopyExtent& extent);
   Status from_other(void* to, ClusterDevice& sender, const void* from,
                     const CopyExtent& extent);
 
@@ -94,6 +103,7 @@ class ClusterDevice final : public Device {
   const std::shared_ptr<const ClusterGpus> gpus_;
   const std::shared_ptr<Device> own_;
   std::unique_ptr<Device> home_;
+  std::unique_ptr<FileDevice> files_;
 };
 
 /// All devices of the cluster, numbered through by process. `memory_limit`, in
@@ -118,6 +128,10 @@ inline Device& home_device(const std::vector<Device*>& devices) {
   return first && first->home() ? *first->home() : *devices[0];
 }
 
+/// The same elements where this process may read them without the others, if
+/// each process has them all; else `array`. `home` is what home_device gives.
+Array own_copy(const Array& array, Device& home);
+
 /// The cluster whose devices these are; null if this process is alone.
 inline Cluster* cluster_of(const std::vector<Device*>& devices) {
   const ClusterDevice* first = cluster_device(*devices[0]);
@@ -127,7 +141,9 @@ inline Cluster* cluster_of(const std::vector<Device*>& devices) {
 /// Whether the host may read the device's memory: it is a CPU's, and no other
 /// process needs to be told.
 inline bool is_host_memory(const Device& device) {
-  if (device.kind() != DeviceKind::cpu) return false;
+  if (device.kind() != DeviceKind::cpu ||
+      device.index() == FileDevice::no_index)
+    return false;
   const ClusterDevice* shared = cluster_device(device);
   return !shared || shared->process() == ClusterDevice::all;
 }

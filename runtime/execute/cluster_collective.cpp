@@ -8,6 +8,7 @@
 
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/cluster/rounds.h"
 #include "runtime/execute/reduce_tree.h"
 
 namespace unisono {
@@ -16,6 +17,8 @@ namespace {
 /// Reductions of fewer bytes are combined by everybody; of more, each process
 /// combines a part, and tells the others.
 constexpr int64_t small_reduction = 16 << 10;
+/// More memory than this is not kept for the next collective.
+constexpr int64_t most_kept = int64_t{256} << 20;
 /// Less than this is not worth another worker.
 constexpr int64_t grain = 16 * reduce_block;
 
@@ -63,13 +66,23 @@ void combine_partials(std::span<const void* const> from,
   std::array<S, reduce_block> rounded;
   for (int64_t i = first; i < last; i += reduce_block) {
     const int64_t count = std::min(reduce_block, last - i);
-    PartialTree<op, C>{from, begins, i, count}.reduce(0, begins.back(),
-                                                      result.data());
+    PartialTree<op, C>{from, begins, i, count}.reduce(
+        begins.front(), begins.back(), result.data());
     for (int64_t k = 0; k < count; ++k) rounded[k] = static_cast<S>(result[k]);
     for (void* target : to)
       std::memcpy(static_cast<S*>(target) + i, rounded.data(),
                   static_cast<size_t>(count) * sizeof(S));
   }
+}
+
+/// The same, not rounded yet.
+template <ReduceOp op, class C>
+void merge_partials(std::span<const void* const> from,
+                    std::span<const int64_t> begins, int64_t first,
+                    int64_t last, C* to) {
+  for (int64_t i = first; i < last; i += reduce_block)
+    PartialTree<op, C>{from, begins, i, std::min(reduce_block, last - i)}
+        .reduce(begins.front(), begins.back(), to + i);
 }
 
 /// body.operator()<op, S, C>()
@@ -99,16 +112,16 @@ int64_t combined_size(DType dtype) {
 
 ClusterMeeting::ClusterMeeting(const RunState& run, Cluster& cluster)
     : run_(run), cluster_(cluster) {
-  std::set<int> others;
-  for (int d = 0; d < run.count; ++d) {
+  for (int d = 0; d < run.count; ++d)
     owners_.push_back(cluster_device(*run.devices[d].device)->process());
-    others.insert(owners_.back());
-  }
-  others.erase(cluster.process());
-  for (const int p : others) {
-    sends_.push_back({p});
-    receives_.push_back({p});
-  }
+}
+
+bool ClusterMeeting::fits(const RunState& run, const Cluster& cluster) const {
+  if (&cluster != &cluster_ || &run != &run_) return false;
+  for (int d = 0; d < run.count; ++d)
+    if (cluster_device(*run.devices[d].device)->process() != owners_[d])
+      return false;
+  return true;
 }
 
 std::vector<int> ClusterMeeting::others() const {
@@ -135,8 +148,19 @@ std::vector<ClusterMeeting::Team> ClusterMeeting::make_teams(
     }
     const std::set<int> each(team.owners.begin(), team.owners.end());
     team.processes.assign(each.begin(), each.end());
+    team.places.resize(each.size());
+    const auto index_of = [&](int process) {
+      return std::ranges::lower_bound(team.processes, process) -
+             team.processes.begin();
+    };
+    for (size_t i = 0; i < team.owners.size(); ++i)
+      team.places[index_of(team.owners[i])].push_back(static_cast<int>(i));
     team.here = each.contains(cluster_.process());
+    if (team.here) team.own = static_cast<int>(index_of(cluster_.process()));
     team.partials = partials_of(team.owners);
+    team.cut = team.processes.size() > 1 && step.bytes() >= small_reduction;
+    if (team.here && step.kind == CollectiveStep::Kind::all_reduce)
+      team.plan = plan_reduction(team.owners, cluster_.process(), team.cut);
   };
   for (const auto& group : step.groups) add(group);
   if (!step.groups.empty()) return out;
@@ -156,73 +180,144 @@ void* ClusterMeeting::to(const Team& team, size_t place,
   return run_.devices[team.devices[place]].slots[step.to];
 }
 
+void ClusterMeeting::add_piece(std::vector<Message>& messages, int process,
+                               void* data, int64_t bytes) {
+  auto message = std::ranges::find(messages, process, &Message::process);
+  if (message == messages.end()) {
+    Message added;
+    if (!spare_.empty()) {
+      added = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    added.process = process;
+    message = messages.insert(message, std::move(added));
+  }
+  std::vector<Piece>& pieces = message->pieces;
+  if (!pieces.empty() &&
+      static_cast<char*>(pieces.back().data) + pieces.back().bytes == data)
+    pieces.back().bytes += bytes;
+  else
+    pieces.push_back({data, bytes});
+}
+
 void ClusterMeeting::send(int process, const void* data, int64_t bytes) {
-  const auto message = std::ranges::find(sends_, process, &Message::process);
-  message->pieces.push_back({const_cast<void*>(data), bytes});
+  add_piece(sends_, process, const_cast<void*>(data), bytes);
 }
 
 void ClusterMeeting::receive(int process, void* data, int64_t bytes) {
-  const auto message = std::ranges::find(receives_, process, &Message::process);
-  message->pieces.push_back({data, bytes});
+  add_piece(receives_, process, data, bytes);
 }
 
-/// All processes of the run take part, even those for which there is nothing:
-/// no device begins what comes next before all have arrived.
+/// All processes of the run count it, whether or not there is something for
+/// them.
 Status ClusterMeeting::exchange(uint64_t fingerprint) {
   Status done = cluster_.exchange(sends_, receives_, fingerprint);
-  for (Message& message : sends_) message.pieces.clear();
-  for (Message& message : receives_) message.pieces.clear();
+  for (auto* messages : {&sends_, &receives_}) {
+    for (Message& message : *messages) {
+      message.pieces.clear();
+      spare_.push_back(std::move(message));
+    }
+    messages->clear();
+  }
   return done;
+}
+
+char* ClusterMeeting::scratch(int64_t bytes) {
+  constexpr int64_t line = 64, least = 64 << 10;
+  bytes = (bytes + line - 1) / line * line;
+  if (memory_.empty() || memory_.back().used + bytes > memory_.back().bytes) {
+    const int64_t size = std::max(bytes, least);
+    memory_.push_back(
+        {std::make_unique_for_overwrite<char[]>(static_cast<size_t>(size)),
+         size, 0});
+  }
+  Memory& memory = memory_.back();
+  memory.used += bytes;
+  return memory.data.get() + memory.used - bytes;
+}
+
+/// Next time there is one piece for all, unless that is large.
+void ClusterMeeting::reuse_scratch() {
+  int64_t used = 0;
+  for (const Memory& memory : memory_) used += memory.used;
+  if (memory_.size() > 1 || used > most_kept) memory_.clear();
+  if (used > most_kept) return;
+  if (memory_.empty()) scratch(used);
+  memory_.back().used = 0;
 }
 
 Status ClusterMeeting::meet(CollectiveWorkers workers,
                             const CollectiveStep& step, uint64_t fingerprint) {
   using Kind = CollectiveStep::Kind;
-  if (step.kind == Kind::all_reduce || step.kind == Kind::reduce_scatter)
-    return reduce(workers, step, fingerprint);
-  const std::vector<Team>& all = teams(step);
-  for (const Team& team : all) {
+  switch (step.kind) {
+    case Kind::all_reduce: return all_reduce(workers, step, fingerprint);
+    case Kind::reduce_scatter:
+      return reduce_scatter(workers, step, fingerprint);
+    case Kind::all_gather: return gather(step, fingerprint);
+    case Kind::all_to_all:
+    case Kind::permute: break;
+  }
+  for (const Team& team : teams(step)) {
     if (!team.here) continue;
-    if (step.kind == Kind::all_gather)
-      gather(team, step);
-    else if (step.kind == Kind::all_to_all)
+    if (step.kind == Kind::all_to_all)
       swap_parts(team, step);
     else
       permute(team, step);
   }
-  TRY(exchange(fingerprint));
-  if (step.kind != Kind::all_gather) return Unit{};
-  // What came for the first of the own members is the others', too.
-  const int own = cluster_.process();
-  for (const Team& team : all) {
-    if (!team.here) continue;
-    const auto first = static_cast<size_t>(std::ranges::find(team.owners, own) -
-                                           team.owners.begin());
-    const auto* result = static_cast<const char*>(to(team, first, step));
-    for (size_t j = first + 1; j < team.owners.size(); ++j)
-      if (team.owners[j] == own)
-        std::memcpy(to(team, j, step), result,
-                    static_cast<size_t>(step.bytes()) * team.owners.size());
-  }
-  return Unit{};
+  return exchange(fingerprint);
 }
 
-void ClusterMeeting::gather(const Team& team, const CollectiveStep& step) {
-  const int own = cluster_.process();
+std::vector<void*> ClusterMeeting::own_results(
+    const Team& team, const CollectiveStep& step) const {
+  std::vector<void*> out;
+  for (const int place : team.places[team.own])
+    out.push_back(to(team, static_cast<size_t>(place), step));
+  return out;
+}
+
+Status ClusterMeeting::gather(const CollectiveStep& step,
+                              uint64_t fingerprint) {
+  const std::vector<Team>& all = teams(step);
   const int64_t bytes = step.bytes();
-  const auto first = static_cast<size_t>(std::ranges::find(team.owners, own) -
-                                         team.owners.begin());
-  auto* result = static_cast<char*>(to(team, first, step));
-  for (size_t i = 0; i < team.owners.size(); ++i) {
-    char* place = result + static_cast<int64_t>(i) * bytes;
-    if (team.owners[i] != own) {
-      receive(team.owners[i], place, bytes);
-      continue;
-    }
-    std::memcpy(place, from(team, i, step), static_cast<size_t>(bytes));
-    for (const int p : team.processes)
-      if (p != own) send(p, from(team, i, step), bytes);
+  int rounds = 0;
+  for (const Team& team : all) {
+    rounds =
+        std::max(rounds, count_rounds(static_cast<int>(team.processes.size())));
+    if (!team.here) continue;
+    char* result = static_cast<char*>(own_results(team, step)[0]);
+    for (const int place : team.places[team.own])
+      std::memcpy(result + place * bytes,
+                  from(team, static_cast<size_t>(place), step),
+                  static_cast<size_t>(bytes));
   }
+  for (int k = 0; k < rounds; ++k) {
+    for (const Team& team : all) {
+      const auto count = static_cast<int>(team.processes.size());
+      if (!team.here || k >= count_rounds(count)) continue;
+      char* result = static_cast<char*>(own_results(team, step)[0]);
+      const GatherRound round = gather_rounds(count, team.own)[k];
+      const auto each = [&](int first, auto&& body) {
+        for (int i = 0; i < round.count; ++i)
+          for (const int place : team.places[(first + i) % count])
+            body(result + place * bytes);
+      };
+      each(round.sends, [&](const char* part) {
+        send(team.processes[round.to], part, bytes);
+      });
+      each(round.receives, [&](char* part) {
+        receive(team.processes[round.from], part, bytes);
+      });
+    }
+    TRY(exchange(fingerprint));
+  }
+  for (const Team& team : all) {
+    if (!team.here) continue;
+    const std::vector<void*> results = own_results(team, step);
+    for (size_t i = 1; i < results.size(); ++i)
+      std::memcpy(results[i], results[0],
+                  static_cast<size_t>(bytes) * team.owners.size());
+  }
+  return Unit{};
 }
 
 void ClusterMeeting::swap_parts(const Team& team, const CollectiveStep& step) {
@@ -285,152 +380,249 @@ std::vector<ClusterMeeting::Partial> ClusterMeeting::partials_of(
   return out;
 }
 
-/// A range of elements that this process combines, or helps to.
+/// An operand's part for one device, which its process combines.
 struct ClusterMeeting::Reduction {
-  int64_t first = 0, last = 0;  // of each operand
   const std::vector<Partial>& partials;
-  /// By partial result, as it is combined: elements first ... last - 1.
-  std::vector<const void*> data;
-  std::vector<std::unique_ptr<char[]>> memory = {};
-  /// Where the result goes; the first element of `to` is `first`. Empty:
-  /// another process combines.
-  std::vector<void*> to = {};
+  std::vector<const void*> data = {};  // by partial result, as it is combined
+  void* to = nullptr;                  // null: another process combines
 };
 
-Status ClusterMeeting::reduce(CollectiveWorkers workers,
-                              const CollectiveStep& step,
-                              uint64_t fingerprint) {
+Status ClusterMeeting::reduce_scatter(CollectiveWorkers workers,
+                                      const CollectiveStep& step,
+                                      uint64_t fingerprint) {
   CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
-  const bool scatters = step.kind == CollectiveStep::Kind::reduce_scatter;
+  reuse_scratch();
   const int own = cluster_.process();
-  const int64_t size = byte_size(step.dtype);
   const int64_t combined = combined_size(step.dtype);
-  const std::vector<Team>& all = teams(step);
+  const int64_t bytes = step.elements * combined;
 
-  // Adds the range `first` ... `last`, which `combiners` combine.
   std::vector<Reduction> reductions;
-  const auto add = [&](const Team& team, int64_t first, int64_t last,
-                       const std::vector<int>& combiners,
-                       std::vector<void*> to) {
-    Reduction part{first, last, team.partials, {}};
-    const int64_t bytes = (last - first) * combined;
-    const bool combines = std::ranges::find(combiners, own) != combiners.end();
+  const auto add = [&](const Team& team, size_t j) {
+    const int64_t first = static_cast<int64_t>(j) * step.elements;
+    const int combiner = team.owners[j];
+    Reduction part{team.partials};
     for (const Partial& partial : part.partials) {
       if (partial.owner != own) {
         part.data.push_back(nullptr);
-        if (!combines) continue;
-        part.memory.push_back(std::make_unique_for_overwrite<char[]>(bytes));
-        part.data.back() = part.memory.back().get();
-        receive(partial.owner, part.memory.back().get(), bytes);
+        if (combiner != own) continue;
+        char* memory = scratch(bytes);
+        part.data.back() = memory;
+        receive(partial.owner, memory, bytes);
         continue;
       }
-      std::vector<const void*> operands;
-      for (int64_t i = partial.begin; i < partial.end; ++i)
-        operands.push_back(from(team, static_cast<size_t>(i), step));
-      if (operands.size() == 1 && combined == size) {
-        part.data.push_back(static_cast<const char*>(operands[0]) +
-                            first * size);
-      } else {
-        part.memory.push_back(std::make_unique_for_overwrite<char[]>(bytes));
-        char* out = part.memory.back().get();
-        part.data.push_back(out);
-        with_reduction(
-            step.dtype, step.op, [&]<ReduceOp op, class S, class C>() {
-              workers.pool.parallel_for(last - first, grain, workers.group,
-                                        [&](int64_t begin, int64_t end) {
-                                          combine_own<op, S, C>(
-                                              operands, begin, end, first,
-                                              reinterpret_cast<C*>(out));
-                                        });
-            });
-      }
-      for (const int p : combiners)
-        if (p != own) send(p, part.data.back(), bytes);
+      part.data.push_back(own_partial(team, partial.begin, partial.end,
+                                      {first, first + step.elements}, workers,
+                                      step));
+      if (combiner != own) send(combiner, part.data.back(), bytes);
     }
-    if (combines) part.to = std::move(to);
+    if (combiner == own) part.to = to(team, j, step);
     reductions.push_back(std::move(part));
   };
-  const auto own_results = [&](const Team& team, int64_t offset) {
-    std::vector<void*> to_all;
-    for (size_t j = 0; j < team.owners.size(); ++j)
-      if (team.owners[j] == own)
-        to_all.push_back(static_cast<char*>(to(team, j, step)) + offset);
-    return to_all;
-  };
-  // Of a large reduction each process of the team combines such a range.
-  const auto range_of = [&](const Team& team, size_t p) {
-    const auto count = static_cast<int64_t>(team.processes.size());
-    const int64_t blocks = (step.elements + reduce_block - 1) / reduce_block;
-    const auto at = [&](int64_t k) {
-      return std::min(step.elements, blocks * k / count * reduce_block);
-    };
-    return std::pair(at(static_cast<int64_t>(p)),
-                     at(static_cast<int64_t>(p) + 1));
-  };
-  const auto is_cut = [&](const Team& team) {
-    return !scatters && team.processes.size() > 1 &&
-           step.bytes() >= small_reduction;
-  };
-
-  bool cut = false;
-  for (const Team& team : all) {
-    cut |= is_cut(team);  // in all processes alike
-    if (!team.here) continue;
-    if (scatters) {
-      for (size_t j = 0; j < team.owners.size(); ++j) {
-        const int64_t first = static_cast<int64_t>(j) * step.elements;
-        add(team, first, first + step.elements, {team.owners[j]},
-            {to(team, j, step)});
-      }
-    } else if (is_cut(team)) {
-      for (size_t p = 0; p < team.processes.size(); ++p) {
-        const auto [first, last] = range_of(team, p);
-        add(team, first, last, {team.processes[p]},
-            own_results(team, first * size));
-      }
-    } else {
-      add(team, 0, step.elements, team.processes, own_results(team, 0));
-    }
-  }
+  for (const Team& team : teams(step))
+    if (team.here)
+      for (size_t j = 0; j < team.owners.size(); ++j) add(team, j);
   TRY(exchange(fingerprint));
 
   for (const Reduction& part : reductions) {
-    if (part.to.empty()) continue;
+    if (!part.to) continue;
     std::vector<int64_t> begins;
     for (const Partial& partial : part.partials)
       begins.push_back(partial.begin);
     begins.push_back(part.partials.back().end);
     with_reduction(step.dtype, step.op, [&]<ReduceOp op, class S, class C>() {
-      workers.pool.parallel_for(part.last - part.first, grain, workers.group,
-                                [&](int64_t begin, int64_t end) {
-                                  combine_partials<op, S, C>(
-                                      part.data, begins, begin, end, part.to);
-                                });
+      workers.pool.parallel_for(
+          step.elements, grain, workers.group, [&](int64_t begin, int64_t end) {
+            combine_partials<op, S, C>(part.data, begins, begin, end,
+                                       {&part.to, 1});
+          });
     });
   }
-  if (!cut) return Unit{};
+  return Unit{};
+}
 
-  for (const Team& team : all) {
-    if (!team.here || !is_cut(team)) continue;
-    char* result = static_cast<char*>(own_results(team, 0)[0]);
-    for (size_t p = 0; p < team.processes.size(); ++p) {
-      const auto [first, last] = range_of(team, p);
-      const int64_t bytes = (last - first) * size;
-      if (team.processes[p] != own) {
-        receive(team.processes[p], result + first * size, bytes);
-        continue;
+/// Places begin ... end - 1, which are this process's, combined: elements of
+/// `range`, from the first one on.
+const void* ClusterMeeting::own_partial(const Team& team, int64_t begin,
+                                        int64_t end, ElementRange range,
+                                        CollectiveWorkers workers,
+                                        const CollectiveStep& step) {
+  const int64_t size = byte_size(step.dtype);
+  const int64_t combined = combined_size(step.dtype);
+  if (end - begin == 1 && combined == size)
+    return static_cast<const char*>(
+               from(team, static_cast<size_t>(begin), step)) +
+           range.first * size;
+  std::vector<const void*> operands;
+  for (int64_t i = begin; i < end; ++i)
+    operands.push_back(from(team, static_cast<size_t>(i), step));
+  const int64_t count = range.last - range.first;
+  char* out = scratch(count * combined);
+  with_reduction(step.dtype, step.op, [&]<ReduceOp op, class S, class C>() {
+    workers.pool.parallel_for(
+        count, grain, workers.group, [&](int64_t first, int64_t last) {
+          combine_own<op, S, C>(operands, first, last, range.first,
+                                reinterpret_cast<C*>(out));
+        });
+  });
+  return out;
+}
+
+/// What a process has of a team's reduction.
+class ClusterMeeting::Combined {
+ public:
+  Combined(ClusterMeeting& meeting, CollectiveWorkers workers,
+           const CollectiveStep& step, const Team& team)
+      : meeting_(meeting),
+        workers_(workers),
+        step_(step),
+        team_(team),
+        plan_(team.plan),
+        size_(byte_size(step.dtype)),
+        combined_(combined_size(step.dtype)),
+        results_(meeting.own_results(team, step)),
+        data_(plan_.nodes.size(), nullptr) {
+    range_ = {0, step.elements};
+    for (int i = 0; i < plan_.own_nodes; ++i) {
+      const ReducePlan::Node& node = plan_.nodes[i];
+      data_[i] = static_cast<const char*>(meeting.own_partial(
+          team, node.begin, node.end, range_, workers, step));
+    }
+    if (plan_.rounds.empty()) merge({plan_.result, {plan_.result}});
+  }
+
+  bool has_round(int k) const {
+    return k < static_cast<int>(plan_.rounds.size());
+  }
+
+  void send(int k) {
+    const ReducePlan::Round& round = plan_.rounds[k];
+    for (const ReducePlan::Transfer& transfer : round.sends) {
+      const ElementRange part = part_of(range_, transfer.part, round.parts);
+      for (const int node : transfer.nodes)
+        meeting_.send(transfer.process,
+                      data_[node] + (part.first - range_.first) * combined_,
+                      bytes(part));
+    }
+    if (round.parts > 1) ranges_.push_back(range_);
+    const ElementRange kept = part_of(range_, round.own, round.parts);
+    for (const char*& data : data_)
+      if (data) data += (kept.first - range_.first) * combined_;
+    range_ = kept;
+    for (const ReducePlan::Transfer& transfer : round.receives) {
+      for (const int node : transfer.nodes) {
+        char* memory = meeting_.scratch(bytes(range_));
+        data_[node] = memory;
+        meeting_.receive(transfer.process, memory, bytes(range_));
       }
-      for (const int other : team.processes)
-        if (other != own) send(other, result + first * size, bytes);
     }
   }
-  TRY(exchange(fingerprint));
-  for (const Team& team : all) {
-    if (!team.here || !is_cut(team)) continue;
-    const std::vector<void*> results = own_results(team, 0);
-    for (size_t i = 1; i < results.size(); ++i)
-      std::memcpy(results[i], results[0], static_cast<size_t>(step.bytes()));
+
+  void merge_round(int k) {
+    for (const ReducePlan::Merge& merge : plan_.rounds[k].merges)
+      this->merge(merge);
   }
+
+  bool is_cut() const { return team_.cut; }
+
+  /// What others have combined comes back, the last round's first.
+  void spread(int k) {
+    const ReducePlan::Round& round = plan_.rounds[k];
+    auto* result = static_cast<char*>(results_[0]);
+    for (const ReducePlan::Transfer& transfer : round.sends) {
+      const ElementRange own = part_of(ranges_[k], round.own, round.parts);
+      const ElementRange other =
+          part_of(ranges_[k], transfer.part, round.parts);
+      meeting_.send(transfer.process, result + own.first * size_,
+                    (own.last - own.first) * size_);
+      meeting_.receive(transfer.process, result + other.first * size_,
+                       (other.last - other.first) * size_);
+    }
+  }
+
+  /// To the other own devices, where it is not yet.
+  void copy() const {
+    for (size_t i = 1; i < results_.size(); ++i)
+      std::memcpy(results_[i], results_[0], static_cast<size_t>(step_.bytes()));
+  }
+
+ private:
+  int64_t bytes(ElementRange range) const {
+    return (range.last - range.first) * combined_;
+  }
+
+  void merge(const ReducePlan::Merge& merge) {
+    std::vector<const void*> from;
+    std::vector<int64_t> begins;
+    for (const int node : merge.from) {
+      from.push_back(data_[node]);
+      begins.push_back(plan_.nodes[node].begin);
+    }
+    begins.push_back(plan_.nodes[merge.node].end);
+    const bool last = merge.node == plan_.result;
+    std::vector<void*> to;
+    if (last) {
+      to.assign(results_.begin(),
+                team_.cut ? results_.begin() + 1 : results_.end());
+      for (void*& result : to)
+        result = static_cast<char*>(result) + range_.first * size_;
+    } else {
+      to.push_back(meeting_.scratch(bytes(range_)));
+      data_[merge.node] = static_cast<const char*>(to[0]);
+    }
+    with_reduction(step_.dtype, step_.op, [&]<ReduceOp op, class S, class C>() {
+      workers_.pool.parallel_for(
+          range_.last - range_.first, grain, workers_.group,
+          [&](int64_t begin, int64_t end) {
+            if (last)
+              combine_partials<op, S, C>(from, begins, begin, end, to);
+            else
+              merge_partials<op, C>(from, begins, begin, end,
+                                    static_cast<C*>(to[0]));
+          });
+    });
+  }
+
+  ClusterMeeting& meeting_;
+  const CollectiveWorkers workers_;
+  const CollectiveStep& step_;
+  const Team& team_;
+  const ReducePlan& plan_;
+  const int64_t size_, combined_;
+  const std::vector<void*> results_;
+  /// By node: where it has the first element of the range.
+  std::vector<const char*> data_;
+  ElementRange range_;                // what this process combines
+  std::vector<ElementRange> ranges_;  // before each round
+};
+
+Status ClusterMeeting::all_reduce(CollectiveWorkers workers,
+                                  const CollectiveStep& step,
+                                  uint64_t fingerprint) {
+  CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
+  reuse_scratch();
+  int rounds = 0, cut_rounds = 0;
+  std::vector<Combined> own;
+  for (const Team& team : teams(step)) {
+    const int count =
+        count_reduce_rounds(static_cast<int>(team.processes.size()), team.cut);
+    rounds = std::max(rounds, count);
+    if (team.cut) cut_rounds = std::max(cut_rounds, count);
+    if (team.here) own.emplace_back(*this, workers, step, team);
+  }
+  for (int k = 0; k < rounds; ++k) {
+    for (Combined& part : own)
+      if (part.has_round(k)) part.send(k);
+    TRY(exchange(fingerprint));
+    for (Combined& part : own)
+      if (part.has_round(k)) part.merge_round(k);
+  }
+  for (int k = cut_rounds; k-- > 0;) {
+    for (Combined& part : own)
+      if (part.is_cut() && part.has_round(k)) part.spread(k);
+    TRY(exchange(fingerprint));
+  }
+  for (Combined& part : own)
+    if (part.is_cut()) part.copy();
   return Unit{};
 }
 

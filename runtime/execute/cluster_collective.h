@@ -2,17 +2,17 @@
 // Collectives of devices that several processes have.
 //
 // Every process knows who has which device, so each makes the same list of what
-// goes from whom to whom, and takes its own part of it: all of a collective's
-// messages between two processes are one. Of a reduction a process combines
-// what the members tree combines of its own devices, and sends these partial
-// results alone: one, where its devices are an aligned block of the tree, and
-// otherwise a few. Who has all of them combines them in the same tree, so the
-// bits are those of one process.
+// goes from whom to whom, and takes its own part of it. A reduction is combined
+// on the way (cluster/reduce_plan.h), and what is gathered is passed on, so a
+// process sends about log2 N messages; only what is another one's alone goes
+// to that directly.
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "runtime/cluster/cluster.h"
+#include "runtime/cluster/reduce_plan.h"
 #include "runtime/execute/collective.h"
 #include "runtime/execute/run_state.h"
 
@@ -24,6 +24,8 @@ class ClusterMeeting {
  public:
   /// `run`'s devices are known by then, and this process has some of them.
   ClusterMeeting(const RunState& run, Cluster& cluster);
+  /// Whether it is for a run on devices like those of `run`, too.
+  bool fits(const RunState& run, const Cluster& cluster) const;
 
   /// All own devices have arrived. `fingerprint` is equal where processes do
   /// the same.
@@ -38,10 +40,14 @@ class ClusterMeeting {
   /// Positions in a run of those who meet, and which processes they belong to.
   struct Team {
     std::vector<int> devices;
-    std::vector<int> owners;     // by place in the team
-    std::vector<int> processes;  // each once, ascending
+    std::vector<int> owners;               // by place in the team
+    std::vector<int> processes;            // each once, ascending
+    std::vector<std::vector<int>> places;  // of each of the processes
+    int own = -1;                          // this process's place among them
     std::vector<Partial> partials;
     bool here = false;  // this process has some
+    bool cut = false;   // a reduction is
+    ReducePlan plan;    // of a reduction that this process takes part in
   };
   /// Known from the first time on that the step is done.
   const std::vector<Team>& teams(const CollectiveStep& step);
@@ -50,31 +56,51 @@ class ClusterMeeting {
   std::vector<int> others() const;
 
  private:
-  /// What is combined, by whom.
+  /// What a process combines of a reduce_scatter, or helps to.
   struct Reduction;
+  /// An all_reduce of a team.
+  class Combined;
 
   std::vector<Team> make_teams(const CollectiveStep& step) const;
   static std::vector<Partial> partials_of(const std::vector<int>& owners);
   void* from(const Team& team, size_t place, const CollectiveStep& step) const;
   void* to(const Team& team, size_t place, const CollectiveStep& step) const;
 
-  void gather(const Team& team, const CollectiveStep& step);
+  Status gather(const CollectiveStep& step, uint64_t fingerprint);
   void swap_parts(const Team& team, const CollectiveStep& step);
   void permute(const Team& team, const CollectiveStep& step);
-  Status reduce(CollectiveWorkers workers, const CollectiveStep& step,
-                uint64_t fingerprint);
+  Status reduce_scatter(CollectiveWorkers workers, const CollectiveStep& step,
+                        uint64_t fingerprint);
+  Status all_reduce(CollectiveWorkers workers, const CollectiveStep& step,
+                    uint64_t fingerprint);
+  const void* own_partial(const Team& team, int64_t begin, int64_t end,
+                          ElementRange range, CollectiveWorkers workers,
+                          const CollectiveStep& step);
+  /// Where this process's devices of the team want the result.
+  std::vector<void*> own_results(const Team& team,
+                                 const CollectiveStep& step) const;
+  /// Memory until the next collective.
+  char* scratch(int64_t bytes);
+  void reuse_scratch();
 
   /// Adds to the messages of the next exchange.
   void send(int process, const void* data, int64_t bytes);
   void receive(int process, void* data, int64_t bytes);
+  void add_piece(std::vector<Message>& messages, int process, void* data,
+                 int64_t bytes);
   Status exchange(uint64_t fingerprint);
 
   const RunState& run_;
   Cluster& cluster_;
   std::vector<int> owners_;  // by position
   std::vector<std::pair<const CollectiveStep*, std::vector<Team>>> teams_;
-  std::vector<Message> sends_;  // to each other process of the run
-  std::vector<Message> receives_;
+  std::vector<Message> sends_, receives_;  // of the next exchange
+  std::vector<Message> spare_;             // whose memory is used again
+  struct Memory {
+    std::unique_ptr<char[]> data;
+    int64_t bytes = 0, used = 0;
+  };
+  std::vector<Memory> memory_;
 };
 
 }  // namespace unisono

@@ -19,8 +19,6 @@ using Kind = Instruction::Kind;
 // In grains, of which each is worth another worker.
 constexpr float worth_sharing = 2;
 
-constexpr uint64_t bit(int device) { return uint64_t{1} << device; }
-
 Error lost(int device) {
   return Error{.kind = Error::Kind::device_lost,
                .message = "the device is lost",
@@ -54,9 +52,10 @@ Execution::Execution(const Program& program, const FlatProgram& flat,
       executor_(make_executor(run_, device)),
       flat_(flat),
       count_(program.devices),
-      all_(~Mask{0} >> (64 - count_)),
+      slots_(static_cast<size_t>(count_)),
       devices_(std::make_unique<DeviceState[]>(count_)) {
   for (int d = 0; d < count_; ++d) devices_[d].turns.resize(flat.loops.size());
+  if (count_ <= most_own) find_own(false);
 }
 
 // The watchdog may look on already.
@@ -84,17 +83,30 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
   phase_work_ = 0;
   shared_ = false;
   done_ = false;
-  ready_ = all_ & ~elsewhere_;
+  ready_ = all_;
 }
 
 void Execution::join(Cluster* cluster) {
+  if (cluster_ || cluster) find_own(cluster != nullptr);
   cluster_ = cluster;
-  meeting_.reset();
-  elsewhere_ = 0;
-  if (!cluster) return;
-  for (int d = 0; d < count_; ++d)
-    if (!is_here(*run_.devices[d].device)) elsewhere_ |= bit(d);
-  meeting_.emplace(run_, *cluster);
+  if (cluster && !(meeting_ && meeting_->fits(run_, *cluster)))
+    meeting_.emplace(run_, *cluster);
+}
+
+/// Which devices are this process's: all, or those that are here.
+void Execution::find_own(bool some) {
+  own_.clear();
+  for (int d = 0; d < count_; ++d) {
+    const bool own = !some || is_here(*run_.devices[d].device);
+    slots_[d] = own ? static_cast<int8_t>(own_.size()) : int8_t{-1};
+    if (own) own_.push_back(d);
+    CHECK(own_.size() <= most_own);
+  }
+  all_ = own_.empty() ? 0 : ~Mask{0} >> (most_own - own_.size());
+}
+
+int Execution::first_of(Mask devices) const {
+  return own_[static_cast<size_t>(std::countr_zero(devices))];
 }
 
 void Execution::record(Recorder* recorder,
@@ -149,7 +161,7 @@ int Execution::take(int owned_phase) {
       return -1;
     Mask rest = ready & (ready - 1);
     if (ready_.compare_exchange_weak(ready, rest, std::memory_order_acq_rel))
-      return std::countr_zero(ready);
+      return first_of(ready);
   }
   return -1;
 }
@@ -292,8 +304,7 @@ Status Execution::call_host(int d, const HostCallStep& step) {
   const auto caller_of = [&](int device) {
     if (step.callers.empty()) return device;
     const int caller = step.callers[device];
-    return (elsewhere_ & bit(caller)) && !step.results.empty() ? device
-                                                               : caller;
+    return !is_own(caller) && !step.results.empty() ? device : caller;
   };
   if (caller_of(d) != d) return take_results(d, step);
   const Recording recording(recorder_, Recorder::Kind::host, devices_[d].row);
@@ -332,7 +343,7 @@ Status Execution::replay(std::span<const int> devices, const Instruction& at) {
 
 bool Execution::have_turn(int device) {
   std::lock_guard lock(mutex_);
-  if (std::countr_one(arrived_ | ended_ | elsewhere_) == device) return true;
+  if (std::countr_one(arrived_ | ended_) == slots_[device]) return true;
   waiting_turn_ |= bit(device);
   return false;
 }
@@ -421,7 +432,7 @@ void Execution::begin_phase(int device, int pc, int& owned_phase) {
   phase_work_.store(0, std::memory_order_relaxed);
   shared_.store(false, std::memory_order_release);
   phase_.store(owned_phase, std::memory_order_release);
-  ready_.store(all_ & ~bit(device) & ~elsewhere_, std::memory_order_release);
+  ready_.store(all_ & ~bit(device), std::memory_order_release);
   if (sharing && count_ > 1) share();
 }
 
@@ -468,8 +479,9 @@ void Execution::stop_all(int device) {
 }
 
 void Execution::cancel_from(int device) {
-  if (device >= count_) return;
-  Mask later = all_ & ~(bit(device) - 1);
+  Mask later = 0;
+  for (size_t i = 0; i < own_.size(); ++i)
+    if (own_[i] >= device) later |= Mask{1} << i;
   for (int d = device; d < count_; ++d)
     run_.devices[d].cancel.store(true, std::memory_order_relaxed);
   // Those that a thread leads on end by themselves.
@@ -481,15 +493,15 @@ void Execution::cancel_from(int device) {
 }
 
 bool Execution::settle() {
-  Mask halted = arrived_ | ended_ | elsewhere_;
+  Mask halted = arrived_ | ended_;
   if (halted != all_) {
-    Mask next = bit(std::countr_one(halted)) & waiting_turn_;
+    Mask next = Mask{1} << std::countr_one(halted) & waiting_turn_;
     if (next) make_ready(next);
     return false;
   }
   if (ended_ == 0) check_stuck();
   if (ended_ == 0) return true;
-  if ((ended_ | elsewhere_) != all_ && !failed_ && !stopped_) check_stuck();
+  if (ended_ != all_ && !failed_ && !stopped_) check_stuck();
   finish();
   return false;
 }
@@ -497,16 +509,16 @@ bool Execution::settle() {
 // All devices stand where they meet, or have ended. If they cannot meet,
 // this is an error, and not a wait for ever.
 void Execution::check_stuck() {
-  int first = std::countr_zero(arrived_);
+  int first = first_of(arrived_);
   int pc = devices_[first].pc;
   std::string message;
   if (ended_ != 0) {
     message =
         fmt::format("a collective waits for device {}, which has already ended",
-                    std::countr_zero(ended_));
+                    first_of(ended_));
   } else {
     for (int d = 0; d < count_ && message.empty(); ++d)
-      if ((arrived_ & bit(d)) && devices_[d].pc != pc)
+      if (is_own(d) && (arrived_ & bit(d)) && devices_[d].pc != pc)
         message = fmt::format("devices {} and {} wait in different collectives",
                               first, d);
   }
@@ -530,10 +542,9 @@ void Execution::look(Clock::time_point now) {
   const Mask computing =
       (waiting == 0 && !failed_) || stopped_ || watchdog_.count() == 0
           ? 0
-          : all_ & ~(waiting | ended_ | elsewhere_ |
-                     ready_.load(std::memory_order_acquire));
+          : all_ & ~(waiting | ended_ | ready_.load(std::memory_order_acquire));
   Mask missing = 0;
-  for (int d = 0; d < count_; ++d) {
+  for (const int d : own_) {
     auto& since = devices_[d].awaited_since;
     if (!(computing & bit(d)) || phase != seen_phase_) since.reset();
     if (!(computing & bit(d))) continue;
@@ -547,7 +558,7 @@ void Execution::look(Clock::time_point now) {
 const Instruction* Execution::awaited() const {
   if ((arrived_ | waiting_turn_) == 0) return nullptr;
   const Mask waiting = arrived_ ? arrived_ : waiting_turn_;
-  for (int pc = devices_[std::countr_zero(waiting)].pc;; ++pc) {
+  for (int pc = devices_[first_of(waiting)].pc;; ++pc) {
     const Instruction& instruction = flat_.instructions[pc];
     if (instruction.kind == Kind::collective || instruction.once)
       return &instruction;
@@ -564,12 +575,12 @@ void Execution::give_up(Mask missing) {
 }
 
 void Execution::set_stalled(Mask missing, const Instruction& collective) {
-  const int first = std::countr_zero(missing);
+  const int first = first_of(missing);
   Error error{.kind = Error::Kind::stalled,
               .message = "a collective waits for a device",
               .source = source_of(collective),
               .device = first};
-  for (int d = 0; d < count_; ++d)
+  for (const int d : own_)
     if (missing & bit(d)) error.missing.push_back(d);
   run_.devices[first].failure = Failure{std::move(error)};
   failed_ = stalled_ = true;

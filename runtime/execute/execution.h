@@ -68,7 +68,10 @@ class Execution final : public Work, public Watched {
   void help() override;
 
  private:
-  using Mask = uint64_t;  // a set of devices
+  /// A set of devices of this process, each of which has a bit: the next one in
+  /// the order of the run. All others' are not in it, however many there are.
+  using Mask = uint64_t;
+  static constexpr int most_own = 64;
   using HostResults = std::vector<std::vector<uint8_t>>;
 
   struct alignas(64) DeviceState {
@@ -127,6 +130,12 @@ class Execution final : public Work, public Watched {
   void fail(int device, Failure failure);
   void stop_all(int device);
 
+  void find_own(bool some);
+  bool is_own(int device) const { return slots_[device] >= 0; }
+  Mask bit(int device) const { return Mask{1} << slots_[device]; }
+  /// The first of some devices, of which there is one.
+  int first_of(Mask devices) const;
+
   // With the lock held:
   void cancel_from(int device);
   /// Draws the conclusions after a device has come to a halt. True: all stand
@@ -146,7 +155,9 @@ class Execution final : public Work, public Watched {
   const std::unique_ptr<Executor> executor_;
   const FlatProgram& flat_;
   const int count_;
-  const Mask all_;
+  std::vector<int8_t> slots_;  // [device] its bit; -1: another process's
+  std::vector<int> own_;       // [bit] the device
+  Mask all_ = 0;
   std::unique_ptr<DeviceState[]> devices_;
   std::exception_ptr thrown_;
   const std::function<bool(int)>* lose_device_ = nullptr;
@@ -155,7 +166,6 @@ class Execution final : public Work, public Watched {
   /// Of a run in several processes, else null.
   Cluster* cluster_ = nullptr;
   std::optional<ClusterMeeting> meeting_;
-  Mask elsewhere_ = 0;      // devices of other processes
   bool published_ = false;  // the caller's: whether added to the pool
 
   // Each device is in one of these sets, or is being led on by some thread.

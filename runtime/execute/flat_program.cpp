@@ -128,24 +128,24 @@ class Flattener {
   /// Each device is in one group.
   void check_groups(const Groups& groups) const {
     if (groups.empty()) return;
-    uint64_t seen = 0;
+    std::vector<bool> seen(static_cast<size_t>(program_.devices));
     int count = 0;
     for (const auto& group : groups)
       for (int device : group) {
         CHECK(device >= 0 && device < program_.devices);
-        CHECK(!(seen >> device & 1));
-        seen |= uint64_t{1} << device;
+        CHECK(!seen[device]);
+        seen[device] = true;
         ++count;
       }
     CHECK(count == program_.devices);
   }
   void check_pairs(const std::vector<std::pair<int, int>>& pairs) const {
-    uint64_t destinations = 0;
+    std::vector<bool> reached(static_cast<size_t>(program_.devices));
     for (auto [source, destination] : pairs) {
       CHECK(source >= 0 && source < program_.devices);
       CHECK(destination >= 0 && destination < program_.devices);
-      CHECK(!(destinations >> destination & 1));
-      destinations |= uint64_t{1} << destination;
+      CHECK(!reached[destination]);
+      reached[destination] = true;
     }
   }
   int next() const { return static_cast<int>(flat_.instructions.size()); }

@@ -266,7 +266,7 @@ struct RunOptions {
   class Recorder* recorder = nullptr;
 };
 
-/// Runs `program` on `devices` (as many as it was compiled for, 64 at most):
+/// Runs `program` on `devices` (as many as it is for, 64 of them here at most):
 /// blocks[i][d] is input i's block on device d; of a shared input all devices
 /// read the first one's. Everything is allocated before the first step. Gives
 /// the outputs' blocks in the same form, of a shared one the same block for all

@@ -73,6 +73,15 @@ Status OutputFile::write(std::span<const uint8_t> bytes) {
   return file_.write(bytes);
 }
 
+Status OutputFile::resize(int64_t bytes) {
+  if (ftruncate(file_.descriptor(), bytes) != 0) return system_error();
+  return Unit{};
+}
+
+Status OutputFile::write(int64_t offset, std::span<const uint8_t> bytes) {
+  return write_all(file_.descriptor(), offset, bytes);
+}
+
 Status OutputFile::commit() {
   if (stop_requested()) return stopped_error();
   return file_.replace();

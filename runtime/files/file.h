@@ -41,6 +41,10 @@ class OutputFile {
   /// regular file is refused.
   static Result<OutputFile> create(const std::string& path);
   Status write(std::span<const uint8_t> bytes);
+  /// For those who write it in parts: it has `bytes` bytes from now on.
+  Status resize(int64_t bytes);
+  Status write(int64_t offset, std::span<const uint8_t> bytes);
+  const std::string& temporary() const { return file_.temporary(); }
   /// Returns when the file is on the disk and in its place.
   Status commit();
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/check.h"
+#include "runtime/files/array_file.h"
 #include "runtime/files/file.h"
 #include "runtime/stop.h"
 
@@ -240,7 +241,7 @@ std::optional<int64_t> bytes_of(DType dtype, std::span<const int64_t> shape) {
   return empty ? 0 : bytes;
 }
 
-void swap_bytes(std::vector<uint8_t>& data, int64_t element_bytes) {
+void swap_bytes(std::span<uint8_t> data, int64_t element_bytes) {
   auto swap_all = [&]<class T>(T) {
     StopPoll poll(poll_bytes);
     for (size_t i = 0; i + sizeof(T) <= data.size(); i += sizeof(T)) {
@@ -328,19 +329,28 @@ Result<NpyHeader> parse_npy_header(std::span<const uint8_t> start,
   return header;
 }
 
+bool is_direct(const NpyHeader& header) {
+  return !header.fortran_order ||
+         std::ranges::count_if(header.shape,
+                               [](int64_t size) { return size > 1; }) <= 1;
+}
+
+void make_native(const NpyHeader& header, std::span<uint8_t> bytes) {
+  if (header.swapped) swap_bytes(bytes, byte_size(header.dtype));
+  // A bool is 0 or 1 everywhere else; any other byte is true in NumPy.
+  if (is_bool(header.dtype))
+    in_pieces(static_cast<int64_t>(bytes.size()), poll_bytes,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) bytes[i] = bytes[i] != 0;
+              });
+}
+
 namespace {
 
 Result<HostData> decode(const NpyHeader& header, std::vector<uint8_t> data,
                         int64_t most_bytes) {
-  if (header.swapped) swap_bytes(data, byte_size(header.dtype));
-  // A bool is 0 or 1 everywhere else; any other byte is true in NumPy.
-  if (is_bool(header.dtype))
-    in_pieces(header.data_bytes, poll_bytes, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) data[i] = data[i] != 0;
-    });
-  auto long_axes = std::count_if(header.shape.begin(), header.shape.end(),
-                                 [](int64_t size) { return size > 1; });
-  if (header.fortran_order && long_axes > 1 && !data.empty()) {
+  make_native(header, data);
+  if (!is_direct(header) && !data.empty()) {
     auto ordered = TRY(allocate_bytes(header.data_bytes, most_bytes));
     with_dtype(header.dtype, [&]<DType D>() {
       to_row_major<typename StorageOf<D>::type>(header.shape, data.data(),
@@ -404,6 +414,26 @@ Result<HostData> read_npy(const std::string& path, int64_t most_bytes) {
   auto data = TRY(allocate_bytes(header.data_bytes, most_bytes));
   TRY(file.read(header.data_offset, data));
   return decode_npy(header, std::move(data), most_bytes);
+}
+
+Result<OpenArrays> open_npy(const std::string& path) {
+  InputFile file = TRY(InputFile::open(path));
+  NpyHeader header = TRY(read_header(file));
+  return OpenArrays{std::move(file), {{"", std::move(header)}}, {true}};
+}
+
+FileLayout npy_layout(const ArrayType& type) {
+  std::vector<uint8_t> head = encode_npy_header(type.dtype, type.shape);
+  const auto offset = static_cast<int64_t>(head.size());
+  const int64_t bytes = bytes_of(type.dtype, type.shape).value();
+  FileLayout out{.size = offset + bytes,
+                 .offsets = {offset},
+                 .bytes = {bytes},
+                 .heads = {}};
+  out.heads = [head = std::move(head)](std::span<const uint32_t>) {
+    return std::vector<std::pair<int64_t, std::vector<uint8_t>>>{{0, head}};
+  };
+  return out;
 }
 
 Status write_npy(const std::string& path, DType dtype,

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/check.h"
+#include "runtime/files/array_file.h"
 #include "runtime/files/file.h"
 #include "runtime/files/zip.h"
 #include "runtime/stop.h"
@@ -104,6 +105,51 @@ Result<NamedArrays> read_npz(const std::string& path, int64_t most_bytes) {
     arrays.emplace_back(name, std::move(*data));
   }
   return arrays;
+}
+
+Result<OpenArrays> open_npz(const std::string& path) {
+  Archive archive = TRY(open_archive(path));
+  OpenArrays out{std::move(archive.file), std::move(archive.entries), {}};
+  for (size_t i = 0; i < out.entries.size(); ++i) {
+    out.stored.push_back(!archive.zip[i].deflated);
+    out.entries[i].header.data_offset += archive.zip[i].data_offset;
+  }
+  return out;
+}
+
+Result<FileLayout> npz_layout(std::span<const ArrayType> types) {
+  FileLayout out;
+  out.has_checksums = true;
+  std::vector<ZipEntry> entries;
+  std::vector<std::vector<uint8_t>> heads;
+  for (const ArrayType& type : types) {
+    CHECK(!type.name.empty());
+    std::vector<uint8_t> head = encode_npy_header(type.dtype, type.shape);
+    int64_t bytes = byte_size(type.dtype);
+    for (const int64_t size : type.shape) bytes *= size;
+    ZipEntry entry{.name = type.name + std::string(suffix)};
+    entry.size = entry.packed = static_cast<int64_t>(head.size()) + bytes;
+    entries.push_back(std::move(entry));
+    heads.push_back(std::move(head));
+    out.bytes.push_back(bytes);
+  }
+  const ZipPlaces places = TRY(place_stored(entries));
+  out.size = places.size;
+  for (size_t i = 0; i < entries.size(); ++i)
+    out.offsets.push_back(places.data[i] +
+                          static_cast<int64_t>(heads[i].size()));
+  out.heads = [entries, heads,
+               bytes = out.bytes](std::span<const uint32_t> checksums) {
+    std::vector<ZipEntry> known = entries;
+    for (size_t i = 0; i < known.size(); ++i)
+      known[i].crc = crc_of_both(heads[i], checksums[i], bytes[i]);
+    auto out = stored_heads(known);
+    for (size_t i = 0; i < known.size(); ++i)
+      out[i].second.insert(out[i].second.end(), heads[i].begin(),
+                           heads[i].end());
+    return out;
+  };
+  return out;
 }
 
 Status write_npz(const std::string& path, const NamedArrays& arrays,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/check.h"
+#include "runtime/files/array_file.h"
 #include "runtime/files/file.h"
 #include "runtime/stop.h"
 
@@ -379,41 +380,86 @@ Result<NamedArrays> read_safetensors(const std::string& path,
   return arrays;
 }
 
-Status write_safetensors(const std::string& path, const NamedArrays& arrays) {
-  CHECK(arrays.size() <= most_safetensors);
-  std::vector<size_t> order(arrays.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](size_t i) {
-    return std::pair(-byte_size(arrays[i].second.dtype), i);
+namespace {
+
+/// Where arrays stand in a file, and the bytes before them.
+struct Placed {
+  std::vector<uint8_t> head;
+  std::vector<size_t> order;     // in the file
+  std::vector<int64_t> offsets;  // from the end of the head, as given
+  int64_t bytes = 0;
+};
+
+Placed place(std::span<const ArrayType> types, std::span<const int64_t> bytes) {
+  CHECK(types.size() <= most_safetensors);
+  Placed out{.head = {},
+             .order = std::vector<size_t>(types.size()),
+             .offsets = std::vector<int64_t>(types.size())};
+  std::iota(out.order.begin(), out.order.end(), 0);
+  std::ranges::sort(out.order, {}, [&](size_t i) {
+    return std::pair(-byte_size(types[i].dtype), i);
   });
-  std::vector<int64_t> offsets(arrays.size());
-  int64_t end = 0;
-  for (const size_t i : order) {
-    offsets[i] = end;
-    end += static_cast<int64_t>(arrays[i].second.bytes.size());
+  for (const size_t i : out.order) {
+    out.offsets[i] = out.bytes;
+    out.bytes += bytes[i];
   }
   std::set<std::string> names;
   std::string header = "{";
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    const auto& [name, data] = arrays[i];
+  for (size_t i = 0; i < types.size(); ++i) {
+    const auto& [name, dtype, shape] = types[i];
     CHECK(!name.empty() && names.insert(name).second);
     header += fmt::format(
         R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-        i > 0 ? "," : "", quoted(name), type_text(data.dtype),
-        fmt::join(data.shape, ","), offsets[i],
-        offsets[i] + static_cast<int64_t>(data.bytes.size()));
+        i > 0 ? "," : "", quoted(name), type_text(dtype), fmt::join(shape, ","),
+        out.offsets[i], out.offsets[i] + bytes[i]);
   }
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const uint64_t length = header.size();
-  uint8_t start[length_bytes];
-  std::memcpy(start, &length, sizeof length);
+  out.head.resize(length_bytes);
+  std::memcpy(out.head.data(), &length, sizeof length);
+  out.head.insert(out.head.end(), header.begin(), header.end());
+  return out;
+}
+
+}  // namespace
+
+Status write_safetensors(const std::string& path, const NamedArrays& arrays) {
+  std::vector<ArrayType> types;
+  std::vector<int64_t> bytes;
+  for (const auto& [name, data] : arrays) {
+    types.push_back({name, data.dtype, data.shape});
+    bytes.push_back(static_cast<int64_t>(data.bytes.size()));
+  }
+  const Placed placed = place(types, bytes);
   OutputFile file = TRY(OutputFile::create(path));
-  TRY(file.write(start));
-  TRY(file.write(
-      {reinterpret_cast<const uint8_t*>(header.data()), header.size()}));
-  for (const size_t i : order) TRY(file.write(arrays[i].second.bytes));
+  TRY(file.write(placed.head));
+  for (const size_t i : placed.order) TRY(file.write(arrays[i].second.bytes));
   return file.commit();
+}
+
+Result<OpenArrays> open_safetensors(const std::string& path) {
+  OpenFile file = TRY(open_file(path));
+  std::vector<bool> stored(file.entries.size(), true);
+  return OpenArrays{std::move(file.file), std::move(file.entries),
+                    std::move(stored)};
+}
+
+FileLayout safetensors_layout(std::span<const ArrayType> types) {
+  FileLayout out;
+  for (const ArrayType& type : types) {
+    out.bytes.push_back(byte_size(type.dtype));
+    for (const int64_t size : type.shape) out.bytes.back() *= size;
+  }
+  Placed placed = place(types, out.bytes);
+  const auto head = static_cast<int64_t>(placed.head.size());
+  out.size = head + placed.bytes;
+  for (const int64_t offset : placed.offsets)
+    out.offsets.push_back(head + offset);
+  out.heads = [bytes = std::move(placed.head)](std::span<const uint32_t>) {
+    return std::vector<std::pair<int64_t, std::vector<uint8_t>>>{{0, bytes}};
+  };
+  return out;
 }
 
 }  // namespace unisono

@@ -164,6 +164,16 @@ Status read_all(int descriptor, int64_t offset, std::span<uint8_t> to) {
   });
 }
 
+Status write_all(int descriptor, int64_t offset,
+                 std::span<const uint8_t> bytes) {
+  return move_all(bytes, [&](std::span<const uint8_t> piece) {
+    const ssize_t count =
+        pwrite(descriptor, piece.data(), piece.size(), offset);
+    offset += std::max<ssize_t>(count, 0);
+    return count;
+  });
+}
+
 Status UnfinishedFile::replace() {
   if (fsync(descriptor_) != 0 ||
       renameat(folder_, temporary_.c_str(), folder_, name_.c_str()) != 0)

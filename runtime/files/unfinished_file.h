@@ -28,6 +28,8 @@ class UnfinishedFile {
   int descriptor() const { return descriptor_; }
   /// Appends all bytes, unless this thread is stopped (runtime/stop.h).
   Status write(std::span<const uint8_t> bytes);
+  /// Its name until replace(), from the folder; other processes may open it.
+  const std::string& temporary() const { return temporary_; }
   /// Brings the file to the disk, and then in place of what has its name.
   Status replace();
 
@@ -45,6 +47,10 @@ class UnfinishedFile {
 /// Fills `to` from `offset` of a file on, unless this thread is stopped;
 /// `invalid_file` if the file ends before.
 Status read_all(int descriptor, int64_t offset, std::span<uint8_t> to);
+
+/// Writes all bytes from `offset` of a file on, unless this thread is stopped.
+Status write_all(int descriptor, int64_t offset,
+                 std::span<const uint8_t> bytes);
 
 /// Removes the unfinished files in a folder that processes of this user have
 /// left behind and nobody writes any more. Files that cannot be examined, or

@@ -347,6 +347,56 @@ void put_common(std::vector<uint8_t>& bytes, const ZipEntry& entry) {
   put<uint16_t>(bytes, 0);
 }
 
+/// No archive that is written is as large as this.
+constexpr int64_t too_large = 0xffff0000;
+
+bool fits(const ZipEntry& entry, int64_t offset, size_t before) {
+  return offset + entry.size <= too_large && before < 0xfffe &&
+         entry.name.size() <= 0xffff;
+}
+
+Error too_big() {
+  return {.kind = Error::Kind::io,
+          .message =
+              "an .npz of 4 GiB or more cannot be written; save it as "
+              ".safetensors"};
+}
+
+std::vector<uint8_t> local_header(const ZipEntry& entry) {
+  std::vector<uint8_t> bytes;
+  put<uint32_t>(bytes, local_signature);
+  put_common(bytes, entry);
+  bytes.insert(bytes.end(), entry.name.begin(), entry.name.end());
+  return bytes;
+}
+
+/// Adds what the directory says of an entry whose local header is at `offset`.
+void put_central(std::vector<uint8_t>& bytes, const ZipEntry& entry,
+                 int64_t offset) {
+  put<uint32_t>(bytes, central_signature);
+  put<uint16_t>(bytes, 20);
+  put_common(bytes, entry);
+  put<uint16_t>(bytes, 0);  // comment
+  put<uint16_t>(bytes, 0);  // disk
+  put<uint16_t>(bytes, 0);  // attributes
+  put<uint32_t>(bytes, 0);
+  put<uint32_t>(bytes, static_cast<uint32_t>(offset));
+  bytes.insert(bytes.end(), entry.name.begin(), entry.name.end());
+}
+
+/// Behind a directory, which begins at `offset`.
+void put_end(std::vector<uint8_t>& bytes, size_t directory, size_t entries,
+             int64_t offset) {
+  put<uint32_t>(bytes, end_signature);
+  put<uint16_t>(bytes, 0);
+  put<uint16_t>(bytes, 0);
+  put<uint16_t>(bytes, static_cast<uint16_t>(entries));
+  put<uint16_t>(bytes, static_cast<uint16_t>(entries));
+  put<uint32_t>(bytes, static_cast<uint32_t>(directory));
+  put<uint32_t>(bytes, static_cast<uint32_t>(offset));
+  put<uint16_t>(bytes, 0);
+}
+
 }  // namespace
 
 Result<std::vector<ZipEntry>> read_zip_directory(const InputFile& file) {
@@ -378,6 +428,41 @@ Status unpack(const InputFile& file, const ZipEntry& entry,
   });
 }
 
+Result<ZipPlaces> place_stored(std::span<const ZipEntry> entries) {
+  ZipPlaces out;
+  int64_t directory = end_bytes;
+  for (const ZipEntry& entry : entries) {
+    if (!fits(entry, out.size, out.data.size())) return too_big();
+    const auto name = static_cast<int64_t>(entry.name.size());
+    out.data.push_back(out.size + local_bytes + name);
+    out.size = out.data.back() + entry.size;
+    directory += central_bytes + name;
+  }
+  out.size += directory;
+  return out;
+}
+
+std::vector<std::pair<int64_t, std::vector<uint8_t>>> stored_heads(
+    std::span<const ZipEntry> entries) {
+  std::vector<std::pair<int64_t, std::vector<uint8_t>>> out;
+  std::vector<uint8_t> directory;
+  int64_t offset = 0;
+  for (const ZipEntry& entry : entries) {
+    put_central(directory, entry, offset);
+    out.emplace_back(offset, local_header(entry));
+    offset += static_cast<int64_t>(out.back().second.size()) + entry.size;
+  }
+  put_end(directory, directory.size(), entries.size(), offset);
+  out.emplace_back(offset, std::move(directory));
+  return out;
+}
+
+uint32_t crc_of_both(std::span<const uint8_t> head, uint32_t checksum,
+                     int64_t bytes) {
+  const auto first = crc32_z(0, head.data(), head.size());
+  return static_cast<uint32_t>(crc32_combine(first, checksum, bytes));
+}
+
 Status ZipWriter::add(const std::string& name, std::span<const uint8_t> head,
                       std::span<const uint8_t> body, bool deflate) {
   return unless_stopped([&] { return add_entry(name, head, body, deflate); });
@@ -386,20 +471,11 @@ Status ZipWriter::add(const std::string& name, std::span<const uint8_t> head,
 Status ZipWriter::add_entry(const std::string& name,
                             std::span<const uint8_t> head,
                             std::span<const uint8_t> body, bool deflate) {
-  constexpr int64_t too_large = 0xffff0000;
-  auto too_big = [] {
-    return Error{.kind = Error::Kind::io,
-                 .message =
-                     "an .npz of 4 GiB or more cannot be written; save it as "
-                     ".safetensors"};
-  };
   ZipEntry entry;
   entry.name = name;
   entry.size = static_cast<int64_t>(head.size() + body.size());
   entry.packed = entry.size;
-  if (offset_ + entry.size > too_large || entries_ == 0xfffe ||
-      name.size() > 0xffff)
-    return too_big();
+  if (!fits(entry, offset_, static_cast<size_t>(entries_))) return too_big();
   entry.crc = crc_of(crc_of(0, head), body);
   std::vector<uint8_t> packed;
   if (deflate) {
@@ -412,22 +488,11 @@ Status ZipWriter::add_entry(const std::string& name,
       body = {};
     }
   }
-  std::vector<uint8_t> local;
-  put<uint32_t>(local, local_signature);
-  put_common(local, entry);
-  local.insert(local.end(), name.begin(), name.end());
+  const std::vector<uint8_t> local = local_header(entry);
   for (auto part : {std::span<const uint8_t>(local), head, body})
     TRY(file_.write(part));
 
-  put<uint32_t>(directory_, central_signature);
-  put<uint16_t>(directory_, 20);
-  put_common(directory_, entry);
-  put<uint16_t>(directory_, 0);  // comment
-  put<uint16_t>(directory_, 0);  // disk
-  put<uint16_t>(directory_, 0);  // attributes
-  put<uint32_t>(directory_, 0);
-  put<uint32_t>(directory_, static_cast<uint32_t>(offset_));
-  directory_.insert(directory_.end(), name.begin(), name.end());
+  put_central(directory_, entry, offset_);
   offset_ += static_cast<int64_t>(local.size()) + entry.packed;
   ++entries_;
   return Unit{};
@@ -435,14 +500,7 @@ Status ZipWriter::add_entry(const std::string& name,
 
 Status ZipWriter::commit() {
   std::vector<uint8_t> end = directory_;
-  put<uint32_t>(end, end_signature);
-  put<uint16_t>(end, 0);
-  put<uint16_t>(end, 0);
-  put<uint16_t>(end, static_cast<uint16_t>(entries_));
-  put<uint16_t>(end, static_cast<uint16_t>(entries_));
-  put<uint32_t>(end, static_cast<uint32_t>(directory_.size()));
-  put<uint32_t>(end, static_cast<uint32_t>(offset_));
-  put<uint16_t>(end, 0);
+  put_end(end, directory_.size(), static_cast<size_t>(entries_), offset_);
   TRY(file_.write(end));
   return file_.commit();
 }

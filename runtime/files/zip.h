@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/files/file.h"
@@ -29,6 +30,23 @@ Result<std::vector<ZipEntry>> read_zip_directory(const InputFile& file);
 /// invalid_file.
 Status unpack(const InputFile& file, const ZipEntry& entry,
               std::span<uint8_t> to);
+
+// Archives whose entries are stored, and written by several. `size` of each
+// entry is known, and in the end `crc`.
+
+/// Where each entry's bytes begin, and the size of the whole; an error (io) if
+/// that is 4 GiB or more.
+struct ZipPlaces {
+  std::vector<int64_t> data;
+  int64_t size = 0;
+};
+Result<ZipPlaces> place_stored(std::span<const ZipEntry> entries);
+/// What stands before each entry, and behind all, with its offset.
+std::vector<std::pair<int64_t, std::vector<uint8_t>>> stored_heads(
+    std::span<const ZipEntry> entries);
+/// The checksum of `head` and then `bytes` bytes that have `checksum`.
+uint32_t crc_of_both(std::span<const uint8_t> head, uint32_t checksum,
+                     int64_t bytes);
 
 /// Writes entries one after the other, then the directory.
 class ZipWriter {

@@ -1,4 +1,4 @@
-#include "runtime/borrowed.h"
+#include "embed/borrowed.h"
 
 #include <utility>
 

@@ -1,0 +1,152 @@
+// What all processes do together, in trees and rounds of messages.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/cluster/cluster.h"
+#include "runtime/cluster/rounds.h"
+
+namespace unisono {
+namespace {
+
+/// A broadcast of so many bytes goes out in parts, which all then gather: what
+/// is sent again and again on the way is small.
+constexpr int64_t large_broadcast = 32 << 10;
+
+/// Adjacent pieces are one.
+void add_piece(std::vector<Piece>& pieces, char* data, int64_t bytes) {
+  if (bytes == 0) return;
+  if (!pieces.empty() &&
+      static_cast<char*>(pieces.back().data) + pieces.back().bytes == data)
+    pieces.back().bytes += bytes;
+  else
+    pieces.push_back({data, bytes});
+}
+
+}  // namespace
+
+Status Cluster::broadcast(int from, void* data, int64_t bytes) {
+  const int n = processes();
+  const int own = (process() - from + n) % n;
+  const auto process_at = [&](int place) { return (place + from) % n; };
+  const bool in_parts = n > 2 && bytes >= large_broadcast;
+  // The part of place k begins here.
+  const auto at = [&](int k) { return in_parts ? bytes / n * k : 0; };
+  const auto end = [&](int k) { return in_parts && k < n ? at(k) : bytes; };
+  const auto bytes_at = [&](int k, int count) -> Piece {
+    return {static_cast<char*>(data) + at(k), end(k + count) - at(k)};
+  };
+
+  const TreePlace place = tree_place(n, own);
+  count_exchange();
+  waits_ = own;  // who is nearer to the root knows better
+  if (place.parent >= 0) {
+    const Message receive{process_at(place.parent),
+                          {bytes_at(own, place.size)}};
+    TRY(transfer({}, {&receive, 1}, 0));
+  }
+  std::vector<Message> sends;
+  for (const int child : place.children)
+    sends.push_back(
+        {process_at(child), {bytes_at(child, tree_place(n, child).size)}});
+  if (!sends.empty()) TRY(transfer(sends, {}, 0));
+  waits_ = 0;
+  if (!in_parts) return Unit{};
+
+  for (const GatherRound& round : gather_rounds(n, own)) {
+    const auto parts = [&](int first) {
+      std::vector<Piece> pieces;
+      for (int i = 0; i < round.count; ++i) {
+        const Piece part = bytes_at((first + i) % n, 1);
+        add_piece(pieces, static_cast<char*>(part.data), part.bytes);
+      }
+      return pieces;
+    };
+    const Message send{process_at(round.to), parts(round.sends)};
+    const Message receive{process_at(round.from), parts(round.receives)};
+    TRY(exchange({&send, 1}, {&receive, 1}, 0));
+  }
+  return Unit{};
+}
+
+Status Cluster::all_gather(void* all, int64_t bytes) {
+  const int n = processes();
+  for (const GatherRound& round : gather_rounds(n, process())) {
+    const auto parts = [&](int first) {
+      std::vector<Piece> pieces;
+      for (int i = 0; i < round.count; ++i)
+        add_piece(pieces, static_cast<char*>(all) + (first + i) % n * bytes,
+                  bytes);
+      return pieces;
+    };
+    const Message send{round.to, parts(round.sends)};
+    const Message receive{round.from, parts(round.receives)};
+    TRY(exchange({&send, 1}, {&receive, 1}, 0));
+  }
+  return Unit{};
+}
+
+Status Cluster::combine_xor(std::span<uint32_t> numbers) {
+  const TreePlace place = tree_place(processes(), process());
+  const auto bytes = static_cast<int64_t>(numbers.size_bytes());
+  count_exchange();
+  waits_ = -process();  // who is further from the root knows better
+  std::vector<std::vector<uint32_t>> parts;
+  std::vector<Message> receives;
+  for (const int child : place.children) {
+    parts.emplace_back(numbers.size());
+    receives.push_back({child, {{parts.back().data(), bytes}}});
+  }
+  if (!receives.empty()) TRY(transfer({}, receives, 0));
+  for (const auto& part : parts)
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] ^= part[i];
+  if (place.parent >= 0) {
+    const Message send{place.parent, {{numbers.data(), bytes}}};
+    TRY(transfer({&send, 1}, {}, 0));
+  }
+  waits_ = 0;
+  return Unit{};
+}
+
+Status Cluster::barrier(uint64_t fingerprint) {
+  for (const GatherRound& round : gather_rounds(processes(), process())) {
+    const Message send{round.to}, receive{round.from};
+    TRY(exchange({&send, 1}, {&receive, 1}, fingerprint));
+  }
+  return Unit{};
+}
+
+/// Each place of the tree waits for those below it, and passes on what they
+/// have printed.
+Status Cluster::settle() {
+  if (runs_settled_ == runs_) return process() > 0 ? glance() : Unit{};
+  runs_settled_ = runs_;
+  const TreePlace place = tree_place(processes(), process());
+  count_exchange();
+  waits_ = -process();
+  if (!place.children.empty()) {
+    std::vector<Message> receives;
+    for (const int child : place.children) receives.push_back({child});
+    TRY(transfer({}, receives, 0));
+  }
+  if (process() == 0) {
+    waits_ = 0;
+    print_lines(nullptr);
+    return Unit{};
+  }
+  clear();
+  std::string lines;
+  Piece piece;
+  if (!lines_.empty()) {
+    lines = lines_text();
+    piece = {lines.data(), static_cast<int64_t>(lines.size())};
+    add_outgoing(place.parent, Kind::lines, {&piece, 1}, 0);
+  }
+  add_outgoing(place.parent, Kind::data, {}, 0);
+  if (!pump()) return stopped();
+  TRY(outcome());
+  lines_.clear();
+  waits_ = 0;
+  return glance();
+}
+
+}  // namespace unisono
