@@ -198,7 +198,7 @@ class GridEmitter final : public NestEmitter {
   int64_t scanned_at_once() const override;
   ScanPlaces scan_places(int64_t chunks);
   CarryBlocks carry_blocks_in(const ScanPlaces& places);
-  llvm::Value* staged(const ScanPlaces& places, llvm::Value* index);
+  llvm::Value* staged(const ScanPlaces& places, int64_t step);
   std::vector<llvm::Value*> read_sixteen(llvm::Value* at);
   void write_sixteen(llvm::Value* at, const std::vector<llvm::Value*>& values);
   std::pair<llvm::Value*, llvm::Value*> fold_sixteen(llvm::Value* at,

@@ -107,14 +107,17 @@ NestEmitter::CarryBlocks GridEmitter::carry_blocks_in(
           }};
 }
 
-/// Where element `index` of a chunk lies: its group's place has a gap behind.
-Value* GridEmitter::staged(const ScanPlaces& places, Value* index) {
+/// Where this thread's element number `step` of a chunk lies: its group's place
+/// has a gap behind.
+Value* GridEmitter::staged(const ScanPlaces& places, int64_t step) {
   const int64_t size = byte_size(nest_.scan->dtype);
-  Value* group = b_.CreateLShr(index, static_cast<uint64_t>(std::countr_zero(
-                                          static_cast<uint64_t>(scan_lanes))));
-  Value* offset = b_.CreateAdd(b_.CreateMul(index, index_constant(size)),
-                               b_.CreateMul(group, index_constant(group_gap)));
-  return b_.CreateGEP(b_.getInt8Ty(), places.elements, offset);
+  Value* group = b_.CreateUDiv(worker(), index_constant(scan_lanes));
+  Value* first = b_.CreateAdd(b_.CreateMul(worker(), index_constant(size)),
+                              b_.CreateMul(group, index_constant(group_gap)));
+  const int64_t groups = step * workers() / scan_lanes;
+  return b_.CreateConstGEP1_64(
+      b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), places.elements, first),
+      static_cast<uint64_t>(groups * places.group_bytes));
 }
 
 /// 16 values that lie side by side from `at` on, with wide accesses.
@@ -180,7 +183,7 @@ GridEmitter::ScannedChunk GridEmitter::scan_groups(Point& point,
       return std::vector<Value*>{values[nest_.scan->operand]};
     })[0]);
     out.points.push_back(at);
-    out.places.push_back(staged(places, element));
+    out.places.push_back(staged(places, step));
   }
   for (size_t step = 0; step < elements.size(); ++step)
     write_wide(out.places[step], nest_.scan->dtype, {elements[step]});

@@ -58,7 +58,7 @@ int64_t map_width(const Nest& nest, const Kernel& kernel, int axis) {
 constexpr int64_t large_map_points = int64_t{1} << 20,
                   busy_threads = int64_t{1} << 17;
 /// Rows of a unit; so many elements of several rows lie in registers.
-constexpr int64_t most_rows = 8;
+constexpr int64_t most_rows = 16;
 constexpr size_t most_exprs_in_rows = 32;
 
 /// An element that may fail is named by its place in the whole nest.
