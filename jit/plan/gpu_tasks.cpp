@@ -101,11 +101,12 @@ int64_t tiles(const DotShape& s, int64_t side) {
   return s.batch * ceil_div(s.m, side) * ceil_div(s.n, side);
 }
 
-/// The library's file for a product, whether it has large squares, and whether
-/// it computes fma chains; null if there is none.
+/// The library's file for a product, whether it has large squares, whether it
+/// computes fma chains, and whether it has kernels for aligned operands apart;
+/// null if there is none.
 struct DotModule {
   const char *name = nullptr, *entry = nullptr;
-  bool large = true, chains = false;
+  bool large = true, chains = false, pipelined = true;
 };
 DotModule dot_module(DType dtype, ir::Precision precision) {
   const bool exact = precision == ir::Precision::exact;
@@ -114,13 +115,14 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
       return precision == ir::Precision::tf32
                  ? DotModule{"dot_tf32"}
                  : DotModule{"dot_f32", nullptr, true, true};
-    case DType::F64: return {"dot_f64", nullptr, false, true};
+    case DType::F64: return {"dot_f64", nullptr, false, true, false};
     case DType::F16:
-      return exact ? DotModule{"dot_exact", "dot_exact_f16", false, true}
+      return exact ? DotModule{"dot_exact", "dot_exact_f16", false, true, false}
                    : DotModule{"dot_f16"};
     case DType::BF16:
-      return exact ? DotModule{"dot_exact", "dot_exact_bf16", false, true}
-                   : DotModule{"dot_bf16"};
+      return exact
+                 ? DotModule{"dot_exact", "dot_exact_bf16", false, true, false}
+                 : DotModule{"dot_bf16"};
     case DType::I8:
     case DType::I16:
     case DType::I32:
@@ -132,6 +134,22 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
     case DType::Bool: break;
   }
   return {};
+}
+
+/// Whether an operand lies as pipeline.h wants it: neighbours along one axis,
+/// and pieces of 16 bytes; of 32-bit elements along k single ones do.
+bool is_aligned(int64_t size, int64_t offset, int64_t batch, int64_t across,
+                int64_t along_k) {
+  const int64_t piece = 16 / size;
+  const bool whole = offset % piece == 0 && batch % piece == 0;
+  if (along_k == 1) return size == 4 || (whole && across % piece == 0);
+  return across == 1 && whole && along_k % piece == 0;
+}
+
+bool is_aligned(const DotShape& s) {
+  const int64_t size = byte_size(s.dtype);
+  return is_aligned(size, s.a_offset, s.a_batch, s.a_row, s.a_column) &&
+         is_aligned(size, s.b_offset, s.b_batch, s.b_column, s.b_row);
 }
 
 DotCall call_of(const DotShape& s) {
@@ -193,7 +211,8 @@ PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
     call.c_offset = c_offset;
     auto launch = launch_of(
         module.name,
-        fmt::format("{}_{}", module.entry ? module.entry : module.name, side),
+        fmt::format("{}_{}{}", module.entry ? module.entry : module.name,
+                    module.pipelined && !is_aligned(part) ? "any_" : "", side),
         tiles(part, side), call);
     launch->product = library;
     LaunchStep step{.name = launch->entry, .arguments = {dot.a, dot.b, dot.to}};
