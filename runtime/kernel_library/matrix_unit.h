@@ -126,7 +126,8 @@ template <class Left, class Right, class Type, int tile, bool brain>
 struct TileUnit : MatrixUnit<Type, tile, brain> {
   using Base = MatrixUnit<Type, tile, brain>;
 
-  GRID_INLINE void step(uint32_t a, uint32_t b, int) {
+  GRID_INLINE void step_rest(uint32_t a, uint32_t b, int) { step(a, b); }
+  GRID_INLINE void step(uint32_t a, uint32_t b) {
     const int matrix = Base::lane() / 8;
     // Of the left operand rows come first, of the right one k.
     const uint32_t left_place =
@@ -176,7 +177,8 @@ struct WordUnit : MatrixUnit<F32, tile> {
     return static_cast<uint32_t>(
         (d * tile + first / 32 * 32 + (i ^ Tile::turn(d) ^ first % 32)) * 4);
   }
-  GRID_INLINE void step(uint32_t a, uint32_t b, int) {
+  GRID_INLINE void step_rest(uint32_t a, uint32_t b, int) { step(a, b); }
+  GRID_INLINE void step(uint32_t a, uint32_t b) {
     // Tiles begin at multiples of 128 bytes, which no turn reaches.
     uint32_t left_place = a + own_place(Base::first_row()),
              right_place = b + own_place(Base::first_column());

@@ -209,9 +209,9 @@ using ChainTile = WordTile<along, tile, false>;
 template <Along along, int tile>
 using UnitTile = WordTile<along, tile, true>;
 
-/// `Multiply` is as in product.h, over tiles Left and Right: step(a, b, deep)
-/// with the addresses of the tiles in shared memory, of which `deep` elements
-/// along k exist.
+/// `Multiply` is as in product.h, over tiles Left and Right: step(a, b) with
+/// the addresses of the tiles in shared memory; step_rest(a, b, deep) with the
+/// last ones, of which `deep` elements along k exist, with zeros after them.
 template <class Left, class Right, int tile, int stages, class Multiply,
           class Element>
 GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
@@ -244,14 +244,20 @@ GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
 #pragma unroll
   for (int s = 0; s < stages - 1; ++s) copy(begin + s * stage, s);
   uint32_t now = begin, next = begin + (stages - 1) * stage;
+  const int whole = static_cast<int>(call.k / depth);
 #pragma unroll 1
-  for (int number = 0; number < tiles; ++number) {
+  for (int number = 0; number < whole; ++number) {
     wait_for_copies<stages - 2>();
     synchronise();  // of this stage all has come, and the one before is done
     copy(next, number + stages - 1);
     next = next + stage == end ? begin : next + stage;
-    multiply.step(now, now + Left::bytes, deep(number));
+    multiply.step(now, now + Left::bytes);
     now = now + stage == end ? begin : now + stage;
+  }
+  if (whole < tiles) {
+    wait_for_copies<0>();
+    synchronise();
+    multiply.step_rest(now, now + Left::bytes, rest);
   }
   multiply.store(c + call.c_offset +
                      (square.batch * call.m + square.i) * call.n + square.j,
@@ -302,25 +308,30 @@ struct WordChains : Chains<F32, float, tile> {
                    : "r"(own + static_cast<uint32_t>(d * tile * 4 + i * 64)));
     }
   }
-  GRID_INLINE void step(uint32_t a, uint32_t b, int deep) {
-    const auto a_side = static_cast<uint32_t>(thread() / 16 * 16),
-               b_side = static_cast<uint32_t>(thread() % 16 * 16);
+  /// Where this thread's rows and columns begin; not kept along the loop.
+  struct Sides {
+    uint32_t left, right;
+  };
+  GRID_INLINE static Sides sides() {
+    const int own = thread_again();
+    return {static_cast<uint32_t>(own / 16 * 16),
+            static_cast<uint32_t>(own % 16 * 16)};
+  }
+  GRID_INLINE void add_at(uint32_t a, uint32_t b, Sides sides, int d) {
     float left[Base::each], right[Base::each];
-    if (deep == depth_words) {
+    read(a, sides.left, d, left);
+    read(b, sides.right, d, right);
+    this->add(left, right, 0);
+  }
+  GRID_INLINE void step(uint32_t a, uint32_t b) {
+    const Sides own = sides();
 #pragma unroll
-      for (int d = 0; d < depth_words; ++d) {
-        read(a, a_side, d, left);
-        read(b, b_side, d, right);
-        this->add(left, right, 0);
-      }
-      return;
-    }
+    for (int d = 0; d < depth_words; ++d) add_at(a, b, own, d);
+  }
+  GRID_INLINE void step_rest(uint32_t a, uint32_t b, int deep) {
 #pragma unroll 1
-    for (int d = 0; d < deep; ++d) {  // to add zeros would turn -0 to 0
-      read(a, a_side, d, left);
-      read(b, b_side, d, right);
-      this->add(left, right, 0);
-    }
+    for (int d = 0; d < deep; ++d)  // zeros would turn -0 to 0
+      add_at(a, b, sides(), d);
   }
 };
 
