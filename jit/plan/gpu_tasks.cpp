@@ -43,7 +43,67 @@ SortCall sort_call(DType dtype, int64_t rows, int64_t length) {
 
 }  // namespace
 
+namespace {
+
+/// Elements of a line from which on digits are fewer passes than merges are.
+constexpr int64_t least_for_radix = 1 << 14;
+constexpr int radix_bits = 8;
+
+bool takes_radix(const SortTask& task) {
+  return byte_size(task.dtype) <= 4 && task.length >= least_for_radix;
+}
+
+/// From the least significant digit on; see radix.h.
+std::vector<LaunchStep> radix_steps(const SortTask& task, Plan& plan) {
+  SortCall call = sort_call(task.dtype, task.rows, task.length);
+  const int64_t size = byte_size(task.dtype);
+  const int64_t elements = task.rows * task.length;
+  const int passes = static_cast<int>(size) * 8 / radix_bits;
+  const int64_t values = task.rows << radix_bits;
+  const int64_t tiles = ceil_div(task.length, radix_tile);
+  const BufferId counts = plan.add_buffer(values * tiles * sizeof(uint32_t));
+  const BufferId totals = plan.add_buffer(values * sizeof(uint32_t));
+  const auto scratch = [&](bool needed, int64_t element_bytes) -> BufferId {
+    return needed ? plan.add_buffer(elements * element_bytes) : -1;
+  };
+  // The last pass writes to `to`, the one before it to `other`.
+  const BufferId other = scratch(passes > 1, task.argsort ? 4 : size);
+  const BufferId keys[2] = {scratch(task.argsort, size),
+                            scratch(task.argsort && passes > 1, size)};
+  BufferId here = task.from, here_at = -1;
+  std::vector<LaunchStep> steps;
+  const auto add = [&](std::string entry, int64_t blocks,
+                       std::vector<BufferId> arguments) {
+    LaunchStep launch{.name = entry, .arguments = std::move(arguments)};
+    launch.grid = launch_of("radix", std::move(entry), blocks, call);
+    steps.push_back(std::move(launch));
+  };
+  for (int pass = 0; pass < passes; ++pass) {
+    call.run = pass * radix_bits;
+    const BufferId result = (passes - pass) % 2 ? task.to : other;
+    add(fmt::format("radix_count_{}", 8 * size), task.rows * tiles,
+        {here, counts});
+    add("radix_offset_32", values, {counts, totals});
+    const BufferId next = task.argsort ? keys[pass % 2] : result;
+    std::vector<BufferId> arguments = {here};
+    if (here_at >= 0) arguments.push_back(here_at);
+    arguments.insert(arguments.end(), {counts, totals, next});
+    if (task.argsort) arguments.push_back(result);
+    const char* move = !task.argsort ? "sort_move"
+                       : pass == 0   ? "argsort_first"
+                                     : "argsort_move";
+    add(fmt::format("{}_{}", move, 8 * size), task.rows * tiles,
+        std::move(arguments));
+    here = next;
+    here_at = task.argsort ? result : -1;
+  }
+  return steps;
+}
+
+}  // namespace
+
 std::vector<LaunchStep> sort_steps(const SortTask& task, Plan& plan) {
+  if (takes_radix(task)) return radix_steps(task, plan);
   const bool argsort = task.argsort;
   SortCall call = sort_call(task.dtype, task.rows, task.length);
   const int64_t size = byte_size(task.dtype);
