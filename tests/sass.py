@@ -20,7 +20,9 @@ of these, or a little more where two are near one another (a norm of order 4):
   way. In flight are the bytes that a thread asks for before it waits for the
   first of them, times the threads that are resident: by registers, shared memory
   and the number of blocks that there are;
-* the second-level cache: all bytes that threads ask for, at 5.5 TB/s;
+* the second-level cache: all bytes that threads ask for, at 5.5 TB/s, but for
+  elements right beside those that the same thread loads with a wider access:
+  a neighbour's access of the same line has them in the first-level cache;
 * issue: four instructions of a warp in a cycle, of which 0.8 are reached;
 * pipes: lanes in a cycle and multiprocessor as in PIPES;
 * a chain, where one thread adds up in order: 4 cycles for each, and 2 us for each 1,024 of them.
@@ -29,7 +31,8 @@ Between kernels lie 1.5 us. The share is the time of the bytes that the row's
 inputs and outputs have, at 4.3 TB/s, in this sum: what bench_gpu measures as a
 ratio to a copy. Loops are counted from the machine code: an innermost loop goes over all
 elements of the kernel once, so many in a turn as it has bytes of them; all else
-a thread does once.
+a thread does once. Loops of a scan's block are over blocks of its tree alone,
+and are counted as one turn.
 """
 import argparse
 import collections
@@ -127,6 +130,7 @@ class Kernel:
 
     def __init__(self, lines):
         self.text, self.chain = "\n".join(lines), 0
+        self.linked = "linked by" in self.text
         dtypes = {name: SIZES[dtype] for name, dtype in re.findall(r"(a\d+): (\w+)", lines[0])}
         self.read, self.written, self.points, self.all_points = 0, 0, 1, 0
         extents, seen = {}, {}
@@ -246,6 +250,16 @@ def moved(code, start):
     return sum(access_bytes(i.name) for i in code if i.name.startswith(start))
 
 
+def beside_wide(code):
+    """Bytes of loads of what lies beside a wider load of the same registers."""
+    loads = []
+    for instruction in code:
+        if at := instruction.name.startswith("LDG") and re.search(r"\[(R\d+(?:\.\w+)*)(?:\+(-?0x[0-9a-f]+))?\]", instruction.operands):
+            loads.append((at[1].split(".")[0], int(at[2] or "0", 16), access_bytes(instruction.name)))
+    beside = lambda one, wide: one[0] == wide[0] and one[2] < wide[2] and one[1] in (wide[1] - one[2], wide[1] + wide[2])
+    return sum(load[2] for load in loads if any(beside(load, wide) for wide in loads))
+
+
 def parts_of(code):
     """The code of nests, which blocks choose from, as (begin, end): each ends with EXIT, and stores. What follows is rare."""
     parts, begin = [], 0
@@ -264,7 +278,7 @@ class Counted:
         # The part that moves most is what most blocks do.
         begin, end = max(parts, key=lambda part: moved(code[slice(*part)], "STG") + moved(code[slice(*part)], "LDG"))
         self.pipes, self.asked, self.flight = collections.Counter(), 0.0, in_flight(code[begin:end])
-        loops = [(a, b) for a, b in loops_of(code) if begin <= a and b < end]
+        loops = [(a, b) for a, b in loops_of(code) if begin <= a and b < end and not kernel.linked]
         each = kernel.all_points / (blocks * THREADS)  # elements of a thread
         if not loops and len(parts) > 1:
             each = moved(code[begin:end], "STG") / unit
@@ -279,7 +293,7 @@ class Counted:
     def add(self, instructions, elements):
         for instruction in instructions:
             self.pipes[pipe_of(instruction.name)] += 1 / elements
-        self.asked += (moved(instructions, "LDG") + moved(instructions, "STG")) / elements
+        self.asked += (moved(instructions, "LDG") - beside_wide(instructions) + moved(instructions, "STG")) / elements
 
     def instructions(self):
         return sum(self.pipes.values())

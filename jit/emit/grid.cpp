@@ -41,6 +41,8 @@ void GridEmitter::emit_block(Value* block) {
     return b_.CreateAdd(b_.CreateMul(block, index_constant(units)), wide(own));
   };
   Value* unit = block;
+  if (nest_.scan && nest_.scan->part == Scan::Part::linked)
+    unit = take_ticket();
   if (schedule_.workers == Workers::thread)
     unit = unit_of(grid_threads, grid_.thread);
   if (schedule_.workers == Workers::warp)
@@ -374,7 +376,11 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
   auto* leave = BasicBlock::Create(context, "leave");
   std::vector<Nest> nests;
   for (const Nest& nest : kernel.nests)
-    for (Nest& part : cut_choices(nest, -1)) nests.push_back(std::move(part));
+    for (Nest& part : cut_choices(nest, -1)) {
+      merge_axes(part);
+      for (Nest& piece : cut_edges(std::move(part), kernel))
+        nests.push_back(std::move(piece));
+    }
   for (size_t n = 0; n < nests.size(); ++n) {
     Nest nest = std::move(nests[n]);
     merge_axes(nest);

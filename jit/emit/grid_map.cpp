@@ -1,7 +1,11 @@
 // Maps on a grid. A thread does 16 bytes of the widest element, computed one
-// by one, with loads and stores of 16 bytes where they are aligned. Transposes
+// by one, with loads and stores of 16 bytes where they are aligned; where rows
+// are read of which others lie above and below, so much of several rows, and
+// each element is loaded once. Transposes
 // go through squares in shared memory, of which loads and stores both are of
 // neighbours.
+#include <map>
+
 #include "jit/emit/grid_nest.h"
 #include "runtime/check.h"
 
@@ -24,17 +28,37 @@ void GridEmitter::emit_map(Point& point, Value* block) {
       compute(std::vector<bool>(values.size(), true), point, values);
     return store_outputs(all_stores(), point, values);
   }
+  Value* row = nullptr;
+  if (plan_.rows_axis >= 0) {
+    row =
+        b_.CreateMul(point.index[plan_.rows_axis], index_constant(plan_.rows));
+    point.index[plan_.rows_axis] = nullptr;  // no unit part has it
+  }
   fix_unit_parts(point);
-  const Values fixed = fixed_values(point);
+  const Values fixed = fixed_in_box(point);
   Value* first = b_.CreateMul(block, index_constant(width));
   const int64_t extent = nest_.extents[axis], full = extent / width;
-  if (extent % width == 0) return map_vector(point, first, fixed);
+  if (extent % width == 0) return map_box(point, row, first, fixed);
   Value* is_full = b_.CreateICmpSLT(block, index_constant(full));
-  when(is_full, [&] { map_vector(point, first, fixed); });
+  when(is_full, [&] { map_box(point, row, first, fixed); });
   when(b_.CreateNot(is_full), [&] {
     map_element(point, b_.CreateAdd(block, index_constant(full * width - full)),
                 fixed);
   });
+}
+
+/// Values of what changes along neither axis of a box.
+Values GridEmitter::fixed_in_box(Point& point) {
+  std::vector<bool> fixed(nest_.exprs.size(), true);
+  for (int axis : {plan_.vector_axis, plan_.rows_axis}) {
+    if (axis < 0) continue;
+    const std::vector<bool> varying = varying_expressions(nest_, axis);
+    for (size_t e = 0; e < fixed.size(); ++e)
+      if (varying[e]) fixed[e] = false;
+  }
+  Values values(nest_.exprs.size());
+  compute(fixed, point, values);
+  return values;
 }
 
 void GridEmitter::map_element(Point& point, Value* index, const Values& fixed) {
@@ -45,33 +69,125 @@ void GridEmitter::map_element(Point& point, Value* index, const Values& fixed) {
   store_outputs(all_stores(), at, values);
 }
 
-void GridEmitter::map_vector(Point& point, Value* first, const Values& fixed) {
+/// What a thread loads of one array, by the constant part of the offset: loads
+/// of neighbours differ in that alone, so each element is loaded once.
+struct GridEmitter::Neighbours {
+  const Expr* expr = nullptr;  // one of the loads
+  ExprId id = 0;
+  std::map<int64_t, Value*> elements = {};
+};
+
+/// The loads of a box of rows along which elements lie side by side.
+std::vector<GridEmitter::Neighbours> GridEmitter::load_neighbours(
+    const Point& point) {
+  const int axis = plan_.vector_axis;
+  const int64_t width = plan_.block;
+  std::vector<Neighbours> all;
+  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    if (!loads_neighbours(expr)) continue;
+    Neighbours* own = neighbours_of(all, expr);
+    if (!own) {
+      all.push_back({&expr, static_cast<ExprId>(e)});
+      own = &all.back();
+    }
+    for (int64_t r = 0; r < plan_.rows; ++r)
+      for (int64_t i = 0; i < width; ++i)
+        own->elements[constant_in_box(expr, r, i)] = nullptr;
+  }
+  for (Neighbours& own : all) {
+    Value* offset = offset_at(own.expr->at, unit_parts_[own.id], point);
+    Affine others = own.expr->at;
+    others.constant = 0;
+    const bool aligned = aligned_along(others, axis, width);
+    auto is_whole = [&](int64_t begin) {
+      if (!aligned || begin % width) return false;
+      for (int64_t i = 0; i < width; ++i)
+        if (!own.elements.contains(begin + i)) return false;
+      return true;
+    };
+    for (auto& [constant, value] : own.elements) {
+      if (value) continue;
+      const int64_t count = is_whole(constant) ? width : 1;
+      Value* begin = b_.CreateAdd(
+          offset, index_constant(constant - own.expr->at.constant));
+      const std::vector<Value*> loaded = load_wide(*own.expr, begin, count);
+      for (int64_t i = 0; i < count; ++i)
+        own.elements[constant + i] = loaded[static_cast<size_t>(i)];
+    }
+  }
+  return all;
+}
+
+bool GridEmitter::loads_neighbours(const Expr& expr) const {
+  return expr.kind == Expr::Kind::load &&
+         expr.at.factors[plan_.vector_axis] == 1;
+}
+
+GridEmitter::Neighbours* GridEmitter::neighbours_of(
+    std::vector<Neighbours>& all, const Expr& expr) {
+  for (Neighbours& one : all)
+    if (one.expr->argument == expr.argument && one.expr->dtype == expr.dtype &&
+        one.expr->at.factors == expr.at.factors)
+      return &one;
+  return nullptr;
+}
+
+int64_t GridEmitter::constant_in_box(const Expr& expr, int64_t row,
+                                     int64_t column) const {
+  const int64_t down =
+      plan_.rows_axis < 0 ? 0 : row * expr.at.factors[plan_.rows_axis];
+  return expr.at.constant + down + column;
+}
+
+/// A box of plan_.rows rows, from `row` on (null: one row that the unit has),
+/// and as many columns as a wide access has, from `first` on.
+void GridEmitter::map_box(Point& point, Value* row, Value* first,
+                          const Values& fixed) {
   const int axis = plan_.vector_axis;
   const int64_t width = plan_.block;
   Point at = point;
   at.index[axis] = first;
-  std::vector<std::vector<Value*>> loaded(nest_.exprs.size());
-  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
-    const Expr& expr = nest_.exprs[e];
-    const auto id = static_cast<ExprId>(e);
-    if (expr.kind == Expr::Kind::load && aligned_along(expr.at, axis, width))
-      loaded[e] =
-          load_wide(expr, offset_at(expr.at, unit_parts_[id], at), width);
-    if (gathers_wide(expr, fixed)) {
-      // One row for all: its indices are looked at once.
-      check_number_ = 0;
-      Value* offset = indexed_offset(
-          offset_at(expr.at, unit_parts_[id], at), expr.indexed, expr.operands,
-          bounds_of(expr.checked), {expr.source, expr.member, e}, at, fixed);
-      if (offset) loaded[e] = load_wide(expr, offset, width);
+  if (row) at.index[plan_.rows_axis] = row;
+  std::vector<Neighbours> neighbours = load_neighbours(at);
+  for (int64_t r = 0; r < plan_.rows; ++r) {
+    at.index[axis] = first;
+    if (row) at.index[plan_.rows_axis] = b_.CreateAdd(row, index_constant(r));
+    std::vector<std::vector<Value*>> loaded(nest_.exprs.size());
+    for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+      const Expr& expr = nest_.exprs[e];
+      const auto id = static_cast<ExprId>(e);
+      if (loads_neighbours(expr)) {
+        Neighbours* own = neighbours_of(neighbours, expr);
+        for (int64_t i = 0; i < width; ++i)
+          loaded[e].push_back(own->elements.at(constant_in_box(expr, r, i)));
+      }
+      if (gathers_wide(expr, fixed)) {
+        // One row for all: its indices are looked at once.
+        check_number_ = 0;
+        Value* offset =
+            indexed_offset(offset_at(expr.at, unit_parts_[id], at),
+                           expr.indexed, expr.operands, bounds_of(expr.checked),
+                           {expr.source, expr.member, e}, at, fixed);
+        if (offset) loaded[e] = load_wide(expr, offset, width);
+      }
     }
+    map_row(at, first, fixed, loaded);
   }
+}
+
+/// One row of a box; `loaded` has the elements of what was loaded, by
+/// expression.
+void GridEmitter::map_row(Point at, Value* first, const Values& fixed,
+                          const std::vector<std::vector<Value*>>& loaded) {
+  const int axis = plan_.vector_axis;
+  const int64_t width = plan_.block;
   std::vector<std::vector<Value*>> results(nest_.stores.size());
   for (int64_t i = 0; i < width; ++i) {
     at.index[axis] = b_.CreateAdd(first, index_constant(i));
     Values values = fixed;
     for (size_t e = 0; e < loaded.size(); ++e)
-      if (!loaded[e].empty()) values[e] = loaded[e][i];
+      if (!loaded[e].empty()) values[e] = loaded[e][static_cast<size_t>(i)];
     compute(std::vector<bool>(values.size(), true), at, values);
     for (size_t s = 0; s < nest_.stores.size(); ++s)
       results[s].push_back(values[nest_.stores[s].value]);
@@ -86,8 +202,8 @@ void GridEmitter::map_vector(Point& point, Value* first, const Values& fixed) {
     for (int64_t i = 0; i < width; ++i) {
       at.index[axis] = b_.CreateAdd(first, index_constant(i));
       store(output.at, store_parts_[s], output.argument,
-            frame_.kernel.arguments[output.argument].dtype, results[s][i], at,
-            false);
+            frame_.kernel.arguments[output.argument].dtype,
+            results[s][static_cast<size_t>(i)], at, false);
     }
   }
 }

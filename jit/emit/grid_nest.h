@@ -53,7 +53,17 @@ class GridEmitter final : public NestEmitter {
 
   // ---- maps (grid.cpp, grid_map.cpp)
   void map_element(Point& point, llvm::Value* index, const Values& fixed);
-  void map_vector(Point& point, llvm::Value* first, const Values& fixed);
+  struct Neighbours;
+  Values fixed_in_box(Point& point);
+  void map_box(Point& point, llvm::Value* row, llvm::Value* first,
+               const Values& fixed);
+  void map_row(Point at, llvm::Value* first, const Values& fixed,
+               const std::vector<std::vector<llvm::Value*>>& loaded);
+  std::vector<Neighbours> load_neighbours(const Point& point);
+  bool loads_neighbours(const Expr& expr) const;
+  static Neighbours* neighbours_of(std::vector<Neighbours>& all,
+                                   const Expr& expr);
+  int64_t constant_in_box(const Expr& expr, int64_t row, int64_t column) const;
   bool gathers_wide(const Expr& expr, const Values& fixed) const;
   /// `width` neighbours as one access.
   std::vector<llvm::Value*> load_wide(const Expr& expr, llvm::Value* offset,
@@ -162,36 +172,47 @@ class GridEmitter final : public NestEmitter {
                                        llvm::Value* present, int64_t most);
 
   // ---- scans
+  /// Shared memory of a scan's chunks, and how threads share a chunk.
   struct ScanPlaces {
-    llvm::Value* totals;
-    llvm::Type* type;
+    llvm::Type* type = nullptr;       // of what is scanned
+    llvm::Value* elements = nullptr;  // of a chunk, in groups with gaps
+    llvm::Value* totals = nullptr;    // of groups
+    llvm::Value* blocks = nullptr;    // totals of blocks of groups
+    llvm::Value* carry = nullptr;     // one value
+    llvm::Value* waiting = nullptr;   // blocks of the members tree, by level
+    int64_t steps = 0;   // elements that a thread brings and takes away
+    int64_t groups = 0;  // that have a place
+    int64_t group_bytes = 0;
   };
-  /// A chunk whose groups are scanned: what one thread has of the chunk, and
-  /// the number of groups, whose totals are folded in the ScanPlaces.
-  struct ScannedGroups {
-    std::vector<Point> points = {};
-    std::vector<llvm::Value*> prefix = {};
-    std::vector<llvm::Value*> present = {};  // whether a point exists, i1
-    llvm::Value* groups = nullptr;
+  /// A chunk whose groups are scanned.
+  struct ScannedChunk {
+    std::vector<Point> points = {};          // that this thread stores
+    std::vector<llvm::Value*> present = {};  // whether they exist, i1
+    std::vector<llvm::Value*> places = {};   // where they are staged
+    std::vector<llvm::Value*> prefix = {};   // of this thread's group
+    llvm::Value* own = nullptr;              // the group's place
+    llvm::Value* groups = nullptr;           // what its block has before it
+    llvm::Value* blocks = nullptr;  // what the chunk has before the block
+    llvm::Value* total = nullptr;   // of the chunk, if it is a whole one
   };
-  ScannedGroups scan_groups(Point& point, const Values& fixed,
-                            const ScanPlaces& places, llvm::Value* number,
-                            int64_t steps);
-  void fold_in_order(const ScanPlaces& places, llvm::Value* first,
-                     llvm::Value* count);
-  llvm::Value* group_of(int64_t step);
-  void put_chunk(const ScannedGroups& scanned, const ScanPlaces& places,
-                 llvm::Value* is_first, llvm::Value* carry);
-  llvm::Value* scan_chunk_here(Point& point, const Values& fixed,
-                               const ScanPlaces& places, llvm::Value* number,
-                               llvm::Value* carry, int64_t steps);
+  int64_t scanned_at_once() const override;
+  ScanPlaces scan_places(int64_t chunks);
+  CarryBlocks carry_blocks_in(const ScanPlaces& places);
+  llvm::Value* staged(const ScanPlaces& places, int64_t step);
+  std::vector<llvm::Value*> read_sixteen(llvm::Value* at);
+  void write_sixteen(llvm::Value* at, const std::vector<llvm::Value*>& values);
+  std::pair<llvm::Value*, llvm::Value*> fold_sixteen(llvm::Value* at,
+                                                     llvm::Value* own,
+                                                     int64_t count);
+  ScannedChunk scan_groups(Point& point, const Values& fixed,
+                           const ScanPlaces& places, llvm::Value* number);
+  void put_chunk(const ScannedChunk& chunk, const ScanPlaces& places,
+                 llvm::Value* carry);
+  llvm::Value* take_ticket();
+  llvm::Value* linked_carry(const ScanPlaces& places, llvm::Value* row,
+                            llvm::Value* number, llvm::Value* total);
   llvm::Value* row_of(const Point& point);
-  void scan_carries(llvm::Value* row);
-  /// A block folds `count` values in order, some at a time: all threads get
-  /// them, by their numbers, one thread folds them, and all put the results.
-  void fold_together(
-      int64_t count, const std::function<llvm::Value*(llvm::Value*)>& get,
-      const std::function<void(llvm::Value*, llvm::Value*)>& put);
+  void scan_carries(llvm::Value* column);
 
   // ---- scatters (grid_scatter.cpp)
   llvm::Value* place_of(const Point& point, const Values& values,

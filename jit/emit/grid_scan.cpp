@@ -1,10 +1,13 @@
-// Scans on a grid. Along the last axis, in the order of scan_contiguous: half a
-// warp has a group of 16; groups' totals are folded in order by one thread.
-// Few long lines are done in three kernels (gpu_stages.h), a block a chunk.
-// Scans along another axis are in order: columns that are few and long are
-// folded by one thread of a block from shared memory, to and from which all
-// bring them, so that it waits for no memory.
+// Scans on a grid. Along the last axis, in the order of scan_contiguous: a
+// chunk's elements are brought to shared memory, from where each thread takes a
+// group of 16. Few long lines are cut up (gpu_stages.h): a block does a chunk,
+// and tells the blocks of later chunks what it closes of the members tree.
+// Scans along another axis: a thread does a column in order, or, where columns
+// are few and long, a run of one, in three kernels.
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
 #include <algorithm>
+#include <bit>
 
 #include "jit/emit/grid_nest.h"
 #include "jit/ir/reduce_order.h"
@@ -15,72 +18,319 @@ using llvm::Value;
 
 namespace {
 
-/// Values that are folded in order: so many are loaded at once.
-constexpr int64_t folded_at_once = 8;
-/// Values that a block folds at once.
-constexpr int64_t carries_at_once = 1024;
+/// Points of a column whose loads are under way at once.
+constexpr int64_t column_at_once = 8;
+/// Between the groups of 16 in shared memory: so no two threads of a quarter of
+/// a warp meet in a bank when each reads 16 bytes of its group.
+constexpr int64_t group_gap = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
+
+int64_t GridEmitter::scanned_at_once() const { return column_at_once; }
+
+// ---- along the last axis ----------------------------------------------------
 
 void GridEmitter::emit_scan(Point& point, Value* block) {
   using Part = Scan::Part;
   const Part part = nest_.scan->part;
   point.vector_axis = -1;
-  Value* row = part == Part::whole ? nullptr : row_of(point);
-  if (part == Part::carries) return scan_carries(row);
+  if (part == Part::carries) return scan_carries(row_of(point));
+  Value* row = part == Part::linked ? row_of(point) : nullptr;
   fix_unit_parts(point);
   Values fixed(nest_.exprs.size());
   outer_values(point, fixed, 0);
-  const int64_t count = reduced_points();
-  const int64_t chunks = (count + reduce_chunk - 1) / reduce_chunk;
-  const int64_t together = workers();
-  const int64_t steps =
-      (std::min(count, reduce_chunk) + together - 1) / together;
+  const int64_t chunks = ceil_div(reduced_points(), reduce_chunk);
+  const ScanPlaces places = scan_places(chunks);
+  if (part == Part::linked) {
+    const ScannedChunk chunk = scan_groups(point, fixed, places, block);
+    return put_chunk(chunk, places,
+                     linked_carry(places, row, block, chunk.total));
+  }
+  if (chunks == 1)
+    return put_chunk(scan_groups(point, fixed, places, index_constant(0)),
+                     places, nullptr);
+  carried_loop(
+      index_constant(chunks), {scan_neutral(0)},
+      [&](Value* number, llvm::ArrayRef<Value*> state) {
+        const ScannedChunk chunk = scan_groups(point, fixed, places, number);
+        put_chunk(chunk, places, state[0]);
+        when(is_leader(), [&] {
+          put_shared(places.carry, index_constant(0),
+                     next_carry(carry_blocks_in(places), number, chunk.total));
+        });
+        synchronise();
+        return std::vector<Value*>{
+            get_shared(places.carry, places.type, index_constant(0))};
+      });
+}
+
+/// Shared memory for the chunks of a line, of a block or of each warp.
+GridEmitter::ScanPlaces GridEmitter::scan_places(int64_t chunks) {
   EmitContext c = context(0);
-  int64_t used = 0;
   ScanPlaces places{};
   places.type = register_type(c, nest_.scan->dtype);
-  const int64_t groups = steps * together / scan_lanes + folded_at_once;
+  const int64_t together = workers();
+  places.steps = ceil_div(std::min(reduced_points(), reduce_chunk), together);
+  places.groups = places.steps * together / scan_lanes;
+  const int64_t size = byte_size(nest_.scan->dtype);
+  places.group_bytes = scan_lanes * size + group_gap;
   const bool warps = schedule_.workers == Workers::warp;
-  places.totals =
-      shared_array(places.type, groups * (warps ? block_warps : 1), used);
-  if (warps) {
-    llvm::Type* stored = places.type->isIntegerTy(1)
-                             ? static_cast<llvm::Type*>(b_.getInt8Ty())
-                             : places.type;
-    places.totals =
-        b_.CreateGEP(stored, places.totals,
-                     b_.CreateMul(wide(grid_.warp), index_constant(groups)));
+  int64_t used = 0;
+  auto array = [&](llvm::Type* type, int64_t count) {
+    Value* all = shared_array(type, count * (warps ? block_warps : 1), used);
+    if (!warps) return all;
+    llvm::Type* stored =
+        type->isIntegerTy(1) ? static_cast<llvm::Type*>(b_.getInt8Ty()) : type;
+    return b_.CreateGEP(stored, all,
+                        b_.CreateMul(wide(grid_.warp), index_constant(count)));
+  };
+  places.elements = array(b_.getInt8Ty(), places.groups * places.group_bytes);
+  places.totals = array(places.type, std::max<int64_t>(together, scan_lanes));
+  places.blocks = array(places.type, scan_lanes);
+  if (chunks > 1) {
+    places.carry = array(places.type, 1);
+    places.waiting = array(places.type, warp_threads);
   }
+  return places;
+}
+
+/// The blocks of a members tree over chunks that wait, in shared memory.
+NestEmitter::CarryBlocks GridEmitter::carry_blocks_in(
+    const ScanPlaces& places) {
+  return {[this, places](Value* level) {
+            return get_shared(places.waiting, places.type, level);
+          },
+          [this, places](Value* level, Value* value) {
+            put_shared(places.waiting, level, value);
+          }};
+}
+
+/// Where this thread's element number `step` of a chunk lies: its group's place
+/// has a gap behind.
+Value* GridEmitter::staged(const ScanPlaces& places, int64_t step) {
+  const int64_t size = byte_size(nest_.scan->dtype);
+  Value* group = b_.CreateUDiv(worker(), index_constant(scan_lanes));
+  Value* first = b_.CreateAdd(b_.CreateMul(worker(), index_constant(size)),
+                              b_.CreateMul(group, index_constant(group_gap)));
+  const int64_t groups = step * workers() / scan_lanes;
+  return b_.CreateConstGEP1_64(
+      b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), places.elements, first),
+      static_cast<uint64_t>(groups * places.group_bytes));
+}
+
+/// 16 values that lie side by side from `at` on, with wide accesses.
+std::vector<Value*> GridEmitter::read_sixteen(Value* at) {
+  const DType dtype = nest_.scan->dtype;
+  const int64_t width = std::min(scan_lanes, 16 / byte_size(dtype));
+  std::vector<Value*> out;
+  for (int64_t i = 0; i < scan_lanes; i += width)
+    for (Value* value : read_wide(
+             b_.CreateConstGEP1_64(b_.getInt8Ty(), at,
+                                   static_cast<uint64_t>(i * byte_size(dtype))),
+             dtype, width))
+      out.push_back(value);
+  return out;
+}
+
+void GridEmitter::write_sixteen(Value* at, const std::vector<Value*>& values) {
+  const DType dtype = nest_.scan->dtype;
+  const int64_t width = std::min(scan_lanes, 16 / byte_size(dtype));
+  for (int64_t i = 0; i < scan_lanes; i += width)
+    write_wide(
+        b_.CreateConstGEP1_64(b_.getInt8Ty(), at,
+                              static_cast<uint64_t>(i * byte_size(dtype))),
+        dtype, {values.begin() + i, values.begin() + i + width});
+}
+
+/// The folds of the 16 values at `at`, in order: of those before number `own`
+/// (i32), and of all.
+std::pair<Value*, Value*> GridEmitter::fold_sixteen(Value* at, Value* own,
+                                                    int64_t count) {
+  const std::vector<Value*> values = read_sixteen(at);
+  Value *before = scan_neutral(0), *sum = values[0];
+  for (int64_t i = 1; i < count; ++i) {
+    before = b_.CreateSelect(b_.CreateICmpEQ(own, i32(i)), sum, before);
+    sum = scan_combine(sum, values[static_cast<size_t>(i)]);
+  }
+  return {before, sum};
+}
+
+/// This thread's group of chunk `number`, with what the chunk has before it.
+GridEmitter::ScannedChunk GridEmitter::scan_groups(Point& point,
+                                                   const Values& fixed,
+                                                   const ScanPlaces& places,
+                                                   Value* number) {
+  const int64_t count = reduced_points(), together = workers();
+  ScannedChunk out;
+  Value* start = b_.CreateMul(number, index_constant(reduce_chunk));
+  // Where all chunks are whole, nothing is asked of elements.
+  const bool whole =
+      count % reduce_chunk == 0 && places.steps * together == reduce_chunk;
+  Value* length = b_.CreateSub(index_constant(count), start);
   Value* none = llvm::Constant::getNullValue(places.type);
-  if (part == Part::whole) {
-    carried_loop(index_constant(chunks), {none},
-                 [&](Value* number, llvm::ArrayRef<Value*> carry) {
-                   return std::vector<Value*>{scan_chunk_here(
-                       point, fixed, places, number, carry[0], steps)};
-                 });
-    return;
+  std::vector<Value*> elements;
+  for (int64_t step = 0; step < places.steps; ++step) {
+    Value* element = b_.CreateAdd(worker(), index_constant(step * together));
+    Point at = point;
+    set_reduced_index(at, b_.CreateAdd(start, element), 0);
+    out.present.push_back(whole ? static_cast<Value*>(b_.getTrue())
+                                : b_.CreateICmpSLT(element, length));
+    elements.push_back(choose(out.present.back(), {none}, [&] {
+      Values values = fixed;
+      compute(std::vector<bool>(values.size(), true), at, values);
+      return std::vector<Value*>{values[nest_.scan->operand]};
+    })[0]);
+    out.points.push_back(at);
+    out.places.push_back(staged(places, step));
   }
-  const ScannedGroups scanned = scan_groups(point, fixed, places, block, steps);
-  Value* place = b_.CreateAdd(b_.CreateMul(row, index_constant(chunks)), block);
-  Point scalar;
-  if (part == Part::totals) {
-    Value* total = get_shared(places.totals, places.type,
-                              b_.CreateSub(scanned.groups, index_constant(1)));
-    const Affine alone = constant_affine(0, 0);
-    when(is_leader(), [&] {
-      store_at(nest_.scan->argument, nest_.scan->dtype, place, alone, total,
-               scalar, false);
+  for (size_t step = 0; step < elements.size(); ++step)
+    write_wide(out.places[step], nest_.scan->dtype, {elements[step]});
+  synchronise();
+  Value* group = worker();
+  if (places.groups < together)
+    group = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, group,
+                                     index_constant(places.groups - 1));
+  out.own =
+      b_.CreateGEP(b_.getInt8Ty(), places.elements,
+                   b_.CreateMul(group, index_constant(places.group_bytes)));
+  out.prefix = read_sixteen(out.own);
+  for (int64_t by = 1; by < scan_lanes; by *= 2)
+    for (size_t i = scan_lanes; i-- > static_cast<size_t>(by);)
+      out.prefix[i] =
+          scan_combine(out.prefix[i - static_cast<size_t>(by)], out.prefix[i]);
+  put_shared(places.totals, worker(), out.prefix.back());
+  synchronise();
+  Value* thread = narrow(worker());
+  Value* in_block = b_.CreateAnd(thread, i32(scan_lanes - 1));
+  Value* block = b_.CreateUDiv(thread, i32(scan_lanes));
+  const int64_t size = byte_size(nest_.scan->dtype);
+  Value* totals = b_.CreateGEP(
+      b_.getInt8Ty(), places.totals,
+      b_.CreateMul(wide(block), index_constant(scan_lanes * size)));
+  std::tie(out.groups, out.total) = fold_sixteen(totals, in_block, scan_lanes);
+  const int64_t blocks = ceil_div(places.groups, scan_lanes);
+  if (blocks == 1) return out;
+  when(b_.CreateICmpEQ(in_block, i32(0)),
+       [&] { put_shared(places.blocks, wide(block), out.total); });
+  synchronise();
+  std::tie(out.blocks, out.total) = fold_sixteen(places.blocks, block, blocks);
+  return out;
+}
+
+/// Stores a chunk after its groups are known, and `carry` (null: nothing).
+void GridEmitter::put_chunk(const ScannedChunk& chunk, const ScanPlaces& places,
+                            Value* carry) {
+  Value* base = !carry         ? chunk.blocks
+                : chunk.blocks ? scan_combine(carry, chunk.blocks)
+                               : carry;
+  std::vector<Value*> results;
+  for (Value* prefix : chunk.prefix) {
+    Value* within = scan_combine(chunk.groups, prefix);
+    results.push_back(base ? scan_combine(base, within) : within);
+  }
+  Value* has_group =
+      places.groups < workers()
+          ? b_.CreateICmpULT(worker(), index_constant(places.groups))
+          : static_cast<Value*>(b_.getTrue());
+  when(has_group, [&] { write_sixteen(chunk.own, results); });
+  synchronise();
+  for (size_t step = 0; step < chunk.points.size(); ++step) {
+    when(chunk.present[step], [&] {
+      Point at = chunk.points[step];
+      put_scanned(read_wide(chunk.places[step], nest_.scan->dtype, 1)[0], at);
     });
-    return;
   }
-  Value* is_first = b_.CreateICmpEQ(block, index_constant(0));
-  put_chunk(scanned, places, is_first,
-            choose(b_.CreateNot(is_first), {none}, [&] {
-              return std::vector<Value*>{
-                  load_at(nest_.scan->carries, nest_.scan->dtype,
-                          b_.CreateSub(place, index_constant(1)), 0, scalar)};
-            })[0]);
+}
+
+// ---- chunks that wait for one another ---------------------------------------
+
+/// The next unit: blocks take them in the order in which they begin, so none
+/// waits for one that has not begun.
+Value* GridEmitter::take_ticket() {
+  int64_t used = 0;
+  Value* place = shared_array(b_.getInt32Ty(), 1, used);
+  when(is_leader(), [&] {
+    put_shared(
+        place, index_constant(0),
+        b_.CreateAtomicRMW(
+            llvm::AtomicRMWInst::Add,
+            element_pointer(nest_.scan->flags, DType::I32, index_constant(0)),
+            i32(1), llvm::MaybeAlign(4), llvm::AtomicOrdering::Monotonic));
+  });
+  synchronise();
+  Value* ticket = wide(get_shared(place, b_.getInt32Ty(), index_constant(0)));
+  synchronise();
+  return ticket;
+}
+
+/// What comes before chunk `number` of a line. Each chunk, n, tells once the
+/// block of the members tree that it closes, the one that ends with it: its
+/// level is the number of n's trailing ones. The blocks before n are, for each
+/// bit of n that is set, the one that ends where the bits below begin.
+Value* GridEmitter::linked_carry(const ScanPlaces& places, Value* row,
+                                 Value* number, Value* total) {
+  const Scan& scan = *nest_.scan;
+  const int64_t chunks = ceil_div(reduced_points(), reduce_chunk);
+  Value* line = b_.CreateMul(row, index_constant(chunks));
+  auto node = [&](Value* chunk) { return b_.CreateAdd(line, chunk); };
+  auto flag = [&](Value* chunk) {
+    return element_pointer(scan.flags, DType::I32,
+                           b_.CreateAdd(node(chunk), index_constant(1)));
+  };
+  auto value_at = [&](Value* chunk) {
+    return element_pointer(scan.carries, scan.dtype, node(chunk));
+  };
+  auto fence = [&] {
+    b_.CreateIntrinsic(llvm::Intrinsic::nvvm_membar_gl, {}, {});
+  };
+  EmitContext c = context(0);
+  auto publish = [&](Value*, Value* value) {
+    b_.CreateStore(to_memory(c, scan.dtype, value), value_at(number), true);
+    fence();
+    b_.CreateStore(i32(1), flag(number), true);
+  };
+  Value* is_odd = b_.CreateTrunc(number, b_.getInt1Ty());
+  CarryBlocks blocks = carry_blocks_in(places);
+  when(b_.CreateICmpULT(worker(), index_constant(warp_threads)), [&] {
+    when(b_.CreateAnd(is_leader(), b_.CreateNot(is_odd)),
+         [&] { publish(nullptr, total); });
+    Value* bit = wide(grid_.lane);
+    Value* above = b_.CreateLShr(number, bit);
+    when(b_.CreateTrunc(above, b_.getInt1Ty()), [&] {
+      Value* chunk = b_.CreateSub(b_.CreateShl(above, bit), index_constant(1));
+      Value* there = flag(chunk);
+      auto* wait =
+          llvm::BasicBlock::Create(b_.getContext(), "wait", frame_.function);
+      auto* come =
+          llvm::BasicBlock::Create(b_.getContext(), "come", frame_.function);
+      b_.CreateBr(wait);
+      b_.SetInsertPoint(wait);
+      b_.CreateCondBr(
+          b_.CreateIsNotNull(b_.CreateLoad(b_.getInt32Ty(), there, true)), come,
+          wait);
+      b_.SetInsertPoint(come);
+      fence();
+      blocks.put(bit, from_memory(c, scan.dtype,
+                                  b_.CreateLoad(memory_type(c, scan.dtype),
+                                                value_at(chunk), true)));
+    });
+    b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {}, {i32(-1)});
+    when(is_leader(), [&] {
+      when(is_odd, [&] { push_part({blocks.get, publish}, number, total); });
+      // A chunk's carry begins with the smallest block.
+      Value* carry = choose(b_.CreateIsNotNull(number), {scan_neutral(0)}, [&] {
+        Value* lowest = b_.CreateIntrinsic(
+            llvm::Intrinsic::cttz, {b_.getInt64Ty()}, {number, b_.getTrue()});
+        return std::vector<Value*>{
+            fold_blocks(blocks, without_lowest(number), blocks.get(lowest))};
+      })[0];
+      put_shared(places.carry, index_constant(0), carry);
+    });
+  });
+  synchronise();
+  return get_shared(places.carry, places.type, index_constant(0));
 }
 
 /// The number of the line that a point is on.
@@ -94,233 +344,110 @@ Value* GridEmitter::row_of(const Point& point) {
   return row;
 }
 
-/// What comes before each chunk of a line but the first, from their totals, in
-/// place: the fold of all up to it, in order.
-void GridEmitter::scan_carries(Value* row) {
-  const Scan& scan = *nest_.scan;
-  const int64_t count = reduced_points();
-  Value* line = b_.CreateMul(row, index_constant(count));
-  Point scalar;
-  const Affine alone = constant_affine(0, 0);
-  fold_together(
-      count,
-      [&](Value* index) {
-        return load_at(scan.argument, scan.dtype, b_.CreateAdd(line, index), 0,
-                       scalar);
-      },
-      [&](Value* index, Value* value) {
-        store_at(scan.argument, scan.dtype, b_.CreateAdd(line, index), alone,
-                 value, scalar, false);
-      });
-}
+// ---- along another axis -----------------------------------------------------
 
-/// A column: a thread, or, where there are few and they are long, a block.
+/// A thread: a column, or a run of one.
 void GridEmitter::emit_scan_in_order(Point& point) {
-  if (schedule_.workers == Workers::thread)
+  const Scan& scan = *nest_.scan;
+  if (scan.part == Scan::Part::whole)
     return NestEmitter::emit_scan_in_order(point);
   Values fixed(nest_.exprs.size());
   outer_values(point, fixed, 0);
-  auto place = [&](Value* index) {
-    Point at = point;
-    set_reduced_index(at, index, 0);
-    at.vector_axis = point.vector_axis;
-    return at;
+  const int64_t count = reduced_points();
+  const bool totals = scan.part == Scan::Part::totals;
+  Value* start = b_.CreateMul(repeat_, index_constant(reduce_run));
+  Value* columns = index_constant(nest_.kept_points());
+  Value* column = row_of(point);
+  Point scalar;
+  Value* nothing = scan_neutral(0);
+  Value* carry =
+      totals ? nullptr : choose(b_.CreateIsNotNull(repeat_), {nothing}, [&] {
+        Value* before = b_.CreateSub(repeat_, index_constant(1));
+        return std::vector<Value*>{load_at(
+            scan.carries, scan.dtype,
+            b_.CreateAdd(b_.CreateMul(before, columns), column), 0, scalar)};
+      })[0];
+  auto run = [&](int64_t length) {
+    const int64_t at_once = scanned_at_once(), left = length % at_once;
+    Value* total = nothing;
+    if (length > left)
+      total = scan_run(point, fixed, start, carry, total,
+                       index_constant(length / at_once), at_once, !totals);
+    if (left)
+      total = scan_run(point, fixed,
+                       b_.CreateAdd(start, index_constant(length - left)),
+                       carry, total, index_constant(left), 1, !totals);
+    return total;
   };
-  fold_together(
-      reduced_points(),
-      [&](Value* index) {
-        Point at = place(index);
-        Values values = fixed;
-        compute(std::vector<bool>(values.size(), true), at, values);
-        return values[nest_.scan->operand];
-      },
-      [&](Value* index, Value* value) {
-        Point at = place(index);
-        put_scanned(value, at);
-      });
+  const int64_t full = count / reduce_run;
+  auto whole = [&] {
+    Value* total = run(reduce_run);
+    const Affine alone = constant_affine(0, 0);
+    if (totals)
+      store_at(scan.argument, scan.dtype,
+               b_.CreateAdd(b_.CreateMul(repeat_, columns), column), alone,
+               total, scalar, false);
+  };
+  if (count % reduce_run == 0) return whole();
+  Value* is_whole = b_.CreateICmpSLT(repeat_, index_constant(full));
+  when(is_whole, whole);
+  // Nobody asks for the total of the last run.
+  if (!totals) when(b_.CreateNot(is_whole), [&] { run(count % reduce_run); });
 }
 
-void GridEmitter::fold_together(
-    int64_t count, const std::function<Value*(Value*)>& get,
-    const std::function<void(Value*, Value*)>& put) {
-  const int64_t each = carries_at_once / workers();
+/// The total of each run of a column becomes the members tree over all up to
+/// it, in place. A block does as many as it has threads: a run takes what its
+/// aligned block of 2, then 4, 8 ... has before it, then the blocks before
+/// these.
+void GridEmitter::scan_carries(Value* column) {
+  const Scan& scan = *nest_.scan;
+  const int64_t count = reduced_points();
   EmitContext c = context(0);
-  int64_t used = 0;
   ScanPlaces places{};
-  places.type = register_type(c, nest_.scan->dtype);
-  places.totals =
-      shared_array(places.type, carries_at_once + 1 + folded_at_once, used);
-  // Place 0 has what comes before, 1 ... those that are folded now.
-  this->loop(
-      index_constant(0), index_constant(count), carries_at_once,
-      [&](Value* start) {
-        auto each_own = [&](auto&& body) {
-          for (int64_t e = 0; e < each; ++e) {
-            Value* own = b_.CreateAdd(worker(), index_constant(e * workers()));
-            Value* index = b_.CreateAdd(start, own);
-            when(b_.CreateICmpSLT(index, index_constant(count)),
-                 [&] { body(index, b_.CreateAdd(own, index_constant(1))); });
-          }
-        };
-        each_own([&](Value* index, Value* place) {
-          put_shared(places.totals, place, get(index));
-        });
-        synchronise();
-        Value* left = b_.CreateSub(index_constant(count), start);
-        Value* present = b_.CreateBinaryIntrinsic(
-            llvm::Intrinsic::smin, left, index_constant(carries_at_once));
-        Value* is_first = b_.CreateICmpEQ(start, index_constant(0));
-        Value* first = b_.CreateZExt(is_first, b_.getInt64Ty());
-        when(is_leader(), [&] {
-          fold_in_order(places, first,
-                        b_.CreateAdd(present, index_constant(1)));
-        });
-        synchronise();
-        each_own([&](Value* index, Value* place) {
-          put(index, get_shared(places.totals, places.type, place));
-        });
-        synchronise();
-        when(is_leader(), [&] {
-          put_shared(places.totals, index_constant(0),
-                     get_shared(places.totals, places.type, present));
-        });
-        synchronise();
-      });
-}
-
-/// Places first + 1 ... count - 1 become the fold of all from `first` on.
-void GridEmitter::fold_in_order(const ScanPlaces& places, Value* first,
-                                Value* count) {
-  Value* left = b_.CreateSub(b_.CreateSub(count, first), index_constant(1));
-  Value* rounds =
-      b_.CreateUDiv(b_.CreateAdd(left, index_constant(folded_at_once - 1)),
-                    index_constant(folded_at_once));
-  Value* total = get_shared(places.totals, places.type, first);
-  counted_loop(rounds, {total}, [&](Value* i, llvm::ArrayRef<Value*> before) {
-    Value* start =
-        b_.CreateAdd(b_.CreateAdd(first, index_constant(1)),
-                     b_.CreateMul(i, index_constant(folded_at_once)));
-    std::vector<Value*> next;
-    // Beyond `count` there is room, and nobody looks.
-    for (int64_t j = 0; j < folded_at_once; ++j)
-      next.push_back(get_shared(places.totals, places.type,
-                                b_.CreateAdd(start, index_constant(j))));
-    Value* sum = before[0];
-    for (int64_t j = 0; j < folded_at_once; ++j) {
-      sum = scan_combine(sum, next[static_cast<size_t>(j)]);
-      put_shared(places.totals, b_.CreateAdd(start, index_constant(j)), sum);
-    }
-    return std::vector<Value*>{sum};
-  });
-}
-
-/// The group of this thread's element `step` in a chunk.
-Value* GridEmitter::group_of(int64_t step) {
-  static_assert(warp_threads % scan_lanes == 0);
-  return b_.CreateAdd(b_.CreateUDiv(worker(), index_constant(scan_lanes)),
-                      index_constant(step * workers() / scan_lanes));
-}
-
-/// The groups of chunk `number`, and their totals folded.
-GridEmitter::ScannedGroups GridEmitter::scan_groups(Point& point,
-                                                    const Values& fixed,
-                                                    const ScanPlaces& places,
-                                                    Value* number,
-                                                    int64_t steps) {
-  const int64_t count = reduced_points(), together = workers();
-  ScannedGroups out;
-  Value* start = b_.CreateMul(number, index_constant(reduce_chunk));
-  // Where all chunks are whole, nothing is asked of elements.
-  const bool whole =
-      count % reduce_chunk == 0 && steps * together == reduce_chunk;
-  Value* length = whole
-                      ? index_constant(reduce_chunk)
-                      : b_.CreateBinaryIntrinsic(
-                            llvm::Intrinsic::smin, index_constant(reduce_chunk),
-                            b_.CreateSub(index_constant(count), start));
-  Value* lane = b_.CreateAnd(grid_.lane, i32(scan_lanes - 1));
-  Value* own = b_.CreateAdd(start, worker());
-  auto element = [&](int64_t step) {
-    return b_.CreateAdd(worker(), index_constant(step * together));
-  };
-  for (int64_t step = 0; step < steps; ++step) {
-    Point at = point;
-    set_reduced_index(at, b_.CreateAdd(own, index_constant(step * together)),
-                      0);
-    out.present.push_back(whole ? static_cast<Value*>(b_.getTrue())
-                                : b_.CreateICmpSLT(element(step), length));
-    std::vector<Value*> value = choose(
-        out.present.back(), {llvm::Constant::getNullValue(places.type)}, [&] {
-          Values values = fixed;
-          compute(std::vector<bool>(values.size(), true), at, values);
-          return std::vector<Value*>{values[nest_.scan->operand]};
-        });
-    out.points.push_back(at);
-    out.prefix.push_back(value[0]);
-  }
-  for (int64_t step = 0; step < steps; ++step) {
-    Value*& prefix = out.prefix[static_cast<size_t>(step)];
-    for (int by = 1; by < scan_lanes; by *= 2) {
-      Value* earlier = shuffle(Shuffle::up, prefix, i32(by), scan_lanes);
-      prefix = b_.CreateSelect(b_.CreateICmpUGE(lane, i32(by)),
-                               scan_combine(earlier, prefix), prefix);
-    }
-    Value* is_last = b_.CreateAnd(b_.CreateICmpEQ(lane, i32(scan_lanes - 1)),
-                                  out.present[static_cast<size_t>(step)]);
-    if (!whole)
-      is_last = b_.CreateOr(
-          is_last, b_.CreateICmpEQ(element(step),
-                                   b_.CreateSub(length, index_constant(1))));
-    when(is_last, [&] { put_shared(places.totals, group_of(step), prefix); });
-  }
-  synchronise();
-  out.groups =
-      b_.CreateUDiv(b_.CreateAdd(length, index_constant(scan_lanes - 1)),
-                    index_constant(scan_lanes));
-  when(is_leader(),
-       [&] { fold_in_order(places, index_constant(0), out.groups); });
-  synchronise();
-  return out;
-}
-
-/// Stores a chunk after its groups are known, and `carry`, unless it is first.
-void GridEmitter::put_chunk(const ScannedGroups& scanned,
-                            const ScanPlaces& places, Value* is_first,
-                            Value* carry) {
-  for (size_t step = 0; step < scanned.prefix.size(); ++step) {
-    when(scanned.present[step], [&] {
-      Value* group = group_of(static_cast<int64_t>(step));
-      Value* last = b_.CreateSub(group, index_constant(1));
-      Value* prefix = scanned.prefix[step];
-      // Only a chunk's first elements may have no group before theirs.
-      Value* no_group = b_.getFalse();
-      if (step == 0) {
-        no_group = b_.CreateICmpEQ(group, index_constant(0));
-        last = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, last,
-                                        index_constant(0));
-      }
-      Value* within = b_.CreateSelect(
-          no_group, prefix,
-          scan_combine(get_shared(places.totals, places.type, last), prefix));
-      Point at = scanned.points[step];
-      put_scanned(
-          b_.CreateSelect(is_first, within, scan_combine(carry, within)), at);
-    });
-  }
-}
-
-/// Scans chunk `number`; gives the fold of this and all chunks before it.
-Value* GridEmitter::scan_chunk_here(Point& point, const Values& fixed,
-                                    const ScanPlaces& places, Value* number,
-                                    Value* carry, int64_t steps) {
-  Value* is_first = b_.CreateICmpEQ(number, index_constant(0));
-  const ScannedGroups scanned =
-      scan_groups(point, fixed, places, number, steps);
-  put_chunk(scanned, places, is_first, carry);
-  Value* total = get_shared(places.totals, places.type,
-                            b_.CreateSub(scanned.groups, index_constant(1)));
-  synchronise();  // before the totals are written again
-  return b_.CreateSelect(is_first, total, scan_combine(carry, total));
+  places.type = register_type(c, scan.dtype);
+  int64_t used = 0;
+  places.totals = shared_array(places.type, grid_threads, used);
+  places.waiting = shared_array(places.type, warp_threads, used);
+  const CarryBlocks blocks = carry_blocks_in(places);
+  const Affine alone = constant_affine(0, 0);
+  Point scalar;
+  Value* columns = index_constant(nest_.kept_points());
+  loop(index_constant(0), index_constant(count), grid_threads,
+       [&](Value* start) {
+         Value* index = b_.CreateAdd(start, worker());
+         Value* place = b_.CreateAdd(b_.CreateMul(index, columns), column);
+         Value* inside = b_.CreateICmpSLT(index, index_constant(count));
+         Value* value = choose(inside, {scan_neutral(0)}, [&] {
+           return std::vector<Value*>{
+               load_at(scan.argument, scan.dtype, place, 0, scalar)};
+         })[0];
+         for (int step = 1; step < grid_threads; step *= 2) {
+           put_shared(places.totals, worker(), value);
+           synchronise();
+           Value* last_before = b_.CreateOr(
+               b_.CreateAnd(grid_.thread, i32(-2 * step)), i32(step - 1));
+           Value* earlier =
+               get_shared(places.totals, places.type, wide(last_before));
+           value = b_.CreateSelect(
+               b_.CreateIsNotNull(b_.CreateAnd(grid_.thread, i32(step))),
+               scan_combine(earlier, value), value);
+           synchronise();
+         }
+         put_shared(places.totals, worker(), value);
+         Value* tile = b_.CreateUDiv(start, index_constant(grid_threads));
+         value = fold_blocks(blocks, tile, value);
+         when(inside, [&] {
+           store_at(scan.argument, scan.dtype, place, alone, value, scalar,
+                    false);
+         });
+         synchronise();
+         when(is_leader(), [&] {
+           push_part(blocks, tile,
+                     get_shared(places.totals, places.type,
+                                index_constant(grid_threads - 1)));
+         });
+         synchronise();
+       });
 }
 
 }  // namespace unisono::jit

@@ -141,9 +141,11 @@ void NestEmitter::emit_unit(Value* unit) {
     if (nest_.reduced[a] || static_cast<int>(a) == plan_.vector_axis) continue;
     // Of the axis of squares a unit is one block, too.
     const bool tiled = static_cast<int>(a) == plan_.tile_axis;
+    const bool in_rows = static_cast<int>(a) == plan_.rows_axis;
     const int64_t extent =
-        tiled ? (nest_.extents[a] + plan_.block - 1) / plan_.block
-              : nest_.extents[a];
+        tiled     ? (nest_.extents[a] + plan_.block - 1) / plan_.block
+        : in_rows ? nest_.extents[a] / plan_.rows
+                  : nest_.extents[a];
     point.index[a] = take(extent);
   }
   switch (plan_.form) {

@@ -111,16 +111,32 @@ class NestEmitter {
   llvm::Value* scan_chunk(Point& point, const Values& fixed,
                           llvm::Value* number, llvm::Value* carry,
                           int64_t length);
+  llvm::Value* scan_block_of(Point& point, const Values& fixed,
+                             llvm::Value* start, llvm::Value* base,
+                             int64_t length);
+  llvm::Value* scan_run(Point& point, const Values& fixed, llvm::Value* start,
+                        llvm::Value* carry, llvm::Value* total,
+                        llvm::Value* rounds, int64_t at_once, bool stores);
+  /// Points of a column whose loads are under way at once.
+  virtual int64_t scanned_at_once() const { return 1; }
+  /// The blocks of a members tree that wait, by level: ScanCarry's.
+  struct CarryBlocks {
+    std::function<llvm::Value*(llvm::Value* level)> get;
+    std::function<void(llvm::Value* level, llvm::Value* value)> put;
+  };
+  CarryBlocks carry_blocks(llvm::Value* alike, int64_t parts);
+  llvm::Value* push_part(const CarryBlocks& blocks, llvm::Value* number,
+                         llvm::Value* total);
+  llvm::Value* fold_blocks(const CarryBlocks& blocks, llvm::Value* rest,
+                           llvm::Value* sum);
+  llvm::Value* without_lowest(llvm::Value* bits);
+  llvm::Value* next_carry(const CarryBlocks& blocks, llvm::Value* number,
+                          llvm::Value* total);
   llvm::Value* scan_combine(llvm::Value* a, llvm::Value* b);
+  llvm::Value* scan_neutral(unsigned lanes);
   void put_scanned(llvm::Value* value, Point& point);
   virtual void emit_scatter_at(Point& point);
   void in_order(int64_t count, const Body& body);
-  using Step = std::function<std::vector<llvm::Value*>(
-      llvm::Value*, llvm::ArrayRef<llvm::Value*>)>;
-  /// carried_loop, with polls from time to time.
-  std::vector<llvm::Value*> carried_in_order(int64_t count,
-                                             std::vector<llvm::Value*> state,
-                                             const Step& step);
   /// Calls `emit` for the vector along the last kept axis that is unit `block`.
   void with_columns(Point& point, llvm::Value* block,
                     const std::function<void(Point&)>& emit);

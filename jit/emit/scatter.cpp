@@ -12,27 +12,6 @@ constexpr int64_t between_polls = 4096;  // positions
 
 }  // namespace
 
-std::vector<Value*> NestEmitter::carried_in_order(int64_t count,
-                                                  std::vector<Value*> state,
-                                                  const Step& step) {
-  if (count <= between_polls)
-    return carried_loop(index_constant(count), std::move(state), step);
-  const int64_t pieces = (count + between_polls - 1) / between_polls;
-  return carried_loop(
-      index_constant(pieces), std::move(state),
-      [&](Value* piece, llvm::ArrayRef<Value*> before) {
-        poll();
-        Value* begin = b_.CreateMul(piece, index_constant(between_polls));
-        Value* length = b_.CreateBinaryIntrinsic(
-            llvm::Intrinsic::smin, b_.CreateSub(index_constant(count), begin),
-            index_constant(between_polls));
-        return carried_loop(length, before.vec(),
-                            [&](Value* i, llvm::ArrayRef<Value*> now) {
-                              return step(b_.CreateAdd(begin, i), now);
-                            });
-      });
-}
-
 /// Calls body(0) ... body(count - 1), and polls from time to time.
 void NestEmitter::in_order(int64_t count, const Body& body) {
   Value* end = index_constant(count);

@@ -8,7 +8,9 @@
 // are rounded once at the end); `combine(a, b)` has the earlier element first.
 // All functions but reduce_one_chunk poll (runtime/stop.h).
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "runtime/member_tree.h"
 #include "runtime/stop.h"
@@ -21,8 +23,8 @@ inline constexpr int64_t reduce_chunk = 4096, reduce_lanes = 64;
 inline constexpr int64_t reduce_run = 64;
 /// Products of one fma chain of `dot`.
 inline constexpr int64_t dot_chain = 4096;
-/// Elements that a scan takes at a time.
-inline constexpr int64_t scan_lanes = 16;
+/// Elements of a scan's groups, and of its blocks of groups.
+inline constexpr int64_t scan_lanes = 16, scan_block = 256;
 
 /// One chunk, begin ... end-1, at most `reduce_chunk` elements and at least
 /// one: lane j combines elements j, j + 64, ... in order; then lane i takes
@@ -104,51 +106,107 @@ auto reduce_members(int64_t n, Get&& get, Combine&& combine) {
       combine);
 }
 
+/// What a scan has before each part of its axis: the members tree over the
+/// totals of all parts before it, which is also their reduction. `push` takes
+/// the next part's total; `carry` is for the part after the last one pushed.
+template <class T, class Combine>
+class ScanCarry {
+ public:
+  explicit ScanCarry(Combine combine) : combine_(combine) {}
+  bool empty() const { return count_ == 0; }
+
+  /// Part number n closes as many blocks of the tree as n has trailing ones.
+  void push(T total) {
+    int level = 0;
+    for (; count_ >> level & 1; ++level)
+      total = combine_(blocks_[level], total);
+    blocks_[level] = total;
+    ++count_;
+  }
+
+  /// Blocks that wait, the smallest first; at least one part was pushed.
+  T carry() const {
+    int64_t rest = count_;
+    T sum = blocks_[std::countr_zero(static_cast<uint64_t>(rest))];
+    while ((rest &= rest - 1) != 0)
+      sum =
+          combine_(blocks_[std::countr_zero(static_cast<uint64_t>(rest))], sum);
+    return sum;
+  }
+
+ private:
+  Combine combine_;
+  int64_t count_ = 0;
+  T blocks_[63] = {};
+};
+
 /// The running reduction along the last axis; `put(i, value)` gets element i's.
-/// The axis is cut into chunks of 4,096, and a chunk into groups of 16:
+/// The axis is cut into chunks of 4,096, a chunk into 16 blocks of 256, a block
+/// into 16 groups of 16:
 ///   prefix  of a group, by log steps: element i takes the one at i - 1, then
 ///           the one at i - 2, i - 4, i - 8, where there is one in the group
-///   within  = combine(last `within` of the group before, prefix); in a chunk's
-///           first group it is the prefix itself
-///   result  = combine(carry, within); in the first chunk it is `within` itself
-/// where carry, of a chunk, is the in-order fold of the totals (the last
-/// `within`) of the chunks before it. A reverse scan is this on the reversed
-/// axis.
+///   within  = combine(groups, prefix), where `groups` is the in-order fold of
+///           the totals (the last prefixes) of the block's groups before
+///   result  = combine(base, within); base = combine(carry, blocks), where
+///           `blocks` is the in-order fold of the totals (the last `within`s)
+///           of the chunk's blocks before, and `carry` the members tree over
+///           the totals of the chunks before; a chunk's total is the in-order
+///           fold of its blocks' totals
+/// What has nothing before it takes no part. A reverse scan is this on the
+/// reversed axis.
 template <class Get, class Put, class Combine>
 void scan_contiguous(int64_t n, Get&& get, Put&& put, Combine&& combine) {
   using T = decltype(get(int64_t{0}));
-  T carry{};
+  ScanCarry<T, std::decay_t<Combine>> before(combine);
   for (int64_t chunk = 0; chunk < n; chunk += reduce_chunk) {
     poll_stop();
-    const int64_t end = std::min(n, chunk + reduce_chunk);
-    T total{};
-    for (int64_t group = chunk; group < end; group += scan_lanes) {
-      const int64_t used = std::min(scan_lanes, end - group);
-      T lane[scan_lanes];
-      for (int64_t i = 0; i < used; ++i) lane[i] = get(group + i);
-      for (int64_t step = 1; step < scan_lanes; step *= 2)
-        for (int64_t i = used - 1; i >= step; --i)
-          lane[i] = combine(lane[i - step], lane[i]);
-      for (int64_t i = 0; i < used; ++i) {
-        if (group != chunk) lane[i] = combine(total, lane[i]);
-        put(group + i, chunk ? combine(carry, lane[i]) : lane[i]);
+    const int64_t chunk_end = std::min(n, chunk + reduce_chunk);
+    T blocks{};
+    for (int64_t block = chunk; block < chunk_end; block += scan_block) {
+      const int64_t end = std::min(chunk_end, block + scan_block);
+      const bool first = chunk == 0 && block == 0;
+      T base{};
+      if (block == chunk)
+        base = first ? base : before.carry();
+      else
+        base = chunk ? combine(before.carry(), blocks) : blocks;
+      T groups{};
+      for (int64_t group = block; group < end; group += scan_lanes) {
+        const int64_t used = std::min(scan_lanes, end - group);
+        T lane[scan_lanes];
+        for (int64_t i = 0; i < used; ++i) lane[i] = get(group + i);
+        for (int64_t step = 1; step < scan_lanes; step *= 2)
+          for (int64_t i = used - 1; i >= step; --i)
+            lane[i] = combine(lane[i - step], lane[i]);
+        for (int64_t i = 0; i < used; ++i) {
+          if (group != block) lane[i] = combine(groups, lane[i]);
+          put(group + i, first ? lane[i] : combine(base, lane[i]));
+        }
+        groups = lane[used - 1];
       }
-      total = lane[used - 1];
+      blocks = block == chunk ? groups : combine(blocks, groups);
     }
-    carry = chunk ? combine(carry, total) : total;
+    before.push(blocks);
   }
 }
 
-/// The running reduction along another axis than the last: in order.
+/// The running reduction along another axis than the last: runs of 64 in order,
+/// then combine(carry, that), where `carry` is the members tree over the totals
+/// of the runs before.
 template <class Get, class Put, class Combine>
 void scan_strided(int64_t n, Get&& get, Put&& put, Combine&& combine) {
-  if (n == 0) return;
-  auto total = get(int64_t{0});
-  put(int64_t{0}, total);
-  for (int64_t i = 1; i < n; ++i) {
-    if (i % reduce_chunk == 0) poll_stop();
-    total = combine(total, get(i));
-    put(i, total);
+  using T = decltype(get(int64_t{0}));
+  ScanCarry<T, std::decay_t<Combine>> before(combine);
+  for (int64_t run = 0; run < n; run += reduce_run) {
+    poll_stop();
+    const int64_t end = std::min(n, run + reduce_run);
+    const T carry = run ? before.carry() : T{};
+    T total{};
+    for (int64_t i = run; i < end; ++i) {
+      total = i == run ? get(i) : combine(total, get(i));
+      put(i, run ? combine(carry, total) : total);
+    }
+    before.push(total);
   }
 }
 

@@ -54,6 +54,52 @@ int64_t map_width(const Nest& nest, const Kernel& kernel, int axis) {
   return (loads || stores) && !small ? width : 1;
 }
 
+/// Points that are worth more code, and threads that keep a GPU busy.
+constexpr int64_t large_map_points = int64_t{1} << 20,
+                  busy_threads = int64_t{1} << 17;
+/// Rows of a unit; so many elements of several rows lie in registers.
+constexpr int64_t most_rows = 16;
+constexpr size_t most_exprs_in_rows = 32;
+
+/// An element that may fail is named by its place in the whole nest.
+bool is_large_map(const Nest& nest) {
+  return form_of(nest) == Form::map && !nest.turns &&
+         nest.points() >= large_map_points &&
+         tile_axis(nest, grid_tile / 2) < 0 &&
+         std::none_of(
+             nest.exprs.begin(), nest.exprs.end(),
+             [](const Expr& expr) { return expr.checked; });
+}
+
+/// The axis along which loads of the same array reach to other rows, and into
+/// how many rows a unit is best cut; -1 and 1 if there is none.
+std::pair<int, int64_t> rows_of(const Nest& nest, int axis, int64_t width) {
+  if (width == 1 || !is_large_map(nest) ||
+      nest.exprs.size() > most_exprs_in_rows)
+    return {-1, 1};
+  auto reaches = [&](const Expr& x, const Expr& y, int down) {
+    if (x.kind != Expr::Kind::load || y.kind != Expr::Kind::load ||
+        x.argument != y.argument || x.at.factors != y.at.factors ||
+        x.at.factors[axis] != 1)
+      return false;
+    const int64_t stride = std::abs(x.at.factors[down]);
+    const int64_t apart = std::abs(x.at.constant - y.at.constant);
+    return stride > 4 * width && apart >= stride - width &&
+           apart <= most_rows / 2 * stride;
+  };
+  for (int down = axis - 1; down >= 0; --down) {
+    int64_t rows = most_rows;
+    while (rows > 1 && (nest.extents[down] < 4 * rows ||
+                        nest.points() / (width * rows) < busy_threads))
+      rows /= 2;
+    if (rows == 1) continue;
+    for (const Expr& x : nest.exprs)
+      for (const Expr& y : nest.exprs)
+        if (reaches(x, y, down)) return {down, rows};
+  }
+  return {-1, 1};
+}
+
 Workers reduction_workers(const Nest& nest) {
   const int64_t kept = nest.kept_points(), count = nest.points() / kept;
   const Reduction& reduction = nest.reductions[0];
@@ -89,17 +135,6 @@ int64_t tile_of(const Nest& nest, int down, int along) {
   return large ? large_grid_tile : grid_tile;
 }
 
-/// Columns of a scan from which on a thread each is enough, and elements of one
-/// that are worth a block.
-constexpr int64_t enough_columns = 4096, long_column = 256;
-
-Workers column_workers(const Nest& nest) {
-  if (!nest.scan) return reduction_workers(nest);
-  const int64_t kept = nest.kept_points(), count = nest.points() / kept;
-  return kept < enough_columns && count >= long_column ? Workers::block
-                                                       : Workers::thread;
-}
-
 }  // namespace
 
 bool goes_through_square(const Expr& expr, int down, int along) {
@@ -129,8 +164,7 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
                    : count <= warp_scan && nest.scan->part == Scan::Part::whole
                        ? Workers::warp
                        : Workers::block;
-    if (nest.scan && (nest.scan->part == Scan::Part::totals ||
-                      nest.scan->part == Scan::Part::rest)) {
+    if (nest.scan && nest.scan->part == Scan::Part::linked) {
       plan.blocks = ceil_div(count, reduce_chunk);
       plan.units = rows * plan.blocks;
     }
@@ -154,9 +188,23 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
       // What does not fill a unit is done by one thread an element.
       plan.blocks = extent / plan.block + extent % plan.block;
       plan.units = rows / extent * plan.blocks;
+      if (plan.form == Form::map) {
+        const auto [down, many] = rows_of(nest, axis, plan.block);
+        if (down >= 0 && nest.extents[down] % many == 0 &&
+            extent % plan.block == 0) {
+          plan.rows_axis = down;
+          plan.rows = many;
+          plan.units /= many;
+        }
+      }
     }
-    if (plan.form == Form::columns) grid.workers = column_workers(nest);
+    if (plan.form == Form::columns && !nest.scan)
+      grid.workers = reduction_workers(nest);
   }
+  // A run of a column each.
+  if (plan.form == Form::columns && nest.scan &&
+      nest.scan->part != Scan::Part::whole)
+    grid.repeats = ceil_div(nest.points() / rows, reduce_run);
   if (nest.scatter && nest.scatter->part == Scatter::Part::sorted)
     grid.repeats = nest.points() / rows;
   switch (grid.workers) {
@@ -167,6 +215,47 @@ GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel) {
     case Workers::block: grid.blocks = plan.units; break;
   }
   return grid;
+}
+
+std::vector<Nest> cut_edges(Nest nest, const Kernel& kernel) {
+  if (!is_large_map(nest) || nest.extents.size() < 2) return {std::move(nest)};
+  const int axis = static_cast<int>(nest.extents.size()) - 1;
+  const auto last = static_cast<size_t>(axis);
+  const int64_t width = 16 / widest_bytes(nest, kernel, axis);
+  const int64_t extent = nest.extents[last];
+  if (width == 1 || extent < 16 * width) return {std::move(nest)};
+  // Where most accesses are aligned.
+  auto aligned_from = [&](int64_t start) {
+    auto is = [&](Affine at) {
+      at.constant += start * at.factors[last];
+      return aligned_along(at, axis, width);
+    };
+    return std::count_if(nest.exprs.begin(), nest.exprs.end(),
+                         [&](const Expr& expr) {
+                           return expr.kind == Expr::Kind::load && is(expr.at);
+                         }) +
+           4 * std::count_if(nest.stores.begin(), nest.stores.end(),
+                             [&](const Store& store) { return is(store.at); });
+  };
+  int64_t start = 0;
+  for (int64_t i = 1; i < width; ++i)
+    if (aligned_from(i) > aligned_from(start)) start = i;
+  if (aligned_from(start) == 0) return {std::move(nest)};
+  std::vector<Nest> edges;
+  auto cut = [&](size_t along, int64_t begin, int64_t size) {
+    const int64_t all = nest.extents[along];
+    if (begin) edges.push_back(part_of(nest, along, 0, begin));
+    if (begin + size < all)
+      edges.push_back(part_of(nest, along, begin + size, all - begin - size));
+    if (size < all) nest = part_of(nest, along, begin, size);
+  };
+  cut(last, start, (extent - start) / width * width);
+  if (const auto [down, rows] = rows_of(nest, axis, width); down >= 0) {
+    const auto along = static_cast<size_t>(down);
+    cut(along, 0, nest.extents[along] / rows * rows);
+  }
+  edges.insert(edges.begin(), std::move(nest));
+  return edges;
 }
 
 }  // namespace unisono::jit

@@ -40,6 +40,10 @@ struct GridSchedule {
 };
 GridSchedule grid_schedule(const Nest& nest, const Kernel& kernel);
 
+/// A large map, whose accesses of 16 bytes would not be aligned or whose rows
+/// would not fill units: its edges are cut off. The first part is the inside.
+std::vector<Nest> cut_edges(Nest nest, const Kernel& kernel);
+
 /// Whether a square of what is loaded, along the two axes, is turned round in
 /// shared memory: it lies along the first one, and is stored along the other.
 bool goes_through_square(const Expr& expr, int down, int along);

@@ -172,7 +172,12 @@ void drop_arguments(Kernel& kernel) {
     if (nest.turns)
       for (const Turns::Put& put : nest.turns->puts)
         arguments[put.store.argument].written = true;
-    if (nest.scan) arguments[nest.scan->argument].written = true;
+    if (nest.scan) {
+      arguments[nest.scan->argument].written = true;
+      for (int shared : {nest.scan->carries, nest.scan->flags})
+        if (nest.scan->part == Scan::Part::linked)
+          arguments[shared].written = true;
+    }
     if (nest.scatter) arguments[nest.scatter->argument].written = true;
   }
   kernel.arguments = std::move(arguments);
@@ -215,7 +220,9 @@ std::string checked_text(bool checked, uint32_t source,
 std::string part_text(const Scan& scan) {
   switch (scan.part) {
     case Scan::Part::whole: return "";
-    case Scan::Part::totals: return ", totals of chunks";
+    case Scan::Part::linked:
+      return fmt::format(", linked by a{} and a{}", scan.carries, scan.flags);
+    case Scan::Part::totals: return ", totals of runs";
     case Scan::Part::carries: return ", carries in place";
     case Scan::Part::rest: return fmt::format(", after a{}", scan.carries);
   }

@@ -99,11 +99,15 @@ inline bool finds_position(const Reduction& reduction) {
 
 /// A running reduction along the reduced axes, stored at every point.
 struct Scan {
-  /// A GPU does few long lines in three kernels (gpu_stages.h). `totals` puts
-  /// the total of each chunk into `argument`; `carries`, a nest of rows and
-  /// chunks without expressions, replaces each total by the fold of those
-  /// before it; `rest` scans each chunk, beginning with its carry.
-  enum class Part : uint8_t { whole, totals, carries, rest };
+  /// A GPU cuts up few long lines (gpu_stages.h). Along the last axis: `linked`
+  /// has a block do a chunk; it waits for what earlier ones put into arguments
+  /// `carries` (a value for each chunk) and `flags` (a number that counts
+  /// blocks, then whether each chunk's value is there), which begin with
+  /// zeros. Along another axis: `totals` puts the total of each run into
+  /// `argument`; `carries`, a nest of columns and runs without expressions,
+  /// replaces each total by the carry of the next run; `rest` scans each run,
+  /// beginning with its carry.
+  enum class Part : uint8_t { whole, linked, totals, carries, rest };
   ir::Op op = ir::Op::add;
   DType dtype = DType::F32;   // accumulated in
   DType result = DType::F32;  // stored as
@@ -113,7 +117,7 @@ struct Scan {
   int argument = 0;
   Affine at;
   Part part = Part::whole;
-  int carries = -1;  // rest: the argument that has them
+  int carries = -1, flags = -1;  // linked, rest: the arguments
 };
 
 /// argument[at + sum of index * stride] = value, or += in order; points whose
@@ -257,6 +261,7 @@ void for_each_argument(Nest& nest, F&& f) {
   if (nest.scan) {
     f(nest.scan->argument);
     if (nest.scan->carries >= 0) f(nest.scan->carries);
+    if (nest.scan->flags >= 0) f(nest.scan->flags);
   }
   if (nest.scatter) {
     f(nest.scatter->argument);

@@ -106,6 +106,8 @@ struct Schedule {
   int64_t blocks = 1;    // how many there are
   int64_t units = 1;
   int64_t grain = 1;
+  int rows_axis = -1;  // map: a unit has so many rows along this axis, too
+  int64_t rows = 1;
   bool streaming = false;     // stores bypass the cache
   bool scalar_tails = false;  // masks are slow for some element's size
   bool all_masked = false;    // one loop, masked, instead of a loop and a tail

@@ -71,8 +71,8 @@ class NestWork {
 
   /// Of the stages of a scan one counts: the others are how a GPU does it.
   bool is_asked_for() const {
-    return nest_.scan->part == Scan::Part::whole ||
-           nest_.scan->part == Scan::Part::rest;
+    return nest_.scan->part != Scan::Part::totals &&
+           nest_.scan->part != Scan::Part::carries;
   }
 
   static Axes joined(Axes a, const Axes& b) {

@@ -6,9 +6,10 @@
 namespace unisono::jit {
 namespace {
 
-/// Blocks that keep a GPU busy; fewer lines than that are cut up, if they have
-/// so many chunks.
-constexpr int64_t enough_lines = 256, least_chunks = 4;
+/// Blocks that keep a GPU busy, and columns that do as a thread each; fewer
+/// lines than that are cut up, if they have so many chunks or runs.
+constexpr int64_t enough_lines = 256, enough_scanned_columns = 1 << 14,
+                  least_parts = 4;
 /// As many threads; with fewer columns positions are done at once, if there are
 /// so many.
 constexpr int64_t enough_columns = 1 << 15, least_positions = 64;
@@ -32,15 +33,42 @@ std::vector<Argument> with(const std::vector<Argument>& arguments,
   return all;
 }
 
-PlanSteps scan_stages(const Kernel& kernel, Plan& plan) {
+Nest zeros(int64_t count, int argument) {
+  Nest nest{.extents = {count}, .reduced = {false}, .exprs = {}};
+  Expr zero{.dtype = DType::I32};
+  zero.at = constant_affine(0, 1);
+  nest.exprs.push_back(zero);
+  Affine at = constant_affine(0, 1);
+  at.factors[0] = 1;
+  nest.stores.push_back({argument, at, 0});
+  return nest;
+}
+
+/// Chunks of lines, which a block does each.
+PlanSteps linked_scan(const Kernel& kernel, int64_t all_chunks, Plan& plan) {
+  const DType dtype = kernel.nests[0].scan->dtype;
+  const auto arguments =
+      with(with(kernel.arguments,
+                plan.add_buffer(all_chunks * byte_size(dtype)), dtype),
+           plan.add_buffer((all_chunks + 1) * number_bytes), DType::I32);
+  const int flags = static_cast<int>(arguments.size()) - 1;
+  Nest linked = kernel.nests[0];
+  linked.scan->part = Scan::Part::linked;
+  linked.scan->carries = flags - 1;
+  linked.scan->flags = flags;
+  PlanSteps steps;
+  steps.push_back({kernel_of(zeros(all_chunks + 1, flags), arguments)});
+  steps.push_back({kernel_of(std::move(linked), arguments)});
+  return steps;
+}
+
+/// Runs of columns, which a thread does each.
+PlanSteps scan_in_runs(const Kernel& kernel, int64_t columns, int64_t runs,
+                       Plan& plan) {
   const Nest& nest = kernel.nests[0];
-  const int64_t rows = nest.kept_points(), count = nest.points() / rows;
-  const int64_t chunks = (count + reduce_chunk - 1) / reduce_chunk;
-  if (!nest.scan->contiguous || rows >= enough_lines || chunks < least_chunks)
-    return {};
   const DType dtype = nest.scan->dtype;
   const auto arguments =
-      with(kernel.arguments, plan.add_buffer(rows * chunks * byte_size(dtype)),
+      with(kernel.arguments, plan.add_buffer(columns * runs * byte_size(dtype)),
            dtype);
   const int scratch = static_cast<int>(arguments.size()) - 1;
   Nest totals = nest, rest = nest;
@@ -48,16 +76,31 @@ PlanSteps scan_stages(const Kernel& kernel, Plan& plan) {
   totals.scan->argument = scratch;
   rest.scan->part = Scan::Part::rest;
   rest.scan->carries = scratch;
-  Nest carries{
-      .extents = {rows, chunks}, .reduced = {false, true}, .exprs = {}};
+  Nest carries{  // nobody asks for the last run's total
+      .extents = {columns, runs - 1}, .reduced = {false, true}, .exprs = {}};
   carries.scan = nest.scan;
   carries.scan->part = Scan::Part::carries;
+  carries.scan->contiguous = true;
   carries.scan->argument = scratch;
   carries.scan->at = constant_affine(0, 2);
   PlanSteps steps;
   for (Nest* stage : {&totals, &carries, &rest})
     steps.push_back({kernel_of(std::move(*stage), arguments)});
   return steps;
+}
+
+PlanSteps scan_stages(const Kernel& kernel, Plan& plan) {
+  const Nest& nest = kernel.nests[0];
+  const int64_t rows = nest.kept_points(), count = nest.points() / rows;
+  const int64_t part = nest.scan->contiguous ? reduce_chunk : reduce_run;
+  const int64_t parts = (count + part - 1) / part;
+  if (parts < least_parts) return {};
+  if (!nest.scan->contiguous)
+    return rows < enough_scanned_columns
+               ? scan_in_runs(kernel, rows, parts, plan)
+               : PlanSteps();
+  return rows < enough_lines ? linked_scan(kernel, rows * parts, plan)
+                             : PlanSteps();
 }
 
 /// Whether an index changes along kept axes.
@@ -109,17 +152,6 @@ Nest of_positions(Nest nest, Scatter::Part part, int argument) {
                    : constant_affine(0, nest.extents.size());
   scatter.value = scatter.indices[0];
   prune(nest, std::vector<bool>(nest.exprs.size(), false));
-  return nest;
-}
-
-Nest zeros(int64_t count, int argument) {
-  Nest nest{.extents = {count}, .reduced = {false}, .exprs = {}};
-  Expr zero{.dtype = DType::I32};
-  zero.at = constant_affine(0, 1);
-  nest.exprs.push_back(zero);
-  Affine at = constant_affine(0, 1);
-  at.factors[0] = 1;
-  nest.stores.push_back({argument, at, 0});
   return nest;
 }
 

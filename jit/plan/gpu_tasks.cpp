@@ -43,7 +43,67 @@ SortCall sort_call(DType dtype, int64_t rows, int64_t length) {
 
 }  // namespace
 
+namespace {
+
+/// Elements of a line from which on digits are fewer passes than merges are.
+constexpr int64_t least_for_radix = 1 << 14;
+constexpr int radix_bits = 8;
+
+bool takes_radix(const SortTask& task) {
+  return byte_size(task.dtype) <= 4 && task.length >= least_for_radix;
+}
+
+/// From the least significant digit on; see radix.h.
+std::vector<LaunchStep> radix_steps(const SortTask& task, Plan& plan) {
+  SortCall call = sort_call(task.dtype, task.rows, task.length);
+  const int64_t size = byte_size(task.dtype);
+  const int64_t elements = task.rows * task.length;
+  const int passes = static_cast<int>(size) * 8 / radix_bits;
+  const int64_t values = task.rows << radix_bits;
+  const int64_t tiles = ceil_div(task.length, radix_tile);
+  const BufferId counts = plan.add_buffer(values * tiles * sizeof(uint32_t));
+  const BufferId totals = plan.add_buffer(values * sizeof(uint32_t));
+  const auto scratch = [&](bool needed, int64_t element_bytes) -> BufferId {
+    return needed ? plan.add_buffer(elements * element_bytes) : -1;
+  };
+  // The last pass writes to `to`, the one before it to `other`.
+  const BufferId other = scratch(passes > 1, task.argsort ? 4 : size);
+  const BufferId keys[2] = {scratch(task.argsort, size),
+                            scratch(task.argsort && passes > 1, size)};
+  BufferId here = task.from, here_at = -1;
+  std::vector<LaunchStep> steps;
+  const auto add = [&](std::string entry, int64_t blocks,
+                       std::vector<BufferId> arguments) {
+    LaunchStep launch{.name = entry, .arguments = std::move(arguments)};
+    launch.grid = launch_of("radix", std::move(entry), blocks, call);
+    steps.push_back(std::move(launch));
+  };
+  for (int pass = 0; pass < passes; ++pass) {
+    call.run = pass * radix_bits;
+    const BufferId result = (passes - pass) % 2 ? task.to : other;
+    add(fmt::format("radix_count_{}", 8 * size), task.rows * tiles,
+        {here, counts});
+    add("radix_offset_32", values, {counts, totals});
+    const BufferId next = task.argsort ? keys[pass % 2] : result;
+    std::vector<BufferId> arguments = {here};
+    if (here_at >= 0) arguments.push_back(here_at);
+    arguments.insert(arguments.end(), {counts, totals, next});
+    if (task.argsort) arguments.push_back(result);
+    const char* move = !task.argsort ? "sort_move"
+                       : pass == 0   ? "argsort_first"
+                                     : "argsort_move";
+    add(fmt::format("{}_{}", move, 8 * size), task.rows * tiles,
+        std::move(arguments));
+    here = next;
+    here_at = task.argsort ? result : -1;
+  }
+  return steps;
+}
+
+}  // namespace
+
 std::vector<LaunchStep> sort_steps(const SortTask& task, Plan& plan) {
+  if (takes_radix(task)) return radix_steps(task, plan);
   const bool argsort = task.argsort;
   SortCall call = sort_call(task.dtype, task.rows, task.length);
   const int64_t size = byte_size(task.dtype);
@@ -101,11 +161,12 @@ int64_t tiles(const DotShape& s, int64_t side) {
   return s.batch * ceil_div(s.m, side) * ceil_div(s.n, side);
 }
 
-/// The library's file for a product, whether it has large squares, and whether
-/// it computes fma chains; null if there is none.
+/// The library's file for a product, whether it has large squares, whether it
+/// computes fma chains, and whether it has kernels for aligned operands apart;
+/// null if there is none.
 struct DotModule {
   const char *name = nullptr, *entry = nullptr;
-  bool large = true, chains = false;
+  bool large = true, chains = false, pipelined = true;
 };
 DotModule dot_module(DType dtype, ir::Precision precision) {
   const bool exact = precision == ir::Precision::exact;
@@ -114,13 +175,14 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
       return precision == ir::Precision::tf32
                  ? DotModule{"dot_tf32"}
                  : DotModule{"dot_f32", nullptr, true, true};
-    case DType::F64: return {"dot_f64", nullptr, false, true};
+    case DType::F64: return {"dot_f64", nullptr, false, true, false};
     case DType::F16:
-      return exact ? DotModule{"dot_exact", "dot_exact_f16", false, true}
+      return exact ? DotModule{"dot_exact", "dot_exact_f16", false, true, false}
                    : DotModule{"dot_f16"};
     case DType::BF16:
-      return exact ? DotModule{"dot_exact", "dot_exact_bf16", false, true}
-                   : DotModule{"dot_bf16"};
+      return exact
+                 ? DotModule{"dot_exact", "dot_exact_bf16", false, true, false}
+                 : DotModule{"dot_bf16"};
     case DType::I8:
     case DType::I16:
     case DType::I32:
@@ -132,6 +194,22 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
     case DType::Bool: break;
   }
   return {};
+}
+
+/// Whether an operand lies as pipeline.h wants it: neighbours along one axis,
+/// and pieces of 16 bytes; of 32-bit elements along k single ones do.
+bool is_aligned(int64_t size, int64_t offset, int64_t batch, int64_t across,
+                int64_t along_k) {
+  const int64_t piece = 16 / size;
+  const bool whole = offset % piece == 0 && batch % piece == 0;
+  if (along_k == 1) return size == 4 || (whole && across % piece == 0);
+  return across == 1 && whole && along_k % piece == 0;
+}
+
+bool is_aligned(const DotShape& s) {
+  const int64_t size = byte_size(s.dtype);
+  return is_aligned(size, s.a_offset, s.a_batch, s.a_row, s.a_column) &&
+         is_aligned(size, s.b_offset, s.b_batch, s.b_column, s.b_row);
 }
 
 DotCall call_of(const DotShape& s) {
@@ -193,7 +271,8 @@ PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
     call.c_offset = c_offset;
     auto launch = launch_of(
         module.name,
-        fmt::format("{}_{}", module.entry ? module.entry : module.name, side),
+        fmt::format("{}_{}{}", module.entry ? module.entry : module.name,
+                    module.pipelined && !is_aligned(part) ? "any_" : "", side),
         tiles(part, side), call);
     launch->product = library;
     LaunchStep step{.name = launch->entry, .arguments = {dot.a, dot.b, dot.to}};

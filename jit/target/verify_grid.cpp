@@ -82,6 +82,7 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::trunc:
     case llvm::Intrinsic::fabs:
     case llvm::Intrinsic::copysign:
+    case llvm::Intrinsic::cttz:
     case llvm::Intrinsic::smin:
     case llvm::Intrinsic::smax:
     case llvm::Intrinsic::umin:
@@ -92,6 +93,7 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
     case llvm::Intrinsic::nvvm_barrier0:
     case llvm::Intrinsic::nvvm_bar_warp_sync:
+    case llvm::Intrinsic::nvvm_membar_gl:
     case llvm::Intrinsic::nvvm_shfl_sync_up_i32:
     case llvm::Intrinsic::nvvm_shfl_sync_down_i32:
     case llvm::Intrinsic::nvvm_shfl_sync_idx_i32: return true;

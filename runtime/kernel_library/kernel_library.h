@@ -26,15 +26,16 @@ const std::vector<KernelModule>& kernel_modules();
 /// (CHECK). Thread-safe.
 std::shared_ptr<const GridCode> kernel_library(std::string_view name);
 
-/// The constants of sort.cc, which says what they mean.
+/// The constants of sort.cc and radix.cc; sort_key.h says what they mean.
 struct SortCall {
   int64_t rows = 1, length = 1;
   int64_t run = 1;
   uint64_t infinity = 0;
   int32_t kind = 0;
 };
-/// Elements of a line that one block sorts at first.
-inline constexpr int64_t sort_tile = 1024;
+/// Elements of a line that one block sorts at first, or moves in a pass of a
+/// radix sort.
+inline constexpr int64_t sort_tile = 1024, radix_tile = 4096;
 
 /// The constants of combine.cc, which says what they mean.
 struct CombineCall {

@@ -2,7 +2,7 @@
 // Products by the matrix units of GPUs (`mma.sync`), accumulated in f32. The
 // eight warps of a block have half of its rows and a quarter of its columns
 // each, in pieces of 16 x 8.
-#include "runtime/kernel_library/product.h"
+#include "runtime/kernel_library/pipeline.h"
 
 namespace unisono::grid {
 
@@ -118,6 +118,91 @@ struct MatrixUnit {
       return value;
     else
       return half_of<brain>(value);
+  }
+};
+
+/// The same from tiles of 16-bit elements that `ldmatrix` reads.
+template <class Left, class Right, class Type, int tile, bool brain>
+struct TileUnit : MatrixUnit<Type, tile, brain> {
+  using Base = MatrixUnit<Type, tile, brain>;
+
+  GRID_INLINE void step_rest(uint32_t a, uint32_t b, int) { step(a, b); }
+  GRID_INLINE void step(uint32_t a, uint32_t b) {
+    const int matrix = Base::lane() / 8;
+    // Of the left operand rows come first, of the right one k.
+    const uint32_t left_place =
+        a + Left::place(Base::first_row(), matrix % 2, matrix / 2);
+    const uint32_t right_place =
+        b + Right::place(Base::first_column(), matrix / 2, matrix % 2);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      uint32_t left[Base::down][4], right[Base::across / 2][4];
+#pragma unroll
+      for (int i = 0; i < Base::down; ++i)
+        Left::read(Left::moved(left_place, half, i), left[i]);
+#pragma unroll
+      for (int j = 0; j < Base::across / 2; ++j)
+        Right::read(Right::moved(right_place, half, j), right[j]);
+#pragma unroll
+      for (int i = 0; i < Base::down; ++i)
+#pragma unroll
+        for (int j = 0; j < Base::across; ++j)
+          multiply_piece<Type, brain>(this->sum[i][j], left[i],
+                                      &right[j / 2][j % 2 * 2]);
+    }
+  }
+};
+
+/// The same with f32 as tf32, from tiles of words.
+template <int tile>
+struct WordUnit : MatrixUnit<F32, tile> {
+  using Base = MatrixUnit<F32, tile>;
+  using Tile = UnitTile<Along::k, tile>;
+
+  /// Element (d + lane % 4, i + lane / 4); `i` is a multiple of 8, `d` of 4.
+  /// The bits of lane / 4 and of i are others, so i turns by itself.
+  GRID_INLINE static uint32_t read(uint32_t own, int d, int i) {
+    float word;
+    const int turned = (i % 32) ^ Tile::turn(d);
+    asm volatile("ld.shared.f32 %0, [%1];"
+                 : "=f"(word)
+                 : "r"((own ^ static_cast<uint32_t>(turned * 4)) +
+                       static_cast<uint32_t>((d * tile + i / 32 * 32) * 4))
+                 : "memory");
+    return Base::operand(word);
+  }
+  /// Of a tile whose side begins at row `first`, which is a multiple of 16.
+  GRID_INLINE static uint32_t own_place(int first) {
+    const int d = Base::lane() % 4, i = Base::lane() / 4;
+    return static_cast<uint32_t>(
+        (d * tile + first / 32 * 32 + (i ^ Tile::turn(d) ^ first % 32)) * 4);
+  }
+  GRID_INLINE void step_rest(uint32_t a, uint32_t b, int) { step(a, b); }
+  GRID_INLINE void step(uint32_t a, uint32_t b) {
+    // Tiles begin at multiples of 128 bytes, which no turn reaches.
+    uint32_t left_place = a + own_place(Base::first_row()),
+             right_place = b + own_place(Base::first_column());
+#pragma unroll 1
+    for (int d = 0; d < depth_words; d += 8) {
+      uint32_t left[Base::down][4], right[Base::across][2];
+#pragma unroll
+      for (int i = 0; i < Base::down; ++i)
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+          left[i][r] = read(left_place, r / 2 * 4, 16 * i + r % 2 * 8);
+#pragma unroll
+      for (int j = 0; j < Base::across; ++j)
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+          right[j][r] = read(right_place, r * 4, 8 * j);
+#pragma unroll
+      for (int i = 0; i < Base::down; ++i)
+#pragma unroll
+        for (int j = 0; j < Base::across; ++j)
+          multiply_piece<F32, false>(this->sum[i][j], left[i], right[j]);
+      left_place += 8 * tile * 4;
+      right_place += 8 * tile * 4;
+    }
   }
 };
 

@@ -2,33 +2,12 @@
 // of twice the length, and so on. An element's place in two merged runs is its
 // place in its own plus the number of elements of the other that come before
 // it; of equal elements those of the left run do, so that it is stable.
-#include "runtime/kernel_library/grid.h"
+#include "runtime/kernel_library/sort_key.h"
 
 namespace unisono::grid {
 namespace {
 
-/// What is sorted; constants of the launch.
-struct SortCall {
-  int64_t rows, length;
-  int64_t run;        // merge: elements of the runs that are merged
-  uint64_t infinity;  // of floats: larger magnitudes are NaN
-  int32_t kind;       // 0: unsigned, 1: signed, 2: floats
-};
-
 constexpr int tile = 1024;
-
-/// An unsigned key of the same order; NaNs are the largest key, -0.0 is 0.0.
-template <class Bits>
-GRID_INLINE Bits key_of(Bits bits, const SortCall& call) {
-  constexpr Bits top = static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1));
-  if (call.kind == 0) return bits;
-  if (call.kind == 1) return static_cast<Bits>(bits ^ top);
-  const Bits magnitude = static_cast<Bits>(bits & static_cast<Bits>(~top));
-  if (magnitude > static_cast<Bits>(call.infinity))
-    return static_cast<Bits>(~Bits{0});
-  if (magnitude == 0) return top;
-  return static_cast<Bits>(bits & top ? ~bits : bits | top);
-}
 
 /// How many of the `count` sorted elements come before `key`: smaller ones,
 /// and with `equal_too` equal ones. Numbers are unsigned: halving is a shift.
@@ -67,13 +46,13 @@ GRID_INLINE void sort_tile(const Bits* from, Bits* to, int32_t* to_index,
                            const SortCall& call) {
   constexpr int each = tile / block_threads;
   static Bits __attribute__((address_space(3))) elements[2][tile];
-  static int32_t __attribute__((address_space(3)))
-      indices[2][with_index ? tile : 1];
+  static int32_t
+      __attribute__((address_space(3))) indices[2][with_index ? tile : 1];
   const auto tiles = static_cast<uint32_t>((call.length + tile - 1) / tile);
   const uint32_t number = static_cast<uint32_t>(block());
   const int64_t start = int64_t{number % tiles} * tile, line = number / tiles;
-  const int count = static_cast<int>(
-      call.length - start < tile ? call.length - start : tile);
+  const int count =
+      static_cast<int>(call.length - start < tile ? call.length - start : tile);
   const int64_t first = line * call.length + start;
   for (int e = 0; e < each; ++e) {
     const int i = thread() + e * block_threads;
@@ -89,10 +68,10 @@ GRID_INLINE void sort_tile(const Bits* from, Bits* to, int32_t* to_index,
       const int i = thread() + e * block_threads;
       if (i >= count) continue;
       const Bits bits = elements[now][i];
-      const uint32_t place = place_of(
-          [&](uint32_t j) { return elements[now][j]; }, bits,
-          static_cast<uint32_t>(i), static_cast<uint32_t>(run),
-          static_cast<uint32_t>(count), call);
+      const uint32_t place =
+          place_of([&](uint32_t j) { return elements[now][j]; }, bits,
+                   static_cast<uint32_t>(i), static_cast<uint32_t>(run),
+                   static_cast<uint32_t>(count), call);
       elements[now ^ 1][place] = bits;
       if (with_index) indices[now ^ 1][place] = indices[now][i];
     }
@@ -109,8 +88,7 @@ GRID_INLINE void sort_tile(const Bits* from, Bits* to, int32_t* to_index,
 
 template <class Bits, bool with_index>
 GRID_INLINE void sort_merge(const Bits* from, const int32_t* from_index,
-                            Bits* to, int32_t* to_index,
-                            const SortCall& call) {
+                            Bits* to, int32_t* to_index, const SortCall& call) {
   const int64_t i = int64_t{block()} * block_threads + thread();
   if (i >= call.rows * call.length) return;
   int64_t first = 0;  // of the line; divisions of 64 bits are long
@@ -139,24 +117,24 @@ GRID_INLINE void sort_merge(const Bits* from, const int32_t* from_index,
 
 }  // namespace
 
-#define SORT(bits)                                                           \
-  GRID_KERNEL sort_tile_##bits(const uint##bits##_t* from,                   \
-                               uint##bits##_t* to, SortCall call) {          \
-    sort_tile<uint##bits##_t, false>(from, to, nullptr, call);               \
-  }                                                                          \
-  GRID_KERNEL argsort_tile_##bits(const uint##bits##_t* from,                \
-                                  uint##bits##_t* to, int32_t* to_index,     \
-                                  SortCall call) {                           \
-    sort_tile<uint##bits##_t, true>(from, to, to_index, call);               \
-  }                                                                          \
-  GRID_KERNEL sort_merge_##bits(const uint##bits##_t* from,                  \
-                                uint##bits##_t* to, SortCall call) {         \
-    sort_merge<uint##bits##_t, false>(from, nullptr, to, nullptr, call);     \
-  }                                                                          \
-  GRID_KERNEL argsort_merge_##bits(                                          \
-      const uint##bits##_t* from, const int32_t* from_index,                 \
-      uint##bits##_t* to, int32_t* to_index, SortCall call) {                \
-    sort_merge<uint##bits##_t, true>(from, from_index, to, to_index, call);  \
+#define SORT(bits)                                                             \
+  GRID_KERNEL sort_tile_##bits(const uint##bits##_t* from, uint##bits##_t* to, \
+                               SortCall call) {                                \
+    sort_tile<uint##bits##_t, false>(from, to, nullptr, call);                 \
+  }                                                                            \
+  GRID_KERNEL argsort_tile_##bits(const uint##bits##_t* from,                  \
+                                  uint##bits##_t* to, int32_t* to_index,       \
+                                  SortCall call) {                             \
+    sort_tile<uint##bits##_t, true>(from, to, to_index, call);                 \
+  }                                                                            \
+  GRID_KERNEL sort_merge_##bits(const uint##bits##_t* from,                    \
+                                uint##bits##_t* to, SortCall call) {           \
+    sort_merge<uint##bits##_t, false>(from, nullptr, to, nullptr, call);       \
+  }                                                                            \
+  GRID_KERNEL argsort_merge_##bits(                                            \
+      const uint##bits##_t* from, const int32_t* from_index,                   \
+      uint##bits##_t* to, int32_t* to_index, SortCall call) {                  \
+    sort_merge<uint##bits##_t, true>(from, from_index, to, to_index, call);    \
   }
 SORT(8)
 SORT(16)

@@ -216,20 +216,54 @@ bool decode_access(Decoding& d, bool store) {
   return d.handler(pick_access(type, direction, wide));
 }
 
+/// Reads what cp.async copies: `sizes` bytes of each lane (null: i.mode), in
+/// accesses of 16, 8, ... bytes. Where there are none the address may be any.
+Flow read_copied(Warp& warp, const Instruction& i, const uint32_t* sizes,
+                 uint8_t (*data)[16]) {
+  const uint32_t before = warp.mask;
+  Flow flow = Flow::next;
+  for (uint32_t bytes = i.mode; bytes > 0 && flow == Flow::next; bytes /= 2) {
+    // Lanes whose sizes agree in the bits above have read as many bytes.
+    for (uint32_t done = 0; done + bytes <= i.mode && flow == Flow::next;
+         done += bytes) {
+      uint32_t lanes = 0;
+      for (int k = 0; k < warp_size; ++k) {
+        const uint32_t size =
+            sizes ? std::min<uint32_t>(sizes[k], i.mode) : i.mode;
+        if ((before >> k & 1) && (size & bytes) &&
+            (size & ~(2 * bytes - 1)) == done)
+          lanes |= 1u << k;
+      }
+      if (lanes == 0) continue;
+      warp.set_mask(lanes);
+      LaneAddresses from;
+      flow = resolve_at(warp, i, i.a, i.narrow_address, i.offset + done,
+                        i.space, bytes, Access::read, from);
+      if (flow == Flow::next)
+        each_lane(warp, [&](int k) {
+          std::memcpy(data[k] + done, from.at[k], bytes);
+        });
+    }
+  }
+  warp.set_mask(before);
+  return flow;
+}
+
 /// cp.async of i.mode bytes, of which the row i.c says how many come from
 /// memory; the rest are zeros. The bytes arrive when they are waited for.
 Flow copy_async(Warp& warp, const Instruction& i) {
-  LaneAddresses from, to;
+  LaneAddresses to;
   const Slot base = warp.kernel->slots[i.list];
   const bool narrow = i.mode2 != 0;
   const auto offset = static_cast<int32_t>(
       warp.row<uint32_t>(warp.kernel->slots[i.list + 1])[0]);
+  const auto* sizes = i.c == no_slot ? nullptr : warp.row<uint32_t>(i.c);
+  uint8_t data[warp_size][16] = {};
   if (resolve_at(warp, i, base, narrow, offset, Space::shared, i.mode,
                  Access::write, to) != Flow::next ||
-      resolve(warp, i, i.mode, Access::read, from) != Flow::next) {
+      read_copied(warp, i, sizes, data) != Flow::next) {
     return Flow::fault;
   }
-  const auto* sizes = i.c == no_slot ? nullptr : warp.row<uint32_t>(i.c);
   each_lane(warp, [&](int k) {
     Warp::PendingCopy copy;
     copy.to = to.at[k];
@@ -237,8 +271,7 @@ Flow copy_async(Warp& warp, const Instruction& i) {
     copy.group = warp.copy_group;
     copy.lanes = 1u << k;
     copy.instruction = &i;
-    uint32_t size = sizes ? std::min<uint32_t>(sizes[k], i.mode) : i.mode;
-    std::memcpy(copy.data, from.at[k], size);
+    std::memcpy(copy.data, data[k], copy.bytes);
     // Until it is waited for, the place holds nothing of use.
     std::memset(copy.to, 0xdd, copy.bytes);
     if (!warp.block->shared_written.empty()) {
