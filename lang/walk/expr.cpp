@@ -450,7 +450,17 @@ Value Walker::binary_expr(const Binary& e, const Env& env) {
     if (known && known->value == absorbing) return left.value;
     if (is_decided(e, left.value)) return left.value;
     if (checking() && !walk_.in_compiled_code() && may_matter(*e.right)) {
-      const CallArgument right = operand(*e.right, env);
+      CallArgument right;
+      try {
+        right = operand(*e.right, env);
+      } catch (const Failure& failure) {
+        // The left side may keep a place from being read that is out of range.
+        const Code code = failure.diagnostic.code;
+        if (failure.reported || (code != Code::index_out_of_range &&
+                                 code != Code::text_index_out_of_range))
+          throw;
+        right = {walk_.unknown_array({DType::Bool, {}}), e.right->span};
+      }
       const bool scalars = is_scalar(left.value) && is_scalar(right.value);
       const auto [place, first] = s_.scalar_logic.try_emplace(&e, scalars);
       place->second &= scalars;
@@ -620,8 +630,10 @@ Value Walker::array_literal(const Array& e, const Env& env,
   if (collect_numbers(e, 0, literal)) {
     const auto& [sizes, has_rank, numbers] = literal;
     if (numbers.empty() && !wanted)
-      walk_.fail(diagnostic(Code::empty_array, e.span, "`[]`")
-                     .set_help("declare it: `let x: f32[0] = []`"));
+      walk_.fail(
+          diagnostic(Code::empty_array, e.span, "`[]`")
+              .set_help("declare it: `let x: f32[0] = []`; one that grows "
+                        "begins as `zeros(f32[0])`"));
     if (const auto dtype = number_type(numbers, wanted)) {
       ir::Type type{*dtype, ir::Shape(sizes.begin(), sizes.end())};
       std::vector<uint8_t> bytes;
