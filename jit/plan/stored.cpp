@@ -31,6 +31,15 @@ const Nest* nest_of(const Kernel& kernel, BufferId buffer, bool written) {
   return nullptr;
 }
 
+/// Whether the nest stores there what its reductions gave.
+bool is_reduced(const Kernel& kernel, const Nest& nest, BufferId buffer) {
+  const std::vector<bool> inner = inner_expressions(nest);
+  return std::ranges::any_of(nest.stores, [&](const Store& store) {
+    return kernel.arguments[store.argument].buffer == buffer &&
+           !inner[store.value];
+  });
+}
+
 /// What no kernel of the elementwise kind can be a part of.
 std::string_view own_kind(const PlanStep& step, bool written) {
   if (std::holds_alternative<DotTask>(step.what))
@@ -62,15 +71,12 @@ std::string_view why_stored(const PlanStep& writer, const PlanStep& reader,
   if (from->scatter || to->scatter)
     return "`x[i] = v` with positions is a kernel of its own";
   if (from->scan) return "a running total is whole before it is read";
-  if (!from->reductions.empty())
+  if (!from->reductions.empty() && is_reduced(*one, *from, buffer))
     return "it is reduced, and whole before it is read";
   if (from->exprs.size() + to->exprs.size() > many_expressions)
     return "both together are more than a kernel holds";
-  if (!to->reductions.empty() || to->scan)
-    return "several read it, and one of them reduces it along another axis, or "
-           "at other positions";
-  return "it is read at other positions than it is computed at, and to compute "
-         "it there again costs more";
+  return "what reads it does so in another order, or waits for a result that "
+         "is whole first";
 }
 
 class Finder {
