@@ -259,7 +259,9 @@ ExprPtr Parser::if_expression() {
   if (!node->condition) return nullptr;
   node->then = block();
   if (!node->then) return nullptr;
-  if (eat(TokenKind::Else)) {
+  // No statement begins with `else`, so it may stand on a line of its own.
+  if (token().kind == TokenKind::Else) {
+    advance();
     node->otherwise = at(TokenKind::If) ? primary(false) : block();
     if (!node->otherwise) return nullptr;
   }
