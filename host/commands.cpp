@@ -45,6 +45,7 @@
 #include "lang/syntax/read_source.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
+#include "runtime/heap.h"
 #include "runtime/stop.h"
 
 namespace unisono::host {
@@ -208,6 +209,9 @@ Status check_options(const CommandOptions& options) {
                      "--watchdog expects seconds from 0 (for ever) to "
                      "1000000000, such as 60 or 0.5; got `{}`",
                      options.watchdog)};
+  DeviceRequest unused;
+  if (options.memory_limit)
+    TRY(parse_memory_limit(*options.memory_limit, unused));
   return check_trace(options);
 }
 
@@ -216,7 +220,14 @@ Result<SessionOptions> session_options(const CommandOptions& options) {
   Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return request.error();
   request->cublas = !options.no_cublas;
+  if (options.memory_limit)
+    TRY(parse_memory_limit(*options.memory_limit, *request));
   SessionOptions out;
+  out.memory_limit = request->memory_limit;
+  if (request->memory_share > 0)
+    out.memory_limit =
+        static_cast<int64_t>(request->memory_share *
+                             static_cast<double>(MemoryBudget::of_machine()));
   if (!options.no_cache)
     out.cache = open_kernel_cache(kernel_cache_folder(request->kind));
   auto devices = open_devices(*request, out.cache);
@@ -408,6 +419,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     session_options.recorder = &recorded->recorder;
   }
   std::unique_ptr<PerfMap> perf_map;
+  session_options.line_info = options.profile_kernels;
   if (options.profile_kernels) {
     auto opened = PerfMap::open();
     if (!opened) {

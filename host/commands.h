@@ -26,8 +26,9 @@ struct CommandOptions {
   bool unchecked = false;
   bool no_cublas = false;
   bool no_cache = false;
-  std::string watchdog = "60";  // seconds
-  bool quiet = false;           // no performance notes
+  std::string watchdog = "60";              // seconds
+  std::optional<std::string> memory_limit;  // 20G, 75%
+  bool quiet = false;                       // no performance notes
   bool no_progress = false;
   bool stats = false;
   bool explain_speed = false;

@@ -97,6 +97,15 @@ class Device {
   /// Bytes allocated now, and the most ever.
   virtual int64_t bytes_in_use() const = 0;
   virtual int64_t peak_bytes() const = 0;
+  /// Bytes of its machine's memory that it has, with what it keeps for later.
+  virtual int64_t bytes_held() const { return bytes_in_use(); }
+  /// The most bytes that it may allocate; 0: as many as there are.
+  virtual int64_t memory_limit() const { return 0; }
+  /// Gives most of what it keeps for later back to the machine, but what was in
+  /// use a short time ago.
+  virtual void give_back_unused() {}
+  /// Threads that may help with copies. Set before the device is used.
+  virtual void use_workers(std::shared_ptr<class Pool>) {}
   /// Sets a function that frees memory which can be done without. Any thread
   /// whose allocation fails calls it, and then tries once more. Set before the
   /// device is used.

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -136,6 +137,36 @@ Result<DeviceRequest> parse_devices(std::string_view text) {
                    max_devices, text)};
 }
 
+Status parse_memory_limit(std::string_view text, DeviceRequest& request) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [unit, problem] = std::from_chars(text.data(), end, number);
+  const std::string_view rest(unit, static_cast<size_t>(end - unit));
+  constexpr std::string_view units = "KMGT";
+  const size_t which = rest.empty() ? units.npos : units.find(rest[0]);
+  const bool is_share = rest == "%";
+  double bytes = number;
+  if (which != units.npos)
+    bytes *= std::pow(1024.0, static_cast<double>(which + 1));
+  const bool known =
+      is_share
+          ? number <= 100
+          : bytes >= 1 && bytes < 9e18 &&
+                (rest.empty() || (which != units.npos &&
+                                  (rest.size() == 1 || rest.substr(1) == "iB" ||
+                                   rest.substr(1) == "B")));
+  if (problem != std::errc() || !(number > 0) || !known)
+    return Error{.message = fmt::format(
+                     "--memory-limit expects bytes, such as 20G or 512M, or a "
+                     "share, such as 75%; got `{}`",
+                     text)};
+  if (is_share)
+    request.memory_share = number / 100;
+  else
+    request.memory_limit = static_cast<int64_t>(bytes);
+  return Unit{};
+}
+
 std::string kernel_cache_folder(DeviceRequest::Kind kind) {
   if (const char* folder = std::getenv("UNISONO_CACHE"))
     return std::string_view(folder) == "off" ? "" : folder;
@@ -160,6 +191,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
   CudaOptions options;
   options.driver = environment("UNISONO_CUDA_DRIVER");
   options.gpus = request.gpus;
+  options.memory_limit = request.memory_limit;
+  options.memory_share = request.memory_share;
   options.cublas = request.cublas;
   options.cublas_library = environment("UNISONO_CUBLASLT");
   if (request.kind == Kind::sim) {

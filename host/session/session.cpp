@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
+#include "runtime/cuda/nvtx.h"
 #include "runtime/stop.h"
 
 namespace unisono::host {
@@ -26,8 +29,25 @@ std::shared_ptr<jit::Compiler> open_compiler(const Session& session,
       on_code(code, bytes, session.kernel_line(sources));
     };
   }
+  if (options.line_info)
+    own.lines = [&session](uint32_t place) { return session.line_of(place); };
   return std::make_shared<jit::Compiler>(std::move(own));
 }
+
+/// Ranges for NVIDIA's tools, with the lines of the program.
+class NamedRanges final : public Ranges {
+ public:
+  NamedRanges(const Session& session, const cuda::Nvtx& nvtx)
+      : session_(session), nvtx_(nvtx) {}
+  void begin(const std::vector<uint32_t>& places) override {
+    nvtx_.push(session_.kernel_line(places).c_str());
+  }
+  void end() override { nvtx_.pop(); }
+
+ private:
+  const Session& session_;
+  const cuda::Nvtx& nvtx_;
+};
 
 }  // namespace
 
@@ -42,6 +62,9 @@ std::shared_ptr<Runtime> open_runtime(SessionOptions& options) {
 Session::Session(SessionOptions options)
     : runtime_(open_runtime(options)),
       compiler_(open_compiler(*this, options)) {
+  if (const cuda::Nvtx* nvtx = cuda::Nvtx::open())
+    ranges_ = std::make_unique<NamedRanges>(*this, *nvtx);
+  machine_.ranges = ranges_.get();
   machine_.runtime = runtime_.get();
   machine_.compiler = compiler_.get();
   machine_.reference_only = options.reference_only;
@@ -143,6 +166,18 @@ std::string Session::kernel_line(const std::vector<uint32_t>& sources) const {
   while (cut && end > 0 && (text[end] & 0xC0) == 0x80) --end;
   return fmt::format("{} {}{}", lang::to_string(shown), text.substr(0, end),
                      cut ? "..." : "");
+}
+
+jit::SourceLine Session::line_of(uint32_t source) const {
+  const lang::Span span = walk_->source_span(source);
+  if (!span) return {};
+  const lang::SourceFile::Place place = span.file->place(span.begin);
+  std::error_code error;
+  const std::filesystem::path path(span.file->path());
+  const auto whole = std::filesystem::exists(path, error)
+                         ? std::filesystem::absolute(path, error)
+                         : path;
+  return {whole.string(), place.line, place.column};
 }
 
 void Session::mute() {

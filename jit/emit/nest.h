@@ -187,6 +187,8 @@ class NestEmitter {
 
   // ---- values
   void compute(const std::vector<bool>& needed, Point& point, Values& values);
+  /// What follows is code for this expression.
+  virtual void locate(const Expr& expr);
   llvm::Value* value_of(const Expr& expr, ExprId id, Point& point,
                         const Values& values);
   llvm::Value* operation(const Expr& expr, ExprId id, Point& point,

@@ -154,6 +154,7 @@ class Group {
 
   ExprId pull(ir::NodeId node, const IndexMap& map);
   ExprId evaluate(ir::NodeId node, const IndexMap& map);
+  ExprId evaluate_kind(ir::NodeId node, const IndexMap& map);
   MemberPlace member_place(ir::NodeId node, const std::vector<int64_t>& shape,
                            const IndexMap& map) const;
   void mark_checked(Expr& expr, ir::NodeId node, const IndexMap& map) const;
@@ -192,6 +193,7 @@ class Group {
 
   const Sources& sources_;
   int step_;
+  uint32_t place_ = 0;  // of what is being pulled
   bool through_stacks_ = false;
   bool entered_ = false;  // the space is known
   std::vector<int64_t> extents_;

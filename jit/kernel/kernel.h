@@ -50,6 +50,9 @@ struct Expr {
   int phase = 0;
   bool checked = false;
   uint32_t source = 0;  // of the node, if it can raise an error
+  /// Of the node, for line numbers; 0: not known. Kernels that differ in it
+  /// alone have one code, unless that says where it comes from.
+  uint32_t place = 0;
   MemberPlace member = {};
   uint64_t bits = 0;  // one element as stored
   Affine at = {};

@@ -412,6 +412,7 @@ Value builtin_clock(CallOf<"clock">& call) {
   if (walk.machine().compile_only)
     return walk.with_absent(walk.unknown_array({DType::F64, {}}));
   walk.flush(call.where);
+  walk.wait_for_runs(call.where);
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now().time_since_epoch();
   double seconds = now.count();

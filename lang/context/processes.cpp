@@ -26,6 +26,7 @@ void tell_place(Walk& walk, Span where) {
 }
 
 void settle(Walk& walk, Span where) {
+  walk.wait_for_runs(where);
   Cluster* cluster = cluster_of(walk);
   if (!cluster) return;
   tell_place(walk, where);

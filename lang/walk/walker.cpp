@@ -19,6 +19,7 @@
 #include "lang/walk/types.h"
 #include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
+#include "runtime/ranges.h"
 #include "runtime/stack_thread.h"
 #include "runtime/stop.h"
 
@@ -100,6 +101,12 @@ std::string parameters_text(const CallFrame& frame) {
   return out;
 }
 
+std::string call_note(const CallFrame& frame) {
+  const std::string parameters = parameters_text(frame);
+  return fmt::format("in this call of `{}`{}{}", frame.function->name,
+                     parameters.empty() ? "" : ": ", parameters);
+}
+
 void add_call_notes(Diagnostic& diagnostic,
                     const std::vector<CallFrame>& frames) {
   size_t added = 0;
@@ -113,16 +120,22 @@ void add_call_notes(Diagnostic& diagnostic,
       continue;
     }
     if (frame.where == diagnostic.where) continue;
-    const std::string parameters = parameters_text(frame);
-    diagnostic.add_note(
-        frame.where,
-        fmt::format("in this call of `{}`{}{}", frame.function->name,
-                    parameters.empty() ? "" : ": ", parameters));
+    diagnostic.add_note(frame.where,
+                        frame.note.empty() ? call_note(frame) : frame.note);
     ++added;
   }
 }
 
 }  // namespace
+
+std::vector<CallFrame> Walker::notes_of_calls() const {
+  std::vector<CallFrame> out;
+  for (const CallFrame& frame : s_.frames)
+    out.push_back({.where = frame.where,
+                   .is_definition = frame.is_definition,
+                   .note = call_note(frame)});
+  return out;
+}
 
 Diagnostic internal_error(Span where, std::string_view what) {
   return diagnostic(Code::internal_error, where, what)
@@ -212,7 +225,8 @@ bool Walk::print(const Value& value) {
       machine_.output(text + "\n");
       ok = true;
     } catch (...) {
-      walker.report(walker.caught(Span()).diagnostic);
+      const Failure failure = walker.caught(Span());
+      if (!failure.reported) walker.report(failure.diagnostic);
     }
   });
   return ok;
@@ -383,6 +397,7 @@ bool Walker::run_from_host(const std::function<void()>& body) {
   s_.steps = 0;
   try {
     body();
+    walk_.wait_for_runs(Span());
     return true;
   } catch (...) {
     const Failure failure = caught(Span());
@@ -399,6 +414,13 @@ void set_line_times(Walk& walk, LineTimes* times) {
 }
 
 namespace {
+
+/// For a tool that is told of ranges; without one, nothing.
+std::vector<uint32_t> place_of(Walker& walker, const Stmt& stmt) {
+  Walk& walk = walker.walk();
+  if (!walk.machine().ranges || walk.mode() == Mode::check) return {};
+  return {walk.source_id(stmt.span)};
+}
 
 /// The statement's, but what the library does is the time of who calls it.
 LineTime time_of(Walker& walker, const Stmt& stmt) {
@@ -425,6 +447,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
     for (const StmtPtr& stmt : program.statements) {
       const bool wanted = last && &stmt == &program.statements.back();
       const LineTime time = time_of(*this, *stmt);
+      const Range range(walk_.machine_.ranges, place_of(*this, *stmt));
       try {
         std::optional<Value> value = statement(*stmt, s_.globals, wanted);
         if (wanted) *last = value;
@@ -434,6 +457,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
         throw caught(stmt->span);
       }
     }
+    walk_.wait_for_runs(Span());
     s_.undo = nullptr;
     return true;
   } catch (...) {
@@ -457,6 +481,7 @@ bool Walker::run_block(const Program& program, const ToolStmt& tool) {
     const JournalScope undone(*this);
     block(*tool.body, s_.globals, true, false);
     walk_.flush(tool.span);
+    walk_.wait_for_runs(tool.span);
     return true;
   } catch (...) {
     const Failure failure = caught(tool.span);
@@ -487,8 +512,24 @@ void Walk::note_failed(Diagnostic assertion) {
   if (!failed) failed = std::move(assertion);
 }
 
+bool Walker::report_earlier(const Diagnostic& diagnostic) {
+  if (s_.under_way.empty() || checking()) return false;
+  if (diagnostic.code == Code::cancelled) {
+    s_.under_way.clear();
+    return false;
+  }
+  try {
+    walk_.wait_for_runs(diagnostic.where);
+    return false;
+  } catch (...) {
+    const Failure earlier = caught(diagnostic.where);
+    if (!earlier.reported) report(earlier.diagnostic);
+    return true;
+  }
+}
+
 void Walker::report(Diagnostic diagnostic) {
-  if (s_.attempt) return;
+  if (s_.attempt || report_earlier(diagnostic)) return;
   if (checking() && diagnostic.code != Code::cancelled) {
     const std::optional<Diagnostic>* why = &s_.failed;
     for (const CallFrame& frame : s_.frames)
@@ -629,6 +670,8 @@ Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
       break;
     }
     const LineTime time = time_of(*this, *stmt);
+    const Range range(checking() ? nullptr : walk_.machine_.ranges,
+                      place_of(*this, *stmt));
     try {
       const bool use = wanted && &stmt == &list.back();
       last = statement(*stmt, env, use);

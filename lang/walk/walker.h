@@ -19,6 +19,7 @@
 //   resolve.cpp       names in functions that nothing calls
 //   redefined.cpp     inputs of a session
 //   compile_only.cpp  programs that are compiled and not run
+#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -83,6 +84,17 @@ struct CallFrame {
   bool is_definition = false;  // walked for all arguments, not called
   std::map<std::string, DType> generics = {};  // of a definition
   std::optional<Diagnostic> failed = {};       // see Walk::note_failed
+  /// Of a call that may be over: what the others say by function, syntax and
+  /// environment, which are null.
+  std::string note = {};
+};
+
+/// Walk::keep_under_way
+struct LeftRun {
+  std::shared_ptr<const unisono::Program> program;
+  std::unique_ptr<RunUnderWay> run;
+  std::function<void(const Error&)> fail;
+  std::vector<CallFrame> frames;  // around it, by their notes
 };
 
 /// A function written in the language: what `def` and `fn` share.
@@ -130,6 +142,7 @@ struct Walk::State {
   std::thread::id stack_owner;  // of the large stack in use
   std::vector<CallFrame> frames;
   std::vector<Journal> journals;
+  std::deque<LeftRun> under_way;
 
   /// Check mode: results of calls by function, names around it, and arguments.
   struct Memo {
@@ -276,6 +289,13 @@ class Walker {
   /// statement as it is, any other as an error at `where`.
   Failure caught(Span where);
   /// Reports, with the calls around it as notes; each mistake once.
+  /// Waits for the runs under way, of which one may have failed before: true,
+  /// and that is reported, if so.
+  bool report_earlier(const Diagnostic& diagnostic);
+  /// The calls around, for a message that may come when they are over.
+  std::vector<CallFrame> notes_of_calls() const;
+  /// Reports what was left and has failed, and throws it.
+  [[noreturn]] void fail_left(LeftRun left, const Error& error);
   void report(Diagnostic diagnostic);
   /// Forgets what a run that ended with an error was about to do.
   void abandon_run();

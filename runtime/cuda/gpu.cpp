@@ -171,10 +171,13 @@ Status Gpu::assemble(const GridCode::Image& image, const std::string& key,
                      Module& module) {
   std::array<char, 4096> log{};
   std::array options = {JitOption::error_log_buffer,
-                        JitOption::error_log_buffer_size_bytes};
-  std::array<void*, 2> values = {log.data(),
-                                 reinterpret_cast<void*>(log.size() - 1)};
-  const auto count = static_cast<unsigned>(options.size());
+                        JitOption::error_log_buffer_size_bytes,
+                        JitOption::generate_line_info};
+  std::array<void*, 3> values = {log.data(),
+                                 reinterpret_cast<void*>(log.size() - 1),
+                                 reinterpret_cast<void*>(size_t{1})};
+  const bool names_lines = image.ptx.find("\t.loc\t") != std::string::npos;
+  const unsigned count = names_lines ? 3 : 2;
   Code code = not_supported;
   if (cache_)
     code = link(image, key, count, options.data(), values.data(), module);

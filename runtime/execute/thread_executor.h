@@ -16,7 +16,10 @@ class ThreadExecutor final : public Executor {
   Status launch(int device, const Instruction& launch, bool spread) override;
   Status copy(int device, const CopyStep& step) override;
   Status meet(const CollectiveStep& step) override;
-  Status wait(int device) override;
+  Result<std::unique_ptr<Queue::Moment>> moment(int, Lane) override {
+    return std::unique_ptr<Queue::Moment>();
+  }
+  std::unique_ptr<RunUnderWay> leave() override { return nullptr; }
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,
                         std::vector<std::vector<uint8_t>>& arguments) override;
