@@ -419,7 +419,6 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     session_options.recorder = &recorded->recorder;
   }
   std::unique_ptr<PerfMap> perf_map;
-  session_options.line_info = options.profile_kernels;
   if (options.profile_kernels) {
     auto opened = PerfMap::open();
     if (!opened) {

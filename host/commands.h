@@ -26,9 +26,8 @@ struct CommandOptions {
   bool unchecked = false;
   bool no_cublas = false;
   bool no_cache = false;
-  std::string watchdog = "60";              // seconds
-  std::optional<std::string> memory_limit;  // 20G, 75%
-  bool quiet = false;                       // no performance notes
+  std::string watchdog = "60";  // seconds
+  bool quiet = false;           // no performance notes
   bool no_progress = false;
   bool stats = false;
   bool explain_speed = false;
@@ -45,6 +44,7 @@ struct CommandOptions {
   std::optional<std::string> graph;   // inspect: a number or a function
   std::optional<std::string> folder;  // inspect: for files
   bool compile_only = false;          // see lang::Machine
+  std::optional<std::string> memory_limit;  // 20G, 75%
 };
 
 /// What a shell is opened with, for who shows one.

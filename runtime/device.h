@@ -97,6 +97,13 @@ class Device {
   /// Bytes allocated now, and the most ever.
   virtual int64_t bytes_in_use() const = 0;
   virtual int64_t peak_bytes() const = 0;
+  /// Sets a function that frees memory which can be done without. Any thread
+  /// whose allocation fails calls it, and then tries once more. Set before the
+  /// device is used.
+  void on_shortage(std::function<void()> give_back) {
+    give_back_ = std::move(give_back);
+  }
+
   /// Bytes of its machine's memory that it has, with what it keeps for later.
   virtual int64_t bytes_held() const { return bytes_in_use(); }
   /// The most bytes that it may allocate; 0: as many as there are.
@@ -106,12 +113,6 @@ class Device {
   virtual void give_back_unused() {}
   /// Threads that may help with copies. Set before the device is used.
   virtual void use_workers(std::shared_ptr<class Pool>) {}
-  /// Sets a function that frees memory which can be done without. Any thread
-  /// whose allocation fails calls it, and then tries once more. Set before the
-  /// device is used.
-  void on_shortage(std::function<void()> give_back) {
-    give_back_ = std::move(give_back);
-  }
 
  protected:
   void relieve() const {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lang/context/under_way.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "runtime/cuda/nvtx.h"
@@ -18,7 +19,20 @@ namespace unisono::host {
 
 namespace {
 
-std::shared_ptr<jit::Compiler> open_compiler(const Session& session,
+/// The line of a place that has a number, as debuggers find it.
+jit::SourceLine line_of(Session& session, uint32_t source) {
+  const lang::Span span = session.walk().source_span(source);
+  if (!span) return {};
+  const lang::SourceFile::Place place = span.file->place(span.begin);
+  std::error_code error;
+  const std::filesystem::path path(span.file->path());
+  const auto whole = std::filesystem::exists(path, error)
+                         ? std::filesystem::absolute(path, error)
+                         : path;
+  return {whole.string(), place.line, place.column};
+}
+
+std::shared_ptr<jit::Compiler> open_compiler(Session& session,
                                              SessionOptions& options) {
   if (options.compiler) return std::move(options.compiler);
   jit::CompilerOptions own{.cache = std::move(options.cache)};
@@ -28,9 +42,8 @@ std::shared_ptr<jit::Compiler> open_compiler(const Session& session,
                       const std::vector<uint32_t>& sources) {
       on_code(code, bytes, session.kernel_line(sources));
     };
+    own.lines = [&session](uint32_t place) { return line_of(session, place); };
   }
-  if (options.line_info)
-    own.lines = [&session](uint32_t place) { return session.line_of(place); };
   return std::make_shared<jit::Compiler>(std::move(own));
 }
 
@@ -62,9 +75,6 @@ std::shared_ptr<Runtime> open_runtime(SessionOptions& options) {
 Session::Session(SessionOptions options)
     : runtime_(open_runtime(options)),
       compiler_(open_compiler(*this, options)) {
-  if (const cuda::Nvtx* nvtx = cuda::Nvtx::open())
-    ranges_ = std::make_unique<NamedRanges>(*this, *nvtx);
-  machine_.ranges = ranges_.get();
   machine_.runtime = runtime_.get();
   machine_.compiler = compiler_.get();
   machine_.reference_only = options.reference_only;
@@ -87,6 +97,8 @@ Session::Session(SessionOptions options)
   machine_.import = std::move(options.import);
   walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
   walk_->interactive = options.interactive;
+  if (const cuda::Nvtx* nvtx = cuda::Nvtx::open())
+    lang::set_ranges(*walk_, std::make_unique<NamedRanges>(*this, *nvtx));
 }
 
 Session::~Session() = default;
@@ -166,18 +178,6 @@ std::string Session::kernel_line(const std::vector<uint32_t>& sources) const {
   while (cut && end > 0 && (text[end] & 0xC0) == 0x80) --end;
   return fmt::format("{} {}{}", lang::to_string(shown), text.substr(0, end),
                      cut ? "..." : "");
-}
-
-jit::SourceLine Session::line_of(uint32_t source) const {
-  const lang::Span span = walk_->source_span(source);
-  if (!span) return {};
-  const lang::SourceFile::Place place = span.file->place(span.begin);
-  std::error_code error;
-  const std::filesystem::path path(span.file->path());
-  const auto whole = std::filesystem::exists(path, error)
-                         ? std::filesystem::absolute(path, error)
-                         : path;
-  return {whole.string(), place.line, place.column};
 }
 
 void Session::mute() {

@@ -60,12 +60,9 @@ struct SessionOptions {
   Recorder* recorder = nullptr;  // told of what the devices do
   /// Told of code for this machine's CPU: where it lies, its bytes, and the
   /// line of the program that it computes. If set, code is compiled for a
-  /// profile.
+  /// profile, and code for GPUs names lines for NVIDIA's tools.
   std::function<void(const void* code, int64_t bytes, const std::string& line)>
       on_code = nullptr;
-  /// Whether code for GPUs says which lines of the program it computes, for
-  /// NVIDIA's tools. Not of a compiler that sessions share.
-  bool line_info = false;
   /// For tests: see RunOptions.
   const std::function<bool(int device)>* lose_device = nullptr;
   /// For tests: see lang::Machine.
@@ -128,8 +125,6 @@ class Session {
   /// One place of the program that a kernel computes, the last of `sources`
   /// that is in the program itself: "train.uni:12:5 x * 2".
   std::string kernel_line(const std::vector<uint32_t>& sources) const;
-  /// The line of a place that has a number, as debuggers find it.
-  jit::SourceLine line_of(uint32_t source) const;
 
  private:
   /// What `parse` gives of a text, which lives as long as the session; null if
@@ -140,7 +135,6 @@ class Session {
 
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<jit::Compiler> compiler_;
-  std::unique_ptr<Ranges> ranges_;  // null unless a tool asks for them
   lang::Machine machine_;
   lang::SourceMap sources_;
   lang::Diagnostics diagnostics_;

@@ -39,7 +39,7 @@ EmitContext GridEmitter::context(unsigned lanes) {
   return context;
 }
 
-void GridEmitter::locate(const Expr& expr) { grid_.lines->at(b_, expr.place); }
+void GridEmitter::locate(const Expr& expr) { grid_.lines->at(b_, expr.source); }
 
 void GridEmitter::emit_block(Value* block) {
   auto unit_of = [&](int64_t units, Value* own) {
@@ -303,7 +303,7 @@ GridLines::GridLines(llvm::Function& function, const Kernel& kernel,
   SourceLine first;
   for (const Nest& nest : kernel.nests)
     for (const Expr& expr : nest.exprs)
-      if (!first.line && expr.place) first = (*lines)(expr.place);
+      if (!first.line && expr.source) first = (*lines)(expr.source);
   if (!first.line) return;
   llvm::DIBuilder builder(module_);
   llvm::DIFile* where = file(first.file);

@@ -187,8 +187,6 @@ class NestEmitter {
 
   // ---- values
   void compute(const std::vector<bool>& needed, Point& point, Values& values);
-  /// What follows is code for this expression.
-  virtual void locate(const Expr& expr);
   llvm::Value* value_of(const Expr& expr, ExprId id, Point& point,
                         const Values& values);
   llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
@@ -242,6 +240,8 @@ class NestEmitter {
   llvm::Value* member_at(const MemberPlace& place, llvm::Value* lane,
                          Point& point);
   virtual EmitContext context(unsigned lanes);
+  /// What follows is code for this expression.
+  virtual void locate(const Expr& expr);
   llvm::Type* vector_type(llvm::Type* element, unsigned lanes);
   llvm::Value* index_constant(int64_t value);
   llvm::Value* element_constant(DType dtype, uint64_t bits);

@@ -193,7 +193,6 @@ class Group {
 
   const Sources& sources_;
   int step_;
-  uint32_t place_ = 0;  // of what is being pulled
   bool through_stacks_ = false;
   bool entered_ = false;  // the space is known
   std::vector<int64_t> extents_;
@@ -226,6 +225,7 @@ class Group {
   /// stored.
   int reload_before_ = 0;
   int depth_ = 0;
+  uint32_t place_ = 0;  // of what is being pulled
 };
 
 }  // namespace unisono::jit

@@ -40,7 +40,7 @@ ExprId Group::fail(NodeId needs) {
 ExprId Group::push(Expr expr) {
   if (expr.at.factors.size() != extents_.size())
     expr.at = constant_affine(expr.at.constant, extents_.size());
-  expr.place = place_;
+  expr.source = place_;
   exprs_.push_back(std::move(expr));
   return static_cast<ExprId>(exprs_.size()) - 1;
 }

@@ -12,7 +12,7 @@ struct SourceLine {
   int line = 0;  // 0: nowhere
   int column = 0;
 };
-/// Where a place is (Expr::place). Called by the thread that compiles.
+/// Where a place is (Expr::source). Called by the thread that compiles.
 using SourceLines = std::function<SourceLine(uint32_t place)>;
 
 }  // namespace unisono::jit

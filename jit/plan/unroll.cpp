@@ -97,7 +97,7 @@ Affine Unroller::offset(const Array& array, int64_t i) const {
 ExprId Unroller::fresh(Expr expr) {
   if (expr.at.factors.empty() && expr.at.constant == 0)
     expr.at = constant_affine(0, nest_.extents.size());
-  expr.place = place_;
+  expr.source = place_;
   nest_.exprs.push_back(std::move(expr));
   return static_cast<ExprId>(nest_.exprs.size()) - 1;
 }

@@ -143,9 +143,9 @@ class Unroller {
 
   Nest& nest_;
   const bool checked_;
-  uint32_t place_ = 0;  // of the node that is taken apart
   std::map<std::string, ExprId> known_;
   std::map<ExprId, std::pair<int64_t, int64_t>> ranges_;
+  uint32_t place_ = 0;  // of the node that is taken apart
 };
 
 }  // namespace unisono::jit

@@ -185,7 +185,7 @@ std::string GpuGenerator::kept_by(const Kernel& kernel,
   std::string out = key;
   if (!lines_) return out;
   for (const Nest& nest : kernel.nests)
-    for (const Expr& expr : nest.exprs) out += fmt::format(" {}", expr.place);
+    for (const Expr& expr : nest.exprs) out += fmt::format(" {}", expr.source);
   return out;
 }
 

@@ -3,6 +3,7 @@
 // walk it (runtime/cluster/cluster.h), and where devices may still be at work.
 #include <cstdint>
 
+#include "lang/context/under_way.h"
 #include "lang/context/walk.h"
 #include "lang/source/source.h"
 #include "runtime/cluster/cluster.h"
@@ -31,7 +32,7 @@ Status settle(const Machine& machine);
 /// none goes on before it is written.
 template <class Write>
 Status write_once(Walk& walk, Span where, Write&& write) {
-  walk.wait_for_runs(where);
+  wait_for_runs(walk, where);
   Cluster* cluster = cluster_of(walk);
   if (!cluster) return write();
   tell_place(walk, where);

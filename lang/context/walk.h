@@ -73,8 +73,6 @@ struct Machine {
   /// For tests: called wherever the walk looks at `stop`; may throw.
   const std::function<void()>* disturb = nullptr;
   Recorder* recorder = nullptr;
-  /// Told what the host does, for a tool; may be null.
-  Ranges* ranges = nullptr;
   /// Messages about what is slower than it looks.
   bool performance_notes = true;
   /// Whether that shows colours.
@@ -291,21 +289,6 @@ class Walk {
   /// Says, once for each place, which updates of large arrays copy them in each
   /// turn of a loop of the program.
   void note_copied_updates(const unisono::Program& program);
-
-  // Runs that devices may still be at work with (GPUs). Whatever others see is
-  // made after a wait for them: output, files, the clock, decisions of the
-  // host, and what runs from outside give.
-  /// Whether a run may be left under way now.
-  bool leaves_runs() const;
-  /// Keeps a run that was left. If it turns out to have failed, `fail` throws
-  /// what the run itself would have thrown, which is reported as it would have
-  /// been where the walk is now.
-  void keep_under_way(std::unique_ptr<RunUnderWay> run,
-                      std::shared_ptr<const unisono::Program> program,
-                      std::function<void(const Error&)> fail);
-  /// Waits for all of them; throws the failure of the first that failed, which
-  /// has been reported.
-  void wait_for_runs(Span where);
 
   /// Its elements on the host, dense and row-major.
   std::vector<uint8_t> host_bytes(const ArrayValue& value, Span where);

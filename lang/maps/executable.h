@@ -41,7 +41,7 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
 /// `device` is the position among the executable's devices, and `member` that
 /// among the members of the device. With `left`, which may be null, devices may
 /// still be at work afterwards; who calls then keeps what comes there
-/// (Walk::keep_under_way).
+/// (keep_under_way).
 Result<std::vector<unisono::Array>> run(
     Walk& walk, const Executable& executable,
     std::vector<unisono::Array>& inputs,

@@ -10,6 +10,7 @@
 #include "lang/context/environment.h"
 #include "lang/context/processes.h"
 #include "lang/context/scope.h"
+#include "lang/context/under_way.h"
 #include "lang/maps/donation.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
@@ -414,12 +415,12 @@ class MapRun {
   std::vector<unisono::Array> outputs() {
     tell_place(walk_, where_);
     std::unique_ptr<RunUnderWay> left;
-    std::unique_ptr<RunUnderWay>* leave = walk_.leaves_runs() ? &left : nullptr;
+    std::unique_ptr<RunUnderWay>* leave = leaves_runs(walk_) ? &left : nullptr;
     auto outputs = owns_
                        ? unisono::lang::run(walk_, executable_, arrays_, leave)
                        : unisono::lang::run(walk_, executable_, inputs_, leave);
     if (left)
-      walk_.keep_under_way(std::move(left), executable_.program, failure());
+      keep_under_way(walk_, std::move(left), executable_.program, failure());
     if (outputs) return std::move(*outputs);
     if (outputs.error().untouched) take_back();
     failure()(outputs.error());

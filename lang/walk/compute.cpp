@@ -15,6 +15,7 @@
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/recycling.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -198,13 +199,13 @@ class StatementRun {
   Arrays run(const Executable& executable, Arrays& inputs) {
     std::unique_ptr<RunUnderWay> left;
     auto outputs = lang::run(walk_, executable, inputs,
-                             walk_.leaves_runs() ? &left : nullptr);
+                             leaves_runs(walk_) ? &left : nullptr);
     if (!outputs) walk_.fail(without_device(outputs.error()), where_);
     if (left)
-      walk_.keep_under_way(std::move(left), executable.program,
-                           [&walk = walk_, where = where_](const Error& error) {
-                             walk.fail(without_device(error), where);
-                           });
+      keep_under_way(walk_, std::move(left), executable.program,
+                     [&walk = walk_, where = where_](const Error& error) {
+                       walk.fail(without_device(error), where);
+                     });
     return std::move(*outputs);
   }
 
@@ -248,54 +249,42 @@ constexpr size_t most_under_way = 32;
 
 }  // namespace
 
-bool Walk::leaves_runs() const {
-  return machine_.runtime->devices()[0]->queue() && !machine_.lose_device &&
-         !state_->line_times;
+bool leaves_runs(Walk& walk) {
+  const Machine& machine = walk.machine();
+  return machine.runtime->devices()[0]->queue() && !machine.lose_device &&
+         !line_times(walk);
 }
 
-void Walk::keep_under_way(std::unique_ptr<RunUnderWay> run,
-                          std::shared_ptr<const unisono::Program> program,
-                          std::function<void(const Error&)> fail) {
-  std::deque<LeftRun>& under_way = state_->under_way;
+void keep_under_way(Walk& walk, std::unique_ptr<RunUnderWay> run,
+                    std::shared_ptr<const unisono::Program> program,
+                    std::function<void(const Error&)> fail) {
+  Walker walker(walk);
+  std::deque<LeftRun>& under_way = walker.state().under_way;
   under_way.push_back({std::move(program), std::move(run), std::move(fail),
-                       Walker(*this).notes_of_calls()});
+                       walker.calls_around()});
   if (under_way.size() <= most_under_way) return;
-  LeftRun oldest = std::move(under_way.front());
+  const LeftRun oldest = std::move(under_way.front());
   under_way.pop_front();
   if (const std::optional<Error> error = oldest.run->wait())
-    Walker(*this).fail_left(std::move(oldest), *error);
+    walker.fail_left(oldest, *error);
 }
 
-void Walk::wait_for_runs(Span where) {
-  std::deque<LeftRun>& under_way = state_->under_way;
+// What was started after one that failed is waited for, and forgotten: it would
+// not have been.
+void wait_for_runs(Walk& walk, Span where) {
+  Walker walker(walk);
+  std::deque<LeftRun>& under_way = walker.state().under_way;
   if (under_way.empty()) return;
   while (!under_way.empty()) {
-    LeftRun oldest = std::move(under_way.front());
+    const LeftRun oldest = std::move(under_way.front());
     under_way.pop_front();
     const std::optional<Error> error = oldest.run->wait();
     if (stop_requested())
       under_way.clear();  // nobody wants the results
     else if (error)
-      Walker(*this).fail_left(std::move(oldest), *error);
+      walker.fail_left(oldest, *error);
   }
-  if (stop_requested()) Walker(*this).poll(where);
-}
-
-/// What was started after it is waited for, and forgotten: it would not have
-/// been.
-void Walker::fail_left(LeftRun left, const Error& error) {
-  s_.under_way.clear();
-  std::swap(s_.frames, left.frames);
-  Failure failure{{}, true};
-  try {
-    left.fail(error);
-  } catch (...) {
-    failure = caught(Span());
-    if (!failure.reported) report(failure.diagnostic);
-    failure.reported = true;
-  }
-  std::swap(s_.frames, left.frames);
-  throw failure;
+  if (stop_requested()) walker.poll(where);
 }
 
 unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,

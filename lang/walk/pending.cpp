@@ -407,7 +407,7 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   const unisono::Array& array = force(value, where);
   if (is_absent(array)) fail_needs_run(where);
   tell_place(*this, where);
-  wait_for_runs(where);
+  wait_for_runs(*this, where);
   const LineTime time(line_times(*this), LineTimes::Part::copies, 0);
   auto bytes = array_to_host(array, &counter);
   if (!bytes) fail(bytes.error(), where);
@@ -481,7 +481,6 @@ RunOptions run_options(const Machine& machine) {
   options.watchdog = machine.watchdog;
   options.lose_device = machine.lose_device;
   options.recorder = machine.recorder;
-  options.ranges = machine.ranges;
   return options;
 }
 

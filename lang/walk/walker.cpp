@@ -19,7 +19,6 @@
 #include "lang/walk/types.h"
 #include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
-#include "runtime/ranges.h"
 #include "runtime/stack_thread.h"
 #include "runtime/stop.h"
 
@@ -120,21 +119,51 @@ void add_call_notes(Diagnostic& diagnostic,
       continue;
     }
     if (frame.where == diagnostic.where) continue;
-    diagnostic.add_note(frame.where,
-                        frame.note.empty() ? call_note(frame) : frame.note);
+    diagnostic.add_note(frame.where, call_note(frame));
     ++added;
   }
 }
 
 }  // namespace
 
-std::vector<CallFrame> Walker::notes_of_calls() const {
-  std::vector<CallFrame> out;
+std::vector<LeftRun::Call> Walker::calls_around() const {
+  std::vector<LeftRun::Call> out;
   for (const CallFrame& frame : s_.frames)
-    out.push_back({.where = frame.where,
-                   .is_definition = frame.is_definition,
-                   .note = call_note(frame)});
+    out.push_back({frame.where, call_note(frame)});
   return out;
+}
+
+// As `report` does it in run mode, with the calls that were around then.
+void Walker::fail_left(const LeftRun& left, const Error& error) {
+  s_.under_way.clear();
+  Failure failure{Diagnostic(), true};
+  try {
+    left.fail(error);
+  } catch (...) {
+    failure = caught(Span());
+  }
+  Diagnostic& diagnostic = failure.diagnostic;
+  const auto of_user = std::find_if(
+      left.calls.rbegin(), left.calls.rend(),
+      [](const LeftRun::Call& call) { return !is_in_stdlib(call.where); });
+  if (is_in_stdlib(diagnostic.where) && of_user != left.calls.rend()) {
+    diagnostic.add_note(diagnostic.where, "found here");
+    diagnostic.where = of_user->where;
+  }
+  const Span at = diagnostic.where;
+  if (!failure.reported &&
+      walk_.reported.emplace(diagnostic.code, at.file, at.begin, at.end)
+          .second) {
+    size_t added = 0;
+    for (size_t i = left.calls.size(); i-- > 0 && added < max_call_notes;) {
+      if (left.calls[i].where == at) continue;
+      diagnostic.add_note(left.calls[i].where, left.calls[i].note);
+      ++added;
+    }
+    walk_.diagnostics_.add(diagnostic);
+  }
+  failure.reported = true;
+  throw failure;
 }
 
 Diagnostic internal_error(Span where, std::string_view what) {
@@ -397,7 +426,7 @@ bool Walker::run_from_host(const std::function<void()>& body) {
   s_.steps = 0;
   try {
     body();
-    walk_.wait_for_runs(Span());
+    wait_for_runs(walk_, Span());
     return true;
   } catch (...) {
     const Failure failure = caught(Span());
@@ -409,6 +438,12 @@ bool Walker::run_from_host(const std::function<void()>& body) {
 
 LineTimes* line_times(Walk& walk) { return Walker(walk).state().line_times; }
 
+Ranges* ranges_of(Walk& walk) { return Walker(walk).state().ranges.get(); }
+
+void set_ranges(Walk& walk, std::unique_ptr<Ranges> ranges) {
+  Walker(walk).state().ranges = std::move(ranges);
+}
+
 void set_line_times(Walk& walk, LineTimes* times) {
   Walker(walk).state().line_times = times;
 }
@@ -418,7 +453,7 @@ namespace {
 /// For a tool that is told of ranges; without one, nothing.
 std::vector<uint32_t> place_of(Walker& walker, const Stmt& stmt) {
   Walk& walk = walker.walk();
-  if (!walk.machine().ranges || walk.mode() == Mode::check) return {};
+  if (!ranges_of(walk) || walk.mode() == Mode::check) return {};
   return {walk.source_id(stmt.span)};
 }
 
@@ -447,7 +482,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
     for (const StmtPtr& stmt : program.statements) {
       const bool wanted = last && &stmt == &program.statements.back();
       const LineTime time = time_of(*this, *stmt);
-      const Range range(walk_.machine_.ranges, place_of(*this, *stmt));
+      const Range range(ranges_of(walk_), place_of(*this, *stmt));
       try {
         std::optional<Value> value = statement(*stmt, s_.globals, wanted);
         if (wanted) *last = value;
@@ -457,7 +492,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
         throw caught(stmt->span);
       }
     }
-    walk_.wait_for_runs(Span());
+    wait_for_runs(walk_, Span());
     s_.undo = nullptr;
     return true;
   } catch (...) {
@@ -481,7 +516,7 @@ bool Walker::run_block(const Program& program, const ToolStmt& tool) {
     const JournalScope undone(*this);
     block(*tool.body, s_.globals, true, false);
     walk_.flush(tool.span);
-    walk_.wait_for_runs(tool.span);
+    wait_for_runs(walk_, tool.span);
     return true;
   } catch (...) {
     const Failure failure = caught(tool.span);
@@ -519,7 +554,7 @@ bool Walker::report_earlier(const Diagnostic& diagnostic) {
     return false;
   }
   try {
-    walk_.wait_for_runs(diagnostic.where);
+    wait_for_runs(walk_, diagnostic.where);
     return false;
   } catch (...) {
     const Failure earlier = caught(diagnostic.where);
@@ -670,7 +705,7 @@ Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
       break;
     }
     const LineTime time = time_of(*this, *stmt);
-    const Range range(checking() ? nullptr : walk_.machine_.ranges,
+    const Range range(checking() ? nullptr : ranges_of(walk_),
                       place_of(*this, *stmt));
     try {
       const bool use = wanted && &stmt == &list.back();

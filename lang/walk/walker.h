@@ -34,6 +34,7 @@
 
 #include "lang/context/function.h"
 #include "lang/context/scope.h"
+#include "lang/context/under_way.h"
 #include "lang/context/walk.h"
 #include "lang/ops/indexing.h"
 #include "lang/ops/range.h"
@@ -84,17 +85,6 @@ struct CallFrame {
   bool is_definition = false;  // walked for all arguments, not called
   std::map<std::string, DType> generics = {};  // of a definition
   std::optional<Diagnostic> failed = {};       // see Walk::note_failed
-  /// Of a call that may be over: what the others say by function, syntax and
-  /// environment, which are null.
-  std::string note = {};
-};
-
-/// Walk::keep_under_way
-struct LeftRun {
-  std::shared_ptr<const unisono::Program> program;
-  std::unique_ptr<RunUnderWay> run;
-  std::function<void(const Error&)> fail;
-  std::vector<CallFrame> frames;  // around it, by their notes
 };
 
 /// A function written in the language: what `def` and `fn` share.
@@ -129,6 +119,18 @@ struct PlainType {
   DType dtype = DType::I32;  // of a scalar
 };
 
+/// What a run was left with (lang/context/under_way.h).
+struct LeftRun {
+  std::shared_ptr<const unisono::Program> program;
+  std::unique_ptr<RunUnderWay> run;
+  std::function<void(const Error&)> fail;
+  struct Call {
+    Span where;
+    std::string note;
+  };
+  std::vector<Call> calls;  // around it, the innermost last
+};
+
 struct Walk::State {
   State();
   ~State();
@@ -142,7 +144,6 @@ struct Walk::State {
   std::thread::id stack_owner;  // of the large stack in use
   std::vector<CallFrame> frames;
   std::vector<Journal> journals;
-  std::deque<LeftRun> under_way;
 
   /// Check mode: results of calls by function, names around it, and arguments.
   struct Memo {
@@ -225,6 +226,9 @@ struct Walk::State {
   /// Code has met what only the walk can tell: the call is walked, with all in
   /// it.
   bool walks_again = false;
+
+  std::deque<LeftRun> under_way;
+  std::unique_ptr<Ranges> ranges;  // null unless a tool wants them
 };
 
 /// A `var` that was assigned under a journal.
@@ -292,10 +296,9 @@ class Walker {
   /// Waits for the runs under way, of which one may have failed before: true,
   /// and that is reported, if so.
   bool report_earlier(const Diagnostic& diagnostic);
-  /// The calls around, for a message that may come when they are over.
-  std::vector<CallFrame> notes_of_calls() const;
+  std::vector<LeftRun::Call> calls_around() const;
   /// Reports what was left and has failed, and throws it.
-  [[noreturn]] void fail_left(LeftRun left, const Error& error);
+  [[noreturn]] void fail_left(const LeftRun& left, const Error& error);
   void report(Diagnostic diagnostic);
   /// Forgets what a run that ended with an error was about to do.
   void abandon_run();
