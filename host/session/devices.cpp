@@ -184,6 +184,21 @@ std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder) {
   return cache ? std::move(*cache) : nullptr;
 }
 
+namespace {
+
+/// The folder of a bundle with code for GPUs; simulated ones have one only if
+/// $UNISONO_CUBINS names it.
+std::string ready_cubins(DeviceRequest::Kind kind) {
+  if (const char* folder = std::getenv("UNISONO_CUBINS")) return folder;
+  if (kind == DeviceRequest::Kind::sim) return "";
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto folder = program.parent_path() / "cubins";
+  return std::filesystem::is_directory(folder, error) ? folder.string() : "";
+}
+
+}  // namespace
+
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
     const DeviceRequest& request, std::shared_ptr<DiskCache> cache) {
   using Kind = DeviceRequest::Kind;
@@ -205,6 +220,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
     options.configuration = fmt::format("devices = {}", request.count);
   }
   options.cache = std::move(cache);
+  options.cubins = ready_cubins(request.kind);
   return open_cuda_devices(options);
 }
 

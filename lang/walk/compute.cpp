@@ -252,7 +252,7 @@ constexpr size_t most_under_way = 32;
 bool leaves_runs(Walk& walk) {
   const Machine& machine = walk.machine();
   return machine.runtime->devices()[0]->queue() && !machine.lose_device &&
-         !line_times(walk);
+         !line_times(walk) && !cluster_of(walk);
 }
 
 void keep_under_way(Walk& walk, std::unique_ptr<RunUnderWay> run,

@@ -415,6 +415,7 @@ void Walker::abandon_run() {
   walk_.pending_ = std::make_shared<GraphScope>();
   s_.frames.clear();
   s_.journals.clear();
+  s_.under_way.clear();  // which waits for them
   s_.call_depth = 0;
 }
 

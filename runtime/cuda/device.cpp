@@ -208,7 +208,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const std::string gpu_name = fmt::format("{}:{}", options.kind, number);
     std::shared_ptr<Gpu>& gpu = gpus[number];
     if (!gpu) {
-      auto opened = TRY(Gpu::open(driver, number, gpu_name, options.cache));
+      auto opened = TRY(
+          Gpu::open(driver, number, gpu_name, options.cache, options.cubins));
       gpu = opened;
     }
     const int copy = copies[number]++;

@@ -33,6 +33,8 @@ struct CudaOptions {
   /// Keeps the code that the driver makes of kernels for later processes; may
   /// be null.
   std::shared_ptr<DiskCache> cache = nullptr;
+  /// A folder with code of kernels that is ready (ready_cubins.h); "": none.
+  std::string cubins = {};
 };
 
 /// Opens the driver and the devices, at least one, with Device::index from 0

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "runtime/cuda/ready_cubins.h"
+
 namespace unisono::cuda {
 namespace {
 
@@ -23,9 +25,11 @@ std::string_view ptx_version(std::string_view ptx) {
 
 Result<std::shared_ptr<Gpu>> Gpu::open(std::shared_ptr<const Driver> driver,
                                        int ordinal, std::string name,
-                                       std::shared_ptr<DiskCache> cache) {
+                                       std::shared_ptr<DiskCache> cache,
+                                       std::string cubins) {
   std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver)));
   gpu->cache_ = std::move(cache);
+  gpu->cubins_ = std::move(cubins);
   gpu->name_ = std::move(name);
   const Driver& cuda = gpu->driver();
   const std::string doing = fmt::format("opening {}", gpu->name_);
@@ -126,6 +130,11 @@ Status Gpu::load(Loaded& loaded) {
         .kind = Error::Kind::compile_failed,
         .message = fmt::format("a program was not compiled for {} (sm_{})",
                                name_, capability_)};
+  if (const auto ready = find_cubin(cubins_, image->ptx, capability_)) {
+    const Code code = driver_->module_load_data(&loaded.module, ready->data());
+    if (code == success) return Unit{};
+    if (is_sticky(code)) return check(code, "loading kernels on " + name_);
+  }
   const std::string key = cache_ ? cache_key(*image) : std::string();
   if (cache_) {
     if (auto cubin = cache_->find(key)) {

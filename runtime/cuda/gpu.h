@@ -18,11 +18,13 @@ namespace unisono::cuda {
 class Gpu {
  public:
   /// The driver's GPU number `ordinal`, called `name` in messages. `cache`,
-  /// which may be null, keeps the code that the driver makes of PTX. Fails for
+  /// which may be null, keeps the code that the driver makes of PTX; `cubins`
+  /// is a folder with code that is ready (ready_cubins.h), or "". Fails for
   /// GPUs older than compute capability 7.5.
   static Result<std::shared_ptr<Gpu>> open(std::shared_ptr<const Driver> driver,
                                            int ordinal, std::string name,
-                                           std::shared_ptr<DiskCache> cache);
+                                           std::shared_ptr<DiskCache> cache,
+                                           std::string cubins = {});
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -70,6 +72,7 @@ class Gpu {
 
   std::shared_ptr<const Driver> driver_;
   std::shared_ptr<DiskCache> cache_;
+  std::string cubins_;
   Device device_ = 0;
   Context context_ = nullptr;
   int capability_ = 0;
