@@ -81,7 +81,8 @@ class Device {
   /// Copies between this device's memory and the host's, and from the memory of
   /// a peer, a device of the same Runtime, to this device's. All work that is
   /// started after a copy has returned sees it done. No program that is still
-  /// running may use the memory. Errors: device_lost, cancelled.
+  /// running may use the memory, except that of a peer. Errors: device_lost,
+  /// cancelled.
   virtual Status copy_from_host(void* to, const void* from,
                                 const CopyExtent& extent) = 0;
   virtual Status copy_to_host(void* to, const void* from,

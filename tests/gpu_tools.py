@@ -131,7 +131,7 @@ def check_cubins():
     """Code that is ready is preferred to PTX, unless the driver does not take it, or it is damaged (runtime/cuda/ready_cubins.h)."""
     for ptx in (UNISONO.parent / "kernel_library").glob("sort-*.ptx"):
         text = ptx.read_bytes()
-        other = re.sub(rb"\.entry \w+", b".entry another", text, count=1)
+        other = re.sub(rb"\.entry (\w+)", rb".entry another_\1", text)
         # The driver of the tests takes PTX for a cubin, too: one without the kernel that is asked for tells that it is taken.
         sealed = lambda code: b"UNICUBIN" + struct.pack("<Q", fnv(code)) + code
         damaged = bytearray(sealed(other))

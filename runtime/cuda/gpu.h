@@ -72,7 +72,6 @@ class Gpu {
 
   std::shared_ptr<const Driver> driver_;
   std::shared_ptr<DiskCache> cache_;
-  std::string cubins_;
   Device device_ = 0;
   Context context_ = nullptr;
   int capability_ = 0;
@@ -81,6 +80,7 @@ class Gpu {
   std::mutex mutex_;
   std::map<const GridCode*, Loaded> loaded_;
   Error why_lost_;
+  std::string cubins_;  // a folder, or ""
 };
 
 /// Makes the GPU's context the thread's current one while this object lives.

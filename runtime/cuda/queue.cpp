@@ -421,12 +421,12 @@ Status StreamQueue::replay(const Captured& work) {
 // allocated there (allocate). What comes from the host is staged, and the GPU's
 // copy not waited for: the lane is marked, and whoever uses the memory in
 // another lane waits for that mark: the device's own kernels at once, other
-// copies before they begin, and these wait for kernels that are under way, too.
+// copies before they begin. A copy from a peer comes after what was put there
+// before; one to the host only after what was marked, as the host has waited.
 
-Status StreamQueue::wait_for_all_of(StreamQueue& other, Lane own) {
+Status StreamQueue::wait_for_marks_of(StreamQueue& other, Lane own) {
   for (Lane lane : {Lane::kernels, Lane::copies}) {
     if (&other == this && lane == own) continue;
-    TRY(other.mark(lane));
     TRY(wait_for(other, own, lane));
   }
   return Unit{};
@@ -465,7 +465,7 @@ Status StreamQueue::rows_to_host(void* to, const void* from,
   TRY(usable());
   CurrentContext current(*gpu_);
   if (bytes >= least_staged_bytes && ring_.open()) {
-    Status done = wait_for_all_of(*this, Lane::copies);
+    Status done = wait_for_marks_of(*this, Lane::copies);
     if (done)
       done = ring_.download(copies(), static_cast<char*>(to),
                             static_cast<const char*>(from), extent);
@@ -485,7 +485,9 @@ Status StreamQueue::rows_from_peer(void* to, StreamQueue& peer,
   TRY(peer.usable());
   const Lane lane = bytes >= least_staged_bytes ? Lane::copies : Lane::kernels;
   CurrentContext current(*gpu_);
-  Status done = wait_for_all_of(peer, lane);
+  Status done = peer.mark(Lane::kernels);  // a run may be under way there
+  if (done) done = peer.mark(Lane::copies);
+  if (done) done = wait_for_marks_of(peer, lane);
   if (done)
     done = gpu_->check(copy_rows_between(gpu_->driver(), ends_with(peer), to,
                                          from, extent, track(lane).stream),

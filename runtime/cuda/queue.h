@@ -139,9 +139,8 @@ class StreamQueue final : public Queue {
   }
   Stream kernels() const { return track(Lane::kernels).stream; }
   Stream copies() const { return track(Lane::copies).stream; }
-  /// What is put in `own` from now on begins after all that has been put on
-  /// `other`.
-  Status wait_for_all_of(StreamQueue& other, Lane own);
+  /// What is put in `own` from now on begins after the marks of `other`.
+  Status wait_for_marks_of(StreamQueue& other, Lane own);
   // queue_events.cpp
   void close_events();
   Result<Event> take_event();

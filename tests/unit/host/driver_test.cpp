@@ -306,7 +306,7 @@ TEST_CASE("an error of the host comes after those of runs before it") {
   REQUIRE(machine->run(steps).ok);
   const Outcome outcome = machine->run(
       "x = step(x, far[150_000])\n"
-      "let y = load(\"nothing.npy\")\n");
+      "let y = load(\"nothing.npy\") as f32[3]\n");
   CHECK(!outcome.ok);
   INFO(outcome.messages);
   CHECK(outcome.messages.find("case.uni:1:") != std::string::npos);
