@@ -10,7 +10,7 @@
 #include "lang/context/walk.h"
 #include "lang/source/source.h"
 #include "runtime/execute/program.h"
-#include "runtime/ranges.h"
+#include "runtime/execute/ranges.h"
 
 namespace unisono::lang {
 

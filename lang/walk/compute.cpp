@@ -287,6 +287,61 @@ void wait_for_runs(Walk& walk, Span where) {
   if (stop_requested()) walker.poll(where);
 }
 
+// As `report` does it in run mode, with the calls that were around then.
+void Walker::fail_left(const LeftRun& left, const Error& error) {
+  s_.under_way.clear();
+  Failure failure{Diagnostic(), true};
+  try {
+    left.fail(error);
+  } catch (...) {
+    failure = caught(Span());
+  }
+  Diagnostic& diagnostic = failure.diagnostic;
+  const auto of_user = std::find_if(
+      left.calls.rbegin(), left.calls.rend(),
+      [](const LeftRun::Call& call) { return !is_in_stdlib(call.where); });
+  if (is_in_stdlib(diagnostic.where) && of_user != left.calls.rend()) {
+    diagnostic.add_note(diagnostic.where, "found here");
+    diagnostic.where = of_user->where;
+  }
+  const Span at = diagnostic.where;
+  if (!failure.reported &&
+      walk_.reported.emplace(diagnostic.code, at.file, at.begin, at.end)
+          .second) {
+    size_t added = 0;
+    for (size_t i = left.calls.size(); i-- > 0 && added < max_call_notes;) {
+      if (left.calls[i].where == at) continue;
+      diagnostic.add_note(left.calls[i].where, left.calls[i].note);
+      ++added;
+    }
+    walk_.diagnostics_.add(diagnostic);
+  }
+  failure.reported = true;
+  throw failure;
+}
+
+bool Walker::report_earlier(const Diagnostic& diagnostic) {
+  if (s_.under_way.empty() || checking()) return false;
+  if (diagnostic.code == Code::cancelled) {
+    s_.under_way.clear();
+    return false;
+  }
+  try {
+    wait_for_runs(walk_, diagnostic.where);
+    return false;
+  } catch (...) {
+    const Failure earlier = caught(diagnostic.where);
+    if (!earlier.reported) report(earlier.diagnostic);
+    return true;
+  }
+}
+
+Ranges* ranges_of(Walk& walk) { return Walker(walk).state().ranges.get(); }
+
+void set_ranges(Walk& walk, std::unique_ptr<Ranges> ranges) {
+  Walker(walk).state().ranges = std::move(ranges);
+}
+
 unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
                            Span where) {
   if (array.sharding() == to) return array;

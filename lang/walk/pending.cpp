@@ -473,6 +473,11 @@ void Walk::assert_when_it_runs(const ArrayValue& holds, Diagnostic error) {
   state_->assertions.insert_or_assign(source_id(where), std::move(error));
 }
 
+void Walk::note_failed(Diagnostic assertion) {
+  std::optional<Diagnostic>& failed = Walker(*this).failed();
+  if (!failed) failed = std::move(assertion);
+}
+
 void Walk::fail(Diagnostic diagnostic) { throw Failure{std::move(diagnostic)}; }
 
 RunOptions run_options(const Machine& machine) {

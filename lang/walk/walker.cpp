@@ -37,8 +37,6 @@ constexpr uint64_t max_steps = 3'000'000;
 constexpr uint64_t attempt_steps = 20'000;
 constexpr size_t max_leaves = 65'536;
 constexpr size_t max_levels = 256;
-/// Notes about calls around an error.
-constexpr size_t max_call_notes = 4;
 
 Diagnostic no_host_memory(Span where) {
   return diagnostic(Code::out_of_memory, where,
@@ -131,39 +129,6 @@ std::vector<LeftRun::Call> Walker::calls_around() const {
   for (const CallFrame& frame : s_.frames)
     out.push_back({frame.where, call_note(frame)});
   return out;
-}
-
-// As `report` does it in run mode, with the calls that were around then.
-void Walker::fail_left(const LeftRun& left, const Error& error) {
-  s_.under_way.clear();
-  Failure failure{Diagnostic(), true};
-  try {
-    left.fail(error);
-  } catch (...) {
-    failure = caught(Span());
-  }
-  Diagnostic& diagnostic = failure.diagnostic;
-  const auto of_user = std::find_if(
-      left.calls.rbegin(), left.calls.rend(),
-      [](const LeftRun::Call& call) { return !is_in_stdlib(call.where); });
-  if (is_in_stdlib(diagnostic.where) && of_user != left.calls.rend()) {
-    diagnostic.add_note(diagnostic.where, "found here");
-    diagnostic.where = of_user->where;
-  }
-  const Span at = diagnostic.where;
-  if (!failure.reported &&
-      walk_.reported.emplace(diagnostic.code, at.file, at.begin, at.end)
-          .second) {
-    size_t added = 0;
-    for (size_t i = left.calls.size(); i-- > 0 && added < max_call_notes;) {
-      if (left.calls[i].where == at) continue;
-      diagnostic.add_note(left.calls[i].where, left.calls[i].note);
-      ++added;
-    }
-    walk_.diagnostics_.add(diagnostic);
-  }
-  failure.reported = true;
-  throw failure;
 }
 
 Diagnostic internal_error(Span where, std::string_view what) {
@@ -439,12 +404,6 @@ bool Walker::run_from_host(const std::function<void()>& body) {
 
 LineTimes* line_times(Walk& walk) { return Walker(walk).state().line_times; }
 
-Ranges* ranges_of(Walk& walk) { return Walker(walk).state().ranges.get(); }
-
-void set_ranges(Walk& walk, std::unique_ptr<Ranges> ranges) {
-  Walker(walk).state().ranges = std::move(ranges);
-}
-
 void set_line_times(Walk& walk, LineTimes* times) {
   Walker(walk).state().line_times = times;
 }
@@ -540,27 +499,6 @@ Failure Walker::caught(Span where) {
     return {internal_error(where, exception.what())};
   } catch (...) {
     return {internal_error(where, "an exception of a type unknown here")};
-  }
-}
-
-void Walk::note_failed(Diagnostic assertion) {
-  std::optional<Diagnostic>& failed = Walker(*this).failed();
-  if (!failed) failed = std::move(assertion);
-}
-
-bool Walker::report_earlier(const Diagnostic& diagnostic) {
-  if (s_.under_way.empty() || checking()) return false;
-  if (diagnostic.code == Code::cancelled) {
-    s_.under_way.clear();
-    return false;
-  }
-  try {
-    wait_for_runs(walk_, diagnostic.where);
-    return false;
-  } catch (...) {
-    const Failure earlier = caught(diagnostic.where);
-    if (!earlier.reported) report(earlier.diagnostic);
-    return true;
   }
 }
 

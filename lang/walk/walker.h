@@ -76,6 +76,9 @@ struct Journal {
   std::vector<Change> changes;
 };
 
+/// Notes about calls around an error.
+inline constexpr size_t max_call_notes = 4;
+
 /// A call around the code being walked, for the notes of an error.
 struct CallFrame {
   const FunctionValue* function = nullptr;

@@ -29,11 +29,11 @@
 #include "runtime/execute/executor.h"
 #include "runtime/execute/flat_program.h"
 #include "runtime/execute/program.h"
+#include "runtime/execute/ranges.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/watchdog.h"
 #include "runtime/pool.h"
 #include "runtime/queue.h"
-#include "runtime/ranges.h"
 #include "runtime/recorder.h"
 
 namespace unisono {
