@@ -45,6 +45,7 @@
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
 #include "runtime/files/file.h"
+#include "runtime/heap.h"
 #include "runtime/stop.h"
 
 namespace unisono::host {
@@ -208,6 +209,9 @@ Status check_options(const CommandOptions& options) {
                      "--watchdog expects seconds from 0 (for ever) to "
                      "1000000000, such as 60 or 0.5; got `{}`",
                      options.watchdog)};
+  DeviceRequest unused;
+  if (options.memory_limit)
+    TRY(parse_memory_limit(*options.memory_limit, unused));
   return check_trace(options);
 }
 
@@ -221,7 +225,14 @@ Result<SessionOptions> session_options(
       own ? Result<DeviceRequest>(*own) : parse_devices(options.devices);
   if (!request) return request.error();
   request->cublas = !options.no_cublas;
+  if (options.memory_limit)
+    TRY(parse_memory_limit(*options.memory_limit, *request));
   SessionOptions out;
+  out.memory_limit = request->memory_limit;
+  if (request->memory_share > 0)
+    out.memory_limit =
+        static_cast<int64_t>(request->memory_share *
+                             static_cast<double>(MemoryBudget::of_machine()));
   if (!options.no_cache)
     out.cache = open_kernel_cache(kernel_cache_folder(request->kind));
   if (cluster) {

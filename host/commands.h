@@ -44,6 +44,7 @@ struct CommandOptions {
   std::optional<std::string> graph;   // inspect: a number or a function
   std::optional<std::string> folder;  // inspect: for files
   bool compile_only = false;          // see lang::Machine
+  std::optional<std::string> memory_limit;  // 20G, 75%
 };
 
 /// What a shell is opened with, for who shows one.

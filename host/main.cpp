@@ -168,9 +168,15 @@ void add_run_options(CLI::App* app, CommandOptions& options) {
       ->take_last()
       ->type_name("FILE");
   app->add_flag("--profile-kernels", options.profile_kernels,
-                "name kernels for perf, in /tmp/perf-PID.map, and for GDB");
+                "name kernels for perf, in /tmp/perf-PID.map, and for GDB; and "
+                "lines in code for GPUs, for NVIDIA's tools");
   app->add_flag("--all-output", options.all_output,
                 "of several processes, lines of each, with its number");
+  app->add_option("--memory-limit", options.memory_limit,
+                  "devices allocate no more than SIZE: 20G, 512M or 75%, of "
+                  "each GPU or of all CPU devices together")
+      ->take_last()
+      ->type_name("SIZE");
   app->add_option("--watchdog", options.watchdog,
                   "devices wait SECONDS for one that does not arrive: 60; "
                   "0 is for ever")

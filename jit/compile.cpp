@@ -269,6 +269,7 @@ struct Compiler::State {
       : cpu({.vector_bytes = options.vector_bytes,
              .profile = options.on_code != nullptr},
             std::move(options.cache)),
+        gpu(std::move(options.lines)),
         on_code(std::move(options.on_code)) {}
 
   std::mutex cache_mutex;    // programs

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jit/ir/graph.h"
+#include "jit/kernel/source_lines.h"
 #include "jit/pipeline.h"
 #include "jit/reference/reference.h"
 #include "jit/target/code_text.h"
@@ -72,6 +73,8 @@ struct CompilerOptions {
   std::shared_ptr<DiskCache> cache = nullptr;
   /// If set, code is compiled so that profilers and debuggers can name it.
   CodeObserver on_code = nullptr;
+  /// If set, code for GPUs says which lines of the program it computes.
+  SourceLines lines = nullptr;
 };
 
 /// Compiles graphs for this machine's CPU or for GPUs, and keeps what it

@@ -81,7 +81,8 @@ class Device {
   /// Copies between this device's memory and the host's, and from the memory of
   /// a peer, a device of the same Runtime, to this device's. All work that is
   /// started after a copy has returned sees it done. No program that is still
-  /// running may use the memory. Errors: device_lost, cancelled.
+  /// running may use the memory, except that of a peer. Errors: device_lost,
+  /// cancelled.
   virtual Status copy_from_host(void* to, const void* from,
                                 const CopyExtent& extent) = 0;
   virtual Status copy_to_host(void* to, const void* from,
@@ -103,6 +104,16 @@ class Device {
   void on_shortage(std::function<void()> give_back) {
     give_back_ = std::move(give_back);
   }
+
+  /// Bytes of its machine's memory that it has, with what it keeps for later.
+  virtual int64_t bytes_held() const { return bytes_in_use(); }
+  /// The most bytes that it may allocate; 0: as many as there are.
+  virtual int64_t memory_limit() const { return 0; }
+  /// Gives most of what it keeps for later back to the machine, but what was in
+  /// use a short time ago.
+  virtual void give_back_unused() {}
+  /// Threads that may help with copies. Set before the device is used.
+  virtual void use_workers(std::shared_ptr<class Pool>) {}
 
  protected:
   void relieve() const {

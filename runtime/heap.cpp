@@ -70,7 +70,9 @@ int64_t read_number(const char* path) {
 
 }  // namespace
 
-int64_t MemoryBudget::default_limit() {
+int64_t MemoryBudget::default_limit() { return of_machine() / 5 * 4; }
+
+int64_t MemoryBudget::of_machine() {
   int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
                    static_cast<int64_t>(sysconf(_SC_PAGESIZE));
   for (const char* path : {"/sys/fs/cgroup/memory.max",
@@ -78,7 +80,7 @@ int64_t MemoryBudget::default_limit() {
     int64_t group = read_number(path);
     if (group > 0) memory = std::min(memory, group);
   }
-  return memory / 5 * 4;
+  return memory;
 }
 
 int64_t MemoryBudget::mapped() const {

@@ -24,8 +24,10 @@ class Heap;
 class MemoryBudget {
  public:
   explicit MemoryBudget(int64_t limit) : limit_(limit) {}
-  /// 80 % of what this process may use: physical memory, or its control
-  /// group's limit where that is less.
+  /// What this process may use: physical memory, or its control group's limit
+  /// where that is less.
+  static int64_t of_machine();
+  /// 80 % of it.
   static int64_t default_limit();
   int64_t limit() const { return limit_; }
   /// Bytes that all heaps together have mapped now.

@@ -3,6 +3,7 @@
 // queue and done in that order; calls return before it is done, unless they say
 // otherwise.
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -67,6 +68,34 @@ class Queue {
   /// Waits until all work in the lane of kernels is done, and copies bytes to
   /// the host.
   virtual Status read(std::span<const Read> what) = 0;
+  /// Bytes on their way to the host.
+  class Parcel {
+   public:
+    virtual ~Parcel() = default;
+    /// Waits until they are there, and with them all that was put in the lane
+    /// of kernels before.
+    virtual Status wait() = 0;
+    /// They, after that.
+    virtual const void* bytes() const = 0;
+  };
+  static constexpr int64_t most_sent = 128;
+  /// The bytes, `most_sent` at most, that are at `from` when what has been put
+  /// in the lane of kernels so far is done. Does not wait. Null if so many
+  /// parcels are under way that there is no place for another; the queue
+  /// outlives each.
+  virtual Result<std::unique_ptr<Parcel>> send(const void* from,
+                                               int64_t bytes) = 0;
+
+  /// When what had been put in a lane was done, for a trace.
+  class Moment {
+   public:
+    virtual ~Moment() = default;
+    /// Waits for it.
+    virtual Result<std::chrono::steady_clock::time_point> time() = 0;
+  };
+  /// What has been put in the lane so far. The queue outlives the moment.
+  virtual Result<std::unique_ptr<Moment>> moment(Lane lane = Lane::kernels) = 0;
+
   /// After a failure: waits until no work of this queue can be under way any
   /// more, even where the device is lost, so that its memory may be freed.
   virtual void settle() = 0;

@@ -87,6 +87,7 @@ void InteractiveShell::open_devices(const std::string& devices) {
 
 void InteractiveShell::settle() {
   show_messages();
+  session_->runtime().give_back_unused();
   if (const auto devices = std::exchange(wanted_devices_, std::nullopt))
     open_devices(*devices);
 }

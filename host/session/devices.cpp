@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -136,6 +137,36 @@ Result<DeviceRequest> parse_devices(std::string_view text) {
                    max_devices, text)};
 }
 
+Status parse_memory_limit(std::string_view text, DeviceRequest& request) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [unit, problem] = std::from_chars(text.data(), end, number);
+  const std::string_view rest(unit, static_cast<size_t>(end - unit));
+  constexpr std::string_view units = "KMGT";
+  const size_t which = rest.empty() ? units.npos : units.find(rest[0]);
+  const bool is_share = rest == "%";
+  double bytes = number;
+  if (which != units.npos)
+    bytes *= std::pow(1024.0, static_cast<double>(which + 1));
+  const bool known =
+      is_share
+          ? number <= 100
+          : bytes >= 1 && bytes < 9e18 &&
+                (rest.empty() || (which != units.npos &&
+                                  (rest.size() == 1 || rest.substr(1) == "iB" ||
+                                   rest.substr(1) == "B")));
+  if (problem != std::errc() || !(number > 0) || !known)
+    return Error{.message = fmt::format(
+                     "--memory-limit expects bytes, such as 20G or 512M, or a "
+                     "share, such as 75%; got `{}`",
+                     text)};
+  if (is_share)
+    request.memory_share = number / 100;
+  else
+    request.memory_limit = static_cast<int64_t>(bytes);
+  return Unit{};
+}
+
 std::string kernel_cache_folder(DeviceRequest::Kind kind) {
   if (const char* folder = std::getenv("UNISONO_CACHE"))
     return std::string_view(folder) == "off" ? "" : folder;
@@ -153,6 +184,21 @@ std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder) {
   return cache ? std::move(*cache) : nullptr;
 }
 
+namespace {
+
+/// The folder of a bundle with code for GPUs; simulated ones have one only if
+/// $UNISONO_CUBINS names it.
+std::string ready_cubins(DeviceRequest::Kind kind) {
+  if (const char* folder = std::getenv("UNISONO_CUBINS")) return folder;
+  if (kind == DeviceRequest::Kind::sim) return "";
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto folder = program.parent_path() / "cubins";
+  return std::filesystem::is_directory(folder, error) ? folder.string() : "";
+}
+
+}  // namespace
+
 Result<std::vector<std::unique_ptr<Device>>> open_devices(
     const DeviceRequest& request, std::shared_ptr<DiskCache> cache,
     std::vector<std::string> names) {
@@ -162,6 +208,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
   options.driver = environment("UNISONO_CUDA_DRIVER");
   options.gpus = request.gpus;
   options.names = std::move(names);
+  options.memory_limit = request.memory_limit;
+  options.memory_share = request.memory_share;
   options.cublas = request.cublas;
   options.cublas_library = environment("UNISONO_CUBLASLT");
   if (request.kind == Kind::sim) {
@@ -174,6 +222,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(
     options.configuration = fmt::format("devices = {}", request.count);
   }
   options.cache = std::move(cache);
+  options.cubins = ready_cubins(request.kind);
   return open_cuda_devices(options);
 }
 

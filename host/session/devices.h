@@ -18,12 +18,20 @@ struct DeviceRequest {
   Kind kind = Kind::cpu;
   int count = 1;          // cpu, sim
   std::vector<int> gpus;  // cuda: one for each device; empty: all
-  bool cublas = true;     // large products by cuBLASLt, where it is there
+  /// The most memory: bytes of all CPU devices, or of each GPU; or a share of
+  /// the machine's, or the GPU's. Both 0: the default.
+  int64_t memory_limit = 0;
+  double memory_share = 0;
+  bool cublas = true;  // large products by cuBLASLt, where it is there
 };
 inline constexpr int max_devices = 64;
 
 /// Fails with one line about what is wrong with the text.
 Result<DeviceRequest> parse_devices(std::string_view text);
+
+/// Reads `--memory-limit`: 20G, 512M, 1.5T (K, M, G, T are powers of 1024), or
+/// 75%. Fails with one line about what is wrong with the text.
+Status parse_memory_limit(std::string_view text, DeviceRequest& request);
 
 /// The folder in which compiled kernels are kept: $UNISONO_CACHE if that is set
 /// ("off" or nothing: nowhere), else one in the user's cache folder; "" is

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,20 +84,58 @@ std::string event_name(Session& session, const Recorder::Event& event) {
   return name.empty() ? kind_name(event.kind) : name;
 }
 
-/// The numbers of threads in a trace: devices, then the host.
+/// The numbers of threads in a trace: devices, then the host, then what devices
+/// do beside something else.
 int row_of(Session& session, int device) {
   return device == Recorder::host
              ? static_cast<int>(session.runtime().devices().size())
              : device;
 }
 
+/// The row of each event. A GPU copies while it computes: what begins before
+/// the one before it in its row has ended is in the next row of its device.
+std::vector<int> rows_of(Session& session,
+                         const std::vector<Recorder::Event>& events,
+                         std::map<int, std::string>& beside) {
+  std::vector<size_t> order(events.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {},
+                    [&](size_t i) { return std::pair(events[i].start, i); });
+  struct Row {
+    int number;
+    Recorder::Clock::time_point until;
+  };
+  std::map<int, std::vector<Row>> rows;  // by device
+  int next = row_of(session, Recorder::host) + 1;
+  std::vector<int> out(events.size());
+  for (const size_t i : order) {
+    const Recorder::Event& event = events[i];
+    out[i] = row_of(session, event.device);
+    if (event.device == Recorder::host ||
+        !session.runtime().devices()[event.device]->queue())
+      continue;
+    auto& of_device = rows[event.device];
+    auto row = std::ranges::find_if(
+        of_device, [&](const Row& each) { return each.until <= event.start; });
+    if (row == of_device.end()) {
+      const bool is_first = of_device.empty();
+      of_device.push_back({is_first ? out[i] : next, {}});
+      row = of_device.end() - 1;
+      if (!is_first)
+        beside[next++] = device_name(session, event.device) + ", beside";
+    }
+    row->until = event.end;
+    out[i] = row->number;
+  }
+  return out;
+}
+
 std::string event_json(Session& session, const Recorder& recorder,
-                       const Recorder::Event& event) {
+                       const Recorder::Event& event, int row) {
   std::string text = fmt::format(
       R"({{"name":{},"cat":"{}","ph":"X","pid":1,"tid":{},"ts":{:.3f},)"
       R"("dur":{:.3f})",
-      quoted(event_name(session, event)), kind_name(event.kind),
-      row_of(session, event.device),
+      quoted(event_name(session, event)), kind_name(event.kind), row,
       microseconds(event.start - recorder.started()),
       microseconds(event.end - event.start));
   if (event.kind == Kind::copy || event.kind == Kind::collective)
@@ -168,15 +207,27 @@ std::string loop_table(Session& session, const Recorder& recorder) {
                  });
 }
 
-std::string row_json(Session& session, int device) {
+std::string row_json(int row, const std::string& name) {
   return fmt::format(
       R"({{"name":"thread_name","ph":"M","pid":1,"tid":{},)"
       R"("args":{{"name":{}}}}},)"
       "\n"
       R"({{"name":"thread_sort_index","ph":"M","pid":1,"tid":{},)"
       R"("args":{{"sort_index":{}}}}})",
-      row_of(session, device), quoted(device_name(session, device)),
-      row_of(session, device), row_of(session, device));
+      row, quoted(name), row, row);
+}
+
+/// What a GPU's pool has, and the limit, where there is one or the other.
+std::string memory_line(const Device& device) {
+  if (device.bytes_held() == device.bytes_in_use() &&
+      device.memory_limit() == 0)
+    return "";
+  std::string line = fmt::format(
+      "memory of {}: {} MB in use, {} MB held", device.name(),
+      megabytes(device.bytes_in_use()), megabytes(device.bytes_held()));
+  if (device.memory_limit() > 0)
+    line += fmt::format(", limit {} MB", megabytes(device.memory_limit()));
+  return line + "\n";
 }
 
 }  // namespace
@@ -198,6 +249,8 @@ std::string stats_table(Session& session, const Recorder& recorder) {
         total(Kind::collective).count, megabytes(total(Kind::collective).bytes),
         milliseconds(total(Kind::wait)), megabytes(device->peak_bytes()));
   }
+  for (const Device* device : session.runtime().devices())
+    text += memory_line(*device);
   text += kernel_table(session, recorder) + loop_table(session, recorder);
   for (const auto& [pair, total] : recorder.copies()) {
     text += fmt::format("copied {} → {}: {} bytes in {} {}\n",
@@ -226,11 +279,16 @@ Status write_trace(const std::string& path, Session& session,
       R"({"name":"process_name","ph":"M","pid":1,"tid":0,)"
       R"("args":{"name":"unisono"}},)"
       "\n";
+  const std::vector<Recorder::Event> events = recorder.events();
+  std::map<int, std::string> names;
   for (const Device* device : session.runtime().devices())
-    text += row_json(session, device->index()) + ",\n";
-  text += row_json(session, Recorder::host);
-  for (const Recorder::Event& event : recorder.events())
-    text += ",\n" + event_json(session, recorder, event);
+    names[row_of(session, device->index())] = device->name();
+  names[row_of(session, Recorder::host)] = "host";
+  const std::vector<int> rows = rows_of(session, events, names);
+  for (const auto& [row, name] : names)
+    text += (row > 0 ? ",\n" : "") + row_json(row, name);
+  for (size_t i = 0; i < events.size(); ++i)
+    text += ",\n" + event_json(session, recorder, events[i], rows[i]);
   text += fmt::format("\n],\"otherData\":{{\"dropped\":{}}}}}\n",
                       recorder.dropped());
   const std::string folder = std::filesystem::path(path).parent_path().string();

@@ -3,19 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "lang/context/under_way.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
+#include "runtime/cuda/nvtx.h"
 #include "runtime/stop.h"
 
 namespace unisono::host {
 
 namespace {
 
-std::shared_ptr<jit::Compiler> open_compiler(const Session& session,
+/// The line of a place that has a number, as debuggers find it.
+jit::SourceLine line_of(Session& session, uint32_t source) {
+  const lang::Span span = session.walk().source_span(source);
+  if (!span) return {};
+  const lang::SourceFile::Place place = span.file->place(span.begin);
+  std::error_code error;
+  const std::filesystem::path path(span.file->path());
+  const auto whole = std::filesystem::exists(path, error)
+                         ? std::filesystem::absolute(path, error)
+                         : path;
+  return {whole.string(), place.line, place.column};
+}
+
+std::shared_ptr<jit::Compiler> open_compiler(Session& session,
                                              SessionOptions& options) {
   if (options.compiler) return std::move(options.compiler);
   jit::CompilerOptions own{.cache = std::move(options.cache)};
@@ -25,9 +42,25 @@ std::shared_ptr<jit::Compiler> open_compiler(const Session& session,
                       const std::vector<uint32_t>& sources) {
       on_code(code, bytes, session.kernel_line(sources));
     };
+    own.lines = [&session](uint32_t place) { return line_of(session, place); };
   }
   return std::make_shared<jit::Compiler>(std::move(own));
 }
+
+/// Ranges for NVIDIA's tools, with the lines of the program.
+class NamedRanges final : public Ranges {
+ public:
+  NamedRanges(const Session& session, const cuda::Nvtx& nvtx)
+      : session_(session), nvtx_(nvtx) {}
+  void begin(const std::vector<uint32_t>& places) override {
+    nvtx_.push(session_.kernel_line(places).c_str());
+  }
+  void end() override { nvtx_.pop(); }
+
+ private:
+  const Session& session_;
+  const cuda::Nvtx& nvtx_;
+};
 
 }  // namespace
 
@@ -64,6 +97,8 @@ Session::Session(SessionOptions options)
   machine_.import = std::move(options.import);
   walk_ = std::make_unique<lang::Walk>(machine_, sources_, diagnostics_);
   walk_->interactive = options.interactive;
+  if (const cuda::Nvtx* nvtx = cuda::Nvtx::open())
+    lang::set_ranges(*walk_, std::make_unique<NamedRanges>(*this, *nvtx));
 }
 
 Session::~Session() = default;

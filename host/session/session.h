@@ -60,7 +60,7 @@ struct SessionOptions {
   Recorder* recorder = nullptr;  // told of what the devices do
   /// Told of code for this machine's CPU: where it lies, its bytes, and the
   /// line of the program that it computes. If set, code is compiled for a
-  /// profile.
+  /// profile, and code for GPUs names lines for NVIDIA's tools.
   std::function<void(const void* code, int64_t bytes, const std::string& line)>
       on_code = nullptr;
   /// For tests: see RunOptions.

@@ -2,6 +2,8 @@
 // what threads say to one another, and how a failed check is reported.
 #include "jit/emit/grid.h"
 
+#include <llvm/BinaryFormat/Dwarf.h>
+#include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <filesystem>
 
 #include "jit/emit/grid_nest.h"
 #include "jit/kernel/choice.h"
@@ -35,6 +38,8 @@ EmitContext GridEmitter::context(unsigned lanes) {
   context.inline_rare = true;
   return context;
 }
+
+void GridEmitter::locate(const Expr& expr) { grid_.lines->at(b_, expr.source); }
 
 void GridEmitter::emit_block(Value* block) {
   auto unit_of = [&](int64_t units, Value* own) {
@@ -285,6 +290,65 @@ Value* GridEmitter::error_key(size_t number, const Check& check, Point& point) {
       b_.CreateShl(key, static_cast<uint64_t>(grid_.element_bits)), element);
 }
 
+// ---- lines -----------------------------------------------------------------
+
+llvm::DIFile* GridLines::file(const std::string& path) {
+  const std::filesystem::path whole(path);
+  return llvm::DIFile::get(module_.getContext(), whole.filename().string(),
+                           whole.parent_path().string());
+}
+
+GridLines::GridLines(llvm::Function& function, const Kernel& kernel,
+                     const SourceLines* lines)
+    : module_(*function.getParent()), lines_(lines) {
+  if (!lines || !*lines) return;
+  SourceLine first;
+  for (const Nest& nest : kernel.nests)
+    for (const Expr& expr : nest.exprs)
+      if (!first.line && expr.source) first = (*lines)(expr.source);
+  if (!first.line) return;
+  llvm::DIBuilder builder(module_);
+  llvm::DIFile* where = file(first.file);
+  if (module_.debug_compile_units().empty()) {
+    module_.addModuleFlag(llvm::Module::Warning, "Debug Info Version",
+                          llvm::DEBUG_METADATA_VERSION);
+    // Directives alone: no sections of DWARF.
+    builder.createCompileUnit(
+        llvm::dwarf::DW_LANG_C99, where, "unisono", true, "", 0, "",
+        llvm::DICompileUnit::DebugEmissionKind::DebugDirectivesOnly);
+  }
+  auto* unit = *module_.debug_compile_units_begin();
+  const auto line = static_cast<unsigned>(first.line);
+  auto* type = llvm::DISubroutineType::get(module_.getContext(),
+                                           llvm::DINode::FlagZero, 0, nullptr);
+  kernel_ = llvm::DISubprogram::getDistinct(
+      module_.getContext(), where, function.getName(), function.getName(),
+      where, line, type, line, nullptr, 0, 0, llvm::DINode::FlagZero,
+      llvm::DISubprogram::SPFlagDefinition, unit);
+  function.setSubprogram(kernel_);
+  known_[0] = llvm::DILocation::get(
+      module_.getContext(), line, static_cast<unsigned>(first.column), kernel_);
+}
+
+void GridLines::at(llvm::IRBuilder<>& builder, uint32_t place) {
+  if (!kernel_) return;
+  const auto [at, is_new] = known_.try_emplace(place);
+  if (is_new) {
+    const SourceLine found = (*lines_)(place);
+    llvm::DIScope* scope = kernel_;
+    if (found.line && file(found.file) != kernel_->getFile())
+      scope = llvm::DILexicalBlockFile::get(module_.getContext(), kernel_,
+                                            file(found.file), 0);
+    at->second =
+        found.line
+            ? llvm::DebugLoc(llvm::DILocation::get(
+                  module_.getContext(), static_cast<unsigned>(found.line),
+                  static_cast<unsigned>(found.column), scope))
+            : known_[0];
+  }
+  builder.SetCurrentDebugLocation(at->second);
+}
+
 // ---- the kernel ------------------------------------------------------------
 
 namespace {
@@ -357,12 +421,15 @@ void close_frame(GridFrame& grid) {
 }  // namespace
 
 EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
-                      const Kernel& kernel) {
+                      const Kernel& kernel, const SourceLines* source) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Function* function =
       kernel_function(module, name, kernel.arguments.size());
   llvm::IRBuilder<> b(&function->getEntryBlock());
   GridFrame grid{Frame{module, function, b, kernel, grid_machine}};
+  GridLines lines(*function, kernel, source);
+  grid.lines = &lines;
+  lines.at(b, 0);
   for (const Nest& nest : kernel.nests)
     grid.element_bits = std::max(
         grid.element_bits, static_cast<int>(std::bit_width(
@@ -400,6 +467,7 @@ EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
     GridEmitter(grid, nest, schedule).emit_block(own);
     b.CreateBr(leave);
     b.SetInsertPoint(next);
+    lines.at(b, 0);
   }
   leave->insertInto(function);
   b.SetInsertPoint(leave);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jit/kernel/kernel.h"
+#include "jit/kernel/source_lines.h"
 #include "runtime/grid.h"
 
 namespace llvm {
@@ -24,7 +25,9 @@ struct EmittedGrid {
 };
 
 /// Appends the kernel's function to the module, which is prepared for NVPTX.
+/// With `lines`, which may be null or empty, the code says which lines it
+/// computes (`.loc` in PTX).
 EmittedGrid emit_grid(llvm::Module& module, const std::string& name,
-                      const Kernel& kernel);
+                      const Kernel& kernel, const SourceLines* lines = nullptr);
 
 }  // namespace unisono::jit

@@ -2,9 +2,14 @@
 // The code of one nest for a grid of threads: NestEmitter's expressions, with
 // loops in which threads, warps or blocks take the units. All values are
 // scalars; a thread's neighbours do its neighbours' elements.
+#include <llvm/IR/DebugLoc.h>
+
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "jit/emit/grid.h"
 #include "jit/emit/nest.h"
 #include "jit/kernel/grid_schedule.h"
 #include "runtime/grid.h"
@@ -13,6 +18,25 @@ namespace unisono::jit {
 
 /// Address spaces of NVPTX.
 inline constexpr unsigned global_space = 1, shared_space = 3;
+
+/// Says of a kernel's instructions which lines they compute. What is not known
+/// has the line of the first expression that has one.
+class GridLines {
+ public:
+  /// Without `lines` nothing is said.
+  GridLines(llvm::Function& function, const Kernel& kernel,
+            const SourceLines* lines);
+  /// What the builder makes from now on is at `place`; 0: not known.
+  void at(llvm::IRBuilder<>& builder, uint32_t place);
+
+ private:
+  llvm::DIFile* file(const std::string& path);
+
+  llvm::Module& module_;
+  const SourceLines* lines_;
+  llvm::DISubprogram* kernel_ = nullptr;  // null: nothing is said
+  std::map<uint32_t, llvm::DebugLoc> known_;
+};
 
 /// What all nests of a kernel for a grid share.
 struct GridFrame {
@@ -26,6 +50,7 @@ struct GridFrame {
   int64_t shared_bytes = 0;
   std::vector<GridCheck> checks = {};
   int element_bits = 0;
+  GridLines* lines = nullptr;
 };
 
 class GridEmitter final : public NestEmitter {
@@ -36,6 +61,7 @@ class GridEmitter final : public NestEmitter {
 
  private:
   EmitContext context(unsigned lanes) override;
+  void locate(const Expr& expr) override;
   void poll() override {}  // a launch ends by itself
   void emit_map(Point& point, llvm::Value* block) override;
   void emit_tiles(Point& point, llvm::Value* block) override;

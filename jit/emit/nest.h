@@ -256,6 +256,8 @@ class NestEmitter {
   llvm::Value* member_at(const MemberPlace& place, llvm::Value* lane,
                          Point& point);
   virtual EmitContext context(unsigned lanes);
+  /// What follows is code for this expression.
+  virtual void locate(const Expr& expr);
   llvm::Type* vector_type(llvm::Type* element, unsigned lanes);
   llvm::Value* index_constant(int64_t value);
   llvm::Value* element_constant(DType dtype, uint64_t bits);

@@ -265,6 +265,7 @@ void NestEmitter::store_outputs(const std::vector<int>& stores, Point& point,
                                 const Values& values) {
   for (int s : stores) {
     const Store& output = nest_.stores[s];
+    locate(nest_.exprs[output.value]);
     store(output.at, store_parts_[s], output.argument,
           frame_.kernel.arguments[output.argument].dtype, values[output.value],
           point, plan_.streaming);
@@ -281,9 +282,12 @@ void NestEmitter::compute(const std::vector<bool>& needed, Point& point,
           value_of(nest_.exprs[e], static_cast<ExprId>(e), point, values);
 }
 
+void NestEmitter::locate(const Expr&) {}
+
 Value* NestEmitter::value_of(const Expr& expr, ExprId id, Point& point,
                              const Values& values) {
   check_number_ = 0;
+  locate(expr);
   switch (expr.kind) {
     case Expr::Kind::constant: return element_constant(expr.dtype, expr.bits);
     case Expr::Kind::position: return frame_.position;

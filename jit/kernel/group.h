@@ -154,6 +154,7 @@ class Group {
 
   ExprId pull(ir::NodeId node, const IndexMap& map);
   ExprId evaluate(ir::NodeId node, const IndexMap& map);
+  ExprId evaluate_kind(ir::NodeId node, const IndexMap& map);
   MemberPlace member_place(ir::NodeId node, const std::vector<int64_t>& shape,
                            const IndexMap& map) const;
   void mark_checked(Expr& expr, ir::NodeId node, const IndexMap& map) const;
@@ -224,6 +225,7 @@ class Group {
   /// stored.
   int reload_before_ = 0;
   int depth_ = 0;
+  uint32_t place_ = 0;  // of what is being pulled
 };
 
 }  // namespace unisono::jit

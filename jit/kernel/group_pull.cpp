@@ -2,6 +2,7 @@
 // names, through views, down to arrays in memory.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "jit/ir/affine_view.h"
 #include "jit/ir/kinds.h"
@@ -39,6 +40,7 @@ ExprId Group::fail(NodeId needs) {
 ExprId Group::push(Expr expr) {
   if (expr.at.factors.size() != extents_.size())
     expr.at = constant_affine(expr.at.constant, extents_.size());
+  expr.source = place_;
   exprs_.push_back(std::move(expr));
   return static_cast<ExprId>(exprs_.size()) - 1;
 }
@@ -134,6 +136,13 @@ ExprId Group::pull(NodeId node, const IndexMap& map) {
 }
 
 ExprId Group::evaluate(NodeId id, const IndexMap& map) {
+  const uint32_t reader = std::exchange(place_, sources_.graph[id].source);
+  const ExprId value = evaluate_kind(id, map);
+  place_ = reader;
+  return value;
+}
+
+ExprId Group::evaluate_kind(NodeId id, const IndexMap& map) {
   const Node& node = sources_.graph[id];
   switch (ir::kind(node.op)) {
     case Kind::map: return evaluate_map(id, map);

@@ -49,7 +49,7 @@ struct Expr {
   /// from loop p + 1 on.
   int phase = 0;
   bool checked = false;
-  uint32_t source = 0;  // of the node, if it can raise an error
+  uint32_t source = 0;  // of the node: for errors, and for lines of the code
   MemberPlace member = {};
   uint64_t bits = 0;  // one element as stored
   Affine at = {};

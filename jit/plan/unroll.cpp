@@ -97,6 +97,7 @@ Affine Unroller::offset(const Array& array, int64_t i) const {
 ExprId Unroller::fresh(Expr expr) {
   if (expr.at.factors.empty() && expr.at.constant == 0)
     expr.at = constant_affine(0, nest_.extents.size());
+  expr.source = place_;
   nest_.exprs.push_back(std::move(expr));
   return static_cast<ExprId>(nest_.exprs.size()) - 1;
 }
@@ -299,6 +300,7 @@ std::optional<Unroller::Arrays> Unroller::results_of(const Graph& graph,
 
 Unroller::Found Unroller::value_of(const Graph& graph, const Node& node,
                                    Arrays x) {
+  place_ = node.source;
   switch (ir::kind(node.op)) {
     case Kind::map: return map(graph, node, std::move(x));
     case Kind::move: return move(node, std::move(x));

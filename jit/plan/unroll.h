@@ -145,6 +145,7 @@ class Unroller {
   const bool checked_;
   std::map<std::string, ExprId> known_;
   std::map<ExprId, std::pair<int64_t, int64_t>> ranges_;
+  uint32_t place_ = 0;  // of the node that is taken apart
 };
 
 }  // namespace unisono::jit

@@ -54,7 +54,7 @@ std::string GpuGenerator::llvm_text(std::span<const Kernel* const> all,
   target(capability).prepare(module);
   for (size_t i = 0; i < all.size(); ++i) {
     poll_stop();
-    emit_grid(module, fmt::format("kernel{}", i), *all[i]);
+    emit_grid(module, fmt::format("kernel{}", i), *all[i], &lines_);
   }
   std::string out;
   llvm::raw_string_ostream(out) << module;
@@ -151,8 +151,9 @@ GpuGenerator::generate_module(std::span<const Kernel* const> kernels,
     target(capability).prepare(module);
     emitted.clear();
     for (const Kernel* kernel : kernels)
-      emitted.push_back(emit_grid(
-          module, fmt::format("kernel{}", first + emitted.size()), *kernel));
+      emitted.push_back(
+          emit_grid(module, fmt::format("kernel{}", first + emitted.size()),
+                    *kernel, &lines_));
     if (dump && first > 0) name_apart(module, first);
     std::string ptx = TRY(target(capability).ptx(module));
     if (dump) {
@@ -178,6 +179,16 @@ GpuGenerator::generate_module(std::span<const Kernel* const> kernels,
   return out;
 }
 
+/// Equal kernels of other lines have other code, if that names lines.
+std::string GpuGenerator::kept_by(const Kernel& kernel,
+                                  const std::string& key) const {
+  std::string out = key;
+  if (!lines_) return out;
+  for (const Nest& nest : kernel.nests)
+    for (const Expr& expr : nest.exprs) out += fmt::format(" {}", expr.source);
+  return out;
+}
+
 Result<GridLaunches> GpuGenerator::generate(
     const std::vector<const Kernel*>& kernels,
     const std::vector<int>& capabilities, CodeText* dump) {
@@ -190,7 +201,8 @@ Result<GridLaunches> GpuGenerator::generate(
     poll_stop();
     std::string key = print(*kernel);
     if (result.contains(key)) continue;
-    const auto* known = dump ? nullptr : kernels_.find(targets + key);
+    const auto* known =
+        dump ? nullptr : kernels_.find(targets + kept_by(*kernel, key));
     result[key] = known ? *known : nullptr;
     if (known) continue;
     keys.push_back(std::move(key));
@@ -210,7 +222,7 @@ Result<GridLaunches> GpuGenerator::generate(
     for (size_t i = begin; i < end; ++i) {
       const auto& launch = made[i - begin];
       result[keys[i]] = launch;
-      kernels_.put(targets + keys[i], launch,
+      kernels_.put(targets + kept_by(*fresh[i], keys[i]), launch,
                    8 * static_cast<int64_t>(keys[i].size()));
     }
     begin = end;

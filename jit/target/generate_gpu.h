@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jit/kernel/kernel.h"
+#include "jit/kernel/source_lines.h"
 #include "jit/plan/gpu_lowering.h"
 #include "jit/target/code_text.h"
 #include "jit/target/generator.h"
@@ -26,6 +27,8 @@ using GridLaunches =
 /// the capabilities. One thread at a time.
 class GpuGenerator : public Generator {
  public:
+  /// With `lines`, code says which lines it computes (emit_grid).
+  explicit GpuGenerator(SourceLines lines = {}) : lines_(std::move(lines)) {}
   const Lowering& lowering() override { return lowering_; }
   bool plain_collectives() const override { return true; }
   Result<CompiledKernels> generate(const Plan& plan, int devices,
@@ -49,6 +52,10 @@ class GpuGenerator : public Generator {
       std::span<const Kernel* const> kernels, size_t first,
       const std::vector<int>& capabilities, CodeText* dump);
 
+  /// What kernels that are kept are found by.
+  std::string kept_by(const Kernel& kernel, const std::string& key) const;
+
+  const SourceLines lines_;
   const GpuLowering lowering_;
   std::map<int, NvptxTarget> targets_;
   LruCache<std::shared_ptr<const GridLaunch>> kernels_{int64_t{64} << 20};

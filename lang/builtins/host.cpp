@@ -10,6 +10,7 @@
 #include "lang/context/iterable.h"
 #include "lang/context/literals.h"
 #include "lang/context/processes.h"
+#include "lang/context/under_way.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
@@ -412,6 +413,7 @@ Value builtin_clock(CallOf<"clock">& call) {
   if (walk.machine().compile_only)
     return walk.with_absent(walk.unknown_array({DType::F64, {}}));
   walk.flush(call.where);
+  wait_for_runs(walk, call.where);
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now().time_since_epoch();
   double seconds = now.count();

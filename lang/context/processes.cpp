@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lang/context/under_way.h"
 #include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
@@ -26,6 +27,7 @@ void tell_place(Walk& walk, Span where) {
 }
 
 void settle(Walk& walk, Span where) {
+  wait_for_runs(walk, where);
   Cluster* cluster = cluster_of(walk);
   if (!cluster) return;
   tell_place(walk, where);

@@ -1,8 +1,9 @@
 #pragma once
-// What the host's part of a program owes to others where several processes
-// walk it (runtime/cluster/cluster.h). Where one process is alone, nothing.
+// What the host's part of a program owes to others: where several processes
+// walk it (runtime/cluster/cluster.h), and where devices may still be at work.
 #include <cstdint>
 
+#include "lang/context/under_way.h"
 #include "lang/context/walk.h"
 #include "lang/source/source.h"
 #include "runtime/cluster/cluster.h"
@@ -21,7 +22,8 @@ int process_of(const Device& device);
 void tell_place(Walk& walk, Span where);
 
 /// Before output: what is printed now would have been printed by one process,
-/// too. An error at `where` if another has failed.
+/// too, and by one that waits for its devices. An error at `where` if another
+/// process has failed.
 void settle(Walk& walk, Span where);
 /// The same where errors are a Result's.
 Status settle(const Machine& machine);
@@ -30,6 +32,7 @@ Status settle(const Machine& machine);
 /// none goes on before it is written.
 template <class Write>
 Status write_once(Walk& walk, Span where, Write&& write) {
+  wait_for_runs(walk, where);
   Cluster* cluster = cluster_of(walk);
   if (!cluster) return write();
   tell_place(walk, where);

@@ -7,6 +7,7 @@
 #include "jit/plan/stored.h"
 #include "lang/context/line_times.h"
 #include "lang/context/processes.h"
+#include "lang/context/under_way.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"
@@ -90,8 +91,18 @@ Status after_run(const Machine& machine, const Executable& executable) {
   return settle(machine);
 }
 
-Result<Arrays> run_compiled(Machine& machine, const Executable& executable,
-                            Inputs inputs) {
+using Left = std::unique_ptr<RunUnderWay>*;
+
+RunOptions options_of(Walk& walk, Left left) {
+  RunOptions options = run_options(walk.machine());
+  options.ranges = ranges_of(walk);
+  options.under_way = left;
+  return options;
+}
+
+Result<Arrays> run_compiled(Walk& walk, const Executable& executable,
+                            Inputs inputs, Left left) {
+  const Machine& machine = walk.machine();
   if (machine.compile_only)
     return as_arrays(executable, absent_blocks(executable));
   CHECK(executable.program->overwritten.empty());
@@ -100,30 +111,32 @@ Result<Arrays> run_compiled(Machine& machine, const Executable& executable,
   for (const unisono::Array* array : inputs) blocks.push_back(&array->blocks());
   auto outputs =
       TRY(unisono::run(*machine.runtime, *executable.program,
-                       executable.devices, blocks, run_options(machine)));
+                       executable.devices, blocks, options_of(walk, left)));
   TRY(after_run(machine, executable));
   return as_arrays(executable, std::move(outputs));
 }
 
-Result<Blocks> run_overwriting(Machine& machine, const Executable& executable,
-                               Blocks& blocks) {
+Result<Blocks> run_overwriting(Walk& walk, const Executable& executable,
+                               Blocks& blocks, Left left) {
+  const Machine& machine = walk.machine();
   if (machine.compile_only) return absent_blocks(executable);
   for (const int input : executable.program->overwritten)
     TRY(make_own(executable, input, blocks[input]));
-  auto outputs = unisono::run(*machine.runtime, *executable.program,
-                              executable.devices, blocks, run_options(machine));
+  auto outputs =
+      unisono::run(*machine.runtime, *executable.program, executable.devices,
+                   blocks, options_of(walk, left));
   if (outputs) TRY(after_run(machine, executable));
   return outputs;
 }
 
 /// Of a program that writes to some of the inputs.
-Result<Arrays> run_overwriting(Machine& machine, const Executable& executable,
-                               Arrays& inputs) {
+Result<Arrays> run_overwriting(Walk& walk, const Executable& executable,
+                               Arrays& inputs, Left left) {
   Blocks blocks;
   blocks.reserve(inputs.size());
   for (const unisono::Array& array : inputs) blocks.push_back(array.blocks());
   inputs.clear();  // else a block that it writes to would have two owners
-  auto outputs = run_overwriting(machine, executable, blocks);
+  auto outputs = run_overwriting(walk, executable, blocks, left);
   if (outputs) return as_arrays(executable, std::move(*outputs));
   if (outputs.error().untouched) {
     for (size_t i = 0; i < blocks.size(); ++i) {
@@ -264,10 +277,16 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   walk.note_copied_updates(*executable.program);
 }
 
-Result<Arrays> run(Walk& walk, const Executable& executable, Inputs inputs) {
+Result<Arrays> run(Walk& walk, const Executable& executable, Inputs inputs,
+                   Left left) {
   Machine& machine = walk.machine();
   const LineTime time(line_times(walk), LineTimes::Part::devices, 0);
-  if (executable.program) return run_compiled(machine, executable, inputs);
+  // Neither decides by what a run before it computed, unless that has not
+  // failed.
+  const bool asks = executable.program ? left && asks_host(*executable.program)
+                                       : executable.member != nullptr;
+  if (asks) wait_for_runs(walk, Span());
+  if (executable.program) return run_compiled(walk, executable, inputs, left);
   const bool absent = std::ranges::any_of(
       inputs,
       [](const unisono::Array* array) { return Walk::is_absent(*array); });
@@ -283,15 +302,17 @@ Result<Arrays> run(Walk& walk, const Executable& executable, Inputs inputs) {
   return empty;
 }
 
-Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs) {
+Result<Arrays> run(Walk& walk, const Executable& executable, Arrays& inputs,
+                   Left left) {
   if (executable.program && !executable.program->overwritten.empty()) {
     const LineTime time(line_times(walk), LineTimes::Part::devices, 0);
-    return run_overwriting(walk.machine(), executable, inputs);
+    if (left && asks_host(*executable.program)) wait_for_runs(walk, Span());
+    return run_overwriting(walk, executable, inputs, left);
   }
   std::vector<const unisono::Array*> read;
   read.reserve(inputs.size());
   for (const unisono::Array& array : inputs) read.push_back(&array);
-  return run(walk, executable, read);
+  return run(walk, executable, read, left);
 }
 
 }  // namespace unisono::lang

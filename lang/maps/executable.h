@@ -39,15 +39,19 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
 /// outputs. If the program writes to some of the inputs, `inputs` is empty
 /// afterwards, unless an error says that they are untouched. In an error,
 /// `device` is the position among the executable's devices, and `member` that
-/// among the members of the device.
-Result<std::vector<unisono::Array>> run(Walk& walk,
-                                        const Executable& executable,
-                                        std::vector<unisono::Array>& inputs);
+/// among the members of the device. With `left`, which may be null, devices may
+/// still be at work afterwards; who calls then keeps what comes there
+/// (keep_under_way).
+Result<std::vector<unisono::Array>> run(
+    Walk& walk, const Executable& executable,
+    std::vector<unisono::Array>& inputs,
+    std::unique_ptr<RunUnderWay>* left = nullptr);
 
 /// The same of an executable to which nothing is given away: it only reads its
 /// inputs, which the caller holds until the run is over. None is copied.
 Result<std::vector<unisono::Array>> run(
     Walk& walk, const Executable& executable,
-    std::span<const unisono::Array* const> inputs);
+    std::span<const unisono::Array* const> inputs,
+    std::unique_ptr<RunUnderWay>* left = nullptr);
 
 }  // namespace unisono::lang

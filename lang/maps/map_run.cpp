@@ -10,6 +10,7 @@
 #include "lang/context/environment.h"
 #include "lang/context/processes.h"
 #include "lang/context/scope.h"
+#include "lang/context/under_way.h"
 #include "lang/maps/donation.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
@@ -304,6 +305,57 @@ class EntryBuilder {
 
 // ---- running it
 
+/// Fails as a map does that has an error of the machine or of compiled code.
+/// It may outlive the map.
+struct MapFailure {
+  Walk& walk;
+  bool is_jit;
+  int64_t per_device;
+  Span where;
+  std::vector<MapEntry::Place> places;
+  std::vector<Device*> devices;
+
+  /// Programs count devices along the axis, and members on the device.
+  /// `jit` has one device, which is not worth words.
+  void operator()(Error error) const {
+    if (is_jit) {
+      if (error.kind != Error::Kind::device_lost && devices.size() == 1)
+        error.device = -1;
+      error.member = -1;
+    }
+    const std::string member = member_name(error);
+    if (error.device >= 0) {
+      if (error.member >= 0) error.member += error.device * per_device;
+      error.device = devices[error.device]->index();
+      for (int& device : error.missing) device = devices[device]->index();
+    }
+    if (member.empty()) walk.fail(error, where);
+    const Device& device = *walk.machine().runtime->devices()[error.device];
+    error.device = -1;
+    try {
+      walk.fail(error, where);
+    } catch (Failure& failure) {
+      failure.diagnostic.add_fact(
+          fmt::format("on {}, member {}", device.name(), member));
+      throw;
+    }
+  }
+
+ private:
+  /// "rows=1, cols=0", of an error in a map of maps; else nothing.
+  std::string member_name(const Error& error) const {
+    std::string name;
+    const bool of_member = error.kind == Error::Kind::integer_division ||
+                           error.kind == Error::Kind::index_out_of_bounds ||
+                           error.kind == Error::Kind::check_failed;
+    if (error.device < 0 || !of_member) return name;
+    for (const MapEntry::Place& place : places)
+      name += fmt::format("{}{}={}", name.empty() ? "" : ", ", place.axis,
+                          error.device / place.stride % place.size);
+    return name;
+  }
+};
+
 /// One run of an entry.
 class MapRun {
  public:
@@ -363,11 +415,17 @@ class MapRun {
 
   std::vector<unisono::Array> outputs() {
     tell_place(walk_, where_);
-    auto outputs = owns_ ? unisono::lang::run(walk_, executable_, arrays_)
-                         : unisono::lang::run(walk_, executable_, inputs_);
+    std::unique_ptr<RunUnderWay> left;
+    std::unique_ptr<RunUnderWay>* leave = leaves_runs(walk_) ? &left : nullptr;
+    auto outputs = owns_
+                       ? unisono::lang::run(walk_, executable_, arrays_, leave)
+                       : unisono::lang::run(walk_, executable_, inputs_, leave);
+    if (left)
+      keep_under_way(walk_, std::move(left), executable_.program, failure());
     if (outputs) return std::move(*outputs);
     if (outputs.error().untouched) take_back();
-    fail(outputs.error());
+    failure()(outputs.error());
+    __builtin_unreachable();
   }
 
  private:
@@ -423,45 +481,9 @@ class MapRun {
     }
   }
 
-  /// Programs count devices along the axis, and members on the device.
-  /// `jit` has one device, which is not worth words.
-  [[noreturn]] void fail(Error error) {
-    if (is_jit_) {
-      if (error.kind != Error::Kind::device_lost &&
-          executable_.devices.size() == 1)
-        error.device = -1;
-      error.member = -1;
-    }
-    const std::string member = member_name(error);
-    if (error.device >= 0) {
-      if (error.member >= 0) error.member += error.device * entry_.per_device;
-      error.device = executable_.devices[error.device]->index();
-      for (int& device : error.missing)
-        device = executable_.devices[device]->index();
-    }
-    if (member.empty()) walk_.fail(error, where_);
-    const Device& device = *walk_.machine().runtime->devices()[error.device];
-    error.device = -1;
-    try {
-      walk_.fail(error, where_);
-    } catch (Failure& failure) {
-      failure.diagnostic.add_fact(
-          fmt::format("on {}, member {}", device.name(), member));
-      throw;
-    }
-  }
-
-  /// "rows=1, cols=0", of an error in a map of maps; else nothing.
-  std::string member_name(const Error& error) const {
-    std::string name;
-    const bool of_member = error.kind == Error::Kind::integer_division ||
-                           error.kind == Error::Kind::index_out_of_bounds ||
-                           error.kind == Error::Kind::check_failed;
-    if (error.device < 0 || !of_member) return name;
-    for (const MapEntry::Place& place : entry_.places)
-      name += fmt::format("{}{}={}", name.empty() ? "" : ", ", place.axis,
-                          error.device / place.stride % place.size);
-    return name;
+  MapFailure failure() const {
+    return {walk_,  is_jit_,       entry_.per_device,
+            where_, entry_.places, executable_.devices};
   }
 
   Value with_arrays(std::vector<unisono::Array> arrays) {

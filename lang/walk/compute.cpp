@@ -15,6 +15,7 @@
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/recycling.h"
+#include "runtime/stop.h"
 
 namespace unisono::lang {
 namespace {
@@ -199,8 +200,15 @@ class StatementRun {
   }
 
   Arrays run(const Executable& executable, Arrays& inputs) {
-    auto outputs = lang::run(walk_, executable, inputs);
+    std::unique_ptr<RunUnderWay> left;
+    auto outputs = lang::run(walk_, executable, inputs,
+                             leaves_runs(walk_) ? &left : nullptr);
     if (!outputs) walk_.fail(without_device(outputs.error()), where_);
+    if (left)
+      keep_under_way(walk_, std::move(left), executable.program,
+                     [&walk = walk_, where = where_](const Error& error) {
+                       walk.fail(without_device(error), where);
+                     });
     return std::move(*outputs);
   }
 
@@ -233,6 +241,108 @@ std::vector<unisono::Array> Walk::compute(ir::Graph graph,
   tell_place(*this, where);
   return StatementRun(*this, where)
       .compute(std::move(graph), std::move(inputs));
+}
+
+// ---- runs under way --------------------------------------------------------
+
+namespace {
+
+/// More are waited for, the oldest first: results hold memory.
+constexpr size_t most_under_way = 32;
+
+}  // namespace
+
+bool leaves_runs(Walk& walk) {
+  const Machine& machine = walk.machine();
+  return machine.runtime->devices()[0]->queue() && !machine.lose_device &&
+         !line_times(walk) && !cluster_of(walk);
+}
+
+void keep_under_way(Walk& walk, std::unique_ptr<RunUnderWay> run,
+                    std::shared_ptr<const unisono::Program> program,
+                    std::function<void(const Error&)> fail) {
+  Walker walker(walk);
+  std::deque<LeftRun>& under_way = walker.state().under_way;
+  under_way.push_back({std::move(program), std::move(run), std::move(fail),
+                       walker.calls_around()});
+  if (under_way.size() <= most_under_way) return;
+  const LeftRun oldest = std::move(under_way.front());
+  under_way.pop_front();
+  if (const std::optional<Error> error = oldest.run->wait())
+    walker.fail_left(oldest, *error);
+}
+
+// What was started after one that failed is waited for, and forgotten: it would
+// not have been.
+void wait_for_runs(Walk& walk, Span where) {
+  Walker walker(walk);
+  std::deque<LeftRun>& under_way = walker.state().under_way;
+  if (under_way.empty()) return;
+  while (!under_way.empty()) {
+    const LeftRun oldest = std::move(under_way.front());
+    under_way.pop_front();
+    const std::optional<Error> error = oldest.run->wait();
+    if (stop_requested())
+      under_way.clear();  // nobody wants the results
+    else if (error)
+      walker.fail_left(oldest, *error);
+  }
+  if (stop_requested()) walker.poll(where);
+}
+
+// As `report` does it in run mode, with the calls that were around then.
+void Walker::fail_left(const LeftRun& left, const Error& error) {
+  s_.under_way.clear();
+  Failure failure{Diagnostic(), true};
+  try {
+    left.fail(error);
+  } catch (...) {
+    failure = caught(Span());
+  }
+  Diagnostic& diagnostic = failure.diagnostic;
+  const auto of_user = std::find_if(
+      left.calls.rbegin(), left.calls.rend(),
+      [](const LeftRun::Call& call) { return !is_in_stdlib(call.where); });
+  if (is_in_stdlib(diagnostic.where) && of_user != left.calls.rend()) {
+    diagnostic.add_note(diagnostic.where, "found here");
+    diagnostic.where = of_user->where;
+  }
+  const Span at = diagnostic.where;
+  if (!failure.reported &&
+      walk_.reported.emplace(diagnostic.code, at.file, at.begin, at.end)
+          .second) {
+    size_t added = 0;
+    for (size_t i = left.calls.size(); i-- > 0 && added < max_call_notes;) {
+      if (left.calls[i].where == at) continue;
+      diagnostic.add_note(left.calls[i].where, left.calls[i].note);
+      ++added;
+    }
+    walk_.diagnostics_.add(diagnostic);
+  }
+  failure.reported = true;
+  throw failure;
+}
+
+bool Walker::report_earlier(const Diagnostic& diagnostic) {
+  if (s_.under_way.empty() || checking()) return false;
+  if (diagnostic.code == Code::cancelled) {
+    s_.under_way.clear();
+    return false;
+  }
+  try {
+    wait_for_runs(walk_, diagnostic.where);
+    return false;
+  } catch (...) {
+    const Failure earlier = caught(diagnostic.where);
+    if (!earlier.reported) report(earlier.diagnostic);
+    return true;
+  }
+}
+
+Ranges* ranges_of(Walk& walk) { return Walker(walk).state().ranges.get(); }
+
+void set_ranges(Walk& walk, std::unique_ptr<Ranges> ranges) {
+  Walker(walk).state().ranges = std::move(ranges);
 }
 
 unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,

@@ -265,6 +265,7 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
     if (is_host_memory(*array.sharding().devices[0])) {
       data = static_cast<const uint8_t*>(array.blocks()[0]->data());
     } else {
+      wait_for_runs(walker_.walk_, Span());
       copies.push_back(TRY(array_to_host(array, &counter)));
       data = copies.back().data();
     }

@@ -264,6 +264,7 @@ void Walker::import(const ImportStmt& s, const Env& env) {
     try {
       statements(module.program->statements, names, walk_.mode() == Mode::run,
                  false);
+      if (walk_.mode() == Mode::run) wait_for_runs(walk_, s.span);
     } catch (...) {
       const Failure failure = caught(s.span);
       if (!failure.reported) report(failure.diagnostic);

@@ -408,6 +408,7 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   const unisono::Array array = own_copy(*this, force(value, where));
   if (is_absent(array)) fail_needs_run(where);
   tell_place(*this, where);
+  wait_for_runs(*this, where);
   const LineTime time(line_times(*this), LineTimes::Part::copies, 0);
   auto bytes = array_to_host(array, &counter);
   if (!bytes) fail(bytes.error(), where);
@@ -473,6 +474,11 @@ void Walk::assert_when_it_runs(const ArrayValue& holds, Diagnostic error) {
                                         std::vector<uint8_t>{1}, where);
   add(ir::Op::gather, {one, beside}, ir::IndexAttrs{{0}, true}, where);
   state_->assertions.insert_or_assign(source_id(where), std::move(error));
+}
+
+void Walk::note_failed(Diagnostic assertion) {
+  std::optional<Diagnostic>& failed = Walker(*this).failed();
+  if (!failed) failed = std::move(assertion);
 }
 
 void Walk::fail(Diagnostic diagnostic) { throw Failure{std::move(diagnostic)}; }

@@ -37,8 +37,6 @@ constexpr uint64_t max_steps = 3'000'000;
 constexpr uint64_t attempt_steps = 20'000;
 constexpr size_t max_leaves = 65'536;
 constexpr size_t max_levels = 256;
-/// Notes about calls around an error.
-constexpr size_t max_call_notes = 4;
 
 Diagnostic no_host_memory(Span where) {
   return diagnostic(Code::out_of_memory, where,
@@ -100,6 +98,12 @@ std::string parameters_text(const CallFrame& frame) {
   return out;
 }
 
+std::string call_note(const CallFrame& frame) {
+  const std::string parameters = parameters_text(frame);
+  return fmt::format("in this call of `{}`{}{}", frame.function->name,
+                     parameters.empty() ? "" : ": ", parameters);
+}
+
 void add_call_notes(Diagnostic& diagnostic,
                     const std::vector<CallFrame>& frames) {
   size_t added = 0;
@@ -113,16 +117,19 @@ void add_call_notes(Diagnostic& diagnostic,
       continue;
     }
     if (frame.where == diagnostic.where) continue;
-    const std::string parameters = parameters_text(frame);
-    diagnostic.add_note(
-        frame.where,
-        fmt::format("in this call of `{}`{}{}", frame.function->name,
-                    parameters.empty() ? "" : ": ", parameters));
+    diagnostic.add_note(frame.where, call_note(frame));
     ++added;
   }
 }
 
 }  // namespace
+
+std::vector<LeftRun::Call> Walker::calls_around() const {
+  std::vector<LeftRun::Call> out;
+  for (const CallFrame& frame : s_.frames)
+    out.push_back({frame.where, call_note(frame)});
+  return out;
+}
 
 Diagnostic internal_error(Span where, std::string_view what) {
   return diagnostic(Code::internal_error, where, what)
@@ -212,7 +219,8 @@ bool Walk::print(const Value& value) {
       machine_.output(text + "\n");
       ok = true;
     } catch (...) {
-      walker.report(walker.caught(Span()).diagnostic);
+      const Failure failure = walker.caught(Span());
+      if (!failure.reported) walker.report(failure.diagnostic);
     }
   });
   return ok;
@@ -372,6 +380,7 @@ void Walker::abandon_run() {
   walk_.pending_ = std::make_shared<GraphScope>();
   s_.frames.clear();
   s_.journals.clear();
+  s_.under_way.clear();  // which waits for them
   s_.call_depth = 0;
 }
 
@@ -383,6 +392,7 @@ bool Walker::run_from_host(const std::function<void()>& body) {
   s_.steps = 0;
   try {
     body();
+    wait_for_runs(walk_, Span());
     return true;
   } catch (...) {
     const Failure failure = caught(Span());
@@ -399,6 +409,13 @@ void set_line_times(Walk& walk, LineTimes* times) {
 }
 
 namespace {
+
+/// For a tool that is told of ranges; without one, nothing.
+std::vector<uint32_t> place_of(Walker& walker, const Stmt& stmt) {
+  Walk& walk = walker.walk();
+  if (!ranges_of(walk) || walk.mode() == Mode::check) return {};
+  return {walk.source_id(stmt.span)};
+}
 
 /// The statement's, but what the library does is the time of who calls it.
 LineTime time_of(Walker& walker, const Stmt& stmt) {
@@ -425,6 +442,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
     for (const StmtPtr& stmt : program.statements) {
       const bool wanted = last && &stmt == &program.statements.back();
       const LineTime time = time_of(*this, *stmt);
+      const Range range(ranges_of(walk_), place_of(*this, *stmt));
       try {
         std::optional<Value> value = statement(*stmt, s_.globals, wanted);
         if (wanted) *last = value;
@@ -434,6 +452,7 @@ bool Walker::run_program(const Program& program, std::optional<Value>* last) {
         throw caught(stmt->span);
       }
     }
+    wait_for_runs(walk_, Span());
     s_.undo = nullptr;
     return true;
   } catch (...) {
@@ -457,6 +476,7 @@ bool Walker::run_block(const Program& program, const ToolStmt& tool) {
     const JournalScope undone(*this);
     block(*tool.body, s_.globals, true, false);
     walk_.flush(tool.span);
+    wait_for_runs(walk_, tool.span);
     return true;
   } catch (...) {
     const Failure failure = caught(tool.span);
@@ -482,13 +502,8 @@ Failure Walker::caught(Span where) {
   }
 }
 
-void Walk::note_failed(Diagnostic assertion) {
-  std::optional<Diagnostic>& failed = Walker(*this).failed();
-  if (!failed) failed = std::move(assertion);
-}
-
 void Walker::report(Diagnostic diagnostic) {
-  if (s_.attempt) return;
+  if (s_.attempt || report_earlier(diagnostic)) return;
   if (checking() && diagnostic.code != Code::cancelled) {
     const std::optional<Diagnostic>* why = &s_.failed;
     for (const CallFrame& frame : s_.frames)
@@ -629,6 +644,8 @@ Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
       break;
     }
     const LineTime time = time_of(*this, *stmt);
+    const Range range(checking() ? nullptr : ranges_of(walk_),
+                      place_of(*this, *stmt));
     try {
       const bool use = wanted && &stmt == &list.back();
       last = statement(*stmt, env, use);

@@ -19,6 +19,7 @@
 //   resolve.cpp       names in functions that nothing calls
 //   redefined.cpp     inputs of a session
 //   compile_only.cpp  programs that are compiled and not run
+#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -33,6 +34,7 @@
 
 #include "lang/context/function.h"
 #include "lang/context/scope.h"
+#include "lang/context/under_way.h"
 #include "lang/context/walk.h"
 #include "lang/ops/indexing.h"
 #include "lang/ops/range.h"
@@ -73,6 +75,9 @@ struct Journal {
   uint32_t call = 0;  // names of later calls are gone when it is closed
   std::vector<Change> changes;
 };
+
+/// Notes about calls around an error.
+inline constexpr size_t max_call_notes = 4;
 
 /// A call around the code being walked, for the notes of an error.
 struct CallFrame {
@@ -121,6 +126,18 @@ struct Module {
 struct PlainType {
   enum class Kind : uint8_t { integer, text, scalar } kind = Kind::integer;
   DType dtype = DType::I32;  // of a scalar
+};
+
+/// What a run was left with (lang/context/under_way.h).
+struct LeftRun {
+  std::shared_ptr<const unisono::Program> program;
+  std::unique_ptr<RunUnderWay> run;
+  std::function<void(const Error&)> fail;
+  struct Call {
+    Span where;
+    std::string note;
+  };
+  std::vector<Call> calls;  // around it, the innermost last
 };
 
 struct Walk::State {
@@ -231,6 +248,9 @@ struct Walk::State {
   /// Code has met what only the walk can tell: the call is walked, with all in
   /// it.
   bool walks_again = false;
+
+  std::deque<LeftRun> under_way;
+  std::unique_ptr<Ranges> ranges;  // null unless a tool wants them
 };
 
 /// A `var` that was assigned under a journal.
@@ -295,6 +315,12 @@ class Walker {
   /// statement as it is, any other as an error at `where`.
   Failure caught(Span where);
   /// Reports, with the calls around it as notes; each mistake once.
+  /// Waits for the runs under way, of which one may have failed before: true,
+  /// and that is reported, if so.
+  bool report_earlier(const Diagnostic& diagnostic);
+  std::vector<LeftRun::Call> calls_around() const;
+  /// Reports what was left and has failed, and throws it.
+  [[noreturn]] void fail_left(const LeftRun& left, const Error& error);
   void report(Diagnostic diagnostic);
   /// Forgets what a run that ended with an error was about to do.
   void abandon_run();

@@ -21,8 +21,13 @@ using cuda::StreamQueue;
 /// A logical device: a stream and a pool of memory on a GPU.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int index, std::string name, std::unique_ptr<StreamQueue> queue)
-      : name_(std::move(name)), index_(index), queue_(std::move(queue)) {
+  /// `limit`: the most bytes in use; 0: as many as there are.
+  CudaDevice(int index, std::string name, std::unique_ptr<StreamQueue> queue,
+             int64_t limit)
+      : name_(std::move(name)),
+        index_(index),
+        limit_(limit),
+        queue_(std::move(queue)) {
     queue_->on_shortage([this] { make_room(); });
   }
 
@@ -38,12 +43,15 @@ class CudaDevice final : public Device {
   }
 
   Result<Buffer> allocate(int64_t bytes) override {
-    auto pointer = TRY(queue_->allocate(bytes));
-    const int64_t now = in_use_.fetch_add(bytes) + bytes;
-    int64_t peak = peak_.load();
-    while (peak < now && !peak_.compare_exchange_weak(peak, now)) {
+    int64_t now = TRY(reserve(bytes));
+    auto pointer = queue_->allocate(bytes);
+    if (!pointer) {
+      in_use_ -= bytes;
+      return pointer.error();
     }
-    return Buffer(this, reinterpret_cast<void*>(pointer), bytes);
+    raise(peak_, now);
+    raise(recent_peak_, now);
+    return Buffer(this, reinterpret_cast<void*>(*pointer), bytes);
   }
   void free(void* data, int64_t bytes) override {
     queue_->free(reinterpret_cast<cuda::DevicePointer>(data));
@@ -69,8 +77,40 @@ class CudaDevice final : public Device {
 
   int64_t bytes_in_use() const override { return in_use_; }
   int64_t peak_bytes() const override { return peak_; }
+  int64_t bytes_held() const override {
+    return std::max(queue_->held_bytes(), bytes_in_use());
+  }
+  int64_t memory_limit() const override { return limit_; }
+  void give_back_unused() override {
+    constexpr int64_t always = int64_t{64} << 20;
+    queue_->trim_to(std::max(recent_peak_.exchange(in_use_), always));
+  }
+  void use_workers(std::shared_ptr<Pool> pool) override {
+    queue_->use_workers(std::move(pool));
+  }
 
  private:
+  static void raise(std::atomic<int64_t>& most, int64_t now) {
+    int64_t before = most.load();
+    while (before < now && !most.compare_exchange_weak(before, now)) {
+    }
+  }
+
+  /// Counts bytes as in use, and gives how many are; an error if that is more
+  /// than the limit even after all was freed that can be done without.
+  Result<int64_t> reserve(int64_t bytes) {
+    const int64_t now = in_use_.fetch_add(bytes) + bytes;
+    if (limit_ == 0 || now <= limit_) return now;
+    relieve();
+    if (in_use_ <= limit_) return in_use_.load();
+    const int64_t before = in_use_.fetch_sub(bytes) - bytes;
+    return Error{
+        .kind = Error::Kind::out_of_memory,
+        .message = fmt::format("out of memory on {}: {} bytes asked for, {} in "
+                               "use, and {} may be (--memory-limit)",
+                               name_, bytes, before, limit_)};
+  }
+
   /// Gives the GPU all memory back that its devices can do without.
   void make_room() {
     relieve();
@@ -80,9 +120,11 @@ class CudaDevice final : public Device {
 
   const std::string name_;
   const int index_;
+  const int64_t limit_;
   std::unique_ptr<StreamQueue> queue_;
   std::vector<CudaDevice*> sharing_;
   std::atomic<int64_t> in_use_{0}, peak_{0};
+  std::atomic<int64_t> recent_peak_{0};  // since unused memory was given back
 };
 
 Result<int> gpu_count(const Driver& driver) {
@@ -115,6 +157,17 @@ Result<std::vector<int>> choose(const Driver& driver,
                  .message = fmt::format("the CUDA driver {} found no GPU",
                                         driver.path())};
   return gpus;
+}
+
+/// Of each of `devices` logical devices on one GPU.
+int64_t limit_of(const CudaOptions& options, const Gpu& gpu, int64_t devices) {
+  if (options.memory_limit > 0 || options.memory_share <= 0)
+    return options.memory_limit;
+  size_t bytes = 0;
+  gpu.driver().device_total_mem(&bytes, gpu.device());
+  const double share = options.memory_share * static_cast<double>(bytes) /
+                       static_cast<double>(devices);
+  return std::max<int64_t>(static_cast<int64_t>(share), 1);
 }
 
 /// Tells devices of one another: those that share a GPU, and those that can
@@ -156,7 +209,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     const std::string gpu_name = fmt::format("{}:{}", options.kind, number);
     std::shared_ptr<Gpu>& gpu = gpus[number];
     if (!gpu) {
-      auto opened = TRY(Gpu::open(driver, number, gpu_name, options.cache));
+      auto opened = TRY(
+          Gpu::open(driver, number, gpu_name, options.cache, options.cubins));
       gpu = opened;
     }
     const int copy = copies[number]++;
@@ -165,7 +219,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_cuda_devices(
     auto queue = TRY(StreamQueue::open(gpu, name));
     if (source) queue->use_library(source);
     auto device = std::make_unique<CudaDevice>(
-        static_cast<int>(devices.size()), std::move(name), std::move(queue));
+        static_cast<int>(devices.size()), std::move(name), std::move(queue),
+        limit_of(options, *gpu, std::ranges::count(chosen, number)));
     all.push_back(device.get());
     devices.push_back(std::move(device));
   }

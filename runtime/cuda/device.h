@@ -28,9 +28,15 @@ struct CudaOptions {
   /// is the system's, or none with a simulated driver.
   bool cublas = true;
   std::string cublas_library = {};
+  /// The most that a device may allocate: bytes, or else a share of its GPU's
+  /// memory, which the devices on that GPU divide; 0: as much as there is.
+  int64_t memory_limit = 0;
+  double memory_share = 0;
   /// Keeps the code that the driver makes of kernels for later processes; may
   /// be null.
   std::shared_ptr<DiskCache> cache = nullptr;
+  /// A folder with code of kernels that is ready (ready_cubins.h); "": none.
+  std::string cubins = {};
 };
 
 /// Opens the driver and the devices, at least one, with Device::index from 0

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "runtime/cuda/ready_cubins.h"
+
 namespace unisono::cuda {
 namespace {
 
@@ -23,9 +25,11 @@ std::string_view ptx_version(std::string_view ptx) {
 
 Result<std::shared_ptr<Gpu>> Gpu::open(std::shared_ptr<const Driver> driver,
                                        int ordinal, std::string name,
-                                       std::shared_ptr<DiskCache> cache) {
+                                       std::shared_ptr<DiskCache> cache,
+                                       std::string cubins) {
   std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver)));
   gpu->cache_ = std::move(cache);
+  gpu->cubins_ = std::move(cubins);
   gpu->name_ = std::move(name);
   const Driver& cuda = gpu->driver();
   const std::string doing = fmt::format("opening {}", gpu->name_);
@@ -126,6 +130,11 @@ Status Gpu::load(Loaded& loaded) {
         .kind = Error::Kind::compile_failed,
         .message = fmt::format("a program was not compiled for {} (sm_{})",
                                name_, capability_)};
+  if (const auto ready = find_cubin(cubins_, image->ptx, capability_)) {
+    const Code code = driver_->module_load_data(&loaded.module, ready->data());
+    if (code == success) return Unit{};
+    if (is_sticky(code)) return check(code, "loading kernels on " + name_);
+  }
   const std::string key = cache_ ? cache_key(*image) : std::string();
   if (cache_) {
     if (auto cubin = cache_->find(key)) {
@@ -171,10 +180,13 @@ Status Gpu::assemble(const GridCode::Image& image, const std::string& key,
                      Module& module) {
   std::array<char, 4096> log{};
   std::array options = {JitOption::error_log_buffer,
-                        JitOption::error_log_buffer_size_bytes};
-  std::array<void*, 2> values = {log.data(),
-                                 reinterpret_cast<void*>(log.size() - 1)};
-  const auto count = static_cast<unsigned>(options.size());
+                        JitOption::error_log_buffer_size_bytes,
+                        JitOption::generate_line_info};
+  std::array<void*, 3> values = {log.data(),
+                                 reinterpret_cast<void*>(log.size() - 1),
+                                 reinterpret_cast<void*>(size_t{1})};
+  const bool names_lines = image.ptx.find("\t.loc\t") != std::string::npos;
+  const unsigned count = names_lines ? 3 : 2;
   Code code = not_supported;
   if (cache_)
     code = link(image, key, count, options.data(), values.data(), module);

@@ -18,11 +18,13 @@ namespace unisono::cuda {
 class Gpu {
  public:
   /// The driver's GPU number `ordinal`, called `name` in messages. `cache`,
-  /// which may be null, keeps the code that the driver makes of PTX. Fails for
+  /// which may be null, keeps the code that the driver makes of PTX; `cubins`
+  /// is a folder with code that is ready (ready_cubins.h), or "". Fails for
   /// GPUs older than compute capability 7.5.
   static Result<std::shared_ptr<Gpu>> open(std::shared_ptr<const Driver> driver,
                                            int ordinal, std::string name,
-                                           std::shared_ptr<DiskCache> cache);
+                                           std::shared_ptr<DiskCache> cache,
+                                           std::string cubins = {});
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -78,6 +80,7 @@ class Gpu {
   std::mutex mutex_;
   std::map<const GridCode*, Loaded> loaded_;
   Error why_lost_;
+  std::string cubins_;  // a folder, or ""
 };
 
 /// Makes the GPU's context the thread's current one while this object lives.

@@ -12,6 +12,7 @@ namespace unisono::cuda {
 namespace {
 
 constexpr int64_t bytes_of_words = 4096;
+constexpr size_t most_parcels = 64;
 
 }  // namespace
 
@@ -62,9 +63,12 @@ Status StreamQueue::start_pool() {
 /// Here, as a run must not wait for it later. They can be done without.
 void StreamQueue::start_words() {
   CurrentContext current(*gpu_);
-  const Code code = gpu_->driver().mem_host_alloc(&words_, bytes_of_words,
-                                                  host_alloc_portable);
+  const Code code = gpu_->driver().mem_host_alloc(
+      &words_, bytes_of_words + most_parcels * most_sent, host_alloc_portable);
   if (code != success) words_ = nullptr;
+  for (size_t i = 0; words_ && i < most_parcels; ++i)
+    berths_.push_back(
+        {static_cast<char*>(words_) + bytes_of_words + i * most_sent});
   (void)gpu_->check(code, "opening " + name_);
 }
 
@@ -75,6 +79,7 @@ StreamQueue::~StreamQueue() {
   for (const Track& track : tracks_)
     if (track.stream) cuda.stream_synchronize(track.stream);
   close_products();
+  close_events();
   for (const Staging& staging : stagings_) cuda.mem_free_host(staging.memory);
   if (words_) cuda.mem_free_host(words_);
   for (const Track& track : tracks_) {
@@ -136,6 +141,20 @@ void StreamQueue::trim() {
   gpu_->unload_unused();
   CurrentContext current(*gpu_);
   gpu_->driver().mem_pool_trim_to(pool_, 0);
+}
+
+void StreamQueue::trim_to(int64_t keep) {
+  if (gpu_->lost()) return;
+  CurrentContext current(*gpu_);
+  gpu_->driver().mem_pool_trim_to(pool_, static_cast<size_t>(keep));
+}
+
+int64_t StreamQueue::held_bytes() const {
+  uint64_t bytes = 0;
+  CurrentContext current(*gpu_);
+  const Code code = gpu_->driver().mem_pool_get_attribute(
+      pool_, MemoryPoolAttribute::reserved_mem_current, &bytes);
+  return code == success ? static_cast<int64_t>(bytes) : 0;
 }
 
 // A system that does not do it, for want of links or for reasons of its own, is
@@ -401,12 +420,14 @@ Status StreamQueue::replay(const Captured& work) {
 
 // ---- copies of arrays ------------------------------------------------------
 //
-// Few bytes go with the kernels. Many are staged, and go beside them; the
-// memory was then allocated there (allocate). Where a copy is not waited for,
-// the lane is marked, and whoever uses the memory in another lane waits for
-// that mark: the device's own kernels at once, other copies before they begin.
+// Few bytes go with the kernels, many beside them; their memory was then
+// allocated there (allocate). What comes from the host is staged, and the GPU's
+// copy not waited for: the lane is marked, and whoever uses the memory in
+// another lane waits for that mark: the device's own kernels at once, other
+// copies before they begin. A copy from a peer comes after what was put there
+// before; one to the host only after what was marked, as the host has waited.
 
-Status StreamQueue::wait_for_copies_of(StreamQueue& other, Lane own) {
+Status StreamQueue::wait_for_marks_of(StreamQueue& other, Lane own) {
   for (Lane lane : {Lane::kernels, Lane::copies}) {
     if (&other == this && lane == own) continue;
     TRY(wait_for(other, own, lane));
@@ -429,6 +450,12 @@ Status StreamQueue::rows_from_host(void* to, const void* from,
     if (!done) settle();
     return done;
   }
+  if (ring_.takes(extent) && ring_.open()) {
+    Status done = ring_.upload_few(kernels(), static_cast<char*>(to),
+                                   static_cast<const char*>(from), extent);
+    if (!done) settle();
+    return done;
+  }
   Status done = gpu_->check(
       copy_rows_from_host(gpu_->driver(), to, from, extent, kernels()),
       "copying to " + name_);
@@ -443,7 +470,7 @@ Status StreamQueue::rows_to_host(void* to, const void* from,
   TRY(before_wait());
   CurrentContext current(*gpu_);
   if (bytes >= least_staged_bytes && ring_.open()) {
-    Status done = wait_for_copies_of(*this, Lane::copies);
+    Status done = wait_for_marks_of(*this, Lane::copies);
     if (done)
       done = ring_.download(copies(), static_cast<char*>(to),
                             static_cast<const char*>(from), extent);
@@ -463,7 +490,9 @@ Status StreamQueue::rows_from_peer(void* to, StreamQueue& peer,
   TRY(peer.usable());
   const Lane lane = bytes >= least_staged_bytes ? Lane::copies : Lane::kernels;
   CurrentContext current(*gpu_);
-  Status done = wait_for_copies_of(peer, lane);
+  Status done = peer.mark(Lane::kernels);  // a run may be under way there
+  if (done) done = peer.mark(Lane::copies);
+  if (done) done = wait_for_marks_of(peer, lane);
   if (done)
     done = gpu_->check(copy_rows_between(gpu_->driver(), ends_with(peer), to,
                                          from, extent, track(lane).stream),

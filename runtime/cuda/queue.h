@@ -4,6 +4,7 @@
 // gets back what it has freed.
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,9 @@ class StreamQueue final : public Queue {
   Status mark(Lane lane) override;
   Status wait_for(const Queue& other, Lane own, Lane others) override;
   Status read(std::span<const Read> what) override;
+  Result<std::unique_ptr<Parcel>> send(const void* from,
+                                       int64_t bytes) override;
+  Result<std::unique_ptr<Moment>> moment(Lane lane) override;
   void settle() override;
   Status write(void* to, const void* from, int64_t bytes) override;
   bool reaches(const Queue& other) const override;
@@ -70,6 +74,14 @@ class StreamQueue final : public Queue {
   void free(DevicePointer pointer);
   /// Gives the pool's unused memory back to the GPU.
   void trim();
+  /// The same while at least `keep` bytes stay, without waiting.
+  void trim_to(int64_t keep);
+  /// Bytes of the GPU's memory that the pool has.
+  int64_t held_bytes() const;
+  /// Threads that may help to copy to pinned memory.
+  void use_workers(std::shared_ptr<Pool> pool) {
+    ring_.use_workers(std::move(pool));
+  }
   /// Waits until all that was put in the lane of kernels is done.
   Status finish();
   /// Copies of rows from the host, to the host and from a peer. Work that is
@@ -92,6 +104,19 @@ class StreamQueue final : public Queue {
     Stream stream = nullptr;
     Event mark = nullptr;
   };
+  /// A place of pinned memory for one parcel.
+  struct Berth {
+    char* memory = nullptr;
+    Event sent = nullptr;  // made when it is first wanted
+    bool taken = false;
+  };
+  class SentParcel;
+  /// A moment that the host has known, too: others are told from it.
+  struct Epoch {
+    Event event = nullptr;
+    std::chrono::steady_clock::time_point time;
+  };
+  class EventMoment;
   struct Staging {
     void* memory = nullptr;
     int64_t bytes = 0;
@@ -123,7 +148,12 @@ class StreamQueue final : public Queue {
   }
   Status before_wait() const { return before_wait_ ? before_wait_() : Unit{}; }
   Stream copies() const { return track(Lane::copies).stream; }
-  Status wait_for_copies_of(StreamQueue& other, Lane own);
+  /// What is put in `own` from now on begins after the marks of `other`.
+  Status wait_for_marks_of(StreamQueue& other, Lane own);
+  // queue_events.cpp
+  void close_events();
+  Result<Event> take_event();
+  Result<std::shared_ptr<Epoch>> current_epoch();
   CopyEnds ends_with(const Queue& peer) const;
   // cublas_queue.cpp. Whether the library does the product of a launch:
   bool prepare_product(const GridLaunch& launch);
@@ -143,6 +173,10 @@ class StreamQueue final : public Queue {
   std::mutex staging_mutex_;
   std::vector<Staging> stagings_;
   void* words_ = nullptr;  // pinned memory for few bytes; may be null
+  std::mutex events_mutex_;
+  std::vector<Berth> berths_;  // behind the words
+  std::vector<Event> idle_;    // with times, of moments that are gone
+  std::shared_ptr<Epoch> epoch_;
   std::atomic<bool> words_lent_{false};
   std::shared_ptr<cublas::Source> source_;
   std::once_flag products_opened_;

@@ -84,17 +84,59 @@ Status StagingRing::put(Stream stream, const Chunk& chunk, char* device,
       code, to_device ? "copying to " + name_ : "copying from " + name_);
 }
 
+/// A long row is cut.
+template <class Copy>
+void StagingRing::copy_rows(const Piece& piece, Copy&& copy) {
+  if (!workers_ || piece.rows * piece.bytes < 2 * copy_grain) {
+    for (int64_t row = 0; row < piece.rows; ++row) copy(row, 0, piece.bytes);
+  } else if (piece.rows == 1) {
+    workers_->parallel_for(
+        piece.bytes, copy_grain, this,
+        [&](int64_t begin, int64_t end) { copy(0, begin, end - begin); });
+  } else {
+    const int64_t grain = std::max<int64_t>(copy_grain / piece.bytes, 1);
+    workers_->parallel_for(piece.rows, grain, this,
+                           [&](int64_t begin, int64_t end) {
+                             for (int64_t row = begin; row < end; ++row)
+                               copy(row, 0, piece.bytes);
+                           });
+  }
+}
+
+bool StagingRing::takes(const CopyExtent& extent) {
+  return extent.rows == 1 && extent.bytes < least_staged_bytes;
+}
+
+// Its event tells of the last copy from a chunk, and so of all.
+Status StagingRing::upload_few(Stream stream, char* to, const char* from,
+                               const CopyExtent& extent) {
+  std::lock_guard lock(mutex_);
+  if (few_until_ == 0 || few_until_ + extent.bytes > chunk_bytes) {
+    few_in_ = (few_in_ + 1) % chunks_.size();
+    few_until_ = 0;
+    TRY(wait(chunks_[few_in_]));
+  }
+  Chunk part = chunks_[few_in_];
+  part.memory += few_until_;
+  few_until_ += (extent.bytes + 63) / 64 * 64;
+  std::memcpy(part.memory, from, static_cast<size_t>(extent.bytes));
+  return put(stream, part, to, 0, {.bytes = extent.bytes}, true);
+}
+
 Status StagingRing::upload(Stream stream, char* to, const char* from,
                            const CopyExtent& extent) {
   std::lock_guard lock(mutex_);
+  few_until_ = 0;
   size_t next = 0;
   for (const Piece& piece : pieces(extent)) {
     const Chunk& chunk = chunks_[next++ % chunks_.size()];
     TRY(wait(chunk));
-    for (int64_t i = 0; i < piece.rows; ++i)
-      std::memcpy(chunk.memory + i * piece.bytes,
-                  from + (piece.row + i) * extent.from_step + piece.offset,
-                  static_cast<size_t>(piece.bytes));
+    copy_rows(piece, [&](int64_t row, int64_t at, int64_t bytes) {
+      std::memcpy(
+          chunk.memory + row * piece.bytes + at,
+          from + (piece.row + row) * extent.from_step + piece.offset + at,
+          static_cast<size_t>(bytes));
+    });
     TRY(put(stream, chunk, to, extent.to_step, piece, true));
   }
   return Unit{};
@@ -103,6 +145,7 @@ Status StagingRing::upload(Stream stream, char* to, const char* from,
 Status StagingRing::download(Stream stream, char* to, const char* from,
                              const CopyExtent& extent) {
   std::lock_guard lock(mutex_);
+  few_until_ = 0;
   const std::vector<Piece> all = pieces(extent);
   // The GPU is ahead by as many pieces as there are chunks.
   for (size_t i = 0; i < all.size() + chunks_.size(); ++i) {
@@ -112,10 +155,11 @@ Status StagingRing::download(Stream stream, char* to, const char* from,
       const size_t number = i - chunks_.size();
       if (number >= all.size()) break;
       const Piece& piece = all[number];
-      for (int64_t r = 0; r < piece.rows; ++r)
-        std::memcpy(to + (piece.row + r) * extent.to_step + piece.offset,
-                    chunk.memory + r * piece.bytes,
-                    static_cast<size_t>(piece.bytes));
+      copy_rows(piece, [&](int64_t row, int64_t at, int64_t bytes) {
+        std::memcpy(to + (piece.row + row) * extent.to_step + piece.offset + at,
+                    chunk.memory + row * piece.bytes + at,
+                    static_cast<size_t>(bytes));
+      });
     }
     if (i >= all.size()) continue;
     TRY(put(stream, chunk, const_cast<char*>(from), extent.from_step, all[i],

@@ -10,6 +10,7 @@
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/collective.h"
+#include "runtime/execute/queue_collective.h"
 
 namespace unisono {
 namespace {
@@ -18,6 +19,9 @@ using Kind = Instruction::Kind;
 
 // In grains, of which each is worth another worker.
 constexpr float worth_sharing = 2;
+
+// Events of which times are not known yet: each has marks on a device.
+constexpr size_t most_timed = 8192;
 
 Error lost(int device) {
   return Error{.kind = Error::Kind::device_lost,
@@ -116,8 +120,28 @@ void Execution::record(Recorder* recorder,
   for (int d = 0; d < count_; ++d) devices_[d].row = devices[d]->index();
 }
 
+/// What a recorder is told of a run when that is over.
+class Execution::UnderWay final : public RunUnderWay {
+ public:
+  UnderWay(std::unique_ptr<RunUnderWay> run, Recorder& recorder,
+           std::vector<Timed> timed)
+      : run_(std::move(run)), recorder_(recorder), timed_(std::move(timed)) {}
+  std::optional<Error> wait() override {
+    std::optional<Error> error = run_->wait();
+    record_all(recorder_, timed_);
+    return error;
+  }
+
+ private:
+  const std::unique_ptr<RunUnderWay> run_;
+  Recorder& recorder_;
+  std::vector<Timed> timed_;
+};
+
 std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
   reset(pool, options);
+  ranges_ = options.ranges;
+  timed_.clear();
   if (Status begun = executor_->begin(); !begun) {
     Error error = begun.error();
     error.untouched = true;
@@ -130,7 +154,18 @@ std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
     pool.remove(*this);
   }
   CHECK(done());
-  if (std::optional<Failure> failure = executor_->finish()) {
+  if (options.under_way && !failed_ && !stopped_) {
+    if (auto left = executor_->leave()) {
+      if (recorder_)
+        left = std::make_unique<UnderWay>(std::move(left), *recorder_,
+                                          std::exchange(timed_, {}));
+      *options.under_way = std::move(left);
+      return std::nullopt;
+    }
+  }
+  std::optional<Failure> failure = executor_->finish();
+  if (recorder_) record_all(*recorder_, timed_);
+  if (failure) {
     thrown_ = std::move(failure->thrown);
     if (cluster_ && failure->sequence)
       cluster_->note_failure(failure->error.device, *failure->sequence);
@@ -253,6 +288,7 @@ Status Execution::launch(int d, const Instruction& instruction) {
   };
   const bool spread = instruction.work >= 2 &&
                       run_.pool->workers() > std::max(devices_left(), 1);
+  const Range range(ranges_, instruction.as<LaunchStep>().sources);
   if (recorder_) return launch_recorded(d, instruction, spread);
   return executor_->launch(d, instruction, spread);
 }
@@ -260,23 +296,64 @@ Status Execution::launch(int d, const Instruction& instruction) {
 Status Execution::launch_recorded(int d, const Instruction& instruction,
                                   bool spread) {
   const auto& step = instruction.as<LaunchStep>();
-  Recording recording(recorder_, Recorder::Kind::kernel, devices_[d].row);
-  recording.event().name = step.name;
-  recording.event().sources = step.sources;
-  recording.event().flops = step.flops;
-  recording.event().bytes = step.bytes;
-  Status done = executor_->launch(d, instruction, spread);
-  return done ? executor_->wait(d) : done;
+  return record_work(d,
+                     {.kind = Recorder::Kind::kernel,
+                      .bytes = step.bytes,
+                      .flops = step.flops,
+                      .name = step.name,
+                      .sources = step.sources},
+                     [&] { return executor_->launch(d, instruction, spread); });
 }
 
 Status Execution::copy(int d, const CopyStep& step) {
   if (!recorder_) return executor_->copy(d, step);
-  const int row = devices_[d].row;
-  Recording recording(recorder_, Recorder::Kind::copy, row);
-  recording.event().from = row;
-  recording.event().bytes = step.bytes;
-  Status done = executor_->copy(d, step);
-  return done ? executor_->wait(d) : done;
+  return record_work(d,
+                     {.kind = Recorder::Kind::copy,
+                      .from = devices_[d].row,
+                      .bytes = step.bytes},
+                     [&] { return executor_->copy(d, step); });
+}
+
+template <class Work>
+Status Execution::record_work(int d, Recorder::Event event, Work&& work) {
+  event.device = devices_[d].row;
+  Moment start = TRY(executor_->moment(d));
+  if (start) {
+    TRY(work());
+    Moment end = TRY(executor_->moment(d));
+    note_timed({std::move(event), {std::move(start)}, {std::move(end)}});
+    return Unit{};
+  }
+  event.start = Clock::now();
+  Status done = work();
+  event.end = Clock::now();
+  recorder_->record(std::move(event));
+  return done;
+}
+
+void Execution::note_timed(Timed timed) {
+  std::lock_guard lock(mutex_);
+  timed_.push_back(std::move(timed));
+  if (timed_.size() >= most_timed) record_all(*recorder_, timed_);
+}
+
+/// Waits for them all. A moment that a device does not come to has no time.
+void Execution::record_all(Recorder& recorder, std::vector<Timed>& timed) {
+  const auto latest = [](const std::vector<Moment>& moments) {
+    std::optional<Clock::time_point> out;
+    for (const Moment& moment : moments)
+      if (auto time = moment->time())
+        out = std::max(out.value_or(*time), *time);
+    return out;
+  };
+  for (Timed& one : timed) {
+    const auto start = latest(one.start), end = latest(one.end);
+    if (!start || !end) continue;
+    one.event.start = *start;
+    one.event.end = std::max(*start, *end);
+    recorder.record(std::move(one.event));
+  }
+  timed.clear();
 }
 
 std::optional<Failure> Execution::host_call(int d, const HostCallStep& step) {
@@ -385,12 +462,31 @@ Status Execution::perform(const Instruction& instruction) {
     return executor_->meet_others(
         *meeting_, step, at << 32 | static_cast<uint64_t>(step.bytes()));
   }
-  if (!recorder_) return executor_->meet(step);
+  return recorder_ ? meet_recorded(step) : executor_->meet(step);
+}
+
+Status Execution::meet_recorded(const CollectiveStep& step) {
+  std::vector<Moment> arrived;
+  for (int d = 0; d < count_; ++d) arrived.push_back(TRY(executor_->moment(d)));
   const Clock::time_point start = Clock::now();
-  Status done = executor_->meet(step);
-  for (int d = 0; done && d < count_; ++d) done = executor_->wait(d);
-  if (done) record_collective(step, start);
-  return done;
+  TRY(executor_->meet(step));
+  if (!arrived[0]) {
+    record_collective(step, start);
+    return Unit{};
+  }
+  const Lane lane = is_made_of_copies(step) ? Lane::copies : Lane::kernels;
+  for (int d = 0; d < count_; ++d) {
+    Moment end = TRY(executor_->moment(d, lane));
+    Recorder::Event event{.kind = Recorder::Kind::wait,
+                          .device = devices_[d].row,
+                          .source = step.source,
+                          .name = name(step.kind)};
+    note_timed({event, {arrived[static_cast<size_t>(d)]}, arrived});
+    event.kind = Recorder::Kind::collective;
+    event.bytes = step.bytes();
+    note_timed({std::move(event), arrived, {std::move(end)}});
+  }
+  return Unit{};
 }
 
 /// As device 0: what it reads is the same on all, and what it writes is shared.

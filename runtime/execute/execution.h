@@ -29,9 +29,11 @@
 #include "runtime/execute/executor.h"
 #include "runtime/execute/flat_program.h"
 #include "runtime/execute/program.h"
+#include "runtime/execute/ranges.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/watchdog.h"
 #include "runtime/pool.h"
+#include "runtime/queue.h"
 #include "runtime/recorder.h"
 
 namespace unisono {
@@ -121,6 +123,21 @@ class Execution final : public Work, public Watched {
   Status perform_once(const Instruction& instruction);
   void record_collective(const CollectiveStep& step,
                          Clock::time_point start) const;
+
+  // Of devices that work on after a call has returned, times are known later.
+  using Moment = std::shared_ptr<Queue::Moment>;
+  /// An event from the last of some moments to the last of others.
+  struct Timed {
+    Recorder::Event event;
+    std::vector<Moment> start, end;
+  };
+  class UnderWay;
+  /// Between two moments of the device's lane of kernels.
+  template <class Work>
+  Status record_work(int device, Recorder::Event event, Work&& work);
+  Status meet_recorded(const CollectiveStep& step);
+  void note_timed(Timed timed);
+  static void record_all(Recorder& recorder, std::vector<Timed>& timed);
   /// All devices go on at `pc`.
   void begin_phase(int device, int pc, int& owned_phase);
   /// It could not be performed: all devices end.
@@ -163,6 +180,8 @@ class Execution final : public Work, public Watched {
   const std::function<bool(int)>* lose_device_ = nullptr;
   std::chrono::milliseconds watchdog_{0};
   Recorder* recorder_ = nullptr;
+  Ranges* ranges_ = nullptr;
+  std::vector<Timed> timed_;  // of which times are not known yet
   /// Of a run in several processes, else null.
   Cluster* cluster_ = nullptr;
   std::optional<ClusterMeeting> meeting_;

@@ -12,6 +12,7 @@
 
 #include "runtime/execute/cluster_collective.h"
 #include "runtime/execute/run_state.h"
+#include "runtime/queue.h"
 
 namespace unisono {
 
@@ -34,8 +35,10 @@ class Executor {
   virtual Status meet_others(ClusterMeeting& meeting,
                              const CollectiveStep& step,
                              uint64_t fingerprint) = 0;
-  /// Returns when all is done that was asked for on the device so far.
-  virtual Status wait(int device) = 0;
+  /// When what has been put in a lane of the device so far is done; null where
+  /// calls return when it is.
+  virtual Result<std::unique_ptr<Queue::Moment>> moment(
+      int device, Lane lane = Lane::kernels) = 0;
 
   /// What the host decides by, and what its calls get: known when all is done
   /// before it. Fails if some check on the device has failed by then.
@@ -62,6 +65,11 @@ class Executor {
   /// the failure that the run reports, of those that the devices have already
   /// and those that are found now.
   virtual std::optional<Failure> finish() = 0;
+
+  /// Instead of `finish`, after a run in which nothing has failed so far:
+  /// returns while devices are at work, and says what is left to wait for. Null
+  /// where that cannot be; then `finish` is called.
+  virtual std::unique_ptr<RunUnderWay> leave() = 0;
 
   /// Whether it has memory of the devices from one run to the next.
   virtual bool keeps_device_memory() const = 0;

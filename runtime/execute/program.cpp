@@ -219,6 +219,18 @@ class ClusterRun {
 
 }  // namespace
 
+bool asks_host(const Program& program) {
+  const auto ask = [](const auto& self, const Steps& steps) -> bool {
+    return std::ranges::any_of(steps, [&](const Step& step) {
+      if (const auto* loop = std::get_if<LoopStep>(&step.what))
+        return loop->turns < 0 || self(self, *loop->body);
+      return std::holds_alternative<IfStep>(step.what) ||
+             std::holds_alternative<HostCallStep>(step.what);
+    });
+  };
+  return ask(ask, program.steps);
+}
+
 Result<Blocks> run(Runtime& runtime, const Program& program,
                    const std::vector<Device*>& devices, Inputs inputs,
                    const RunOptions& options) {
@@ -370,7 +382,12 @@ Runtime::Runtime(std::vector<std::unique_ptr<Device>> devices, int workers)
   for (const auto& device : owned_) {
     device_list_.push_back(device.get());
     device->on_shortage([this] { forget_all(); });
+    device->use_workers(pool_);
   }
+}
+
+void Runtime::give_back_unused() {
+  for (const auto& device : owned_) device->give_back_unused();
 }
 
 Runtime::~Runtime() { forget_all(); }

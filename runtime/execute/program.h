@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -252,6 +253,20 @@ CodeTarget code_target(const std::vector<Device*>& devices);
 
 class Runtime;
 
+/// A run whose devices may still be at work. Its program and its devices
+/// outlive it.
+class RunUnderWay {
+ public:
+  virtual ~RunUnderWay() = default;
+  /// Waits until it is over, and says what failed, as the run itself would
+  /// have. Called once.
+  virtual std::optional<Error> wait() = 0;
+};
+
+/// Whether the host decides by what devices compute before a run is over, or
+/// does something with it.
+bool asks_host(const Program& program);
+
 struct RunOptions {
   /// Set by another thread to stop: the run fails with `cancelled`.
   const std::atomic<bool>* stop = nullptr;
@@ -264,6 +279,12 @@ struct RunOptions {
   const std::function<bool(int device)>* lose_device = nullptr;
   /// Told of what each device does, if there is one.
   class Recorder* recorder = nullptr;
+  /// Told of each launch while it is put on a device's queue, if there is one.
+  class Ranges* ranges = nullptr;
+  /// Where devices can do it, `run` may return with the outputs while they are
+  /// still at work, and then puts here what is to be waited for before anything
+  /// is made of these that others see. Null: it never does.
+  std::unique_ptr<RunUnderWay>* under_way = nullptr;
 };
 
 /// Runs `program` on `devices` (as many as it is for, 64 of them here at most):
@@ -315,6 +336,8 @@ class Runtime {
   class Watchdog& watchdog() { return *watchdog_; }
   /// Remembers a program's cache, whose device memory goes before the devices.
   void keep(const std::shared_ptr<ProgramCache>& cache);
+  /// While nothing runs: devices give back memory that they keep for later.
+  void give_back_unused();
 
  private:
   void forget_all();

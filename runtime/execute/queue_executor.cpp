@@ -1,6 +1,7 @@
 #include "runtime/execute/queue_executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "runtime/check.h"
@@ -55,11 +56,84 @@ Error decode(const GridError& word, const FlatProgram& flat, int device) {
   return error;
 }
 
+bool has_checks(const FlatProgram& flat) {
+  return std::ranges::any_of(flat.instructions, [](const Instruction& each) {
+    return each.kind == Kind::launch &&
+           !each.as<LaunchStep>().grid->checks.empty();
+  });
+}
+
+/// Of the failed checks of the first phase that has any the first device's is
+/// reported; without one what went wrong otherwise.
+class Verdict {
+ public:
+  explicit Verdict(const FlatProgram& flat) : flat_(flat) {}
+  void add(Failure failure) {
+    if (!other_) other_ = std::move(failure);
+  }
+  /// Devices in their order. `sequence`: a cluster's, see `Failure`.
+  void add(const GridError& word, int device,
+           std::optional<uint64_t> sequence = {}) {
+    if (!word.launch || phase_of(word) >= first_phase_) return;
+    first_phase_ = phase_of(word);
+    checked_ = Failure{decode(word, flat_, device)};
+    checked_->sequence = sequence;
+  }
+  /// Whether something else than a check has failed.
+  bool is_broken() const { return other_.has_value(); }
+  std::optional<Failure> take() {
+    return checked_ ? std::move(checked_) : std::move(other_);
+  }
+
+ private:
+  const FlatProgram& flat_;
+  std::pair<uint64_t, uint64_t> first_phase_ = {~uint64_t{0}, 0};
+  std::optional<Failure> checked_, other_;
+};
+
+/// What is left of a run: each device's word for errors is on its way.
+class LeftRun final : public RunUnderWay {
+ public:
+  struct Part {
+    Queue* queue;
+    std::unique_ptr<Queue::Parcel> word;
+  };
+  /// `sent`: whether the parcels have the words, which else have no errors.
+  LeftRun(const FlatProgram& flat, std::vector<Part> parts, bool sent)
+      : flat_(flat), parts_(std::move(parts)), sent_(sent) {}
+
+  std::optional<Error> wait() override {
+    Verdict verdict(flat_);
+    for (size_t d = 0; d < parts_.size(); ++d) {
+      Queue::Parcel& parcel = *parts_[d].word;
+      if (Status done = parcel.wait(); !done) {
+        verdict.add({done.error()});
+        continue;
+      }
+      if (!sent_) continue;
+      GridError word;
+      std::memcpy(&word, parcel.bytes(), sizeof word);
+      verdict.add(word, static_cast<int>(d));
+    }
+    if (verdict.is_broken())
+      for (const Part& part : parts_) part.queue->settle();
+    auto failure = verdict.take();
+    if (!failure) return std::nullopt;
+    return std::move(failure->error);
+  }
+
+ private:
+  const FlatProgram& flat_;
+  const std::vector<Part> parts_;
+  const bool sent_;
+};
+
 }  // namespace
 
 QueueExecutor::QueueExecutor(const RunState& run)
     : run_(run),
       devices_(std::make_unique<DeviceState[]>(run.count)),
+      can_fail_(has_checks(run.flat)),
       buffers_(run),
       replays_(run.flat.loops.size()) {
   CHECK(run.flat.instructions.size() < size_t{1} << place_bits);
@@ -108,9 +182,9 @@ Status QueueExecutor::open(int d) {
   device.copies.clear();
   queue->stop_when(run_.stop);
   if (device.grid_error.device() != &where) {
-    Buffer word = TRY(where.allocate(sizeof(GridError)));
-    const GridError none;
-    TRY(queue->write(word.data(), &none, sizeof none));
+    const GridError none[2];
+    Buffer word = TRY(where.allocate(sizeof none));
+    TRY(queue->write(word.data(), none, sizeof none));
     device.grid_error = std::move(word);
   }
   return prepare(*queue);
@@ -170,10 +244,8 @@ Status QueueExecutor::copy(int d, const CopyStep& step) {
   return queue.copy(slots[step.to], queue, slots[step.from], step.bytes);
 }
 
-Status QueueExecutor::wait(int d) {
-  TRY(join_all_copies(d));
-  GridError word;  // any read waits for what was put there
-  return read_error(d, word);
+Result<std::unique_ptr<Queue::Moment>> QueueExecutor::moment(int d, Lane lane) {
+  return devices_[d].queue->moment(lane);
 }
 
 Status QueueExecutor::read_error(int d, GridError& word) {
@@ -298,19 +370,12 @@ uint64_t QueueExecutor::sequence_of(const GridError& word) const {
   return sequences_[std::min<uint64_t>(phase, sequences_.size() - 1)];
 }
 
-/// Of the failed checks of the first phase that has any the first device's is
-/// reported; without one what went wrong otherwise.
 std::optional<Failure> QueueExecutor::finish() {
-  std::pair<uint64_t, uint64_t> first_phase = {~uint64_t{0}, 0};
-  std::optional<Failure> checked, other;
-  const auto note = [&](Failure failure) {
-    if (!other) other = std::move(failure);
-  };
+  Verdict verdict(run_.flat);
   for (int d = 0; d < run_.count; ++d) {
-    DeviceState& device = devices_[d];
     std::optional<Failure>& failure = run_.devices[d].failure;
     if (!is_here(d)) {  // as device 0 it may have failed for all
-      if (failure) note(*std::move(failure));
+      if (failure) verdict.add(*std::move(failure));
       continue;
     }
     GridError word;
@@ -318,29 +383,52 @@ std::optional<Failure> QueueExecutor::finish() {
     if (done) done = read_error(d, word);
     if (!done || !word.launch) {
       if (failure)
-        note(*std::move(failure));
+        verdict.add(*std::move(failure));
       else if (!done)
-        note({done.error()});
+        verdict.add({done.error()});
       if (word.stretches == 0) continue;
     }
-    if (word.launch && phase_of(word) < first_phase) {
-      first_phase = phase_of(word);
-      checked = Failure{decode(word, run_.flat, d)};
-      if (cluster_) checked->sequence = sequence_of(word);
-    }
-    const GridError none;
-    done = device.queue->write(device.grid_error.data(), &none, sizeof none);
-    if (!done) {
-      device.grid_error = Buffer();  // a new one for the next run
-      note({done.error()});
-    }
+    if (word.launch && cluster_)
+      verdict.add(word, d, sequence_of(word));
+    else
+      verdict.add(word, d);
+    clear_error(d);
   }
-  if (other)
+  if (verdict.is_broken())
     for (int d = 0; d < run_.count; ++d)
       if (is_here(d)) devices_[d].queue->settle();
   return_staging();
   release();
-  return checked ? std::move(checked) : std::move(other);
+  return verdict.take();
+}
+
+/// If that fails there is a new word for the next run.
+void QueueExecutor::clear_error(int d) {
+  DeviceState& device = devices_[d];
+  auto* word = static_cast<char*>(device.grid_error.data());
+  if (!device.queue->copy(word, *device.queue, word + sizeof(GridError),
+                          sizeof(GridError)))
+    device.grid_error = Buffer();
+}
+
+/// Staging is the run's own as long as devices may read it, and what other
+/// processes are told of a run's end they are told in it.
+std::unique_ptr<RunUnderWay> QueueExecutor::leave() {
+  if (cluster_) return nullptr;
+  std::vector<LeftRun::Part> parts;
+  for (int d = 0; d < run_.count; ++d) {
+    DeviceState& device = devices_[d];
+    if (device.staging || run_.devices[d].failure || !join_all_copies(d))
+      return nullptr;
+    auto word = device.queue->send(
+        device.grid_error.data(),
+        can_fail_ ? static_cast<int64_t>(sizeof(GridError)) : 0);
+    if (!word || !*word) return nullptr;
+    parts.push_back({device.queue, std::move(*word)});
+  }
+  for (int d = 0; can_fail_ && d < run_.count; ++d) clear_error(d);
+  release();
+  return std::make_unique<LeftRun>(run_.flat, std::move(parts), can_fail_);
 }
 
 }  // namespace unisono

@@ -27,7 +27,7 @@ class QueueExecutor final : public Executor {
   Status meet(const CollectiveStep& step) override;
   Status meet_others(ClusterMeeting& meeting, const CollectiveStep& step,
                      uint64_t fingerprint) override;
-  Status wait(int device) override;
+  Result<std::unique_ptr<Queue::Moment>> moment(int device, Lane lane) override;
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,
                         std::vector<std::vector<uint8_t>>& arguments) override;
@@ -38,12 +38,13 @@ class QueueExecutor final : public Executor {
   Result<int64_t> replay(std::span<const int> devices,
                          const Instruction& at) override;
   std::optional<Failure> finish() override;
+  std::unique_ptr<RunUnderWay> leave() override;
   bool keeps_device_memory() const override { return true; }
 
  private:
   struct DeviceState {
     Queue* queue = nullptr;  // of the run; null: another process's device
-    Buffer grid_error;       // a GridError
+    Buffer grid_error;       // a GridError, and one without an error
     uint64_t launches = 0;
     std::vector<void*> arguments;
     void* staging = nullptr;  // of this run, if collectives need it
@@ -64,6 +65,8 @@ class QueueExecutor final : public Executor {
 
   Status read_error(int device, GridError& word);
   uint64_t sequence_of(const GridError& word) const;
+  /// Puts a word without an error in the place of whatever is there.
+  void clear_error(int device);
   /// Whatever of a device's slots copies are under way for is waited for.
   Status join_copies(int device, std::span<const SlotId> slots);
   Status join_all_copies(int device);
@@ -88,6 +91,7 @@ class QueueExecutor final : public Executor {
 
   const RunState& run_;
   const std::unique_ptr<DeviceState[]> devices_;
+  const bool can_fail_;  // some launch has a check
   GroupBuffers buffers_;
   int phase_ = 0;                // meetings so far
   std::vector<Replay> replays_;  // by loop, of all devices together

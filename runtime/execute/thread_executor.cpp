@@ -129,8 +129,6 @@ Status ThreadExecutor::meet_others(ClusterMeeting& meeting,
 }
 
 /// All is done when it is asked for.
-Status ThreadExecutor::wait(int) { return Unit{}; }
-
 Result<bool> ThreadExecutor::read_flag(int d, SlotId flag) {
   return *static_cast<const uint8_t*>(run_.devices[d].slots[flag]) != 0;
 }

@@ -18,7 +18,10 @@ class ThreadExecutor final : public Executor {
   Status meet(const CollectiveStep& step) override;
   Status meet_others(ClusterMeeting& meeting, const CollectiveStep& step,
                      uint64_t fingerprint) override;
-  Status wait(int device) override;
+  Result<std::unique_ptr<Queue::Moment>> moment(int, Lane) override {
+    return std::unique_ptr<Queue::Moment>();
+  }
+  std::unique_ptr<RunUnderWay> leave() override { return nullptr; }
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,
                         std::vector<std::vector<uint8_t>>& arguments) override;

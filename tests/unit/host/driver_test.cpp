@@ -230,6 +230,89 @@ TEST_CASE("all is allocated and loaded before the first launch") {
   }
 }
 
+namespace {
+
+/// Calls that wait for a GPU, between the first launch and the last.
+int waits_between_launches(std::string_view log) {
+  int waits = 0, since_launch = 0;
+  bool launched = false;
+  for (const std::string_view call : lines(log)) {
+    if (call == "cuLaunchKernel") {
+      waits += launched ? since_launch : 0;
+      since_launch = 0;
+      launched = true;
+    }
+    since_launch +=
+        call == "cuStreamSynchronize" || call == "cuEventSynchronize";
+  }
+  return waits;
+}
+
+constexpr const char* steps =
+    "let step = jit(fn(x, i) => x * 0.5 + x[i])\n"
+    "let far = arange(300_000)\n"
+    "var x = arange(100_000, f32)\n";
+
+}  // namespace
+
+TEST_CASE("runs of several statements are put one behind the other") {
+  const Folder folder;
+  auto machine = simulated_machine("devices=1;log=on;schedule=lazy");
+  REQUIRE(machine->run(std::string(steps) + "x = step(x, 1)\n").ok);
+  const std::string before = report("simcuda_log");
+  const std::string ten =
+      "x = step(x, 1)\nx = step(x, 2)\nx = step(x, 3)\nx = step(x, 1)\n"
+      "x = step(x, 1)\nx = step(x, 2)\nx = step(x, 3)\nx = step(x, 1)\n";
+  REQUIRE(machine->run(ten).ok);
+  CHECK(waits_between_launches(report("simcuda_log").substr(before.size())) ==
+        0);
+  // What is printed is computed.
+  const Outcome outcome = machine->run("print(x[0] > 0.0)\n");
+  CHECK(outcome.output == "true\n");
+}
+
+TEST_CASE("a run that fails later is reported as it was, once, and alone") {
+  const Folder folder;
+  const std::string failing =
+      "def at(x, i) = step(x, i)\n"
+      "print(\"before\")\n"
+      "x = step(x, 1)\n"
+      "x = at(x, far[150_000])\n"
+      "x = step(x, 2)\n"
+      "x = step(x, far[250_000])\n"
+      "print(\"after\")\n";
+  Machine cpu;
+  REQUIRE(cpu.run(steps).ok);
+  Outcome wanted = cpu.run(failing);
+  CHECK(!wanted.ok);
+  for (const char* schedule : {"fifo", "random", "newest", "starve", "lazy"}) {
+    INFO(schedule);
+    auto machine =
+        simulated_machine(std::string("devices=2;seed=7;schedule=") + schedule);
+    REQUIRE(machine->run(steps).ok);
+    const Outcome outcome = machine->run(failing);
+    CHECK(!outcome.ok);
+    CHECK(outcome.output == wanted.output);
+    CHECK(outcome.messages == wanted.messages);
+    // The session goes on, and the next run finds no error of another one.
+    REQUIRE(machine->run("x = step(arange(100_000, f32), 1)\n").ok);
+    CHECK(machine->run("print(x[1])\n").output == "1.5\n");
+  }
+}
+
+TEST_CASE("an error of the host comes after those of runs before it") {
+  const Folder folder;
+  auto machine = simulated_machine("devices=1;schedule=lazy");
+  REQUIRE(machine->run(steps).ok);
+  const Outcome outcome = machine->run(
+      "x = step(x, far[150_000])\n"
+      "let y = load(\"nothing.npy\") as f32[3]\n");
+  CHECK(!outcome.ok);
+  INFO(outcome.messages);
+  CHECK(outcome.messages.find("case.uni:1:") != std::string::npos);
+  CHECK(outcome.messages.find("nothing.npy") == std::string::npos);
+}
+
 TEST_CASE("copies do not wait for kernels") {
   auto devices = simulated_gpus("devices=1;schedule=lazy");
   REQUIRE(devices);
