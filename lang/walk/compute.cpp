@@ -11,7 +11,9 @@
 #include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
+#include "lang/maps/map_state.h"
 #include "lang/source/stdlib.h"
+#include "lang/walk/statement.h"
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/recycling.h"
@@ -29,12 +31,6 @@ int64_t bytes_of(const ir::Graph& graph, int64_t most) {
   for (const ir::Node& node : graph.nodes)
     bytes = std::min(bytes + std::min(node.type.bytes(), most), most);
   return bytes;
-}
-
-bool has_loop(const ir::Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
-    return node.op == ir::Op::loop;
-  });
 }
 
 /// Whether it makes nothing but arrays of one value each, and so few bytes that
@@ -70,10 +66,8 @@ class StatementRun {
   Arrays compute(ir::Graph graph, Arrays inputs) {
     if (has_nested_maps(walk_, graph))
       return run_on_mesh(walk_, graph, inputs, where_);
-    const bool spread = std::ranges::any_of(inputs, [](const auto& array) {
-      return array.sharding().is_split() && array.sharding().devices.size() > 1;
-    });
-    if (!spread) return compute_together(std::move(graph), std::move(inputs));
+    if (!is_spread(inputs))
+      return compute_together(std::move(graph), std::move(inputs));
     if (auto plan = jit::plan_blocks(graph, inputs))
       return compute_in_place(std::move(graph), std::move(*plan),
                               std::move(inputs));
@@ -82,23 +76,58 @@ class StatementRun {
     return gather_and_compute(std::move(graph), std::move(inputs));
   }
 
+  /// The same of a graph as it was traced, with a loop in it: what it was
+  /// compiled to is kept, if it runs on the first device.
+  Arrays compute_kept(const ir::Graph& traced, Arrays inputs) {
+    MapCache& cache = map_cache(walk_);
+    const int compiled_for = walk_.machine().compiled_for;
+    if (is_spread(inputs)) return compute(jit::cse_dce(traced), inputs);
+    if (const Executable* known = cache.find_statement(traced, compiled_for)) {
+      // One that it may call meanwhile may drop it.
+      const Executable executable = *known;
+      move_here(inputs);
+      return run(executable, inputs);
+    }
+    ir::Graph graph = jit::cse_dce(traced);
+    if (!has_loop(graph) || !is_compiled(graph) ||
+        has_nested_maps(walk_, graph))
+      return compute(std::move(graph), std::move(inputs));
+    const Executable executable = together(std::move(graph), inputs);
+    cache.keep_statement({traced, compiled_for, executable});
+    return run(executable, inputs);
+  }
+
  private:
+  static bool is_spread(const Arrays& inputs) {
+    return std::ranges::any_of(inputs, [](const unisono::Array& array) {
+      return array.sharding().is_split() && array.sharding().devices.size() > 1;
+    });
+  }
+
   /// After all arrays were brought to the first device.
   Arrays compute_together(ir::Graph graph, Arrays inputs) {
+    const Executable executable = together(std::move(graph), inputs);
+    return run(executable, inputs);
+  }
+  Executable together(ir::Graph graph, Arrays& inputs) {
     const Sharding here{-1, {&first_device()}};
     Executable executable;
     executable.devices = here.devices;
     for (const ir::NodeId output : graph.outputs)
       executable.outputs.push_back(placed(graph.type(output), here));
     if (is_compiled(graph)) {
-      for (unisono::Array& array : inputs)
-        array = walk_.moved(array, here, where_);
+      move_here(inputs);
       compile(walk_, {std::move(graph), {}, {}}, executable, where_);
     } else {
       executable.member = std::make_shared<jit::MemberGraph>(
           jit::MemberGraph{std::move(graph), {}, {}});
     }
-    return run(executable, inputs);
+    return executable;
+  }
+  void move_here(Arrays& inputs) {
+    const Sharding here{-1, {&first_device()}};
+    for (unisono::Array& array : inputs)
+      array = walk_.moved(array, here, where_);
   }
 
   /// A graph in which everything is a block's own affair, on the devices that
@@ -224,12 +253,25 @@ class StatementRun {
 
 }  // namespace
 
+bool has_loop(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
+    return node.op == ir::Op::loop;
+  });
+}
+
 std::vector<unisono::Array> Walk::compute(ir::Graph graph,
                                           std::vector<unisono::Array> inputs,
                                           Span where) {
   tell_place(*this, where);
   return StatementRun(*this, where)
       .compute(std::move(graph), std::move(inputs));
+}
+
+std::vector<unisono::Array> compute_with_loop(
+    Walk& walk, const ir::Graph& traced, std::vector<unisono::Array> inputs,
+    Span where) {
+  tell_place(walk, where);
+  return StatementRun(walk, where).compute_kept(traced, std::move(inputs));
 }
 
 unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,
