@@ -228,8 +228,8 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
   const int64_t m_size = packs ? m_panels_a_unit_packing : m_panels_a_unit;
   const int64_t m_units = ceil_div(m_panels, m_size);
   const int64_t products = dot_chains(shape_) * shape_.batch;
-  const bool few = products * m_units * ceil_div(n_panels, n_panels_a_unit) <
-                   few_units;
+  const bool few =
+      products * m_units * ceil_div(n_panels, n_panels_a_unit) < few_units;
   const int64_t n_size = packs && few ? 1 : n_panels_a_unit;
   const int64_t n_units = ceil_div(n_panels, n_size);
   const int64_t a_panel = shape_.k * rows, b_panel = shape_.k * columns;
@@ -246,8 +246,8 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
     Value c = at(buffers[2], mul(product, shape_.m * shape_.n));
     Value chain = product, batch = take(chain, shape_.batch);
     Value a = at(buffers[0], mul(batch, m_panels * a_panel));
-    Value b = packs ? at(buffers[1], add(mul(batch, shape_.b_batch),
-                                         i64(shape_.b_offset)))
+    Value b = packs ? at(buffers[1],
+                         add(mul(batch, shape_.b_batch), i64(shape_.b_offset)))
                     : at(buffers[1], mul(batch, n_panels * b_panel));
     Value i_first = mul(m_unit, m_size * rows);
     Value j_first = mul(n_unit, n_size * columns);
@@ -259,27 +259,26 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
       poll();
       Value count = min(b_.CreateSub(k_last, k), i64(k_block));
       Value first = b_.CreateICmpEQ(k, k_first);
-      in_tiles(j_first, j_last, shape_.n, columns, shape_.n % columns,
-               [&](Value j, int64_t tile_columns) {
-                 // Panel number j / columns, from k on.
-                 Value b_at = panel;
-                 if (packs)
-                   copy({at(b, add(mul(k, shape_.b_row),
-                                   mul(j, shape_.b_column))),
-                         panel, count, columns, tile_columns, shape_.b_column,
-                         shape_.b_row, false});
-                 else
-                   b_at = at(b, add(mul(j, shape_.k), mul(k, columns)));
-                 in_tiles(i_first, i_last, shape_.m, rows, shape_.m % rows,
-                          [&](Value i, int64_t tile_rows) {
-                            Value a_at =
-                                at(a, add(mul(i, shape_.k), mul(k, rows)));
-                            b_.CreateCall(
-                                micro(tile_rows, tile_columns),
-                                {a_at, b_at, at(c, add(mul(i, shape_.n), j)),
-                                 count, first});
-                          });
-               });
+      in_tiles(
+          j_first, j_last, shape_.n, columns, shape_.n % columns,
+          [&](Value j, int64_t tile_columns) {
+            // Panel number j / columns, from k on.
+            Value b_at = panel;
+            if (packs)
+              copy({at(b, add(mul(k, shape_.b_row), mul(j, shape_.b_column))),
+                    panel, count, columns, tile_columns, shape_.b_column,
+                    shape_.b_row, false});
+            else
+              b_at = at(b, add(mul(j, shape_.k), mul(k, columns)));
+            in_tiles(i_first, i_last, shape_.m, rows, shape_.m % rows,
+                     [&](Value i, int64_t tile_rows) {
+                       Value a_at = at(a, add(mul(i, shape_.k), mul(k, rows)));
+                       b_.CreateCall(
+                           micro(tile_rows, tile_columns),
+                           {a_at, b_at, at(c, add(mul(i, shape_.n), j)), count,
+                            first});
+                     });
+          });
     });
   });
   return {name, products * m_units * n_units, 1};

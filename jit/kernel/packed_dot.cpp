@@ -14,8 +14,8 @@ constexpr int64_t least_tiled = 16 * 16 * 16;
 constexpr int64_t least_packed = 512, least_packed_of_large = 256;
 constexpr int64_t large_product = int64_t{1} << 27;  // multiply-adds
 
-/// Rows of A for which a B that is transposed is better packed by each unit than
-/// once.
+/// Rows of A for which a B that is transposed is better packed by each unit
+/// than once.
 constexpr int64_t few_rows = 512;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

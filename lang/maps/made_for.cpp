@@ -104,9 +104,9 @@ struct SameForCode {
     return same_fields(*a, *other.record(), counterparts);
   }
   bool operator()(const std::shared_ptr<const FunctionValue>& a) const {
-    return same_function(
-        *a, **other.get_if<std::shared_ptr<const FunctionValue>>(),
-        counterparts);
+    return same_function(*a,
+                         **other.get_if<std::shared_ptr<const FunctionValue>>(),
+                         counterparts);
   }
   bool operator()(const RangeValue& a) const {
     return same_items(*a.start_stop_step,
@@ -308,10 +308,11 @@ bool MadeFor::serves(const FunctionValue& function,
                      std::vector<ArrayValue>& captured) const {
   Counterparts counterparts;
   auto next = around.begin();
-  const bool same_code = for_each_closure(function, [&](const Closure& closure) {
-    return next != around.end() &&
-           counterparts.match(*next++, closure.environment);
-  });
+  const bool same_code =
+      for_each_closure(function, [&](const Closure& closure) {
+        return next != around.end() &&
+               counterparts.match(*next++, closure.environment);
+      });
   if (!same_code || next != around.end() ||
       !same_arguments(given_positional, given_named, &counterparts))
     return false;

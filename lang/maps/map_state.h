@@ -45,8 +45,8 @@ struct MapState {
   LruList<std::unique_ptr<MapEntry>> entries{32};
 };
 
-/// The loop that a `scan` or `fold` at the top level was traced to, of its first
-/// carry and its rows.
+/// The loop that a `scan` or `fold` at the top level was traced to, of its
+/// first carry and its rows.
 struct ScanTrace {
   MadeFor made_for;
   bool backwards = false, stacks = false;
@@ -67,9 +67,9 @@ struct KeptStatement {
 };
 
 /// The states of a session's maps. A map made again from the same function and
-/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had; a `jit`
-/// also of a function that was made again from the same code (made_for.h). A
-/// state also lives as long as a value that uses it.
+/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had; a
+/// `jit` also of a function that was made again from the same code
+/// (made_for.h). A state also lives as long as a value that uses it.
 class MapCache {
  public:
   /// The state of `map` (its other members are set), made by `make` if there
@@ -87,9 +87,9 @@ class MapCache {
                              std::vector<ArrayValue>& captured);
   void keep_scan(const FunctionValue& function, ScanTrace trace);
 
-  /// What a statement's graph with a loop was compiled to: `scan` gives the same
-  /// body again, so that neither has to be cleaned, printed and looked up. Null
-  /// if it is not known. Valid until the next call.
+  /// What a statement's graph with a loop was compiled to: `scan` gives the
+  /// same body again, so that neither has to be cleaned, printed and looked up.
+  /// Null if it is not known. Valid until the next call.
   const Executable* find_statement(const ir::Graph& graph, int compiled_for);
   void keep_statement(KeptStatement statement);
 

@@ -436,10 +436,9 @@ void Walk::flush(Span where) {
   const bool with_loop = has_loop(graph);
   if (!with_loop) {
     graph = jit::cse_dce(graph);
-    const bool idle =
-        std::ranges::all_of(graph.nodes, [](const ir::Node& node) {
-          return node.op == ir::Op::input;
-        });
+    const bool idle = std::ranges::all_of(
+        graph.nodes,
+        [](const ir::Node& node) { return node.op == ir::Op::input; });
     if (wanted.empty() && idle) return;
   }
   std::vector<unisono::Array> inputs;
