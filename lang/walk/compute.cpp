@@ -13,7 +13,6 @@
 #include "lang/maps/map_mesh.h"
 #include "lang/maps/map_state.h"
 #include "lang/source/stdlib.h"
-#include "lang/walk/statement.h"
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/recycling.h"
@@ -31,6 +30,12 @@ int64_t bytes_of(const ir::Graph& graph, int64_t most) {
   for (const ir::Node& node : graph.nodes)
     bytes = std::min(bytes + std::min(node.type.bytes(), most), most);
   return bytes;
+}
+
+bool has_loop(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
+    return node.op == ir::Op::loop;
+  });
 }
 
 /// Whether it makes nothing but arrays of one value each, and so few bytes that
@@ -76,12 +81,15 @@ class StatementRun {
     return gather_and_compute(std::move(graph), std::move(inputs));
   }
 
-  /// The same of a graph as it was traced, with a loop in it: what it was
-  /// compiled to is kept, if it runs on the first device.
-  Arrays compute_kept(const ir::Graph& traced, Arrays inputs) {
+  /// The same of a graph as it was traced. One with a loop is compiled whatever
+  /// its size; if it runs on the first device, what came of it is kept, and
+  /// found again by the graph itself, in which a `scan` has the body that it
+  /// had before: so it is neither cleaned nor printed once more.
+  Arrays compute_traced(const ir::Graph& traced, Arrays inputs) {
+    if (!has_loop(traced) || is_spread(inputs))
+      return compute(jit::cse_dce(traced), std::move(inputs));
     MapCache& cache = map_cache(walk_);
     const int compiled_for = walk_.machine().compiled_for;
-    if (is_spread(inputs)) return compute(jit::cse_dce(traced), inputs);
     if (const Executable* known = cache.find_statement(traced, compiled_for)) {
       // One that it may call meanwhile may drop it.
       const Executable executable = *known;
@@ -253,25 +261,11 @@ class StatementRun {
 
 }  // namespace
 
-bool has_loop(const ir::Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
-    return node.op == ir::Op::loop;
-  });
-}
-
 std::vector<unisono::Array> Walk::compute(ir::Graph graph,
                                           std::vector<unisono::Array> inputs,
                                           Span where) {
   tell_place(*this, where);
-  return StatementRun(*this, where)
-      .compute(std::move(graph), std::move(inputs));
-}
-
-std::vector<unisono::Array> compute_with_loop(
-    Walk& walk, const ir::Graph& traced, std::vector<unisono::Array> inputs,
-    Span where) {
-  tell_place(walk, where);
-  return StatementRun(walk, where).compute_kept(traced, std::move(inputs));
+  return StatementRun(*this, where).compute_traced(graph, std::move(inputs));
 }
 
 unisono::Array Walk::moved(const unisono::Array& array, const Sharding& to,

@@ -19,7 +19,6 @@
 #include "lang/ops/print_value.h"
 #include "lang/ops/small_work.h"
 #include "lang/source/stdlib.h"
-#include "lang/walk/statement.h"
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
@@ -433,20 +432,18 @@ void Walk::flush(Span where) {
     wanted.push_back(std::move(cell));
   }
   ir::Graph graph = scope->finish(outputs);
-  const bool with_loop = has_loop(graph);
-  if (!with_loop) {
+  if (wanted.empty()) {
     graph = jit::cse_dce(graph);
-    const bool idle = std::ranges::all_of(
-        graph.nodes,
-        [](const ir::Node& node) { return node.op == ir::Op::input; });
-    if (wanted.empty() && idle) return;
+    const bool idle = std::none_of(
+        graph.nodes.begin(), graph.nodes.end(),
+        [](const ir::Node& node) { return node.op != ir::Op::input; });
+    if (idle) return;
   }
   std::vector<unisono::Array> inputs;
   for (const ArrayValue& capture : scope->captures())
     inputs.push_back(computed(*capture, where));
   const std::vector<unisono::Array> results =
-      with_loop ? compute_with_loop(*this, graph, std::move(inputs), where)
-                : compute(std::move(graph), std::move(inputs), where);
+      compute(std::move(graph), std::move(inputs), where);
   for (size_t i = 0; i < wanted.size(); ++i) {
     wanted[i]->array = results[output_of[i]];
     wanted[i]->scope.reset();
