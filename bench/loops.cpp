@@ -129,13 +129,21 @@ let d_lstm = jit(value_and_grad(lstm_loss, wrt=(0, 1)))
 let cell_w = 0.1 * sin(reshape(arange(128 * 256, f32), (128, 256)))
 let cell_b = 0.1 * sin(arange(256, f32))
 let cell_x = cos(0.37 * reshape(arange(64_000, f32), (1000, 64)))
+
+# A step of a training that is written where it is called.
+def few(w, x) = sum(square(w * x - 1.0))
+let few_compiled = jit(value_and_grad(few))
+def made_again(w, x) = value_and_grad(fn(w) => few(w, x))(w)
+def made_once(w, x) = few_compiled(w, x)
+let few_w = [0.5, 0.25]
+let few_x = [1.0, 2.0]
 )";
 
 }  // namespace
 
 void loops(Table& table) {
   const std::string group = "9 small loops";
-  if (!table.wanted(group, "Lorenz Kalman scan EMA returns LSTM")) return;
+  if (!table.wanted(group, "Lorenz Kalman scan EMA returns LSTM made")) return;
   Script s(program, 1);
   const Peer without_fma{[] {}, Team::one_thread, "the same operations"};
   auto lorenz = [&](const char* function, const char* start, size_t systems,
@@ -250,6 +258,16 @@ void loops(Table& table) {
        {s["x"], s["x"]});
   scan("LSTM(64) by scan, 1000 steps", "lstm_scan", "lstm_for",
        {s["steps"], s["w"]});
+
+  const auto hundred = [&](const char* function) {
+    return [&s, f = s[function], w = s["few_w"], x = s["few_x"]] {
+      for (int i = 0; i < 100; ++i) s.call(f, {w, x});
+    };
+  };
+  add_pair(table, s, group, "gradient of a function made in each call, 100",
+           hundred("made_again"),
+           {hundred("made_once"), Team::one_thread, "one that is jitted once"},
+           0.8);
 }
 
 }  // namespace bench

@@ -104,8 +104,10 @@ class StepWriter {
       return launch(launches[0], {dot.a, dot.b, dot.to}, work_of(dot.shape));
     // The program asks for the product; that it is packed first is ours.
     launch(launches[0], {dot.a, dot.packed_a}, {});
-    launch(launches[1], {dot.b, dot.packed_b}, {});
-    launch(launches[2], {dot.packed_a, dot.packed_b, dot.to},
+    const bool packs_b = dot.packed_b >= 0;
+    if (packs_b) launch(launches[1], {dot.b, dot.packed_b}, {});
+    launch(launches.back(),
+           {dot.packed_a, packs_b ? dot.packed_b : dot.b, dot.to},
            work_of(dot.shape));
   }
   void write(LaunchStep launch) {

@@ -257,6 +257,13 @@ def programs(folder):
              "var t = 0\nfor i in range(30) { t += i }\nvar s = \"\"\nfor i in range(30) { s = s + \"a\" }\nprint(t)\n")
     expect("loops that go on as code, and none of large arrays or of text", run("-", "--stats", text=loops), 0, r"^435\n$",
            r"turns +loop ms  loop that went on as code\n +29 +[\d.]+  <stdin>:5:1 for i in range\(30\) \{ t \+= i \}\ncopied")
+    again = ("def fit(x, y) {\n  let near = fn(w) => w * x - y\n  var w = 0.0\n"
+             "  for _ in range(9) { w = w - 0.1 * grad(fn(w) => mean(near(w) ** 2))(w) }\n  w\n}\n"
+             "let a = fit([1.0, 2.0], [2.0, 4.0]) + fit([1.0, 2.0], [3.0, 6.0])\n"
+             "def total(xs, k) = fold(fn(c, x) => c + k * x, 0.0, xs)\n"
+             "let b = total([1.0, 2.0], [3.0, 4.0][0]) + total([2.0, 3.0], [5.0, 6.0][1])\nprint(1)\n")
+    expect("functions that are made again compile nothing", run("-", "--stats", text=again), 0, r"^1\n$",
+           r"compiled 2 programs, .*; 17 calls found theirs")
     for words in (["-"], ["run", "-"], ["run", "/dev/stdin"]):
         expect(f"standard input as {words}", run(*words, text="print(1 + 2)\n"), 0, r"^3\n$", "")
         expect(f"empty standard input as {words}", run(*words), 0, "", "")

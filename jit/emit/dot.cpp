@@ -247,9 +247,12 @@ EmittedDot emit_dot(llvm::Module& module, const std::string& name,
                                      : dot_tile(shape.dtype, vector_bytes));
   if (dot_form(shape) == DotForm::direct)
     return {{emitter.multiply_direct(name)}};
-  return {{emitter.pack(name + ".pack_a", true),
-           emitter.pack(name + ".pack_b", false),
-           emitter.multiply_packed(name)}};
+  std::vector<EmittedDot::Launch> launches = {
+      emitter.pack(name + ".pack_a", true)};
+  if (!packs_b_in_units(shape))
+    launches.push_back(emitter.pack(name + ".pack_b", false));
+  launches.push_back(emitter.multiply_packed(name));
+  return {std::move(launches)};
 }
 
 }  // namespace unisono::jit

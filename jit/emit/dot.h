@@ -18,6 +18,8 @@ namespace unisono::jit {
 ///   direct  multiply(a, b, c)
 ///   packed  pack_a(a, packed_a)  pack_b(b, packed_b)
 ///           multiply(packed_a, packed_b, c)
+///   packed, with packs_b_in_units
+///           pack_a(a, packed_a)  multiply(packed_a, b, c)
 struct EmittedDot {
   struct Launch {
     std::string name;

@@ -26,8 +26,11 @@ constexpr int64_t k_block = 256;  // panels of one block lie in the caches
 constexpr int64_t most_k_block(int64_t row_bytes) {
   return row_bytes <= 64 ? 320 : 256;
 }
-constexpr int64_t m_panels_a_unit = 16;
+/// Panels of a unit of a packed product. Where it packs its own of B, each is
+/// used by twice as many of A; and few large units would leave threads idle.
+constexpr int64_t m_panels_a_unit = 16, m_panels_a_unit_packing = 32;
 constexpr int64_t n_panels_a_unit = 4;
+constexpr int64_t few_units = 64;
 constexpr int64_t k_unroll = 4;
 
 /// A unit of a product that is not packed: fmas that are worth being one, some
@@ -214,13 +217,21 @@ void DotEmitter::in_tiles(Value begin, Value end, int64_t last, int64_t size,
          [&] { body(i64(last - rest), rest); });
 }
 
-/// One unit is a rectangle of panels along one chain.
+/// One unit is a rectangle of panels along one chain. B is packed, or each unit
+/// packs a panel of one block of k at a time, which then lies in the first two
+/// caches: a whole B would go to memory and back.
 EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
+  const bool packs = packs_b_in_units(shape_);
   const int64_t rows = tile_.rows, columns = tile_.columns();
   const int64_t m_panels = ceil_div(shape_.m, rows);
   const int64_t n_panels = ceil_div(shape_.n, columns);
-  const int64_t m_units = ceil_div(m_panels, m_panels_a_unit);
-  const int64_t n_units = ceil_div(n_panels, n_panels_a_unit);
+  const int64_t m_size = packs ? m_panels_a_unit_packing : m_panels_a_unit;
+  const int64_t m_units = ceil_div(m_panels, m_size);
+  const int64_t products = dot_chains(shape_) * shape_.batch;
+  const bool few =
+      products * m_units * ceil_div(n_panels, n_panels_a_unit) < few_units;
+  const int64_t n_size = packs && few ? 1 : n_panels_a_unit;
+  const int64_t n_units = ceil_div(n_panels, n_size);
   const int64_t a_panel = shape_.k * rows, b_panel = shape_.k * columns;
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
@@ -229,41 +240,48 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
     return micro_kernel(own, {tile_rows, tile_columns, 1, rows, columns});
   };
   kernel(name, 3, [&](llvm::ArrayRef<Value> buffers, Value unit) {
+    Value panel = packs ? local_array(element_, k_block * columns) : nullptr;
     Value product = unit;
     Value n_unit = take(product, n_units), m_unit = take(product, m_units);
     Value c = at(buffers[2], mul(product, shape_.m * shape_.n));
     Value chain = product, batch = take(chain, shape_.batch);
     Value a = at(buffers[0], mul(batch, m_panels * a_panel));
-    Value b = at(buffers[1], mul(batch, n_panels * b_panel));
-    Value i_first = mul(m_unit, m_panels_a_unit * rows);
-    Value j_first = mul(n_unit, n_panels_a_unit * columns);
-    Value i_last =
-        min(add(i_first, i64(m_panels_a_unit * rows)), i64(shape_.m));
-    Value j_last =
-        min(add(j_first, i64(n_panels_a_unit * columns)), i64(shape_.n));
+    Value b = packs ? at(buffers[1],
+                         add(mul(batch, shape_.b_batch), i64(shape_.b_offset)))
+                    : at(buffers[1], mul(batch, n_panels * b_panel));
+    Value i_first = mul(m_unit, m_size * rows);
+    Value j_first = mul(n_unit, n_size * columns);
+    Value i_last = min(add(i_first, i64(m_size * rows)), i64(shape_.m));
+    Value j_last = min(add(j_first, i64(n_size * columns)), i64(shape_.n));
     Value k_first = mul(chain, dot_chain);
     Value k_last = min(add(k_first, i64(dot_chain)), i64(shape_.k));
     for_loop(k_first, k_last, k_block, [&](Value k) {
       poll();
       Value count = min(b_.CreateSub(k_last, k), i64(k_block));
       Value first = b_.CreateICmpEQ(k, k_first);
-      in_tiles(j_first, j_last, shape_.n, columns, shape_.n % columns,
-               [&](Value j, int64_t tile_columns) {
-                 // Panel number j / columns, from k on.
-                 Value b_at = at(b, add(mul(j, shape_.k), mul(k, columns)));
-                 in_tiles(i_first, i_last, shape_.m, rows, shape_.m % rows,
-                          [&](Value i, int64_t tile_rows) {
-                            Value a_at =
-                                at(a, add(mul(i, shape_.k), mul(k, rows)));
-                            b_.CreateCall(
-                                micro(tile_rows, tile_columns),
-                                {a_at, b_at, at(c, add(mul(i, shape_.n), j)),
-                                 count, first});
-                          });
-               });
+      in_tiles(
+          j_first, j_last, shape_.n, columns, shape_.n % columns,
+          [&](Value j, int64_t tile_columns) {
+            // Panel number j / columns, from k on.
+            Value b_at = panel;
+            if (packs)
+              copy({at(b, add(mul(k, shape_.b_row), mul(j, shape_.b_column))),
+                    panel, count, columns, tile_columns, shape_.b_column,
+                    shape_.b_row, false});
+            else
+              b_at = at(b, add(mul(j, shape_.k), mul(k, columns)));
+            in_tiles(i_first, i_last, shape_.m, rows, shape_.m % rows,
+                     [&](Value i, int64_t tile_rows) {
+                       Value a_at = at(a, add(mul(i, shape_.k), mul(k, rows)));
+                       b_.CreateCall(
+                           micro(tile_rows, tile_columns),
+                           {a_at, b_at, at(c, add(mul(i, shape_.n), j)), count,
+                            first});
+                     });
+          });
     });
   });
-  return {name, dot_chains(shape_) * shape_.batch * m_units * n_units, 1};
+  return {name, products * m_units * n_units, 1};
 }
 
 /// Memory of the function's own, for the whole call.

@@ -14,6 +14,10 @@ constexpr int64_t least_tiled = 16 * 16 * 16;
 constexpr int64_t least_packed = 512, least_packed_of_large = 256;
 constexpr int64_t large_product = int64_t{1} << 27;  // multiply-adds
 
+/// Rows of A for which a B that is transposed is better packed by each unit
+/// than once.
+constexpr int64_t few_rows = 512;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -49,11 +53,17 @@ DotForm dot_form(const DotShape& s) {
              : DotForm::packed;
 }
 
+bool packs_b_in_units(const DotShape& s) {
+  // Transposed in registers it costs more, and each row of units does it.
+  return s.b_column == 1 || s.m <= few_rows;
+}
+
 PackedBytes packed_bytes(const DotShape& s, int vector_bytes) {
   const DotTile tile = dot_tile(s.dtype, vector_bytes);
   const int64_t elements = s.batch * s.k * byte_size(s.dtype);
+  const int64_t columns = ceil_div(s.n, tile.columns()) * tile.columns();
   return {elements * ceil_div(s.m, tile.rows) * tile.rows,
-          elements * ceil_div(s.n, tile.columns()) * tile.columns()};
+          packs_b_in_units(s) ? 0 : elements * columns};
 }
 
 }  // namespace unisono::jit

@@ -50,7 +50,12 @@ DotTile dot_tile(DType dtype, int vector_bytes);
 /// at most 8 rows, as each takes a register for its address.
 DotTile view_tile(const DotShape& shape, int vector_bytes);
 
-/// The bytes of both operands when packed, filled up to whole tiles.
+/// Whether the units of a packed product pack B for themselves, a panel at a
+/// time, from where it lies; else it is packed before the first.
+bool packs_b_in_units(const DotShape& shape);
+
+/// The bytes of both operands when packed, filled up to whole tiles; 0 of a B
+/// that units pack.
 struct PackedBytes {
   int64_t a = 0, b = 0;
 };

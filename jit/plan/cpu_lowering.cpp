@@ -30,7 +30,7 @@ PlanSteps CpuLowering::product(DotTask dot, ir::Precision, Plan& plan) const {
   if (form == DotForm::packed) {
     const PackedBytes bytes = packed_bytes(dot.shape, machine_.vector_bytes);
     dot.packed_a = plan.add_buffer(bytes.a);
-    dot.packed_b = plan.add_buffer(bytes.b);
+    if (bytes.b > 0) dot.packed_b = plan.add_buffer(bytes.b);
   }
   PlanSteps steps;
   const BufferId to = dot.to;

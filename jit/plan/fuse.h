@@ -36,7 +36,7 @@ using PlanSteps = std::vector<PlanStep>;
 struct DotTask {
   DotShape shape;
   BufferId a = 0, b = 0, to = 0;
-  BufferId packed_a = -1, packed_b = -1;  // if it is packed
+  BufferId packed_a = -1, packed_b = -1;  // where they are packed before it
 };
 /// Becomes a LoopStep. `turns`: how often the condition will hold; -1 if that
 /// is not known.
@@ -117,7 +117,8 @@ void for_each_buffer(Step& step, const F& f) {
     for (auto& argument : native->arguments) f(argument, true);
   } else if (auto* dot = std::get_if<DotTask>(&step.what)) {
     f(dot->a, false), f(dot->b, false);
-    if (dot->packed_a >= 0) f(dot->packed_a, true), f(dot->packed_b, true);
+    if (dot->packed_a >= 0) f(dot->packed_a, true);
+    if (dot->packed_b >= 0) f(dot->packed_b, true);
     f(dot->to, true);
   } else if (auto* copy = std::get_if<CopyStep>(&step.what)) {
     f(copy->from, false), f(copy->to, true);

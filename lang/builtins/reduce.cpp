@@ -9,6 +9,8 @@
 #include "jit/ir/reduce_order.h"
 #include "jit/ir/table.h"
 #include "lang/context/call_of.h"
+#include "lang/context/derivative_facts.h"
+#include "lang/context/scope.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
@@ -165,15 +167,22 @@ Averaged averaged_argument(Argument x, Argument axis) {
   return out;
 }
 
-/// The reduced elements in chunks as reductions have them, where there are so
-/// many that one pass over memory is worth it: a part for full chunks, one for
-/// what is left. Each is kept axes x chunks x elements of a chunk.
-std::vector<ArrayValue> chunks_of(Walk& walk, const Averaged& a, Span where) {
+/// Whether so many elements are reduced, the last axes, that one pass over
+/// memory is worth it.
+bool is_long(const Averaged& a) {
   constexpr int64_t many = 16 * jit::reduce_chunk;
   const size_t kept = a.x->type.shape.size() - a.axes.size();
   const bool trailing =
       !a.axes.empty() && a.axes.front() == static_cast<int>(kept);
-  if (!trailing || !a.count.is_constant() || a.count.value() < many) return {};
+  return trailing && a.count.is_constant() && a.count.value() >= many;
+}
+
+/// The reduced elements in chunks as reductions have them, where there are so
+/// many that one pass over memory is worth it: a part for full chunks, one for
+/// what is left. Each is kept axes x chunks x elements of a chunk.
+std::vector<ArrayValue> chunks_of(Walk& walk, const Averaged& a, Span where) {
+  if (!is_long(a)) return {};
+  const size_t kept = a.x->type.shape.size() - a.axes.size();
   ir::Shape shape(a.x->type.shape.begin(), a.x->type.shape.begin() + kept);
   const int axis = static_cast<int>(kept);
   const int64_t full = a.count.value() / jit::reduce_chunk,
@@ -238,10 +247,10 @@ ArrayValue distance(Walk& walk, const ArrayValue& x, const ArrayValue& mean,
                broadcast_to(walk, mean, x->type.shape, where), where);
 }
 
-/// Of each chunk, its mean and the squared distances from it, summed: kept axes
-/// x chunks x 1.
+/// Of each chunk, its mean, as one number and as two, and the squared distances
+/// from it, summed: kept axes x chunks x 1.
 struct ChunkMoments {
-  ArrayValue mean, distances;
+  ArrayValue mean, shift, offset, distances;
 };
 
 /// In one pass: sums of d and d * d, where d is the distance from the mean m of
@@ -267,57 +276,151 @@ ChunkMoments moments(Walk& walk, const ArrayValue& chunks, Span where) {
   const ArrayValue distances =
       apply(walk, ir::Op::sub, squares,
             apply(walk, ir::Op::mul, sum, offset, where), where);
-  return {apply(walk, ir::Op::add, shift, offset, where),
+  return {apply(walk, ir::Op::add, shift, offset, where), shift, offset,
           apply(walk, ir::Op::maximum, distances, 0.0, where)};
 }
 
-/// Squared distances from the mean, summed: those within chunks, and those of
-/// the chunks' means (Chan, Golub, LeVeque, "Updating Formulae and a Pairwise
-/// Algorithm for Computing Sample Variances", 1979).
-ArrayValue distances_of_chunks(Walk& walk,
-                               const std::vector<ArrayValue>& chunks,
-                               const Averaged& a, Span where) {
+double size_of(const ArrayValue& chunks) {
+  return static_cast<double>(chunks->type.shape.back().value());
+}
+
+/// The moments of all chunks, and their mean: kept axes x 1 x 1.
+struct LongMoments {
+  std::vector<ArrayValue> chunks;
   std::vector<ChunkMoments> parts;
-  std::vector<ArrayValue> sums, totals;
-  auto size = [&](size_t i) {
-    return static_cast<double>(chunks[i]->type.shape.back().value());
-  };
-  for (size_t i = 0; i < chunks.size(); ++i) {
-    parts.push_back(moments(walk, chunks[i], where));
-    sums.push_back(apply(walk, ir::Op::mul, parts[i].mean, size(i), where));
+  ArrayValue mean;
+};
+
+LongMoments long_moments(Walk& walk, const Averaged& a, Span where) {
+  LongMoments all;
+  all.chunks = chunks_of(walk, a, where);
+  std::vector<ArrayValue> sums;
+  for (const ArrayValue& chunk : all.chunks) {
+    all.parts.push_back(moments(walk, chunk, where));
+    sums.push_back(
+        apply(walk, ir::Op::mul, all.parts.back().mean, size_of(chunk), where));
   }
   const ArrayValue mean =
       divided(walk, sum_of_chunks(walk, sums, where), a.count, where);
   ir::Shape once = mean->type.shape;
   once.insert(once.end(), {1, 1});
-  const ArrayValue mean_once = reshape(walk, mean, once, where);
-  for (size_t i = 0; i < chunks.size(); ++i) {
-    const ArrayValue between =
-        squared(walk, distance(walk, parts[i].mean, mean_once, where), where);
-    totals.push_back(apply(walk, ir::Op::add, parts[i].distances,
-                           apply(walk, ir::Op::mul, between, size(i), where),
-                           where));
+  all.mean = reshape(walk, mean, once, where);
+  return all;
+}
+
+/// Squared distances from the mean, summed: those within chunks, and those of
+/// the chunks' means (Chan, Golub, LeVeque, "Updating Formulae and a Pairwise
+/// Algorithm for Computing Sample Variances", 1979).
+ArrayValue distances_of_chunks(Walk& walk, const Averaged& a, Span where) {
+  const LongMoments all = long_moments(walk, a, where);
+  std::vector<ArrayValue> totals;
+  for (size_t i = 0; i < all.chunks.size(); ++i) {
+    const ArrayValue between = squared(
+        walk, distance(walk, all.parts[i].mean, all.mean, where), where);
+    totals.push_back(
+        apply(walk, ir::Op::add, all.parts[i].distances,
+              apply(walk, ir::Op::mul, between, size_of(all.chunks[i]), where),
+              where));
   }
   return sum_of_chunks(walk, totals, where);
 }
 
-/// The mean squared distance from the mean, `count - ddof` in the divisor.
-ArrayValue variance(CallOf<"variance">& call, const Averaged& a) {
-  Walk& walk = call.walk;
-  const ir::Dim ddof = int_argument_or(call["ddof"], 0);
-  const Span where = call.where;
-  const std::vector<ArrayValue> chunks = chunks_of(walk, a, where);
+/// Of long rows, x minus their mean. What rounding took off the mean is taken
+/// off, too, so that the distances add up to zero, next to which they would
+/// not where the mean is large.
+ArrayValue long_distance(Walk& walk, const Averaged& a, Span where) {
+  const LongMoments all = long_moments(walk, a, where);
+  std::vector<ArrayValue> rests;
+  for (size_t i = 0; i < all.chunks.size(); ++i) {
+    const ChunkMoments& part = all.parts[i];
+    const ArrayValue rest =
+        apply(walk, ir::Op::add, distance(walk, part.shift, all.mean, where),
+              part.offset, where);
+    rests.push_back(
+        apply(walk, ir::Op::mul, rest, size_of(all.chunks[i]), where));
+  }
+  const ArrayValue rest =
+      divided(walk, sum_of_chunks(walk, rests, where), a.count, where);
+  ir::Shape once = a.x->type.shape;
+  for (const int axis : a.axes) once[axis] = 1;
+  const auto from_rows = [&](const ArrayValue& x, const ArrayValue& mean) {
+    return distance(walk, x, reshape(walk, mean, once, where), where);
+  };
+  return from_rows(from_rows(a.x, all.mean), rest);
+}
+
+/// The mean squared distance from the mean, `count - ddof` in the divisor,
+/// without the reduced axes.
+ArrayValue mean_square(Walk& walk, const Averaged& a, const ir::Dim& ddof,
+                       Span where) {
   ArrayValue total;
-  if (chunks.empty()) {
+  if (is_long(a)) {
+    total = distances_of_chunks(walk, a, where);
+  } else {
     const ArrayValue mean = average(walk, a, true, where);
     total = reduce(walk, ir::Op::sum,
                    squared(walk, distance(walk, a.x, mean, where), where),
                    a.axes, false, where);
-  } else {
-    total = distances_of_chunks(walk, chunks, a, where);
   }
-  return with_axes(walk, divided(walk, total, a.count - ddof, where), a,
-                   bool_argument_or(call["keepdims"], false), where);
+  return divided(walk, total, a.count - ddof, where);
+}
+
+/// The tangent of `mean_square` of long rows along `t`: 2 (x - mean) t, summed,
+/// over count - ddof.
+ArrayValue mean_square_tangent(Walk& walk, const Averaged& a,
+                               const ir::Dim& ddof, const ArrayValue& t,
+                               Span where) {
+  const ArrayValue d = long_distance(walk, a, where);
+  const ArrayValue factor = divided(walk, apply(walk, ir::Op::add, d, d, where),
+                                    a.count - ddof, where);
+  return reduce(walk, ir::Op::sum, apply(walk, ir::Op::mul, factor, t, where),
+                a.axes, false, where);
+}
+
+/// The same with a rule for its derivative. What chunks are made of would be
+/// derived part by part, in several passes over memory.
+ArrayValue mean_square_with_rule(Walk& walk, const Averaged& a,
+                                 const ir::Dim& ddof, Span where) {
+  const auto graph_of = [&](bool rule) {
+    std::vector<ArrayValue> outputs;
+    const auto scope = walk.with_scope([&] {
+      const auto parameter = [&] {
+        return walk.scope()->add_parameter(a.x->type, a.x->varies,
+                                           a.x->varies_from);
+      };
+      Averaged own = a;
+      own.x = parameter();
+      const ArrayValue t = rule ? parameter() : nullptr;
+      outputs.push_back(mean_square(walk, own, ddof, where));
+      if (rule)
+        outputs.push_back(mean_square_tangent(walk, own, ddof, t, where));
+      for (const ArrayValue& output : outputs) walk.scope()->import(output);
+    });
+    return std::make_shared<const ir::Graph>(scope->finish(outputs));
+  };
+  ir::CallAttrs attrs;
+  attrs.kind = ir::CallAttrs::Rule::jvp;
+  attrs.graph = graph_of(false);
+  attrs.rule = graph_of(true);
+  const ArrayValue node =
+      walk.add(ir::Op::call, {a.x}, std::move(attrs), where);
+  ArrayValue result =
+      walk.add(ir::Op::project, {node}, ir::ProjectAttrs{0}, where);
+  copy_facts(*a.x, *result);
+  return result;
+}
+
+ArrayValue variance(CallOf<"variance">& call, const Averaged& a) {
+  Walk& walk = call.walk;
+  const ir::Dim ddof = int_argument_or(call["ddof"], 0);
+  const Span where = call.where;
+  const bool derived = walk.mode() == Mode::trace &&
+                       !walk.context().derivatives.empty() &&
+                       !a.x->depends.empty() && is_long(a);
+  return with_axes(walk,
+                   derived ? mean_square_with_rule(walk, a, ddof, where)
+                           : mean_square(walk, a, ddof, where),
+                   a, bool_argument_or(call["keepdims"], false), where);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "jit/partition/map_graph.h"
-#include "lang/context/environment.h"
 #include "lang/context/processes.h"
 #include "lang/context/scope.h"
 #include "lang/context/under_way.h"
@@ -26,87 +25,15 @@ using Named = std::vector<std::pair<std::string, CallArgument>>;
 
 // ---- finding what was compiled
 
-/// A value whose arrays are types alone: for keys, which hold no memory.
-/// A literal that is there has to be known, so the code is for it alone.
-Value types_of(const Value& value, bool keep_constants = false) {
-  return map_leaves(value, [&](const Value& leaf) -> Value {
-    const ArrayCell* array = leaf.array();
-    if (!array) return leaf;
-    auto type = std::make_shared<ArrayCell>();
-    type->type = array->type;
-    type->weak = array->weak;
-    type->int_argument = array->int_argument;
-    // Code for a literal is none for what a `var` holds, though neither's value
-    // may count.
-    type->literal = array->literal || !array->call_numbers.empty();
-    if (array->literal || (keep_constants && !array->weak))
-      type->constant = array->constant;
-    return type;
-  });
-}
-
-ArrayValue leaf_of(const Value& tree, int wanted) {
-  if (const auto* array = tree.get_if<ArrayValue>()) return *array;
-  ArrayValue found;
-  int leaf = 0;
-  for_each_leaf(tree, [&](const Value& value) {
-    if (leaf++ == wanted) found = *value.get_if<ArrayValue>();
-  });
-  return found;
-}
-
-/// What a name read by the traced function is now, or null if it is gone or
-/// something else.
-const Value* value_now(const OuterName& read) {
-  const std::shared_ptr<Environment> environment = read.environment.lock();
-  if (!environment) return nullptr;
-  const Binding* binding = environment->find(read.name).first;
-  if (!binding || !same_for_code(read.value, binding->value)) return nullptr;
-  return &binding->value;
-}
-
-bool same_arguments(const MapEntry& entry,
-                    const std::vector<CallArgument>& positional,
-                    const Named& named) {
-  if (entry.positional.size() != positional.size()) return false;
-  if (entry.named.size() != named.size()) return false;
-  for (size_t i = 0; i < positional.size(); ++i)
-    if (!same_for_code(entry.positional[i], positional[i].value)) return false;
-  for (size_t i = 0; i < named.size(); ++i) {
-    if (entry.named[i].first != named[i].first) return false;
-    if (!same_for_code(entry.named[i].second, named[i].second.value))
-      return false;
-  }
-  return true;
-}
-
-/// The captured arrays as they are now; nothing if a name has become something
-/// for which the code was not made.
-bool read_captures(const MapEntry& entry, std::vector<ArrayValue>& captures) {
-  std::vector<const Value*> values;
-  values.reserve(entry.names.size());
-  for (const OuterName& read : entry.names) {
-    values.push_back(value_now(read));
-    if (!values.back()) return false;
-  }
-  captures.clear();
-  for (const Capture& capture : entry.captures) {
-    captures.push_back(capture.name < 0
-                           ? capture.fixed
-                           : leaf_of(*values[capture.name], capture.leaf));
-  }
-  return true;
-}
-
 /// The entry for this call, moved to the front, and the arrays that it
 /// captures; null if there is none.
-MapEntry* find_entry(MapState& state, int compiled_for,
+MapEntry* find_entry(const MapCallee& callee, int compiled_for,
                      const std::vector<CallArgument>& positional,
                      const Named& named, std::vector<ArrayValue>& captures) {
-  const auto* found = state.entries.find_if([&](const auto& entry) {
+  const auto* found = callee.map.state->entries.find_if([&](const auto& entry) {
     return entry->compiled_for == compiled_for &&
-           same_arguments(*entry, positional, named) &&
-           read_captures(*entry, captures);
+           entry->made_for.serves(*callee.map.inner, positional, named,
+                                  captures);
   });
   return found ? found->get() : nullptr;
 }
@@ -177,25 +104,6 @@ void prepare(Walk& walk, jit::MemberGraph map, const AxisInfo* outermost,
     compile(walk, map, executable, where);
 }
 
-/// The leaf of the names read that is this array.
-Capture find_capture(const std::vector<OuterRead>& reads,
-                     const ArrayValue& array) {
-  Capture capture;
-  for (size_t i = 0; i < reads.size(); ++i) {
-    int leaf = 0;
-    for_each_leaf(reads[i].value, [&](const Value& value) {
-      if (value.array() == array.get() && capture.name < 0) {
-        capture.name = static_cast<int>(i);
-        capture.leaf = leaf;
-      }
-      ++leaf;
-    });
-    if (capture.name >= 0) return capture;
-  }
-  capture.fixed = array;  // made while the function was, and held by it alone
-  return capture;
-}
-
 /// Traces and compiles one call.
 class EntryBuilder {
  public:
@@ -230,7 +138,8 @@ class EntryBuilder {
       if (!attempt.given_up(failure, known)) throw;
       return false;
     }
-    if (!ints || same_arguments(*entry_, given, given_named)) return true;
+    if (!ints || entry_->made_for.same_arguments(given, given_named))
+      return true;
     ints = false;  // an element type that is asked for does not hold one
     return false;
   }
@@ -239,10 +148,7 @@ class EntryBuilder {
                                      Named named) {
     entry_ = std::make_unique<MapEntry>();
     map_ = {};
-    for (const CallArgument& a : positional)
-      entry_->positional.push_back(types_of(a.value));
-    for (const auto& [name, a] : named)
-      entry_->named.emplace_back(name, types_of(a.value));
+    entry_->made_for.set_call(*callee_.map.inner, positional, named);
     const BoundCall call = bind_call(walk_, callee_, std::move(positional),
                                      std::move(named), where_);
     entry_->executable.donated = donated_inputs(callee_, call);
@@ -281,18 +187,12 @@ class EntryBuilder {
     });
     for (const MapInput& input : call.inputs)
       axis.inputs.push_back(input.entry);
-    for (const ArrayValue& capture : scope->captures()) {
-      axis.inputs.emplace_back();
-      entry_->captures.push_back(find_capture(reads, capture));
-    }
+    axis.inputs.resize(axis.inputs.size() + scope->captures().size());
+    entry_->made_for.set_trace(reads, scope->captures(), result.tree);
     for (const MapOutput& output : result.outputs)
       axis.outputs.push_back(output.entry);
     if (callee_.axis) map_.axes.push_back(std::move(axis));
     entry_->result = types_of(result.tree);
-    for (OuterRead& read : reads) {
-      entry_->names.push_back(
-          {read.environment, std::move(read.name), types_of(read.value, true)});
-    }
     return scope->captures();
   }
 
@@ -377,10 +277,10 @@ class MapRun {
   void add_arguments(const std::vector<CallArgument>& positional,
                      const Named& named) {
     for (size_t i = 0; i < positional.size(); ++i)
-      add_leaves(positional[i].value, entry_.positional[i],
+      add_leaves(positional[i].value, entry_.made_for.positional[i],
                  positional[i].where);
     for (size_t i = 0; i < named.size(); ++i)
-      add_leaves(named[i].second.value, entry_.named[i].second,
+      add_leaves(named[i].second.value, entry_.made_for.named[i].second,
                  named[i].second.where);
   }
 
@@ -523,7 +423,7 @@ Value run_map(Walk& walk, const MapCallee& callee,
   std::vector<ArrayValue> captures;
   const int compiled_for = walk.machine().compiled_for;
   MapEntry* entry =
-      find_entry(state, compiled_for, positional, named, captures);
+      find_entry(callee, compiled_for, positional, named, captures);
   if (!entry) {
     auto made =
         EntryBuilder(walk, callee, where).build(positional, named, captures);

@@ -2,131 +2,11 @@
 
 #include <algorithm>
 
+#include "jit/ir/hash.h"
 #include "lang/context/builtin.h"
 #include "lang/context/environment.h"
 
 namespace unisono::lang {
-namespace {
-
-bool same_items(const std::vector<Value>& a, const std::vector<Value>& b) {
-  return std::ranges::equal(a, b, same_for_code);
-}
-
-bool same_fields(const RecordValue& a, const RecordValue& b) {
-  return std::ranges::equal(
-      a.fields, b.fields, [](const auto& x, const auto& y) {
-        return x.first == y.first && same_for_code(x.second, y.second);
-      });
-}
-
-bool same_array(const ArrayCell& known, const ArrayCell& now) {
-  if (&known == &now) return true;
-  if (known.weak != now.weak || !(known.type == now.type)) return false;
-  if (known.weak && known.literal != now.literal) return false;
-  if (!known.constant) return true;
-  return now.constant &&
-         (known.constant == now.constant || *known.constant == *now.constant);
-}
-
-bool same_function(const FunctionValue& a, const FunctionValue& b) {
-  if (&a == &b) return true;
-  if (a.what.index() != b.what.index()) return false;
-  if (const auto* closure = std::get_if<Closure>(&a.what)) {
-    const auto& other = std::get<Closure>(b.what);
-    return closure->definition == other.definition &&
-           closure->lambda == other.lambda &&
-           closure->environment == other.environment;
-  }
-  if (const auto* builtin = std::get_if<const Builtin*>(&a.what))
-    return *builtin == std::get<const Builtin*>(b.what);
-  if (const auto* map = std::get_if<Transformed>(&a.what)) {
-    const auto& other = std::get<Transformed>(b.what);
-    return map->kind == other.kind && map->state == other.state &&
-           same_function(*map->inner, *other.inner);
-  }
-  if (const auto* made = std::get_if<Differentiated>(&a.what)) {
-    const auto& other = std::get<Differentiated>(b.what);
-    return made->kind == other.kind && made->wrt == other.wrt &&
-           made->wrt_is_tuple == other.wrt_is_tuple && made->aux == other.aux &&
-           !made->rule == !other.rule &&
-           same_function(*made->inner, *other.inner) &&
-           (!made->rule || same_function(*made->rule, *other.rule));
-  }
-  return false;
-}
-
-struct SameForCode {
-  const Value& other;
-
-  bool operator()(const NoneValue&) const { return true; }
-  bool operator()(const ArrayValue& a) const {
-    return same_array(*a, *other.array());
-  }
-  bool operator()(const IntValue& a) const {
-    return a.value == other.get_if<IntValue>()->value;
-  }
-  bool operator()(const BoolValue& a) const {
-    return a.value == other.get_if<BoolValue>()->value;
-  }
-  bool operator()(const StrValue& a) const {
-    return a.value == other.get_if<StrValue>()->value;
-  }
-  bool operator()(const TypeValue& a) const {
-    const auto& b = *other.get_if<TypeValue>();
-    return a.type == b.type && a.note == b.note;
-  }
-  bool operator()(const TypeAliasValue& a) const {
-    const auto& b = *other.get_if<TypeAliasValue>();
-    return a.definition == b.definition && a.environment == b.environment;
-  }
-  bool operator()(const std::shared_ptr<const TupleValue>& a) const {
-    return same_items(a->items, other.tuple()->items);
-  }
-  bool operator()(const std::shared_ptr<const RecordValue>& a) const {
-    return same_fields(*a, *other.record());
-  }
-  bool operator()(const std::shared_ptr<const FunctionValue>& a) const {
-    return same_function(
-        *a, **other.get_if<std::shared_ptr<const FunctionValue>>());
-  }
-  bool operator()(const RangeValue& a) const {
-    return same_items(*a.start_stop_step,
-                      *other.get_if<RangeValue>()->start_stop_step);
-  }
-  bool operator()(const DeviceValue& a) const {
-    return a.index == other.get_if<DeviceValue>()->index;
-  }
-  bool operator()(const AxisValue& a) const {
-    return a.axis->id == other.get_if<AxisValue>()->axis->id;
-  }
-  bool operator()(const SplitValue& a) const {
-    return a.axis == other.get_if<SplitValue>()->axis;
-  }
-  bool operator()(const ManyValue& a) const {
-    return same_for_code(*a.item, *other.get_if<ManyValue>()->item);
-  }
-  bool operator()(const IterableValue& a) const {
-    return a.iterable == other.get_if<IterableValue>()->iterable;
-  }
-  bool operator()(const ProgressValue& a) const {
-    return same_for_code(*a.over, *other.get_if<ProgressValue>()->over);
-  }
-  bool operator()(const ModuleValue& a) const {
-    return a.environment == other.get_if<ModuleValue>()->environment;
-  }
-};
-
-}  // namespace
-
-bool same_for_code(const Value& a, const Value& b) {
-  const ArrayCell* known = a.array();
-  if (const auto* now = b.get_if<IntValue>();
-      now && known && known->int_argument)
-    return now->value.value() >= known->int_argument->low &&
-           now->value.value() <= known->int_argument->high;
-  return a.any.index() == b.any.index() && std::visit(SameForCode{b}, a.any);
-}
-
 std::shared_ptr<AxisInfo> anonymous_axis(Walk& walk, std::string map,
                                          Span where) {
   auto axis = std::make_shared<AxisInfo>();
@@ -159,6 +39,13 @@ bool MapCache::FunctionKey::expired() const {
            return (m.is_map && m.map.expired()) ||
                   std::ranges::any_of(m.rule, &FunctionKey::expired);
          });
+}
+
+void MapCache::FunctionKey::forget_environments() {
+  environment.reset();
+  has_environment = false;
+  for (Made& each : made)
+    for (FunctionKey& rule : each.rule) rule.forget_environments();
 }
 
 /// Through the functions that it is made of, to the one that is written.
@@ -202,6 +89,7 @@ std::optional<MapCache::FunctionKey> MapCache::key_of(
 std::optional<MapCache::Key> MapCache::key_of(const Transformed& map) {
   std::optional<FunctionKey> function = key_of(*map.inner);
   if (!function) return std::nullopt;
+  if (map.kind == Transformed::Kind::jit) function->forget_environments();
   return Key{map.kind, std::move(*function), map.in_axes, map.out_axes,
              map.over, map.donated};
 }
@@ -226,6 +114,46 @@ std::shared_ptr<MapState> MapCache::insert(const Transformed& map,
                                            std::shared_ptr<MapState> state) {
   if (auto key = key_of(map)) states_.put({std::move(*key), state});
   return state;
+}
+
+const ScanTrace* MapCache::find_scan(const FunctionValue& function,
+                                     bool backwards, bool stacks,
+                                     const MadeFor::Positional& call,
+                                     std::vector<ArrayValue>& captured) {
+  std::optional<FunctionKey> key = key_of(function);
+  if (!key) return nullptr;
+  key->forget_environments();
+  const auto* found = scans_.find_if([&](const auto& item) {
+    const ScanTrace& trace = item.second;
+    return trace.backwards == backwards && trace.stacks == stacks &&
+           item.first == *key &&
+           trace.made_for.serves(function, call, {}, captured);
+  });
+  return found ? &found->second : nullptr;
+}
+
+void MapCache::keep_scan(const FunctionValue& function, ScanTrace trace) {
+  std::optional<FunctionKey> key = key_of(function);
+  if (!key) return;
+  key->forget_environments();
+  scans_.put({std::move(*key), std::move(trace)});
+}
+
+const Executable* MapCache::find_statement(const ir::Graph& graph,
+                                           int compiled_for) {
+  const auto same_node = [](const ir::Node& a, const ir::Node& b) {
+    return ir::equal(a, b) && a.source == b.source;
+  };
+  const auto* found = statements_.find_if([&](const KeptStatement& known) {
+    return known.compiled_for == compiled_for &&
+           known.graph.outputs == graph.outputs &&
+           std::ranges::equal(known.graph.nodes, graph.nodes, same_node);
+  });
+  return found ? &found->executable : nullptr;
+}
+
+void MapCache::keep_statement(KeptStatement statement) {
+  statements_.put(std::move(statement));
 }
 
 std::shared_ptr<const AxisInfo> MapCache::innermost(Walk& walk) {

@@ -10,40 +10,20 @@
 #include "lang/context/function.h"
 #include "lang/context/walk.h"
 #include "lang/maps/executable.h"
+#include "lang/maps/made_for.h"
 #include "lang/maps/map_spec.h"
 #include "lang/maps/number_attempt.h"
 #include "runtime/lru_cache.h"
 
 namespace unisono::lang {
 
-/// A name that the traced function read outside itself, with what it was. Of
-/// an array only the type counts, as it is a hidden argument; constants are
-/// part of the code.
-struct OuterName {
-  std::weak_ptr<Environment> environment;
-  std::string name;
-  Value value;
-};
-
-/// A captured array: leaf `leaf` of what `names[name]` is now; or, with name
-/// -1, always the same array (`fixed`).
-struct Capture {
-  int name = -1;
-  int leaf = 0;
-  ArrayValue fixed;
-};
-
 /// A function traced and compiled for one set of argument types.
 struct MapEntry {
   int compiled_for = 0;  // Machine::compiled_for
-  // What it was made for. Arrays in `positional` and `named` are types alone.
-  std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> named;
-  std::vector<OuterName> names;
+  MadeFor made_for;
 
   // What runs. Inputs are the arrays of the arguments, then the captures.
   Executable executable;
-  std::vector<Capture> captures;
   int64_t per_device = 1;  // members on each, of a map that is not nested
   /// Of a map of maps, the axes along which each device is one member, and
   /// its position: device / stride % size.
@@ -65,18 +45,31 @@ struct MapState {
   LruList<std::unique_ptr<MapEntry>> entries{32};
 };
 
-/// `now` is what `known` was, where compiled code is concerned: host values are
-/// equal, functions are the same, arrays have the same type; constants that
-/// `known` has are equal.
-bool same_for_code(const Value& known, const Value& now);
+/// The loop that a `scan` or `fold` at the top level was traced to, of its
+/// first carry and its rows.
+struct ScanTrace {
+  MadeFor made_for;
+  bool backwards = false, stacks = false;
+  std::shared_ptr<const ir::Graph> body;
+  size_t carries = 0, outputs = 0;
+  Value carry, y;  // the trees; their arrays are types alone
+};
 
 /// A new axis for a map without `over`; `map` is its name: "pmap(scale)".
 std::shared_ptr<AxisInfo> anonymous_axis(Walk& walk, std::string map,
                                          Span where);
 
+/// A statement's graph, as it was traced, with what it was compiled to.
+struct KeptStatement {
+  ir::Graph graph;
+  int compiled_for = 0;  // Machine::compiled_for
+  Executable executable;
+};
+
 /// The states of a session's maps. A map made again from the same function and
-/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had. A
-/// state also lives as long as a value that uses it.
+/// the same axes, as `pmap(f)(x)` in a loop does, gets the state it had; a
+/// `jit` also of a function that was made again from the same code
+/// (made_for.h). A state also lives as long as a value that uses it.
 class MapCache {
  public:
   /// The state of `map` (its other members are set), made by `make` if there
@@ -86,6 +79,20 @@ class MapCache {
     if (auto known = find(map)) return known;
     return insert(map, make());
   }
+  /// The trace of a scan of a function with the code of `function` that serves
+  /// this call, and the arrays that it captures now; null if there is none.
+  /// Valid until the next call.
+  const ScanTrace* find_scan(const FunctionValue& function, bool backwards,
+                             bool stacks, const MadeFor::Positional& call,
+                             std::vector<ArrayValue>& captured);
+  void keep_scan(const FunctionValue& function, ScanTrace trace);
+
+  /// What a statement's graph with a loop was compiled to: `scan` gives the
+  /// same body again, so that neither has to be cleaned, printed and looked up.
+  /// Null if it is not known. Valid until the next call.
+  const Executable* find_statement(const ir::Graph& graph, int compiled_for);
+  void keep_statement(KeptStatement statement);
+
   /// The axis of a collective that names none, and the symbol of its size,
   /// while a definition is checked.
   std::shared_ptr<const AxisInfo> innermost(Walk& walk);
@@ -121,6 +128,8 @@ class MapCache {
 
     bool operator==(const FunctionKey& other) const;
     bool expired() const;
+    /// Leaves the code alone: functions made again have the same key.
+    void forget_environments();
   };
   /// Identity of a map.
   struct Key {
@@ -137,6 +146,8 @@ class MapCache {
                                    std::shared_ptr<MapState> state);
 
   LruList<std::pair<Key, std::shared_ptr<MapState>>> states_{32};
+  LruList<std::pair<FunctionKey, ScanTrace>> scans_{32};
+  LruList<KeptStatement> statements_{32};
   std::shared_ptr<AxisInfo> innermost_;
   LruList<Nested> nested_{1024};  // a graph is soon done with them
 };

@@ -1,12 +1,14 @@
 // `scan` and `fold`: a function called for one row after the other, with what
 // it gave for the row before. Both are the counted loop of the IR, in every
-// mode: at the top level it is a part of the statement's graph.
+// mode: at the top level it is a part of the statement's graph, and the body of
+// one call serves the next, as code of `jit` does.
 #include <fmt/format.h>
 
 #include "lang/context/call_of.h"
 #include "lang/context/scope.h"
 #include "lang/context/walk.h"
 #include "lang/maps/map_call.h"
+#include "lang/maps/map_state.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/carry.h"
@@ -43,13 +45,14 @@ class Scan {
 
   Value result() {
     shape_ = carry_shape(walk_, first_, {});
-    if (walk_.mode() == Mode::check) return check();
-    const int64_t nested_maps = walk_.nested_maps;
-    const Value result = trace();
-    // Maps of another statement may be over other devices.
-    if (walk_.mode() == Mode::run && walk_.nested_maps > nested_maps)
-      walk_.flush(where_);
-    return result;
+    switch (walk_.mode()) {
+      case Mode::check: return check();
+      case Mode::run: return run();
+      case Mode::trace: break;
+    }
+    std::vector<ArrayValue> captured;
+    const ScanTrace traced = trace(captured);
+    return loop(traced, captured);
   }
 
  private:
@@ -217,12 +220,69 @@ class Scan {
     });
   }
 
-  Value trace() {
+  /// At the top level: what was traced for such a call before, or now.
+  Value run() {
+    const MadeFor::Positional call = {{first_, init_.where()},
+                                      {xs_.value(), xs_.where()}};
+    std::vector<ArrayValue> captured;
+    if (const ScanTrace* known = map_cache(walk_).find_scan(
+            *function_, backwards_, stacks_, call, captured)) {
+      take_shape(known->carry);
+      return loop(*known, captured);
+    }
+    const int64_t nested_maps = walk_.nested_maps;
+    std::vector<OuterRead> reads;
+    ScanTrace traced = [&] {
+      ContextScope noting(walk_);
+      noting->outer_reads = &reads;
+      noting->trace_base = latest_call();
+      return trace(captured);
+    }();
+    const Value result = loop(traced, captured);
+    // Maps of another statement may be over other devices.
+    if (walk_.nested_maps > nested_maps) {
+      walk_.flush(where_);
+      return result;
+    }
+    traced.made_for.set_call(*function_, call, {});
+    traced.made_for.set_trace(reads, captured, traced.y);
+    traced.carry = types_of(traced.carry);
+    traced.y = types_of(traced.y);
+    map_cache(walk_).keep_scan(*function_, std::move(traced));
+    return result;
+  }
+
+  /// Environments of calls with larger numbers belong to what is traced now.
+  uint32_t latest_call() {
+    uint32_t call = 0;
+    walk_.trace([&] { call = walk_.context().trace_base; });
+    return call;
+  }
+
+  /// The carry has the types that it had; what of it belongs to the host is
+  /// this call's.
+  void take_shape(const Value& known) {
+    std::vector<ArrayValue> types;
+    for_each_leaf(known, [&](const Value& leaf) {
+      if (const auto* array = leaf.get_if<ArrayValue>())
+        types.push_back(*array);
+    });
+    size_t next = 0;
+    shape_ = map_leaves(first_, [&](const Value& leaf) -> Value {
+      return leaf.array() ? Value(types[next++]) : leaf;
+    });
+  }
+
+  /// Traces f for one turn; `captured` are the arrays that it reads outside
+  /// itself.
+  ScanTrace trace(std::vector<ArrayValue>& captured) {
     while (true) {
       bool grown = false;
       Turn last;
       std::vector<ArrayValue> outputs;
-      size_t carries = 0;
+      ScanTrace traced;
+      traced.backwards = backwards_;
+      traced.stacks = stacks_;
       const auto body = walk_.with_scope([&] {
         InsideMap inside(walk_, nullptr, 1, false, where_);
         GraphScope& scope = *walk_.scope();
@@ -238,36 +298,45 @@ class Scan {
         last = turn(carry, row(rows, number), grown);
         if (grown) return;
         gather_leaves(walk_, last.carry, shape_, outputs, where_);
-        carries = outputs.size();
+        traced.carries = outputs.size();
         for_each_leaf(last.y, [&](const Value& leaf) {
           if (const auto* part = leaf.get_if<ArrayValue>())
             outputs.push_back(*part);
         });
         for (const ArrayValue& output : outputs) scope.import(output);
       });
-      if (!grown) return loop(*body, outputs, carries, last.y);
+      if (grown) continue;
+      traced.outputs = outputs.size();
+      traced.body = std::make_shared<const ir::Graph>(body->finish(outputs));
+      traced.carry = shape_;
+      traced.y = last.y;
+      captured = body->captures();
+      return traced;
     }
   }
 
-  Value loop(GraphScope& body, const std::vector<ArrayValue>& outputs,
-             size_t carries, const Value& y) {
+  Value loop(const ScanTrace& traced, const std::vector<ArrayValue>& captured) {
     ir::LoopAttrs attrs;
     attrs.turns = turns_->value();
-    attrs.carries = static_cast<int>(carries);
+    attrs.carries = static_cast<int>(traced.carries);
     attrs.rows = static_cast<int>(rows_.size());
     attrs.backwards = backwards_;
-    attrs.body = std::make_shared<const ir::Graph>(body.finish(outputs));
+    attrs.body = traced.body;
     std::vector<ArrayValue> operands;
     gather_leaves(walk_, first_, shape_, operands, where_);
     operands.insert(operands.end(), rows_.begin(), rows_.end());
-    operands.insert(operands.end(), body.captures().begin(),
-                    body.captures().end());
+    for (const ArrayValue& array : captured) {
+      // A `var` that is a number: its value is no part of the code.
+      const bool number = array->weak && array->constant && !array->array;
+      operands.push_back(number ? walk_.on_first_device(*array, where_)
+                                : array);
+    }
     const ArrayValue node =
         walk_.add(ir::Op::loop, operands, std::move(attrs), where_);
     const std::vector<ArrayValue> results =
-        project_all(walk_, node, outputs.size(), where_);
-    size_t next = carries;
-    return with_stacks(fill_leaves({shape_}, results)[0], y,
+        project_all(walk_, node, traced.outputs, where_);
+    size_t next = traced.carries;
+    return with_stacks(fill_leaves({shape_}, results)[0], traced.y,
                        [&](const ArrayValue&) { return results[next++]; });
   }
 

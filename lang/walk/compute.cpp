@@ -11,6 +11,7 @@
 #include "lang/maps/executable.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
+#include "lang/maps/map_state.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
@@ -71,10 +72,7 @@ class StatementRun {
   Arrays compute(ir::Graph graph, Arrays inputs) {
     if (has_nested_maps(walk_, graph))
       return run_on_mesh(walk_, graph, inputs, where_);
-    const bool spread = std::ranges::any_of(inputs, [](const auto& array) {
-      return array.sharding().is_split() && array.sharding().devices.size() > 1;
-    });
-    if (!spread) {
+    if (!is_spread(inputs)) {
       for (unisono::Array& input : inputs) input = own_copy(walk_, input);
       return compute_together(std::move(graph), std::move(inputs));
     }
@@ -86,23 +84,61 @@ class StatementRun {
     return gather_and_compute(std::move(graph), std::move(inputs));
   }
 
+  /// The same of a graph as it was traced. One with a loop is compiled whatever
+  /// its size; if it runs on the first device, what came of it is kept, and
+  /// found again by the graph itself, in which a `scan` has the body that it
+  /// had before: so it is neither cleaned nor printed once more.
+  Arrays compute_traced(const ir::Graph& traced, Arrays inputs) {
+    if (!has_loop(traced) || is_spread(inputs))
+      return compute(jit::cse_dce(traced), std::move(inputs));
+    MapCache& cache = map_cache(walk_);
+    const int compiled_for = walk_.machine().compiled_for;
+    if (const Executable* known = cache.find_statement(traced, compiled_for)) {
+      // One that it may call meanwhile may drop it.
+      const Executable executable = *known;
+      move_here(inputs);
+      return run(executable, inputs);
+    }
+    ir::Graph graph = jit::cse_dce(traced);
+    if (!has_loop(graph) || !is_compiled(graph) ||
+        has_nested_maps(walk_, graph))
+      return compute(std::move(graph), std::move(inputs));
+    const Executable executable = together(std::move(graph), inputs);
+    cache.keep_statement({traced, compiled_for, executable});
+    return run(executable, inputs);
+  }
+
  private:
+  static bool is_spread(const Arrays& inputs) {
+    return std::ranges::any_of(inputs, [](const unisono::Array& array) {
+      return array.sharding().is_split() && array.sharding().devices.size() > 1;
+    });
+  }
+
   /// After all arrays were brought to the first device.
   Arrays compute_together(ir::Graph graph, Arrays inputs) {
+    const Executable executable = together(std::move(graph), inputs);
+    return run(executable, inputs);
+  }
+  Executable together(ir::Graph graph, Arrays& inputs) {
     const Sharding here{-1, {&first_device()}};
     Executable executable;
     executable.devices = here.devices;
     for (const ir::NodeId output : graph.outputs)
       executable.outputs.push_back(placed(graph.type(output), here));
     if (is_compiled(graph)) {
-      for (unisono::Array& array : inputs)
-        array = walk_.moved(array, here, where_);
+      move_here(inputs);
       compile(walk_, {std::move(graph), {}, {}}, executable, where_);
     } else {
       executable.member = std::make_shared<jit::MemberGraph>(
           jit::MemberGraph{std::move(graph), {}, {}});
     }
-    return run(executable, inputs);
+    return executable;
+  }
+  void move_here(Arrays& inputs) {
+    const Sharding here{-1, {&first_device()}};
+    for (unisono::Array& array : inputs)
+      array = walk_.moved(array, here, where_);
   }
 
   /// A graph in which everything is a block's own affair, on the devices that
@@ -239,8 +275,7 @@ std::vector<unisono::Array> Walk::compute(ir::Graph graph,
                                           std::vector<unisono::Array> inputs,
                                           Span where) {
   tell_place(*this, where);
-  return StatementRun(*this, where)
-      .compute(std::move(graph), std::move(inputs));
+  return StatementRun(*this, where).compute_traced(graph, std::move(inputs));
 }
 
 // ---- runs under way --------------------------------------------------------

@@ -433,11 +433,14 @@ void Walk::flush(Span where) {
     output_of.push_back(known->second);
     wanted.push_back(std::move(cell));
   }
-  ir::Graph graph = jit::cse_dce(scope->finish(outputs));
-  const bool idle = std::none_of(
-      graph.nodes.begin(), graph.nodes.end(),
-      [](const ir::Node& node) { return node.op != ir::Op::input; });
-  if (wanted.empty() && idle) return;
+  ir::Graph graph = scope->finish(outputs);
+  if (wanted.empty()) {
+    graph = jit::cse_dce(graph);
+    const bool idle = std::none_of(
+        graph.nodes.begin(), graph.nodes.end(),
+        [](const ir::Node& node) { return node.op != ir::Op::input; });
+    if (idle) return;
+  }
   std::vector<unisono::Array> inputs;
   for (const ArrayValue& capture : scope->captures()) {
     bring_home(*this, *capture, where);
