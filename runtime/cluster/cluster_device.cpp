@@ -188,7 +188,13 @@ Status ClusterDevice::copy_from_peer(void* to, const Device& peer,
 /// Whoever needs it reads it.
 Status ClusterDevice::from_file(void* to, Device& file, const void* from,
                                 const CopyExtent& extent) {
-  return here_ ? file.copy_to_host(to, from, extent) : Unit{};
+  if (!here_) return Unit{};
+  if (!own_) return file.copy_to_host(to, from, extent);
+  std::vector<char> rows(static_cast<size_t>(bytes_of(extent)));
+  TRY(file.copy_to_host(rows.data(), from,
+                        with_dense(extent, {.to = true, .from = false})));
+  return own_->copy_from_host(to, rows.data(),
+                              with_dense(extent, {.to = false, .from = true}));
 }
 
 /// Two processes exchange; the others count that they do.
