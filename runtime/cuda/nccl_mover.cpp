@@ -77,6 +77,7 @@ class NcclMover final : public Mover {
   Status put(Rank& rank, const Transfer& transfer, bool sends);
   Status settle_calls();
   Status await(Rank& rank);
+  Status await_all();
   Status watch(Rank& rank);
   Status look_at(const Rank& rank);
   Error fail(Error error);
@@ -205,7 +206,7 @@ Status NcclMover::start(const nccl::UniqueId& id, bool& ended) {
     if (state != nccl::Status::success) return refused(state);
   }
   for (Rank& rank : ranks_)
-    rank.queue->before_waits([this, &rank] { return await(rank); });
+    rank.queue->before_waits([this] { return await_all(); });
   return Unit{};
 }
 
@@ -294,11 +295,16 @@ Status NcclMover::move(std::span<const Transfer> transfers,
   return Unit{};
 }
 
-/// Before the host waits for the stream: all that other processes must do for
-/// it is done.
-Status NcclMover::await(Rank& rank) {
+/// Before the host waits for a stream: all that other processes must do for it,
+/// or for one that it waits for, is done.
+Status NcclMover::await_all() {
   if (broken_) return *broken_;
-  if (!rank.pending) return Unit{};
+  for (Rank& rank : ranks_)
+    if (rank.pending) TRY(await(rank));
+  return Unit{};
+}
+
+Status NcclMover::await(Rank& rank) {
   cuda::Gpu& gpu = rank.queue->gpu();
   CurrentContext current(gpu);
   cuda::Code code = cuda::success;
