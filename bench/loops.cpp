@@ -267,7 +267,7 @@ void loops(Table& table) {
   add_pair(table, s, group, "gradient of a function made in each call, 100",
            hundred("made_again"),
            {hundred("made_once"), Team::one_thread, "one that is jitted once"},
-           0.8);
+           0.6);
 }
 
 }  // namespace bench
