@@ -71,6 +71,8 @@ class ClusterDevice final : public Device {
   }
   /// Of GPUs alone.
   Mover& mover() const { return *gpus_->mover; }
+  /// What this process has, to the host's memory, without the others.
+  Status from_own(void* to, const void* from, const CopyExtent& extent);
   Result<Buffer> allocate(int64_t bytes) override;
   void free(void* data, int64_t bytes) override;
   /// The host's bytes are the same in all processes.
@@ -86,7 +88,6 @@ class ClusterDevice final : public Device {
 
  private:
   Status to_own(void* to, const void* from, const CopyExtent& extent);
-  Status from_own(void* to, const void* from, const CopyExtent& extent);
   Status from_file(void* to, Device& file, const void* from,
                    const CopyExtent& extent);
   Status from_other(void* to, ClusterDevice& sender, const void* from,

@@ -59,7 +59,16 @@ using Write = std::function<Status(int64_t, std::span<const uint8_t>)>;
 /// The rows of one block, to where the array begins in the file.
 Status write_block(const Array& array, size_t block, int64_t offset,
                    PartialChecksum& checksum, bool sums, const Write& write) {
-  const auto* data = static_cast<const uint8_t*>(array.blocks()[block]->data());
+  const Buffer& buffer = *array.blocks()[block];
+  const auto* data = static_cast<const uint8_t*>(buffer.data());
+  std::vector<uint8_t> copied;
+  if (const Device& device = *array.sharding().devices[block];
+      device.kind() == DeviceKind::gpu && buffer.bytes() > 0) {
+    copied.resize(static_cast<size_t>(buffer.bytes()));
+    auto& own = const_cast<ClusterDevice&>(*cluster_device(device));
+    TRY(own.from_own(copied.data(), data, buffer.bytes()));
+    data = copied.data();
+  }
   return for_each_run(
       array, block,
       [&](int64_t whole, int64_t from, const CopyExtent& extent) -> Status {

@@ -125,8 +125,11 @@ bool ClusterMeeting::fits(const RunState& run, const Cluster& cluster) const {
 }
 
 std::vector<int> ClusterMeeting::others() const {
-  std::vector<int> out;
-  for (const Message& message : sends_) out.push_back(message.process);
+  std::vector<int> out = owners_;
+  std::ranges::sort(out);
+  const auto [first, last] = std::ranges::unique(out);
+  out.erase(first, last);
+  std::erase(out, cluster_.process());
   return out;
 }
 
