@@ -69,7 +69,10 @@ void show(const lang::Diagnostics& diagnostics) {
 
 /// What was asked for is not there.
 int no_devices(const Error& error) {
-  if (launched_process() > 0) return 1;  // the first tells
+  // The first tells, or where that is gone the next one.
+  const bool first_is_gone = error.kind == Error::Kind::device_lost &&
+                             error.message.starts_with("process 0 is gone");
+  if (launched_process() > (first_is_gone ? 1 : 0)) return 1;
   tell(fmt::format("error: {}\n", error.message));
   return 1;
 }

@@ -95,7 +95,18 @@ Result<std::shared_ptr<Cluster>> Cluster::open(
     std::unique_ptr<Transport> transport, ClusterOptions options) {
   std::shared_ptr<Cluster> cluster(
       new Cluster(std::move(transport), std::move(options)));
-  TRY(cluster->meet());
+  if (const Status met = cluster->meet(); !met) {
+    // Who saw one go tells those who only see that others do not come.
+    Error error = met.error();
+    constexpr std::string_view before = "error: ";
+    const auto told =
+        cluster->finish(1, fmt::format("{}{}\n", before, error.message))
+            .messages;
+    if (told && told->starts_with(before))
+      error.message =
+          told->substr(before.size(), told->find('\n') - before.size());
+    return error;
+  }
   return cluster;
 }
 
