@@ -148,6 +148,19 @@ def check_cubins():
                     assert done.returncode == 0 and done.stdout == "-99999.0 -0.0\n", (name, done)
 
 
+def check_memory():
+    """`--memory-limit`, and what `--stats` says of a device's pool."""
+    done = run(PROGRAM, "--memory-limit", "100K")
+    assert done.returncode == 1 and "error[U0504]: out of memory on sim:0: 400000 bytes asked for, 0 in use, and 102400 may be" in done.stderr, done
+    done = run(PROGRAM, "--memory-limit", "50%", "--stats")
+    assert done.returncode == 0 and re.search(r"memory of sim:0: \d+\.\d{3} MB in use, \d+\.\d{3} MB held, limit \d+\.\d{3} MB", done.stderr), done
+    assert "memory of" not in run(PROGRAM, "--stats", "--devices", "cpu:1").stderr
+    for wrong in ("20X", "0", "-1G", "101%", "G", "1e400", "nan"):
+        done = run(PROGRAM, f"--memory-limit={wrong}")
+        assert done.returncode == 2 and "--memory-limit expects bytes" in done.stderr, (wrong, done)
+
+
 check_ranges()
+check_memory()
 check_lines()
 check_cubins()
