@@ -126,21 +126,17 @@ void NestEmitter::emit_unit(Value* unit) {
   point.lane_index.assign(axes, nullptr);
   point.vector_axis = plan_.vector_axis;
   Value* rest = unit;
+  int64_t left = plan_.units;  // how many values the rest may have
   auto take = [&](int64_t extent) {
     if (extent == 1) return index_constant(0);
+    left /= extent;
+    if (left == 1) return std::exchange(rest, index_constant(0));
     Value* size = index_constant(extent);
     Value* index = b_.CreateURem(rest, size);
     rest = b_.CreateUDiv(rest, size);
     return index;
   };
-  const bool whole = plan_.units == plan_.blocks;
-  Value* block = plan_.blocks == 1 ? index_constant(0)
-                 : whole           ? unit
-                                   : take(plan_.blocks);
-  size_t outermost = 0;
-  while (outermost < axes && (nest_.reduced[outermost] ||
-                              static_cast<int>(outermost) == plan_.vector_axis))
-    ++outermost;
+  Value* block = take(plan_.blocks);
   for (size_t a = axes; a-- > 0;) {
     if (nest_.reduced[a] || static_cast<int>(a) == plan_.vector_axis) continue;
     // Of the axis of squares a unit is one block, too.
@@ -148,7 +144,7 @@ void NestEmitter::emit_unit(Value* unit) {
     const int64_t extent =
         tiled ? (nest_.extents[a] + plan_.block - 1) / plan_.block
               : nest_.extents[a];
-    point.index[a] = a == outermost ? rest : take(extent);
+    point.index[a] = take(extent);
   }
   switch (plan_.form) {
     case Form::map: return emit_map(point, block);

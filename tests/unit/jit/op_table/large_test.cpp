@@ -50,8 +50,11 @@ TEST_CASE("table of operations: large arrays") {
   int turn = 0;
   for (DType dtype : all_dtypes)
     // Above and below the limits of interleaving and of masks.
-    for (const Shape& shape : {Shape{32771}, Shape{183, 181}, Shape{3, 65, 171},
-                               Shape{524'309}, Shape{733, 719}}) {
+    // The thin ones leave one row that is longer than a unit outside of the
+    // squares of a transpose.
+    for (const Shape& shape :
+         {Shape{32771}, Shape{183, 181}, Shape{3, 65, 171}, Shape{524'309},
+          Shape{733, 719}, Shape{33'003, 17}, Shape{17, 33'003}}) {
       Trial trial(static_cast<uint32_t>(++turn));
       const auto layout = [&](int by) {
         return static_cast<Layout>((turn * by) % layout_count);
