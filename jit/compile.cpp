@@ -22,6 +22,7 @@
 #include "jit/partition/map_graph.h"
 #include "jit/plan/fuse.h"
 #include "jit/plan/join_copies.h"
+#include "jit/plan/stored.h"
 #include "jit/reference/host_call.h"
 #include "jit/target/generate_cpu.h"
 #include "jit/target/generate_gpu.h"
@@ -326,6 +327,17 @@ ir::Graph Compiler::State::device_graph(const MemberGraph& map,
                      observer.after_pass);
 }
 
+namespace {
+/// What a compiler makes.
+struct CompiledProgram : Program {
+  std::vector<StoredArray> stored;
+};
+}  // namespace
+
+const std::vector<StoredArray>& stored_arrays(const Program& program) {
+  return static_cast<const CompiledProgram&>(program).stored;
+}
+
 Result<CachedProgram> Compiler::State::compile(
     const ir::Graph& graph, const std::vector<MeshAxis>& mesh,
     const CompileOptions& options) {
@@ -347,6 +359,7 @@ Result<CachedProgram> Compiler::State::compile(
   if (options.target.kind == DeviceKind::cpu && options.devices > 1 &&
       !options.same.empty())
     do_once(plan, options.same);
+  std::vector<StoredArray> stored = stored_arrays(plan);
   const bool on_cpus = options.target.kind == DeviceKind::cpu;
   if (on_cpus) join_row_sums(plan.steps, generator.lowering().machine());
   join_kernels(plan.steps, !on_cpus);
@@ -354,7 +367,8 @@ Result<CachedProgram> Compiler::State::compile(
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));
 
-  auto program = std::make_shared<Program>();
+  auto program = std::make_shared<CompiledProgram>();
+  program->stored = std::move(stored);
   program->slots = std::move(memory.slots);
   program->inputs = plan.inputs;
   program->outputs = plan.outputs;
@@ -409,7 +423,8 @@ Result<std::shared_ptr<const Program>> Compiler::compile(
   auto finish = [&](const CachedProgram& cached) {
     if (stats) *stats = cached.stats;
     if (cached.host_calls.empty()) return cached.program;
-    auto own = std::make_shared<Program>(*cached.program);
+    auto own = std::make_shared<CompiledProgram>(
+        static_cast<const CompiledProgram&>(*cached.program));
     own->host_calls = host_callbacks(cached.host_calls, options);
     return std::shared_ptr<const Program>(std::move(own));
   };

@@ -160,6 +160,27 @@ def lines_of(unisono, devices, *options):
     return what, reasons
 
 
+STORED = """
+let f = jit(fn(x, w) => {
+  let h = tanh(x @ w)
+  let m = mean(h, axis=0)
+  let s = sort(h, axis=0)
+  sum((h - m) * s)
+})
+print(f(0.01 * ones(f32[300, 300]), 0.02 * ones(f32[300, 300])) < 1e9)
+"""
+
+
+def stored(unisono):
+    """Why kernels are not one, by the lines of what is stored between them."""
+    done = subprocess.run([unisono, "run", "-", "--explain-speed"], input=STORED, capture_output=True, text=True, timeout=60 * sanitizers.slow())
+    assert done.returncode == 0, done.stderr
+    reasons = done.stderr.partition("why not faster:\n")[2]
+    for reason in (r"<stdin>:3: 0.36 MB are stored here for line \d to read: a product of matrices is a kernel of its own",
+                   r"<stdin>:5: 0.36 MB are stored here for line 6 to read: a sort is a kernel of its own"):
+        assert re.search(reason, reasons), (reason, reasons)
+
+
 def speed(unisono):
     what, reasons = lines_of(unisono, "cpu:1")
     for place, done in (("<stdin>:4", "devices"), ("<stdin>:8", "code"), ("<stdin>:12", "compile"), ("<stdin>:7", "walk")):
@@ -178,6 +199,7 @@ def main():
     places(unisono, "cpu")
     places(unisono, "sim")
     speed(unisono)
+    stored(unisono)
     return 0
 
 

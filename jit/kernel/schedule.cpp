@@ -425,10 +425,13 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows * plan.blocks;
   } else {
     const int64_t extent = nest.extents[plan.vector_axis];
-    // Interleaving pays where the loop runs long, and costs compile time.
+    // Interleaving pays where the loop runs long, and costs compile time: of
+    // elements that the caches hold two vectors hide what it costs to loop.
     const int64_t points = nest.points();
+    const bool small_map = plan.form == Form::map && points < 1 << 19;
     const int64_t interleaved = points < 1 << 15    ? 1
-                                : work.flops <= 12  ? 4
+                                : work.flops <= 4   ? 4
+                                : work.flops <= 12  ? (small_map ? 2 : 4)
                                 : points >= 1 << 19 ? 2
                                                     : 1;
     const int64_t wide = native * (is_product(nest) ? 1 : interleaved);

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <llvm/ADT/StringExtras.h>
+#include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Pass.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
@@ -33,6 +35,47 @@ Error failed(std::string why) {
   return {Error::Kind::compile_failed, std::move(why)};
 }
 
+/// LLVM's passes, or some of them: where loops are plain, those that look for
+/// simpler addresses find nothing, and take as long as a third of all others.
+class ChosenPasses : public llvm::legacy::PassManagerBase {
+ public:
+  ChosenPasses(llvm::legacy::PassManager& passes, bool plain)
+      : passes_(passes), plain_(plain) {}
+  void add(llvm::Pass* pass) override {
+    const llvm::StringRef name = pass->getPassName();
+    const bool of_addresses =
+        name == "Loop Strength Reduction" ||
+        name == "Canonicalize Freeze Instructions in Loops";
+    if (plain_ && of_addresses)
+      delete pass;  // NOLINT: it is ours now, as it would be the manager's
+    else
+      passes_.add(pass);
+  }
+
+ private:
+  llvm::legacy::PassManager& passes_;
+  const bool plain_;
+};
+
+/// What makes object files of modules, one after the other: to make the passes
+/// takes longer than they need for a small module. LLVM resets all that they
+/// know of a module at its end.
+struct ObjectPasses {
+  llvm::legacy::PassManager passes;
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream{object};
+};
+
+/// The context that modules are made in, and what makes code of them; given up
+/// after some modules, as LLVM keeps all types and constants of a context.
+struct Workshop {
+  static constexpr int most_modules = 64;
+
+  llvm::LLVMContext context;
+  std::unique_ptr<ObjectPasses> passes[2] = {};  // of plain modules the second
+  int modules = 0;
+};
+
 class CpuTarget : public Target {
  public:
   explicit CpuTarget(const CpuTargetOptions& options);
@@ -42,15 +85,20 @@ class CpuTarget : public Target {
     module.setDataLayout(generator().createDataLayout());
     module.setTargetTriple(triple_);
   }
-  Result<std::vector<char>> object(llvm::Module& module) override;
+  llvm::LLVMContext& context() override {
+    if (!workshop_ || ++workshop_->modules > Workshop::most_modules)
+      workshop_ = std::make_unique<Workshop>();
+    return workshop_->context;
+  }
+  Result<std::vector<char>> object(llvm::Module& module, bool plain) override;
   Result<std::shared_ptr<LoadedCode>> load(
       std::span<const char> object,
       const std::vector<std::string>& names) override;
-  Result<std::string> assembly(llvm::Module& module) override;
+  Result<std::string> assembly(llvm::Module& module, bool plain) override;
 
  private:
-  Status generate(llvm::Module& module, llvm::CodeGenFileType type,
-                  llvm::SmallVectorImpl<char>& out);
+  std::unique_ptr<ObjectPasses> make_passes(bool plain);
+  Status run(llvm::legacy::PassManager& passes, llvm::Module& module);
 
   llvm::TargetMachine& generator();
 
@@ -58,6 +106,7 @@ class CpuTarget : public Target {
   std::string triple_, cpu_, features_, description_;
   Machine machine_;
   std::unique_ptr<llvm::TargetMachine> generator_;  // made at the first use
+  std::unique_ptr<Workshop> workshop_;              // likewise
   std::unique_ptr<Loader> loader_;                  // made at the first load
 };
 
@@ -156,28 +205,44 @@ llvm::TargetMachine& CpuTarget::generator() {
   return *generator_;
 }
 
-Status CpuTarget::generate(llvm::Module& module, llvm::CodeGenFileType type,
-                           llvm::SmallVectorImpl<char>& out) {
+/// Null if there are none for this processor.
+std::unique_ptr<ObjectPasses> CpuTarget::make_passes(bool plain) {
+  auto made = std::make_unique<ObjectPasses>();
+  ChosenPasses chosen(made->passes, plain);
+  llvm::MCContext* context = nullptr;
+  if (generator().addPassesToEmitMC(chosen, context, made->stream))
+    return nullptr;
+  return made;
+}
+
+Status CpuTarget::run(llvm::legacy::PassManager& passes, llvm::Module& module) {
   std::string errors;
   llvm::raw_string_ostream why(errors);
   if (llvm::verifyModule(module, &why)) return failed(errors);
   instrument(module);
   module.getContext().setDiagnosticHandler(
       std::make_unique<Diagnostics>(errors));
-  llvm::raw_svector_ostream stream(out);
-  llvm::legacy::PassManager passes;
-  if (generator().addPassesToEmitFile(passes, stream, nullptr, type))
-    return failed("no code can be generated for this processor");
   passes.run(module);
   module.getContext().setDiagnosticHandler(nullptr);
   if (!errors.empty()) return failed(errors);
   return Unit{};
 }
 
-Result<std::vector<char>> CpuTarget::object(llvm::Module& module) {
-  llvm::SmallVector<char, 0> object;
-  TRY(generate(module, llvm::CodeGenFileType::ObjectFile, object));
-  return std::vector<char>(object.begin(), object.end());
+Result<std::vector<char>> CpuTarget::object(llvm::Module& module, bool plain) {
+  std::unique_ptr<ObjectPasses> own;
+  const bool kept = workshop_ && &module.getContext() == &workshop_->context;
+  std::unique_ptr<ObjectPasses>& passes =
+      kept ? workshop_->passes[plain ? 1 : 0] : own;
+  if (!passes) passes = make_passes(plain);
+  if (!passes) return failed("no code can be generated for this processor");
+  const Status done = run(passes->passes, module);
+  std::vector<char> object(passes->object.begin(), passes->object.end());
+  passes->object.clear();
+  if (!done) {
+    passes = nullptr;  // who knows where it stopped
+    return done.error();
+  }
+  return object;
 }
 
 Result<std::shared_ptr<LoadedCode>> CpuTarget::load(
@@ -189,9 +254,15 @@ Result<std::shared_ptr<LoadedCode>> CpuTarget::load(
   return loader_->load(object, names);
 }
 
-Result<std::string> CpuTarget::assembly(llvm::Module& module) {
+Result<std::string> CpuTarget::assembly(llvm::Module& module, bool plain) {
   llvm::SmallVector<char, 0> text;
-  TRY(generate(module, llvm::CodeGenFileType::AssemblyFile, text));
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  ChosenPasses chosen(passes, plain);
+  if (generator().addPassesToEmitFile(chosen, stream, nullptr,
+                                      llvm::CodeGenFileType::AssemblyFile))
+    return failed("no code can be generated for this processor");
+  TRY(run(passes, module));
   return std::string(text.data(), text.size());
 }
 

@@ -49,6 +49,15 @@ size_t weight(const Request& request) {
   return total;
 }
 
+/// Whether all its loops go along one axis, element by element.
+bool is_plain(const Request& request) {
+  const auto* kernel = std::get_if<const Kernel*>(&request);
+  return kernel && std::ranges::all_of((*kernel)->nests, [](const Nest& nest) {
+           return nest.extents.size() <= 1 && nest.reductions.empty() &&
+                  !nest.scan && !nest.scatter && !nest.turns;
+         });
+}
+
 std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
                                 const Request& request,
                                 const Machine& machine) {
@@ -221,20 +230,21 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
       cache_->remove(key);
     }
   }
-  llvm::LLVMContext context;
-  llvm::Module module("kernels", context);
+  llvm::Module module("kernels", target.context());
   target.prepare(module);
+  const bool plain = std::ranges::all_of(
+      fresh, [](const Fresh& one) { return is_plain(one.second); });
   Object object;
   for (const auto& [text, request] : fresh)
     object.kernels.push_back(
         emit(module, fmt::format("kernel{}", first + object.kernels.size()),
              request, target.machine()));
   if (dump && dump->wants_assembly) {
-    auto text = TRY(target.assembly(*llvm::CloneModule(module)));
+    auto text = TRY(target.assembly(*llvm::CloneModule(module), plain));
     dump->assembly += first == 0 ? text : with_own_labels(text, first);
     poll_stop();
   }
-  object.code = TRY(target.object(module));
+  object.code = TRY(target.object(module, plain));
   auto out = TRY(load(object, target));
   kernels_generated_ += static_cast<int64_t>(fresh.size());
   if (!key.empty()) cache_->keep(key, to_bytes(object));

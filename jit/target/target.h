@@ -12,8 +12,9 @@
 #include "runtime/result.h"
 
 namespace llvm {
+class LLVMContext;
 class Module;
-}
+}  // namespace llvm
 
 namespace unisono::jit {
 
@@ -37,15 +38,23 @@ class Target {
   virtual const std::string& description() const = 0;
   /// Sets data layout and triple.
   virtual void prepare(llvm::Module& module) = 0;
+  /// Where a module may be made that is given to `object`: then LLVM's passes
+  /// need not be made for it. It holds no other module; valid until the next
+  /// call.
+  virtual llvm::LLVMContext& context() = 0;
   /// Machine code of the module, which is used up: an object file. Fails
-  /// (compile_failed) where LLVM diagnoses an error.
-  virtual Result<std::vector<char>> object(llvm::Module& module) = 0;
+  /// (compile_failed) where LLVM diagnoses an error. `plain`: its loops go
+  /// along arrays element by element, so there are no addresses to be made
+  /// simpler.
+  virtual Result<std::vector<char>> object(llvm::Module& module,
+                                           bool plain = false) = 0;
   /// An object file in memory, as code to be called. `names` are its functions
   /// that will be asked for.
   virtual Result<std::shared_ptr<LoadedCode>> load(
       std::span<const char> object, const std::vector<std::string>& names) = 0;
   /// The module, which is used up, as assembly text.
-  virtual Result<std::string> assembly(llvm::Module& module) = 0;
+  virtual Result<std::string> assembly(llvm::Module& module,
+                                       bool plain = false) = 0;
 };
 
 /// What CPU code is generated for.

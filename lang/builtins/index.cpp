@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "lang/builtins/sorted_texts.h"
 #include "lang/context/call_of.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
@@ -119,6 +120,9 @@ std::vector<int> axis_last(int rank, int axis) {
 
 Value sorted(CallOf<"sort">& call, ir::Op op) {
   Walk& walk = call.walk;
+  if (is_texts(call["x"].value()))
+    return sorted_texts(call, op == ir::Op::argsort,
+                        bool_argument_or(call["descending"], false));
   const ArrayValue x = array_argument(call["x"]);
   const int rank = x->type.rank();
   const int axis = axis_argument_or(call["axis"], -1, x->type, call.where);

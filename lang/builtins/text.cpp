@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 
+#include "lang/builtins/sorted_texts.h"
 #include "lang/builtins/split.h"
 #include "lang/context/call_of.h"
 #include "lang/context/literals.h"
@@ -328,7 +329,77 @@ Value builtin_find(CallOf<"find">& call) {
   return IntValue{static_cast<int64_t>(before.size())};
 }
 
+// ---- orders of words -------------------------------------------------------
+
+bool is_texts(const Value& value) {
+  if (const auto* many = value.get_if<ManyValue>())
+    return many->item->is<StrValue>();
+  const TupleValue* tuple = value.tuple();
+  return tuple && !tuple->items.empty() &&
+         std::ranges::all_of(tuple->items, [](const Value& item) {
+           return item.is<StrValue>();
+         });
+}
+
+Value sorted_texts(CallOf<"sort">& call, bool positions, bool descending) {
+  Walk& walk = call.walk;
+  const Value& x = call["x"].value();
+  const TupleValue* tuple = x.tuple();
+  std::vector<std::pair<std::string, int32_t>> all;
+  const size_t count = tuple ? tuple->items.size() : 0;
+  for (size_t i = 0; i < count; ++i)
+    if (auto text = known_text(walk, *tuple->items[i].get_if<StrValue>(),
+                               call["x"].where()))
+      all.emplace_back(std::move(*text), static_cast<int32_t>(i));
+  if (!tuple || all.size() < count) {  // while checking
+    if (positions)
+      return walk.unknown_array(
+          {DType::I32,
+           {tuple ? ir::Dim(static_cast<int64_t>(count))
+                  : unknown_int(walk).get_if<IntValue>()->value}});
+    return tuple ? make_tuple(std::vector<Value>(count, StrValue{})) : x;
+  }
+  std::ranges::sort(all, [&](const auto& a, const auto& b) {
+    if (a.first == b.first) return a.second < b.second;
+    return descending ? b.first < a.first : a.first < b.first;
+  });
+  if (positions) {
+    std::vector<uint8_t> bytes(count * sizeof(int32_t));
+    for (size_t i = 0; i < count; ++i)
+      std::memcpy(bytes.data() + i * sizeof(int32_t), &all[i].second,
+                  sizeof(int32_t));
+    return walk.constant_array({DType::I32, {static_cast<int64_t>(count)}},
+                               std::move(bytes), call.where);
+  }
+  std::vector<Value> out;
+  for (auto& [text, place] : all) out.push_back(StrValue{std::move(text)});
+  return make_tuple(std::move(out));
+}
+
+namespace {
+/// How many items of a tuple are equal to `item`.
+Value count_items(CallOf<"count">& call, const TupleValue& items) {
+  int64_t n = 0;
+  bool known = true;
+  for (const Value& item : items.items) {
+    const auto equal = host_equal(item, call["part"].value());
+    if (!equal && item.array())
+      call.walk.fail(diagnostic(Code::wrong_argument, call["s"].where(),
+                                describe_argument(call["s"]),
+                                "a `str`, or a tuple of `str`s",
+                                type_name(call["s"].value()))
+                         .set_help("of numbers: `count_nonzero(x == value)`"));
+    known = known && (!equal || *equal);
+    n += equal && *equal && **equal ? 1 : 0;
+  }
+  return known ? Value(IntValue{n}) : unknown_int(call.walk);
+}
+}  // namespace
+
 Value builtin_count(CallOf<"count">& call) {
+  if (const TupleValue* items = call["s"].value().tuple())
+    return count_items(call, *items);
+  if (call["s"].value().is<ManyValue>()) return unknown_int(call.walk);
   const auto text = text_argument(call["s"]),
              part = text_argument(call["part"]);
   if (!text || !part) return unknown_int(call.walk);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "jit/plan/stored.h"
 #include "lang/context/line_times.h"
 #include "lang/context/processes.h"
 #include "lang/maps/map_mesh.h"
 #include "lang/ops/print_value.h"
+#include "lang/source/stdlib.h"
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 
@@ -210,6 +212,25 @@ jit::HostCall host_caller(Machine& machine, const Device* named) {
   };
 }
 
+namespace {
+/// Why kernels are not one, at the line of what is stored between them; what
+/// the library computes is the line's that calls it.
+void note_stored(Walk& walk, LineTimes& times, const jit::StoredArray& stored) {
+  const auto line_of = [&](uint32_t source) -> Span {
+    const Span where = walk.source_span(source);
+    return where && !is_in_stdlib(where) ? where : Span();
+  };
+  const Span here = line_of(stored.source), there = line_of(stored.reader);
+  const std::string reader =
+      there ? fmt::format("line {}", there.file->place(there.begin).line)
+            : "another kernel";
+  times.note(
+      here ? stored.source : 0,
+      fmt::format("{:.3g} MB are stored here for {} to read: {}",
+                  static_cast<double>(stored.bytes) / 1e6, reader, stored.why));
+}
+}  // namespace
+
 void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
              Span where) {
   Machine& machine = walk.machine();
@@ -236,6 +257,9 @@ void compile(Walk& walk, const jit::MemberGraph& map, Executable& executable,
   if (times && machine.compiler->programs_compiled() > before)
     times->count_compilation();
   if (!program) walk.fail(program.error(), where);
+  if (times)
+    for (const jit::StoredArray& stored : jit::stored_arrays(**program))
+      note_stored(walk, *times, stored);
   executable.program = std::move(*program);
   walk.note_copied_updates(*executable.program);
 }

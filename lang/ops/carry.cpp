@@ -72,6 +72,8 @@ bool same_host_value(const Value& a, const Value& b) {
   if (const auto *x = a.get_if<RangeValue>(), *y = b.get_if<RangeValue>();
       x && y)
     return x->start_stop_step == y->start_stop_step;
+  if (const auto *x = a.get_if<ManyValue>(), *y = b.get_if<ManyValue>(); x && y)
+    return x->item == y->item;
   if (a.is<ArrayValue>() || b.is<ArrayValue>()) return false;
   const auto equal = host_equal(a, b);
   return equal && *equal && **equal;

@@ -11,7 +11,7 @@
 namespace unisono::lang {
 namespace {
 
-constexpr std::string_view float_types = "eEfFgG", integer_types = "dxXob";
+constexpr std::string_view float_types = "eEfFgG%", integer_types = "dxXob";
 
 bool is_one_of(char c, std::string_view these) {
   return c != '\0' && these.find(c) != these.npos;
@@ -51,6 +51,10 @@ struct SpecReader {
     }
     width = digits();
     out.width = number(width);
+    if (at(0) == ',') {
+      out.grouped = true;
+      take();
+    }
     if (at(0) == '.') {
       take();
       precision = digits();
@@ -101,6 +105,14 @@ std::string padded(std::string body, const FormatSpec& spec, char otherwise) {
   return out;
 }
 
+/// `1234567.5` with commas between thousands.
+std::string with_groups(std::string digits) {
+  const size_t end =
+      std::min(digits.find_first_not_of("0123456789"), digits.size());
+  for (size_t at = end; at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
 /// A number's text without its sign, at the spec's width. Zeros stand between
 /// the sign and the digits, unless it says where the number stands.
 std::string laid_out(bool negative, const std::string& body,
@@ -127,6 +139,7 @@ std::string integer_text(uint64_t magnitude, bool negative,
     case 'b': body = fmt::format("{:b}", magnitude); break;
     default: body = fmt::format("{}", magnitude);
   }
+  if (spec.grouped) body = with_groups(std::move(body));
   return laid_out(negative, body, spec);
 }
 
@@ -169,7 +182,7 @@ std::string check_spec(std::string_view spec, SpecClass what) {
   if (read.precision && read.precision->size() > 2)
     return "the precision is larger than 99";
   if (!read.rest.empty())
-    return "it is not of the form `[align][width][.precision][type]`";
+    return "it is not of the form `[align][width][,][.precision][type]`";
   switch (what) {
     case SpecClass::text:
     case SpecClass::boolean:
@@ -177,6 +190,7 @@ std::string check_spec(std::string_view spec, SpecClass what) {
         return fmt::format("`{}` is not for text", type);
       if (read.has_sign) return "a sign is not for text";
       if (read.out.zeros) return "zeros before it are not for text";
+      if (read.out.grouped) return "`,` is not for text";
       return "";
     case SpecClass::floating:
       if (type != '\0' && !read.out.is_float())
@@ -188,6 +202,8 @@ std::string check_spec(std::string_view spec, SpecClass what) {
         return fmt::format("`{}` is not for integers", type);
       if (read.precision && !read.out.is_float())
         return "integers have no precision";
+      if (read.out.grouped && is_one_of(type, "xXob"))
+        return fmt::format("`,` is not for `{}`", type);
       return "";
   }
   return "";
@@ -210,7 +226,9 @@ std::string format_float(double value, std::string shortest,
   // The sign of a NaN says nothing.
   const bool negative = std::signbit(value) && !std::isnan(value);
   std::string body;
-  if (spec.type != '\0') {
+  if (spec.type == '%') {
+    body = fmt::format("{:.{}f}%", magnitude * 100, spec.precision.value_or(6));
+  } else if (spec.type != '\0') {
     const std::string format =
         spec.precision ? fmt::format("{{:.{}{}}}", *spec.precision, spec.type)
                        : fmt::format("{{:{}}}", spec.type);
@@ -221,6 +239,7 @@ std::string format_float(double value, std::string shortest,
     body = std::move(shortest);
     if (body.starts_with('-')) body.erase(0, 1);
   }
+  if (spec.grouped) body = with_groups(std::move(body));
   return laid_out(negative, body, spec);
 }
 

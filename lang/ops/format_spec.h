@@ -8,13 +8,14 @@
 namespace unisono::lang {
 
 /// The format after the colon in an interpolation, as Python has it:
-/// [[fill]align][sign][0][width][.precision][type].
+/// [[fill]align][sign][0][width][,][.precision][type].
 struct FormatSpec {
   std::string_view fill = " ";  // points into the spec's text
   char align = '\0';            // '<', '>' or '^'; none: numbers to the right
   char sign = '-';              // '+', ' '
   bool zeros = false;
   int width = 0;
+  bool grouped = false;  // `,` between thousands
   std::optional<int> precision;
   char type = '\0';
 

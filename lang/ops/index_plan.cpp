@@ -8,6 +8,7 @@
 #include "lang/context/literals.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/stop.h"
 
@@ -292,13 +293,27 @@ class Planner {
 }  // namespace
 
 SliceRange slice_range(Walk& walk, const IndexItem& item, const ir::Dim& size) {
+  // On the host a bound may be an integer scalar: running tells what it is.
+  bool known = true;
   const auto bound = [&](const std::optional<CallArgument>& b) {
     std::optional<ir::Dim> out;
-    if (b && !b->value.is<NoneValue>()) out = slice_bound(walk, *b);
+    if (!b || b->value.is<NoneValue>()) return out;
+    const ArrayCell* array = b->value.array();
+    const bool scalar = array && array->type.rank() == 0 &&
+                        is_integer(array->type.dtype) &&
+                        !walk.in_compiled_code();
+    if (!scalar) return std::optional(slice_bound(walk, *b));
+    const auto number = host_number(walk, *b, "a bound of a slice");
+    known = known && number;
+    if (number) out = *number;
     return out;
   };
   const auto start = bound(item.start), stop = bound(item.stop);
   const ir::Dim step = bound(item.step).value_or(1);
+  if (!known) {
+    const uint32_t id = walk.new_symbol_id();
+    return {0, 1, ir::Dim::symbol(id, fmt::format("?k{}", id))};
+  }
   if (!step.is_constant())
     walk.fail(diagnostic(Code::argument_not_known, item.step->where,
                          "the step of a slice"));

@@ -7,6 +7,7 @@
 
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
+#include "lang/ops/carry.h"
 #include "lang/ops/elements.h"
 #include "lang/ops/index_plan.h"
 #include "lang/ops/operators.h"
@@ -265,16 +266,44 @@ class ScatterOperands {
 
 // ---- tuples and types ------------------------------------------------------
 
-size_t tuple_position(Walk& walk, const TupleValue& tuple, const Value& index,
+/// An integer scalar on the host, which only running tells.
+bool is_host_scalar(Walk& walk, const Value& index) {
+  const ArrayCell* array = index.array();
+  return array && array->type.rank() == 0 && is_integer(array->type.dtype) &&
+         !walk.in_compiled_code();
+}
+
+/// What any item of the tuple is, while checking: its type, if they have one.
+std::optional<Value> any_item(Walk& walk, const TupleValue& tuple) {
+  if (tuple.items.empty()) return std::nullopt;
+  for (const Value& item : tuple.items)
+    if (type_name(item) != type_name(tuple.items[0])) return std::nullopt;
+  bool value = true;
+  const Value any = map_leaves(tuple.items[0], [&](const Value& leaf) -> Value {
+    if (leaf.is<StrValue>()) return StrValue{};
+    if (leaf.is<BoolValue>()) return BoolValue{};
+    if (leaf.is<IntValue>()) return unknown_int(walk);
+    value = value && leaf.array();
+    return leaf;
+  });
+  return value ? std::optional(carry_shape(walk, any, {})) : std::nullopt;
+}
+
+size_t tuple_position(Walk& walk, const TupleValue& tuple, const Value& given,
                       Span where) {
+  Value index = given;
+  if (is_host_scalar(walk, index) && walk.mode() == Mode::run)
+    index = IntValue{*host_number(walk, {index, where}, "an index")};
   const auto* i = index.get_if<IntValue>();
   if (!i) {
     Diagnostic d = diagnostic(Code::tuple_index, where, type_name(index));
     if (index.array())
       d.set_help(
-          "items may have different types, so which one it is must be "
-          "known when the program is compiled; `for item in t` is "
-          "unrolled");
+          walk.in_compiled_code() || !is_host_scalar(walk, index)
+              ? "items may have different types, so which one it is must be "
+                "known when the program is compiled; `for item in t` is "
+                "unrolled"
+              : "an index that only running tells is for items of one type");
     walk.fail(std::move(d));
   }
   if (!i->value.is_constant())
@@ -304,6 +333,9 @@ Value index_tuple(Walk& walk, const TupleValue& tuple,
   if (item.kind == IndexItem::Kind::slice) {
     const SliceRange range =
         slice_range(walk, item, static_cast<int64_t>(tuple.items.size()));
+    if (!range.size.is_constant())
+      if (const auto any = any_item(walk, tuple))
+        return ManyValue{std::make_shared<const Value>(*any)};
     if (!range.start.is_constant() || !range.size.is_constant())
       walk.fail(diagnostic(Code::argument_not_known, item.where,
                            "a slice of a tuple"));
@@ -317,6 +349,8 @@ Value index_tuple(Walk& walk, const TupleValue& tuple,
           tuple.items[tuple_position(walk, tuple, index, item.where)]);
     return make_tuple(std::move(out));
   }
+  if (walk.mode() == Mode::check && is_host_scalar(walk, item.value))
+    if (const auto any = any_item(walk, tuple)) return *any;
   return tuple.items[tuple_position(walk, tuple, item.value, item.where)];
 }
 
@@ -421,7 +455,7 @@ Value index(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
     if (item.kind == IndexItem::Kind::slice) return base;
     if (const TupleValue* several = item.value.tuple())
       return make_tuple(std::vector<Value>(several->items.size(), *many->item));
-    if (!item.value.is<IntValue>())
+    if (!item.value.is<IntValue>() && !is_host_scalar(walk, item.value))
       walk.fail(
           diagnostic(Code::tuple_index, item.where, type_name(item.value)));
     return *many->item;
@@ -446,6 +480,11 @@ Value update(Walk& walk, const Value& base, const std::vector<IndexItem>& items,
   if (const TupleValue* tuple = base.tuple()) {
     const IndexItem& item = lone_item(walk, items, where);
     std::vector<Value> out = tuple->items;
+    if (walk.mode() == Mode::check && is_host_scalar(walk, item.value))
+      if (const auto any = any_item(walk, *tuple);
+          any && type_name(*any) == type_name(value.value))
+        // One of them, and nobody knows which: each may be it.
+        return make_tuple(std::vector<Value>(out.size(), *any));
     out[tuple_position(walk, *tuple, item.value, item.where)] = value.value;
     return make_tuple(std::move(out));
   }

@@ -258,9 +258,34 @@ std::optional<Value> text_operator(Walk& walk, BinaryOp op,
   return repeat_text(walk, x ? a : b, count, where);
 }
 
+/// `+` of tuples, of which one has any length: so has the result.
+std::optional<Value> join_many(const Value& a, const Value& b) {
+  std::optional<Value> item;
+  for (const Value* each : {&a, &b}) {
+    std::vector<Value> items;
+    if (const auto* many = each->get_if<ManyValue>())
+      items.push_back(*many->item);
+    else if (const TupleValue* tuple = each->tuple())
+      items = tuple->items;
+    else
+      return std::nullopt;
+    for (const Value& one : items) {
+      if (!item) item = one;
+      if (type_name(*item) != type_name(one)) return std::nullopt;
+    }
+  }
+  if (!item) return std::nullopt;
+  const Value any = map_leaves(*item, [](const Value& leaf) -> Value {
+    return leaf.is<StrValue>() ? Value(StrValue{}) : leaf;
+  });
+  return ManyValue{std::make_shared<const Value>(any)};
+}
+
 /// `+` of tuples: the items of both.
 std::optional<Value> join_tuples(BinaryOp op, const Value& a, const Value& b) {
   const TupleValue *x = a.tuple(), *y = b.tuple();
+  if (op == BinaryOp::add && (a.is<ManyValue>() || b.is<ManyValue>()))
+    return join_many(a, b);
   if (op != BinaryOp::add || !x || !y) return std::nullopt;
   std::vector<Value> items = x->items;
   items.insert(items.end(), y->items.begin(), y->items.end());

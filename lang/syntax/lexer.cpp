@@ -88,7 +88,7 @@ class Lexer {
 
   Tokens run() {
     const size_t errors_before = diagnostics_.error_count();
-    if (!part_ && text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+    if (!part_ && at_ == 0 && text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
     while (at_ < text_.size()) {
       if (diagnostics_.error_count() >= errors_before + max_errors) {
         at_ = static_cast<uint32_t>(text_.size());
@@ -473,6 +473,11 @@ Tokens lex(const SourceFile& file, Diagnostics& diagnostics) {
     return nothing(file);
   }
   return Lexer(file, 0, size, false, diagnostics).run();
+}
+
+Tokens lex_lines(const SourceFile& file, uint32_t begin, uint32_t end,
+                 Diagnostics& diagnostics) {
+  return Lexer(file, begin, end, false, diagnostics).run();
 }
 
 Tokens lex_part(const SourceFile& file, uint32_t begin, uint32_t end,

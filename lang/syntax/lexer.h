@@ -26,6 +26,11 @@ struct Tokens {
 /// token are reported here, and stand in the list as Invalid.
 Tokens lex(const SourceFile& file, Diagnostics& diagnostics);
 
+/// The same of some of a file's bytes, [begin, end), which are known to be
+/// text.
+Tokens lex_lines(const SourceFile& file, uint32_t begin, uint32_t end,
+                 Diagnostics& diagnostics);
+
 /// The tokens of one interpolation, the bytes [begin, end).
 Tokens lex_part(const SourceFile& file, uint32_t begin, uint32_t end,
                 Diagnostics& diagnostics);

@@ -275,7 +275,8 @@ ExprPtr Parser::interpolation() {
 }
 
 namespace {
-ParseResult parse(ParseState& state) {
+template <class Lex>
+ParseResult parse(ParseState& state, Lex&& lex_all) {
   const SourceFile& file = state.file;
   Diagnostics& diagnostics = state.diagnostics;
   const size_t first = diagnostics.size();
@@ -283,7 +284,7 @@ ParseResult parse(ParseState& state) {
   result.program = std::make_unique<Program>();
   result.program->file = &file;
   try {
-    Parser parser(state, lex(file, diagnostics));
+    Parser parser(state, lex_all());
     result.program->statements = parser.program();
     result.program->comments = parser.take_comments();
     result.incomplete = state.incomplete;
@@ -294,7 +295,17 @@ ParseResult parse(ParseState& state) {
   diagnostics.sort_by_place(first);
   return result;
 }
+
+ParseResult parse(ParseState& state) {
+  return parse(state, [&] { return lex(state.file, state.diagnostics); });
+}
 }  // namespace
+
+ParseResult parse_lines(const SourceFile& file, uint32_t begin, uint32_t end,
+                        Diagnostics& diagnostics) {
+  ParseState state{file, diagnostics, diagnostics.error_count()};
+  return parse(state, [&] { return lex_lines(file, begin, end, diagnostics); });
+}
 
 ParseResult parse(const SourceFile& file, Diagnostics& diagnostics) {
   ParseState state{file, diagnostics, diagnostics.error_count()};

@@ -23,6 +23,10 @@ std::string_view foreign_word_help(std::string_view word);
 /// Parses a file, which outlives the program. Mistakes go to `diagnostics`.
 ParseResult parse(const SourceFile& file, Diagnostics& diagnostics);
 
+/// Parses some of a file's bytes, [begin, end): whole statements.
+ParseResult parse_lines(const SourceFile& file, uint32_t begin, uint32_t end,
+                        Diagnostics& diagnostics);
+
 /// The same, of a file that is the head of one function, `def clip(x: f32[n],
 /// most: f32) -> f32[n]`: the program is a DefStmt without a body. Anything
 /// else is a mistake (host_declaration).

@@ -103,7 +103,7 @@ StmtPtr Parser::statement() {
   if (arrow_assignment()) return nullptr;
   if (at(TokenKind::Else)) {
     if (Diagnostic* mistake = report(Code::else_on_new_line, here()))
-      mistake->set_help("put `else` on the line of the `}` before it");
+      mistake->set_help("it follows the `}` of an `if`");
     return nullptr;
   }
   return expression_statement();

@@ -9,6 +9,7 @@
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
+#include "lang/ops/carry.h"
 #include "lang/source/stdlib.h"
 #include "lang/walk/types.h"
 
@@ -302,14 +303,12 @@ void Walker::check_definition_with(
     own.match(*param.type, value.value, value.where,
               fmt::format("the default of `{}`", param.pattern.span.text()));
   }
-  s_.frames.push_back({function.get(), &syntax, env, syntax_of(closure).name,
-                       /*is_definition=*/true, generics});
   try {
-    function_body(*function, syntax, env);
+    checked_body({function.get(), &syntax, env, syntax_of(closure).name,
+                  /*is_definition=*/true, generics});
   } catch (...) {
     leave_frame();
   }
-  s_.frames.pop_back();
 }
 
 // ---- calls -----------------------------------------------------------------
@@ -467,6 +466,7 @@ void Walker::leave_frame() {
   if (!failure.reported && !failure.open) report(failure.diagnostic);
   s_.frames.pop_back();
   failure.reported = !failure.open;
+  s_.asked_result = nullptr;
   throw failure;
 }
 
@@ -543,20 +543,180 @@ std::string Walker::call_key(
   return key;
 }
 
-/// A call of a function in itself with an int that only running tells: walked
-/// for one such int after the other, it would have no end. What it gives is
-/// written.
-bool Walker::is_endless(const Function& syntax, const Env& env) const {
-  if (!syntax.result ||
-      std::ranges::find(s_.frames, &syntax, &CallFrame::syntax) ==
-          s_.frames.end())
-    return false;
-  return std::ranges::any_of(syntax.params, [&](const Param& param) {
-    if (param.pattern.kind != Pattern::Kind::name) return false;
-    const Value& value = env->names.at(param.pattern.name.text).value;
-    const auto* i = value.get_if<IntValue>();
-    return i && !i->value.is_constant();
+namespace {
+
+/// How a parameter of a call of a function in itself differs from that of the
+/// call around.
+struct ParameterChange {
+  bool unknown_int = false;   // it has an int that only running tells
+  bool unknown_size = false;  // and a size that the call around has made
+  bool known = false;         // something in it is known, and another
+};
+
+ParameterChange change_of(const Value& before, const Value& now,
+                          uint32_t first_symbol) {
+  ParameterChange change;
+  std::vector<Value> leaves;
+  for_each_leaf(before, [&](const Value& leaf) { leaves.push_back(leaf); });
+  size_t next = 0;
+  const auto size = [&](const ir::Dim& was, const ir::Dim& is) {
+    change.known |= was.is_constant() && is.is_constant() && !(was == is);
+    change.unknown_size |= std::ranges::any_of(
+        is.symbols(), [&](uint32_t id) { return id >= first_symbol; });
+  };
+  for_each_leaf(now, [&](const Value& leaf) {
+    const Value& was = next < leaves.size() ? leaves[next++] : leaf;
+    if (const auto* i = leaf.get_if<IntValue>()) {
+      change.unknown_int |= !i->value.is_constant();
+      if (const auto* j = was.get_if<IntValue>()) size(j->value, i->value);
+    }
+    const auto *s = leaf.get_if<StrValue>(), *t = was.get_if<StrValue>();
+    if (s && t && s->value && t->value)
+      change.known |= !same_host_value(leaf, was);
+    const ArrayCell *array = leaf.array(), *other = was.array();
+    if (!array || !other) return;
+    if (array->type.rank() != other->type.rank()) {
+      change.known = true;
+      return;
+    }
+    for (size_t i = 0; i < array->type.shape.size(); ++i)
+      size(other->type.shape[i], array->type.shape[i]);
   });
+  return change;
+}
+
+}  // namespace
+
+/// A call of a function in itself with an int, or with arrays of sizes, that
+/// only running tells, and nothing known that changes: walked for one such
+/// after the other, it would have no end. Arrays of such sizes are tried once.
+bool Walker::is_endless(const Function& syntax, const Env& env) const {
+  const auto around =
+      std::find_if(s_.frames.rbegin(), s_.frames.rend(),
+                   [&](const CallFrame& f) { return f.syntax == &syntax; });
+  if (around == s_.frames.rend()) return false;
+  ParameterChange all;
+  for (const Param& param : syntax.params) {
+    if (param.pattern.kind != Pattern::Kind::name) continue;
+    const std::string& name = param.pattern.name.text;
+    const auto before = around->environment->names.find(name);
+    if (before == around->environment->names.end()) continue;
+    const ParameterChange change = change_of(
+        before->second.value, env->names.at(name).value, around->first_symbol);
+    all.unknown_int |= change.unknown_int;
+    all.unknown_size |= change.unknown_size;
+    all.known |= change.known;
+  }
+  if (syntax.result && all.unknown_int) return true;
+  const bool again =
+      std::ranges::count(s_.frames, &syntax, &CallFrame::syntax) > 1;
+  return again && !all.known && (all.unknown_int || all.unknown_size);
+}
+
+namespace {
+
+/// What is known of a result before all of it is: its type, with any size where
+/// that is not a number.
+Value any_such_value(Walk& walk, const Value& value) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    const auto any_size = [&] {
+      const uint32_t id = walk.new_symbol_id();
+      return ir::Dim::symbol(id, fmt::format("?k{}", id));
+    };
+    if (leaf.is<IntValue>()) return IntValue{any_size()};
+    if (leaf.is<BoolValue>()) return BoolValue{};
+    if (leaf.is<StrValue>()) return StrValue{};
+    const ArrayCell* array = leaf.array();
+    if (!array) return leaf;
+    if (array->weak && array->type.rank() == 0)
+      return walk.unknown_number(is_floating(array->type.dtype));
+    ir::Type type = array->type;
+    for (ir::Dim& size : type.shape)
+      if (!size.is_constant()) size = any_size();
+    const ArrayValue any = walk.unknown_array(std::move(type));
+    any->varies = array->varies;
+    any->varies_from = array->varies_from;
+    return any;
+  });
+}
+
+/// Whether both have one type, apart from sizes that are no numbers.
+bool same_results(const Value& a, const Value& b) {
+  const auto shown = [](const Value& value) {
+    std::string out =
+        type_name(map_leaves(value, [](const Value& leaf) -> Value {
+          const ArrayCell* array = leaf.array();
+          if (!array) return leaf;
+          auto type = std::make_shared<ArrayCell>();
+          type->type = array->type;
+          for (ir::Dim& size : type->type.shape)
+            if (!size.is_constant()) size = ir::Dim::symbol(0, "?");
+          return ArrayValue(type);
+        }));
+    for_each_leaf(value, [&](const Value& leaf) {
+      if (const ArrayCell* array = leaf.array()) {
+        out += array->weak ? '~' : '.';
+        for (ir::AxisId axis : array->varies) out += fmt::format("^{}", axis);
+      }
+    });
+    return out;
+  };
+  return shown(a) == shown(b);
+}
+
+}  // namespace
+
+Value Walker::own_result(const FunctionValue& function, const Function& syntax,
+                         Span where) {
+  const auto around =
+      std::find_if(s_.frames.rbegin(), s_.frames.rend(),
+                   [&](const CallFrame& f) { return f.syntax == &syntax; });
+  if (around != s_.frames.rend() && around->result)
+    return any_such_value(walk_, *around->result);
+  const auto& closure = std::get<Closure>(function.what);
+  Failure failure{
+      diagnostic(Code::recursion_needs_result, where, function.name)
+          .add_note(syntax_of(closure).name, "defined here")
+          .set_help(fmt::format("write it after the parameters, as in `-> {}`",
+                                result_example(syntax)))};
+  // In compiled code it would have no end.
+  if (!walk_.in_compiled_code()) s_.asked_result = &syntax;
+  throw failure;
+}
+
+bool Walker::is_own_result(const Failure& failure) const {
+  return failure.diagnostic.code == Code::recursion_needs_result &&
+         !failure.reported && s_.asked_result && !s_.frames.empty() &&
+         s_.frames.back().syntax == s_.asked_result;
+}
+
+Value Walker::checked_body(const CallFrame& frame) {
+  constexpr int most_passes = 6;
+  const size_t types = s_.types.size();
+  CallFrame now = frame;
+  for (int pass = 0;; ++pass) {
+    now.first_symbol = walk_.next_symbol_;
+    s_.frames.push_back(now);
+    Value result =
+        function_body(*frame.function, *frame.syntax, frame.environment);
+    const std::optional<Diagnostic> question =
+        std::move(s_.frames.back().left_out);
+    if (!question && (!now.result || same_results(*now.result, result))) {
+      s_.frames.pop_back();
+      return result;
+    }
+    if (pass == most_passes)
+      walk_.fail(question ? *question
+                          : diagnostic(Code::recursion_needs_result,
+                                       frame.where, frame.function->name));
+    s_.frames.pop_back();
+    now.result = std::move(result);
+    // What was found with another result of it counts no more.
+    s_.types.resize(types);
+    std::erase_if(s_.memo, [](const auto& known) {
+      return known.second.result.has_value();
+    });
+  }
 }
 
 /// A call while checking: each function is walked once for the same types.
@@ -580,12 +740,7 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
       known != s_.memo.end() && !known->second.result && !known->second.failed;
   if (active || in_progress ||
       (known == s_.memo.end() && is_endless(syntax, env))) {
-    if (!syntax.result)
-      walk_.fail(diagnostic(Code::recursion_needs_result, where, function->name)
-                     .add_note(syntax_of(closure).name, "defined here")
-                     .set_help(fmt::format(
-                         "write it after the parameters, as in `-> {}`",
-                         result_example(syntax))));
+    if (!syntax.result) return own_result(*function, syntax, where);
     TypeMatcher matcher(*this, env, TypeMatcher::Names::known);
     return matcher.any_value(*syntax.result);
   }
@@ -603,10 +758,9 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
 
   const size_t types = s_.types.size();
   s_.memo[key] = {std::nullopt, false, {function}, env};
-  s_.frames.push_back({function.get(), &syntax, env, where, false, {}});
   Value result;
   try {
-    result = function_body(*function, syntax, env);
+    result = checked_body({function.get(), &syntax, env, where, false, {}});
   } catch (...) {
     const Failure failure = caught(where);
     Walk::State::Memo& memo = s_.memo[key];
@@ -614,7 +768,6 @@ Value Walker::checked_call(const std::shared_ptr<const FunctionValue>& function,
     if (is_open(failure)) memo.open = failure.diagnostic;
     leave_frame();
   }
-  s_.frames.pop_back();
   Walk::State::Memo& memo = s_.memo[key];
   memo.result = result;
   memo.types.assign(s_.types.begin() + types, s_.types.end());

@@ -56,9 +56,19 @@ std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
   const auto ta = element_type(a), tb = element_type(b);
   if (!ta || !tb) return std::nullopt;
   const auto type = common_type(*ta, *tb);
-  const ir::Shape shape = x ? (*x)->type.shape : ir::Shape{};
-  if (!type || shape != (y ? (*y)->type.shape : ir::Shape{}))
-    return std::nullopt;
+  ir::Shape shape = x ? (*x)->type.shape : ir::Shape{};
+  const ir::Shape other = y ? (*y)->type.shape : ir::Shape{};
+  if (!type || shape.size() != other.size()) return std::nullopt;
+  // A size that the host chooses is one of both; but where calls know which,
+  // it is left to them.
+  const bool any_size = checking() && !walk_.in_compiled_code() &&
+                        (c.array || !walk_.context().checking_definition);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == other[i]) continue;
+    if (!any_size) return std::nullopt;
+    const uint32_t id = walk_.new_symbol_id();
+    shape[i] = ir::Dim::symbol(id, fmt::format("?k{}", id));
+  }
   const ArrayValue met = type->weak
                              ? walk_.unknown_number(is_floating(type->dtype))
                              : walk_.unknown_array({type->dtype, shape});
@@ -220,12 +230,26 @@ Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
   std::vector<Assigned> changes[2];
   std::shared_ptr<GraphScope> scopes[2];
   const Expr* bodies[2] = {e.then.get(), e.otherwise.get()};
+  std::optional<Failure> left_out;
+  int left_branch = 0;
   for (int i = 0; i < 2; ++i)
     scopes[i] = walk_.with_scope([&] {
       JournalScope journal(*this);
-      values[i] = branch(bodies[i], env, wanted);
-      changes[i] = journal.finish();
+      try {
+        values[i] = branch(bodies[i], env, wanted);
+        changes[i] = journal.finish();
+      } catch (const Failure& failure) {
+        if (left_out || !is_own_result(failure)) throw;
+        left_out = failure;
+        left_branch = i;
+      }
     });
+  if (left_out) {
+    s_.asked_result = nullptr;
+    values[left_branch] = values[1 - left_branch];
+    changes[left_branch] = changes[1 - left_branch];
+    s_.frames.back().left_out = std::move(left_out->diagnostic);
+  }
   if (!wanted) values[0] = values[1] = NoneValue{};
 
   // The value of the `if`, then each `var`.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "jit/ir/kinds.h"
 #include "jit/scalar/element.h"
 #include "lang/builtins/load.h"
 #include "lang/context/arguments.h"
@@ -391,6 +392,54 @@ CallArgument Walker::operand(const Expr& e, const Env& env) {
   return {kept, e.span};
 }
 
+namespace {
+/// Whether it may fail, or do something: then who decides without it must not
+/// walk it.
+bool may_matter(const Expr& e) {
+  bool matters = e.kind == ExprKind::Index || e.kind == ExprKind::Call ||
+                 e.kind == ExprKind::Cast;
+  if (const auto* two = as<Binary>(e))
+    matters |= two->op == BinaryOp::floor_div || two->op == BinaryOp::mod ||
+               two->op == BinaryOp::pow;
+  for_each_child(
+      e, [&](const Expr& child) { matters = matters || may_matter(child); },
+      [](const Stmt&) {});
+  return matters;
+}
+
+/// Whether the node prints, or calls a function of the host.
+bool calls_host(const ir::Node& node) {
+  const auto any = [](const std::shared_ptr<const ir::Graph>& graph) {
+    return graph && std::ranges::any_of(graph->nodes, calls_host);
+  };
+  if (node.op == ir::Op::host_call) return true;
+  if (const auto* a = std::get_if<ir::IfAttrs>(&node.attrs))
+    return any(a->then_graph) || any(a->else_graph);
+  if (const auto* a = std::get_if<ir::LoopAttrs>(&node.attrs))
+    return any(a->condition) || any(a->body);
+  return false;
+}
+
+bool is_scalar(const Value& value) {
+  return value.is<BoolValue>() ||
+         (value.array() && value.array()->type.rank() == 0);
+}
+}  // namespace
+
+/// Whether the left side of an `and` or `or` of scalars on the host says what
+/// it is, so that the right one is left alone.
+bool Walker::is_decided(const Binary& e, const Value& left) {
+  const ArrayCell* array = left.array();
+  if (walk_.mode() != Mode::run || !array || array->type.rank() > 0 ||
+      !is_bool(array->type.dtype))
+    return false;
+  const auto known = s_.scalar_logic.find(&e);
+  if (known == s_.scalar_logic.end() || !known->second) return false;
+  const bool holds =
+      walk_.host_bytes(*left.get_if<ArrayValue>(), e.left->span)[0] != 0;
+  return holds == (e.op == BinaryOp::logical_or);
+}
+
 Value Walker::binary_expr(const Binary& e, const Env& env) {
   // A power may be its base as it is.
   const CallArgument left =
@@ -399,6 +448,36 @@ Value Walker::binary_expr(const Binary& e, const Env& env) {
     const auto* known = left.value.get_if<BoolValue>();
     const bool absorbing = e.op == BinaryOp::logical_or;
     if (known && known->value == absorbing) return left.value;
+    if (is_decided(e, left.value)) return left.value;
+    if (checking() && !walk_.in_compiled_code() && may_matter(*e.right)) {
+      CallArgument right;
+      try {
+        right = operand(*e.right, env);
+      } catch (const Failure& failure) {
+        // The left side may keep a place from being read that is out of range.
+        const Code code = failure.diagnostic.code;
+        if (failure.reported || (code != Code::index_out_of_range &&
+                                 code != Code::text_index_out_of_range))
+          throw;
+        right = {walk_.unknown_array({DType::Bool, {}}), e.right->span};
+      }
+      const bool scalars = is_scalar(left.value) && is_scalar(right.value);
+      const auto [place, first] = s_.scalar_logic.try_emplace(&e, scalars);
+      place->second &= scalars;
+      return binary(walk_, e.op, left, right, e.op_span, e.span);
+    }
+    if (s_.attempt && s_.scalar_logic.contains(&e)) {
+      // Code computes both sides, so nothing may happen on the right one.
+      const std::shared_ptr<GraphScope> scope = walk_.scope();
+      const size_t before = scope->graph().nodes.size();
+      const CallArgument right = operand(*e.right, env);
+      const ir::Graph& graph = scope->graph();
+      for (size_t i = before; i < graph.nodes.size(); ++i)
+        if (calls_host(graph.nodes[i]))
+          walk_.fail(diagnostic(Code::host_value_in_compiled_code,
+                                e.right->span, "what happens here"));
+      return binary(walk_, e.op, left, right, e.op_span, e.span);
+    }
   }
   return binary(walk_, e.op, left, operand(*e.right, env), e.op_span, e.span);
 }
@@ -551,8 +630,10 @@ Value Walker::array_literal(const Array& e, const Env& env,
   if (collect_numbers(e, 0, literal)) {
     const auto& [sizes, has_rank, numbers] = literal;
     if (numbers.empty() && !wanted)
-      walk_.fail(diagnostic(Code::empty_array, e.span, "`[]`")
-                     .set_help("declare it: `let x: f32[0] = []`"));
+      walk_.fail(
+          diagnostic(Code::empty_array, e.span, "`[]`")
+              .set_help("declare it: `let x: f32[0] = []`; one that grows "
+                        "begins as `zeros(f32[0])`"));
     if (const auto dtype = number_type(numbers, wanted)) {
       ir::Type type{*dtype, ir::Shape(sizes.begin(), sizes.end())};
       std::vector<uint8_t> bytes;

@@ -477,11 +477,29 @@ HostOperand FunctionCompiler::Body::binary(const Binary& e, uint32_t place) {
   return out;
 }
 
-/// `and`, `or` as a value. A boolean of the host on the left may decide; of
-/// scalars both are computed.
+/// `and`, `or` as a value. The left side may decide, if the right one is not
+/// plain.
 HostOperand FunctionCompiler::Body::logic(const Binary& e, uint32_t place) {
   const uint32_t before = top_;
   const Operand left = expr(*e.left, reserve());
+  if (left.kind.is(Form::scalar) && left.kind.dtype == DType::Bool &&
+      !is_plain(*e.right)) {
+    const uint32_t out = before;
+    move(left, out);
+    Target end;
+    const Operand decides = in(HostKind::boolean(), out);
+    if (e.op == BinaryOp::logical_or)
+      jump_if(decides, end, e.left->span);
+    else
+      jump_unless(decides, end, e.left->span);
+    const Operand right = expr(*e.right, reserve());
+    if (right.kind.dtype != DType::Bool || right.kind.is(Form::either))
+      give_up(e.span, "one of two kinds of booleans");
+    move(right, out);
+    bind(end);
+    top_ = before;
+    return move(in(HostKind::scalar(DType::Bool), out), place);
+  }
   if (left.kind.is(Form::scalar)) {
     const Operand a = assigns(*e.right) ? kept(left, top_ - 1) : left;
     const Operand b = expr(*e.right, reserve());
@@ -731,12 +749,17 @@ void FunctionCompiler::Body::condition(const Expr& e, Target& exit) {
     }
     const uint32_t at = reserve();
     const Operand left = expr(*two->left, at);
-    if (left.kind.is(Form::boolean)) {
+    const bool scalar = left.kind.is(Form::scalar) &&
+                        left.kind.dtype == DType::Bool &&
+                        !is_plain(*two->right);
+    if (left.kind.is(Form::boolean) || scalar) {
       Target holds;
+      const Operand decides =
+          scalar ? in(HostKind::boolean(), placed(left, at)) : left;
       if (two->op == BinaryOp::logical_or)
-        jump_if(left, holds, two->left->span);
+        jump_if(decides, holds, two->left->span);
       else
-        jump_unless(left, exit, two->left->span);
+        jump_unless(decides, exit, two->left->span);
       top_ = before;
       condition(*two->right, exit);
       bind(holds);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "jit/loops/carried_rows.h"
 #include "lang/context/derivative_facts.h"
@@ -25,6 +26,31 @@ std::vector<ArrayValue> all_captures(
       if (std::find(out.begin(), out.end(), capture) == out.end())
         out.push_back(capture);
   return out;
+}
+
+/// `before` with f of each item of it and the one at the same place in `after`,
+/// where both are tuples or records of as many.
+template <class F>
+Value map_pairs(const Value& before, const Value& after, F&& f) {
+  const TupleValue *s = before.tuple(), *t = after.tuple();
+  if (s && t && s->items.size() == t->items.size()) {
+    std::vector<Value> items;
+    for (size_t i = 0; i < s->items.size(); ++i)
+      items.push_back(f(s->items[i], t->items[i]));
+    return make_tuple(std::move(items));
+  }
+  const RecordValue *p = before.record(), *q = after.record();
+  const bool alike =
+      p && q &&
+      std::ranges::equal(
+          p->fields, q->fields, {}, [](const auto& a) { return a.first; },
+          [](const auto& b) { return b.first; });
+  if (!alike) return before;
+  std::vector<std::pair<std::string, Value>> fields;
+  for (size_t i = 0; i < p->fields.size(); ++i)
+    fields.emplace_back(p->fields[i].first,
+                        f(p->fields[i].second, q->fields[i].second));
+  return make_record(std::move(fields));
 }
 
 }  // namespace
@@ -85,22 +111,176 @@ Value Walker::widen_text(const Value& before, const Value& after, bool& grown) {
     grown = true;
     return StrValue{};
   }
-  const TupleValue *s = before.tuple(), *t = after.tuple();
-  if (s && t && s->items.size() == t->items.size()) {
-    std::vector<Value> items;
-    for (size_t i = 0; i < s->items.size(); ++i)
-      items.push_back(widen_text(s->items[i], t->items[i], grown));
-    return make_tuple(std::move(items));
-  }
-  const RecordValue *p = before.record(), *q = after.record();
-  if (!p || !q) return before;
-  std::vector<std::pair<std::string, Value>> fields;
-  for (const auto& [name, value] : p->fields) {
-    const Value* other = q->find(name);
-    fields.emplace_back(name, other ? widen_text(value, *other, grown) : value);
-  }
-  return make_record(std::move(fields));
+  return map_pairs(before, after, [&](const Value& a, const Value& b) {
+    return widen_text(a, b, grown);
+  });
 }
+
+namespace {
+
+/// What stands in a tuple of which only running tells how long it is: of text
+/// and numbers the type alone.
+Value as_item(Walk& walk, const Value& value) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    if (leaf.is<StrValue>()) return StrValue{};
+    if (leaf.is<BoolValue>()) return BoolValue{};
+    const ArrayCell* array = leaf.array();
+    return array ? carry_shape(walk, leaf, {}) : leaf;
+  });
+}
+
+bool is_weak_anywhere(const Value& value) {
+  bool weak = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    weak |= leaf.array() && leaf.array()->weak;
+  });
+  return weak;
+}
+
+}  // namespace
+
+/// A tuple that a loop of the host makes longer has any length while it is
+/// checked, and items of one type: in `before`, which then has `grown`, and in
+/// `after`.
+Value Walker::widen_tuples(const Value& before, Value& after, bool& grown) {
+  const TupleValue *s = before.tuple(), *t = after.tuple();
+  const auto* many = before.get_if<ManyValue>();
+  const auto* more = after.get_if<ManyValue>();
+  const bool both = (s || many) && (t || more);
+  if (!both || (s && t && s->items.size() == t->items.size())) {
+    std::vector<Value> changed;
+    const Value out =
+        map_pairs(before, after, [&](const Value& a, const Value& b) {
+          changed.push_back(b);
+          return widen_tuples(a, changed.back(), grown);
+        });
+    size_t next = 0;
+    after = map_pairs(after, before, [&](const Value& part, const Value&) {
+      return next < changed.size() ? changed[next++] : part;
+    });
+    return out;
+  }
+  std::optional<Value> item;
+  const auto add = [&](const Value& value) {
+    const Value one = as_item(walk_, value);
+    if (!item) {
+      item = one;
+      return true;
+    }
+    if (type_name(*item) == type_name(one)) {
+      if (!is_weak_anywhere(one)) item = one;
+      return true;
+    }
+    auto met = meet(*item, one, {});
+    if (met) item = as_item(walk_, *met);
+    return met.has_value();
+  };
+  for (const auto& [tuple, open] : {std::pair{s, many}, {t, more}}) {
+    if (open && !add(*open->item)) return before;
+    if (!tuple) continue;
+    for (const Value& each : tuple->items)
+      if (!add(each)) return before;
+  }
+  const bool same = many && type_name(*many->item) == type_name(*item) &&
+                    is_weak_anywhere(*many->item) == is_weak_anywhere(*item);
+  grown |= !same;
+  const Value out =
+      same ? before : ManyValue{std::make_shared<const Value>(*item)};
+  after = out;
+  return out;
+}
+
+namespace {
+
+/// Sizes that a loop of the host changes, while it is checked: symbols. Sizes
+/// that begin alike and change alike have one symbol.
+class GrowingSizes {
+ public:
+  explicit GrowingSizes(Walk& walk) : walk_(walk) {}
+
+  /// A turn made `after` of `before`, which has `grown` if it gets another
+  /// symbol; and so has `after`. For all carries before `apply`.
+  void add(const Value& before, const Value& after) {
+    each(before, after,
+         [&](ir::Dim& was, const ir::Dim& is) { note(was, is); });
+  }
+  void apply(const Value& before, Value& after, bool& grown) {
+    std::vector<Value> leaves;
+    each(before, after, [&](ir::Dim& was, const ir::Dim& is) {
+      const ir::Dim& becomes = find(was, is)->becomes;
+      grown |= !(becomes == was);
+      was = becomes;
+    });
+    for_each_leaf(before, [&](const Value& leaf) { leaves.push_back(leaf); });
+    size_t next = 0;
+    after = map_leaves(after, [&](const Value& leaf) -> Value {
+      const ArrayCell* array = leaf.array();
+      const ArrayCell* shape =
+          next < leaves.size() ? leaves[next++].array() : nullptr;
+      if (!array || !shape || array->type.rank() != shape->type.rank())
+        return leaf;
+      if (array->type.shape == shape->type.shape) return leaf;
+      auto seen = std::make_shared<ArrayCell>(*array);
+      for (size_t i = 0; i < seen->type.shape.size(); ++i)
+        if (is_open(shape->type.shape[i]))
+          seen->type.shape[i] = shape->type.shape[i];
+      return ArrayValue(seen);
+    });
+  }
+  void next_turn() { changes_.clear(); }
+
+ private:
+  struct Change {
+    ir::Dim was, is, becomes;
+  };
+
+  template <class F>
+  static void each(const Value& before, const Value& after, F&& f) {
+    std::vector<Value> leaves;
+    for_each_leaf(after, [&](const Value& leaf) { leaves.push_back(leaf); });
+    size_t next = 0;
+    for_each_leaf(before, [&](const Value& leaf) {
+      ArrayCell* was = leaf.array();
+      const ArrayCell* is =
+          next < leaves.size() ? leaves[next++].array() : nullptr;
+      if (!was || !is || was->type.rank() != is->type.rank()) return;
+      for (size_t i = 0; i < was->type.shape.size(); ++i)
+        f(was->type.shape[i], is->type.shape[i]);
+    });
+  }
+
+  bool is_open(const ir::Dim& size) const {
+    const auto id = size.as_symbol();
+    return id && symbols_.contains(*id);
+  }
+
+  Change* find(const ir::Dim& was, const ir::Dim& is) {
+    for (Change& change : changes_)
+      if (change.was == was && change.is == is) return &change;
+    return nullptr;
+  }
+
+  void note(const ir::Dim& was, const ir::Dim& is) {
+    if (find(was, is)) return;
+    const bool stays =
+        is_open(was)
+            ? std::ranges::find(changes_, was, &Change::was) == changes_.end()
+            : was == is;
+    ir::Dim becomes = was;
+    if (!stays) {
+      const uint32_t id = walk_.new_symbol_id();
+      symbols_.insert(id);
+      becomes = ir::Dim::symbol(id, fmt::format("?k{}", id));
+    }
+    changes_.push_back({was, is, std::move(becomes)});
+  }
+
+  Walk& walk_;
+  std::set<uint32_t> symbols_;
+  std::vector<Change> changes_;  // of this turn
+};
+
+}  // namespace
 
 /// The carries after a turn against those before; true if they vary more.
 bool Walker::close_turn(std::vector<Carry>& carries,
@@ -145,6 +325,7 @@ void Walker::check_loop(
   for (Carry& carry : carries)
     carry.shape = carry_shape(walk_, carry.value, bound_varies);
   const size_t types = s_.types.size();
+  GrowingSizes sizes(walk_);
   while (true) {
     AxisSet condition_varies;
     std::vector<Assigned> changes;
@@ -158,7 +339,27 @@ void Walker::check_loop(
       condition_varies = walk_turn(context);
       changes = journal.finish();
     }
-    if (!close_turn(carries, changes, condition_varies, where)) break;
+    bool grown = false;
+    if (!walk_.in_compiled_code()) {
+      const auto each_change = [&](const auto& f) {
+        for (Carry& carry : carries)
+          for (Assigned& change : changes)
+            if (change.environment == carry.environment &&
+                change.name == carry.name)
+              f(carry.shape, change.after);
+      };
+      each_change([&](Value& before, Value& after) {
+        before = widen_tuples(before, after, grown);
+      });
+      sizes.next_turn();
+      each_change(
+          [&](Value& before, Value& after) { sizes.add(before, after); });
+      each_change([&](Value& before, Value& after) {
+        sizes.apply(before, after, grown);
+      });
+    }
+    grown |= close_turn(carries, changes, condition_varies, where);
+    if (!grown) break;
   }
   for (const Carry& carry : carries)
     assign(carry.environment, carry.name, carry.shape);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lang/context/function.h"
+#include "lang/context/library_environment.h"
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
@@ -61,6 +62,75 @@ bool is_prelude_module(std::string_view name) {
   return std::ranges::count(prelude_modules, name) > 0;
 }
 
+namespace {
+
+/// A definition of the library's, and the lines where it stands: with what
+/// documents and decorates it, up to the next one.
+struct LibraryLines {
+  std::string_view name;
+  uint32_t begin = 0, end = 0;
+};
+
+/// All that a module of the library defines. Each definition begins a line, and
+/// no other line of it begins with a letter.
+std::vector<LibraryLines> library_lines(std::string_view text) {
+  std::vector<LibraryLines> out;
+  std::optional<uint32_t> above;  // where lines begin that belong to the next
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    std::string_view line = text.substr(at, end - at);
+    const auto begin = static_cast<uint32_t>(at);
+    at = end;
+    if (line.starts_with("##") || line.starts_with('@')) {
+      if (!above) above = begin;
+      continue;
+    }
+    for (const std::string_view word : {"def ", "let ", "type "}) {
+      if (!line.starts_with(word)) continue;
+      line.remove_prefix(word.size());
+      const size_t length = line.find_first_of(" ([=");
+      if (!out.empty()) out.back().end = above.value_or(begin);
+      out.push_back({line.substr(0, length), above.value_or(begin),
+                     static_cast<uint32_t>(text.size())});
+      break;
+    }
+    above.reset();
+  }
+  return out;
+}
+
+}  // namespace
+
+void Walker::read_library(const std::string& name) {
+  const Walk::State::LibraryPart& part = s_.library.at(name);
+  const auto prelude = std::static_pointer_cast<LibraryEnvironment>(s_.prelude);
+  ContextScope context(walk_);
+  *context.operator->() = {};
+  context->mode = Mode::check;
+  const StopScope whole(nullptr);  // it is short, and needed whole
+  const Saved<bool> attempt(s_.attempt, false);
+  const Saved<uint64_t> steps(s_.steps);
+  const size_t functions = s_.function_environments.size();
+  const uint64_t version = prelude->version;
+  ParseResult parsed =
+      parse_lines(*part.file, part.begin, part.end, walk_.diagnostics_);
+  CHECK(parsed.ok);
+  try {
+    for (const StmtPtr& statement : parsed.program->statements)
+      this->statement(*statement, prelude, false);
+  } catch (...) {
+    // The library has no mistake: the machine has, and the next time may not.
+    prelude->add_unread(name);
+    Failure failure = caught(Span());
+    failure.diagnostic.where = Span();
+    throw failure;
+  }
+  s_.programs_kept.push_back(std::move(parsed.program));
+  // Who asked for it sees what was always there.
+  s_.function_environments.resize(functions);
+  prelude->version = version;
+}
+
 void Walker::load_prelude() {
   auto names = std::make_shared<Environment>();
   auto add_builtin = [&](std::string_view name, const Builtin& builtin) {
@@ -75,30 +145,23 @@ void Walker::load_prelude() {
   for (DType dtype : all_dtypes)
     names->names[std::string(name(dtype))].value = TypeValue{{dtype, {}}};
 
-  s_.prelude = std::make_shared<Environment>();
-  s_.prelude->parent = names;
-  ContextScope context(walk_);
-  context->mode = Mode::check;
-  const StopScope whole(nullptr);  // some milliseconds, and needed whole
+  const auto prelude = std::make_shared<LibraryEnvironment>();
+  prelude->parent = names;
+  prelude->read = [&walk = walk_](const std::string& name) {
+    Walker(walk).read_library(name);
+  };
+  s_.prelude = prelude;
+  s_.module_environments.push_back(s_.prelude);
   for (const std::string_view name : prelude_modules) {
     const StdlibModule* module = find_stdlib(name);
     if (!module) continue;
     const SourceFile& file =
         walk_.sources_.add(stdlib_path(name), std::string(module->text));
-    ParseResult parsed = parse(file, walk_.diagnostics_);
-    CHECK(parsed.ok);
-    try {
-      statements(parsed.program->statements, s_.prelude, false, false);
-    } catch (...) {
-      // The library has no mistake: the machine has, and the next time may not.
-      Failure failure = caught(Span());
-      if (!s_.found.empty()) failure = {s_.found.front(), false};
-      failure.diagnostic.where = Span();
-      s_.found.clear();
-      s_.prelude = nullptr;
-      throw failure;
+    for (const LibraryLines& each : library_lines(file.text())) {
+      const std::string key(each.name);
+      s_.library[key] = {&file, each.begin, each.end};
+      prelude->add_unread(key);
     }
-    s_.programs_kept.push_back(std::move(parsed.program));
   }
   s_.globals = std::make_shared<Environment>();
   s_.globals->parent = s_.prelude;

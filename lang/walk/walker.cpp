@@ -639,7 +639,7 @@ Value Walker::statements(const std::vector<StmtPtr>& list, const Env& env,
         walk_.flush(stmt->span);
       if (!use) last.reset();
     } catch (const Failure& failure) {
-      if (!checking()) throw;
+      if (!checking() || is_own_result(failure)) throw;
       const bool open = is_open(failure);
       if (!failure.reported && !open) report(failure.diagnostic);
       poison_names(*stmt, env, open);

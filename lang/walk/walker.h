@@ -83,6 +83,12 @@ struct CallFrame {
   bool is_definition = false;  // walked for all arguments, not called
   std::map<std::string, DType> generics = {};  // of a definition
   std::optional<Diagnostic> failed = {};       // see Walk::note_failed
+  /// Check mode: of which numbers symbols are that begin in this call.
+  uint32_t first_symbol = 0;
+  /// What a call of the function in itself gives, as far as is known: nothing
+  /// at first. Then a branch with such a call is left out, once.
+  std::optional<Value> result = {};
+  std::optional<Diagnostic> left_out = {};
 };
 
 /// A function written in the language: what `def` and `fn` share.
@@ -175,6 +181,13 @@ struct Walk::State {
   std::unordered_map<const Expr*, PlainType> plain_types;
 
   std::map<std::string, Module> modules;
+  /// Where the definitions of the prelude stand that are written in the
+  /// language: each is read at its first use.
+  struct LibraryPart {
+    const SourceFile* file = nullptr;
+    uint32_t begin = 0, end = 0;
+  };
+  std::unordered_map<std::string, LibraryPart> library;
   /// Of the prelude, and of modules that were forgotten.
   std::vector<std::unique_ptr<Program>> programs_kept;
   const SourceFile* main_file = nullptr;
@@ -205,6 +218,12 @@ struct Walk::State {
   std::unordered_map<const Stmt*, int> not_code;
   /// It is being tried: what goes wrong is not told.
   bool attempt = false;
+  /// Of each `and` and `or` that was checked, and whose right side may fail or
+  /// do something: whether both sides are scalars, whatever it was checked for.
+  std::unordered_map<const Expr*, bool> scalar_logic;
+  /// The function whose result was asked for in itself, before it was known:
+  /// the failure is on its way to a branch of it.
+  const Function* asked_result = nullptr;
   /// Numbers that the program says, while it runs.
   std::unordered_map<const Expr*, ArrayValue> literals;
   /// Functions that run as code (function_code.h); null before the first.
@@ -340,6 +359,8 @@ class Walker {
 
   // ---- module.cpp
   void load_prelude();
+  /// Reads a definition of the prelude (Environment::read).
+  void read_library(const std::string& name);
   static Name module_name(const ImportStmt& s);
 
   // ---- resolve.cpp
@@ -421,6 +442,7 @@ class Walker {
   bool is_awaited_file(const Expr& e, const Env& env);
   Value unary_expr(const Unary& e, const Env& env);
   Value binary_expr(const Binary& e, const Env& env);
+  bool is_decided(const Binary& e, const Value& left);
   Value call_expr(const Call& e, const Env& env);
   /// With `sizes`, those of a type: `f32[n / dev]`.
   std::vector<IndexItem> index_items(const Index& e, const Env& env,
@@ -470,6 +492,17 @@ class Walker {
   Value checked_call(const std::shared_ptr<const FunctionValue>& function,
                      const Function& syntax, const Env& env, Span where);
   bool is_endless(const Function& syntax, const Env& env) const;
+  /// What a call of a function in itself gives, whose result type is not
+  /// written: what was found so far of the call around; else a failure, of
+  /// which `asked_result` tells.
+  Value own_result(const FunctionValue& function, const Function& syntax,
+                   Span where);
+  /// Whether the failure is that, in the innermost call.
+  bool is_own_result(const Failure& failure) const;
+  /// The body of a call that is checked, in a frame of its own, which is still
+  /// there after a failure. It is walked again until calls of the function in
+  /// itself give what it gives.
+  Value checked_body(const CallFrame& frame);
   Value function_body(const FunctionValue& function, const Function& syntax,
                       const Env& env);
 
@@ -537,6 +570,7 @@ class Walker {
                              const std::vector<Value>& others,
                              const std::vector<Value>& results, Span where);
   Value widen_text(const Value& before, const Value& after, bool& grown);
+  Value widen_tuples(const Value& before, Value& after, bool& grown);
   bool close_turn(std::vector<Carry>& carries,
                   const std::vector<Assigned>& changes,
                   const AxisSet& condition_varies, Span where);

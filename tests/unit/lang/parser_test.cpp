@@ -145,7 +145,11 @@ TEST_CASE("a line end ends a statement, but not after an operator") {
   CHECK(status("x\n.f()") == "U0104");
   CHECK(status("let x = 1\n  - 2") == "U0130");
   CHECK(status("{ let x = 1\n  -2 }") == "complete");
-  CHECK(status("if a { 1 }\nelse { 2 }") == "U0126");
+  CHECK(status("if a { 1 }\nelse { 2 }") == "complete");
+  CHECK(status("let x = if a { 1 }\n\nelse if b { 2 }\nelse { 3 }") ==
+        "complete");
+  CHECK(status("x\nelse { 2 }") == "U0126");
+  CHECK(status("if a { 1 }\n# why\nelse { 2 }") == "U0126");
   CHECK(status("def f(x)\n{ x }") == "U0101");
   CHECK(status("let x = 1\r\nlet y = x +\r\n  2\r\n") == "complete");
 }
