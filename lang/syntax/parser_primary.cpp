@@ -1,5 +1,7 @@
 // What an expression starts with: names, brackets, prefix operators, `if`,
 // `fn`, blocks.
+#include <algorithm>
+
 #include "lang/syntax/parser_impl.h"
 
 namespace unisono::lang {
@@ -259,8 +261,16 @@ ExprPtr Parser::if_expression() {
   if (!node->condition) return nullptr;
   node->then = block();
   if (!node->then) return nullptr;
-  // No statement begins with `else`, so it may stand on a line of its own.
-  if (token().kind == TokenKind::Else) {
+  // No statement begins with `else`, so it may stand on a line of its own; but
+  // not behind a comment, which has no place between the two.
+  const auto comment_before = [&] {
+    const uint32_t end = tokens_[index_ - 1].end;
+    return std::ranges::any_of(comments_, [&](const Comment& c) {
+      return c.span.begin >= end && c.span.begin < token().begin;
+    });
+  };
+  if (at(TokenKind::Else) ||
+      (token().kind == TokenKind::Else && !comment_before())) {
     advance();
     node->otherwise = at(TokenKind::If) ? primary(false) : block();
     if (!node->otherwise) return nullptr;

@@ -149,6 +149,7 @@ TEST_CASE("a line end ends a statement, but not after an operator") {
   CHECK(status("let x = if a { 1 }\n\nelse if b { 2 }\nelse { 3 }") ==
         "complete");
   CHECK(status("x\nelse { 2 }") == "U0126");
+  CHECK(status("if a { 1 }\n# why\nelse { 2 }") == "U0126");
   CHECK(status("def f(x)\n{ x }") == "U0101");
   CHECK(status("let x = 1\r\nlet y = x +\r\n  2\r\n") == "complete");
 }
