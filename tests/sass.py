@@ -24,8 +24,7 @@ of these, or a little more where two are near one another (a norm of order 4):
   elements right beside those that the same thread loads with a wider access:
   a neighbour's access of the same line has them in the first-level cache;
 * issue: four instructions of a warp in a cycle, of which 0.8 are reached;
-* pipes: lanes in a cycle and multiprocessor as in PIPES;
-* a chain, where one thread adds up in order: 4 cycles for each, and 2 us for each 1,024 of them.
+* pipes: lanes in a cycle and multiprocessor as in PIPES.
 
 Between kernels lie 1.5 us. The share is the time of the bytes that the row's
 inputs and outputs have, at 4.3 TB/s, in this sum: what bench_gpu measures as a
@@ -46,7 +45,7 @@ import sys
 import tempfile
 
 MULTIPROCESSORS, CLOCK, BANDWIDTH, CACHE, LATENCY, BETWEEN = 132, 1.75e9, 4.3e12, 5.5e12, 0.8e-6, 1.5e-6
-THREADS, RESIDENT, CHUNK = 256, 2048, 4096
+THREADS, RESIDENT, RUN = 256, 2048, 64
 # Lanes in a cycle, by the first letters of an instruction's name; the rest is
 # on the pipe of integers.
 PIPES = {
@@ -105,9 +104,9 @@ ROWS = [
     Row("softmax, short rows", 0.9, 0.78, 8, "x=f32[262144, 1024]", SOFTMAX),
     Row("softmax, long rows", 0.9, 0.51, 8, "x=f32[4096, 65536]", SOFTMAX),
     Row("layer norm", 0.9, 0.88, 8, "x=f32[32768, 8192]", LAYER_NORM),
-    Row("cumsum", 0.85, 0.40, 8, f"x=f32[{N}]", "def f(x) = cumsum(x)"),
-    Row("stencil", 0.9, 0.48, 8, "x=f32[16384, 16384]", STENCIL),
-    Row("stencil with roll", 0.9, 0.48, 8, "x=f32[16384, 16384]", ROLL),
+    Row("cumsum", 0.85, 0.83, 8, f"x=f32[{N}]", "def f(x) = cumsum(x)"),
+    Row("stencil", 0.9, 0.88, 8, "x=f32[16384, 16384]", STENCIL),
+    Row("stencil with roll", 0.9, 0.88, 8, "x=f32[16384, 16384]", ROLL),
     Row("transpose", 0.93, 0.90, 8, "x=f32[16384, 16384]", "def f(x) = x.T + 1.0"),
 ]
 
@@ -129,7 +128,7 @@ class Kernel:
     """A kernel as text: bytes that it must move, and points of its largest nest."""
 
     def __init__(self, lines):
-        self.text, self.chain = "\n".join(lines), 0
+        self.text = "\n".join(lines)
         self.linked = "linked by" in self.text
         dtypes = {name: SIZES[dtype] for name, dtype in re.findall(r"(a\d+): (\w+)", lines[0])}
         self.read, self.written, self.points, self.all_points = 0, 0, 1, 0
@@ -139,16 +138,12 @@ class Kernel:
                 extents = {axis: int(size) for axis, size in re.findall(r"(i\d+) < (\d+)", line)}
                 self.points = max(self.points, math.prod(extents.values()))
                 self.all_points += math.prod(extents.values())
-            if "carries in place" in line:  # one thread adds them up, a row of shared memory after the other
-                self.chain = max(extents.values())
-                self.read = self.written = self.chain * max(dtypes.values())
-                continue
             # Elements are counted once, however many loops read them, or neighbours of them.
             for kind, name, at in re.findall(r"(load|store|scan|gather) (a\d+)\[([^\]]*)\]", line):
                 axes = set(re.findall(r"i\d+", at))
                 count = math.prod(size for axis, size in extents.items() if axis in axes) * dtypes[name]
-                if "totals of chunks" in line and kind == "scan":
-                    count //= CHUNK
+                if "totals of runs" in line and kind == "scan":
+                    count //= RUN
                 key = (kind in ("load", "gather"), name, tuple(extents.items()))
                 seen[key] = max(seen.get(key, 0), count)
         whole = collections.defaultdict(int)
@@ -315,14 +310,13 @@ def estimate(kernel, code, unit, registers, shared, spills, blocks):
     busy = min(blocks, MULTIPROCESSORS)
     total = kernel.read + kernel.written
     # Stores are not waited for: reads are what has to be in flight.
-    latency = total / max(threads * max(counted.flight, 1) / LATENCY * (total / max(kernel.read, 1)), 1) if kernel.read and not kernel.chain else 0
+    latency = total / max(threads * max(counted.flight, 1) / LATENCY * (total / max(kernel.read, 1)), 1) if kernel.read else 0
     memory = norm(total / BANDWIDTH, latency)
     cache = counted.asked * elements / CACHE
     issue = elements * counted.instructions() / (busy * 4 * 32 * CLOCK * 0.8)
     pipes = max((elements * n / (busy * PIPES[p][0] * CLOCK) for p, n in counted.pipes.items()), default=0)
-    chain = kernel.chain * 4 / CLOCK + kernel.chain / 1024 * 2e-6
-    times = {"a chain": chain, "bandwidth": total / BANDWIDTH, "bytes in flight": latency, "cache": cache, "issue": issue, "a pipe": pipes}
-    return Estimate(norm(memory, cache, issue, pipes, chain), total, threads * counted.flight / MULTIPROCESSORS, counted.instructions(),
+    times = {"bandwidth": total / BANDWIDTH, "bytes in flight": latency, "cache": cache, "issue": issue, "a pipe": pipes}
+    return Estimate(norm(memory, cache, issue, pipes), total, threads * counted.flight / MULTIPROCESSORS, counted.instructions(),
                     counted.pipes, registers, spills, resident, counted, max(times, key=times.get))
 
 

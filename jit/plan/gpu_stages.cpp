@@ -76,8 +76,10 @@ PlanSteps scan_in_runs(const Kernel& kernel, int64_t columns, int64_t runs,
   totals.scan->argument = scratch;
   rest.scan->part = Scan::Part::rest;
   rest.scan->carries = scratch;
-  Nest carries{  // nobody asks for the last run's total
-      .extents = {columns, runs - 1}, .reduced = {false, true}, .exprs = {}};
+  Nest carries{// nobody asks for the last run's total
+               .extents = {columns, runs - 1},
+               .reduced = {false, true},
+               .exprs = {}};
   carries.scan = nest.scan;
   carries.scan->part = Scan::Part::carries;
   carries.scan->contiguous = true;
