@@ -425,8 +425,6 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
       return end_before(*cluster, lost ? 1 : usage_error, request.error());
     }
     own = std::move(*request);
-    if (const Status few = check_device_count(*cluster); !few)
-      return end_before(*cluster, 1, few.error());
   }
   Result<SessionOptions> opened = session_options(options, cluster, own);
   if (!opened && cluster) return end_before(*cluster, 1, opened.error());

@@ -113,7 +113,7 @@ class Device {
   /// use a short time ago.
   virtual void give_back_unused() {}
   /// Threads that may help with copies. Set before the device is used.
-  virtual void use_workers(std::shared_ptr<class Pool>) {}
+  virtual void use_workers(std::shared_ptr<class Pool>) {}  // NOLINT: kept
 
  protected:
   void relieve() const {

@@ -530,7 +530,6 @@ FIXES = [
     ("print(7 mod 2)\n", [("Change to `%`", "print(7 % 2)\n")]),
     ("print(True)\n", [("Change to `true`", "print(true)\n")]),
     ("if 1 > 2 { 1 } elif 2 > 1 { 2 } else { 3 }\n", [("Change to `else if`", "if 1 > 2 { 1 } else if 2 > 1 { 2 } else { 3 }\n")]),
-    ("if 1 > 2 { 1 }\nelse { 3 }\n", [("Put `else` behind the `}`", "if 1 > 2 { 1 } else { 3 }\n")]),
     ("print(3L)\n", [("Change to `3i64`", "print(3i64)\n")]),
     ("print(1.0f)\n", [("Change to `1.0f32`", "print(1.0f32)\n")]),
     ("print([5_000_000_000])\n", [("Change to `5000000000i64`", "print([5000000000i64])\n")]),

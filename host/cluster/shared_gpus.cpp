@@ -12,7 +12,7 @@
 
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/cluster/host_mover.h"
-#include "runtime/cuda/nccl_mover.h"
+#include "runtime/nccl/nccl_mover.h"
 
 namespace unisono::host {
 namespace {

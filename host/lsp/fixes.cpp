@@ -69,7 +69,7 @@ class Fixer {
           &Fixer::argument_name, &Fixer::binding, &Fixer::variable,
           &Fixer::declared_axis, &Fixer::sign, &Fixer::step, &Fixer::word,
           &Fixer::number, &Fixer::call, &Fixer::what_is_left_out,
-          &Fixer::comment, &Fixer::quotes, &Fixer::else_line}) {
+          &Fixer::comment, &Fixer::quotes}) {
       (this->*rule)();
       if (!out_.empty()) break;
     }
@@ -278,16 +278,6 @@ class Fixer {
     }
     add(fmt::format("Add `{}`", *line),
         {{place, place, fmt::format("{}\n", *line)}});
-  }
-
-  void else_line() {
-    if (message_.code != Code::else_on_new_line) return;
-    uint32_t brace = begin_;
-    while (brace > 0 &&
-           std::isspace(static_cast<unsigned char>(text_[brace - 1])))
-      --brace;
-    if (brace > 0 && text_[brace - 1] == '}' && brace < begin_)
-      add("Put `else` behind the `}`", {{brace, begin_, " "}});
   }
 
   // ---- signs, words, numbers

@@ -316,9 +316,10 @@ DocPtr bracket(std::string open, DocPtr child, std::string close, bool spread) {
   return doc;
 }
 
-std::string print(const Doc& doc, int columns) {
+std::string print(const std::function<void(const DocSink&)>& give,
+                  int columns) {
   Printer printer(columns);
-  printer.print(doc, {});
+  give([&](DocPtr doc) { printer.print(*doc, {}); });
   return align_comments(printer.take());
 }
 

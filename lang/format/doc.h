@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,8 +70,12 @@ class Row {
   std::vector<DocPtr> docs_;
 };
 
-/// Lays the document out in lines of at most `columns`, where that is possible.
-/// Comments after the text of consecutive lines are aligned.
-std::string print(const Doc& doc, int columns);
+using DocSink = std::function<void(DocPtr)>;
+
+/// Lays out what `give` gives, one document behind the other, in lines of at
+/// most `columns`, where that is possible. Behind each document a line ends, or
+/// a comment follows, so that none need wait for the next one: it is freed when
+/// it is laid out. Comments after the text of consecutive lines are aligned.
+std::string print(const std::function<void(const DocSink&)>& give, int columns);
 
 }  // namespace unisono::lang

@@ -290,44 +290,43 @@ DocPtr separator(int from_line, int to_line) {
 
 }  // namespace
 
-void Formatter::own_line_comments(uint32_t before, int* last_line, Row* out) {
+void Formatter::own_line_comments(uint32_t before, int* last_line,
+                                  const DocSink& out) {
   while (const Comment* next = next_comment(before)) {
     const int line = line_of(next->span.begin);
-    if (*last_line > 0) out->add(separator(*last_line, line));
+    if (*last_line > 0) out(separator(*last_line, line));
     *last_line = line;
-    out->add(std::string(next->span.text()));
+    out(text(std::string(next->span.text())));
     ++next_;
   }
 }
 
 /// Statements and the comments on lines of their own, up to `end`.
 void Formatter::units(const std::vector<StmtPtr>& statements, uint32_t end,
-                      Row* out) {
+                      const DocSink& out) {
   int last_line = 0;
   for (size_t i = 0; i < statements.size(); ++i) {
     const Stmt& s = *statements[i];
     own_line_comments(s.span.begin, &last_line, out);
-    if (last_line > 0) out->add(separator(last_line, line_of(s.span.begin)));
-    out->add(statement(s));
+    if (last_line > 0) out(separator(last_line, line_of(s.span.begin)));
+    out(statement(s));
     last_line = line_of(s.span.end);
     const bool last = i + 1 == statements.size();
     const Comment* next =
         next_comment(last ? end : statements[i + 1]->span.begin);
     if (next && !next->own_line && line_of(next->span.begin) == last_line)
-      out->add(take_comment());
+      out(take_comment());
   }
   own_line_comments(end, &last_line, out);
 }
 
-DocPtr Formatter::program() {
-  Row row;
-  units(program_.statements, static_cast<uint32_t>(text_.size() + 1), &row);
-  return row.done();
+void Formatter::program(const DocSink& out) {
+  units(program_.statements, static_cast<uint32_t>(text_.size() + 1), out);
 }
 
 std::string format(const Program& program) {
-  const DocPtr doc = Formatter(program).program();
-  return print(*doc, 100);
+  return print([&](const DocSink& out) { Formatter(program).program(out); },
+               100);
 }
 
 }  // namespace unisono::lang

@@ -334,7 +334,7 @@ DocPtr Formatter::block(const Block& e) {
   if (comment && !comment->own_line) outside.add(take_comment());
   Row inside;
   inside.add(hard_line());
-  units(e.statements, close, &inside);
+  units(e.statements, close, [&](DocPtr unit) { inside.add(std::move(unit)); });
   outside.add(nest(inside.done())).add(hard_line()).add("}");
   return at_line_indent(outside.done());
 }

@@ -25,7 +25,7 @@ struct Parts {
 class Formatter {
  public:
   explicit Formatter(const Program& program);
-  DocPtr program();
+  void program(const DocSink& out);
 
  private:
   // ---- statements: format.cpp
@@ -34,8 +34,9 @@ class Formatter {
   DocPtr def_statement(const DefStmt& s);
   DocPtr definition(const DefStmt& s);
   DocPtr axis_statement(const AxisStmt& s);
-  void units(const std::vector<StmtPtr>& statements, uint32_t end, Row* out);
-  void own_line_comments(uint32_t before, int* last_line, Row* out);
+  void units(const std::vector<StmtPtr>& statements, uint32_t end,
+             const DocSink& out);
+  void own_line_comments(uint32_t before, int* last_line, const DocSink& out);
   DocPtr name(const Name& n);
   DocPtr pattern(const Pattern& p);
   DocPtr type_params(const std::vector<TypeParam>& params, uint32_t begin);

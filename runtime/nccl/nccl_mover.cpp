@@ -1,4 +1,4 @@
-#include "runtime/cuda/nccl_mover.h"
+#include "runtime/nccl/nccl_mover.h"
 
 #include <fmt/format.h>
 
