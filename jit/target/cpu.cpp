@@ -74,6 +74,9 @@ struct Workshop {
   llvm::LLVMContext context;
   std::unique_ptr<ObjectPasses> passes[2] = {};  // of plain modules the second
   int modules = 0;
+  /// A module is being made. If the next one comes then, memory or patience had
+  /// ended meanwhile, and nobody knows how LLVM left the context.
+  bool in_use = false;
 };
 
 class CpuTarget : public Target {
@@ -86,8 +89,10 @@ class CpuTarget : public Target {
     module.setTargetTriple(triple_);
   }
   llvm::LLVMContext& context() override {
-    if (!workshop_ || ++workshop_->modules > Workshop::most_modules)
+    if (!workshop_ || workshop_->in_use ||
+        ++workshop_->modules > Workshop::most_modules)
       workshop_ = std::make_unique<Workshop>();
+    workshop_->in_use = true;
     return workshop_->context;
   }
   Result<std::vector<char>> object(llvm::Module& module, bool plain) override;
@@ -235,14 +240,16 @@ Result<std::vector<char>> CpuTarget::object(llvm::Module& module, bool plain) {
       kept ? workshop_->passes[plain ? 1 : 0] : own;
   if (!passes) passes = make_passes(plain);
   if (!passes) return failed("no code can be generated for this processor");
-  const Status done = run(passes->passes, module);
-  std::vector<char> object(passes->object.begin(), passes->object.end());
-  passes->object.clear();
-  if (!done) {
-    passes = nullptr;  // who knows where it stopped
-    return done.error();
+  try {
+    TRY(run(passes->passes, module));
+    std::vector<char> object(passes->object.begin(), passes->object.end());
+    passes->object.clear();
+    if (kept) workshop_->in_use = false;
+    return object;
+  } catch (...) {
+    passes = nullptr;  // before the module, of which they know
+    throw;
   }
-  return object;
 }
 
 Result<std::shared_ptr<LoadedCode>> CpuTarget::load(

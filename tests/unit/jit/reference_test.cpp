@@ -226,13 +226,11 @@ TEST_CASE("scans") {
 }
 
 TEST_CASE("the documented order of a float scan, bit for bit") {
-  const size_t n = 9001;
+  const size_t n = 4 * 4096 + 709;
   const auto x = noise(n);
-  std::vector<float> expected(n);
-  float carry = 0, total = 0;
+  std::vector<float> expected(n), chunks;
+  float blocks = 0, groups = 0;  // totals of what is before, in order
   for (size_t begin = 0; begin < n; begin += 16) {
-    if (begin % 4096 == 0 && begin > 0)
-      carry = begin == 4096 ? total : carry + total;
     float lane[16];
     const size_t used = std::min<size_t>(16, n - begin);
     for (size_t i = 0; i < used; ++i) lane[i] = x[begin + i];
@@ -242,11 +240,17 @@ TEST_CASE("the documented order of a float scan, bit for bit") {
       for (size_t i = step; i < used; ++i)
         lane[i] = before[i - step] + before[i];
     }
+    const float carry = chunks.empty() ? 0 : runs_order(chunks, 1);
     for (size_t i = 0; i < used; ++i) {
-      if (begin % 4096) lane[i] = total + lane[i];
-      expected[begin + i] = begin >= 4096 ? carry + lane[i] : lane[i];
+      if (begin % 256) lane[i] = groups + lane[i];
+      float base = carry;
+      if (begin % 4096 >= 256) base = begin < 4096 ? blocks : carry + blocks;
+      expected[begin + i] = begin < 256 ? lane[i] : base + lane[i];
     }
-    total = lane[used - 1];
+    groups = lane[used - 1];
+    const size_t end = begin + 16;
+    if (end % 256 == 0) blocks = end % 4096 == 256 ? groups : blocks + groups;
+    if (end % 4096 == 0) chunks.push_back(blocks);
   }
   const auto got = run(Op::cumsum, {f32({n}, Doubles(x.begin(), x.end()))},
                        ir::ScanAttrs{0});
