@@ -71,7 +71,7 @@ void show(const lang::Diagnostics& diagnostics) {
 int no_devices(const Error& error) {
   // The first tells, or where that is gone the next one.
   const bool first_is_gone = error.kind == Error::Kind::device_lost &&
-                             error.message.starts_with("process 0 is gone");
+                             error.message.starts_with("process 0 ");
   if (launched_process() > (first_is_gone ? 1 : 0)) return 1;
   tell(fmt::format("error: {}\n", error.message));
   return 1;
