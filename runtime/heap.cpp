@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <thread>
 
 #include "runtime/check.h"
 #include "runtime/poison.h"
@@ -70,6 +71,14 @@ int64_t read_number(const char* path) {
 
 }  // namespace
 
+void SpinLock::wait() {
+  constexpr int spins = 200;
+  do {
+    for (int i = 0; held_.load(std::memory_order_relaxed); ++i)
+      if (i >= spins) std::this_thread::yield();
+  } while (!try_lock());
+}
+
 int64_t MemoryBudget::default_limit() { return of_machine() / 5 * 4; }
 
 int64_t MemoryBudget::of_machine() {
@@ -105,7 +114,7 @@ void MemoryBudget::trim_others(const Heap& asking) {
   for (Heap* heap : heaps_) {
     if (heap == &asking) continue;
     // One that is busy is passed over: who holds its lock may wait for ours.
-    std::unique_lock heap_lock(heap->mutex_, std::try_to_lock);
+    std::unique_lock heap_lock(heap->lock_, std::try_to_lock);
     if (heap_lock) mapped_ -= heap->unmap_free_regions();
   }
 }
@@ -127,7 +136,7 @@ Heap::~Heap() {
 void* Heap::allocate(int64_t bytes) {
   CHECK(bytes >= 0);
   if (bytes > largest_block) return nullptr;
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   void* data = nullptr;
   if (bytes <= largest_small)
     data = allocate_small(size_class_of(bytes));
@@ -143,7 +152,7 @@ void* Heap::allocate(int64_t bytes) {
 }
 
 void Heap::free(void* data, int64_t bytes) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   in_use_ -= bytes;
   if (bytes <= largest_small) {
     add_free_block(size_class_of(bytes), data);
@@ -283,22 +292,22 @@ int64_t Heap::unmap_free_regions() {
 }
 
 void Heap::trim() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   if (int64_t unmapped = unmap_free_regions()) budget_.release(unmapped);
 }
 
 int64_t Heap::bytes_in_use() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   return in_use_;
 }
 
 int64_t Heap::peak_bytes() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   return peak_;
 }
 
 int64_t Heap::bytes_mapped() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   return mapped_;
 }
 

@@ -6,6 +6,7 @@
 // was written there: only this process's devices ever see it, and programs
 // write all of an array before anything reads it.
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,6 +20,22 @@
 namespace unisono {
 
 class Heap;
+
+/// A lock for a few dozen instructions at a time, cheaper than a mutex where
+/// nobody else wants it. Who waits spins, and soon gives up its processor each
+/// time.
+class SpinLock {
+ public:
+  bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }
+  void lock() {
+    if (!try_lock()) wait();
+  }
+  void unlock() { held_.store(false, std::memory_order_release); }
+
+ private:
+  void wait();
+  std::atomic<bool> held_ = false;
+};
 
 /// What all heaps of a machine may map together. Thread-safe.
 class MemoryBudget {
@@ -87,7 +104,7 @@ class Heap {
   int64_t unmap_free_regions();
 
   MemoryBudget& budget_;
-  mutable std::mutex mutex_;
+  mutable SpinLock lock_;
   static constexpr int size_classes = 36;
   std::array<FreeBlock*, size_classes> free_small_ = {};
   Ranges free_ranges_;

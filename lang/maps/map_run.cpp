@@ -270,10 +270,10 @@ class MapRun {
             (executable_.program && !executable_.program->host_calls.empty())) {
     const size_t count = executable_.inputs.size();
     inputs_.reserve(count);
-    passed_.reserve(count);
-    arrays_.reserve(count);
+    if (owns_) passed_.reserve(count);
   }
 
+  /// The caller holds the arguments until this has run, and so the captures.
   void add_arguments(const std::vector<CallArgument>& positional,
                      const Named& named) {
     for (size_t i = 0; i < positional.size(); ++i)
@@ -286,7 +286,7 @@ class MapRun {
 
   void add_captures(const std::vector<ArrayValue>& captures) {
     for (const ArrayValue& capture : captures) {
-      passed_.push_back({capture, where_});
+      if (owns_) passed_.push_back({capture, where_});
       add_captured(*capture, force_anywhere(walk_, capture, where_));
     }
   }
@@ -311,7 +311,11 @@ class MapRun {
     if (owns_) passed_.clear();
   }
 
-  Value run() { return with_arrays(outputs()); }
+  Value run() {
+    std::vector<unisono::Array> arrays = outputs();
+    auto next = arrays.begin();
+    return with_arrays(entry_.result, next);
+  }
 
   std::vector<unisono::Array> outputs() {
     tell_place(walk_, where_);
@@ -339,12 +343,14 @@ class MapRun {
                    where);
     else if (const auto* array = value.get_if<ArrayValue>())
       add_leaf(*array, where);
-    else if (known.array())
-      add_leaf(number_argument(walk_, value, where), where);
+    else if (known.array()) {
+      numbers_.push_back(number_argument(walk_, value, where));
+      add_leaf(numbers_.back(), where);
+    }
   }
 
   void add_leaf(const ArrayValue& array, Span where) {
-    passed_.push_back({array, where});
+    if (owns_) passed_.push_back({array, where});
     const unisono::Array& forced = force_anywhere(walk_, array, where_);
     // What comes from a file is read once.
     if (is_in_file(forced))
@@ -367,6 +373,7 @@ class MapRun {
     return executable_.inputs[inputs_.size()].sharding;
   }
   void own(unisono::Array array) {
+    if (arrays_.empty()) arrays_.reserve(executable_.inputs.size());
     arrays_.push_back(std::move(array));
     inputs_.push_back(&arrays_.back());
   }
@@ -386,14 +393,31 @@ class MapRun {
             where_, entry_.places, executable_.devices};
   }
 
-  Value with_arrays(std::vector<unisono::Array> arrays) {
-    size_t next = 0;
-    return map_leaves(entry_.result, [&](const Value& leaf) -> Value {
+  using NextArray = std::vector<unisono::Array>::iterator;
+
+  ArrayValue with_array(const ArrayCell& known, NextArray& next) {
+    ArrayValue value = walk_.from_array(std::move(*next++));
+    value->weak = known.weak;
+    return value;
+  }
+
+  /// A part of the result with the next arrays as its leaves, as map_leaves
+  /// would make it, without a call by pointer for each.
+  Value with_arrays(const Value& part, NextArray& next) {
+    if (const ArrayCell* known = part.array()) return with_array(*known, next);
+    if (const TupleValue* tuple = part.tuple()) {
+      std::vector<Value> items;
+      items.reserve(tuple->items.size());
+      for (const Value& item : tuple->items)
+        if (const ArrayCell* known = item.array())
+          items.emplace_back(with_array(*known, next));
+        else
+          items.push_back(with_arrays(item, next));
+      return make_tuple(std::move(items));
+    }
+    return map_leaves(part, [&](const Value& leaf) -> Value {
       const ArrayCell* known = leaf.array();
-      if (!known) return leaf;
-      ArrayValue value = walk_.from_array(std::move(arrays[next++]));
-      value->weak = known->weak;
-      return value;
+      return known ? with_array(*known, next) : leaf;
     });
   }
 
@@ -404,12 +428,13 @@ class MapRun {
   Span where_;
   /// Whether all inputs are in `arrays_`: where some are given away, and where
   /// functions of the host, which are called meanwhile, may do that. Else they
-  /// stay where they are, in values that `passed_` holds; only what had to be
-  /// moved is in `arrays_`.
+  /// stay where they are, in values that the caller or `numbers_` holds; only
+  /// what had to be moved is in `arrays_`.
   const bool owns_;
   std::vector<const unisono::Array*> inputs_;
   std::vector<unisono::Array> arrays_;  // has room: these do not move
-  std::vector<PassedArray> passed_;     // in the order of the inputs
+  std::vector<PassedArray> passed_;     // if owns_: in the order of the inputs
+  std::vector<ArrayValue> numbers_;     // made of numbers that were passed
   std::vector<ArrayValue> donated_;     // likewise; null: it is not
 };
 

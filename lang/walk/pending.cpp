@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "jit/ir/kinds.h"
 #include "jit/reference/reference.h"
@@ -33,6 +35,59 @@ namespace {
 constexpr int64_t max_array_bytes = int64_t{1} << 38;
 /// A statement's graph is computed before it gets longer than this.
 constexpr size_t max_pending_nodes = 2000;
+
+/// Shapes of arrays that are gone, empty, for the arrays that come next: a call
+/// gives and frees them by the hundred (runtime/recycling.h).
+class KeptShapes {
+ public:
+  static ir::Shape take() {
+    if (!kept_ || kept_->shapes.empty()) return {};
+    ir::Shape shape = std::move(kept_->shapes.back());
+    kept_->shapes.pop_back();
+    return shape;
+  }
+  static void keep(ir::Shape shape) {
+    constexpr size_t most = 512, most_sizes = 8;
+    if (shape.capacity() == 0 || shape.capacity() > most_sizes || ended_)
+      return;
+    static thread_local KeptShapes kept;
+    kept_ = &kept;
+    if (kept.shapes.size() >= most) return;
+    shape.clear();
+    kept.shapes.push_back(std::move(shape));
+  }
+  ~KeptShapes() {
+    kept_ = nullptr;
+    ended_ = true;
+  }
+
+ private:
+  std::vector<ir::Shape> shapes;
+  // These have no destructors: arrays may still be freed while the thread's
+  // others run.
+  static constinit thread_local KeptShapes* kept_;
+  static constinit thread_local bool ended_;
+};
+constinit thread_local KeptShapes* KeptShapes::kept_ = nullptr;
+constinit thread_local bool KeptShapes::ended_ = false;
+
+/// Memory of the cells that `from_array` makes.
+template <class T>
+struct CellMemory : Recycling<T> {
+  using value_type = T;
+  template <class U>
+  struct rebind {
+    using other = CellMemory<U>;
+  };
+  CellMemory() = default;
+  template <class U>
+  CellMemory(const CellMemory<U>&) {}  // NOLINT: implicit, as allocators are
+
+  static void destroy(ArrayCell* cell) {
+    KeptShapes::keep(std::move(cell->type.shape));
+    cell->~ArrayCell();
+  }
+};
 
 AxisSet joined_varies(std::span<const ArrayValue> operands) {
   AxisSet out;
@@ -300,11 +355,12 @@ ArrayValue Walk::on_first_device(DType dtype, const void* element, Span where) {
 }
 
 ArrayValue Walk::from_array(unisono::Array array) {
-  auto cell = make_recycled<ArrayCell>();
-  cell->type.dtype = array.dtype();
-  cell->type.shape.reserve(array.shape().size());
-  for (int64_t size : array.shape()) cell->type.shape.emplace_back(size);
-  cell->array = std::move(array);
+  ir::Type type{array.dtype(), KeptShapes::take()};
+  type.shape.reserve(array.shape().size());
+  for (int64_t size : array.shape()) type.shape.emplace_back(size);
+  auto cell =
+      std::allocate_shared<ArrayCell>(CellMemory<ArrayCell>(), std::move(type));
+  cell->array.emplace(std::move(array));
   return cell;
 }
 

@@ -95,10 +95,14 @@ Result<RunMemory> allocate(Runtime& runtime, const Program& program,
           TRY(program.cache.get()->constants(runtime, program, *device)));
     }
   }
+  int outputs = 0;
+  for (const Slot& slot : program.slots)
+    if (slot.home == Slot::Home::output)
+      outputs = std::max(outputs, slot.index + 1);
+  memory.outputs.resize(outputs);
   for (const Slot& slot : program.slots) {
     if (slot.home != Slot::Home::output) continue;
     auto index = static_cast<size_t>(slot.index);
-    if (memory.outputs.size() <= index) memory.outputs.resize(index + 1);
     if (!memory.outputs[index].empty()) continue;  // another slot lies there
     memory.outputs[index].reserve(devices.size());
     for (Device* device : devices) {
