@@ -97,6 +97,7 @@ void matrix_products(Table& table);
 void vector_products(Table& table);
 void stencils(Table& table);
 void primitives(Table& table);
+void updates(Table& table);
 void loops(Table& table);
 void networks(Table& table);
 void random_numbers(Table& table);

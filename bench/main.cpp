@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   bench::vector_products(table);
   bench::stencils(table);
   bench::primitives(table);
+  bench::updates(table);
   bench::loops(table);
   bench::networks(table);
   bench::random_numbers(table);

@@ -289,6 +289,65 @@ void argsort(const float* x, int32_t* out, size_t n) {
   radix<true>(x, nullptr, out, n);
 }
 
+void sort_rows(const float* x, float* out, size_t rows, size_t columns) {
+#pragma omp parallel for schedule(static)
+  for (size_t r = 0; r < rows; ++r) {
+    float* row = out + r * columns;
+    std::copy(x + r * columns, x + (r + 1) * columns, row);
+    std::sort(row, row + columns);
+  }
+}
+
+size_t select_positive(const float* x, float* out, size_t n) {
+  constexpr size_t part = 1 << 16;
+  const size_t parts = (n + part - 1) / part;
+  std::vector<size_t> begins(parts + 1);
+#pragma omp parallel for schedule(static)
+  for (size_t p = 0; p < parts; ++p) {
+    size_t count = 0;
+    for (size_t i = p * part; i < std::min(n, (p + 1) * part); ++i)
+      count += x[i] > 0 ? 1 : 0;
+    begins[p + 1] = count;
+  }
+  for (size_t p = 0; p < parts; ++p) begins[p + 1] += begins[p];
+#pragma omp parallel for schedule(static)
+  for (size_t p = 0; p < parts; ++p) {
+    // Each element is stored, and the next one over it if it is not wanted.
+    float* to = out + begins[p];
+    float* const end = out + begins[p + 1];
+    for (size_t i = p * part; i < (p + 1) * part && to != end; ++i) {
+      *to = x[i];
+      to += x[i] > 0 ? 1 : 0;
+    }
+  }
+  return begins[parts];
+}
+
+void halve_some(const float* x, float* out, size_t n, int turns) {
+  std::memcpy(out, x, n * sizeof(float));
+  for (int t = 0; t < turns; ++t) {
+    float& element = out[static_cast<uint32_t>(t) * 7919U & (n - 1)];
+    if (element > 0) element *= 0.5F;
+  }
+}
+
+void swap_some(const float* x, float* out, size_t n, int turns) {
+  std::memcpy(out, x, n * sizeof(float));
+  for (int t = 0; t < turns; ++t) {
+    const size_t i = static_cast<uint32_t>(t) * 7919U & (n - 1);
+    std::swap(out[i], out[(i + 1) & (n - 1)]);
+  }
+}
+
+void mark_rows(const float* x, const int32_t* index, float* out, size_t rows,
+               size_t columns) {
+#pragma omp parallel for schedule(static)
+  for (size_t r = 0; r < rows; ++r) {
+    std::memcpy(out + r * columns, x + r * columns, columns * sizeof(float));
+    out[r * columns + static_cast<size_t>(index[r])] = -1;
+  }
+}
+
 void transpose(const float* x, float* out, size_t n) {
   constexpr size_t tile = 64, small = 8;
 #pragma omp parallel for collapse(2) schedule(static)

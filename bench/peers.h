@@ -77,6 +77,19 @@ void cumsum(const float* x, float* out, size_t n);
 /// Radix sort, three digits of 11 bits.
 void sort(const float* x, float* out, size_t n);
 void argsort(const float* x, int32_t* out, size_t n);
+/// Each row by std::sort.
+void sort_rows(const float* x, float* out, size_t rows, size_t columns);
+/// Those above 0, in order: counted in one pass, written in a second. Gives
+/// their number.
+size_t select_positive(const float* x, float* out, size_t n);
+/// `turns` times, in out, a copy of x of a power of two of elements: x[i] is
+/// halved if it is above 0, at i = 7919 * turn.
+void halve_some(const float* x, float* out, size_t n, int turns);
+/// Likewise x[i] and x[j] are swapped, j the place after i.
+void swap_some(const float* x, float* out, size_t n, int turns);
+/// In each row of out, a copy of x, one element becomes -1.
+void mark_rows(const float* x, const int32_t* index, float* out, size_t rows,
+               size_t columns);
 /// out[j, i] = x[i, j], n x n.
 void transpose(const float* x, float* out, size_t n);
 void gather(const float* x, const int32_t* index, float* out, size_t n);

@@ -1,5 +1,5 @@
 // A step of the heat equation, written in the ways in which people write it: by
-// slices, concat, pad and roll; and with the rows split over two devices.
+// slices, concat, pad and roll; and with the rows split over devices.
 #include <fmt/format.h>
 
 #include <string>
@@ -76,8 +76,9 @@ void heat_rows(Table& table, int devices, size_t rows, size_t columns) {
   const std::string group = "10 heat";
   const std::vector<std::string> forms = {"slices", "concat", "pad", "roll"};
   const auto name = [&](const std::string& form) {
-    return fmt::format("heat {} x {}, {} by {}", rows, columns,
-                       devices == 1 ? "1 device" : "2 devices", form);
+    return fmt::format(
+        "heat {} x {}, {} by {}", rows, columns,
+        devices == 1 ? "1 device" : fmt::format("{} devices", devices), form);
   };
   bool wanted = false;
   for (const auto& form : forms)
@@ -104,7 +105,7 @@ void heat_rows(Table& table, int devices, size_t rows, size_t columns) {
   Aligned<float> first(x.size), second(x.size), zeros(columns);
   for (const auto& form : forms) {
     if (!table.wanted(group, name(form))) continue;
-    // Two devices of a column's ends by slices have rows beside them, which
+    // Several devices of a column's ends by slices have rows beside them, which
     // are zeros.
     const peers::Edge edge = form == "roll"     ? peers::Edge::wrapped
                              : form != "slices" ? peers::Edge::zeros
@@ -147,6 +148,7 @@ void stencils(Table& table) {
     heat_rows(table, devices, 4096, 4096);
     heat_rows(table, devices, 1000, 1500);
   }
+  for (const int devices : {8, 64}) heat_rows(table, devices, 4096, 4096);
 }
 
 }  // namespace bench

@@ -139,6 +139,28 @@ void compile_time(Table& table, int operations, double target) {
   add_time(table, name, {times[times.size() / 2], times[0]}, target);
 }
 
+/// A loop that is written out when it is traced: 1,000 turns of three
+/// operations.
+void unrolled_time(Table& table) {
+  const std::string name = "compile unrolled(1000) of 3 operations";
+  if (!table.wanted("system", name)) return;
+  const std::string program =
+      "def f(x) {\n  var y = x\n"
+      "  for i in unrolled(1000) { y = sin(y) * 0.5 + x }\n  y\n}\n"
+      "let x = arange(8, f32)\nlet g = jit(f)\n";
+  std::vector<double> times;
+  time_one(
+      [&] {
+        Script s(program, 1);
+        s.on_stack([&] {
+          times.push_back(seconds([&] { s.call(s["g"], {s["x"]}); }));
+        });
+      },
+      1);
+  std::sort(times.begin(), times.end());
+  add_time(table, name, {times[times.size() / 2], times[0]}, 0.1);
+}
+
 /// A row: seconds of a call of f on x.
 void add_call(Table& table, Script& s, const std::string& name, double target) {
   const Value f = s["f"], x = s["x"];
@@ -151,6 +173,10 @@ void call_latency(Table& table) {
   if (table.wanted("system", "jit call")) {
     Script s("let f = jit(fn(x) => x * 2.0)\nlet x = arange(8, f32)\n", 1);
     add_call(table, s, "jit call, 1 argument", 0);
+  }
+  if (table.wanted("system", "small operation")) {
+    Script s("def f(x) = x + 1.0\nlet x = arange(8, f32)\n", 1);
+    add_call(table, s, "small operation, and the call of its function", 0.5e-6);
   }
   for (const int leaves : {20, 100}) {
     const std::string name =
@@ -200,6 +226,7 @@ void system_costs(Table& table) {
   kernel_time(table);
   for (const int operations : {10, 100, 1000, 10000})
     compile_time(table, operations, operations == 10000 ? 1.0 : 0);
+  unrolled_time(table);
   call_latency(table);
 }
 

@@ -224,7 +224,30 @@ Value builtin_concat(CallOf<"concat">& call) {
   return concat(call.walk, parts, axis, call.where);
 }
 
+namespace {
+
+/// While checking, the stack of a tuple of which only running tells how long it
+/// is.
+Value stack_of_many(CallOf<"stack">& call, const ManyValue& many) {
+  Walk& walk = call.walk;
+  const ArrayValue item = walk.to_array(*many.item, call["arrays"].where(),
+                                        "an item of `arrays` of `stack`");
+  const int axis =
+      call["axis"].given() ? axis_argument(call["axis"], item->type, 1) : 0;
+  ir::Type type = item->type;
+  const uint32_t id = walk.new_symbol_id();
+  type.shape.insert(type.shape.begin() + axis,
+                    ir::Dim::symbol(id, fmt::format("?k{}", id)));
+  const ArrayValue out = walk.unknown_array(std::move(type));
+  copy_facts(*item, *out);
+  return out;
+}
+
+}  // namespace
+
 Value builtin_stack(CallOf<"stack">& call) {
+  if (const auto* many = call["arrays"].value().get_if<ManyValue>())
+    return stack_of_many(call, *many);
   std::vector<ArrayValue> parts = arrays_argument(call["arrays"]);
   for (const ArrayValue& part : parts)
     if (part->type.shape != parts[0]->type.shape)

@@ -79,6 +79,14 @@ bool same_host_value(const Value& a, const Value& b) {
   return equal && *equal && **equal;
 }
 
+bool is_weak_anywhere(const Value& value) {
+  bool weak = false;
+  for_each_leaf(value, [&](const Value& leaf) {
+    weak |= leaf.array() && leaf.array()->weak;
+  });
+  return weak;
+}
+
 Value adopt(Walk& walk, const Value& value, const Value& before, Span where) {
   const ArrayCell* old = before.array();
   const auto type = element_type(value);
@@ -230,6 +238,53 @@ std::vector<ArrayValue> project_all(Walk& walk, const ArrayValue& node,
     out.push_back(walk.add(ir::Op::project, {node},
                            ir::ProjectAttrs{static_cast<int>(i)}, where));
   return out;
+}
+
+namespace {
+
+/// What stands in a tuple of which only running tells how long it is: of text
+/// and numbers the type alone.
+Value as_item(Walk& walk, const Value& value) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    if (leaf.is<StrValue>()) return StrValue{};
+    if (leaf.is<BoolValue>()) return BoolValue{};
+    const ArrayCell* array = leaf.array();
+    return array ? carry_shape(walk, leaf, {}) : leaf;
+  });
+}
+
+}  // namespace
+
+std::optional<Value> common_item(
+    Walk& walk, const Value& a, const Value& b,
+    const std::function<std::optional<Value>(const Value&, const Value&)>&
+        meet) {
+  std::optional<Value> item;
+  const auto add = [&](const Value& value) {
+    const Value one = as_item(walk, value);
+    if (!item) {
+      item = one;
+      return true;
+    }
+    if (type_name(*item) == type_name(one)) {
+      if (!is_weak_anywhere(one)) item = one;
+      return true;
+    }
+    auto met = meet(*item, one);
+    if (met) item = as_item(walk, *met);
+    return met.has_value();
+  };
+  for (const Value* each : {&a, &b}) {
+    if (const auto* many = each->get_if<ManyValue>()) {
+      if (!add(*many->item)) return std::nullopt;
+    } else if (const TupleValue* tuple = each->tuple()) {
+      for (const Value& one : tuple->items)
+        if (!add(one)) return std::nullopt;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return item;
 }
 
 }  // namespace unisono::lang

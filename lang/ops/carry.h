@@ -2,6 +2,8 @@
 // What a loop of compiled code carries from turn to turn: trees of values, of
 // whose arrays only the types are known inside the loop. A leaf that the loop
 // computes, an array of which nothing but the type is there, is called open.
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "lang/context/walk.h"
@@ -39,6 +41,16 @@ Value leaf_parameters(Walk& walk, const Value& shape);
 /// as the leaf said.
 std::vector<Value> fill_leaves(const std::vector<Value>& shapes,
                                const std::vector<ArrayValue>& arrays);
+
+/// Whether a leaf is a number without an element type.
+bool is_weak_anywhere(const Value& value);
+/// The type that the items of both tuples have, which may be of any length
+/// (ManyValue), as an item of such a tuple; `meet` gives that of two. Nothing
+/// if there is none, or if one of them is no tuple.
+std::optional<Value> common_item(
+    Walk& walk, const Value& a, const Value& b,
+    const std::function<std::optional<Value>(const Value&, const Value&)>&
+        meet);
 
 /// The first `count` results of a control node or a call of the host.
 std::vector<ArrayValue> project_all(Walk& walk, const ArrayValue& node,

@@ -379,44 +379,86 @@ std::vector<ArrayValue> computed_indices(Walk& walk, const IndexPlan& plan,
 
 namespace {
 
-/// Positions of the true elements of a mask, per axis.
-template <class T>
-std::vector<std::vector<T>> true_positions(const std::vector<uint8_t>& mask,
-                                           const std::vector<int64_t>& sizes) {
-  std::vector<std::vector<T>> out(sizes.size());
-  std::vector<int64_t> at(sizes.size(), 0);
-  StopPoll poll(1 << 16);
-  for (uint8_t element : mask) {
-    poll.did(1);
-    if (element)
-      for (size_t i = 0; i < sizes.size(); ++i)
-        out[i].push_back(static_cast<T>(at[i]));
-    for (size_t i = sizes.size(); i-- > 0;) {
-      if (++at[i] < sizes[i]) break;
-      at[i] = 0;
-    }
-  }
-  return out;
+/// Elements between two looks at whether somebody wants it to stop.
+constexpr int64_t piece = 1 << 16;
+
+int64_t count_true(const std::vector<uint8_t>& mask) {
+  int64_t count = 0;
+  in_pieces(static_cast<int64_t>(mask.size()), piece,
+            [&](int64_t begin, int64_t end) {
+              count +=
+                  std::count_if(mask.begin() + begin, mask.begin() + end,
+                                [](uint8_t element) { return element != 0; });
+            });
+  return count;
 }
 
-/// The positions as arrays: constants if the mask is one, else on a device.
+/// Positions of the `count` true elements of a mask, per axis. Each element's
+/// is stored, and the next one over it if it is not true: random masks are not
+/// worth a branch.
 template <class T>
-std::vector<ArrayValue> to_arrays(Walk& walk,
-                                  const std::vector<std::vector<T>>& positions,
-                                  DType dtype, bool constant, Span where) {
-  std::vector<ArrayValue> out;
-  for (const std::vector<T>& axis : positions) {
-    const auto size = static_cast<int64_t>(axis.size());
-    if (constant) {
-      const auto* bytes = reinterpret_cast<const uint8_t*>(axis.data());
-      out.push_back(walk.constant_array(
-          {dtype, {size}}, {bytes, bytes + axis.size() * sizeof(T)}, where));
-      continue;
+void store_positions(const std::vector<uint8_t>& mask,
+                     const std::vector<int64_t>& sizes, int64_t count,
+                     const std::vector<T*>& out) {
+  if (sizes.empty()) return;
+  const size_t last = sizes.size() - 1;
+  std::vector<int64_t> at(sizes.size(), 0);
+  int64_t stored = 0;
+  for (size_t row = 0; stored < count; row += sizes[last]) {
+    in_pieces(sizes[last], piece, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end && stored < count; ++i) {
+        for (size_t axis = 0; axis < last; ++axis)
+          out[axis][stored] = static_cast<T>(at[axis]);
+        out[last][stored] = static_cast<T>(i);
+        stored += mask[row + i] ? 1 : 0;
+      }
+    });
+    for (size_t axis = last; axis-- > 0;) {
+      if (++at[axis] < sizes[axis]) break;
+      at[axis] = 0;
     }
-    auto array = array_from_host(home_device(walk.machine().runtime->devices()),
-                                 dtype, {size}, axis.data());
-    if (!array) walk.fail(array.error(), where);
-    out.push_back(walk.from_array(std::move(*array)));
+  }
+}
+
+/// The positions as arrays: constants if the mask is one, else on a device; of
+/// a CPU they are stored where they stay.
+template <class T>
+std::vector<ArrayValue> true_positions(Walk& walk,
+                                       const std::vector<uint8_t>& mask,
+                                       const std::vector<int64_t>& sizes,
+                                       DType dtype, bool constant, Span where) {
+  Device& home = home_device(walk.machine().runtime->devices());
+  const bool in_place = !constant && home.kind() == DeviceKind::cpu;
+  const int64_t count = count_true(mask);
+  const auto bytes = static_cast<size_t>(count) * sizeof(T);
+  std::vector<std::vector<uint8_t>> hosts(sizes.size());
+  std::vector<std::shared_ptr<Buffer>> blocks;
+  std::vector<T*> to;
+  for (std::vector<uint8_t>& host : hosts) {
+    if (in_place) {
+      auto block = home.allocate(static_cast<int64_t>(bytes));
+      if (!block) walk.fail(block.error(), where);
+      blocks.push_back(std::make_shared<Buffer>(std::move(*block)));
+      to.push_back(static_cast<T*>(blocks.back()->data()));
+    } else {
+      host.resize(bytes);
+      to.push_back(reinterpret_cast<T*>(host.data()));
+    }
+  }
+  store_positions(mask, sizes, count, to);
+  std::vector<ArrayValue> out;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (constant) {
+      out.push_back(
+          walk.constant_array({dtype, {count}}, std::move(hosts[axis]), where));
+    } else if (in_place) {
+      out.push_back(walk.from_array(unisono::Array(
+          dtype, {count}, Sharding{-1, {&home}}, {blocks[axis]})));
+    } else {
+      auto array = array_from_host(home, dtype, {count}, hosts[axis].data());
+      if (!array) walk.fail(array.error(), where);
+      out.push_back(walk.from_array(std::move(*array)));
+    }
   }
   return out;
 }
@@ -449,10 +491,8 @@ std::vector<ArrayValue> positions_of_true(Walk& walk, const ArrayValue& mask,
   const std::vector<uint8_t> bytes = walk.host_bytes(mask, where);
   const std::vector<int64_t> sizes = mask->type.sizes();
   if (wide)
-    return to_arrays(walk, true_positions<int64_t>(bytes, sizes), dtype,
-                     constant, where);
-  return to_arrays(walk, true_positions<int32_t>(bytes, sizes), dtype, constant,
-                   where);
+    return true_positions<int64_t>(walk, bytes, sizes, dtype, constant, where);
+  return true_positions<int32_t>(walk, bytes, sizes, dtype, constant, where);
 }
 
 }  // namespace unisono::lang

@@ -27,6 +27,14 @@ bool is_unit(const Value& value) {
          (value.tuple() && value.tuple()->items.empty());
 }
 
+/// Whether only running tells which branch the host takes, so that sizes and
+/// lengths may differ between them; but where calls know which, it is left to
+/// them.
+bool host_chooses(const Walk& walk, bool array_decides) {
+  return walk.mode() == Mode::check && !walk.in_compiled_code() &&
+         (array_decides || !walk.context().checking_definition);
+}
+
 /// The type that both can have: a literal adopts the other's. Nothing if there
 /// is none.
 std::optional<WeakDType> common_type(WeakDType a, WeakDType b) {
@@ -59,10 +67,7 @@ std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
   ir::Shape shape = x ? (*x)->type.shape : ir::Shape{};
   const ir::Shape other = y ? (*y)->type.shape : ir::Shape{};
   if (!type || shape.size() != other.size()) return std::nullopt;
-  // A size that the host chooses is one of both; but where calls know which,
-  // it is left to them.
-  const bool any_size = checking() && !walk_.in_compiled_code() &&
-                        (c.array || !walk_.context().checking_definition);
+  const bool any_size = host_chooses(walk_, c.array != nullptr);
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == other[i]) continue;
     if (!any_size) return std::nullopt;
@@ -99,6 +104,13 @@ std::optional<Value> Walker::meet(const Value& a, const Value& b,
       items.push_back(std::move(*item));
     }
     return make_tuple(std::move(items));
+  }
+  const bool any_length = a.is<ManyValue>() || b.is<ManyValue>() || (s && t);
+  if (any_length && host_chooses(walk_, c.array != nullptr)) {
+    const auto item = common_item(
+        walk_, a, b,
+        [&](const Value& x, const Value& y) { return meet(x, y, c); });
+    if (item) return ManyValue{std::make_shared<const Value>(*item)};
   }
   const RecordValue *p = a.record(), *q = b.record();
   if (p && q && p->fields.size() == q->fields.size()) {

@@ -482,35 +482,21 @@ HostOperand FunctionCompiler::Body::binary(const Binary& e, uint32_t place) {
 HostOperand FunctionCompiler::Body::logic(const Binary& e, uint32_t place) {
   const uint32_t before = top_;
   const Operand left = expr(*e.left, reserve());
-  if (left.kind.is(Form::scalar) && left.kind.dtype == DType::Bool &&
-      !is_plain(*e.right)) {
-    const uint32_t out = before;
-    move(left, out);
-    Target end;
-    const Operand decides = in(HostKind::boolean(), out);
-    if (e.op == BinaryOp::logical_or)
-      jump_if(decides, end, e.left->span);
-    else
-      jump_unless(decides, end, e.left->span);
-    const Operand right = expr(*e.right, reserve());
+  const bool scalar = left.kind.is(Form::scalar);
+  const auto check_scalar = [&](const Operand& right) {
     if (right.kind.dtype != DType::Bool || right.kind.is(Form::either))
       give_up(e.span, "one of two kinds of booleans");
-    move(right, out);
-    bind(end);
-    top_ = before;
-    return move(in(HostKind::scalar(DType::Bool), out), place);
-  }
-  if (left.kind.is(Form::scalar)) {
+  };
+  if (scalar && (left.kind.dtype != DType::Bool || is_plain(*e.right))) {
     const Operand a = assigns(*e.right) ? kept(left, top_ - 1) : left;
     const Operand b = expr(*e.right, reserve());
-    if (b.kind.dtype != DType::Bool || b.kind.is(Form::either))
-      give_up(e.span, "one of two kinds of booleans");
+    check_scalar(b);
     const uint32_t x = placed(a, before), y = placed(b, top_ - 1);
     emit(jit::element_step(*operation_of(e.op), DType::Bool), place, x, y);
     top_ = before;
     return in(HostKind::scalar(DType::Bool), place);
   }
-  if (!left.kind.is(Form::boolean))
+  if (!scalar && !left.kind.is(Form::boolean))
     give_up(e.left->span, "this is no boolean of the host");
   // Into a register of its own: the right side may still read `place`.
   const uint32_t out = before;
@@ -522,13 +508,15 @@ HostOperand FunctionCompiler::Body::logic(const Binary& e, uint32_t place) {
   else
     jump_unless(decides, end, e.left->span);
   const Operand right = expr(*e.right, reserve());
-  const auto kind = common_kind(HostKind::boolean(), right.kind);
-  if (!kind) give_up(e.right->span, "this is no boolean");
+  std::optional<HostKind> kind = HostKind::scalar(DType::Bool);
+  if (scalar)
+    check_scalar(right);
+  else if (kind = common_kind(HostKind::boolean(), right.kind); !kind)
+    give_up(e.right->span, "this is no boolean");
   move(right, out);
   bind(end);
   top_ = before;
-  Operand result = in(*kind, out);
-  return move(result, place);
+  return move(in(*kind, out), place);
 }
 
 // ---- calls -----------------------------------------------------------------

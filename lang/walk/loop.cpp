@@ -116,29 +116,6 @@ Value Walker::widen_text(const Value& before, const Value& after, bool& grown) {
   });
 }
 
-namespace {
-
-/// What stands in a tuple of which only running tells how long it is: of text
-/// and numbers the type alone.
-Value as_item(Walk& walk, const Value& value) {
-  return map_leaves(value, [&](const Value& leaf) -> Value {
-    if (leaf.is<StrValue>()) return StrValue{};
-    if (leaf.is<BoolValue>()) return BoolValue{};
-    const ArrayCell* array = leaf.array();
-    return array ? carry_shape(walk, leaf, {}) : leaf;
-  });
-}
-
-bool is_weak_anywhere(const Value& value) {
-  bool weak = false;
-  for_each_leaf(value, [&](const Value& leaf) {
-    weak |= leaf.array() && leaf.array()->weak;
-  });
-  return weak;
-}
-
-}  // namespace
-
 /// A tuple that a loop of the host makes longer has any length while it is
 /// checked, and items of one type: in `before`, which then has `grown`, and in
 /// `after`.
@@ -160,27 +137,10 @@ Value Walker::widen_tuples(const Value& before, Value& after, bool& grown) {
     });
     return out;
   }
-  std::optional<Value> item;
-  const auto add = [&](const Value& value) {
-    const Value one = as_item(walk_, value);
-    if (!item) {
-      item = one;
-      return true;
-    }
-    if (type_name(*item) == type_name(one)) {
-      if (!is_weak_anywhere(one)) item = one;
-      return true;
-    }
-    auto met = meet(*item, one, {});
-    if (met) item = as_item(walk_, *met);
-    return met.has_value();
-  };
-  for (const auto& [tuple, open] : {std::pair{s, many}, {t, more}}) {
-    if (open && !add(*open->item)) return before;
-    if (!tuple) continue;
-    for (const Value& each : tuple->items)
-      if (!add(each)) return before;
-  }
+  const auto item = common_item(
+      walk_, before, after,
+      [&](const Value& a, const Value& b) { return meet(a, b, {}); });
+  if (!item) return before;
   const bool same = many && type_name(*many->item) == type_name(*item) &&
                     is_weak_anywhere(*many->item) == is_weak_anywhere(*item);
   grown |= !same;

@@ -386,7 +386,13 @@ ArrayValue Walk::to_operand(const Value& value, Span where,
     if (!b->value) return unknown_array({DType::Bool, {}});
     return constant_cell({DType::Bool, {}}, {uint8_t{*b->value}});
   }
-  fail(diagnostic(Code::expected_array, where, what, type_name(value)));
+  Diagnostic d =
+      diagnostic(Code::expected_array, where, what, type_name(value));
+  if (value.tuple() || value.is<ManyValue>())
+    d.set_help("of a tuple of numbers, or of arrays, `stack(...)` makes one");
+  else if (value.is<StrValue>())
+    d.set_help("`float(s)` and `int(s)` are the number that text says");
+  fail(std::move(d));
 }
 
 uint32_t Walk::source_id(Span where) { return sources_.number(where); }
