@@ -8,6 +8,7 @@
 #include "lang/context/function.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 
 namespace unisono::lang {
 namespace {
@@ -329,6 +330,9 @@ Value TypeMatcher::match_name(const Expr& type,
                       alias_frame(what, items, frame, type.span), subject);
     case Meaning::Kind::host: {
       const Value& v = subject.value;
+      if (what.name == "int" && !items && !walk_.in_compiled_code())
+        if (const auto scalar = integer_scalar(v))
+          return int_of_scalar(walk_, *scalar, subject.where);
       const bool right = what.name == "int"   ? v.is<IntValue>()
                          : what.name == "str" ? v.is<StrValue>()
                                               : v.is<TypeValue>();
