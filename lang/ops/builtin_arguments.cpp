@@ -57,8 +57,8 @@ void wrong_argument(Argument argument, const Value& value,
                       is_integer(value.array()->type.dtype);
   if (number)
     d.set_help(
-        "an `int` is known when the program is compiled; an integer scalar is "
-        "known only when it runs");
+        "an `int` is known when the program is compiled, a scalar only when it "
+        "runs; one that is there before goes to the function as `int(n)`");
   // `eye(3, f64)`, as in `zeros(3, f64)`.
   const auto* type = value.get_if<TypeValue>();
   const bool has_dtype = std::ranges::any_of(

@@ -338,10 +338,10 @@ Value TypeMatcher::match_name(const Expr& type,
                                               : v.is<TypeValue>();
       if (!right || items)
         mismatch(subject,
-                 what.name == "int" && v.array()
-                     ? "an int is known when the program is compiled; the "
-                       "elements of an array and the counter of a loop are "
-                       "not: write `" +
+                 what.name == "int" && integer_scalar(v)
+                     ? "an int is known when the program is compiled, the "
+                       "elements of an array and the counter of a loop only "
+                       "when it runs: write `" +
                            type_name(v) + "`"
                      : "");
       return v;
