@@ -288,8 +288,13 @@ Value builtin_cast(CallOf<"cast">& call) {
 Value convert(Walk& walk, const CallArgument& x, const ir::Type& type,
               Span where) {
   const std::string name = type.to_string();
-  const ArrayValue array = walk.to_operand(
-      x.value, x.where, fmt::format("the operand of `{}`", name));
+  const std::string what = fmt::format("the operand of `{}`", name);
+  if (x.value.is<StrValue>())
+    walk.fail(
+        diagnostic(Code::expected_array, x.where, what, type_name(x.value))
+            .set_help("the number that text says is `float(s)`, or "
+                      "`int(s)`"));
+  const ArrayValue array = walk.to_operand(x.value, x.where, what);
   if (type.rank() > 0 && array->type.shape != type.shape)
     walk.fail(diagnostic(Code::shape_mismatch, x.where, name,
                          fmt::format("shape {}", shape_text(type.shape)),

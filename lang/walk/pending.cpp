@@ -390,8 +390,6 @@ ArrayValue Walk::to_operand(const Value& value, Span where,
       diagnostic(Code::expected_array, where, what, type_name(value));
   if (value.tuple() || value.is<ManyValue>())
     d.set_help("of a tuple of numbers, or of arrays, `stack(...)` makes one");
-  else if (value.is<StrValue>())
-    d.set_help("`float(s)` and `int(s)` are the number that text says");
   fail(std::move(d));
 }
 
