@@ -195,6 +195,23 @@ void NestEmitter::prefetch_lanes(const std::vector<bool>& needed,
   }
 }
 
+/// Fetches what the loads of large arrays read at the same place so many rows
+/// further on.
+void NestEmitter::prefetch_rows(const std::vector<bool>& needed,
+                                const Point& point, int64_t rows) {
+  const size_t down = nest_.extents.size() - 1;
+  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    const int64_t size = byte_size(expr.dtype);
+    if (!needed[e] || expr.kind != Expr::Kind::load ||
+        expr.at.factors[point.vector_axis] != 1 || !nest_.reduced[down] ||
+        expr.at.factors[down] == 0 || nest_.points() * size < large_array)
+      continue;
+    for (int64_t at = 0; at < point.lanes * size; at += cache_line)
+      prefetch_at(e, point, rows * expr.at.factors[down] + at / size);
+  }
+}
+
 /// The loads of a square that run down its columns, as its rows.
 std::vector<std::vector<Value*>> NestEmitter::load_squares(const Point& point) {
   const int down = plan_.tile_axis, along = plan_.vector_axis;
