@@ -2,6 +2,7 @@
 
 #include "jit/emit/scalar_llvm.h"
 #include "jit/scalar/element_rows.h"
+#include "jit/scalar/exp_short.h"
 
 namespace unisono::jit {
 namespace {
@@ -94,6 +95,9 @@ Value* emit_sixteen(EmitContext& c, ir::Op op, llvm::ArrayRef<Value*> x) {
     return b.CreateOr(number, b.CreateAnd(x[1], llvm::ConstantInt::get(
                                                     x[1]->getType(), 0x8000)));
   }
+  if constexpr (D == DType::BF16)
+    if (op == ir::Op::exp)
+      return write<D>(c, scalar::exp_of_few_digits(read<D>(c, x[0])));
   if (op == ir::Op::maximum || op == ir::Op::minimum)
     return convert_to_sixteen<D>(
         c, emit_extreme(c, op, convert_sixteen<D>(c, x[0]),
@@ -188,6 +192,51 @@ Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
     return with_row(
         op, [&]<class Row>() { return emit_row<Row, D>(context, operands); });
   });
+}
+
+Value* emit_exp_below_zero(EmitContext& context, DType dtype, Value* x) {
+  ExactMath exact(context);
+  if (dtype == DType::F32)
+    return exp_below_zero(read<DType::F32>(context, x)).in(context);
+  if (dtype == DType::BF16)
+    return write<DType::BF16>(
+        context, exp_of_few_digits_below_zero(read<DType::BF16>(context, x)));
+  return nullptr;
+}
+
+EmittedDivisor emit_divisor(EmitContext& context, DType dtype, Value* b) {
+  if (dtype != DType::F32 && dtype != DType::BF16) return {};
+  ExactMath exact(context);
+  llvm::IRBuilderBase& builder = context.builder;
+  const bool single = dtype == DType::F32;
+  Value* value = single ? b : read<DType::BF16>(context, b).in(context);
+  auto number = [&](double constant) {
+    return llvm::ConstantFP::get(value->getType(), constant);
+  };
+  // Quotients of f32's numerators then are normal.
+  const double most = single ? 0x1p26 : 0x1p100;
+  Value* size = builder.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
+  Value* usable =
+      builder.CreateAnd(builder.CreateFCmpOGE(size, number(1 / most)),
+                        builder.CreateFCmpOLE(size, number(most)));
+  return {value, builder.CreateFDiv(number(1), value), usable};
+}
+
+Value* emit_quotient(EmitContext& context, DType dtype, Value* x,
+                     const EmittedDivisor& divisor) {
+  ExactMath exact(context);
+  llvm::IRBuilderBase& b = context.builder;
+  if (dtype == DType::BF16) {
+    Value* numerator = read<DType::BF16>(context, x).in(context);
+    return convert_to_sixteen<DType::BF16>(
+        context, b.CreateFMul(numerator, divisor.reciprocal));
+  }
+  auto fma = [&](Value* p, Value* q, Value* r) {
+    return b.CreateIntrinsic(llvm::Intrinsic::fma, {p->getType()}, {p, q, r});
+  };
+  Value* quotient = b.CreateFMul(x, divisor.reciprocal);
+  Value* rest = fma(b.CreateFNeg(divisor.value), quotient, x);
+  return fma(rest, divisor.reciprocal, quotient);
 }
 
 Value* emit_cast(EmitContext& context, DType from, DType to, Value* value) {

@@ -106,7 +106,8 @@ class GridEmitter final : public NestEmitter {
   /// The values of body() where the condition holds, else `otherwise`.
   std::vector<llvm::Value*> choose(
       llvm::Value* condition, const std::vector<llvm::Value*>& otherwise,
-      const std::function<std::vector<llvm::Value*>()>& body);
+      const std::function<std::vector<llvm::Value*>()>& body,
+      bool rarely = false);
   /// carried_loop, for counts that may be 0.
   std::vector<llvm::Value*> counted_loop(
       llvm::Value* count, const std::vector<llvm::Value*>& state,
@@ -167,8 +168,35 @@ class GridEmitter final : public NestEmitter {
   llvm::Value* row_element(size_t e, llvm::Value* flat);
   int64_t row_width(const Loop& loop, const std::vector<bool>& needed,
                     const std::vector<ExprId>& fresh) const;
-  void fill_rows(Point& point, const Values& values, const Loop& loop,
-                 const std::vector<ExprId>& fresh);
+  struct RowGroup;
+  RowGroup open_group(Point& point, const Loop& loop,
+                      const std::vector<bool>& needed, llvm::Value* number,
+                      int64_t width);
+  std::vector<llvm::Value*> fill_rows(Point& point, const Values& values,
+                                      const Loop& loop,
+                                      const std::vector<ExprId>& fresh,
+                                      std::vector<llvm::Value*> state);
+  bool takes_any_order(const Loop& loop) const;
+  Accumulators over_workers(const Loop& loop, std::vector<llvm::Value*> parts);
+
+  // ---- quotients by what is the same for a whole row (grid_row.cpp)
+  /// Divisors of expressions that are computed as quick quotients now, and
+  /// what has been seen of their numerators.
+  struct Quotients {
+    std::vector<EmittedDivisor> divisors;           // by expression
+    bool quick = false;                             // whether they are in use
+    llvm::Value* usable = nullptr;                  // i1
+    llvm::Value* least_bits = nullptr;              // of those from 0 to 1
+    llvm::Value *least = nullptr, *most = nullptr;  // of others
+  };
+  llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
+                         const Values& values) override;
+  void prepare_quotients(const std::vector<bool>& needed, const Values& values);
+  void forget_quotients(RowGroup& group);
+  void see_numerator(ExprId id, llvm::Value* x);
+  llvm::Value* has_slow_quotients();
+  bool is_below_zero(ExprId id) const;
+  bool is_from_zero_to_one(ExprId id) const;
 
   // ---- the members tree in a block (grid_tree.cpp)
   /// Puts leaves start ... start + present - 1 (present <= Tree::tile) to
@@ -252,7 +280,8 @@ class GridEmitter final : public NestEmitter {
   const GridSchedule schedule_;
   std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
   size_t first_check_;
-  std::vector<Row> rows_;          // by expression
+  std::vector<Row> rows_;  // by expression
+  Quotients quotients_;
   int64_t row_bytes_ = 0;          // of shared memory
   llvm::Value* repeat_ = nullptr;  // number among schedule_.repeats
 };

@@ -81,7 +81,18 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
   if (keeps_rows()) {
     const std::vector<ExprId> fresh = keep_rows(loop);
     if (!fresh.empty() || loop.reductions.empty()) {
-      fill_rows(point, values, loop, fresh);
+      const bool along = !fresh.empty() && takes_any_order(loop);
+      std::vector<Value*> parts;
+      if (along)
+        for (int r : loop.reductions)
+          for (Value* part : neutral(nest_.reductions[r], 0, values))
+            parts.push_back(part);
+      parts = fill_rows(point, values, loop, fresh, parts);
+      if (along) {
+        settle_rows(fresh);
+        finish_phase(values, loop, over_workers(loop, parts));
+        return synchronise();
+      }
       synchronise();
       settle_rows(fresh);
       loop.stores.clear();
