@@ -265,6 +265,18 @@ def parts_of(code):
     return [(a, b) for a, b in parts if moved(code[a:b], "STG")] or [(0, len(code))]
 
 
+def rare_of(code):
+    """Instructions that a jump goes over, which call and touch no memory: quotients and roots of numbers out of the usual range."""
+    rare = set()
+    for at, jump in enumerate(code):
+        if jump.target is None or not jump.predicate or not jump.name.startswith("BRA") or jump.target <= at + 1:
+            continue
+        inside = code[at + 1:jump.target]
+        if any(i.name.startswith("CALL") for i in inside) and not any(pipe_of(i.name) == "memory" for i in inside):
+            rare |= set(range(at + 1, jump.target))
+    return rare
+
+
 class Counted:
     """What a thread of a kernel does for one element."""
 
@@ -274,6 +286,7 @@ class Counted:
         begin, end = max(parts, key=lambda part: moved(code[slice(*part)], "STG") + moved(code[slice(*part)], "LDG"))
         self.pipes, self.asked, self.flight = collections.Counter(), 0.0, in_flight(code[begin:end])
         loops = [(a, b) for a, b in loops_of(code) if begin <= a and b < end and not kernel.linked]
+        rare = rare_of(code)
         each = kernel.all_points / (blocks * THREADS)  # elements of a thread
         if not loops and len(parts) > 1:
             each = moved(code[begin:end], "STG") / unit
@@ -281,8 +294,8 @@ class Counted:
             # Elements of a turn: by the bytes of what it moves most.
             turn = code[a:b + 1]
             elements = max(moved(turn, kind) for kind in ("LDG", "STG", "LDS", "STS")) / unit
-            self.add(turn, elements)
-        self.add([code[at] for at in range(begin, end) if not any(a <= at <= b for a, b in loops)], each)
+            self.add([code[at] for at in range(a, b + 1) if at not in rare], elements)
+        self.add([code[at] for at in range(begin, end) if at not in rare and not any(a <= at <= b for a, b in loops)], each)
         self.loops = len(loops)
 
     def add(self, instructions, elements):

@@ -136,11 +136,13 @@ class GridEmitter final : public NestEmitter {
                           llvm::Value* index);
 
   // ---- reductions
-  /// Does the points at elements `flat` of the reduced axes: all values are
-  /// computed before any is stored, so that their loads overlap.
+  /// Does the points at elements `flat` of the reduced axes, and at `width`
+  /// from each of them on: all values are computed before any is stored, so
+  /// that their loads overlap.
   std::vector<Accumulators> visit(Point& point, const Values& values,
                                   const Loop& loop,
-                                  const std::vector<llvm::Value*>& flat);
+                                  const std::vector<llvm::Value*>& flat,
+                                  int64_t width = 1);
   void visit_all(Point& point, const Values& values, const Loop& loop);
   size_t unroll() const;
   Accumulators few_in_thread(Point& point, const Values& values,
@@ -148,6 +150,11 @@ class GridEmitter final : public NestEmitter {
   Accumulators chunk_in_warp(Point& point, const Values& values,
                              const Values& first, const Loop& loop,
                              llvm::Value* start, llvm::Value* length);
+  bool takes_pairs_of_chunks(const Loop& loop) const;
+  void chunks_in_pairs(Point& point, const Values& values, const Values& first,
+                       const Loop& loop, llvm::Value* leaf,
+                       llvm::Value* present,
+                       llvm::ArrayRef<llvm::Value*> places);
   Accumulators combined(const Loop& loop, const std::vector<llvm::Value*>& a,
                         const std::vector<llvm::Value*>& b, bool in_order);
 
@@ -214,6 +221,7 @@ class GridEmitter final : public NestEmitter {
   std::vector<llvm::Type*> part_types(const Loop& loop);
   Accumulators block_tree(const Loop& loop, int64_t count,
                           const Leaves& leaves);
+  std::vector<llvm::Value*> warp_tree(Tree& tree, int64_t count);
   std::vector<llvm::Value*> tree_level(Tree& tree, size_t level,
                                        llvm::Value* start,
                                        llvm::Value* present);

@@ -347,13 +347,23 @@ NestEmitter::Accumulators GridEmitter::over_workers(const Loop& loop,
         combined(loop, parts, shuffle_all(Shuffle::down, parts, half), false));
   if (schedule_.workers == Workers::warp)
     return unflatten(loop, shuffle_all(Shuffle::index, parts, 0));
-  const Leaves warps = [&](Value*, Value*, llvm::ArrayRef<Value*> places) {
-    when(b_.CreateICmpEQ(grid_.lane, i32(0)), [&] {
-      for (size_t i = 0; i < parts.size(); ++i)
-        put_shared(places[i], wide(grid_.warp), parts[i]);
-    });
-  };
-  return block_tree(loop, block_warps, warps);
+  int64_t used = row_bytes_;
+  std::vector<Value*> places;
+  for (Value* part : parts)
+    places.push_back(shared_array(part->getType(), block_warps, used));
+  synchronise();  // nobody reads what was there before
+  when(b_.CreateICmpEQ(grid_.lane, i32(0)), [&] {
+    for (size_t i = 0; i < parts.size(); ++i)
+      put_shared(places[i], wide(grid_.warp), parts[i]);
+  });
+  synchronise();
+  Value* own = wide(b_.CreateAnd(grid_.lane, i32(block_warps - 1)));
+  for (size_t i = 0; i < parts.size(); ++i)
+    parts[i] = get_shared(places[i], parts[i]->getType(), own);
+  for (int64_t half = block_warps / 2; half > 0; half /= 2)
+    parts = flatten(
+        combined(loop, parts, shuffle_all(Shuffle::down, parts, half), false));
+  return unflatten(loop, shuffle_all(Shuffle::index, parts, 0));
 }
 
 // ---- quotients by what is the same for a whole row
