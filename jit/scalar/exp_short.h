@@ -1,6 +1,6 @@
 #pragma once
 // exp in fewer operations where the argument is known to need less: the bits of
-// exp (exp.h), which tests/unit/jit/element/exp_short_test.cpp goes through.
+// exp (exp.h), which tests/programs/numerics/row_quotients.uni goes through.
 #include "jit/scalar/exp.h"
 
 namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
