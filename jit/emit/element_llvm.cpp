@@ -39,6 +39,25 @@ Value* convert_to_sixteen(EmitContext& c, Value* value) {
   return bits_of_sixteen(c, c.builder.CreateFPTrunc(value, sixteen_type<D>(c)));
 }
 
+/// The f32 of a bf16 that is one of two in a word from memory; null where it is
+/// something else. Apart, each would be taken from the word first.
+Value* convert_half_of_word(EmitContext& c, Value* bits) {
+  auto* taken = llvm::dyn_cast<llvm::ExtractElementInst>(bits);
+  if (!taken) return nullptr;
+  auto* cast = llvm::dyn_cast<llvm::BitCastInst>(taken->getVectorOperand());
+  auto* place = llvm::dyn_cast<llvm::ConstantInt>(taken->getIndexOperand());
+  if (!cast || !place) return nullptr;
+  llvm::Type* words = cast->getSrcTy();
+  if (!words->isVectorTy() || !words->getScalarType()->isIntegerTy(32))
+    return nullptr;
+  llvm::IRBuilderBase& b = c.builder;
+  const uint64_t number = place->getZExtValue();
+  Value* word = b.CreateExtractElement(cast->getOperand(0), number / 2);
+  return b.CreateBitCast(number % 2 ? b.CreateAnd(word, b.getInt32(0xffff0000))
+                                    : b.CreateShl(word, uint64_t{16}),
+                         b.getFloatTy());
+}
+
 /// A register value as one to compute with, and back.
 template <DType D>
 Lanes<Compute<D>> read(EmitContext& c, Value* value) {
@@ -46,6 +65,8 @@ Lanes<Compute<D>> read(EmitContext& c, Value* value) {
     if (c.native_half) return {c, convert_sixteen<D>(c, value)};
     return scalar::float_of_half(Lanes<uint16_t>(c, value));
   } else if constexpr (D == DType::BF16) {
+    if (c.native_sixteen)
+      if (Value* whole = convert_half_of_word(c, value)) return {c, whole};
     return scalar::float_of_bfloat(Lanes<uint16_t>(c, value));
   } else {
     return {c, value};
