@@ -5,8 +5,9 @@ usage: tests/ptxas.py UNISONO [--all] [FOLDER ...]
        tests/ptxas.py UNISONO --registers [BENCH_GPU]
 
 Every program of the folders (the test-suite's by default) gives its PTX for
-one of the targets, in turn; with --all, for each of them. The kernels that are
-the same in all programs are those of build/kernel_library, for all targets.
+one of the targets, in turn, which is read and translated without optimisation;
+with --all, for each of them, and optimised. The kernels that are the same in
+all programs are those of build/kernel_library, for all targets.
 
 --registers tells what each kernel of the GPU bench and of the library takes of
 a multiprocessor, as ptxas says: registers of a thread, shared memory, stack and
@@ -44,11 +45,16 @@ def modules(unisono, program, target):
         return [file.read_text() for file in sorted(pathlib.Path(folder).glob("*.ptx"))]
 
 
-def assemble(text, target):
+def without_comments(text):
+    """What makes a module's code: comments name its program's lines."""
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def assemble(text, target, level):
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(text)
         file.flush()
-        done = subprocess.run([PTXAS, f"-arch={target}", file.name, "-o", "/dev/null"], capture_output=True, text=True)
+        done = subprocess.run([PTXAS, f"-O{level}", f"-arch={target}", file.name, "-o", "/dev/null"], capture_output=True, text=True)
     return None if done.returncode == 0 else (done.stderr + done.stdout)[-2000:]
 
 
@@ -100,11 +106,12 @@ def main():
     problems, count = [], 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for turn, target in enumerate(TARGETS):
-            texts = {text for text in library if int(re.search(r"^\.target sm_(\d+)", text, re.M)[1]) <= int(target[3:])}
+            texts = {without_comments(text): text for text in library
+                     if int(re.search(r"^\.target sm_(\d+)", text, re.M)[1]) <= int(target[3:])}
             for found in pool.map(lambda p: modules(unisono, p, target), programs if everything else programs[turn::len(TARGETS)]):
-                texts.update(found)
+                texts.update((without_comments(text), text) for text in found)
             count += len(texts)
-            problems += [p for p in pool.map(lambda t: assemble(t, target), texts) if p]
+            problems += [p for p in pool.map(lambda t: assemble(t, target, 3 if everything else 0), texts.values()) if p]
     print("\n".join(problems) or f"{count} modules assembled for {', '.join(TARGETS)}")
     return 1 if problems or count == 0 else 0
 

@@ -472,7 +472,7 @@ ir::Dim read_length(CallOf<"batches">& call, Plan& plan) {
   const Argument start = call["start"];
   if (!start.given()) return all;
   const auto first = host_number(call.walk, start, "`start` of `batches`");
-  if (!first) return unknown_int(call.walk).get_if<IntValue>()->value;
+  if (!first) return unknown_int(call.walk).value;
   if (*first < 0)
     call.walk.fail(diagnostic(
         Code::wrong_argument, start.where(), "`start` of `batches`",

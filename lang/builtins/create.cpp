@@ -9,6 +9,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 #include "lang/syntax/ast.h"
 
 namespace unisono::lang {
@@ -25,9 +26,10 @@ ir::Type type_argument(Argument argument, Argument dtype_written,
                                 name(*dtype), type->type.to_string()));
     return type->type;
   }
+  const bool scalar = integer_scalar(argument.value());
   const bool sizes =
-      argument.value().is<IntValue>() || argument.value().tuple();
-  if (argument.value().array())
+      argument.value().is<IntValue>() || argument.value().tuple() || scalar;
+  if (argument.value().array() && !scalar)
     call.walk.fail(
         diagnostic(Code::wrong_argument, argument.where(),
                    describe_argument(argument), "a type or a shape",

@@ -76,7 +76,7 @@ Value builtin_len(CallOf<"len">& call) {
   // Of a name, each time the same.
   const auto unknown = [&](std::optional<ir::Dim>* length) -> Value {
     if (!length) return unknown_int(call.walk);
-    if (!*length) *length = unknown_int(call.walk).get_if<IntValue>()->value;
+    if (!*length) *length = unknown_int(call.walk).value;
     return IntValue{**length};
   };
   if (const auto* many = x.get_if<ManyValue>())

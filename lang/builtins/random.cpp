@@ -17,6 +17,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 #include "lang/source/foreign_names.h"
 
 namespace unisono::lang {
@@ -122,7 +123,7 @@ ir::Type drawn_type(Argument argument, DType usual, Admits admits,
                          type->type.to_string())
                   .set_help(std::string(help)));
   }
-  if (value.is<IntValue>() || value.tuple())
+  if (value.is<IntValue>() || value.tuple() || integer_scalar(value))
     return {usual, shape_argument(argument)};
   const std::string example = fmt::format("{}[3]", name(usual));
   Diagnostic d = diagnostic(

@@ -12,6 +12,7 @@
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 
 namespace unisono::lang {
 namespace {
@@ -40,6 +41,12 @@ std::string stated_elements(Argument written, const ArrayValue& x,
   return "";
 }
 
+/// On the host, a size that is known only at run time: there it is proved.
+bool proved_at_run_time(const Walk& walk, const ir::Dim& size) {
+  return walk.mode() == Mode::check && !walk.in_compiled_code() &&
+         size.to_string().find('?') != std::string::npos;
+}
+
 /// The size that -1 stands for: what is left of `elements`.
 ir::Dim open_size(CallOf<"reshape">& call, const ArrayValue& x,
                   const ir::Shape& shape, size_t open) {
@@ -55,6 +62,9 @@ ir::Dim open_size(CallOf<"reshape">& call, const ArrayValue& x,
   std::optional<ir::Dim> size;
   if (!(rest == ir::Dim(0))) size = exact_div(elements, rest);
   if (size) return *size;
+  if (proved_at_run_time(call.walk, elements) ||
+      proved_at_run_time(call.walk, rest))
+    return unknown_int(call.walk).value;
   const bool known = elements.is_constant() && rest.is_constant();
   const std::string a = elements.to_string(), b = rest.to_string();
   Diagnostic d = diagnostic(
@@ -120,13 +130,14 @@ Value builtin_reshape(CallOf<"reshape">& call) {
   const ArrayValue x = array_argument(call["x"]);
   ir::Shape shape = shape_argument(call["shape"], /*allow_minus_one=*/true);
   const auto open = std::find(shape.begin(), shape.end(), ir::Dim(-1));
-  if (open != shape.end()) {
+  if (open != shape.end())
     *open = open_size(call, x, shape, open - shape.begin());
-    return reshape(call.walk, x, std::move(shape), call.where);
-  }
   const ir::Dim from = ir::element_count(x->type.shape);
   const ir::Dim to = ir::element_count(shape);
   if (!(from == to)) {
+    if (proved_at_run_time(call.walk, from) ||
+        proved_at_run_time(call.walk, to))
+      return call.walk.unknown_array({x->type.dtype, std::move(shape)});
     const bool known = from.is_constant() && to.is_constant();
     Diagnostic d = diagnostic(
         Code::reshape_size, call.where, x->type.to_string(), shape_text(shape),
@@ -255,7 +266,7 @@ std::vector<ir::Dim> cuts(Argument parts, const ir::Type& type, int axis) {
     out.push_back(size);
     return out;
   }
-  if (parts.value().array())
+  if (parts.value().array() && !integer_scalar(parts.value()))
     wrong_argument(parts, "an `int` or a tuple of positions: `(2, 5)`");
   const int64_t count = known_int_argument(parts);
   const auto part = count > 0 ? exact_div(size, count) : std::nullopt;
@@ -326,10 +337,10 @@ std::vector<std::pair<ir::Dim, ir::Dim>> pad_widths(Argument widths,
   const std::string_view expected =
       "an `int`, a pair of `int`s, or a pair for each axis";
   const auto number = [&](const Value& value) {
-    const auto* i = value.get_if<IntValue>();
-    if (!i) wrong_argument(widths, value, expected);
-    check_size(walk, i->value, widths.where());
-    return i->value;
+    const auto width = as_int(widths, value);
+    if (!width) wrong_argument(widths, value, expected);
+    check_size(walk, *width, widths.where());
+    return *width;
   };
   const auto pair = [&](const Value& value) -> Pair {
     const TupleValue* tuple = value.tuple();

@@ -135,8 +135,7 @@ Value computed_int(Argument written) {
   if (walk.in_compiled_code())
     walk.fail(diagnostic(Code::int_in_compiled_code, where));
   if (walk.mode() == Mode::check) return unknown_int(walk);
-  if (!is_floating(x->type.dtype))
-    return IntValue{host_integer(walk, x, where)};
+  if (!is_floating(x->type.dtype)) return int_of_scalar(walk, x, where);
   double value = 0;
   const ArrayValue wide = cast_to(walk, x, DType::F64, where);
   std::memcpy(&value, walk.host_bytes(wide, where).data(), sizeof value);
@@ -356,7 +355,7 @@ Value sorted_texts(CallOf<"sort">& call, bool positions, bool descending) {
       return walk.unknown_array(
           {DType::I32,
            {tuple ? ir::Dim(static_cast<int64_t>(count))
-                  : unknown_int(walk).get_if<IntValue>()->value}});
+                  : unknown_int(walk).value}});
     return tuple ? make_tuple(std::vector<Value>(count, StrValue{})) : x;
   }
   std::ranges::sort(all, [&](const auto& a, const auto& b) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lang/context/arguments.h"
+#include "lang/ops/text.h"
 #include "lang/source/foreign_names.h"
 
 namespace unisono::lang {
@@ -27,13 +28,15 @@ std::string_view shown_name(const Argument& argument) {
       Code::argument_not_known, argument.where(), describe_argument(argument)));
 }
 
-/// An int, or nothing if `value` is none.
-std::optional<ir::Dim> as_int(const Value& value) {
-  if (const auto* i = value.get_if<IntValue>()) return i->value;
-  return std::nullopt;
-}
-
 }  // namespace
+
+std::optional<ir::Dim> as_int(Argument argument, const Value& value) {
+  if (const auto* i = value.get_if<IntValue>()) return i->value;
+  const ArrayValue* scalar = integer_scalar(value);
+  Walk& walk = argument.call().walk;
+  if (!scalar || walk.in_compiled_code()) return std::nullopt;
+  return int_of_scalar(walk, *scalar, argument.where()).value;
+}
 
 std::string describe_argument(Argument argument) {
   return fmt::format("`{}` of `{}`", shown_name(argument),
@@ -54,8 +57,8 @@ void wrong_argument(Argument argument, const Value& value,
                       is_integer(value.array()->type.dtype);
   if (number)
     d.set_help(
-        "an `int` is known when the program is compiled; an integer scalar is "
-        "known only when it runs");
+        "an `int` is known when the program is compiled, a scalar only when it "
+        "runs; one that is there before goes to the function as `int(n)`");
   // `eye(3, f64)`, as in `zeros(3, f64)`.
   const auto* type = value.get_if<TypeValue>();
   const bool has_dtype = std::ranges::any_of(
@@ -83,7 +86,7 @@ ArrayValue operand_argument(Argument argument) {
 }
 
 ir::Dim int_argument(Argument argument) {
-  if (auto value = as_int(argument.value())) return *value;
+  if (auto value = as_int(argument, argument.value())) return *value;
   wrong_argument(argument, "an `int`");
 }
 
@@ -133,7 +136,7 @@ std::optional<DType> dtype_argument_or_none(Argument argument) {
 ir::Shape shape_argument(Argument argument, bool allow_minus_one) {
   ir::Shape out;
   const auto add = [&](const Value& value) {
-    auto size = as_int(value);
+    auto size = as_int(argument, value);
     if (!size) wrong_argument(argument, value, "an `int` or a tuple of `int`s");
     const bool open = allow_minus_one && *size == ir::Dim(-1);
     if (!open) check_size(argument.call().walk, *size, argument.where());
@@ -149,7 +152,7 @@ ir::Shape shape_argument(Argument argument, bool allow_minus_one) {
 std::vector<int64_t> known_ints_argument(Argument argument) {
   std::vector<int64_t> out;
   const auto add = [&](const Value& value) {
-    auto number = as_int(value);
+    auto number = as_int(argument, value);
     if (!number)
       wrong_argument(argument, value, "an `int` or a tuple of `int`s");
     if (!number->is_constant() || number->overflowed()) not_known(argument);

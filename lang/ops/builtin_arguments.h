@@ -49,6 +49,9 @@ int normalise_axis(BuiltinCall& call, int64_t axis, const ir::Type& type,
 
 /// "argument `axis` of `sum`", for messages.
 std::string describe_argument(Argument argument);
+/// `value`, which is the argument or an item of it, as an int; on the host the
+/// number that an integer scalar holds, too. Nothing if it is something else.
+std::optional<ir::Dim> as_int(Argument argument, const Value& value);
 /// Fails: the argument is not what was `expected` ("a tuple of arrays").
 [[noreturn]] void wrong_argument(Argument argument, std::string_view expected);
 /// The same about an item of the argument.

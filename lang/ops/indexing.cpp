@@ -360,9 +360,14 @@ Value index_type(Walk& walk, const ir::Type& type,
     walk.fail(diagnostic(Code::not_indexable, where, type.to_string()));
   ir::Type out = type;
   for (const IndexItem& item : items) {
-    const auto* size = item.kind == IndexItem::Kind::value
-                           ? item.value.get_if<IntValue>()
-                           : nullptr;
+    const bool value = item.kind == IndexItem::Kind::value;
+    const auto* known = value ? item.value.get_if<IntValue>() : nullptr;
+    const auto* scalar = value ? integer_scalar(item.value) : nullptr;
+    std::optional<ir::Dim> size;
+    if (known)
+      size = known->value;
+    else if (scalar && !walk.in_compiled_code())
+      size = int_of_scalar(walk, *scalar, item.where).value;
     if (!size) {
       Diagnostic d = diagnostic(Code::wrong_size, item.where,
                                 item.kind == IndexItem::Kind::value
@@ -372,8 +377,8 @@ Value index_type(Walk& walk, const ir::Type& type,
         d.set_help("a size is an `int`, known when the program is compiled");
       walk.fail(std::move(d));
     }
-    check_size(walk, size->value, item.where);
-    out.shape.push_back(size->value);
+    check_size(walk, *size, item.where);
+    out.shape.push_back(*size);
   }
   return TypeValue{std::move(out)};
 }

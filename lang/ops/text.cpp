@@ -21,9 +21,24 @@ void check_text_size(Walk& walk, size_t bytes, Span where) {
   walk.count_host_bytes(static_cast<int64_t>(bytes), where);
 }
 
-Value unknown_int(Walk& walk) {
+IntValue unknown_int(Walk& walk) {
   const uint32_t id = walk.new_symbol_id();
   return IntValue{ir::Dim::symbol(id, fmt::format("?k{}", id))};
+}
+
+const ArrayValue* integer_scalar(const Value& value) {
+  const auto* array = value.get_if<ArrayValue>();
+  const bool found =
+      array && (*array)->type.rank() == 0 && is_integer((*array)->type.dtype);
+  return found ? array : nullptr;
+}
+
+IntValue int_of_scalar(Walk& walk, const ArrayValue& scalar, Span where) {
+  require_known(*scalar, where);
+  if (walk.mode() != Mode::check)
+    return IntValue{host_integer(walk, scalar, where)};
+  const auto literal = scalar->literal ? literal_of(scalar) : std::nullopt;
+  return literal ? IntValue{static_cast<int64_t>(*literal)} : unknown_int(walk);
 }
 
 std::optional<std::string> known_text(Walk& walk, const StrValue& text,
@@ -82,8 +97,8 @@ std::optional<int64_t> host_number(Walk& walk, const CallArgument& number,
   if (const auto* i = number.value.get_if<IntValue>())
     return i->value.is_constant() ? std::optional(i->value.value())
                                   : std::nullopt;
-  const auto* array = number.value.get_if<ArrayValue>();
-  if (!array || (*array)->type.rank() != 0 || !is_integer((*array)->type.dtype))
+  const ArrayValue* array = integer_scalar(number.value);
+  if (!array)
     walk.fail(diagnostic(Code::wrong_argument, number.where, what, "an `int`",
                          type_name(number.value)));
   if (walk.in_compiled_code())

@@ -60,6 +60,12 @@ int64_t host_integer(Walk& walk, const ArrayValue& number, Span where);
 std::optional<int64_t> host_number(Walk& walk, const CallArgument& number,
                                    std::string_view what);
 /// An int whose value is known only at run time (check mode).
-Value unknown_int(Walk& walk);
+IntValue unknown_int(Walk& walk);
+/// `value`, if it is an array of rank 0 of integers.
+const ArrayValue* integer_scalar(const Value& value);
+/// The int that an integer scalar holds, which is computed for it: on the host
+/// it may stand wherever an int is expected. Not in compiled code. While
+/// checking, an unknown one.
+IntValue int_of_scalar(Walk& walk, const ArrayValue& scalar, Span where);
 
 }  // namespace unisono::lang

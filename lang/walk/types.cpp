@@ -8,6 +8,7 @@
 #include "lang/context/function.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 
 namespace unisono::lang {
 namespace {
@@ -329,15 +330,18 @@ Value TypeMatcher::match_name(const Expr& type,
                       alias_frame(what, items, frame, type.span), subject);
     case Meaning::Kind::host: {
       const Value& v = subject.value;
+      if (what.name == "int" && !items && !walk_.in_compiled_code())
+        if (const auto scalar = integer_scalar(v))
+          return int_of_scalar(walk_, *scalar, subject.where);
       const bool right = what.name == "int"   ? v.is<IntValue>()
                          : what.name == "str" ? v.is<StrValue>()
                                               : v.is<TypeValue>();
       if (!right || items)
         mismatch(subject,
-                 what.name == "int" && v.array()
-                     ? "an int is known when the program is compiled; the "
-                       "elements of an array and the counter of a loop are "
-                       "not: write `" +
+                 what.name == "int" && integer_scalar(v)
+                     ? "an int is known when the program is compiled, the "
+                       "elements of an array and the counter of a loop only "
+                       "when it runs: write `" +
                            type_name(v) + "`"
                      : "");
       return v;
