@@ -176,9 +176,8 @@ class GridEmitter final : public NestEmitter {
   int64_t row_width(const Loop& loop, const std::vector<bool>& needed,
                     const std::vector<ExprId>& fresh) const;
   struct RowGroup;
-  RowGroup open_group(Point& point, const Loop& loop,
-                      const std::vector<bool>& needed, llvm::Value* number,
-                      int64_t width);
+  RowGroup open_group(Point& point, const std::vector<bool>& needed,
+                      llvm::Value* number, int64_t width);
   std::vector<llvm::Value*> fill_rows(Point& point, const Values& values,
                                       const Loop& loop,
                                       const std::vector<ExprId>& fresh,

@@ -164,7 +164,7 @@ struct GridEmitter::RowGroup {
   std::vector<Values> values = {};               // by element
 };
 
-GridEmitter::RowGroup GridEmitter::open_group(Point& point, const Loop&,
+GridEmitter::RowGroup GridEmitter::open_group(Point& point,
                                               const std::vector<bool>& needed,
                                               Value* number, int64_t width) {
   const auto axis = static_cast<int>(std::ranges::find(nest_.reduced, true) -
@@ -271,7 +271,7 @@ std::vector<Value*> GridEmitter::fill_rows(Point& point, const Values& values,
                   std::vector<Value*> before) {
     std::vector<RowGroup> groups;
     for (Value* number : numbers)
-      groups.push_back(open_group(point, loop, needed, number, width));
+      groups.push_back(open_group(point, needed, number, width));
     auto all_groups = [&] {
       Computed out;
       for (RowGroup& group : groups)
