@@ -209,8 +209,8 @@ class NestEmitter {
   void compute(const std::vector<bool>& needed, Point& point, Values& values);
   llvm::Value* value_of(const Expr& expr, ExprId id, Point& point,
                         const Values& values);
-  llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
-                         const Values& values);
+  virtual llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
+                                 const Values& values);
   llvm::Value* bounded(const Expr& expr, llvm::Value* a, llvm::Value* b);
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,
