@@ -224,9 +224,8 @@ bool is_whole(const MemberGraph& map, size_t input) {
 /// By what a program is found again.
 std::string key_of(const ir::Graph& graph, const MemberGraph& map,
                    const CompileOptions& options) {
-  std::string key =
-      fmt::format("{} {} {} {}", options.devices, options.checked,
-                  options.one_memory, options.target.to_string());
+  std::string key = fmt::format("{} {} {} {}", options.devices, options.checked,
+                                options.one_memory, options.target.to_string());
   // Collectives of the graph are over axes of the mesh, if there are no maps.
   for (const MeshAxis& axis : map.mesh)
     if (map.axes.empty())
