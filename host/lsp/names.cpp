@@ -322,6 +322,8 @@ class Indexer {
         inside = add_scope(inside, e.span, Scope::Kind::comprehension);
         define(inside, g.pattern, {.kind = Kind::variable});
       }
+      if (comprehension->condition)
+        expression(*comprehension->condition, inside);
       expression(*comprehension->element, inside);
     } else if (e.kind == ExprKind::RecordType ||
                e.kind == ExprKind::FunctionType) {

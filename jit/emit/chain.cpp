@@ -106,6 +106,7 @@ void NestEmitter::emit_wide_columns(Point& point, Value* block) {
         Point here = at;
         set_reduced_index(here, b_.CreateAdd(first, index_constant(k)), 0);
         here.vector_axis = axis;
+        prefetch_rows(loop.needed, here, rows);
         Values inside = none;
         compute(loop.needed, here, inside);
         store_outputs(loop.stores, here, inside);

@@ -75,9 +75,10 @@ class DotEmitter {
   /// A tile of the result, rows x columns, in so many vectors a row, of which
   /// the last may not be full; and where operands lie: A's rows, its elements
   /// along k, and B's rows are so far apart. Of a view A's distances are in
-  /// tables.
+  /// tables. The next tile's elements of A are `next_a` on, if that is known:
+  /// they are asked for in time, as the second cache has no room for all of A.
   struct Tile {
-    int64_t rows, columns, a_row, a_step, b_step;
+    int64_t rows, columns, a_row, a_step, b_step, next_a = 0;
   };
   /// Where the elements of a view lie: element (i, k) at the sum of what both
   /// tables, of rows and of columns, say.
@@ -101,6 +102,7 @@ class DotEmitter {
   /// The lanes of a vector of a tile's row that the row has; null if all.
   Value mask(const Tile& tile, int vector);
   Value load(Value from, Value mask);
+  void prefetch(Value place);
   /// Calls `body(first, size)` for pieces of begin ... end - 1 that have `size`
   /// elements, and for a last one of `rest`, which is there if `end` is `last`.
   void in_tiles(Value begin, Value end, int64_t last, int64_t size,

@@ -21,17 +21,24 @@
 namespace unisono::jit {
 namespace {
 
-constexpr int64_t k_block = 256;  // panels of one block lie in the caches
-/// The same where A is not packed, by the bytes of a row of B's panel.
+/// The steps along k of a block: its panel of B, whose rows have so many bytes,
+/// lies in the first two caches. Wide tiles ask the second cache for little,
+/// and long blocks visit C less often.
+constexpr int64_t k_block(int64_t row_bytes) {
+  return row_bytes > 64 ? 512 : 256;
+}
+/// The same where A is not packed.
 constexpr int64_t most_k_block(int64_t row_bytes) {
   return row_bytes <= 64 ? 320 : 256;
 }
 /// Panels of a unit of a packed product. Where it packs its own of B, each is
-/// used by twice as many of A; and few large units would leave threads idle.
-constexpr int64_t m_panels_a_unit = 16, m_panels_a_unit_packing = 32;
+/// used by as many of A as leave enough units for the threads.
+constexpr int64_t m_panels_a_unit = 16;
+constexpr int64_t least_m_panels = 32, most_m_panels = 128;  // where it packs
 constexpr int64_t n_panels_a_unit = 4;
-constexpr int64_t few_units = 64;
+constexpr int64_t few_units = 64, least_units = 32;
 constexpr int64_t k_unroll = 4;
+constexpr int64_t cache_line = 64;  // bytes
 
 /// A unit of a product that is not packed: fmas that are worth being one, some
 /// 10 microseconds; rows of A, a block of which stays in the second cache; and
@@ -44,6 +51,12 @@ constexpr int64_t many_products = 32;
 constexpr int64_t first_cache = 32 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// `depth` in blocks of one size, which is whole turns of the loop along k.
+int64_t equal_blocks(int64_t depth, int64_t most) {
+  const int64_t each = ceil_div(depth, ceil_div(depth, most));
+  return ceil_div(each, k_unroll) * k_unroll;
+}
 
 }  // namespace
 
@@ -70,6 +83,12 @@ llvm::Value* DotEmitter::load(Value from, Value mask) {
   if (!mask) return b_.CreateAlignedLoad(vector_, from, element_align());
   return b_.CreateMaskedLoad(vector_, from, element_align(), mask,
                              llvm::Constant::getNullValue(vector_));
+}
+
+/// Asks for the line of memory, which need not be anybody's, to be read.
+void DotEmitter::prefetch(Value place) {
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {place, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }
 
 /// `a` points at the tile's first row and k = 0; of a view, to its batch.
@@ -124,6 +143,13 @@ std::vector<llvm::Value*> DotEmitter::products(const Tile& tile,
   std::vector<Value> next(carried.begin(), carried.end());
   Value b_first = at(b, mul(k, tile.b_step));
   const int vectors = this->vectors(tile);
+  if (tile.next_a && step == k_unroll) {
+    // Elements that these steps of the next tile take.
+    Value next_a = left(k, 0)[0];
+    const int64_t line = cache_line / byte_size(shape_.dtype);
+    for (int64_t i = 0; i < step * tile.a_step; i += line)
+      prefetch(at(next_a, i64(tile.next_a + i)));
+  }
   for (int64_t s = 0; s < step; ++s) {
     std::vector<Value> right;
     for (int v = 0; v < vectors; ++v)
@@ -225,22 +251,29 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
   const int64_t rows = tile_.rows, columns = tile_.columns();
   const int64_t m_panels = ceil_div(shape_.m, rows);
   const int64_t n_panels = ceil_div(shape_.n, columns);
-  const int64_t m_size = packs ? m_panels_a_unit_packing : m_panels_a_unit;
-  const int64_t m_units = ceil_div(m_panels, m_size);
   const int64_t products = dot_chains(shape_) * shape_.batch;
+  int64_t m_size = packs ? most_m_panels : m_panels_a_unit;
+  while (m_size > least_m_panels &&
+         products * ceil_div(m_panels, m_size) * n_panels < least_units)
+    m_size /= 2;
+  const int64_t m_units = ceil_div(m_panels, m_size);
   const bool few =
       products * m_units * ceil_div(n_panels, n_panels_a_unit) < few_units;
   const int64_t n_size = packs && few ? 1 : n_panels_a_unit;
   const int64_t n_units = ceil_div(n_panels, n_size);
   const int64_t a_panel = shape_.k * rows, b_panel = shape_.k * columns;
+  const int64_t k_size =
+      equal_blocks(std::min(shape_.k, dot_chain),
+                   k_block(columns * byte_size(shape_.dtype)));
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
                             std::to_string(tile_columns);
     if (llvm::Function* known = module_.getFunction(own)) return known;
-    return micro_kernel(own, {tile_rows, tile_columns, 1, rows, columns});
+    return micro_kernel(own,
+                        {tile_rows, tile_columns, 1, rows, columns, a_panel});
   };
   kernel(name, 3, [&](llvm::ArrayRef<Value> buffers, Value unit) {
-    Value panel = packs ? local_array(element_, k_block * columns) : nullptr;
+    Value panel = packs ? local_array(element_, k_size * columns) : nullptr;
     Value product = unit;
     Value n_unit = take(product, n_units), m_unit = take(product, m_units);
     Value c = at(buffers[2], mul(product, shape_.m * shape_.n));
@@ -255,9 +288,9 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
     Value j_last = min(add(j_first, i64(n_size * columns)), i64(shape_.n));
     Value k_first = mul(chain, dot_chain);
     Value k_last = min(add(k_first, i64(dot_chain)), i64(shape_.k));
-    for_loop(k_first, k_last, k_block, [&](Value k) {
+    for_loop(k_first, k_last, k_size, [&](Value k) {
       poll();
-      Value count = min(b_.CreateSub(k_last, k), i64(k_block));
+      Value count = min(b_.CreateSub(k_last, k), i64(k_size));
       Value first = b_.CreateICmpEQ(k, k_first);
       in_tiles(
           j_first, j_last, shape_.n, columns, shape_.n % columns,
@@ -314,11 +347,8 @@ EmittedDot::Launch DotEmitter::multiply_direct(const std::string& name) {
   const int64_t m = shape_.m, n = shape_.n;
   const int64_t depth = std::min(shape_.k, dot_chain);
   const int64_t width = tile_.columns();
-  // Blocks of k are equal, whole turns of the loop along it.
-  const int64_t k_blocks =
-      ceil_div(depth, most_k_block(width * byte_size(shape_.dtype)));
   const int64_t k_size =
-      ceil_div(ceil_div(depth, k_blocks), k_unroll) * k_unroll;
+      equal_blocks(depth, most_k_block(width * byte_size(shape_.dtype)));
   const int64_t most_columns = std::min<int64_t>(tile_.columns(), n);
   const int64_t products = dot_chains(shape_) * shape_.batch;
   // Rows and columns of a unit. Rows are whole tiles of every kind.

@@ -2,6 +2,7 @@
 
 #include "jit/emit/scalar_llvm.h"
 #include "jit/scalar/element_rows.h"
+#include "jit/scalar/exp_short.h"
 
 namespace unisono::jit {
 namespace {
@@ -38,6 +39,25 @@ Value* convert_to_sixteen(EmitContext& c, Value* value) {
   return bits_of_sixteen(c, c.builder.CreateFPTrunc(value, sixteen_type<D>(c)));
 }
 
+/// The f32 of a bf16 that is one of two in a word from memory; null where it is
+/// something else. Apart, each would be taken from the word first.
+Value* convert_half_of_word(EmitContext& c, Value* bits) {
+  auto* taken = llvm::dyn_cast<llvm::ExtractElementInst>(bits);
+  if (!taken) return nullptr;
+  auto* cast = llvm::dyn_cast<llvm::BitCastInst>(taken->getVectorOperand());
+  auto* place = llvm::dyn_cast<llvm::ConstantInt>(taken->getIndexOperand());
+  if (!cast || !place) return nullptr;
+  llvm::Type* words = cast->getSrcTy();
+  if (!words->isVectorTy() || !words->getScalarType()->isIntegerTy(32))
+    return nullptr;
+  llvm::IRBuilderBase& b = c.builder;
+  const uint64_t number = place->getZExtValue();
+  Value* word = b.CreateExtractElement(cast->getOperand(0), number / 2);
+  return b.CreateBitCast(number % 2 ? b.CreateAnd(word, b.getInt32(0xffff0000))
+                                    : b.CreateShl(word, uint64_t{16}),
+                         b.getFloatTy());
+}
+
 /// A register value as one to compute with, and back.
 template <DType D>
 Lanes<Compute<D>> read(EmitContext& c, Value* value) {
@@ -45,6 +65,8 @@ Lanes<Compute<D>> read(EmitContext& c, Value* value) {
     if (c.native_half) return {c, convert_sixteen<D>(c, value)};
     return scalar::float_of_half(Lanes<uint16_t>(c, value));
   } else if constexpr (D == DType::BF16) {
+    if (c.native_sixteen)
+      if (Value* whole = convert_half_of_word(c, value)) return {c, whole};
     return scalar::float_of_bfloat(Lanes<uint16_t>(c, value));
   } else {
     return {c, value};
@@ -94,6 +116,9 @@ Value* emit_sixteen(EmitContext& c, ir::Op op, llvm::ArrayRef<Value*> x) {
     return b.CreateOr(number, b.CreateAnd(x[1], llvm::ConstantInt::get(
                                                     x[1]->getType(), 0x8000)));
   }
+  if constexpr (D == DType::BF16)
+    if (op == ir::Op::exp)
+      return write<D>(c, scalar::exp_of_few_digits(read<D>(c, x[0])));
   if (op == ir::Op::maximum || op == ir::Op::minimum)
     return convert_to_sixteen<D>(
         c, emit_extreme(c, op, convert_sixteen<D>(c, x[0]),
@@ -188,6 +213,51 @@ Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
     return with_row(
         op, [&]<class Row>() { return emit_row<Row, D>(context, operands); });
   });
+}
+
+Value* emit_exp_below_zero(EmitContext& context, DType dtype, Value* x) {
+  ExactMath exact(context);
+  if (dtype == DType::F32)
+    return exp_below_zero(read<DType::F32>(context, x)).in(context);
+  if (dtype == DType::BF16)
+    return write<DType::BF16>(
+        context, exp_of_few_digits_below_zero(read<DType::BF16>(context, x)));
+  return nullptr;
+}
+
+EmittedDivisor emit_divisor(EmitContext& context, DType dtype, Value* b) {
+  if (dtype != DType::F32 && dtype != DType::BF16) return {};
+  ExactMath exact(context);
+  llvm::IRBuilderBase& builder = context.builder;
+  const bool single = dtype == DType::F32;
+  Value* value = single ? b : read<DType::BF16>(context, b).in(context);
+  auto number = [&](double constant) {
+    return llvm::ConstantFP::get(value->getType(), constant);
+  };
+  // Quotients of f32's numerators then are normal.
+  const double most = single ? 0x1p26 : 0x1p100;
+  Value* size = builder.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
+  Value* usable =
+      builder.CreateAnd(builder.CreateFCmpOGE(size, number(1 / most)),
+                        builder.CreateFCmpOLE(size, number(most)));
+  return {value, builder.CreateFDiv(number(1), value), usable};
+}
+
+Value* emit_quotient(EmitContext& context, DType dtype, Value* x,
+                     const EmittedDivisor& divisor) {
+  ExactMath exact(context);
+  llvm::IRBuilderBase& b = context.builder;
+  if (dtype == DType::BF16) {
+    Value* numerator = read<DType::BF16>(context, x).in(context);
+    return convert_to_sixteen<DType::BF16>(
+        context, b.CreateFMul(numerator, divisor.reciprocal));
+  }
+  auto fma = [&](Value* p, Value* q, Value* r) {
+    return b.CreateIntrinsic(llvm::Intrinsic::fma, {p->getType()}, {p, q, r});
+  };
+  Value* quotient = b.CreateFMul(x, divisor.reciprocal);
+  Value* rest = fma(b.CreateFNeg(divisor.value), quotient, x);
+  return fma(rest, divisor.reciprocal, quotient);
 }
 
 Value* emit_cast(EmitContext& context, DType from, DType to, Value* value) {

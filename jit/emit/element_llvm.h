@@ -61,6 +61,29 @@ llvm::Value* to_memory(EmitContext& context, DType dtype, llvm::Value* value);
 /// operands[0] is bool. The row must admit `dtype` (CHECKed).
 llvm::Value* emit_element(EmitContext& context, ir::Op op, DType dtype,
                           llvm::ArrayRef<llvm::Value*> operands);
+/// exp of an `x` that is at most 0, or NaN: the bits of emit_element in fewer
+/// instructions. Null for types other than f32 and bf16.
+llvm::Value* emit_exp_below_zero(EmitContext& context, DType dtype,
+                                 llvm::Value* x);
+/// A divisor b of many, f32 or bf16 (null for other types): 1 / b, and whether
+/// emit_quotient may use it.
+struct EmittedDivisor {
+  llvm::Value* value = nullptr;
+  llvm::Value* reciprocal = nullptr;
+  llvm::Value* usable = nullptr;  // i1
+};
+EmittedDivisor emit_divisor(EmitContext& context, DType dtype, llvm::Value* b);
+/// The bits of x / b if b is usable and, for f32, x is one of
+/// `quick_numerator`: y = 1 / b is rounded to nearest, so x y and one step with
+/// the remainder are (Markstein, 1990; for all 24-bit x and b that lie near the
+/// middle between two results it was looked at). 16 bits have no such middle: x
+/// y is enough.
+llvm::Value* emit_quotient(EmitContext& context, DType dtype, llvm::Value* x,
+                           const EmittedDivisor& divisor);
+/// |x| of numerators for which no step of emit_quotient leaves the normal
+/// range.
+constexpr float least_numerator = 0x1p-100f, most_numerator = 0x1p100f;
+
 /// The conversion that cast_loop defines.
 llvm::Value* emit_cast(EmitContext& context, DType from, DType to,
                        llvm::Value* value);

@@ -74,14 +74,16 @@ void GridEmitter::when(Value* condition, const std::function<void()>& body) {
 
 std::vector<Value*> GridEmitter::choose(
     Value* condition, const std::vector<Value*>& otherwise,
-    const std::function<std::vector<Value*>()>& body) {
+    const std::function<std::vector<Value*>()>& body, bool rarely) {
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition))
     return known->isOne() ? body() : otherwise;
   llvm::LLVMContext& context = b_.getContext();
   BasicBlock* before = b_.GetInsertBlock();
   auto* inside = BasicBlock::Create(context, "inside", frame_.function);
   auto* after = BasicBlock::Create(context, "after", frame_.function);
-  b_.CreateCondBr(condition, inside, after);
+  llvm::MDNode* weights =
+      rarely ? llvm::MDBuilder(context).createUnlikelyBranchWeights() : nullptr;
+  b_.CreateCondBr(condition, inside, after, weights);
   b_.SetInsertPoint(inside);
   std::vector<Value*> chosen = body();
   BasicBlock* end = b_.GetInsertBlock();

@@ -106,7 +106,8 @@ class GridEmitter final : public NestEmitter {
   /// The values of body() where the condition holds, else `otherwise`.
   std::vector<llvm::Value*> choose(
       llvm::Value* condition, const std::vector<llvm::Value*>& otherwise,
-      const std::function<std::vector<llvm::Value*>()>& body);
+      const std::function<std::vector<llvm::Value*>()>& body,
+      bool rarely = false);
   /// carried_loop, for counts that may be 0.
   std::vector<llvm::Value*> counted_loop(
       llvm::Value* count, const std::vector<llvm::Value*>& state,
@@ -135,11 +136,13 @@ class GridEmitter final : public NestEmitter {
                           llvm::Value* index);
 
   // ---- reductions
-  /// Does the points at elements `flat` of the reduced axes: all values are
-  /// computed before any is stored, so that their loads overlap.
+  /// Does the points at elements `flat` of the reduced axes, and at `width`
+  /// from each of them on: all values are computed before any is stored, so
+  /// that their loads overlap.
   std::vector<Accumulators> visit(Point& point, const Values& values,
                                   const Loop& loop,
-                                  const std::vector<llvm::Value*>& flat);
+                                  const std::vector<llvm::Value*>& flat,
+                                  int64_t width = 1);
   void visit_all(Point& point, const Values& values, const Loop& loop);
   size_t unroll() const;
   Accumulators few_in_thread(Point& point, const Values& values,
@@ -147,6 +150,11 @@ class GridEmitter final : public NestEmitter {
   Accumulators chunk_in_warp(Point& point, const Values& values,
                              const Values& first, const Loop& loop,
                              llvm::Value* start, llvm::Value* length);
+  bool takes_pairs_of_chunks(const Loop& loop) const;
+  void chunks_in_pairs(Point& point, const Values& values, const Values& first,
+                       const Loop& loop, llvm::Value* leaf,
+                       llvm::Value* present,
+                       llvm::ArrayRef<llvm::Value*> places);
   Accumulators combined(const Loop& loop, const std::vector<llvm::Value*>& a,
                         const std::vector<llvm::Value*>& b, bool in_order);
 
@@ -167,8 +175,34 @@ class GridEmitter final : public NestEmitter {
   llvm::Value* row_element(size_t e, llvm::Value* flat);
   int64_t row_width(const Loop& loop, const std::vector<bool>& needed,
                     const std::vector<ExprId>& fresh) const;
-  void fill_rows(Point& point, const Values& values, const Loop& loop,
-                 const std::vector<ExprId>& fresh);
+  struct RowGroup;
+  RowGroup open_group(Point& point, const std::vector<bool>& needed,
+                      llvm::Value* number, int64_t width);
+  std::vector<llvm::Value*> fill_rows(Point& point, const Values& values,
+                                      const Loop& loop,
+                                      const std::vector<ExprId>& fresh,
+                                      std::vector<llvm::Value*> state);
+  bool takes_any_order(const Loop& loop) const;
+  Accumulators over_workers(const Loop& loop, std::vector<llvm::Value*> parts);
+
+  // ---- quotients by what is the same for a whole row (grid_row.cpp)
+  /// Divisors of expressions that are computed as quick quotients now, and
+  /// what has been seen of their numerators.
+  struct Quotients {
+    std::vector<EmittedDivisor> divisors;           // by expression
+    bool quick = false;                             // whether they are in use
+    llvm::Value* usable = nullptr;                  // i1
+    llvm::Value* least_bits = nullptr;              // of those from 0 to 1
+    llvm::Value *least = nullptr, *most = nullptr;  // of others
+  };
+  llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
+                         const Values& values) override;
+  void prepare_quotients(const std::vector<bool>& needed, const Values& values);
+  void forget_quotients(RowGroup& group);
+  void see_numerator(ExprId id, llvm::Value* x);
+  llvm::Value* has_slow_quotients();
+  bool is_below_zero(ExprId id) const;
+  bool is_from_zero_to_one(ExprId id) const;
 
   // ---- the members tree in a block (grid_tree.cpp)
   /// Puts leaves start ... start + present - 1 (present <= Tree::tile) to
@@ -186,6 +220,7 @@ class GridEmitter final : public NestEmitter {
   std::vector<llvm::Type*> part_types(const Loop& loop);
   Accumulators block_tree(const Loop& loop, int64_t count,
                           const Leaves& leaves);
+  std::vector<llvm::Value*> warp_tree(Tree& tree, int64_t count);
   std::vector<llvm::Value*> tree_level(Tree& tree, size_t level,
                                        llvm::Value* start,
                                        llvm::Value* present);
@@ -252,7 +287,8 @@ class GridEmitter final : public NestEmitter {
   const GridSchedule schedule_;
   std::vector<std::pair<size_t, int>> seen_checks_;  // rank, number
   size_t first_check_;
-  std::vector<Row> rows_;          // by expression
+  std::vector<Row> rows_;  // by expression
+  Quotients quotients_;
   int64_t row_bytes_ = 0;          // of shared memory
   llvm::Value* repeat_ = nullptr;  // number among schedule_.repeats
 };

@@ -24,19 +24,27 @@ size_t GridEmitter::unroll() const {
 
 std::vector<NestEmitter::Accumulators> GridEmitter::visit(
     Point& point, const Values& values, const Loop& loop,
-    const std::vector<Value*>& flat) {
-  std::vector<Point> points(flat.size(), point);
-  std::vector<Values> inside(flat.size(), values);
+    const std::vector<Value*>& flat, int64_t width) {
+  const size_t each = static_cast<size_t>(width), all = flat.size() * each;
+  std::vector<Point> points(all, point);
+  std::vector<Values> inside(all, values);
   std::vector<Accumulators> out;
-  for (size_t i = 0; i < flat.size(); ++i) {
-    set_reduced_index(points[i], flat[i], 0);
-    for (size_t e = 0; e < rows_.size(); ++e)
-      if (rows_[e].filled && loop.needed[e])
-        inside[i][e] =
-            read_wide(row_element(e, flat[i]), nest_.exprs[e].dtype, 1)[0];
-    compute(loop.needed, points[i], inside[i]);
+  for (size_t f = 0; f < flat.size(); ++f) {
+    const size_t begin = f * each;
+    for (size_t i = 0; i < each; ++i)
+      set_reduced_index(
+          points[begin + i],
+          b_.CreateAdd(flat[f], index_constant(static_cast<int64_t>(i))), 0);
+    for (size_t e = 0; e < rows_.size(); ++e) {
+      if (!rows_[e].filled || !loop.needed[e]) continue;
+      const std::vector<Value*> read =
+          read_wide(row_element(e, flat[f]), nest_.exprs[e].dtype, width);
+      for (size_t i = 0; i < each; ++i) inside[begin + i][e] = read[i];
+    }
+    for (size_t i = begin; i < begin + each; ++i)
+      compute(loop.needed, points[i], inside[i]);
   }
-  for (size_t i = 0; i < flat.size(); ++i) {
+  for (size_t i = 0; i < all; ++i) {
     store_outputs(loop.stores, points[i], inside[i]);
     out.push_back(elements(loop, inside[i], points[i]));
   }
@@ -81,7 +89,18 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
   if (keeps_rows()) {
     const std::vector<ExprId> fresh = keep_rows(loop);
     if (!fresh.empty() || loop.reductions.empty()) {
-      fill_rows(point, values, loop, fresh);
+      const bool along = !fresh.empty() && takes_any_order(loop);
+      std::vector<Value*> parts;
+      if (along)
+        for (int r : loop.reductions)
+          for (Value* part : neutral(nest_.reductions[r], 0, values))
+            parts.push_back(part);
+      parts = fill_rows(point, values, loop, fresh, parts);
+      if (along) {
+        settle_rows(fresh);
+        finish_phase(values, loop, over_workers(loop, parts));
+        return synchronise();
+      }
       synchronise();
       settle_rows(fresh);
       loop.stores.clear();
@@ -109,8 +128,12 @@ void GridEmitter::phase_in_lanes(Point& point, Values& values,
           llvm::Intrinsic::smin, index_constant(reduce_chunk),
           b_.CreateSub(index_constant(count), start));
     };
+    const bool pairs = takes_pairs_of_chunks(loop);
     const Leaves chunks = [&](Value* leaf, Value* present,
                               llvm::ArrayRef<Value*> places) {
+      if (pairs)
+        return chunks_in_pairs(point, values, first, loop, leaf, present,
+                               places);
       this->loop(wide(grid_.warp), present, block_warps, [&](Value* number) {
         Value* start = b_.CreateMul(b_.CreateAdd(leaf, number),
                                     index_constant(reduce_chunk));
@@ -211,6 +234,85 @@ NestEmitter::Accumulators GridEmitter::chunk_in_warp(
     total = flatten(
         combined(loop, total, shuffle_all(Shuffle::down, total, half), false));
   return unflatten(loop, total);
+}
+
+/// Whether all chunks are whole, there is an even number of them, and all that
+/// they read lies in shared memory.
+bool GridEmitter::takes_pairs_of_chunks(const Loop& loop) const {
+  if (reduced_points() % (2 * reduce_chunk) != 0) return false;
+  for (size_t e = 0; e < rows_.size(); ++e) {
+    if (!loop.needed[e] || !inner_[e]) continue;
+    const Expr::Kind kind = nest_.exprs[e].kind;
+    const bool in_memory =
+        kind == Expr::Kind::load || kind == Expr::Kind::gather;
+    if (rows_[e].filled ? rows_[e].bytes > 4 : in_memory) return false;
+  }
+  return loop.stores.empty();
+}
+
+/// Leaves of the tree over chunks, two for each warp: a thread has four
+/// neighbouring lanes of one of them, and reads them at once.
+void GridEmitter::chunks_in_pairs(Point& point, const Values& values,
+                                  const Values& first, const Loop& loop,
+                                  Value* leaf, Value* present,
+                                  llvm::ArrayRef<Value*> places) {
+  constexpr int64_t own = 4, threads = reduce_lanes / own;
+  Value* half = b_.CreateLShr(wide(grid_.lane), index_constant(4));
+  Value* thread = b_.CreateAnd(wide(grid_.lane), index_constant(threads - 1));
+  std::vector<Value*> start;  // of one lane after the other
+  for (int64_t i = 0; i < own; ++i)
+    for (int r : loop.reductions)
+      for (Value* part : neutral(nest_.reductions[r], 0, first))
+        start.push_back(part);
+  const size_t parts = start.size() / own;
+  auto lane_of = [&](llvm::ArrayRef<Value*> all, size_t i) {
+    return all.slice(i * parts, parts).vec();
+  };
+  Value* pairs = b_.CreateLShr(present, index_constant(1));
+  this->loop(wide(grid_.warp), pairs, block_warps, [&](Value* pair) {
+    Value* chunk =
+        b_.CreateAdd(b_.CreateMul(pair, index_constant(2)), half);  // its leaf
+    Value* begin = b_.CreateAdd(
+        b_.CreateMul(b_.CreateAdd(leaf, chunk), index_constant(reduce_chunk)),
+        b_.CreateMul(thread, index_constant(own)));
+    const auto at_once = static_cast<int64_t>(unroll());
+    std::vector<Value*> state = carried_loop(
+        index_constant(reduce_chunk / reduce_lanes / at_once), start,
+        [&](Value* round, llvm::ArrayRef<Value*> before) {
+          std::vector<Value*> flat;
+          for (int64_t i = 0; i < at_once; ++i)
+            flat.push_back(b_.CreateAdd(
+                begin,
+                b_.CreateMul(
+                    b_.CreateAdd(b_.CreateMul(round, index_constant(at_once)),
+                                 index_constant(i)),
+                    index_constant(reduce_lanes))));
+          const std::vector<Accumulators> got =
+              visit(point, values, loop, flat, own);
+          std::vector<Value*> after;
+          for (size_t i = 0; i < own; ++i) {
+            std::vector<Value*> lane = lane_of(before, i);
+            for (size_t step = 0; step < flat.size(); ++step)
+              lane = flatten(
+                  combined(loop, lane, flatten(got[step * own + i]), true));
+            after.insert(after.end(), lane.begin(), lane.end());
+          }
+          return after;
+        });
+    std::vector<std::vector<Value*>> lanes;
+    for (size_t i = 0; i < own; ++i) lanes.push_back(lane_of(state, i));
+    for (int64_t by = threads / 2; by > 0; by /= 2)
+      for (auto& lane : lanes)
+        lane = flatten(
+            combined(loop, lane, shuffle_all(Shuffle::down, lane, by), false));
+    for (size_t by = own / 2; by > 0; by /= 2)
+      for (size_t i = 0; i < by; ++i)
+        lanes[i] = flatten(combined(loop, lanes[i], lanes[i + by], false));
+    when(b_.CreateICmpEQ(thread, index_constant(0)), [&] {
+      for (size_t i = 0; i < parts; ++i)
+        put_shared(places[i], chunk, lanes[0][i]);
+    });
+  });
 }
 
 // ---- columns ---------------------------------------------------------------

@@ -4,6 +4,7 @@
 // wide accesses (fill_rows), then chunks are combined from what they left. What
 // does not fit is loaded and computed again.
 #include <algorithm>
+#include <bit>
 
 #include "jit/emit/grid_nest.h"
 #include "jit/kernel/group.h"
@@ -155,73 +156,94 @@ int64_t GridEmitter::row_width(const Loop& loop,
   return reduced_points() % width == 0 ? width : 1;
 }
 
-/// The threads do the loop's stores and the fresh rows.
-void GridEmitter::fill_rows(Point& point, const Values& values,
-                            const Loop& loop,
-                            const std::vector<ExprId>& fresh) {
+/// Elements of the row that a thread takes at once.
+struct GridEmitter::RowGroup {
+  Value* first = nullptr;
+  Point at = {};
+  std::vector<std::vector<Value*>> loaded = {};  // by expression
+  std::vector<Values> values = {};               // by element
+};
+
+GridEmitter::RowGroup GridEmitter::open_group(Point& point,
+                                              const std::vector<bool>& needed,
+                                              Value* number, int64_t width) {
+  const auto axis = static_cast<int>(std::ranges::find(nest_.reduced, true) -
+                                     nest_.reduced.begin());
+  RowGroup group{.first = b_.CreateMul(number, index_constant(width)),
+                 .at = point};
+  set_reduced_index(group.at, group.first, 0);
+  group.loaded.resize(nest_.exprs.size());
+  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    if (!needed[e] || !inner_[e]) continue;
+    if (rows_[e].filled)
+      group.loaded[e] =
+          read_wide(row_element(e, group.first), expr.dtype, width);
+    else if (expr.kind == Expr::Kind::load && width > 1 &&
+             aligned_along(expr.at, axis, width))
+      group.loaded[e] =
+          load_wide(expr, offset_at(expr.at, unit_parts_[e], group.at), width);
+  }
+  return group;
+}
+
+/// The threads do the loop's stores and the fresh rows, and combine in `state`,
+/// unless it is empty, what they meet of the loop's reductions.
+std::vector<Value*> GridEmitter::fill_rows(Point& point, const Values& values,
+                                           const Loop& loop,
+                                           const std::vector<ExprId>& fresh,
+                                           std::vector<Value*> state) {
   std::vector<bool> needed(nest_.exprs.size());
   for (ExprId e : fresh) needed[e] = true;
   for (int s : loop.stores) needed[nest_.stores[s].value] = true;
+  if (!state.empty())
+    for (int r : loop.reductions) needed[nest_.reductions[r].operand] = true;
   for (size_t e = needed.size(); e-- > 0;)
     if (needed[e] && !rows_[e].filled)
       for (ExprId operand : nest_.exprs[e].operands) needed[operand] = true;
   const int64_t width = row_width(loop, needed, fresh);
   const auto axis = static_cast<int>(std::ranges::find(nest_.reduced, true) -
                                      nest_.reduced.begin());
-  struct Group {
-    Value* first;
-    Point at;
-    std::vector<std::vector<Value*>> loaded;
-    std::vector<std::vector<Value*>> stored, kept;
-  };
-  auto open = [&](Value* number) {
-    Group group{.first = b_.CreateMul(number, index_constant(width)),
-                .at = point,
-                .loaded = {},
-                .stored = {},
-                .kept = {}};
-    set_reduced_index(group.at, group.first, 0);
-    group.loaded.resize(nest_.exprs.size());
-    for (size_t e = 0; e < nest_.exprs.size(); ++e) {
-      const Expr& expr = nest_.exprs[e];
-      if (!needed[e] || !inner_[e]) continue;
-      if (rows_[e].filled)
-        group.loaded[e] =
-            read_wide(row_element(e, group.first), expr.dtype, width);
-      else if (expr.kind == Expr::Kind::load && width > 1 &&
-               aligned_along(expr.at, axis, width))
-        group.loaded[e] = load_wide(
-            expr, offset_at(expr.at, unit_parts_[e], group.at), width);
-    }
-    return group;
-  };
-  auto compute_group = [&](Group& group) {
-    group.stored.resize(loop.stores.size());
-    group.kept.resize(fresh.size());
+  // What is stored of a group, what is kept, and what is combined, by element.
+  using Computed = std::vector<Value*>;
+  const size_t parts = loop.stores.size() + fresh.size() + state.size();
+  auto compute_group = [&](RowGroup& group) {
+    Computed out;
+    group.values.resize(static_cast<size_t>(width), values);
     for (int64_t i = 0; i < width; ++i) {
       Point at = point;
       set_reduced_index(at, b_.CreateAdd(group.first, index_constant(i)), 0);
-      Values inside = values;
+      Values& inside = group.values[static_cast<size_t>(i)];
       for (size_t e = 0; e < inside.size(); ++e)
         if (!group.loaded[e].empty())
           inside[e] = group.loaded[e][static_cast<size_t>(i)];
       compute(needed, at, inside);
-      for (size_t s = 0; s < loop.stores.size(); ++s)
-        group.stored[s].push_back(inside[nest_.stores[loop.stores[s]].value]);
-      for (size_t k = 0; k < fresh.size(); ++k)
-        group.kept[k].push_back(inside[fresh[k]]);
+      for (int s : loop.stores) out.push_back(inside[nest_.stores[s].value]);
+      for (ExprId e : fresh) out.push_back(inside[e]);
+      if (!state.empty())
+        for (Value* part : flatten(elements(loop, inside, at)))
+          out.push_back(part);
     }
+    return out;
   };
-  auto put = [&](Group& group) {
+  auto part_of = [&](const Computed& all, size_t part) {
+    std::vector<Value*> out;
+    for (int64_t i = 0; i < width; ++i)
+      out.push_back(all[static_cast<size_t>(i) * parts + part]);
+    return out;
+  };
+  auto put = [&](RowGroup& group, const Computed& all) {
     for (size_t k = 0; k < fresh.size(); ++k)
       write_wide(row_element(static_cast<size_t>(fresh[k]), group.first),
-                 nest_.exprs[fresh[k]].dtype, group.kept[k]);
+                 nest_.exprs[fresh[k]].dtype,
+                 part_of(all, loop.stores.size() + k));
     for (size_t s = 0; s < loop.stores.size(); ++s) {
       const int number = loop.stores[s];
       const Store& output = nest_.stores[number];
+      const std::vector<Value*> stored = part_of(all, s);
       if (width > 1 && aligned_along(output.at, axis, width)) {
         store_wide(output, offset_at(output.at, store_parts_[number], group.at),
-                   group.stored[s]);
+                   stored);
         continue;
       }
       for (int64_t i = 0; i < width; ++i) {
@@ -229,34 +251,240 @@ void GridEmitter::fill_rows(Point& point, const Values& values,
         set_reduced_index(at, b_.CreateAdd(group.first, index_constant(i)), 0);
         store(output.at, store_parts_[number], output.argument,
               frame_.kernel.arguments[output.argument].dtype,
-              group.stored[s][static_cast<size_t>(i)], at, false);
+              stored[static_cast<size_t>(i)], at, false);
       }
     }
   };
-  auto take = [&](const std::vector<Value*>& numbers) {
-    std::vector<Group> groups;
-    for (Value* number : numbers) groups.push_back(open(number));
-    for (Group& group : groups) compute_group(group);
-    for (Group& group : groups) put(group);
+  auto combine_group = [&](const Computed& all, std::vector<Value*> before) {
+    const size_t first = loop.stores.size() + fresh.size();
+    for (int64_t i = 0; i < width && !before.empty(); ++i) {
+      const auto begin =
+          all.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(i) * parts);
+      before = flatten(combined(loop, before,
+                                {begin + static_cast<ptrdiff_t>(first),
+                                 begin + static_cast<ptrdiff_t>(parts)},
+                                false));
+    }
+    return before;
   };
+  auto take = [&](const std::vector<Value*>& numbers,
+                  std::vector<Value*> before) {
+    std::vector<RowGroup> groups;
+    for (Value* number : numbers)
+      groups.push_back(open_group(point, needed, number, width));
+    auto all_groups = [&] {
+      Computed out;
+      for (RowGroup& group : groups)
+        for (Value* value : compute_group(group)) out.push_back(value);
+      return out;
+    };
+    quotients_.quick = quotients_.usable != nullptr;
+    quotients_.least_bits = quotients_.least = quotients_.most = nullptr;
+    Computed all = all_groups();
+    if (quotients_.quick) {
+      quotients_.quick = false;
+      for (RowGroup& group : groups) forget_quotients(group);
+      all = choose(has_slow_quotients(), all, all_groups, true);
+    }
+    const size_t each = parts * static_cast<size_t>(width);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const auto begin = all.begin() + static_cast<ptrdiff_t>(g * each);
+      const Computed mine(begin, begin + static_cast<ptrdiff_t>(each));
+      put(groups[g], mine);
+      before = combine_group(mine, std::move(before));
+    }
+    return before;
+  };
+  prepare_quotients(needed, values);
   // As many loads are under way at once as a thread has registers for.
   const int64_t step = workers(), all = reduced_points() / width;
   const auto at_once =
       std::clamp<int64_t>(16 / width, 1, static_cast<int64_t>(unroll()));
   const int64_t rounds = all / (step * at_once);
-  this->loop(index_constant(0), index_constant(rounds), 1, [&](Value* round) {
-    std::vector<Value*> numbers;
-    for (int64_t i = 0; i < at_once; ++i)
-      numbers.push_back(
-          b_.CreateAdd(b_.CreateMul(round, index_constant(step * at_once)),
-                       b_.CreateAdd(worker(), index_constant(i * step))));
-    take(numbers);
+  state =
+      counted_loop(index_constant(rounds), state,
+                   [&](Value* round, llvm::ArrayRef<Value*> before) {
+                     std::vector<Value*> numbers;
+                     for (int64_t i = 0; i < at_once; ++i)
+                       numbers.push_back(b_.CreateAdd(
+                           b_.CreateMul(round, index_constant(step * at_once)),
+                           b_.CreateAdd(worker(), index_constant(i * step))));
+                     return take(numbers, before.vec());
+                   });
+  for (int64_t done = rounds * step * at_once; done < all; done += step) {
+    Value* number = b_.CreateAdd(worker(), index_constant(done));
+    Value* exists = done + step <= all
+                        ? b_.getTrue()
+                        : b_.CreateICmpSLT(number, index_constant(all));
+    state = choose(exists, state, [&] { return take({number}, state); });
+  }
+  quotients_ = {};
+  return state;
+}
+
+/// Whether the loop's reductions have the same bits in whatever order they
+/// combine.
+bool GridEmitter::takes_any_order(const Loop& loop) const {
+  return std::ranges::all_of(loop.reductions,
+                             [&](int r) {
+                               const Reduction& reduction = nest_.reductions[r];
+                               if (reduction.kind != Reduction::Kind::combine)
+                                 return false;
+                               return reduction.op == ir::Op::maximum ||
+                                      reduction.op == ir::Op::minimum ||
+                                      (reduction.op == ir::Op::add &&
+                                       is_integer(reduction.dtype));
+                             }) &&
+         !loop.reductions.empty();
+}
+
+/// The parts that the unit's workers have, combined in an order of their own;
+/// all of them get the result.
+NestEmitter::Accumulators GridEmitter::over_workers(const Loop& loop,
+                                                    std::vector<Value*> parts) {
+  for (int64_t half = warp_threads / 2; half > 0; half /= 2)
+    parts = flatten(
+        combined(loop, parts, shuffle_all(Shuffle::down, parts, half), false));
+  if (schedule_.workers == Workers::warp)
+    return unflatten(loop, shuffle_all(Shuffle::index, parts, 0));
+  int64_t used = row_bytes_;
+  std::vector<Value*> places;
+  for (Value* part : parts)
+    places.push_back(shared_array(part->getType(), block_warps, used));
+  synchronise();  // nobody reads what was there before
+  when(b_.CreateICmpEQ(grid_.lane, i32(0)), [&] {
+    for (size_t i = 0; i < parts.size(); ++i)
+      put_shared(places[i], wide(grid_.warp), parts[i]);
   });
-  const int64_t done = rounds * step * at_once;
-  if (done < all)
-    this->loop(b_.CreateAdd(worker(), index_constant(done)),
-               index_constant(all), step,
-               [&](Value* number) { take({number}); });
+  synchronise();
+  Value* own = wide(b_.CreateAnd(grid_.lane, i32(block_warps - 1)));
+  for (size_t i = 0; i < parts.size(); ++i)
+    parts[i] = get_shared(places[i], parts[i]->getType(), own);
+  for (int64_t half = block_warps / 2; half > 0; half /= 2)
+    parts = flatten(
+        combined(loop, parts, shuffle_all(Shuffle::down, parts, half), false));
+  return unflatten(loop, shuffle_all(Shuffle::index, parts, 0));
+}
+
+// ---- quotients by what is the same for a whole row
+// ---------------------------
+
+/// Whether it is an x - max(x) of the nest's rows: at most 0, or NaN.
+bool GridEmitter::is_below_zero(ExprId id) const {
+  const Expr& expr = nest_.exprs[id];
+  if (expr.kind != Expr::Kind::operation || expr.op != ir::Op::sub)
+    return false;
+  const ExprId x = expr.operands[0];
+  auto is_cast = [](const Expr& e, DType from, DType to) {
+    return e.kind == Expr::Kind::operation && e.op == ir::Op::cast &&
+           e.operand_dtype == from && e.dtype == to;
+  };
+  // Floats of 16 bits are combined as what they are in f32.
+  const Expr* most = &nest_.exprs[expr.operands[1]];
+  const bool is_wide = is_cast(*most, DType::F32, expr.dtype);
+  if (is_wide) most = &nest_.exprs[most->operands[0]];
+  if (most->kind != Expr::Kind::reduced) return false;
+  const Reduction& reduction = nest_.reductions[most->reduction];
+  if (reduction.kind != Reduction::Kind::combine ||
+      reduction.op != ir::Op::maximum)
+    return false;
+  const Expr& operand = nest_.exprs[reduction.operand];
+  return is_wide ? is_cast(operand, expr.dtype, DType::F32) &&
+                       operand.operands[0] == x
+                 : reduction.operand == x;
+}
+
+bool GridEmitter::is_from_zero_to_one(ExprId id) const {
+  const Expr& expr = nest_.exprs[id];
+  return expr.kind == Expr::Kind::operation && expr.op == ir::Op::exp &&
+         expr.dtype == DType::F32 && is_below_zero(expr.operands[0]);
+}
+
+/// Reciprocals of what the loop divides its elements by.
+void GridEmitter::prepare_quotients(const std::vector<bool>& needed,
+                                    const Values& values) {
+  quotients_ = {};
+  quotients_.divisors.resize(nest_.exprs.size());
+  for (size_t e = 0; e < needed.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    if (!needed[e] || !inner_[e] || rows_[e].filled ||
+        expr.kind != Expr::Kind::operation || expr.op != ir::Op::div ||
+        inner_[expr.operands[1]] || !values[expr.operands[1]])
+      continue;
+    EmitContext c = context(0);
+    const EmittedDivisor divisor =
+        emit_divisor(c, expr.dtype, values[expr.operands[1]]);
+    if (!divisor.usable) continue;
+    quotients_.divisors[e] = divisor;
+    quotients_.usable = quotients_.usable
+                            ? b_.CreateAnd(quotients_.usable, divisor.usable)
+                            : divisor.usable;
+  }
+}
+
+/// What quotients have a part in is computed again.
+void GridEmitter::forget_quotients(RowGroup& group) {
+  std::vector<bool> gone(nest_.exprs.size());
+  for (size_t e = 0; e < gone.size(); ++e) {
+    gone[e] = quotients_.divisors[e].usable != nullptr;
+    for (ExprId operand : nest_.exprs[e].operands)
+      gone[e] = gone[e] || gone[operand];
+    for (Values& values : group.values)
+      if (gone[e]) values[e] = nullptr;
+  }
+}
+
+/// Notes a numerator of f32; of exponentials below one 0 is a quick one, too.
+void GridEmitter::see_numerator(ExprId id, Value* x) {
+  auto join = [&](Value*& all, llvm::Intrinsic::ID how, Value* one) {
+    all = all ? b_.CreateBinaryIntrinsic(how, all, one) : one;
+  };
+  if (is_from_zero_to_one(id)) {
+    Value* bits = b_.CreateBitCast(x, b_.getInt32Ty());
+    return join(quotients_.least_bits, llvm::Intrinsic::umin,
+                b_.CreateAdd(bits, i32(-1)));
+  }
+  Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  join(quotients_.least, llvm::Intrinsic::minimum, size);
+  join(quotients_.most, llvm::Intrinsic::maximum, size);
+}
+
+/// Whether quotients since `quick` was set have to be computed as such.
+Value* GridEmitter::has_slow_quotients() {
+  Value* slow = b_.CreateNot(quotients_.usable);
+  auto number = [&](float constant) {
+    return llvm::ConstantFP::get(b_.getFloatTy(), constant);
+  };
+  if (quotients_.least_bits)
+    slow = b_.CreateOr(
+        slow,
+        b_.CreateICmpULT(quotients_.least_bits,
+                         i32(std::bit_cast<int32_t>(least_numerator) - 1)));
+  if (quotients_.least) {
+    // NaN is slow.
+    slow = b_.CreateOr(
+        slow, b_.CreateFCmpULT(quotients_.least, number(least_numerator)));
+    slow = b_.CreateOr(
+        slow, b_.CreateFCmpUGT(quotients_.most, number(most_numerator)));
+  }
+  return slow;
+}
+
+Value* GridEmitter::operation(const Expr& expr, ExprId id, Point& point,
+                              const Values& values) {
+  if (expr.op == ir::Op::exp && is_below_zero(expr.operands[0])) {
+    EmitContext c = context(0);
+    if (Value* result =
+            emit_exp_below_zero(c, expr.dtype, values[expr.operands[0]]))
+      return result;
+  }
+  if (quotients_.quick && quotients_.divisors[id].usable) {
+    EmitContext c = context(0);
+    Value* x = values[expr.operands[0]];
+    if (expr.dtype == DType::F32) see_numerator(expr.operands[0], x);
+    return emit_quotient(c, expr.dtype, x, quotients_.divisors[id]);
+  }
+  return NestEmitter::operation(expr, id, point, values);
 }
 
 }  // namespace unisono::jit

@@ -3,6 +3,7 @@
 // so leaves are combined tile by tile, and the tiles' results are the leaves of
 // the next level.
 #include <algorithm>
+#include <bit>
 
 #include "jit/emit/grid_nest.h"
 #include "runtime/check.h"
@@ -48,9 +49,26 @@ NestEmitter::Accumulators GridEmitter::block_tree(const Loop& loop,
   tree.levels.push_back(places(tree.tile));
   for (int64_t n = tree.tile; n < count; n *= tree.tile)
     tree.levels.push_back(places(tree.tile));
+  if (count <= warp_threads) return unflatten(loop, warp_tree(tree, count));
   tree.warps = places(block_warps);
   return unflatten(loop, tree_level(tree, tree.levels.size() - 1,
                                     index_constant(0), index_constant(count)));
+}
+
+/// The tree over so few leaves that each warp does it for itself.
+std::vector<Value*> GridEmitter::warp_tree(Tree& tree, int64_t count) {
+  const auto& places = tree.levels[0];
+  synchronise();  // nobody reads what was there before
+  tree.leaves(index_constant(0), index_constant(count), places);
+  synchronise();
+  // Reading beyond `count` is harmless: what is read is not combined.
+  std::vector<Value*> parts;
+  for (size_t i = 0; i < places.size(); ++i)
+    parts.push_back(get_shared(places[i], tree.types[i], wide(grid_.lane)));
+  const auto most = std::bit_ceil(static_cast<uint64_t>(count));
+  parts = tree_steps(tree.loop, parts, grid_.lane, i32(count),
+                     static_cast<int64_t>(most));
+  return shuffle_all(Shuffle::index, parts, 0);
 }
 
 /// The tree over leaves start ... start + present - 1, at most tile^(level+1)

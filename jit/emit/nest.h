@@ -97,6 +97,10 @@ class NestEmitter {
   std::vector<llvm::Value*> load_square(size_t e, const Point& point, int down,
                                         unsigned size);
   void prefetch(size_t e, const Point& point, int down);
+  void prefetch_at(size_t e, const Point& point, int64_t further);
+  void prefetch_lanes(const std::vector<bool>& needed, const Point& point);
+  void prefetch_rows(const std::vector<bool>& needed, const Point& point,
+                     int64_t rows);
   std::vector<std::vector<llvm::Value*>> load_lines(const Point& point,
                                                     int down, int64_t count);
   Values fixed_values(Point& point);
@@ -205,8 +209,8 @@ class NestEmitter {
   void compute(const std::vector<bool>& needed, Point& point, Values& values);
   llvm::Value* value_of(const Expr& expr, ExprId id, Point& point,
                         const Values& values);
-  llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
-                         const Values& values);
+  virtual llvm::Value* operation(const Expr& expr, ExprId id, Point& point,
+                                 const Values& values);
   llvm::Value* bounded(const Expr& expr, llvm::Value* a, llvm::Value* b);
   llvm::Value* iota(const Expr& expr, ExprId id, Point& point);
   llvm::Value* gather(const Expr& expr, ExprId id, Point& point,

@@ -459,6 +459,7 @@ NestEmitter::Accumulators NestEmitter::chunk_in_lanes(
       at.lanes = lanes;
       at.mask = mask;
       set_reduced_index(at, index, lanes);
+      if (loop.phase == 0 && !mask) prefetch_lanes(loop.needed, at);
       Values inside = values;
       compute(loop.needed, at, inside);
       store_outputs(loop.stores, at, inside);

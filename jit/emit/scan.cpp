@@ -31,7 +31,8 @@ void NestEmitter::put_scanned(Value* value, Point& point) {
   value = scan.dtype == scan.result
               ? value
               : emit_cast(c, scan.dtype, scan.result, value);
-  store(scan.at, side_part_, scan.argument, scan.result, value, point, false);
+  store(scan.at, side_part_, scan.argument, scan.result, value, point,
+        plan_.streaming);
 }
 
 namespace {
@@ -190,6 +191,7 @@ Value* NestEmitter::scan_block_of(Point& point, const Values& fixed,
     at.lanes = scan_lanes;
     if (used < scan_lanes) at.mask = constant_mask(used, scan_lanes);
     set_reduced_index(at, b_.CreateAdd(start, index), scan_lanes);
+    if (!at.mask) prefetch_lanes(everything(nest_), at);
     Values values = fixed;
     compute(everything(nest_), at, values);
     Value* lanes = widened(values[nest_.scan->operand], at);

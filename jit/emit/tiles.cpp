@@ -20,6 +20,8 @@ constexpr size_t unrolled_exprs = 6;
 constexpr int64_t short_line = 256;
 /// How far ahead of a longer one's loads memory is fetched.
 constexpr int64_t prefetched_bytes = 256;
+constexpr int64_t cache_line = 64, page = 4096;
+constexpr int64_t large_array = int64_t{4} << 20;  // second caches are smaller
 
 /// Rows of a square matrix to its columns. Vectors are seen as 128-bit parts:
 /// rounds of interleaving within parts transpose the elements of parts, rounds
@@ -160,14 +162,53 @@ void NestEmitter::prefetch(size_t e, const Point& point, int down) {
   const int64_t across = expr.at.factors[plan_.vector_axis];
   const int64_t ahead = prefetched_bytes / byte_size(expr.dtype);
   const bool is_short = nest_.extents[down] <= short_line;
-  Value* first = offset_at(expr.at, unit_parts_[e], point);
-  for (unsigned i = 0; i < point.lanes; ++i) {
-    const int64_t further =
-        is_short ? (i + point.lanes) * across : i * across + ahead;
-    Value* offset = b_.CreateAdd(first, index_constant(further));
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {element_pointer(expr.argument, expr.dtype, offset),
-                        b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  for (unsigned i = 0; i < point.lanes; ++i)
+    prefetch_at(e, point,
+                is_short ? (i + point.lanes) * across : i * across + ahead);
+}
+
+/// Fetches what load e reads so many elements further on.
+void NestEmitter::prefetch_at(size_t e, const Point& point, int64_t further) {
+  const Expr& expr = nest_.exprs[e];
+  Value* offset = b_.CreateAdd(offset_at(expr.at, unit_parts_[e], point),
+                               index_constant(further));
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {element_pointer(expr.argument, expr.dtype, offset),
+                      b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+}
+
+/// Fetches what loads of large arrays read soon that run along the lanes. A
+/// processor does that by itself, but not across pages, and its own work waits
+/// the longer the more there is of it.
+void NestEmitter::prefetch_lanes(const std::vector<bool>& needed,
+                                 const Point& point) {
+  if (point.vector_axis < 0) return;
+  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    const int64_t size = byte_size(expr.dtype);
+    if (!needed[e] || expr.kind != Expr::Kind::load ||
+        expr.at.factors[point.vector_axis] != 1 ||
+        nest_.points() * size < large_array)
+      continue;
+    for (int64_t at = 0; at < point.lanes * size; at += cache_line)
+      prefetch_at(e, point, (page + at) / size);
+  }
+}
+
+/// Fetches what the loads of large arrays read at the same place so many rows
+/// further on.
+void NestEmitter::prefetch_rows(const std::vector<bool>& needed,
+                                const Point& point, int64_t rows) {
+  const size_t down = nest_.extents.size() - 1;
+  for (size_t e = 0; e < nest_.exprs.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    const int64_t size = byte_size(expr.dtype);
+    if (!needed[e] || expr.kind != Expr::Kind::load ||
+        expr.at.factors[point.vector_axis] != 1 || !nest_.reduced[down] ||
+        expr.at.factors[down] == 0 || nest_.points() * size < large_array)
+      continue;
+    for (int64_t at = 0; at < point.lanes * size; at += cache_line)
+      prefetch_at(e, point, rows * expr.at.factors[down] + at / size);
   }
 }
 

@@ -297,9 +297,22 @@ int widest_lane(const Nest& nest, int axis) {
 /// Elements of a unit along both axes of its squares.
 constexpr int64_t tiled_block = 64;
 
+/// Whether a scan stores its groups at multiples of 64 bytes.
+bool scan_aligned(const Nest& nest, const Kernel& kernel) {
+  const Scan& scan = *nest.scan;
+  const int64_t size = byte_size(kernel.arguments[scan.argument].dtype);
+  const size_t last = nest.extents.size() - 1;
+  if ((scan_lanes * size) % 64 || (scan.at.constant * size) % 64 ||
+      scan.at.factors[last] != 1)
+    return false;
+  return std::all_of(scan.at.factors.begin(), scan.at.factors.begin() + last,
+                     [&](int64_t factor) { return factor * size % 64 == 0; });
+}
+
 /// Whether all stores to `nest` are vectors at multiples of 64 bytes.
 bool stores_aligned(const Nest& nest, const Kernel& kernel,
                     const Schedule& plan) {
+  if (nest.scan) return scan_aligned(nest, kernel);
   return std::all_of(
       nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
         const int64_t size = byte_size(kernel.arguments[store.argument].dtype);
@@ -467,7 +480,11 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
   for (const Store& store : nest.stores)
     written +=
         nest.points() * byte_size(kernel.arguments[store.argument].dtype);
-  plan.streaming = (plan.form == Form::map || plan.form == Form::tiles) &&
+  if (nest.scan)
+    written +=
+        nest.points() * byte_size(kernel.arguments[nest.scan->argument].dtype);
+  plan.streaming = (plan.form == Form::map || plan.form == Form::tiles ||
+                    plan.form == Form::scan) &&
                    !nest.turns && written >= machine.last_level_cache / 2 &&
                    stores_aligned(nest, kernel, plan);
   return plan;

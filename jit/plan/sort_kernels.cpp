@@ -15,9 +15,9 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -29,6 +29,7 @@ constexpr int digit_bits = 11, digit_values = 1 << digit_bits;
 /// another move.
 constexpr int few_bits = 8;
 constexpr int64_t few_elements = 2048;
+constexpr int64_t keys_at_once = 1024;  // they stay in the first cache
 constexpr int64_t parts_a_line = 8, long_line = 1 << 16, short_line = 48;
 
 /// Of keys of so many bytes.
@@ -44,37 +45,41 @@ using KeyOf = std::conditional_t<
         std::conditional_t<sizeof(typename StorageOf<D>::type) == 4, uint32_t,
                            uint64_t>>>;
 
+// Types are told apart as they compile: both are done for every element.
+template <DType D>
+constexpr bool is_float = DType::F16 <= D;
+template <DType D>
+constexpr bool is_signed_integer =
+    !is_float<D> && std::is_signed_v<typename StorageOf<D>::type>;
+template <DType D>
+constexpr KeyOf<D> top_bit =
+    KeyOf<D>(KeyOf<D>{1} << (sizeof(KeyOf<D>) * 8 - 1));
+
 /// An unsigned key of the same order; NaNs are the largest key, -0.0 is 0.0.
 template <DType D>
 KeyOf<D> to_key(typename StorageOf<D>::type x) {
   using Key = KeyOf<D>;
-  constexpr Key top = Key(Key{1} << (sizeof(Key) * 8 - 1));
+  constexpr Key top = top_bit<D>;
   Key bits;
   std::memcpy(&bits, &x, sizeof bits);
-  switch (class_of(D)) {
-    case DTypeClass::boolean:
-    case DTypeClass::unsigned_: return bits;
-    case DTypeClass::signed_: return Key(bits ^ top);
-    case DTypeClass::floating: break;
-  }
-  if constexpr (DType::F16 <= D) {
+  if constexpr (is_float<D>) {
+    // Choices and no branches, so that vectors can make them.
     const auto value = static_cast<typename ComputeOf<D>::type>(x);
-    if (std::isnan(value)) return std::numeric_limits<Key>::max();
-    if (value == 0) return top;
+    Key key = Key(bits & top ? ~bits : bits | top);
+    key = value == 0 ? top : key;
+    return value == value ? key : std::numeric_limits<Key>::max();
   }
-  return Key(bits & top ? ~bits : bits | top);
+  return is_signed_integer<D> ? Key(bits ^ top) : bits;
 }
 
 template <DType D>
 typename StorageOf<D>::type from_key(KeyOf<D> key) {
   using Key = KeyOf<D>;
-  constexpr Key top = Key(Key{1} << (sizeof(Key) * 8 - 1));
-  switch (class_of(D)) {
-    case DTypeClass::boolean:
-    case DTypeClass::unsigned_: break;
-    case DTypeClass::signed_: key = Key(key ^ top); break;
-    case DTypeClass::floating: key = Key(key & top ? key ^ top : ~key); break;
-  }
+  constexpr Key top = top_bit<D>;
+  if constexpr (is_float<D>)
+    key = Key(key & top ? key ^ top : ~key);
+  else if constexpr (is_signed_integer<D>)
+    key = Key(key ^ top);
   typename StorageOf<D>::type x;
   std::memcpy(&x, &key, sizeof x);
   return x;
@@ -144,23 +149,32 @@ struct Part {
         scratch(buffers[3], unit / parts, length, parts > 1),
         count(scratch.counts + part * digit_values) {}
 
-  /// Elements to keys, each of which `seen` is told of.
+  /// Elements to keys, each of which `seen` is told of: some at a time, as
+  /// making keys is work for vectors, and counting them is not.
   template <class Seen>
   void make_keys(Seen&& seen) {
-    bool restore = false;
-    for (int64_t i = low; i < high; ++i) {
-      const Element x = input[i];
-      const Key key = to_key<D>(x);
-      scratch.keys[0][i] = key;
-      seen(key);
-      if constexpr (with_index) {
-        scratch.positions[0][i] = static_cast<uint32_t>(i);
-      } else if constexpr (DType::F16 <= D) {
-        const Element back = from_key<D>(key);
-        restore |= std::memcmp(&back, &x, sizeof x) != 0;
+    Key restore = 0;
+    for (int64_t first = low; first < high; first += keys_at_once) {
+      const int64_t end = std::min(first + keys_at_once, high);
+      Key* keys = scratch.keys[0];
+      for (int64_t i = first; i < end; ++i) {
+        const Element x = input[i];
+        const Key key = to_key<D>(x);
+        keys[i] = key;
+        if constexpr (!with_index && is_float<D>)
+          restore |= Key(bits_of(from_key<D>(key)) ^ bits_of(x));
       }
+      if constexpr (with_index)
+        std::iota(scratch.positions[0] + first, scratch.positions[0] + end,
+                  static_cast<uint32_t>(first));
+      for (int64_t i = first; i < end; ++i) seen(keys[i]);
     }
     if (restore) scratch.state->restore.store(1, std::memory_order_relaxed);
+  }
+  static Key bits_of(Element x) {
+    Key bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
   }
   void keys_and_first_digit() {
     std::fill_n(count, digit_values, 0);
@@ -216,7 +230,7 @@ struct Part {
   }
   /// Elements that keys do not tell apart, in the order of the input.
   void restore() {
-    if constexpr (!with_index && DType::F16 <= D) {
+    if constexpr (!with_index && is_float<D>) {
       if (!scratch.state->restore.load(std::memory_order_relaxed)) return;
       const Key zero = to_key<D>(Element{}),
                 nan = std::numeric_limits<Key>::max();

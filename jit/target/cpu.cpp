@@ -126,6 +126,10 @@ void wake_llvm() {
   CHECK(awake);
 }
 
+/// What one program may count on: larger caches are for many processors, whose
+/// other programs are in there, too, and what does not stay is dear to store.
+constexpr int64_t most_cache = int64_t{64} << 20;
+
 /// Bytes of the largest cache of this processor, from its own description:
 /// what the system says may count those of other processors.
 int64_t last_level_cache() {
@@ -141,7 +145,7 @@ int64_t last_level_cache() {
       largest = std::max(largest, ways * partitions * line * sets);
     }
 #endif
-  return largest > 0 ? largest : int64_t{32} << 20;
+  return largest > 0 ? std::min(largest, most_cache) : int64_t{32} << 20;
 }
 
 /// The features of a processor that is not this one.

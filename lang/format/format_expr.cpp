@@ -214,8 +214,14 @@ DocPtr Formatter::comprehension(const Comprehension& e) {
     Row row;
     if (&g == &e.generators.front()) row.add("for ");
     row.add(pattern(g.pattern)).add(" in ").add(expr(*g.iterable));
-    add_part(parts, row.done(), &g != &e.generators.back(),
-             g.iterable->span.end);
+    const bool last = &g == &e.generators.back();
+    add_part(parts, row.done(), !last, g.iterable->span.end);
+    if (last && e.condition) {
+      before_part(parts, e.condition->span.begin);
+      Row choice;
+      choice.add("if ").add(expr(*e.condition));
+      add_part(parts, choice.done(), false, e.condition->span.end);
+    }
   }
   return close_list(std::move(parts), "[", "]", e.inner.end - 1,
                     line_ends_after(e.inner.begin + 1));

@@ -78,7 +78,7 @@ void for_each_part(const Expr& e, const ExprVisitor& f) {
       visit(node<Comprehension>(e).element, f);
       for (const Generator& g : node<Comprehension>(e).generators)
         visit(g.iterable, f);
-      return;
+      return visit(node<Comprehension>(e).condition, f);
     case ExprKind::Call:
       visit(node<Call>(e).callee, f);
       return visit(node<Call>(e).arguments, f);

@@ -225,9 +225,11 @@ struct Generator {
   ExprPtr iterable;
 };
 /// `[element for i in range(n), j in range(m)]`; at least one generator.
+/// `[element for x in xs if condition]`, with one, else null.
 struct Comprehension final : ExprBase<ExprKind::Comprehension> {
   ExprPtr element;
   std::vector<Generator> generators;
+  ExprPtr condition;
 };
 
 // ---- Postfix

@@ -238,11 +238,18 @@ ExprPtr Parser::comprehension(ExprPtr element, const Token& opener) {
     generator.iterable = expression();
     if (!generator.iterable) return nullptr;
   } while (eat(TokenKind::Comma) && !at(TokenKind::RightBracket));
+  if (node->generators.size() == 1 && eat(TokenKind::If)) {
+    node->condition = expression();
+    if (!node->condition) return nullptr;
+  }
   if (at(TokenKind::If) || at(TokenKind::For)) {
     Diagnostic* mistake =
         report(Code::unexpected_token, here(), "`,` or `]`", found());
     if (mistake && at(TokenKind::If))
-      mistake->set_help("select with a boolean array afterwards: `y[y > 0]`");
+      mistake->set_help(node->condition
+                            ? "join conditions with `and`"
+                            : "several generators make a matrix, and an `if` "
+                              "none: select from it, `y[y > 0]`");
     else if (mistake)
       mistake->set_help("separate generators with `,`");
     return nullptr;

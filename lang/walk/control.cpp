@@ -1,4 +1,4 @@
-// if, for, while and comprehensions: a branch is taken where the condition is
+// if, for and while: a branch is taken where the condition is
 // known, and otherwise both become one value.
 #include <fmt/format.h>
 
@@ -577,83 +577,6 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
     if (taken == most) fail_not_ended(s, *most);
     block(*s.body, env, true, false);
   }
-}
-
-// ---- comprehensions --------------------------------------------------------
-
-Value Walker::generate(const Comprehension& e, size_t generator,
-                       const Env& env) {
-  if (generator == e.generators.size()) return expr(*e.element, env);
-  const Generator& g = e.generators[generator];
-  const Span where = g.iterable->span;
-  Value over = expr(*g.iterable, env);
-  while (const auto* progress = over.get_if<ProgressValue>())
-    over = Value(*progress->over);
-  over = text_as_items(walk_, over, where);
-  auto member = [&](const Value& value) {
-    const Env names = inner(env);
-    bind_pattern(g.pattern, value, names, false, g.pattern.span);
-    return generate(e, generator + 1, names);
-  };
-  auto first = [&](const std::vector<Value>& members) {
-    return member(members[0]);
-  };
-  auto stacked = [&](std::vector<Value> items) {
-    return call_builtin(walk_, *find_builtin("stack"),
-                        {{make_tuple(std::move(items)), e.span}}, {}, e.span);
-  };
-  if (const auto* many = over.get_if<ManyValue>()) {
-    // Only running tells how many rows there are.
-    const uint32_t id = walk_.new_symbol_id();
-    return map_leaves(stacked({member(*many->item)}), [&](const Value& leaf) {
-      ir::Type type = leaf.array()->type;
-      type.shape[0] = ir::Dim::symbol(id, fmt::format("?k{}", id));
-      return Value(walk_.unknown_array(std::move(type)));
-    });
-  }
-  if (const TupleValue* tuple = over.tuple()) {
-    if (tuple->items.empty())
-      walk_.fail(diagnostic(Code::empty_array, e.span,
-                            "a comprehension over a tuple of nothing")
-                     .set_help("where there may be nothing, decide first: `if "
-                               "len(xs) > 0 { [f(x) for x in xs] } else { "
-                               "zeros(f32[0]) }`"));
-    std::vector<Value> items;
-    for (const Value& item : tuple->items) items.push_back(member(item));
-    return stacked(std::move(items));
-  }
-  if (const auto* range = over.get_if<RangeValue>()) {
-    const ir::Dim count =
-        range_count(walk_, *range, "the size of a comprehension", where);
-    const std::vector<Value>& parts = *range->start_stop_step;
-    ArrayValue index = iota(walk_, {DType::I32, {count}}, 0, where);
-    auto scaled = [&](BinaryOp op, const Value& by) {
-      return *binary(walk_, op, {index, where}, {by, where}, where, where)
-                  .get_if<ArrayValue>();
-    };
-    if (!same_host_value(parts[2], IntValue{1}))
-      index = scaled(BinaryOp::mul, parts[2]);
-    if (!same_host_value(parts[0], IntValue{0}))
-      index = scaled(BinaryOp::add, parts[0]);
-    return map_members(walk_, count, {index}, first, e.span);
-  }
-  const std::shared_ptr<const Rows> rows = rows_of(over);
-  if (!rows)
-    walk_.fail(
-        diagnostic(Code::not_iterable, where, type_name(over))
-            .set_help("a comprehension runs over a range, the rows of an "
-                      "array, or a tuple"));
-  return map_members(walk_, rows->length(), {rows->columns(walk_, where)},
-                     first, e.span);
-}
-
-Value Walker::comprehension(const Comprehension& e, const Env& env) {
-  const Value result = generate(e, 0, env);
-  for_each_leaf(result, [&](const Value& leaf) {
-    if (const ArrayCell* array = leaf.array())
-      walk_.check_size(array->type, e.span);
-  });
-  return result;
 }
 
 }  // namespace unisono::lang

@@ -1,5 +1,5 @@
-// Names are bound and changed; what names and fields mean, and what is said of
-// those that are not there.
+// Names are bound and changed; what names and fields mean, what is said of
+// those that are not there, and of arrays that were given away.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "lang/source/stdlib.h"
 #include "lang/syntax/parser.h"
 #include "lang/walk/name_help.h"
+#include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -440,6 +441,42 @@ std::vector<Value> Walker::parts_of(const Value& value,
   }
   if (parts.size() != taken.size()) mismatch();
   return parts;
+}
+
+// ---- arrays that were given away ------------------------------------------
+
+void Walk::forbid_donated(const ArrayValue& value, Span where) {
+  const Donation* donation = value->donated.get();
+  if (mode() == Mode::check) {
+    const auto found = state_->donated.find(value);
+    if (found != state_->donated.end()) donation = &found->second;
+  }
+  if (!donation) return;
+  // As it was written in the call; the name here may be another one.
+  const std::string_view given = donation->where.text();
+  const bool readable = given.size() <= 32 && given.find('\n') == given.npos;
+  const std::string name = readable ? fmt::format("`{}`", given) : "";
+  const bool same = readable && where.text() == given;
+  auto error =
+      diagnostic(Code::used_after_donate, where, same ? name : "this array",
+                 same || name.empty() ? "" : ", as " + name);
+  error.add_note(donation->where,
+                 fmt::format("given to `{}` here", donation->function));
+  error.set_help("use the result instead, or leave it out of `donate`");
+  fail(std::move(error));
+}
+
+void Walk::donate(const ArrayValue& value, const Donation& donation) {
+  if (mode() == Mode::check) {
+    const bool certain = state_->frames.empty() && state_->journals.empty() &&
+                         context_.mapped_axes.empty();
+    if (certain) state_->donated.emplace(value, donation);
+    return;
+  }
+  if (state_->undo) state_->undo->keep(value);
+  value->donated = std::make_shared<const Donation>(donation);
+  value->array.reset();
+  value->copies.clear();
 }
 
 }  // namespace unisono::lang

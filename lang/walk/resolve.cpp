@@ -203,6 +203,8 @@ class Resolver {
         inside = Walker::inner(inside);
         define(inside, g.pattern);
       }
+      if (comprehension->condition)
+        expression(*comprehension->condition, inside);
       return expression(*comprehension->element, inside);
     }
     const bool only_type =

@@ -3,10 +3,13 @@
 //
 //   walker.cpp        entry points, statements, blocks
 //   expr.cpp          expressions
-//   names.cpp         names, and what an unknown one may have meant
+//   names.cpp         names, what an unknown one may have meant, and arrays
+//   that
+//                     were given away
 //   assign.cpp        assignments
 //   call.cpp          calls of functions, definitions
 //   control.cpp       if, for, while in three modes
+//   comprehension.cpp comprehensions
 //   loop.cpp          loops of compiled code
 //   host_loop.cpp     loops on the host, which may go on as code
 //   function_code.cpp functions on the host that run as code;
@@ -14,7 +17,6 @@
 //   types.cpp         annotations; type_sizes.cpp: the sizes in them
 //   pending.cpp       the graph of the current statement
 //   compute.cpp       how that graph is computed
-//   donated.cpp       arrays that were given away
 //   module.cpp        import
 //   resolve.cpp       names in functions that nothing calls
 //   redefined.cpp     inputs of a session
@@ -29,6 +31,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -196,6 +199,9 @@ struct Walk::State {
   std::unordered_map<const Stmt*, std::vector<std::string>> assigned_names;
   /// What the check has found of annotations.
   std::unordered_map<const Expr*, PlainType> plain_types;
+  /// Elements and conditions of comprehensions that are no code: on the host
+  /// they go member by member.
+  std::unordered_set<const Expr*> by_turns;
 
   std::map<std::string, Module> modules;
   /// Where the definitions of the prelude stand that are written in the
@@ -585,6 +591,19 @@ class Walker {
   KnownRange host_range(const RangeValue& range, Span where);
   Value comprehension(const Comprehension& e, const Env& env);
   Value generate(const Comprehension& e, size_t generator, const Env& env);
+  /// What stands for one member: of a row or a number.
+  using Member = std::function<Value(const Value&)>;
+  ArrayValue numbers_of(const RangeValue& range, const ir::Dim& count,
+                        Span where);
+  Value mapped(const Value& over, const Member& member, Span where, Span all);
+  Value by_turns(const Value& over, const Member& member, Span where, Span all);
+  Value members(const Expr& part, const Value& over, const Member& member,
+                Span where, Span all);
+  Value selected(const Comprehension& e, const Value& over, const Member& holds,
+                 Span where);
+  Value collected(std::vector<Value> items, Span where);
+  Value collected_any(const Value& item, std::optional<ir::Dim> count,
+                      Span where);
 
   // ---- loop.cpp
   void in_scope(const std::shared_ptr<GraphScope>& scope,

@@ -127,6 +127,26 @@ TEST_CASE("copies of every element type, of odd sizes, at odd places") {
   });
 }
 
+// Few bytes and many go different ways on a GPU.
+TEST_CASE("much memory is read after small parts of it were written") {
+  on_each_kind(2, [](Runtime& machine) {
+    constexpr int64_t bytes = int64_t{3} << 20, part = bytes / 12;
+    Device &device = *machine.devices()[0], &peer = *machine.devices()[1];
+    Bytes expected = random_bytes(bytes, 21);
+    const Buffer buffer = filled(device, expected);
+    for (int turn = 0; turn < 4; ++turn) {
+      const Bytes data = random_bytes(part, 22 + static_cast<uint32_t>(turn));
+      const int64_t offset = (turn * 5 + 1) * part % bytes;
+      REQUIRE(device.copy_from_host(at(buffer, offset), data.data(), part));
+      std::copy(data.begin(), data.end(), expected.begin() + offset);
+      CHECK(contents(buffer) == expected);
+      const Buffer there = filled(peer, random_bytes(bytes, 31));
+      REQUIRE(peer.copy_from_peer(there.data(), device, buffer.data(), bytes));
+      CHECK(contents(there) == expected);
+    }
+  });
+}
+
 TEST_CASE("copies of rows") {
   on_each_kind(3, [](Runtime& machine) {
     constexpr int64_t rows = 37, bytes = 13, wide = 29, narrow = 17;

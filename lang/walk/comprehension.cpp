@@ -1,0 +1,304 @@
+// Comprehensions. Their members are computed at once, as those of a map; on the
+// host, what compiled code cannot do goes member by member.
+#include <algorithm>
+#include <cstddef>
+
+#include "lang/maps/maps.h"
+#include "lang/ops/array_ops.h"
+#include "lang/ops/carry.h"
+#include "lang/ops/indexing.h"
+#include "lang/ops/operators.h"
+#include "lang/ops/range.h"
+#include "lang/ops/text.h"
+#include "lang/walk/walker.h"
+
+namespace unisono::lang {
+
+namespace {
+
+/// Errors that may say no more than that compiled code cannot do it.
+bool may_be_of_compiled_code(Code code) {
+  switch (code) {
+    case Code::recursion_too_deep:
+    case Code::wrong_argument:  // a scalar for an `int`
+    case Code::argument_not_known:
+    case Code::type_mismatch:
+    case Code::not_known_int:
+    case Code::host_value_in_compiled_code:
+    case Code::slice_bound:
+    case Code::size_known_at_run_time:
+    case Code::tuple_index:
+    case Code::int_in_compiled_code:
+    case Code::result_not_array:
+    case Code::not_in_compiled_code: return true;
+    default: return false;
+  }
+}
+
+bool has_text(const Value& value) {
+  bool found = false;
+  for_each_leaf(value,
+                [&](const Value& leaf) { found |= leaf.is<StrValue>(); });
+  return found;
+}
+
+/// On the host, with ints for scalars.
+Value with_known_ends(Walk& walk, const RangeValue& range, Span where) {
+  std::vector<Value> parts = *range.start_stop_step;
+  for (Value& part : parts)
+    if (const ArrayValue* scalar = integer_scalar(part))
+      part = int_of_scalar(walk, *scalar, where);
+  return RangeValue{
+      std::make_shared<const std::vector<Value>>(std::move(parts))};
+}
+
+}  // namespace
+
+/// What the members of a comprehension are together: an array or a tree of
+/// arrays; of text a tuple.
+Value Walker::collected(std::vector<Value> items, Span where) {
+  if (has_text(items.front())) return make_tuple(std::move(items));
+  std::vector<std::vector<Value>> leaves;  // of each item
+  for (const Value& item : items) {
+    leaves.emplace_back();
+    for_each_leaf(item,
+                  [&](const Value& leaf) { leaves.back().push_back(leaf); });
+  }
+  const auto joined = [&](std::string_view builtin, std::vector<Value> parts) {
+    return call_builtin(walk_, *find_builtin(builtin),
+                        {{make_tuple(std::move(parts)), where}}, {}, where);
+  };
+  const size_t width = leaves.front().size();
+  const bool alike = std::ranges::all_of(
+      leaves, [&](const auto& of) { return of.size() == width; });
+  if (!alike) return joined("stack", std::move(items));  // the error
+  size_t leaf = 0;
+  return map_leaves(items.front(), [&](const Value&) {
+    // An operation has few operands.
+    constexpr size_t most = 256;
+    std::vector<Value> parts;
+    for (size_t i = 0; i < items.size(); i += most) {
+      std::vector<Value> some;
+      for (size_t k = i; k < std::min(items.size(), i + most); ++k)
+        some.push_back(leaves[k][leaf]);
+      parts.push_back(joined("stack", std::move(some)));
+      if (walk_.mode() == Mode::run) walk_.flush(where);
+    }
+    ++leaf;
+    return parts.size() == 1 ? parts.front()
+                             : joined("concat", std::move(parts));
+  });
+}
+
+/// While checking: what `collected` gives of `count` such items; without
+/// `count` only running tells how many there are.
+Value Walker::collected_any(const Value& item, std::optional<ir::Dim> count,
+                            Span where) {
+  if (has_text(item)) {
+    if (!count || !count->is_constant() || count->value() > 1000)
+      return ManyValue{std::make_shared<const Value>(item)};
+    return make_tuple(
+        std::vector<Value>(static_cast<size_t>(count->value()), item));
+  }
+  const ir::Dim size = count ? *count : unknown_int(walk_).value;
+  return map_leaves(collected({item}, where), [&](const Value& leaf) {
+    ir::Type type = leaf.array()->type;
+    type.shape[0] = size;
+    return Value(walk_.unknown_array(std::move(type)));
+  });
+}
+
+/// On the host: one member after the other, each of which is walked as the
+/// body of a loop is.
+Value Walker::by_turns(const Value& over, const Member& member, Span where,
+                       Span all) {
+  const auto* range = over.get_if<RangeValue>();
+  const std::shared_ptr<const Rows> rows = rows_of(over);
+  const ir::Dim count =
+      range ? range_count(walk_, *range, "the size of a comprehension", where)
+            : rows->length();
+  const DType dtype = range ? range_type(walk_, *range, where) : DType::I32;
+  if (checking()) {
+    const ArrayValue at = walk_.unknown_array({dtype, {}});
+    const Value item = member(range ? Value(at) : rows->row(walk_, at, where));
+    return collected_any(item, count, all);
+  }
+  const int64_t turns = count.value();
+  if (turns == 0)
+    walk_.fail(
+        diagnostic(Code::empty_array, all, "a comprehension over nothing")
+            .set_help("where there may be nothing, decide first"));
+  const std::optional<KnownRange> known =
+      range ? std::optional(host_range(*range, where)) : std::nullopt;
+  std::vector<Value> items;
+  for (int64_t i = 0; i < turns; ++i) {
+    poll(where);
+    const uint64_t k = static_cast<uint64_t>(i);
+    const ArrayValue at = host_counter(known ? known->at(k) : k, dtype, where);
+    items.push_back(member(known ? Value(at) : rows->row(walk_, at, where)));
+    walk_.flush(all);
+  }
+  return collected(std::move(items), all);
+}
+
+/// The numbers of a range, as an array.
+ArrayValue Walker::numbers_of(const RangeValue& range, const ir::Dim& count,
+                              Span where) {
+  const std::vector<Value>& parts = *range.start_stop_step;
+  ArrayValue index = iota(walk_, {DType::I32, {count}}, 0, where);
+  const auto scaled = [&](BinaryOp op, const Value& by) {
+    return *binary(walk_, op, {index, where}, {by, where}, where, where)
+                .get_if<ArrayValue>();
+  };
+  if (!same_host_value(parts[2], IntValue{1}))
+    index = scaled(BinaryOp::mul, parts[2]);
+  if (!same_host_value(parts[0], IntValue{0}))
+    index = scaled(BinaryOp::add, parts[0]);
+  return index;
+}
+
+/// All members at once, as compiled code.
+Value Walker::mapped(const Value& over, const Member& member, Span where,
+                     Span all) {
+  const auto first = [&](const std::vector<Value>& members) {
+    return member(members[0]);
+  };
+  if (const auto* range = over.get_if<RangeValue>()) {
+    const ir::Dim count =
+        range_count(walk_, *range, "the size of a comprehension", where);
+    return map_members(walk_, count, {numbers_of(*range, count, where)}, first,
+                       all);
+  }
+  const std::shared_ptr<const Rows> rows = rows_of(over);
+  return map_members(walk_, rows->length(), {rows->columns(walk_, where)},
+                     first, all);
+}
+
+/// What `member` gives of each number of a range or each row: `part`, which is
+/// the element or the condition of a comprehension. The check finds out whether
+/// it can be code.
+Value Walker::members(const Expr& part, const Value& over, const Member& member,
+                      Span where, Span all) {
+  if (walk_.in_compiled_code()) return mapped(over, member, where, all);
+  const bool is_code = !s_.by_turns.contains(&part);
+  if (is_code && !checking()) return mapped(over, member, where, all);
+  if (is_code) {
+    const size_t found = s_.found.size(), types = s_.types.size();
+    const bool gave_up = s_.gave_up;
+    try {
+      return mapped(over, member, where, all);
+    } catch (const Failure& failure) {
+      const bool told = failure.reported && s_.found.size() > found;
+      if (failure.open || failure.reported != told) throw;
+      const Code code = told ? s_.found[found].code : failure.diagnostic.code;
+      if (!may_be_of_compiled_code(code)) throw;
+      while (s_.found.size() > found) s_.found.pop_back();
+      while (s_.types.size() > types) s_.types.pop_back();
+      s_.gave_up = gave_up;  // a recursion without end does
+      s_.by_turns.insert(&part);
+    }
+  }
+  return by_turns(over, member, where, all);
+}
+
+/// Those rows, or numbers of a range, of which the condition holds.
+Value Walker::selected(const Comprehension& e, const Value& over,
+                       const Member& holds, Span where) {
+  const Value keep = members(*e.condition, over, holds, where, e.span);
+  Value tree;
+  if (const auto* range = over.get_if<RangeValue>())
+    tree = numbers_of(
+        *range,
+        range_count(walk_, *range, "the size of a comprehension", where),
+        where);
+  else
+    tree = rows_of(over)->columns(walk_, where);
+  IndexItem mask;
+  mask.value = keep;
+  mask.where = e.condition->span;
+  std::optional<ir::Dim> count;
+  tree = map_leaves(tree, [&](const Value& leaf) -> Value {
+    Value part = index(walk_, leaf, {mask}, e.condition->span);
+    ir::Type type = part.array()->type;
+    if (!count) count = type.shape[0];
+    if (type.shape[0] == *count) return part;
+    type.shape[0] = *count;  // while checking: of each leaf another symbol
+    return walk_.unknown_array(std::move(type));
+  });
+  return IterableValue{std::make_shared<const Rows>(std::move(tree), *count)};
+}
+
+Value Walker::generate(const Comprehension& e, size_t generator,
+                       const Env& env) {
+  if (generator == e.generators.size()) return expr(*e.element, env);
+  const Generator& g = e.generators[generator];
+  const Span where = g.iterable->span;
+  Value over = expr(*g.iterable, env);
+  while (const auto* progress = over.get_if<ProgressValue>())
+    over = Value(*progress->over);
+  over = text_as_items(walk_, over, where);
+  const auto named = [&](const Value& value) {
+    const Env names = inner(env);
+    bind_pattern(g.pattern, value, names, false, g.pattern.span);
+    return names;
+  };
+  const Member member = [&](const Value& value) {
+    return generate(e, generator + 1, named(value));
+  };
+  // The condition as a value: the host may know it.
+  const Member holds = [&](const Value& value) -> Value {
+    const Condition c =
+        condition(expr(*e.condition, named(value)), e.condition->span);
+    if (c.known) return BoolValue{c.known};
+    return c.array ? Value(c.array) : walk_.unknown_array({DType::Bool, {}});
+  };
+  const auto nothing = [&] {
+    walk_.fail(diagnostic(Code::empty_array, e.span,
+                          "a comprehension over a tuple of nothing")
+                   .set_help("where there may be nothing, decide first: `if "
+                             "len(xs) > 0 { [f(x) for x in xs] } else { "
+                             "zeros(f32[0]) }`"));
+  };
+  if (const auto* many = over.get_if<ManyValue>()) {
+    if (e.condition) holds(*many->item);
+    return collected_any(member(*many->item), {}, e.span);
+  }
+  if (const TupleValue* tuple = over.tuple()) {
+    std::vector<Value> items;
+    bool open = false;  // how many there are
+    for (const Value& item : tuple->items) {
+      const auto* keep = e.condition ? nullptr : &item;
+      if (e.condition) {
+        const Value known = holds(item);
+        const auto* host = known.get_if<BoolValue>();
+        open |= !host || !host->value;
+        if (!host || !host->value || *host->value) keep = &item;
+      }
+      if (keep) items.push_back(member(*keep));
+    }
+    if (items.empty()) nothing();
+    return open ? collected_any(items.front(), {}, e.span)
+                : collected(std::move(items), e.span);
+  }
+  const auto* range = over.get_if<RangeValue>();
+  if (!range && !rows_of(over))
+    walk_.fail(
+        diagnostic(Code::not_iterable, where, type_name(over))
+            .set_help("a comprehension runs over a range, the rows of an "
+                      "array, or a tuple"));
+  if (range && !walk_.in_compiled_code())
+    over = with_known_ends(walk_, *range, where);
+  if (e.condition) over = selected(e, over, holds, where);
+  return members(*e.element, over, member, where, e.span);
+}
+
+Value Walker::comprehension(const Comprehension& e, const Env& env) {
+  const Value result = generate(e, 0, env);
+  for_each_leaf(result, [&](const Value& leaf) {
+    if (const ArrayCell* array = leaf.array())
+      walk_.check_size(array->type, e.span);
+  });
+  return result;
+}
+
+}  // namespace unisono::lang
