@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """`psum` of a program in several processes beside MPI_Allreduce, both under mpirun, in turn, in one run: the least time of one
-such sum in loops of many, of so many elements in each process. Between sums each element is multiplied once.
+such sum in loops of many, of so many elements in each process. Between sums each element is multiplied once. Then sums that travel
+while products are computed, over a link that makes each message late, beside the same in turn.
 
 usage: bench/mpi.py [--build build] [--processes 2] [--rounds 3] [--launch]
 
 --launch: our processes are started by `unisono launch`, and talk over sockets.
 """
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
@@ -16,12 +18,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = [(8, 1 / 1.5), (1 << 10, None), (16 << 10, None), (64 << 10, None), (1 << 20, 0.9), (16 << 20, 0.9)]
 
 
-def measured(words):
-    done = subprocess.run([str(w) for w in words], cwd=ROOT, capture_output=True, text=True, check=False)
+def measured(words, environment=None, expected=1):
+    done = subprocess.run([str(w) for w in words], cwd=ROOT, capture_output=True, text=True, check=False,
+                          env={**os.environ, **(environment or {})})
     if done.returncode:
         sys.exit(f"{' '.join(str(w) for w in words)}\n{done.stdout}{done.stderr}")
     seconds, element = done.stdout.split()
-    if float(element) != 1:
+    if expected and float(element) != expected:
         sys.exit(f"{words[0]}: the sum is {element}")
     return float(seconds)
 
@@ -50,6 +53,17 @@ def main():
         a, b = (min(p[i] for p in pairs) for i in (0, 1))
         name = f"{size} B" if size < 1024 else f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
         print(f"| {name} | {shown(a)} | {shown(b)} | {b / a:.2f} | {f'≥ {wanted:.2f}' if wanted else ''} |", flush=True)
+    overlapped(build, options.rounds)
+
+
+def overlapped(build, rounds, late=3, size=600):
+    """By the test transport, whose messages take so many milliseconds."""
+    command = [build / "unisono", "launch", "-n", 2, "--devices", "cpu:1", "bench/overlap.uni", size, 25]
+    link = {"UNISONO_FAULTS": f"slow 0 1 {late}; slow 1 0 {late}"}
+    pairs = [[measured([*command, kind], link, None) for kind in ("free", "chained")] for _ in range(rounds)]
+    a, b = (min(p[i] for p in pairs) for i in (0, 1))
+    print(f"\n| three products and their sums, {late} ms a message | under way | in turn | ratio |\n|---|---|---|---|\n"
+          f"| {size} x {size} | {shown(a)} | {shown(b)} | {b / a:.2f} |")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "host/cluster/report_together.h"
 #include "host/cluster/shared_gpus.h"
 #include "host/editor/terminal.h"
 #include "host/lsp/server/server.h"
@@ -44,6 +45,7 @@
 #include "lang/source/utf8.h"
 #include "lang/syntax/parser.h"
 #include "lang/syntax/read_source.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
 #include "runtime/heap.h"
 #include "runtime/stop.h"
@@ -182,24 +184,29 @@ struct Recorded {
   std::optional<lang::LineTimes> times;
 };
 
+std::string cannot_write(const std::string& path, const std::string& why) {
+  return fmt::format("error: cannot write `{}`: {}\n", lang::visible(path),
+                     why);
+}
+
 /// What they asked for; false if it cannot be written.
 bool report(const CommandOptions& options, Session& session,
             const Recorded& recorded) {
   const Recorder& recorder = recorded.recorder;
   if (options.stats) {
     std::fflush(stdout);
-    tell(stats_table(session, recorder));
+    const std::string own = statistics(session, recorder);
+    tell(stats_table({&own, 1}));
   }
   if (recorded.times) {
     std::fflush(stdout);
     tell(speed_report(session, recorder, *recorded.times));
   }
   if (!options.trace) return true;
-  const Status written = write_trace(*options.trace, session, recorder);
-  if (!written) {
-    tell(fmt::format("error: cannot write `{}`: {}\n",
-                     lang::visible(*options.trace), written.error().message));
-  }
+  const std::string events =
+      traced_events(session, recorder, {.start = recorder.started()});
+  const Status written = write_trace(*options.trace, {&events, 1});
+  if (!written) tell(cannot_write(*options.trace, written.error().message));
   return static_cast<bool>(written);
 }
 
@@ -284,8 +291,7 @@ Status check_together(const CommandOptions& options) {
     return Error{.message = std::move(message)};
   };
   for (const auto& [given, name] :
-       {std::pair(options.stats, "--stats"),
-        std::pair(options.trace.has_value(), "--trace"),
+       {std::pair(options.explain_speed, "--explain-speed"),
         std::pair(options.profile_kernels, "--profile-kernels")})
     if (given)
       return wrong(fmt::format(
@@ -365,6 +371,12 @@ int end_before(Cluster& cluster, int status, const Error& error) {
   return end.status;
 }
 
+/// Where GPUs cannot be shared: they are not there, or the command line is
+/// wrong.
+int status_of(const Error& error) {
+  return error.kind == Error::Kind::device_lost ? 1 : usage_error;
+}
+
 /// False, and reported, if another process has another program.
 bool is_same_program(Cluster& cluster, uint64_t fingerprint, Session& session) {
   cluster.at("the program's text and arguments");
@@ -387,14 +399,27 @@ bool is_same_program(Cluster& cluster, uint64_t fingerprint, Session& session) {
 }
 
 /// All processes end as one: the exit status.
-int end_together(Cluster& cluster, bool ok, Session& session) {
+int end_together(Cluster& cluster, bool ok, Session& session,
+                 const CommandOptions& options,
+                 const std::optional<Recorded>& recorded) {
   const lang::Diagnostics& diagnostics = session.diagnostics();
   int status = ok && !diagnostics.has_errors() ? 0 : 1;
   if (was_stopped(diagnostics)) status = stopped;
-  const Cluster::End end = cluster.finish(
-      status, lang::render(diagnostics, {shows_colours(STDERR_FILENO)}));
+  std::string messages =
+      lang::render(diagnostics, {shows_colours(STDERR_FILENO)});
+  TogetherReport report;
+  if (recorded) {
+    report = report_together(cluster, status == 0, session, recorded->recorder,
+                             options.stats, options.trace);
+    if (!report.problem.empty()) {
+      status = std::max(status, 1);
+      messages += cannot_write(*options.trace, report.problem);
+    }
+  }
+  const Cluster::End end = cluster.finish(status, std::move(messages));
   std::fflush(stdout);
   if (end.messages) tell(*end.messages);
+  tell(report.stats);
   end_at_interrupts();
   return end.status;
 }
@@ -419,11 +444,8 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
   std::optional<DeviceRequest> own;
   if (cluster) {
     auto request = request_own_gpus(*cluster, *parse_devices(options.devices));
-    if (!request) {
-      // Either the GPUs cannot be shared, or there are none.
-      const bool lost = request.error().kind == Error::Kind::device_lost;
-      return end_before(*cluster, lost ? 1 : usage_error, request.error());
-    }
+    if (!request)
+      return end_before(*cluster, status_of(request.error()), request.error());
     own = std::move(*request);
   }
   Result<SessionOptions> opened = session_options(options, cluster, own);
@@ -476,7 +498,7 @@ int with_program(const CommandOptions& options, std::optional<Source> source,
     ok = ok && body(session, std::move(*source));
   }
   if (progress) progress->hide();
-  if (cluster) return end_together(*cluster, ok, session);
+  if (cluster) return end_together(*cluster, ok, session, options, recorded);
   if (options.json)
     write_output(to_json(session.diagnostics()));
   else
@@ -759,30 +781,38 @@ int make_manual(const ManualOptions& options, std::string_view version) {
 }
 
 /// Of all processes, once.
-int list_devices(Cluster& cluster) {
-  if (cluster.process() == 0) {
-    int index = 0;
-    for (int p = 0; p < cluster.processes(); ++p)
-      for (int i = 0; i < cluster.devices_each(); ++i)
-        write_output(fmt::format("cpu:{}  process {} on {}\n", index++, p,
-                                 cluster.host(p)));
+int list_devices(const CommandOptions& options,
+                 const std::shared_ptr<Cluster>& cluster) {
+  const auto request =
+      request_own_gpus(*cluster, *parse_devices(options.devices));
+  if (!request)
+    return end_before(*cluster, status_of(request.error()), request.error());
+  auto opened = open_devices_together(cluster, *request, nullptr);
+  if (!opened) return end_before(*cluster, 1, opened.error());
+  if (cluster->process() == 0) {
+    for (const auto& device : opened->devices) {
+      const int process = cluster_device(*device)->process();
+      write_output(fmt::format("{}  process {} on {}\n", device->name(),
+                               process, cluster->host(process)));
+    }
     write_output(fmt::format("{} processes, which talk over {}\n",
-                             cluster.processes(), cluster.transport()));
+                             cluster->processes(), cluster->transport()));
+    if (request->kind != DeviceRequest::Kind::cpu)
+      write_output(
+          fmt::format("between their GPUs bytes go by {}\n", opened->moved_by));
   }
-  return cluster.finish(0, "").status;
+  opened->devices.clear();
+  return cluster->finish(0, "").status;
 }
 
 int list_devices(const CommandOptions& options) {
   const Result<DeviceRequest> request = parse_devices(options.devices);
   if (!request) return wrong_usage(request.error().message);
-  if (request->kind == DeviceRequest::Kind::cpu) {
-    auto met = meet_others(options);
-    if (!met) return no_devices(met.error());
-    if (*met) return list_devices(**met);
-  }
+  auto met = meet_others(options);
+  if (!met) return no_devices(met.error());
+  if (*met) return list_devices(options, *met);
   auto opened = open_devices(*request);
   if (!opened) return no_devices(opened.error());
-  if (is_launched() && launched_process() > 0) return 0;
   const Runtime runtime =
       opened->empty() ? Runtime(request->count) : Runtime(std::move(*opened));
   for (const Device* device : runtime.devices())

@@ -15,6 +15,7 @@
 #include "jit/arrange/do_once.h"
 #include "jit/arrange/join_kernels.h"
 #include "jit/arrange/memory_plan.h"
+#include "jit/arrange/overlap.h"
 #include "jit/ir/kinds.h"
 #include "jit/ir/routines.h"
 #include "jit/ir/text.h"
@@ -119,7 +120,7 @@ class StepWriter {
     add(std::move(launch));
   }
   void write(const CopyStep& copy) {
-    ++stats_.copies;
+    if (copy.bytes > 0) ++stats_.copies;
     add(copy);
   }
   void write(CollectiveStep step) {
@@ -223,8 +224,8 @@ bool is_whole(const MemberGraph& map, size_t input) {
 /// By what a program is found again.
 std::string key_of(const ir::Graph& graph, const MemberGraph& map,
                    const CompileOptions& options) {
-  std::string key = fmt::format("{} {} {}", options.devices, options.checked,
-                                options.target.to_string());
+  std::string key = fmt::format("{} {} {} {}", options.devices, options.checked,
+                                options.one_memory, options.target.to_string());
   // Collectives of the graph are over axes of the mesh, if there are no maps.
   for (const MeshAxis& axis : map.mesh)
     if (map.axes.empty())
@@ -366,6 +367,7 @@ Result<CachedProgram> Compiler::State::compile(
   const bool on_cpus = options.target.kind == DeviceKind::cpu;
   if (on_cpus) join_row_sums(plan.steps, generator.lowering().machine());
   join_kernels(plan.steps, !on_cpus);
+  if (on_cpus && !options.one_memory) overlap_collectives(plan);
   MemoryPlan memory = plan_memory(plan, options.donated);
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));

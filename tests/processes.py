@@ -4,12 +4,16 @@ bytes. Golden programs of maps under `unisono launch`, on CPUs and on simulated 
 simulated NCCL, and, where there is an mpirun for which libunisono_mpi.so was
 built, under that; then processes that are killed, stand still, lag, or have another program.
 
-usage: tests/processes.py UNISONO [--full] [--seed N] [NAME ...]
+usage: tests/processes.py UNISONO [--full] [--seed N] [--slice I/N] [NAME ...]
 
-Without --full a part of the programs runs, with one division into processes each, chosen by the seed (1).
+Without --full a part of the programs runs, with one division into processes each, chosen by the seed (1). NAME is a part of the
+test (usage, files, failures, kills, resumed, reports, gpus, gpu_kills, openmpi, many, goldens, gpu_goldens, sixteen, random), or a part of
+programs' names. --slice 2/5: of what there are many of, the second of five parts.
 """
 import argparse
+import concurrent.futures
 import functools
+import json
 import os
 import pathlib
 import random
@@ -39,12 +43,18 @@ parser.add_argument("unisono")
 parser.add_argument("names", nargs="*")
 parser.add_argument("--full", action="store_true")
 parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--slice", default="1/1")
 OPTIONS = parser.parse_intermixed_args(ARGUMENTS)
 UNISONO = os.path.abspath(OPTIONS.unisono)
 MPI_LIBRARY = pathlib.Path(UNISONO).parent / "libunisono_mpi.so"
 SIMCUDA_LIBRARY = pathlib.Path(UNISONO).parent / "libsimcuda.so"
 NCCL_LIBRARY = pathlib.Path(UNISONO).parent / "libsimnccl.so"
 RANDOM = random.Random(OPTIONS.seed)
+SLICE, SLICES = (int(part) for part in OPTIONS.slice.split("/"))
+PARTS = ("usage", "files", "failures", "kills", "resumed", "reports", "gpus", "gpu_kills", "openmpi", "many", "goldens", "gpu_goldens",
+         "sixteen", "random")
+WANTED = [name for name in OPTIONS.names if name in PARTS]
+NAMES = [name for name in OPTIONS.names if name not in PARTS]
 LIMIT = 120 * sanitizers.slow()
 PROBLEMS = []
 COUNT = 0
@@ -84,7 +94,18 @@ def check(name, holds, *seen):
 
 
 def chosen(name):
-    return not OPTIONS.names or any(part in name for part in OPTIONS.names)
+    return not NAMES or any(part in name for part in NAMES)
+
+
+def sliced(items):
+    return list(items)[SLICE - 1::SLICES]
+
+
+def several(function, items):
+    """Calls of what waits more than it works, three at once; they draw no numbers."""
+    has_mpi()
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda item: function(*item), items))
 
 
 @functools.cache
@@ -121,16 +142,49 @@ def golden_programs():
         for g, d in RANDOM.sample(cases, len(cases)):
             by_name.setdefault(g.name, (g, d))
         cases = RANDOM.sample(list(by_name.values()), min(60, len(by_name)))
-    for golden, (rest, processes, each) in cases:
+    for turn, (golden, (rest, processes, each)) in enumerate(sliced(cases)):
+        # Every other run has its exchanges under way while devices compute, whether or not that is worth it.
+        faults = {"UNISONO_FAULTS": "eager"} if turn % 2 else {}
         # MPI waits by asking: many of its processes on few processors take long.
         with_mpi = OPTIONS.full or (processes <= 4 and RANDOM.random() < 0.25)
         for mpi in [False] + ([True] if with_mpi and has_mpi() else []):
             command = launcher(processes, mpi) + rest + ["--devices", f"cpu:{each}",
                                                          str(golden.path.relative_to(golden.folder)), *golden.args]
-            status, out, err = run(command, cwd=golden.folder)
+            status, out, err = run(command, faults, cwd=golden.folder)
             got = out + (err if golden.status else "")
-            check(" ".join(command), status == golden.status and strip(got) == strip(golden.expected),
+            check(f"{faults} " + " ".join(command), status == golden.status and strip(got) == strip(golden.expected),
                   f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
+
+
+def sixteen_programs():
+    """All programs of maps on 16 processes, whose messages come in any order, beside one process with 16 devices. Programs that
+    are for fewer devices fail alike."""
+    goldens = [g for g in run_tests.goldens() if g.command == ["run"] and g.name not in LEFT_OUT and chosen(g.name)
+               and not {"--stats", "--trace"} & {o for r in g.runs for o in r} and any(divisions(g))
+               and g.path.name not in simulated.HEAVY]
+    if not OPTIONS.full:
+        goldens = RANDOM.sample(goldens, 3)
+    for turn, golden in enumerate(sliced(goldens)):
+        words = [str(golden.path.relative_to(golden.folder)), *golden.args]
+        alone = run([UNISONO, "run", "--devices", "cpu:16", *words], cwd=golden.folder)
+        together = run(launcher(16, False) + ["--devices", "cpu:1", *words], {"UNISONO_FAULTS": f"reorder {turn}; eager"},
+                       cwd=golden.folder)
+        check(f"sixteen: {golden.name}", alone == together, alone, together)
+
+
+def random_programs():
+    """Random programs over devices of several processes."""
+    import random_programs as programs
+    first = OPTIONS.seed * 1000
+    for n in sliced(range(first, first + (200 if OPTIONS.full else 4))):
+        processes, each = [(2, 1), (2, 2), (3, 1), (4, 1), (2, 4)][n % 5]
+        text = programs.RandomProgram(n, processes * each).text()
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "program.uni"
+            program.write_text(text)
+            alone = run([UNISONO, "run", "--devices", f"cpu:{processes * each}", program])
+            together = run(launcher(processes, False) + ["--devices", f"cpu:{each}", program], {"UNISONO_FAULTS": f"reorder {n}; eager"})
+            check(f"random program {n} on {processes} x {each}", alone == together, text, alone, together)
 
 
 def gpu_environment(nccl, devices, turn):
@@ -152,7 +206,7 @@ def gpu_programs():
         for g, d in RANDOM.sample(quick, len(quick)):
             by_name.setdefault(g.name, (g, d))
         cases = RANDOM.sample(list(by_name.values()), min(30, len(by_name)))
-    for turn, (golden, (rest, processes, each)) in enumerate(cases):
+    for turn, (golden, (rest, processes, each)) in enumerate(sliced(cases)):
         for nccl in [False, True] if OPTIONS.full else [turn % 2 == 1]:
             command = launcher(processes, False) + rest + ["--devices", f"sim:{each}",
                                                            str(golden.path.relative_to(golden.folder)), *golden.args]
@@ -170,6 +224,23 @@ let step = pmap(fn(w) => w + psum(w, dev) / 16.0, over=dev)
 var w = ones(f32[device_count(), 5000])
 for i in range(200) { w = step(w) * 0.5 }
 print(sum(w))
+"""
+# Two sums are under way while something else is computed.
+MEANWHILE = """
+axis dev = devices()
+@pmap(over=dev, in_axes=(none, split(0)), out_axes=none)
+def step(w, x) {
+  let a = transpose(x) @ tanh(x @ w)
+  let b = psum(a, dev)
+  let c = transpose(x) @ cos(x @ w)
+  let d = psum(c, dev)
+  let e = tanh(w @ w)
+  tanh(b * 0.01 + d * 0.02) + psum(sum(e), dev) * 1e-9
+}
+let x = sin(arange(device_count() * 8 * 60, f32)).reshape((device_count() * 8, 60))
+var w = ones(f32[60, 60])
+for i in range(60) { w = step(w, x) }
+print(sum(w), w[3, 5], w[59, 0])
 """
 MEMBERS = """
 axis dev = devices()
@@ -201,20 +272,6 @@ def failures(folder):
                 together = (together[0], re.sub(r"(?m)^(.*member \d) \d ", r"\1 # ", together[1]), together[2])
                 check(f"members {which} {processes} mpi={mpi}", alone == together, alone, together)
     whole = run([UNISONO, "run", "--devices", "cpu:4", steps])
-    patience = round(4 * sanitizers.slow())  # less is what a busy machine takes to compile, too
-    for turn in range(200 if OPTIONS.full else 12):
-        processes = RANDOM.choice((2, 4))
-        which, message = RANDOM.randrange(processes), RANDOM.randrange(1, 500)
-        how = RANDOM.choice(("die", "die", "die", "hang"))
-        begin = time.time()
-        command = launcher(processes, False) + ["--devices", f"cpu:{4 // processes}", "--watchdog", str(patience), steps]
-        status, out, err = run(command, {"UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}"})
-        seconds = time.time() - begin
-        name = f"{how} {which} of {processes} at {message}"
-        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
-        one = len(re.findall(r"(?m)^error", err)) == 1
-        check(name, (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
-              status, out, err, seconds)
     for faults in ("slow 0 1 3", "slow 1 0 3; reorder 5", "reorder 9"):
         got = run(launcher(2, False) + ["--devices", "cpu:2", steps], {"UNISONO_FAULTS": faults})
         check(faults, got == whole, whole, got)
@@ -231,6 +288,33 @@ def failures(folder):
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
     check("Ctrl-C", process.returncode == 130 and err.count("U0505") == 1, process.returncode, out, err)
+
+
+def kills(folder):
+    """A process that dies, or stands still, at any message: of a program whose collectives are done where they stand, and of one
+    that computes while they are under way."""
+    programs = [folder / "steps.uni", folder / "meanwhile.uni"]
+    for program, text in zip(programs, (STEPS, MEANWHILE)):
+        program.write_text(text)
+    wholes = [run([UNISONO, "run", "--devices", "cpu:4", program]) for program in programs]
+    patience = round(4 * sanitizers.slow())  # less is what a busy machine takes to compile, too
+
+    def kill(turn, processes, which, message, how):
+        command = launcher(processes, False) + ["--devices", f"cpu:{4 // processes}", "--watchdog", str(patience), programs[turn % 2]]
+        begin = time.time()
+        status, out, err = run(command, {"UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}" + "; eager" * (turn % 2)})
+        seconds = time.time() - begin
+        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        one = len(re.findall(r"(?m)^error", err)) == 1
+        check(f"{how} {which} of {processes} at {message}, {programs[turn % 2].name}",
+              (status, out, err) == wholes[turn % 2] or (status == 1 and out == "" and named and one and seconds < 10 * patience),
+              status, out, err, seconds)
+
+    turns = []
+    for turn in range(200 if OPTIONS.full else 12):
+        processes = RANDOM.choice((2, 4))
+        turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 500), RANDOM.choice(("die", "die", "die", "hang"))))
+    several(kill, sliced(turns))
 
 
 SHARES = """
@@ -289,15 +373,16 @@ def gpus(folder):
             together = (together[0], re.sub(r"(?m)^(.*member \d) \d ", r"\1 # ", together[1]), together[2])
             check(f"gpu members {which} nccl={nccl}", alone == together, alone, together)
 
+
+def gpu_kills(folder):
+    """GPU processes that die or stand still, at a message or at any moment."""
     steps = folder / "gpu_steps.uni"
     steps.write_text(STEPS.replace("range(200)", "range(20)"))
     patience = round(5 * sanitizers.slow())
     whole = run([UNISONO, "run", "--devices", "sim:4", steps])
-    for turn in range(60 if OPTIONS.full else 8):
+
+    def kill(turn, processes, which, message, how):
         environment = gpu_environment(turn % 2 == 1, 2, turn)
-        processes = RANDOM.choice((2, 4))
-        which, message = RANDOM.randrange(processes), RANDOM.randrange(1, 60)
-        how = RANDOM.choice(("die", "die", "hang"))
         begin = time.time()
         command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), steps]
         status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}"})
@@ -307,19 +392,24 @@ def gpus(folder):
         check(f"gpus: {how} {which} of {processes} at {message} {environment}",
               (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
               status, out, err, seconds)
+
+    turns = []
+    for turn in range(60 if OPTIONS.full else 8):
+        processes = RANDOM.choice((2, 4))
+        turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 60), RANDOM.choice(("die", "die", "hang"))))
+    several(kill, sliced(turns))
     # At any moment, also in the midst of what NCCL does.
     endless = folder / "gpu_endless.uni"
     endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
-    for turn in range(24 if OPTIONS.full else 4):
+
+    def strike(turn, seconds, which, how):
         environment = gpu_environment(turn % 2 == 1, 2, turn)
         command = launcher(2, False) + ["--devices", "sim:2", "--watchdog", str(patience), endless]
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    start_new_session=True, text=True)
-        time.sleep((2 + RANDOM.random()) * sanitizers.slow())
-        how = RANDOM.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if turn else signal.SIGINT
+        time.sleep(seconds * sanitizers.slow())
         if turn:
             children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            which = RANDOM.randrange(2)
             os.kill(int(children[which]), how)
         else:
             os.killpg(process.pid, how)
@@ -333,6 +423,10 @@ def gpus(folder):
         else:
             good = process.returncode == 130 and err.count("U0505") == 1
         check(f"gpus: {how.name} {environment}", good and len(re.findall(r"(?m)^error", err)) == 1, process.returncode, out, err)
+
+    several(strike, sliced([(turn, 2 + RANDOM.random(), RANDOM.randrange(2),
+                             RANDOM.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if turn else signal.SIGINT)
+                            for turn in range(24 if OPTIONS.full else 4)]))
 
 
 FILES = """
@@ -504,7 +598,7 @@ def usage(folder):
             (["-n", "2", "--devices", "cpu:3", program], 0, "2 6\n"),
             (["-n", "2", "-e", "process_count()"], 0, "2\n"),
             (["-n", "2", program, "--devices", "sim:2"], 0, "2 4\n"),
-            (["-n", "2", "--stats", program], 2, "--stats tells of one process"),
+            (["-n", "2", "--explain-speed", program], 2, "--explain-speed tells of one process"),
             (["-n", "2", "-"], 2, "cannot share standard input"),
             (["-n", "3", "--devices", "cpu:32", program], 0, "3 96\n"),
             (["-n", "2", "--devices", "cpu:65", program], 2, "--devices expects"),
@@ -534,6 +628,47 @@ def usage(folder):
         shown = re.sub(r"on \S+\n", "on HOST\n", got[1])
         check("devices", got[0] == 0 and shown.startswith("".join(f"cpu:{d}  process {d // 2} on HOST\n" for d in range(4)))
               and shown.count("\n") == 5 and "2 processes, which talk over MPI" in shown, *got)
+        got = run(["mpirun", "-n", "2", UNISONO, "devices", "--devices", "sim:2"])
+        shown = re.sub(r"on \S+\n", "on HOST\n", got[1])
+        check("simulated devices", got[0] == 0 and shown.startswith("".join(f"sim:{d}  process {d // 2} on HOST\n" for d in range(4)))
+              and shown.endswith("bytes go by host memory\n"), *got)
+
+
+def reports(folder):
+    """--stats and --trace tell of all processes; the trace shows that devices compute while what they exchange is on its way."""
+    import trace as traces  # tests/trace.py
+    program = folder / "meanwhile.uni"
+    program.write_text(MEANWHILE.replace("60", "300").replace("range(300)", "range(4)"))
+    alone = run([UNISONO, "run", "--devices", "cpu:4", "--stats", program])
+    rows = r"(?m)^(cpu:\d) +(\d+) +\S+ +(\d+) +(\S+)"
+    for mpi in (False, True) if has_mpi() else (False,):
+        path = folder / f"trace{mpi}.json"
+        got = run(launcher(2, mpi) + ["--devices", "cpu:2", "--stats", "--trace", path, program], {"UNISONO_FAULTS": "slow 0 1 30; slow 1 0 30"})
+        # Collectives and their bytes are those of one process.
+        devices = re.findall(rows, got[2])
+        check(f"stats mpi={mpi}", got[:2] == alone[:2] and [d[0] for d in devices] == [f"cpu:{d}" for d in range(4)]
+              and [d[2:] for d in devices] == [d[2:] for d in re.findall(rows, alone[2])]
+              and len(re.findall("(?m)^compiled", got[2])) == 1, *alone, *got)
+        trace = json.loads(path.read_text())
+        traces.viewable(trace)
+        events = trace["traceEvents"]
+        named = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        check(f"processes of a trace mpi={mpi}", named == {1: "process 0", 2: "process 1"} and {t.partition(",")[0] for (p, _), t in threads.items()
+              if p == 2} == {"cpu:2", "cpu:3", "host"}, named, threads)
+        for pid in (1, 2):
+            mine = [(e["cat"], e["ts"], e["ts"] + e["dur"], e["name"]) for e in events if e["pid"] == pid and e["ph"] == "X"]
+            kernels = [k for k in mine if k[0] == "kernel"]
+            meanwhile = [c for c in mine if c[0] == "collective" and any(c[1] < k[1] and k[2] < c[2] for k in kernels)]
+            check(f"kernels while exchanges are under way, process {pid - 1} mpi={mpi}", len(meanwhile) >= 2, mine)
+    failing = folder / "failing.uni"
+    failing.write_text(MEMBERS.replace("WHICH", "3"))
+    path = folder / "failed.json"
+    got = run(launcher(2, False) + ["--devices", "cpu:2", "--stats", "--trace", path, failing])
+    check("stats of a failure", got[0] == 1 and got[2].count("error[") == 1 and re.findall(rows, got[2])[0][0] == "cpu:0", *got)
+    traces.viewable(json.loads(path.read_text()))
+    got = run(launcher(2, False) + ["--trace", folder / "none" / "trace.json", program])
+    check("no folder for a trace", got[0] == 2 and got[2].count("error: --trace cannot write") == 1, *got)
 
 
 def many(folder):
@@ -572,25 +707,22 @@ def open_mpi(folder):
 
 
 def main():
+    parts = {"usage": usage, "files": files, "failures": failures, "kills": kills, "resumed": resumed, "reports": reports, "gpus": gpus,
+             "gpu_kills": gpu_kills, "openmpi": open_mpi, "many": many}
+    of_programs = {"goldens": golden_programs, "gpu_goldens": gpu_programs, "sixteen": sixteen_programs, "random": random_programs}
+    times = []
     with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        if not OPTIONS.names or "usage" in OPTIONS.names:
-            usage(folder)
-        if not OPTIONS.names or "files" in OPTIONS.names:
-            files(folder)
-        if not OPTIONS.names or "failures" in OPTIONS.names:
-            failures(folder)
-        if not OPTIONS.names or "resumed" in OPTIONS.names:
-            resumed(folder)
-        if not OPTIONS.names or "gpus" in OPTIONS.names:
-            gpus(folder)
-        if not OPTIONS.names or "openmpi" in OPTIONS.names:
-            open_mpi(folder)
-        if not OPTIONS.names or "many" in OPTIONS.names:
-            many(folder)
-    golden_programs()
-    gpu_programs()
-    print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI"))
+        for part in PARTS:
+            named = part in WANTED or (not WANTED and (part in of_programs or not NAMES))
+            if not named:
+                continue
+            begin = time.monotonic()
+            if part in parts:
+                parts[part](pathlib.Path(name))
+            else:
+                of_programs[part]()
+            times.append(f"{part} {time.monotonic() - begin:.0f} s")
+    print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI") + ": " + ", ".join(times))
     return 1 if PROBLEMS else 0
 
 

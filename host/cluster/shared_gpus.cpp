@@ -3,53 +3,28 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/cluster/host_mover.h"
+#include "runtime/cluster/tell_all.h"
 #include "runtime/nccl/nccl_mover.h"
 
 namespace unisono::host {
 namespace {
 
-template <size_t n>
-void set_text(std::array<char, n>& to, std::string_view text) {
-  to.fill(0);
-  std::memcpy(to.data(), text.data(), std::min(text.size(), n - 1));
-}
-
-/// What each process tells, by process.
-template <class T>
-Result<std::vector<T>> tell_all(Cluster& cluster, const T& own) {
-  std::vector<T> all(static_cast<size_t>(cluster.processes()));
-  all[cluster.process()] = own;
-  std::vector<Message> sends, receives;
-  for (int p = 0; p < cluster.processes(); ++p) {
-    if (p == cluster.process()) continue;
-    sends.push_back({p, {{&all[cluster.process()], sizeof own}}});
-    receives.push_back({p, {{&all[p], sizeof own}}});
-  }
-  TRY(cluster.exchange(sends, receives, sizeof own));
-  return all;
-}
-
 using Problem = std::array<char, 512>;
 
 /// The first process's problem.
 template <class T>
-Status check_problems(Cluster& cluster, const std::vector<T>& all) {
-  for (size_t p = 0; p < all.size(); ++p)
-    if (all[p].problem[0])
-      return Error{
-          .kind = Error::Kind::device_lost,
-          .message = fmt::format("{}: {}", cluster.label(static_cast<int>(p)),
-                                 all[p].problem.data())};
-  return Unit{};
+Status check_problems(const Cluster& cluster, const std::vector<T>& all) {
+  const int p = first_problem(all);
+  if (p < 0) return Unit{};
+  return Error{.kind = Error::Kind::device_lost,
+               .message = fmt::format("{}: {}", cluster.label(p),
+                                      all[p].problem.data())};
 }
 
 Error uneven(const std::string& host, int gpus, int processes) {
@@ -133,7 +108,7 @@ Result<CommonDevices> open_devices_together(
     const std::shared_ptr<Cluster>& cluster, const DeviceRequest& request,
     std::shared_ptr<DiskCache> cache) {
   if (request.kind == DeviceRequest::Kind::cpu)
-    return CommonDevices{make_cluster_devices(cluster), ""};
+    return CommonDevices{make_cluster_devices(cluster), "", ""};
   const int each = cluster->devices_each();
   auto gpus = std::make_shared<ClusterGpus>();
   gpus->kind = request.kind == DeviceRequest::Kind::sim ? "sim" : "cuda";
@@ -168,8 +143,9 @@ Result<CommonDevices> open_devices_together(
     why = std::move(nccl.why);
   }
   if (!gpus->mover) gpus->mover = make_host_mover(*cluster);
+  std::string moved_by = gpus->mover->name();
   return CommonDevices{make_cluster_devices(cluster, std::move(gpus), devices),
-                       std::move(why)};
+                       std::move(why), std::move(moved_by)};
 }
 
 }  // namespace unisono::host

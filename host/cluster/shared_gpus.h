@@ -37,6 +37,7 @@ struct CommonDevices {
   /// Why bytes of GPUs go by way of the host's memory, though NCCL was looked
   /// for; in one line.
   std::string without_nccl;
+  std::string moved_by;  // of GPUs: "NCCL 2.21.5"; as Mover::name
 };
 /// Opens this process's. All fail if one does. NCCL is $UNISONO_NCCL if that is
 /// set, else the system's, or none for simulated GPUs.

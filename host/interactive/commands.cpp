@@ -138,8 +138,9 @@ void command_trace(InteractiveShell& shell, std::string_view argument) {
   Recorder* before = std::exchange(machine.recorder, &recorder);
   shell.evaluate(std::string(input));
   machine.recorder = before;
-  const Status written =
-      write_trace(std::string(path), shell.session(), recorder);
+  const std::string events =
+      traced_events(shell.session(), recorder, {.start = recorder.started()});
+  const Status written = write_trace(std::string(path), {&events, 1});
   if (!written)
     return shell.complain(
         fmt::format("cannot write `{}`: {}", path, written.error().message));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "lang/source/stdlib.h"
+#include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
 #include "runtime/files/unfinished_file.h"
 
@@ -94,6 +96,7 @@ int row_of(Session& session, int device) {
 
 /// The row of each event. A GPU copies while it computes: what begins before
 /// the one before it in its row has ended is in the next row of its device.
+/// Exchanges of processes, which travel while CPU devices compute, have one.
 std::vector<int> rows_of(Session& session,
                          const std::vector<Recorder::Event>& events,
                          std::map<int, std::string>& beside) {
@@ -106,14 +109,21 @@ std::vector<int> rows_of(Session& session,
     Recorder::Clock::time_point until;
   };
   std::map<int, std::vector<Row>> rows;  // by device
+  std::map<int, int> exchanges;
   int next = row_of(session, Recorder::host) + 1;
   std::vector<int> out(events.size());
   for (const size_t i : order) {
     const Recorder::Event& event = events[i];
     out[i] = row_of(session, event.device);
-    if (event.device == Recorder::host ||
-        !session.runtime().devices()[event.device]->queue())
+    if (event.device == Recorder::host) continue;
+    Device& device = *session.runtime().devices()[event.device];
+    if (!device.queue()) {
+      if (event.kind != Kind::collective || !cluster_device(device)) continue;
+      const auto [row, is_new] = exchanges.try_emplace(event.device, next);
+      if (is_new) beside[next++] = device.name() + ", exchanges";
+      out[i] = row->second;
       continue;
+    }
     auto& of_device = rows[event.device];
     auto row = std::ranges::find_if(
         of_device, [&](const Row& each) { return each.until <= event.start; });
@@ -130,13 +140,16 @@ std::vector<int> rows_of(Session& session,
   return out;
 }
 
-std::string event_json(Session& session, const Recorder& recorder,
+/// Programs that read traces number processes from 1 on.
+int pid_of(const TracedProcess& process) { return process.number + 1; }
+
+std::string event_json(Session& session, const TracedProcess& process,
                        const Recorder::Event& event, int row) {
   std::string text = fmt::format(
-      R"({{"name":{},"cat":"{}","ph":"X","pid":1,"tid":{},"ts":{:.3f},)"
+      R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},)"
       R"("dur":{:.3f})",
-      quoted(event_name(session, event)), kind_name(event.kind), row,
-      microseconds(event.start - recorder.started()),
+      quoted(event_name(session, event)), kind_name(event.kind),
+      pid_of(process), row, microseconds(event.start - process.start),
       microseconds(event.end - event.start));
   if (event.kind == Kind::copy || event.kind == Kind::collective)
     text += fmt::format(R"(,"args":{{"bytes":{}}})", event.bytes);
@@ -174,14 +187,20 @@ std::string longest(std::vector<Row> rows, const std::string& heading,
   return text;
 }
 
-/// What took longest, by the line that it computes.
-std::string kernel_table(Session& session, const Recorder& recorder) {
-  std::map<std::string, Recorder::Total> by_line;
+using ByLine = std::map<std::string, Recorder::Total>;
+
+ByLine kernels_by_line(Session& session, const Recorder& recorder) {
+  ByLine by_line;
   for (const auto& [sources, total] : recorder.kernels()) {
     Recorder::Total& all = by_line[session.kernel_line(sources)];
     all.count += total.count;
     all.time += total.time;
   }
+  return by_line;
+}
+
+/// What took longest, by the line that it computes.
+std::string kernel_table(const ByLine& by_line) {
   return longest({by_line.begin(), by_line.end()},
                  fmt::format("{:>10} {:>12}  {}\n", "launches", "kernel ms",
                              "computes, last of all"),
@@ -207,14 +226,22 @@ std::string loop_table(Session& session, const Recorder& recorder) {
                  });
 }
 
-std::string row_json(int row, const std::string& name) {
+std::string row_json(int pid, int row, const std::string& name) {
   return fmt::format(
-      R"({{"name":"thread_name","ph":"M","pid":1,"tid":{},)"
+      R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},)"
       R"("args":{{"name":{}}}}},)"
       "\n"
-      R"({{"name":"thread_sort_index","ph":"M","pid":1,"tid":{},)"
+      R"({{"name":"thread_sort_index","ph":"M","pid":{},"tid":{},)"
       R"("args":{{"sort_index":{}}}}})",
-      row, quoted(name), row, row);
+      pid, row, quoted(name), pid, row, row);
+}
+
+/// The devices whose work this process does.
+std::vector<const Device*> own_devices(Session& session) {
+  std::vector<const Device*> out;
+  for (const Device* device : session.runtime().devices())
+    if (is_here(*device)) out.push_back(device);
+  return out;
 }
 
 /// What a GPU's pool has, and the limit, where there is one or the other.
@@ -232,28 +259,24 @@ std::string memory_line(const Device& device) {
 
 }  // namespace
 
-std::string stats_table(Session& session, const Recorder& recorder) {
-  std::string text = fmt::format(
-      "{:<8} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "device", "launches",
-      "kernels ms", "collectives", "their MB", "waits ms", "peak MB");
+std::string statistics(Session& session, const Recorder& recorder) {
+  std::string devices, memory, rest;
   auto milliseconds = [](const Recorder::Total& total) {
     return fmt::format("{:.3f}", milliseconds_of(total));
   };
-  for (const Device* device : session.runtime().devices()) {
+  for (const Device* device : own_devices(session)) {
     auto total = [&](Kind kind) {
       return recorder.total(kind, device->index());
     };
-    text += fmt::format(
+    devices += fmt::format(
         "{:<8} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", device->name(),
         total(Kind::kernel).count, milliseconds(total(Kind::kernel)),
         total(Kind::collective).count, megabytes(total(Kind::collective).bytes),
         milliseconds(total(Kind::wait)), megabytes(device->peak_bytes()));
+    memory += memory_line(*device);
   }
-  for (const Device* device : session.runtime().devices())
-    text += memory_line(*device);
-  text += kernel_table(session, recorder) + loop_table(session, recorder);
   for (const auto& [pair, total] : recorder.copies()) {
-    text += fmt::format("copied {} → {}: {} bytes in {} {}\n",
+    rest += fmt::format("copied {} → {}: {} bytes in {} {}\n",
                         device_name(session, pair.first),
                         device_name(session, pair.second), total.bytes,
                         total.count, total.count == 1 ? "copy" : "copies");
@@ -262,35 +285,81 @@ std::string stats_table(Session& session, const Recorder& recorder) {
   auto counted = [](int64_t count, const char* noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
-  text +=
+  rest +=
       fmt::format("compiled {}, {}{}, in {} ms; {} found theirs\n",
                   counted(session.compiler().programs_compiled(), "program"),
                   counted(session.compiler().kernels_generated(), "kernel"),
                   on_disk > 0 ? fmt::format(" ({} more on disk)", on_disk) : "",
                   milliseconds(recorder.total(Kind::compile, Recorder::host)),
                   counted(recorder.cache_hits(), "call"));
-  return text;
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const auto& [line, total] : kernels_by_line(session, recorder))
+    kernels.push_back({line, total.count, total.time.count()});
+  const nlohmann::json out = {{"devices", devices},
+                              {"memory", memory},
+                              {"kernels", std::move(kernels)},
+                              {"loops", loop_table(session, recorder)},
+                              {"rest", rest}};
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Status write_trace(const std::string& path, Session& session,
-                   const Recorder& recorder) {
-  std::string text =
-      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-      R"({"name":"process_name","ph":"M","pid":1,"tid":0,)"
-      R"("args":{"name":"unisono"}},)"
-      "\n";
+/// Loops of the host, copies and compilations are the same in all processes.
+std::string stats_table(std::span<const std::string> processes) {
+  std::string devices, memory, loops, rest;
+  ByLine kernels;
+  for (const std::string& process : processes) {
+    const auto read = nlohmann::json::parse(process);
+    devices += read["devices"];
+    memory += read["memory"];
+    for (const auto& kernel : read["kernels"]) {
+      Recorder::Total& total = kernels[kernel[0]];
+      total.count += kernel[1].get<int64_t>();
+      total.time += std::chrono::nanoseconds(kernel[2].get<int64_t>());
+    }
+    if (!rest.empty()) continue;
+    loops = read["loops"];
+    rest = read["rest"];
+  }
+  return fmt::format("{:<8} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n",
+                     "device", "launches", "kernels ms", "collectives",
+                     "their MB", "waits ms", "peak MB") +
+         devices + memory + kernel_table(kernels) + loops + rest;
+}
+
+/// In its first line is how many events were not kept.
+std::string traced_events(Session& session, const Recorder& recorder,
+                          const TracedProcess& process) {
+  std::string text = fmt::format(
+      "{}\n"
+      R"({{"name":"process_name","ph":"M","pid":{},"tid":0,)"
+      R"("args":{{"name":{}}}}})",
+      recorder.dropped(), pid_of(process), quoted(process.name));
   const std::vector<Recorder::Event> events = recorder.events();
   std::map<int, std::string> names;
-  for (const Device* device : session.runtime().devices())
+  for (const Device* device : own_devices(session))
     names[row_of(session, device->index())] = device->name();
   names[row_of(session, Recorder::host)] = "host";
   const std::vector<int> rows = rows_of(session, events, names);
   for (const auto& [row, name] : names)
-    text += (row > 0 ? ",\n" : "") + row_json(row, name);
+    text += ",\n" + row_json(pid_of(process), row, name);
+  // Every process knows of each copy; it is shown where it ends.
   for (size_t i = 0; i < events.size(); ++i)
-    text += ",\n" + event_json(session, recorder, events[i], rows[i]);
-  text += fmt::format("\n],\"otherData\":{{\"dropped\":{}}}}}\n",
-                      recorder.dropped());
+    if (names.contains(rows[i]))
+      text += ",\n" + event_json(session, process, events[i], rows[i]);
+  return text;
+}
+
+Status write_trace(const std::string& path,
+                   std::span<const std::string> parts) {
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  int64_t dropped = 0;
+  for (const std::string& part : parts) {
+    const size_t line = part.find('\n');
+    dropped += std::stoll(part.substr(0, line));
+    if (&part != parts.data()) text += ",\n";
+    text += std::string_view(part).substr(line + 1);
+  }
+  text += fmt::format("\n],\"otherData\":{{\"dropped\":{}}}}}\n", dropped);
   const std::string folder = std::filesystem::path(path).parent_path().string();
   remove_abandoned(folder.empty() ? "." : folder);
   return write_text(path, text);

@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "jit/arrange/seen.h"
 #include "jit/ir/routines.h"
 #include "runtime/stop.h"
 
@@ -24,32 +25,6 @@ bool knows_position(const Kernel& kernel) {
     for (const Expr& expr : nest.exprs)
       if (expr.kind == Expr::Kind::position) return true;
   return false;
-}
-
-bool can_fail(const Kernel& kernel) {
-  for (const Nest& nest : kernel.nests) {
-    if (nest.scatter && nest.scatter->checked) return true;
-    for (const Expr& expr : nest.exprs)
-      if (expr.checked) return true;
-  }
-  return false;
-}
-
-/// Calls of the host, in loops and branches too, and what may fail: whom they
-/// come before is seen, so no meeting may come between those of one phase.
-bool is_seen(const PlanStep& step);
-bool is_seen(const PlanSteps& steps) {
-  return std::ranges::any_of(
-      steps, [](const PlanStep& step) { return is_seen(step); });
-}
-bool is_seen(const PlanStep& step) {
-  if (const auto* kernel = std::get_if<Kernel>(&step.what))
-    return can_fail(*kernel);
-  if (const auto* loop = std::get_if<LoopTask>(&step.what))
-    return is_seen(*loop->condition) || is_seen(*loop->body);
-  if (const auto* branch = std::get_if<IfTask>(&step.what))
-    return is_seen(*branch->then_steps) || is_seen(*branch->else_steps);
-  return std::holds_alternative<HostCallStep>(step.what);
 }
 
 /// All devices get the same.

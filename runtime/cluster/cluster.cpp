@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/check.h"
+#include "runtime/cluster/tell_all.h"
 
 namespace unisono {
 namespace {
@@ -20,6 +21,8 @@ using std::chrono::milliseconds;
 
 /// Who waits looks at the stop flag so often.
 constexpr milliseconds look{20};
+/// Who has come to the end waits so long before it tells all others.
+constexpr milliseconds end_patience{1000};
 /// Who is stopped finishes messages that have begun for so long.
 constexpr milliseconds grace{500};
 constexpr int64_t most_note_bytes = int64_t{1} << 30;
@@ -36,12 +39,6 @@ struct Hello {
   std::array<char, 64> host{};
   int64_t devices = 0;
 };
-
-template <size_t n>
-void set_text(std::array<char, n>& to, std::string_view text) {
-  to.fill(0);
-  std::memcpy(to.data(), text.data(), std::min(text.size(), n - 1));
-}
 
 }  // namespace
 
@@ -430,7 +427,9 @@ bool Cluster::pump() {
           return false;
         }
       }
-      if (options_.limit.count() > 0 && now - *since > options_.limit) {
+      const milliseconds limit =
+          ending_ && !begun ? end_patience : options_.limit;
+      if (limit.count() > 0 && now - *since > limit) {
         give_up();
         return true;
       }
@@ -681,6 +680,28 @@ void Cluster::note_failure(int64_t position, uint64_t sequence) {
 Cluster::End Cluster::finish(int status, std::string messages) {
   CHECK(!finished_);
   finished_ = true;
+  place_ = "the end of the program";
+  if (status == 0 && !failure_ && !follows_ && end_well()) {
+    clean_ = true;
+    return {.status = 0,
+            .messages = process() == 0 ? std::optional(std::move(messages))
+                                       : std::nullopt};
+  }
+  say_goodbye(status, messages);
+  return end_of_all(messages);
+}
+
+/// Whether all have come to the end. One that is late may still have much to do
+/// or wait for somebody that is here, so all hear of the end then.
+bool Cluster::end_well() {
+  ending_ = options_.limit.count() == 0 || options_.limit > end_patience;
+  const bool well = static_cast<bool>(settle_all());
+  if (std::exchange(ending_, false) && !well)
+    for (Peer& peer : peers_) peer.late = false;
+  return well;
+}
+
+void Cluster::say_goodbye(int status, const std::string& messages) {
   // The host's part of the program comes after the runs before.
   constexpr int64_t host = int64_t{1} << 32;
   constexpr uint64_t run = 0xffff'ffff;
@@ -714,6 +735,9 @@ Cluster::End Cluster::finish(int status, std::string messages) {
 
   peers_[process()].goodbye = own;
   peers_[process()].messages = messages;
+}
+
+Cluster::End Cluster::end_of_all(const std::string& messages) {
   int first = -1, failed = -1, missing = -1;
   const auto earlier = [&](int a, int b) {
     return peers_[a].goodbye->when < peers_[b].goodbye->when;

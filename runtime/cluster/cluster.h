@@ -4,10 +4,11 @@
 // message says which exchange it belongs to and what its sender is doing, so
 // that processes that have gone different ways are found at once.
 //
-// A process that fails, or ends, says goodbye to all others. Who waits for it
-// then stops, too, and in the end everybody knows how all ended: the first
-// failure, in the order in which one process would have had it, is the
-// program's, and one process tells of it.
+// At the end all come together, in a tree. A process that fails, or sees that
+// another does not come, says goodbye to all others instead. Who waits for it
+// then stops, and does so, too, and in the end everybody knows how all ended:
+// the first failure, in the order in which one process would have had it, is
+// the program's, and one process tells of it.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -20,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/cluster/background.h"
 #include "runtime/cluster/faults.h"
 #include "runtime/cluster/transport.h"
 #include "runtime/result.h"
@@ -102,6 +104,8 @@ class Cluster {
   Status broadcast(int from, void* data, int64_t bytes);
   /// Those of each process come to all: process p's are at `all` + p * `bytes`.
   Status all_gather(void* all, int64_t bytes);
+  /// The texts of all come to process 0, by process; elsewhere there is none.
+  Result<std::vector<std::string>> gather_texts(std::string_view own);
   /// What all processes have, combined by xor, comes to process 0; elsewhere
   /// the numbers are of no use then.
   Status combine_xor(std::span<uint32_t> numbers);
@@ -109,6 +113,8 @@ class Cluster {
   /// error: what is done now would have been done by one process alone, too.
   /// What members have printed is then output.
   Status settle();
+  /// Likewise, and nobody goes on before it.
+  Status settle_all();
   /// No process goes on before all have come here; with equal `fingerprint`s.
   Status barrier(uint64_t fingerprint = 0);
 
@@ -134,6 +140,11 @@ class Cluster {
   void note_failure(int64_t position, uint64_t sequence);
   /// Grows with the exchanges, in all processes of a run alike.
   uint64_t sequence() const { return sequence_; }
+  /// For exchanges while somebody computes. From the first that is begun there
+  /// until the last is done nobody else calls the cluster.
+  Background& background() { return background_; }
+  /// For tests: exchanges are begun there whenever they can be.
+  bool is_eager() const { return options_.faults.is_eager(); }
 
   struct End {
     int status = 0;
@@ -194,6 +205,11 @@ class Cluster {
 
   Cluster(std::unique_ptr<Transport> transport, ClusterOptions options);
   Status meet();  // the beginning of `open`
+  Status settle_runs();
+  bool end_well();
+  /// Tells all others how this process ends, and listens to how they do.
+  void say_goodbye(int status, const std::string& messages);
+  End end_of_all(const std::string& messages);
   Header header(Kind kind, int64_t bytes, uint64_t fingerprint) const;
   void count_exchange();
   /// An exchange that is counted already.
@@ -247,8 +263,10 @@ class Cluster {
   /// with the lowest says who is late.
   int64_t waits_ = 0;
   bool stopped_ = false;
+  bool ending_ = false;
   bool finished_ = false;
   bool clean_ = false;  // all others have said goodbye
+  Background background_;
 };
 
 }  // namespace unisono

@@ -85,6 +85,42 @@ Status Cluster::all_gather(void* all, int64_t bytes) {
   return Unit{};
 }
 
+Result<std::vector<std::string>> Cluster::gather_texts(std::string_view own) {
+  const auto n = static_cast<size_t>(processes());
+  std::vector<int64_t> sizes(n);
+  sizes[static_cast<size_t>(process())] = static_cast<int64_t>(own.size());
+  TRY(all_gather(sizes.data(), sizeof sizes[0]));
+  const TreePlace place = tree_place(processes(), process());
+  // Of the processes from this one on that are below it.
+  std::vector<std::string> texts(static_cast<size_t>(place.size));
+  texts[0] = own;
+  const auto pieces = [&](size_t first, int count) {
+    std::vector<Piece> out;
+    for (size_t p = first; p < first + static_cast<size_t>(count); ++p)
+      out.push_back({texts[p].data(), static_cast<int64_t>(texts[p].size())});
+    return out;
+  };
+  std::vector<Message> receives;
+  for (const int child : place.children) {
+    const auto first = static_cast<size_t>(child - process());
+    const int count = tree_place(processes(), child).size;
+    for (int i = 0; i < count; ++i)
+      texts[first + static_cast<size_t>(i)].resize(
+          static_cast<size_t>(sizes[static_cast<size_t>(child + i)]));
+    receives.push_back({child, pieces(first, count)});
+  }
+  count_exchange();
+  waits_ = -process();
+  if (!receives.empty()) TRY(transfer({}, receives, 0));
+  if (place.parent >= 0) {
+    const Message send{place.parent, pieces(0, place.size)};
+    TRY(transfer({&send, 1}, {}, 0));
+    texts.clear();
+  }
+  waits_ = 0;
+  return texts;
+}
+
 Status Cluster::combine_xor(std::span<uint32_t> numbers) {
   const TreePlace place = tree_place(processes(), process());
   const auto bytes = static_cast<int64_t>(numbers.size_bytes());
@@ -119,6 +155,15 @@ Status Cluster::barrier(uint64_t fingerprint) {
 /// have printed.
 Status Cluster::settle() {
   if (runs_settled_ == runs_) return process() > 0 ? glance() : Unit{};
+  return settle_runs();
+}
+
+Status Cluster::settle_all() {
+  TRY(settle_runs());
+  return broadcast(0, nullptr, 0);
+}
+
+Status Cluster::settle_runs() {
   runs_settled_ = runs_;
   const TreePlace place = tree_place(processes(), process());
   count_exchange();

@@ -18,8 +18,8 @@ Result<Faults> Faults::parse(std::string_view text) {
     std::string what;
     if (!(words >> what)) continue;
     int64_t a = 0, b = 0, c = 0;
-    words >> a;
-    if (what != "reorder") words >> b;
+    if (what != "eager") words >> a;
+    if (what != "eager" && what != "reorder") words >> b;
     if (what == "slow") words >> c;
     const bool read = !words.fail() && (words >> std::ws).eof();
     if (read && (what == "die" || what == "hang")) {
@@ -30,12 +30,14 @@ Result<Faults> Faults::parse(std::string_view text) {
     } else if (read && what == "reorder") {
       faults.reorders_ = true;
       faults.random_.seed(static_cast<uint64_t>(a));
+    } else if (read && what == "eager") {
+      faults.eager_ = true;
     } else {
-      return Error{
-          .message = fmt::format(
-              "UNISONO_FAULTS expects `die P J`, `hang P J`, `slow P "
-              "Q MS` and `reorder SEED`, with ; between them; got `{}`",
-              part)};
+      return Error{.message = fmt::format(
+                       "UNISONO_FAULTS expects `die P J`, `hang P J`, `slow P "
+                       "Q MS`, `reorder SEED` and `eager`, with ; between "
+                       "them; got `{}`",
+                       part)};
     }
   }
   return faults;

@@ -17,6 +17,8 @@ namespace unisono {
 ///   slow P Q MS    each message from P to Q begins so many milliseconds late
 ///   reorder SEED   messages begin up to 2 ms late, so that those of different
 ///                  pairs of processes come in any order
+///   eager          collectives travel while devices compute even where that is
+///                  worth nothing
 /// The texts of all processes are the same one.
 class Faults {
  public:
@@ -26,6 +28,7 @@ class Faults {
   /// Process `from` is about to send a message: how late it begins. May not
   /// return.
   std::chrono::microseconds before_message(int from, int to);
+  bool is_eager() const { return eager_; }
 
  private:
   struct At {
@@ -40,6 +43,7 @@ class Faults {
   std::vector<At> ends_;
   std::vector<Link> links_;
   bool reorders_ = false;
+  bool eager_ = false;
   std::mt19937_64 random_;
   int64_t messages_ = 0;
 };

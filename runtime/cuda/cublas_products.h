@@ -56,7 +56,7 @@ class Products {
   std::unique_ptr<Plan> make(const MatrixProduct& product) const;
 
   std::shared_ptr<const Library> library_;
-  const Handle handle_;
+  HandleOpaque* const handle_;
   std::mutex mutex_;
   /// Null of products that the library does not take.
   std::map<MatrixProduct, std::unique_ptr<Plan>> plans_;

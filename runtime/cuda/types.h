@@ -33,8 +33,8 @@ struct Uuid {
 };
 
 /// Streams that always exist. Null is the legacy stream.
-inline const Stream legacy_stream = reinterpret_cast<Stream>(1);
-inline const Stream per_thread_stream = reinterpret_cast<Stream>(2);
+inline StreamHandle* const legacy_stream = reinterpret_cast<Stream>(1);
+inline StreamHandle* const per_thread_stream = reinterpret_cast<Stream>(2);
 
 // clang-format off
 enum class DeviceAttribute : int {

@@ -17,6 +17,8 @@ namespace {
 /// Reductions of fewer bytes are combined by everybody; of more, each process
 /// combines a part, and tells the others.
 constexpr int64_t small_reduction = 16 << 10;
+/// Up to so many processes tell each other directly what is for one alone.
+constexpr size_t few_processes = 3;
 /// More memory than this is not kept for the next collective.
 constexpr int64_t most_kept = int64_t{256} << 20;
 /// Less than this is not worth another worker.
@@ -31,58 +33,6 @@ void combine_own(std::span<const void* const> from, int64_t first, int64_t last,
     BlockTree<op, S, C>{from, offset + i, count}.reduce(
         0, static_cast<int64_t>(from.size()), out + i);
   }
-}
-
-/// The members tree over partial results: partial p is of places begins[p] ...
-/// begins[p + 1] - 1.
-template <ReduceOp op, class C>
-struct PartialTree {
-  std::span<const void* const> from;
-  std::span<const int64_t> begins;
-  int64_t offset;
-  int64_t count;
-
-  void reduce(int64_t begin, int64_t end, C* out) const {
-    const auto at = std::ranges::lower_bound(begins, begin) - begins.begin();
-    if (begins[at] == begin && begins[at + 1] == end) {
-      std::memcpy(out, static_cast<const C*>(from[at]) + offset,
-                  static_cast<size_t>(count) * sizeof(C));
-      return;
-    }
-    const int64_t middle = begin + member_tree_left(end - begin);
-    std::array<C, reduce_block> right;
-    reduce(begin, middle, out);
-    reduce(middle, end, right.data());
-    for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(out[i], right[i]);
-  }
-};
-
-/// Elements first ... last - 1 of all partial results, to each of `to`.
-template <ReduceOp op, class S, class C>
-void combine_partials(std::span<const void* const> from,
-                      std::span<const int64_t> begins, int64_t first,
-                      int64_t last, std::span<void* const> to) {
-  std::array<C, reduce_block> result;
-  std::array<S, reduce_block> rounded;
-  for (int64_t i = first; i < last; i += reduce_block) {
-    const int64_t count = std::min(reduce_block, last - i);
-    PartialTree<op, C>{from, begins, i, count}.reduce(
-        begins.front(), begins.back(), result.data());
-    for (int64_t k = 0; k < count; ++k) rounded[k] = static_cast<S>(result[k]);
-    for (void* target : to)
-      std::memcpy(static_cast<S*>(target) + i, rounded.data(),
-                  static_cast<size_t>(count) * sizeof(S));
-  }
-}
-
-/// The same, not rounded yet.
-template <ReduceOp op, class C>
-void merge_partials(std::span<const void* const> from,
-                    std::span<const int64_t> begins, int64_t first,
-                    int64_t last, C* to) {
-  for (int64_t i = first; i < last; i += reduce_block)
-    PartialTree<op, C>{from, begins, i, std::min(reduce_block, last - i)}
-        .reduce(begins.front(), begins.back(), to + i);
 }
 
 /// body.operator()<op, S, C>()
@@ -162,7 +112,10 @@ std::vector<ClusterMeeting::Team> ClusterMeeting::make_teams(
     if (team.here) team.own = static_cast<int>(index_of(cluster_.process()));
     team.partials = partials_of(team.owners);
     team.cut = team.processes.size() > 1 && step.bytes() >= small_reduction;
-    if (team.here && step.kind == CollectiveStep::Kind::all_reduce)
+    const bool whole =
+        step.kind == CollectiveStep::Kind::all_reduce ||
+        (step.kind == CollectiveStep::Kind::reduce_scatter && !team.cut);
+    if (team.here && whole)
       team.plan = plan_reduction(team.owners, cluster_.process(), team.cut);
   };
   for (const auto& group : step.groups) add(group);
@@ -257,17 +210,22 @@ Status ClusterMeeting::meet(CollectiveWorkers workers,
     case Kind::reduce_scatter:
       return reduce_scatter(workers, step, fingerprint);
     case Kind::all_gather: return gather(step, fingerprint);
-    case Kind::all_to_all:
+    case Kind::all_to_all: return all_to_all(step, fingerprint);
     case Kind::permute: break;
   }
-  for (const Team& team : teams(step)) {
-    if (!team.here) continue;
-    if (step.kind == Kind::all_to_all)
-      swap_parts(team, step);
-    else
-      permute(team, step);
-  }
+  for (const Team& team : teams(step))
+    if (team.here) permute(team, step);
   return exchange(fingerprint);
+}
+
+bool ClusterMeeting::in_rounds(const CollectiveStep& step) {
+  size_t most = 0;
+  int64_t bytes = 0;  // of an operand
+  for (const Team& team : teams(step)) {
+    most = std::max(most, team.processes.size());
+    bytes = step.bytes() * static_cast<int64_t>(team.owners.size());
+  }
+  return most > few_processes && bytes < small_reduction;
 }
 
 std::vector<void*> ClusterMeeting::own_results(
@@ -325,22 +283,149 @@ Status ClusterMeeting::gather(const CollectiveStep& step,
 
 void ClusterMeeting::swap_parts(const Team& team, const CollectiveStep& step) {
   const int own = cluster_.process();
-  const int64_t bytes = step.bytes();
   for (size_t i = 0; i < team.owners.size(); ++i) {
     for (size_t j = 0; j < team.owners.size(); ++j) {
       const bool sends = team.owners[i] == own, gets = team.owners[j] == own;
-      const auto* part = static_cast<const char*>(from(team, i, step)) +
-                         static_cast<int64_t>(j) * bytes;
-      char* place = static_cast<char*>(to(team, j, step)) +
-                    static_cast<int64_t>(i) * bytes;
-      if (sends && gets)
-        std::memcpy(place, part, static_cast<size_t>(bytes));
-      else if (sends)
-        send(team.owners[j], part, bytes);
-      else if (gets)
-        receive(team.owners[i], place, bytes);
+      if (sends && !gets)
+        send(team.owners[j], part_sent(team, i, j, step), step.bytes());
+      else if (gets && !sends)
+        receive(team.owners[i], part_received(team, i, j, step), step.bytes());
     }
   }
+}
+
+/// What is for this process's own devices.
+void ClusterMeeting::keep_own_parts(const Team& team,
+                                    const CollectiveStep& step) const {
+  for (const int i : team.places[team.own])
+    for (const int j : team.places[team.own])
+      std::memcpy(
+          part_received(team, static_cast<size_t>(i), static_cast<size_t>(j),
+                        step),
+          part_sent(team, static_cast<size_t>(i), static_cast<size_t>(j), step),
+          static_cast<size_t>(step.bytes()));
+}
+
+/// What the device at place i has for that at place j, and where it goes there.
+const char* ClusterMeeting::part_sent(const Team& team, size_t i, size_t j,
+                                      const CollectiveStep& step) const {
+  return static_cast<const char*>(from(team, i, step)) +
+         static_cast<int64_t>(j) * step.bytes();
+}
+char* ClusterMeeting::part_received(const Team& team, size_t i, size_t j,
+                                    const CollectiveStep& step) const {
+  return static_cast<char*>(to(team, j, step)) +
+         static_cast<int64_t>(i) * step.bytes();
+}
+
+/// An all_to_all of a team (Bruck, 1997). What process p has for the one that
+/// is j places behind it is a parcel, which in round k goes 2^k places further
+/// if j has that bit.
+class ClusterMeeting::Swapped {
+ public:
+  Swapped(ClusterMeeting& meeting, const CollectiveStep& step, const Team& team)
+      : meeting_(meeting),
+        step_(step),
+        team_(team),
+        count_(static_cast<int>(team.processes.size())),
+        held_(team.processes.size(), nullptr) {}
+
+  bool has_round(int k) const { return 1 << k < count_; }
+
+  void round(int k) {
+    const int step = 1 << k;
+    const int to = place(team_.own + step), from = place(team_.own - step);
+    for (int j = step; j < count_; ++j)
+      if (j & step) send(team_.processes[to], j, team_.own - j % step);
+    for (int j = step; j < count_; ++j)
+      if (j & step)
+        receive(team_.processes[from], j, from - j % step, 2 * step);
+  }
+
+  /// What has come may be sent on.
+  void next() {
+    for (const auto& [j, memory] : received_) held_[j] = memory;
+    received_.clear();
+  }
+
+ private:
+  int place(int p) const { return (p + count_) % count_; }
+
+  /// Each part of the parcel from one process to another, in order: the sending
+  /// place of the team, and the receiving one.
+  template <class F>
+  void for_each_part(int from, int to, F&& f) const {
+    for (const int i : team_.places[from])
+      for (const int j : team_.places[to])
+        f(static_cast<size_t>(i), static_cast<size_t>(j));
+  }
+
+  void send(int process, int j, int origin) {
+    origin = place(origin);
+    if (origin == team_.own)
+      for_each_part(origin, place(origin + j), [&](size_t from, size_t to) {
+        meeting_.send(process, meeting_.part_sent(team_, from, to, step_),
+                      step_.bytes());
+      });
+    else
+      meeting_.send(process, held_[j], bytes(origin, place(origin + j)));
+  }
+
+  /// It has arrived if no higher bit is left.
+  void receive(int process, int j, int origin, int next) {
+    origin = place(origin);
+    if (j < next) {
+      for_each_part(origin, team_.own, [&](size_t from, size_t to) {
+        meeting_.receive(process,
+                         meeting_.part_received(team_, from, to, step_),
+                         step_.bytes());
+      });
+      return;
+    }
+    const int64_t size = bytes(origin, place(origin + j));
+    char* memory = meeting_.scratch(size);
+    received_.emplace_back(j, memory);
+    meeting_.receive(process, memory, size);
+  }
+
+  int64_t bytes(int from, int to) const {
+    return static_cast<int64_t>(team_.places[from].size() *
+                                team_.places[to].size()) *
+           step_.bytes();
+  }
+
+  ClusterMeeting& meeting_;
+  const CollectiveStep& step_;
+  const Team& team_;
+  const int count_;
+  std::vector<const char*> held_;  // by j: a parcel on its way
+  std::vector<std::pair<int, const char*>> received_;
+};
+
+Status ClusterMeeting::all_to_all(const CollectiveStep& step,
+                                  uint64_t fingerprint) {
+  for (const Team& team : teams(step))
+    if (team.here) keep_own_parts(team, step);
+  if (!in_rounds(step)) {
+    for (const Team& team : teams(step))
+      if (team.here) swap_parts(team, step);
+    return exchange(fingerprint);
+  }
+  reuse_scratch();
+  int rounds = 0;
+  std::vector<Swapped> own;
+  for (const Team& team : teams(step)) {
+    rounds =
+        std::max(rounds, count_rounds(static_cast<int>(team.processes.size())));
+    if (team.here) own.emplace_back(*this, step, team);
+  }
+  for (int k = 0; k < rounds; ++k) {
+    for (Swapped& parcels : own)
+      if (parcels.has_round(k)) parcels.round(k);
+    TRY(exchange(fingerprint));
+    for (Swapped& parcels : own) parcels.next();
+  }
+  return Unit{};
 }
 
 void ClusterMeeting::permute(const Team& team, const CollectiveStep& step) {
@@ -394,6 +479,7 @@ Status ClusterMeeting::reduce_scatter(CollectiveWorkers workers,
                                       const CollectiveStep& step,
                                       uint64_t fingerprint) {
   CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
+  if (in_rounds(step)) return reduce_all_parts(workers, step, fingerprint);
   reuse_scratch();
   const int own = cluster_.process();
   const int64_t combined = combined_size(step.dtype);
@@ -474,7 +560,8 @@ const void* ClusterMeeting::own_partial(const Team& team, int64_t begin,
 class ClusterMeeting::Combined {
  public:
   Combined(ClusterMeeting& meeting, CollectiveWorkers workers,
-           const CollectiveStep& step, const Team& team)
+           const CollectiveStep& step, const Team& team,
+           std::vector<void*> results)
       : meeting_(meeting),
         workers_(workers),
         step_(step),
@@ -482,7 +569,7 @@ class ClusterMeeting::Combined {
         plan_(team.plan),
         size_(byte_size(step.dtype)),
         combined_(combined_size(step.dtype)),
-        results_(meeting.own_results(team, step)),
+        results_(std::move(results)),
         data_(plan_.nodes.size(), nullptr) {
     range_ = {0, step.elements};
     for (int i = 0; i < plan_.own_nodes; ++i) {
@@ -598,6 +685,51 @@ class ClusterMeeting::Combined {
   std::vector<ElementRange> ranges_;  // before each round
 };
 
+Status ClusterMeeting::combine_in_rounds(std::vector<Combined>& own, int rounds,
+                                         uint64_t fingerprint) {
+  for (int k = 0; k < rounds; ++k) {
+    for (Combined& part : own)
+      if (part.has_round(k)) part.send(k);
+    TRY(exchange(fingerprint));
+    for (Combined& part : own)
+      if (part.has_round(k)) part.merge_round(k);
+  }
+  return Unit{};
+}
+
+Status ClusterMeeting::reduce_all_parts(CollectiveWorkers workers,
+                                        const CollectiveStep& step,
+                                        uint64_t fingerprint) {
+  reuse_scratch();
+  // Teams are of one size.
+  const auto team_size =
+      static_cast<int64_t>(teams(step).front().owners.size());
+  const CollectiveStep all{.from = step.from,
+                           .to = step.to,
+                           .dtype = step.dtype,
+                           .elements = step.elements * team_size,
+                           .op = step.op};
+  int rounds = 0;
+  std::vector<Combined> own;
+  std::vector<std::pair<const Team*, const char*>> results;
+  for (const Team& team : teams(step)) {
+    rounds = std::max(
+        rounds,
+        count_reduce_rounds(static_cast<int>(team.processes.size()), false));
+    if (!team.here) continue;
+    char* result = scratch(all.bytes());
+    results.emplace_back(&team, result);
+    own.emplace_back(*this, workers, all, team, std::vector<void*>{result});
+  }
+  TRY(combine_in_rounds(own, rounds, fingerprint));
+  for (const auto& [team, result] : results)
+    for (const int place : team->places[team->own])
+      std::memcpy(to(*team, static_cast<size_t>(place), step),
+                  result + place * step.bytes(),
+                  static_cast<size_t>(step.bytes()));
+  return Unit{};
+}
+
 Status ClusterMeeting::all_reduce(CollectiveWorkers workers,
                                   const CollectiveStep& step,
                                   uint64_t fingerprint) {
@@ -610,15 +742,10 @@ Status ClusterMeeting::all_reduce(CollectiveWorkers workers,
         count_reduce_rounds(static_cast<int>(team.processes.size()), team.cut);
     rounds = std::max(rounds, count);
     if (team.cut) cut_rounds = std::max(cut_rounds, count);
-    if (team.here) own.emplace_back(*this, workers, step, team);
+    if (team.here)
+      own.emplace_back(*this, workers, step, team, own_results(team, step));
   }
-  for (int k = 0; k < rounds; ++k) {
-    for (Combined& part : own)
-      if (part.has_round(k)) part.send(k);
-    TRY(exchange(fingerprint));
-    for (Combined& part : own)
-      if (part.has_round(k)) part.merge_round(k);
-  }
+  TRY(combine_in_rounds(own, rounds, fingerprint));
   for (int k = cut_rounds; k-- > 0;) {
     for (Combined& part : own)
       if (part.is_cut() && part.has_round(k)) part.spread(k);

@@ -67,12 +67,28 @@ class ClusterMeeting {
   void* to(const Team& team, size_t place, const CollectiveStep& step) const;
 
   Status gather(const CollectiveStep& step, uint64_t fingerprint);
+  Status all_to_all(const CollectiveStep& step, uint64_t fingerprint);
   void swap_parts(const Team& team, const CollectiveStep& step);
+  void keep_own_parts(const Team& team, const CollectiveStep& step) const;
+  const char* part_sent(const Team& team, size_t i, size_t j,
+                        const CollectiveStep& step) const;
+  char* part_received(const Team& team, size_t i, size_t j,
+                      const CollectiveStep& step) const;
+  /// What is small goes from hand to hand (Swapped), in rounds.
+  class Swapped;
+  /// Whether what a device gives others is passed on, for few messages.
+  bool in_rounds(const CollectiveStep& step);
   void permute(const Team& team, const CollectiveStep& step);
   Status reduce_scatter(CollectiveWorkers workers, const CollectiveStep& step,
                         uint64_t fingerprint);
+  /// By an all_reduce of all parts.
+  Status reduce_all_parts(CollectiveWorkers workers, const CollectiveStep& step,
+                          uint64_t fingerprint);
   Status all_reduce(CollectiveWorkers workers, const CollectiveStep& step,
                     uint64_t fingerprint);
+  /// The rounds in which what all have is combined.
+  Status combine_in_rounds(std::vector<Combined>& own, int rounds,
+                           uint64_t fingerprint);
   const void* own_partial(const Team& team, int64_t begin, int64_t end,
                           ElementRange range, CollectiveWorkers workers,
                           const CollectiveStep& step);

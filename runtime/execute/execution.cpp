@@ -20,6 +20,10 @@ using Kind = Instruction::Kind;
 // In grains, of which each is worth another worker.
 constexpr float worth_sharing = 2;
 
+// Operations and bytes of some 50 µs: to give an exchange to another thread
+// takes 10.
+constexpr double worth_overlapping = 1 << 18;
+
 // Events of which times are not known yet: each has marks on a device.
 constexpr size_t most_timed = 8192;
 
@@ -31,7 +35,8 @@ Error lost(int device) {
 
 uint32_t source_of(const Instruction& instruction) {
   switch (instruction.kind) {
-    case Kind::collective: return instruction.as<CollectiveStep>().source;
+    case Kind::collective:
+    case Kind::collective_end: return instruction.as<CollectiveStep>().source;
     case Kind::launch: {
       const auto& sources = instruction.as<LaunchStep>().sources;
       return sources.empty() ? 0 : sources[0];
@@ -81,6 +86,7 @@ void Execution::reset(Pool& pool, const RunOptions& options) {
     run_.devices[d].failure.reset();
   }
   published_ = false;
+  begun_.clear();
   arrived_ = waiting_turn_ = ended_ = 0;
   failed_ = stopped_ = stalled_ = false;
   phase_ = 0;
@@ -154,6 +160,13 @@ std::optional<Error> Execution::run(Pool& pool, const RunOptions& options) {
     pool.remove(*this);
   }
   CHECK(done());
+  // What has begun uses this run's memory. If it fails, that comes before what
+  // a device has found meanwhile.
+  if (cluster_)
+    if (Status left = await(cluster_->background().last()); !left) {
+      failed_ = true;
+      run_.devices[0].failure = Failure{std::move(left).error()};
+    }
   if (options.under_way && !failed_ && !stopped_) {
     if (auto left = executor_->leave()) {
       if (recorder_)
@@ -230,6 +243,9 @@ void Execution::advance(int d, int& owned_phase) {
           return fail(d, *std::move(failure));
         break;
       }
+      case Kind::collective_end:
+        if (!is_under_way(instruction)) break;
+        [[fallthrough]];
       case Kind::collective:
         if (!meet(d, owned_phase)) return;
         continue;  // begin_phase has moved all devices on
@@ -454,34 +470,87 @@ Status Execution::perform(const Instruction& instruction) {
     std::iota(all.begin(), all.end(), 0);
     return replay(all, instruction);
   }
-  CHECK(instruction.kind == Kind::collective);
   const auto& step = instruction.as<CollectiveStep>();
-  if (cluster_) {
-    const auto at =
-        static_cast<uint64_t>(&instruction - flat_.instructions.data());
-    return executor_->meet_others(
-        *meeting_, step, at << 32 | static_cast<uint64_t>(step.bytes()));
-  }
-  return recorder_ ? meet_recorded(step) : executor_->meet(step);
+  if (instruction.kind == Kind::collective_end) return end_collective(step);
+  CHECK(instruction.kind == Kind::collective);
+  if (cluster_) return meet_others(instruction);
+  const auto meet = [&] { return executor_->meet(step); };
+  return recorder_ ? meet_recorded(step, meet) : meet();
 }
 
-Status Execution::meet_recorded(const CollectiveStep& step) {
+Status Execution::meet_others(const Instruction& instruction) {
+  const auto& step = instruction.as<CollectiveStep>();
+  const auto at =
+      static_cast<uint64_t>(&instruction - flat_.instructions.data());
+  const auto meet = [this, &step, at] {
+    return executor_->meet_others(
+        *meeting_, step, at << 32 | static_cast<uint64_t>(step.bytes()));
+  };
+  Background& background = cluster_->background();
+  const bool goes_on = instruction.meanwhile >= worth_overlapping ||
+                       (instruction.meanwhile > 0 && cluster_->is_eager());
+  if (!goes_on) {
+    TRY(await(background.last()));
+    return recorder_ ? meet_recorded(step, meet) : meet();
+  }
+  const auto work = [this, &step, meet] {
+    const Clock::time_point start = Clock::now();
+    Status done = meet();
+    if (recorder_) record_collective(step, start);
+    return done;
+  };
+  const auto ticket =
+      background.begin(work, [pool = run_.pool] { pool->notify(); });
+  begun_.emplace_back(&step, ticket);
+  return Unit{};
+}
+
+bool Execution::is_under_way(const Instruction& end) const {
+  return end.kind == Kind::collective_end &&
+         std::ranges::any_of(
+             begun_, [&](const auto& each) { return each.first == end.step; });
+}
+
+Status Execution::end_collective(const CollectiveStep& step) {
+  const auto begun = std::ranges::find_if(
+      begun_, [&](const auto& each) { return each.first == &step; });
+  CHECK(begun != begun_.end());
+  const Background::Ticket ticket = begun->second;
+  begun_.erase(begun);
+  TRY(await(ticket));
+  if (recorder_) record_wait(step, Clock::now());
+  return Unit{};
+}
+
+/// The waiting threads combine, too.
+Status Execution::await(Background::Ticket ticket) {
+  if (ticket == 0) return Unit{};
+  Background& background = cluster_->background();
+  const auto done = [&] { return background.is_done(ticket); };
+  if (!done()) run_.pool->help_until(run_.group(), done);
+  return background.status();
+}
+
+template <class Meet>
+Status Execution::meet_recorded(const CollectiveStep& step, Meet&& meet) {
   std::vector<Moment> arrived;
-  for (int d = 0; d < count_; ++d) arrived.push_back(TRY(executor_->moment(d)));
+  for (const int d : own_) arrived.push_back(TRY(executor_->moment(d)));
   const Clock::time_point start = Clock::now();
-  TRY(executor_->meet(step));
+  TRY(meet());
   if (!arrived[0]) {
+    record_wait(step, start);
     record_collective(step, start);
     return Unit{};
   }
   const Lane lane = is_made_of_copies(step) ? Lane::copies : Lane::kernels;
-  for (int d = 0; d < count_; ++d) {
+  for (size_t i = 0; i < own_.size(); ++i) {
+    const int d = own_[i];
     Moment end = TRY(executor_->moment(d, lane));
     Recorder::Event event{.kind = Recorder::Kind::wait,
                           .device = devices_[d].row,
                           .source = step.source,
                           .name = name(step.kind)};
-    note_timed({event, {arrived[static_cast<size_t>(d)]}, arrived});
+    note_timed({event, {arrived[i]}, arrived});
     event.kind = Recorder::Kind::collective;
     event.bytes = step.bytes();
     note_timed({std::move(event), arrived, {std::move(end)}});
@@ -498,24 +567,29 @@ Status Execution::perform_once(const Instruction& instruction) {
   return executor_->launch(0, instruction, spread);
 }
 
+/// Each device since it came there.
+void Execution::record_wait(const CollectiveStep& step,
+                            Clock::time_point end) const {
+  for (const int d : own_)
+    recorder_->record({.kind = Recorder::Kind::wait,
+                       .device = devices_[d].row,
+                       .source = step.source,
+                       .name = name(step.kind),
+                       .start = devices_[d].arrived,
+                       .end = end});
+}
+
 void Execution::record_collective(const CollectiveStep& step,
                                   Clock::time_point start) const {
   const Clock::time_point end = Clock::now();
-  for (int d = 0; d < count_; ++d) {
-    const DeviceState& device = devices_[d];
-    Recorder::Event event{.kind = Recorder::Kind::wait,
-                          .device = device.row,
-                          .source = step.source,
-                          .name = name(step.kind),
-                          .start = device.arrived,
-                          .end = start};
-    recorder_->record(event);
-    event.kind = Recorder::Kind::collective;
-    event.bytes = step.bytes();
-    event.start = start;
-    event.end = end;
-    recorder_->record(std::move(event));
-  }
+  for (const int d : own_)
+    recorder_->record({.kind = Recorder::Kind::collective,
+                       .device = devices_[d].row,
+                       .bytes = step.bytes(),
+                       .source = step.source,
+                       .name = name(step.kind),
+                       .start = start,
+                       .end = end});
 }
 
 void Execution::begin_phase(int device, int pc, int& owned_phase) {
@@ -656,7 +730,8 @@ const Instruction* Execution::awaited() const {
   const Mask waiting = arrived_ ? arrived_ : waiting_turn_;
   for (int pc = devices_[first_of(waiting)].pc;; ++pc) {
     const Instruction& instruction = flat_.instructions[pc];
-    if (instruction.kind == Kind::collective || instruction.once)
+    if (instruction.kind == Kind::collective || instruction.once ||
+        is_under_way(instruction))
       return &instruction;
     if (instruction.kind == Kind::end) return nullptr;
   }

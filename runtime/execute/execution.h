@@ -121,6 +121,13 @@ class Execution final : public Work, public Watched {
   /// once.
   Status perform(const Instruction& instruction);
   Status perform_once(const Instruction& instruction);
+  /// A collective of several processes: it is done then, or under way.
+  Status meet_others(const Instruction& instruction);
+  Status end_collective(const CollectiveStep& step);
+  bool is_under_way(const Instruction& end) const;
+  /// Helps with exchanges in the background, until this one is done.
+  Status await(Background::Ticket ticket);
+  void record_wait(const CollectiveStep& step, Clock::time_point end) const;
   void record_collective(const CollectiveStep& step,
                          Clock::time_point start) const;
 
@@ -135,7 +142,8 @@ class Execution final : public Work, public Watched {
   /// Between two moments of the device's lane of kernels.
   template <class Work>
   Status record_work(int device, Recorder::Event event, Work&& work);
-  Status meet_recorded(const CollectiveStep& step);
+  template <class Meet>
+  Status meet_recorded(const CollectiveStep& step, Meet&& meet);
   void note_timed(Timed timed);
   static void record_all(Recorder& recorder, std::vector<Timed>& timed);
   /// All devices go on at `pc`.
@@ -185,6 +193,8 @@ class Execution final : public Work, public Watched {
   /// Of a run in several processes, else null.
   Cluster* cluster_ = nullptr;
   std::optional<ClusterMeeting> meeting_;
+  /// Collectives under way. Changes only while all devices stand still.
+  std::vector<std::pair<const CollectiveStep*, Background::Ticket>> begun_;
   bool published_ = false;  // the caller's: whether added to the pool
 
   // Each device is in one of these sets, or is being led on by some thread.

@@ -47,6 +47,7 @@ class Flattener {
   void add_step(const CopyStep& copy) {
     check_slot(copy.from, copy.bytes);
     check_slot(copy.to, copy.bytes);
+    if (copy.bytes == 0 && end_collective(copy)) return;
     add({.kind = Kind::copy, .step = &copy});
   }
   void add_step(const HostCallStep& call) {
@@ -119,6 +120,38 @@ class Flattener {
     } else {
       land(to_else);
     }
+  }
+
+  /// False: there is none before it.
+  bool end_collective(const CopyStep& end) {
+    double meanwhile = 0;
+    for (size_t i = flat_.instructions.size(); i-- > 0;) {
+      Instruction& before = flat_.instructions[i];
+      switch (before.kind) {
+        case Kind::launch: {
+          const auto& launch = before.as<LaunchStep>();
+          meanwhile += launch.flops + static_cast<double>(launch.bytes);
+          continue;
+        }
+        case Kind::copy:
+          meanwhile += static_cast<double>(before.as<CopyStep>().bytes);
+          continue;
+        case Kind::collective: break;
+        case Kind::collective_end: continue;
+        case Kind::host_call:
+        case Kind::repeat:
+        case Kind::next_turn:
+        case Kind::jump:
+        case Kind::jump_if_false:
+        case Kind::end: return false;
+      }
+      const auto& step = before.as<CollectiveStep>();
+      if (step.from != end.from || step.to != end.to) continue;
+      before.meanwhile = std::max(meanwhile, 1.0);
+      add({.kind = Kind::collective_end, .step = before.step});
+      return true;
+    }
+    return false;
   }
 
   void check_slot(SlotId slot, int64_t bytes) const {

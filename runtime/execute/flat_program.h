@@ -15,10 +15,11 @@ struct Instruction {
     copy,
     host_call,
     collective,
-    repeat,         // begins loop `loop`, whose turns are counted
-    next_turn,      // a turn of it, or to `target` after the last
-    jump,           // to `target`
-    jump_if_false,  // to `target` if slot `flag` holds false
+    collective_end,  // of `step`, which is there behind it
+    repeat,          // begins loop `loop`, whose turns are counted
+    next_turn,       // a turn of it, or to `target` after the last
+    jump,            // to `target`
+    jump_if_false,   // to `target` if slot `flag` holds false
     end,
   };
   Kind kind = Kind::end;
@@ -32,6 +33,11 @@ struct Instruction {
   /// launch, host_call: how many times its grain threads have to do, at most
   /// `much_work`; none where the device does it by itself.
   float work = 0;
+  /// collective: it may be under way until its collective_end, and what stands
+  /// between the two, launches, copies and other collectives, leaves its result
+  /// alone, does not write its operand, and has so many operations and bytes.
+  /// 0: it has no end of its own.
+  double meanwhile = 0;
 
   template <class S>
   const S& as() const {
@@ -60,8 +66,10 @@ struct FlatProgram {
   bool meets = false;  // in some instruction all devices meet
 };
 
-/// Points into `program`, which outlives it. Checks that steps name slots that
-/// exist and that collectives fit the number of devices (CHECK).
+/// Points into `program`, which outlives it. A copy of no bytes between the
+/// slots of a collective before it is the collective's end. Checks that steps
+/// name slots that exist and that collectives fit the number of devices
+/// (CHECK).
 FlatProgram flatten(const Program& program);
 
 }  // namespace unisono

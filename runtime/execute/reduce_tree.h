@@ -1,9 +1,11 @@
 #pragma once
 // How members' elements are combined, in the members tree (member_tree.h):
 // what collectives of one process and of several have in common.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <type_traits>
 
@@ -96,5 +98,57 @@ struct BlockTree {
     }
   }
 };
+
+/// The members tree over partial results: partial p is of places begins[p] ...
+/// begins[p + 1] - 1.
+template <ReduceOp op, class C>
+struct PartialTree {
+  std::span<const void* const> from;
+  std::span<const int64_t> begins;
+  int64_t offset;
+  int64_t count;
+
+  void reduce(int64_t begin, int64_t end, C* out) const {
+    const auto at = std::ranges::lower_bound(begins, begin) - begins.begin();
+    if (begins[at] == begin && begins[at + 1] == end) {
+      std::memcpy(out, static_cast<const C*>(from[at]) + offset,
+                  static_cast<size_t>(count) * sizeof(C));
+      return;
+    }
+    const int64_t middle = begin + member_tree_left(end - begin);
+    std::array<C, reduce_block> right;
+    reduce(begin, middle, out);
+    reduce(middle, end, right.data());
+    for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(out[i], right[i]);
+  }
+};
+
+/// Elements first ... last - 1 of all partial results, to each of `to`.
+template <ReduceOp op, class S, class C>
+void combine_partials(std::span<const void* const> from,
+                      std::span<const int64_t> begins, int64_t first,
+                      int64_t last, std::span<void* const> to) {
+  std::array<C, reduce_block> result;
+  std::array<S, reduce_block> rounded;
+  for (int64_t i = first; i < last; i += reduce_block) {
+    const int64_t count = std::min(reduce_block, last - i);
+    PartialTree<op, C>{from, begins, i, count}.reduce(
+        begins.front(), begins.back(), result.data());
+    for (int64_t k = 0; k < count; ++k) rounded[k] = static_cast<S>(result[k]);
+    for (void* target : to)
+      std::memcpy(static_cast<S*>(target) + i, rounded.data(),
+                  static_cast<size_t>(count) * sizeof(S));
+  }
+}
+
+/// The same, not rounded yet.
+template <ReduceOp op, class C>
+void merge_partials(std::span<const void* const> from,
+                    std::span<const int64_t> begins, int64_t first,
+                    int64_t last, C* to) {
+  for (int64_t i = first; i < last; i += reduce_block)
+    PartialTree<op, C>{from, begins, i, std::min(reduce_block, last - i)}
+        .reduce(begins.front(), begins.back(), to + i);
+}
 
 }  // namespace unisono

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "runtime/cluster/tell_all.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/queue.h"
 
@@ -249,7 +249,7 @@ Status NcclMover::end(Rank& rank) {
 Status NcclMover::put(Rank& rank, const Transfer& transfer, bool sends) {
   CurrentContext current(rank.queue->gpu());
   const auto count = static_cast<size_t>(transfer.bytes);
-  const cuda::Stream stream = rank.queue->kernels();
+  cuda::Stream stream = rank.queue->kernels();
   const nccl::Status status =
       sends ? library_->send(transfer.from.data, count, nccl::DataType::i8,
                              transfer.to.device, rank.comm, stream)
@@ -339,47 +339,27 @@ struct Hello {
   std::array<char, 256> problem{};
 };
 
-Result<std::vector<Hello>> tell_all(Cluster& cluster, const Hello& own) {
-  std::vector<Hello> all(static_cast<size_t>(cluster.processes()));
-  all[cluster.process()] = own;
-  std::vector<Message> sends, receives;
-  for (int p = 0; p < cluster.processes(); ++p) {
-    if (p == cluster.process()) continue;
-    sends.push_back({p, {{&all[cluster.process()], sizeof own}}});
-    receives.push_back({p, {{&all[p], sizeof own}}});
-  }
-  TRY(cluster.exchange(sends, receives, sizeof own));
-  return all;
-}
-
 /// The first process's problem; empty if there is none.
 std::string problem_of(const Cluster& cluster, const std::vector<Hello>& all) {
-  for (size_t p = 0; p < all.size(); ++p)
-    if (all[p].problem[0])
-      return fmt::format("{} (in {})", all[p].problem.data(),
-                         cluster.label(static_cast<int>(p)));
-  return "";
-}
-
-void set_problem(Hello& hello, const std::string& text) {
-  hello.problem.fill(0);
-  std::memcpy(hello.problem.data(), text.data(),
-              std::min(text.size(), hello.problem.size() - 1));
+  const int p = first_problem(all);
+  return p < 0 ? ""
+               : fmt::format("{} (in {})", all[p].problem.data(),
+                             cluster.label(p));
 }
 
 }  // namespace
 
-Result<NcclOpened> open_nccl_mover(std::shared_ptr<Cluster> cluster,
+Result<NcclOpened> open_nccl_mover(const std::shared_ptr<Cluster>& cluster,
                                    std::vector<std::shared_ptr<Device>> own,
                                    const std::string& path) {
   Hello hello;
   auto library = nccl::Library::open(path);
   if (!library)
-    set_problem(hello, library.error().message);
+    set_text(hello.problem, library.error().message);
   else if (cluster->process() == 0)
     if (const auto made = (*library)->get_unique_id(&hello.id);
         made != nccl::Status::success)
-      set_problem(hello, text_of(made));
+      set_text(hello.problem, text_of(made));
   std::vector<Hello> all = TRY(tell_all(*cluster, hello));
   if (std::string why = problem_of(*cluster, all); !why.empty())
     return NcclOpened{nullptr, std::move(why)};
@@ -388,7 +368,7 @@ Result<NcclOpened> open_nccl_mover(std::shared_ptr<Cluster> cluster,
   bool ended = false;
   if (Status started = mover->start(all[0].id, ended); !started) {
     if (ended) return started.error();
-    set_problem(hello, started.error().message);
+    set_text(hello.problem, started.error().message);
     mover.reset();
   }
   all = TRY(tell_all(*cluster, hello));

@@ -28,7 +28,7 @@ struct NcclOpened {
 /// each process has. All processes call it and get the same answer; `library`
 /// is a path, "" the system's. Errors: those of Cluster::exchange, after which
 /// the program ends.
-Result<NcclOpened> open_nccl_mover(std::shared_ptr<Cluster> cluster,
+Result<NcclOpened> open_nccl_mover(const std::shared_ptr<Cluster>& cluster,
                                    std::vector<std::shared_ptr<Device>> own,
                                    const std::string& library);
 

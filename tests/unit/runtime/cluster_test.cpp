@@ -170,8 +170,18 @@ TEST_CASE("processes that go different ways are told so, with both places") {
     return ok(cluster.barrier());
   });
   early.check(1,
-              "process 1 has ended, and process 0 is at train.uni:3: every "
-              "process must do the same\n");
+              "process 1 is at the end of the program, and process 0 at "
+              "train.uni:3: every process must do the same\n");
+  // In a tree it tells another one first.
+  Group last{.processes = 4, .limit = std::chrono::milliseconds(60'000)};
+  last.run([&](Cluster& cluster) -> Group::End {
+    if (cluster.process() == 3) return ok(Unit{});
+    cluster.at("train.uni:3");
+    return ok(cluster.barrier());
+  });
+  for (int p = 0; p < 4; ++p) CHECK(last.outcomes[p].end.status == 1);
+  CHECK(last.outcomes[0].end.messages->starts_with(
+      "process 3 has ended, and process 0 is at train.uni:3: "));
 }
 
 TEST_CASE("the first failure is everybody's, and one process tells of it") {
@@ -259,6 +269,84 @@ TEST_CASE("what members print comes in the order of exchanges and positions") {
         "00a\n00b\n01a\n01b\n02a\n02b\n10a\n10b\n11a\n11b\n12a\n12b\nend\n");
 }
 
+TEST_CASE("texts of any length come to the first process") {
+  for (const int processes : {2, 3, 5, 8, 13}) {
+    CAPTURE(processes);
+    Group group{.processes = processes, .faults = "reorder 2"};
+    group.run([&](Cluster& cluster) -> Group::End {
+      const auto text = [](int process) {
+        return std::string(static_cast<size_t>(process * process * 40 % 9000),
+                           static_cast<char>('a' + process));
+      };
+      auto texts = cluster.gather_texts(text(cluster.process()));
+      if (!texts) return ok(texts.error());
+      bool good = static_cast<int>(texts->size()) ==
+                  (cluster.process() == 0 ? processes : 0);
+      for (size_t p = 0; p < texts->size(); ++p)
+        good = good && (*texts)[p] == text(static_cast<int>(p));
+      return std::pair(good ? 0 : 1, std::string());
+    });
+    group.check(0, "");
+  }
+}
+
+TEST_CASE("at the end is printed what nobody has waited for") {
+  for (const int processes : {2, 4, 7}) {
+    Group group{.processes = processes, .faults = "reorder 3"};
+    std::string expected;
+    for (int p = 0; p < processes; ++p) expected += fmt::format("line {}\n", p);
+    group.run([&](Cluster& cluster) -> Group::End {
+      cluster.begin_run();
+      cluster.begin_member(cluster.process());
+      cluster.output(fmt::format("line {}\n", cluster.process()));
+      cluster.end_member();
+      cluster.end_run();
+      return ok(Unit{});
+    });
+    group.check(0, "");
+    CHECK(group.printed == expected);
+  }
+}
+
+TEST_CASE("one that fails when others are at the end") {
+  for (const int failing : {0, 1, 4, 6}) {
+    CAPTURE(failing);
+    Group group{.processes = 7};
+    group.run([&](Cluster& cluster) -> Group::End {
+      if (cluster.process() != failing) return ok(Unit{});
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return std::pair(3, std::string("mistake\n"));
+    });
+    for (int p = 0; p < 7; ++p) CHECK(group.outcomes[p].end.status == 3);
+    CHECK(group.outcomes[0].end.messages == "mistake\n");
+  }
+}
+
+TEST_CASE("exchanges go on while their process does other things") {
+  Group group{.processes = 3, .faults = "reorder 5"};
+  group.run([&](Cluster& cluster) -> Group::End {
+    Background& background = cluster.background();
+    std::array<std::array<int, 3>, 20> all{};
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i][static_cast<size_t>(cluster.process())] =
+          static_cast<int>(i) * 10 + cluster.process();
+      background.begin(
+          [&cluster, &values = all[i]] {
+            return cluster.all_gather(values.data(), sizeof(int));
+          },
+          [] {});
+    }
+    while (!background.is_done(background.last())) std::this_thread::yield();
+    bool good = static_cast<bool>(background.status());
+    for (size_t i = 0; i < all.size(); ++i)
+      for (int p = 0; p < 3; ++p)
+        good = good &&
+               all[i][static_cast<size_t>(p)] == static_cast<int>(i) * 10 + p;
+    return std::pair(good ? 0 : 1, std::string());
+  });
+  group.check(0, "");
+}
+
 TEST_CASE("after a failure there are the lines that one process would print") {
   Group group{.processes = 3};
   group.run([&](Cluster& cluster) -> Group::End {
@@ -280,10 +368,10 @@ TEST_CASE("after a failure there are the lines that one process would print") {
 }
 
 TEST_CASE("a plan of faults that cannot be read says what it may be") {
-  CHECK(Faults::parse("die 1 7; hang 2 5; slow 0 1 20; reorder 3"));
+  CHECK(Faults::parse("die 1 7; hang 2 5; slow 0 1 20; reorder 3; eager"));
   CHECK(Faults::parse(""));
-  for (const char* text :
-       {"die", "die 1", "die 1 x", "slow 1 2", "burn 1 2", "reorder 1 2"}) {
+  for (const char* text : {"die", "die 1", "die 1 x", "slow 1 2", "burn 1 2",
+                           "reorder 1 2", "eager 1"}) {
     CAPTURE(text);
     CHECK_FALSE(Faults::parse(text));
   }
