@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +21,7 @@
 #include "host/editor/terminal.h"
 #include "host/lsp/server/server.h"
 #include "host/manual/manual.h"
+#include "host/option_values.h"
 #include "host/repl/repl.h"
 #include "host/session/devices.h"
 #include "host/session/inspect.h"
@@ -53,8 +52,7 @@
 namespace unisono::host {
 namespace {
 
-constexpr int stopped = 130;        // as a shell says of who Ctrl-C ended
-constexpr int newest_target = 130;  // there is no GPU that is called higher
+constexpr int stopped = 130;  // as a shell says of who Ctrl-C ended
 
 /// See no-color.org.
 bool shows_colours(int file) {
@@ -79,42 +77,6 @@ int no_devices(const Error& error) {
   return 1;
 }
 
-/// The compute capability that a `--target` text means: 90 for "sm_90". Later
-/// ones than LLVM knows get code for the newest that it does.
-std::optional<int> parse_target(std::string_view text) {
-  constexpr std::string_view prefix = "sm_";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] =
-      std::from_chars(text.data() + prefix.size(), end, number);
-  if (problem != std::errc() || stop != end ||
-      number < jit::oldest_capability || number > newest_target)
-    return std::nullopt;
-  return number;
-}
-
-/// Seconds from 0 to 10^9.
-std::optional<double> parse_seconds(std::string_view text) {
-  constexpr double most = 1e9;
-  double seconds = 0;
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  const auto [stop, problem] = std::from_chars(begin, end, seconds);
-  if (problem != std::errc() || stop != end) return std::nullopt;
-  if (!(seconds >= 0 && seconds <= most)) return std::nullopt;  // NaN, too
-  return seconds;
-}
-
-/// How long a `--watchdog` text means; what is above 0 is at least one
-/// millisecond, since 0 is for ever.
-std::optional<std::chrono::milliseconds> parse_watchdog(std::string_view text) {
-  const auto seconds = parse_seconds(text);
-  if (!seconds) return std::nullopt;
-  return std::chrono::milliseconds(
-      static_cast<int64_t>(std::ceil(*seconds * 1000)));
-}
-
 /// For tests, which want small work compiled, too: `UNISONO_COMPILE_FROM=0`.
 void take_compile_threshold(SessionOptions& options) {
   const char* text = std::getenv("UNISONO_COMPILE_FROM");
@@ -130,19 +92,6 @@ Status check_trace(const CommandOptions& options) {
     return Error{.message = fmt::format("--trace cannot write `{}`: {}",
                                         *options.trace, file.error().message)};
   return Unit{};
-}
-
-/// "x=f32[4]", "f.x=f32[4]".
-std::optional<lang::GivenType> parse_shape(const std::string& text) {
-  const size_t sign = text.find('=');
-  if (sign == text.npos || sign == 0 || sign + 1 == text.size())
-    return std::nullopt;
-  lang::GivenType out{{}, text.substr(0, sign), text.substr(sign + 1)};
-  const size_t dot = out.parameter.find('.');
-  if (dot == text.npos) return out;
-  out.function = out.parameter.substr(0, dot);
-  out.parameter.erase(0, dot + 1);
-  return out;
 }
 
 /// A stage of what is compiled.
