@@ -78,7 +78,8 @@ void updates(Table& table) {
       Team::one_thread, 0);
   row(
       "swap of two elements, 10^6 turns", "f_swap", {s["x"]},
-      [&] { peers::swap_some(x.get(), out.get(), n, turns); }, Team::one_thread, 0);
+      [&] { peers::swap_some(x.get(), out.get(), n, turns); }, Team::one_thread,
+      0);
   row(
       "vmap of a write, 4096 rows", "f_mark", {s["square"], s["rows"]},
       [&] {

@@ -352,10 +352,9 @@ Value sorted_texts(CallOf<"sort">& call, bool positions, bool descending) {
       all.emplace_back(std::move(*text), static_cast<int32_t>(i));
   if (!tuple || all.size() < count) {  // while checking
     if (positions)
-      return walk.unknown_array(
-          {DType::I32,
-           {tuple ? ir::Dim(static_cast<int64_t>(count))
-                  : unknown_int(walk).value}});
+      return walk.unknown_array({DType::I32,
+                                 {tuple ? ir::Dim(static_cast<int64_t>(count))
+                                        : unknown_int(walk).value}});
     return tuple ? make_tuple(std::vector<Value>(count, StrValue{})) : x;
   }
   std::ranges::sort(all, [&](const auto& a, const auto& b) {
