@@ -282,7 +282,7 @@ __attribute__((visibility("default"))) int simcuda_await(void* stream,
     StreamObject* in = call.stream(static_cast<Stream>(stream));
     if (in == nullptr) return invalid_handle;
     auto work = std::make_shared<Work>();
-    work->what = "something of another process";
+    work->what = "function of the host, of another process";
     work->device = in->device;
     work->may_run = [may_run, data] { return may_run(data); };
     work->run = [run, data]() -> Failure {
