@@ -239,6 +239,7 @@ Value Walker::generate(const Comprehension& e, size_t generator,
   over = text_as_items(walk_, over, where);
   const auto named = [&](const Value& value) {
     const Env names = inner(env);
+    names->call = ++s_.last_call;  // what is around is not assigned
     bind_pattern(g.pattern, value, names, false, g.pattern.span);
     return names;
   };
