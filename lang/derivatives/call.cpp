@@ -269,7 +269,7 @@ Value call_derivative(Walk& walk, DerivativeCall call) {
 /// At the top level: compiled as `jit` of the derivative is.
 Value run_compiled(Walk& walk,
                    const std::shared_ptr<const FunctionValue>& function,
-                   DerivativeCall call) {
+                   const DerivativeCall& call) {
   Transformed jit;
   jit.kind = Transformed::Kind::jit;
   jit.inner = function;
@@ -279,8 +279,8 @@ Value run_compiled(Walk& walk,
       map_cache(walk).state(jit, [] { return std::make_shared<MapState>(); });
   const FunctionValue whole{function->name, std::move(jit)};
   const MapCallee callee{whole, std::get<Transformed>(whole.what), nullptr};
-  return run_map(walk, callee, std::move(call.arguments.positional),
-                 std::move(call.arguments.named), call.where);
+  return run_map(walk, callee, call.arguments.positional, call.arguments.named,
+                 call.where);
 }
 
 }  // namespace
@@ -317,8 +317,7 @@ Value call_differentiated(
       *function, made, {std::move(positional), std::move(named)}, where};
   if (!is_derivative(made) || walk.in_compiled_code())
     return call_derivative(walk, std::move(call));
-  if (walk.mode() == Mode::run)
-    return run_compiled(walk, function, std::move(call));
+  if (walk.mode() == Mode::run) return run_compiled(walk, function, call);
   const InsideMap inside(walk, nullptr, 1, false, where);
   return call_derivative(walk, std::move(call));
 }

@@ -207,10 +207,8 @@ Value call_jit(Walk& walk, const MapCallee& callee,
                std::vector<CallArgument> positional,
                std::vector<std::pair<std::string, CallArgument>> named,
                Span where) {
-  if (walk.mode() == Mode::run) {
-    return run_map(walk, callee, std::move(positional), std::move(named),
-                   where);
-  }
+  if (walk.mode() == Mode::run)
+    return run_map(walk, callee, positional, named, where);
   Value result;
   {
     InsideMap inside(walk, nullptr, 1, false, where);
@@ -228,10 +226,8 @@ Value call_pmap(Walk& walk, const MapCallee& callee,
                 std::vector<CallArgument> positional,
                 std::vector<std::pair<std::string, CallArgument>> named,
                 Span where) {
-  if (walk.mode() == Mode::run && !walk.context().compiled) {
-    return run_map(walk, callee, std::move(positional), std::move(named),
-                   where);
-  }
+  if (walk.mode() == Mode::run && !walk.context().compiled)
+    return run_map(walk, callee, positional, named, where);
   forbid_remapping(walk, callee, where);
   join_mesh(walk, callee, where);
   return walk.mode() == Mode::check

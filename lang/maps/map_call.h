@@ -64,8 +64,8 @@ std::vector<unisono::Array> run_on_mesh(
 
 /// Runs a `pmap` or `jit` (map_run.cpp); the mode is run.
 Value run_map(Walk& walk, const MapCallee& callee,
-              std::vector<CallArgument> positional,
-              std::vector<std::pair<std::string, CallArgument>> named,
+              const std::vector<CallArgument>& positional,
+              const std::vector<std::pair<std::string, CallArgument>>& named,
               Span where);
 
 }  // namespace unisono::lang

@@ -441,7 +441,8 @@ class MapRun {
 }  // namespace
 
 Value run_map(Walk& walk, const MapCallee& callee,
-              std::vector<CallArgument> positional, Named named, Span where) {
+              const std::vector<CallArgument>& positional, const Named& named,
+              Span where) {
   MapState& state = *callee.map.state;
   // What waits to be computed may read what is given away.
   if (!callee.map.donated.empty()) walk.flush(where);
