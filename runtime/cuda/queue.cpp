@@ -424,8 +424,9 @@ Status StreamQueue::replay(const Captured& work) {
 // allocated there (allocate). What comes from the host is staged, and the GPU's
 // copy not waited for: the lane is marked, and whoever uses the memory in
 // another lane waits for that mark: the device's own kernels at once, other
-// copies before they begin. A copy from a peer or to the host comes after what
-// was put there before: few bytes may be on their way with the kernels.
+// copies before they begin. A copy from a peer comes after what was put there
+// before; one to the host after what was marked, as the host has waited for
+// kernels, and after few bytes that may be on their way with these.
 
 Status StreamQueue::wait_for_marks_of(StreamQueue& other, Lane own) {
   for (Lane lane : {Lane::kernels, Lane::copies}) {
@@ -454,6 +455,7 @@ Status StreamQueue::rows_from_host(void* to, const void* from,
     Status done = ring_.upload_few(kernels(), static_cast<char*>(to),
                                    static_cast<const char*>(from), extent);
     if (!done) settle();
+    few_put_ = true;
     return done;
   }
   Status done = gpu_->check(
@@ -470,7 +472,8 @@ Status StreamQueue::rows_to_host(void* to, const void* from,
   TRY(before_wait());
   CurrentContext current(*gpu_);
   if (bytes >= least_staged_bytes && ring_.open()) {
-    Status done = mark(Lane::kernels);
+    Status done =
+        few_put_.exchange(false) ? mark(Lane::kernels) : Status(Unit{});
     if (done) done = wait_for_marks_of(*this, Lane::copies);
     if (done)
       done = ring_.download(copies(), static_cast<char*>(to),

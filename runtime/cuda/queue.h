@@ -178,6 +178,8 @@ class StreamQueue final : public Queue {
   std::vector<Event> idle_;    // with times, of moments that are gone
   std::shared_ptr<Epoch> epoch_;
   std::atomic<bool> words_lent_{false};
+  /// Few bytes were put beside kernels since much was read last.
+  std::atomic<bool> few_put_{false};
   std::shared_ptr<cublas::Source> source_;
   std::once_flag products_opened_;
   std::unique_ptr<cublas::Products> products_;

@@ -219,7 +219,7 @@ TEST_CASE("each mistake has its message") {
            {"axis a, a", "U0132"},
            {"type P[d, d] = f32", "U0132"},
            {"let a, b = c", "U0101"},
-           {"[x for x in y if x > 0]", "U0101"},
+           {"[x for x in y if x > 0 if x < 5]", "U0101"},
            {"(a: f32) -> f32", "U0101"},
            {"import \"{x}\"", "U0101"},
            {"r with (1)", "U0101"},
