@@ -102,7 +102,7 @@ Result<DevicePointer> StreamQueue::allocate(int64_t bytes) {
   TRY(usable());
   const Driver& cuda = gpu_->driver();
   const bool much = bytes >= least_staged_bytes;
-  const Stream stream = much ? copies() : kernels();
+  Stream stream = much ? copies() : kernels();
   CurrentContext current(*gpu_);
   DevicePointer pointer = 0;
   const Code code = with_room([&] {
@@ -375,7 +375,7 @@ class CapturedGraph final : public Queue::Captured {
 
  private:
   const std::shared_ptr<Gpu> gpu_;
-  const GraphExec exec_;
+  GraphExec exec_;
 };
 
 }  // namespace
