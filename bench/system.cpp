@@ -119,13 +119,10 @@ void kernel_time(Table& table) {
   add_time(table, name, t, 2e-3);
 }
 
-/// Traces, optimises, generates and runs.
-void compile_time(Table& table, int operations, double target) {
-  const std::string name = fmt::format("compile {} operations", operations);
-  if (!table.wanted("system", name)) return;
-  const std::string program = chain_program(operations) +
-                              "let x = arange(8, f32)\n"
-                              "let g = jit(f)\n";
+/// A row: seconds of the first call of g on x in `program`, which traces,
+/// optimises, generates and runs.
+void add_first_call(Table& table, const std::string& name,
+                    const std::string& program, double target) {
   std::vector<double> times;
   time_one(
       [&] {
@@ -139,6 +136,15 @@ void compile_time(Table& table, int operations, double target) {
   add_time(table, name, {times[times.size() / 2], times[0]}, target);
 }
 
+void compile_time(Table& table, int operations, double target) {
+  const std::string name = fmt::format("compile {} operations", operations);
+  if (!table.wanted("system", name)) return;
+  const std::string program = chain_program(operations) +
+                              "let x = arange(8, f32)\n"
+                              "let g = jit(f)\n";
+  add_first_call(table, name, program, target);
+}
+
 /// A loop that is written out when it is traced: 1,000 turns of three
 /// operations.
 void unrolled_time(Table& table) {
@@ -148,17 +154,7 @@ void unrolled_time(Table& table) {
       "def f(x) {\n  var y = x\n"
       "  for i in unrolled(1000) { y = sin(y) * 0.5 + x }\n  y\n}\n"
       "let x = arange(8, f32)\nlet g = jit(f)\n";
-  std::vector<double> times;
-  time_one(
-      [&] {
-        Script s(program, 1);
-        s.on_stack([&] {
-          times.push_back(seconds([&] { s.call(s["g"], {s["x"]}); }));
-        });
-      },
-      1);
-  std::sort(times.begin(), times.end());
-  add_time(table, name, {times[times.size() / 2], times[0]}, 0.1);
+  add_first_call(table, name, program, 0.1);
 }
 
 /// A row: seconds of a call of f on x.

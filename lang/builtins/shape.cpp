@@ -246,9 +246,7 @@ Value stack_of_many(CallOf<"stack">& call, const ManyValue& many) {
   const int axis =
       call["axis"].given() ? axis_argument(call["axis"], item->type, 1) : 0;
   ir::Type type = item->type;
-  const uint32_t id = walk.new_symbol_id();
-  type.shape.insert(type.shape.begin() + axis,
-                    ir::Dim::symbol(id, fmt::format("?k{}", id)));
+  type.shape.insert(type.shape.begin() + axis, unknown_int(walk).value);
   const ArrayValue out = walk.unknown_array(std::move(type));
   copy_facts(*item, *out);
   return out;

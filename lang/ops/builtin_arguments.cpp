@@ -31,11 +31,7 @@ std::string_view shown_name(const Argument& argument) {
 }  // namespace
 
 std::optional<ir::Dim> as_int(Argument argument, const Value& value) {
-  if (const auto* i = value.get_if<IntValue>()) return i->value;
-  const ArrayValue* scalar = integer_scalar(value);
-  Walk& walk = argument.call().walk;
-  if (!scalar || walk.in_compiled_code()) return std::nullopt;
-  return int_of_scalar(walk, *scalar, argument.where()).value;
+  return int_of(argument.call().walk, value, argument.where());
 }
 
 std::string describe_argument(Argument argument) {

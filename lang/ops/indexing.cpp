@@ -360,14 +360,9 @@ Value index_type(Walk& walk, const ir::Type& type,
     walk.fail(diagnostic(Code::not_indexable, where, type.to_string()));
   ir::Type out = type;
   for (const IndexItem& item : items) {
-    const bool value = item.kind == IndexItem::Kind::value;
-    const auto* known = value ? item.value.get_if<IntValue>() : nullptr;
-    const auto* scalar = value ? integer_scalar(item.value) : nullptr;
-    std::optional<ir::Dim> size;
-    if (known)
-      size = known->value;
-    else if (scalar && !walk.in_compiled_code())
-      size = int_of_scalar(walk, *scalar, item.where).value;
+    const auto size = item.kind == IndexItem::Kind::value
+                          ? int_of(walk, item.value, item.where)
+                          : std::nullopt;
     if (!size) {
       Diagnostic d = diagnostic(Code::wrong_size, item.where,
                                 item.kind == IndexItem::Kind::value

@@ -80,6 +80,13 @@ Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where) {
   return out.finish();
 }
 
+std::optional<ir::Dim> int_of(Walk& walk, const Value& value, Span where) {
+  if (const auto* i = value.get_if<IntValue>()) return i->value;
+  const ArrayValue* scalar = integer_scalar(value);
+  if (!scalar || walk.in_compiled_code()) return std::nullopt;
+  return int_of_scalar(walk, *scalar, where).value;
+}
+
 int64_t host_integer(Walk& walk, const ArrayValue& number, Span where) {
   int64_t value = 0;
   const bool is_u64 = number->type.dtype == DType::U64;

@@ -67,5 +67,8 @@ const ArrayValue* integer_scalar(const Value& value);
 /// it may stand wherever an int is expected. Not in compiled code. While
 /// checking, an unknown one.
 IntValue int_of_scalar(Walk& walk, const ArrayValue& scalar, Span where);
+/// The int that `value` is or, on the host, as an integer scalar holds. Nothing
+/// for other values.
+std::optional<ir::Dim> int_of(Walk& walk, const Value& value, Span where);
 
 }  // namespace unisono::lang

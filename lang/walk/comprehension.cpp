@@ -46,10 +46,15 @@ bool has_text(const Value& value) {
 Value with_known_ends(Walk& walk, const RangeValue& range, Span where) {
   std::vector<Value> parts = *range.start_stop_step;
   for (Value& part : parts)
-    if (const ArrayValue* scalar = integer_scalar(part))
-      part = int_of_scalar(walk, *scalar, where);
+    if (const auto number = int_of(walk, part, where)) part = IntValue{*number};
   return RangeValue{
       std::make_shared<const std::vector<Value>>(std::move(parts))};
+}
+
+ir::Dim member_count(Walk& walk, const Value& over, Span where) {
+  const auto* range = over.get_if<RangeValue>();
+  return range ? range_count(walk, *range, "the size of a comprehension", where)
+               : rows_of(over)->length();
 }
 
 }  // namespace
@@ -114,9 +119,7 @@ Value Walker::by_turns(const Value& over, const Member& member, Span where,
                        Span all) {
   const auto* range = over.get_if<RangeValue>();
   const std::shared_ptr<const Rows> rows = rows_of(over);
-  const ir::Dim count =
-      range ? range_count(walk_, *range, "the size of a comprehension", where)
-            : rows->length();
+  const ir::Dim count = member_count(walk_, over, where);
   const DType dtype = range ? range_type(walk_, *range, where) : DType::I32;
   if (checking()) {
     const ArrayValue at = walk_.unknown_array({dtype, {}});
@@ -141,10 +144,11 @@ Value Walker::by_turns(const Value& over, const Member& member, Span where,
   return collected(std::move(items), all);
 }
 
-/// The numbers of a range, as an array.
-ArrayValue Walker::numbers_of(const RangeValue& range, const ir::Dim& count,
-                              Span where) {
-  const std::vector<Value>& parts = *range.start_stop_step;
+/// The rows, or the numbers of a range, as arrays of `count` members.
+Value Walker::columns_of(const Value& over, const ir::Dim& count, Span where) {
+  const auto* range = over.get_if<RangeValue>();
+  if (!range) return rows_of(over)->columns(walk_, where);
+  const std::vector<Value>& parts = *range->start_stop_step;
   ArrayValue index = iota(walk_, {DType::I32, {count}}, 0, where);
   const auto scaled = [&](BinaryOp op, const Value& by) {
     return *binary(walk_, op, {index, where}, {by, where}, where, where)
@@ -160,18 +164,11 @@ ArrayValue Walker::numbers_of(const RangeValue& range, const ir::Dim& count,
 /// All members at once, as compiled code.
 Value Walker::mapped(const Value& over, const Member& member, Span where,
                      Span all) {
-  const auto first = [&](const std::vector<Value>& members) {
-    return member(members[0]);
-  };
-  if (const auto* range = over.get_if<RangeValue>()) {
-    const ir::Dim count =
-        range_count(walk_, *range, "the size of a comprehension", where);
-    return map_members(walk_, count, {numbers_of(*range, count, where)}, first,
-                       all);
-  }
-  const std::shared_ptr<const Rows> rows = rows_of(over);
-  return map_members(walk_, rows->length(), {rows->columns(walk_, where)},
-                     first, all);
+  const ir::Dim count = member_count(walk_, over, where);
+  return map_members(
+      walk_, count, {columns_of(over, count, where)},
+      [&](const std::vector<Value>& members) { return member(members[0]); },
+      all);
 }
 
 /// What `member` gives of each number of a range or each row: `part`, which is
@@ -205,14 +202,7 @@ Value Walker::members(const Expr& part, const Value& over, const Member& member,
 Value Walker::selected(const Comprehension& e, const Value& over,
                        const Member& holds, Span where) {
   const Value keep = members(*e.condition, over, holds, where, e.span);
-  Value tree;
-  if (const auto* range = over.get_if<RangeValue>())
-    tree = numbers_of(
-        *range,
-        range_count(walk_, *range, "the size of a comprehension", where),
-        where);
-  else
-    tree = rows_of(over)->columns(walk_, where);
+  Value tree = columns_of(over, member_count(walk_, over, where), where);
   IndexItem mask;
   mask.value = keep;
   mask.where = e.condition->span;
@@ -253,13 +243,6 @@ Value Walker::generate(const Comprehension& e, size_t generator,
     if (c.known) return BoolValue{c.known};
     return c.array ? Value(c.array) : walk_.unknown_array({DType::Bool, {}});
   };
-  const auto nothing = [&] {
-    walk_.fail(diagnostic(Code::empty_array, e.span,
-                          "a comprehension over a tuple of nothing")
-                   .set_help("where there may be nothing, decide first: `if "
-                             "len(xs) > 0 { [f(x) for x in xs] } else { "
-                             "zeros(f32[0]) }`"));
-  };
   if (const auto* many = over.get_if<ManyValue>()) {
     if (e.condition) holds(*many->item);
     return collected_any(member(*many->item), {}, e.span);
@@ -268,16 +251,21 @@ Value Walker::generate(const Comprehension& e, size_t generator,
     std::vector<Value> items;
     bool open = false;  // how many there are
     for (const Value& item : tuple->items) {
-      const auto* keep = e.condition ? nullptr : &item;
       if (e.condition) {
-        const Value known = holds(item);
-        const auto* host = known.get_if<BoolValue>();
-        open |= !host || !host->value;
-        if (!host || !host->value || *host->value) keep = &item;
+        const Value held = holds(item);
+        const auto* host = held.get_if<BoolValue>();
+        const bool known = host && host->value;
+        if (known && !*host->value) continue;
+        open |= !known;
       }
-      if (keep) items.push_back(member(*keep));
+      items.push_back(member(item));
     }
-    if (items.empty()) nothing();
+    if (items.empty())
+      walk_.fail(diagnostic(Code::empty_array, e.span,
+                            "a comprehension over a tuple of nothing")
+                     .set_help("where there may be nothing, decide first: `if "
+                               "len(xs) > 0 { [f(x) for x in xs] } else { "
+                               "zeros(f32[0]) }`"));
     return open ? collected_any(items.front(), {}, e.span)
                 : collected(std::move(items), e.span);
   }

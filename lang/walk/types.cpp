@@ -330,9 +330,9 @@ Value TypeMatcher::match_name(const Expr& type,
                       alias_frame(what, items, frame, type.span), subject);
     case Meaning::Kind::host: {
       const Value& v = subject.value;
-      if (what.name == "int" && !items && !walk_.in_compiled_code())
-        if (const auto scalar = integer_scalar(v))
-          return int_of_scalar(walk_, *scalar, subject.where);
+      if (what.name == "int" && !items)
+        if (const auto number = int_of(walk_, v, subject.where))
+          return IntValue{*number};
       const bool right = what.name == "int"   ? v.is<IntValue>()
                          : what.name == "str" ? v.is<StrValue>()
                                               : v.is<TypeValue>();

@@ -593,8 +593,7 @@ class Walker {
   Value generate(const Comprehension& e, size_t generator, const Env& env);
   /// What stands for one member: of a row or a number.
   using Member = std::function<Value(const Value&)>;
-  ArrayValue numbers_of(const RangeValue& range, const ir::Dim& count,
-                        Span where);
+  Value columns_of(const Value& over, const ir::Dim& count, Span where);
   Value mapped(const Value& over, const Member& member, Span where, Span all);
   Value by_turns(const Value& over, const Member& member, Span where, Span all);
   Value members(const Expr& part, const Value& over, const Member& member,

@@ -75,6 +75,8 @@ class NcclMover final : public Mover {
   Status begin(Rank& rank);
   Status end(Rank& rank);
   Status put(Rank& rank, const Transfer& transfer, bool sends);
+  Result<nccl::Status> settled(const Rank& rank,
+                               const std::function<Status()>& watch);
   Status settle_calls();
   Status await(Rank& rank);
   Status await_all();
@@ -185,24 +187,16 @@ Status NcclMover::start(const nccl::UniqueId& id, bool& ended) {
   if (called != nccl::Status::success) return refused(called);
   const Clock::time_point began = Clock::now();
   for (Rank& rank : ranks_) {
-    nccl::Status state = nccl::Status::in_progress;
-    TRY(ask(
-        [&] {
-          const nccl::Status asked =
-              library_->get_async_error(rank.comm, &state);
-          if (asked != nccl::Status::success) state = asked;
-          return state != nccl::Status::in_progress;
-        },
-        [&]() -> Status {
-          const Status there = cluster_->check_others();
-          ended = !there;
-          if (!there) return there.error();
-          if (cluster_->limit().count() > 0 &&
-              Clock::now() - began > cluster_->limit())
-            return Error{.kind = Error::Kind::device_lost,
-                         .message = "NCCL does not start in time"};
-          return Unit{};
-        }));
+    const nccl::Status state = TRY(settled(rank, [&]() -> Status {
+      const Status there = cluster_->check_others();
+      ended = !there;
+      if (!there) return there.error();
+      if (cluster_->limit().count() > 0 &&
+          Clock::now() - began > cluster_->limit())
+        return Error{.kind = Error::Kind::device_lost,
+                     .message = "NCCL does not start in time"};
+      return Unit{};
+    }));
     if (state != nccl::Status::success) return refused(state);
   }
   for (Rank& rank : ranks_)
@@ -210,18 +204,25 @@ Status NcclMover::start(const nccl::UniqueId& id, bool& ended) {
   return Unit{};
 }
 
+/// What a rank's call in progress ends with.
+Result<nccl::Status> NcclMover::settled(const Rank& rank,
+                                        const std::function<Status()>& watch) {
+  nccl::Status state = nccl::Status::in_progress;
+  TRY(ask(
+      [&] {
+        const nccl::Status asked = library_->get_async_error(rank.comm, &state);
+        if (asked != nccl::Status::success) state = asked;
+        return state != nccl::Status::in_progress;
+      },
+      watch));
+  return state;
+}
+
 /// Calls in progress are over: then there may be others.
 Status NcclMover::settle_calls() {
   for (Rank& rank : ranks_) {
-    nccl::Status state = nccl::Status::success;
-    TRY(ask(
-        [&] {
-          const nccl::Status asked =
-              library_->get_async_error(rank.comm, &state);
-          if (asked != nccl::Status::success) state = asked;
-          return state != nccl::Status::in_progress;
-        },
-        [&] { return look_at(rank); }));
+    const nccl::Status state =
+        TRY(settled(rank, [&] { return look_at(rank); }));
     if (state != nccl::Status::success) return failed(rank, state);
   }
   return Unit{};

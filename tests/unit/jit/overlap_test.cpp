@@ -95,34 +95,15 @@ TEST_CASE("random graphs on devices of several processes") {
   int under_way = 0;
   for (const int count : {2, 3}) {
     Bench bench(0, count);
-    for (const uint32_t seed : seeds(80)) {
-      RandomOptions random_options;
-      random_options.collectives = true;
-      random_options.members = count;
-      RandomGraph random(seed, random_options);
-      const ir::Graph graph = random.make();
-      show(bench, seed, graph);
-      std::vector<Arrays> inputs;
-      for (int d = 0; d < count; ++d)
-        inputs.push_back(random.random_inputs(graph));
-      CompileOptions options;
-      options.one_memory = false;
-      const auto expected = evaluate_members(graph, 1, inputs);
-      const auto got = bench.run_all(graph, inputs, options);
-      INFO("seed " << seed << " on " << count << "\n" << ir::print(graph));
-      if (!expected || !got) {
-        CHECK(!expected);
-        CHECK(!got);
-        continue;
-      }
-      for (int d = 0; d < count; ++d)
-        for (size_t i = 0; i < graph.outputs.size(); ++i)
-          CHECK(same_values((*got)[d][i], (*expected)[d][i]));
-      options.devices = count;
-      options.target = code_target(bench.runtime.devices());
-      const auto program = bench.compiler.compile(graph, options);
+    CompileOptions options;
+    options.one_memory = false;
+    compare_random_members(bench, 80, {}, options, [&](const ir::Graph& graph) {
+      CompileOptions alone = options;
+      alone.devices = count;
+      alone.target = code_target(bench.runtime.devices());
+      const auto program = bench.compiler.compile(graph, alone);
       under_way += shown(**program).find('b') != std::string::npos;
-    }
+    });
   }
   CHECK(under_way > 5);
 }

@@ -2,6 +2,7 @@
 // Random graphs, compiled and by the reference evaluator.
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,11 @@ inline void compare_random_graphs(Bench& bench, uint32_t count,
 }
 
 /// With collectives between the bench's devices, each with inputs of its own.
-inline void compare_random_members(Bench& bench, uint32_t count,
-                                   RandomOptions options = {}) {
+/// `seen` is told of each graph that has run.
+inline void compare_random_members(
+    Bench& bench, uint32_t count, RandomOptions options = {},
+    const CompileOptions& compile = {},
+    const std::function<void(const ir::Graph&)>& seen = nullptr) {
   const auto devices = static_cast<int>(bench.runtime.devices().size());
   options.collectives = true;
   options.members = devices;
@@ -60,7 +64,7 @@ inline void compare_random_members(Bench& bench, uint32_t count,
     for (int d = 0; d < devices; ++d)
       inputs.push_back(random.random_inputs(graph));
     auto expected = evaluate_members(graph, 1, inputs);
-    auto got = bench.run_all(graph, inputs);
+    auto got = bench.run_all(graph, inputs, compile);
     INFO("seed " << seed << " on " << devices << "\n" << ir::print(graph));
     if (!expected || !got) {
       CHECK(!expected);
@@ -70,6 +74,7 @@ inline void compare_random_members(Bench& bench, uint32_t count,
     for (int d = 0; d < devices; ++d)
       for (size_t i = 0; i < (*got)[d].size(); ++i)
         CHECK(same_values((*got)[d][i], (*expected)[d][i]));
+    if (seen) seen(graph);
   }
 }
 
