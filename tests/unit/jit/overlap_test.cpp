@@ -88,7 +88,7 @@ TEST_CASE("collectives do not pass what may fail") {
                  "%3: i32[100] = all_reduce %0 axes=[1] sizes=[4]\n"
                  "%4: i32[100] = floor_div %1, %2 @5\n"
                  "%5: i32 = sum %4 axes=[0]\nreturn %5, %3\n")
-            .find("b") == std::string::npos);
+            .find('b') == std::string::npos);
 }
 
 TEST_CASE("random graphs on devices of several processes") {
