@@ -5,7 +5,7 @@
 #include "jit/kernel/chain_sums.h"
 #include "jit/kernel/packed_dot.h"
 #include "jit/kernel/row_sums.h"
-#include "jit/plan/sort_kernels.h"
+#include "jit/sort/sort_kernels.h"
 
 namespace unisono::jit {
 

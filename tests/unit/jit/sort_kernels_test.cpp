@@ -1,6 +1,6 @@
 // The sorting kernels against std::sort with ties by position, in one and in
 // many parts.
-#include "jit/plan/sort_kernels.h"
+#include "jit/sort/sort_kernels.h"
 
 #include <doctest/doctest.h>
 
@@ -96,14 +96,24 @@ void check(int64_t rows, int64_t length, int spread) {
 TEST_CASE("sort and argsort are stable, NaN last, zeros equal") {
   for (const DType dtype : all_dtypes) {
     with_dtype(dtype, [&]<DType D>() {
-      for (const int64_t length : {0, 1, 2, 47, 48, 49, 1000}) {
+      for (const int64_t length : {0, 1, 2, 16, 17, 47, 48, 49, 300, 1000}) {
         check<D>(3, length, 100);
         check<D>(1, length, 2);
       }
       check<D>(1, 70'001, 50'000);
       check<D>(2, 65'536, is_integer(D) ? 1 : 7);
+      check<D>(20, 5'000, 1'000'000);
     });
   }
+}
+
+TEST_CASE("sorts of long lines cut them at values") {
+  check<DType::F32>(17, 66'000, 1'000'000);  // a line a unit
+  check<DType::F32>(1, 1'100'000, 1'000'000);
+  check<DType::F32>(1, 1'100'000, 1);  // all are alike
+  check<DType::I32>(2, 600'000, 1);
+  check<DType::F64>(1, 600'000, 3);
+  check<DType::U64>(1, 600'000, 1);
 }
 
 }  // namespace

@@ -10,16 +10,18 @@
 //   move    part:  keys to their places     (count ... move once per digit)
 //   finish  part:  the last move: elements, or positions, to the result
 //   restore line:  signs of zeros and NaNs, which keys do not tell apart
-#include "jit/plan/sort_kernels.h"
+#include "jit/sort/radix_sort.h"
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#include "jit/sort/sort_key.h"
 
 namespace unisono::jit {
 namespace {
@@ -36,58 +38,6 @@ constexpr int64_t parts_a_line = 8, long_line = 1 << 16, short_line = 48;
 constexpr int digits(size_t bytes, int bits) {
   return (static_cast<int>(bytes) * 8 + bits - 1) / bits;
 }
-
-template <DType D>
-using KeyOf = std::conditional_t<
-    sizeof(typename StorageOf<D>::type) == 1, uint8_t,
-    std::conditional_t<
-        sizeof(typename StorageOf<D>::type) == 2, uint16_t,
-        std::conditional_t<sizeof(typename StorageOf<D>::type) == 4, uint32_t,
-                           uint64_t>>>;
-
-// Types are told apart as they compile: both are done for every element.
-template <DType D>
-constexpr bool is_float = DType::F16 <= D;
-template <DType D>
-constexpr bool is_signed_integer =
-    !is_float<D> && std::is_signed_v<typename StorageOf<D>::type>;
-template <DType D>
-constexpr KeyOf<D> top_bit =
-    KeyOf<D>(KeyOf<D>{1} << (sizeof(KeyOf<D>) * 8 - 1));
-
-/// An unsigned key of the same order; NaNs are the largest key, -0.0 is 0.0.
-template <DType D>
-KeyOf<D> to_key(typename StorageOf<D>::type x) {
-  using Key = KeyOf<D>;
-  constexpr Key top = top_bit<D>;
-  Key bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  if constexpr (is_float<D>) {
-    // Choices and no branches, so that vectors can make them.
-    const auto value = static_cast<typename ComputeOf<D>::type>(x);
-    Key key = Key(bits & top ? ~bits : bits | top);
-    key = value == 0 ? top : key;
-    return value == value ? key : std::numeric_limits<Key>::max();
-  }
-  return is_signed_integer<D> ? Key(bits ^ top) : bits;
-}
-
-template <DType D>
-typename StorageOf<D>::type from_key(KeyOf<D> key) {
-  using Key = KeyOf<D>;
-  constexpr Key top = top_bit<D>;
-  if constexpr (is_float<D>)
-    key = Key(key & top ? key ^ top : ~key);
-  else if constexpr (is_signed_integer<D>)
-    key = Key(key ^ top);
-  typename StorageOf<D>::type x;
-  std::memcpy(&x, &key, sizeof x);
-  return x;
-}
-
-struct Parameters {
-  int64_t rows, length;
-};
 
 /// One line's part of the scratch memory.
 template <class Key, bool with_index>
@@ -140,7 +90,7 @@ struct Part {
   using Output = std::conditional_t<with_index, int32_t, Element>;
 
   Part(void* const* buffers, int64_t unit, int64_t parts)
-      : length(static_cast<const Parameters*>(buffers[0])->length),
+      : length(static_cast<const SortedLines*>(buffers[0])->length),
         part(unit % parts),
         low(length * part / parts),
         high(length * (part + 1) / parts),
@@ -232,20 +182,7 @@ struct Part {
   void restore() {
     if constexpr (!with_index && is_float<D>) {
       if (!scratch.state->restore.load(std::memory_order_relaxed)) return;
-      const Key zero = to_key<D>(Element{}),
-                nan = std::numeric_limits<Key>::max();
-      const auto first = [&](Key key) {
-        return std::lower_bound(
-                   output, output + length, key,
-                   [](Element x, Key k) { return to_key<D>(x) < k; }) -
-               output;
-      };
-      int64_t zeros = first(zero), nans = first(nan);
-      for (int64_t i = 0; i < length; ++i) {
-        const Key key = to_key<D>(input[i]);
-        if (key == zero) output[zeros++] = input[i];
-        if (key == nan) output[nans++] = input[i];
-      }
+      restore_equal<D>(input, output, length);
     }
   }
 
@@ -255,11 +192,6 @@ struct Part {
   LineScratch<Key, with_index> scratch;
   uint32_t* count;
 };
-
-bool stopped(const KernelContext* context) {
-  return context->stop->load(std::memory_order_relaxed) ||
-         context->cancel->load(std::memory_order_relaxed);
-}
 
 /// A kernel that does `body` for the parts begin ... end-1.
 template <class P, void (*body)(P&)>
@@ -424,18 +356,14 @@ void add_launches(int64_t rows, int64_t length, SortPlan& plan) {
 
 }  // namespace
 
-SortPlan plan_sort(DType dtype, int64_t rows, int64_t length, bool argsort) {
-  SortPlan plan;
-  const Parameters parameters{rows, length};
-  plan.parameters.resize(sizeof parameters);
-  std::memcpy(plan.parameters.data(), &parameters, sizeof parameters);
+void add_radix_sort(DType dtype, int64_t rows, int64_t length, bool argsort,
+                    SortPlan& plan) {
   with_dtype(dtype, [&]<DType D>() {
     if (argsort)
       add_launches<D, true>(rows, length, plan);
     else
       add_launches<D, false>(rows, length, plan);
   });
-  return plan;
 }
 
 }  // namespace unisono::jit

@@ -1,6 +1,7 @@
 #pragma once
 // Sorting along the last axis on a CPU: precompiled kernels that a program
 // launches like generated ones.
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,17 @@ struct SortPlan {
   std::vector<uint8_t> parameters;
   int64_t scratch_bytes = 0;
 };
+/// The parameters.
+struct SortedLines {
+  int64_t rows, length;
+};
+
 SortPlan plan_sort(DType dtype, int64_t rows, int64_t length, bool argsort);
+
+/// Whether the launch shall end.
+inline bool stopped(const KernelContext* context) {
+  return context->stop->load(std::memory_order_relaxed) ||
+         context->cancel->load(std::memory_order_relaxed);
+}
 
 }  // namespace unisono::jit
