@@ -125,11 +125,21 @@ void NestEmitter::take_turns(Point& point, Values& values) {
   compute(inside, point, now);
   for (size_t p = 0; p < turns.puts.size(); ++p) {
     const Turns::Put& put = turns.puts[p];
+    BasicBlock* over = nullptr;
+    if (put.condition >= 0) {
+      auto* taken = BasicBlock::Create(context, "put", frame_.function);
+      over = BasicBlock::Create(context, "over", frame_.function);
+      b_.CreateCondBr(now[put.condition], taken, over);
+      b_.SetInsertPoint(taken);
+    }
     Value* offset = b_.CreateAdd(
         put_parts[p], b_.CreateMul(now[put.index], index_constant(put.stride)));
     store_at(put.store.argument,
              frame_.kernel.arguments[put.store.argument].dtype, offset,
              put.store.at, now[put.store.value], point, false);
+    if (!over) continue;
+    b_.CreateBr(over);
+    b_.SetInsertPoint(over);
   }
   leave_if_failed();
   std::vector<Value*> next;

@@ -33,9 +33,17 @@ std::vector<bool> inner_expressions(const Nest& nest) {
 
 std::vector<bool> carried_expressions(const Nest& nest) {
   std::vector<bool> carried(nest.exprs.size());
+  auto is_put = [&](int argument) {
+    return argument >= 0 && nest.turns &&
+           std::any_of(nest.turns->puts.begin(), nest.turns->puts.end(),
+                       [&](const Turns::Put& put) {
+                         return put.store.argument == argument;
+                       });
+  };
   for (size_t e = 0; e < nest.exprs.size(); ++e) {
     carried[e] = nest.exprs[e].kind == Expr::Kind::carried ||
-                 (nest.turns && nest.exprs[e].checked);
+                 (nest.turns && nest.exprs[e].checked) ||
+                 is_put(nest.exprs[e].argument);
     for (ExprId operand : nest.exprs[e].operands)
       if (carried[operand]) carried[e] = true;
   }
@@ -94,8 +102,10 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
   if (nest.turns) {
     for (const Turns::Carry& carry : nest.turns->carries)
       used[carry.first] = used[carry.next] = true;
-    for (const Turns::Put& put : nest.turns->puts)
+    for (const Turns::Put& put : nest.turns->puts) {
       used[put.store.value] = used[put.index] = true;
+      if (put.condition >= 0) used[put.condition] = true;
+    }
     if (nest.turns->condition >= 0) used[nest.turns->condition] = true;
   }
   for (size_t e = nest.exprs.size(); e-- > 0;) {
@@ -147,6 +157,7 @@ void prune(Nest& nest, const std::vector<bool>& keep_checked) {
     for (Turns::Put& put : nest.turns->puts) {
       put.store.value = renamed[put.store.value];
       put.index = renamed[put.index];
+      if (put.condition >= 0) put.condition = renamed[put.condition];
     }
     if (nest.turns->condition >= 0)
       nest.turns->condition = renamed[nest.turns->condition];
@@ -323,9 +334,11 @@ void print(std::string& out, const Nest& nest) {
                          turns->carries[i].next);
     out += "\n";
     for (const Turns::Put& put : turns->puts)
-      out += fmt::format("    put a{}[{} + %{} by {}] = %{}\n",
-                         put.store.argument, text(put.store.at), put.index,
-                         put.stride, put.store.value);
+      out += fmt::format(
+          "    put a{}[{} + %{} by {}] = %{}{}{}\n", put.store.argument,
+          text(put.store.at), put.index, put.stride, put.store.value,
+          put.condition < 0 ? "" : fmt::format(" where %{}", put.condition),
+          put.held ? " held" : "");
   }
   for (const Store& store : nest.stores)
     out += fmt::format("    store a{}[{}] = %{}\n", store.argument,

@@ -169,12 +169,15 @@ struct Turns {
     bool operator==(const Carry&) const = default;
   };
   std::vector<Carry> carries;
-  /// In each turn, argument[at + index * stride] = value; the index is one that
-  /// is known to be inside.
+  /// At the end of each turn, in order, argument[at + index * stride] = value;
+  /// the index is one that is known to be inside. What the turn reads of the
+  /// argument is what was there before it.
   struct Put {
     Store store;
     ExprId index = 0;
     int64_t stride = 0;
+    ExprId condition = -1;  // -1: always
+    bool held = false;      // of an array that the turns read, too
   };
   std::vector<Put> puts = {};
 };
@@ -213,7 +216,7 @@ struct Kernel {
 std::vector<bool> inner_expressions(const Nest& nest);
 
 /// For each expression, whether it is computed in each of the nest's turns:
-/// what depends on a carry, and what may fail.
+/// what depends on a carry, reads what turns put, or may fail.
 std::vector<bool> carried_expressions(const Nest& nest);
 
 /// For each expression, whether it changes along an axis.

@@ -393,6 +393,13 @@ void choose_vector_axis(Nest& nest, const Kernel& kernel,
   }
 }
 
+namespace {
+bool holds_arrays(const Turns& turns) {
+  return std::any_of(turns.puts.begin(), turns.puts.end(),
+                     [](const Turns::Put& put) { return put.held; });
+}
+}  // namespace
+
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine) {
   Schedule plan;
@@ -411,6 +418,12 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
     plan.units = rows;
   } else if (plan.vector_axis < 0) {
     plan.units = 1;
+  } else if (nest.turns && holds_arrays(*nest.turns)) {
+    // Each point writes where it likes.
+    plan.lanes = 1;
+    plan.block = 1;
+    plan.blocks = nest.extents[plan.vector_axis];
+    plan.units = rows;
   } else if (nest.turns) {
     // A turn waits for the one before; twice a vector hides half of that.
     const int64_t extent = nest.extents[plan.vector_axis];

@@ -118,19 +118,20 @@ bool Fuser::place_native_loop(NodeId id) {
   LoopPlaces places;
   for (NodeId operand : node.inputs)
     places.operands.push_back(materialise(operand));
-  std::vector<BufferId> results;
-  const std::vector<bool> wanted = wanted_results(id);
-  for (int i = 0; i < ir::result_count(node); ++i) {
-    results.push_back(plan_.add_buffer(ir::result_type(node, i).bytes()));
-    places.results.push_back(wanted[static_cast<size_t>(i)] ? results.back()
-                                                            : -1);
-  }
-  auto kernel = native_loop(graph_, node, places, sources_.checked, machine);
-  if (!kernel) return false;
-  const size_t item = append({*std::move(kernel), {}}, node.source);
+  places.wanted = wanted_results(id);
+  for (int i = 0; i < ir::result_count(node); ++i)
+    places.results.push_back(
+        plan_.add_buffer(ir::result_type(node, i).bytes()));
+  auto loop = native_loop(graph_, node, places, sources_.checked, machine);
+  if (!loop) return false;
+  for (const size_t carry : loop->held)
+    append({CopyStep{places.operands[carry], places.results[carry],
+                     graph_.type(node.inputs[carry]).bytes()}},
+           node.source);
+  const size_t item = append({std::move(loop->kernel), {}}, node.source);
   for (const Node& inside : ir::attrs<ir::LoopAttrs>(node).body->nodes)
     items_[item].sources.push_back(inside.source);
-  end_results(id, item, std::move(results));
+  end_results(id, item, std::move(places.results));
   return true;
 }
 

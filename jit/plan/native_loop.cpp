@@ -21,6 +21,8 @@ using Extents = std::vector<int64_t>;
 
 /// Nodes of a body.
 constexpr size_t most_nodes = 2000;
+/// Elements of a carry in registers.
+constexpr int64_t most_carried = 64;
 /// Of a kernel that nobody stops.
 constexpr int64_t most_turns = 1 << 16;
 constexpr int64_t most_operations = int64_t{1} << 22;
@@ -71,10 +73,10 @@ bool is_plain(const Graph& graph, size_t& nodes) {
 }
 
 /// The kernel in the making.
-class NativeLoop {
+class LoopMaker {
  public:
-  NativeLoop(const Graph& graph, const Node& loop, const LoopPlaces& places,
-             bool checked)
+  LoopMaker(const Graph& graph, const Node& loop, const LoopPlaces& places,
+            bool checked)
       : graph_(graph),
         loop_(loop),
         a_(ir::attrs<LoopAttrs>(loop)),
@@ -84,12 +86,15 @@ class NativeLoop {
     if (!a_.is_counted()) known_ = known_turns(graph, loop);
   }
 
-  std::optional<Kernel> make();
+  std::optional<NativeLoop> make();
 
  private:
   std::vector<Extents> spaces(const std::vector<size_t>& results) const;
   bool add_nest(const Extents& space, const std::vector<size_t>& results,
                 bool with_checks);
+  bool try_nest(const Extents& space, const std::vector<size_t>& results,
+                bool with_checks, int64_t most_in_registers);
+  bool add_held_result(Unroller& at, size_t carry, PointArray value);
   std::vector<bool> needed_nodes(const std::vector<size_t>& results,
                                  bool with_checks) const;
   bool add_carries(Unroller& at, std::vector<PointArray>& arguments);
@@ -102,6 +107,9 @@ class NativeLoop {
   int argument(BufferId buffer, DType dtype);
   bool touches_much() const;
   bool fails_anywhere() const;
+  bool is_held(size_t result) const {
+    return std::ranges::find(held_, result) != held_.end();
+  }
   int64_t turns() const {
     return a_.is_counted() ? a_.turns : known_ ? known_->count : -1;
   }
@@ -125,12 +133,14 @@ class NativeLoop {
       own_;  // by carry: the nest's, how many
   ExprId number_ = -1;
   std::vector<PointArray> carried_;
+  int64_t most_in_registers_ = 0;  // elements of a carry
+  std::vector<size_t> held_;       // carries
 };
 
-std::optional<Kernel> NativeLoop::make() {
+std::optional<NativeLoop> LoopMaker::make() {
   std::vector<size_t> left;
   for (size_t i = 0; i < places_.results.size(); ++i)
-    if (places_.results[i] >= 0) left.push_back(i);
+    if (places_.wanted[i]) left.push_back(i);
   bool first = true;
   while (first || !left.empty()) {
     bool placed = false;
@@ -139,6 +149,12 @@ std::optional<Kernel> NativeLoop::make() {
       for (size_t i : left)
         (begins_with(part_type(i), space) ? fitting : others).push_back(i);
       if (!add_nest(space, fitting, first)) continue;
+      if (!held_.empty() && !(first && others.empty())) {
+        // Others would see what it has written.
+        kernel_ = {};
+        if (!first) return std::nullopt;
+        continue;
+      }
       left = std::move(others);
       placed = true;
       break;
@@ -147,12 +163,12 @@ std::optional<Kernel> NativeLoop::make() {
     first = false;
   }
   drop_arguments(kernel_);
-  return std::move(kernel_);
+  return NativeLoop{std::move(kernel_), std::move(held_)};
 }
 
 /// The spaces to try: what the results begin with, those first that are most
 /// results', and the empty one.
-std::vector<Extents> NativeLoop::spaces(
+std::vector<Extents> LoopMaker::spaces(
     const std::vector<size_t>& results) const {
   std::vector<Extents> out;
   for (size_t i : results) {
@@ -174,8 +190,8 @@ std::vector<Extents> NativeLoop::spaces(
 }
 
 /// The nodes of the body that these results need, of carries in all turns.
-std::vector<bool> NativeLoop::needed_nodes(const std::vector<size_t>& results,
-                                           bool with_checks) const {
+std::vector<bool> LoopMaker::needed_nodes(const std::vector<size_t>& results,
+                                          bool with_checks) const {
   const Graph& body = *a_.body;
   std::vector<bool> needed(body.nodes.size());
   for (size_t i : results) needed[body.outputs[i]] = true;
@@ -207,7 +223,7 @@ std::vector<bool> NativeLoop::needed_nodes(const std::vector<size_t>& results,
   return needed;
 }
 
-int NativeLoop::argument(BufferId buffer, DType dtype) {
+int LoopMaker::argument(BufferId buffer, DType dtype) {
   auto& all = kernel_.arguments;
   for (size_t i = 0; i < all.size(); ++i)
     if (all[i].buffer == buffer && all[i].dtype == dtype)
@@ -217,8 +233,8 @@ int NativeLoop::argument(BufferId buffer, DType dtype) {
 }
 
 /// A carry's element before the loop.
-ExprId NativeLoop::first_value(Unroller& at, size_t carry,
-                               const PointArray& array, int64_t element) {
+ExprId LoopMaker::first_value(Unroller& at, size_t carry,
+                              const PointArray& array, int64_t element) {
   const Node& operand = graph_[loop_.inputs[carry]];
   if (operand.op == Op::constant) {
     const auto& bytes = ir::attrs<ir::ConstantAttrs>(operand).bytes;
@@ -235,7 +251,7 @@ ExprId NativeLoop::first_value(Unroller& at, size_t carry,
                    .at = at.offset(array, element)});
 }
 
-bool NativeLoop::add_carries(Unroller& at, std::vector<PointArray>& arguments) {
+bool LoopMaker::add_carries(Unroller& at, std::vector<PointArray>& arguments) {
   Turns& turns = *nest_.turns;
   auto carry = [&](ExprId first, DType dtype) {
     turns.carries.push_back({first, -1, dtype});
@@ -248,7 +264,14 @@ bool NativeLoop::add_carries(Unroller& at, std::vector<PointArray>& arguments) {
     const NodeId parameter = a_.body->inputs[a_.parameter(c)];
     PointArray array = at.shaped(a_.body->type(parameter));
     if (needed_[parameter]) {
-      if (at.count(array) == 0 || at.count(array) > 64) return false;
+      if (at.count(array) == 0) return false;
+      if (at.count(array) > most_in_registers_) {
+        array.memory = MemoryPlace{argument(places_.results[c], array.dtype)};
+        array.held = true;
+        held_.push_back(c);
+        arguments.push_back(std::move(array));
+        continue;
+      }
       std::vector<ExprId> first;
       for (int64_t e = 0; e < at.count(array); ++e)
         first.push_back(first_value(at, c, array, e));
@@ -264,7 +287,7 @@ bool NativeLoop::add_carries(Unroller& at, std::vector<PointArray>& arguments) {
 }
 
 /// Rows and captures, which stay in memory until they are read.
-void NativeLoop::add_operands(std::vector<PointArray>& arguments) {
+void LoopMaker::add_operands(std::vector<PointArray>& arguments) {
   for (size_t i = carries_; i < loop_.inputs.size(); ++i) {
     const ir::Type& type = a_.body->type(a_.body->inputs[a_.parameter(i)]);
     PointArray array{type.dtype, type.sizes()};
@@ -278,8 +301,8 @@ void NativeLoop::add_operands(std::vector<PointArray>& arguments) {
   }
 }
 
-bool NativeLoop::add_condition(Unroller& at,
-                               const std::vector<PointArray>& arguments) {
+bool LoopMaker::add_condition(Unroller& at,
+                              const std::vector<PointArray>& arguments) {
   auto goes_on = at.place(*a_.condition, arguments);
   if (!goes_on || !at.settle((*goes_on)[0]) || !(*goes_on)[0].space.empty())
     return false;
@@ -287,14 +310,18 @@ bool NativeLoop::add_condition(Unroller& at,
   return true;
 }
 
-bool NativeLoop::add_results(Unroller& at, const std::vector<size_t>& results,
-                             std::vector<PointArray> given) {
+bool LoopMaker::add_results(Unroller& at, const std::vector<size_t>& results,
+                            std::vector<PointArray> given) {
   Turns& turns = *nest_.turns;
   for (size_t i = 0; i < given.size(); ++i) {
     const bool wanted = std::ranges::find(results, i) != results.end();
     const bool is_carry = i < carries_;
-    if (!wanted && !(is_carry && own_[i].second > 0)) continue;
+    if (!wanted && !is_held(i) && !(is_carry && own_[i].second > 0)) continue;
     PointArray& value = given[i];
+    if (is_held(i)) {
+      if (!add_held_result(at, i, std::move(value))) return false;
+      continue;
+    }
     const PointArray place = at.shaped(part_type(i));
     if (!at.settle(value) || value.space != place.space ||
         static_cast<int64_t>(value.elements.size()) != at.count(place))
@@ -316,8 +343,23 @@ bool NativeLoop::add_results(Unroller& at, const std::vector<size_t>& results,
   return true;
 }
 
+/// What a turn writes of a carry in memory.
+bool LoopMaker::add_held_result(Unroller& at, size_t carry, PointArray value) {
+  const PointArray& array = carried_[carry];
+  auto writes = at.writes_to(array, std::move(value));
+  if (!writes) return false;
+  for (const HeldWrite& write : *writes)
+    nest_.turns->puts.push_back(
+        {.store = {array.memory->argument, at.offset(array, 0), write.value},
+         .index = write.place,
+         .stride = 1,
+         .condition = write.condition,
+         .held = true});
+  return true;
+}
+
 /// Whether turns read or write elements of each of many points.
-bool NativeLoop::touches_much() const {
+bool LoopMaker::touches_much() const {
   if (nest_.points() < many_points) return false;
   auto is_spread = [](const Affine& at) {
     return std::ranges::any_of(at.factors, [](int64_t f) { return f != 0; });
@@ -334,7 +376,7 @@ bool NativeLoop::touches_much() const {
 
 /// Whether elements may fail that are no members: of these the first turn's
 /// error counts, which points that take their turns apart do not find.
-bool NativeLoop::fails_anywhere() const {
+bool LoopMaker::fails_anywhere() const {
   for (size_t axis = 0; axis < nest_.extents.size(); ++axis) {
     const std::vector<bool> varying =
         varying_expressions(nest_, static_cast<int>(axis));
@@ -346,9 +388,18 @@ bool NativeLoop::fails_anywhere() const {
   return false;
 }
 
-bool NativeLoop::add_nest(const Extents& space,
-                          const std::vector<size_t>& results,
-                          bool with_checks) {
+bool LoopMaker::add_nest(const Extents& space,
+                         const std::vector<size_t>& results, bool with_checks) {
+  // An array of which an index picks elements is better off in memory.
+  return try_nest(space, results, with_checks, most_carried) ||
+         try_nest(space, results, with_checks, 1);
+}
+
+bool LoopMaker::try_nest(const Extents& space,
+                         const std::vector<size_t>& results, bool with_checks,
+                         int64_t most_in_registers) {
+  most_in_registers_ = most_in_registers;
+  held_.clear();
   needed_ = needed_nodes(results, with_checks);
   nest_ = Nest{.extents = space,
                .reduced = std::vector<bool>(space.size(), false),
@@ -401,16 +452,16 @@ bool may_be_native(const Graph& graph, const Node& loop,
          turns * static_cast<int64_t>(nodes) <= most_operations;
 }
 
-std::optional<Kernel> native_loop(const Graph& graph, const Node& loop,
-                                  const LoopPlaces& places, bool checked,
-                                  const Machine& machine) {
-  auto kernel = NativeLoop(graph, loop, places, checked).make();
-  if (!kernel || machine.stops_kernels) return kernel;
+std::optional<NativeLoop> native_loop(const Graph& graph, const Node& loop,
+                                      const LoopPlaces& places, bool checked,
+                                      const Machine& machine) {
+  auto made = LoopMaker(graph, loop, places, checked).make();
+  if (!made || machine.stops_kernels) return made;
   // A check that fails ends all turns, which a thread alone cannot.
-  for (const Nest& nest : kernel->nests)
+  for (const Nest& nest : made->kernel.nests)
     for (const Expr& expr : nest.exprs)
       if (expr.checked) return std::nullopt;
-  return kernel;
+  return made;
 }
 
 }  // namespace unisono::jit

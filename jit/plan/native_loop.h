@@ -17,9 +17,15 @@ namespace unisono::jit {
 
 /// Where a loop's operands and results lie.
 struct LoopPlaces {
-  std::vector<BufferId> operands;
-  /// Results that nobody wants have -1; they are not stored.
-  std::vector<BufferId> results;
+  std::vector<BufferId> operands, results;
+  std::vector<bool> wanted;  // by result; others are not stored
+};
+
+struct NativeLoop {
+  Kernel kernel;
+  /// Carries that are read and written at their results' places, element by
+  /// element: the operands are to be copied there before.
+  std::vector<size_t> held;
 };
 
 /// Whether native_loop is worth a try: the body has few operations, none of a
@@ -28,10 +34,11 @@ struct LoopPlaces {
 bool may_be_native(const ir::Graph& graph, const ir::Node& loop,
                    const Machine& machine);
 
-/// The kernel of a loop of `graph`; nothing if its body is too large or its
+/// A loop of `graph`; nothing if its body is too large or its
 /// points depend on others. `checked`: whether failed checks are errors.
-std::optional<Kernel> native_loop(const ir::Graph& graph, const ir::Node& loop,
-                                  const LoopPlaces& places, bool checked,
-                                  const Machine& machine);
+std::optional<NativeLoop> native_loop(const ir::Graph& graph,
+                                      const ir::Node& loop,
+                                      const LoopPlaces& places, bool checked,
+                                      const Machine& machine);
 
 }  // namespace unisono::jit

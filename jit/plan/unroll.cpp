@@ -193,10 +193,40 @@ std::optional<std::pair<int64_t, int64_t>> Unroller::range_of(ExprId id) const {
   return found->second;
 }
 
+/// The range of a result that one operand bounds.
+std::optional<std::pair<int64_t, int64_t>> Unroller::bounded_range(
+    const Expr& expr) const {
+  if (expr.op == Op::bit_and) {
+    std::optional<std::pair<int64_t, int64_t>> out;
+    for (ExprId operand : expr.operands)
+      if (const auto range = range_of(operand);
+          range && range->first >= 0 && (!out || range->second < out->second))
+        out = std::pair<int64_t, int64_t>(0, range->second);
+    return out;
+  }
+  if (expr.op == Op::mod) {
+    const auto divisor = known(expr.operands[1]);
+    if (divisor && *divisor > 0)
+      return std::pair<int64_t, int64_t>(0, *divisor - 1);
+  }
+  if (expr.op == Op::select) {
+    const auto one = range_of(expr.operands[1]),
+               other = range_of(expr.operands[2]);
+    if (one && other)
+      return std::pair(std::min(one->first, other->first),
+                       std::max(one->second, other->second));
+  }
+  return std::nullopt;
+}
+
 /// What follows for the range of a result that does not wrap.
 void Unroller::note_range(ExprId id) {
   const Expr& expr = nest_.exprs[id];
   if (!is_integer(expr.dtype) || !is_integer(expr.operand_dtype)) return;
+  if (const auto range = bounded_range(expr)) {
+    ranges_[id] = *range;
+    return;
+  }
   std::vector<std::pair<int64_t, int64_t>> x;
   for (ExprId operand : expr.operands) {
     const auto range = range_of(operand);
@@ -326,6 +356,14 @@ Unroller::Found Unroller::value_of(const Graph& graph, const Node& node,
 /// Brings an array from memory into registers.
 bool Unroller::load(Array& array) {
   if (!array.memory) return true;
+  if (array.held) {
+    if (!is_small(array)) return false;
+    Array out{array.dtype, array.shape, array.space};
+    for (int64_t i = 0; i < count(array); ++i)
+      out.elements.push_back(held_element(array, integer(DType::I64, i)));
+    array = std::move(out);
+    return true;
+  }
   ir::Type type{array.dtype, {}};
   for (int64_t size : array.shape) type.shape.emplace_back(size);
   Array out = shaped(type);
@@ -387,6 +425,7 @@ Unroller::Found Unroller::map(const Graph& graph, const Node& node, Arrays x) {
                                        std::move(operands)));
       continue;
     }
+    operands[1] = guarded(operands[1], 1);  // a divisor or an exponent
     Expr expr{.kind = Expr::Kind::operation,
               .op = node.op,
               .dtype = node.type.dtype,
@@ -456,15 +495,17 @@ Unroller::Found Unroller::rearranged(const Array& x, Array out,
     const Index source = from(whole);
     int64_t flat = 0;
     for (size_t a = 0; a < own.size(); ++a) flat += source[own[a]] * strides[a];
-    out.elements.push_back(x.elements[static_cast<size_t>(flat)]);
+    out.elements.push_back(x.held ? held_element(x, integer(DType::I64, flat))
+                                  : x.elements[static_cast<size_t>(flat)]);
   });
   return out;
 }
 
 Unroller::Found Unroller::move(const Node& node, Arrays x) {
   if (node.op == Op::reshape) return reshape(x[0], node);
+  const bool is_part = node.op == Op::slice;
   for (Array& array : x)
-    if (!load(array)) return std::nullopt;
+    if (!(is_part && array.held) && !load(array)) return std::nullopt;
   Array out{node.type.dtype, node.type.sizes(), x[0].space};
   switch (ir::move_of(node.op)) {
     case ir::Move::reshape: break;
@@ -508,7 +549,7 @@ Unroller::Found Unroller::move(const Node& node, Arrays x) {
 Unroller::Found Unroller::reshape(const Array& x, const Node& node) {
   Array out = x;
   out.shape = node.type.sizes();
-  if (x.memory || x.space.empty()) return out;
+  if ((x.memory && !x.held) || x.space.empty()) return out;
   const Array wanted = shaped(node.type);
   const bool in_front = x.space == wanted.space;
   if (!in_front) return std::nullopt;

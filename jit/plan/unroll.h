@@ -25,6 +25,14 @@ struct MemoryPlace {
   std::vector<Expr::IndexedAxis> base_axes = {};
 };
 
+/// An element that a turn writes of an array that its loop holds in memory.
+struct HeldWrite {
+  ExprId place = -1;  // i64: the element's number at a point
+  ExprId value = -1;
+  ExprId condition = -1;  // -1: always
+  bool operator==(const HeldWrite&) const = default;
+};
+
 /// The value of a node.
 struct PointArray {
   DType dtype = DType::F32;
@@ -35,6 +43,10 @@ struct PointArray {
   /// Row-major over the other axes; or the array is in memory.
   std::vector<ExprId> elements = {};
   std::optional<MemoryPlace> memory = {};
+  /// A carry in memory: what the turn has written so far, which memory has at
+  /// its end. Until then memory is as it was when the turn began.
+  bool held = false;
+  std::vector<HeldWrite> writes = {};
 };
 
 class Unroller {
@@ -49,6 +61,10 @@ class Unroller {
   std::optional<std::vector<PointArray>> place(
       const ir::Graph& graph, std::vector<PointArray> arguments,
       const std::vector<bool>* needed = nullptr);
+  /// What a turn writes of a held array to make it this one; nothing where that
+  /// is not the array, or not all of it is in registers.
+  std::optional<std::vector<HeldWrite>> writes_to(const PointArray& held,
+                                                  PointArray value);
   /// The array in registers, with the axes of the space in front, or without
   /// them.
   bool settle(PointArray& array);
@@ -94,12 +110,40 @@ class Unroller {
   Found gather_memory(const ir::Graph& graph, const ir::Node& node,
                       const Arrays& x);
   Found scatter(const ir::Graph& graph, const ir::Node& node, Arrays x);
+
+  struct HeldPlace;
+  std::optional<HeldPlace> held_place(const ir::Graph& graph,
+                                      const ir::Node& node, const Array& array,
+                                      std::span<const Array> indices, int64_t p,
+                                      const std::vector<int>& rest,
+                                      int64_t window);
+  Affine own_part(const Array& array) const;
+  ExprId held_element(const Array& array, ExprId place, ExprId before = -1);
+  std::optional<ExprId> report_place(const ir::Node& node,
+                                     const HeldPlace& where,
+                                     const Array& result);
+  Found gather_held(const ir::Graph& graph, const ir::Node& node,
+                    const Arrays& x);
+  Found scatter_held(const ir::Graph& graph, const ir::Node& node,
+                     const Arrays& x);
+  bool merge_held(ExprId condition, Array& one, const Array& other);
+  ExprId both(ExprId a, ExprId b);
+  ExprId negated(ExprId condition);
+  ExprId guarded(ExprId value, int64_t otherwise);
+  ExprId guarded_index(ExprId index, int64_t size, bool can_fail);
+
   std::optional<Arrays> branch(const ir::Graph& graph, const ir::Node& node,
                                Arrays x);
   std::optional<Arrays> turns(const ir::Node& node, Arrays x);
   Found row_of(Array array, int64_t number);
 
-  struct Indexing;
+  /// How an indexed operation takes the axes of its array apart: those that are
+  /// indexed, those that are not, and for each of the space how it comes.
+  struct Indexing {
+    std::vector<int> rest;        // axes of the array that are not indexed
+    std::vector<int> part_space;  // the space's axes among the part's
+    bool by_index = false;        // a point's index names its own elements
+  };
   std::optional<Indexing> indexing(const std::vector<int64_t>& shape,
                                    const std::vector<int>& space,
                                    const std::vector<int>& axes,
@@ -129,6 +173,8 @@ class Unroller {
   bool may_fail(const ir::Graph& graph, const ir::Node& node,
                 const Arrays& x) const;
   std::optional<std::pair<int64_t, int64_t>> range_of(ExprId id) const;
+  std::optional<std::pair<int64_t, int64_t>> bounded_range(
+      const Expr& expr) const;
   void note_range(ExprId id);
   bool is_inside(ExprId index, int64_t size) const;
   std::optional<int64_t> known(ExprId id) const;
@@ -146,6 +192,7 @@ class Unroller {
   std::map<std::string, ExprId> known_;
   std::map<ExprId, std::pair<int64_t, int64_t>> ranges_;
   uint32_t place_ = 0;  // of the node that is taken apart
+  ExprId guard_ = -1;   // whether its branch is taken; -1: it is in none
 };
 
 }  // namespace unisono::jit

@@ -43,14 +43,6 @@ int64_t ravel(const std::vector<int64_t>& at,
 
 }  // namespace
 
-/// How an indexed operation takes the axes of its array apart: those that are
-/// indexed, those that are not, and for each of the space how it comes.
-struct Unroller::Indexing {
-  std::vector<int> rest;        // axes of the array that are not indexed
-  std::vector<int> part_space;  // the space's axes among the part's
-  bool by_index = false;        // a point's index names its own elements
-};
-
 /// `part` is the result of a gather: the axes of the indices, then the rest.
 std::optional<Unroller::Indexing> Unroller::indexing(
     const std::vector<int64_t>& shape, const std::vector<int>& space,
@@ -97,6 +89,7 @@ Unroller::Found Unroller::gather(const Graph& graph, const Node& node,
                                  Arrays x) {
   for (size_t i = 1; i < x.size(); ++i)
     if (!load(x[i])) return std::nullopt;
+  if (x[0].held) return gather_held(graph, node, x);
   if (x[0].memory) return gather_memory(graph, node, x);
   const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
   const std::span<const Array> indices = std::span(x).subspan(1);
@@ -241,8 +234,11 @@ Unroller::Found Unroller::gather_memory(const Graph& graph, const Node& node,
         expr.at.constant += at[i] * strides[small[i]];
       bool inside = true;
       for (size_t k = 0; k < attrs.axes.size(); ++k)
-        inside &= add_index(expr, indices[k].elements[static_cast<size_t>(p)],
-                            x[0].shape[attrs.axes[k]], strides[attrs.axes[k]]);
+        inside &=
+            add_index(expr,
+                      guarded_index(indices[k].elements[static_cast<size_t>(p)],
+                                    x[0].shape[attrs.axes[k]], can_fail),
+                      x[0].shape[attrs.axes[k]], strides[attrs.axes[k]]);
       if (expr.operands.empty()) expr.kind = Expr::Kind::load;
       if (can_fail && !inside) {
         expr.checked = true;
@@ -285,7 +281,10 @@ bool Unroller::set_member(Expr& expr, const Node& node,
 Unroller::Found Unroller::scatter(const Graph& graph, const Node& node,
                                   Arrays x) {
   for (Array& array : x)
-    if (!load(array)) return std::nullopt;
+    if (!array.held && !load(array)) return std::nullopt;
+  for (size_t i = 1; i < x.size(); ++i)
+    if (!load(x[i])) return std::nullopt;
+  if (x[0].held) return scatter_held(graph, node, x);
   const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
   const std::span<const Array> indices = std::span(x).subspan(2);
   const auto how = indexing(x[0].shape, x[0].space, axes, indices);
@@ -312,18 +311,23 @@ Unroller::Found Unroller::scatter(const Graph& graph, const Node& node,
   return out;
 }
 
-/// Both branches are computed: they have no effects, and few operations.
-std::optional<Unroller::Arrays> Unroller::branch(const Graph& graph,
-                                                 const Node& node, Arrays x) {
-  if ((checked_ && ir::must_stay(graph, node)) || !load(x[0]))
-    return std::nullopt;
+/// Both branches are computed: they have no effects, and few operations. What
+/// may fail does so where its branch is taken.
+std::optional<Unroller::Arrays> Unroller::branch(const Graph&, const Node& node,
+                                                 Arrays x) {
+  if (!load(x[0])) return std::nullopt;
   const auto& a = ir::attrs<ir::IfAttrs>(node);
-  const ExprId condition = x[0].elements[0];
+  const ExprId condition = x[0].elements[0], outer = guard_;
   x.erase(x.begin());
-  auto ones = place(*a.then_graph, x), others = place(*a.else_graph, x);
+  guard_ = both(outer, condition);
+  auto ones = place(*a.then_graph, x);
+  guard_ = both(outer, negated(condition));
+  auto others = place(*a.else_graph, x);
+  guard_ = outer;
   if (!ones || !others) return std::nullopt;
   for (size_t i = 0; i < ones->size(); ++i) {
     Array &one = (*ones)[i], &other = (*others)[i];
+    if (merge_held(condition, one, other)) continue;
     if (!load(one) || !load(other) || !fits({one, other})) return std::nullopt;
     for (size_t e = 0; e < one.elements.size(); ++e)
       if (one.elements[e] != other.elements[e])
