@@ -339,6 +339,29 @@ void swap_some(const float* x, float* out, size_t n, int turns) {
   }
 }
 
+void bubble_sort(const float* x, float* out, size_t n) {
+  std::memcpy(out, x, n * sizeof(float));
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j + 1 < n; ++j)
+      if (out[j] > out[j + 1]) std::swap(out[j], out[j + 1]);
+}
+
+void common_table(float* out, size_t n) {
+  std::vector<int32_t> a(n), b(n);
+  for (size_t i = 0; i < n; ++i) {
+    a[i] = static_cast<int32_t>(i * 7919 % 13);
+    b[i] = static_cast<int32_t>(i * 104'729 % 11);
+  }
+  const size_t width = n + 1;
+  std::memset(out, 0, width * width * sizeof(float));
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j < n; ++j)
+      out[(i + 1) * width + j + 1] =
+          a[i] == b[j]
+              ? out[i * width + j] + 1
+              : std::max(out[i * width + j + 1], out[(i + 1) * width + j]);
+}
+
 void mark_rows(const float* x, const int32_t* index, float* out, size_t rows,
                size_t columns) {
 #pragma omp parallel for schedule(static)

@@ -87,6 +87,11 @@ size_t select_positive(const float* x, float* out, size_t n);
 void halve_some(const float* x, float* out, size_t n, int turns);
 /// Likewise x[i] and x[j] are swapped, j the place after i.
 void swap_some(const float* x, float* out, size_t n, int turns);
+/// n passes over all neighbours.
+void bubble_sort(const float* x, float* out, size_t n);
+/// The lengths of common subsequences of i * 7919 % 13 and i * 104729 % 11,
+/// i < n: (n + 1) x (n + 1), row-major.
+void common_table(float* out, size_t n);
 /// In each row of out, a copy of x, one element becomes -1.
 void mark_rows(const float* x, const int32_t* index, float* out, size_t rows,
                size_t columns);

@@ -38,6 +38,28 @@ let f_swap = jit(fn(x) => {
   }
   y
 })
+let few = sin(arange(1_000, f32) * 12.9898)
+let f_bubble = jit(fn(x) => {
+  var y = x
+  for i in range(1_000) {
+    for j in range(999) {
+      if y[j] > y[j + 1] { (y[j], y[j + 1]) = (y[j + 1], y[j]) }
+    }
+  }
+  y
+})
+let left = arange(1_000) * 7919 % 13
+let right = arange(1_000) * 104_729 % 11
+let f_common = jit(fn(a, b) => {
+  var t = zeros(f32[1_001, 1_001])
+  for i in range(1_000) {
+    for j in range(1_000) {
+      if a[i] == b[j] { t[i + 1, j + 1] = t[i, j] + 1.0 }
+      else { t[i + 1, j + 1] = maximum(t[i, j + 1], t[i + 1, j]) }
+    }
+  }
+  t
+})
 def mark(row, i) {
   var y = row
   y[i] = -1.0
@@ -52,7 +74,8 @@ def f_select(x) = x[x > 0.0]
 
 void updates(Table& table) {
   const std::string group = "8 updates";
-  if (!table.wanted(group, "write swap vmap sort of 4096 rows x[x > 0]"))
+  if (!table.wanted(group,
+                    "write swap bubble table vmap sort of 4096 rows x[x > 0]"))
     return;
   Script s(program, 1);
   const size_t n = size_t{1} << 20, side = 4096;
@@ -80,6 +103,14 @@ void updates(Table& table) {
       "swap of two elements, 10^6 turns", "f_swap", {s["x"]},
       [&] { peers::swap_some(x.get(), out.get(), n, turns); }, Team::one_thread,
       0);
+  const Aligned<float> few = copy_of(s, "few");
+  row(
+      "bubble sort of 1000", "f_bubble", {s["few"]},
+      [&] { peers::bubble_sort(few.get(), out.get(), few.size); },
+      Team::one_thread, 0.33);
+  row(
+      "table under `if`, 1000 x 1000", "f_common", {s["left"], s["right"]},
+      [&] { peers::common_table(out.get(), 1000); }, Team::one_thread, 0.33);
   row(
       "vmap of a write, 4096 rows", "f_mark", {s["square"], s["rows"]},
       [&] {

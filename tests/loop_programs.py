@@ -13,7 +13,7 @@ import tempfile
 
 import sanitizers
 
-SIZE = 6  # of the arrays
+SIZES = (6, 40, 200)  # of the arrays: compiled loops have them in registers, or in memory
 
 
 def least(x, y):
@@ -29,6 +29,7 @@ class Program:
         self.rng = rng
         self.ours, self.python = [], []
         self.names = 0
+        self.size = rng.choice(SIZES)
         self.counters = []  # of the loops around
         self.work = 0  # turns, about
         self.block(1, depth=0, turns=1, statements=rng.randint(3, 7))
@@ -70,11 +71,11 @@ class Program:
 
     def index(self):
         if self.rng.random() < 0.3:
-            number = self.rng.randint(-SIZE, SIZE - 1)
+            number = self.rng.randint(-self.size, self.size - 1)
             return str(number), str(number)
         ours, python = self.rng.choice([("a", "a"), ("b", "b")] + [(f"i64({c})", c) for c in self.counters])
         shift = self.rng.randint(0, 4)
-        return f"({ours} + {shift}) % {SIZE}", f"({python} + {shift}) % {SIZE}"
+        return f"({ours} + {shift}) % {self.size}", f"({python} + {shift}) % {self.size}"
 
     def floating(self, depth=0):
         pick = self.rng.random()
@@ -170,7 +171,7 @@ class Program:
             self.line(level, f"for {ours} {{", f"for {python}:")
             names = [e, f] if form else [e]
             self.counters += names
-            self.block(level + 1, depth + 1, turns * SIZE, self.rng.randint(1, 4))
+            self.block(level + 1, depth + 1, turns * self.size, self.rng.randint(1, 4))
             del self.counters[-len(names):]
         elif pick < 0.75:
             counter = self.name("i")
@@ -196,7 +197,7 @@ class Program:
         """What the body prints, and what is shown of its variables at the end."""
         out = []
         code = ["def program(math, out):", "    a, b, x, y = 3, 14, 1.5, -0.25",
-                f"    v = [i * 0.5 for i in range({SIZE})]", f"    w = [i * 3 - 4 for i in range({SIZE})]",
+                f"    v = [i * 0.5 for i in range({self.size})]", f"    w = [i * 3 - 4 for i in range({self.size})]",
                 *self.python, '    out.append(f"{a} {b} {x:.12e} {y:.12e}")',
                 '    out.append(" ".join(f"{e:.12e}" for e in v))', '    out.append(" ".join(str(e) for e in w))']
         space = {"least": least}
@@ -206,10 +207,10 @@ class Program:
 
     def text(self, number):
         start = ["var a = 3i64", "var b = 14i64", "var x = 1.5f64", "var y = -0.25f64",
-                 f"var v = arange({SIZE}, f64) * 0.5", f"var w = arange({SIZE}, i64) * 3 - 4"]
+                 f"var v = arange({self.size}, f64) * 0.5", f"var w = arange({self.size}, i64) * 3 - 4"]
         show = ['print("{a} {b} {x:.12e} {y:.12e}")',
-                'print("' + " ".join(f"{{v[{i}]:.12e}}" for i in range(SIZE)) + '")',
-                'print("' + " ".join(f"{{w[{i}]}}" for i in range(SIZE)) + '")']
+                'print("' + " ".join(f"{{v[{i}]:.12e}}" for i in range(self.size)) + '")',
+                'print("' + " ".join(f"{{w[{i}]}}" for i in range(self.size)) + '")']
         body = "\n".join(["  " + line for line in start] + self.ours)
         return (f"def program{number}() {{\n{body}\n  (a, b, x, y, v, w)\n}}\n"
                 "{\n" + body + "\n" + "\n".join("  " + line for line in show) + "\n}\n" +

@@ -88,6 +88,8 @@ class NestEmitter {
                     const VectorBody& body);
   void emit_turns(Point& point, llvm::Value* block);
   void take_turns(Point& point, Values& values);
+  void put_all(llvm::ArrayRef<llvm::Value*> parts, Point& point,
+               const Values& now);
   std::vector<bool> needed_for(ExprId id, const Values& values) const;
   void leave_if_failed();
   void poll_after(llvm::Value* turns);

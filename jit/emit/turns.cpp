@@ -74,6 +74,34 @@ void NestEmitter::poll_after(Value* turns) {
   b_.SetInsertPoint(again);
 }
 
+/// What a turn writes; neighbours with one condition share its branch.
+void NestEmitter::put_all(llvm::ArrayRef<Value*> parts, Point& point,
+                          const Values& now) {
+  const std::vector<Turns::Put>& puts = nest_.turns->puts;
+  llvm::LLVMContext& context = b_.getContext();
+  for (size_t p = 0; p < puts.size();) {
+    const ExprId condition = puts[p].condition;
+    BasicBlock* over = nullptr;
+    if (condition >= 0) {
+      auto* taken = BasicBlock::Create(context, "put", frame_.function);
+      over = BasicBlock::Create(context, "over", frame_.function);
+      b_.CreateCondBr(now[condition], taken, over);
+      b_.SetInsertPoint(taken);
+    }
+    for (; p < puts.size() && puts[p].condition == condition; ++p) {
+      const Turns::Put& put = puts[p];
+      Value* offset = b_.CreateAdd(
+          parts[p], b_.CreateMul(now[put.index], index_constant(put.stride)));
+      store_at(put.store.argument,
+               frame_.kernel.arguments[put.store.argument].dtype, offset,
+               put.store.at, now[put.store.value], point, false);
+    }
+    if (!over) continue;
+    b_.CreateBr(over);
+    b_.SetInsertPoint(over);
+  }
+}
+
 /// Computes all expressions: before the loop those that its turns do not
 /// change, after it carries have their last values.
 void NestEmitter::take_turns(Point& point, Values& values) {
@@ -123,24 +151,7 @@ void NestEmitter::take_turns(Point& point, Values& values) {
     b_.SetInsertPoint(work);
   }
   compute(inside, point, now);
-  for (size_t p = 0; p < turns.puts.size(); ++p) {
-    const Turns::Put& put = turns.puts[p];
-    BasicBlock* over = nullptr;
-    if (put.condition >= 0) {
-      auto* taken = BasicBlock::Create(context, "put", frame_.function);
-      over = BasicBlock::Create(context, "over", frame_.function);
-      b_.CreateCondBr(now[put.condition], taken, over);
-      b_.SetInsertPoint(taken);
-    }
-    Value* offset = b_.CreateAdd(
-        put_parts[p], b_.CreateMul(now[put.index], index_constant(put.stride)));
-    store_at(put.store.argument,
-             frame_.kernel.arguments[put.store.argument].dtype, offset,
-             put.store.at, now[put.store.value], point, false);
-    if (!over) continue;
-    b_.CreateBr(over);
-    b_.SetInsertPoint(over);
-  }
+  put_all(put_parts, point, now);
   leave_if_failed();
   std::vector<Value*> next;
   for (const Turns::Carry& carry : turns.carries)

@@ -95,9 +95,10 @@ std::optional<Unroller::HeldPlace> Unroller::held_place(
     out.may_fail = out.may_fail || (can_fail && !inside);
     out.read.operands.push_back(index);
     out.read.indexed.push_back({size, stride, inside});
-    const ExprId term =
-        operation(Op::mul, DType::I64, DType::I64,
-                  {wrapped(index, size), integer(DType::I64, stride)});
+    ExprId term = wrapped(index, size);
+    if (stride != 1)
+      term = operation(Op::mul, DType::I64, DType::I64,
+                       {term, integer(DType::I64, stride)});
     out.place = out.place < 0 ? term
                               : operation(Op::add, DType::I64, DType::I64,
                                           {out.place, term});
@@ -208,9 +209,8 @@ bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
       one.memory->argument != other.memory->argument ||
       one.shape != other.shape)
     return false;
-  const auto [ours, theirs] =
-      std::mismatch(one.writes.begin(), one.writes.end(), other.writes.begin(),
-                    other.writes.end());
+  auto [ours, theirs] = std::mismatch(one.writes.begin(), one.writes.end(),
+                                      other.writes.begin(), other.writes.end());
   std::vector<HeldWrite> all(one.writes.begin(), ours);
   const auto append = [&](auto from, auto end, ExprId taken) {
     for (; from != end; ++from)
@@ -218,6 +218,15 @@ bool Unroller::merge_held(ExprId condition, Array& one, const Array& other) {
           {from->place, from->value,
            from->condition < 0 ? taken : both(taken, from->condition)});
   };
+  // One write where each branch has one to this place.
+  for (; ours != one.writes.end() && theirs != other.writes.end() &&
+         ours->place == theirs->place && ours->condition < 0 &&
+         theirs->condition < 0;
+       ++ours, ++theirs)
+    all.push_back({ours->place,
+                   operation(Op::select, one.dtype, one.dtype,
+                             {condition, ours->value, theirs->value}),
+                   -1});
   append(ours, one.writes.end(), condition);
   append(theirs, other.writes.end(), negated(condition));
   one.writes = std::move(all);
