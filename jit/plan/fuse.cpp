@@ -468,8 +468,9 @@ Plan fuse(const Graph& graph, bool checked, const Lowering& lowering) {
     plan.buffers.back().home = PlanBuffer::Home::input;
     plan.buffers.back().index = static_cast<int>(plan.inputs.size()) - 1;
   }
-  plan.outputs =
-      Fuser(plan, graph, plan.inputs, checked, lowering).run(plan.steps);
+  Ranges ranges;
+  plan.outputs = Fuser(plan, graph, plan.inputs, checked, lowering, ranges)
+                     .run(plan.steps);
   std::vector<bool> taken(plan.buffers.size());
   for (BufferId& output : plan.outputs) {
     const PlanBuffer buffer = plan.buffers[output];

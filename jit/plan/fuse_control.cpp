@@ -57,7 +57,8 @@ bool is_straight(const PlanSteps& steps) {
 PlanSteps Fuser::lower(const Graph& graph, const std::vector<BufferId>& inputs,
                        std::vector<BufferId>& outputs) {
   PlanSteps steps;
-  outputs = Fuser(plan_, graph, inputs, sources_.checked, lowering_).run(steps);
+  outputs = Fuser(plan_, graph, inputs, sources_.checked, lowering_, ranges_)
+                .run(steps);
   return steps;
 }
 
@@ -85,13 +86,64 @@ PlanSteps Fuser::lower_to(const Graph& graph,
   return steps;
 }
 
+/// The body of a loop, in which the turn's number has a range. (The condition
+/// meets one number more.)
+PlanSteps Fuser::lower_body(const Node& loop, const Graph& body,
+                            const std::vector<BufferId>& inputs,
+                            const std::vector<BufferId>& places) {
+  const auto& attrs = ir::attrs<ir::LoopAttrs>(loop);
+  BufferId number = -1;
+  if (attrs.is_counted() && attrs.turns > 0) {
+    number = inputs[0];
+    ranges_[number] = {0, attrs.turns - 1};
+  } else if (!attrs.is_counted()) {
+    if (const auto turns = known_turns(graph_, loop);
+        turns && turns->count > 0) {
+      number = inputs[static_cast<size_t>(turns->counter)];
+      ranges_[number] = {turns->first, turns->last};
+    }
+  }
+  PlanSteps steps = lower_to(body, inputs, places);
+  ranges_.erase(number);
+  return steps;
+}
+
+/// What is known of an integer of this graph.
+std::optional<IntegerRange> Fuser::range_of(NodeId id, int depth) const {
+  constexpr int deepest = 8;
+  const Node& node = graph_[id];
+  if (!is_integer(node.type.dtype)) return std::nullopt;
+  if (const auto known = ranges_.find(sources_.buffer[id]);
+      known != ranges_.end())
+    return known->second;
+  if (const auto value = constant_of(graph_, id))
+    return IntegerRange(*value, *value);
+  if (ir::kind(node.op) != ir::Kind::map || depth == deepest)
+    return std::nullopt;
+  std::vector<IntegerRange> operands;
+  for (const NodeId operand : node.inputs) {
+    const auto range = range_of(operand, depth + 1);
+    if (!range) return std::nullopt;
+    operands.push_back(*range);
+  }
+  return range_of_result(node.op, node.type.dtype, operands);
+}
+
+/// Where an operand of a loop or branch lies; its range is noted.
+BufferId Fuser::capture(NodeId id) {
+  const auto range = range_of(id);
+  const BufferId buffer = materialise(id);
+  if (range) ranges_.try_emplace(buffer, *range);
+  return buffer;
+}
+
 void Fuser::place_if(NodeId id) {
   const Node& node = graph_[id];
   const auto& attrs = ir::attrs<ir::IfAttrs>(node);
   const BufferId flag = materialise(node.inputs[0]);
   std::vector<BufferId> captures, results;
   for (size_t i = 1; i < node.inputs.size(); ++i)
-    captures.push_back(materialise(node.inputs[i]));
+    captures.push_back(capture(node.inputs[i]));
   for (int i = 0; i < ir::result_count(node); ++i)
     results.push_back(plan_.add_buffer(ir::result_type(node, i).bytes()));
   auto branch = [&](const Graph& graph) {
@@ -116,8 +168,10 @@ bool Fuser::place_native_loop(NodeId id) {
   if (!may_be_native(graph_, graph_[id], machine)) return false;
   const Node& node = graph_[id];
   LoopPlaces places;
-  for (NodeId operand : node.inputs)
-    places.operands.push_back(materialise(operand));
+  for (NodeId operand : node.inputs) {
+    places.operands.push_back(capture(operand));
+    places.ranges.push_back(range_of(operand));
+  }
   places.wanted = wanted_results(id);
   for (int i = 0; i < ir::result_count(node); ++i)
     places.results.push_back(
@@ -158,7 +212,7 @@ void Fuser::place_loop(NodeId id) {
   const Node& node = graph_[id];
   ir::LoopAttrs attrs = ir::attrs<ir::LoopAttrs>(node);
   std::vector<BufferId> inputs, carries, outputs;
-  for (NodeId operand : node.inputs) inputs.push_back(materialise(operand));
+  for (NodeId operand : node.inputs) inputs.push_back(capture(operand));
   for (int i = 0; i < attrs.carries; ++i) {
     const int64_t bytes = graph_.type(node.inputs[i]).bytes();
     carries.push_back(plan_.add_buffer(bytes));
@@ -169,9 +223,9 @@ void Fuser::place_loop(NodeId id) {
   if (attrs.is_counted()) add_turns(node, attrs, inputs, carries);
   PlanSteps condition = lower(*attrs.condition, inputs, outputs);
   task.flag = outputs[0];
-  PlanSteps body = lower_to(*attrs.body, inputs, carries);
+  PlanSteps body = lower_body(node, *attrs.body, inputs, carries);
   if (lowering_.machine().counts_turns) task.turns = turns_of(node);
-  if (auto doubled = two_places(attrs, inputs, body, task.turns)) {
+  if (auto doubled = two_places(attrs, node, inputs, body, task.turns)) {
     if (task.turns > 0 && task.turns % 2 != 0)
       for (PlanStep& step : body) append(std::move(step));
     if (task.turns > 0) task.turns /= 2;
@@ -217,6 +271,7 @@ void Fuser::add_turns(const Node& node, ir::LoopAttrs& attrs,
 /// into other places, the second back; between them the condition is asked,
 /// unless the number of turns is known.
 std::optional<PlanSteps> Fuser::two_places(const ir::LoopAttrs& attrs,
+                                           const Node& loop,
                                            std::vector<BufferId> inputs,
                                            const PlanSteps& body,
                                            int64_t turns) {
@@ -232,18 +287,18 @@ std::optional<PlanSteps> Fuser::two_places(const ir::LoopAttrs& attrs,
   if (others == carries || body.size() > most_doubled_steps ||
       !is_straight(body))
     return std::nullopt;
-  PlanSteps steps = lower_to(*attrs.body, inputs, others);
+  PlanSteps steps = lower_body(loop, *attrs.body, inputs, others);
   std::copy(others.begin(), others.end(), inputs.begin());
   if (turns >= 0) {
-    for (PlanStep& step : lower_to(*attrs.body, inputs, carries))
+    for (PlanStep& step : lower_body(loop, *attrs.body, inputs, carries))
       steps.push_back(std::move(step));
     return steps;
   }
   std::vector<BufferId> outputs;
   PlanSteps condition = lower(*attrs.condition, inputs, outputs);
   IfTask again{.flag = outputs[0]};
-  again.then_steps =
-      std::make_unique<PlanSteps>(lower_to(*attrs.body, inputs, carries));
+  again.then_steps = std::make_unique<PlanSteps>(
+      lower_body(loop, *attrs.body, inputs, carries));
   again.else_steps = std::make_unique<PlanSteps>();
   copy_all(plan_, others, carries, *again.else_steps);
   std::move(condition.begin(), condition.end(), std::back_inserter(steps));

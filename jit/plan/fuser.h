@@ -8,6 +8,7 @@
 
 #include "jit/kernel/group.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/known_turns.h"
 #include "jit/plan/lowering.h"
 
 namespace unisono::jit {
@@ -19,15 +20,20 @@ struct Item {
   std::vector<uint32_t> sources;  // of nodes that are in no group any more
 };
 
+/// What is known of integers in buffers: of turns' numbers in the body of their
+/// loop, and of what is made of them.
+using Ranges = std::unordered_map<BufferId, IntegerRange>;
+
 /// Fuses one graph; each subgraph of control nodes has a Fuser of its own.
 class Fuser {
  public:
   Fuser(Plan& plan, const ir::Graph& graph, std::vector<BufferId> inputs,
-        bool checked, const Lowering& lowering)
+        bool checked, const Lowering& lowering, Ranges& ranges)
       : plan_(plan),
         graph_(graph),
         sources_(graph, checked, lowering.machine()),
-        lowering_(lowering) {
+        lowering_(lowering),
+        ranges_(ranges) {
     for (size_t i = 0; i < inputs.size(); ++i)
       sources_.buffer[graph.inputs[i]] = inputs[i];
     find_users();
@@ -74,6 +80,11 @@ class Fuser {
   PlanSteps lower_to(const ir::Graph& graph,
                      const std::vector<BufferId>& inputs,
                      const std::vector<BufferId>& places);
+  PlanSteps lower_body(const ir::Node& loop, const ir::Graph& body,
+                       const std::vector<BufferId>& inputs,
+                       const std::vector<BufferId>& places);
+  std::optional<IntegerRange> range_of(ir::NodeId id, int depth = 0) const;
+  BufferId capture(ir::NodeId id);
   void end_results(ir::NodeId id, size_t item, std::vector<BufferId> results);
   bool place_native_loop(ir::NodeId id);
   std::vector<bool> wanted_results(ir::NodeId id) const;
@@ -81,6 +92,7 @@ class Fuser {
   void add_turns(const ir::Node& loop, ir::LoopAttrs& attrs,
                  std::vector<BufferId>& inputs, std::vector<BufferId>& carries);
   std::optional<PlanSteps> two_places(const ir::LoopAttrs& attrs,
+                                      const ir::Node& loop,
                                       std::vector<BufferId> inputs,
                                       const PlanSteps& body, int64_t turns);
 
@@ -88,6 +100,7 @@ class Fuser {
   const ir::Graph& graph_;
   Sources sources_;
   const Lowering& lowering_;
+  Ranges& ranges_;
   std::vector<bool> live_;
   std::vector<ir::NodeId> user_;  // the last one
   std::vector<bool> updated_;     // a scatter writes to a copy of it

@@ -14,20 +14,6 @@ using ir::Node;
 using ir::NodeId;
 using ir::Op;
 
-/// A signed scalar constant.
-std::optional<int64_t> constant_of(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  if (node.op != Op::constant || !node.type.shape.empty()) return std::nullopt;
-  const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
-  const DType dtype = node.type.dtype;
-  const auto size = static_cast<size_t>(byte_size(dtype));
-  if (!is_signed(dtype) || bytes.size() != size) return std::nullopt;
-  int64_t value = 0;
-  std::memcpy(&value, bytes.data(), size);  // little endian
-  const int unused = static_cast<int>(64 - 8 * size);
-  return static_cast<int64_t>(static_cast<uint64_t>(value) << unused) >> unused;
-}
-
 /// A parameter's number, or -1.
 int parameter_of(const Graph& graph, NodeId id) {
   const auto at = std::find(graph.inputs.begin(), graph.inputs.end(), id);
@@ -101,8 +87,52 @@ class Loop {
 
 }  // namespace
 
+std::optional<int64_t> constant_of(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op != Op::constant || !node.type.shape.empty()) return std::nullopt;
+  const auto& bytes = ir::attrs<ir::ConstantAttrs>(node).bytes;
+  const DType dtype = node.type.dtype;
+  const auto size = static_cast<size_t>(byte_size(dtype));
+  if (!is_signed(dtype) || bytes.size() != size) return std::nullopt;
+  int64_t value = 0;
+  std::memcpy(&value, bytes.data(), size);  // little endian
+  const int unused = static_cast<int>(64 - 8 * size);
+  return static_cast<int64_t>(static_cast<uint64_t>(value) << unused) >> unused;
+}
+
 std::optional<KnownTurns> known_turns(const Graph& graph, const Node& loop) {
   return Loop(graph, loop).turns();
+}
+
+std::optional<IntegerRange> range_of_result(Op op, DType dtype,
+                                            std::span<const IntegerRange> x) {
+  if (!is_integer(dtype)) return std::nullopt;
+  using Wide = __int128;
+  Wide low = 0, high = 0;
+  if (op == Op::add) {
+    low = Wide{x[0].first} + x[1].first;
+    high = Wide{x[0].second} + x[1].second;
+  } else if (op == Op::sub) {
+    low = Wide{x[0].first} - x[1].second;
+    high = Wide{x[0].second} - x[1].first;
+  } else if (op == Op::mul) {
+    const Wide ends[] = {
+        Wide{x[0].first} * x[1].first, Wide{x[0].first} * x[1].second,
+        Wide{x[0].second} * x[1].first, Wide{x[0].second} * x[1].second};
+    low = *std::min_element(std::begin(ends), std::end(ends));
+    high = *std::max_element(std::begin(ends), std::end(ends));
+  } else if (op == Op::cast) {
+    low = x[0].first, high = x[0].second;
+  } else {
+    return std::nullopt;
+  }
+  const int bits = static_cast<int>(8 * byte_size(dtype));
+  const Wide top = Wide{1} << (bits - 1);
+  const bool has_sign = is_signed(dtype);
+  if (low < (has_sign ? -top : 0) || high >= (has_sign ? top : 2 * top) ||
+      high > INT64_MAX)
+    return std::nullopt;
+  return IntegerRange(static_cast<int64_t>(low), static_cast<int64_t>(high));
 }
 
 }  // namespace unisono::jit

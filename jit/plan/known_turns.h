@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "jit/ir/graph.h"
 
@@ -18,5 +20,16 @@ struct KnownTurns {
 /// Nothing if `loop` is not such a loop of `graph`.
 std::optional<KnownTurns> known_turns(const ir::Graph& graph,
                                       const ir::Node& loop);
+
+/// The least and the largest value that an integer may have.
+using IntegerRange = std::pair<int64_t, int64_t>;
+
+/// The range of add, sub, mul or cast of integers, where the result does not
+/// wrap; nothing of others.
+std::optional<IntegerRange> range_of_result(ir::Op op, DType dtype,
+                                            std::span<const IntegerRange> x);
+
+/// The value of a signed scalar constant.
+std::optional<int64_t> constant_of(const ir::Graph& graph, ir::NodeId id);
 
 }  // namespace unisono::jit

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "jit/ir/kinds.h"
-#include "jit/plan/known_turns.h"
 #include "jit/plan/unroll.h"
 
 namespace unisono::jit {
@@ -292,6 +291,7 @@ void LoopMaker::add_operands(std::vector<PointArray>& arguments) {
     const ir::Type& type = a_.body->type(a_.body->inputs[a_.parameter(i)]);
     PointArray array{type.dtype, type.sizes()};
     MemoryPlace place{argument(places_.operands[i], type.dtype)};
+    place.range = places_.ranges[i];
     if (i < carries_ + static_cast<size_t>(a_.rows)) {
       place.base = {number_};
       place.base_axes = {{a_.turns, type.elements(), true}};

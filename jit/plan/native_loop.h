@@ -12,6 +12,7 @@
 #include "jit/kernel/kernel.h"
 #include "jit/kernel/schedule.h"
 #include "jit/plan/fuse.h"
+#include "jit/plan/known_turns.h"
 
 namespace unisono::jit {
 
@@ -19,6 +20,7 @@ namespace unisono::jit {
 struct LoopPlaces {
   std::vector<BufferId> operands, results;
   std::vector<bool> wanted;  // by result; others are not stored
+  std::vector<std::optional<IntegerRange>> ranges;  // of operands
 };
 
 struct NativeLoop {

@@ -181,7 +181,7 @@ std::optional<int64_t> Unroller::known(ExprId id) const {
   return static_cast<int64_t>(expr.bits);
 }
 
-std::optional<std::pair<int64_t, int64_t>> Unroller::range_of(ExprId id) const {
+std::optional<IntegerRange> Unroller::range_of(ExprId id) const {
   if (const auto value = known(id)) return std::pair(*value, *value);
   const Expr& expr = nest_.exprs[id];
   if (expr.kind == Expr::Kind::iota && is_integer(expr.dtype)) {
@@ -194,20 +194,18 @@ std::optional<std::pair<int64_t, int64_t>> Unroller::range_of(ExprId id) const {
 }
 
 /// The range of a result that one operand bounds.
-std::optional<std::pair<int64_t, int64_t>> Unroller::bounded_range(
-    const Expr& expr) const {
+std::optional<IntegerRange> Unroller::bounded_range(const Expr& expr) const {
   if (expr.op == Op::bit_and) {
-    std::optional<std::pair<int64_t, int64_t>> out;
+    std::optional<IntegerRange> out;
     for (ExprId operand : expr.operands)
       if (const auto range = range_of(operand);
           range && range->first >= 0 && (!out || range->second < out->second))
-        out = std::pair<int64_t, int64_t>(0, range->second);
+        out = IntegerRange(0, range->second);
     return out;
   }
   if (expr.op == Op::mod) {
     const auto divisor = known(expr.operands[1]);
-    if (divisor && *divisor > 0)
-      return std::pair<int64_t, int64_t>(0, *divisor - 1);
+    if (divisor && *divisor > 0) return IntegerRange(0, *divisor - 1);
   }
   if (expr.op == Op::select) {
     const auto one = range_of(expr.operands[1]),
@@ -227,38 +225,14 @@ void Unroller::note_range(ExprId id) {
     ranges_[id] = *range;
     return;
   }
-  std::vector<std::pair<int64_t, int64_t>> x;
+  std::vector<IntegerRange> x;
   for (ExprId operand : expr.operands) {
     const auto range = range_of(operand);
     if (!range) return;
     x.push_back(*range);
   }
-  using Wide = __int128;
-  Wide low = 0, high = 0;
-  if (expr.op == Op::add) {
-    low = Wide{x[0].first} + x[1].first;
-    high = Wide{x[0].second} + x[1].second;
-  } else if (expr.op == Op::sub) {
-    low = Wide{x[0].first} - x[1].second;
-    high = Wide{x[0].second} - x[1].first;
-  } else if (expr.op == Op::mul) {
-    const Wide ends[] = {
-        Wide{x[0].first} * x[1].first, Wide{x[0].first} * x[1].second,
-        Wide{x[0].second} * x[1].first, Wide{x[0].second} * x[1].second};
-    low = *std::min_element(std::begin(ends), std::end(ends));
-    high = *std::max_element(std::begin(ends), std::end(ends));
-  } else if (expr.op == Op::cast) {
-    low = x[0].first, high = x[0].second;
-  } else {
-    return;
-  }
-  const int bits = static_cast<int>(8 * byte_size(expr.dtype));
-  const Wide top = Wide{1} << (bits - 1);
-  const bool has_sign = is_signed(expr.dtype);
-  if (low < (has_sign ? -top : 0) || high >= (has_sign ? top : 2 * top) ||
-      high > INT64_MAX)
-    return;
-  ranges_[id] = {static_cast<int64_t>(low), static_cast<int64_t>(high)};
+  if (const auto range = range_of_result(expr.op, expr.dtype, x))
+    ranges_[id] = *range;
 }
 
 bool Unroller::is_inside(ExprId index, int64_t size) const {
@@ -378,6 +352,7 @@ bool Unroller::load(Array& array) {
         .operands = place.base,
         .indexed = place.base_axes};
     out.elements.push_back(intern(std::move(expr)));
+    if (place.range) ranges_[out.elements.back()] = *place.range;
   }
   array = std::move(out);
   return true;

@@ -14,6 +14,7 @@
 
 #include "jit/ir/graph.h"
 #include "jit/kernel/kernel.h"
+#include "jit/plan/known_turns.h"
 
 namespace unisono::jit {
 
@@ -23,6 +24,7 @@ struct MemoryPlace {
   int argument = -1;
   std::vector<ExprId> base = {};
   std::vector<Expr::IndexedAxis> base_axes = {};
+  std::optional<IntegerRange> range = {};  // of its elements
 };
 
 /// An element that a turn writes of an array that its loop holds in memory.
@@ -172,9 +174,8 @@ class Unroller {
   bool load(Array& array);
   bool may_fail(const ir::Graph& graph, const ir::Node& node,
                 const Arrays& x) const;
-  std::optional<std::pair<int64_t, int64_t>> range_of(ExprId id) const;
-  std::optional<std::pair<int64_t, int64_t>> bounded_range(
-      const Expr& expr) const;
+  std::optional<IntegerRange> range_of(ExprId id) const;
+  std::optional<IntegerRange> bounded_range(const Expr& expr) const;
   void note_range(ExprId id);
   bool is_inside(ExprId index, int64_t size) const;
   std::optional<int64_t> known(ExprId id) const;
@@ -190,7 +191,7 @@ class Unroller {
   Nest& nest_;
   const bool checked_;
   std::map<std::string, ExprId> known_;
-  std::map<ExprId, std::pair<int64_t, int64_t>> ranges_;
+  std::map<ExprId, IntegerRange> ranges_;
   uint32_t place_ = 0;  // of the node that is taken apart
   ExprId guard_ = -1;   // whether its branch is taken; -1: it is in none
 };

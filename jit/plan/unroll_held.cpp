@@ -90,12 +90,13 @@ std::optional<Unroller::HeldPlace> Unroller::held_place(
       constant += (*value < 0 ? *value + size : *value) * stride;
       continue;
     }
+    // A branch that is not taken may mean any place, but checks none.
+    ExprId term = wrapped(index, size);
     index = guarded_index(index, size, can_fail);
     const bool inside = is_inside(index, size);
     out.may_fail = out.may_fail || (can_fail && !inside);
     out.read.operands.push_back(index);
     out.read.indexed.push_back({size, stride, inside});
-    ExprId term = wrapped(index, size);
     if (stride != 1)
       term = operation(Op::mul, DType::I64, DType::I64,
                        {term, integer(DType::I64, stride)});
