@@ -249,6 +249,85 @@ TEST_CASE("a check in a loop ends it, with the error of its turn") {
   CHECK(difference(bench, graph, {x, bad}, false) == "");
 }
 
+TEST_CASE("loops that read and write elements are one kernel") {
+  // Under a condition, two at once, what was just written, and in members.
+  const std::string text = R"(%0: f32[300] = input
+%1: f32[300] = loop %0 carries=1 turns=200 body={
+  %0: i64 = input
+  %1: f32[300] = input
+  %2: i64 = constant 1
+  %3: i64 = add %0, %2
+  %4: f32 = gather %1, %0 axes=[0]
+  %5: f32 = gather %1, %3 axes=[0]
+  %6: bool = gt %4, %5
+  %7: f32[300] = if_else %6, %1, %0, %3, %4, %5 then={
+    %0: f32[300] = input
+    %1: i64 = input
+    %2: i64 = input
+    %3: f32 = input
+    %4: f32 = input
+    %5: f32[300] = scatter %0, %4, %1 axes=[0]
+    %6: f32[300] = scatter %5, %3, %2 axes=[0]
+    return %6
+  } else={
+    %0: f32[300] = input
+    %1: i64 = input
+    %2: i64 = input
+    %3: f32 = input
+    %4: f32 = input
+    %5: f32 = add %3, %4
+    %6: f32[300] = scatter_add %0, %5, %1 axes=[0]
+    return %6
+  }
+  %8: f32[300] = project %7
+  %9: i64 = constant 7
+  %10: f32 = gather %8, %9 axes=[0]
+  %11: f32[300] = scatter_add %8, %10, %3 axes=[0]
+  return %11
+}
+%2: f32[300] = project %1
+return %2
+)";
+  check_native(text, 0.01);
+  Bench bench;
+  const Graph graph = mapped(read(text), 3);
+  CHECK(difference(bench, graph, inputs_of(graph, 0.01)) == "");
+}
+
+TEST_CASE("a branch that is not taken has no errors in a loop's kernel") {
+  const auto text = [](int limit) {
+    return R"(%0: f32[300] = input
+%1: i64 = constant 295
+%2: f32[300] = loop %0, %1 carries=1 turns=20 body={
+  %0: i64 = input
+  %1: f32[300] = input
+  %2: i64 = input
+  %3: i64 = add %0, %2
+  %4: i64 = constant )" +
+           std::to_string(limit) + R"(
+  %5: bool = lt %3, %4
+  %6: f32[300] = if_else %5, %1, %3 then={
+    %0: f32[300] = input
+    %1: i64 = input
+    %2: f32 = gather %0, %1 axes=[0]
+    %3: f32[300] = scatter_add %0, %2, %1 axes=[0]
+    return %3
+  } else={
+    %0: f32[300] = input
+    %1: i64 = input
+    return %0
+  }
+  %7: f32[300] = project %6
+  return %7
+}
+%3: f32[300] = project %2
+return %3
+)";
+  };
+  check_native(text(300));
+  check_native(text(303));  // both say which index is outside
+}
+
 TEST_CASE("a loop whose points need others stays a loop of kernels") {
   const std::string text = R"(%0: f32[300] = input
 %1: f32[300] = loop %0 carries=1 turns=4 body={
