@@ -329,6 +329,7 @@ Unroller::Found Unroller::value_of(const Graph& graph, const Node& node,
 
 /// Brings an array from memory into registers.
 bool Unroller::load(Array& array) {
+  if (array.uniform) return false;
   if (!array.memory) return true;
   if (array.held) {
     if (!is_small(array)) return false;
@@ -385,7 +386,34 @@ bool Unroller::may_fail(const Graph& graph, const Node& node,
                       });
 }
 
+/// Of arrays that are too large for registers: a choice between two states of
+/// one held array, as vmap makes of branches, or an operation on uniform ones.
+Unroller::Found Unroller::map_uniform(const Node& node, const Arrays& x) {
+  const bool alike = std::all_of(x.begin(), x.end(), [&](const Array& array) {
+    return array.shape == x[0].shape && array.space == x[0].space;
+  });
+  if (!x[0].uniform || !alike) return std::nullopt;
+  if (node.op == Op::select && x[1].held) {
+    Array out = x[1];
+    if (!merge_held(x[0].elements[0], out, x[2])) return std::nullopt;
+    return out;
+  }
+  if (ir::row(node.op).check != ir::Check::none) return std::nullopt;
+  std::vector<ExprId> operands;
+  for (const Array& array : x) {
+    if (!array.uniform) return std::nullopt;
+    operands.push_back(array.elements[0]);
+  }
+  Array out = x[0];
+  out.dtype = node.type.dtype;
+  out.elements = {operation(node.op, out.dtype,
+                            x[node.op == Op::select ? 1 : 0].dtype,
+                            std::move(operands))};
+  return out;
+}
+
 Unroller::Found Unroller::map(const Graph& graph, const Node& node, Arrays x) {
+  if (auto out = map_uniform(node, x)) return out;
   for (Array& array : x)
     if (!load(array)) return std::nullopt;
   if (!fits(x)) return std::nullopt;
@@ -542,6 +570,11 @@ Unroller::Found Unroller::broadcast(const Array& x, const Node& node) {
     for (size_t a = 0; a < axes.size(); ++a)
       if (x.shape[a] > 1 && contains(out.space, static_cast<size_t>(axes[a])))
         return std::nullopt;
+  }
+  if (x.elements.size() == 1 && count(out) > most_elements) {
+    out.elements = x.elements;
+    out.uniform = true;
+    return out;
   }
   return rearranged(x, out, [&](const Index& at) {
     Index from(x.shape.size());

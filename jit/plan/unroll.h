@@ -45,6 +45,8 @@ struct PointArray {
   /// Row-major over the other axes; or the array is in memory.
   std::vector<ExprId> elements = {};
   std::optional<MemoryPlace> memory = {};
+  /// Too many for registers, but all of a point's are elements[0].
+  bool uniform = false;
   /// A carry in memory: what the turn has written so far, which memory has at
   /// its end. Until then memory is as it was when the turn began.
   bool held = false;
@@ -100,6 +102,7 @@ class Unroller {
                                    Arrays x);
   Found value_of(const ir::Graph& graph, const ir::Node& node, Arrays x);
   Found map(const ir::Graph& graph, const ir::Node& node, Arrays x);
+  Found map_uniform(const ir::Node& node, const Arrays& x);
   Found move(const ir::Node& node, Arrays x);
   Found reshape(const Array& x, const ir::Node& node);
   Found broadcast(const Array& x, const ir::Node& node);

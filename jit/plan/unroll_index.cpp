@@ -89,6 +89,7 @@ Unroller::Found Unroller::gather(const Graph& graph, const Node& node,
                                  Arrays x) {
   for (size_t i = 1; i < x.size(); ++i)
     if (!load(x[i])) return std::nullopt;
+  if (x[0].uniform) return std::nullopt;
   if (x[0].held) return gather_held(graph, node, x);
   if (x[0].memory) return gather_memory(graph, node, x);
   const auto& axes = ir::attrs<ir::IndexAttrs>(node).axes;
