@@ -15,7 +15,6 @@
 #include <atomic>
 #include <bit>
 #include <type_traits>
-#include <vector>
 
 #include "jit/sort/sort_key.h"
 #include "jit/sort/vector_sort.h"
@@ -65,7 +64,7 @@ struct Lines {
     }
     if (!parted) return;
     cuts = reinterpret_cast<Key*>(at);
-    at += aligned(pieces(length) * key_bytes);
+    at += aligned(pieces(length) * samples_a_piece * key_bytes);
     bounds = reinterpret_cast<int64_t*>(at);
     at += aligned((pieces(length) + 1) * 8);
     alike = reinterpret_cast<std::atomic<int32_t>*>(at);
@@ -73,7 +72,7 @@ struct Lines {
   static int64_t aligned(int64_t bytes) { return (bytes + 63) & ~int64_t{63}; }
   static int64_t scratch_bytes(int64_t length, bool parted) {
     return (with_index ? aligned(length * key_bytes) : 0) +
-           (parted ? aligned(pieces(length) * key_bytes) +
+           (parted ? aligned(pieces(length) * samples_a_piece * key_bytes) +
                          aligned((pieces(length) + 1) * 8) + 64
                    : 0);
   }
@@ -120,17 +119,15 @@ struct Lines {
   void sample() {
     // The same positions each time, without a pattern.
     const int64_t count = pieces(length), samples = count * samples_a_piece;
-    std::vector<Key> some(static_cast<size_t>(samples));
     uint64_t state = 0;
-    for (Key& key : some) {
+    for (int64_t i = 0; i < samples; ++i) {
       state += 0x9E3779B97F4A7C15;
       uint64_t mixed = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9;
       mixed ^= mixed >> 27;
-      key = keys[mixed % static_cast<uint64_t>(length)];
+      cuts[i] = keys[mixed % static_cast<uint64_t>(length)];
     }
-    sort.sort(some.data(), some.size());
-    for (int64_t i = 1; i < count; ++i)
-      cuts[i] = some[static_cast<size_t>(i * samples_a_piece)];
+    sort.sort(cuts, static_cast<size_t>(samples));
+    for (int64_t i = 1; i < count; ++i) cuts[i] = cuts[i * samples_a_piece];
     bounds[0] = 0;
     bounds[count] = length;
   }
@@ -155,7 +152,8 @@ struct Lines {
   const Element* input;
   int32_t* positions = nullptr;
   Key* keys = nullptr;
-  Key* cuts = nullptr;        // keys up to cuts[i] are in pieces before i
+  Key* cuts =
+      nullptr;  // keys up to cuts[i] are in pieces before i; room for samples
   int64_t* bounds = nullptr;  // where pieces begin
   std::atomic<int32_t>* alike = nullptr;
 };
