@@ -224,7 +224,9 @@ void StreamQueue::return_staging(void* memory) {
 // ---- launches --------------------------------------------------------------
 
 void StreamQueue::stop_when(const std::atomic<bool>* flag) {
-  gpu_->driver().end_early(kernels(), flag);
+  // In both lanes: collectives of much are copies between devices.
+  for (const Track& track : tracks_)
+    gpu_->driver().end_early(track.stream, flag);
 }
 
 Status StreamQueue::prepare(const GridLaunch& launch) {

@@ -210,6 +210,8 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
   auto work = std::make_shared<Work>();
   work->what = "copy of " + std::to_string(shape.total()) + " bytes";
   work->device = stream->device;
+  work->may_end_early = a && b && a->device != b->device &&
+                        a->device != host_device && b->device != host_device;
   if (s.races) {
     note_uses(*work, from, shape, MemoryUse::Kind::read);
     note_uses(*work, to, shape, MemoryUse::Kind::write);
