@@ -224,9 +224,7 @@ void StreamQueue::return_staging(void* memory) {
 // ---- launches --------------------------------------------------------------
 
 void StreamQueue::stop_when(const std::atomic<bool>* flag) {
-  // In both lanes: collectives of much are copies between devices.
-  for (const Track& track : tracks_)
-    gpu_->driver().end_early(track.stream, flag);
+  gpu_->driver().end_early(kernels(), flag);
 }
 
 Status StreamQueue::prepare(const GridLaunch& launch) {

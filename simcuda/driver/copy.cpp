@@ -81,13 +81,10 @@ Failure copy_run(Simulator& s, uint64_t to, uint64_t from,
              " that was never written, of " + s.memory.describe(from));
   }
   if (!a) return {};
-  if (missing < 0) {
+  if (missing < 0)
     a->mark_written(to - a->begin, bytes);
-  } else {
-    for (uint64_t k = 0; k < bytes; ++k)
-      if (b->first_unwritten(offset + k, 1) < 0)
-        a->mark_written(to - a->begin + k, 1);
-  }
+  else
+    a->mark_as(to - a->begin, *b, offset, bytes);
   return {};
 }
 
@@ -210,8 +207,6 @@ Code copy(Call& call, StreamObject* stream, const End& to, const End& from,
   auto work = std::make_shared<Work>();
   work->what = "copy of " + std::to_string(shape.total()) + " bytes";
   work->device = stream->device;
-  work->may_end_early = a && b && a->device != b->device &&
-                        a->device != host_device && b->device != host_device;
   if (s.races) {
     note_uses(*work, from, shape, MemoryUse::Kind::read);
     note_uses(*work, to, shape, MemoryUse::Kind::write);

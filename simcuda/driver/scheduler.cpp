@@ -221,10 +221,7 @@ void Simulator::execute(Lock& lock, const OperationPtr& operation) {
   bool done = true;
   Launch::Step step = Launch::Step::done;
   if (work->run) {
-    const bool* interrupt =
-        work->may_end_early ? operation->interrupt : nullptr;
-    if (!interrupt || !__atomic_load_n(interrupt, __ATOMIC_RELAXED))
-      failure = work->run();
+    failure = work->run();
   } else {
     if (!operation->launch) operation->launch = work->launch();
     step = operation->launch->step(workers, launch_slice, operation->interrupt);

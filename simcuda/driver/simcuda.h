@@ -27,8 +27,8 @@ const char* simcuda_failed();
 size_t simcuda_findings(char* buffer, size_t size);
 size_t simcuda_leaks(char* buffer, size_t size);
 
-/// Lets kernels, and copies between devices, that are put into the stream from
-/// now on end early, with the rest of their work undone, while *flag is set by another thread or a signal.
+/// Lets kernels that are put into the stream from now on end early, with the
+/// rest of their work undone, while *flag is set by another thread or a signal.
 /// Reads of memory that was never written are no findings then. Null: kernels
 /// run to their end. Returns 0 if that is done.
 int simcuda_interrupt(void* stream, const bool* flag);

@@ -84,8 +84,6 @@ struct Work {
   /// doing; null: always.
   std::function<bool()> may_run = {};
   std::vector<MemoryUse> uses;  // of `run`; a launch finds out its own
-  /// Whether `run` is left out where a launch would end early (interrupt).
-  bool may_end_early = false;
 };
 
 /// One execution of a Work, in the order of its stream.
