@@ -52,7 +52,8 @@ class CudaDevice final : public Device {
     }
     raise(peak_, now);
     raise(recent_peak_, now);
-    return Buffer(this, reinterpret_cast<void*>(*pointer), bytes);
+    void* const data = reinterpret_cast<void*>(*pointer);  // NOLINT: an address
+    return Buffer(this, data, bytes);
   }
   void free(void* data, int64_t bytes) override {
     queue_->free(reinterpret_cast<cuda::DevicePointer>(data));
