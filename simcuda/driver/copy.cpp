@@ -31,7 +31,7 @@ Failure locate(DeviceMemory& memory, const char* what, uint64_t address,
   allocation = memory.find(address);
   if (!allocation) {
     if (address < (uint64_t{1} << 47)) {
-      data = reinterpret_cast<uint8_t*>(address);
+      data = reinterpret_cast<uint8_t*>(address);  // NOLINT: the host's
       return {};
     }
     return {illegal_address,
