@@ -16,6 +16,12 @@ namespace {
 /// Rows are read together, with what is between them, up to so many bytes.
 constexpr int64_t most_together = int64_t{1} << 20;
 
+/// In this order: a buffer gives its place back to its device.
+struct KeptBuffer {
+  std::shared_ptr<FileDevice> device;
+  std::shared_ptr<Buffer> buffer;
+};
+
 }  // namespace
 
 Array FileDevice::array(std::shared_ptr<const InputFile> file,
@@ -29,6 +35,17 @@ Array FileDevice::array(std::shared_ptr<const InputFile> file,
   void* const data = reinterpret_cast<void*>(at);  // NOLINT: an address alone
   return Array(header.dtype, header.shape, Sharding{-1, {this}},
                {std::make_shared<Buffer>(this, data, header.data_bytes)});
+}
+
+Array array_in_file(std::shared_ptr<const InputFile> file,
+                    const std::string& path, const NpyHeader& header) {
+  auto device = std::make_shared<FileDevice>();
+  const Array array = device->array(std::move(file), path, header);
+  Buffer* const buffer = array.blocks()[0].get();
+  auto kept = std::make_shared<KeptBuffer>(
+      KeptBuffer{std::move(device), array.blocks()[0]});
+  return Array(array.dtype(), array.shape(), array.sharding(),
+               {std::shared_ptr<Buffer>(std::move(kept), buffer)});
 }
 
 Result<Buffer> FileDevice::allocate(int64_t) {

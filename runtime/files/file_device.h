@@ -55,6 +55,10 @@ class FileDevice final : public Device {
   uintptr_t next_ = uintptr_t{1} << 40;
 };
 
+/// The same of a device that lives as long as the array.
+Array array_in_file(std::shared_ptr<const InputFile> file,
+                    const std::string& path, const NpyHeader& header);
+
 /// Whether an array's elements are still in a file.
 inline bool is_in_file(const Array& array) {
   return array.sharding().devices.size() == 1 &&
