@@ -265,8 +265,11 @@ GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
     return number == tiles - 1 ? rest : depth;
   };
   const int whole = static_cast<int>(call.k / depth);
-  const bool inside = square.i + high <= call.m && square.j + wide <= call.n;
-  const int plain = inside ? whole : 0;  // tiles without edges
+  // Tiles without edges are copied without asking for each piece whether it is
+  // there; not by squares, which have no registers for two ways to copy.
+  const bool inside = wide > high && square.i + high <= call.m &&
+                      square.j + wide <= call.n;
+  const int plain = inside ? whole : 0;
   auto copy = [&](uint32_t to, int number) __attribute__((always_inline)) {
     if (number < plain) {
       left.template copy<true>(to, depth);

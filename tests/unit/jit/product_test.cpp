@@ -218,6 +218,46 @@ TEST_CASE("large squares of products on GPUs") {
     }
 }
 
+TEST_CASE("rectangles of products on GPUs") {
+  struct Wide {
+    int capability;
+    DType dtype;
+    Lie lie;
+    int64_t k;
+  };
+  // At the edges of 128 rows and 256 columns, 16, 32 and 64 deep; a ring of
+  // stages that is gone round, and one that is not filled.
+  constexpr Wide all[] = {
+      {75, DType::F32, Lie::plain, 40},
+      {75, DType::F16, Lie::turned_b, 24},
+      {75, DType::BF16, Lie::plain, 24},
+      {80, DType::F32, Lie::plain, 72},
+      {80, DType::F32, Lie::turned_a, 33},
+      {80, DType::F32, Lie::turned_b, 17},
+      {80, DType::F32, Lie::both_turned, 48},
+      {80, DType::F16, Lie::plain, 136},
+      {80, DType::BF16, Lie::both_turned, 40},
+      {90, DType::BF16, Lie::plain, 328},
+      {90, DType::BF16, Lie::turned_a, 136},
+      {90, DType::BF16, Lie::turned_b, 72},
+      {90, DType::F16, Lie::both_turned, 40},
+  };
+  for (const Wide& wide : all) {
+    Bench bench(
+        simulated_gpus(1, "cc=" + std::to_string(wide.capability / 10) + "." +
+                              std::to_string(wide.capability % 10)));
+    const std::string kernel =
+        "dot_wide_" + std::string(unisono::name(wide.dtype));
+    const Sizes sizes{24, 136, wide.k, 392};
+    CHECK(kernel_of(bench, product(wide.dtype, sizes, wide.lie,
+                                   Precision::usual)) == kernel);
+    const bool exact = wide.dtype == DType::F32 ||
+                       (wide.dtype == DType::BF16 && wide.capability < 80);
+    try_product(bench, wide.dtype, sizes, wide.lie, Precision::usual, kernel,
+                exact);
+  }
+}
+
 TEST_CASE("products on GPUs of infinities, NaN and subnormals") {
   Bench bench(simulated_gpus(1, "cc=8.0"));
   std::mt19937 random(1);
