@@ -186,8 +186,8 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
     case DType::F32:
       return precision == ir::Precision::tf32
                  ? DotModule{"dot_tf32"}
-                 : DotModule{"dot_f32", nullptr, true, true, true,
-                             "dot_wide_f32"};
+                 : DotModule{"dot_f32", nullptr, true,
+                             true,      true,    "dot_wide_f32"};
     case DType::F64: return {"dot_f64", nullptr, false, true, false};
     case DType::F16:
       return exact ? DotModule{"dot_exact", "dot_exact_f16", false, true, false}
@@ -291,8 +291,7 @@ PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
                   module.name,
                   fmt::format("{}_{}{}",
                               module.entry ? module.entry : module.name,
-                              module.pipelined && !aligned ? "any_" : "",
-                              side),
+                              module.pipelined && !aligned ? "any_" : "", side),
                   tiles(part, side), call);
     launch->product = library;
     LaunchStep step{.name = launch->entry, .arguments = {dot.a, dot.b, dot.to}};

@@ -29,8 +29,8 @@ using Square128 = Chains<BF16, float, wide_rows, true>;
 #define WIDE two_squares<BF16, Square128>
 #endif
 
-GRID_KERNEL dot_wide_bf16(const uint16_t* a, const uint16_t* b,
-                          uint16_t* c, DotCall call) {
+GRID_KERNEL dot_wide_bf16(const uint16_t* a, const uint16_t* b, uint16_t* c,
+                          DotCall call) {
   WIDE(a, b, c, call);
 }
 

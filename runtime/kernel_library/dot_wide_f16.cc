@@ -29,8 +29,8 @@ using Square128 = MatrixUnit<F16, wide_rows>;
 #define WIDE two_squares<F16, Square128>
 #endif
 
-GRID_KERNEL dot_wide_f16(const uint16_t* a, const uint16_t* b,
-                         uint16_t* c, DotCall call) {
+GRID_KERNEL dot_wide_f16(const uint16_t* a, const uint16_t* b, uint16_t* c,
+                         DotCall call) {
   WIDE(a, b, c, call);
 }
 

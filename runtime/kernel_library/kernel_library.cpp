@@ -33,8 +33,7 @@ std::map<std::string, std::shared_ptr<const GridCode>, std::less<>> load_all() {
     std::from_chars(file.data() + dash + 1, file.data() + file.size(),
                     image.capability);
     CHECK(image.capability > 0);
-    codes[std::string(file.substr(0, dash))].images.push_back(
-        std::move(image));
+    codes[std::string(file.substr(0, dash))].images.push_back(std::move(image));
   }
   std::map<std::string, std::shared_ptr<const GridCode>, std::less<>> all;
   for (auto& [name, code] : codes)

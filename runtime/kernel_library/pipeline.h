@@ -96,10 +96,9 @@ struct HalfTile {
   GRID_INLINE void copy(uint32_t tile_at, int left) {
 #pragma unroll
     for (int e = 0; e < own; ++e) {
-      const uint32_t at =
-          tile_at + to +
-          static_cast<uint32_t>(e * apart *
-                                (along == Along::k ? 64 : tile * 2));
+      const uint32_t at = tile_at + to +
+                          static_cast<uint32_t>(
+                              e * apart * (along == Along::k ? 64 : tile * 2));
       if constexpr (whole) {
         copy_sixteen(at, from[e]);
         from[e] += step;
@@ -267,8 +266,8 @@ GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
   const int whole = static_cast<int>(call.k / depth);
   // Tiles without edges are copied without asking for each piece whether it is
   // there; not by squares, which have no registers for two ways to copy.
-  const bool inside = wide > high && square.i + high <= call.m &&
-                      square.j + wide <= call.n;
+  const bool inside =
+      wide > high && square.i + high <= call.m && square.j + wide <= call.n;
   const int plain = inside ? whole : 0;
   auto copy = [&](uint32_t to, int number) __attribute__((always_inline)) {
     if (number < plain) {

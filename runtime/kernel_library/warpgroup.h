@@ -51,8 +51,7 @@ struct LineTile {
   GRID_INLINE void copy(uint32_t tile_at, int left) {
 #pragma unroll
     for (int e = 0; e < own; ++e) {
-      const uint32_t at =
-          tile_at + to + static_cast<uint32_t>(e * apart * 128);
+      const uint32_t at = tile_at + to + static_cast<uint32_t>(e * apart * 128);
       if constexpr (whole) {
         copy_sixteen(at, from[e]);
       } else {
@@ -82,22 +81,22 @@ struct LineTile {
 /// The sums of a thread are registers that only PTX knows, sum0 ... sum127,
 /// since copies of registers between one `wgmma` and the next, which LLVM makes
 /// of operands, would have each wait for the one before.
-#define UNISONO_SUMS \
-  "sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7, sum8, sum9, "            \
-  "sum10, sum11, sum12, sum13, sum14, sum15, sum16, sum17, "                \
-  "sum18, sum19, sum20, sum21, sum22, sum23, sum24, sum25, "                \
-  "sum26, sum27, sum28, sum29, sum30, sum31, sum32, sum33, "                \
-  "sum34, sum35, sum36, sum37, sum38, sum39, sum40, sum41, "                \
-  "sum42, sum43, sum44, sum45, sum46, sum47, sum48, sum49, "                \
-  "sum50, sum51, sum52, sum53, sum54, sum55, sum56, sum57, "                \
-  "sum58, sum59, sum60, sum61, sum62, sum63, sum64, sum65, "                \
-  "sum66, sum67, sum68, sum69, sum70, sum71, sum72, sum73, "                \
-  "sum74, sum75, sum76, sum77, sum78, sum79, sum80, sum81, "                \
-  "sum82, sum83, sum84, sum85, sum86, sum87, sum88, sum89, "                \
-  "sum90, sum91, sum92, sum93, sum94, sum95, sum96, sum97, "                \
-  "sum98, sum99, sum100, sum101, sum102, sum103, sum104, sum105, "          \
-  "sum106, sum107, sum108, sum109, sum110, sum111, sum112, "                \
-  "sum113, sum114, sum115, sum116, sum117, sum118, sum119, "                \
+#define UNISONO_SUMS                                               \
+  "sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7, sum8, sum9, "   \
+  "sum10, sum11, sum12, sum13, sum14, sum15, sum16, sum17, "       \
+  "sum18, sum19, sum20, sum21, sum22, sum23, sum24, sum25, "       \
+  "sum26, sum27, sum28, sum29, sum30, sum31, sum32, sum33, "       \
+  "sum34, sum35, sum36, sum37, sum38, sum39, sum40, sum41, "       \
+  "sum42, sum43, sum44, sum45, sum46, sum47, sum48, sum49, "       \
+  "sum50, sum51, sum52, sum53, sum54, sum55, sum56, sum57, "       \
+  "sum58, sum59, sum60, sum61, sum62, sum63, sum64, sum65, "       \
+  "sum66, sum67, sum68, sum69, sum70, sum71, sum72, sum73, "       \
+  "sum74, sum75, sum76, sum77, sum78, sum79, sum80, sum81, "       \
+  "sum82, sum83, sum84, sum85, sum86, sum87, sum88, sum89, "       \
+  "sum90, sum91, sum92, sum93, sum94, sum95, sum96, sum97, "       \
+  "sum98, sum99, sum100, sum101, sum102, sum103, sum104, sum105, " \
+  "sum106, sum107, sum108, sum109, sum110, sum111, sum112, "       \
+  "sum113, sum114, sum115, sum116, sum117, sum118, sum119, "       \
   "sum120, sum121, sum122, sum123, sum124, sum125, sum126, sum127"
 
 /// What the groups of warps multiply with, in a kernel that has called
@@ -132,12 +131,12 @@ struct GroupUnit {
   }
   /// 16 of k.
   GRID_INLINE static void add(uint64_t a, uint64_t b) {
-#define UNISONO_WGMMA(type)                                           \
-  asm volatile(                                                       \
-      "{ .reg .pred adds; setp.eq.u32 adds, 0, 0;\n"                  \
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type    \
-      " {" UNISONO_SUMS "}, %0, %1, adds, 1, 1, %2, %3; }"            \
-      :                                                               \
+#define UNISONO_WGMMA(type)                                             \
+  asm volatile(                                                         \
+      "{ .reg .pred adds; setp.eq.u32 adds, 0, 0;\n"                    \
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type      \
+      " {" UNISONO_SUMS "}, %0, %1, adds, 1, 1, %2, %3; }"              \
+      :                                                                 \
       : "l"(a), "l"(b), "n"(int{Left::turned}), "n"(int{Right::turned}) \
       : "memory")
     if constexpr (brain)
@@ -149,8 +148,8 @@ struct GroupUnit {
   /// Puts a whole stage under way.
   GRID_INLINE static void add_stage(uint32_t a, uint32_t b) {
     const int group = thread() / (4 * warp_threads);
-    uint64_t left = Left::described(
-        a + static_cast<uint32_t>(group * 64 * 128));
+    uint64_t left =
+        Left::described(a + static_cast<uint32_t>(group * 64 * 128));
     uint64_t right = Right::described(b);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
@@ -214,8 +213,8 @@ GRID_INLINE void group_product(const uint16_t* a, const uint16_t* b,
                  end = begin + stages * stage;
   const int tiles = static_cast<int>((call.k + depth - 1) / depth),
             whole = static_cast<int>(call.k / depth);
-  const bool inside = square.i + wide_rows <= call.m &&
-                      square.j + wide_columns <= call.n;
+  const bool inside =
+      square.i + wide_rows <= call.m && square.j + wide_columns <= call.n;
   const int plain = inside ? whole : 0;  // tiles without edges
   auto copy = [&](uint32_t to, int number) __attribute__((always_inline)) {
     if (number < plain) {
@@ -248,9 +247,9 @@ GRID_INLINE void group_product(const uint16_t* a, const uint16_t* b,
     next = next + stage == end ? begin : next + stage;
   }
   Unit::template wait<0>();
-  Unit::store(c + call.c_offset +
-                 (square.batch * call.m + square.i) * call.n + square.j,
-             call.m - square.i, call.n - square.j, call.n);
+  Unit::store(c + call.c_offset + (square.batch * call.m + square.i) * call.n +
+                  square.j,
+              call.m - square.i, call.n - square.j, call.n);
 }
 
 /// The kernel.

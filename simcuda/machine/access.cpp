@@ -421,8 +421,8 @@ Flow resolve_checked(Warp& warp, const Instruction& i, Addresses& addresses,
 }  // namespace
 
 void Warp::hide(int lane, uint64_t begin, uint32_t bytes) {
-  hidden.push_back({static_cast<uint32_t>(lane), static_cast<uint32_t>(begin),
-                    bytes});
+  hidden.push_back(
+      {static_cast<uint32_t>(lane), static_cast<uint32_t>(begin), bytes});
   std::fill_n(block->shared_hidden.begin() + static_cast<int64_t>(begin), bytes,
               static_cast<uint8_t>(index + 1));
 }

@@ -58,7 +58,7 @@ class Block {
   /// 1 + the warp whose write matrix units may not see yet; of kernels that
   /// have wgmma, else empty.
   std::vector<uint8_t> shared_hidden;
-  std::unique_ptr<BlockRaces> races;    // null: not looked for
+  std::unique_ptr<BlockRaces> races;  // null: not looked for
   uint32_t index[3] = {0, 0, 0};
 
  private:

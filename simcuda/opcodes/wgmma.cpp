@@ -81,9 +81,9 @@ Flow read_part(Warp& warp, const Instruction& i, uint32_t part,
   const auto other = std::find_if(hidden, hidden + part_bytes,
                                   [](uint8_t writer) { return writer != 0; });
   if (other != hidden + part_bytes) {
-    const std::string text =
-        "`wgmma` reads shared memory that warp " + std::to_string(*other - 1) +
-        " wrote without `fence.proxy.async` after it";
+    const std::string text = "`wgmma` reads shared memory that warp " +
+                             std::to_string(*other - 1) +
+                             " wrote without `fence.proxy.async` after it";
     return warp.fail(launch_failed, i, text);
   }
   if (!block.shared_written.empty()) {
@@ -92,10 +92,9 @@ Flow read_part(Warp& warp, const Instruction& i, uint32_t part,
       return warp.fail(launch_failed, i,
                        "`wgmma` reads shared memory that no thread wrote");
   }
-  if (block.races &&
-      block.races->lane_access(warp, i, static_cast<int>(part % warp_size),
-                               begin, part_bytes, Access::read,
-                               true) != Flow::next)
+  if (block.races && block.races->lane_access(
+                         warp, i, static_cast<int>(part % warp_size), begin,
+                         part_bytes, Access::read, true) != Flow::next)
     return Flow::fault;
   product.parts.push_back(part);
   product.read.insert(product.read.end(), block.shared.begin() + begin,
@@ -120,8 +119,9 @@ Flow read_matrix(Warp& warp, const Instruction& i, const Matrix& matrix,
       uint16_t bits = 0;
       std::memcpy(&bits,
                   warp.block->shared.data() + matrix.place(first + row, k), 2);
-      const float value = i.mode ? static_cast<float>(std::bit_cast<Brain>(bits))
-                                 : static_cast<float>(std::bit_cast<Half>(bits));
+      const float value = i.mode
+                              ? static_cast<float>(std::bit_cast<Brain>(bits))
+                              : static_cast<float>(std::bit_cast<Half>(bits));
       to[row * deep + k] = static_cast<double>(negative ? -value : value);
     }
   return Flow::next;
@@ -166,12 +166,14 @@ Flow multiply(Warp& warp, const Instruction& i) {
     return misuse(warp, i, "registers of `wgmma` are others' under way");
   if (!before && !warp.products_may_begin)
     return misuse(warp, i, "no `wgmma.fence` comes before `wgmma`");
-  Warp::PendingProduct product{.instruction = &i, .group = warp.product_group};
+  Warp::PendingProduct product;
+  product.instruction = &i;
+  product.group = warp.product_group;
   const int first = warp.index % group_warps * rows;
   std::vector<double> a(rows * deep), b(size_t(form.columns) * deep);
-  if (read_matrix(warp, i, {of_a[0], form.a_turned}, first, rows,
+  if (read_matrix(warp, i, Matrix(of_a[0], form.a_turned), first, rows,
                   form.a_negative, a.data(), product) != Flow::next ||
-      read_matrix(warp, i, {of_b[0], form.b_turned}, 0, form.columns,
+      read_matrix(warp, i, Matrix(of_b[0], form.b_turned), 0, form.columns,
                   form.b_negative, b.data(), product) != Flow::next)
     return Flow::fault;
   product.sums.resize(size_t{i.list_defines} * warp_size);
@@ -262,7 +264,9 @@ bool decode_product(Decoding& d) {
   for (size_t o = 4; o < 8; ++o)
     if (d.operand(o).kind != Operand::Kind::integer)
       return d.fail("`wgmma` takes constants there");
-  auto number = [&](size_t o) { return static_cast<int64_t>(d.operand(o).bits); };
+  auto number = [&](size_t o) {
+    return static_cast<int64_t>(d.operand(o).bits);
+  };
   form.a_negative = number(4) < 0;
   form.b_negative = number(5) < 0;
   form.a_turned = number(6) != 0;

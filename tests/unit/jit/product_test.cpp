@@ -243,9 +243,9 @@ TEST_CASE("rectangles of products on GPUs") {
       {90, DType::F16, Lie::both_turned, 40},
   };
   for (const Wide& wide : all) {
-    Bench bench(
-        simulated_gpus(1, "cc=" + std::to_string(wide.capability / 10) + "." +
-                              std::to_string(wide.capability % 10)));
+    Bench bench(simulated_gpus(1, "cc=" + std::to_string(wide.capability / 10) +
+                                      "." +
+                                      std::to_string(wide.capability % 10)));
     const std::string kernel =
         "dot_wide_" + std::string(unisono::name(wide.dtype));
     const Sizes sizes{24, 136, wide.k, 392};
