@@ -160,28 +160,46 @@ struct GroupUnit {
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   }
+  /// Two sums, rounded.
+  template <int number>
+  GRID_INLINE static uint32_t rounded() {
+    const float low = sum<number>(), high = sum<number + 1>();
+    if constexpr (brain) {
+      uint32_t word;
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+      return word;
+    }
+    return half_of<brain>(low) | uint32_t{half_of<brain>(high)} << 16;
+  }
+  /// Of each eight columns a thread has two, in two rows. Neighbours exchange
+  /// them, so that each has four, and lines are written in whole sectors.
   GRID_INLINE static void store(uint16_t* c, int64_t height, int64_t width,
                                 int64_t n) {
-    const int lane = thread() % warp_threads;
-    const int row = thread() / warp_threads * 16 + lane / 4,
-              column = lane % 4 * 2;
-    const bool pairs = n % 2 == 0 && reinterpret_cast<uint64_t>(c) % 4 == 0;
-    // Of each eight columns a thread has two, of row `row` and of `row` + 8.
+    const int lane = thread() % warp_threads, odd = lane % 2;
+    const int first_row = thread() / warp_threads * 16 + lane / 4,
+              first_column = odd * 8 + lane % 4 / 2 * 4;
+    const bool fours = n % 4 == 0 && reinterpret_cast<uint64_t>(c) % 8 == 0;
     each_sum([&]<int number>() __attribute__((always_inline)) {
-      if constexpr (number % 2 == 0) {
-        const int line = row + number % 4 / 2 * 8;
-        const int at = column + number / 4 * 8;
-        const uint16_t first = half_of<brain>(sum<number>()),
-                       second = half_of<brain>(sum<number + 1>());
-        uint16_t* to = c + line * n + at;
-        if (line >= height) return;
-        if (pairs && at + 1 < width) {
-          *(Global<Vector<uint16_t, 2>>*)to =
-              Vector<uint16_t, 2>{first, second};
-        } else {
-          if (at < width) *global(to) = first;
-          if (at + 1 < width) *global(to + 1) = second;
+      // Of 16 columns, in the upper row and in the lower one.
+      if constexpr (number % 8 == 0 || number % 8 == 2) {
+        const int row = first_row + number % 8 / 2 * 8,
+                  column = first_column + number / 4 * 8;
+        const uint32_t here = rounded<number>(), there = rounded<number + 4>();
+        const auto other = static_cast<uint32_t>(__nvvm_shfl_sync_bfly_i32(
+            -1, static_cast<int>(odd ? here : there), 1, 31));
+        const Vector<uint32_t, 2> four = {odd ? other : here,
+                                          odd ? there : other};
+        if (row >= height) return;
+        uint16_t* to = c + row * n + column;
+        if (fours && column + 4 <= width) {
+          *(Global<Vector<uint32_t, 2>>*)to = four;
+          return;
         }
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (column + i < width)
+            *global(to + i) =
+                static_cast<uint16_t>(four[i / 2] >> (i % 2 * 16));
       }
     });
   }
