@@ -221,8 +221,11 @@ struct WordTile {
 #pragma unroll
       for (int e = 0; e < bytes / 16 / block_threads; ++e) {
         const int d = own_depth() + e * apart;
+        // A turn is the same eight depths on.
         const uint32_t one =
-            to + place(own_depth(), own_row()) + e * apart * tile * 4;
+            to + (apart % 8 == 0
+                      ? place(own_depth(), own_row()) + e * apart * tile * 4
+                      : place(d, own_row()));
         if constexpr (whole)
           copy_sixteen(one, at);
         else
