@@ -8,6 +8,7 @@
 #include <random>
 
 #include "jit/transform/transforms.h"
+#include "runtime/kernel_library/kernel_library.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
 #include "tests/unit/jit/op_table/op_table.h"
@@ -216,6 +217,28 @@ TEST_CASE("large squares of products on GPUs") {
       try_product(bench, c.dtype, sizes, lie, c.precision, c.kernel,
                   80 < c.exact_below);
     }
+}
+
+TEST_CASE("code for one kind of GPU is for no other") {
+  struct Choice {
+    int device, capability;
+    bool exact;
+    unsigned shared_bytes;
+  };
+  constexpr Choice choices[] = {{75, 75, false, 0},
+                                {86, 80, false, 73728},
+                                {90, 90, true, 197632},
+                                {100, 80, false, 73728}};
+  for (const Choice& choice : choices) {
+    const GridCode::Image* image =
+        kernel_library("dot_wide_bf16")->image_for(choice.device);
+    REQUIRE(image);
+    CHECK(image->capability == choice.capability);
+    CHECK(image->exact == choice.exact);
+    CHECK(image->shared_bytes == choice.shared_bytes);
+    const bool has_groups = image->ptx.find("wgmma") != std::string::npos;
+    CHECK(has_groups == choice.exact);
+  }
 }
 
 TEST_CASE("rectangles of products on GPUs") {
