@@ -13,9 +13,9 @@ constexpr int rows = 64, columns = 16, deep = 64, matrix_bytes = 8192;
 
 /// Where element (row, k) lies in its matrix.
 size_t place(int row, int k, bool turned) {
-  const int line = turned ? k : row, along = turned ? row : k;
-  return static_cast<size_t>(line * 128 + ((along / 8) ^ (line % 8)) * 16 +
-                             along % 8 * 2);
+  const auto line = static_cast<size_t>(turned ? k : row),
+             along = static_cast<size_t>(turned ? row : k);
+  return line * 128 + ((along / 8) ^ (line % 8)) * 16 + along % 8 * 2;
 }
 
 struct Body {
@@ -117,6 +117,7 @@ Outcome run(const Body& body, const char* configuration = "races=report") {
 
 bool is_right(const std::vector<float>& sums) {
   int wrong = 0;
+  size_t at = 0;
   for (int thread = 0; thread < 128; ++thread)
     for (int r = 0; r < 8; ++r) {
       const int row = thread / 32 * 16 + thread % 32 / 4 + r / 2 % 2 * 8,
@@ -124,8 +125,7 @@ bool is_right(const std::vector<float>& sums) {
       int sum = 1;
       for (int k = 0; k < deep; ++k)
         sum += element_a(row, k) * element_b(column, k);
-      wrong +=
-          sums[static_cast<size_t>(thread * 8 + r)] != static_cast<float>(sum);
+      wrong += sums[at++] != static_cast<float>(sum);
     }
   return wrong == 0;
 }
