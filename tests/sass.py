@@ -49,9 +49,23 @@ elements. Their share is of what a radix sort has to move that reads elements
 once to count all digits, and once more for each digit.
 
 Products are counted by the loop of their kernel, which build/kernel_library
-has: of the peak of the pipe that multiplies, what issue, that pipe (matrix
-units reach 0.62 of theirs by mma.sync) and shared memory leave, the least.
-Shared memory moves 128 bytes in a cycle for all four parts of a multiprocessor.
+has, of the four layouts of operands the one that is worst: the share is what
+the peak of the pipe that multiplies would take for a turn, in the norm of
+
+* that pipe: matrix units reach 0.62 of their peak by mma.sync, 0.95 by wgmma;
+* shared memory, which moves 128 bytes in a cycle for all four parts of a
+  multiprocessor: loads and copies, and for wgmma the operands that it reads,
+  once for four warps;
+* the second-level cache: tiles that many blocks read at once come at 8 TB/s
+  (published kernels of this shape without clusters take 8.2 on an H100);
+* issue: as above; but where threads multiply (f32), an instruction is issued
+  in each cycle, as all are independent of one another, except that a third
+  operand in the same of two banks of registers takes one more, and that a
+  block waits 60 cycles at the barrier of a turn, which other blocks of the
+  multiprocessor share.
+
+Of two ways that a turn may take, such as copies with and without an edge, the
+shorter one counts.
 """
 import argparse
 import collections
@@ -75,7 +89,7 @@ PIPES = {
     "double": (64, ("DFMA", "DMUL", "DADD", "DSETP", "DMNMX")),
     "special": (16, ("MUFU", "F2F", "I2F", "F2I", "FRND", "POPC", "FLO", "BREV")),
     "memory": (32, ("LDG", "STG", "LDS", "STS", "LD.", "ST.", "ATOM", "RED", "SHFL", "LDL", "STL")),
-    "matrix": (32, ("HMMA", "IMMA", "DMMA")),
+    "matrix": (32, ("HMMA", "IMMA", "DMMA", "HGMMA")),
     "control": (64, ("BRA", "EXIT", "BSSY", "BSYNC", "BAR", "WARPSYNC", "CALL", "RET", "NOP", "BMOV", "BREAK", "YIELD", "DEPBAR")),
     "uniform": (64, ("UMOV", "ULDC", "UIADD", "ULOP", "USHF", "UISETP", "S2UR", "R2UR", "UIMAD", "ULEA", "UPRMT", "USEL", "USGXT", "UFLO", "UPOPC", "VOTEU")),
 }
@@ -132,14 +146,18 @@ ROWS = [
 ]
 
 
-Product = collections.namedtuple("Product", "name goal noted module kernel unit cycles reached")
+Product = collections.namedtuple("Product", "name goal noted module kernel unit cycles reached blocks")
 # name, goal (0.75 of the peak is taken for cuBLASLt), what the estimate must not fall below; module and kernel; what multiplies, cycles
-# that a part of a multiprocessor takes for one at its peak, and how much of the peak can be reached.
+# that a part of a multiprocessor takes for one at its peak, and how much of the peak can be reached; blocks on a multiprocessor.
 PRODUCTS = [
-    Product("product, bf16", 0.64, 0.24, "dot_bf16-80", "dot_bf16_128", "HMMA", 2, 0.62),
-    Product("product, f16", 0.64, 0.24, "dot_f16-80", "dot_f16_128", "HMMA", 2, 0.62),
-    Product("product, f32", 0.9, 0.69, "dot_f32-80", "dot_f32_128", "FFMA", 1, 1),
+    Product("product, bf16", 0.64, 0.64, "dot_wide_bf16-90a", "dot_wide_bf16", "HGMMA", 128, 0.95, 1),
+    Product("product, f16", 0.64, 0.64, "dot_wide_f16-90a", "dot_wide_f16", "HGMMA", 128, 0.95, 1),
+    Product("product, f32", 0.9, 0.90, "dot_wide_f32-80", "dot_wide_f32", "FFMA", 1, 1, 1),
+    Product("bf16 without wgmma", 0.36, 0.50, "dot_wide_bf16-80", "dot_wide_bf16", "HMMA", 4, 0.62, 1),
+    Product("bf16, squares of 128", 0.36, 0.40, "dot_bf16-80", "dot_bf16_128", "HMMA", 4, 0.62, 2),
+    Product("f32, squares of 128", 0.75, 0.77, "dot_f32-80", "dot_f32_128", "FFMA", 1, 1, 2),
 ]
+TILES, AT_BARRIER = 8e12, 60  # bytes in a second, cycles
 
 
 Sort = collections.namedtuple("Sort", "name goal noted element passes kernels")
@@ -467,31 +485,85 @@ def look_at_sort(row, library, ptxas, nvdisasm, folder):
 
 
 def shared_bytes(instruction):
-    """Bytes of shared memory that a lane reads or writes."""
+    """Bytes of shared memory that a lane reads or writes; of wgmma, a lane's part of what four warps read together."""
     name = instruction.name
+    if name.startswith("HGMMA"):
+        rows, columns, deep = map(int, re.search(r"\.(\d+)x(\d+)x(\d+)", name).groups())
+        return (rows + columns) * deep * 2 / 128
     if name.startswith("LDSM"):  # matrices of 128 bytes
         return 4 * next((n for n in (4, 2) if f".{n}" in name), 1)
+    if instruction.predicate == "@!PT":  # does nothing
+        return 0
     return access_bytes(name) if name.startswith(("LDS", "STS", "LDGSTS")) else 0
+
+
+def shorter_ways(code, begin, end):
+    """The instructions of a turn, of two ways through it the shorter one."""
+    out, at = [], begin
+    while at < end:
+        jump = code[at]
+        out.append(jump)
+        at += 1
+        if not (jump.predicate and jump.name.startswith("BRA") and jump.target is not None and at < jump.target < end):
+            continue
+        last = code[jump.target - 1]
+        if last.predicate or not last.name.startswith("BRA") or not (last.target and jump.target < last.target <= end):
+            continue
+        ways = (at, jump.target), (jump.target, last.target)
+        out += code[slice(*min(ways, key=lambda way: way[1] - way[0]))]
+        at = last.target
+    return out
+
+
+def conflicts(code):
+    """How many FFMA have three operands in one bank of registers, of which none was kept by the instruction before."""
+    count, kept = 0, {}
+    for instruction in code:
+        if not instruction.name.startswith("FFMA"):
+            continue
+        read = {place: found for place, text in enumerate(instruction.operands.split(",")[1:4]) if (found := re.search(r"\bR(\d+)(\.reuse)?", text))}
+        banks = collections.Counter(int(found[1]) % 2 for place, found in read.items() if kept.get(place) != found[1])
+        count += max(banks.values(), default=0) > 2
+        kept = {place: found[1] for place, found in read.items() if found[2]}
+    return count
+
+
+def turn_cycles(row, turn):
+    """Cycles of a part of the multiprocessor for a warp's turn, by what takes them."""
+    shared = sum(shared_bytes(i) for i in turn)
+    copied = sum(access_bytes(i.name) for i in turn if i.name.startswith("LDGSTS"))
+    peak = sum(i.name.startswith(row.unit) for i in turn) * row.cycles
+    cycles = {"the pipe": peak / row.reached, "the cache": 4 * 32 * copied * MULTIPROCESSORS * CLOCK / TILES}
+    if row.unit == "FFMA":  # threads of a warp read the same elements, each of them twice at most
+        cycles["issue"] = len(turn) + conflicts(turn) + AT_BARRIER / (2 * row.blocks)
+        cycles["shared memory"] = 32 * shared / 128
+        del cycles["the pipe"]  # each is an instruction that is issued
+    else:
+        cycles["issue"] = len(turn) / 0.8
+        cycles["shared memory"] = 4 * 32 * shared / 128
+    return peak, cycles
 
 
 def look_at_product(row, library, ptxas, nvdisasm, folder):
     """Share of the peak, what binds, and of the loop: instructions and bytes of shared memory for what multiplies; spills."""
     cubin = pathlib.Path(folder, "row.cubin")
-    said = run(ptxas, "-v", "-arch=sm_90", str(library / f"{row.module}.ptx"), "-o", str(cubin))
+    arch = "sm_90a" if row.module.endswith("a") else "sm_90"
+    said = run(ptxas, "-v", f"-arch={arch}", str(library / f"{row.module}.ptx"), "-o", str(cubin))
+    if "serialized" in said:
+        raise RuntimeError(f"{row.module}: {said}")
     part = re.search(rf"Compiling entry function '{row.kernel}'(.*?)(?=Compiling entry|\Z)", said, re.S)[1]
     spills = sum(int(n) for n in re.findall(r"(\d+) bytes spill", part))
     code = functions_of(run(nvdisasm, "-c", str(cubin)))[row.kernel]
     units = lambda instructions: sum(i.name.startswith(row.unit) for i in instructions)
-    turns = [code[i.target:at + 1] for at, i in enumerate(code) if i.target is not None and i.name.startswith("BRA") and i.target < at]
-    turn = max(turns, key=lambda instructions: (units(instructions), -len(instructions)))
-    count = units(turn)
-    peak = count * row.cycles
-    shared = sum(shared_bytes(i) for i in turn)
-    cycles = {"issue": len(turn) / 0.8, "the pipe": peak / row.reached, "shared memory": 4 * 32 * shared / 128}
-    if row.unit == "FFMA":  # threads of a warp read the same elements, each of them twice at most
-        cycles["shared memory"] /= 4
-    bound = max(cycles, key=cycles.get)
-    return peak / cycles[bound], bound, len(turn) / count, shared / count, spills
+    turns = [shorter_ways(code, i.target, at + 1) for at, i in enumerate(code) if i.target is not None and i.name.startswith("BRA") and i.target < at]
+    most = max(map(units, turns))
+    found = []
+    for turn in turns:
+        if units(turn) == most:
+            peak, cycles = turn_cycles(row, turn)
+            bound = max(cycles, key=cycles.get)
+            found.append((peak / norm(*cycles.values()), bound, len(turn) / most, sum(map(shared_bytes, turn)) / most, spills))
+    return min(found)
 
 
 def main():
