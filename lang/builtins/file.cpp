@@ -135,8 +135,10 @@ std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
       cluster_device(*walk.machine().runtime->devices()[0])->files();
   const auto file = std::make_shared<const InputFile>(std::move(opened->file));
   NamedLeaves leaves;
-  for (const NpzEntry& entry : opened->entries) {
-    ArrayValue array = walk.from_array(files.array(file, path, entry.header));
+  for (size_t i = 0; i < opened->entries.size(); ++i) {
+    const NpzEntry& entry = opened->entries[i];
+    ArrayValue array = walk.from_array(files.array(
+        {file, path, entry.name, entry.header, opened->checksums[i]}));
     if (entry.header.data_bytes < small_array) bring_home(walk, *array, where);
     leaves.emplace_back(entry.name, std::move(array));
   }

@@ -19,23 +19,27 @@
 namespace unisono {
 namespace {
 
-constexpr int tag = 0x756e;
+constexpr int head_tag = 0x756e, body_tag = 0x756f;
 constexpr int64_t gone = -1;
 // MPI counts in int.
 constexpr int64_t most_bytes = int64_t{1} << 30;
-// Of so many bytes the library keeps a copy until they are sent.
-constexpr int64_t kept_bytes = 4096;
+constexpr size_t packet = MpiLibrary::packet;
 
+using Packet = std::unique_ptr<char[]>;
 struct Kept {
   MPI_Request request = MPI_REQUEST_NULL;
-  std::unique_ptr<char[]> bytes;
+  Packet bytes;
 };
 
 struct Peer {
+  // Heads that are sent from a copy of them.
   std::list<Kept> kept;
-  MPI_Request large = MPI_REQUEST_NULL;
-  int64_t large_bytes = 0;
-  // A message that was longer than what it was asked for.
+  // A head is asked for before it comes: then it goes straight there.
+  Packet head;
+  MPI_Request head_request = MPI_REQUEST_NULL;
+  MPI_Request body_request = MPI_REQUEST_NULL;
+  int64_t body_bytes = 0;
+  // A body that was longer than what it was asked for.
   std::vector<char> rest;
   size_t taken = 0;
 };
@@ -44,6 +48,7 @@ struct Peer {
 struct State {
   MPI_Comm all = MPI_COMM_NULL;
   std::vector<Peer> peers;
+  Packet spare;  // for the next head that is sent
   bool moved = false;
   int idle = 0;
   /// Every process of this host has a processor of its own.
@@ -95,32 +100,58 @@ void drop_sent(Peer& peer) {
   }
 }
 
+/// Most are sent when this returns, and leave nothing behind.
+int64_t try_send_head(int to, const void* data, int64_t bytes) {
+  Peer& peer = state.peers[to];
+  drop_sent(peer);
+  if (!state.spare) state.spare = std::make_unique<char[]>(packet);
+  std::memcpy(state.spare.get(), data, static_cast<size_t>(bytes));
+  MPI_Request request = MPI_REQUEST_NULL;
+  int done = 0;
+  if (!ok(MPI_Isend(state.spare.get(), static_cast<int>(bytes), MPI_BYTE, to,
+                    head_tag, state.all, &request)) ||
+      !ok(MPI_Test(&request, &done, MPI_STATUS_IGNORE)))
+    return gone;
+  if (!done) peer.kept.push_back({request, std::move(state.spare)});
+  state.moved = true;
+  return bytes;
+}
+
 int64_t try_send(int to, const void* data, int64_t bytes) {
   Peer& peer = state.peers[to];
   drop_sent(peer);
-  if (peer.large != MPI_REQUEST_NULL) {  // this call again
-    int done = 0;
-    if (!ok(MPI_Test(&peer.large, &done, MPI_STATUS_IGNORE))) return gone;
-    if (!done) return 0;
-    peer.large = MPI_REQUEST_NULL;
-    state.moved = true;
-    return peer.large_bytes;
-  }
-  if (bytes <= kept_bytes) {
-    Kept& kept = peer.kept.emplace_back();
-    kept.bytes = std::make_unique<char[]>(static_cast<size_t>(bytes));
-    std::memcpy(kept.bytes.get(), data, static_cast<size_t>(bytes));
-    if (!ok(MPI_Isend(kept.bytes.get(), static_cast<int>(bytes), MPI_BYTE, to,
-                      tag, state.all, &kept.request)))
+  if (peer.body_request == MPI_REQUEST_NULL) {  // else it is this call again
+    peer.body_bytes = std::min(bytes, most_bytes);
+    if (!ok(MPI_Isend(data, static_cast<int>(peer.body_bytes), MPI_BYTE, to,
+                      body_tag, state.all, &peer.body_request)))
       return gone;
-    state.moved = true;
-    return bytes;
   }
-  peer.large_bytes = std::min(bytes, most_bytes);
-  if (!ok(MPI_Isend(data, static_cast<int>(peer.large_bytes), MPI_BYTE, to, tag,
-                    state.all, &peer.large)))
-    return gone;
-  return 0;
+  int done = 0;
+  if (!ok(MPI_Test(&peer.body_request, &done, MPI_STATUS_IGNORE))) return gone;
+  if (!done) return 0;
+  state.moved = true;
+  return peer.body_bytes;
+}
+
+bool ask_for_head(Peer& peer, int from) {
+  return ok(MPI_Irecv(peer.head.get(), static_cast<int>(packet), MPI_BYTE, from,
+                      head_tag, state.all, &peer.head_request));
+}
+
+int64_t try_receive_head(int from, void* data) {
+  Peer& peer = state.peers[from];
+  if (!peer.head) {
+    peer.head = std::make_unique<char[]>(packet);
+    if (!ask_for_head(peer, from)) return gone;
+  }
+  int done = 0, count = 0;
+  MPI_Status status;
+  if (!ok(MPI_Test(&peer.head_request, &done, &status))) return gone;
+  if (!done) return 0;
+  MPI_Get_count(&status, MPI_BYTE, &count);
+  std::memcpy(data, peer.head.get(), static_cast<size_t>(count));
+  state.moved = true;
+  return ask_for_head(peer, from) ? count : gone;
 }
 
 int64_t try_receive(int from, void* data, int64_t bytes) {
@@ -135,7 +166,7 @@ int64_t try_receive(int from, void* data, int64_t bytes) {
   int there = 0;
   MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Status status;
-  if (!ok(MPI_Improbe(from, tag, state.all, &there, &message, &status)))
+  if (!ok(MPI_Improbe(from, body_tag, state.all, &there, &message, &status)))
     return gone;
   if (!there) return 0;
   int count = 0;
@@ -154,13 +185,14 @@ int64_t try_receive(int from, void* data, int64_t bytes) {
   return try_receive(from, data, bytes);
 }
 
+void cancel(MPI_Request& request) {
+  if (request == MPI_REQUEST_NULL) return;
+  MPI_Cancel(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 void forget() {
-  for (Peer& peer : state.peers) {
-    if (peer.large == MPI_REQUEST_NULL) continue;
-    MPI_Cancel(&peer.large);
-    MPI_Wait(&peer.large, MPI_STATUS_IGNORE);
-    peer.large = MPI_REQUEST_NULL;
-  }
+  for (Peer& peer : state.peers) cancel(peer.body_request);
 }
 
 /// MPI makes progress in its calls alone, so nobody sleeps for long. An answer
@@ -182,20 +214,18 @@ int wait(int microseconds) {
 
 void close_mpi(int clean) {
   if (!clean) MPI_Abort(MPI_COMM_WORLD, 1);
-  for (Peer& peer : state.peers)
+  for (Peer& peer : state.peers) {
     for (Kept& kept : peer.kept) MPI_Wait(&kept.request, MPI_STATUS_IGNORE);
+    cancel(peer.head_request);
+  }
   state.peers.clear();
   MPI_Comm_free(&state.all);
   MPI_Finalize();
 }
 
-constexpr MpiLibrary library = {MpiLibrary::current,
-                                open_mpi,
-                                try_send,
-                                try_receive,
-                                forget,
-                                wait,
-                                close_mpi};
+constexpr MpiLibrary library = {
+    MpiLibrary::current, open_mpi, try_send_head, try_send, try_receive_head,
+    try_receive,         forget,   wait,          close_mpi};
 
 }  // namespace
 }  // namespace unisono
