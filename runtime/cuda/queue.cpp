@@ -259,7 +259,7 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
   const Code code = with_room([&] {
     return gpu_->driver().launch_kernel(
         function, static_cast<unsigned>(launch.blocks), 1, 1,
-        static_cast<unsigned>(launch.threads), 1, 1, 0, kernels(),
+        static_cast<unsigned>(launch.threads), 1, 1, 0, stream(call.lane),
         parameters.data(), nullptr);
   });
   if (code == success) return Unit{};

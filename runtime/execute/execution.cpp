@@ -10,7 +10,6 @@
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/collective.h"
-#include "runtime/execute/queue_collective.h"
 
 namespace unisono {
 namespace {
@@ -542,7 +541,7 @@ Status Execution::meet_recorded(const CollectiveStep& step, Meet&& meet) {
     record_collective(step, start);
     return Unit{};
   }
-  const Lane lane = is_made_of_copies(step) ? Lane::copies : Lane::kernels;
+  const Lane lane = executor_->lane_of(step);
   for (size_t i = 0; i < own_.size(); ++i) {
     const int d = own_[i];
     Moment end = TRY(executor_->moment(d, lane));
