@@ -264,6 +264,20 @@ var w = ones(f32[60, 60])
 for i in range(60) { w = step(w, x) }
 print(sum(w), w[3, 5], w[59, 0])
 """
+# The same for GPUs, without products of matrices, which simulated ones take long for.
+GPUS_MEANWHILE = """
+axis dev = devices()
+@pmap(over=dev, in_axes=(none, split(0)), out_axes=none)
+def step(w, x) {
+  let b = psum(cumsum(tanh(x[0] * w)), dev)
+  let c = cumsum(cos(x[0] * w))
+  w * 0.5 + b * 1e-6 + psum(c, dev) * 1e-6
+}
+let x = sin(arange(device_count() * 70000, f32)).reshape((device_count(), 70000))
+var w = ones(f32[70000])
+for i in range(3) { w = step(w, x) }
+print(sum(w), w[3], w[69999])
+"""
 MEMBERS = """
 axis dev = devices()
 def f(x) {
@@ -739,7 +753,7 @@ def reports(folder):
 def gpus_meanwhile(folder):
     """With NCCL a GPU computes while what it exchanges is on its way."""
     program = folder / "gpus_meanwhile.uni"
-    program.write_text(MEANWHILE.replace("60", "24").replace("range(24)", "range(3)"))
+    program.write_text(GPUS_MEANWHILE)
     alone = run([UNISONO, "run", "--devices", "sim:4", program], gpu_environment(True, 4, 0))
     for each in (1, 2):
         path = folder / f"gpus{each}.json"

@@ -486,8 +486,10 @@ Status Execution::meet_others(const Instruction& instruction) {
         *meeting_, step, at << 32 | static_cast<uint64_t>(step.bytes()));
   };
   Background& background = cluster_->background();
-  const bool goes_on = instruction.meanwhile >= worth_overlapping ||
-                       (instruction.meanwhile > 0 && cluster_->is_eager());
+  // Devices with queues go on by themselves.
+  const bool goes_on = executor_->takes_threads() &&
+                       (instruction.meanwhile >= worth_overlapping ||
+                        (instruction.meanwhile > 0 && cluster_->is_eager()));
   if (!goes_on) {
     TRY(await(background.last()));
     return recorder_ ? meet_recorded(step, meet) : meet();
