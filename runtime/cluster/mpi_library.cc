@@ -43,9 +43,9 @@ struct Kept {
 struct alignas(64) Slot {
   static constexpr uint32_t by_mpi = 0xffff'ffff;
   std::atomic<uint32_t> state{0};  // 0: empty; its bytes, or by_mpi
-  std::array<char, 508> bytes;
+  std::array<char, 2044> bytes;
 };
-static_assert(sizeof(Slot) == 512 &&
+static_assert(sizeof(Slot) == 2048 &&
               std::atomic<uint32_t>::is_always_lock_free);
 /// From one process to another, which alone writes, and reads. No process waits
 /// for room while another one waits for what it has not sent: what is in here
@@ -111,7 +111,7 @@ void open_rings() {
       ok(MPI_Win_lock_all(MPI_MODE_NOCHECK, state.shared));
   int all_made = made ? 1 : 0;
   auto* const rings = static_cast<Ring*>(base);
-  for (int i = 0; made && i < count; ++i) new (&rings[i]) Ring();
+  for (int i = 0; made && i < count; ++i) new (&rings[i]) Ring;
   // Others write there after this.
   if (!ok(MPI_Allreduce(MPI_IN_PLACE, &all_made, 1, MPI_INT, MPI_MIN,
                         state.host)) ||
