@@ -1,4 +1,4 @@
-// Arrays in files: .npy, .npz, .safetensors; whether there is a file.
+// Arrays in files: .npy, .npz, .safetensors; whether there is a file; text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,16 +7,19 @@
 #include <set>
 
 #include "lang/builtins/load.h"
+#include "lang/builtins/sorted_texts.h"
 #include "lang/builtins/tree_names.h"
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/processes.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 #include "lang/source/utf8.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/cluster/shared_file.h"
 #include "runtime/files/array_file.h"
+#include "runtime/files/file.h"
 #include "runtime/files/npz.h"
 #include "runtime/files/safetensors.h"
 
@@ -471,6 +474,97 @@ Value builtin_exists(CallOf<"exists">& call) {
   bool there = is_there(*path);
   agree(walk, &there, sizeof there, call.where);
   return BoolValue{there};
+}
+
+// ---- text ------------------------------------------------------------------
+
+namespace {
+
+constexpr std::string_view text_outside =
+    "read before the map, and pass what it needs; write what it returns";
+
+/// Where text stops to be UTF-8, or nothing.
+std::optional<size_t> end_of_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = decode_utf8(text, at);
+    if (c.length == 0) return at;
+    at += c.length;
+  }
+  return std::nullopt;
+}
+
+/// All of a text file, without the mark of its byte order.
+Result<std::string> read_text_file(Walk& walk, const std::string& path,
+                                   Span where) {
+  const InputFile file = TRY(InputFile::open(path));
+  check_text_size(walk, static_cast<size_t>(file.size()), where);
+  std::string text(static_cast<size_t>(file.size()), 0);
+  TRY(file.read(
+      0, std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
+  if (const auto at = end_of_utf8(text))
+    return Error{
+        .kind = Error::Kind::invalid_file,
+        .message = fmt::format(
+            "line {} is no text in UTF-8: byte {} of the file is 0x{:02x}",
+            std::count(text.begin(), text.begin() + static_cast<int64_t>(*at),
+                       '\n') +
+                1,
+            *at, static_cast<uint8_t>(text[*at]))};
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
+}
+
+}  // namespace
+
+Value builtin_read_text(CallOf<"read_text">& call) {
+  Walk& walk = call.walk;
+  require_files(walk, call.builtin.name, call.where);
+  refuse_in_compiled_code(call, text_outside);
+  const Argument given = call["path"];
+  const auto path = any_path_argument(walk, given, "path", call.builtin.name);
+  const bool runs = walk.mode() != Mode::check && !walk.machine().compile_only;
+  if (!path || (!runs && walk.written_files.contains(*path))) return StrValue{};
+  if (!runs && !is_there(*path))
+    cannot_read(walk, *path, Error{.message = "there is no such file"},
+                given.where());
+  if (walk.mode() == Mode::check) return StrValue{};
+  // One process reads, so that the text is the same in all.
+  const Cluster* cluster = cluster_of(walk);
+  std::string text;
+  if (!cluster || cluster->process() == 0) {
+    auto read = read_text_file(walk, *path, given.where());
+    if (!read) cannot_read(walk, *path, read.error(), given.where());
+    text = std::move(*read);
+  }
+  auto bytes = static_cast<int64_t>(text.size());
+  agree(walk, &bytes, sizeof bytes, call.where);
+  text.resize(static_cast<size_t>(bytes));
+  agree(walk, text.data(), bytes, call.where);
+  return StrValue{std::move(text)};
+}
+
+Value builtin_write_text(CallOf<"write_text">& call) {
+  Walk& walk = call.walk;
+  require_files(walk, call.builtin.name, call.where);
+  refuse_in_compiled_code(call, text_outside);
+  const Argument given = call["path"];
+  const auto path = any_path_argument(walk, given, "path", call.builtin.name);
+  const Argument text = call["text"];
+  const auto* value = text.value().get_if<StrValue>();
+  if (!value)
+    walk.fail(diagnostic(Code::wrong_argument, text.where(),
+                         describe_argument(text), "a `str`",
+                         type_name(text.value()))
+                  .set_help(is_texts(text.value())
+                                ? "lines are joined: `\"\\n\".join(lines)`"
+                                : "as `print` shows it: `str(x)`"));
+  if (walk.mode() == Mode::check || walk.machine().compile_only) {
+    if (path) walk.written_files[*path] = std::nullopt;
+    return NoneValue{};
+  }
+  const auto known = known_text(walk, *value, text.where());
+  write_file(walk, *path, *known, given.where());
+  return NoneValue{};
 }
 
 }  // namespace unisono::lang

@@ -187,13 +187,53 @@ Value zip_rows(CallOf<"zip">& call) {
       std::make_shared<const Rows>(make_tuple(std::move(trees)), length)};
 }
 
+/// The numbers of a range, to stand beside rows.
+Value range_as_array(Walk& walk, const RangeValue& range, Span where) {
+  const ir::Dim count = range_count(walk, range, "the number of turns", where);
+  const RangeArrays parts = range_arrays(walk, range, where);
+  const auto op = [&](BinaryOp what, const ArrayValue& a, const ArrayValue& b) {
+    return *binary(walk, what, {a, where}, {b, where}, where, where)
+                .get_if<ArrayValue>();
+  };
+  const ArrayValue turn =
+      iota(walk, {parts.start->type.dtype, {count}}, 0, where);
+  return op(BinaryOp::add, op(BinaryOp::mul, turn, parts.step), parts.start);
+}
+
+/// The rows of an array beside the items of a tuple.
+Value rows_as_items(CallOf<"zip">& call, const Rows& rows, Span where) {
+  Walk& walk = call.walk;
+  const ir::Dim length = rows.length();
+  const auto row = [&](const ArrayValue& number) {
+    return rows.row(walk, number, where);
+  };
+  if (!length.is_constant())
+    return ManyValue{std::make_shared<const Value>(
+        row(walk.unknown_array({DType::I32, {}})))};
+  std::vector<Value> items;
+  for (int64_t i = 0; i < length.value(); ++i)
+    items.push_back(row(walk.constant_int(i, DType::I32, false, where)));
+  return make_tuple(std::move(items));
+}
+
 }  // namespace
 
 Value builtin_zip(CallOf<"zip">& call) {
-  if (std::ranges::any_of(call.rest, [](const CallArgument& a) {
-        return rows_of(a.value) != nullptr;
-      }))
-    return zip_rows(call);
+  const auto is_rows = [](const CallArgument& a) {
+    return rows_of(a.value) != nullptr;
+  };
+  const auto is_items = [](const CallArgument& a) {
+    return a.value.tuple() || a.value.is<StrValue>() || a.value.is<ManyValue>();
+  };
+  for (CallArgument& a : call.rest)
+    if (const auto* range = a.value.get_if<RangeValue>())
+      a.value = range_as_array(call.walk, *range, a.where);
+  if (std::ranges::any_of(call.rest, is_rows)) {
+    if (!std::ranges::any_of(call.rest, is_items)) return zip_rows(call);
+    for (CallArgument& a : call.rest)
+      if (const auto rows = rows_of(a.value))
+        a.value = rows_as_items(call, *rows, a.where);
+  }
   bool many = false;
   for (CallArgument& a : call.rest) {
     a.value = text_as_items(call.walk, a.value, a.where);

@@ -311,11 +311,98 @@ Value builtin_endswith(CallOf<"endswith">& call) {
              });
 }
 
-Value builtin_isdigit(CallOf<"isdigit">& call) {
-  const auto text = text_argument(call["s"]);
+namespace {
+
+/// Letters without capitals: the blocks of Hebrew, Arabic, Devanagari, Thai,
+/// kana, Chinese and Korean.
+bool is_uncased_letter(char32_t c) {
+  constexpr std::pair<char32_t, char32_t> blocks[] = {
+      {0x5d0, 0x5ea},   {0x620, 0x64a},   {0x904, 0x939},
+      {0xe01, 0xe30},   {0x3041, 0x3096}, {0x30a1, 0x30fa},
+      {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xac00, 0xd7a3},
+  };
+  return std::ranges::any_of(blocks, [&](auto block) {
+    return c >= block.first && c <= block.second;
+  });
+}
+
+bool is_capital(char32_t c) { return other_case(c, false) != c; }
+bool is_small(char32_t c) { return c == 0xdf || other_case(c, true) != c; }
+bool is_letter(char32_t c) {
+  return is_capital(c) || is_small(c) || is_uncased_letter(c);
+}
+bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
+
+/// Whether text has characters, and all of them are of one kind.
+template <class IsKind>
+Value is_made_of(Argument s, IsKind is_kind) {
+  const auto text = text_argument(s);
   if (!text) return BoolValue{};
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return BoolValue{!text->empty() && std::ranges::all_of(*text, digit)};
+  bool all = !text->empty();
+  for (const std::string_view c : characters(*text))
+    all = all && is_kind(decode_utf8(c, 0).value);
+  return BoolValue{all};
+}
+
+/// Whether text has letters of a case, and none of the other.
+template <class IsCase, class IsOther>
+Value is_in_case(Argument s, IsCase is_case, IsOther is_other) {
+  const auto text = text_argument(s);
+  if (!text) return BoolValue{};
+  bool found = false, other = false;
+  for (const std::string_view c : characters(*text)) {
+    found = found || is_case(decode_utf8(c, 0).value);
+    other = other || is_other(decode_utf8(c, 0).value);
+  }
+  return BoolValue{found && !other};
+}
+
+/// Text with a capital where `begins` says so of the character before (0 at
+/// the beginning), and small letters elsewhere.
+template <class Begins>
+Value with_capitals(Argument s, Begins begins) {
+  const auto text = text_argument(s);
+  if (!text) return StrValue{};
+  std::string out;
+  char32_t before = 0;
+  for (const std::string_view c : characters(*text)) {
+    const char32_t value = decode_utf8(c, 0).value;
+    append_utf8(out, other_case(value, begins(before)));
+    before = value;
+  }
+  return made(s.call(), std::move(out));
+}
+
+}  // namespace
+
+Value builtin_isdigit(CallOf<"isdigit">& call) {
+  return is_made_of(call["s"], is_digit);
+}
+Value builtin_isalpha(CallOf<"isalpha">& call) {
+  return is_made_of(call["s"], is_letter);
+}
+Value builtin_isalnum(CallOf<"isalnum">& call) {
+  return is_made_of(call["s"],
+                    [](char32_t c) { return is_letter(c) || is_digit(c); });
+}
+Value builtin_isspace(CallOf<"isspace">& call) {
+  return is_made_of(call["s"], [](char32_t c) {
+    return c < 128 &&
+           blanks.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+Value builtin_isupper(CallOf<"isupper">& call) {
+  return is_in_case(call["s"], is_capital, is_small);
+}
+Value builtin_islower(CallOf<"islower">& call) {
+  return is_in_case(call["s"], is_small, is_capital);
+}
+Value builtin_capitalize(CallOf<"capitalize">& call) {
+  return with_capitals(call["s"], [](char32_t before) { return before == 0; });
+}
+Value builtin_title(CallOf<"title">& call) {
+  return with_capitals(call["s"],
+                       [](char32_t before) { return !is_letter(before); });
 }
 
 Value builtin_find(CallOf<"find">& call) {
@@ -338,6 +425,10 @@ bool is_texts(const Value& value) {
          std::ranges::all_of(tuple->items, [](const Value& item) {
            return item.is<StrValue>();
          });
+}
+
+Value builtin_is_words(CallOf<"is_words">& call) {
+  return BoolValue{is_texts(call["x"].value())};
 }
 
 Value sorted_texts(CallOf<"sort">& call, bool positions, bool descending) {

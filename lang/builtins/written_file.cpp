@@ -49,8 +49,15 @@ std::optional<std::string> path_argument(
                                              : ", ",
                             ending);
   }
-  walk.fail(diagnostic(Code::file_kind, path.where, function, expected,
-                       fmt::format("{:?}", *text)));
+  Diagnostic d = diagnostic(Code::file_kind, path.where, function, expected,
+                            fmt::format("{:?}", *text));
+  if (function == "load")
+    d.set_help("text is `read_text(path)`, a table `read_csv(path)`");
+  if (function == "save")
+    d.set_help(
+        "text is written by `write_text(path, text)`, a table by "
+        "`write_csv(path, columns)`");
+  walk.fail(std::move(d));
 }
 
 void refuse_in_compiled_code(const BuiltinCall& call, std::string_view help) {

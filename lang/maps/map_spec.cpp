@@ -705,4 +705,18 @@ std::vector<std::string> member_facts(const std::vector<MapInput>& inputs) {
   return facts;
 }
 
+void explain_members(const MappedAxis& axis, Diagnostic& diagnostic) {
+  bool mapped = false;
+  for (const std::string& fact : axis.facts) {
+    diagnostic.add_fact(fact);
+    mapped |= fact.find(", after mapping axis 0") != std::string::npos;
+  }
+  const bool fewer_axes = diagnostic.code == Code::too_many_indices ||
+                          diagnostic.code == Code::no_such_axis;
+  if (axis.over_devices && mapped && fewer_axes && diagnostic.help.empty())
+    diagnostic.set_help(
+        "for a block of rows on each device instead of one row, write "
+        "`split(0)` in `in_axes`");
+}
+
 }  // namespace unisono::lang

@@ -11,8 +11,10 @@
 
 #include "jit/partition/map_graph.h"
 #include "lang/context/builtin.h"
+#include "lang/context/context.h"
 #include "lang/context/function.h"
 #include "lang/context/value.h"
+#include "lang/source/diagnostics.h"
 
 namespace unisono::lang {
 
@@ -116,5 +118,8 @@ Value replace_arrays(const Value& tree, const std::vector<ArrayValue>& arrays);
 /// The types of mapped arguments as one member sees them, at most four lines:
 /// facts for errors inside the function.
 std::vector<std::string> member_facts(const std::vector<MapInput>& inputs);
+
+/// Adds them to an error inside the function, and what gives a member more.
+void explain_members(const MappedAxis& axis, Diagnostic& diagnostic);
 
 }  // namespace unisono::lang

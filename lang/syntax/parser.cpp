@@ -155,6 +155,12 @@ bool Parser::close(TokenKind closer, const Token& opener) {
     return false;
   }
   if (!at(TokenKind::EndOfFile) && after_foreign_word()) return false;
+  if (at(TokenKind::Identifier) &&
+      !foreign_word_help(text_of(token())).empty()) {
+    advance();
+    after_foreign_word();
+    return false;
+  }
   Diagnostic* mistake =
       at(TokenKind::EndOfFile)
           ? report(Code::unexpected_end, here(),

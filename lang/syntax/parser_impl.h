@@ -83,6 +83,7 @@ class Parser {
   }
   Diagnostic* add(Diagnostic diagnostic);
   void expected(std::string_view what);
+  void expected_name();
   bool expect(TokenKind wanted, std::string_view purpose = {});
   bool close(TokenKind closer, const Token& opener);
   void not_ended();

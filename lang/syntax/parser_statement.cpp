@@ -131,8 +131,17 @@ bool Parser::name(Name* out) {
   if (is_keyword(kind()))
     report(Code::keyword_as_name, here(), text_of(token()));
   else
-    expected("a name");
+    expected_name();
   return false;
+}
+
+/// `let [a, b] = ...` of Python and JavaScript.
+void Parser::expected_name() {
+  const bool brackets = at(TokenKind::LeftBracket);
+  Diagnostic* mistake =
+      report(Code::unexpected_token, here(), "a name", found());
+  if (mistake && brackets)
+    mistake->set_help("put several names in parentheses: `(a, b)`");
 }
 
 bool Parser::pattern(Pattern* out) {

@@ -147,6 +147,28 @@ std::optional<Ragged> find_ragged(const Array& array) {
   return std::nullopt;
 }
 
+/// Text, or words in brackets.
+bool holds_words(const Value& value) {
+  const TupleValue* tuple = value.tuple();
+  return value.is<StrValue>() ||
+         (tuple && !tuple->items.empty() &&
+          std::ranges::all_of(tuple->items, holds_words));
+}
+
+/// What stands for a record where its fields have values instead of types.
+std::string with_values(const RecordType& record) {
+  std::string fields;
+  for (const TypedName& field : record.fields)
+    fields += fmt::format("{}{} = {}", fields.empty() ? "" : ", ",
+                          field.name.text, field.type->span.text());
+  return fields.size() > 60 ? "the fields of a record are given by `=`: "
+                              "`(x = 1.0, y = 2.0)`"
+                            : fmt::format(
+                                  "the fields of a record are given by "
+                                  "`=`: `({})`",
+                                  fields);
+}
+
 /// The elements' common type: a suffix (all have the same), or the default.
 std::optional<DType> number_type(const std::vector<Number>& numbers,
                                  std::optional<DType> wanted) {
@@ -280,7 +302,9 @@ Value Walker::walk_expr(const Expr& e, const Env& env) {
     case ExprKind::FunctionType:
     case ExprKind::Slice: break;
   }
-  walk_.fail(diagnostic(Code::not_a_value, e.span, e.span.text()));
+  Diagnostic d = diagnostic(Code::not_a_value, e.span, e.span.text());
+  if (const auto* record = as<RecordType>(e)) d.set_help(with_values(*record));
+  walk_.fail(std::move(d));
 }
 
 Value Walker::int_literal(const IntLiteral& literal, bool negative,
@@ -633,7 +657,7 @@ Value Walker::array_literal(const Array& e, const Env& env,
       walk_.fail(
           diagnostic(Code::empty_array, e.span, "`[]`")
               .set_help("declare it: `let x: f32[0] = []`; one that grows "
-                        "begins as `zeros(f32[0])`"));
+                        "begins as `zeros(f32[0])`, one of words as `()`"));
     if (const auto dtype = number_type(numbers, wanted)) {
       ir::Type type{*dtype, ir::Shape(sizes.begin(), sizes.end())};
       std::vector<uint8_t> bytes;
@@ -669,21 +693,29 @@ Value Walker::stacked_rows(const Array& e, const Env& env,
                    .set_help("compute it from a range: `[f(i) for i in "
                              "range(n)]`"));
   std::vector<CallArgument> rows(e.items.size()), others;
+  bool all_texts = true;
   const auto evaluate = [&](size_t i, std::optional<DType> dtype) {
     const Expr& item = *e.items[i];
     const auto* inner = as<Array>(item);
     rows[i] = {inner ? array_literal(*inner, env, dtype) : expr(item, env),
                item.span};
-    if (!element_type(rows[i].value))
-      walk_.fail(
-          diagnostic(Code::mixed_elements, item.span, type_name(rows[i].value))
-              .set_help("a tuple `(a, b)` holds values of any type"));
+    all_texts = all_texts && holds_words(rows[i].value);
+    const bool fits = element_type(rows[i].value) || holds_words(rows[i].value);
+    if (!fits) fail_element(rows[i]);
   };
   for (size_t i = 0; i < rows.size(); ++i) {
     if (is_empty(*e.items[i])) continue;
     evaluate(i, wanted);
     others.push_back(rows[i]);
   }
+  // Words in brackets are a tuple, as a comprehension of words is.
+  if (all_texts && others.size() == rows.size()) {
+    std::vector<Value> words;
+    for (CallArgument& row : rows) words.push_back(std::move(row.value));
+    return make_tuple(std::move(words));
+  }
+  for (const CallArgument& row : others)
+    if (!element_type(row.value)) fail_element(row);
   // `[]` takes its type from the rows beside it.
   if (!wanted && !others.empty() && others.size() < rows.size())
     wanted = promoted_type(walk_, others, "an array").dtype;
@@ -703,6 +735,19 @@ Value Walker::stacked_rows(const Array& e, const Env& env,
     parts.push_back(reshape(walk_, part, std::move(shape), e.span));
   }
   return concat(walk_, parts, 0, e.span);
+}
+
+void Walker::fail_element(const CallArgument& item) {
+  const TupleValue* pair = item.value.tuple();
+  const bool numbers =
+      pair && std::ranges::all_of(pair->items, [](const Value& v) {
+        return element_type(v).has_value();
+      });
+  walk_.fail(diagnostic(Code::mixed_elements, item.where, type_name(item.value))
+                 .set_help(numbers
+                               ? "a matrix is `[[1, 2], [3, 4]]`, a tuple of "
+                                 "pairs `((1, 2), (3, 4))`"
+                               : "a tuple `(a, b)` holds values of any type"));
 }
 
 void Walker::fail_rows(size_t row, const ir::Type& type, const ir::Type& first,

@@ -388,7 +388,10 @@ ArrayValue Walk::to_operand(const Value& value, Span where,
   }
   Diagnostic d =
       diagnostic(Code::expected_array, where, what, type_name(value));
-  if (value.tuple() || value.is<ManyValue>())
+  const TupleValue* items = value.tuple();
+  if (items && !items->items.empty() && items->items[0].is<StrValue>())
+    d.set_help("words are joined by `\", \".join(words)`");
+  else if (items || value.is<ManyValue>())
     d.set_help("of a tuple of numbers, or of arrays, `stack(...)` makes one");
   fail(std::move(d));
 }

@@ -351,6 +351,20 @@ Value TypeMatcher::match_name(const Expr& type,
   not_a_type(type, frame);
 }
 
+namespace {
+/// What stands here for a name that is a function of ours, and a type of
+/// theirs.
+std::string_view foreign_type_help(std::string_view name) {
+  if (name == "float")
+    return "a number is `f32` or `f64`, an array of them `f32[n]`; without a "
+           "type a parameter takes any";
+  if (name == "tuple" || name == "list")
+    return "a tuple has the types of its items, `(f32, str)`, an array is "
+           "`f32[n]`";
+  return "";
+}
+}  // namespace
+
 void TypeMatcher::not_a_type(const Expr& type, const Frame* frame) {
   if (const auto* name = as<NameExpr>(type);
       name && !env_->find(name->text).first)
@@ -358,10 +372,14 @@ void TypeMatcher::not_a_type(const Expr& type, const Frame* frame) {
   std::string what = quoted(type);
   if (type.kind == ExprKind::Field)  // an error, if there is no such field
     what += fmt::format(" ({})", type_name(in_.expr(type, env_of(frame))));
-  walk_.fail(
-      diagnostic(Code::bad_type, type.span, what)
-          .set_help("a type is `f32[n, 3]`, `int`, `(A, B)`, `(w: A)` or "
-                    "the name of one"));
+  const auto* name = as<NameExpr>(type);
+  const std::string_view foreign =
+      name ? foreign_type_help(name->text) : std::string_view();
+  walk_.fail(diagnostic(Code::bad_type, type.span, what)
+                 .set_help(foreign.empty()
+                               ? "a type is `f32[n, 3]`, `int`, `(A, B)`, "
+                                 "`(w: A)` or the name of one"
+                               : std::string(foreign)));
 }
 
 Value TypeMatcher::match_array(const ir::Type& wanted,
@@ -444,6 +462,12 @@ Value TypeMatcher::match_generic(const std::string& name,
     in_.define(env_, name, TypeValue{{dtype, {}}}, false, subject.whole.span);
   }
   if (type->weak && !items && by_literal_.contains(name)) return subject.value;
+  const ArrayCell* array = subject.value.array();
+  if (!items && array && array->type.rank() > 0)
+    mismatch(subject, fmt::format("`{0}` is an element type: an array of one "
+                                  "axis is `{0}[n]`; without a type a "
+                                  "parameter takes any",
+                                  name));
   return match_array({dtype, {}}, items, frame, subject);
 }
 

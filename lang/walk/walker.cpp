@@ -12,6 +12,7 @@
 
 #include "lang/context/line_times.h"
 #include "lang/context/processes.h"
+#include "lang/maps/map_spec.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/print_value.h"
 #include "lang/source/stdlib.h"
@@ -526,8 +527,7 @@ void Walker::report(Diagnostic diagnostic) {
   // A type error inside a map is about what one member sees.
   if (!walk_.context().mapped_axes.empty() &&
       info(diagnostic.code).number.starts_with("U03"))
-    for (const std::string& fact : walk_.context().mapped_axes.back().facts)
-      diagnostic.add_fact(fact);
+    explain_members(walk_.context().mapped_axes.back(), diagnostic);
   if (checking() && s_.found.size() >= max_errors &&
       diagnostic.code != Code::cancelled) {
     if (!s_.gave_up) s_.too_many_errors = at;

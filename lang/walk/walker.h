@@ -485,6 +485,7 @@ class Walker {
                       std::optional<DType> wanted);
   Value stacked_rows(const Array& e, const Env& env,
                      std::optional<DType> wanted);
+  [[noreturn]] void fail_element(const CallArgument& item);
   [[noreturn]] void fail_rows(size_t row, const ir::Type& type,
                               const ir::Type& first, Span where);
   std::optional<DType> wanted_dtype(const Expr& annotation, const Env& env);
