@@ -103,8 +103,9 @@ Result<std::unique_ptr<Transport>> open_transport(
         .kind = Error::Kind::io,
         .message = fmt::format(
             "a launcher has started {} processes, but {} knows of {}: {} is "
-            "built against another MPI than the launcher's\nUNISONO_MPI=PATH "
-            "names one that is built against that, as docs/cluster.md says",
+            "built against another MPI than the launcher's\nthe sources build "
+            "one with the `mpicc` that is found first; UNISONO_MPI=PATH says "
+            "where it lies",
             mpi->second, transport->name(), known, *path)};
     transport->close(true);
     return error;

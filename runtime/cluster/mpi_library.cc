@@ -18,6 +18,8 @@
 #include <list>
 #include <memory>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -136,6 +138,20 @@ void open_rings() {
   MPI_Group_free(&here);
 }
 
+/// "MPICH 4.0.2", "Open MPI v4.1.4": of what the library says, which begins
+/// with "MPICH Version:\t4.0.2\n" or "Open MPI v4.1.4, package: ".
+std::string library_name() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  std::string name(text.data(), std::strcspn(text.data(), "\n,"));
+  constexpr std::string_view title = " Version:";
+  if (const size_t at = name.find(title); at != name.npos)
+    name.erase(at, title.size());
+  std::ranges::replace(name, '\t', ' ');
+  return name;
+}
+
 int open_mpi(int* process, int* processes, char* name, char* problem) {
   int provided = 0;
   if (!ok(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED,
@@ -161,12 +177,7 @@ int open_mpi(int* process, int* processes, char* name, char* problem) {
     state.own_processor = on_host <= sysconf(_SC_NPROCESSORS_ONLN);
     open_rings();
   }
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(version, &length);
-  const size_t end = std::strcspn(version, "\n\t,");
-  version[end] = '\0';
-  std::snprintf(name, 256, "MPI (%s)", version);
+  std::snprintf(name, 256, "MPI (%s)", library_name().c_str());
   return 0;
 }
 
