@@ -320,6 +320,9 @@ int wait(int most) {
   constexpr microseconds spin{100}, yield{1000};
   if (std::exchange(state.moved, false)) state.idle = 0;
   if (state.own_processor && ++state.idle < asks) return 0;
+  // Who asks rings alone may be waited for by one that waits for MPI.
+  int there = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, head_tag, state.all, &there, MPI_STATUS_IGNORE);
   const Clock::time_point now = Clock::now();
   if (state.idle <= asks) state.idle_since = now;
   state.idle = asks + 1;
