@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <optional>
 
+#include "lang/builtins/sorted_texts.h"
 #include "lang/builtins/written_file.h"
 #include "lang/context/call_of.h"
 #include "lang/context/function.h"
 #include "lang/context/processes.h"
+#include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 #include "lang/source/utf8.h"
 #include "lang/syntax/lexer.h"
 #include "runtime/cluster/cluster_device.h"
@@ -308,6 +311,22 @@ struct Column {
   std::optional<std::vector<std::string>> categories;
 };
 
+/// A tuple of words as a column: each is a category of its own.
+void words_column(Walk& walk, const Value& words, Span where, Column& out) {
+  const TupleValue* items = words.tuple();
+  out.categories.emplace();
+  if (!items) {  // while checking
+    out.numbers = walk.unknown_array({DType::I32, {unknown_int(walk).value}});
+    return;
+  }
+  for (const Value& item : items->items)
+    out.categories->push_back(
+        known_text(walk, *item.get_if<StrValue>(), where).value_or(""));
+  out.numbers =
+      iota(walk, {DType::I32, {static_cast<int64_t>(items->items.size())}}, 0,
+           where);
+}
+
 Column column_argument(Argument table, const std::string& name,
                        const Value& value) {
   Walk& walk = table.call().walk;
@@ -317,6 +336,10 @@ Column column_argument(Argument table, const std::string& name,
                          type_name(seen)));
   };
   Column out{name, nullptr, {}};
+  if (is_texts(value)) {
+    words_column(walk, value, table.where(), out);
+    return out;
+  }
   const RecordValue* record = value.record();
   const Value* codes = record ? record->find("codes") : nullptr;
   const Value* categories = record ? record->find("categories") : nullptr;
@@ -324,8 +347,8 @@ Column column_argument(Argument table, const std::string& name,
     const TupleValue* texts = categories ? categories->tuple() : nullptr;
     if (!codes || !texts)
       expected(
-          "an array of one axis, or `(codes = ..., categories = ...)` for "
-          "text",
+          "an array of one axis, a tuple of words, or `(codes = ..., "
+          "categories = ...)`",
           value);
     out.categories.emplace();
     for (const Value& item : texts->items) {

@@ -55,7 +55,10 @@ void require_spec(Walk& walk, std::string_view spec, SpecClass what,
   if (reason.empty()) return;
   Diagnostic d =
       diagnostic(Code::bad_format_spec, where, std::string(spec), reason);
-  d.set_help("write `{x:8.3f}` for floats, `{n:5d}` for integers, or no spec");
+  d.set_help(spec.find('#') != std::string_view::npos
+                 ? "what says the base stands before the braces: `0x{n:x}`"
+                 : "write `{x:8.3f}` for floats, `{n:5d}` for integers, or no "
+                   "spec");
   walk.fail(std::move(d));
 }
 
