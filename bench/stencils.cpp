@@ -1,5 +1,6 @@
 // A step of the heat equation, written in the ways in which people write it: by
-// slices, concat, pad and roll; and with the rows split over devices.
+// slices, writes to slices, concat, pad and roll; and with the rows split over
+// devices.
 #include <fmt/format.h>
 
 #include <string>
@@ -21,6 +22,11 @@ constexpr const char* whole = R"(
 def by_slices(u) {
   let c = u[1:-1, 1:-1]
   pad(c + 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * c), 1)
+}
+def by_update(u) {
+  var v = zeros_like(u)
+  v[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * u[1:-1, 1:-1])
+  v
 }
 def by_concat(u) {
   let row = zeros_like(u[:1, :])
@@ -45,6 +51,13 @@ def by_slices(u) {
   let v = concat((above, u, below))
   let c = v[1:-1, 1:-1]
   pad(c + 0.1 * (v[2:, 1:-1] + v[:-2, 1:-1] + u[:, 2:] + u[:, :-2] - 4.0 * c), ((0, 0), (1, 1)))
+}
+def by_update(u) {
+  let (above, below) = halo(u, false)
+  let v = concat((above, u, below))
+  var w = zeros_like(u)
+  w[:, 1:-1] = u[:, 1:-1] + 0.1 * (v[2:, 1:-1] + v[:-2, 1:-1] + u[:, 2:] + u[:, :-2] - 4.0 * u[:, 1:-1])
+  w
 }
 def by_concat(u) {
   let (above, below) = halo(u, false)
@@ -74,7 +87,8 @@ std::string loop_of(const std::string& form) {
 
 void heat_rows(Table& table, int devices, size_t rows, size_t columns) {
   const std::string group = "10 heat";
-  const std::vector<std::string> forms = {"slices", "concat", "pad", "roll"};
+  const std::vector<std::string> forms = {"slices", "update", "concat", "pad",
+                                          "roll"};
   const auto name = [&](const std::string& form) {
     return fmt::format(
         "heat {} x {}, {} by {}", rows, columns,
@@ -107,10 +121,11 @@ void heat_rows(Table& table, int devices, size_t rows, size_t columns) {
     if (!table.wanted(group, name(form))) continue;
     // Several devices of a column's ends by slices have rows beside them, which
     // are zeros.
-    const peers::Edge edge = form == "roll"     ? peers::Edge::wrapped
-                             : form != "slices" ? peers::Edge::zeros
-                             : devices == 1     ? peers::Edge::fixed
-                                                : peers::Edge::fixed_columns;
+    const peers::Edge edge = form == "roll" ? peers::Edge::wrapped
+                             : form != "slices" && form != "update"
+                                 ? peers::Edge::zeros
+                             : devices == 1 ? peers::Edge::fixed
+                                            : peers::Edge::fixed_columns;
     const float* result = nullptr;
     const auto peer = [&] {
       const float* from = x.get();

@@ -347,4 +347,14 @@ bool positions_differ(const Graph& graph, std::span<const NodeId> indices,
   return std::ranges::all_of(agree, [](bool same) { return same; });
 }
 
+std::optional<Steps> steps_of(const Graph& graph, NodeId id) {
+  const Known facts = Reader(graph).of(id);
+  if (!facts || !facts->steps) return std::nullopt;
+  // They fit: the elements do.
+  Steps out{static_cast<int64_t>(facts->start), {}};
+  for (const Wide step : *facts->steps)
+    out.steps.push_back(static_cast<int64_t>(step));
+  return out;
+}
+
 }  // namespace unisono::jit

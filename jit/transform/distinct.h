@@ -1,5 +1,8 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "jit/ir/graph.h"
 
@@ -16,5 +19,14 @@ namespace unisono::jit {
 bool positions_differ(const ir::Graph& graph,
                       std::span<const ir::NodeId> indices,
                       std::span<const int64_t> sizes);
+
+/// Integers that change by the same step along each axis: an element is `start`
+/// plus its place times the steps, which are 0 along axes of size 1.
+struct Steps {
+  int64_t start = 0;
+  std::vector<int64_t> steps;
+};
+/// Nothing if they are not known to.
+std::optional<Steps> steps_of(const ir::Graph& graph, ir::NodeId id);
 
 }  // namespace unisono::jit

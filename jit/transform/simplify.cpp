@@ -57,7 +57,7 @@ std::optional<NodeId> Simplifier::rewrite(const Node& node) {
     case ir::Kind::move: return rewrite_move(node);
     case ir::Kind::source: return rewrite_source(node);
     case ir::Kind::collective: return rewrite_collective(node);
-    case ir::Kind::index: return rewrite_scatter_add(node);
+    case ir::Kind::index: return rewrite_index(node);
     case ir::Kind::dot:
     case ir::Kind::sort:
     case ir::Kind::control:

@@ -28,7 +28,10 @@ class Simplifier {
   std::optional<NodeId> rewrite_binary(const ir::Node& node);
   std::optional<NodeId> rewrite_chosen_scatter(const ir::Node& select);
   std::optional<NodeId> at_positions(NodeId condition, const ir::Node& scatter);
+  std::optional<NodeId> rewrite_index(const ir::Node& node);
   std::optional<NodeId> rewrite_scatter_add(const ir::Node& node);
+  std::optional<NodeId> rewrite_box(const ir::Node& node);
+  std::optional<NodeId> rewrite_gather(const ir::Node& node);
   std::optional<NodeId> rewrite_line(const ir::Node& node);
   std::optional<NodeId> rewrite_move(const ir::Node& node);
   std::optional<NodeId> rewrite_source(const ir::Node& node);

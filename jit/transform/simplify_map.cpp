@@ -3,7 +3,6 @@
 
 #include "jit/ir/kinds.h"
 #include "jit/reference/reference.h"
-#include "jit/transform/distinct.h"
 #include "jit/transform/simplify.h"
 
 namespace unisono::jit {
@@ -228,25 +227,6 @@ std::optional<NodeId> Simplifier::rewrite_chosen_scatter(const Node& select) {
     return array;
   }
   return std::nullopt;
-}
-
-/// Where nothing has been added yet, and each position comes once, to add is to
-/// set: in any order, where that would ask for one.
-std::optional<NodeId> Simplifier::rewrite_scatter_add(const Node& node) {
-  if (node.op != Op::scatter_add) return std::nullopt;
-  const auto* start = one_value(node.inputs[0]);
-  if (!start) return std::nullopt;
-  const ir::Type type = out_.type(node.inputs[0]);
-  std::vector<int64_t> sizes;
-  for (const int axis : ir::attrs<ir::IndexAttrs>(node).axes)
-    sizes.push_back(type.shape[static_cast<size_t>(axis)].value());
-  if (!positions_differ(out_, std::span(node.inputs).subspan(2), sizes))
-    return std::nullopt;
-  Node scatter = node;
-  scatter.op = Op::scatter;
-  const NodeId before = constant(out_.type(node.inputs[1]), *start);
-  scatter.inputs[1] = emit(Op::add, {before, node.inputs[1]});
-  return place(std::move(scatter));
 }
 
 }  // namespace unisono::jit

@@ -292,10 +292,10 @@ class Like {
          {});
   }
 
-  [[noreturn]] void fail(std::string why,
+  [[noreturn]] void fail(const std::string& why,
                          const std::vector<NpzEntry>& entries) const {
-    Diagnostic error = diagnostic(Code::unlike_file, where_,
-                                  fmt::format("{:?}", *path_), std::move(why));
+    Diagnostic error =
+        diagnostic(Code::unlike_file, where_, fmt::format("{:?}", *path_), why);
     std::string names;
     for (size_t i = 0; i < entries.size() && i < 8; ++i)
       names += fmt::format("{}`{}`", i > 0 ? ", " : "", entries[i].name);

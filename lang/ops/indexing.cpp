@@ -173,11 +173,29 @@ std::optional<ArrayValue> select_update(Walk& walk, const ArrayValue& base,
   return walk.add(ir::Op::select, {condition, v, base}, ir::NoAttrs{}, where);
 }
 
+/// Whether compiled code will join what is written with what is left around it
+/// (jit/transform/simplify_index.cpp): most of a large array, by slices.
+bool is_joined(Walk& walk, const ir::Type& type, const IndexPlan& plan) {
+  if (walk.mode() != Mode::run || walk.context().scope ||
+      type.bytes() < walk.machine().compile_threshold)
+    return false;
+  int64_t written = type.elements();
+  for (const Selection& s : plan.selections) {
+    if (s.kind == Kind::newaxis || s.kind == Kind::full) continue;
+    const bool is_slice = s.kind == Kind::slice && s.step == ir::Dim(1);
+    if (!is_slice && s.kind != Kind::position) return false;
+    const int64_t size = type.shape[static_cast<size_t>(s.axis)].value();
+    if (size > INT32_MAX) return false;
+    written = written / size * (is_slice ? s.size.value() : 1);
+  }
+  return written >= type.elements() / 2;
+}
+
 /// The operands of a scatter: index arrays of one shape, the axes they count
 /// along, and the values in the order that it takes them.
 class ScatterOperands {
  public:
-  ScatterOperands(Walk& walk, const IndexPlan& plan, Span where)
+  ScatterOperands(Walk& walk, const IndexPlan& plan, bool joined, Span where)
       : walk_(walk), plan_(plan), where_(where) {
     for (const Selection& s : plan.selections) {
       checked |= s.checked;
@@ -191,7 +209,9 @@ class ScatterOperands {
         add(s.axis, walk.constant_size(s.start, where), {});
     for (size_t i = 0; i < slices_.size(); ++i) {
       const Selection& s = *slices_[i];
-      add(s.axis, index_range(walk, s.start, s.step, s.size, where),
+      add(s.axis,
+          joined ? range_in_graph(s)
+                 : index_range(walk, s.start, s.step, s.size, where),
           {static_cast<int>(plan.computed_shape.size() + i)});
     }
     unify();
@@ -247,6 +267,20 @@ class ScatterOperands {
     size_t next = 0;
     for (const Selection& s : plan_.selections)
       if (s.kind == Kind::computed) add(s.axis, computed[next++], places);
+  }
+
+  /// The positions of a slice, left to the graph that has the write in it.
+  ArrayValue range_in_graph(const Selection& s) {
+    const ir::Type type{DType::I32, {s.size}};
+    const ArrayValue places =
+        walk_.scope()->add(ir::Op::iota, {}, ir::IotaAttrs{type, 0}, type,
+                           walk_.source_id(where_));
+    const ArrayValue start =
+        broadcast_to(walk_,
+                     cast_to(walk_, walk_.constant_size(s.start, where_),
+                             DType::I32, where_),
+                     type.shape, where_);
+    return apply(walk_, ir::Op::add, places, start, where_);
   }
 
   void unify() {
@@ -403,7 +437,8 @@ void update_array(Walk& walk, ir::Op scatter, ArrayValue& variable,
   const IndexPlan plan = plan_index(walk, variable->type, items, where);
   const ArrayValue fitted =
       fitted_value(walk, variable, value, plan.shape(), where);
-  ScatterOperands scattered(walk, plan, where);
+  ScatterOperands scattered(walk, plan, is_joined(walk, variable->type, plan),
+                            where);
   const ArrayValue updates = scattered.arrange(fitted);
   if (scattered.indices.empty()) {
     variable = scatter == ir::Op::scatter

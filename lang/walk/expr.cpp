@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -410,8 +411,9 @@ CallArgument Walker::operand(const Expr& e, const Env& env) {
   enter(e.span);
   ArrayValue& kept = s_.literals[literal];
   // Of a program that is gone, the place may be another number's.
-  if (!kept || std::memcmp(kept->constant->data(), &literal->value,
-                           sizeof literal->value) != 0)
+  uint64_t bits = 0;
+  if (kept) std::memcpy(&bits, kept->constant->data(), sizeof bits);
+  if (!kept || bits != std::bit_cast<uint64_t>(literal->value))
     kept = walk_.constant(literal->value, DType::F64, true, e.span);
   return {kept, e.span};
 }

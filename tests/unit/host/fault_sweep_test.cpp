@@ -182,11 +182,11 @@ bool full() {
 
 TEST_CASE("each call of the driver fails, in a session that goes on") {
   Folder folder;
-  const uint64_t step = full() ? 1 : 2;
+  const uint64_t step = full() ? 1 : 4;
   int cases = 0;
   for (const FaultProgram& program : fault_programs) {
     Sweep sweep(program);
-    sweep.warm("out_of_memory", false, false);
+    sweep.warm("out_of_memory", false, false, full() ? 1 : 2);
     sweep.warm("not_supported", false, false, step);
     sweep.warm("out_of_memory", true, false, step);
     sweep.warm("illegal_address", false, true, step);
@@ -197,7 +197,7 @@ TEST_CASE("each call of the driver fails, in a session that goes on") {
 
 TEST_CASE("each call of the driver fails, from the beginning") {
   Folder folder;
-  const uint64_t most = full() ? ~uint64_t{0} : 30;
+  const uint64_t most = full() ? ~uint64_t{0} : 20;
   int cases = 0;
   for (const FaultProgram& program : fault_programs) {
     Sweep sweep(program);

@@ -123,7 +123,7 @@ int sweep(const FaultProgram& program, bool gpus) {
   REQUIRE(outcome.ok);
   machine.reset();
   const int blocks = run_with(program, gpus, outcome.output, 1 << 30, 0);
-  const int step = std::max(1, blocks / 12);
+  const int step = std::max(1, blocks / 8);
   for (int k = 1; k <= blocks; k += step)
     for (int to : {k, 1 << 30}) {
       run_with(program, gpus, outcome.output, k, to);

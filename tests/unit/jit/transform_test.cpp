@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+#include <random>
+
 #include "jit/ir/kinds.h"
 #include "jit/ir/text.h"
 #include "jit/ir/verify.h"
@@ -166,6 +170,89 @@ TEST_CASE("a choice between an array and writes to it is a write") {
       "%3: bool[9] = input\n%4: f32[9] = scatter %0, %2, %1 axes=[0]\n"
       "%5: f32[9] = select %3, %4, %0\nreturn %5\n");
   CHECK(other.find("select %3, %4, %0") != other.npos);
+}
+
+namespace {
+
+/// A gather or a scatter at random positions that are, most often, a box of an
+/// array: each counted axis goes on along one axis of the positions or none.
+Graph random_box(std::mt19937& random, Op op) {
+  const auto draw = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  Graph g;
+  ir::Shape shape, positions;
+  for (int64_t i = draw(1, 3); i > 0; --i) shape.emplace_back(draw(1, 6));
+  std::vector<int> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::ranges::shuffle(axes, random);
+  axes.resize(static_cast<size_t>(draw(1, static_cast<int64_t>(axes.size()))));
+  std::vector<int> along;
+  for (const int axis : axes) {
+    const int64_t size = shape[static_cast<size_t>(axis)].value();
+    const bool varies = draw(0, 3) > 0;
+    along.push_back(varies ? static_cast<int>(positions.size()) : -1);
+    if (varies) positions.emplace_back(draw(1, size));
+  }
+  if (draw(0, 3) == 0) positions.emplace_back(1);
+  ir::Shape part = positions;
+  for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
+    if (std::ranges::find(axes, axis) == axes.end())
+      part.push_back(shape[static_cast<size_t>(axis)]);
+  const bool is_same = op == Op::scatter && draw(0, 3) == 0;
+  const ir::NodeId given = is_same ? -1 : g.add_input({DType::F32, shape});
+  const ir::NodeId updates =
+      op == Op::scatter ? g.add_input({DType::F32, part}) : -1;
+  const ir::NodeId base =
+      is_same ? g.add_constant({DType::F32, shape},
+                               jit::element_bytes(DType::F32, 2.0))
+              : given;
+  std::vector<ir::NodeId> indices;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t size = shape[static_cast<size_t>(axes[i])].value();
+    const int p = along[i];
+    const int64_t count = p < 0 ? 1 : positions[static_cast<size_t>(p)].value();
+    const int64_t step = count > 1 ? draw(1, (size - 1) / (count - 1)) : 1;
+    const int64_t start =
+        draw(draw(0, 9) == 0 ? -1 : 0, size - 1 - step * (count - 1));
+    const auto number = [&](int64_t value) {
+      return g.add_constant(
+          {DType::I32, positions},
+          jit::element_bytes(DType::I32, static_cast<double>(value)));
+    };
+    ir::NodeId index = number(start);
+    if (p >= 0) {
+      const ir::NodeId place =
+          g.add(Op::iota, {}, ir::IotaAttrs{{DType::I32, positions}, p});
+      index = g.add(Op::add, {g.add(Op::mul, {place, number(step)}), index});
+    }
+    indices.push_back(index);
+  }
+  std::vector<ir::NodeId> operands = {base};
+  if (op == Op::scatter) operands.push_back(updates);
+  operands.insert(operands.end(), indices.begin(), indices.end());
+  g.outputs = {g.add(op, operands, ir::IndexAttrs{axes, false})};
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "boxes that are read are slices, large ones that are written joined") {
+  std::mt19937 random(5);
+  RandomGraph values(5, {25, 2, false, 1, true});
+  int rewritten = 0;
+  for (int turn = 0; turn < 2000; ++turn) {
+    const Op op = turn % 2 ? Op::scatter : Op::gather;
+    const Graph g = random_box(random, op);
+    const Graph h = optimise(g);
+    rewritten += std::ranges::none_of(
+        h.nodes, [&](const ir::Node& node) { return node.op == op; });
+    const auto inputs = values.random_inputs(g);
+    const auto before = outputs_of(g, inputs), after = outputs_of(h, inputs);
+    if (!same_values(before[0], after[0])) FAIL(ir::print(g) << ir::print(h));
+  }
+  CHECK(rewritten > 1200);
 }
 
 TEST_CASE("x + 0.0 stays, for -0.0 + 0.0 is 0.0") {
