@@ -151,10 +151,13 @@ std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
       cluster_device(*walk.machine().runtime->devices()[0]);
   const auto file = std::make_shared<const InputFile>(std::move(opened->file));
   NamedLeaves leaves;
-  for (const NpzEntry& entry : opened->entries) {
-    ArrayValue array =
-        walk.from_array(shared ? shared->files().array(file, path, entry.header)
-                               : array_in_file(file, path, entry.header));
+  for (size_t i = 0; i < opened->entries.size(); ++i) {
+    const NpzEntry& entry = opened->entries[i];
+    FileDevice::Elements elements{file, path, entry.name, entry.header,
+                                  opened->checksums[i]};
+    ArrayValue array = walk.from_array(
+        shared ? shared->files().array(std::move(elements))
+               : array_in_file(std::move(elements)));
     if (!shared)
       bring_what_fits(walk, *array, where);
     else if (entry.header.data_bytes < small_array)

@@ -260,7 +260,7 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
     return gpu_->driver().launch_kernel(
         kernel.function, static_cast<unsigned>(launch.blocks), 1, 1,
         static_cast<unsigned>(launch.threads), 1, 1, kernel.shared_bytes,
-        kernels(), parameters.data(), nullptr);
+        stream(call.lane), parameters.data(), nullptr);
   });
   if (code == success) return Unit{};
   return gpu_->check(code, "launching a kernel on " + name_);
