@@ -29,19 +29,20 @@ def fnv(data):
 
 
 def modules(folder):
-    """(path, capability) of the module that a GPU of each capability gets: the newest that is not newer."""
+    """(path, capability) of the module that a GPU of each capability gets: the newest that is not newer, of two the exact one."""
     texts = {}
     for path in folder.glob("*.ptx"):
-        name, capability = re.fullmatch(r"(.*)-(\d+)", path.stem).groups()
-        texts.setdefault(name, {})[int(capability)] = path
+        name, capability, exact = re.fullmatch(r"(.*)-(\d+)(a?)", path.stem).groups()
+        texts.setdefault(name, {})[int(capability), exact] = path
     for of in texts.values():
         for capability in CAPABILITIES:
-            yield of[max(known for known in of if known <= capability)], capability
+            yield of[max((known, exact) for known, exact in of if known == capability or not exact and known < capability)], capability
 
 
 def assemble(path, capability, out):
     with tempfile.NamedTemporaryFile(suffix=".cubin") as made:
-        subprocess.run([PTXAS, "-O3", f"-arch=sm_{capability}", path, "-o", made.name], check=True)
+        exact = "a" if path.stem.endswith("a") else ""
+        subprocess.run([PTXAS, "-O3", f"-arch=sm_{capability}{exact}", path, "-o", made.name], check=True)
         code = pathlib.Path(made.name).read_bytes()
     target = out / f"{fnv(path.read_bytes()):016x}-sm_{capability}.cubin"
     target.write_bytes(b"UNICUBIN" + struct.pack("<Q", fnv(code)) + code)

@@ -46,7 +46,9 @@ const void* readable(const unisono::Array& array) {
   const Sharding& sharding = array.sharding();
   if (array.bytes() == 0) return nothing;
   if (is_host_array(array)) return array.blocks()[0]->data();
-  if (sharding.is_split() || array.blocks()[0]->device()->queue())
+  const Device& device = *array.blocks()[0]->device();
+  if (sharding.is_split() || array.blocks()[0]->device()->queue() ||
+      device.index() < 0)  // in a file
     return nullptr;
   return array.blocks()[0]->data();
 }

@@ -20,6 +20,7 @@
 #include "host/launch.h"
 #include "host/manual/manual.h"
 #include "host/process.h"
+#include "host/session/processes.h"
 #include "host/testing/bench_command.h"
 #include "host/testing/test_command.h"
 #include "lang/source/utf8.h"
@@ -331,7 +332,9 @@ void declare(CommandLine& line) {
                        "that start with - stand after --");
 
   line.launch = line.app.add_subcommand(
-      "launch", "run a program in several processes of this machine");
+      "launch",
+      "run a program in several processes of this machine: a file, and what "
+      "`run` takes");
   line.launch
       ->add_option("-n", line.processes, "how many: 1 to 64, without it 2")
       ->type_name("N");
@@ -498,11 +501,31 @@ int launch_words(CommandLine& line) {
     return wrong_usage(
         "there is no file: `unisono launch -n 4 FILE`, with what `unisono "
         "run` takes");
+  if (is_launched())
+    return wrong_usage(
+        "a launcher has started several processes already, which are one "
+        "program with `unisono run FILE`; `unisono launch` starts others");
+  if (words[0].find_first_not_of("0123456789") == std::string::npos &&
+      access(words[0].c_str(), F_OK) != 0)
+    return wrong_usage(
+        fmt::format("`{0}` is no file; how many processes stands behind -n: "
+                    "`unisono launch -n {0} FILE`",
+                    words[0]));
   if (line.after_dashes) {
     words.emplace_back("--");
     for (const std::string& word : *line.after_dashes) words.push_back(word);
   }
   return launch(line.processes, words);
+}
+
+int run_program(const CommandOptions& options) {
+  if (const int tasks = tasks_apart(); tasks > 1 && !options.quiet)
+    tell(fmt::format(
+        "note: srun has started {} processes, and each of them runs the "
+        "program for itself; they are one program with `srun --mpi=pmi2`, or "
+        "`--mpi=pmix` for Open MPI (`srun --mpi=list` says what there is)\n",
+        tasks));
+  return run_file(options);
 }
 
 int dispatch(CommandLine& line) {
@@ -525,7 +548,7 @@ int dispatch(CommandLine& line) {
     if (options.file.empty())
       return wrong_usage("there is no file; - is standard input");
   }
-  if (*line.run) return run_file(options);
+  if (*line.run) return run_program(options);
   if (*line.launch) return launch_words(line);
   if (*line.check) return check_file(options);
   if (*line.test) return test_files(options, line.tests);
@@ -563,7 +586,7 @@ int dispatch(CommandLine& line) {
                     unisono::lang::visible(options.file)));
   options.arguments.assign(line.words.begin() + 1, line.words.end());
   add_arguments(line);
-  return run_file(options);
+  return run_program(options);
 }
 
 int run_command(int argc, char** argv) {
@@ -582,6 +605,9 @@ int run_command(int argc, char** argv) {
     std::reverse(words.begin(), words.end());  // as it wants them
     line.app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
+    // Of several processes with one command line the first one tells.
+    if (launched_process() > 0)
+      return error.get_exit_code() == 0 ? 0 : usage_error;
     return finish_output(line.app.exit(error) == 0 ? 0 : usage_error);
   }
   return finish_output(dispatch(line));

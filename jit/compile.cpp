@@ -367,7 +367,7 @@ Result<CachedProgram> Compiler::State::compile(
   const bool on_cpus = options.target.kind == DeviceKind::cpu;
   if (on_cpus) join_row_sums(plan.steps, generator.lowering().machine());
   join_kernels(plan.steps, !on_cpus);
-  if (on_cpus && !options.one_memory) overlap_collectives(plan);
+  if (!options.one_memory) overlap_collectives(plan);
   MemoryPlan memory = plan_memory(plan, options.donated);
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));

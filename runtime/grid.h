@@ -41,9 +41,15 @@ struct GridCode {
   struct Image {
     int capability = 0;
     std::string ptx;
+    /// For this capability alone, such as sm_90a.
+    bool exact = false;
+    /// Of shared memory, that a block of its kernels needs beside what the code
+    /// declares.
+    unsigned shared_bytes = 0;
   };
   std::vector<Image> images;
-  /// The one for a device: the newest that is not newer; null if there is none.
+  /// The one for a device: the newest that is not newer, of two the exact one;
+  /// null if there is none.
   const Image* image_for(int capability) const;
 };
 

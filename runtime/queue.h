@@ -41,6 +41,7 @@ class Queue {
                             // kernel has no checks
     uint64_t number = 0;    // of the launch; not 0
     int32_t position = 0;   // the device's, in the program
+    Lane lane = Lane::kernels;
   };
   virtual Status launch(const GridLaunch& launch, const Call& call) = 0;
 

@@ -240,6 +240,35 @@ for epoch in range(100) {
     check(status == 1 and "error[U0650]: cannot read \"large.npy\": " in error, f"a file that is shortened: {status} {error}")
 
 
+# ---- arrays for which there is no room -------------------------------------
+
+def larger_than_memory(folder):
+    """Of an array for which the devices have no room is read what is used."""
+    count, part = 1 << 23, 1 << 20
+    header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (%d, 2), }" % (count // 2)
+    header += b" " * (117 - len(header)) + b"\n"
+    elements = array.array("i", range(count))
+    (folder / "more.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + elements.tobytes())
+    sums = [sum(elements[i * part:(i + 1) * part]) for i in range(count // part)]
+    program = f"""
+let x = load("more.npy")
+print(shape(x), x[5], x[{count // 2 - 1}, 1], sum(x[1000:2000, 0]))
+for i in range({count // part}) {{ print(sum(i64(x[i * {part // 2}:(i + 1) * {part // 2}]))) }}
+let (a, b) = (x[0:10], x[10:20])
+print(sum(a), sum(b))
+"""
+    expected = "\n".join([f"({count // 2}, 2) [10 11] {count - 1} {sum(elements[2000:4000:2])}", *map(str, sums),
+                          f"{sum(range(20))} {sum(range(20, 40))}"]) + "\n"
+    for devices in ("cpu:1", "sim:1"):
+        limit = ("--devices", devices, "--memory-limit", "24M")
+        printed(folder, program, expected, *limit)
+        # Whole it does not fit, and says where.
+        done = run(folder, 'let x = load("more.npy")\nprint(x[0])\nprint(sum(x))\n', *limit)
+        check(done.returncode == 1 and done.stdout == "[0 1]\n" and "out of memory" in done.stderr and ":3:" in done.stderr,
+              f"more than there is memory, {devices}: {done.returncode} {done.stdout} {done.stderr}")
+        printed(folder, 'print(sum(i64(load("more.npy"))))\n', f"{sum(sums)}\n", "--devices", devices)
+
+
 # ---- a training that is killed ---------------------------------------------
 
 TRAINING = str(pathlib.Path(__file__).resolve().parent.parent / "examples/train_resume.uni")
@@ -286,7 +315,7 @@ def killed(folder):
         check(not list(folder.glob("*.unisono-part")), "unfinished files are left behind")
 
 
-TESTS = [by_pandas, random_tables, safetensors, damaged, large_file, killed]
+TESTS = [by_pandas, random_tables, safetensors, damaged, large_file, larger_than_memory, killed]
 
 
 def main():

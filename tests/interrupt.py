@@ -164,6 +164,15 @@ def cases():
                   "--no-cache", "--no-cublas", seconds=1)
     yield program("simulated sort", f"print(sum(sort(sin(arange({BIG // 8}, f32)))))", "--devices", "sim:2",
                   "--no-cache", seconds=1)
+    # Runs that are left under way, and waited for elsewhere: by a statement of the evaluator's, and by output.
+    yield program("simulated loops under way", "@jit\ndef steps(x: f32[q]) -> f32 {\n  var y = x\n"
+                  "  for i in range(2000) { y = y * 0.6 + flip(y, axis=0) * 0.4 }\n  sum(y)\n}\n"
+                  "let x = sin(arange(2_000_000, f32))\nlet r = steps(x)\nlet s = steps(x + 1.0)\nprint(r + s)",
+                  "--devices", "sim:1", "--no-cache", seconds=2)
+    yield program("simulated collectives under way", "axis dev = devices()\nlet d = device_count()\n"
+                  "let x = reshape(sin(arange(d * 8_000_000, f32)), (d, 8_000_000))\n"
+                  "let f = pmap(fn(x) => psum(lgamma(x * x + 1.5), dev), over=dev)\nlet a = f(x)\nlet b = f(a + x)\nlet c = f(b + a)\nprint(sum(c))",
+                  "--devices", "sim:2", "--no-cache", "--quiet", seconds=1.5)
     yield Case("import", ["run", "program.uni"], 0.4, "import \"module.uni\"\nprint(module.x1)\n")
 
 

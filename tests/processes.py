@@ -116,6 +116,11 @@ def has_mpi():
     return run(["mpirun", "-n", "2", "true"], seconds=30)[0] == 0  # a machine without names of hosts cannot
 
 
+def processor_time():
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def strip(text):
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
@@ -142,18 +147,26 @@ def golden_programs():
         for g, d in RANDOM.sample(cases, len(cases)):
             by_name.setdefault(g.name, (g, d))
         cases = RANDOM.sample(list(by_name.values()), min(60, len(by_name)))
-    for turn, (golden, (rest, processes, each)) in enumerate(sliced(cases)):
-        # Every other run has its exchanges under way while devices compute, whether or not that is worth it.
-        faults = {"UNISONO_FAULTS": "eager"} if turn % 2 else {}
+    by_golden = {}
+    for turn, (golden, division) in enumerate(sliced(cases)):
         # MPI waits by asking: many of its processes on few processors take long.
-        with_mpi = OPTIONS.full or (processes <= 4 and RANDOM.random() < 0.25)
-        for mpi in [False] + ([True] if with_mpi and has_mpi() else []):
-            command = launcher(processes, mpi) + rest + ["--devices", f"cpu:{each}",
-                                                         str(golden.path.relative_to(golden.folder)), *golden.args]
-            status, out, err = run(command, faults, cwd=golden.folder)
-            got = out + (err if golden.status else "")
-            check(f"{faults} " + " ".join(command), status == golden.status and strip(got) == strip(golden.expected),
-                  f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
+        with_mpi = OPTIONS.full or (division[1] <= 4 and RANDOM.random() < 0.25)
+        by_golden.setdefault(golden.name, (golden, []))[1].append((turn, division, with_mpi))
+
+    def runs(golden, turns):
+        for turn, (rest, processes, each), with_mpi in turns:
+            # Every other run has its exchanges under way while devices compute, whether or not that is worth it.
+            faults = {"UNISONO_FAULTS": "eager"} if turn % 2 else {}
+            for mpi in [False] + ([True] if with_mpi and has_mpi() else []):
+                command = launcher(processes, mpi) + rest + ["--devices", f"cpu:{each}",
+                                                             str(golden.path.relative_to(golden.folder)), *golden.args]
+                status, out, err = run(command, faults, cwd=golden.folder)
+                got = out + (err if golden.status else "")
+                check(f"{faults} " + " ".join(command), status == golden.status and strip(got) == strip(golden.expected),
+                      f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
+
+    # Programs write files into their folder, so one program's runs go one after the other.
+    several(runs, by_golden.values())
 
 
 def sixteen_programs():
@@ -173,18 +186,20 @@ def sixteen_programs():
 
 
 def random_programs():
-    """Random programs over devices of several processes."""
+    """Random programs over devices of several processes, whose messages come in any order; with all of them, some under mpirun."""
     import random_programs as programs
     first = OPTIONS.seed * 1000
-    for n in sliced(range(first, first + (200 if OPTIONS.full else 4))):
-        processes, each = [(2, 1), (2, 2), (3, 1), (4, 1), (2, 4)][n % 5]
+    divided = [(2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (4, 2), (16, 1)]
+    for n in sliced(range(first, first + (200 if OPTIONS.full else len(divided)))):
+        processes, each = divided[n % len(divided)]
         text = programs.RandomProgram(n, processes * each).text()
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "program.uni"
             program.write_text(text)
             alone = run([UNISONO, "run", "--devices", f"cpu:{processes * each}", program])
-            together = run(launcher(processes, False) + ["--devices", f"cpu:{each}", program], {"UNISONO_FAULTS": f"reorder {n}; eager"})
-            check(f"random program {n} on {processes} x {each}", alone == together, text, alone, together)
+            for mpi in (False, True) if OPTIONS.full and processes == 2 and has_mpi() else (False,):
+                together = run(launcher(processes, mpi) + ["--devices", f"cpu:{each}", program], {"UNISONO_FAULTS": f"reorder {n}; eager"})
+                check(f"random program {n} on {processes} x {each} mpi={mpi}", alone == together, text, alone, together)
 
 
 def gpu_environment(nccl, devices, turn):
@@ -206,16 +221,23 @@ def gpu_programs():
         for g, d in RANDOM.sample(quick, len(quick)):
             by_name.setdefault(g.name, (g, d))
         cases = RANDOM.sample(list(by_name.values()), min(30, len(by_name)))
-    for turn, (golden, (rest, processes, each)) in enumerate(sliced(cases)):
-        for nccl in [False, True] if OPTIONS.full else [turn % 2 == 1]:
-            command = launcher(processes, False) + rest + ["--devices", f"sim:{each}",
-                                                           str(golden.path.relative_to(golden.folder)), *golden.args]
-            environment = gpu_environment(nccl, each, turn)
-            status, out, err = run(command, environment, cwd=golden.folder)
-            got = re.sub(r"\bsim:(\d)", r"cpu:\1", out + (err if golden.status else ""))
-            check(f"{environment} " + " ".join(command),
-                  status == golden.status and strip(got) == strip(golden.expected) and "simcuda:" not in err,
-                  f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
+    by_golden = {}
+    for turn, (golden, division) in enumerate(sliced(cases)):
+        by_golden.setdefault(golden.name, (golden, []))[1].append((turn, division))
+
+    def runs(golden, turns):
+        for turn, (rest, processes, each) in turns:
+            for nccl in [False, True] if OPTIONS.full else [turn % 2 == 1]:
+                command = launcher(processes, False) + rest + ["--devices", f"sim:{each}",
+                                                               str(golden.path.relative_to(golden.folder)), *golden.args]
+                environment = gpu_environment(nccl, each, turn)
+                status, out, err = run(command, environment, cwd=golden.folder)
+                got = re.sub(r"\bsim:(\d)", r"cpu:\1", out + (err if golden.status else ""))
+                check(f"{environment} " + " ".join(command),
+                      status == golden.status and strip(got) == strip(golden.expected) and "simcuda:" not in err,
+                      f"status {status}, expected:\n{golden.expected}got:\n{out}{err}")
+
+    several(runs, by_golden.values())
 
 
 STEPS = """
@@ -242,6 +264,20 @@ var w = ones(f32[60, 60])
 for i in range(60) { w = step(w, x) }
 print(sum(w), w[3, 5], w[59, 0])
 """
+# The same for GPUs, without products of matrices, which simulated ones take long for.
+GPUS_MEANWHILE = """
+axis dev = devices()
+@pmap(over=dev, in_axes=(none, split(0)), out_axes=none)
+def step(w, x) {
+  let b = psum(cumsum(tanh(x[0] * w)), dev)
+  let c = cumsum(cos(x[0] * w))
+  w * 0.5 + b * 1e-6 + psum(c, dev) * 1e-6
+}
+let x = sin(arange(device_count() * 70000, f32)).reshape((device_count(), 70000))
+var w = ones(f32[70000])
+for i in range(3) { w = step(w, x) }
+print(sum(w), w[3], w[69999])
+"""
 MEMBERS = """
 axis dev = devices()
 def f(x) {
@@ -259,22 +295,26 @@ print("after")
 def failures(folder):
     steps = folder / "steps.uni"
     steps.write_text(STEPS)
-    for mpi in (False, True):
-        if mpi and not has_mpi():
-            continue
-        for which in (0, 1, 3, 9):
-            program = folder / f"members{which}.uni"
-            program.write_text(MEMBERS.replace("WHICH", str(which)))
-            alone = run([UNISONO, "run", "--devices", "cpu:4", program])
-            alone = (alone[0], re.sub(r"(?m)^(.*member \d) 0 ", r"\1 # ", alone[1]), alone[2])
+
+    def members(which):
+        program = folder / f"members{which}.uni"
+        program.write_text(MEMBERS.replace("WHICH", str(which)))
+        alone = run([UNISONO, "run", "--devices", "cpu:4", program])
+        alone = (alone[0], re.sub(r"(?m)^(.*member \d) 0 ", r"\1 # ", alone[1]), alone[2])
+        for mpi in (False, True) if has_mpi() else (False,):
             for processes in (2, 4):
                 together = run(launcher(processes, mpi) + ["--devices", f"cpu:{4 // processes}", program])
                 together = (together[0], re.sub(r"(?m)^(.*member \d) \d ", r"\1 # ", together[1]), together[2])
                 check(f"members {which} {processes} mpi={mpi}", alone == together, alone, together)
+
+    several(members, [(0,), (1,), (3,), (9,)])
     whole = run([UNISONO, "run", "--devices", "cpu:4", steps])
-    for faults in ("slow 0 1 3", "slow 1 0 3; reorder 5", "reorder 9"):
+
+    def link(faults):
         got = run(launcher(2, False) + ["--devices", "cpu:2", steps], {"UNISONO_FAULTS": faults})
         check(faults, got == whole, whole, got)
+
+    several(link, [("slow 0 1 3",), ("slow 1 0 3; reorder 5",), ("reorder 9",)])
     # Ctrl-C for all, as a terminal sends it.
     endless = folder / "endless.uni"
     endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
@@ -352,26 +392,32 @@ def gpus(folder):
         good = got == status and (out == expected if status == 0 else expected in err and len(re.findall(r"(?m)^error", err)) == 1)
         check(f"{environment} launch {words}", good and by_host == ("by way of the host's memory" in err), got, out, err)
 
-    for nccl in (False, True):
+    for nccl in (False, True) if has_mpi() else ():
+        got = run(launcher(2, True) + ["--devices", "sim:2", shares], gpu_environment(nccl, 2, 0))
+        check(f"mpirun with GPUs, nccl={nccl}", got == (0, "2 4 [6. 7. 8. 9.]\n", ""), got)
+
+    def fails(nccl, first, second):
         environment = gpu_environment(nccl, 2, 0)
-        if has_mpi():
-            got = run(launcher(2, True) + ["--devices", "sim:2", shares], environment)
-            check(f"mpirun with GPUs, nccl={nccl}", got == (0, "2 4 [6. 7. 8. 9.]\n", ""), got)
-        for first, second in [(9, 9), (0, 9), (3, 1), (9, 0), (9, 3)]:
-            program = folder / f"fails{first}{second}.uni"
-            program.write_text(ONE_FAILS.replace("FIRST", str(first)).replace("SECOND", str(second)))
-            alone = run([UNISONO, "run", "--devices", "sim:4", program], environment)
-            for processes in (2, 4):
-                together = run(launcher(processes, False) + ["--devices", f"sim:{4 // processes}", program], environment)
-                check(f"fails {first} {second} {processes} nccl={nccl}", alone == together, alone, together)
-        for which in (0, 1, 3, 9):
-            program = folder / f"gpu_members{which}.uni"
-            program.write_text(MEMBERS.replace("WHICH", str(which)))
-            alone = run([UNISONO, "run", "--devices", "sim:4", program], environment)
-            alone = (alone[0], re.sub(r"(?m)^(.*member \d) 0 ", r"\1 # ", alone[1]), alone[2])
-            together = run(launcher(2, False) + ["--devices", "sim:2", program], environment)
-            together = (together[0], re.sub(r"(?m)^(.*member \d) \d ", r"\1 # ", together[1]), together[2])
-            check(f"gpu members {which} nccl={nccl}", alone == together, alone, together)
+        program = folder / f"fails{first}{second}{nccl}.uni"
+        program.write_text(ONE_FAILS.replace("FIRST", str(first)).replace("SECOND", str(second)))
+        alone = run([UNISONO, "run", "--devices", "sim:4", program], environment)
+        for processes in (2, 4):
+            together = run(launcher(processes, False) + ["--devices", f"sim:{4 // processes}", program], environment)
+            check(f"fails {first} {second} {processes} nccl={nccl}", alone == together, alone, together)
+
+    def members(nccl, which):
+        environment = gpu_environment(nccl, 2, 0)
+        program = folder / f"gpu_members{which}{nccl}.uni"
+        program.write_text(MEMBERS.replace("WHICH", str(which)))
+        alone = run([UNISONO, "run", "--devices", "sim:4", program], environment)
+        alone = (alone[0], re.sub(r"(?m)^(.*member \d) 0 ", r"\1 # ", alone[1]), alone[2])
+        together = run(launcher(2, False) + ["--devices", "sim:2", program], environment)
+        together = (together[0], re.sub(r"(?m)^(.*member \d) \d ", r"\1 # ", together[1]), together[2])
+        check(f"gpu members {which} nccl={nccl}", alone == together, alone, together)
+
+    kinds = (False, True)
+    several(fails, [(nccl, *which) for nccl in kinds for which in [(9, 9), (0, 9), (3, 1), (9, 0), (9, 3)]])
+    several(members, [(nccl, which) for nccl in kinds for which in (0, 1, 3, 9)])
 
 
 def gpu_kills(folder):
@@ -501,6 +547,21 @@ def memory(folder):
     check("memory", copied.exists() and copied.read_bytes()[128:] == b"\x00\x00\x00\x40" * (rows * columns))
 
 
+def damaged(folder):
+    """An array of an .npz whose bytes have changed is not read as if they had not."""
+    path, program = folder / "damaged.npz", folder / "damaged.uni"
+    program.write_text(f'save("{path}", (a = ones(f32[4]), b = arange(50000, f32)))\n')
+    made = run([UNISONO, "run", program])
+    program.write_text(f'let t = load("{path}")\nprint(sum(t.a))\nprint(sum(t.b))\n')
+    whole = run(launcher(2, False) + [program])
+    data = bytearray(path.read_bytes())
+    data[-1000] ^= 4
+    path.write_bytes(data)
+    got = run(launcher(2, False) + [program])
+    check("damaged", made[0] == 0 and whole[0] == 0 and got[:2] == (1, "4.0\n") and "array `b`: its checksum is wrong" in got[2]
+          and got[2].count("error[") == 1, made, whole, got)
+
+
 def apart(folder):
     """Processes that do not see the same folder."""
     if not has_mpi():
@@ -549,6 +610,7 @@ def files(folder):
         now = (folder / "four/tree.npz").read_bytes()
         check(f"die at {message}", (got[0] == 0 or "process 2 is gone" in got[2]) and not whole and len(now) == len(before), *got, whole)
     memory(folder)
+    damaged(folder)
     apart(folder)
 
 
@@ -605,6 +667,7 @@ def usage(folder):
             (["-n", "2", folder / "none.uni"], 1, "none.uni"),
             (["-n", "2", "--devices", "cpu:x", program], 2, "--devices expects"),
             (["-n", "2"], 2, "there is no file"),
+            (["4", program], 2, "how many processes stands behind -n: `unisono launch -n 4 FILE`"),
             (["-n", "0", program], 2, "-n"),
             (["-n", "2", "--all-output", program], 0, "")]:
         got, out, err = run([UNISONO, "launch", *words])
@@ -617,9 +680,24 @@ def usage(folder):
         check(f"launch {words}", good, got, out, err)
     got = run([UNISONO, "run", program], {"UNISONO_FAULTS": "nonsense"})
     check("faults alone", got[0] == 0, got)
+    # Processes of a launcher that do not find each other.
+    apart = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}
+    got = run([UNISONO, "run", program], apart)
+    check("srun without MPI", got[:2] == (0, "1 1\n") and got[2].startswith("note: srun has started 4 processes, and each"), got)
+    got = run([UNISONO, "run", program], {**apart, "SLURM_PROCID": "1"})
+    check("srun without MPI, another one", got == (0, "1 1\n", ""), got)
+    got = run([UNISONO, "launch", "-n", "2", program], {"PMI_RANK": "0", "PMI_SIZE": "2"})
+    check("launch under a launcher", got[0] == 2 and "several processes already" in got[2], got)
     if has_mpi():
         got = run(["mpirun", "-n", "1", UNISONO, "run", program, ":", "-n", "1", UNISONO, "run", other])
         check("two programs", got[0] == 1 and got[2].count("do different things at the program's text") == 1, got)
+        for environment in ({"PMI_RANK": "0", "PMI_SIZE": "2"}, {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
+                            {"PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "2"}):
+            got = run([UNISONO, "run", program], environment)
+            check(f"another MPI's launcher {environment}", got[:2] == (1, "") and "a launcher has started 2 processes, but MPI (" in got[2]
+                  and "knows of 1" in got[2], got)
+        got = run(["mpirun", "-n", "2", UNISONO, "run", program, "--nonsense"])
+        check("an unknown option", got[0] == 2 and got[2].count("not expected") == 1, got)
         got = run(["mpirun", "-n", "2", UNISONO, "run", program], {"UNISONO_MPI": "/nowhere/libunisono_mpi.so"})
         check("no library", got[0] == 1 and got[2].count("cannot use /nowhere/libunisono_mpi.so") == 1, got)
         got = run(["mpirun", "-n", "4", UNISONO, "run", program])
@@ -661,6 +739,7 @@ def reports(folder):
             kernels = [k for k in mine if k[0] == "kernel"]
             meanwhile = [c for c in mine if c[0] == "collective" and any(c[1] < k[1] and k[2] < c[2] for k in kernels)]
             check(f"kernels while exchanges are under way, process {pid - 1} mpi={mpi}", len(meanwhile) >= 2, mine)
+    gpus_meanwhile(folder)
     failing = folder / "failing.uni"
     failing.write_text(MEMBERS.replace("WHICH", "3"))
     path = folder / "failed.json"
@@ -669,6 +748,23 @@ def reports(folder):
     traces.viewable(json.loads(path.read_text()))
     got = run(launcher(2, False) + ["--trace", folder / "none" / "trace.json", program])
     check("no folder for a trace", got[0] == 2 and got[2].count("error: --trace cannot write") == 1, *got)
+
+
+def gpus_meanwhile(folder):
+    """With NCCL a GPU computes while what it exchanges is on its way."""
+    program = folder / "gpus_meanwhile.uni"
+    program.write_text(GPUS_MEANWHILE)
+    alone = run([UNISONO, "run", "--devices", "sim:4", program], gpu_environment(True, 4, 0))
+    for each in (1, 2):
+        path = folder / f"gpus{each}.json"
+        got = run(launcher(4 // each, False) + ["--devices", f"sim:{each}", "--trace", path, program], gpu_environment(True, each, 0))
+        check(f"GPUs under way, {each} each", alone[0] == 0 and got[:2] == alone[:2], alone, got)
+        events = json.loads(path.read_text())["traceEvents"]
+        threads = {(e["pid"], e["tid"]): e["args"]["name"].partition(",")[0] for e in events if e["name"] == "thread_name"}
+        spans = [(e["cat"], threads[e["pid"], e["tid"]], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
+        kernels = [s for s in spans if s[0] == "kernel"]
+        meanwhile = [c for c in spans if c[0] == "collective" and any(c[1] == k[1] and c[2] < k[2] and k[3] < c[3] for k in kernels)]
+        check(f"kernels while GPUs exchange, {each} each", len(meanwhile) >= 2, spans)
 
 
 def many(folder):
@@ -716,12 +812,12 @@ def main():
             named = part in WANTED or (not WANTED and (part in of_programs or not NAMES))
             if not named:
                 continue
-            begin = time.monotonic()
+            begin, used = time.monotonic(), processor_time()
             if part in parts:
                 parts[part](pathlib.Path(name))
             else:
                 of_programs[part]()
-            times.append(f"{part} {time.monotonic() - begin:.0f} s")
+            times.append(f"{part} {time.monotonic() - begin:.0f} s ({processor_time() - used:.0f})")
     print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI") + ": " + ", ".join(times))
     return 1 if PROBLEMS else 0
 

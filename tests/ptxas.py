@@ -50,11 +50,21 @@ def without_comments(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
+def architecture(text, target):
+    """The one of two, sm_90 and sm_90a, that a module for `target` is written for."""
+    return target + re.search(r"^\.target sm_\d+(a?)", text, re.M)[1]
+
+
+def is_for(text, target):
+    number, exact = re.search(r"^\.target sm_(\d+)(a?)", text, re.M).groups()
+    return f"sm_{number}" == target if exact else int(number) <= int(target[3:])
+
+
 def assemble(text, target, level):
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(text)
         file.flush()
-        done = subprocess.run([PTXAS, f"-O{level}", f"-arch={target}", file.name, "-o", "/dev/null"], capture_output=True, text=True)
+        done = subprocess.run([PTXAS, f"-O{level}", f"-arch={architecture(text, target)}", file.name, "-o", "/dev/null"], capture_output=True, text=True)
     return None if done.returncode == 0 else (done.stderr + done.stdout)[-2000:]
 
 
@@ -63,7 +73,7 @@ def resources(text, target):
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(text)
         file.flush()
-        done = subprocess.run([PTXAS, "-v", f"-arch={target}", file.name, "-o", "/dev/null"],
+        done = subprocess.run([PTXAS, "-v", f"-arch={architecture(text, target)}", file.name, "-o", "/dev/null"],
                               capture_output=True, text=True, check=True)
     parts = re.split(r"Compiling entry function '(\w+)'", done.stderr + done.stdout)
     number = lambda pattern, part: sum(int(n) for n in re.findall(pattern, part))
@@ -106,8 +116,7 @@ def main():
     problems, count = [], 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for turn, target in enumerate(TARGETS):
-            texts = {without_comments(text): text for text in library
-                     if int(re.search(r"^\.target sm_(\d+)", text, re.M)[1]) <= int(target[3:])}
+            texts = {without_comments(text): text for text in library if is_for(text, target)}
             for found in pool.map(lambda p: modules(unisono, p, target), programs if everything else programs[turn::len(TARGETS)]):
                 texts.update((without_comments(text), text) for text in found)
             count += len(texts)

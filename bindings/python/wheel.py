@@ -14,6 +14,7 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -68,6 +69,13 @@ def notices(build):
     return done.stdout
 
 
+def cubins(build):
+    """(name, bytes) of machine code for GPUs, if there is a ptxas."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([ROOT / "bundle/cubins.py", build, f"{folder}/cubins"], check=True)
+        return [(path.name, path.read_bytes()) for path in sorted(pathlib.Path(folder, "cubins").glob("*.cubin"))]
+
+
 def metadata():
     return f"""Metadata-Version: 2.1
 Name: unisono
@@ -94,6 +102,9 @@ def contents(build, tag):
         yield f"unisono/{library}", system_library(library).read_bytes(), True
     # Where the executable, which pip puts into bin, looks for it.
     yield f"{name}.data/data/lib/unisono/libsimcuda.so", simulator, True
+    for cubin, code in cubins(build):
+        yield f"unisono/cubins/{cubin}", code, False
+        yield f"{name}.data/data/lib/unisono/cubins/{cubin}", code, False
     yield (f"{name}.data/scripts/unisono",
            (build / "unisono_portable").read_bytes(), True)
     info = f"{name}.dist-info"

@@ -186,15 +186,14 @@ std::shared_ptr<DiskCache> open_kernel_cache(const std::string& folder) {
 
 namespace {
 
-/// The folder of a bundle with code for GPUs; simulated ones have one only if
-/// $UNISONO_CUBINS names it.
+/// The folder of a bundle or wheel with code for GPUs; simulated ones have one
+/// only if $UNISONO_CUBINS names it.
 std::string ready_cubins(DeviceRequest::Kind kind) {
   if (const char* folder = std::getenv("UNISONO_CUBINS")) return folder;
   if (kind == DeviceRequest::Kind::sim) return "";
+  const auto folder = find_library_beside("cubins");
   std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto folder = program.parent_path() / "cubins";
-  return std::filesystem::is_directory(folder, error) ? folder.string() : "";
+  return folder && std::filesystem::is_directory(*folder, error) ? *folder : "";
 }
 
 }  // namespace

@@ -52,14 +52,18 @@ std::optional<Launched> launched() {
   return Launched{numbers[0], numbers[1], numbers[2], std::string(rest)};
 }
 
-/// What launchers of MPI say: those of MPICH and its like, and of Open MPI.
+/// What launchers of MPI say: those of MPICH and its like, of MVAPICH and of
+/// Open MPI, and Slurm for it.
+constexpr const char* slurm_tasks = "SLURM_STEP_NUM_TASKS";
 struct Launcher {
   const char* process;
   const char* processes;
 };
 constexpr Launcher launchers[] = {
     {"PMI_RANK", "PMI_SIZE"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"PMIX_RANK", slurm_tasks},
 };
 
 /// The number of this process and of all, by a launcher of MPI.
@@ -93,7 +97,20 @@ Result<std::unique_ptr<Transport>> open_transport(
                      "`unisono launch -n {}` starts processes on one machine "
                      "without MPI",
                      mpi->second, name, path.error().message, mpi->second)};
-  return open_mpi_transport(*path);
+  auto transport = TRY(open_mpi_transport(*path));
+  if (const int known = transport->processes(); known != mpi->second) {
+    Error error{
+        .kind = Error::Kind::io,
+        .message = fmt::format(
+            "a launcher has started {} processes, but {} knows of {}: {} is "
+            "built against another MPI than the launcher's\nthe sources build "
+            "one with the `mpicc` that is found first; UNISONO_MPI=PATH says "
+            "where it lies",
+            mpi->second, transport->name(), known, *path)};
+    transport->close(true);
+    return error;
+  }
+  return transport;
 }
 
 }  // namespace
@@ -107,6 +124,13 @@ int launched_process() {
 bool is_launched() {
   const auto start = launched();
   return (start && start->processes > 1) || by_mpi();
+}
+
+int tasks_apart() {
+  const auto process = number_in("SLURM_PROCID"),
+             tasks = number_in(slurm_tasks);
+  const bool first = process && *process == 0 && tasks && *tasks > 1;
+  return first && !is_launched() ? *tasks : 0;
 }
 
 Result<std::shared_ptr<Cluster>> join_cluster(ClusterOptions options) {

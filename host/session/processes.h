@@ -14,6 +14,9 @@ namespace unisono::host {
 int launched_process();
 /// Whether a launcher has started more than one.
 bool is_launched();
+/// In the first of several processes that srun has started without any MPI, so
+/// that none knows of the others: how many there are. Else 0.
+int tasks_apart();
 
 /// Meets the others, with these options. Null if there are none. An error in
 /// one line if they cannot be reached.

@@ -44,6 +44,9 @@ struct EmitContext {
   /// (GPUs; LLVM writes out what an older one lacks): once rounded, as f32's
   /// result is that is rounded again, since f32 has twice their digits and two.
   bool native_sixteen = false;
+  /// Whether the target is a GPU: the smaller, the larger and the sign are
+  /// taken by its own instructions, and scalars alone are emitted.
+  bool grid = false;
   /// Appended to by checked operations; the caller takes them.
   llvm::SmallVector<EmittedFault> faults = {};
 };

@@ -33,7 +33,7 @@ GridEmitter::GridEmitter(GridFrame& grid, const Nest& nest,
 
 EmitContext GridEmitter::context(unsigned lanes) {
   EmitContext context = NestEmitter::context(lanes);
-  context.native_half = context.native_sixteen = true;
+  context.grid = context.native_half = context.native_sixteen = true;
   context.in_process = false;
   context.inline_rare = true;
   return context;

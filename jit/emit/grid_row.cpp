@@ -162,6 +162,7 @@ struct GridEmitter::RowGroup {
   Point at = {};
   std::vector<std::vector<Value*>> loaded = {};  // by expression
   std::vector<Values> values = {};               // by element
+  class Pass;
 };
 
 GridEmitter::RowGroup GridEmitter::open_group(Point& point,
@@ -187,119 +188,166 @@ GridEmitter::RowGroup GridEmitter::open_group(Point& point,
   return group;
 }
 
-/// The threads do the loop's stores and the fresh rows, and combine in `state`,
-/// unless it is empty, what they meet of the loop's reductions.
-std::vector<Value*> GridEmitter::fill_rows(Point& point, const Values& values,
-                                           const Loop& loop,
-                                           const std::vector<ExprId>& fresh,
-                                           std::vector<Value*> state) {
-  std::vector<bool> needed(nest_.exprs.size());
-  for (ExprId e : fresh) needed[e] = true;
-  for (int s : loop.stores) needed[nest_.stores[s].value] = true;
-  if (!state.empty())
-    for (int r : loop.reductions) needed[nest_.reductions[r].operand] = true;
-  for (size_t e = needed.size(); e-- > 0;)
-    if (needed[e] && !rows_[e].filled)
-      for (ExprId operand : nest_.exprs[e].operands) needed[operand] = true;
-  const int64_t width = row_width(loop, needed, fresh);
-  const auto axis = static_cast<int>(std::ranges::find(nest_.reduced, true) -
-                                     nest_.reduced.begin());
-  // What is stored of a group, what is kept, and what is combined, by element.
+/// One pass over a row: the threads do the loop's stores and the fresh rows,
+/// and combine what they meet of the loop's reductions.
+class GridEmitter::RowGroup::Pass {
+ public:
+  /// `partials`: how many values the reductions are combined in; 0: they are
+  /// not.
+  Pass(GridEmitter& grid, Point& point, const Values& values, const Loop& loop,
+       const std::vector<ExprId>& fresh, size_t partials)
+      : g_(grid),
+        point_(point),
+        values_(values),
+        loop_(loop),
+        fresh_(fresh),
+        combines_(partials > 0),
+        needed_(grid.nest_.exprs.size()),
+        axis_(static_cast<int>(std::ranges::find(grid.nest_.reduced, true) -
+                               grid.nest_.reduced.begin())),
+        parts_(loop.stores.size() + fresh.size() + partials) {
+    const Nest& nest = grid.nest_;
+    for (ExprId e : fresh) needed_[e] = true;
+    for (int s : loop.stores) needed_[nest.stores[s].value] = true;
+    if (combines_)
+      for (int r : loop.reductions) needed_[nest.reductions[r].operand] = true;
+    for (size_t e = needed_.size(); e-- > 0;)
+      if (needed_[e] && !grid.rows_[e].filled)
+        for (ExprId operand : nest.exprs[e].operands) needed_[operand] = true;
+    width_ = grid.row_width(loop, needed_, fresh);
+  }
+  const std::vector<bool>& needed() const { return needed_; }
+  int64_t width() const { return width_; }
+
+  /// The groups with these numbers; `before` combined with them.
+  std::vector<Value*> take(const std::vector<Value*>& numbers,
+                           std::vector<Value*> before) {
+    std::vector<RowGroup> groups;
+    for (Value* number : numbers)
+      groups.push_back(g_.open_group(point_, needed_, number, width_));
+    auto all_groups = [&] {
+      Computed out;
+      for (RowGroup& group : groups)
+        for (Value* value : compute(group)) out.push_back(value);
+      return out;
+    };
+    Quotients& quotients = g_.quotients_;
+    quotients.quick = quotients.usable != nullptr;
+    quotients.least_bits = quotients.least = quotients.most = nullptr;
+    Computed all = all_groups();
+    if (quotients.quick) {
+      quotients.quick = false;
+      for (RowGroup& group : groups) g_.forget_quotients(group);
+      all = g_.choose(g_.has_slow_quotients(), all, all_groups, true);
+    }
+    const size_t each = parts_ * static_cast<size_t>(width_);
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto begin = all.begin() + static_cast<ptrdiff_t>(i * each);
+      const Computed mine(begin, begin + static_cast<ptrdiff_t>(each));
+      put(groups[i], mine);
+      before = combine(mine, std::move(before));
+    }
+    return before;
+  }
+
+ private:
+  /// What is stored of a group, what is kept, and what is combined, by element.
   using Computed = std::vector<Value*>;
-  const size_t parts = loop.stores.size() + fresh.size() + state.size();
-  auto compute_group = [&](RowGroup& group) {
+
+  Point place_of(Value* first, int64_t i) {
+    Point at = point_;
+    g_.set_reduced_index(at, g_.b_.CreateAdd(first, g_.index_constant(i)), 0);
+    return at;
+  }
+
+  Computed compute(RowGroup& group) {
     Computed out;
-    group.values.resize(static_cast<size_t>(width), values);
-    for (int64_t i = 0; i < width; ++i) {
-      Point at = point;
-      set_reduced_index(at, b_.CreateAdd(group.first, index_constant(i)), 0);
+    group.values.resize(static_cast<size_t>(width_), values_);
+    for (int64_t i = 0; i < width_; ++i) {
+      Point at = place_of(group.first, i);
       Values& inside = group.values[static_cast<size_t>(i)];
       for (size_t e = 0; e < inside.size(); ++e)
         if (!group.loaded[e].empty())
           inside[e] = group.loaded[e][static_cast<size_t>(i)];
-      compute(needed, at, inside);
-      for (int s : loop.stores) out.push_back(inside[nest_.stores[s].value]);
-      for (ExprId e : fresh) out.push_back(inside[e]);
-      if (!state.empty())
-        for (Value* part : flatten(elements(loop, inside, at)))
+      g_.compute(needed_, at, inside);
+      for (int s : loop_.stores)
+        out.push_back(inside[g_.nest_.stores[s].value]);
+      for (ExprId e : fresh_) out.push_back(inside[e]);
+      if (combines_)
+        for (Value* part : g_.flatten(g_.elements(loop_, inside, at)))
           out.push_back(part);
     }
     return out;
-  };
-  auto part_of = [&](const Computed& all, size_t part) {
-    std::vector<Value*> out;
-    for (int64_t i = 0; i < width; ++i)
-      out.push_back(all[static_cast<size_t>(i) * parts + part]);
+  }
+
+  Computed part_of(const Computed& all, size_t part) const {
+    Computed out;
+    for (int64_t i = 0; i < width_; ++i)
+      out.push_back(all[static_cast<size_t>(i) * parts_ + part]);
     return out;
-  };
-  auto put = [&](RowGroup& group, const Computed& all) {
-    for (size_t k = 0; k < fresh.size(); ++k)
-      write_wide(row_element(static_cast<size_t>(fresh[k]), group.first),
-                 nest_.exprs[fresh[k]].dtype,
-                 part_of(all, loop.stores.size() + k));
-    for (size_t s = 0; s < loop.stores.size(); ++s) {
-      const int number = loop.stores[s];
-      const Store& output = nest_.stores[number];
-      const std::vector<Value*> stored = part_of(all, s);
-      if (width > 1 && aligned_along(output.at, axis, width)) {
-        store_wide(output, offset_at(output.at, store_parts_[number], group.at),
-                   stored);
+  }
+
+  void put(RowGroup& group, const Computed& all) {
+    for (size_t k = 0; k < fresh_.size(); ++k)
+      g_.write_wide(g_.row_element(static_cast<size_t>(fresh_[k]), group.first),
+                    g_.nest_.exprs[fresh_[k]].dtype,
+                    part_of(all, loop_.stores.size() + k));
+    for (size_t s = 0; s < loop_.stores.size(); ++s) {
+      const int number = loop_.stores[s];
+      const Store& output = g_.nest_.stores[number];
+      const Computed stored = part_of(all, s);
+      if (width_ > 1 && aligned_along(output.at, axis_, width_)) {
+        g_.store_wide(
+            output, g_.offset_at(output.at, g_.store_parts_[number], group.at),
+            stored);
         continue;
       }
-      for (int64_t i = 0; i < width; ++i) {
-        Point at = point;
-        set_reduced_index(at, b_.CreateAdd(group.first, index_constant(i)), 0);
-        store(output.at, store_parts_[number], output.argument,
-              frame_.kernel.arguments[output.argument].dtype,
-              stored[static_cast<size_t>(i)], at, false);
+      for (int64_t i = 0; i < width_; ++i) {
+        Point at = place_of(group.first, i);
+        g_.store(output.at, g_.store_parts_[number], output.argument,
+                 g_.frame_.kernel.arguments[output.argument].dtype,
+                 stored[static_cast<size_t>(i)], at, false);
       }
     }
-  };
-  auto combine_group = [&](const Computed& all, std::vector<Value*> before) {
-    const size_t first = loop.stores.size() + fresh.size();
-    for (int64_t i = 0; i < width && !before.empty(); ++i) {
+  }
+
+  std::vector<Value*> combine(const Computed& all, std::vector<Value*> before) {
+    const size_t first = loop_.stores.size() + fresh_.size();
+    for (int64_t i = 0; i < width_ && !before.empty(); ++i) {
       const auto begin =
-          all.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(i) * parts);
-      before = flatten(combined(loop, before,
-                                {begin + static_cast<ptrdiff_t>(first),
-                                 begin + static_cast<ptrdiff_t>(parts)},
-                                false));
+          all.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(i) * parts_);
+      before = g_.flatten(g_.combined(loop_, before,
+                                      {begin + static_cast<ptrdiff_t>(first),
+                                       begin + static_cast<ptrdiff_t>(parts_)},
+                                      false));
     }
     return before;
-  };
-  auto take = [&](const std::vector<Value*>& numbers,
-                  std::vector<Value*> before) {
-    std::vector<RowGroup> groups;
-    for (Value* number : numbers)
-      groups.push_back(open_group(point, needed, number, width));
-    auto all_groups = [&] {
-      Computed out;
-      for (RowGroup& group : groups)
-        for (Value* value : compute_group(group)) out.push_back(value);
-      return out;
-    };
-    quotients_.quick = quotients_.usable != nullptr;
-    quotients_.least_bits = quotients_.least = quotients_.most = nullptr;
-    Computed all = all_groups();
-    if (quotients_.quick) {
-      quotients_.quick = false;
-      for (RowGroup& group : groups) forget_quotients(group);
-      all = choose(has_slow_quotients(), all, all_groups, true);
-    }
-    const size_t each = parts * static_cast<size_t>(width);
-    for (size_t g = 0; g < groups.size(); ++g) {
-      const auto begin = all.begin() + static_cast<ptrdiff_t>(g * each);
-      const Computed mine(begin, begin + static_cast<ptrdiff_t>(each));
-      put(groups[g], mine);
-      before = combine_group(mine, std::move(before));
-    }
-    return before;
-  };
-  prepare_quotients(needed, values);
+  }
+
+  GridEmitter& g_;
+  Point& point_;
+  const Values& values_;
+  const Loop& loop_;
+  const std::vector<ExprId>& fresh_;
+  const bool combines_;
+  std::vector<bool> needed_;
+  const int axis_;
+  const size_t parts_;
+  int64_t width_ = 1;
+};
+
+/// A pass over the row by all threads; `state`, unless it is empty, combined
+/// with what they meet.
+std::vector<Value*> GridEmitter::fill_rows(Point& point, const Values& values,
+                                           const Loop& loop,
+                                           const std::vector<ExprId>& fresh,
+                                           std::vector<Value*> state) {
+  RowGroup::Pass pass(*this, point, values, loop, fresh, state.size());
+  prepare_quotients(pass.needed(), values);
   // As many loads are under way at once as a thread has registers for.
-  const int64_t step = workers(), all = reduced_points() / width;
+  const int64_t step = workers(), all = reduced_points() / pass.width();
   const auto at_once =
-      std::clamp<int64_t>(16 / width, 1, static_cast<int64_t>(unroll()));
+      std::clamp<int64_t>(16 / pass.width(), 1, static_cast<int64_t>(unroll()));
   const int64_t rounds = all / (step * at_once);
   state =
       counted_loop(index_constant(rounds), state,
@@ -309,14 +357,14 @@ std::vector<Value*> GridEmitter::fill_rows(Point& point, const Values& values,
                        numbers.push_back(b_.CreateAdd(
                            b_.CreateMul(round, index_constant(step * at_once)),
                            b_.CreateAdd(worker(), index_constant(i * step))));
-                     return take(numbers, before.vec());
+                     return pass.take(numbers, before.vec());
                    });
   for (int64_t done = rounds * step * at_once; done < all; done += step) {
     Value* number = b_.CreateAdd(worker(), index_constant(done));
     Value* exists = done + step <= all
                         ? b_.getTrue()
                         : b_.CreateICmpSLT(number, index_constant(all));
-    state = choose(exists, state, [&] { return take({number}, state); });
+    state = choose(exists, state, [&] { return pass.take({number}, state); });
   }
   quotients_ = {};
   return state;

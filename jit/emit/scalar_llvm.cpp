@@ -123,10 +123,59 @@ static llvm::Value* emit_form(llvm::IRBuilderBase& b, const VectorForms& forms,
   return b.CreateIntrinsic(ids[bits / 256], {}, all);
 }
 
+/// Two powers of 2, of half the exponent each: the first product is exact, and
+/// the second is rounded, where it is subnormal, too.
+static llvm::Value* emit_scale_in_halves(EmitContext& context, llvm::Value* p,
+                                         llvm::Value* shifted) {
+  llvm::IRBuilderBase& b = context.builder;
+  llvm::Type* number = b.getFloatTy();
+  // What lies above n goes away as the exponent moves to its place.
+  llvm::Value* bits = b.CreateBitCast(shifted, b.getInt32Ty());
+  llvm::Value* half = b.CreateLShr(bits, 1);
+  auto power = [&](llvm::Value* exponent) {
+    return b.CreateBitCast(
+        b.CreateAdd(b.CreateShl(exponent, 23), b.getInt32(0x3f800000)), number);
+  };
+  return b.CreateFMul(b.CreateFMul(p, power(half)),
+                      power(b.CreateSub(bits, half)));
+}
+
 llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
-                               llvm::Value* n) {
+                               llvm::Value* n, llvm::Value* shifted) {
+  if (context.grid && p->getType()->isFloatTy())
+    return emit_scale_in_halves(context, p, shifted);
   if (!context.native_exponents || context.lanes == 0) return nullptr;
   return emit_form(context.builder, scale_forms, {p, n});
+}
+
+llvm::Value* emit_native_clamp(EmitContext& context, llvm::Value* x,
+                               llvm::Value* low, llvm::Value* high) {
+  if (!context.grid || !x->getType()->isFloatTy()) return nullptr;
+  llvm::IRBuilderBase& b = context.builder;
+  return b.CreateBinaryIntrinsic(
+      llvm::Intrinsic::minimum,
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, low), high);
+}
+
+llvm::Value* emit_native_least(EmitContext& context, llvm::Value* x,
+                               llvm::Value* most) {
+  if (!context.grid) return nullptr;
+  return context.builder.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, x,
+                                               most);
+}
+
+// LLVM writes a GPU's copysign as five instructions.
+llvm::Value* emit_copysign(EmitContext& context, llvm::Value* magnitude,
+                           llvm::Value* sign) {
+  llvm::IRBuilderBase& b = context.builder;
+  if (!context.grid || !magnitude->getType()->isFloatTy())
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
+  auto bits = [&](llvm::Value* x, uint32_t which) {
+    return b.CreateAnd(b.CreateBitCast(x, b.getInt32Ty()), b.getInt32(which));
+  };
+  return b.CreateBitCast(
+      b.CreateOr(bits(magnitude, 0x7fffffff), bits(sign, 0x80000000)),
+      b.getFloatTy());
 }
 
 std::optional<std::array<llvm::Value*, 2>> emit_native_split(

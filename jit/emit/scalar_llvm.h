@@ -38,10 +38,18 @@ llvm::Value* emit_lookup(EmitContext& context,
 /// an infinity has an infinite exponent, a negative x a mantissa of NaN.
 std::optional<std::array<llvm::Value*, 2>> emit_native_split(
     EmitContext& context, llvm::Value* x);
-/// p * 2^n for a whole n by the target's own instruction; null where it has
-/// none for values of this shape.
+/// p * 2^n for a whole n by the target's own instructions; null where it has
+/// none for values of this shape. `shifted` has n in its low bits (exp.h).
 llvm::Value* emit_native_scale(EmitContext& context, llvm::Value* p,
-                               llvm::Value* n);
+                               llvm::Value* n, llvm::Value* shifted);
+/// GPUs' instructions for what others select: see clamp and at_most in
+/// jit/scalar/exp.h; null for other targets.
+llvm::Value* emit_native_clamp(EmitContext& context, llvm::Value* x,
+                               llvm::Value* low, llvm::Value* high);
+llvm::Value* emit_native_least(EmitContext& context, llvm::Value* x,
+                               llvm::Value* most);
+llvm::Value* emit_copysign(EmitContext& context, llvm::Value* magnitude,
+                           llvm::Value* sign);
 
 using ValueList = llvm::SmallVector<llvm::Value*, 4>;
 
@@ -236,18 +244,28 @@ class Lanes {
     requires FloatElement<T>
   {
     EmitContext& c = meet(magnitude.context_, sign);
-    return intrinsic(c, llvm::Intrinsic::copysign,
-                     {magnitude.in(c), sign.in(c)});
+    return {c, emit_copysign(c, magnitude.in(c), sign.in(c))};
   }
 
-  /// See scale in jit/scalar/exp.h.
-  friend std::optional<Lanes> native_scale(Lanes p, Lanes n)
+  /// See scale, clamp and at_most in jit/scalar/exp.h.
+  friend std::optional<Lanes> native_scale(Lanes p, Lanes n, Lanes shifted)
     requires FloatElement<T>
   {
     EmitContext& c = *p.context_;
-    llvm::Value* scaled = emit_native_scale(c, p.value_, n.in(c));
-    if (scaled == nullptr) return std::nullopt;
-    return Lanes(c, scaled);
+    return if_any(c, emit_native_scale(c, p.value_, n.in(c), shifted.in(c)));
+  }
+  friend std::optional<Lanes> native_clamp(Lanes x, T low, T high)
+    requires FloatElement<T>
+  {
+    EmitContext& c = *x.context_;
+    return if_any(
+        c, emit_native_clamp(c, x.value_, Lanes(low).in(c), Lanes(high).in(c)));
+  }
+  friend std::optional<Lanes> native_least(Lanes x, T most)
+    requires FloatElement<T>
+  {
+    EmitContext& c = *x.context_;
+    return if_any(c, emit_native_least(c, x.value_, Lanes(most).in(c)));
   }
 
   /// See log_parts in jit/scalar/log.h.
@@ -285,6 +303,10 @@ class Lanes {
   using Predicate = llvm::CmpInst::Predicate;
   static constexpr bool is_float = FloatElement<T>;
 
+  static std::optional<Lanes> if_any(EmitContext& c, llvm::Value* value) {
+    if (value == nullptr) return std::nullopt;
+    return Lanes(c, value);
+  }
   static EmitContext* meet_or_null(Lanes a, Lanes b) {
     return a.context_ ? a.context_ : b.context_;
   }

@@ -416,10 +416,7 @@ std::optional<Division> divide(const ir::Graph& graph,
 }
 
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 const std::vector<unisono::Array>& inputs) {
-  std::vector<bool> through_slices(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    through_slices[i] = is_spread(inputs[i]);
+                                 std::vector<bool> wanted) {
   auto input_of = [&](NodeId id) -> int {
     return graph[id].op == Op::input ? id : -1;
   };
@@ -431,15 +428,15 @@ std::vector<ReadPart> parts_read(const ir::Graph& graph,
         continue;
     }
     for (NodeId operand : node.inputs)
-      if (input_of(operand) >= 0) through_slices[operand] = false;
+      if (input_of(operand) >= 0) wanted[operand] = false;
   }
   for (NodeId output : graph.outputs)
-    if (input_of(output) >= 0) through_slices[output] = false;
+    if (input_of(output) >= 0) wanted[output] = false;
   std::vector<ReadPart> parts;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].op != Op::slice) continue;
     const int input = input_of(graph.nodes[i].inputs[0]);
-    if (input >= 0 && through_slices[input])
+    if (input >= 0 && wanted[input])
       parts.push_back({static_cast<NodeId>(i), input});
   }
   return parts;

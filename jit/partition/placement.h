@@ -51,9 +51,9 @@ struct ReadPart {
   ir::NodeId slice;
   int input;
 };
-/// All slices (of step 1) of the inputs that are split over several devices and
-/// that the graph reads in no other way.
+/// All slices (of step 1) of those of the inputs in `wanted` that the graph
+/// reads in no other way.
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 const std::vector<unisono::Array>& inputs);
+                                 std::vector<bool> wanted);
 
 }  // namespace unisono::jit

@@ -154,19 +154,31 @@ namespace {
 /// busy.
 constexpr int64_t large_tile = 128, small_tile = 64, enough_tiles = 96;
 
+/// Rectangles of large_tile rows (kernel_library/wide.h).
+constexpr int64_t wide_tile = 256;
+
 /// Sizes from which on a library of products is better than our kernels.
 constexpr int64_t least_for_library = 512;
 
-int64_t tiles(const DotShape& s, int64_t side) {
-  return s.batch * ceil_div(s.m, side) * ceil_div(s.n, side);
+int64_t tiles(const DotShape& s, int64_t high, int64_t wide) {
+  return s.batch * ceil_div(s.m, high) * ceil_div(s.n, wide);
+}
+int64_t tiles(const DotShape& s, int64_t side) { return tiles(s, side, side); }
+
+/// Whether rectangles are enough, and do not compute a quarter more beside the
+/// result than squares would.
+bool takes_wide(const DotShape& s) {
+  return tiles(s, large_tile, wide_tile) >= enough_tiles &&
+         8 * tiles(s, large_tile, wide_tile) <= 5 * tiles(s, large_tile);
 }
 
 /// The library's file for a product, whether it has large squares, whether it
-/// computes fma chains, and whether it has kernels for aligned operands apart;
-/// null if there is none.
+/// computes fma chains, whether it has kernels for aligned operands apart, and
+/// the file with rectangles for these; null if there is none.
 struct DotModule {
   const char *name = nullptr, *entry = nullptr;
   bool large = true, chains = false, pipelined = true;
+  const char* wide = nullptr;
 };
 DotModule dot_module(DType dtype, ir::Precision precision) {
   const bool exact = precision == ir::Precision::exact;
@@ -174,15 +186,16 @@ DotModule dot_module(DType dtype, ir::Precision precision) {
     case DType::F32:
       return precision == ir::Precision::tf32
                  ? DotModule{"dot_tf32"}
-                 : DotModule{"dot_f32", nullptr, true, true};
+                 : DotModule{"dot_f32", nullptr, true,
+                             true,      true,    "dot_wide_f32"};
     case DType::F64: return {"dot_f64", nullptr, false, true, false};
     case DType::F16:
       return exact ? DotModule{"dot_exact", "dot_exact_f16", false, true, false}
-                   : DotModule{"dot_f16"};
+                   : DotModule{.name = "dot_f16", .wide = "dot_wide_f16"};
     case DType::BF16:
       return exact
                  ? DotModule{"dot_exact", "dot_exact_bf16", false, true, false}
-                 : DotModule{"dot_bf16"};
+                 : DotModule{.name = "dot_bf16", .wide = "dot_wide_bf16"};
     case DType::I8:
     case DType::I16:
     case DType::I32:
@@ -265,15 +278,21 @@ PlanSteps product_steps(DotTask dot, ir::Precision precision, Plan& plan) {
     dot.to = plan.add_buffer(chains * elements * byte_size(s.dtype));
   PlanSteps steps;
   const auto add = [&](const DotShape& part, int64_t c_offset) {
+    const bool aligned = is_aligned(part);
     const bool large = module.large && tiles(part, large_tile) >= enough_tiles;
     const int64_t side = large ? large_tile : small_tile;
     DotCall call = call_of(part);
     call.c_offset = c_offset;
-    auto launch = launch_of(
-        module.name,
-        fmt::format("{}_{}{}", module.entry ? module.entry : module.name,
-                    module.pipelined && !is_aligned(part) ? "any_" : "", side),
-        tiles(part, side), call);
+    auto launch =
+        module.wide && aligned && takes_wide(part)
+            ? launch_of(module.wide, module.wide,
+                        tiles(part, large_tile, wide_tile), call)
+            : launch_of(
+                  module.name,
+                  fmt::format("{}_{}{}",
+                              module.entry ? module.entry : module.name,
+                              module.pipelined && !aligned ? "any_" : "", side),
+                  tiles(part, side), call);
     launch->product = library;
     LaunchStep step{.name = launch->entry, .arguments = {dot.a, dot.b, dot.to}};
     step.grid = std::move(launch);

@@ -63,18 +63,20 @@ V erfc(V x) {
 template <SingleValue V>
 V erf(V x) {
   V a = abs(x);
-  // |x| < 0.92: x + x p(x^2).
+  // |x| <= 1: x + x p(x^2).
   V z = x * x;
-  V p = horner(z, V(-0x1.3ac59p-11f), V(0x1.476882p-8f), -0x1.b6939p-6f,
-               0x1.ce1b0ep-4f, -0x1.8126eap-2f, 0x1.06eba6p-3f);
+  V p =
+      horner(z, V(0x1.496a3p-14f), V(-0x1.a3f7p-11f), 0x1.5405b2p-8f,
+             -0x1.b7f90ep-6f, 0x1.ce2cf8p-4f, -0x1.81273ep-2f, 0x1.06eba8p-3f);
   V small = fma(p, x, x);
-  // Else 1 - exp(a q(a)); 1 from 3.92 on.
-  V b = select(a > 3.94f, 3.94f, a);
-  V q = horner(b, V(0x1.c0c3a2p-13f), V(-0x1.a564e2p-9f), 0x1.7707e2p-6f,
-               -0x1.af273ap-4f, -0x1.457cdap-1f, -0x1.20e652p0f);
-  auto [n, e] = exp_parts(q * b);
-  V large = copysign(fma(-(e + 1.0f), power_of_two(n), 1.0f), x);
-  return select(a < 0.92f, small, large);
+  // Else 1 - q(a - 1)^2, where q is the root of erfc, which halves its error;
+  // 1 from 3.92 on.
+  V t = at_most(a, 3.94f) - 1.0f;
+  V q = horner(t, V(-0x1.94c768p-17f), V(0x1.889ec8p-14f), 0x1.656ed2p-14f,
+               -0x1.8f5194p-9f, 0x1.6119cp-7f, -0x1.42e7f4p-8f, -0x1.7a3974p-5f,
+               0x1.ed2ff6p-5f, 0x1.6cc1b8p-3f, -0x1.0bf0dap-1f, 0x1.9620d8p-2f);
+  V large = copysign(fma(-q, q, 1.0f), x);
+  return select(a > 1.0f, large, small);
 }
 
 template <DoubleValue V>

@@ -39,8 +39,8 @@ WholeNumber<V> nearest_whole(V x, V y) {
 /// p * 2^n, rounded once, for 0.25 < p < 4 and |n| <= 160 (1100 for double).
 template <FloatValue V>
 V scale(V p, WholeNumber<V> n) {
-  if constexpr (requires { native_scale(p, n.n); }) {
-    if (auto scaled = native_scale(p, n.n)) return *scaled;
+  if constexpr (requires { native_scale(p, n.n, n.shifted); }) {
+    if (auto scaled = native_scale(p, n.n, n.shifted)) return *scaled;
   }
   using Bits = FloatBits<ElementOf<V>>;
   using Unsigned = typename Bits::Unsigned;
@@ -71,8 +71,20 @@ V power_of_two(WholeNumber<V> n) {
 /// x where low <= x <= high, else the nearer of them; NaN stays.
 template <FloatValue V>
 V clamp(V x, ElementOf<V> low, ElementOf<V> high) {
+  if constexpr (requires { native_clamp(x, low, high); }) {
+    if (auto clamped = native_clamp(x, low, high)) return *clamped;
+  }
   x = select(x < low, low, x);
   return select(x > high, high, x);
+}
+
+/// x where it is below `most`, else that; so where x is NaN, too.
+template <FloatValue V>
+V at_most(V x, ElementOf<V> most) {
+  if constexpr (requires { native_least(x, most); }) {
+    if (auto least = native_least(x, most)) return *least;
+  }
+  return select(x < most, x, most);
 }
 
 template <class V>
@@ -145,11 +157,19 @@ ExpParts<V> exp_parts(V x) {
   return {n, exp_fraction(reduce_exp(x, n))};
 }
 
+/// exp(r), where `r` is x less n ln 2.
+template <FloatValue V>
+V exp_of_rest(V r) {
+  V one = number<V>(1);
+  return fma(fma(exp_tail(r), r, one), r, one);
+}
+
 template <FloatValue V>
 V exp(V x) {
   using Range = ExpRangeOf<V>;
-  auto [n, p] = exp_parts(clamp(x, Range::zero, Range::infinite));
-  return scale(p + number<V>(1), n);
+  x = clamp(x, Range::zero, Range::infinite);
+  WholeNumber<V> n = whole_exponent(x);
+  return scale(exp_of_rest(reduce_exp(x, n)), n);
 }
 
 /// 2^(r + low) - 1 for |r| <= 1/2 and a tiny `low`.

@@ -1,6 +1,8 @@
 #pragma once
 // exp in fewer operations where the argument is known to need less: the bits of
 // exp (exp.h), which tests/programs/numerics/row_quotients.uni goes through.
+#include <limits>
+
 #include "jit/scalar/exp.h"
 
 namespace unisono::jit::inline UNISONO_INSTRUCTIONS::scalar {
@@ -18,11 +20,11 @@ V scale_down(V p, V shifted) {
 /// exp(x) for x <= 0 or NaN.
 template <SingleValue V>
 V exp_below_zero(V x) {
-  x = select(x < ExpRangeOf<V>::zero, ExpRangeOf<V>::zero, x);
+  x = clamp(x, ExpRangeOf<V>::zero, std::numeric_limits<float>::infinity());
   V shifted = fma(x, V(0x1.715476p0f), V(power_shift));
   V n = shifted - power_shift;
-  V p = exp_fraction(reduce_exp(x, WholeNumber<V>{n, shifted}));
-  return scale_down(p + 1.0f, shifted);
+  V p = exp_of_rest(reduce_exp(x, WholeNumber<V>{n, shifted}));
+  return scale_down(p, shifted);
 }
 
 /// 2^f for |f| <= 1/2, near enough for the 8 digits of bf16: the coefficients
@@ -45,7 +47,7 @@ V exp_of_few_digits(V x) {
 /// The same for x <= 0 or NaN.
 template <SingleValue V>
 V exp_of_few_digits_below_zero(V x) {
-  x = select(x < ExpRangeOf<V>::zero, ExpRangeOf<V>::zero, x);
+  x = clamp(x, ExpRangeOf<V>::zero, std::numeric_limits<float>::infinity());
   V shifted = fma(x, V(0x1.715476p0f), V(power_shift));
   V n = shifted - power_shift;
   return scale_down(exp2_of_few_digits(fma(x, V(0x1.715476p0f), -n)), shifted);

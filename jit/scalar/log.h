@@ -31,7 +31,15 @@ Split<V> split(V x, typename FloatBits<ElementOf<V>>::Unsigned lowest) {
   constexpr T up = Unsigned{1} << (Bits::mantissa + 1);
   constexpr T shift = Unsigned{1} << Bits::mantissa;
   auto subnormal = x < std::numeric_limits<T>::min();
-  auto bits = bits_of(select(subnormal, x * up, x)) + (one - lowest);
+  auto bits = bits_of(select(subnormal, x * up, x));
+  if constexpr (std::same_as<T, float>) {
+    // The exponent in its place is an integer that converts exactly.
+    auto place = (bits - lowest) & ~low_bits;
+    V shifted = select(subnormal, T{-(Bits::mantissa + 1)}, V(T{0}));
+    V exponent = convert<T>(bit_cast<typename Bits::Signed>(place));
+    return {fma(exponent, 1 / shift, shifted), bit_cast<T>(bits - place)};
+  }
+  bits = bits + (one - lowest);
   // The biased exponent as a float: in the low bits of 2^mantissa.
   V exponent = bit_cast<T>((bits >> Bits::mantissa) |
                            __builtin_bit_cast(Unsigned, shift));
@@ -44,9 +52,11 @@ Split<V> split(V x, typename FloatBits<ElementOf<V>>::Unsigned lowest) {
 /// negative number or NaN.
 template <FloatValue V>
 V log_limits(V x, V y) {
-  V outside = select(x == ElementOf<V>{0}, -infinity<V>, V(not_a_number<V>));
-  y = select(x < infinity<V>, y, x);
-  return select(x > ElementOf<V>{0}, y, outside);
+  // x infinity + infinity is infinite for an infinite x, and NaN for the
+  // others.
+  y = select(bits_of(x) >= FloatBits<ElementOf<V>>::infinity,
+             fma(x, infinity<V>, infinity<V>), y);
+  return select(x == ElementOf<V>{0}, -infinity<V>, y);
 }
 
 /// (log(1 + f) - f + f^2 / 2) / f^3, for 1 + f in [3/4, 3/2).
@@ -107,7 +117,8 @@ LogParts<V> log_parts(V x) {
 /// e ln 2 + log(1 + f).
 template <SingleValue V>
 V log_sum(V e, V f) {
-  return fma(e, 0x1.62e43p-1f, f + log1p_tail(f));
+  V y = fma(fma(log1p_cubic(f), f, -0.5f), f * f, f);
+  return fma(e, 0x1.62e43p-1f, y);
 }
 template <DoubleValue V>
 V log_sum(V e, V f) {

@@ -89,6 +89,7 @@ bool known_intrinsic(llvm::Intrinsic::ID id) {
     case llvm::Intrinsic::umax:
     case llvm::Intrinsic::maximum:
     case llvm::Intrinsic::minimum:
+    case llvm::Intrinsic::minnum:
     case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x:
     case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
     case llvm::Intrinsic::nvvm_barrier0:

@@ -20,6 +20,7 @@
 #include "runtime/cluster/shared_file.h"
 #include "runtime/files/array_file.h"
 #include "runtime/files/file.h"
+#include "runtime/files/file_device.h"
 #include "runtime/files/npz.h"
 #include "runtime/files/safetensors.h"
 
@@ -125,8 +126,20 @@ std::vector<NpzEntry> index_of(Walk& walk, const std::string& path,
 /// Fewer bytes than this are read at once.
 constexpr int64_t small_array = int64_t{64} << 10;
 
-/// The arrays of a file where several processes read it: in each, what its
-/// devices need. Nothing if an array is packed, or its order is another one.
+/// Reads an array to where the host's part of the program has its arrays; one
+/// for which there is no room stays in its file, of which is read what is used.
+void bring_what_fits(Walk& walk, ArrayCell& cell, Span where) {
+  Device& home = home_device(walk.machine().runtime->devices());
+  auto read = reshard(*cell.array, Sharding{-1, {&home}});
+  if (read)
+    cell.array = std::move(*read);
+  else if (read.error().kind != Error::Kind::out_of_memory)
+    walk.fail(read.error(), where);
+}
+
+/// The arrays of a file as elements that are read where they are needed: where
+/// several processes read it, in each what its devices need. Nothing if an
+/// array is packed, or its order is another one.
 std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
                                           Span where) {
   auto opened = open_arrays(path);
@@ -134,13 +147,21 @@ std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
   for (size_t i = 0; i < opened->entries.size(); ++i)
     if (!opened->stored[i] || !is_direct(opened->entries[i].header))
       return std::nullopt;
-  FileDevice& files =
-      cluster_device(*walk.machine().runtime->devices()[0])->files();
+  const ClusterDevice* shared =
+      cluster_device(*walk.machine().runtime->devices()[0]);
   const auto file = std::make_shared<const InputFile>(std::move(opened->file));
   NamedLeaves leaves;
-  for (const NpzEntry& entry : opened->entries) {
-    ArrayValue array = walk.from_array(files.array(file, path, entry.header));
-    if (entry.header.data_bytes < small_array) bring_home(walk, *array, where);
+  for (size_t i = 0; i < opened->entries.size(); ++i) {
+    const NpzEntry& entry = opened->entries[i];
+    FileDevice::Elements elements{file, path, entry.name, entry.header,
+                                  opened->checksums[i]};
+    ArrayValue array = walk.from_array(
+        shared ? shared->files().array(std::move(elements))
+               : array_in_file(std::move(elements)));
+    if (!shared)
+      bring_what_fits(walk, *array, where);
+    else if (entry.header.data_bytes < small_array)
+      bring_home(walk, *array, where);
     leaves.emplace_back(entry.name, std::move(array));
   }
   return leaves;
@@ -154,7 +175,8 @@ NamedLeaves arrays_of(Walk& walk, const std::string& path, Span file,
     if (const Status shown = check_names(names); !shown)
       cannot_read(walk, path, shown.error(), file);
   };
-  if (cluster_of(walk)) {
+  // The checksums of an archive are of whole arrays.
+  if (cluster_of(walk) || kind_of(path) != ArrayFile::npz) {
     if (auto leaves = arrays_in_file(walk, path, file)) {
       check(*leaves);
       return std::move(*leaves);

@@ -40,7 +40,8 @@ Value many_texts() {
   return ManyValue{std::make_shared<const Value>(StrValue{})};
 }
 
-Value texts(std::vector<std::string> items) {
+Value texts(Walk& walk, std::vector<std::string> items) {
+  if (is_long_to_check(walk, items.size())) return many_texts();
   std::vector<Value> out;
   for (std::string& item : items) out.push_back(StrValue{std::move(item)});
   return make_tuple(std::move(out));
@@ -431,6 +432,38 @@ Value builtin_is_words(CallOf<"is_words">& call) {
   return BoolValue{is_texts(call["x"].value())};
 }
 
+Value builtin_count_words(CallOf<"count_words">& call) {
+  Walk& walk = call.walk;
+  const Argument words = call["words"];
+  const TupleValue* tuple = words.value().tuple();
+  if (!is_texts(words.value()) && !(tuple && tuple->items.empty()))
+    wrong_argument(words, "a tuple of `str`s");
+  std::vector<std::string> all;
+  for (size_t i = 0; tuple && i < tuple->items.size(); ++i)
+    if (auto text = known_text(walk, *tuple->items[i].get_if<StrValue>(),
+                               words.where()))
+      all.push_back(std::move(*text));
+  if (!tuple || all.size() < tuple->items.size())  // while checking
+    return make_tuple(
+        {many_texts(),
+         walk.unknown_array({DType::I32, {unknown_int(walk).value}})});
+  std::ranges::sort(all);
+  std::vector<Value> different;
+  std::vector<uint8_t> counts;
+  for (size_t i = 0; i < all.size();) {
+    const size_t first = i;
+    while (i < all.size() && all[i] == all[first]) ++i;
+    const auto count = static_cast<int32_t>(i - first);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&count);
+    counts.insert(counts.end(), bytes, bytes + sizeof count);
+    different.push_back(StrValue{std::move(all[first])});
+  }
+  const auto size = static_cast<int64_t>(different.size());
+  return make_tuple({make_tuple(std::move(different)),
+                     walk.constant_array({DType::I32, {size}},
+                                         std::move(counts), call.where)});
+}
+
 Value sorted_texts(CallOf<"sort">& call, bool positions, bool descending) {
   Walk& walk = call.walk;
   const Value& x = call["x"].value();
@@ -581,8 +614,8 @@ Value split_text(CallOf<"split">& call) {
                        .set_help("a loop runs over the characters: "
                                  "`for c in s`"));
   if (!text || !most || (by.given() && !separator)) return many_texts();
-  return texts(separator ? parts_of(*text, *separator, *most)
-                         : words_of(*text, *most));
+  return texts(call.walk, separator ? parts_of(*text, *separator, *most)
+                                    : words_of(*text, *most));
 }
 
 Value builtin_splitlines(CallOf<"splitlines">& call) {
@@ -592,7 +625,7 @@ Value builtin_splitlines(CallOf<"splitlines">& call) {
   if (lines.back().empty()) lines.pop_back();
   for (std::string& line : lines)
     if (line.ends_with('\r')) line.pop_back();
-  return texts(std::move(lines));
+  return texts(call.walk, std::move(lines));
 }
 
 Value builtin_join(CallOf<"join">& call) {

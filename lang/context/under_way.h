@@ -23,7 +23,8 @@ void keep_under_way(Walk& walk, std::unique_ptr<RunUnderWay> run,
                     std::shared_ptr<const unisono::Program> program,
                     std::function<void(const Error&)> fail);
 /// Waits for all of them; throws the failure of the first that failed, which
-/// has been reported. `where` is for Ctrl-C.
+/// has been reported. `where` is for Ctrl-C; without one the place is that of
+/// the run that was waited for.
 void wait_for_runs(Walk& walk, Span where);
 
 /// Null where no tool wants any.

@@ -273,10 +273,17 @@ Value text_as_items(Walk& walk, const Value& value, Span where) {
   if (!text) return value;
   const auto known = known_text(walk, *text, where);
   if (!known) return ManyValue{std::make_shared<const Value>(StrValue{})};
+  const auto all = characters(*known);
+  if (is_long_to_check(walk, all.size()))
+    return ManyValue{std::make_shared<const Value>(StrValue{})};
   std::vector<Value> out;
-  for (std::string_view c : characters(*known))
-    out.push_back(StrValue{std::string(c)});
+  out.reserve(all.size());
+  for (std::string_view c : all) out.push_back(StrValue{std::string(c)});
   return make_tuple(std::move(out));
+}
+
+bool is_long_to_check(Walk& walk, size_t items) {
+  return walk.mode() == Mode::check && !walk.in_compiled_code() && items > 1000;
 }
 
 // ---- in --------------------------------------------------------------------

@@ -39,6 +39,9 @@ Value index_text(Walk& walk, const StrValue& text,
 /// What a loop over `value` runs over: the characters of a text, as a tuple (a
 /// ManyValue while they are not known); any other value as it is.
 Value text_as_items(Walk& walk, const Value& value, Span where);
+/// Whether so many items of a text are not looked at one by one before the
+/// program runs: then they are any number of unknown ones.
+bool is_long_to_check(Walk& walk, size_t items);
 /// The format of an operand of text (DeferredText) that is a code point. No
 /// format of a number.
 inline constexpr std::string_view character_spec = "c";

@@ -15,6 +15,7 @@
 #include "lang/source/stdlib.h"
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/files/file_device.h"
 #include "runtime/recycling.h"
 #include "runtime/stop.h"
 
@@ -74,6 +75,7 @@ class StatementRun {
       return run_on_mesh(walk_, graph, inputs, where_);
     if (!is_spread(inputs)) {
       for (unisono::Array& input : inputs) input = own_copy(walk_, input);
+      take_parts(graph, inputs);
       return compute_together(std::move(graph), std::move(inputs));
     }
     if (auto plan = jit::plan_blocks(graph, inputs))
@@ -109,10 +111,12 @@ class StatementRun {
   }
 
  private:
+  static bool is_spread(const unisono::Array& array) {
+    return array.sharding().is_split() && array.sharding().devices.size() > 1;
+  }
   static bool is_spread(const Arrays& inputs) {
-    return std::ranges::any_of(inputs, [](const unisono::Array& array) {
-      return array.sharding().is_split() && array.sharding().devices.size() > 1;
-    });
+    return std::ranges::any_of(
+        inputs, [](const unisono::Array& array) { return is_spread(array); });
   }
 
   /// After all arrays were brought to the first device.
@@ -191,9 +195,15 @@ class StatementRun {
     return compute_together(std::move(graph), std::move(arrays));
   }
 
-  /// Of arrays of which the graph reads parts alone, only these are brought.
+  /// Of arrays that are cut or in a file, and of which the graph reads parts
+  /// alone, only these are brought.
   void take_parts(ir::Graph& graph, Arrays& arrays) {
-    const std::vector<jit::ReadPart> parts = jit::parts_read(graph, arrays);
+    std::vector<bool> wanted;
+    for (const unisono::Array& array : arrays)
+      wanted.push_back(is_spread(array) || is_in_file(array));
+    if (std::ranges::find(wanted, true) == wanted.end()) return;
+    const std::vector<jit::ReadPart> parts =
+        jit::parts_read(graph, std::move(wanted));
     if (parts.empty()) return;
     Device& device = first_device();
     CopyCounter counter{.recorder = walk_.machine().recorder};
@@ -317,10 +327,12 @@ void wait_for_runs(Walk& walk, Span where) {
     const LeftRun oldest = std::move(under_way.front());
     under_way.pop_front();
     const std::optional<Error> error = oldest.run->wait();
-    if (stop_requested())
+    if (stop_requested()) {
       under_way.clear();  // nobody wants the results
-    else if (error)
+      if (!where) walker.fail_left(oldest, stopped_error());
+    } else if (error) {
       walker.fail_left(oldest, *error);
+    }
   }
   if (stop_requested()) walker.poll(where);
 }

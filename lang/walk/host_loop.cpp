@@ -20,6 +20,7 @@
 #include "lang/ops/print_value.h"
 #include "lang/walk/function_code.h"
 #include "runtime/cluster/cluster_device.h"
+#include "runtime/files/file_device.h"
 #include "runtime/stop.h"
 
 namespace unisono::lang {
@@ -150,6 +151,10 @@ std::optional<Walker::LoopCode> Walker::trace_loop(
   // clock around a loop means the loop.
   code.graph = std::make_shared<const ir::Graph>(scope->finish(code.outputs));
   for (const ArrayValue& capture : scope->captures()) {
+    if (capture->array && is_in_file(*capture->array) && !cluster_of(walk_)) {
+      why = "it reads an array that was left in its file";
+      return std::nullopt;
+    }
     bring_home(walk_, *capture, Span());
     if (!capture->array || is_spread(*capture->array)) {
       why = "it reads an array that lies on several devices";

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "jit/ir/kinds.h"
+#include "jit/partition/placement.h"
 #include "jit/reference/reference.h"
 #include "jit/scalar/element.h"
 #include "lang/context/derivative_facts.h"
@@ -24,6 +25,7 @@
 #include "lang/walk/walker.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file.h"
+#include "runtime/files/file_device.h"
 #include "runtime/heap.h"
 #include "runtime/recycling.h"
 
@@ -478,6 +480,26 @@ std::vector<uint8_t> Walk::host_bytes(const ArrayValue& value, Span where) {
   return std::move(*bytes);
 }
 
+/// Which of the graph's inputs are in a file of which it reads parts alone:
+/// only these are read then (StatementRun::take_parts).
+static std::vector<bool> stay_in_file(Walk& walk, ir::Graph& graph,
+                                      const std::vector<ArrayValue>& captures) {
+  std::vector<bool> wanted;
+  for (const ArrayValue& capture : captures)
+    wanted.push_back(capture->array && is_in_file(*capture->array));
+  std::vector<bool> stay(wanted.size());
+  if (cluster_of(walk) || std::ranges::find(wanted, true) == wanted.end())
+    return stay;
+  graph = jit::cse_dce(graph);
+  if (std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
+        return node.op == ir::Op::loop;
+      }))
+    return stay;
+  for (const jit::ReadPart& part : jit::parts_read(graph, std::move(wanted)))
+    stay[part.input] = true;
+  return stay;
+}
+
 void Walk::flush(Span where) {
   if (mode() != Mode::run) return;
   if (pending_->graph().nodes.empty() && pending_->values().empty()) return;
@@ -505,8 +527,9 @@ void Walk::flush(Span where) {
     if (idle) return;
   }
   std::vector<unisono::Array> inputs;
+  const std::vector<bool> stay = stay_in_file(*this, graph, scope->captures());
   for (const ArrayValue& capture : scope->captures()) {
-    bring_home(*this, *capture, where);
+    if (!stay[inputs.size()]) bring_home(*this, *capture, where);
     inputs.push_back(computed(*capture, where));
   }
   const std::vector<unisono::Array> results =

@@ -18,6 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using Part = Transport::Part;
 
 /// Who waits looks at the stop flag so often.
 constexpr milliseconds look{20};
@@ -224,7 +225,8 @@ bool Cluster::push(Outgoing& out) {
       continue;
     }
     const int64_t sent =
-        transport_->try_send(out.to, data + out.sent, bytes - out.sent);
+        transport_->try_send(out.to, out.piece == 0 ? Part::head : Part::body,
+                             data + out.sent, bytes - out.sent);
     if (sent == 0) break;
     moved = true;
     // What it has said before it went is still to be read.
@@ -251,8 +253,9 @@ bool Cluster::read_header(Incoming& in) {
       std::memmove(peer.buffer.data(), peer.buffer.data() + peer.begin,
                    static_cast<size_t>(peer.end - peer.begin));
     peer.end -= std::exchange(peer.begin, 0);
-    const int64_t got = transport_->try_receive(
-        in.from, peer.buffer.data() + peer.end, Transport::packet - peer.end);
+    const int64_t got = transport_->try_receive(in.from, Part::head,
+                                                peer.buffer.data() + peer.end,
+                                                Transport::packet - peer.end);
     if (got == 0) return false;
     if (got == Transport::gone)
       peer.gone = true;
@@ -319,7 +322,8 @@ bool Cluster::pull(Incoming& in) {
       peer.begin += some;
       return some;
     }
-    const int64_t got = transport_->try_receive(in.from, data, bytes);
+    const int64_t got =
+        transport_->try_receive(in.from, Part::body, data, bytes);
     if (got == Transport::gone) peer.gone = true;
     return got;
   };

@@ -18,6 +18,7 @@ class HostMover final : public Mover {
   explicit HostMover(Cluster& cluster) : cluster_(cluster) {}
 
   std::string name() const override { return "host memory"; }
+  Lane lane() const override { return Lane::kernels; }
   Status move(std::span<const Transfer> transfers, std::span<const int> others,
               uint64_t fingerprint) override;
 

@@ -31,11 +31,13 @@ class Mover {
   virtual ~Mover() = default;
   /// "host memory", "NCCL 2.21.5"
   virtual std::string name() const = 0;
+  /// Where its transfers stand in the queues.
+  virtual Lane lane() const = 0;
   /// An exchange of the cluster with `others`, each once: the transfers that
   /// this process takes part in, between devices of two processes, which both
-  /// name them in one order. Each begins after what its queues' lanes of
-  /// kernels have by then, and what is put there afterwards sees it done. All
-  /// of the cluster's errors; the queues', too.
+  /// name them in one order. Each begins after what its queues' `lane`s have by
+  /// then, and what is put there afterwards sees it done. All of the cluster's
+  /// errors; the queues', too.
   virtual Status move(std::span<const Transfer> transfers,
                       std::span<const int> others, uint64_t fingerprint) = 0;
 };

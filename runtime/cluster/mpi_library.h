@@ -5,13 +5,17 @@
 
 namespace unisono {
 
-/// As in transport.h, where they have the same names.
+/// As in transport.h, where they have the same names; heads and bodies have
+/// functions of their own.
 struct MpiLibrary {
-  static constexpr int current = 1;
+  static constexpr int current = 2;
   int version = 0;  // is `current`
   /// Starts MPI, once. 0, or -1 with a text (of 256 bytes) in `problem`.
   int (*open)(int* process, int* processes, char* name, char* problem);
+  static constexpr int64_t packet = 4096;
+  int64_t (*try_send_head)(int to, const void* data, int64_t bytes);
   int64_t (*try_send)(int to, const void* data, int64_t bytes);
+  int64_t (*try_receive_head)(int from, void* data);
   int64_t (*try_receive)(int from, void* data, int64_t bytes);
   void (*forget)();
   /// Waits a little, longer if called again and again; 0 if it has not yet.

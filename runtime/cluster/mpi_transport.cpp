@@ -12,6 +12,8 @@
 namespace unisono {
 namespace {
 
+static_assert(MpiLibrary::packet == Transport::packet);
+
 class MpiTransport final : public Transport {
  public:
   MpiTransport(const MpiLibrary& mpi, int process, int processes,
@@ -24,11 +26,15 @@ class MpiTransport final : public Transport {
   int process() const override { return process_; }
   int processes() const override { return processes_; }
   std::string name() const override { return name_; }
-  int64_t try_send(int to, const void* data, int64_t bytes) override {
-    return mpi_.try_send(to, data, bytes);
+  int64_t try_send(int to, Part part, const void* data,
+                   int64_t bytes) override {
+    return part == Part::head ? mpi_.try_send_head(to, data, bytes)
+                              : mpi_.try_send(to, data, bytes);
   }
-  int64_t try_receive(int from, void* data, int64_t bytes) override {
-    return bytes == 0 ? 0 : mpi_.try_receive(from, data, bytes);
+  int64_t try_receive(int from, Part part, void* data, int64_t bytes) override {
+    if (bytes == 0) return 0;
+    return part == Part::head ? mpi_.try_receive_head(from, data)
+                              : mpi_.try_receive(from, data, bytes);
   }
   void forget() override { mpi_.forget(); }
   bool wait(std::span<const int>, std::span<const int>,

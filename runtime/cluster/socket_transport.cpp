@@ -48,11 +48,11 @@ class SocketTransport final : public Transport {
   int processes() const override { return static_cast<int>(sockets_.size()); }
   std::string name() const override { return "sockets"; }
 
-  int64_t try_send(int to, const void* data, int64_t bytes) override {
+  int64_t try_send(int to, Part, const void* data, int64_t bytes) override {
     return result(send(sockets_[to], data, static_cast<size_t>(bytes),
                        MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  int64_t try_receive(int from, void* data, int64_t bytes) override {
+  int64_t try_receive(int from, Part, void* data, int64_t bytes) override {
     if (bytes == 0) return 0;
     return result(
         recv(sockets_[from], data, static_cast<size_t>(bytes), MSG_DONTWAIT),

@@ -16,7 +16,9 @@ class Transport {
  public:
   /// What `try_send` and `try_receive` give for a process that is gone.
   static constexpr int64_t gone = -1;
-  /// No send has more bytes than this if it begins a message; see `try_send`.
+  /// A message is a head, of `packet` bytes at most, and what follows it, if
+  /// anything does.
+  enum class Part : uint8_t { head, body };
   static constexpr int64_t packet = 4096;
 
   virtual ~Transport() = default;
@@ -29,13 +31,14 @@ class Transport {
   /// Sends at most `bytes` (more than 0) of `data` to another process: how many
   /// the transport has taken, which may be used again; 0 if it can take none
   /// now: then the next call for this process is the same one again.
-  virtual int64_t try_send(int to, const void* data, int64_t bytes) = 0;
+  virtual int64_t try_send(int to, Part part, const void* data,
+                           int64_t bytes) = 0;
   /// The next bytes that have come from another process, at most `bytes`, or 0.
-  /// A transport of messages gives a whole one, for which there must be room:
-  /// so a receiver that does not know what comes has `packet` bytes of room,
-  /// and else asks for what one `try_send` was given. After 0 the next call for
-  /// this process is the same one again, unless `forget` is called.
-  virtual int64_t try_receive(int from, void* data, int64_t bytes) = 0;
+  /// `part` is what they are. A transport of messages gives a whole head, for
+  /// which there must be `packet` bytes of room; another one gives what there
+  /// is, so that what follows the head may come with it.
+  virtual int64_t try_receive(int from, Part part, void* data,
+                              int64_t bytes) = 0;
   /// Memory that calls were given is not used any more: the program ends.
   virtual void forget() = 0;
   /// Returns when one of `sending` may take bytes or bytes of one of

@@ -10,6 +10,7 @@
 #include "runtime/check.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/queue.h"
+#include "runtime/files/file_device.h"
 
 namespace unisono {
 namespace {
@@ -51,7 +52,8 @@ class CudaDevice final : public Device {
     }
     raise(peak_, now);
     raise(recent_peak_, now);
-    return Buffer(this, reinterpret_cast<void*>(*pointer), bytes);
+    void* const data = reinterpret_cast<void*>(*pointer);  // NOLINT: an address
+    return Buffer(this, data, bytes);
   }
   void free(void* data, int64_t bytes) override {
     queue_->free(reinterpret_cast<cuda::DevicePointer>(data));
@@ -68,6 +70,8 @@ class CudaDevice final : public Device {
   }
   Status copy_from_peer(void* to, const Device& peer, const void* from,
                         const CopyExtent& extent) override {
+    if (peer.index() == FileDevice::no_index)
+      return read_rows(to, const_cast<Device&>(peer), from, extent);
     CHECK(peer.kind() == kind());  // as all devices of a machine
     // Its queue, not its memory, is changed.
     auto& other = const_cast<Device&>(peer);
@@ -90,6 +94,29 @@ class CudaDevice final : public Device {
   }
 
  private:
+  /// From a file, in pieces: the GPU copies one while the next is read.
+  Status read_rows(void* to, Device& file, const void* from,
+                   const CopyExtent& extent) {
+    constexpr int64_t most = int64_t{16} << 20;
+    const int64_t width = std::clamp<int64_t>(extent.bytes, 1, most);
+    const int64_t together = std::clamp<int64_t>(most / width, 1, extent.rows);
+    std::vector<char> piece(static_cast<size_t>(width * together));
+    for (int64_t row = 0; row < extent.rows; row += together) {
+      const int64_t rows = std::min(together, extent.rows - row);
+      for (int64_t begin = 0; begin < extent.bytes; begin += width) {
+        const int64_t bytes = std::min(width, extent.bytes - begin);
+        TRY(file.copy_to_host(
+            piece.data(),
+            static_cast<const char*>(from) + row * extent.from_step + begin,
+            CopyExtent(bytes, rows, bytes, extent.from_step)));
+        TRY(queue_->rows_from_host(
+            static_cast<char*>(to) + row * extent.to_step + begin, piece.data(),
+            CopyExtent(bytes, rows, extent.to_step, bytes)));
+      }
+    }
+    return Unit{};
+  }
+
   static void raise(std::atomic<int64_t>& most, int64_t now) {
     int64_t before = most.load();
     while (before < now && !most.compare_exchange_weak(before, now)) {

@@ -91,8 +91,9 @@ Error Gpu::lost_error() const {
   return error;
 }
 
-Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& grid_code,
-                               const std::string& entry) {
+Result<Gpu::Kernel> Gpu::kernel(
+    const std::shared_ptr<const GridCode>& grid_code,
+    const std::string& entry) {
   if (lost()) return lost_error();
   std::unique_lock lock(mutex_);
   auto at = loaded_.find(grid_code.get());
@@ -109,18 +110,24 @@ Result<Function> Gpu::function(const std::shared_ptr<const GridCode>& grid_code,
     at = place;
   }
   Loaded& loaded = at->second;
+  Kernel kernel{.shared_bytes = loaded.shared_bytes};
   if (auto known = loaded.functions.find(entry);
-      known != loaded.functions.end())
-    return known->second;
-  Function function = nullptr;
-  const Code code =
-      driver_->module_get_function(&function, loaded.module, entry.c_str());
+      known != loaded.functions.end()) {
+    kernel.function = known->second;
+    return kernel;
+  }
+  Code code = driver_->module_get_function(&kernel.function, loaded.module,
+                                           entry.c_str());
+  if (code == success && kernel.shared_bytes)
+    code = driver_->func_set_attribute(
+        kernel.function, FunctionAttribute::max_dynamic_shared_size_bytes,
+        static_cast<int>(kernel.shared_bytes));
   lock.unlock();
   TRY(check(code,
             fmt::format("looking for the kernel `{}` on {}", entry, name_)));
   lock.lock();
-  loaded.functions.emplace(entry, function);
-  return function;
+  loaded.functions.emplace(entry, kernel.function);
+  return kernel;
 }
 
 Status Gpu::load(Loaded& loaded) {
@@ -130,6 +137,7 @@ Status Gpu::load(Loaded& loaded) {
         .kind = Error::Kind::compile_failed,
         .message = fmt::format("a program was not compiled for {} (sm_{})",
                                name_, capability_)};
+  loaded.shared_bytes = image->shared_bytes;
   if (const auto ready = find_cubin(cubins_, image->ptx, capability_)) {
     const Code code = driver_->module_load_data(&loaded.module, ready->data());
     if (code == success) return Unit{};

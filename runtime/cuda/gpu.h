@@ -47,10 +47,15 @@ class Gpu {
   /// Why the GPU was lost; only for one that is.
   Error lost_error() const;
 
+  /// A kernel, and the dynamic shared memory that a launch of it asks for.
+  struct Kernel {
+    Function function = nullptr;
+    unsigned shared_bytes = 0;
+  };
   /// The kernel `entry` of `code`, which is loaded if it is not yet. Valid
   /// while somebody else holds `code`, too.
-  Result<Function> function(const std::shared_ptr<const GridCode>& code,
-                            const std::string& entry);
+  Result<Kernel> kernel(const std::shared_ptr<const GridCode>& code,
+                        const std::string& entry);
   /// Unloads code that nobody else holds any more.
   void unload_unused();
 
@@ -60,6 +65,7 @@ class Gpu {
   struct Loaded {
     std::shared_ptr<const GridCode> code;  // so that its address stays its own
     Module module = nullptr;
+    unsigned shared_bytes = 0;  // of GridCode::Image
     std::unordered_map<std::string, Function> functions = {};
   };
   Status load(Loaded& loaded);

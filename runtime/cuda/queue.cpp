@@ -229,20 +229,20 @@ void StreamQueue::stop_when(const std::atomic<bool>* flag) {
 
 Status StreamQueue::prepare(const GridLaunch& launch) {
   if (prepare_product(launch)) return Unit{};
-  auto function = gpu_->function(launch.code, launch.entry);
+  auto kernel = gpu_->kernel(launch.code, launch.entry);
   // Pools may have all of the memory that the code needs.
-  if (!function && function.error().kind == Error::Kind::out_of_memory &&
+  if (!kernel && kernel.error().kind == Error::Kind::out_of_memory &&
       make_room_) {
     make_room_();
-    function = gpu_->function(launch.code, launch.entry);
+    kernel = gpu_->kernel(launch.code, launch.entry);
   }
-  if (!function) return function.error();
+  if (!kernel) return kernel.error();
   return Unit{};
 }
 
 Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
   if (launch_product(launch, call)) return Unit{};
-  auto function = TRY(gpu_->function(launch.code, launch.entry));
+  const Gpu::Kernel kernel = TRY(gpu_->kernel(launch.code, launch.entry));
   std::vector<void*> parameters;
   parameters.reserve(call.arguments.size() + 4);
   auto add = [&](const auto& value) {
@@ -258,9 +258,9 @@ Status StreamQueue::launch(const GridLaunch& launch, const Call& call) {
   CurrentContext current(*gpu_);
   const Code code = with_room([&] {
     return gpu_->driver().launch_kernel(
-        function, static_cast<unsigned>(launch.blocks), 1, 1,
-        static_cast<unsigned>(launch.threads), 1, 1, 0, kernels(),
-        parameters.data(), nullptr);
+        kernel.function, static_cast<unsigned>(launch.blocks), 1, 1,
+        static_cast<unsigned>(launch.threads), 1, 1, kernel.shared_bytes,
+        stream(call.lane), parameters.data(), nullptr);
   });
   if (code == success) return Unit{};
   return gpu_->check(code, "launching a kernel on " + name_);

@@ -55,7 +55,8 @@ class StreamQueue final : public Queue {
   Gpu& gpu() const { return *gpu_; }
   /// The device's.
   const std::string& name() const { return name_; }
-  Stream kernels() const { return track(Lane::kernels).stream; }
+  Stream stream(Lane lane) const { return track(lane).stream; }
+  Stream kernels() const { return stream(Lane::kernels); }
   /// Sets a function that is called before the host waits for what is in the
   /// lane of kernels, and whose error ends the wait: some of it may depend on
   /// other processes. None: nothing does.

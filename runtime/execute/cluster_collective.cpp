@@ -60,12 +60,6 @@ int64_t combined_size(DType dtype) {
 
 }  // namespace
 
-ClusterMeeting::ClusterMeeting(const RunState& run, Cluster& cluster)
-    : run_(run), cluster_(cluster) {
-  for (int d = 0; d < run.count; ++d)
-    owners_.push_back(cluster_device(*run.devices[d].device)->process());
-}
-
 bool ClusterMeeting::fits(const RunState& run, const Cluster& cluster) const {
   if (&cluster != &cluster_ || &run != &run_) return false;
   for (int d = 0; d < run.count; ++d)
@@ -228,12 +222,16 @@ bool ClusterMeeting::in_rounds(const CollectiveStep& step) {
   return most > few_processes && bytes < small_reduction;
 }
 
-std::vector<void*> ClusterMeeting::own_results(
-    const Team& team, const CollectiveStep& step) const {
-  std::vector<void*> out;
+void ClusterMeeting::add_own_results(const Team& team,
+                                     const CollectiveStep& step,
+                                     std::vector<void*>& results) const {
   for (const int place : team.places[team.own])
-    out.push_back(to(team, static_cast<size_t>(place), step));
-  return out;
+    results.push_back(to(team, static_cast<size_t>(place), step));
+}
+
+void* ClusterMeeting::first_result(const Team& team,
+                                   const CollectiveStep& step) const {
+  return to(team, static_cast<size_t>(team.places[team.own].front()), step);
 }
 
 Status ClusterMeeting::gather(const CollectiveStep& step,
@@ -245,7 +243,7 @@ Status ClusterMeeting::gather(const CollectiveStep& step,
     rounds =
         std::max(rounds, count_rounds(static_cast<int>(team.processes.size())));
     if (!team.here) continue;
-    char* result = static_cast<char*>(own_results(team, step)[0]);
+    char* result = static_cast<char*>(first_result(team, step));
     for (const int place : team.places[team.own])
       std::memcpy(result + place * bytes,
                   from(team, static_cast<size_t>(place), step),
@@ -255,7 +253,7 @@ Status ClusterMeeting::gather(const CollectiveStep& step,
     for (const Team& team : all) {
       const auto count = static_cast<int>(team.processes.size());
       if (!team.here || k >= count_rounds(count)) continue;
-      char* result = static_cast<char*>(own_results(team, step)[0]);
+      char* result = static_cast<char*>(first_result(team, step));
       const GatherRound round = gather_rounds(count, team.own)[k];
       const auto each = [&](int first, auto&& body) {
         for (int i = 0; i < round.count; ++i)
@@ -273,9 +271,10 @@ Status ClusterMeeting::gather(const CollectiveStep& step,
   }
   for (const Team& team : all) {
     if (!team.here) continue;
-    const std::vector<void*> results = own_results(team, step);
-    for (size_t i = 1; i < results.size(); ++i)
-      std::memcpy(results[i], results[0],
+    results_.clear();
+    add_own_results(team, step, results_);
+    for (size_t i = 1; i < results_.size(); ++i)
+      std::memcpy(results_[i], results_[0],
                   static_cast<size_t>(bytes) * team.owners.size());
   }
   return Unit{};
@@ -556,42 +555,45 @@ const void* ClusterMeeting::own_partial(const Team& team, int64_t begin,
   return out;
 }
 
-/// What a process has of a team's reduction.
+/// What a process has of a team's reduction. Small ones are frequent: their
+/// memory is used again.
 class ClusterMeeting::Combined {
  public:
-  Combined(ClusterMeeting& meeting, CollectiveWorkers workers,
-           const CollectiveStep& step, const Team& team,
-           std::vector<void*> results)
-      : meeting_(meeting),
-        workers_(workers),
-        step_(step),
-        team_(team),
-        plan_(team.plan),
-        size_(byte_size(step.dtype)),
-        combined_(combined_size(step.dtype)),
-        results_(std::move(results)),
-        data_(plan_.nodes.size(), nullptr) {
+  /// Of one collective after the other; what is given outlives each. The result
+  /// goes to all of `results`.
+  void begin(ClusterMeeting& meeting, const CollectiveWorkers& workers,
+             const CollectiveStep& step, const Team& team,
+             std::span<void* const> results) {
+    meeting_ = &meeting;
+    workers_ = &workers;
+    step_ = &step;
+    team_ = &team;
+    size_ = byte_size(step.dtype);
+    combined_ = combined_size(step.dtype);
+    results_.assign(results.begin(), results.end());
+    data_.assign(plan().nodes.size(), nullptr);
     range_ = {0, step.elements};
-    for (int i = 0; i < plan_.own_nodes; ++i) {
-      const ReducePlan::Node& node = plan_.nodes[i];
+    ranges_.clear();
+    for (int i = 0; i < plan().own_nodes; ++i) {
+      const ReducePlan::Node& node = plan().nodes[i];
       data_[i] = static_cast<const char*>(meeting.own_partial(
           team, node.begin, node.end, range_, workers, step));
     }
-    if (plan_.rounds.empty()) merge({plan_.result, {plan_.result}});
+    if (plan().rounds.empty()) merge({plan().result, {plan().result}});
   }
 
   bool has_round(int k) const {
-    return k < static_cast<int>(plan_.rounds.size());
+    return k < static_cast<int>(plan().rounds.size());
   }
 
   void send(int k) {
-    const ReducePlan::Round& round = plan_.rounds[k];
+    const ReducePlan::Round& round = plan().rounds[k];
     for (const ReducePlan::Transfer& transfer : round.sends) {
       const ElementRange part = part_of(range_, transfer.part, round.parts);
       for (const int node : transfer.nodes)
-        meeting_.send(transfer.process,
-                      data_[node] + (part.first - range_.first) * combined_,
-                      bytes(part));
+        meeting_->send(transfer.process,
+                       data_[node] + (part.first - range_.first) * combined_,
+                       bytes(part));
     }
     if (round.parts > 1) ranges_.push_back(range_);
     const ElementRange kept = part_of(range_, round.own, round.parts);
@@ -600,39 +602,40 @@ class ClusterMeeting::Combined {
     range_ = kept;
     for (const ReducePlan::Transfer& transfer : round.receives) {
       for (const int node : transfer.nodes) {
-        char* memory = meeting_.scratch(bytes(range_));
+        char* memory = meeting_->scratch(bytes(range_));
         data_[node] = memory;
-        meeting_.receive(transfer.process, memory, bytes(range_));
+        meeting_->receive(transfer.process, memory, bytes(range_));
       }
     }
   }
 
   void merge_round(int k) {
-    for (const ReducePlan::Merge& merge : plan_.rounds[k].merges)
+    for (const ReducePlan::Merge& merge : plan().rounds[k].merges)
       this->merge(merge);
   }
 
-  bool is_cut() const { return team_.cut; }
+  bool is_cut() const { return team_->cut; }
 
   /// What others have combined comes back, the last round's first.
   void spread(int k) {
-    const ReducePlan::Round& round = plan_.rounds[k];
+    const ReducePlan::Round& round = plan().rounds[k];
     auto* result = static_cast<char*>(results_[0]);
     for (const ReducePlan::Transfer& transfer : round.sends) {
       const ElementRange own = part_of(ranges_[k], round.own, round.parts);
       const ElementRange other =
           part_of(ranges_[k], transfer.part, round.parts);
-      meeting_.send(transfer.process, result + own.first * size_,
-                    (own.last - own.first) * size_);
-      meeting_.receive(transfer.process, result + other.first * size_,
-                       (other.last - other.first) * size_);
+      meeting_->send(transfer.process, result + own.first * size_,
+                     (own.last - own.first) * size_);
+      meeting_->receive(transfer.process, result + other.first * size_,
+                        (other.last - other.first) * size_);
     }
   }
 
   /// To the other own devices, where it is not yet.
   void copy() const {
     for (size_t i = 1; i < results_.size(); ++i)
-      std::memcpy(results_[i], results_[0], static_cast<size_t>(step_.bytes()));
+      std::memcpy(results_[i], results_[0],
+                  static_cast<size_t>(step_->bytes()));
   }
 
  private:
@@ -641,57 +644,80 @@ class ClusterMeeting::Combined {
   }
 
   void merge(const ReducePlan::Merge& merge) {
-    std::vector<const void*> from;
-    std::vector<int64_t> begins;
+    from_.clear();
+    begins_.clear();
+    to_.clear();
     for (const int node : merge.from) {
-      from.push_back(data_[node]);
-      begins.push_back(plan_.nodes[node].begin);
+      from_.push_back(data_[node]);
+      begins_.push_back(plan().nodes[node].begin);
     }
-    begins.push_back(plan_.nodes[merge.node].end);
-    const bool last = merge.node == plan_.result;
-    std::vector<void*> to;
+    begins_.push_back(plan().nodes[merge.node].end);
+    const bool last = merge.node == plan().result;
     if (last) {
-      to.assign(results_.begin(),
-                team_.cut ? results_.begin() + 1 : results_.end());
-      for (void*& result : to)
+      to_.assign(results_.begin(),
+                 team_->cut ? results_.begin() + 1 : results_.end());
+      for (void*& result : to_)
         result = static_cast<char*>(result) + range_.first * size_;
     } else {
-      to.push_back(meeting_.scratch(bytes(range_)));
-      data_[merge.node] = static_cast<const char*>(to[0]);
+      to_.push_back(meeting_->scratch(bytes(range_)));
+      data_[merge.node] = static_cast<const char*>(to_[0]);
     }
-    with_reduction(step_.dtype, step_.op, [&]<ReduceOp op, class S, class C>() {
-      workers_.pool.parallel_for(
-          range_.last - range_.first, grain, workers_.group,
-          [&](int64_t begin, int64_t end) {
-            if (last)
-              combine_partials<op, S, C>(from, begins, begin, end, to);
-            else
-              merge_partials<op, C>(from, begins, begin, end,
-                                    static_cast<C*>(to[0]));
-          });
-    });
+    with_reduction(
+        step_->dtype, step_->op, [&]<ReduceOp op, class S, class C>() {
+          workers_->pool.parallel_for(
+              range_.last - range_.first, grain, workers_->group,
+              [&](int64_t begin, int64_t end) {
+                if (last)
+                  combine_partials<op, S, C>(from_, begins_, begin, end, to_);
+                else
+                  merge_partials<op, C>(from_, begins_, begin, end,
+                                        static_cast<C*>(to_[0]));
+              });
+        });
   }
 
-  ClusterMeeting& meeting_;
-  const CollectiveWorkers workers_;
-  const CollectiveStep& step_;
-  const Team& team_;
-  const ReducePlan& plan_;
-  const int64_t size_, combined_;
-  const std::vector<void*> results_;
+  const ReducePlan& plan() const { return team_->plan; }
+
+  ClusterMeeting* meeting_ = nullptr;
+  const CollectiveWorkers* workers_ = nullptr;
+  const CollectiveStep* step_ = nullptr;
+  const Team* team_ = nullptr;
+  int64_t size_ = 0, combined_ = 0;
+  std::vector<void*> results_;
   /// By node: where it has the first element of the range.
   std::vector<const char*> data_;
   ElementRange range_;                // what this process combines
   std::vector<ElementRange> ranges_;  // before each round
+  // Of one merge.
+  std::vector<const void*> from_;
+  std::vector<int64_t> begins_;
+  std::vector<void*> to_;
 };
 
-Status ClusterMeeting::combine_in_rounds(std::vector<Combined>& own, int rounds,
-                                         uint64_t fingerprint) {
+ClusterMeeting::ClusterMeeting(const RunState& run, Cluster& cluster)
+    : run_(run), cluster_(cluster) {
+  for (int d = 0; d < run.count; ++d)
+    owners_.push_back(cluster_device(*run.devices[d].device)->process());
+}
+
+ClusterMeeting::~ClusterMeeting() = default;
+
+/// Of a collective, whose parts follow one another.
+ClusterMeeting::Combined& ClusterMeeting::next_part() {
+  if (parts_ == combined_.size()) combined_.emplace_back();
+  return combined_[parts_++];
+}
+
+std::span<ClusterMeeting::Combined> ClusterMeeting::parts() {
+  return std::span(combined_).first(parts_);
+}
+
+Status ClusterMeeting::combine_in_rounds(int rounds, uint64_t fingerprint) {
   for (int k = 0; k < rounds; ++k) {
-    for (Combined& part : own)
+    for (Combined& part : parts())
       if (part.has_round(k)) part.send(k);
     TRY(exchange(fingerprint));
-    for (Combined& part : own)
+    for (Combined& part : parts())
       if (part.has_round(k)) part.merge_round(k);
   }
   return Unit{};
@@ -710,18 +736,18 @@ Status ClusterMeeting::reduce_all_parts(CollectiveWorkers workers,
                            .elements = step.elements * team_size,
                            .op = step.op};
   int rounds = 0;
-  std::vector<Combined> own;
+  parts_ = 0;
   std::vector<std::pair<const Team*, const char*>> results;
   for (const Team& team : teams(step)) {
     rounds = std::max(
         rounds,
         count_reduce_rounds(static_cast<int>(team.processes.size()), false));
     if (!team.here) continue;
-    char* result = scratch(all.bytes());
-    results.emplace_back(&team, result);
-    own.emplace_back(*this, workers, all, team, std::vector<void*>{result});
+    void* const result = scratch(all.bytes());
+    results.emplace_back(&team, static_cast<const char*>(result));
+    next_part().begin(*this, workers, all, team, {&result, 1});
   }
-  TRY(combine_in_rounds(own, rounds, fingerprint));
+  TRY(combine_in_rounds(rounds, fingerprint));
   for (const auto& [team, result] : results)
     for (const int place : team->places[team->own])
       std::memcpy(to(*team, static_cast<size_t>(place), step),
@@ -736,22 +762,24 @@ Status ClusterMeeting::all_reduce(CollectiveWorkers workers,
   CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
   reuse_scratch();
   int rounds = 0, cut_rounds = 0;
-  std::vector<Combined> own;
+  parts_ = 0;
   for (const Team& team : teams(step)) {
     const int count =
         count_reduce_rounds(static_cast<int>(team.processes.size()), team.cut);
     rounds = std::max(rounds, count);
     if (team.cut) cut_rounds = std::max(cut_rounds, count);
-    if (team.here)
-      own.emplace_back(*this, workers, step, team, own_results(team, step));
+    if (!team.here) continue;
+    results_.clear();
+    add_own_results(team, step, results_);
+    next_part().begin(*this, workers, step, team, results_);
   }
-  TRY(combine_in_rounds(own, rounds, fingerprint));
+  TRY(combine_in_rounds(rounds, fingerprint));
   for (int k = cut_rounds; k-- > 0;) {
-    for (Combined& part : own)
+    for (Combined& part : parts())
       if (part.is_cut() && part.has_round(k)) part.spread(k);
     TRY(exchange(fingerprint));
   }
-  for (Combined& part : own)
+  for (Combined& part : parts())
     if (part.is_cut()) part.copy();
   return Unit{};
 }

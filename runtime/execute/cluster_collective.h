@@ -8,6 +8,7 @@
 // to that directly.
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@ class ClusterMeeting {
  public:
   /// `run`'s devices are known by then, and this process has some of them.
   ClusterMeeting(const RunState& run, Cluster& cluster);
+  ~ClusterMeeting();
+  ClusterMeeting(const ClusterMeeting&) = delete;
   /// Whether it is for a run on devices like those of `run`, too.
   bool fits(const RunState& run, const Cluster& cluster) const;
 
@@ -60,6 +63,8 @@ class ClusterMeeting {
   struct Reduction;
   /// An all_reduce of a team.
   class Combined;
+  Combined& next_part();
+  std::span<Combined> parts();
 
   std::vector<Team> make_teams(const CollectiveStep& step) const;
   static std::vector<Partial> partials_of(const std::vector<int>& owners);
@@ -87,14 +92,14 @@ class ClusterMeeting {
   Status all_reduce(CollectiveWorkers workers, const CollectiveStep& step,
                     uint64_t fingerprint);
   /// The rounds in which what all have is combined.
-  Status combine_in_rounds(std::vector<Combined>& own, int rounds,
-                           uint64_t fingerprint);
+  Status combine_in_rounds(int rounds, uint64_t fingerprint);
   const void* own_partial(const Team& team, int64_t begin, int64_t end,
                           ElementRange range, CollectiveWorkers workers,
                           const CollectiveStep& step);
   /// Where this process's devices of the team want the result.
-  std::vector<void*> own_results(const Team& team,
-                                 const CollectiveStep& step) const;
+  void add_own_results(const Team& team, const CollectiveStep& step,
+                       std::vector<void*>& results) const;
+  void* first_result(const Team& team, const CollectiveStep& step) const;
   /// Memory until the next collective.
   char* scratch(int64_t bytes);
   void reuse_scratch();
@@ -112,6 +117,9 @@ class ClusterMeeting {
   std::vector<std::pair<const CollectiveStep*, std::vector<Team>>> teams_;
   std::vector<Message> sends_, receives_;  // of the next exchange
   std::vector<Message> spare_;             // whose memory is used again
+  std::vector<Combined> combined_;         // likewise; the first
+  size_t parts_ = 0;                       // so many are of this collective
+  std::vector<void*> results_;             // of one team
   struct Memory {
     std::unique_ptr<char[]> data;
     int64_t bytes = 0, used = 0;

@@ -10,7 +10,6 @@
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/collective.h"
-#include "runtime/execute/queue_collective.h"
 
 namespace unisono {
 namespace {
@@ -487,8 +486,10 @@ Status Execution::meet_others(const Instruction& instruction) {
         *meeting_, step, at << 32 | static_cast<uint64_t>(step.bytes()));
   };
   Background& background = cluster_->background();
-  const bool goes_on = instruction.meanwhile >= worth_overlapping ||
-                       (instruction.meanwhile > 0 && cluster_->is_eager());
+  // Devices with queues go on by themselves.
+  const bool goes_on = executor_->takes_threads() &&
+                       (instruction.meanwhile >= worth_overlapping ||
+                        (instruction.meanwhile > 0 && cluster_->is_eager()));
   if (!goes_on) {
     TRY(await(background.last()));
     return recorder_ ? meet_recorded(step, meet) : meet();
@@ -542,7 +543,7 @@ Status Execution::meet_recorded(const CollectiveStep& step, Meet&& meet) {
     record_collective(step, start);
     return Unit{};
   }
-  const Lane lane = is_made_of_copies(step) ? Lane::copies : Lane::kernels;
+  const Lane lane = executor_->lane_of(step);
   for (size_t i = 0; i < own_.size(); ++i) {
     const int d = own_[i];
     Moment end = TRY(executor_->moment(d, lane));

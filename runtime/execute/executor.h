@@ -39,6 +39,10 @@ class Executor {
   /// calls return when it is.
   virtual Result<std::unique_ptr<Queue::Moment>> moment(
       int device, Lane lane = Lane::kernels) = 0;
+  /// Whether what devices do takes the time of the threads that call.
+  virtual bool takes_threads() const = 0;
+  /// Where a collective that has been met for is done.
+  virtual Lane lane_of(const CollectiveStep& step) const = 0;
 
   /// What the host decides by, and what its calls get: known when all is done
   /// before it. Fails if some check on the device has failed by then.

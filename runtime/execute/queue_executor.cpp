@@ -248,6 +248,11 @@ Result<std::unique_ptr<Queue::Moment>> QueueExecutor::moment(int d, Lane lane) {
   return devices_[d].queue->moment(lane);
 }
 
+Lane QueueExecutor::lane_of(const CollectiveStep& step) const {
+  if (cluster_ && meeting_) return meeting_->lane();
+  return is_made_of_copies(step) ? Lane::copies : Lane::kernels;
+}
+
 Status QueueExecutor::read_error(int d, GridError& word) {
   const Queue::Read read{&word, devices_[d].grid_error.data(), sizeof word};
   return devices_[d].queue->read({&read, 1});
@@ -268,18 +273,20 @@ Status QueueExecutor::join_all_copies(int d) {
   DeviceState& device = devices_[d];
   if (device.copies.empty()) return Unit{};
   device.copies.clear();
-  for (int other = 0; other < run_.count; ++other) {
-    TRY(device.queue->wait_for(*devices_[other].queue, Lane::kernels,
-                               Lane::copies));
-  }
+  for (int other = 0; other < run_.count; ++other)
+    if (is_here(other))
+      TRY(device.queue->wait_for(*devices_[other].queue, Lane::kernels,
+                                 Lane::copies));
   return Unit{};
 }
 
 void QueueExecutor::note_copies(SlotId from, SlotId to) {
-  for (int d = 0; d < run_.count; ++d)
+  for (int d = 0; d < run_.count; ++d) {
+    if (!is_here(d)) continue;
     for (SlotId slot : {from, to})
       devices_[d].copies.add(run_.devices[d].slots[slot],
                              run_.program.slots[slot].bytes);
+  }
 }
 
 Result<bool> QueueExecutor::read_flag(int d, SlotId flag) {
@@ -337,7 +344,12 @@ Status QueueExecutor::meet_others(ClusterMeeting& meeting,
                                   uint64_t fingerprint) {
   if (!cluster_) return meet(step);
   if (!meeting_) meeting_.emplace(run_, meeting, queues_, memory_);
+  // Results that another one brings, and operands that it may still read.
+  const SlotId slots[] = {step.from, step.to};
+  for (int d = 0; d < run_.count; ++d)
+    if (is_here(d)) TRY(join_copies(d, slots));
   Status done = meeting_->meet(step, fingerprint);
+  if (meeting_->lane() == Lane::copies) note_copies(step.from, step.to);
   ++phase_;
   if (sequences_.size() <= most_phases)
     sequences_.push_back(cluster_->sequence());

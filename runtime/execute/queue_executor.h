@@ -28,6 +28,8 @@ class QueueExecutor final : public Executor {
   Status meet_others(ClusterMeeting& meeting, const CollectiveStep& step,
                      uint64_t fingerprint) override;
   Result<std::unique_ptr<Queue::Moment>> moment(int device, Lane lane) override;
+  bool takes_threads() const override { return false; }
+  Lane lane_of(const CollectiveStep& step) const override;
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,
                         std::vector<std::vector<uint8_t>>& arguments) override;

@@ -63,6 +63,7 @@ QueueMeeting::QueueMeeting(const RunState& run, ClusterMeeting& meeting,
     mover_ = &cluster_device(*run.devices[d].device)->mover();
   }
   CHECK(mover_);
+  lane_ = mover_->lane();
 }
 
 QueueMeeting::At QueueMeeting::from(const Team& team, size_t place,
@@ -93,7 +94,7 @@ Status QueueMeeting::copy(const Team& team, At from, At to, int64_t bytes) {
   if (gives && takes) {
     if (from.place == to.place && from.data == to.data) return Unit{};
     return queue(team, to.place)
-        .copy(to.data, queue(team, from.place), from.data, bytes);
+        .copy(to.data, queue(team, from.place), from.data, bytes, lane_);
   }
   const auto end = [&](At at) -> Transfer::End {
     const int position = team.devices[at.place];
@@ -111,10 +112,20 @@ Status QueueMeeting::move(uint64_t fingerprint) {
 }
 
 Status QueueMeeting::join() {
-  for (Queue* queue : own_queues_) TRY(queue->mark());
+  for (Queue* queue : own_queues_) TRY(queue->mark(lane_));
   for (Queue* queue : own_queues_)
     for (Queue* other : own_queues_)
-      if (queue != other) TRY(queue->wait_for(*other));
+      if (queue != other) TRY(queue->wait_for(*other, lane_, lane_));
+  return Unit{};
+}
+
+/// After all kernels that have been put so far.
+Status QueueMeeting::follow_kernels() {
+  if (lane_ == Lane::kernels) return Unit{};
+  for (Queue* queue : own_queues_) {
+    TRY(queue->mark());
+    TRY(queue->wait_for(*queue, lane_));
+  }
   return Unit{};
 }
 
@@ -126,8 +137,18 @@ Result<QueueMeeting::At> QueueMeeting::scratch(const Team& team, size_t place,
   Buffer& buffer = memory.buffers[memory.used++];
   Device& device = *run_.devices[position].device;
   if (buffer.device() != &device || buffer.bytes() < bytes) {
+    Queue& here = *queues_[position];
+    // Memory comes and goes in the order of kernels; of earlier meetings some
+    // may still be under way.
+    if (lane_ != Lane::kernels && buffer.data())
+      for (Queue* other : own_queues_)
+        TRY(here.wait_for(*other, Lane::kernels, lane_));
     buffer = Buffer();
     buffer = TRY(device.allocate(bytes));
+    if (lane_ != Lane::kernels) {
+      TRY(here.mark());
+      TRY(here.wait_for(here, lane_));
+    }
   }
   return At{place, static_cast<char*>(buffer.data())};
 }
@@ -135,6 +156,7 @@ Result<QueueMeeting::At> QueueMeeting::scratch(const Team& team, size_t place,
 Status QueueMeeting::meet(const CollectiveStep& step, uint64_t fingerprint) {
   for (Memory& memory : memory_) memory.used = 0;
   transfers_.clear();
+  TRY(follow_kernels());
   TRY(join());
   const std::vector<Team>& teams = meeting_.teams(step);
   if (step.kind == Kind::all_reduce) {
@@ -242,7 +264,7 @@ Status QueueMeeting::permute(const Team& team, const CollectiveStep& step) {
   }
   for (size_t j = 0; j < team.owners.size(); ++j)
     if (is_own(team, j) && !reached[j] && bytes > 0)
-      TRY(queue(team, j).zero(to(team, j, step).data, bytes));
+      TRY(queue(team, j).zero(to(team, j, step).data, bytes, lane_));
   return Unit{};
 }
 
@@ -294,7 +316,7 @@ Result<QueueMeeting::Operand> QueueMeeting::combine(const Reduction& all,
     if (here.reaches(there)) continue;
     const int64_t bytes = elements * size_of(dtype, operand->small);
     const At near = TRY(scratch(team, place, bytes));
-    TRY(here.copy(near.data, there, operand->at.data, bytes));
+    TRY(here.copy(near.data, there, operand->at.data, bytes, lane_));
     operand->at = near;
   }
   Operand result{at ? *at : At{}, at != nullptr && is_small(dtype)};
@@ -305,7 +327,8 @@ Result<QueueMeeting::Operand> QueueMeeting::combine(const Reduction& all,
       elements, static_cast<int32_t>(all.step.op),
       (a.small ? 1 : 0) | (b.small ? 2 : 0) | (result.small ? 4 : 0)};
   void* const arguments[] = {result.at.data, a.at.data, b.at.data};
-  TRY(here.launch(combining(all.step, call), {.arguments = arguments}));
+  TRY(here.launch(combining(all.step, call),
+                  {.arguments = arguments, .lane = lane_}));
   return result;
 }
 

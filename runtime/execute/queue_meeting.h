@@ -28,10 +28,12 @@ class QueueMeeting {
   QueueMeeting(const RunState& run, ClusterMeeting& meeting,
                std::span<Queue* const> queues, std::vector<Memory>& memory);
 
-  /// Puts a collective on the own devices' queues, in their lanes of kernels,
-  /// and exchanges with the other processes. Not for what jit makes others on
-  /// GPUs (CHECK), as in queue_collective.h.
+  /// Puts a collective on the own devices' queues, in their lanes `lane`, after
+  /// all kernels that are there, and exchanges with the other processes. What
+  /// uses the memory afterwards waits for all own queues' marks there. Not for
+  /// what jit makes others on GPUs (CHECK), as in queue_collective.h.
   Status meet(const CollectiveStep& step, uint64_t fingerprint);
+  Lane lane() const { return lane_; }
 
  private:
   using Team = ClusterMeeting::Team;
@@ -75,6 +77,7 @@ class QueueMeeting {
   Status move(uint64_t fingerprint);
   /// What is put on any own queue from now on begins after all that is there.
   Status join();
+  Status follow_kernels();
   /// Memory of an own device until the next collective.
   Result<At> scratch(const Team& team, size_t place, int64_t bytes);
 
@@ -103,6 +106,7 @@ class QueueMeeting {
   const std::vector<int> others_;
   std::vector<Queue*> own_queues_;
   Mover* mover_ = nullptr;
+  Lane lane_ = Lane::kernels;
   std::vector<Memory>& memory_;
   std::vector<Transfer> transfers_;
 };

@@ -21,6 +21,8 @@ class ThreadExecutor final : public Executor {
   Result<std::unique_ptr<Queue::Moment>> moment(int, Lane) override {
     return std::unique_ptr<Queue::Moment>();
   }
+  bool takes_threads() const override { return true; }
+  Lane lane_of(const CollectiveStep&) const override { return Lane::kernels; }
   std::unique_ptr<RunUnderWay> leave() override { return nullptr; }
   Result<bool> read_flag(int device, SlotId flag) override;
   Status read_arguments(int device, const HostCallStep& step,

@@ -2,6 +2,7 @@
 // Files of arrays whose elements are read, or written, in parts: by the
 // processes that have them, each its own.
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,9 +20,11 @@ struct OpenArrays {
   std::vector<NpzEntry> entries;
   /// Whether the elements lie there as they are, not packed. By entry.
   std::vector<bool> stored;
+  /// The checksum (CRC-32) of all elements of an array, where the file has one.
+  /// By entry; who reads parts does not know whether it is right.
+  std::vector<std::optional<uint32_t>> checksums;
 };
-// The checksum of an .npz covers an array as a whole, so who reads parts does
-// not know whether it is right. Else as read_npy_header and its like.
+// As read_npy_header and its like.
 Result<OpenArrays> open_npy(const std::string& path);
 Result<OpenArrays> open_npz(const std::string& path);
 Result<OpenArrays> open_safetensors(const std::string& path);

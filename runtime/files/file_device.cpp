@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/check.h"
+#include "runtime/files/zip.h"
 #include "runtime/stop.h"
 
 namespace unisono {
@@ -16,19 +17,35 @@ namespace {
 /// Rows are read together, with what is between them, up to so many bytes.
 constexpr int64_t most_together = int64_t{1} << 20;
 
+/// In this order: a buffer gives its place back to its device.
+struct KeptBuffer {
+  std::shared_ptr<FileDevice> device;
+  std::shared_ptr<Buffer> buffer;
+};
+
 }  // namespace
 
-Array FileDevice::array(std::shared_ptr<const InputFile> file,
-                        const std::string& path, const NpyHeader& header) {
+Array FileDevice::array(Elements elements) {
+  const NpyHeader header = elements.header;
   CHECK(is_direct(header));
   const std::lock_guard lock(mutex_);
   const uintptr_t at = next_;
   constexpr uintptr_t line = 64;
   next_ += (static_cast<uintptr_t>(header.data_bytes) / line + 1) * line;
-  elements_.emplace(at, Elements{std::move(file), path, header});
+  elements_.emplace(at, std::move(elements));
   void* const data = reinterpret_cast<void*>(at);  // NOLINT: an address alone
   return Array(header.dtype, header.shape, Sharding{-1, {this}},
                {std::make_shared<Buffer>(this, data, header.data_bytes)});
+}
+
+Array array_in_file(FileDevice::Elements elements) {
+  auto device = std::make_shared<FileDevice>();
+  const Array array = device->array(std::move(elements));
+  Buffer* const buffer = array.blocks()[0].get();
+  auto kept = std::make_shared<KeptBuffer>(
+      KeptBuffer{std::move(device), array.blocks()[0]});
+  return Array(array.dtype(), array.shape(), array.sharding(),
+               {std::shared_ptr<Buffer>(std::move(kept), buffer)});
 }
 
 Result<Buffer> FileDevice::allocate(int64_t) {
@@ -65,6 +82,7 @@ Status FileDevice::copy_to_host(void* to, const void* from,
     found = at->second;
     offset = static_cast<int64_t>(address - at->first);
   }
+  const bool all = extent.rows == 1 && extent.bytes == found.header.data_bytes;
   const auto read = [&](int64_t first, std::span<uint8_t> bytes) -> Status {
     Status done =
         found.file->read(found.header.data_offset + offset + first, bytes);
@@ -76,6 +94,12 @@ Status FileDevice::copy_to_host(void* to, const void* from,
     }
     TRY(done);
     return unless_stopped([&]() -> Status {
+      if (all && found.checksum && crc_of_bytes(bytes) != *found.checksum)
+        return Error{.kind = Error::Kind::invalid_file,
+                     .message = fmt::format(
+                         "cannot read {:?}: array `{}`: its checksum is "
+                         "wrong",
+                         found.path, found.name)};
       make_native(found.header, bytes);
       return Unit{};
     });

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "runtime/array.h"
@@ -21,11 +22,15 @@ class FileDevice final : public Device {
  public:
   static constexpr int no_index = -1;
 
-  /// Elements in `file`, which stays open as long as the array is there.
-  /// `header` is direct (is_direct) and says where they are. `path` is for
-  /// messages.
-  Array array(std::shared_ptr<const InputFile> file, const std::string& path,
-              const NpyHeader& header);
+  struct Elements {
+    std::shared_ptr<const InputFile> file;
+    std::string path, name;            // for messages; no name in an .npy
+    NpyHeader header;                  // is direct (is_direct): where they are
+    std::optional<uint32_t> checksum;  // CRC-32 of all
+  };
+  /// The file stays open as long as the array is there. The checksum is looked
+  /// at where all elements are read at once.
+  Array array(Elements elements);
 
   const std::string& name() const override { return name_; }
   int index() const override { return no_index; }
@@ -43,17 +48,15 @@ class FileDevice final : public Device {
   int64_t peak_bytes() const override { return 0; }
 
  private:
-  struct Elements {
-    std::shared_ptr<const InputFile> file;
-    std::string path;
-    NpyHeader header;
-  };
   const std::string name_ = "a file";
   std::mutex mutex_;
   /// By where they would be if they were in memory. Nothing is there.
   std::map<uintptr_t, Elements> elements_;
   uintptr_t next_ = uintptr_t{1} << 40;
 };
+
+/// The same of a device that lives as long as the array.
+Array array_in_file(FileDevice::Elements elements);
 
 /// Whether an array's elements are still in a file.
 inline bool is_in_file(const Array& array) {

@@ -419,7 +419,8 @@ Result<HostData> read_npy(const std::string& path, int64_t most_bytes) {
 Result<OpenArrays> open_npy(const std::string& path) {
   InputFile file = TRY(InputFile::open(path));
   NpyHeader header = TRY(read_header(file));
-  return OpenArrays{std::move(file), {{"", std::move(header)}}, {true}};
+  return OpenArrays{
+      std::move(file), {{"", std::move(header)}}, {true}, {std::nullopt}};
 }
 
 FileLayout npy_layout(const ArrayType& type) {

@@ -109,10 +109,19 @@ Result<NamedArrays> read_npz(const std::string& path, int64_t most_bytes) {
 
 Result<OpenArrays> open_npz(const std::string& path) {
   Archive archive = TRY(open_archive(path));
-  OpenArrays out{std::move(archive.file), std::move(archive.entries), {}};
+  OpenArrays out{std::move(archive.file), std::move(archive.entries), {}, {}};
   for (size_t i = 0; i < out.entries.size(); ++i) {
-    out.stored.push_back(!archive.zip[i].deflated);
-    out.entries[i].header.data_offset += archive.zip[i].data_offset;
+    const ZipEntry& zip = archive.zip[i];
+    NpyHeader& header = out.entries[i].header;
+    out.stored.push_back(!zip.deflated);
+    std::optional<uint32_t> checksum;
+    if (!zip.deflated) {
+      std::vector<uint8_t> head(static_cast<size_t>(header.data_offset));
+      TRY(out.file.read(zip.data_offset, head));
+      checksum = crc_behind(head, zip.crc, header.data_bytes);
+    }
+    out.checksums.push_back(checksum);
+    header.data_offset += zip.data_offset;
   }
   return out;
 }

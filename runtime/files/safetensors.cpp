@@ -441,8 +441,9 @@ Status write_safetensors(const std::string& path, const NamedArrays& arrays) {
 Result<OpenArrays> open_safetensors(const std::string& path) {
   OpenFile file = TRY(open_file(path));
   std::vector<bool> stored(file.entries.size(), true);
+  std::vector<std::optional<uint32_t>> checksums(file.entries.size());
   return OpenArrays{std::move(file.file), std::move(file.entries),
-                    std::move(stored)};
+                    std::move(stored), std::move(checksums)};
 }
 
 FileLayout safetensors_layout(std::span<const ArrayType> types) {

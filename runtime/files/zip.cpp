@@ -463,6 +463,15 @@ uint32_t crc_of_both(std::span<const uint8_t> head, uint32_t checksum,
   return static_cast<uint32_t>(crc32_combine(first, checksum, bytes));
 }
 
+uint32_t crc_behind(std::span<const uint8_t> head, uint32_t both,
+                    int64_t bytes) {
+  return both ^ crc_of_both(head, 0, bytes);
+}
+
+uint32_t crc_of_bytes(std::span<const uint8_t> bytes) {
+  return crc_of(0, bytes);
+}
+
 Status ZipWriter::add(const std::string& name, std::span<const uint8_t> head,
                       std::span<const uint8_t> body, bool deflate) {
   return unless_stopped([&] { return add_entry(name, head, body, deflate); });

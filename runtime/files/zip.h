@@ -47,6 +47,11 @@ std::vector<std::pair<int64_t, std::vector<uint8_t>>> stored_heads(
 /// The checksum of `head` and then `bytes` bytes that have `checksum`.
 uint32_t crc_of_both(std::span<const uint8_t> head, uint32_t checksum,
                      int64_t bytes);
+/// The one that `bytes` bytes behind `head` have if `both` is that of both.
+uint32_t crc_behind(std::span<const uint8_t> head, uint32_t both,
+                    int64_t bytes);
+/// Polls.
+uint32_t crc_of_bytes(std::span<const uint8_t> bytes);
 
 /// Writes entries one after the other, then the directory.
 class ZipWriter {

@@ -15,7 +15,7 @@
 namespace unisono {
 
 /// The PTX of one file for one compute capability: the name "dot_f16-80" is
-/// dot_f16.cc for sm_80.
+/// dot_f16.cc for sm_80, "-90a" for sm_90 alone.
 struct KernelModule {
   const char *name, *ptx;
 };

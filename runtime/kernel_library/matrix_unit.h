@@ -36,13 +36,13 @@ GRID_INLINE void multiply_piece(float* d, const uint32_t* a,
 #endif
 }
 
-template <class Type, int tile, bool brain = false>
+template <class Type, int tile, bool brain = false, int wide = tile>
 struct MatrixUnit {
   using Word = typename Type::Word;
   using Result = typename Type::Element;
   static constexpr bool exact = false;  // zeros may be added
   static constexpr int steps = 8;
-  static constexpr int down = tile / 2 / 16, across = tile / 4 / 8;
+  static constexpr int down = tile / 2 / 16, across = wide / 4 / 8;
   float sum[down][across][4] = {};
 
   GRID_INLINE static int lane() { return thread() % warp_threads; }
@@ -50,7 +50,7 @@ struct MatrixUnit {
     return thread() / warp_threads / 4 * (tile / 2);
   }
   GRID_INLINE static int first_column() {
-    return thread() / warp_threads % 4 * (tile / 4);
+    return thread() / warp_threads % 4 * (wide / 4);
   }
   GRID_INLINE static uint32_t operand(Word word) {
     if constexpr (Type::per_word == 2) {
@@ -122,9 +122,10 @@ struct MatrixUnit {
 };
 
 /// The same from tiles of 16-bit elements that `ldmatrix` reads.
-template <class Left, class Right, class Type, int tile, bool brain>
-struct TileUnit : MatrixUnit<Type, tile, brain> {
-  using Base = MatrixUnit<Type, tile, brain>;
+template <class Left, class Right, class Type, int tile, bool brain,
+          int wide = tile>
+struct TileUnit : MatrixUnit<Type, tile, brain, wide> {
+  using Base = MatrixUnit<Type, tile, brain, wide>;
 
   GRID_INLINE void step_rest(uint32_t a, uint32_t b, int) { step(a, b); }
   GRID_INLINE void step(uint32_t a, uint32_t b) {

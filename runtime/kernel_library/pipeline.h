@@ -22,6 +22,18 @@ GRID_INLINE void copy_sixteen(uint32_t to, const void* from, int present) {
                : "r"(to), "l"(from), "r"(present)
                : "memory");
 }
+GRID_INLINE void copy_sixteen(uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               :
+               : "r"(to), "l"(from)
+               : "memory");
+}
+GRID_INLINE void copy_four(uint32_t to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               :
+               : "r"(to), "l"(from)
+               : "memory");
+}
 GRID_INLINE void copy_four(uint32_t to, const void* from, int present) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :
@@ -78,10 +90,20 @@ struct HalfTile {
     }
   }
 
-  /// Copies the next 32 along k, of which `left` are there.
+  /// Copies the next 32 along k, of which `left` are there; all of them, and
+  /// all rows, where it is `whole`.
+  template <bool whole>
   GRID_INLINE void copy(uint32_t tile_at, int left) {
 #pragma unroll
     for (int e = 0; e < own; ++e) {
+      const uint32_t at = tile_at + to +
+                          static_cast<uint32_t>(
+                              e * apart * (along == Along::k ? 64 : tile * 2));
+      if constexpr (whole) {
+        copy_sixteen(at, from[e]);
+        from[e] += step;
+        continue;
+      }
       int bytes = present[e];
       if (left < depth) {
         const int number = thread();
@@ -92,10 +114,7 @@ struct HalfTile {
           bytes = number / (tile / 8) + e * apart < left ? bytes : 0;
         }
       }
-      copy_sixteen(tile_at + to +
-                       static_cast<uint32_t>(
-                           e * apart * (along == Along::k ? 64 : tile * 2)),
-                   from[e], bytes);
+      copy_sixteen(at, from[e], bytes);
       from[e] += step;
     }
   }
@@ -172,7 +191,9 @@ struct WordTile {
     if (is_row && along == Along::rows)
       from += own_depth() * stride + own_row();
   }
-  /// Copies the next 16 along k, of which `left` are there.
+  /// Copies the next 16 along k, of which `left` are there; all of them, and
+  /// all rows, where it is `whole`.
+  template <bool whole>
   GRID_INLINE void copy(uint32_t to, int left) {
     if constexpr (along == Along::k) {
       // A warp: 4 rows, 8 of k, twice.
@@ -181,10 +202,15 @@ struct WordTile {
       const float* at = from;
 #pragma unroll
       for (int e = 0; e < tile / 32; ++e) {
-        copy_four(to + place(d, own_row()) + e * 32 * 4, at,
-                  e * 32 < left_rows ? first : 0);
-        copy_four(to + place(d, own_row()) + (8 * tile + e * 32) * 4, at + 8,
-                  e * 32 < left_rows ? second : 0);
+        const uint32_t one = to + place(d, own_row()) + e * 32 * 4,
+                       other = one + 8 * tile * 4;
+        if constexpr (whole) {
+          copy_four(one, at);
+          copy_four(other, at + 8);
+        } else {
+          copy_four(one, at, e * 32 < left_rows ? first : 0);
+          copy_four(other, at + 8, e * 32 < left_rows ? second : 0);
+        }
         at += 32 * stride;
       }
       from += depth;
@@ -195,8 +221,15 @@ struct WordTile {
 #pragma unroll
       for (int e = 0; e < bytes / 16 / block_threads; ++e) {
         const int d = own_depth() + e * apart;
-        copy_sixteen(to + place(own_depth(), own_row()) + e * apart * tile * 4,
-                     at, d < left ? present : 0);
+        // A turn is the same eight depths on.
+        const uint32_t one =
+            to + (apart % 8 == 0
+                      ? place(own_depth(), own_row()) + e * apart * tile * 4
+                      : place(d, own_row()));
+        if constexpr (whole)
+          copy_sixteen(one, at);
+        else
+          copy_sixteen(one, at, d < left ? present : 0);
         at += apart * stride;
       }
       from += depth * stride;
@@ -212,14 +245,14 @@ using UnitTile = WordTile<along, tile, true>;
 /// `Multiply` is as in product.h, over tiles Left and Right: step(a, b) with
 /// the addresses of the tiles in shared memory; step_rest(a, b, deep) with the
 /// last ones, of which `deep` elements along k exist, with zeros after them.
-template <class Left, class Right, int tile, int stages, class Multiply,
-          class Element>
+template <class Left, class Right, int high, int wide, int stages,
+          class Multiply, class Element>
 GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
                            const Element* b, typename Multiply::Result* c,
                            const DotCall& call) {
   constexpr int depth = Left::depth;
   constexpr uint32_t stage = Left::bytes + Right::bytes;
-  const Square square = own_square<tile>(call);
+  const Square square = own_square<high, wide>(call);
   Left left(
       a + call.a_offset + square.batch * call.a_batch + square.i * call.a_row,
       call.a_row, call.a_column, call.m - square.i);
@@ -233,10 +266,19 @@ GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
   auto deep = [&](int number) __attribute__((always_inline)) {
     return number == tiles - 1 ? rest : depth;
   };
+  const int whole = static_cast<int>(call.k / depth);
+  // Tiles without edges are copied without asking for each piece whether it is
+  // there; not by squares, which have no registers for two ways to copy.
+  const bool inside =
+      wide > high && square.i + high <= call.m && square.j + wide <= call.n;
+  const int plain = inside ? whole : 0;
   auto copy = [&](uint32_t to, int number) __attribute__((always_inline)) {
-    if (number < tiles) {
-      left.copy(to, deep(number));
-      right.copy(to + Left::bytes, deep(number));
+    if (number < plain) {
+      left.template copy<true>(to, depth);
+      right.template copy<true>(to + Left::bytes, depth);
+    } else if (number < tiles) {
+      left.template copy<false>(to, deep(number));
+      right.template copy<false>(to + Left::bytes, deep(number));
     }
     end_copies();
   };
@@ -244,7 +286,6 @@ GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
 #pragma unroll
   for (int s = 0; s < stages - 1; ++s) copy(begin + s * stage, s);
   uint32_t now = begin, next = begin + (stages - 1) * stage;
-  const int whole = static_cast<int>(call.k / depth);
 #pragma unroll 1
   for (int number = 0; number < whole; ++number) {
     wait_for_copies<stages - 2>();
@@ -264,63 +305,82 @@ GRID_INLINE void pipelined(Shared<uint8_t>* buffer, const Element* a,
                  call.m - square.i, call.n - square.j, call.n);
 }
 
-/// The kernel: `Tile<Along, tile>` and `Multiply<Left, Right>` make up its
-/// parts.
+/// Calls the instance of `go` for how the operands lie.
+template <class Go>
+GRID_INLINE void along_which(const DotCall& call, const Go& go) {
+  const bool a_by_k = call.a_column == 1, b_by_k = call.b_row == 1;
+  if (a_by_k && b_by_k)
+    go.template operator()<Along::k, Along::k>();
+  else if (a_by_k)
+    go.template operator()<Along::k, Along::rows>();
+  else if (b_by_k)
+    go.template operator()<Along::rows, Along::k>();
+  else
+    go.template operator()<Along::rows, Along::rows>();
+}
+
+/// The kernel: `Tile<Along, rows>` and `Multiply<Left, Right>` make up its
+/// parts; `buffer` has room for `stages` tiles of each operand.
+template <template <Along, int> class Tile,
+          template <class, class> class Multiply, int high, int wide,
+          int stages, class Element, class Result>
+GRID_INLINE void pipelined_in(Shared<uint8_t>* buffer, const Element* a,
+                              const Element* b, Result* c,
+                              const DotCall& call) {
+  auto go = [&]<Along of_a, Along of_b>() __attribute__((always_inline)) {
+    using Left = Tile<of_a, high>;
+    using Right = Tile<of_b, wide>;
+    pipelined<Left, Right, high, wide, stages, Multiply<Left, Right>>(
+        buffer, a, b, c, call);
+  };
+  along_which(call, go);
+}
+
+/// Of squares, in as much shared memory as every launch has.
 template <template <Along, int> class Tile,
           template <class, class> class Multiply, int tile, int stages,
           class Element, class Result>
 GRID_INLINE void pipelined_product(const Element* a, const Element* b,
                                    Result* c, const DotCall& call) {
-  using ByK = Tile<Along::k, tile>;
-  using ByRows = Tile<Along::rows, tile>;
-  alignas(128) static Shared<uint8_t> buffer[stages * 2 * ByK::bytes];
-  const bool a_by_k = call.a_column == 1, b_by_k = call.b_row == 1;
-  if (a_by_k && b_by_k)
-    pipelined<ByK, ByK, tile, stages, Multiply<ByK, ByK>>(buffer, a, b, c,
-                                                          call);
-  else if (a_by_k)
-    pipelined<ByK, ByRows, tile, stages, Multiply<ByK, ByRows>>(buffer, a, b, c,
-                                                                call);
-  else if (b_by_k)
-    pipelined<ByRows, ByK, tile, stages, Multiply<ByRows, ByK>>(buffer, a, b, c,
-                                                                call);
-  else
-    pipelined<ByRows, ByRows, tile, stages, Multiply<ByRows, ByRows>>(
-        buffer, a, b, c, call);
+  alignas(256) static Shared<uint8_t>
+      buffer[stages * 2 * Tile<Along::k, tile>::bytes];
+  pipelined_in<Tile, Multiply, tile, tile, stages>(buffer, a, b, c, call);
 }
 
 /// Fma chains of f32 (Chains), from tiles of words.
-template <int tile>
-struct WordChains : Chains<F32, float, tile> {
-  using Base = Chains<F32, float, tile>;
-  using Packed = Vector<float, 4>;
+template <int tile, int wide = tile>
+struct WordChains : Chains<F32, float, tile, false, wide> {
+  using Base = Chains<F32, float, tile, false, wide>;
 
+  template <int rows>
   GRID_INLINE static void read(uint32_t at, uint32_t side, int d, float* to) {
-    // Base::place(side, i), at depth d.
+    // Base::place(side, i), at depth d. Tiles begin at multiples of 256 bytes,
+    // which neither `side` nor a turn reaches.
     const uint32_t own =
-        at +
-        (side ^ static_cast<uint32_t>(ChainTile<Along::k, tile>::turn(d) * 4));
+        (at + side) ^
+        static_cast<uint32_t>(ChainTile<Along::k, rows>::turn(d) * 4);
 #pragma unroll
-    for (int i = 0; i < Base::each; i += 4) {
+    for (int i = 0; i < rows / 16; i += 4) {
       asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
                    : "=f"(to[i]), "=f"(to[i + 1]), "=f"(to[i + 2]),
                      "=f"(to[i + 3])
-                   : "r"(own + static_cast<uint32_t>(d * tile * 4 + i * 64)));
+                   : "r"(own + static_cast<uint32_t>(d * rows * 4 + i * 64)));
     }
   }
-  /// Where this thread's rows and columns begin; not kept along the loop.
+  /// Where this thread's rows and columns begin; kept along the loop only where
+  /// registers are to spare.
   struct Sides {
     uint32_t left, right;
   };
   GRID_INLINE static Sides sides() {
-    const int own = thread_again();
+    const int own = wide > tile ? thread() : thread_again();
     return {static_cast<uint32_t>(own / 16 * 16),
             static_cast<uint32_t>(own % 16 * 16)};
   }
   GRID_INLINE void add_at(uint32_t a, uint32_t b, Sides sides, int d) {
-    float left[Base::each], right[Base::each];
-    read(a, sides.left, d, left);
-    read(b, sides.right, d, right);
+    float left[Base::each], right[Base::across];
+    read<tile>(a, sides.left, d, left);
+    read<wide>(b, sides.right, d, right);
     this->add(left, right, 0);
   }
   GRID_INLINE void step(uint32_t a, uint32_t b) {

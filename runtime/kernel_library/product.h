@@ -240,22 +240,22 @@ struct Operand {
 
 // ---- the product ------------------------------------------------------------
 
-/// Where a block's square lies. Blocks that run together are neighbours, so
-/// that they read the same rows and columns.
+/// Where a block's square, or rectangle of `high` rows, lies. Blocks that run
+/// together are neighbours, so that they read the same rows and columns.
 struct Square {
   int64_t i, j, batch;
 };
-template <int tile>
+template <int high, int wide = high>
 GRID_INLINE Square own_square(const DotCall& call) {
   constexpr int together = 8;
-  const int across = static_cast<int>((call.n + tile - 1) / tile),
-            down = static_cast<int>((call.m + tile - 1) / tile);
+  const int across = static_cast<int>((call.n + wide - 1) / wide),
+            down = static_cast<int>((call.m + high - 1) / high);
   const int number = block() % (across * down);
   const int band = number / (together * across) * together;
   const int height = down - band < together ? down - band : together;
   const int inside = number - band * across;
-  return {static_cast<int64_t>(band + inside % height) * tile,
-          static_cast<int64_t>(inside / height) * tile,
+  return {static_cast<int64_t>(band + inside % height) * high,
+          static_cast<int64_t>(inside / height) * wide,
           block() / (across * down)};
 }
 
@@ -263,14 +263,13 @@ GRID_INLINE Square own_square(const DotCall& call) {
 /// rows of both, `steps` words at once; step_one(a, b, d, elements) with the
 /// last ones; store(c, height, width, n).
 template <class Type, int tile, class Multiply>
-GRID_INLINE void product(const typename Type::Element* a,
-                         const typename Type::Element* b,
-                         typename Multiply::Result* c, const DotCall& call) {
+GRID_INLINE void product_at(Square square, const typename Type::Element* a,
+                            const typename Type::Element* b,
+                            typename Multiply::Result* c, const DotCall& call) {
   using Word = typename Type::Word;
   using Tile = Operand<Type, tile>;
   constexpr int tile_words = depth_words * (tile + 8);
   alignas(16) static Shared<Word> rows[2 * tile_words], columns[2 * tile_words];
-  const Square square = own_square<tile>(call);
   Tile left(
       a + call.a_offset + square.batch * call.a_batch + square.i * call.a_row,
       call.a_row, call.a_column, call.m - square.i);
@@ -309,19 +308,26 @@ GRID_INLINE void product(const typename Type::Element* a,
                  call.m - square.i, call.n - square.j, call.n);
 }
 
-/// A `Multiply` without matrix units: each thread has a square of results, in
+template <class Type, int tile, class Multiply>
+GRID_INLINE void product(const typename Type::Element* a,
+                         const typename Type::Element* b,
+                         typename Multiply::Result* c, const DotCall& call) {
+  product_at<Type, tile, Multiply>(own_square<tile>(call), a, b, c, call);
+}
+
+/// A `Multiply` without matrix units: each thread has a part of the results, in
 /// groups of neighbours; each result is one fma chain in the order of k, from
 /// 0.
-template <class Type, class Sum, int tile, bool brain = false>
+template <class Type, class Sum, int tile, bool brain = false, int wide = tile>
 struct Chains {
   using Word = typename Type::Word;
   using Result = typename Type::Element;
   static constexpr bool exact = true;
   static constexpr int steps = 4;
-  static constexpr int each = tile / 16;
-  /// Neighbours that a thread has; it has `each` / `near` groups of them.
+  static constexpr int each = tile / 16, across = wide / 16;
+  /// Neighbours that a thread has; it has groups of them.
   static constexpr int near = 16 / sizeof(Word);
-  Sum sum[each][each] = {};
+  Sum sum[each][across] = {};
 
   GRID_INLINE static int place(int side, int number) {
     return number / near * (16 * near) + side * near + number % near;
@@ -353,7 +359,7 @@ struct Chains {
 #pragma unroll
     for (int i = 0; i < each; ++i)
 #pragma unroll
-      for (int j = 0; j < each; ++j)
+      for (int j = 0; j < across; ++j)
         sum[i][j] = __builtin_elementwise_fma(
             part_of(left[i], part), part_of(right[j], part), sum[i][j]);
   }
@@ -376,14 +382,14 @@ struct Chains {
   }
   GRID_INLINE void store(Result* c, int64_t height, int64_t width,
                          int64_t n) const {
-    const bool whole = width >= tile && n % near == 0 &&
+    const bool whole = width >= wide && n % near == 0 &&
                        reinterpret_cast<uint64_t>(c) % 16 == 0;
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       if (row(i) >= height) continue;
       Result* at = c + row(i) * n;
 #pragma unroll
-      for (int j = 0; j < each; j += near) {
+      for (int j = 0; j < across; j += near) {
         if constexpr (Type::per_word == 1) {
           using Packed = Vector<Word, near>;
           Packed packed;

@@ -39,14 +39,64 @@ GRID_INLINE RadixTile own_radix_tile(const SortCall& call) {
           static_cast<int>(left < radix_tile ? left : radix_tile)};
 }
 
+/// key_of, where what depends on the kind of elements is chosen once, and no
+/// element branches.
 template <class Bits>
-GRID_INLINE int digit_of(Bits bits, const SortCall& call) {
-  return static_cast<int>(key_of(bits, call) >> call.run) & (radix_values - 1);
-}
+class RadixKeys {
+ public:
+  GRID_INLINE explicit RadixKeys(const SortCall& call)
+      : is_float_(call.kind == 2),
+        negative_(is_float_ ? ones : Bits{0}),
+        all_(call.kind == 0 ? Bits{0} : top),
+        infinity_(is_float_ ? static_cast<Bits>(call.infinity) : ones),
+        first_bit_(static_cast<int>(call.run)) {}
+  GRID_INLINE int digit(Bits bits) const {
+    const Bits sign =
+        static_cast<Bits>(static_cast<Signed>(bits) >> (sizeof(Bits) * 8 - 1));
+    Bits key = static_cast<Bits>(bits ^ ((sign & negative_) | all_));
+    if (static_cast<Bits>(bits & static_cast<Bits>(~top)) > infinity_)
+      key = ones;
+    if (is_float_ && bits == top) key = top;
+    return static_cast<int>(key >> first_bit_) & (radix_values - 1);
+  }
+
+ private:
+  using Signed = decltype([] {
+    if constexpr (sizeof(Bits) == 1)
+      return int8_t{};
+    else if constexpr (sizeof(Bits) == 2)
+      return int16_t{};
+    else
+      return int32_t{};
+  }());
+  static constexpr Bits ones = static_cast<Bits>(~Bits{0});
+  static constexpr Bits top =
+      static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1));
+  const bool is_float_;
+  const Bits negative_, all_;  // the bits that are turned
+  const Bits infinity_;
+  const int first_bit_;
+};
 
 /// The counters of a line: [value][tile].
 GRID_INLINE int64_t counter(const RadixTile& own, int value) {
   return (own.line * radix_values + value) * own.tiles + own.tile;
+}
+
+template <class Bits, bool whole>
+GRID_INLINE void count_tile(const Bits* from, InShared<uint32_t>* values,
+                            const RadixTile& own, const RadixKeys<Bits>& keys) {
+  Bits elements[radix_each];
+#pragma unroll
+  for (int e = 0; e < radix_each; ++e) {
+    const int i = thread() + e * block_threads;
+    elements[e] = whole || i < own.count ? from[own.first + i] : Bits{0};
+  }
+#pragma unroll
+  for (int e = 0; e < radix_each; ++e)
+    if (whole || thread() + e * block_threads < own.count)
+      __atomic_fetch_add(&values[keys.digit(elements[e])], 1u,
+                         __ATOMIC_RELAXED);
 }
 
 template <class Bits>
@@ -54,19 +104,13 @@ GRID_INLINE void radix_count(const Bits* from, uint32_t* counts,
                              const SortCall& call) {
   static InShared<uint32_t> values[radix_values];
   const RadixTile own = own_radix_tile(call);
+  const RadixKeys<Bits> keys(call);
   values[thread()] = 0;
   synchronise();
-  Bits elements[radix_each];
-#pragma unroll
-  for (int e = 0; e < radix_each; ++e) {
-    const int i = thread() + e * block_threads;
-    elements[e] = i < own.count ? from[own.first + i] : Bits{0};
-  }
-#pragma unroll
-  for (int e = 0; e < radix_each; ++e)
-    if (thread() + e * block_threads < own.count)
-      __atomic_fetch_add(&values[digit_of(elements[e], call)], 1u,
-                         __ATOMIC_RELAXED);
+  if (own.count == radix_tile)
+    count_tile<Bits, true>(from, values, own, keys);
+  else
+    count_tile<Bits, false>(from, values, own, keys);
   synchronise();
   counts[counter(own, thread())] = values[thread()];
 }
@@ -124,41 +168,55 @@ GRID_INLINE void radix_offset(uint32_t* counts, uint32_t* totals,
   if (thread() == 0) totals[block()] = done;
 }
 
+/// What a block that moves a tile has in shared memory.
+template <class Bits>
+struct MovedTile {
+  InShared<Bits>* elements;
+  InShared<int32_t>* indices;
+  InShared<uint8_t>* digits;                   // of the elements
+  InShared<uint32_t> (*values)[radix_values];  // of each warp
+  InShared<uint32_t>*goes_to, *sums;
+};
+
 /// `from_index` is null where positions are those in the line. Warps have 512
-/// neighbours each, 32 at once: the order in which equal digits keep.
-template <class Bits, bool with_index>
-GRID_INLINE void radix_move(const Bits* from, const int32_t* from_index,
-                            const uint32_t* counts, const uint32_t* totals,
-                            Bits* to, int32_t* to_index, const SortCall& call) {
-  static InShared<Bits> elements[radix_tile];
-  static InShared<int32_t> indices[with_index ? radix_tile : 1];
-  static InShared<uint32_t> values[block_warps][radix_values];
-  static InShared<uint32_t> goes_to[radix_values], sums[block_warps];
-  const RadixTile own = own_radix_tile(call);
+/// neighbours each, 32 at once: the order in which equal digits keep. A `whole`
+/// tile has all of its elements.
+template <class Bits, bool with_index, bool whole>
+GRID_INLINE void move_tile(const Bits* from, const int32_t* from_index,
+                           const uint32_t* counts, const uint32_t* totals,
+                           Bits* to, int32_t* to_index, const SortCall& call,
+                           const RadixTile& own,
+                           const MovedTile<Bits>& shared) {
+  const RadixKeys<Bits> keys(call);
   const int lane = thread() % warp_threads, warp = thread() / warp_threads;
+  InShared<uint32_t>* values = shared.values[warp];
 #pragma unroll
-  for (int w = 0; w < block_warps; ++w) values[w][thread()] = 0;
+  for (int w = 0; w < block_warps; ++w) shared.values[w][thread()] = 0;
   synchronise();
   Bits mine[radix_each];
-  uint32_t rank[radix_each];
+  // Of an element the digit, and above it how many of the warp's elements with
+  // that digit are before it.
+  uint32_t ranks[radix_each];
   auto number = [&](int e) __attribute__((always_inline)) {
     return (warp * radix_each + e) * warp_threads + lane;
   };
 #pragma unroll
   for (int e = 0; e < radix_each; ++e)
-    mine[e] = number(e) < own.count ? from[own.first + number(e)] : Bits{0};
+    mine[e] =
+        whole || number(e) < own.count ? from[own.first + number(e)] : Bits{0};
 #pragma unroll
   for (int e = 0; e < radix_each; ++e) {
-    const bool is_there = number(e) < own.count;
-    const int value = is_there ? digit_of(mine[e], call) : radix_values;
+    const bool is_there = whole || number(e) < own.count;
+    const int value = is_there ? keys.digit(mine[e]) : radix_values;
     const auto same = static_cast<uint32_t>(
         __nvvm_match_any_sync_i32(~0u, static_cast<uint32_t>(value)));
     const auto before =
         static_cast<uint32_t>(__builtin_popcount(same & ((1u << lane) - 1)));
-    if (is_there) rank[e] = values[warp][value] + before;
+    const uint32_t so_far = is_there ? values[value] : 0;
+    ranks[e] = (so_far + before) * radix_values + static_cast<uint32_t>(value);
     __nvvm_bar_warp_sync(~0u);
     if (is_there && before == 0)
-      values[warp][value] += static_cast<uint32_t>(__builtin_popcount(same));
+      values[value] = so_far + static_cast<uint32_t>(__builtin_popcount(same));
     __nvvm_bar_warp_sync(~0u);
   }
   synchronise();
@@ -167,24 +225,26 @@ GRID_INLINE void radix_move(const Bits* from, const int32_t* from_index,
   uint32_t count = 0, all = 0;
 #pragma unroll
   for (int w = 0; w < block_warps; ++w) {
-    const uint32_t one = values[w][thread()];
-    values[w][thread()] = count;
+    const uint32_t one = shared.values[w][thread()];
+    shared.values[w][thread()] = count;
     count += one;
   }
-  const uint32_t start = before_in_block(count, sums, all);
-  const uint32_t in_line =
-      before_in_block(totals[own.line * radix_values + thread()], sums, all);
+  const uint32_t start = before_in_block(count, shared.sums, all);
+  const uint32_t in_line = before_in_block(
+      totals[own.line * radix_values + thread()], shared.sums, all);
 #pragma unroll
-  for (int w = 0; w < block_warps; ++w) values[w][thread()] += start;
-  goes_to[thread()] = in_line + counts[counter(own, thread())] - start;
+  for (int w = 0; w < block_warps; ++w) shared.values[w][thread()] += start;
+  shared.goes_to[thread()] = in_line + counts[counter(own, thread())] - start;
   synchronise();
 #pragma unroll
   for (int e = 0; e < radix_each; ++e) {
-    if (number(e) >= own.count) continue;
-    const uint32_t place = values[warp][digit_of(mine[e], call)] + rank[e];
-    elements[place] = mine[e];
+    if (!whole && number(e) >= own.count) continue;
+    const uint32_t value = ranks[e] % radix_values;
+    const uint32_t place = values[value] + ranks[e] / radix_values;
+    shared.elements[place] = mine[e];
+    shared.digits[place] = static_cast<uint8_t>(value);
     if constexpr (with_index)
-      indices[place] =
+      shared.indices[place] =
           from_index ? from_index[own.first + number(e)]
                      : static_cast<int32_t>(own.tile * radix_tile + number(e));
   }
@@ -193,14 +253,33 @@ GRID_INLINE void radix_move(const Bits* from, const int32_t* from_index,
 #pragma unroll
   for (int e = 0; e < radix_each; ++e) {
     const int i = thread() + e * block_threads;
-    if (i >= own.count) continue;
-    const Bits bits = elements[i];
+    if (!whole && i >= own.count) continue;
     const int64_t place =
-        line + static_cast<uint32_t>(goes_to[digit_of(bits, call)] +
+        line + static_cast<uint32_t>(shared.goes_to[shared.digits[i]] +
                                      static_cast<uint32_t>(i));
-    to[place] = bits;
-    if constexpr (with_index) to_index[place] = indices[i];
+    to[place] = shared.elements[i];
+    if constexpr (with_index) to_index[place] = shared.indices[i];
   }
+}
+
+template <class Bits, bool with_index>
+GRID_INLINE void radix_move(const Bits* from, const int32_t* from_index,
+                            const uint32_t* counts, const uint32_t* totals,
+                            Bits* to, int32_t* to_index, const SortCall& call) {
+  static InShared<Bits> elements[radix_tile];
+  static InShared<int32_t> indices[with_index ? radix_tile : 1];
+  static InShared<uint8_t> digits[radix_tile];
+  static InShared<uint32_t> values[block_warps][radix_values];
+  static InShared<uint32_t> goes_to[radix_values], sums[block_warps];
+  const MovedTile<Bits> shared{elements, indices, digits,
+                               values,   goes_to, sums};
+  const RadixTile own = own_radix_tile(call);
+  if (own.count == radix_tile)
+    move_tile<Bits, with_index, true>(from, from_index, counts, totals, to,
+                                      to_index, call, own, shared);
+  else
+    move_tile<Bits, with_index, false>(from, from_index, counts, totals, to,
+                                       to_index, call, own, shared);
 }
 
 }  // namespace unisono::grid

@@ -58,6 +58,7 @@ class NcclMover final : public Mover {
   Status start(const nccl::UniqueId& id, bool& ended);
 
   std::string name() const override { return "NCCL " + library_->version(); }
+  Lane lane() const override { return Lane::copies; }
   Status move(std::span<const Transfer> transfers, std::span<const int> others,
               uint64_t fingerprint) override;
 
@@ -72,6 +73,9 @@ class NcclMover final : public Mover {
     std::optional<Clock::time_point> waits_since = {};
   };
 
+  cuda::Stream stream_of(const Rank& rank) const {
+    return rank.queue->stream(lane());
+  }
   Status begin(Rank& rank);
   Status end(Rank& rank);
   Status put(Rank& rank, const Transfer& transfer, bool sends);
@@ -232,7 +236,7 @@ Status NcclMover::begin(Rank& rank) {
   if (rank.pending) return Unit{};
   cuda::Gpu& gpu = rank.queue->gpu();
   CurrentContext current(gpu);
-  TRY(gpu.check(gpu.driver().event_record(rank.before, rank.queue->kernels()),
+  TRY(gpu.check(gpu.driver().event_record(rank.before, stream_of(rank)),
                 "exchanging with other processes"));
   rank.pending = true;
   rank.peers.clear();
@@ -243,14 +247,14 @@ Status NcclMover::begin(Rank& rank) {
 Status NcclMover::end(Rank& rank) {
   cuda::Gpu& gpu = rank.queue->gpu();
   CurrentContext current(gpu);
-  return gpu.check(gpu.driver().event_record(rank.after, rank.queue->kernels()),
+  return gpu.check(gpu.driver().event_record(rank.after, stream_of(rank)),
                    "exchanging with other processes");
 }
 
 Status NcclMover::put(Rank& rank, const Transfer& transfer, bool sends) {
   CurrentContext current(rank.queue->gpu());
   const auto count = static_cast<size_t>(transfer.bytes);
-  cuda::Stream stream = rank.queue->kernels();
+  cuda::Stream stream = stream_of(rank);
   const nccl::Status status =
       sends ? library_->send(transfer.from.data, count, nccl::DataType::i8,
                              transfer.to.device, rank.comm, stream)

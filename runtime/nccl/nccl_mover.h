@@ -1,7 +1,7 @@
 #pragma once
 // Bytes of GPUs of several processes by NCCL, from memory to memory, in the
-// streams of kernels. NCCL moves and nothing else: who meets, in which order,
-// and what is combined is ours.
+// streams of copies, beside kernels. NCCL moves and nothing else: who meets, in
+// which order, and what is combined is ours.
 //
 // Processes tell each other by a message that they have come, and then put
 // their sends and receives in their streams without waiting for them. Whoever

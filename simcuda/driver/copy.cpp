@@ -31,7 +31,7 @@ Failure locate(DeviceMemory& memory, const char* what, uint64_t address,
   allocation = memory.find(address);
   if (!allocation) {
     if (address < (uint64_t{1} << 47)) {
-      data = reinterpret_cast<uint8_t*>(address);
+      data = reinterpret_cast<uint8_t*>(address);  // NOLINT: the host's
       return {};
     }
     return {illegal_address,
@@ -81,13 +81,10 @@ Failure copy_run(Simulator& s, uint64_t to, uint64_t from,
              " that was never written, of " + s.memory.describe(from));
   }
   if (!a) return {};
-  if (missing < 0) {
+  if (missing < 0)
     a->mark_written(to - a->begin, bytes);
-  } else {
-    for (uint64_t k = 0; k < bytes; ++k)
-      if (b->first_unwritten(offset + k, 1) < 0)
-        a->mark_written(to - a->begin + k, 1);
-  }
+  else
+    a->mark_as(to - a->begin, *b, offset, bytes);
   return {};
 }
 

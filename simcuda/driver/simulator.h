@@ -56,9 +56,9 @@ struct Owned {
 /// What a call gives back: the object of a handle, or a device's context.
 struct Returned {
   Returned() = default;
-  Returned(const void* handle) : handle(handle) {}  // NOLINT: implicit
-  Returned(DevicePointer pointer)                   // NOLINT: implicit
-      : handle(reinterpret_cast<const void*>(pointer)) {}
+  Returned(const void* handle) : handle(handle) {}         // NOLINT: implicit
+  Returned(DevicePointer pointer)                          // NOLINT: implicit
+      : handle(reinterpret_cast<const void*>(pointer)) {}  // NOLINT
   static Returned context(Device device) {
     Returned returned;
     returned.context_of = device;

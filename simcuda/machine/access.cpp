@@ -353,6 +353,16 @@ Flow watch(Warp& warp, const Instruction& i, const Addresses& addresses,
   return flow;
 }
 
+/// Of kernels with wgmma: notes writes to shared memory.
+void hide(Warp& warp, const Addresses& addresses, Space space, uint32_t bytes) {
+  if (space != Space::shared && space != Space::generic) return;
+  const uint64_t window = space == Space::shared ? 0 : shared_window;
+  each_lane(warp, [&](int lane) {
+    const uint64_t at = addresses.lane[lane] - window;
+    if (at < warp.block->shared_hidden.size()) warp.hide(lane, at, bytes);
+  });
+}
+
 Flow resolve_checked(Warp& warp, const Instruction& i, Addresses& addresses,
                      Space space, uint32_t bytes, Access access,
                      LaneAddresses& lanes) {
@@ -410,12 +420,22 @@ Flow resolve_checked(Warp& warp, const Instruction& i, Addresses& addresses,
 
 }  // namespace
 
+void Warp::hide(int lane, uint64_t begin, uint32_t bytes) {
+  hidden.push_back(
+      {static_cast<uint32_t>(lane), static_cast<uint32_t>(begin), bytes});
+  std::fill_n(block->shared_hidden.begin() + static_cast<int64_t>(begin), bytes,
+              static_cast<uint8_t>(index + 1));
+}
+
 Flow resolve_at(Warp& warp, const Instruction& i, Slot base, bool narrow,
                 int64_t offset, Space space, uint32_t bytes, Access access,
                 LaneAddresses& lanes) {
   Addresses addresses;
   compute(warp, base, narrow, offset, addresses);
   Flow flow = resolve_checked(warp, i, addresses, space, bytes, access, lanes);
+  if (!warp.block->shared_hidden.empty() && flow == Flow::next &&
+      access != Access::read)
+    hide(warp, addresses, space, bytes);
   if (warp.block->races == nullptr || flow != Flow::next) [[likely]]
     return flow;
   return watch(warp, i, addresses, space, bytes, access);

@@ -31,6 +31,7 @@ Block::Block(const LaunchShape& launch) : launch(launch) {
   local_.assign(size_t{kernel.local_bytes} * count * warp_size, 0xcd);
   shared.assign(kernel.shared_bytes + launch.dynamic_shared, 0xcd);
   if (launch.track_shared) shared_written.assign(shared.size(), 0);
+  if (kernel.multiplies_shared) shared_hidden.assign(shared.size(), 0);
   if (launch.races) races = std::make_unique<BlockRaces>(*this, *launch.races);
   warps_.resize(count);
   order_.resize(count);
@@ -54,6 +55,7 @@ void Block::begin(uint64_t number) {
   std::minstd_rand random(mixed(launch.seed, number));  // cheap to begin
   std::fill(shared.begin(), shared.end(), static_cast<uint8_t>(random()));
   std::fill(shared_written.begin(), shared_written.end(), uint8_t{0});
+  std::fill(shared_hidden.begin(), shared_hidden.end(), uint8_t{0});
   std::shuffle(order_.begin(), order_.end(), random);
   barriers_ = {};
   if (races) races->begin(number);
@@ -70,6 +72,10 @@ void Block::begin(uint64_t number) {
     warp.paths.clear();
     warp.copies.clear();
     warp.copy_group = 0;
+    warp.products.clear();
+    warp.product_group = 0;
+    warp.products_may_begin = false;
+    warp.hidden.clear();
     warp.at_lane = -1;
     warp.running = true;
     set_specials(warp);

@@ -55,7 +55,10 @@ class Block {
   const LaunchShape& launch;
   std::vector<uint8_t> shared;
   std::vector<uint8_t> shared_written;  // empty: not tracked
-  std::unique_ptr<BlockRaces> races;    // null: not looked for
+  /// 1 + the warp whose write matrix units may not see yet; of kernels that
+  /// have wgmma, else empty.
+  std::vector<uint8_t> shared_hidden;
+  std::unique_ptr<BlockRaces> races;  // null: not looked for
   uint32_t index[3] = {0, 0, 0};
 
  private:

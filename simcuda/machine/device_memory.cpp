@@ -81,6 +81,21 @@ void Allocation::mark_written(uint64_t offset, uint64_t count) {
   if (fresh != 0) unwritten.fetch_sub(fresh);
 }
 
+void Allocation::mark_as(uint64_t offset, const Allocation& other,
+                         uint64_t from, uint64_t count) {
+  if (!other.tracks()) return mark_written(offset, count);
+  each_word(from, count, [&](uint64_t word, uint64_t mask) {
+    uint64_t there = other.written[word].load(std::memory_order_relaxed) & mask;
+    while (there != 0) {
+      const auto first = static_cast<uint64_t>(std::countr_zero(there));
+      const auto run = static_cast<uint64_t>(std::countr_one(there >> first));
+      mark_written(offset + word * 64 + first - from, run);
+      there &= first + run == 64 ? 0 : ~uint64_t{0} << (first + run);
+    }
+    return true;
+  });
+}
+
 int64_t Allocation::first_unwritten(uint64_t offset, uint64_t count) const {
   if (!tracks()) return -1;
   int64_t first = -1;

@@ -61,6 +61,9 @@ struct Allocation {
   uint64_t end() const { return begin + bytes; }
   bool tracks() const { return unwritten.load(std::memory_order_relaxed) != 0; }
   void mark_written(uint64_t offset, uint64_t count);
+  /// Marks those that were written of the bytes of `other` from `from` on.
+  void mark_as(uint64_t offset, const Allocation& other, uint64_t from,
+               uint64_t count);
   /// The first of these bytes that was never written, or -1.
   int64_t first_unwritten(uint64_t offset, uint64_t count) const;
   ~Allocation();

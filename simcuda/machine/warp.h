@@ -70,6 +70,22 @@ struct Warp {
   };
   std::vector<PendingCopy> copies;
   uint32_t copy_group = 0;
+  struct PendingProduct {  // wgmma
+    const Instruction* instruction = nullptr;
+    uint32_t group = 0;
+    std::vector<float> sums;      // [register][lane]
+    std::vector<uint32_t> parts;  // of shared memory, which it reads: 16 bytes
+    std::vector<uint8_t> read;    // what they held
+  };
+  std::vector<PendingProduct> products;
+  uint32_t product_group = 0;
+  bool products_may_begin = false;  // wgmma.fence
+  /// Writes to shared memory that no fence.proxy.async has followed.
+  struct HiddenWrite {
+    uint32_t lane, begin, bytes;
+  };
+  std::vector<HiddenWrite> hidden;
+  void hide(int lane, uint64_t begin, uint32_t bytes);
 
   Code fault = unisono::cuda::success;
   std::string fault_text;

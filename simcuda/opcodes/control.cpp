@@ -2,6 +2,7 @@
 #include "simcuda/machine/block.h"
 #include "simcuda/machine/lanes.h"
 #include "simcuda/opcodes/decode.h"
+#include "simcuda/opcodes/families.h"
 
 namespace simcuda {
 namespace {
@@ -140,6 +141,8 @@ bool decode_ret(Decoding& d) {
 bool decode_trap(Decoding& d) { return d.handler(trap); }
 bool decode_nothing(Decoding& d) { return d.handler(nothing); }
 bool decode_fence(Decoding& d) {
+  if (d.op.has("proxy") && d.op.has("async") && !d.op.has("global"))
+    return d.handler(show_writes);
   if (d.op.has("proxy") || d.op.has("mbarrier_init")) return d.handler(nothing);
   d.out.block_scope = d.op.has("cta");
   return d.handler(fence);

@@ -244,7 +244,7 @@ class OneDecoding final : public Decoding {
  public:
   OneDecoding(KernelDecoder& decoder, const Opcode& opcode,
               const Statement& statement)
-      : Decoding(opcode, statement, decoder.module_.target), on_(decoder) {}
+      : Decoding(opcode, statement, decoder.module_), on_(decoder) {}
 
   std::vector<Instruction> followers;
 
@@ -344,8 +344,8 @@ class OneDecoding final : public Decoding {
                  size_t defined) override {
     auto& all = on_.kernel_.slots;
     instruction.list = static_cast<uint32_t>(all.size());
-    instruction.list_size = static_cast<uint8_t>(slots.size());
-    instruction.list_defines = static_cast<uint8_t>(defined);
+    instruction.list_size = static_cast<uint16_t>(slots.size());
+    instruction.list_defines = static_cast<uint16_t>(defined);
     all.insert(all.end(), slots.begin(), slots.end());
   }
   void add_labels(const std::vector<Slot>& labels) override {
@@ -353,6 +353,7 @@ class OneDecoding final : public Decoding {
     out.list = static_cast<uint32_t>(all.size());
     all.insert(all.end(), labels.begin(), labels.end());
   }
+  void multiplies_shared() override { on_.kernel_.multiplies_shared = true; }
   Slot scratch() override { return on_.new_row(8); }
   Slot constant(uint64_t bits, int bytes) override {
     return on_.constant(bits, bytes);

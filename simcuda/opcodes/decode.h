@@ -32,13 +32,18 @@ struct Opcode {
 /// give false after an error (fail).
 class Decoding {
  public:
-  Decoding(const Opcode& opcode, const Statement& statement, int target)
-      : op(opcode), statement(statement), target(target) {}
+  Decoding(const Opcode& opcode, const Statement& statement,
+           const ModuleText& module)
+      : op(opcode),
+        statement(statement),
+        target(module.target),
+        exact(module.target_exact) {}
   virtual ~Decoding() = default;
 
   const Opcode& op;
   const Statement& statement;
   const int target;  // 90 is sm_90
+  const bool exact;  // sm_90a
   Instruction out;
 
   size_t count() const { return statement.operands.size(); }
@@ -71,6 +76,8 @@ class Decoding {
   virtual const std::vector<std::string>* table(const std::string& name) = 0;
   /// In a function that is inlined: the label at its end; else null.
   virtual const std::string* end_of_call() = 0;
+  /// The kernel has wgmma, whose reads of shared memory are watched.
+  virtual void multiplies_shared() = 0;
   /// Notes an error; returns false.
   virtual bool fail(const std::string& what) = 0;
 
@@ -85,6 +92,12 @@ class Decoding {
   bool needs(int minimum) {
     return target >= minimum || fail("`" + statement.name + "` requires sm_" +
                                      std::to_string(minimum) + " or higher");
+  }
+  /// Fails if the module's target is not this very one, with an `a`.
+  bool needs_exactly(int only) {
+    return (exact && target == only) ||
+           fail("`" + statement.name + "` requires sm_" + std::to_string(only) +
+                "a");
   }
   bool handler(Handler run) {
     out.run = run;

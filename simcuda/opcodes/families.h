@@ -14,4 +14,9 @@ bool decode_float_div(Decoding& d);
 bool decode_float_sign(Decoding& d);
 bool decode_float_min_max(Decoding& d);
 
+/// One step of a matrix unit: c + the sum of `count` exact products (mma.cpp).
+float add_aligned(float c, const double* products, int count);
+/// fence.proxy.async.
+Flow show_writes(Warp& warp, const Instruction& i);
+
 }  // namespace simcuda

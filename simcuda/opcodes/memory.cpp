@@ -303,6 +303,10 @@ Flow wait_copies(Warp& warp, const Instruction& i) {
             Access::write, true) != Flow::next) {
       flow = Flow::fault;
     }
+    if (!block.shared_hidden.empty())
+      warp.hide(std::countr_zero(copy.lanes),
+                static_cast<uint64_t>(copy.to - block.shared.data()),
+                copy.bytes);
     std::memcpy(copy.to, copy.data, copy.bytes);
     if (copy.written) std::memset(copy.written, 1, copy.bytes);
     return true;

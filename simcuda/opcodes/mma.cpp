@@ -103,32 +103,6 @@ Mma unpack_mma(const Instruction& i) {
   return x;
 }
 
-/// One step of a matrix unit: c + sum of `count` products.
-float add_aligned(float c, const double* products, int count) {
-  constexpr uint64_t exponent_bits = uint64_t{0x7ff} << 52;
-  uint64_t largest = 0;
-  double plain = c;
-  for (int k = 0; k < count; ++k) plain += products[k];
-  auto look = [&](double term) {
-    largest = std::max(largest, std::bit_cast<uint64_t>(term) & exponent_bits);
-  };
-  look(c);
-  for (int k = 0; k < count; ++k) look(products[k]);
-  if (largest == 0 || largest == exponent_bits)
-    return static_cast<float>(plain);  // zeros, or not finite
-  // The unit of the 25th bit, and one over it.
-  const double unit = std::bit_cast<double>(largest) * 0x1p-24;
-  const double scale = 1 / unit;
-  int64_t sum = static_cast<int64_t>(c * scale);
-  for (int k = 0; k < count; ++k)
-    sum += static_cast<int64_t>(products[k] * scale);
-  const double exact = static_cast<double>(sum) * unit;
-  const float rounded = static_cast<float>(exact);
-  return std::abs(static_cast<double>(rounded)) > std::abs(exact)
-             ? std::nextafter(rounded, 0.0f)
-             : rounded;
-}
-
 Flow multiply(Warp& warp, const Instruction& i) {
   const Mma x = unpack_mma(i);
   if (!warp.gather(~0u)) return Flow::moved;
@@ -295,6 +269,31 @@ Flow load_matrix(Warp& warp, const Instruction& i) {
 }
 
 }  // namespace
+
+float add_aligned(float c, const double* products, int count) {
+  constexpr uint64_t exponent_bits = uint64_t{0x7ff} << 52;
+  uint64_t largest = 0;
+  double plain = c;
+  for (int k = 0; k < count; ++k) plain += products[k];
+  auto look = [&](double term) {
+    largest = std::max(largest, std::bit_cast<uint64_t>(term) & exponent_bits);
+  };
+  look(c);
+  for (int k = 0; k < count; ++k) look(products[k]);
+  if (largest == 0 || largest == exponent_bits)
+    return static_cast<float>(plain);  // zeros, or not finite
+  // The unit of the 25th bit, and one over it.
+  const double unit = std::bit_cast<double>(largest) * 0x1p-24;
+  const double scale = 1 / unit;
+  int64_t sum = static_cast<int64_t>(c * scale);
+  for (int k = 0; k < count; ++k)
+    sum += static_cast<int64_t>(products[k] * scale);
+  const double exact = static_cast<double>(sum) * unit;
+  const float rounded = static_cast<float>(exact);
+  return std::abs(static_cast<double>(rounded)) > std::abs(exact)
+             ? std::nextafter(rounded, 0.0f)
+             : rounded;
+}
 
 bool decode_mma(Decoding& d) {
   d.out.meets = true;

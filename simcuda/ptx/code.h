@@ -60,8 +60,8 @@ struct Instruction {
   bool jumps = false;          // to target
   uint32_t table = 0;          // branch table: number of labels in the list
   uint32_t list = 0;           // place of further slots in Kernel::slots
-  uint8_t list_size = 0;       // rows in the list
-  uint8_t list_defines = 0;    // how many of them, the first, are written
+  uint16_t list_size = 0;      // rows in the list
+  uint16_t list_defines = 0;   // how many of them, the first, are written
   bool dst_is_source = false;  // of a store
   uint32_t memory = 0;  // number among the instructions that touch memory
   int line = 0;
@@ -130,6 +130,7 @@ struct Kernel {
   uint32_t memory_instructions = 0;
   uint32_t shared_bytes = 0;  // static; the dynamic part begins after it
   uint32_t local_bytes = 0;
+  bool multiplies_shared = false;  // has wgmma
   uint32_t max_threads = 1024;
   uint32_t required_threads[3] = {0, 0, 0};
   int registers = 16;  // 32-bit ones that a thread needs, an estimate

@@ -50,6 +50,13 @@ inline constexpr FaultProgram fault_programs[] = {
      "  (y, steps)\n"
      "}\n",
      "let (y, steps) = f(ones(f32[100]))\nprint(y[3], steps)\n"},
+    {"runs under way", "all",
+     "let f = jit(fn(x) => sqrt(abs(x)) * 2.0 + sin(x))\n"
+     "let g = jit(fn(x) => (sum(x), cumsum(x)))\n",
+     "var y = f(arange(5000, f32))\n"
+     "for _ in range(4) { y = f(y) }\n"
+     "let (a, b) = g(y)\nlet c = f(b)\n"
+     "print(a, c[4999])\n"},
     {"file", "none",
      "axis dev = devices()\n"
      "let f = pmap(fn(x) => x + 1.0, in_axes=split(0), out_axes=split(0), "

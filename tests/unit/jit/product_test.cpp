@@ -8,6 +8,7 @@
 #include <random>
 
 #include "jit/transform/transforms.h"
+#include "runtime/kernel_library/kernel_library.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
 #include "tests/unit/jit/op_table/op_table.h"
@@ -216,6 +217,68 @@ TEST_CASE("large squares of products on GPUs") {
       try_product(bench, c.dtype, sizes, lie, c.precision, c.kernel,
                   80 < c.exact_below);
     }
+}
+
+TEST_CASE("code for one kind of GPU is for no other") {
+  struct Choice {
+    int device, capability;
+    bool exact;
+    unsigned shared_bytes;
+  };
+  constexpr Choice choices[] = {{75, 75, false, 0},
+                                {86, 80, false, 73728},
+                                {90, 90, true, 197632},
+                                {100, 80, false, 73728}};
+  for (const Choice& choice : choices) {
+    const GridCode::Image* image =
+        kernel_library("dot_wide_bf16")->image_for(choice.device);
+    REQUIRE(image);
+    CHECK(image->capability == choice.capability);
+    CHECK(image->exact == choice.exact);
+    CHECK(image->shared_bytes == choice.shared_bytes);
+    const bool has_groups = image->ptx.find("wgmma") != std::string::npos;
+    CHECK(has_groups == choice.exact);
+  }
+}
+
+TEST_CASE("rectangles of products on GPUs") {
+  struct Wide {
+    int capability;
+    DType dtype;
+    Lie lie;
+    int64_t k;
+  };
+  // At the edges of 128 rows and 256 columns, 16, 32 and 64 deep; a ring of
+  // stages that is gone round, and one that is not filled.
+  constexpr Wide all[] = {
+      {75, DType::F32, Lie::plain, 40},
+      {75, DType::F16, Lie::turned_b, 24},
+      {75, DType::BF16, Lie::plain, 24},
+      {80, DType::F32, Lie::plain, 72},
+      {80, DType::F32, Lie::turned_a, 33},
+      {80, DType::F32, Lie::turned_b, 17},
+      {80, DType::F32, Lie::both_turned, 48},
+      {80, DType::F16, Lie::plain, 136},
+      {80, DType::BF16, Lie::both_turned, 40},
+      {90, DType::BF16, Lie::plain, 264},
+      {90, DType::BF16, Lie::turned_a, 72},
+      {90, DType::BF16, Lie::turned_b, 72},
+      {90, DType::F16, Lie::both_turned, 40},
+  };
+  for (const Wide& wide : all) {
+    Bench bench(simulated_gpus(1, "cc=" + std::to_string(wide.capability / 10) +
+                                      "." +
+                                      std::to_string(wide.capability % 10)));
+    const std::string kernel =
+        "dot_wide_" + std::string(unisono::name(wide.dtype));
+    const Sizes sizes{24, 136, wide.k, 392};
+    CHECK(kernel_of(bench, product(wide.dtype, sizes, wide.lie,
+                                   Precision::usual)) == kernel);
+    const bool exact = wide.dtype == DType::F32 ||
+                       (wide.dtype == DType::BF16 && wide.capability < 80);
+    try_product(bench, wide.dtype, sizes, wide.lie, Precision::usual, kernel,
+                exact);
+  }
 }
 
 TEST_CASE("products on GPUs of infinities, NaN and subnormals") {

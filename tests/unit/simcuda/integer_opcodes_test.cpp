@@ -271,3 +271,47 @@ TEST_CASE("opcodes: comparisons and choices of integers") {
                    {0x12345678}});
   run(cases);
 }
+
+TEST_CASE("opcodes: cp.async of fewer bytes fills up with zeros") {
+  // Operands: 16 bytes to copy, and how many of them. What is read of the place
+  // in shared memory held ones before.
+  auto copy = [](const std::string& kind, const std::string& from,
+                 const std::string& bytes, int read) {
+    return "{ .reg .b32 %at; .shared .align 16 .b8 place[2048];"
+           "mov.u32 %at, place; mad.lo.u32 %at, %r1, 16, %at;"
+           "st.shared.v2.b64 [%at], {-1, -1};"
+           "cp.async." +
+           kind + ".shared.global [%at], [" + from + "], " + bytes +
+           ", {3}; cp.async.commit_group; cp.async.wait_group 0;"
+           "ld.shared.b64 {0}, [%at+" +
+           std::to_string(read) + "]; }";
+  };
+  auto first = [](uint64_t value, uint64_t bytes) {
+    return bytes >= 8 ? value : value & ((uint64_t{1} << 8 * bytes) - 1);
+  };
+  constexpr uint64_t low = 0x8877665544332211, high = 0xffeeddccbbaa9988;
+  std::vector<std::vector<uint64_t>> lanes;
+  for (uint64_t bytes = 0; bytes <= 16; ++bytes)
+    lanes.push_back({low, high, bytes});
+  std::vector<Case> cases;
+  for (const char* kind : {"cg", "ca"}) {
+    cases.push_back(computed(copy(kind, "%rd6", "16", 0), "d ddr", lanes,
+                             [&](auto& v) { return first(v[0], v[2]); }));
+    cases.push_back(computed(
+        copy(kind, "%rd6", "16", 8), "d ddr", lanes,
+        [&](auto& v) { return v[2] > 8 ? first(v[1], v[2] - 8) : 0; }));
+  }
+  constexpr uint64_t ones = ~uint64_t{0};
+  lanes.resize(5);
+  cases.push_back(computed(
+      copy("ca", "%rd6+4", "4", 0), "d ddr", lanes,
+      [&](auto& v) { return first(v[0] >> 32, v[2]) | (ones << 32); }));
+  lanes.resize(9, {});
+  for (uint64_t bytes = 5; bytes <= 8; ++bytes)
+    lanes[bytes] = {low, high, bytes};
+  cases.push_back(computed(copy("ca", "%rd6+8", "8", 0), "d ddr", lanes,
+                           [&](auto& v) { return first(v[1], v[2]); }));
+  // No byte: the address may be any.
+  cases.push_back({copy("cg", "0", "16", 0), "d ddr", {{low, high, 0}}, {0}});
+  run(cases);
+}
