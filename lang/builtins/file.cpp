@@ -155,9 +155,9 @@ std::optional<NamedLeaves> arrays_in_file(Walk& walk, const std::string& path,
     const NpzEntry& entry = opened->entries[i];
     FileDevice::Elements elements{file, path, entry.name, entry.header,
                                   opened->checksums[i]};
-    ArrayValue array = walk.from_array(
-        shared ? shared->files().array(std::move(elements))
-               : array_in_file(std::move(elements)));
+    ArrayValue array =
+        walk.from_array(shared ? shared->files().array(std::move(elements))
+                               : array_in_file(std::move(elements)));
     if (!shared)
       bring_what_fits(walk, *array, where);
     else if (entry.header.data_bytes < small_array)
