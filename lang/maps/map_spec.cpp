@@ -668,7 +668,8 @@ BoundCall bind_call(Walk& walk, const MapCallee& callee,
 }
 
 BoundResult bind_result(Walk& walk, const MapCallee& callee,
-                        const MapLayout& layout, const Value& result, Span where) {
+                        const MapLayout& layout, const Value& result,
+                        Span where) {
   return ResultBinder(walk, callee, layout, where).bind(result);
 }
 

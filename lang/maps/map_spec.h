@@ -110,7 +110,8 @@ struct BoundResult {
 /// Matches the results of one member to out_axes, and proves that a result of
 /// which `none` takes one copy does not vary over the axis.
 BoundResult bind_result(Walk& walk, const MapCallee& callee,
-                        const MapLayout& layout, const Value& result, Span where);
+                        const MapLayout& layout, const Value& result,
+                        Span where);
 
 /// The tree with its arrays replaced, in order.
 Value replace_arrays(const Value& tree, const std::vector<ArrayValue>& arrays);

@@ -137,11 +137,10 @@ bool Parser::name(Name* out) {
 
 /// `let [a, b] = ...` of Python and JavaScript.
 void Parser::expected_name() {
-  const bool brackets = at(TokenKind::LeftBracket);
+  if (!at(TokenKind::LeftBracket)) return expected("a name");
   Diagnostic* mistake =
       report(Code::unexpected_token, here(), "a name", found());
-  if (mistake && brackets)
-    mistake->set_help("put several names in parentheses: `(a, b)`");
+  if (mistake) mistake->set_help("put several names in parentheses: `(a, b)`");
 }
 
 bool Parser::pattern(Pattern* out) {
