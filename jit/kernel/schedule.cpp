@@ -400,6 +400,16 @@ bool holds_arrays(const Turns& turns) {
 }
 }  // namespace
 
+int64_t stored_bytes(const Nest& nest, const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const Store& store : nest.stores)
+    bytes += nest.points() * byte_size(kernel.arguments[store.argument].dtype);
+  if (nest.scan)
+    bytes +=
+        nest.points() * byte_size(kernel.arguments[nest.scan->argument].dtype);
+  return bytes;
+}
+
 Schedule schedule(const Nest& nest, const Kernel& kernel,
                   const Machine& machine) {
   Schedule plan;
@@ -489,16 +499,10 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
   plan.grain =
       std::max<int64_t>(1, static_cast<int64_t>(20000 / (nanoseconds + 2)));
   plan.all_masked = machine.masked_bytes && nest.points() < 1 << 19;
-  int64_t written = 0;
-  for (const Store& store : nest.stores)
-    written +=
-        nest.points() * byte_size(kernel.arguments[store.argument].dtype);
-  if (nest.scan)
-    written +=
-        nest.points() * byte_size(kernel.arguments[nest.scan->argument].dtype);
   plan.streaming = (plan.form == Form::map || plan.form == Form::tiles ||
                     plan.form == Form::scan) &&
-                   !nest.turns && written >= machine.last_level_cache / 2 &&
+                   !nest.turns &&
+                   stored_bytes(nest, kernel) >= machine.last_level_cache / 2 &&
                    stores_aligned(nest, kernel, plan);
   return plan;
 }

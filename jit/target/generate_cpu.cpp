@@ -17,6 +17,7 @@
 #include "jit/emit/dot.h"
 #include "jit/emit/emit.h"
 #include "jit/kernel/group.h"
+#include "jit/kernel/schedule.h"
 #include "runtime/files/build_id.h"
 #include "runtime/stop.h"
 
@@ -59,11 +60,11 @@ bool is_plain(const Request& request) {
 }
 
 std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
-                                const Request& request,
-                                const Machine& machine) {
-  if (const auto* kernel = std::get_if<const Kernel*>(&request))
+                                const KeyedRequest& what, Machine machine) {
+  machine.last_level_cache /= what.sharers;
+  if (const auto* kernel = std::get_if<const Kernel*>(&what.request))
     return {emit_kernel(module, name, **kernel, machine)};
-  const DotTask& task = *std::get<const DotTask*>(request);
+  const DotTask& task = *std::get<const DotTask*>(what.request);
   EmittedDot dot = emit_dot(module, name, task.shape, machine.vector_bytes);
   std::vector<EmittedKernel> out;
   for (const auto& launch : dot.launches)
@@ -72,14 +73,13 @@ std::vector<EmittedKernel> emit(llvm::Module& module, const std::string& name,
 }
 
 /// As one module, though code is made of parts.
-std::string llvm_text(std::span<const std::pair<std::string, Request>> all,
-                      Target& target) {
+std::string llvm_text(std::span<const KeyedRequest> all, Target& target) {
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
   target.prepare(module);
   for (size_t i = 0; i < all.size(); ++i) {
     poll_stop();
-    emit(module, fmt::format("kernel{}", i), all[i].second, target.machine());
+    emit(module, fmt::format("kernel{}", i), all[i], target.machine());
   }
   std::string out;
   llvm::raw_string_ostream(out) << module;
@@ -213,13 +213,13 @@ CpuGenerator::CpuGenerator(CpuTargetOptions options,
                                                     : std::move(cache)) {}
 
 Result<std::vector<Compiled>> CpuGenerator::generate_module(
-    std::span<const Fresh> fresh, size_t first, Target& target,
+    std::span<const KeyedRequest> fresh, size_t first, Target& target,
     CodeText* dump) {
   std::string key;
   if (cache_ && !dump) {
     key = fmt::format("code of build {} for {}from {}\n", build_id(),
                       target.description(), first);
-    for (const auto& [text, request] : fresh) key += text + '\n';
+    for (const KeyedRequest& one : fresh) key += one.key + '\n';
     if (const auto bytes = cache_->find(key)) {
       if (const auto object = from_bytes(*bytes, fresh.size())) {
         if (auto kept = load(*object, target)) {
@@ -233,12 +233,12 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
   llvm::Module module("kernels", target.context());
   target.prepare(module);
   const bool plain = std::ranges::all_of(
-      fresh, [](const Fresh& one) { return is_plain(one.second); });
+      fresh, [](const KeyedRequest& one) { return is_plain(one.request); });
   Object object;
-  for (const auto& [text, request] : fresh)
+  for (const KeyedRequest& one : fresh)
     object.kernels.push_back(
         emit(module, fmt::format("kernel{}", first + object.kernels.size()),
-             request, target.machine()));
+             one, target.machine()));
   if (dump && dump->wants_assembly) {
     auto text = TRY(target.assembly(*llvm::CloneModule(module), plain));
     dump->assembly += first == 0 ? text : with_own_labels(text, first);
@@ -252,15 +252,15 @@ Result<std::vector<Compiled>> CpuGenerator::generate_module(
 }
 
 Result<std::vector<Compiled>> CpuGenerator::generate_modules(
-    std::span<const Fresh> fresh, Target& target, CodeText* dump) {
+    std::span<const KeyedRequest> fresh, Target& target, CodeText* dump) {
   std::vector<Compiled> out;
   if (dump && dump->wants_llvm) dump->llvm += llvm_text(fresh, target);
   while (out.size() < fresh.size()) {
     poll_stop();
-    const std::span<const Fresh> rest = fresh.subspan(out.size());
-    size_t count = 1, total = weight(rest[0].second);
+    const std::span<const KeyedRequest> rest = fresh.subspan(out.size());
+    size_t count = 1, total = weight(rest[0].request);
     while (count < rest.size()) {
-      total += weight(rest[count].second);
+      total += weight(rest[count].request);
       if (total > most_module_weight) break;
       ++count;
     }
@@ -271,25 +271,63 @@ Result<std::vector<Compiled>> CpuGenerator::generate_modules(
   return out;
 }
 
-Result<CompiledKernels> CpuGenerator::generate(const Plan& plan, int,
+namespace {
+
+bool has_meetings(const PlanSteps& steps) {
+  return std::ranges::any_of(steps, [](const PlanStep& step) {
+    if (std::holds_alternative<CollectiveStep>(step.what)) return true;
+    if (const auto* loop = std::get_if<LoopTask>(&step.what))
+      return (loop->condition && has_meetings(*loop->condition)) ||
+             has_meetings(*loop->body);
+    const auto* choice = std::get_if<IfTask>(&step.what);
+    return choice && (has_meetings(*choice->then_steps) ||
+                      has_meetings(*choice->else_steps));
+  });
+}
+
+/// How many devices share the cache for what the kernel stores: of arrays that
+/// one device's stores would leave there, all devices' are too many.
+int sharers_of(const Request& request, int devices, int64_t cache) {
+  const auto* kernel = std::get_if<const Kernel*>(&request);
+  if (!kernel || devices == 1) return 1;
+  const auto differs = [&](const Nest& nest) {
+    const int64_t bytes = stored_bytes(nest, **kernel);
+    return bytes < cache / 2 && bytes >= cache / devices / 2;
+  };
+  return std::ranges::any_of((*kernel)->nests, differs) ? devices : 1;
+}
+
+}  // namespace
+
+/// Devices that meet take turns: what one has stored, the others' stores have
+/// driven out of the cache before it is read.
+Result<CompiledKernels> CpuGenerator::generate(const Plan& plan, int devices,
                                                const CodeTarget&,
                                                CodeText* dump) {
-  return generate(requests_of(plan), dump);
+  return generate(requests_of(plan), dump,
+                  has_meetings(plan.steps) ? devices : 1);
 }
 
 Result<CompiledKernels> CpuGenerator::generate(
-    const std::vector<Request>& requests, CodeText* dump) {
+    const std::vector<Request>& requests, CodeText* dump, int sharers) {
   CompiledKernels result;
-  std::vector<Fresh> fresh;
+  std::vector<KeyedRequest> fresh;
+  std::vector<std::string> keys;
   for (const Request& request : requests) {
     poll_stop();
     std::string key =
         std::visit([](const auto* what) { return key_of(*what); }, request);
     if (dump) dump->kernels += key;
     if (result.contains(key)) continue;
-    const Compiled* known = dump ? nullptr : kernels_.find(key);
+    const int shared =
+        sharers_of(request, sharers, target(0).machine().last_level_cache);
+    const std::string kept =
+        shared == 1 ? key : key + fmt::format("cache of {}\n", shared);
+    const Compiled* known = dump ? nullptr : kernels_.find(kept);
     result[key] = known ? *known : Compiled{};
-    if (!known) fresh.emplace_back(std::move(key), request);
+    if (known) continue;
+    fresh.push_back({kept, request, shared});
+    keys.push_back(std::move(key));
   }
   if (fresh.empty()) return result;
 
@@ -298,7 +336,7 @@ Result<CompiledKernels> CpuGenerator::generate(
   auto begin = [&](size_t thread) { return fresh.size() * thread / threads; };
   std::vector<std::optional<Result<std::vector<Compiled>>>> parts(threads);
   auto generate_part = [&](size_t thread) {
-    const std::span<const Fresh> own = std::span(fresh).subspan(
+    const std::span<const KeyedRequest> own = std::span(fresh).subspan(
         begin(thread), begin(thread + 1) - begin(thread));
     parts[thread] = generate_modules(own, *targets_[thread], dump);
   };
@@ -310,10 +348,10 @@ Result<CompiledKernels> CpuGenerator::generate(
     auto& part = *parts[thread];
     if (!part) return part.error();
     for (size_t i = 0; i < part->size(); ++i) {
-      const std::string& key = fresh[begin(thread) + i].first;
+      const std::string& key = fresh[begin(thread) + i].key;
       // Text and code grow alike.
       kernels_.put(key, (*part)[i], 4 * static_cast<int64_t>(key.size()));
-      result[key] = std::move((*part)[i]);
+      result[keys[begin(thread) + i]] = std::move((*part)[i]);
     }
   }
   return result;

@@ -22,6 +22,15 @@
 
 namespace unisono::jit {
 
+/// A request, and the key by which its code is kept. `sharers`: of the
+/// last-level cache its stores have the n-th part, where that makes a
+/// difference.
+struct KeyedRequest {
+  std::string key;
+  Request request;
+  int sharers = 1;
+};
+
 /// Starts threads, at most one for each processor, where there is much to
 /// generate.
 class CpuGenerator : public Generator {
@@ -38,24 +47,24 @@ class CpuGenerator : public Generator {
   void complete(CollectiveStep&, int, const CompiledKernels&) const override {}
   /// Code for all requests, by key_of. With `dump` all is generated again, to
   /// be seen.
+  /// `sharers`: how many devices meet while they do this, each with arrays of
+  /// its own in the one last-level cache.
   Result<CompiledKernels> generate(const std::vector<Request>& requests,
-                                   CodeText* dump = nullptr);
+                                   CodeText* dump = nullptr, int sharers = 1);
   int64_t kernels_generated() const override { return kernels_generated_; }
   /// How many came from the cache on disk.
   int64_t kernels_found() const { return kernels_found_; }
 
  private:
-  using Fresh = std::pair<std::string, Request>;
   Target& target(size_t number);
   /// In several modules: LLVM cannot be stopped, so the stop flag is polled
   /// between them.
-  Result<std::vector<Compiled>> generate_modules(std::span<const Fresh> fresh,
-                                                 Target& target,
-                                                 CodeText* dump);
+  Result<std::vector<Compiled>> generate_modules(
+      std::span<const KeyedRequest> fresh, Target& target, CodeText* dump);
   /// Kernels are numbered from `first` on.
-  Result<std::vector<Compiled>> generate_module(std::span<const Fresh> fresh,
-                                                size_t first, Target& target,
-                                                CodeText* dump);
+  Result<std::vector<Compiled>> generate_module(
+      std::span<const KeyedRequest> fresh, size_t first, Target& target,
+      CodeText* dump);
 
   const CpuTargetOptions options_;
   const std::shared_ptr<DiskCache> cache_;

@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "jit/ir/kinds.h"
+#include "jit/plan/fuse.h"
+#include "jit/target/generate_cpu.h"
 #include "tests/unit/jit/compiled.h"
 #include "tests/unit/jit/gpu/simulated.h"
 
@@ -382,4 +384,33 @@ TEST_CASE("stencils of what is padded, joined and rolled") {
                           n, n - 1),
               dtype);
     }
+}
+
+TEST_CASE(
+    "stores of devices that meet bypass a cache that is too small for all") {
+  const int64_t cache = make_cpu_target()->machine().last_level_cache;
+  Graph g;
+  const auto x = g.add_input({DType::F32, {cache / 4 / 4}});
+  const auto part = g.add(
+      Op::slice, {x}, ir::SliceAttrs{{ir::Dim(0)}, {ir::Dim(1)}, {ir::Dim(8)}});
+  const auto sum = g.add(Op::all_reduce, {part}, ir::CollectiveAttrs{});
+  g.outputs = {g.add(Op::add, {x, x}), sum};
+  CpuGenerator generator({});
+  on_deep_stacks(1, [&](size_t) {
+    const Plan plan = fuse(g, true, generator.lowering());
+    for (const int devices : {1, 2, 8}) {
+      CodeText text{.wants_assembly = false};
+      REQUIRE(generator.generate(plan, devices, {}, &text));
+      INFO(devices);
+      const bool bypasses = text.llvm.find("!nontemporal") != text.llvm.npos;
+      CHECK(bypasses == (devices > 1));
+    }
+  });
+  g.outputs = {g.outputs[0]};  // they do not meet: what is stored may stay
+  on_deep_stacks(1, [&](size_t) {
+    const Plan plan = fuse(g, true, generator.lowering());
+    CodeText text{.wants_assembly = false};
+    REQUIRE(generator.generate(plan, 8, {}, &text));
+    CHECK(text.llvm.find("!nontemporal") == text.llvm.npos);
+  });
 }
