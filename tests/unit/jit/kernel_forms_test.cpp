@@ -162,7 +162,7 @@ return %8, %9, %10, %2
 }
 
 TEST_CASE("reductions along several axes") {
-  auto reduce = [](std::vector<int> axes) {
+  auto reduce = [](const std::vector<int>& axes) {
     return [axes](Graph& g, NodeId x) {
       return g.add(Op::sum, {x}, ir::ReduceAttrs{axes});
     };
