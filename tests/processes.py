@@ -734,11 +734,18 @@ def reports(folder):
         threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
         check(f"processes of a trace mpi={mpi}", named == {1: "process 0", 2: "process 1"} and {t.partition(",")[0] for (p, _), t in threads.items()
               if p == 2} == {"cpu:2", "cpu:3", "host"}, named, threads)
-        for pid in (1, 2):
-            mine = [(e["cat"], e["ts"], e["ts"] + e["dur"], e["name"]) for e in events if e["pid"] == pid and e["ph"] == "X"]
-            kernels = [k for k in mine if k[0] == "kernel"]
-            meanwhile = [c for c in mine if c[0] == "collective" and any(c[1] < k[1] and k[2] < c[2] for k in kernels)]
-            check(f"kernels while exchanges are under way, process {pid - 1} mpi={mpi}", len(meanwhile) >= 2, mine)
+        # A busy machine may let the kernels end before the thread of the exchange begins: not each time.
+        for attempt in range(3):
+            if attempt > 0:
+                run(launcher(2, mpi) + ["--devices", "cpu:2", "--stats", "--trace", path, program], {"UNISONO_FAULTS": "slow 0 1 30; slow 1 0 30"})
+                events = json.loads(path.read_text())["traceEvents"]
+            spans = {pid: [(e["cat"], e["ts"], e["ts"] + e["dur"], e["name"]) for e in events if e["pid"] == pid and e["ph"] == "X"] for pid in (1, 2)}
+            meanwhile = {pid: [c for c in mine if c[0] == "collective" and any(k[0] == "kernel" and c[1] < k[1] and k[2] < c[2] for k in mine)]
+                         for pid, mine in spans.items()}
+            if all(len(found) >= 2 for found in meanwhile.values()):
+                break
+        for pid, found in meanwhile.items():
+            check(f"kernels while exchanges are under way, process {pid - 1} mpi={mpi}", len(found) >= 2, spans[pid])
     gpus_meanwhile(folder)
     failing = folder / "failing.uni"
     failing.write_text(MEMBERS.replace("WHICH", "3"))

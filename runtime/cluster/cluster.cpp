@@ -696,13 +696,15 @@ Cluster::End Cluster::finish(int status, std::string messages) {
 }
 
 /// Whether all have come to the end. One that is late may still have much to do
-/// or wait for somebody that is here, so all hear of the end then.
+/// or wait for somebody that is here, so all hear of the end then. It is missed
+/// by who waits for it on the way to process 0; who waits for process 0 does not
+/// lose patience: that one may have seen all, and be gone.
 bool Cluster::end_well() {
   ending_ = options_.limit.count() == 0 || options_.limit > end_patience;
-  const bool well = static_cast<bool>(settle_all());
-  if (std::exchange(ending_, false) && !well)
+  const bool came = static_cast<bool>(settle_runs());
+  if (std::exchange(ending_, false) && !came)
     for (Peer& peer : peers_) peer.late = false;
-  return well;
+  return came && broadcast(0, nullptr, 0);
 }
 
 void Cluster::say_goodbye(int status, const std::string& messages) {

@@ -113,8 +113,6 @@ class Cluster {
   /// error: what is done now would have been done by one process alone, too.
   /// What members have printed is then output.
   Status settle();
-  /// Likewise, and nobody goes on before it.
-  Status settle_all();
   /// No process goes on before all have come here; with equal `fingerprint`s.
   Status barrier(uint64_t fingerprint = 0);
 

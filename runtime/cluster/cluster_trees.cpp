@@ -158,11 +158,6 @@ Status Cluster::settle() {
   return settle_runs();
 }
 
-Status Cluster::settle_all() {
-  TRY(settle_runs());
-  return broadcast(0, nullptr, 0);
-}
-
 Status Cluster::settle_runs() {
   runs_settled_ = runs_;
   const TreePlace place = tree_place(processes(), process());
