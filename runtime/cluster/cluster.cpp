@@ -697,8 +697,8 @@ Cluster::End Cluster::finish(int status, std::string messages) {
 
 /// Whether all have come to the end. One that is late may still have much to do
 /// or wait for somebody that is here, so all hear of the end then. It is missed
-/// by who waits for it on the way to process 0; who waits for process 0 does not
-/// lose patience: that one may have seen all, and be gone.
+/// by who waits for it on the way to process 0; who waits for process 0 does
+/// not lose patience: that one may have seen all, and be gone.
 bool Cluster::end_well() {
   ending_ = options_.limit.count() == 0 || options_.limit > end_patience;
   const bool came = static_cast<bool>(settle_runs());
