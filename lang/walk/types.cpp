@@ -358,9 +358,6 @@ std::string_view foreign_type_help(std::string_view name) {
   if (name == "float")
     return "a number is `f32` or `f64`, an array of them `f32[n]`; without a "
            "type a parameter takes any";
-  if (name == "tuple" || name == "list")
-    return "a tuple has the types of its items, `(f32, str)`, an array is "
-           "`f32[n]`";
   return "";
 }
 }  // namespace
