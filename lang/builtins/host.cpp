@@ -86,7 +86,7 @@ Value builtin_len(CallOf<"len">& call) {
   if (const auto* text = x.get_if<StrValue>()) {
     const auto known = known_text(call.walk, *text, call["x"].where());
     if (!known) return unknown(text->length.get());
-    return IntValue{static_cast<int64_t>(characters(*known).size())};
+    return IntValue{character_count(known)};
   }
   const ArrayCell* array = x.array();
   if (!array || array->type.rank() == 0)

@@ -319,9 +319,10 @@ void words_column(Walk& walk, const Value& words, Span where, Column& out) {
     out.numbers = walk.unknown_array({DType::I32, {unknown_int(walk).value}});
     return;
   }
-  for (const Value& item : items->items)
-    out.categories->push_back(
-        known_text(walk, *item.get_if<StrValue>(), where).value_or(""));
+  for (const Value& item : items->items) {
+    const Text word = known_text(walk, *item.get_if<StrValue>(), where);
+    out.categories->push_back(word ? *word : "");
+  }
   out.numbers =
       iota(walk, {DType::I32, {static_cast<int64_t>(items->items.size())}}, 0,
            where);

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view blanks = " \t\n\r\f\v";
 
 /// An argument that must be text: what is known of it.
-std::optional<std::string> text_argument(Argument argument) {
+Text text_argument(Argument argument) {
   const auto* text = argument.value().get_if<StrValue>();
   if (!text) wrong_argument(argument, "a `str`");
   return known_text(argument.call().walk, *text, argument.where());
@@ -257,7 +257,7 @@ Value stripped(CallOf<"strip">& call, bool left, bool right) {
   const auto text = text_argument(call["s"]);
   const auto cut = call["characters"].given()
                        ? text_argument(call["characters"])
-                       : std::optional(std::string(blanks));
+                       : Text(std::string(blanks));
   if (!text || !cut) return StrValue{};
   const auto all = characters(*text), unwanted = characters(*cut);
   const auto goes = [&](std::string_view c) {
@@ -602,7 +602,7 @@ Value split_text(CallOf<"split">& call) {
   const Argument cuts =
       call["maxsplit"].given() ? call["maxsplit"] : call["axis"];
   const auto separator =
-      by.given() ? text_argument(by) : std::optional<std::string>();
+      by.given() ? text_argument(by) : Text();
   const auto text = text_argument(call["x"]);
   const auto most = cuts.given()
                         ? host_number(call.walk, cuts, describe_argument(cuts))
@@ -667,7 +667,7 @@ Value builtin_join(CallOf<"join">& call) {
 Value builtin_ord(CallOf<"ord">& call) {
   const auto text = text_argument(call["c"]);
   if (!text) return unknown_int(call.walk);
-  if (text->empty() || characters(*text).size() != 1)
+  if (text->empty() || character_count(text) != 1)
     wrong_argument(call["c"], "one character");
   return IntValue{static_cast<int64_t>(decode_utf8(*text, 0).value)};
 }
@@ -682,7 +682,7 @@ Value builtin_chr(CallOf<"chr">& call) {
         "the number of a character", fmt::format("{}", *code)));
   std::string out;
   append_utf8(out, static_cast<char32_t>(*code));
-  return StrValue{std::move(out)};
+  return StrValue{character(out)};
 }
 
 }  // namespace unisono::lang

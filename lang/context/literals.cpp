@@ -9,6 +9,7 @@
 #include "jit/scalar/element.h"
 #include "lang/context/walk.h"
 #include "lang/syntax/literal_range.h"
+#include "runtime/recycling.h"
 
 namespace unisono::lang {
 namespace {
@@ -120,10 +121,9 @@ std::optional<ArrayValue> fold_literals(ir::Op op,
   jit::ElementError error;
   loop(bytes.data(), in.data(), stride.data(), 1, &error);
   if (error.fault != jit::Fault::none) return std::nullopt;
-  auto cell = std::make_shared<ArrayCell>();
-  cell->type = {result, {}};
-  cell->constant =
-      std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+  auto cell = make_recycled<ArrayCell>();
+  cell->type.dtype = result;
+  cell->constant = make_recycled<std::vector<uint8_t>>(std::move(bytes));
   cell->weak = !is_bool(result);
   cell->literal = cell->weak && literal;
   return cell;

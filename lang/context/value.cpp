@@ -16,21 +16,6 @@ const Value* RecordValue::find(std::string_view name) const {
   return nullptr;
 }
 
-const TupleValue* Value::tuple() const {
-  const auto* tuple = get_if<std::shared_ptr<const TupleValue>>();
-  return tuple ? tuple->get() : nullptr;
-}
-
-const RecordValue* Value::record() const {
-  const auto* record = get_if<std::shared_ptr<const RecordValue>>();
-  return record ? record->get() : nullptr;
-}
-
-ArrayCell* Value::array() const {
-  const auto* array = get_if<ArrayValue>();
-  return array ? array->get() : nullptr;
-}
-
 TreeSize tree_size(const Value& value) {
   if (const TupleValue* tuple = value.tuple()) return tuple->size;
   if (const RecordValue* record = value.record()) return record->size;
@@ -46,10 +31,17 @@ void add_part(TreeSize& whole, const Value& part) {
 }
 }  // namespace
 
+void TupleValue::append(Value item) {
+  add_part(size, item);
+  items.push_back(std::move(item));
+}
+
 Value make_tuple(std::vector<Value> items) {
   TreeSize size{0, 1};
   for (const Value& item : items) add_part(size, item);
-  return std::make_shared<const TupleValue>(TupleValue{std::move(items), size});
+  // It is no constant object, as a `var` may let it grow in its place.
+  return std::shared_ptr<const TupleValue>(
+      std::make_shared<TupleValue>(TupleValue{std::move(items), size}));
 }
 
 Value make_record(std::vector<std::pair<std::string, Value>> fields) {

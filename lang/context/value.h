@@ -1,13 +1,16 @@
 #pragma once
 // The values of the language, in all modes of the walk.
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "jit/ir/graph.h"
 #include "lang/source/source.h"
 #include "runtime/array.h"
+#include "runtime/recycling.h"
 
 namespace unisono::lang {
 
@@ -130,36 +134,51 @@ class Text {
   Text() = default;
   Text(std::nullopt_t) {}  // NOLINT: implicit
   Text(std::string text)   // NOLINT: implicit
-      : text_(std::make_shared<std::string>(std::move(text))) {}
+      : held_(make_recycled<Held>(std::move(text))) {}
   Text(const std::optional<std::string>& text) {  // NOLINT: implicit
     if (text) *this = Text(*text);
   }
-  explicit operator bool() const { return text_ != nullptr; }
-  const std::string& operator*() const { return *text_; }
-  const std::string* operator->() const { return text_.get(); }
+  explicit operator bool() const { return held_ != nullptr; }
+  const std::string& operator*() const { return held_->text; }
+  const std::string* operator->() const { return &held_->text; }
   operator std::optional<std::string>() const {  // NOLINT: implicit
-    return text_ ? std::optional(*text_) : std::nullopt;
+    return held_ ? std::optional(held_->text) : std::nullopt;
   }
   bool operator==(const Text& other) const {
-    return text_ == other.text_ ||
-           (text_ && other.text_ && *text_ == *other.text_);
+    return held_ == other.held_ ||
+           (held_ && other.held_ && held_->text == other.held_->text);
   }
   /// Whether both are one text in memory.
-  bool is(const Text& other) const { return text_ == other.text_; }
+  bool is(const Text& other) const { return held_ == other.held_; }
+  /// Whether each byte is a character.
+  bool is_ascii() const { return held_->is_ascii; }
   /// This with `more` behind it: in place, by the work that `more` is, if no
   /// other value shares the text.
   void append(std::string_view more) {
-    if (text_.use_count() > 1) {
-      auto longer = std::make_shared<std::string>();
-      longer->reserve(2 * (text_->size() + more.size()));
-      *longer = *text_;
-      text_ = std::move(longer);
+    if (held_.use_count() > 1) {
+      auto longer = make_recycled<Held>(std::string());
+      longer->text.reserve(2 * (held_->text.size() + more.size()));
+      longer->text = held_->text;
+      longer->is_ascii = held_->is_ascii;
+      held_ = std::move(longer);
     }
-    text_->append(more);
+    held_->text.append(more);
+    held_->is_ascii = held_->is_ascii && all_ascii(more);
   }
 
  private:
-  std::shared_ptr<std::string> text_;
+  struct Held {
+    explicit Held(std::string text)
+        : text(std::move(text)), is_ascii(all_ascii(this->text)) {}
+    std::string text;
+    bool is_ascii;
+  };
+  static bool all_ascii(std::string_view text) {
+    unsigned char bits = 0;
+    for (const char c : text) bits |= static_cast<unsigned char>(c);
+    return bits < 0x80;
+  }
+  std::shared_ptr<Held> held_;
 };
 /// A string; empty while checking if it is known only at run time, and where it
 /// is `deferred`.
@@ -197,6 +216,8 @@ struct TreeSize {
 struct TupleValue {
   std::vector<Value> items;
   TreeSize size;
+  /// What the tuple is with one more item.
+  void append(Value item);
 };
 struct RecordValue {
   std::vector<std::pair<std::string, Value>> fields;
@@ -271,12 +292,38 @@ struct Value {
                    std::shared_ptr<const FunctionValue>, RangeValue,
                    DeviceValue, AxisValue, SplitValue, ModuleValue,
                    TypeAliasValue, ManyValue, IterableValue, ProgressValue>;
-  Any any;
+  /// In a union, so that what most values hold is copied and dropped without
+  /// the call by a table that a variant makes.
+  union {
+    Any any;
+  };
 
-  Value() = default;
+  Value() noexcept : any() {}
   template <class T>
-    requires std::constructible_from<Any, T>
+    requires(std::constructible_from<Any, T> &&
+             !std::same_as<std::remove_cvref_t<T>, Value>)
   Value(T value) : any(std::move(value)) {}  // NOLINT: implicit
+  Value(const Value& other) : any(copied(other.any)) {}
+  Value(Value&& other) noexcept : any(moved(other.any)) {}
+  Value& operator=(const Value& other) {
+    if (this != &other) *this = Value(other);
+    return *this;
+  }
+  Value& operator=(Value&& other) noexcept {
+    auto *to = std::get_if<ArrayValue>(&any),
+         *from = std::get_if<ArrayValue>(&other.any);
+    if (to && from) {
+      *to = std::move(*from);
+      return *this;
+    }
+    if (this == &other) return *this;
+    // What is dropped last may hold `other`.
+    Value before(std::move(*this));
+    drop();
+    new (&any) Any(moved(other.any));
+    return *this;
+  }
+  ~Value() { drop(); }
 
   template <class T>
   const T* get_if() const {
@@ -289,8 +336,38 @@ struct Value {
   /// The tuple, record or array that this is; null if it is none.
   const TupleValue* tuple() const;
   const RecordValue* record() const;
-  ArrayCell* array() const;
+  ArrayCell* array() const {
+    const auto* array = get_if<ArrayValue>();
+    return array ? array->get() : nullptr;
+  }
+
+ private:
+  static Any copied(const Any& other) {
+    if (const auto* array = std::get_if<ArrayValue>(&other))
+      return Any(std::in_place_type<ArrayValue>, *array);
+    return other;
+  }
+  static Any moved(Any& other) noexcept {
+    if (auto* array = std::get_if<ArrayValue>(&other))
+      return Any(std::in_place_type<ArrayValue>, std::move(*array));
+    return std::move(other);
+  }
+  void drop() {
+    if (auto* array = std::get_if<ArrayValue>(&any))
+      array->~shared_ptr();
+    else if (any.index() > 0)
+      any.~Any();
+  }
 };
+
+inline const TupleValue* Value::tuple() const {
+  const auto* tuple = get_if<std::shared_ptr<const TupleValue>>();
+  return tuple ? tuple->get() : nullptr;
+}
+inline const RecordValue* Value::record() const {
+  const auto* record = get_if<std::shared_ptr<const RecordValue>>();
+  return record ? record->get() : nullptr;
+}
 
 TreeSize tree_size(const Value& value);
 Value make_tuple(std::vector<Value> items);

@@ -236,6 +236,11 @@ class Walk {
   ArrayValue on_first_device(DType dtype, const void* element, Span where);
   /// An array that is on devices (run mode).
   ArrayValue from_array(unisono::Array array);
+  /// The layout of an array that lies as a whole on `device`: arrays that are
+  /// alike share one.
+  std::shared_ptr<const ArrayLayout> whole_layout(DType dtype,
+                                                  const ir::Shape& shape,
+                                                  Device& device);
   /// With Machine::compile_only: an array without elements, of which only the
   /// type and the place are known.
   static unisono::Array absent(DType dtype, std::vector<int64_t> shape,
@@ -378,6 +383,8 @@ class Walk {
     ir::Dim a, b, symbol;
   };
   std::vector<ExtremeSize> extreme_sizes_;
+  /// Those of whole_layout that were asked for last, by type.
+  std::array<std::shared_ptr<const ArrayLayout>, 16> layouts_;
   uint32_t next_derivative_argument_ = 1;
   struct State;
   std::unique_ptr<State> state_;

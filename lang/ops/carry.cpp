@@ -1,5 +1,7 @@
 #include "lang/ops/carry.h"
 
+#include <algorithm>
+
 #include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
 #include "lang/context/scope.h"
@@ -117,9 +119,23 @@ Value adopt(Walk& walk, const Value& value, const Value& before, Span where) {
   return value;
 }
 
+namespace {
+/// Whether a `var` holds the value as it is.
+bool is_variable(const Value& value) {
+  if (const ArrayCell* array = value.array())
+    return !array->literal && array->call_numbers.empty();
+  if (const TupleValue* tuple = value.tuple())
+    return std::ranges::all_of(tuple->items, is_variable);
+  if (const RecordValue* record = value.record())
+    return std::ranges::all_of(record->fields, [](const auto& field) {
+      return is_variable(field.second);
+    });
+  return !value.is<BoolValue>() && !value.is<IntValue>();
+}
+}  // namespace
+
 Value as_variable(Walk& walk, const Value& value, Span where) {
-  const ArrayCell* one = value.array();
-  if (one && !one->literal && one->call_numbers.empty()) return value;
+  if (is_variable(value)) return value;
   return map_leaves(value, [&](const Value& leaf) -> Value {
     if (leaf.is<BoolValue>()) return walk.to_array(leaf, where, "a `var`");
     const auto* array = leaf.get_if<ArrayValue>();

@@ -203,16 +203,20 @@ const uint8_t* readable_elements(const ArrayCell& cell) {
   return block ? static_cast<const uint8_t*>((*block)->data()) : nullptr;
 }
 
-UnsetArray unset_array(Walk& walk, ir::Type type) {
+UnsetArray unset_array(Walk& walk, DType dtype, const ir::Shape& shape) {
   Device& first = home_device(walk.machine().runtime->devices());
-  auto buffer = first.allocate(type.bytes());
+  std::shared_ptr<const ArrayLayout> layout =
+      walk.whole_layout(dtype, shape, first);
+  int64_t bytes = byte_size(dtype);
+  for (const int64_t size : layout->shape) bytes *= size;
+  auto buffer = first.allocate(bytes);
   if (!buffer) return {};
   auto* elements = static_cast<uint8_t*>(buffer->data());
-  auto cell = make_recycled<ArrayCell>();
-  cell->array.emplace(type.dtype, type.sizes(), Sharding{-1, {&first}},
-                      DeviceBlocks{make_recycled<Buffer>(std::move(*buffer))});
-  cell->type = std::move(type);
-  return {std::move(cell), elements};
+  DeviceBlocks blocks;
+  blocks.push_back(make_recycled<Buffer>(std::move(*buffer)));
+  return {
+      walk.from_array(unisono::Array(std::move(layout), std::move(blocks))),
+      elements};
 }
 
 ArrayValue element_at(Walk& walk, const ArrayCell& array,
@@ -224,7 +228,7 @@ ArrayValue element_at(Walk& walk, const ArrayCell& array,
   const uint8_t* elements = number ? readable_elements(array) : nullptr;
   if (!elements) return nullptr;
   const DType dtype = array.type.dtype;
-  auto [out, data] = unset_array(walk, {dtype, {}});
+  auto [out, data] = unset_array(walk, dtype, {});
   if (out)
     std::memcpy(data, elements + *number * byte_size(dtype), byte_size(dtype));
   return out;

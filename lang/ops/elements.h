@@ -20,7 +20,10 @@ struct UnsetArray {
   ArrayValue array;
   uint8_t* elements;
 };
-UnsetArray unset_array(Walk& walk, ir::Type type);
+UnsetArray unset_array(Walk& walk, DType dtype, const ir::Shape& shape);
+inline UnsetArray unset_array(Walk& walk, const ir::Type& type) {
+  return unset_array(walk, type.dtype, type.shape);
+}
 
 /// All elements of `variable`, dense and row-major, for writing: in place if
 /// nothing else holds the array or its memory, else after they were copied into

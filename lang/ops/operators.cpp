@@ -219,6 +219,7 @@ std::string bool_help(BinaryOp op) {
 Value array_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                    const CallArgument& b, Span op_span, Span where) {
   if (ArrayValue result = small_binary(walk, op, a, b)) return result;
+  if (ArrayValue result = number_binary(walk, op, a, b)) return result;
   const CallArgument operands[] = {a, b};
   const WeakDType type = promoted_type(walk, operands, quoted(op));
   const ir::Op operation = *operation_of(op);

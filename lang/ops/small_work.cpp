@@ -206,13 +206,47 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
     numbers[i] = adopted(walk, *operands[i], *dtype);
     in[i] = numbers[i]->constant->data();
   }
-  ir::Type type{comparison ? DType::Bool : *dtype, shaped.type.shape};
-  auto [out, data] = unset_array(walk, std::move(type));
+  auto [out, data] = unset_array(walk, comparison ? DType::Bool : *dtype,
+                                 shaped.type.shape);
   if (!out) return nullptr;
   jit::ElementError error;
   jit::element_loop(operation, *dtype)(
       data, in, strides, elements, walk.machine().checked ? &error : nullptr);
   return error.fault == jit::Fault::none ? std::move(out) : nullptr;
+}
+
+ArrayValue number_binary(Walk& walk, BinaryOp op, const CallArgument& a,
+                         const CallArgument& b) {
+  if (walk.mode() != Mode::run || walk.context().scope ||
+      !walk.context().derivatives.empty())
+    return nullptr;
+  const ir::Op operation = *operation_of(op);
+  const OpClass cls = class_of(op);
+  const bool comparison = cls == OpClass::comparison;
+  if (!comparison && cls != OpClass::arithmetic) return nullptr;
+  const ArrayCell *x = a.value.array(), *y = b.value.array();
+  if (!x && !y) return nullptr;
+  const DType dtype = (x ? x : y)->type.dtype;
+  if (!ir::admits(operation, dtype)) return nullptr;
+  ArrayValue numbers[2];
+  const CallArgument* operands[2] = {&a, &b};
+  for (int i = 0; i < 2; ++i) {
+    const CallArgument& operand = *operands[i];
+    if (const auto* cell = operand.value.get_if<ArrayValue>()) {
+      const bool plain = (*cell)->weak && (*cell)->constant &&
+                         (*cell)->type.dtype == dtype && !(*cell)->donated &&
+                         !(*cell)->int_argument && (*cell)->varies.empty() &&
+                         (*cell)->call_numbers.empty();
+      if (!plain) return nullptr;
+      numbers[i] = *cell;
+      continue;
+    }
+    const auto* n = operand.value.get_if<IntValue>();
+    if (!n || !n->value.is_constant() || dtype != DType::I64) return nullptr;
+    numbers[i] = walk.constant_int(n->value.value(), dtype, true, operand.where);
+  }
+  return fold_literals(operation, numbers, comparison ? DType::Bool : dtype)
+      .value_or(nullptr);
 }
 
 ArrayValue small_product(Walk& walk, const Value& a, const Value& b) {
@@ -232,7 +266,7 @@ ArrayValue small_product(Walk& walk, const Value& a, const Value& b) {
     return nullptr;
   const uint8_t *in = readable_elements(*x), *other = readable_elements(*y);
   if (!in || !other) return nullptr;
-  auto [out, data] = unset_array(walk, {dtype, {left[0], right[1]}});
+  auto [out, data] = unset_array(walk, dtype, {left[0], right[1]});
   if (out) jit::reference::multiply(dtype, in, other, m, k, n, data);
   return out;
 }

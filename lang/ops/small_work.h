@@ -28,6 +28,11 @@ ArrayValue compute_small(Walk& walk, ir::Op op,
 ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
                         const CallArgument& b);
 
+/// `a op b` of two numbers without an element type, of which one is no int, in
+/// run mode: what `binary` gives. Null where it is anything else.
+ArrayValue number_binary(Walk& walk, BinaryOp op, const CallArgument& a,
+                         const CallArgument& b);
+
 /// `a @ b` of two small matrices of one type, f32 or f64, at once; null where
 /// it is anything else.
 ArrayValue small_product(Walk& walk, const Value& a, const Value& b);

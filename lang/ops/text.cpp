@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "lang/context/literals.h"
@@ -41,8 +42,7 @@ IntValue int_of_scalar(Walk& walk, const ArrayValue& scalar, Span where) {
   return literal ? IntValue{static_cast<int64_t>(*literal)} : unknown_int(walk);
 }
 
-std::optional<std::string> known_text(Walk& walk, const StrValue& text,
-                                      Span where) {
+Text known_text(Walk& walk, const StrValue& text, Span where) {
   if (text.deferred) {
     require_known(text.deferred->call_numbers, where);
     walk.fail(
@@ -51,6 +51,25 @@ std::optional<std::string> known_text(Walk& walk, const StrValue& text,
                       "print it"));
   }
   return text.value;
+}
+
+// Those of ASCII are there once.
+Text character(std::string_view text) {
+  static const auto ascii = [] {
+    std::array<Text, 128> all;
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = std::string(1, static_cast<char>(i));
+    return all;
+  }();
+  const auto first = static_cast<unsigned char>(text.empty() ? 0 : text[0]);
+  if (text.size() == 1 && first < ascii.size()) return ascii[first];
+  return std::string(text);
+}
+
+int64_t character_count(const Text& text) {
+  const size_t count =
+      text.is_ascii() ? text->size() : characters(*text).size();
+  return static_cast<int64_t>(count);
 }
 
 std::vector<std::string_view> characters(std::string_view text) {
@@ -243,12 +262,14 @@ Value index_text(Walk& walk, const StrValue& text,
           host_number(walk, {item.value, item.where}, "the index of a `str`");
     }
     if (!known || !index) return StrValue{};
-    const auto all = characters(*known);
-    const auto n = static_cast<int64_t>(all.size());
+    const int64_t n = character_count(known);
     if (*index < -n || *index >= n)
       walk.fail(diagnostic(Code::text_index_out_of_range, item.where, *index, n,
                            n == 1 ? "" : "s"));
-    return StrValue{std::string(all[*index < 0 ? *index + n : *index])};
+    const int64_t at = *index < 0 ? *index + n : *index;
+    if (known.is_ascii())
+      return StrValue{character(std::string_view(*known).substr(at, 1))};
+    return StrValue{character(characters(*known)[at])};
   }
   // Bounds may be integer scalars, as an index may.
   IndexItem slice = item;
@@ -259,9 +280,10 @@ Value index_text(Walk& walk, const StrValue& text,
     (*bound)->value = IntValue{*n};
   }
   if (!known) return StrValue{};
+  const SliceRange range = slice_range(walk, slice, character_count(known));
+  if (known.is_ascii() && range.step == ir::Dim(1))
+    return StrValue{known->substr(range.start.value(), range.size.value())};
   const auto all = characters(*known);
-  const SliceRange range =
-      slice_range(walk, slice, static_cast<int64_t>(all.size()));
   std::string out;
   for (int64_t i = 0; i < range.size.value(); ++i)
     out += all[range.start.value() + i * range.step.value()];
@@ -278,7 +300,7 @@ Value text_as_items(Walk& walk, const Value& value, Span where) {
     return ManyValue{std::make_shared<const Value>(StrValue{})};
   std::vector<Value> out;
   out.reserve(all.size());
-  for (std::string_view c : all) out.push_back(StrValue{std::string(c)});
+  for (std::string_view c : all) out.push_back(StrValue{character(c)});
   return make_tuple(std::move(out));
 }
 

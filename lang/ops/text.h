@@ -21,11 +21,14 @@ void check_text_size(Walk& walk, size_t bytes, Span where);
 
 /// The text; nothing while checking if it is known only at run time. An error
 /// at `where` if it has arrays of compiled code in it.
-std::optional<std::string> known_text(Walk& walk, const StrValue& text,
-                                      Span where);
+Text known_text(Walk& walk, const StrValue& text, Span where);
 
 /// The characters of `text`, each a piece of it.
 std::vector<std::string_view> characters(std::string_view text);
+/// How many there are.
+int64_t character_count(const Text& text);
+/// The text of one character.
+Text character(std::string_view text);
 
 /// `a + b`; texts with arrays of compiled code in them are joined, too.
 Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where);

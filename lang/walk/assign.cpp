@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
@@ -140,15 +141,18 @@ void Walker::assign_whole(const Env& holder, const std::string& name,
   set_variable(holder, name, binding, std::move(value.value), stmt.span);
 }
 
-/// `x = v`, `x += v`; of text also `x = x + v`, which is the same.
+/// `x = v`, `x += v`; of text and tuples also `x = x + v`, which is the same.
 void Walker::assign_name(const AssignStmt& stmt, const Env& env) {
   const auto& name = static_cast<const NameExpr&>(*stmt.target);
   const Env holder = variable(name, env);
   const auto* sum = stmt.op ? nullptr : as<Binary>(*stmt.value);
   const auto* first = sum ? as<NameExpr>(*sum->left) : nullptr;
+  const auto may_grow = [](const Value& value) {
+    return value.is<StrValue>() || value.tuple();
+  };
   const bool joins = first && first->text == name.text &&
                      sum->op == BinaryOp::add && walk_.mode() == Mode::run &&
-                     holder->names.at(name.text).value.is<StrValue>();
+                     may_grow(holder->names.at(name.text).value);
   if (!stmt.op && !joins)
     return assign_whole(holder, name.text, argument(*stmt.value, env), stmt);
   if (joins) enter(sum->span);
@@ -159,11 +163,13 @@ void Walker::assign_name(const AssignStmt& stmt, const Env& env) {
   const BinaryOp op = joins ? BinaryOp::add : *stmt.op;
   const Span where = joins ? sum->span : stmt.span;
   if (op == BinaryOp::add &&
-      append_text(holder, name.text, before.value, value.value, where))
+      (append_text(holder, name.text, before.value, value.value, where) ||
+       append_items(holder, name.text, before.value, value.value, where)))
     return;
   value = {binary(walk_, op, before, value, joins ? sum->op_span : stmt.op_span,
                   where),
            stmt.value->span};
+  if (joins && value.value.tuple()) count_tree(value.value, where);
   assign_whole(holder, name.text, std::move(value), stmt);
 }
 
@@ -182,6 +188,33 @@ bool Walker::append_text(const Env& holder, const std::string& name,
   check_text_size(walk_, text->value->size() + behind->value->size(), where);
   before = Value();  // which would be a second holder
   text->value.append(*behind->value);
+  ++holder->version;
+  return true;
+}
+
+/// The same of items behind those of a tuple.
+bool Walker::append_items(const Env& holder, const std::string& name,
+                          Value& before, const Value& more, Span where) {
+  Binding& binding = holder->names.at(name);
+  auto* tuple =
+      std::get_if<std::shared_ptr<const TupleValue>>(&binding.value.any);
+  const TupleValue* behind = more.tuple();
+  if (walk_.mode() != Mode::run || !s_.journals.empty() || binding.type ||
+      !tuple || before.tuple() != tuple->get() || !behind ||
+      tuple->use_count() > 2)
+    return false;
+  const TreeSize size = (*tuple)->size;
+  if (size.leaves + behind->size.leaves > max_leaves ||
+      behind->size.height > size.height)
+    return false;
+  before = Value();  // which would be a second holder
+  // Another thread may have held it last: what it read there, it has read.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  walk_.count_host_bytes(
+      static_cast<int64_t>(behind->size.leaves * sizeof(Value)), where);
+  auto& grown = const_cast<TupleValue&>(**tuple);
+  for (const Value& item : behind->items)
+    grown.append(as_variable(walk_, item, where));
   ++holder->version;
   return true;
 }

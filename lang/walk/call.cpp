@@ -23,13 +23,18 @@ FunctionSyntax syntax_of(const Closure& closure) {
 
 namespace {
 
+/// A parameter's name, or its pattern.
+std::string_view name_of(const Param& param) {
+  return param.pattern.kind == Pattern::Kind::name
+             ? std::string_view(param.pattern.name.text)
+             : param.pattern.span.text();
+}
+
 std::vector<Parameter> parameters_of_syntax(const Function& function) {
   std::vector<Parameter> out;
   for (const Param& param : function.params) {
     Parameter p;
-    p.name = param.pattern.kind == Pattern::Kind::name
-                 ? std::string_view(param.pattern.name.text)
-                 : param.pattern.span.text();
+    p.name = name_of(param);
     p.has_default = param.default_value != nullptr;
     p.keyword_only = param.keyword_only;
     out.push_back(p);
@@ -156,15 +161,6 @@ struct AppendValue {
 void append_value(std::string& key, const Value& value) {
   std::visit(AppendValue{key}, value.any);
   key += ';';
-}
-
-bool has_function(const Value& value) {
-  bool found = false;
-  for_each_leaf(value, [&](const Value& leaf) {
-    found |= leaf.is<std::shared_ptr<const FunctionValue>>() ||
-             leaf.is<TypeAliasValue>();
-  });
-  return found;
 }
 
 }  // namespace
@@ -396,10 +392,15 @@ Env Walker::bind_arguments(const FunctionValue& function,
   const auto& closure = std::get<Closure>(function.what);
   const FunctionSyntax syntax = syntax_of(closure);
   const Function& f = *syntax.function;
-  const std::vector<Parameter> parameters = parameters_of_syntax(f);
-  MatchedArguments matched = match_arguments(
-      walk_, function.name, parameters, signature_text(f),
-      std::move(positional), std::move(named), where, syntax.name);
+  // Most calls have an argument for each parameter, in their order.
+  const bool plain =
+      named.empty() && positional.size() == f.params.size() &&
+      std::ranges::none_of(f.params, &Param::keyword_only);
+  MatchedArguments matched;
+  if (!plain)
+    matched = match_arguments(walk_, function.name, parameters_of_syntax(f),
+                              signature_text(f), std::move(positional),
+                              std::move(named), where, syntax.name);
 
   const bool recursive =
       checking() && std::ranges::any_of(s_.frames, [&](const CallFrame& frame) {
@@ -418,13 +419,13 @@ Env Walker::bind_arguments(const FunctionValue& function,
   if (!f.type_params.empty()) matching();
   for (size_t i = 0; i < f.params.size(); ++i) {
     const Param& param = f.params[i];
-    CallArgument value = matched.arguments[i]
-                             ? std::move(*matched.arguments[i])
-                             : argument(*param.default_value, env);
+    CallArgument value = plain                  ? std::move(positional[i])
+                         : matched.arguments[i] ? std::move(*matched.arguments[i])
+                                                : argument(*param.default_value, env);
     if (param.type && !is_plainly(*param.type, value.value))
       value.value =
           matching().match(*param.type, value.value, value.where,
-                           fmt::format("argument `{}`", parameters[i].name));
+                           fmt::format("argument `{}`", name_of(param)));
     else if (!param.type && recursive)
       value.value = forget_literals(walk_, value.value);
     bind_pattern(param.pattern, value.value, env, false, value.where);

@@ -215,12 +215,14 @@ Value Walker::expr(const Expr& e, const Env& env) {
   Value value = walk_expr(e, env);
   if (!value.tuple() && !value.record()) return value;
   check_tree(value, e.span);
-  const bool is_made =
-      e.kind != ExprKind::NameExpr && e.kind != ExprKind::Field;
-  if (const size_t leaves = tree_size(value).leaves; leaves > 1 && is_made)
-    walk_.count_host_bytes(static_cast<int64_t>(leaves * sizeof(Value)),
-                           e.span);
+  if (e.kind != ExprKind::NameExpr && e.kind != ExprKind::Field)
+    count_tree(value, e.span);
   return value;
+}
+
+void Walker::count_tree(const Value& value, Span where) {
+  if (const size_t leaves = tree_size(value).leaves; leaves > 1)
+    walk_.count_host_bytes(static_cast<int64_t>(leaves * sizeof(Value)), where);
 }
 
 Value Walker::walk_expr(const Expr& e, const Env& env) {

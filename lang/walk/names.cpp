@@ -41,6 +41,17 @@ const NameExpr* root_of(const Field& field) {
 
 }  // namespace
 
+bool has_function(const Value& value) {
+  if (const TupleValue* tuple = value.tuple())
+    return std::ranges::any_of(tuple->items, has_function);
+  if (const RecordValue* record = value.record())
+    return std::ranges::any_of(record->fields, [](const auto& field) {
+      return has_function(field.second);
+    });
+  return value.is<std::shared_ptr<const FunctionValue>>() ||
+         value.is<TypeAliasValue>();
+}
+
 std::string fields_text(const RecordValue& record) {
   std::string names;
   for (const auto& [name, value] : record.fields)
@@ -301,12 +312,7 @@ void Walker::define(const Env& env, const std::string& name, Value value,
                         is_var ? carry_shape(walk_, value, {}) : Value()});
   }
   if (checking()) name_length(value);
-  bool function = false;
-  for_each_leaf(value, [&](const Value& leaf) {
-    function |= leaf.is<std::shared_ptr<const FunctionValue>>() ||
-                leaf.is<TypeAliasValue>();
-  });
-  if (function) s_.function_environments.push_back(env);
+  if (has_function(value)) s_.function_environments.push_back(env);
   env->names[name] =
       Binding{std::move(value), is_var, false, where, type, record};
   ++env->version;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "lang/context/processes.h"
 #include "lang/maps/map_call.h"
 #include "lang/maps/map_mesh.h"
+#include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/small_work.h"
@@ -292,10 +294,9 @@ void Walk::check_size(const ir::Type& type, Span where) {
 
 namespace {
 ArrayValue constant_cell(ir::Type type, std::vector<uint8_t> bytes) {
-  auto cell = std::make_shared<ArrayCell>();
+  auto cell = make_recycled<ArrayCell>();
   cell->type = std::move(type);
-  cell->constant =
-      std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+  cell->constant = make_recycled<std::vector<uint8_t>>(std::move(bytes));
   return cell;
 }
 }  // namespace
@@ -350,10 +351,36 @@ ArrayValue Walk::on_first_device(const ArrayCell& constant, Span where) {
 }
 
 ArrayValue Walk::on_first_device(DType dtype, const void* element, Span where) {
-  auto array = array_from_host(home_device(machine_.runtime->devices()), dtype,
-                               {}, element);
+  Device& home = home_device(machine_.runtime->devices());
+  if (home.kind() == DeviceKind::cpu && !machine_.compile_only)
+    if (auto [out, data] = unset_array(*this, dtype, {}); out) {
+      std::memcpy(data, element, static_cast<size_t>(byte_size(dtype)));
+      return out;
+    }
+  auto array = array_from_host(home, dtype, {}, element);
   if (!array) fail(array.error(), where);
   return from_array(std::move(*array));
+}
+
+std::shared_ptr<const ArrayLayout> Walk::whole_layout(DType dtype,
+                                                      const ir::Shape& shape,
+                                                      Device& device) {
+  auto hash = static_cast<uint64_t>(dtype);
+  for (const ir::Dim& size : shape)
+    hash = hash * 31 + static_cast<uint64_t>(size.value());
+  auto& kept = layouts_[(hash ^ (hash >> 4)) % layouts_.size()];
+  const bool same =
+      kept && kept->dtype == dtype && kept->sharding.devices[0] == &device &&
+      std::ranges::equal(
+          kept->shape, shape, {}, {},
+          [](const ir::Dim& size) { return size.value(); });
+  if (!same) {
+    std::vector<int64_t> sizes;
+    for (const ir::Dim& size : shape) sizes.push_back(size.value());
+    kept = std::make_shared<const ArrayLayout>(
+        ArrayLayout{dtype, std::move(sizes), Sharding{-1, {&device}}});
+  }
+  return kept;
 }
 
 ArrayValue Walk::from_array(unisono::Array array) {

@@ -24,7 +24,7 @@ class Undo {
     std::optional<unisono::Array> array;
   };
   Env globals_;
-  std::unordered_map<std::string, Binding> names_;
+  Names names_;
   std::vector<Kept> kept_;
   /// Arrays that the names held, once something is given away.
   std::optional<std::unordered_set<ArrayCell*>> held_;

@@ -20,6 +20,7 @@
 #include "lang/walk/types.h"
 #include "lang/walk/undo.h"
 #include "lang/walk/walker.h"
+#include "runtime/recycling.h"
 #include "runtime/stack_thread.h"
 #include "runtime/stop.h"
 
@@ -36,8 +37,6 @@ constexpr uint64_t max_steps = 3'000'000;
 /// Expressions that are walked to see whether a loop can go on as code: a body
 /// that calls itself has no end.
 constexpr uint64_t attempt_steps = 20'000;
-constexpr size_t max_leaves = 65'536;
-constexpr size_t max_levels = 256;
 
 Diagnostic no_host_memory(Span where) {
   return diagnostic(Code::out_of_memory, where,
@@ -681,7 +680,7 @@ Value Walker::block(const Expr& body, const Env& env, bool flush_each,
 }
 
 Env Walker::inner(const Env& env) {
-  auto out = std::make_shared<Environment>();
+  auto out = make_recycled<Environment>();
   out->parent = env;
   out->call = env->call;
   return out;

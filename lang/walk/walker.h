@@ -295,6 +295,11 @@ class JournalScope {
 
 /// "its fields are `a`, `b`"
 std::string fields_text(const RecordValue& record);
+/// Of a tree of values.
+inline constexpr size_t max_leaves = 65'536;
+inline constexpr size_t max_levels = 256;
+/// Whether a function, or a named type, is in it: these hold names.
+bool has_function(const Value& value);
 
 class Walker {
  public:
@@ -340,6 +345,8 @@ class Walker {
   Failure stopped(Span where);
   /// An error for a tuple or record with too much in it.
   void check_tree(const Value& value, Span where);
+  /// Counts what a tuple or record that is made takes (count_host_bytes).
+  void count_tree(const Value& value, Span where);
 
   static Env inner(const Env& env);
   /// Its type with the axes over which its arrays vary.
@@ -447,6 +454,8 @@ class Walker {
   void assign_name(const AssignStmt& stmt, const Env& env);
   bool append_text(const Env& holder, const std::string& name, Value& before,
                    const Value& more, Span where);
+  bool append_items(const Env& holder, const std::string& name, Value& before,
+                    const Value& more, Span where);
   void assign_whole(const Env& holder, const std::string& name,
                     CallArgument value, const AssignStmt& stmt);
   struct TargetStep;
