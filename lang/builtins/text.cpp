@@ -601,8 +601,7 @@ Value split_text(CallOf<"split">& call) {
   const Argument by = call["sep"].given() ? call["sep"] : call["parts"];
   const Argument cuts =
       call["maxsplit"].given() ? call["maxsplit"] : call["axis"];
-  const auto separator =
-      by.given() ? text_argument(by) : Text();
+  const auto separator = by.given() ? text_argument(by) : Text();
   const auto text = text_argument(call["x"]);
   const auto most = cuts.given()
                         ? host_number(call.walk, cuts, describe_argument(cuts))

@@ -64,8 +64,8 @@ Binding& Names::at(std::string_view name) {
 
 Binding& Names::operator[](std::string_view name) {
   if (Node* node = node_of(name)) return node->entry.second;
-  Node* node = new (Recycling<Node>().allocate(1))
-      Node{{std::string(name), Binding()}};
+  Node* node =
+      new (Recycling<Node>().allocate(1)) Node{{std::string(name), Binding()}};
   (last_ ? last_->next : first_) = node;
   last_ = node;
   ++size_;

@@ -214,9 +214,8 @@ UnsetArray unset_array(Walk& walk, DType dtype, const ir::Shape& shape) {
   auto* elements = static_cast<uint8_t*>(buffer->data());
   DeviceBlocks blocks;
   blocks.push_back(make_recycled<Buffer>(std::move(*buffer)));
-  return {
-      walk.from_array(unisono::Array(std::move(layout), std::move(blocks))),
-      elements};
+  return {walk.from_array(unisono::Array(std::move(layout), std::move(blocks))),
+          elements};
 }
 
 ArrayValue element_at(Walk& walk, const ArrayCell& array,

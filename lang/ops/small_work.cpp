@@ -206,8 +206,8 @@ ArrayValue small_binary(Walk& walk, BinaryOp op, const CallArgument& a,
     numbers[i] = adopted(walk, *operands[i], *dtype);
     in[i] = numbers[i]->constant->data();
   }
-  auto [out, data] = unset_array(walk, comparison ? DType::Bool : *dtype,
-                                 shaped.type.shape);
+  auto [out, data] =
+      unset_array(walk, comparison ? DType::Bool : *dtype, shaped.type.shape);
   if (!out) return nullptr;
   jit::ElementError error;
   jit::element_loop(operation, *dtype)(
@@ -243,7 +243,8 @@ ArrayValue number_binary(Walk& walk, BinaryOp op, const CallArgument& a,
     }
     const auto* n = operand.value.get_if<IntValue>();
     if (!n || !n->value.is_constant() || dtype != DType::I64) return nullptr;
-    numbers[i] = walk.constant_int(n->value.value(), dtype, true, operand.where);
+    numbers[i] =
+        walk.constant_int(n->value.value(), dtype, true, operand.where);
   }
   return fold_literals(operation, numbers, comparison ? DType::Bool : dtype)
       .value_or(nullptr);

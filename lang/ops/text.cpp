@@ -159,19 +159,18 @@ constexpr int64_t most_characters = int64_t{1} << 16;
 
 /// The code points of a text; nothing of what is not UTF-8, or is too long.
 std::optional<std::vector<uint8_t>> code_points(std::string_view text) {
-  std::vector<uint8_t> out;
+  std::vector<uint32_t> points;
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
     if (point.length == 0) return std::nullopt;
-    const auto value = static_cast<uint32_t>(point.value);
-    const size_t before = out.size();
-    out.resize(before + sizeof value);
-    std::memcpy(&out[before], &value, sizeof value);
+    points.push_back(point.value);
     at += point.length;
   }
-  const auto count = static_cast<int64_t>(out.size() / sizeof(uint32_t));
-  return count <= most_characters ? std::optional(std::move(out))
-                                  : std::nullopt;
+  if (static_cast<int64_t>(points.size()) > most_characters)
+    return std::nullopt;
+  std::vector<uint8_t> out(points.size() * sizeof(uint32_t));
+  std::memcpy(out.data(), points.data(), out.size());
+  return out;
 }
 
 /// `text[i]` for an element i.
@@ -183,13 +182,7 @@ std::optional<Value> traced_character(Walk& walk, const std::string& text,
   const auto count = static_cast<int64_t>(points->size() / sizeof(uint32_t));
   const ArrayValue all = walk.constant_array({DType::U32, {ir::Dim(count)}},
                                              std::move(*points), where);
-  const Value chosen = index(walk, all, items, where);
-  DeferredText out;
-  out.format = {"", ""};
-  out.specs = {std::string(character_spec)};
-  out.operands = {*chosen.get_if<ArrayValue>()};
-  return StrValue{std::nullopt,
-                  std::make_shared<const DeferredText>(std::move(out))};
+  return character_of(*index(walk, all, items, where).get_if<ArrayValue>());
 }
 
 /// The code point of a character that compiled code chooses, or null.
@@ -203,6 +196,15 @@ ArrayValue traced_code_point(const Value& value) {
 }
 
 }  // namespace
+
+Value character_of(const ArrayValue& code_point) {
+  DeferredText out;
+  out.format = {"", ""};
+  out.specs = {std::string(character_spec)};
+  out.operands = {code_point};
+  return StrValue{std::nullopt,
+                  std::make_shared<const DeferredText>(std::move(out))};
+}
 
 std::optional<Value> character_comparison(Walk& walk, BinaryOp op,
                                           const CallArgument& a,

@@ -29,6 +29,9 @@ std::vector<std::string_view> characters(std::string_view text);
 int64_t character_count(const Text& text);
 /// The text of one character.
 Text character(std::string_view text);
+/// In compiled code, the character with this number, a u32 scalar: it can be
+/// compared with others, and printed.
+Value character_of(const ArrayValue& code_point);
 
 /// `a + b`; texts with arrays of compiled code in them are joined, too.
 Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where);

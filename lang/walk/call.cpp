@@ -393,9 +393,8 @@ Env Walker::bind_arguments(const FunctionValue& function,
   const FunctionSyntax syntax = syntax_of(closure);
   const Function& f = *syntax.function;
   // Most calls have an argument for each parameter, in their order.
-  const bool plain =
-      named.empty() && positional.size() == f.params.size() &&
-      std::ranges::none_of(f.params, &Param::keyword_only);
+  const bool plain = named.empty() && positional.size() == f.params.size() &&
+                     std::ranges::none_of(f.params, &Param::keyword_only);
   MatchedArguments matched;
   if (!plain)
     matched = match_arguments(walk_, function.name, parameters_of_syntax(f),
@@ -419,9 +418,10 @@ Env Walker::bind_arguments(const FunctionValue& function,
   if (!f.type_params.empty()) matching();
   for (size_t i = 0; i < f.params.size(); ++i) {
     const Param& param = f.params[i];
-    CallArgument value = plain                  ? std::move(positional[i])
-                         : matched.arguments[i] ? std::move(*matched.arguments[i])
-                                                : argument(*param.default_value, env);
+    CallArgument value = plain ? std::move(positional[i])
+                         : matched.arguments[i]
+                             ? std::move(*matched.arguments[i])
+                             : argument(*param.default_value, env);
     if (param.type && !is_plainly(*param.type, value.value))
       value.value =
           matching().match(*param.type, value.value, value.where,

@@ -4,17 +4,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"
+#include "lang/ops/elements.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
+#include "lang/source/utf8.h"
 #include "lang/walk/host_loop.h"
 #include "lang/walk/walker.h"
+#include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
 
@@ -487,6 +491,62 @@ void Walker::counted_for(const ForStmt& s, const KnownRange& range,
   loop.end();
 }
 
+namespace {
+/// The numbers of the characters; nothing where one is none.
+std::optional<std::vector<uint32_t>> numbers_of(
+    std::span<const std::string_view> characters) {
+  std::vector<uint32_t> out;
+  out.reserve(characters.size());
+  for (const std::string_view c : characters) {
+    const CodePoint point = decode_utf8(c, 0);
+    if (point.length == 0) return std::nullopt;
+    out.push_back(point.value);
+  }
+  return out;
+}
+
+ArrayValue on_home(Walk& walk, const std::vector<uint32_t>& numbers) {
+  auto [out, elements] = unset_array(
+      walk, DType::U32, {ir::Dim(static_cast<int64_t>(numbers.size()))});
+  if (out)
+    std::memcpy(elements, numbers.data(), numbers.size() * sizeof(uint32_t));
+  return out;
+}
+}  // namespace
+
+/// A `for` over the characters of a text on the host. As code it runs over
+/// their numbers.
+void Walker::text_for(const ForStmt& s, const Text& text,
+                      const ProgressValue* shown, const Env& env) {
+  const Text held = text;  // which the body may assign
+  const auto all = characters(*held);
+  const auto count = static_cast<int64_t>(all.size());
+  HostLoop loop(*this, s, count, shown, env);
+  std::optional<ArrayValue> numbers;  // null: there are none
+  const bool on_cpu =
+      home_device(walk_.machine().runtime->devices()).kind() == DeviceKind::cpu;
+  for (int64_t i = 0; i < count; ++i) {
+    if (on_cpu && loop.is_hot()) {
+      if (!numbers) {
+        const auto points = numbers_of(all);
+        numbers = points ? on_home(walk_, *points) : nullptr;
+      }
+      if (*numbers) {
+        const auto taken = loop.run([&](int64_t more) {
+          compiled_for(s, *numbers, env, i + more, [](const Value& number) {
+            return character_of(*number.get_if<ArrayValue>());
+          });
+        });
+        if (!taken) break;
+        i += static_cast<int64_t>(*taken);
+      }
+    }
+    loop.turn();
+    turn(s.pattern, StrValue{character(all[i])}, *s.body, env, true);
+  }
+  loop.end();
+}
+
 void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const Span where = s.iterable->span;
   Value over = expr(*s.iterable, env);
@@ -496,6 +556,9 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     over = *asked->over;
   }
   const ProgressValue* shown = asked ? &*asked : nullptr;
+  if (const auto* text = over.get_if<StrValue>();
+      text && text->value && walk_.mode() == Mode::run)
+    return text_for(s, text->value, shown, env);
   over = text_as_items(walk_, over, where);
   if (const auto* made = over.get_if<IterableValue>())
     if (const Sequence* sequence = made->iterable->sequence())

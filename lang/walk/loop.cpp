@@ -657,7 +657,7 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
 }
 
 void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
-                          int64_t first) {
+                          int64_t first, const RowValue& item) {
   const Span where = s.iterable->span;
   std::vector<Carry> carries = carries_of(s, env);
   RangeArrays bounds;
@@ -682,7 +682,8 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
   auto bind = [&](const ArrayValue& counter) {
     const Env names = inner(env);
     const Value value = rows ? rows->row(walk_, counter, where) : counter;
-    bind_pattern(s.pattern, value, names, false, s.pattern.span);
+    bind_pattern(s.pattern, item ? item(value) : value, names, false,
+                 s.pattern.span);
     block(*s.body, names, false, false);
   };
   if (checking()) {

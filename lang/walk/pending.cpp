@@ -371,9 +371,8 @@ std::shared_ptr<const ArrayLayout> Walk::whole_layout(DType dtype,
   auto& kept = layouts_[(hash ^ (hash >> 4)) % layouts_.size()];
   const bool same =
       kept && kept->dtype == dtype && kept->sharding.devices[0] == &device &&
-      std::ranges::equal(
-          kept->shape, shape, {}, {},
-          [](const ir::Dim& size) { return size.value(); });
+      std::ranges::equal(kept->shape, shape, {}, {},
+                         [](const ir::Dim& size) { return size.value(); });
   if (!same) {
     std::vector<int64_t> sizes;
     for (const ir::Dim& size : shape) sizes.push_back(size.value());

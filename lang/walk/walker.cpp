@@ -385,8 +385,7 @@ void Walker::abandon_run() {
 }
 
 bool Walker::run_from_host(const std::function<void()>& body) {
-  ContextScope context(walk_);
-  context->mode = Mode::run;
+  const Saved<Mode> mode(walk_.context_.mode, Mode::run);
   walk_.reported.clear();
   s_.stopped = false;
   s_.steps = 0;

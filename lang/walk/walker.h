@@ -589,6 +589,8 @@ class Walker {
   void for_stmt(const ForStmt& s, const Env& env);
   void counted_for(const ForStmt& s, const KnownRange& range,
                    const ProgressValue* shown, const Env& env);
+  void text_for(const ForStmt& s, const Text& text, const ProgressValue* shown,
+                const Env& env);
   void while_stmt(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
   void for_items(const ForStmt& s, const Sequence& iterable,
@@ -658,9 +660,11 @@ class Walker {
   std::vector<ArrayValue> loop_by_rows(const std::vector<ArrayValue>& starts,
                                        const std::vector<ArrayValue>& captures,
                                        ir::LoopAttrs attrs, Span where);
+  /// What a turn binds, of a row.
+  using RowValue = std::function<Value(const Value& row)>;
   /// From row `first` on, if it runs over the rows of an array.
   void compiled_for(const ForStmt& s, const Value& over, const Env& env,
-                    int64_t first = 0);
+                    int64_t first = 0, const RowValue& item = {});
   std::optional<int64_t> while_maximum(const WhileStmt& s, const Env& env);
   void compiled_while(const WhileStmt& s, const Env& env);
   void forbid_reverse(const std::vector<Carry>& carries, Span where) const;
