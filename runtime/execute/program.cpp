@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <set>
 
 #include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/execute/execution.h"
 #include "runtime/execute/program_cache.h"
+#include "runtime/execute/thread_executor.h"
 #include "runtime/execute/watchdog.h"
 #include "runtime/heap.h"
 #include "runtime/host_device.h"
@@ -249,6 +252,13 @@ Result<Blocks> run(Runtime& runtime, const Program& program,
   }
   if (!cluster_run.is_here()) return collect_outputs(program, *memory, inputs);
 
+  if (!cluster_run.cluster() && is_straight(program, *devices[0], options)) {
+    if (auto error = run_straight(program, options, [&](const Slot& slot) {
+          return place(slot, 0, *memory, inputs);
+        }))
+      return *std::move(error);
+    return collect_outputs(program, *memory, inputs);
+  }
   ProgramCache& cache = *program.cache.get();
   std::unique_ptr<Execution> execution =
       cache.take_execution(runtime, program, *devices[0]);
@@ -314,13 +324,20 @@ Status run_in_place(Runtime& runtime, const Program& program, Device& device,
     constants = TRY(cache.constants(runtime, program, device));
   // Where each output slot is written, by its index: several outputs may be one
   // slot, which is then copied.
-  std::vector<void*> written;
+  constexpr size_t usual_outputs = 16;
+  std::array<void*, usual_outputs> few = {};
+  std::vector<void*> many;  // where these are not enough
+  int last = 0;
+  for (const SlotId output : program.outputs)
+    last = std::max(last, program.slots[output].index);
+  if (static_cast<size_t>(last) >= usual_outputs)
+    many.resize(static_cast<size_t>(last) + 1);
+  void** const written = many.empty() ? few.data() : many.data();
   std::vector<Buffer> apart;
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Slot& slot = program.slots[program.outputs[i]];
     if (slot.home != Slot::Home::output) continue;
     const auto index = static_cast<size_t>(slot.index);
-    if (written.size() <= index) written.resize(index + 1);
     if (written[index]) continue;
     written[index] = outputs[i];
     if (slot.bytes < 64 || begins_line(outputs[i])) continue;
@@ -337,21 +354,26 @@ Status run_in_place(Runtime& runtime, const Program& program, Device& device,
     }
     __builtin_unreachable();
   };
-  std::unique_ptr<Execution> execution =
-      cache.take_execution(runtime, program, device);
-  execution->use(0, &device);
-  execution->join(nullptr);
-  for (size_t slot = 0; slot < program.slots.size(); ++slot)
-    execution->bind(0, static_cast<SlotId>(slot), place(program.slots[slot]));
-  if (options.recorder)
-    execution->record(options.recorder, {&device});
-  else
-    execution->record(nullptr, {});
-  std::optional<Error> error = execution->run(runtime.pool(), options);
-  const std::exception_ptr thrown = execution->take_exception();
-  cache.give_back(std::move(execution));
-  if (thrown) std::rethrow_exception(thrown);
-  if (error) return std::move(*error);
+  if (is_straight(program, device, options)) {
+    if (auto error = run_straight(program, options, std::cref(place)))
+      return *std::move(error);
+  } else {
+    std::unique_ptr<Execution> execution =
+        cache.take_execution(runtime, program, device);
+    execution->use(0, &device);
+    execution->join(nullptr);
+    for (size_t slot = 0; slot < program.slots.size(); ++slot)
+      execution->bind(0, static_cast<SlotId>(slot), place(program.slots[slot]));
+    if (options.recorder)
+      execution->record(options.recorder, {&device});
+    else
+      execution->record(nullptr, {});
+    std::optional<Error> error = execution->run(runtime.pool(), options);
+    const std::exception_ptr thrown = execution->take_exception();
+    cache.give_back(std::move(execution));
+    if (thrown) std::rethrow_exception(thrown);
+    if (error) return std::move(*error);
+  }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const Slot& slot = program.slots[program.outputs[i]];
     const void* from = place(slot);

@@ -1,5 +1,7 @@
 #include "runtime/execute/thread_executor.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -32,6 +34,61 @@ Error decode(const ErrorWord& word, int device) {
 }
 
 }  // namespace
+
+namespace {
+constexpr size_t most_straight_steps = 16, most_straight_arguments = 256;
+
+/// As Execution counts it: from twice its grain on, others may help.
+bool is_alone(const LaunchStep& launch) {
+  const auto work = static_cast<float>(launch.units) /
+                    static_cast<float>(std::max<int64_t>(launch.grain, 1));
+  return work < 2;
+}
+}  // namespace
+
+bool is_straight(const Program& program, Device& device,
+                 const RunOptions& options) {
+  if (program.devices != 1 || program.steps.size() > most_straight_steps ||
+      options.recorder || options.ranges || options.lose_device ||
+      device.kind() != DeviceKind::cpu || device.queue())
+    return false;
+  return std::ranges::all_of(program.steps, [](const Step& step) {
+    if (const auto* launch = std::get_if<LaunchStep>(&step.what))
+      return launch->function && is_alone(*launch) &&
+             launch->arguments.size() <= most_straight_arguments;
+    const auto* copy = std::get_if<CopyStep>(&step.what);
+    return copy && copy->bytes <= copy_grain;
+  });
+}
+
+std::optional<Error> run_straight(const Program& program,
+                                  const RunOptions& options,
+                                  const SlotPlace& place) {
+  static constexpr std::atomic<bool> never{false};
+  ErrorWord error;
+  KernelContext context{};
+  context.error = &error;
+  context.stop = options.stop ? options.stop : &never;
+  context.cancel = &never;
+  std::array<void*, most_straight_arguments> arguments;
+  for (const Step& step : program.steps) {
+    if (context.stop->load(std::memory_order_relaxed))
+      return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+    if (const auto* copy = std::get_if<CopyStep>(&step.what)) {
+      void* to = place(program.slots[copy->to]);
+      const void* from = place(program.slots[copy->from]);
+      if (to != from) std::memcpy(to, from, static_cast<size_t>(copy->bytes));
+      continue;
+    }
+    const auto& launch = std::get<LaunchStep>(step.what);
+    for (size_t i = 0; i < launch.arguments.size(); ++i)
+      arguments[i] = place(program.slots[launch.arguments[i]]);
+    if (launch.units > 0)
+      launch.function(arguments.data(), 0, launch.units, &context);
+    if (error.code.load(std::memory_order_relaxed)) return decode(error, 0);
+  }
+  return std::nullopt;
+}
 
 ThreadExecutor::ThreadExecutor(const RunState& run)
     : run_(run),

@@ -1,7 +1,9 @@
 #pragma once
 // Devices whose work the threads of this process do (CPUs): who leads a device
 // to an instruction does it there and then, with the help of idle workers.
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/execute/executor.h"
@@ -49,5 +51,16 @@ class ThreadExecutor final : public Executor {
   const std::unique_ptr<DeviceState[]> devices_;
   GroupBuffers buffers_;
 };
+
+/// Whether a run of the program is no more than a few launches and copies on
+/// one CPU, each too little for a second thread, and nobody is told of them:
+/// then `run_straight` does what an Execution would, without one.
+bool is_straight(const Program& program, Device& device,
+                 const RunOptions& options);
+/// `place(slot)`: its memory.
+using SlotPlace = std::function<void*(const Slot& slot)>;
+std::optional<Error> run_straight(const Program& program,
+                                  const RunOptions& options,
+                                  const SlotPlace& place);
 
 }  // namespace unisono
