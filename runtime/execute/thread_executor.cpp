@@ -36,7 +36,7 @@ Error decode(const ErrorWord& word, int device) {
 }  // namespace
 
 namespace {
-constexpr size_t most_straight_steps = 16, most_straight_arguments = 256;
+constexpr size_t most_straight_steps = 256, most_straight_arguments = 256;
 
 /// As Execution counts it: from twice its grain on, others may help.
 bool is_alone(const LaunchStep& launch) {
