@@ -71,9 +71,11 @@ std::optional<Error> run_straight(const Program& program,
   context.stop = options.stop ? options.stop : &never;
   context.cancel = &never;
   std::array<void*, most_straight_arguments> arguments;
+  const auto stopped = [&] {
+    return context.stop->load(std::memory_order_relaxed);
+  };
   for (const Step& step : program.steps) {
-    if (context.stop->load(std::memory_order_relaxed))
-      return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
+    if (stopped()) break;
     if (const auto* copy = std::get_if<CopyStep>(&step.what)) {
       void* to = place(program.slots[copy->to]);
       const void* from = place(program.slots[copy->from]);
@@ -87,6 +89,9 @@ std::optional<Error> run_straight(const Program& program,
       launch.function(arguments.data(), 0, launch.units, &context);
     if (error.code.load(std::memory_order_relaxed)) return decode(error, 0);
   }
+  // A kernel that has stopped has left its results unfinished.
+  if (stopped())
+    return Error{.kind = Error::Kind::cancelled, .message = "stopped"};
   return std::nullopt;
 }
 
