@@ -109,6 +109,8 @@ class ClusterMeeting {
   void receive(int process, void* data, int64_t bytes);
   void add_piece(std::vector<Message>& messages, int process, void* data,
                  int64_t bytes);
+  /// The message of the next exchange from, or to, a process.
+  Message& message(std::vector<Message>& messages, int process);
   Status exchange(uint64_t fingerprint);
 
   const RunState& run_;
