@@ -19,8 +19,6 @@ namespace {
 constexpr int64_t small_reduction = 16 << 10;
 /// Up to so many processes tell each other directly what is for one alone.
 constexpr size_t few_processes = 3;
-/// More memory than this is not kept for the next collective.
-constexpr int64_t most_kept = int64_t{256} << 20;
 /// Less than this is not worth another worker.
 constexpr int64_t grain = 16 * reduce_block;
 /// Of large parts so many bytes come and are combined while they are in a
@@ -142,30 +140,6 @@ Status ClusterMeeting::exchange(uint64_t fingerprint) {
     messages->clear();
   }
   return done;
-}
-
-char* ClusterMeeting::scratch(int64_t bytes) {
-  constexpr int64_t line = 64, least = 64 << 10;
-  bytes = (bytes + line - 1) / line * line;
-  if (memory_.empty() || memory_.back().used + bytes > memory_.back().bytes) {
-    const int64_t size = std::max(bytes, least);
-    memory_.push_back(
-        {std::make_unique_for_overwrite<char[]>(static_cast<size_t>(size)),
-         size, 0});
-  }
-  Memory& memory = memory_.back();
-  memory.used += bytes;
-  return memory.data.get() + memory.used - bytes;
-}
-
-/// Next time there is one piece for all, unless that is large.
-void ClusterMeeting::reuse_scratch() {
-  int64_t used = 0;
-  for (const Memory& memory : memory_) used += memory.used;
-  if (memory_.size() > 1 || used > most_kept) memory_.clear();
-  if (used > most_kept) return;
-  if (memory_.empty()) scratch(used);
-  memory_.back().used = 0;
 }
 
 Status ClusterMeeting::meet(CollectiveWorkers workers,
@@ -354,7 +328,7 @@ class ClusterMeeting::Swapped {
       return;
     }
     const int64_t size = bytes(origin, place(origin + j));
-    char* memory = meeting_.scratch(size);
+    char* memory = meeting_.scratch_.take(size);
     received_.emplace_back(j, memory);
     meeting_.receive(process, memory, size);
   }
@@ -382,7 +356,7 @@ Status ClusterMeeting::all_to_all(const CollectiveStep& step,
       if (team.here) swap_parts(team, step);
     return exchange(fingerprint);
   }
-  reuse_scratch();
+  scratch_.reuse();
   int rounds = 0;
   std::vector<Swapped> own;
   for (const Team& team : teams(step)) {
@@ -451,7 +425,7 @@ Status ClusterMeeting::reduce_scatter(CollectiveWorkers workers,
                                       uint64_t fingerprint) {
   CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
   if (in_rounds(step)) return reduce_all_parts(workers, step, fingerprint);
-  reuse_scratch();
+  scratch_.reuse();
   const int own = cluster_.process();
   const int64_t combined = combined_size(step.dtype);
   const int64_t bytes = step.elements * combined;
@@ -465,7 +439,7 @@ Status ClusterMeeting::reduce_scatter(CollectiveWorkers workers,
       if (partial.owner != own) {
         part.data.push_back(nullptr);
         if (combiner != own) continue;
-        char* memory = scratch(bytes);
+        char* memory = scratch_.take(bytes);
         part.data.back() = memory;
         receive(partial.owner, memory, bytes);
         continue;
@@ -516,7 +490,7 @@ const void* ClusterMeeting::own_partial(const Team& team, int64_t begin,
   for (int64_t i = begin; i < end; ++i)
     operands.push_back(from(team, static_cast<size_t>(i), step));
   const int64_t count = range.last - range.first;
-  char* out = scratch(count * combined);
+  char* out = scratch_.take(count * combined);
   with_reduction(step.dtype, step.op, [&]<ReduceOp op, class S, class C>() {
     workers.pool.parallel_for(
         count, grain, workers.group, [&](int64_t first, int64_t last) {
@@ -576,7 +550,7 @@ class ClusterMeeting::Combined final : public Taker {
     range_ = kept;
     for (const ReducePlan::Merge& merge : round.merges)
       if (merge.node != plan().result)
-        data_[merge.node] = meeting_->scratch(bytes(range_));
+        data_[merge.node] = meeting_->scratch_.take(bytes(range_));
     begin_receiving(round, alone);
   }
 
@@ -652,7 +626,7 @@ class ClusterMeeting::Combined final : public Taker {
     combined_windows_ = arrived_ = 0;
     for (const ReducePlan::Transfer& transfer : round.receives) {
       for (const int node : transfer.nodes) {
-        char* memory = meeting_->scratch(passing_ ? window : all);
+        char* memory = meeting_->scratch_.take(passing_ ? window : all);
         data_[node] = memory;
         if (passing_) windows_.emplace_back(node, memory);
       }
@@ -765,7 +739,7 @@ Status ClusterMeeting::combine_in_rounds(int rounds, uint64_t fingerprint) {
 Status ClusterMeeting::reduce_all_parts(CollectiveWorkers workers,
                                         const CollectiveStep& step,
                                         uint64_t fingerprint) {
-  reuse_scratch();
+  scratch_.reuse();
   // Teams are of one size.
   const auto team_size =
       static_cast<int64_t>(teams(step).front().owners.size());
@@ -782,7 +756,7 @@ Status ClusterMeeting::reduce_all_parts(CollectiveWorkers workers,
         rounds,
         count_reduce_rounds(static_cast<int>(team.processes.size()), false));
     if (!team.here) continue;
-    void* const result = scratch(all.bytes());
+    void* const result = scratch_.take(all.bytes());
     results.emplace_back(&team, static_cast<const char*>(result));
     next_part().begin(*this, workers, all, team, {&result, 1});
   }
@@ -799,7 +773,7 @@ Status ClusterMeeting::all_reduce(CollectiveWorkers workers,
                                   const CollectiveStep& step,
                                   uint64_t fingerprint) {
   CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
-  reuse_scratch();
+  scratch_.reuse();
   int rounds = 0, cut_rounds = 0;
   parts_ = 0;
   for (const Team& team : teams(step)) {
