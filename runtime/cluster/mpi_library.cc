@@ -47,8 +47,8 @@ struct Kept {
   Packet bytes;
 };
 
-/// A head or some of a body in shared memory, or the word that MPI has the
-/// head, or where the body lies.
+/// A head or some of a body in shared memory, or the word that MPI has it, or
+/// where the body lies.
 struct alignas(64) Slot {
   static constexpr uint32_t by_mpi = 0xffff'ffff, in_place = 0xffff'fffe,
                             withdrawn = 0xffff'fffd;
@@ -64,6 +64,8 @@ struct Place {
 };
 /// So much is read in one call, so that others have their turn.
 constexpr int64_t most_read = 512 << 10;
+/// Of fewer bytes a call of the system takes longer than MPI's copies.
+constexpr int64_t least_read = 16 << 10;
 /// From one process to another, which alone writes, and reads. No process waits
 /// for room while another one waits for what it has not sent: what is in here
 /// belongs to exchanges before the one that its reader waits in.
@@ -91,9 +93,10 @@ struct Peer {
   bool head_by_mpi = false;  // the ring said so
   MPI_Request body_request = MPI_REQUEST_NULL;
   int64_t body_bytes = 0;
-  pid_t pid = 0;         // 0: its memory cannot be read
-  Slot* lent = nullptr;  // says where a body lies that it reads
-  int64_t read = 0;      // of the slot of `in` that is next
+  pid_t pid = 0;             // 0: its memory cannot be read
+  Slot* lent = nullptr;      // says where a body lies that it reads
+  bool body_by_mpi = false;  // the ring said so
+  int64_t read = 0;          // of the slot of `in` that is next
   // A body that was longer than what it was asked for.
   std::vector<char> rest;
   size_t taken = 0;
@@ -319,7 +322,14 @@ int64_t lend(Peer& peer, const void* data, int64_t bytes) {
 
 int64_t try_send(int to, const void* data, int64_t bytes) {
   Peer& peer = state.peers[to];
-  if (peer.pid != 0) return lend(peer, data, bytes);
+  if (peer.pid != 0 && peer.body_request == MPI_REQUEST_NULL) {
+    Slot& slot = peer.out.slot();
+    if (peer.lent || bytes >= least_read ||
+        bytes <= static_cast<int64_t>(slot.bytes.size()))
+      return lend(peer, data, bytes);
+    if (slot.state.load(std::memory_order_acquire) != 0) return 0;
+    peer.out.pass(Slot::by_mpi);
+  }
   if (peer.body_request == MPI_REQUEST_NULL) {  // else it is this call again
     peer.body_bytes = std::min(bytes, most_bytes);
     if (!ok(MPI_Isend(data, static_cast<int>(peer.body_bytes), MPI_BYTE, to,
@@ -391,12 +401,18 @@ int64_t read_body(Peer& peer, void* data, int64_t bytes) {
 
 int64_t try_receive(int from, void* data, int64_t bytes) {
   Peer& peer = state.peers[from];
-  if (peer.pid != 0) return read_body(peer, data, bytes);
+  if (peer.pid != 0 && !peer.body_by_mpi) {
+    if (peer.in.slot().state.load(std::memory_order_acquire) != Slot::by_mpi)
+      return read_body(peer, data, bytes);
+    peer.in.pass(0);
+    peer.body_by_mpi = true;
+  }
   if (peer.taken < peer.rest.size()) {
     const int64_t some =
         std::min(bytes, static_cast<int64_t>(peer.rest.size() - peer.taken));
     std::memcpy(data, peer.rest.data() + peer.taken, static_cast<size_t>(some));
     peer.taken += static_cast<size_t>(some);
+    peer.body_by_mpi = peer.taken < peer.rest.size();
     return some;
   }
   int there = 0;
@@ -411,6 +427,7 @@ int64_t try_receive(int from, void* data, int64_t bytes) {
   if (count <= bytes) {
     if (!ok(MPI_Mrecv(data, count, MPI_BYTE, &message, MPI_STATUS_IGNORE)))
       return gone;
+    peer.body_by_mpi = false;
     return count;
   }
   peer.rest.resize(static_cast<size_t>(count));
