@@ -561,6 +561,8 @@ def usage(folder):
         if status and expected != "-n":
             good = good and len(re.findall(r"(?m)^error", text)) == 1
         check(f"launch {words}", good, got, out, err)
+    got = run([UNISONO, "run", "-n", "4", program])
+    check("run -n", got[0] == 2 and "`unisono launch -n N FILE`" in got[2] and "`mpirun -n N" in got[2], got)
     got = run([UNISONO, "run", program], {"UNISONO_FAULTS": "nonsense"})
     check("faults alone", got[0] == 0, got)
     # Processes of a launcher that do not find each other.
