@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -59,7 +58,7 @@ static_assert(sizeof(Slot) == 2048 &&
               std::atomic<uint32_t>::is_always_lock_free);
 /// Bytes of another process's memory: a slot that is `in_place` has this.
 struct Place {
-  uint64_t address = 0;
+  const char* address = nullptr;
   int64_t bytes = 0;
 };
 /// So much is read in one call, so that others have their turn.
@@ -119,15 +118,15 @@ State state;
 
 bool ok(int code) { return code == MPI_SUCCESS; }
 
-bool read_memory(pid_t pid, uint64_t address, void* to, int64_t bytes) {
+bool read_memory(pid_t pid, const char* address, void* to, int64_t bytes) {
   while (bytes > 0) {
     const iovec here{to, static_cast<size_t>(bytes)};
-    const iovec there{std::bit_cast<void*>(address), here.iov_len};
+    const iovec there{const_cast<char*>(address), here.iov_len};
     const ssize_t got = process_vm_readv(pid, &here, 1, &there, 1, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     to = static_cast<char*>(to) + got;
-    address += static_cast<uint64_t>(got);
+    address += got;
     bytes -= got;
   }
   return true;
@@ -137,7 +136,8 @@ bool read_memory(pid_t pid, uint64_t address, void* to, int64_t bytes) {
 /// other's memory is tried: a container or the system's settings may forbid it.
 void open_memory(const std::vector<int>& members) {
   struct Sample {
-    uint64_t address = 0, value = 0;
+    const char* address = nullptr;
+    uint64_t value = 0;
     int64_t pid = 0;
   };
   static uint64_t value = 0;
@@ -146,7 +146,7 @@ void open_memory(const std::vector<int>& members) {
           static_cast<uint64_t>(getpid());
   // Where only parents may, or who was allowed to.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-  const Sample own{std::bit_cast<uint64_t>(&value), value, getpid()};
+  const Sample own{reinterpret_cast<const char*>(&value), value, getpid()};
   std::vector<Sample> all(members.size());
   if (!ok(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own,
                         MPI_BYTE, state.host)))
@@ -312,7 +312,7 @@ int64_t lend(Peer& peer, const void* data, int64_t bytes) {
     peer.out.pass(static_cast<uint32_t>(bytes));
     return bytes;
   }
-  const Place place{std::bit_cast<uint64_t>(data), bytes};
+  const Place place{static_cast<const char*>(data), bytes};
   std::memcpy(slot.bytes.data(), &place, sizeof place);
   peer.body_bytes = bytes;
   peer.lent = &slot;
@@ -380,16 +380,14 @@ int64_t read_body(Peer& peer, void* data, int64_t bytes) {
   const Slot& slot = peer.in.slot();
   const uint32_t what = slot.state.load(std::memory_order_acquire);
   if (what == 0 || what == Slot::withdrawn) return 0;
-  Place place{0, what};
+  Place place{nullptr, what};
   if (what == Slot::in_place)
     std::memcpy(&place, slot.bytes.data(), sizeof place);
   bytes = std::min({bytes, place.bytes - peer.read, most_read});
   if (what != Slot::in_place)
     std::memcpy(data, slot.bytes.data() + peer.read,
                 static_cast<size_t>(bytes));
-  else if (!read_memory(peer.pid,
-                        place.address + static_cast<uint64_t>(peer.read), data,
-                        bytes))
+  else if (!read_memory(peer.pid, place.address + peer.read, data, bytes))
     return gone;
   peer.read += bytes;
   state.moved = true;
