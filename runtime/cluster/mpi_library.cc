@@ -151,16 +151,15 @@ void open_memory(const std::vector<int>& members) {
   if (!ok(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own,
                         MPI_BYTE, state.host)))
     return;
-  int reads = 1;
+  int own_reads = 1, reads = 0;
   for (const Sample& sample : all) {
     uint64_t seen = 0;
     if (!read_memory(static_cast<pid_t>(sample.pid), sample.address, &seen,
                      sizeof seen) ||
         seen != sample.value)
-      reads = 0;
+      own_reads = 0;
   }
-  if (!ok(MPI_Allreduce(MPI_IN_PLACE, &reads, 1, MPI_INT, MPI_MIN,
-                        state.host)) ||
+  if (!ok(MPI_Allreduce(&own_reads, &reads, 1, MPI_INT, MPI_MIN, state.host)) ||
       reads == 0)
     return;
   for (size_t i = 0; i < members.size(); ++i)
@@ -181,11 +180,12 @@ void open_rings() {
                                  MPI_INFO_NULL, state.host,
                                  static_cast<void*>(&base), &state.shared)) &&
       ok(MPI_Win_lock_all(MPI_MODE_NOCHECK, state.shared));
-  int all_made = made ? 1 : 0;
+  const int own_made = made ? 1 : 0;
+  int all_made = 0;
   auto* const rings = static_cast<Ring*>(base);
   for (int i = 0; made && i < count; ++i) new (&rings[i]) Ring;
   // Others write there after this.
-  if (!ok(MPI_Allreduce(MPI_IN_PLACE, &all_made, 1, MPI_INT, MPI_MIN,
+  if (!ok(MPI_Allreduce(&own_made, &all_made, 1, MPI_INT, MPI_MIN,
                         state.host)) ||
       all_made == 0)
     return;
