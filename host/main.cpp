@@ -272,7 +272,11 @@ std::string failure_message(const CLI::App* app, const CLI::Error& error) {
     command += " " + chosen->get_name();
     if (!unexpected) continue;
     if (chosen->get_name() == "run")
-      hint = "what is for the program and starts with - stands after --; ";
+      hint =
+          std::string_view(error.what()).ends_with(" -n")
+              ? "several processes are started by `unisono launch -n N FILE`, "
+                "or by `mpirun -n N unisono run FILE`; "
+              : "what is for the program and starts with - stands after --; ";
     if (chosen->get_name() == "check" || chosen->get_name() == "inspect")
       hint = "it takes one file, what is for the program stands after --; ";
   }

@@ -2,12 +2,12 @@
 """Programs in several processes give what they give in one: output, messages, files and exit status, whoever moves the
 bytes. Golden programs of maps under `unisono launch`, on CPUs and on simulated GPUs, by the host's memory and by a
 simulated NCCL, and, where there is an mpirun for which libunisono_mpi.so was
-built, under that; then processes that are killed, stand still, lag, or have another program.
+built, under that; then processes that fail, or have another program. Those that are killed are killed_processes.py's.
 
 usage: tests/processes.py UNISONO [--full] [--seed N] [--slice I/N] [NAME ...]
 
 Without --full a part of the programs runs, with one division into processes each, chosen by the seed (1). NAME is a part of the
-test (usage, files, failures, kills, resumed, reports, gpus, gpu_kills, openmpi, many, goldens, gpu_goldens, sixteen, random), or a part of
+test (usage, files, failures, reports, gpus, openmpi, many, goldens, gpu_goldens, sixteen, random), or a part of
 programs' names. --slice 2/5: of what there are many of, the second of five parts.
 """
 import argparse
@@ -51,8 +51,8 @@ SIMCUDA_LIBRARY = pathlib.Path(UNISONO).parent / "libsimcuda.so"
 NCCL_LIBRARY = pathlib.Path(UNISONO).parent / "libsimnccl.so"
 RANDOM = random.Random(OPTIONS.seed)
 SLICE, SLICES = (int(part) for part in OPTIONS.slice.split("/"))
-PARTS = ("usage", "files", "failures", "kills", "resumed", "reports", "gpus", "gpu_kills", "openmpi", "many", "goldens", "gpu_goldens",
-         "sixteen", "random")
+OF_PROGRAMS = ("goldens", "gpu_goldens", "sixteen", "random")
+PARTS = ("usage", "files", "failures", "reports", "gpus", "openmpi", "many", *OF_PROGRAMS, "kills", "resumed", "gpu_kills")
 WANTED = [name for name in OPTIONS.names if name in PARTS]
 NAMES = [name for name in OPTIONS.names if name not in PARTS]
 LIMIT = 120 * sanitizers.slow()
@@ -138,7 +138,7 @@ def divisions(golden):
                 yield rest, processes, devices // processes
 
 
-def golden_programs():
+def golden_programs(_=None):
     goldens = [g for g in run_tests.goldens() if g.has_expectation and g.command == ["run"] and g.name not in LEFT_OUT
                and chosen(g.name) and not {"--stats", "--trace"} & {o for r in g.runs for o in r}]
     cases = [(g, d) for g in goldens for d in divisions(g)]
@@ -169,7 +169,7 @@ def golden_programs():
     several(runs, by_golden.values())
 
 
-def sixteen_programs():
+def sixteen_programs(_=None):
     """All programs of maps on 16 processes, whose messages come in any order, beside one process with 16 devices. Programs that
     are for fewer devices fail alike."""
     goldens = [g for g in run_tests.goldens() if g.command == ["run"] and g.name not in LEFT_OUT and chosen(g.name)
@@ -185,7 +185,7 @@ def sixteen_programs():
         check(f"sixteen: {golden.name}", alone == together, alone, together)
 
 
-def random_programs():
+def random_programs(_=None):
     """Random programs over devices of several processes, whose messages come in any order; with all of them, some under mpirun."""
     import random_programs as programs
     first = OPTIONS.seed * 1000
@@ -209,7 +209,7 @@ def gpu_environment(nccl, devices, turn):
             "UNISONO_NCCL": str(NCCL_LIBRARY) if nccl else ""}
 
 
-def gpu_programs():
+def gpu_programs(_=None):
     """Golden programs of maps on simulated GPUs, by the host's memory and by a simulated NCCL."""
     goldens = [g for g in run_tests.goldens() if g.has_expectation and g.command == ["run"] and g.name not in LEFT_OUT
                and chosen(g.name) and not {"--stats", "--trace"} & {o for r in g.runs for o in r}
@@ -330,33 +330,6 @@ def failures(folder):
     check("Ctrl-C", process.returncode == 130 and err.count("U0505") == 1, process.returncode, out, err)
 
 
-def kills(folder):
-    """A process that dies, or stands still, at any message: of a program whose collectives are done where they stand, and of one
-    that computes while they are under way."""
-    programs = [folder / "steps.uni", folder / "meanwhile.uni"]
-    for program, text in zip(programs, (STEPS, MEANWHILE)):
-        program.write_text(text)
-    wholes = [run([UNISONO, "run", "--devices", "cpu:4", program]) for program in programs]
-    patience = round(4 * sanitizers.slow())  # less is what a busy machine takes to compile, too
-
-    def kill(turn, processes, which, message, how):
-        command = launcher(processes, False) + ["--devices", f"cpu:{4 // processes}", "--watchdog", str(patience), programs[turn % 2]]
-        begin = time.time()
-        status, out, err = run(command, {"UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}" + "; eager" * (turn % 2)})
-        seconds = time.time() - begin
-        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
-        one = len(re.findall(r"(?m)^error", err)) == 1
-        check(f"{how} {which} of {processes} at {message}, {programs[turn % 2].name}",
-              (status, out, err) == wholes[turn % 2] or (status == 1 and out == "" and named and one and seconds < 10 * patience),
-              status, out, err, seconds)
-
-    turns = []
-    for turn in range(200 if OPTIONS.full else 12):
-        processes = RANDOM.choice((2, 4))
-        turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 500), RANDOM.choice(("die", "die", "die", "hang"))))
-    several(kill, sliced(turns))
-
-
 SHARES = """
 axis dev = devices()
 print(process_count(), device_count(), pmap(fn(x) => x * 1.0 + psum(x, dev), over=dev)(arange(device_count(), f32)))
@@ -418,61 +391,6 @@ def gpus(folder):
     kinds = (False, True)
     several(fails, [(nccl, *which) for nccl in kinds for which in [(9, 9), (0, 9), (3, 1), (9, 0), (9, 3)]])
     several(members, [(nccl, which) for nccl in kinds for which in (0, 1, 3, 9)])
-
-
-def gpu_kills(folder):
-    """GPU processes that die or stand still, at a message or at any moment."""
-    steps = folder / "gpu_steps.uni"
-    steps.write_text(STEPS.replace("range(200)", "range(20)"))
-    patience = round(5 * sanitizers.slow())
-    whole = run([UNISONO, "run", "--devices", "sim:4", steps])
-
-    def kill(turn, processes, which, message, how):
-        environment = gpu_environment(turn % 2 == 1, 2, turn)
-        begin = time.time()
-        command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), steps]
-        status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}"})
-        seconds = time.time() - begin
-        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
-        one = len(re.findall(r"(?m)^error", err)) == 1
-        check(f"gpus: {how} {which} of {processes} at {message} {environment}",
-              (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
-              status, out, err, seconds)
-
-    turns = []
-    for turn in range(60 if OPTIONS.full else 8):
-        processes = RANDOM.choice((2, 4))
-        turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 60), RANDOM.choice(("die", "die", "hang"))))
-    several(kill, sliced(turns))
-    # At any moment, also in the midst of what NCCL does.
-    endless = folder / "gpu_endless.uni"
-    endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
-
-    def strike(turn, seconds, which, how):
-        environment = gpu_environment(turn % 2 == 1, 2, turn)
-        command = launcher(2, False) + ["--devices", "sim:2", "--watchdog", str(patience), endless]
-        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   start_new_session=True, text=True)
-        time.sleep(seconds * sanitizers.slow())
-        if turn:
-            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            os.kill(int(children[which]), how)
-        else:
-            os.killpg(process.pid, how)
-        try:
-            out, err = process.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-        if turn:
-            good = process.returncode == 1 and len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
-        else:
-            good = process.returncode == 130 and err.count("U0505") == 1
-        check(f"gpus: {how.name} {environment}", good and len(re.findall(r"(?m)^error", err)) == 1, process.returncode, out, err)
-
-    several(strike, sliced([(turn, 2 + RANDOM.random(), RANDOM.randrange(2),
-                             RANDOM.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if turn else signal.SIGINT)
-                            for turn in range(24 if OPTIONS.full else 4)]))
 
 
 FILES = """
@@ -614,41 +532,6 @@ def files(folder):
     apart(folder)
 
 
-def resumed(folder):
-    """A training one of whose processes is killed at any moment, and that is resumed by others, ends with the same bits."""
-    training = str(ROOT / "examples/train_resume.uni")
-    whole = run([UNISONO, "run", "--devices", "cpu:4", training])
-    path, kills = folder / "state.npz", 0
-    for _ in range(60):  # one that is over before the fourth kill begins anew
-        processes, devices = RANDOM.choice([(2, 1), (2, 2), (4, 1)])
-        launched = subprocess.Popen([UNISONO, "launch", "-n", str(processes), "--devices", f"cpu:{devices}", training, path.name], cwd=folder,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        times, last, end = RANDOM.randint(1, 6), None, time.monotonic() + LIMIT
-        while kills < 4 and times and launched.poll() is None and time.monotonic() < end:
-            now = path.stat().st_ino if path.exists() else None
-            times -= now != last
-            last = now
-            time.sleep(0.001)
-        children = pathlib.Path(f"/proc/{launched.pid}/task/{launched.pid}/children")
-        running = children.read_text().split() if launched.poll() is None and children.exists() else []
-        if kills < 4 and running:
-            which = RANDOM.choice(running)
-            os.kill(int(which), signal.SIGKILL)
-        out, err = launched.communicate(timeout=LIMIT)
-        if launched.returncode:
-            kills += 1
-            check(f"kill {kills}", launched.returncode == 1 and out == "" and len(re.findall(r"process \d is gone", err)) == 1
-                  and len(re.findall(r"(?m)^error", err)) == 1, launched.returncode, out, err)
-            continue
-        check(f"resumed after {kills}", (out, err) == whole[1:], out, err, whole)
-        if kills == 4:
-            break
-        path.unlink()
-        kills = 0
-    check("kills", kills == 4, kills)
-    check("unfinished files", not list(folder.glob("*.unisono-part")))
-
-
 def usage(folder):
     program = folder / "one.uni"
     program.write_text("print(process_count(), device_count())\n")
@@ -678,6 +561,8 @@ def usage(folder):
         if status and expected != "-n":
             good = good and len(re.findall(r"(?m)^error", text)) == 1
         check(f"launch {words}", good, got, out, err)
+    got = run([UNISONO, "run", "-n", "4", program])
+    check("run -n", got[0] == 2 and "`unisono launch -n N FILE`" in got[2] and "`mpirun -n N" in got[2], got)
     got = run([UNISONO, "run", program], {"UNISONO_FAULTS": "nonsense"})
     check("faults alone", got[0] == 0, got)
     # Processes of a launcher that do not find each other.
@@ -809,24 +694,24 @@ def open_mpi(folder):
         check(f"Open MPI {n}", alone[0] == 0 and got[:2] == alone[:2], alone, got)
 
 
-def main():
-    parts = {"usage": usage, "files": files, "failures": failures, "kills": kills, "resumed": resumed, "reports": reports, "gpus": gpus,
-             "gpu_kills": gpu_kills, "openmpi": open_mpi, "many": many}
-    of_programs = {"goldens": golden_programs, "gpu_goldens": gpu_programs, "sixteen": sixteen_programs, "random": random_programs}
+def run_parts(parts):
+    """Those of the functions, by name, that the command line wants; each has a folder to write to. Gives the exit status."""
     times = []
     with tempfile.TemporaryDirectory() as name:
-        for part in PARTS:
-            named = part in WANTED or (not WANTED and (part in of_programs or not NAMES))
-            if not named:
+        for part, function in parts.items():
+            if part not in WANTED if WANTED else NAMES and part not in OF_PROGRAMS:
                 continue
             begin, used = time.monotonic(), processor_time()
-            if part in parts:
-                parts[part](pathlib.Path(name))
-            else:
-                of_programs[part]()
+            function(pathlib.Path(name))
             times.append(f"{part} {time.monotonic() - begin:.0f} s ({processor_time() - used:.0f})")
     print(f"{COUNT} checks, {len(PROBLEMS)} failed" + ("" if has_mpi() else "; without MPI") + ": " + ", ".join(times))
-    return 1 if PROBLEMS else 0
+    return 1 if PROBLEMS or COUNT == 0 else 0
+
+
+def main():
+    return run_parts({"usage": usage, "files": files, "failures": failures, "reports": reports, "gpus": gpus, "openmpi": open_mpi,
+                      "many": many, "goldens": golden_programs, "gpu_goldens": gpu_programs, "sixteen": sixteen_programs,
+                      "random": random_programs})
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ struct Cluster::Incoming {
   enum class Result : uint8_t { data, goodbye, differs, gone, late };
   int from = 0;
   std::span<const Piece> pieces = {};
+  Taker* taker = nullptr;
   Header expected = {};
   bool to_the_end = false;
 
@@ -351,10 +352,14 @@ bool Cluster::pull(Incoming& in) {
       }
       const Piece& piece = in.pieces[in.piece];
       if (in.received == piece.bytes) {
+        if (in.taker) in.taker->take(in.from, in.piece);
         ++in.piece;
         in.received = 0;
         continue;
       }
+      if (in.taker && in.received == 0 &&
+          !in.taker->may_come(in.from, in.piece))
+        break;
       data = static_cast<char*>(piece.data) + in.received;
       bytes = piece.bytes - in.received;
     } else if (in.state == State::note) {
@@ -542,6 +547,7 @@ Status Cluster::transfer(std::span<const Message> sends,
     for (const Piece& piece : message.pieces) bytes += piece.bytes;
     incoming_.push_back({.from = message.process,
                          .pieces = message.pieces,
+                         .taker = message.taker,
                          .expected = header(Kind::data, bytes, fingerprint)});
   }
   if (!pump()) return stopped();

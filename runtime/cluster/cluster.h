@@ -33,11 +33,22 @@ struct Piece {
   int64_t bytes = 0;
 };
 
+/// Takes pieces of an exchange as they come, so that one place in memory will
+/// do for several. Called while the exchange waits, from its thread.
+class Taker {
+ public:
+  virtual ~Taker() = default;
+  /// Whether the place of this piece is free.
+  virtual bool may_come(int process, size_t piece) = 0;
+  virtual void take(int process, size_t piece) = 0;
+};
+
 /// What goes to another process, or comes from it, in an exchange: the bytes of
 /// the pieces, one after the other.
 struct Message {
   int process = 0;
   std::vector<Piece> pieces = {};
+  Taker* taker = nullptr;  // of what comes; outlives the exchange
 };
 
 struct ClusterOptions {

@@ -74,7 +74,8 @@ class Planner {
                               .own = own_ / step % base,
                               .sends = {},
                               .receives = {},
-                              .merges = {}};
+                              .merges = {},
+                              .passing = false};
       const std::vector<int> own = ids(knows(own_));
       for (int digit = 0; digit < base; ++digit) {
         if (digit == round.own) continue;
@@ -176,7 +177,32 @@ class Planner {
     const int* whole = find({0, static_cast<int64_t>(index_.size())});
     CHECK(whole);
     plan_.result = *whole;
+    for (size_t k = 0; k < plan_.rounds.size(); ++k)
+      plan_.rounds[k].passing = is_passing(k);
     return std::move(plan_);
+  }
+
+  bool is_passing(size_t round) const {
+    const auto merged = [&](size_t k, int node) {
+      return std::ranges::any_of(
+          plan_.rounds[k].merges, [&](const ReducePlan::Merge& merge) {
+            return std::ranges::find(merge.from, node) != merge.from.end();
+          });
+    };
+    const auto sent = [&](size_t k, int node) {
+      return std::ranges::any_of(
+          plan_.rounds[k].sends, [&](const ReducePlan::Transfer& transfer) {
+            return std::ranges::find(transfer.nodes, node) !=
+                   transfer.nodes.end();
+          });
+    };
+    for (const ReducePlan::Transfer& transfer : plan_.rounds[round].receives)
+      for (const int node : transfer.nodes) {
+        if (!merged(round, node)) return false;
+        for (size_t later = round + 1; later < plan_.rounds.size(); ++later)
+          if (merged(later, node) || sent(later, node)) return false;
+      }
+    return true;
   }
 
   std::vector<int> processes_;  // ascending

@@ -38,6 +38,8 @@ struct ReducePlan {
     int own = 0;    // the part that stays
     std::vector<Transfer> sends, receives;
     std::vector<Merge> merges;
+    /// What comes is of use in these merges alone.
+    bool passing = false;
   };
   std::vector<Node> nodes;
   int own_nodes = 0;  // the first ones: of own places alone

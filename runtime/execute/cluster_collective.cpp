@@ -19,44 +19,11 @@ namespace {
 constexpr int64_t small_reduction = 16 << 10;
 /// Up to so many processes tell each other directly what is for one alone.
 constexpr size_t few_processes = 3;
-/// More memory than this is not kept for the next collective.
-constexpr int64_t most_kept = int64_t{256} << 20;
 /// Less than this is not worth another worker.
 constexpr int64_t grain = 16 * reduce_block;
-
-/// out (C) = the combination of all of `from`, elements first ... last - 1.
-template <ReduceOp op, class S, class C>
-void combine_own(std::span<const void* const> from, int64_t first, int64_t last,
-                 int64_t offset, C* out) {
-  for (int64_t i = first; i < last; i += reduce_block) {
-    const int64_t count = std::min(reduce_block, last - i);
-    BlockTree<op, S, C>{from, offset + i, count}.reduce(
-        0, static_cast<int64_t>(from.size()), out + i);
-  }
-}
-
-/// body.operator()<op, S, C>()
-template <class Body>
-void with_reduction(DType dtype, ReduceOp op, Body&& body) {
-  with_dtype(dtype, [&]<DType D>() {
-    using S = typename StorageOf<D>::type;
-    using C = CombinedIn<D>;
-    switch (op) {
-      case ReduceOp::sum:
-        return body.template operator()<ReduceOp::sum, S, C>();
-      case ReduceOp::max:
-        return body.template operator()<ReduceOp::max, S, C>();
-      case ReduceOp::min:
-        return body.template operator()<ReduceOp::min, S, C>();
-    }
-  });
-}
-
-int64_t combined_size(DType dtype) {
-  return with_dtype(dtype, []<DType D>() -> int64_t {
-    return static_cast<int64_t>(sizeof(CombinedIn<D>));
-  });
-}
+/// Of large parts so many bytes come and are combined while they are in a
+/// cache.
+constexpr int64_t window = 128 << 10;
 
 }  // namespace
 
@@ -130,19 +97,21 @@ void* ClusterMeeting::to(const Team& team, size_t place,
   return run_.devices[team.devices[place]].slots[step.to];
 }
 
+Message& ClusterMeeting::message(std::vector<Message>& messages, int process) {
+  const auto known = std::ranges::find(messages, process, &Message::process);
+  if (known != messages.end()) return *known;
+  Message added;
+  if (!spare_.empty()) {
+    added = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  added.process = process;
+  return messages.emplace_back(std::move(added));
+}
+
 void ClusterMeeting::add_piece(std::vector<Message>& messages, int process,
                                void* data, int64_t bytes) {
-  auto message = std::ranges::find(messages, process, &Message::process);
-  if (message == messages.end()) {
-    Message added;
-    if (!spare_.empty()) {
-      added = std::move(spare_.back());
-      spare_.pop_back();
-    }
-    added.process = process;
-    message = messages.insert(message, std::move(added));
-  }
-  std::vector<Piece>& pieces = message->pieces;
+  std::vector<Piece>& pieces = message(messages, process).pieces;
   if (!pieces.empty() &&
       static_cast<char*>(pieces.back().data) + pieces.back().bytes == data)
     pieces.back().bytes += bytes;
@@ -165,35 +134,12 @@ Status ClusterMeeting::exchange(uint64_t fingerprint) {
   for (auto* messages : {&sends_, &receives_}) {
     for (Message& message : *messages) {
       message.pieces.clear();
+      message.taker = nullptr;
       spare_.push_back(std::move(message));
     }
     messages->clear();
   }
   return done;
-}
-
-char* ClusterMeeting::scratch(int64_t bytes) {
-  constexpr int64_t line = 64, least = 64 << 10;
-  bytes = (bytes + line - 1) / line * line;
-  if (memory_.empty() || memory_.back().used + bytes > memory_.back().bytes) {
-    const int64_t size = std::max(bytes, least);
-    memory_.push_back(
-        {std::make_unique_for_overwrite<char[]>(static_cast<size_t>(size)),
-         size, 0});
-  }
-  Memory& memory = memory_.back();
-  memory.used += bytes;
-  return memory.data.get() + memory.used - bytes;
-}
-
-/// Next time there is one piece for all, unless that is large.
-void ClusterMeeting::reuse_scratch() {
-  int64_t used = 0;
-  for (const Memory& memory : memory_) used += memory.used;
-  if (memory_.size() > 1 || used > most_kept) memory_.clear();
-  if (used > most_kept) return;
-  if (memory_.empty()) scratch(used);
-  memory_.back().used = 0;
 }
 
 Status ClusterMeeting::meet(CollectiveWorkers workers,
@@ -382,7 +328,7 @@ class ClusterMeeting::Swapped {
       return;
     }
     const int64_t size = bytes(origin, place(origin + j));
-    char* memory = meeting_.scratch(size);
+    char* memory = meeting_.scratch_.take(size);
     received_.emplace_back(j, memory);
     meeting_.receive(process, memory, size);
   }
@@ -410,7 +356,7 @@ Status ClusterMeeting::all_to_all(const CollectiveStep& step,
       if (team.here) swap_parts(team, step);
     return exchange(fingerprint);
   }
-  reuse_scratch();
+  scratch_.reuse();
   int rounds = 0;
   std::vector<Swapped> own;
   for (const Team& team : teams(step)) {
@@ -479,7 +425,7 @@ Status ClusterMeeting::reduce_scatter(CollectiveWorkers workers,
                                       uint64_t fingerprint) {
   CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
   if (in_rounds(step)) return reduce_all_parts(workers, step, fingerprint);
-  reuse_scratch();
+  scratch_.reuse();
   const int own = cluster_.process();
   const int64_t combined = combined_size(step.dtype);
   const int64_t bytes = step.elements * combined;
@@ -493,7 +439,7 @@ Status ClusterMeeting::reduce_scatter(CollectiveWorkers workers,
       if (partial.owner != own) {
         part.data.push_back(nullptr);
         if (combiner != own) continue;
-        char* memory = scratch(bytes);
+        char* memory = scratch_.take(bytes);
         part.data.back() = memory;
         receive(partial.owner, memory, bytes);
         continue;
@@ -544,7 +490,7 @@ const void* ClusterMeeting::own_partial(const Team& team, int64_t begin,
   for (int64_t i = begin; i < end; ++i)
     operands.push_back(from(team, static_cast<size_t>(i), step));
   const int64_t count = range.last - range.first;
-  char* out = scratch(count * combined);
+  char* out = scratch_.take(count * combined);
   with_reduction(step.dtype, step.op, [&]<ReduceOp op, class S, class C>() {
     workers.pool.parallel_for(
         count, grain, workers.group, [&](int64_t first, int64_t last) {
@@ -556,8 +502,8 @@ const void* ClusterMeeting::own_partial(const Team& team, int64_t begin,
 }
 
 /// What a process has of a team's reduction. Small ones are frequent: their
-/// memory is used again.
-class ClusterMeeting::Combined {
+/// memory is used again. What comes of large ones is combined as it comes.
+class ClusterMeeting::Combined final : public Taker {
  public:
   /// Of one collective after the other; what is given outlives each. The result
   /// goes to all of `results`.
@@ -579,39 +525,56 @@ class ClusterMeeting::Combined {
       data_[i] = static_cast<const char*>(meeting.own_partial(
           team, node.begin, node.end, range_, workers, step));
     }
-    if (plan().rounds.empty()) merge({plan().result, {plan().result}});
+    if (plan().rounds.empty())
+      merge({plan().result, {plan().result}}, 0, step.elements);
   }
 
   bool has_round(int k) const {
     return k < static_cast<int>(plan().rounds.size());
   }
 
-  void send(int k) {
+  /// `alone`: messages of this round have nothing of other teams.
+  void send(int k, bool alone) {
     const ReducePlan::Round& round = plan().rounds[k];
     for (const ReducePlan::Transfer& transfer : round.sends) {
       const ElementRange part = part_of(range_, transfer.part, round.parts);
-      for (const int node : transfer.nodes)
-        meeting_->send(transfer.process,
-                       data_[node] + (part.first - range_.first) * combined_,
-                       bytes(part));
+      const int64_t first = (part.first - range_.first) * combined_;
+      each_piece(transfer, bytes(part), [&](int node, int64_t at, int64_t n) {
+        meeting_->send(transfer.process, data_[node] + first + at, n);
+      });
     }
     if (round.parts > 1) ranges_.push_back(range_);
     const ElementRange kept = part_of(range_, round.own, round.parts);
     for (const char*& data : data_)
       if (data) data += (kept.first - range_.first) * combined_;
     range_ = kept;
-    for (const ReducePlan::Transfer& transfer : round.receives) {
-      for (const int node : transfer.nodes) {
-        char* memory = meeting_->scratch(bytes(range_));
-        data_[node] = memory;
-        meeting_->receive(transfer.process, memory, bytes(range_));
-      }
-    }
+    for (const ReducePlan::Merge& merge : round.merges)
+      if (merge.node != plan().result)
+        data_[merge.node] = meeting_->scratch_.take(bytes(range_));
+    begin_receiving(round, alone);
   }
 
   void merge_round(int k) {
+    if (passing_) return;
     for (const ReducePlan::Merge& merge : plan().rounds[k].merges)
-      this->merge(merge);
+      this->merge(merge, 0, range_.last - range_.first);
+  }
+
+  bool may_come(int process, size_t piece) override {
+    return piece / nodes_from(process) == combined_windows_;
+  }
+  void take(int process, size_t piece) override {
+    if ((piece + 1) % nodes_from(process) != 0 ||
+        ++arrived_ < passing_->receives.size())
+      return;
+    arrived_ = 0;
+    const int64_t elements = window / combined_;
+    const int64_t first = static_cast<int64_t>(combined_windows_++) * elements;
+    const int64_t last = std::min(first + elements, range_.last - range_.first);
+    for (const auto& [node, memory] : windows_)
+      data_[node] = memory - first * combined_;
+    for (const ReducePlan::Merge& merge : passing_->merges)
+      this->merge(merge, first, last);
   }
 
   bool is_cut() const { return team_->cut; }
@@ -643,7 +606,51 @@ class ClusterMeeting::Combined {
     return (range.last - range.first) * combined_;
   }
 
-  void merge(const ReducePlan::Merge& merge) {
+  /// What a transfer has of each node, window after window, in the order in
+  /// which it goes.
+  template <class Body>
+  static void each_piece(const ReducePlan::Transfer& transfer, int64_t bytes,
+                         Body&& body) {
+    int64_t at = 0;
+    do {
+      for (const int node : transfer.nodes)
+        body(node, at, std::min(window, bytes - at));
+      at += window;
+    } while (at < bytes);
+  }
+
+  void begin_receiving(const ReducePlan::Round& round, bool alone) {
+    const int64_t all = bytes(range_);
+    passing_ = alone && round.passing && all > window ? &round : nullptr;
+    windows_.clear();
+    combined_windows_ = arrived_ = 0;
+    for (const ReducePlan::Transfer& transfer : round.receives) {
+      for (const int node : transfer.nodes) {
+        char* memory = meeting_->scratch_.take(passing_ ? window : all);
+        data_[node] = memory;
+        if (passing_) windows_.emplace_back(node, memory);
+      }
+      Message& message =
+          meeting_->message(meeting_->receives_, transfer.process);
+      if (passing_) message.taker = this;
+      each_piece(transfer, all, [&](int node, int64_t at, int64_t n) {
+        char* memory = const_cast<char*>(data_[node]);
+        if (passing_)
+          message.pieces.push_back({memory, n});
+        else
+          meeting_->receive(transfer.process, memory + at, n);
+      });
+    }
+  }
+
+  size_t nodes_from(int process) const {
+    return std::ranges::find(passing_->receives, process,
+                             &ReducePlan::Transfer::process)
+        ->nodes.size();
+  }
+
+  /// Elements first ... last - 1 of the range.
+  void merge(const ReducePlan::Merge& merge, int64_t first, int64_t last) {
     from_.clear();
     begins_.clear();
     to_.clear();
@@ -652,22 +659,23 @@ class ClusterMeeting::Combined {
       begins_.push_back(plan().nodes[node].begin);
     }
     begins_.push_back(plan().nodes[merge.node].end);
-    const bool last = merge.node == plan().result;
-    if (last) {
+    const bool is_result = merge.node == plan().result;
+    if (is_result) {
       to_.assign(results_.begin(),
                  team_->cut ? results_.begin() + 1 : results_.end());
       for (void*& result : to_)
         result = static_cast<char*>(result) + range_.first * size_;
     } else {
-      to_.push_back(meeting_->scratch(bytes(range_)));
-      data_[merge.node] = static_cast<const char*>(to_[0]);
+      to_.push_back(const_cast<char*>(data_[merge.node]));
     }
     with_reduction(
         step_->dtype, step_->op, [&]<ReduceOp op, class S, class C>() {
           workers_->pool.parallel_for(
-              range_.last - range_.first, grain, workers_->group,
+              last - first, grain, workers_->group,
               [&](int64_t begin, int64_t end) {
-                if (last)
+                begin += first;
+                end += first;
+                if (is_result)
                   combine_partials<op, S, C>(from_, begins_, begin, end, to_);
                 else
                   merge_partials<op, C>(from_, begins_, begin, end,
@@ -688,6 +696,11 @@ class ClusterMeeting::Combined {
   std::vector<const char*> data_;
   ElementRange range_;                // what this process combines
   std::vector<ElementRange> ranges_;  // before each round
+  /// The round whose parts are combined as they come; null: when all are here.
+  const ReducePlan::Round* passing_ = nullptr;
+  std::vector<std::pair<int, const char*>> windows_;  // where nodes come
+  size_t combined_windows_ = 0;
+  size_t arrived_ = 0;  // messages of which the next window is there
   // Of one merge.
   std::vector<const void*> from_;
   std::vector<int64_t> begins_;
@@ -715,7 +728,7 @@ std::span<ClusterMeeting::Combined> ClusterMeeting::parts() {
 Status ClusterMeeting::combine_in_rounds(int rounds, uint64_t fingerprint) {
   for (int k = 0; k < rounds; ++k) {
     for (Combined& part : parts())
-      if (part.has_round(k)) part.send(k);
+      if (part.has_round(k)) part.send(k, parts_ == 1);
     TRY(exchange(fingerprint));
     for (Combined& part : parts())
       if (part.has_round(k)) part.merge_round(k);
@@ -726,7 +739,7 @@ Status ClusterMeeting::combine_in_rounds(int rounds, uint64_t fingerprint) {
 Status ClusterMeeting::reduce_all_parts(CollectiveWorkers workers,
                                         const CollectiveStep& step,
                                         uint64_t fingerprint) {
-  reuse_scratch();
+  scratch_.reuse();
   // Teams are of one size.
   const auto team_size =
       static_cast<int64_t>(teams(step).front().owners.size());
@@ -743,7 +756,7 @@ Status ClusterMeeting::reduce_all_parts(CollectiveWorkers workers,
         rounds,
         count_reduce_rounds(static_cast<int>(team.processes.size()), false));
     if (!team.here) continue;
-    void* const result = scratch(all.bytes());
+    void* const result = scratch_.take(all.bytes());
     results.emplace_back(&team, static_cast<const char*>(result));
     next_part().begin(*this, workers, all, team, {&result, 1});
   }
@@ -760,7 +773,7 @@ Status ClusterMeeting::all_reduce(CollectiveWorkers workers,
                                   const CollectiveStep& step,
                                   uint64_t fingerprint) {
   CHECK(!(is_bool(step.dtype) && step.op == ReduceOp::sum));
-  reuse_scratch();
+  scratch_.reuse();
   int rounds = 0, cut_rounds = 0;
   parts_ = 0;
   for (const Team& team : teams(step)) {

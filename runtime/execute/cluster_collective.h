@@ -14,6 +14,7 @@
 
 #include "runtime/cluster/cluster.h"
 #include "runtime/cluster/reduce_plan.h"
+#include "runtime/cluster/scratch.h"
 #include "runtime/execute/collective.h"
 #include "runtime/execute/run_state.h"
 
@@ -100,15 +101,13 @@ class ClusterMeeting {
   void add_own_results(const Team& team, const CollectiveStep& step,
                        std::vector<void*>& results) const;
   void* first_result(const Team& team, const CollectiveStep& step) const;
-  /// Memory until the next collective.
-  char* scratch(int64_t bytes);
-  void reuse_scratch();
-
   /// Adds to the messages of the next exchange.
   void send(int process, const void* data, int64_t bytes);
   void receive(int process, void* data, int64_t bytes);
   void add_piece(std::vector<Message>& messages, int process, void* data,
                  int64_t bytes);
+  /// The message of the next exchange from, or to, a process.
+  Message& message(std::vector<Message>& messages, int process);
   Status exchange(uint64_t fingerprint);
 
   const RunState& run_;
@@ -120,11 +119,7 @@ class ClusterMeeting {
   std::vector<Combined> combined_;         // likewise; the first
   size_t parts_ = 0;                       // so many are of this collective
   std::vector<void*> results_;             // of one team
-  struct Memory {
-    std::unique_ptr<char[]> data;
-    int64_t bytes = 0, used = 0;
-  };
-  std::vector<Memory> memory_;
+  Scratch scratch_;                        // until the next collective
 };
 
 }  // namespace unisono

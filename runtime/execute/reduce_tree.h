@@ -108,18 +108,40 @@ struct PartialTree {
   int64_t offset;
   int64_t count;
 
-  void reduce(int64_t begin, int64_t end, C* out) const {
-    const auto at = std::ranges::lower_bound(begins, begin) - begins.begin();
-    if (begins[at] == begin && begins[at + 1] == end) {
-      std::memcpy(out, static_cast<const C*>(from[at]) + offset,
-                  static_cast<size_t>(count) * sizeof(C));
+  /// out is no partial's.
+  void reduce(int64_t begin, int64_t end, C* __restrict out) const {
+    if (const C* one = partial(begin, end)) {
+      std::memcpy(out, one, static_cast<size_t>(count) * sizeof(C));
       return;
     }
     const int64_t middle = begin + member_tree_left(end - begin);
-    std::array<C, reduce_block> right;
+    const C* left = partial(begin, middle);
+    const C* right = partial(middle, end);
+    std::array<C, reduce_block> block;
+    if (!right) {
+      reduce(middle, end, block.data());
+      right = block.data();
+    }
+    if (left) return combine_two(left, right, out);
     reduce(begin, middle, out);
-    reduce(middle, end, right.data());
     for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(out[i], right[i]);
+  }
+
+ private:
+  /// The block of these places' partial; null if there is none.
+  const C* partial(int64_t begin, int64_t end) const {
+    const auto at = std::ranges::lower_bound(begins, begin) - begins.begin();
+    if (begins[at] != begin || begins[at + 1] != end) return nullptr;
+    return static_cast<const C*>(from[at]) + offset;
+  }
+  /// A processor stops at pages of memory that it has not asked for before.
+  void combine_two(const C* left, const C* right, C* __restrict out) const {
+    constexpr int64_t line = 64 / sizeof(C), ahead = (4 << 10) / sizeof(C);
+    for (int64_t i = 0; i < count; i += line) {
+      __builtin_prefetch(left + i + ahead);
+      __builtin_prefetch(right + i + ahead);
+    }
+    for (int64_t i = 0; i < count; ++i) out[i] = combine<op>(left[i], right[i]);
   }
 };
 
@@ -129,14 +151,19 @@ void combine_partials(std::span<const void* const> from,
                       std::span<const int64_t> begins, int64_t first,
                       int64_t last, std::span<void* const> to) {
   std::array<C, reduce_block> result;
-  std::array<S, reduce_block> rounded;
+  [[maybe_unused]] std::array<S, reduce_block> rounded;
   for (int64_t i = first; i < last; i += reduce_block) {
     const int64_t count = std::min(reduce_block, last - i);
     PartialTree<op, C>{from, begins, i, count}.reduce(
         begins.front(), begins.back(), result.data());
-    for (int64_t k = 0; k < count; ++k) rounded[k] = static_cast<S>(result[k]);
+    const void* stored = result.data();
+    if constexpr (!std::is_same_v<S, C>) {
+      for (int64_t k = 0; k < count; ++k)
+        rounded[k] = static_cast<S>(result[k]);
+      stored = rounded.data();
+    }
     for (void* target : to)
-      std::memcpy(static_cast<S*>(target) + i, rounded.data(),
+      std::memcpy(static_cast<S*>(target) + i, stored,
                   static_cast<size_t>(count) * sizeof(S));
   }
 }
@@ -149,6 +176,40 @@ void merge_partials(std::span<const void* const> from,
   for (int64_t i = first; i < last; i += reduce_block)
     PartialTree<op, C>{from, begins, i, std::min(reduce_block, last - i)}
         .reduce(begins.front(), begins.back(), to + i);
+}
+
+/// out (C) = the combination of all of `from`, elements first ... last - 1.
+template <ReduceOp op, class S, class C>
+void combine_own(std::span<const void* const> from, int64_t first, int64_t last,
+                 int64_t offset, C* out) {
+  for (int64_t i = first; i < last; i += reduce_block) {
+    const int64_t count = std::min(reduce_block, last - i);
+    BlockTree<op, S, C>{from, offset + i, count}.reduce(
+        0, static_cast<int64_t>(from.size()), out + i);
+  }
+}
+
+/// body.operator()<op, S, C>()
+template <class Body>
+void with_reduction(DType dtype, ReduceOp op, Body&& body) {
+  with_dtype(dtype, [&]<DType D>() {
+    using S = typename StorageOf<D>::type;
+    using C = CombinedIn<D>;
+    switch (op) {
+      case ReduceOp::sum:
+        return body.template operator()<ReduceOp::sum, S, C>();
+      case ReduceOp::max:
+        return body.template operator()<ReduceOp::max, S, C>();
+      case ReduceOp::min:
+        return body.template operator()<ReduceOp::min, S, C>();
+    }
+  });
+}
+
+inline int64_t combined_size(DType dtype) {
+  return with_dtype(dtype, []<DType D>() -> int64_t {
+    return static_cast<int64_t>(sizeof(CombinedIn<D>));
+  });
 }
 
 }  // namespace unisono

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Processes of one program that are killed, stand still or lag: the others end with one error that names them, or the program
+ends as if nobody had been disturbed. Most of the time they wait, so this is a test beside processes.py, whose command line it has.
+
+usage: tests/killed_processes.py UNISONO [--full] [--seed N] [--slice I/N] [kills] [resumed] [gpu_kills]
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import sanitizers
+from processes import LIMIT, MEANWHILE, OPTIONS, RANDOM, ROOT, STEPS, UNISONO, check, gpu_environment, launcher, run, run_parts, several, sliced
+
+
+def kills(folder):
+    """A process that dies, or stands still, at any message: of a program whose collectives are done where they stand, and of one
+    that computes while they are under way."""
+    programs = [folder / "steps.uni", folder / "meanwhile.uni"]
+    for program, text in zip(programs, (STEPS, MEANWHILE)):
+        program.write_text(text)
+    wholes = [run([UNISONO, "run", "--devices", "cpu:4", program]) for program in programs]
+    patience = round(4 * sanitizers.slow())  # less is what a busy machine takes to compile, too
+
+    def kill(turn, processes, which, message, how):
+        command = launcher(processes, False) + ["--devices", f"cpu:{4 // processes}", "--watchdog", str(patience), programs[turn % 2]]
+        begin = time.time()
+        status, out, err = run(command, {"UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}" + "; eager" * (turn % 2)})
+        seconds = time.time() - begin
+        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        one = len(re.findall(r"(?m)^error", err)) == 1
+        check(f"{how} {which} of {processes} at {message}, {programs[turn % 2].name}",
+              (status, out, err) == wholes[turn % 2] or (status == 1 and out == "" and named and one and seconds < 10 * patience),
+              status, out, err, seconds)
+
+    turns = []
+    for turn in range(200 if OPTIONS.full else 12):
+        processes = RANDOM.choice((2, 4))
+        turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 500), RANDOM.choice(("die", "die", "die", "hang"))))
+    several(kill, sliced(turns))
+
+
+def gpu_kills(folder):
+    """GPU processes that die or stand still, at a message or at any moment."""
+    steps = folder / "gpu_steps.uni"
+    steps.write_text(STEPS.replace("range(200)", "range(20)"))
+    patience = round(5 * sanitizers.slow())
+    whole = run([UNISONO, "run", "--devices", "sim:4", steps])
+
+    def kill(turn, processes, which, message, how):
+        environment = gpu_environment(turn % 2 == 1, 2, turn)
+        begin = time.time()
+        command = launcher(processes, False) + ["--devices", f"sim:{4 // processes}", "--watchdog", str(patience), steps]
+        status, out, err = run(command, {**environment, "UNISONO_FAULTS": f"{how} {which} {message}; reorder {turn}"})
+        seconds = time.time() - begin
+        named = len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        one = len(re.findall(r"(?m)^error", err)) == 1
+        check(f"gpus: {how} {which} of {processes} at {message} {environment}",
+              (status, out, err) == whole or (status == 1 and out == "" and named and one and seconds < 10 * patience),
+              status, out, err, seconds)
+
+    turns = []
+    for turn in range(60 if OPTIONS.full else 8):
+        processes = RANDOM.choice((2, 4))
+        turns.append((turn, processes, RANDOM.randrange(processes), RANDOM.randrange(1, 60), RANDOM.choice(("die", "die", "hang"))))
+    several(kill, sliced(turns))
+    # At any moment, also in the midst of what NCCL does.
+    endless = folder / "gpu_endless.uni"
+    endless.write_text(STEPS.replace("range(200)", "range(100000000)"))
+
+    def strike(turn, seconds, which, how):
+        environment = gpu_environment(turn % 2 == 1, 2, turn)
+        command = launcher(2, False) + ["--devices", "sim:2", "--watchdog", str(patience), endless]
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   start_new_session=True, text=True)
+        time.sleep(seconds * sanitizers.slow())
+        if turn:
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            os.kill(int(children[which]), how)
+        else:
+            os.killpg(process.pid, how)
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+        if turn:
+            good = process.returncode == 1 and len(re.findall(rf"process {which} (is gone|did not come|has not come)", err)) == 1
+        else:
+            good = process.returncode == 130 and err.count("U0505") == 1
+        check(f"gpus: {how.name} {environment}", good and len(re.findall(r"(?m)^error", err)) == 1, process.returncode, out, err)
+
+    several(strike, sliced([(turn, 2 + RANDOM.random(), RANDOM.randrange(2),
+                             RANDOM.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)) if turn else signal.SIGINT)
+                            for turn in range(24 if OPTIONS.full else 4)]))
+
+
+def resumed(folder):
+    """A training one of whose processes is killed at any moment, and that is resumed by others, ends with the same bits."""
+    training = str(ROOT / "examples/train_resume.uni")
+    whole = run([UNISONO, "run", "--devices", "cpu:4", training])
+    path, kills = folder / "state.npz", 0
+    for _ in range(60):  # one that is over before the fourth kill begins anew
+        processes, devices = RANDOM.choice([(2, 1), (2, 2), (4, 1)])
+        launched = subprocess.Popen([UNISONO, "launch", "-n", str(processes), "--devices", f"cpu:{devices}", training, path.name], cwd=folder,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        times, last, end = RANDOM.randint(1, 6), None, time.monotonic() + LIMIT
+        while kills < 4 and times and launched.poll() is None and time.monotonic() < end:
+            now = path.stat().st_ino if path.exists() else None
+            times -= now != last
+            last = now
+            time.sleep(0.001)
+        children = pathlib.Path(f"/proc/{launched.pid}/task/{launched.pid}/children")
+        running = children.read_text().split() if launched.poll() is None and children.exists() else []
+        if kills < 4 and running:
+            which = RANDOM.choice(running)
+            os.kill(int(which), signal.SIGKILL)
+        out, err = launched.communicate(timeout=LIMIT)
+        if launched.returncode:
+            kills += 1
+            check(f"kill {kills}", launched.returncode == 1 and out == "" and len(re.findall(r"process \d is gone", err)) == 1
+                  and len(re.findall(r"(?m)^error", err)) == 1, launched.returncode, out, err)
+            continue
+        check(f"resumed after {kills}", (out, err) == whole[1:], out, err, whole)
+        if kills == 4:
+            break
+        path.unlink()
+        kills = 0
+    check("kills", kills == 4, kills)
+    check("unfinished files", not list(folder.glob("*.unisono-part")))
+
+
+if __name__ == "__main__":
+    sys.exit(run_parts({"kills": kills, "resumed": resumed, "gpu_kills": gpu_kills}))
