@@ -161,15 +161,16 @@ TILES, AT_BARRIER = 8e12, 60  # bytes in a second, cycles
 
 
 Sort = collections.namedtuple("Sort", "name goal noted element passes kernels")
-Pass = collections.namedtuple("Pass", "name each read written")
+Pass = collections.namedtuple("Pass", "name times each read written")
 # name, goal (what the quickest radix sort that is published reaches of that), what the estimate must not fall below; bytes of an
-# element, and how often the kernels are played; of each: elements of a thread, and bytes that it reads and writes for an element. A tile
-# of 4,096 has 256 counts, so many of 4 bytes are 0.25 bytes for an element.
+# element; of each kernel: how often it is played, elements of a thread in a turn of it, and bytes that it reads and writes for an element.
+# A tile of 6,144 tells 256 numbers of 4 bytes, and clears as many, which are 0.33 bytes for an element; those of some eight others are
+# read, and come from the second-level cache.
 SORTS = [
     Sort("sort, f32", 0.68, 0.50, 4, 4, [
-        Pass("radix_count_32", 16, 4, 0.25), Pass("radix_offset_32", 16 * 16, 0.25, 0.25), Pass("sort_move_32", 16, 4.25, 4)]),
+        Pass("radix_clear_32", 1, 24, 0, 0.17), Pass("radix_totals_32", 1, 24, 4, 0), Pass("sort_move_32", 4, 24, 4, 4.33)]),
     Sort("argsort, f32", 0.68, 0.67, 8, 4, [
-        Pass("radix_count_32", 16, 4, 0.25), Pass("radix_offset_32", 16 * 16, 0.25, 0.25), Pass("argsort_move_32", 16, 8.25, 8)]),
+        Pass("radix_clear_32", 1, 24, 0, 0.17), Pass("radix_totals_32", 1, 24, 4, 0), Pass("argsort_move_32", 4, 24, 8, 8.33)]),
 ]
 
 
@@ -468,17 +469,17 @@ def look_at_sort(row, library, ptxas, nvdisasm, folder):
         way = shorter_way(code[kernel.name])
         each = len(way) / kernel.each
         resident = min(65536 // ((registers + 7) // 8 * 8 * THREADS), (228 << 10) // (shared + 1024), RESIDENT // THREADS) * THREADS
-        latency = N * kernel.read / (MULTIPROCESSORS * resident * in_flight(way) / LATENCY)
+        latency = N * kernel.read / (MULTIPROCESSORS * resident * max(in_flight(way), 1) / LATENCY)
         total = N * (kernel.read + kernel.written)
         lanes = collections.Counter(pipe_of(i.name) for i in way)
         lanes["memory"] = memory_turns(way)
-        times = {"bandwidth": total / BANDWIDTH, "bytes in flight": latency * (kernel.read + kernel.written) / kernel.read,
+        times = {"bandwidth": total / BANDWIDTH, "bytes in flight": latency * (kernel.read + kernel.written) / (kernel.read or 1),
                  "issue": N * each / (MULTIPROCESSORS * 4 * 32 * CLOCK * 0.8),
                  "a pipe": max(N * n / kernel.each / (MULTIPROCESSORS * PIPES[p][0] * CLOCK) for p, n in lanes.items())}
         took = norm(norm(times["bandwidth"], times["bytes in flight"]), times["issue"], times["a pipe"]) + BETWEEN
-        seconds += row.passes * took
+        seconds += kernel.times * took
         shown.append(f"{kernel.name} {took * 1e6:.0f} us ({max(times, key=times.get)})")
-        instructions += each
+        instructions += each * kernel.times / row.passes
         most_registers = max(most_registers, registers)
     needed = N * (row.element // 2 if row.name.startswith("argsort") else row.element) + row.passes * 2 * N * row.element
     return needed / BANDWIDTH / seconds, shown, instructions, most_registers, spills
