@@ -347,6 +347,22 @@ def rare_of(code):
     return rare
 
 
+def one_warp_of(code):
+    """Instructions that only the first warp of a block does: a jump goes over them where the thread's number is above 31."""
+    threads = {i.operands.split(",")[0] for i in code if i.name.startswith("S2R") and i.operands.endswith("SR_TID.X")}
+    found = set()
+    for at, jump in enumerate(code):
+        if jump.target is None or not jump.predicate or not jump.name.startswith("BRA") or jump.target <= at + 1:
+            continue
+        sets = rf"{jump.predicate.lstrip('@')}, PT, "
+        # The upper half of a number of 64 bits, which is 0, is compared after the lower one.
+        tests = [i for i in code[:at] if i.name.startswith("ISETP") and i.operands.startswith(sets) and not i.name.endswith(".EX")]
+        said = re.match(r"ISETP\.GT\.U32\.AND P\d, PT, (R\d+)(?:\.reuse)?, 0x1f, PT", f"{tests[-1].name} {tests[-1].operands}") if tests else None
+        if said and said[1] in threads:
+            found |= set(range(at + 1, jump.target))
+    return found
+
+
 class Counted:
     """What a thread of a kernel does for one element."""
 
@@ -356,7 +372,7 @@ class Counted:
         begin, end = max(parts, key=lambda part: moved(code[slice(*part)], "STG") + moved(code[slice(*part)], "LDG"))
         self.pipes, self.asked, self.turns, self.flight = collections.Counter(), 0.0, 0.0, in_flight(code[begin:end])
         loops = [(a, b) for a, b in loops_of(code) if begin <= a and b < end and not kernel.linked]
-        rare = rare_of(code)
+        rare, alone = rare_of(code), one_warp_of(code)
         each = kernel.all_points / (blocks * THREADS)  # elements of a thread
         if not loops and len(parts) > 1:
             each = moved(code[begin:end], "STG") / unit
@@ -365,7 +381,9 @@ class Counted:
             turn = code[a:b + 1]
             elements = max(moved(turn, kind) for kind in ("LDG", "STG", "LDS", "STS")) / unit
             self.add([code[at] for at in range(a, b + 1) if at not in rare], elements)
-        self.add([code[at] for at in range(begin, end) if at not in rare and not any(a <= at <= b for a, b in loops)], each)
+        once = [at for at in range(begin, end) if at not in rare and not any(a <= at <= b for a, b in loops)]
+        self.add([code[at] for at in once if at not in alone], each)
+        self.add([code[at] for at in once if at in alone], each * THREADS / 32)
         self.loops = len(loops)
 
     def add(self, instructions, elements):

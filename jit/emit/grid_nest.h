@@ -241,37 +241,43 @@ class GridEmitter final : public NestEmitter {
     llvm::Value* blocks = nullptr;    // totals of blocks of groups
     llvm::Value* carry = nullptr;     // one value
     llvm::Value* waiting = nullptr;   // blocks of the members tree, by level
-    int64_t steps = 0;   // elements that a thread brings and takes away
-    int64_t groups = 0;  // that have a place
-    int64_t group_bytes = 0;
+    int64_t width = 1;                // elements that a thread brings at once
+    int64_t steps = 0;                // how often it does
+    int64_t groups = 0;               // that have a place
   };
   /// A chunk whose groups are scanned.
   struct ScannedChunk {
-    std::vector<Point> points = {};          // that this thread stores
-    std::vector<llvm::Value*> present = {};  // whether they exist, i1
-    std::vector<llvm::Value*> places = {};   // where they are staged
-    std::vector<llvm::Value*> prefix = {};   // of this thread's group
-    llvm::Value* own = nullptr;              // the group's place
-    llvm::Value* groups = nullptr;           // what its block has before it
-    llvm::Value* blocks = nullptr;  // what the chunk has before the block
-    llvm::Value* total = nullptr;   // of the chunk, if it is a whole one
+    // What this thread brought and stores, by step: the first element's number
+    // in the line, whether it exists (i1), and where it is staged.
+    std::vector<llvm::Value*> firsts = {}, present = {}, places = {};
+    std::vector<llvm::Value*> prefix = {};  // of this thread's group
+    std::vector<llvm::Value*> own = {};     // the group's pieces
   };
   int64_t scanned_at_once() const override;
   ScanPlaces scan_places(int64_t chunks);
   CarryBlocks carry_blocks_in(const ScanPlaces& places);
-  llvm::Value* staged(const ScanPlaces& places, int64_t step);
-  std::vector<llvm::Value*> read_sixteen(llvm::Value* at);
-  void write_sixteen(llvm::Value* at, const std::vector<llvm::Value*>& values);
-  std::pair<llvm::Value*, llvm::Value*> fold_sixteen(llvm::Value* at,
-                                                     llvm::Value* own,
-                                                     int64_t count);
+  llvm::Value* staged(const ScanPlaces& places, llvm::Value* element);
+  std::vector<llvm::Value*> staged_group(const ScanPlaces& places,
+                                         llvm::Value* group);
+  std::vector<llvm::Value*> pieces_at(llvm::Value* at);
+  std::vector<llvm::Value*> read_sixteen(
+      const std::vector<llvm::Value*>& pieces);
+  void write_sixteen(const std::vector<llvm::Value*>& pieces,
+                     const std::vector<llvm::Value*>& values);
+  llvm::Value* fold_sixteen(const std::vector<llvm::Value*>& pieces,
+                            int64_t count);
+  llvm::Value* fold_totals(const ScanPlaces& places);
+  std::vector<llvm::Value*> scanned_elements(Point& point, const Values& fixed,
+                                             llvm::Value* first, int64_t width);
   ScannedChunk scan_groups(Point& point, const Values& fixed,
                            const ScanPlaces& places, llvm::Value* number);
-  void put_chunk(const ScannedChunk& chunk, const ScanPlaces& places,
-                 llvm::Value* carry);
+  void put_chunk(Point& point, const ScannedChunk& chunk,
+                 const ScanPlaces& places, llvm::Value* carry);
+  void put_elements(Point& point, llvm::Value* first,
+                    const std::vector<llvm::Value*>& values);
   llvm::Value* take_ticket();
   llvm::Value* linked_carry(const ScanPlaces& places, llvm::Value* row,
-                            llvm::Value* number, llvm::Value* total);
+                            llvm::Value* number);
   llvm::Value* row_of(const Point& point);
   void scan_carries(llvm::Value* column);
 
