@@ -98,8 +98,8 @@ class GridEmitter final : public NestEmitter {
                   const std::vector<llvm::Value*>& lanes);
   std::vector<llvm::Value*> read_wide(llvm::Value* at, DType dtype,
                                       int64_t width);
-  void write_wide(llvm::Value* at, DType dtype,
-                  const std::vector<llvm::Value*>& lanes);
+  llvm::Instruction* write_wide(llvm::Value* at, DType dtype,
+                                const std::vector<llvm::Value*>& lanes);
 
   // ---- control
   void when(llvm::Value* condition, const std::function<void()>& body);
@@ -159,12 +159,17 @@ class GridEmitter final : public NestEmitter {
                         const std::vector<llvm::Value*>& b, bool in_order);
 
   // ---- rows in shared memory (grid_row.cpp)
-  /// An expression whose elements of the row lie in shared memory.
+  /// An expression whose elements of the row lie in shared memory, and, where a
+  /// thread has few, those that it filled in its registers, too.
   struct Row {
     int64_t place = -1;  // its first byte; -1: there is none
     int64_t bytes = 0;   // of an element
     bool filled = false;
+    bool read = false;  // from shared memory
+    std::vector<llvm::Instruction*> writes = {};
+    std::vector<std::vector<llvm::Value*>> held = {};  // by group of the thread
   };
+  void forget_row(Row& row);
   bool keeps_rows() const;
   std::vector<bool> needed_of(const Loop& loop, bool with_stores,
                               bool from_fresh) const;
@@ -173,11 +178,13 @@ class GridEmitter final : public NestEmitter {
   bool is_read_later(size_t e, const Loop& loop) const;
   void settle_rows(const std::vector<ExprId>& fresh);
   llvm::Value* row_element(size_t e, llvm::Value* flat);
+  std::vector<llvm::Value*> read_row(size_t e, llvm::Value* flat,
+                                     int64_t width);
   int64_t row_width(const Loop& loop, const std::vector<bool>& needed,
                     const std::vector<ExprId>& fresh) const;
   struct RowGroup;
   RowGroup open_group(Point& point, const std::vector<bool>& needed,
-                      llvm::Value* number, int64_t width);
+                      llvm::Value* number, int64_t width, int held);
   std::vector<llvm::Value*> fill_rows(Point& point, const Values& values,
                                       const Loop& loop,
                                       const std::vector<ExprId>& fresh,

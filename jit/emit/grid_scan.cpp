@@ -358,9 +358,10 @@ void GridEmitter::put_elements(Point& point, Value* first,
     if (scan.dtype != scan.result)
       for (Value*& value : stored)
         value = emit_cast(c, scan.dtype, scan.result, value);
-    return write_wide(element_pointer(scan.argument, scan.result,
-                                      offset_at(scan.at, side_part_, at)),
-                      scan.result, stored);
+    write_wide(element_pointer(scan.argument, scan.result,
+                               offset_at(scan.at, side_part_, at)),
+               scan.result, stored);
+    return;
   }
   for (int64_t i = 0; i < width; ++i) {
     set_reduced_index(at, b_.CreateAdd(first, index_constant(i)), 0);
