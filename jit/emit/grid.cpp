@@ -60,6 +60,7 @@ void GridEmitter::emit_block(Value* block) {
       unit = b_.CreateURem(unit, size);
     }
     emit_unit(unit);
+    for (Row& row : rows_) forget_row(row);
   });
 }
 

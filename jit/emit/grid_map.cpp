@@ -269,23 +269,22 @@ std::vector<Value*> GridEmitter::read_wide(Value* at, DType dtype,
   return out;
 }
 
-void GridEmitter::write_wide(Value* at, DType dtype,
-                             const std::vector<Value*>& lanes) {
+llvm::Instruction* GridEmitter::write_wide(Value* at, DType dtype,
+                                           const std::vector<Value*>& lanes) {
   const auto width = static_cast<int64_t>(lanes.size());
   EmitContext c = context(0);
   llvm::Type* element = memory_type(c, dtype);
-  if (width == 1) {
-    b_.CreateAlignedStore(to_memory(c, dtype, lanes[0]), at,
-                          access_align(element, width));
-    return;
-  }
+  if (width == 1)
+    return b_.CreateAlignedStore(to_memory(c, dtype, lanes[0]), at,
+                                 access_align(element, width));
   Value* all = llvm::PoisonValue::get(
       llvm::FixedVectorType::get(element, static_cast<unsigned>(width)));
   for (int64_t i = 0; i < width; ++i)
     all = b_.CreateInsertElement(all, to_memory(c, dtype, lanes[i]),
                                  static_cast<uint64_t>(i));
-  b_.CreateAlignedStore(b_.CreateBitCast(all, access_type(b_, element, width)),
-                        at, access_align(element, width));
+  return b_.CreateAlignedStore(
+      b_.CreateBitCast(all, access_type(b_, element, width)), at,
+      access_align(element, width));
 }
 
 /// A square: loads run down its columns, stores along its rows; a row of shared

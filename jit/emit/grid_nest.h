@@ -98,8 +98,8 @@ class GridEmitter final : public NestEmitter {
                   const std::vector<llvm::Value*>& lanes);
   std::vector<llvm::Value*> read_wide(llvm::Value* at, DType dtype,
                                       int64_t width);
-  void write_wide(llvm::Value* at, DType dtype,
-                  const std::vector<llvm::Value*>& lanes);
+  llvm::Instruction* write_wide(llvm::Value* at, DType dtype,
+                                const std::vector<llvm::Value*>& lanes);
 
   // ---- control
   void when(llvm::Value* condition, const std::function<void()>& body);
@@ -159,12 +159,17 @@ class GridEmitter final : public NestEmitter {
                         const std::vector<llvm::Value*>& b, bool in_order);
 
   // ---- rows in shared memory (grid_row.cpp)
-  /// An expression whose elements of the row lie in shared memory.
+  /// An expression whose elements of the row lie in shared memory, and, where a
+  /// thread has few, those that it filled in its registers, too.
   struct Row {
     int64_t place = -1;  // its first byte; -1: there is none
     int64_t bytes = 0;   // of an element
     bool filled = false;
+    bool read = false;  // from shared memory
+    std::vector<llvm::Instruction*> writes = {};
+    std::vector<std::vector<llvm::Value*>> held = {};  // by group of the thread
   };
+  void forget_row(Row& row);
   bool keeps_rows() const;
   std::vector<bool> needed_of(const Loop& loop, bool with_stores,
                               bool from_fresh) const;
@@ -173,11 +178,13 @@ class GridEmitter final : public NestEmitter {
   bool is_read_later(size_t e, const Loop& loop) const;
   void settle_rows(const std::vector<ExprId>& fresh);
   llvm::Value* row_element(size_t e, llvm::Value* flat);
+  std::vector<llvm::Value*> read_row(size_t e, llvm::Value* flat,
+                                     int64_t width);
   int64_t row_width(const Loop& loop, const std::vector<bool>& needed,
                     const std::vector<ExprId>& fresh) const;
   struct RowGroup;
   RowGroup open_group(Point& point, const std::vector<bool>& needed,
-                      llvm::Value* number, int64_t width);
+                      llvm::Value* number, int64_t width, int held);
   std::vector<llvm::Value*> fill_rows(Point& point, const Values& values,
                                       const Loop& loop,
                                       const std::vector<ExprId>& fresh,
@@ -241,37 +248,43 @@ class GridEmitter final : public NestEmitter {
     llvm::Value* blocks = nullptr;    // totals of blocks of groups
     llvm::Value* carry = nullptr;     // one value
     llvm::Value* waiting = nullptr;   // blocks of the members tree, by level
-    int64_t steps = 0;   // elements that a thread brings and takes away
-    int64_t groups = 0;  // that have a place
-    int64_t group_bytes = 0;
+    int64_t width = 1;                // elements that a thread brings at once
+    int64_t steps = 0;                // how often it does
+    int64_t groups = 0;               // that have a place
   };
   /// A chunk whose groups are scanned.
   struct ScannedChunk {
-    std::vector<Point> points = {};          // that this thread stores
-    std::vector<llvm::Value*> present = {};  // whether they exist, i1
-    std::vector<llvm::Value*> places = {};   // where they are staged
-    std::vector<llvm::Value*> prefix = {};   // of this thread's group
-    llvm::Value* own = nullptr;              // the group's place
-    llvm::Value* groups = nullptr;           // what its block has before it
-    llvm::Value* blocks = nullptr;  // what the chunk has before the block
-    llvm::Value* total = nullptr;   // of the chunk, if it is a whole one
+    // What this thread brought and stores, by step: the first element's number
+    // in the line, whether it exists (i1), and where it is staged.
+    std::vector<llvm::Value*> firsts = {}, present = {}, places = {};
+    std::vector<llvm::Value*> prefix = {};  // of this thread's group
+    std::vector<llvm::Value*> own = {};     // the group's pieces
   };
   int64_t scanned_at_once() const override;
   ScanPlaces scan_places(int64_t chunks);
   CarryBlocks carry_blocks_in(const ScanPlaces& places);
-  llvm::Value* staged(const ScanPlaces& places, int64_t step);
-  std::vector<llvm::Value*> read_sixteen(llvm::Value* at);
-  void write_sixteen(llvm::Value* at, const std::vector<llvm::Value*>& values);
-  std::pair<llvm::Value*, llvm::Value*> fold_sixteen(llvm::Value* at,
-                                                     llvm::Value* own,
-                                                     int64_t count);
+  llvm::Value* staged(const ScanPlaces& places, llvm::Value* element);
+  std::vector<llvm::Value*> staged_group(const ScanPlaces& places,
+                                         llvm::Value* group);
+  std::vector<llvm::Value*> pieces_at(llvm::Value* at);
+  std::vector<llvm::Value*> read_sixteen(
+      const std::vector<llvm::Value*>& pieces);
+  void write_sixteen(const std::vector<llvm::Value*>& pieces,
+                     const std::vector<llvm::Value*>& values);
+  llvm::Value* fold_sixteen(const std::vector<llvm::Value*>& pieces,
+                            int64_t count);
+  llvm::Value* fold_totals(const ScanPlaces& places);
+  std::vector<llvm::Value*> scanned_elements(Point& point, const Values& fixed,
+                                             llvm::Value* first, int64_t width);
   ScannedChunk scan_groups(Point& point, const Values& fixed,
                            const ScanPlaces& places, llvm::Value* number);
-  void put_chunk(const ScannedChunk& chunk, const ScanPlaces& places,
-                 llvm::Value* carry);
+  void put_chunk(Point& point, const ScannedChunk& chunk,
+                 const ScanPlaces& places, llvm::Value* carry);
+  void put_elements(Point& point, llvm::Value* first,
+                    const std::vector<llvm::Value*>& values);
   llvm::Value* take_ticket();
   llvm::Value* linked_carry(const ScanPlaces& places, llvm::Value* row,
-                            llvm::Value* number, llvm::Value* total);
+                            llvm::Value* number);
   llvm::Value* row_of(const Point& point);
   void scan_carries(llvm::Value* column);
 

@@ -37,8 +37,7 @@ std::vector<NestEmitter::Accumulators> GridEmitter::visit(
           b_.CreateAdd(flat[f], index_constant(static_cast<int64_t>(i))), 0);
     for (size_t e = 0; e < rows_.size(); ++e) {
       if (!rows_[e].filled || !loop.needed[e]) continue;
-      const std::vector<Value*> read =
-          read_wide(row_element(e, flat[f]), nest_.exprs[e].dtype, width);
+      const std::vector<Value*> read = read_row(e, flat[f], width);
       for (size_t i = 0; i < each; ++i) inside[begin + i][e] = read[i];
     }
     for (size_t i = begin; i < begin + each; ++i)

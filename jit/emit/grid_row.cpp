@@ -21,6 +21,8 @@ constexpr int64_t most_row_bytes = 44 << 10;
 constexpr int64_t shortest_warp_row = 512;
 /// Flops from which on a value is kept rather than computed again.
 constexpr int kept_flops = 6;
+/// Elements of a row that a thread has registers for.
+constexpr int64_t most_held = 32;
 
 bool is_memory_access(const Expr& expr) {
   return expr.kind == Expr::Kind::load || expr.kind == Expr::Kind::gather;
@@ -76,7 +78,7 @@ bool GridEmitter::keep_row(size_t e, const Loop& loop) {
   const int64_t lines =
       schedule_.workers == Workers::warp ? int64_t{block_warps} : 1;
   const int64_t size = (bytes * lines * reduced_points() + 15) / 16 * 16;
-  rows_[e] = {row_bytes_, bytes, false};
+  rows_[e] = {.place = row_bytes_, .bytes = bytes};
   const std::vector<bool> reads = needed_of(loop, false, true);
   for (size_t old = 0; old < rows_.size(); ++old) {
     const Row row = rows_[old];
@@ -119,9 +121,16 @@ std::vector<ExprId> GridEmitter::keep_rows(const Loop& loop) {
 void GridEmitter::settle_rows(const std::vector<ExprId>& fresh) {
   for (ExprId e : fresh) {
     for (Row& row : rows_)
-      if (row.filled && row.place == rows_[e].place) row = {};
+      if (row.filled && row.place == rows_[e].place) forget_row(row);
     rows_[e].filled = true;
   }
+}
+
+/// What nobody has read from shared memory need not have been put there.
+void GridEmitter::forget_row(Row& row) {
+  if (!row.read)
+    for (llvm::Instruction* write : row.writes) write->eraseFromParent();
+  row = {};
 }
 
 /// The address of element `flat` of this worker's row.
@@ -133,6 +142,12 @@ Value* GridEmitter::row_element(size_t e, Value* flat) {
   Value* row = b_.CreateConstInBoundsGEP1_64(
       b_.getInt8Ty(), grid_.shared, static_cast<uint64_t>(rows_[e].place));
   return b_.CreateGEP(memory_type(c, nest_.exprs[e].dtype), row, flat);
+}
+
+std::vector<Value*> GridEmitter::read_row(size_t e, Value* flat,
+                                          int64_t width) {
+  rows_[e].read = true;
+  return read_wide(row_element(e, flat), nest_.exprs[e].dtype, width);
 }
 
 /// Elements that a thread takes at once, so that its accesses have 16 bytes.
@@ -165,9 +180,12 @@ struct GridEmitter::RowGroup {
   class Pass;
 };
 
+/// Group `number` of the row, which is the thread's group `held` (-1: of which
+/// nothing is held).
 GridEmitter::RowGroup GridEmitter::open_group(Point& point,
                                               const std::vector<bool>& needed,
-                                              Value* number, int64_t width) {
+                                              Value* number, int64_t width,
+                                              int held) {
   const auto axis = static_cast<int>(std::ranges::find(nest_.reduced, true) -
                                      nest_.reduced.begin());
   RowGroup group{.first = b_.CreateMul(number, index_constant(width)),
@@ -177,9 +195,12 @@ GridEmitter::RowGroup GridEmitter::open_group(Point& point,
   for (size_t e = 0; e < nest_.exprs.size(); ++e) {
     const Expr& expr = nest_.exprs[e];
     if (!needed[e] || !inner_[e]) continue;
-    if (rows_[e].filled)
-      group.loaded[e] =
-          read_wide(row_element(e, group.first), expr.dtype, width);
+    const auto& values = rows_[e].held;
+    if (rows_[e].filled && held >= 0 && !values.empty() &&
+        static_cast<int64_t>(values[0].size()) == width)
+      group.loaded[e] = values[static_cast<size_t>(held)];
+    else if (rows_[e].filled)
+      group.loaded[e] = read_row(e, group.first, width);
     else if (expr.kind == Expr::Kind::load && width > 1 &&
              aligned_along(expr.at, axis, width))
       group.loaded[e] =
@@ -219,12 +240,16 @@ class GridEmitter::RowGroup::Pass {
   const std::vector<bool>& needed() const { return needed_; }
   int64_t width() const { return width_; }
 
-  /// The groups with these numbers; `before` combined with them.
+  /// The groups with these numbers; `before` combined with them. They are the
+  /// thread's groups from `held` on, of which it holds what they compute (-1:
+  /// of which it holds nothing).
   std::vector<Value*> take(const std::vector<Value*>& numbers,
-                           std::vector<Value*> before) {
+                           std::vector<Value*> before, int held) {
     std::vector<RowGroup> groups;
-    for (Value* number : numbers)
-      groups.push_back(g_.open_group(point_, needed_, number, width_));
+    for (size_t i = 0; i < numbers.size(); ++i)
+      groups.push_back(
+          g_.open_group(point_, needed_, numbers[i], width_,
+                        held < 0 ? -1 : held + static_cast<int>(i)));
     auto all_groups = [&] {
       Computed out;
       for (RowGroup& group : groups)
@@ -244,7 +269,7 @@ class GridEmitter::RowGroup::Pass {
     for (size_t i = 0; i < groups.size(); ++i) {
       const auto begin = all.begin() + static_cast<ptrdiff_t>(i * each);
       const Computed mine(begin, begin + static_cast<ptrdiff_t>(each));
-      put(groups[i], mine);
+      put(groups[i], mine, held >= 0);
       before = combine(mine, std::move(before));
     }
     return before;
@@ -287,11 +312,15 @@ class GridEmitter::RowGroup::Pass {
     return out;
   }
 
-  void put(RowGroup& group, const Computed& all) {
-    for (size_t k = 0; k < fresh_.size(); ++k)
-      g_.write_wide(g_.row_element(static_cast<size_t>(fresh_[k]), group.first),
-                    g_.nest_.exprs[fresh_[k]].dtype,
-                    part_of(all, loop_.stores.size() + k));
+  void put(RowGroup& group, const Computed& all, bool holds) {
+    for (size_t k = 0; k < fresh_.size(); ++k) {
+      const auto e = static_cast<size_t>(fresh_[k]);
+      const Computed mine = part_of(all, loop_.stores.size() + k);
+      Row& row = g_.rows_[e];
+      row.writes.push_back(g_.write_wide(g_.row_element(e, group.first),
+                                         g_.nest_.exprs[e].dtype, mine));
+      if (holds) row.held.push_back(mine);
+    }
     for (size_t s = 0; s < loop_.stores.size(); ++s) {
       const int number = loop_.stores[s];
       const Store& output = g_.nest_.stores[number];
@@ -349,22 +378,39 @@ std::vector<Value*> GridEmitter::fill_rows(Point& point, const Values& values,
   const auto at_once =
       std::clamp<int64_t>(16 / pass.width(), 1, static_cast<int64_t>(unroll()));
   const int64_t rounds = all / (step * at_once);
-  state =
-      counted_loop(index_constant(rounds), state,
-                   [&](Value* round, llvm::ArrayRef<Value*> before) {
-                     std::vector<Value*> numbers;
-                     for (int64_t i = 0; i < at_once; ++i)
-                       numbers.push_back(b_.CreateAdd(
-                           b_.CreateMul(round, index_constant(step * at_once)),
-                           b_.CreateAdd(worker(), index_constant(i * step))));
-                     return pass.take(numbers, before.vec());
-                   });
+  auto numbers_of = [&](Value* first, int64_t count) {
+    std::vector<Value*> numbers;
+    for (int64_t i = 0; i < count; ++i)
+      numbers.push_back(b_.CreateAdd(
+          first, b_.CreateAdd(worker(), index_constant(i * step))));
+    return numbers;
+  };
+  // Those of 16 bits would be converted once more.
+  const bool is_wide = std::ranges::all_of(
+      fresh, [&](ExprId e) { return byte_size(nest_.exprs[e].dtype) >= 4; });
+  if (is_wide && all % step == 0 && all / step * pass.width() <= most_held) {
+    for (int64_t done = 0; done < all / step; done += at_once)
+      state = pass.take(numbers_of(index_constant(done * step),
+                                   std::min(at_once, all / step - done)),
+                        state, static_cast<int>(done));
+    quotients_ = {};
+    return state;
+  }
+  state = counted_loop(
+      index_constant(rounds), state,
+      [&](Value* round, llvm::ArrayRef<Value*> before) {
+        return pass.take(
+            numbers_of(b_.CreateMul(round, index_constant(step * at_once)),
+                       at_once),
+            before.vec(), -1);
+      });
   for (int64_t done = rounds * step * at_once; done < all; done += step) {
     Value* number = b_.CreateAdd(worker(), index_constant(done));
     Value* exists = done + step <= all
                         ? b_.getTrue()
                         : b_.CreateICmpSLT(number, index_constant(all));
-    state = choose(exists, state, [&] { return pass.take({number}, state); });
+    state =
+        choose(exists, state, [&] { return pass.take({number}, state, -1); });
   }
   quotients_ = {};
   return state;

@@ -1,13 +1,16 @@
 // Scans on a grid. Along the last axis, in the order of scan_contiguous: a
 // chunk's elements are brought to shared memory, from where each thread takes a
-// group of 16. Few long lines are cut up (gpu_stages.h): a block does a chunk,
-// and tells the blocks of later chunks what it closes of the members tree.
-// Scans along another axis: a thread does a column in order, or, where columns
-// are few and long, a run of one, in three kernels.
+// group of 16; the first warp folds the groups' totals. Few long lines are cut
+// up (gpu_stages.h): a block does a chunk, and tells the blocks of later chunks
+// what it closes of the members tree. Scans along another axis: a thread does a
+// column in order, or, where columns are few and long, a run of one, in three
+// kernels.
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <utility>
 
 #include "jit/emit/grid_nest.h"
 #include "jit/ir/reduce_order.h"
@@ -20,9 +23,8 @@ namespace {
 
 /// Points of a column whose loads are under way at once.
 constexpr int64_t column_at_once = 8;
-/// Between the groups of 16 in shared memory: so no two threads of a quarter of
-/// a warp meet in a bank when each reads 16 bytes of its group.
-constexpr int64_t group_gap = 16;
+/// Bytes of an access, and those that the banks of shared memory give at once.
+constexpr int64_t access_bytes = 16, bank_bytes = 128;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -45,24 +47,33 @@ void GridEmitter::emit_scan(Point& point, Value* block) {
   const ScanPlaces places = scan_places(chunks);
   if (part == Part::linked) {
     const ScannedChunk chunk = scan_groups(point, fixed, places, block);
-    return put_chunk(chunk, places,
-                     linked_carry(places, row, block, chunk.total));
+    return put_chunk(point, chunk, places, linked_carry(places, row, block));
   }
-  if (chunks == 1)
-    return put_chunk(scan_groups(point, fixed, places, index_constant(0)),
-                     places, nullptr);
+  // All threads but those of one warp wait.
+  auto folded = [&](const std::function<void(Value * total)>& then) {
+    when(b_.CreateICmpULT(worker(), index_constant(warp_threads)),
+         [&] { then(fold_totals(places)); });
+    synchronise();
+  };
+  if (chunks == 1) {
+    const ScannedChunk chunk =
+        scan_groups(point, fixed, places, index_constant(0));
+    folded([](Value*) {});
+    return put_chunk(point, chunk, places, nullptr);
+  }
   carried_loop(
       index_constant(chunks), {scan_neutral(0)},
       [&](Value* number, llvm::ArrayRef<Value*> state) {
         const ScannedChunk chunk = scan_groups(point, fixed, places, number);
-        put_chunk(chunk, places, state[0]);
-        when(is_leader(), [&] {
-          put_shared(places.carry, index_constant(0),
-                     next_carry(carry_blocks_in(places), number, chunk.total));
+        folded([&](Value* total) {
+          when(is_leader(), [&] {
+            put_shared(places.carry, index_constant(0),
+                       next_carry(carry_blocks_in(places), number, total));
+          });
         });
-        synchronise();
-        return std::vector<Value*>{
-            get_shared(places.carry, places.type, index_constant(0))};
+        Value* next = get_shared(places.carry, places.type, index_constant(0));
+        put_chunk(point, chunk, places, state[0]);
+        return std::vector<Value*>{next};
       });
 }
 
@@ -72,10 +83,13 @@ GridEmitter::ScanPlaces GridEmitter::scan_places(int64_t chunks) {
   ScanPlaces places{};
   places.type = register_type(c, nest_.scan->dtype);
   const int64_t together = workers();
-  places.steps = ceil_div(std::min(reduced_points(), reduce_chunk), together);
-  places.groups = places.steps * together / scan_lanes;
   const int64_t size = byte_size(nest_.scan->dtype);
-  places.group_bytes = scan_lanes * size + group_gap;
+  const bool is_line = std::ranges::count(nest_.reduced, true) == 1;
+  places.width = access_bytes / size;
+  if (!is_line || reduced_points() % places.width) places.width = 1;
+  places.steps = ceil_div(std::min(reduced_points(), reduce_chunk),
+                          together * places.width);
+  places.groups = places.steps * together * places.width / scan_lanes;
   const bool warps = schedule_.workers == Workers::warp;
   int64_t used = 0;
   auto array = [&](llvm::Type* type, int64_t count) {
@@ -86,7 +100,7 @@ GridEmitter::ScanPlaces GridEmitter::scan_places(int64_t chunks) {
     return b_.CreateGEP(stored, all,
                         b_.CreateMul(wide(grid_.warp), index_constant(count)));
   };
-  places.elements = array(b_.getInt8Ty(), places.groups * places.group_bytes);
+  places.elements = array(b_.getInt8Ty(), places.groups * scan_lanes * size);
   places.totals = array(places.type, std::max<int64_t>(together, scan_lanes));
   places.blocks = array(places.type, scan_lanes);
   if (chunks > 1) {
@@ -107,57 +121,144 @@ NestEmitter::CarryBlocks GridEmitter::carry_blocks_in(
           }};
 }
 
-/// Where this thread's element number `step` of a chunk lies: its group's place
-/// has a gap behind.
-Value* GridEmitter::staged(const ScanPlaces& places, int64_t step) {
+/// The address of the chunk's element number `element`. A group is some pieces
+/// of 16 bytes, which are turned round by as many places as are 128 bytes
+/// before it: so neither threads with neighbouring pieces nor those with the
+/// same piece of neighbouring groups meet in a bank.
+Value* GridEmitter::staged(const ScanPlaces& places, Value* element) {
   const int64_t size = byte_size(nest_.scan->dtype);
-  Value* group = b_.CreateUDiv(worker(), index_constant(scan_lanes));
-  Value* first = b_.CreateAdd(b_.CreateMul(worker(), index_constant(size)),
-                              b_.CreateMul(group, index_constant(group_gap)));
-  const int64_t groups = step * workers() / scan_lanes;
-  return b_.CreateConstGEP1_64(
-      b_.getInt8Ty(), b_.CreateGEP(b_.getInt8Ty(), places.elements, first),
-      static_cast<uint64_t>(groups * places.group_bytes));
+  const int64_t pieces = scan_lanes * size / access_bytes;
+  Value* byte = b_.CreateMul(element, index_constant(size));
+  if (pieces > 1) {
+    Value* turns = b_.CreateUDiv(byte, index_constant(bank_bytes));
+    Value* piece = b_.CreateAnd(
+        b_.CreateAdd(b_.CreateUDiv(byte, index_constant(access_bytes)), turns),
+        index_constant(pieces - 1));
+    byte = b_.CreateOr(b_.CreateAnd(byte, index_constant(-scan_lanes * size |
+                                                         (access_bytes - 1))),
+                       b_.CreateMul(piece, index_constant(access_bytes)));
+  }
+  return b_.CreateGEP(b_.getInt8Ty(), places.elements, byte);
 }
 
-/// 16 values that lie side by side from `at` on, with wide accesses.
-std::vector<Value*> GridEmitter::read_sixteen(Value* at) {
-  const DType dtype = nest_.scan->dtype;
-  const int64_t width = std::min(scan_lanes, 16 / byte_size(dtype));
+/// The addresses of a group's pieces.
+std::vector<Value*> GridEmitter::staged_group(const ScanPlaces& places,
+                                              Value* group) {
+  const int64_t width = access_bytes / byte_size(nest_.scan->dtype);
+  Value* first = b_.CreateMul(group, index_constant(scan_lanes));
   std::vector<Value*> out;
   for (int64_t i = 0; i < scan_lanes; i += width)
-    for (Value* value : read_wide(
-             b_.CreateConstGEP1_64(b_.getInt8Ty(), at,
-                                   static_cast<uint64_t>(i * byte_size(dtype))),
-             dtype, width))
+    out.push_back(staged(places, b_.CreateAdd(first, index_constant(i))));
+  return out;
+}
+
+/// The addresses of pieces of 16 values that lie side by side from `at` on.
+std::vector<Value*> GridEmitter::pieces_at(Value* at) {
+  const int64_t size = byte_size(nest_.scan->dtype);
+  std::vector<Value*> out;
+  for (int64_t i = 0; i < scan_lanes * size; i += access_bytes)
+    out.push_back(
+        b_.CreateConstGEP1_64(b_.getInt8Ty(), at, static_cast<uint64_t>(i)));
+  return out;
+}
+
+/// 16 values, with wide accesses.
+std::vector<Value*> GridEmitter::read_sixteen(
+    const std::vector<Value*>& pieces) {
+  const auto width = scan_lanes / static_cast<int64_t>(pieces.size());
+  std::vector<Value*> out;
+  for (Value* at : pieces)
+    for (Value* value : read_wide(at, nest_.scan->dtype, width))
       out.push_back(value);
   return out;
 }
 
-void GridEmitter::write_sixteen(Value* at, const std::vector<Value*>& values) {
-  const DType dtype = nest_.scan->dtype;
-  const int64_t width = std::min(scan_lanes, 16 / byte_size(dtype));
-  for (int64_t i = 0; i < scan_lanes; i += width)
-    write_wide(
-        b_.CreateConstGEP1_64(b_.getInt8Ty(), at,
-                              static_cast<uint64_t>(i * byte_size(dtype))),
-        dtype, {values.begin() + i, values.begin() + i + width});
-}
-
-/// The folds of the 16 values at `at`, in order: of those before number `own`
-/// (i32), and of all.
-std::pair<Value*, Value*> GridEmitter::fold_sixteen(Value* at, Value* own,
-                                                    int64_t count) {
-  const std::vector<Value*> values = read_sixteen(at);
-  Value *before = scan_neutral(0), *sum = values[0];
-  for (int64_t i = 1; i < count; ++i) {
-    before = b_.CreateSelect(b_.CreateICmpEQ(own, i32(i)), sum, before);
-    sum = scan_combine(sum, values[static_cast<size_t>(i)]);
+void GridEmitter::write_sixteen(const std::vector<Value*>& pieces,
+                                const std::vector<Value*>& values) {
+  const auto width = scan_lanes / static_cast<int64_t>(pieces.size());
+  auto next = values.begin();
+  for (Value* at : pieces) {
+    write_wide(at, nest_.scan->dtype, {next, next + width});
+    next += width;
   }
-  return {before, sum};
 }
 
-/// This thread's group of chunk `number`, with what the chunk has before it.
+/// The first `count` of 16 values at `pieces` are replaced by the folds of
+/// those before each; the fold of all. Piece by piece, for want of registers.
+Value* GridEmitter::fold_sixteen(const std::vector<Value*>& pieces,
+                                 int64_t count) {
+  const DType dtype = nest_.scan->dtype;
+  const auto width = scan_lanes / static_cast<int64_t>(pieces.size());
+  Value *before = scan_neutral(0), *sum = nullptr;
+  for (Value* at : pieces) {
+    std::vector<Value*> values = read_wide(at, dtype, width);
+    for (Value*& value : values) {
+      if (count-- <= 0) break;
+      sum = sum ? scan_combine(sum, value) : value;
+      value = std::exchange(before, sum);
+    }
+    write_wide(at, dtype, values);
+    if (count <= 0) break;
+  }
+  return sum;
+}
+
+/// Replaces the totals of groups by what their blocks of 16 groups have before
+/// them, and those of blocks by what the chunk has before these. One warp does
+/// it; gives the chunk's total, in its first thread.
+Value* GridEmitter::fold_totals(const ScanPlaces& places) {
+  const int64_t size = byte_size(nest_.scan->dtype);
+  const int64_t blocks = ceil_div(places.groups, scan_lanes);
+  Value* lane = wide(grid_.lane);
+  Value* none = llvm::Constant::getNullValue(places.type);
+  Value* total =
+      choose(b_.CreateICmpULT(lane, index_constant(blocks)), {none}, [&] {
+        Value* at =
+            b_.CreateGEP(b_.getInt8Ty(), places.totals,
+                         b_.CreateMul(lane, index_constant(scan_lanes * size)));
+        return std::vector<Value*>{
+            fold_sixteen(pieces_at(at), std::min(places.groups, scan_lanes))};
+      })[0];
+  if (blocks == 1) return total;
+  when(b_.CreateICmpULT(lane, index_constant(blocks)),
+       [&] { put_shared(places.blocks, lane, total); });
+  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {}, {i32(-1)});
+  return choose(b_.CreateIsNull(lane), {none}, [&] {
+    return std::vector<Value*>{fold_sixteen(pieces_at(places.blocks), blocks)};
+  })[0];
+}
+
+/// What this thread brings to shared memory in a step: elements that lie side
+/// by side from number `first` of the line on.
+std::vector<Value*> GridEmitter::scanned_elements(Point& point,
+                                                  const Values& fixed,
+                                                  Value* first, int64_t width) {
+  const auto axis = static_cast<int>(std::ranges::find(nest_.reduced, true) -
+                                     nest_.reduced.begin());
+  Point at = point;
+  set_reduced_index(at, first, 0);
+  std::vector<std::vector<Value*>> loaded(nest_.exprs.size());
+  for (size_t e = 0; e < loaded.size(); ++e) {
+    const Expr& expr = nest_.exprs[e];
+    if (width > 1 && inner_[e] && expr.kind == Expr::Kind::load &&
+        aligned_along(expr.at, axis, width))
+      loaded[e] =
+          load_wide(expr, offset_at(expr.at, unit_parts_[e], at), width);
+  }
+  std::vector<Value*> out;
+  for (int64_t i = 0; i < width; ++i) {
+    Values values = fixed;
+    for (size_t e = 0; e < loaded.size(); ++e)
+      if (!loaded[e].empty()) values[e] = loaded[e][static_cast<size_t>(i)];
+    Point own = point;
+    set_reduced_index(own, b_.CreateAdd(first, index_constant(i)), 0);
+    compute(std::vector<bool>(values.size(), true), own, values);
+    out.push_back(values[nest_.scan->operand]);
+  }
+  return out;
+}
+
+/// This thread's group of chunk `number`.
 GridEmitter::ScannedChunk GridEmitter::scan_groups(Point& point,
                                                    const Values& fixed,
                                                    const ScanPlaces& places,
@@ -166,35 +267,41 @@ GridEmitter::ScannedChunk GridEmitter::scan_groups(Point& point,
   ScannedChunk out;
   Value* start = b_.CreateMul(number, index_constant(reduce_chunk));
   // Where all chunks are whole, nothing is asked of elements.
-  const bool whole =
-      count % reduce_chunk == 0 && places.steps * together == reduce_chunk;
+  const bool whole = count % reduce_chunk == 0 &&
+                     places.steps * together * places.width == reduce_chunk;
   Value* length = b_.CreateSub(index_constant(count), start);
-  Value* none = llvm::Constant::getNullValue(places.type);
-  std::vector<Value*> elements;
+  const std::vector<Value*> none(static_cast<size_t>(places.width),
+                                 llvm::Constant::getNullValue(places.type));
+  std::vector<std::vector<Value*>> elements;
+  const int64_t step_bytes =
+      together * places.width * byte_size(nest_.scan->dtype);
+  // Steps whose pieces are turned alike lie at constant distances.
+  const bool alike = step_bytes / bank_bytes % scan_lanes == 0;
   for (int64_t step = 0; step < places.steps; ++step) {
-    Value* element = b_.CreateAdd(worker(), index_constant(step * together));
-    Point at = point;
-    set_reduced_index(at, b_.CreateAdd(start, element), 0);
+    Value* element =
+        b_.CreateMul(b_.CreateAdd(worker(), index_constant(step * together)),
+                     index_constant(places.width));
+    Value* first = b_.CreateAdd(start, element);
     out.present.push_back(whole ? static_cast<Value*>(b_.getTrue())
                                 : b_.CreateICmpSLT(element, length));
-    elements.push_back(choose(out.present.back(), {none}, [&] {
-      Values values = fixed;
-      compute(std::vector<bool>(values.size(), true), at, values);
-      return std::vector<Value*>{values[nest_.scan->operand]};
-    })[0]);
-    out.points.push_back(at);
-    out.places.push_back(staged(places, step));
+    elements.push_back(choose(out.present.back(), none, [&] {
+      return scanned_elements(point, fixed, first, places.width);
+    }));
+    out.firsts.push_back(first);
+    out.places.push_back(
+        step && alike
+            ? b_.CreateConstGEP1_64(b_.getInt8Ty(), out.places[0],
+                                    static_cast<uint64_t>(step * step_bytes))
+            : staged(places, element));
   }
   for (size_t step = 0; step < elements.size(); ++step)
-    write_wide(out.places[step], nest_.scan->dtype, {elements[step]});
+    write_wide(out.places[step], nest_.scan->dtype, elements[step]);
   synchronise();
   Value* group = worker();
   if (places.groups < together)
     group = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, group,
                                      index_constant(places.groups - 1));
-  out.own =
-      b_.CreateGEP(b_.getInt8Ty(), places.elements,
-                   b_.CreateMul(group, index_constant(places.group_bytes)));
+  out.own = staged_group(places, group);
   out.prefix = read_sixteen(out.own);
   for (int64_t by = 1; by < scan_lanes; by *= 2)
     for (size_t i = scan_lanes; i-- > static_cast<size_t>(by);)
@@ -202,32 +309,24 @@ GridEmitter::ScannedChunk GridEmitter::scan_groups(Point& point,
           scan_combine(out.prefix[i - static_cast<size_t>(by)], out.prefix[i]);
   put_shared(places.totals, worker(), out.prefix.back());
   synchronise();
-  Value* thread = narrow(worker());
-  Value* in_block = b_.CreateAnd(thread, i32(scan_lanes - 1));
-  Value* block = b_.CreateUDiv(thread, i32(scan_lanes));
-  const int64_t size = byte_size(nest_.scan->dtype);
-  Value* totals = b_.CreateGEP(
-      b_.getInt8Ty(), places.totals,
-      b_.CreateMul(wide(block), index_constant(scan_lanes * size)));
-  std::tie(out.groups, out.total) = fold_sixteen(totals, in_block, scan_lanes);
-  const int64_t blocks = ceil_div(places.groups, scan_lanes);
-  if (blocks == 1) return out;
-  when(b_.CreateICmpEQ(in_block, i32(0)),
-       [&] { put_shared(places.blocks, wide(block), out.total); });
-  synchronise();
-  std::tie(out.blocks, out.total) = fold_sixteen(places.blocks, block, blocks);
   return out;
 }
 
-/// Stores a chunk after its groups are known, and `carry` (null: nothing).
-void GridEmitter::put_chunk(const ScannedChunk& chunk, const ScanPlaces& places,
-                            Value* carry) {
-  Value* base = !carry         ? chunk.blocks
-                : chunk.blocks ? scan_combine(carry, chunk.blocks)
-                               : carry;
+/// Stores a chunk after its groups' totals are folded, and `carry` (null:
+/// nothing).
+void GridEmitter::put_chunk(Point& point, const ScannedChunk& chunk,
+                            const ScanPlaces& places, Value* carry) {
+  Value* groups = get_shared(places.totals, places.type, worker());
+  Value* base = carry;
+  if (places.groups > scan_lanes) {
+    Value* blocks =
+        get_shared(places.blocks, places.type,
+                   b_.CreateUDiv(worker(), index_constant(scan_lanes)));
+    base = carry ? scan_combine(carry, blocks) : blocks;
+  }
   std::vector<Value*> results;
   for (Value* prefix : chunk.prefix) {
-    Value* within = scan_combine(chunk.groups, prefix);
+    Value* within = scan_combine(groups, prefix);
     results.push_back(base ? scan_combine(base, within) : within);
   }
   Value* has_group =
@@ -236,11 +335,37 @@ void GridEmitter::put_chunk(const ScannedChunk& chunk, const ScanPlaces& places,
           : static_cast<Value*>(b_.getTrue());
   when(has_group, [&] { write_sixteen(chunk.own, results); });
   synchronise();
-  for (size_t step = 0; step < chunk.points.size(); ++step) {
+  for (size_t step = 0; step < chunk.firsts.size(); ++step)
     when(chunk.present[step], [&] {
-      Point at = chunk.points[step];
-      put_scanned(read_wide(chunk.places[step], nest_.scan->dtype, 1)[0], at);
+      put_elements(
+          point, chunk.firsts[step],
+          read_wide(chunk.places[step], nest_.scan->dtype, places.width));
     });
+}
+
+/// Stores results that lie side by side from number `first` of the line on.
+void GridEmitter::put_elements(Point& point, Value* first,
+                               const std::vector<Value*>& values) {
+  const Scan& scan = *nest_.scan;
+  const auto axis = static_cast<int>(std::ranges::find(nest_.reduced, true) -
+                                     nest_.reduced.begin());
+  const auto width = static_cast<int64_t>(values.size());
+  Point at = point;
+  if (width > 1 && aligned_along(scan.at, axis, width)) {
+    set_reduced_index(at, first, 0);
+    EmitContext c = context(0);
+    std::vector<Value*> stored = values;
+    if (scan.dtype != scan.result)
+      for (Value*& value : stored)
+        value = emit_cast(c, scan.dtype, scan.result, value);
+    write_wide(element_pointer(scan.argument, scan.result,
+                               offset_at(scan.at, side_part_, at)),
+               scan.result, stored);
+    return;
+  }
+  for (int64_t i = 0; i < width; ++i) {
+    set_reduced_index(at, b_.CreateAdd(first, index_constant(i)), 0);
+    put_scanned(values[static_cast<size_t>(i)], at);
   }
 }
 
@@ -270,7 +395,7 @@ Value* GridEmitter::take_ticket() {
 /// level is the number of n's trailing ones. The blocks before n are, for each
 /// bit of n that is set, the one that ends where the bits below begin.
 Value* GridEmitter::linked_carry(const ScanPlaces& places, Value* row,
-                                 Value* number, Value* total) {
+                                 Value* number) {
   const Scan& scan = *nest_.scan;
   const int64_t chunks = ceil_div(reduced_points(), reduce_chunk);
   Value* line = b_.CreateMul(row, index_constant(chunks));
@@ -294,6 +419,7 @@ Value* GridEmitter::linked_carry(const ScanPlaces& places, Value* row,
   Value* is_odd = b_.CreateTrunc(number, b_.getInt1Ty());
   CarryBlocks blocks = carry_blocks_in(places);
   when(b_.CreateICmpULT(worker(), index_constant(warp_threads)), [&] {
+    Value* total = fold_totals(places);
     when(b_.CreateAnd(is_leader(), b_.CreateNot(is_odd)),
          [&] { publish(nullptr, total); });
     Value* bit = wide(grid_.lane);

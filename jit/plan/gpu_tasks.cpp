@@ -49,8 +49,14 @@ namespace {
 constexpr int64_t least_for_radix = 1 << 14;
 constexpr int radix_bits = 8;
 
+/// Numbers of elements, of a line and of all, that the kernels' counters hold.
+constexpr int64_t most_of_line = (int64_t{1} << 32) - (1 << 14);
+constexpr int64_t most_for_radix = int64_t{1} << 36;
+
 bool takes_radix(const SortTask& task) {
-  return byte_size(task.dtype) <= 4 && task.length >= least_for_radix;
+  return byte_size(task.dtype) <= 4 && task.length >= least_for_radix &&
+         task.length <= most_of_line &&
+         task.rows * task.length <= most_for_radix;
 }
 
 /// From the least significant digit on; see radix.h.
@@ -59,10 +65,12 @@ std::vector<LaunchStep> radix_steps(const SortTask& task, Plan& plan) {
   const int64_t size = byte_size(task.dtype);
   const int64_t elements = task.rows * task.length;
   const int passes = static_cast<int>(size) * 8 / radix_bits;
-  const int64_t values = task.rows << radix_bits;
   const int64_t tiles = ceil_div(task.length, radix_tile);
-  const BufferId counts = plan.add_buffer(values * tiles * sizeof(uint32_t));
-  const BufferId totals = plan.add_buffer(values * sizeof(uint32_t));
+  // Words of counters: tickets and totals, and what the tiles of a pass tell.
+  const int64_t totals = radix_tickets + ((task.rows * passes) << radix_bits);
+  const int64_t nodes = (task.rows * tiles) << radix_bits;
+  const BufferId counters = plan.add_buffer(
+      (totals + (passes > 1 ? 2 : 1) * nodes) * int64_t{sizeof(uint32_t)});
   const auto scratch = [&](bool needed, int64_t element_bytes) -> BufferId {
     return needed ? plan.add_buffer(elements * element_bytes) : -1;
   };
@@ -78,16 +86,19 @@ std::vector<LaunchStep> radix_steps(const SortTask& task, Plan& plan) {
     launch.grid = launch_of("radix", std::move(entry), blocks, call);
     steps.push_back(std::move(launch));
   };
+  call.run = totals + nodes;
+  add("radix_clear_32", std::min(ceil_div(call.run, 2048), int64_t{4096}),
+      {counters});
+  add(fmt::format("radix_totals_{}", 8 * size),
+      task.rows * ceil_div(tiles, radix_counted), {here, counters});
+  add("radix_starts_32", task.rows * passes, {counters});
   for (int pass = 0; pass < passes; ++pass) {
     call.run = pass * radix_bits;
     const BufferId result = (passes - pass) % 2 ? task.to : other;
-    add(fmt::format("radix_count_{}", 8 * size), task.rows * tiles,
-        {here, counts});
-    add("radix_offset_32", values, {counts, totals});
     const BufferId next = task.argsort ? keys[pass % 2] : result;
     std::vector<BufferId> arguments = {here};
     if (here_at >= 0) arguments.push_back(here_at);
-    arguments.insert(arguments.end(), {counts, totals, next});
+    arguments.insert(arguments.end(), {counters, next});
     if (task.argsort) arguments.push_back(result);
     const char* move = !task.argsort ? "sort_move"
                        : pass == 0   ? "argsort_first"

@@ -35,7 +35,10 @@ struct SortCall {
 };
 /// Elements of a line that one block sorts at first, or moves in a pass of a
 /// radix sort.
-inline constexpr int64_t sort_tile = 1024, radix_tile = 4096;
+inline constexpr int64_t sort_tile = 1024, radix_tile = 6144;
+/// Tiles that a block of a radix sort counts, and words of its counters that
+/// are before the totals.
+inline constexpr int64_t radix_counted = 4, radix_tickets = 4;
 
 /// The constants of combine.cc, which says what they mean.
 struct CombineCall {
