@@ -84,6 +84,7 @@ Value builtin_len(CallOf<"len">& call) {
   if (const auto* made = x.get_if<IterableValue>())
     return IntValue{made->iterable->length()};
   if (const auto* text = x.get_if<StrValue>()) {
+    if (traced_code_point(x)) return IntValue{1};
     const auto known = known_text(call.walk, *text, call["x"].where());
     if (!known) return unknown(text->length.get());
     return IntValue{character_count(known)};

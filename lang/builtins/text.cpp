@@ -151,12 +151,31 @@ void require_walk(Argument written) {
     walk.fail_needs_run(written.where());
 }
 
+/// The number that a digit chosen by compiled code is; null for other text.
+ArrayValue traced_digit(Argument written) {
+  Walk& walk = written.call().walk;
+  const Span where = written.where();
+  constexpr uint32_t none = 10;
+  if (!walk.machine().checked) return nullptr;
+  const ArrayValue digit = look_up_character(
+      walk, written.value(), DType::U32,
+      [](char32_t c) { return c >= '0' && c <= '9' ? c - '0' : none; }, where);
+  if (!digit) return nullptr;
+  const ArrayValue number = as_int(walk, digit, where);
+  const Value holds = binary(walk, BinaryOp::lt, {number, where},
+                             {IntValue{none}, where}, where, where);
+  assert_when_it_runs(walk, *holds.get_if<ArrayValue>(),
+                      "a digit is a whole number", where);
+  return number;
+}
+
 }  // namespace
 
 Value builtin_int(CallOf<"int">& call) {
   const Value& x = call["x"].value();
   if (x.is<IntValue>()) return x;
   if (x.is<StrValue>()) {
+    if (const ArrayValue digit = traced_digit(call["x"])) return digit;
     const auto text = text_argument(call["x"]);
     if (!text) require_walk(call["x"]);
     if (!text) return unknown_int(call.walk);
@@ -239,6 +258,10 @@ char32_t other_case(char32_t c, bool up) {
 }
 
 Value with_case(Argument s, bool up) {
+  if (const ArrayValue other = look_up_character(
+          s.call().walk, s.value(), DType::U32,
+          [&](char32_t c) { return other_case(c, up); }, s.where()))
+    return ascii_character_of(other);
   const auto text = text_argument(s);
   if (!text) return StrValue{};
   std::string out;
@@ -337,6 +360,9 @@ bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
 /// Whether text has characters, and all of them are of one kind.
 template <class IsKind>
 Value is_made_of(Argument s, IsKind is_kind) {
+  if (const ArrayValue is = look_up_character(s.call().walk, s.value(),
+                                              DType::Bool, is_kind, s.where()))
+    return is;
   const auto text = text_argument(s);
   if (!text) return BoolValue{};
   bool all = !text->empty();
@@ -348,6 +374,9 @@ Value is_made_of(Argument s, IsKind is_kind) {
 /// Whether text has letters of a case, and none of the other.
 template <class IsCase, class IsOther>
 Value is_in_case(Argument s, IsCase is_case, IsOther is_other) {
+  if (const ArrayValue is = look_up_character(s.call().walk, s.value(),
+                                              DType::Bool, is_case, s.where()))
+    return is;
   const auto text = text_argument(s);
   if (!text) return BoolValue{};
   bool found = false, other = false;
@@ -664,6 +693,8 @@ Value builtin_join(CallOf<"join">& call) {
 }
 
 Value builtin_ord(CallOf<"ord">& call) {
+  if (const ArrayValue point = traced_ascii(call["c"].value()))
+    return as_int(call.walk, point, call["c"].where());
   const auto text = text_argument(call["c"]);
   if (!text) return unknown_int(call.walk);
   if (text->empty() || character_count(text) != 1)
@@ -671,7 +702,37 @@ Value builtin_ord(CallOf<"ord">& call) {
   return IntValue{static_cast<int64_t>(decode_utf8(*text, 0).value)};
 }
 
+namespace {
+/// The character with a number that compiled code computes.
+Value traced_chr(Argument written) {
+  Walk& walk = written.call().walk;
+  const Span where = written.where();
+  const auto holds = [&](BinaryOp op, int64_t than) {
+    return binary(walk, op, {written.value(), where}, {IntValue{than}, where},
+                  where, where);
+  };
+  const auto both = [&](BinaryOp op, const Value& a, const Value& b) {
+    return binary(walk, op, {a, where}, {b, where}, where, where);
+  };
+  const Value in_range = both(BinaryOp::logical_and, holds(BinaryOp::ge, 0),
+                              holds(BinaryOp::le, 0x10ffff));
+  const Value no_surrogate =
+      both(BinaryOp::logical_or, holds(BinaryOp::lt, 0xd800),
+           holds(BinaryOp::gt, 0xdfff));
+  const Value both_hold = both(BinaryOp::logical_and, in_range, no_surrogate);
+  assert_when_it_runs(walk, *both_hold.get_if<ArrayValue>(),
+                      "it is the number of a character", where);
+  return character_of(
+      cast_to(walk, *written.value().get_if<ArrayValue>(), DType::U32, where));
+}
+}  // namespace
+
 Value builtin_chr(CallOf<"chr">& call) {
+  const ArrayValue* number = integer_scalar(call["n"].value());
+  // Comparisons with all of these need 32 bits.
+  if (number && !(*number)->constant && call.walk.mode() == Mode::trace &&
+      call.walk.machine().checked && byte_size((*number)->type.dtype) >= 4)
+    return traced_chr(call["n"]);
   const auto code =
       host_number(call.walk, call["n"], describe_argument(call["n"]));
   if (!code) return StrValue{};

@@ -6,6 +6,7 @@
 #include "lang/context/function.h"
 #include "lang/context/scope.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/text.h"
 
 namespace unisono::lang {
 namespace {
@@ -77,6 +78,9 @@ bool same_host_value(const Value& a, const Value& b) {
   if (const auto *x = a.get_if<ManyValue>(), *y = b.get_if<ManyValue>(); x && y)
     return x->item == y->item;
   if (a.is<ArrayValue>() || b.is<ArrayValue>()) return false;
+  if (const auto *x = a.get_if<StrValue>(), *y = b.get_if<StrValue>();
+      x && y && x->deferred && y->deferred)
+    return growing_number(*x) != 0 && growing_number(*x) == growing_number(*y);
   const auto equal = host_equal(a, b);
   return equal && *equal && **equal;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -143,13 +144,25 @@ void TextBuilder::value(const Value& value, std::string_view spec, Span where,
       deferred_ = true;
     } else if (s->deferred) {
       const DeferredText& d = *s->deferred;
+      // Which characters are written as escapes is not known of those chosen.
+      if (!spec.empty() || growing_number(*s) != 0 ||
+          (quoted && std::ranges::any_of(d.specs, is_character_spec)))
+        known_text(walk_, *s, where);  // an error
+      const auto piece = [&](std::string_view known) {
+        if (!quoted) return text(known);
+        const std::string escaped = quote(std::string(known));
+        text(std::string_view(escaped).substr(1, escaped.size() - 2));
+      };
       pieces_.call_numbers.insert(d.call_numbers.begin(), d.call_numbers.end());
-      text(d.format[0]);
+      if (quoted) text("\"");
+      piece(d.format[0]);
       for (size_t k = 0; k < d.operands.size(); ++k) {
         pieces_.operands.push_back(d.operands[k]);
         pieces_.specs.push_back(d.specs[k]);
-        pieces_.format.push_back(d.format[k + 1]);
+        pieces_.format.emplace_back();
+        piece(d.format[k + 1]);
       }
+      if (quoted) text("\"");
     } else if (s->value) {
       text(format_text(quoted ? quote(*s->value) : *s->value, read_spec(spec)));
     } else {
@@ -199,7 +212,7 @@ std::string render_host_call(const ir::HostCallAttrs& attrs,
                              const std::vector<jit::HostArray>& operands) {
   std::string text = attrs.format[0];
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (attrs.specs[i] == character_spec) {
+    if (is_character_spec(attrs.specs[i])) {
       uint32_t point = 0;
       std::memcpy(&point, operands[i].bytes.data(), sizeof point);
       append_utf8(text, point);

@@ -182,28 +182,95 @@ std::optional<Value> traced_character(Walk& walk, const std::string& text,
   const auto count = static_cast<int64_t>(points->size() / sizeof(uint32_t));
   const ArrayValue all = walk.constant_array({DType::U32, {ir::Dim(count)}},
                                              std::move(*points), where);
-  return character_of(*index(walk, all, items, where).get_if<ArrayValue>());
-}
-
-/// The code point of a character that compiled code chooses, or null.
-ArrayValue traced_code_point(const Value& value) {
-  const auto* text = value.get_if<StrValue>();
-  const bool is_character =
-      text && text->deferred && text->deferred->specs.size() == 1 &&
-      text->deferred->specs[0] == character_spec &&
-      text->deferred->format[0].empty() && text->deferred->format[1].empty();
-  return is_character ? text->deferred->operands[0] : nullptr;
+  const Value chosen = index(walk, all, items, where);
+  const ArrayValue& point = *chosen.get_if<ArrayValue>();
+  return Text(text).is_ascii() ? ascii_character_of(point)
+                               : character_of(point);
 }
 
 }  // namespace
 
-Value character_of(const ArrayValue& code_point) {
+namespace {
+
+Value character_with(const ArrayValue& code_point, std::string_view spec) {
   DeferredText out;
   out.format = {"", ""};
-  out.specs = {std::string(character_spec)};
+  out.specs = {std::string(spec)};
   out.operands = {code_point};
   return StrValue{std::nullopt,
                   std::make_shared<const DeferredText>(std::move(out))};
+}
+
+}  // namespace
+
+bool is_character_spec(std::string_view spec) {
+  return spec == character_spec || spec == ascii_spec;
+}
+
+Value character_of(const ArrayValue& code_point) {
+  return character_with(code_point, character_spec);
+}
+
+Value ascii_character_of(const ArrayValue& code_point) {
+  return character_with(code_point, ascii_spec);
+}
+
+ArrayValue traced_code_point(const Value& value) {
+  const auto* text = value.get_if<StrValue>();
+  if (!text || !text->deferred) return nullptr;
+  const DeferredText& made = *text->deferred;
+  const bool is_character = made.operands.size() == 1 &&
+                            is_character_spec(made.specs[0]) &&
+                            made.format[0].empty() && made.format[1].empty();
+  return is_character ? made.operands[0] : nullptr;
+}
+
+ArrayValue traced_ascii(const Value& value) {
+  const ArrayValue point = traced_code_point(value);
+  const bool is_ascii =
+      point && value.get_if<StrValue>()->deferred->specs[0] == ascii_spec;
+  return is_ascii ? point : nullptr;
+}
+
+ArrayValue look_up_character(Walk& walk, const Value& character, DType dtype,
+                             const std::function<uint32_t(char32_t)>& entry,
+                             Span where) {
+  constexpr uint32_t ascii = 128;
+  const ArrayValue point = traced_ascii(character);
+  if (!point) return nullptr;
+  const auto size = static_cast<size_t>(byte_size(dtype));
+  std::vector<uint8_t> table(ascii * size);
+  for (uint32_t c = 0; c < ascii; ++c) {
+    const uint32_t bits = entry(c);
+    std::memcpy(&table[c * size], &bits, size);  // little endian
+  }
+  const ArrayValue all = walk.constant_array({dtype, {ir::Dim(int64_t{ascii})}},
+                                             std::move(table), where);
+  const Value found =
+      index(walk, all, {{.value = point, .where = where}}, where);
+  return *found.get_if<ArrayValue>();
+}
+
+ArrayValue as_int(Walk& walk, const ArrayValue& x, Span where) {
+  const ArrayValue number =
+      walk.add(ir::Op::cast, {x}, ir::CastAttrs{DType::I64}, where);
+  number->weak = true;
+  return number;
+}
+
+// Such a text has a format, but no operand.
+StrValue growing_text(int64_t number) {
+  DeferredText out;
+  out.format = {""};
+  out.specs = {fmt::format("{}", number)};
+  return {std::nullopt, std::make_shared<const DeferredText>(std::move(out))};
+}
+
+int64_t growing_number(const StrValue& text) {
+  if (!text.deferred || !text.deferred->operands.empty() ||
+      text.deferred->specs.size() != 1)
+    return 0;
+  return std::stoll(text.deferred->specs[0]);
 }
 
 std::optional<Value> character_comparison(Walk& walk, BinaryOp op,

@@ -6,6 +6,7 @@
 
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
+#include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
 #include "lang/walk/types.h"
 #include "lang/walk/walker.h"
@@ -132,6 +133,9 @@ void Walker::assign_whole(const Env& holder, const std::string& name,
                           CallArgument value, const AssignStmt& stmt) {
   check_tree(value.value, value.where);
   Binding& binding = holder->names.at(name);
+  if (const auto* text = value.value.get_if<StrValue>();
+      text && growing_number(*text) != 0)
+    known_text(walk_, *text, value.where);  // an error: it may be longer by now
   value.value =
       as_variable(walk_, adopt(walk_, value.value, binding.value, value.where),
                   value.where);
@@ -140,6 +144,45 @@ void Walker::assign_whole(const Env& holder, const std::string& name,
                                  value.where, fmt::format("`{}`", name));
   set_variable(holder, name, binding, std::move(value.value), stmt.span);
 }
+
+namespace {
+/// The operands behind `name` of `name + a + b`, or of `name += a`; the last
+/// one first. None if it is anything else.
+std::vector<const Expr*> pieces_behind(const AssignStmt& stmt,
+                                       const std::string& name) {
+  std::vector<const Expr*> pieces;
+  const Expr* rest = stmt.value.get();
+  if (stmt.op) {
+    if (*stmt.op == BinaryOp::add) pieces.push_back(rest);
+    return pieces;
+  }
+  for (const Binary* sum = as<Binary>(*rest); sum && sum->op == BinaryOp::add;
+       sum = as<Binary>(*rest)) {
+    pieces.push_back(sum->right.get());
+    rest = sum->left.get();
+  }
+  const auto* first = as<NameExpr>(*rest);
+  if (!first || first->text != name) pieces.clear();
+  return pieces;
+}
+
+/// As an effect of compiled code, as a print is one: text behind that of number
+/// `number` (growing_text).
+void append_when_it_runs(Walk& walk, int64_t number, const StrValue& more,
+                         Span where) {
+  ir::HostCallAttrs attrs;
+  std::vector<ArrayValue> operands;
+  if (more.deferred) {
+    attrs = {more.deferred->format, more.deferred->specs};
+    operands = more.deferred->operands;
+  } else {
+    attrs.format = {*more.value};
+  }
+  attrs.everywhere = false;
+  attrs.number = number;
+  walk.add(ir::Op::host_call, operands, std::move(attrs), where);
+}
+}  // namespace
 
 /// `x = v`, `x += v`; of text and tuples also `x = x + v`, which is the same.
 void Walker::assign_name(const AssignStmt& stmt, const Env& env) {
@@ -150,6 +193,21 @@ void Walker::assign_name(const AssignStmt& stmt, const Env& env) {
   const auto may_grow = [](const Value& value) {
     return value.is<StrValue>() || value.tuple();
   };
+  const auto* grown = holder->names.at(name.text).value.get_if<StrValue>();
+  const int64_t number = grown ? growing_number(*grown) : 0;
+  const auto pieces = number > 0 && walk_.context().mapped_axes.empty()
+                          ? pieces_behind(stmt, name.text)
+                          : std::vector<const Expr*>();
+  if (!pieces.empty()) {
+    TextBuilder more(walk_);
+    for (size_t i = pieces.size(); i-- > 0;) {
+      const CallArgument piece = argument(*pieces[i], env);
+      if (!piece.value.is<StrValue>())
+        known_text(walk_, growing_text(number), piece.where);  // an error
+      more.value(piece.value, "", piece.where);
+    }
+    return append_when_it_runs(walk_, number, more.finish(), stmt.span);
+  }
   const bool joins = first && first->text == name.text &&
                      sum->op == BinaryOp::add && walk_.mode() == Mode::run &&
                      may_grow(holder->names.at(name.text).value);

@@ -533,8 +533,10 @@ void Walker::text_for(const ForStmt& s, const Text& text,
       }
       if (*numbers) {
         const auto taken = loop.run([&](int64_t more) {
-          compiled_for(s, *numbers, env, i + more, [](const Value& number) {
-            return character_of(*number.get_if<ArrayValue>());
+          compiled_for(s, *numbers, env, i + more, [&](const Value& number) {
+            const ArrayValue& point = *number.get_if<ArrayValue>();
+            return held.is_ascii() ? ascii_character_of(point)
+                                   : character_of(point);
           });
         });
         if (!taken) break;

@@ -18,6 +18,7 @@
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "lang/ops/print_value.h"
+#include "lang/ops/text.h"
 #include "lang/walk/function_code.h"
 #include "runtime/cluster/cluster_device.h"
 #include "runtime/files/file_device.h"
@@ -256,6 +257,33 @@ bool Walker::HostLoop::is_hot() const {
          failures->second < most_failures;
 }
 
+/// What the loop puts behind texts that its variables hold is an effect of the
+/// code, as prints are.
+void Walker::HostLoop::make_texts_grow() {
+  grown_.clear();
+  for (const Carry& carry : walker_.carries_of(loop_, env_)) {
+    const auto* text = carry.value.get_if<StrValue>();
+    if (!text || !text->value) continue;
+    grown_.emplace_back();
+    walker_.assign(carry.environment, carry.name,
+                   growing_text(static_cast<int64_t>(grown_.size())));
+  }
+}
+
+/// Those texts after a run of the code.
+void Walker::HostLoop::append_grown(const LoopCode& code) {
+  for (const Assigned& change : code.changes) {
+    const auto* text = change.after.get_if<StrValue>();
+    const int64_t number = text ? growing_number(*text) : 0;
+    if (number == 0) continue;
+    StrValue longer = *change.before.get_if<StrValue>();
+    const std::string& more = grown_[static_cast<size_t>(number - 1)];
+    if (!more.empty()) longer.value.append(more);
+    walker_.assign(change.environment, change.name, std::move(longer),
+                   change.where);
+  }
+}
+
 /// Runs it from the values that the arrays have now.
 Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
     const LoopCode& code, const jit::Bytecode& bytecode,
@@ -278,7 +306,20 @@ Result<std::vector<unisono::Array>> Walker::HostLoop::run_code(
   }
   jit::ReferenceOptions options;
   options.checked = machine.checked;
-  options.host_call = host_caller(machine, nullptr);
+  for (std::string& text : grown_) text.clear();
+  options.host_call = [&, call = host_caller(machine, nullptr)](
+                          const ir::Node& node, int64_t member,
+                          const std::vector<jit::HostArray>& operands,
+                          std::vector<jit::HostArray>& made) -> Status {
+    const auto& attrs = ir::attrs<ir::HostCallAttrs>(node);
+    if (!attrs.function.empty() || attrs.number == 0)
+      return call(node, member, operands, made);
+    std::string& text = grown_[static_cast<size_t>(attrs.number - 1)];
+    text += render_host_call(attrs, operands);
+    if (text.size() > max_text_bytes)
+      return Error{Error::Kind::check_failed, "this text is too long"};
+    return Unit{};
+  };
   options.stop = looks;
   auto outcome = TRY(bytecode.run_values(std::move(inputs), options, &turns));
   std::vector<unisono::Array> results;
@@ -305,8 +346,12 @@ std::optional<uint64_t> Walker::HostLoop::run(
   const auto& codes = walker_.s_.function_codes;
   if (codes && codes->loops.contains(&loop_) && run_as_function(range, why))
     return std::nullopt;
-  const std::optional<LoopCode> code =
-      walker_.trace_loop([&] { walk_rest(0); }, why);
+  const std::optional<LoopCode> code = walker_.trace_loop(
+      [&] {
+        make_texts_grow();
+        walk_rest(0);
+      },
+      why);
   walker_.poll(loop_.span);  // if that is why there is none
   std::shared_ptr<const jit::Bytecode> bytecode;
   if (code)
@@ -367,6 +412,7 @@ std::optional<uint64_t> Walker::HostLoop::run(
     return turns.taken;
   }
   walker_.assign_results(*code, std::move(**results));
+  append_grown(*code);
   turns_ += turns.taken;
   if (turns.taken < turns.most || turns_ == all_) return std::nullopt;
   compiled_ = true;
@@ -426,6 +472,7 @@ void Walker::HostLoop::go_to_error(const LoopCode& code,
     auto before = run_code(code, bytecode, turns, nullptr);
     if (!before) walker_.walk_.fail(before.error(), loop_.span);
     walker_.assign_results(code, std::move(*before));
+    append_grown(code);
   }
   printing_ = std::make_unique<Printing>(
       output, [print = output, lines](std::string_view text) mutable {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,8 @@ class Walker::HostLoop {
   Result<std::vector<unisono::Array>> run_code(
       const LoopCode& code, const jit::Bytecode& bytecode,
       jit::Bytecode::Turns& turns, const std::function<bool()>& looks);
+  void make_texts_grow();
+  void append_grown(const LoopCode& code);
   bool run_as_function(const std::optional<KnownRange>& range,
                        std::string& why);
   bool run_compiled(const std::function<void()>& walk_loop);
@@ -71,6 +74,8 @@ class Walker::HostLoop {
   Env env_;
   bool tells_ = false;
   bool compiled_ = false;  // or it was tried
+  /// What the last run of the code has put behind texts (growing_text).
+  std::vector<std::string> grown_;
   /// The next turn has an error: it is walked, and prints into this.
   bool failing_ = false;
   std::unique_ptr<Printing> printing_;
