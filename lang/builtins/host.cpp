@@ -10,6 +10,7 @@
 #include "lang/context/iterable.h"
 #include "lang/context/literals.h"
 #include "lang/context/processes.h"
+#include "lang/context/traced_text.h"
 #include "lang/context/under_way.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"

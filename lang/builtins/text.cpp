@@ -12,8 +12,10 @@
 #include "lang/builtins/split.h"
 #include "lang/context/call_of.h"
 #include "lang/context/literals.h"
+#include "lang/context/traced_text.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/builtin_arguments.h"
+#include "lang/ops/indexing.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"
 #include "lang/ops/text.h"
@@ -23,6 +25,28 @@ namespace unisono::lang {
 namespace {
 
 constexpr std::string_view blanks = " \t\n\r\f\v";
+
+/// What is known of each character of ASCII, as one element of a table of
+/// `entry(c)`, whose bits are those of `dtype`. Null for text that is not known
+/// to be such a character of compiled code.
+ArrayValue look_up_character(Walk& walk, const Value& character, DType dtype,
+                             const std::function<uint32_t(char32_t)>& entry,
+                             Span where) {
+  constexpr uint32_t ascii = 128;
+  const ArrayValue point = traced_ascii(character);
+  if (!point) return nullptr;
+  const auto size = static_cast<size_t>(byte_size(dtype));
+  std::vector<uint8_t> table(ascii * size);
+  for (uint32_t c = 0; c < ascii; ++c) {
+    const uint32_t bits = entry(c);
+    std::memcpy(&table[c * size], &bits, size);  // little endian
+  }
+  const ArrayValue all = walk.constant_array({dtype, {ir::Dim(int64_t{ascii})}},
+                                             std::move(table), where);
+  const Value found =
+      index(walk, all, {{.value = point, .where = where}}, where);
+  return *found.get_if<ArrayValue>();
+}
 
 /// An argument that must be text: what is known of it.
 Text text_argument(Argument argument) {

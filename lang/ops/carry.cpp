@@ -5,8 +5,8 @@
 #include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
 #include "lang/context/scope.h"
+#include "lang/context/traced_text.h"
 #include "lang/ops/operators.h"
-#include "lang/ops/text.h"
 
 namespace unisono::lang {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lang/context/literals.h"
+#include "lang/context/traced_text.h"
 #include "lang/ops/format_spec.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/text.h"

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lang/context/literals.h"
+#include "lang/context/traced_text.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/index_plan.h"
 #include "lang/ops/operators.h"
@@ -190,87 +191,10 @@ std::optional<Value> traced_character(Walk& walk, const std::string& text,
 
 }  // namespace
 
-namespace {
-
-Value character_with(const ArrayValue& code_point, std::string_view spec) {
-  DeferredText out;
-  out.format = {"", ""};
-  out.specs = {std::string(spec)};
-  out.operands = {code_point};
-  return StrValue{std::nullopt,
-                  std::make_shared<const DeferredText>(std::move(out))};
-}
-
-}  // namespace
-
-bool is_character_spec(std::string_view spec) {
-  return spec == character_spec || spec == ascii_spec;
-}
+static_assert(character_spec == code_point_spec);
 
 Value character_of(const ArrayValue& code_point) {
-  return character_with(code_point, character_spec);
-}
-
-Value ascii_character_of(const ArrayValue& code_point) {
-  return character_with(code_point, ascii_spec);
-}
-
-ArrayValue traced_code_point(const Value& value) {
-  const auto* text = value.get_if<StrValue>();
-  if (!text || !text->deferred) return nullptr;
-  const DeferredText& made = *text->deferred;
-  const bool is_character = made.operands.size() == 1 &&
-                            is_character_spec(made.specs[0]) &&
-                            made.format[0].empty() && made.format[1].empty();
-  return is_character ? made.operands[0] : nullptr;
-}
-
-ArrayValue traced_ascii(const Value& value) {
-  const ArrayValue point = traced_code_point(value);
-  const bool is_ascii =
-      point && value.get_if<StrValue>()->deferred->specs[0] == ascii_spec;
-  return is_ascii ? point : nullptr;
-}
-
-ArrayValue look_up_character(Walk& walk, const Value& character, DType dtype,
-                             const std::function<uint32_t(char32_t)>& entry,
-                             Span where) {
-  constexpr uint32_t ascii = 128;
-  const ArrayValue point = traced_ascii(character);
-  if (!point) return nullptr;
-  const auto size = static_cast<size_t>(byte_size(dtype));
-  std::vector<uint8_t> table(ascii * size);
-  for (uint32_t c = 0; c < ascii; ++c) {
-    const uint32_t bits = entry(c);
-    std::memcpy(&table[c * size], &bits, size);  // little endian
-  }
-  const ArrayValue all = walk.constant_array({dtype, {ir::Dim(int64_t{ascii})}},
-                                             std::move(table), where);
-  const Value found =
-      index(walk, all, {{.value = point, .where = where}}, where);
-  return *found.get_if<ArrayValue>();
-}
-
-ArrayValue as_int(Walk& walk, const ArrayValue& x, Span where) {
-  const ArrayValue number =
-      walk.add(ir::Op::cast, {x}, ir::CastAttrs{DType::I64}, where);
-  number->weak = true;
-  return number;
-}
-
-// Such a text has a format, but no operand.
-StrValue growing_text(int64_t number) {
-  DeferredText out;
-  out.format = {""};
-  out.specs = {fmt::format("{}", number)};
-  return {std::nullopt, std::make_shared<const DeferredText>(std::move(out))};
-}
-
-int64_t growing_number(const StrValue& text) {
-  if (!text.deferred || !text.deferred->operands.empty() ||
-      text.deferred->specs.size() != 1)
-    return 0;
-  return std::stoll(text.deferred->specs[0]);
+  return traced_character_of(code_point, code_point_spec);
 }
 
 std::optional<Value> character_comparison(Walk& walk, BinaryOp op,

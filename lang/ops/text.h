@@ -3,7 +3,6 @@
 // as in Python. While checking, a text may be unknown (`args()`), and so is
 // then what is made of it. A text with arrays of compiled code in it can only
 // be joined and printed there, and a character that is chosen there compared.
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,27 +32,6 @@ Text character(std::string_view text);
 /// In compiled code, the character with this number, a u32 scalar: it can be
 /// compared with others, and printed.
 Value character_of(const ArrayValue& code_point);
-/// The same of a character that is of ASCII for certain.
-Value ascii_character_of(const ArrayValue& code_point);
-/// The number of a character that compiled code chooses, or null.
-ArrayValue traced_code_point(const Value& value);
-/// The same, if it is certain that the character is of ASCII.
-ArrayValue traced_ascii(const Value& value);
-/// What is known of each character of ASCII, as one element of a table of
-/// `entry(c)`, whose bits are those of `dtype`. Null for text that is not known
-/// to be such a character of compiled code.
-ArrayValue look_up_character(Walk& walk, const Value& character, DType dtype,
-                             const std::function<uint32_t(char32_t)>& entry,
-                             Span where);
-/// The integer that `x` is, without an element type, as `int`s are.
-ArrayValue as_int(Walk& walk, const ArrayValue& x, Span where);
-
-/// The text of a variable that a loop on the host, run as code, makes longer:
-/// that is all it can do with it. `number`: which one, from 1 (HostLoop in
-/// lang/walk/host_loop.h).
-StrValue growing_text(int64_t number);
-/// The number of such a text; 0 of any other.
-int64_t growing_number(const StrValue& text);
 
 /// `a + b`; texts with arrays of compiled code in them are joined, too.
 Value join_text(Walk& walk, const StrValue& a, const StrValue& b, Span where);
@@ -70,10 +48,9 @@ Value text_as_items(Walk& walk, const Value& value, Span where);
 /// Whether so many items of a text are not looked at one by one before the
 /// program runs: then they are any number of unknown ones.
 bool is_long_to_check(Walk& walk, size_t items);
-/// The formats of an operand of text (DeferredText) that is a code point, and
-/// of one that is less than 128. No formats of numbers.
-inline constexpr std::string_view character_spec = "c", ascii_spec = "a";
-bool is_character_spec(std::string_view spec);
+/// The format of an operand of text (DeferredText) that is a code point. No
+/// format of a number.
+inline constexpr std::string_view character_spec = "c";
 /// `a op b` of texts, one of which is such a character; nothing for others.
 std::optional<Value> character_comparison(Walk& walk, BinaryOp op,
                                           const CallArgument& a,

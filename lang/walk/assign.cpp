@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "lang/context/traced_text.h"
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/print_value.h"

@@ -8,6 +8,7 @@
 
 #include "lang/context/derivative_facts.h"
 #include "lang/context/function.h"
+#include "lang/context/traced_text.h"
 #include "lang/maps/maps.h"
 #include "lang/ops/array_ops.h"
 #include "lang/ops/carry.h"

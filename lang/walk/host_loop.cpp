@@ -15,6 +15,7 @@
 #include "jit/reference/nodes.h"
 #include "lang/context/line_times.h"
 #include "lang/context/processes.h"
+#include "lang/context/traced_text.h"
 #include "lang/derivatives/derivatives.h"
 #include "lang/maps/executable.h"
 #include "lang/ops/print_value.h"
