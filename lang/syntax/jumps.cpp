@@ -386,7 +386,7 @@ class JumpLowering {
   }
 
   void loop(Stmt& s, Block& body) {
-    loops_.push_back({.number = loops_.size() + 1});
+    loops_.push_back({.number = loops_.size() + 1, .jumps = {}});
     statements(body.statements, Place::end_of_turn);
     const Loop loop = std::move(loops_.back());
     loops_.pop_back();
