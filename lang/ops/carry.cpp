@@ -212,7 +212,7 @@ void gather_leaves(Walk& walk, const Value& value, const Value& shape,
       if (!is_open_leaf(leaf)) return;
       const ArrayCell& open = *leaf.array();
       out.push_back(broadcast_to(
-          walk, walk.constant(0, open.type.dtype, open.weak, where),
+          walk, walk.constant(0, open.type.dtype, false, where),
           open.type.shape, where));
     });
   } else if (const TupleValue* tuple = shape.tuple()) {

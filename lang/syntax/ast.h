@@ -300,6 +300,9 @@ struct If final : ExprBase<ExprKind::If> {
   ExprPtr condition;
   ExprPtr then;       ///< a Block
   ExprPtr otherwise;  ///< a Block, an If, or null
+  /// lower_jumps made it of a `return` and what follows: its branches are the
+  /// ways out of the function.
+  bool gives = false;
 };
 /// `fn(x) => body`.
 struct FnExpr final : ExprBase<ExprKind::FnExpr> {

@@ -159,10 +159,32 @@ bool may_leave(Stmt& s, bool in_loop = false) {
   return any(body_of(s), true);
 }
 
+/// Whether a `break` in the statement leaves the loop that it is in.
+bool may_break(Stmt& s) {
+  if (const auto* jump = as<JumpStmt>(s)) return jump->jump == Jump::leave_loop;
+  If* choice = as_choice(s);
+  return choice && std::ranges::any_of(branches_of(*choice), [](Block* block) {
+           return block &&
+                  std::ranges::any_of(block->statements, [](const auto& each) {
+                    return may_break(*each);
+                  });
+         });
+}
+
+/// Whether it is `while true` without a `break`.
+bool is_endless(Stmt& s) {
+  const auto* loop = as<WhileStmt>(s);
+  const auto* holds = loop ? as<BoolLiteral>(*loop->condition) : nullptr;
+  return holds && holds->value && !loop->most &&
+         std::ranges::none_of(
+             body_of(s)->statements,
+             [](const auto& each) { return may_break(*each); });
+}
+
 /// Whether what follows the statements, or the statement, is never reached.
 bool always_leaves(const Statements& list);
 bool always_leaves(Stmt& s) {
-  if (s.kind == StmtKind::JumpStmt) return true;
+  if (s.kind == StmtKind::JumpStmt || is_endless(s)) return true;
   If* choice = as_choice(s);
   return choice && std::ranges::all_of(branches_of(*choice), [](Block* block) {
            return block && always_leaves(block->statements);
@@ -212,6 +234,7 @@ StmtPtr statement_of(ExprPtr expr) {
 StmtPtr choice_of(ExprPtr condition, ExprPtr then, ExprPtr otherwise,
                   Span where) {
   auto node = made<If>(where);
+  node->gives = otherwise != nullptr;
   node->condition = std::move(condition);
   node->then = std::move(then);
   node->otherwise = std::move(otherwise);
@@ -257,8 +280,10 @@ class JumpLowering {
       if (choice && place != Place::before_others &&
           (rest.empty() || takes_rest(*choice)))
         return end_by_choice(*choice, std::move(rest), place);
+      const bool ends = always_leaves(*list[i]);
       inside(*list[i]);
-      return guard(list, std::move(rest), place);
+      if (ends) rest.clear();
+      return guard(list, std::move(rest), place, ends);
     }
   }
 
@@ -331,6 +356,7 @@ class JumpLowering {
   void end_by_choice(If& choice, Statements rest, Place place) {
     If* last = &choice;
     for (If* each = &choice; each;) {
+      each->gives = place == Place::end_of_function;
       inside(*each->condition);
       last = each;
       Expr* other = each->otherwise.get();
@@ -360,9 +386,14 @@ class JumpLowering {
     }
   }
 
-  /// What follows a statement that may have jumped, under a flag.
-  void guard(Statements& list, Statements rest, Place place) {
+  /// What follows a statement that may have jumped, under a flag; it `always`
+  /// has.
+  void guard(Statements& list, Statements rest, Place place, bool always) {
     const Span where = list.back()->span;
+    if (place == Place::end_of_function && always) {
+      list.push_back(statement_of(name_of(return_value, where)));
+      return;
+    }
     if (place == Place::end_of_function) {
       const Span whole = rest.empty() ? where : whole_of(rest);
       statements(rest, place);

@@ -199,6 +199,8 @@ struct Merged {
   Span where;
 };
 
+const std::string its_value = "its value";
+
 std::vector<Merged> merge_changes(const std::vector<Assigned>& one,
                                   const std::vector<Assigned>& other,
                                   const Env& env) {
@@ -245,7 +247,7 @@ Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
   const Span where = e.condition->span;
   const Condition c = condition(expr(*e.condition, env), where);
   wanted &= e.otherwise != nullptr;
-  return choose({c, where, e.span}, env, wanted, [&](bool holds) {
+  return choose({c, where, e.span, e.gives}, env, wanted, [&](bool holds) {
     return branch(holds ? e.then.get() : e.otherwise.get(), env, wanted);
   });
 }
@@ -300,17 +302,25 @@ Value Walker::choose(const Choice& choice, const Env& env, bool wanted,
                                  "{}",
                                  type_name(a))));
     if (!met) {
+      const std::string one = type_name(a), other = type_name(b);
+      const bool by_return = choice.gives && what == its_value;
       Diagnostic differ =
-          diagnostic(Code::branches_differ, choice.whole, what, type_name(a),
-                     type_name(b))
-              .set_label(fmt::format("{} or {}", type_name(a), type_name(b)));
+          by_return
+              ? diagnostic(Code::results_differ, choice.whole, one, other)
+              : diagnostic(Code::branches_differ, choice.whole, what, one,
+                           other);
+      differ.set_label(fmt::format("{} or {}", one, other));
+      if (by_return && (is_unit(a) || is_unit(b)))
+        differ.set_help(
+            "where it reaches its end, the last expression is what it gives: "
+            "end it with one, or with a `return`");
       // Which branch is taken may depend on sizes, which calls know.
       throw Failure{std::move(differ), false,
                     walk_.context().checking_definition && !c.array};
     }
     results.push_back(std::move(*met));
   };
-  add_result(values[0], values[1], "its value");
+  add_result(values[0], values[1], its_value);
   for (const Merged& var : vars)
     add_result(var.one, var.other, fmt::format("`{}`", var.name));
   if (!checking()) {

@@ -153,6 +153,10 @@ void FunctionCompiler::Body::give(const Operand& value, Span where) {
 
 HostOperand FunctionCompiler::Body::finish(const Expr& e, Use use,
                                            uint32_t place) {
+  if (is_flag(e)) {  // after a loop that ends with a `return` alone
+    emit(jit::bytecode::return_constant_step);
+    return {};
+  }
   if (const auto* branches_of = as<If>(e))
     return branches(*branches_of, use, place);
   if (e.kind == ExprKind::Block) return block(e, use, place);

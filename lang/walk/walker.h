@@ -587,6 +587,7 @@ class Walker {
   struct Choice {
     const Condition& condition;
     Span condition_span, whole;
+    bool gives = false;  // If::gives
   };
   /// `walk_branch` walks the branch that is taken, or, where that is not known,
   /// both; what they give and assign becomes one value.
