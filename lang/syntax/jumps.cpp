@@ -176,9 +176,9 @@ bool is_endless(Stmt& s) {
   const auto* loop = as<WhileStmt>(s);
   const auto* holds = loop ? as<BoolLiteral>(*loop->condition) : nullptr;
   return holds && holds->value && !loop->most &&
-         std::ranges::none_of(
-             body_of(s)->statements,
-             [](const auto& each) { return may_break(*each); });
+         std::ranges::none_of(body_of(s)->statements, [](const auto& each) {
+           return may_break(*each);
+         });
 }
 
 /// Whether what follows the statements, or the statement, is never reached.
@@ -325,7 +325,7 @@ class JumpLowering {
     if (jump.value) inside(*jump.value);
     if (place == Place::end_of_function) {
       ExprPtr value = std::move(jump.value);
-      if (!value) value = made<Tuple>(jump.span);
+      if (!value) value = made<NoneLiteral>(jump.span);
       list.back() = statement_of(std::move(value));
     } else if (place == Place::end_of_turn && jump.jump == Jump::next_turn) {
       list.pop_back();

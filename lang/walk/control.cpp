@@ -305,10 +305,9 @@ Value Walker::choose(const Choice& choice, const Env& env, bool wanted,
       const std::string one = type_name(a), other = type_name(b);
       const bool by_return = choice.gives && what == its_value;
       Diagnostic differ =
-          by_return
-              ? diagnostic(Code::results_differ, choice.whole, one, other)
-              : diagnostic(Code::branches_differ, choice.whole, what, one,
-                           other);
+          by_return ? diagnostic(Code::results_differ, choice.whole, one, other)
+                    : diagnostic(Code::branches_differ, choice.whole, what, one,
+                                 other);
       differ.set_label(fmt::format("{} or {}", one, other));
       if (by_return && (is_unit(a) || is_unit(b)))
         differ.set_help(
@@ -426,7 +425,10 @@ void Walker::set_hidden(const std::string& name, Value value, const Env& env,
 void Walker::jump_stmt(const JumpStmt& s, const Env& env) {
   if (s.jump == JumpStmt::Jump::give) {
     Value value = s.value ? expr(*s.value, env) : NoneValue{};
-    if (walk_.mode() != Mode::run) value = as_variable(walk_, value, s.span);
+    if (walk_.mode() != Mode::run) {
+      value = as_variable(walk_, value, s.span);
+      value = adopt(walk_, value, env->find(return_value).first->value, s.span);
+    }
     set_hidden(return_value, std::move(value), env, s.span);
   }
   for (const std::string& name : s.sets)
@@ -723,6 +725,20 @@ void Walker::for_stmt(const ForStmt& s, const Env& around) {
   loop.end();
 }
 
+/// Nothing is computed for a loop that was left: `not left and condition`, of
+/// which compiled code would compute both sides.
+Value Walker::while_condition(const WhileStmt& s, const Env& env) {
+  if (s.left.empty()) return expr(*s.condition, env);
+  const Span where = s.condition->span;
+  const Expr& holds = *static_cast<const Binary&>(*s.condition).right;
+  if (!walk_.in_compiled_code() || !may_matter(holds))
+    return expr(*s.condition, env);
+  const Condition left = left_loop(s.left, env, where);
+  return choose({left, where, where}, env, true, [&](bool is_left) {
+    return is_left ? flag(false, where) : expr(holds, env);
+  });
+}
+
 void Walker::while_stmt(const WhileStmt& s, const Env& around) {
   const Env env = loop_scope(s.left, around, s.condition->span);
   if (walk_.mode() != Mode::run) {
@@ -751,7 +767,7 @@ void Walker::while_stmt(const WhileStmt& s, const Env& around) {
       taken += static_cast<int64_t>(*more);
     }
     loop.turn();
-    const Condition c = condition(expr(*s.condition, env), s.condition->span);
+    const Condition c = condition(while_condition(s, env), s.condition->span);
     if (!*c.known) return loop.end();
     if (taken == most) fail_not_ended(s, *most);
     block(*s.body, env, true, false);

@@ -590,7 +590,7 @@ Env Walker::bounded_while(const WhileStmt& s, const Env& env, int64_t most) {
   const auto goes_on = [&] {
     ContextScope context(walk_);
     context->varying_conditions = outside;
-    const Value value = expr(*s.condition, env);
+    const Value value = while_condition(s, env);
     condition(value, where);  // its type
     return walk_.to_array(value, where, "a condition");
   };
@@ -625,12 +625,12 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   if (checking()) {
     while_maximum(s, env);
     // A condition that is known to be false before the first turn skips it.
-    if (const Condition first = condition(expr(*s.condition, env), where);
+    if (const Condition first = condition(while_condition(s, env), where);
         first.known && !*first.known)
       return;
     Linearity by_condition;
     check_loop(carries, {}, where, [&](ContextScope& context) {
-      const Condition c = condition(expr(*s.condition, env), where);
+      const Condition c = condition(while_condition(s, env), where);
       if (c.array) by_condition = c.array->linearity;
       if (!c.varies.empty())
         context->varying_conditions.push_back(
@@ -654,7 +654,7 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   }
   LoopTurns turns;
   turns.condition = [&](const ArrayValue&) {
-    const Value value = expr(*s.condition, env);
+    const Value value = while_condition(s, env);
     condition(value, where);  // its type
     return walk_.to_array(value, where, "a condition");
   };

@@ -300,6 +300,9 @@ inline constexpr size_t max_leaves = 65'536;
 inline constexpr size_t max_levels = 256;
 /// Whether a function, or a named type, is in it: these hold names.
 bool has_function(const Value& value);
+/// Whether the expression may fail, or do something: then who decides without
+/// it must not walk it.
+bool may_matter(const Expr& e);
 
 class Walker {
  public:
@@ -613,6 +616,7 @@ class Walker {
   void text_for(const ForStmt& s, const Text& text, const ProgressValue* shown,
                 const Env& env);
   void while_stmt(const WhileStmt& s, const Env& around);
+  Value while_condition(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
   void for_items(const ForStmt& s, const Sequence& iterable,
                  const ProgressValue* shown, const Env& env);
