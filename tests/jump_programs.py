@@ -88,7 +88,7 @@ class Made:
     def statement(self, depth, scope, loops, returns, prints, last):
         variables = [name for name in scope if name.startswith("v")]
         choice = self.random.random()
-        deep = depth > 5
+        deep = depth > 3
         if prints and choice < 0.15:
             return self.line(depth, f"print({variables[0]})", f"out.append(str({variables[0]}))")
         if choice < 0.3 or deep and choice < 0.75:

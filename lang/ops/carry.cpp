@@ -211,9 +211,9 @@ void gather_leaves(Walk& walk, const Value& value, const Value& shape,
     for_each_leaf(shape, [&](const Value& leaf) {
       if (!is_open_leaf(leaf)) return;
       const ArrayCell& open = *leaf.array();
-      out.push_back(broadcast_to(
-          walk, walk.constant(0, open.type.dtype, false, where),
-          open.type.shape, where));
+      out.push_back(
+          broadcast_to(walk, walk.constant(0, open.type.dtype, false, where),
+                       open.type.shape, where));
     });
   } else if (const TupleValue* tuple = shape.tuple()) {
     for (size_t i = 0; i < tuple->items.size(); ++i)

@@ -53,8 +53,8 @@ TEST_CASE("spaces") {
   becomes("(a,)", "(a,)\n");
   becomes("while a{break;}", "while a { break }\n");
   becomes("def f(x){if x{return  x+1};for i in x{continue}; return}",
-          "def f(x) {\n  if x { return x + 1 }\n  for i in x { continue }\n  "
-          "return\n}\n");
+          "def f(x) { if x { return x + 1 }; for i in x { continue }; return "
+          "}\n");
   becomes("(a,b,)", "(a, b)\n");
   becomes("let ((a)) = b", "let ((a,),) = b\n");
 }
