@@ -148,8 +148,8 @@ class Unroller {
   LinearPlace linear(ExprId id) const;
   bool changes_in_turns(ExprId id, std::span<const int> written) const;
   ExprId place_of(const LinearPlace& place);
-  ExprId left_at(const LinearPlace& place, const Array& held,
-                 std::span<const HeldWrite> writes);
+  ExprId left_at(const LinearPlace& place,
+                 std::span<const HeldWrite> writes) const;
   bool is_read_of(const Array& held, ExprId id) const;
   ExprId both(ExprId a, ExprId b);
   ExprId negated(ExprId condition);

@@ -12,8 +12,8 @@ namespace unisono::jit {
 using ir::Op;
 
 namespace {
-/// Of an array with more reads in a turn none is carried: each is compared with
-/// each, and a carry takes a register.
+/// Of an array with more reads in a turn none is carried: a carry takes a
+/// register.
 constexpr int64_t most_reads = 16;
 }  // namespace
 
@@ -83,35 +83,21 @@ ExprId Unroller::place_of(const LinearPlace& place) {
   return sum;
 }
 
-/// What a turn leaves at `place`, a place of its own; -1 if that is not certain
-/// without a look at memory.
-ExprId Unroller::left_at(const LinearPlace& place, const Array& held,
-                         std::span<const HeldWrite> writes) {
-  const auto distance = [&](ExprId other) {
-    LinearPlace out = linear(other);
-    out.add(place, ~uint64_t{0});
-    return out;
-  };
+/// What a turn leaves at `place`; -1 if it is not certain that it writes there.
+/// A write under a condition stays one: that is a branch, which is guessed, and
+/// a choice would make each turn wait for the one before.
+ExprId Unroller::left_at(const LinearPlace& place,
+                         std::span<const HeldWrite> writes) const {
   ExprId value = -1;
-  for (size_t e = 0; e < nest_.exprs.size() && value < 0; ++e) {
-    const auto id = static_cast<ExprId>(e);
-    if (!is_read_of(held, id)) continue;
-    const LinearPlace apart = distance(nest_.exprs[e].operands[0]);
-    if (apart.factors.empty() && apart.constant == 0) value = id;
-  }
-  bool written = false;
   for (const HeldWrite& write : writes) {
-    const LinearPlace apart = distance(write.place);
+    LinearPlace apart = linear(write.place);
+    apart.add(place, ~uint64_t{0});
     if (!apart.factors.empty()) return -1;
     if (apart.constant != 0) continue;
-    if (write.condition >= 0 && value < 0) return -1;
-    value = write.condition < 0
-                ? write.value
-                : operation(Op::select, held.dtype, held.dtype,
-                            {write.condition, write.value, value});
-    written = true;
+    if (write.condition >= 0) return -1;
+    value = write.value;
   }
-  return written ? value : -1;
+  return value;
 }
 
 /// Whether it is what memory has at one place of the array, without a check.
@@ -142,7 +128,7 @@ void Unroller::carry_reads(const Array& held, std::span<const HeldWrite> writes,
     if (!moves_alone) continue;
     LinearPlace following = place;
     following.constant += factor * static_cast<uint64_t>(number.step);
-    const ExprId next = left_at(following, held, writes);
+    const ExprId next = left_at(following, writes);
     if (next < 0) continue;
     place.constant += factor * static_cast<uint64_t>(number.first);
     place.factors.erase(number.id);
