@@ -631,8 +631,8 @@ ArrayValue on_home(Walk& walk, const std::vector<uint32_t>& numbers) {
 void Walker::text_for(const ForStmt& s, const Text& text,
                       const ProgressValue* shown, const Env& env) {
   // The body may assign the variable that has it.
-  const Text held =
-      text;  // NOLINT(performance-unnecessary-copy-initialization)
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const Text held = text;
   const auto all = characters(*held);
   const auto count = static_cast<int64_t>(all.size());
   HostLoop loop(*this, s, count, shown, env);
