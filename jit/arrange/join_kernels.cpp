@@ -50,7 +50,8 @@ void append(Kernel& to, Kernel from) {
   std::vector<int> places;
   for (const Argument& argument : from.arguments) {
     auto known = std::ranges::find_if(to.arguments, [&](const Argument& other) {
-      return other.buffer == argument.buffer && other.dtype == argument.dtype;
+      return other.buffer == argument.buffer && other.dtype == argument.dtype &&
+             other.written == argument.written;
     });
     places.push_back(static_cast<int>(known - to.arguments.begin()));
     if (known == to.arguments.end()) to.arguments.push_back(argument);

@@ -146,7 +146,7 @@ BufferId overwritten(const Kernel& kernel, BufferId buffer, int position,
     if (kernel.arguments[i].buffer == buffer) written = static_cast<int>(i);
   for (size_t i = 0; i < kernel.arguments.size(); ++i) {
     const BufferId other = kernel.arguments[i].buffer;
-    if (kernel.arguments[i].written || given[other] ||
+    if (kernel.arguments[i].written || other == buffer || given[other] ||
         positions.lifetimes[other].last != position ||
         plan.buffers[other].shared != plan.buffers[buffer].shared ||
         plan.buffers[other].bytes != plan.buffers[buffer].bytes)

@@ -348,6 +348,19 @@ bool LoopMaker::add_held_result(Unroller& at, size_t carry, PointArray value) {
   const PointArray& array = carried_[carry];
   auto writes = at.writes_to(array, std::move(value));
   if (!writes) return false;
+  if (a_.is_counted() && turns() > 0) {
+    std::vector<int> written;
+    for (const PointArray& other : carried_)
+      if (other.held) written.push_back(other.memory->argument);
+    // The same memory, but for what it has before the turns.
+    const auto before = static_cast<int>(kernel_.arguments.size());
+    kernel_.arguments.push_back(
+        {places_.results[carry], array.dtype, /*written=*/false});
+    at.carry_reads(
+        array, *writes,
+        {number_, a_.backwards ? a_.turns - 1 : 0, a_.backwards ? -1 : 1},
+        written, before);
+  }
   for (const HeldWrite& write : *writes)
     nest_.turns->puts.push_back(
         {.store = {array.memory->argument, at.offset(array, 0), write.value},

@@ -69,6 +69,18 @@ class Unroller {
   /// is not the array, or not all of it is in registers.
   std::optional<std::vector<HeldWrite>> writes_to(const PointArray& held,
                                                   PointArray value);
+  /// The number of a counted loop's turn.
+  struct TurnNumber {
+    ExprId id = -1;
+    int64_t first = 0, step = 1;
+  };
+  /// What a turn, whose writes to the held array these are, leaves to a read of
+  /// the next one stays in a register. There are turns, `written` are the
+  /// arguments that they write, and `before` is the array's memory as an
+  /// argument that none of them writes.
+  void carry_reads(const PointArray& held, std::span<const HeldWrite> writes,
+                   const TurnNumber& number, std::span<const int> written,
+                   int before);
   /// The array in registers, with the axes of the space in front, or without
   /// them.
   bool settle(PointArray& array);
@@ -132,6 +144,13 @@ class Unroller {
   Found scatter_held(const ir::Graph& graph, const ir::Node& node,
                      const Arrays& x);
   bool merge_held(ExprId condition, Array& one, const Array& other);
+  struct LinearPlace;
+  LinearPlace linear(ExprId id) const;
+  bool changes_in_turns(ExprId id, std::span<const int> written) const;
+  ExprId place_of(const LinearPlace& place);
+  ExprId left_at(const LinearPlace& place,
+                 std::span<const HeldWrite> writes) const;
+  bool is_read_of(const Array& held, ExprId id) const;
   ExprId both(ExprId a, ExprId b);
   ExprId negated(ExprId condition);
   ExprId guarded(ExprId value, int64_t otherwise);
