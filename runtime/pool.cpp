@@ -1,5 +1,9 @@
 #include "runtime/pool.h"
 
+#ifdef __linux__
+#include <sched.h>
+#endif
+
 #include <system_error>
 #include <utility>
 
@@ -9,8 +13,15 @@
 namespace unisono {
 namespace {
 
+/// Those that this process may run on: of more threads, one that waits would
+/// keep another from working.
 int processors() {
-  unsigned count = std::thread::hardware_concurrency();
+#ifdef __linux__
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return std::max(CPU_COUNT(&set), 1);
+#endif
+  const unsigned count = std::thread::hardware_concurrency();
   return count ? static_cast<int>(count) : 1;
 }
 
@@ -20,12 +31,12 @@ void pause() {
 #endif
 }
 
-/// A pause takes some 20 to 50 ns: 500 of them about 20 us. Who waits for others
-/// to finish then lets them run, and sleeps.
+/// A pause takes some 20 to 50 ns: 500 of them about 20 us. Who waits for
+/// others to finish then lets them run, and sleeps.
 constexpr int spins = 500;
 constexpr int yields = 50;
-/// A worker waits for more work for so long: to wake it takes up to 50 us, which
-/// each of several calls that follow one another would pay.
+/// A worker waits for more work for so long: to wake it takes up to 50 us,
+/// which each of several calls that follow one another would pay.
 constexpr std::chrono::microseconds worker_patience{500};
 
 /// 0 is every thread that is not the pool's.

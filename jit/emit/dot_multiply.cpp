@@ -21,11 +21,16 @@
 namespace unisono::jit {
 namespace {
 
+constexpr int64_t page = 4096;  // bytes
+
 /// The steps along k of a block: its panel of B, whose rows have so many bytes,
-/// lies in the first two caches. Wide tiles ask the second cache for little,
-/// and long blocks visit C less often.
-constexpr int64_t k_block(int64_t row_bytes) {
-  return row_bytes > 64 ? 512 : 256;
+/// lies in the first cache, or where that would visit C too often, in the first
+/// two: rows of C at multiples of a page fall into few sets of the first, and
+/// wide tiles ask the second for little.
+int64_t k_block(const DotShape& shape, int64_t row_bytes) {
+  if (row_bytes <= 64) return 256;
+  const bool dear = shape.n * byte_size(shape.dtype) % page == 0;
+  return dear || shape.dtype == DType::F64 ? 512 : 192;
 }
 /// The same where A is not packed.
 constexpr int64_t most_k_block(int64_t row_bytes) {
@@ -264,7 +269,7 @@ EmittedDot::Launch DotEmitter::multiply_packed(const std::string& name) {
   const int64_t a_panel = shape_.k * rows, b_panel = shape_.k * columns;
   const int64_t k_size =
       equal_blocks(std::min(shape_.k, dot_chain),
-                   k_block(columns * byte_size(shape_.dtype)));
+                   k_block(shape_, columns * byte_size(shape_.dtype)));
   const auto micro = [&](int64_t tile_rows, int64_t tile_columns) {
     const std::string own = name + ".micro" + std::to_string(tile_rows) + "x" +
                             std::to_string(tile_columns);
