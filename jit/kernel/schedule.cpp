@@ -405,11 +405,11 @@ void choose_vector_axis(Nest& nest, const Kernel& kernel,
 }
 
 namespace {
+
 bool holds_arrays(const Turns& turns) {
   return std::any_of(turns.puts.begin(), turns.puts.end(),
                      [](const Turns::Put& put) { return put.held; });
 }
-}  // namespace
 
 int64_t stored_bytes(const Nest& nest, const Kernel& kernel) {
   int64_t bytes = 0;
@@ -418,6 +418,14 @@ int64_t stored_bytes(const Nest& nest, const Kernel& kernel) {
   if (nest.scan)
     bytes +=
         nest.points() * byte_size(kernel.arguments[nest.scan->argument].dtype);
+  return bytes;
+}
+
+}  // namespace
+
+int64_t stored_bytes(const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const Nest& nest : kernel.nests) bytes += stored_bytes(nest, kernel);
   return bytes;
 }
 
@@ -513,7 +521,7 @@ Schedule schedule(const Nest& nest, const Kernel& kernel,
   plan.streaming = (plan.form == Form::map || plan.form == Form::tiles ||
                     plan.form == Form::scan) &&
                    !nest.turns &&
-                   stored_bytes(nest, kernel) >= machine.last_level_cache / 2 &&
+                   stored_bytes(kernel) >= machine.last_level_cache / 2 &&
                    stores_aligned(nest, kernel, plan);
   return plan;
 }
