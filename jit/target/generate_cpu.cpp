@@ -290,11 +290,8 @@ bool has_meetings(const PlanSteps& steps) {
 int sharers_of(const Request& request, int devices, int64_t cache) {
   const auto* kernel = std::get_if<const Kernel*>(&request);
   if (!kernel || devices == 1) return 1;
-  const auto differs = [&](const Nest& nest) {
-    const int64_t bytes = stored_bytes(nest, **kernel);
-    return bytes < cache / 2 && bytes >= cache / devices / 2;
-  };
-  return std::ranges::any_of((*kernel)->nests, differs) ? devices : 1;
+  const int64_t bytes = stored_bytes(**kernel);
+  return bytes < cache / 2 && bytes >= cache / devices / 2 ? devices : 1;
 }
 
 }  // namespace
