@@ -247,6 +247,9 @@ class GridEmitter final : public NestEmitter {
   std::vector<llvm::Value*> tree_tile(Tree& tree,
                                       const std::vector<llvm::Value*>& arrays,
                                       llvm::Value* present);
+  std::vector<llvm::Value*> whole_tree_steps(const Loop& loop,
+                                             std::vector<llvm::Value*> parts,
+                                             int64_t most);
   std::vector<llvm::Value*> tree_steps(const Loop& loop,
                                        std::vector<llvm::Value*> parts,
                                        llvm::Value* number,
