@@ -416,15 +416,19 @@ std::optional<Division> divide(const ir::Graph& graph,
 }
 
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 std::vector<bool> wanted) {
+                                 std::vector<bool> wanted,
+                                 const std::vector<bool>& strided) {
   auto input_of = [&](NodeId id) -> int {
     return graph[id].op == Op::input ? id : -1;
   };
   for (const Node& node : graph.nodes) {
     if (node.op == Op::slice) {
       const auto& steps = ir::attrs<ir::SliceAttrs>(node).step;
-      if (std::ranges::all_of(steps,
-                              [](const ir::Dim& s) { return s == ir::Dim(1); }))
+      const int input = input_of(node.inputs[0]);
+      const bool any_step = input >= 0 && strided[input];
+      if (std::ranges::all_of(steps, [&](const ir::Dim& s) {
+            return any_step ? s.value() > 0 : s == ir::Dim(1);
+          }))
         continue;
     }
     for (NodeId operand : node.inputs)

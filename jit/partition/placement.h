@@ -51,9 +51,11 @@ struct ReadPart {
   ir::NodeId slice;
   int input;
 };
-/// All slices (of step 1) of those of the inputs in `wanted` that the graph
-/// reads in no other way.
+/// All slices of those of the inputs in `wanted` that the graph reads in no
+/// other way. Of those that are not in `strided`, too, slices have step 1; of
+/// others each step is positive.
 std::vector<ReadPart> parts_read(const ir::Graph& graph,
-                                 std::vector<bool> wanted);
+                                 std::vector<bool> wanted,
+                                 const std::vector<bool>& strided);
 
 }  // namespace unisono::jit

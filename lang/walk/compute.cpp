@@ -198,15 +198,15 @@ class StatementRun {
   /// Of arrays that are cut or in a file, and of which the graph reads parts
   /// alone, only these are brought.
   void take_parts(ir::Graph& graph, Arrays& arrays) {
-    std::vector<bool> wanted;
-    for (const unisono::Array& array : arrays)
-      wanted.push_back(is_spread(array) || is_in_file(array));
+    std::vector<bool> wanted, in_file;
+    for (const unisono::Array& array : arrays) {
+      in_file.push_back(is_in_file(array));
+      wanted.push_back(is_spread(array) || in_file.back());
+    }
     if (std::ranges::find(wanted, true) == wanted.end()) return;
     const std::vector<jit::ReadPart> parts =
-        jit::parts_read(graph, std::move(wanted));
+        jit::parts_read(graph, std::move(wanted), in_file);
     if (parts.empty()) return;
-    Device& device = first_device();
-    CopyCounter counter{.recorder = walk_.machine().recorder};
     // The slices become inputs; the arrays that they are of are read no more.
     ir::Graph out;
     ir::Renaming placed(graph);
@@ -221,28 +221,88 @@ class StatementRun {
       placed.set(id, out.add_input(graph.type(id)));
       inputs.push_back(arrays[i]);
     }
-    for (const jit::ReadPart& part : parts) {
-      const auto& a = ir::attrs<ir::SliceAttrs>(graph[part.slice]);
-      std::vector<int64_t> start, extent;
-      for (size_t i = 0; i < a.start.size(); ++i) {
-        start.push_back(a.start[i].value());
-        extent.push_back(a.size[i].value());
-      }
-      const unisono::Array& from = arrays[part.input];
-      Result<unisono::Array> array =
-          Walk::is_absent(from)
-              ? Walk::absent(from.dtype(), extent, Sharding{-1, {&device}})
-              : copy_part(from, start, extent, device, &counter);
-      if (!array) walk_.fail(array.error(), where_);
-      placed.set(part.slice, out.add_input(graph.type(part.slice)));
-      inputs.push_back(std::move(*array));
-    }
+    for (const jit::ReadPart& part : parts)
+      placed.set(part.slice,
+                 bring_slice(arrays[part.input],
+                             ir::attrs<ir::SliceAttrs>(graph[part.slice]), out,
+                             inputs));
     for (const ir::NodeId id : ir::node_ids(graph))
       if (graph[id].op != ir::Op::input && !placed.contains(id))
         placed.set(id, out.append(placed.renamed(id)));
     out.outputs = placed.renamed(graph.outputs);
     graph = std::move(out);
     arrays = std::move(inputs);
+  }
+
+  /// A slice of an array as a node of `out`, whose inputs get what it needs.
+  ir::NodeId bring_slice(const unisono::Array& from, const ir::SliceAttrs& a,
+                         ir::Graph& out, Arrays& inputs) {
+    std::vector<int64_t> start, extent;
+    bool has_steps = false;
+    for (size_t i = 0; i < a.start.size(); ++i) {
+      const int64_t step = a.step[i].value(), size = a.size[i].value();
+      has_steps = has_steps || (step > 1 && size > 1);
+      start.push_back(a.start[i].value());
+      extent.push_back(size == 0 ? 0 : (size - 1) * step + 1);
+    }
+    if (!has_steps) return bring_box(from, start, extent, out, inputs);
+    const ir::NodeId box = bring_rows(from, a, start, extent, out, inputs);
+    // Rows are those that are wanted; of other axes all is there that lies
+    // between.
+    ir::SliceAttrs rest = a;
+    rest.step[0] = 1;
+    std::ranges::fill(rest.start, ir::Dim(0));
+    return out.add(ir::Op::slice, {box}, rest);
+  }
+
+  ir::NodeId bring_box(const unisono::Array& from,
+                       const std::vector<int64_t>& start,
+                       const std::vector<int64_t>& extent, ir::Graph& out,
+                       Arrays& inputs) {
+    Device& device = first_device();
+    CopyCounter counter{.recorder = walk_.machine().recorder};
+    Result<unisono::Array> array =
+        Walk::is_absent(from)
+            ? Walk::absent(from.dtype(), extent, Sharding{-1, {&device}})
+            : copy_part(from, start, extent, device, &counter);
+    if (!array) walk_.fail(array.error(), where_);
+    inputs.push_back(std::move(*array));
+    ir::Type type{from.dtype(), {}};
+    for (const int64_t size : extent) type.shape.emplace_back(size);
+    return out.add_input(type);
+  }
+
+  /// Every a.step[0]-th row of a box of an array in a file: the array is read
+  /// as groups of so many rows, of which one is wanted each. The last one may
+  /// lie behind the last whole group.
+  ir::NodeId bring_rows(const unisono::Array& from, const ir::SliceAttrs& a,
+                        std::vector<int64_t> start, std::vector<int64_t> extent,
+                        ir::Graph& out, Arrays& inputs) {
+    const int64_t step = a.step[0].value(), rows = a.size[0].value(),
+                  groups = from.shape()[0] / step;
+    if (step == 1 || rows <= 1)
+      return bring_box(from, start, extent, out, inputs);
+    const int64_t whole = std::min(rows, groups - start[0] / step);
+    std::vector<int64_t> shape = from.shape(), at = start, size = extent;
+    shape[0] = groups;
+    shape.insert(shape.begin() + 1, step);
+    at[0] = start[0] / step;
+    at.insert(at.begin() + 1, start[0] % step);
+    size[0] = whole;
+    size.insert(size.begin() + 1, 1);
+    const unisono::Array grouped(from.dtype(), shape, from.sharding(),
+                                 from.blocks());
+    ir::ShapeAttrs flat;
+    for (const int64_t n : extent) flat.shape.emplace_back(n);
+    flat.shape[0] = whole;
+    const ir::NodeId found = out.add(
+        ir::Op::reshape, {bring_box(grouped, at, size, out, inputs)}, flat);
+    if (whole == rows) return found;
+    start[0] += whole * step;
+    extent[0] = 1;
+    return out.add(ir::Op::concat,
+                   {found, bring_box(from, start, extent, out, inputs)},
+                   ir::AxisAttrs{0});
   }
 
   Arrays run(const Executable& executable, Arrays& inputs) {
