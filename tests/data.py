@@ -258,7 +258,7 @@ let (a, b) = (x[0:10], x[10:20])
 print(sum(a), sum(b))
 let rows = reshape(arange(4) * 999983, (2, 2))
 print(x[7::{count // 4 - 3}][1, 0], sum(i64(x[[3, -1, 77]])), sum(i64(x[::1000, 1:])), all(x[rows, 1] == 2 * rows + 1))
-for (i, b) in enumerate(batches(x, {part // 8}, key=key(2))) {{ print(i, sum(i64(b[:, 1] - b[:, 0]))) }}
+for (i, b) in enumerate(batches(x, {part // 8})) {{ print(i, sum(i64(b[:, 1] - b[:, 0]))) }}
 """
     expected = "\n".join([f"({count // 2}, 2) [10 11] {count - 1} {sum(elements[2000:4000:2])}", *map(str, sums),
                           f"{sum(range(20))} {sum(range(20, 40))}",
