@@ -316,6 +316,7 @@ Status Compiler::State::dump_gpu_code(const ir::Graph& optimised,
                                       const CompileOptions& options) {
   CodeText dump = text_wanted();
   Plan plan = fuse(optimised, options.checked, gpu.lowering());
+  join_reductions(plan.steps);
   join_kernels(plan.steps, true);
   const CodeTarget target{DeviceKind::gpu, {observer.capability}};
   TRY(gpu.generate(plan, options.devices, target, &dump));
@@ -366,6 +367,7 @@ Result<CachedProgram> Compiler::State::compile(
   std::vector<StoredArray> stored = stored_arrays(plan);
   const bool on_cpus = options.target.kind == DeviceKind::cpu;
   if (on_cpus) join_row_sums(plan.steps, generator.lowering().machine());
+  if (!on_cpus) join_reductions(plan.steps);
   join_kernels(plan.steps, !on_cpus);
   if (!options.one_memory) overlap_collectives(plan);
   MemoryPlan memory = plan_memory(plan, options.donated);
