@@ -10,6 +10,7 @@
 
 #include "jit/scalar/element.h"
 #include "lang/context/literals.h"
+#include "lang/syntax/jumps.h"
 
 namespace unisono::lang {
 namespace {
@@ -65,6 +66,12 @@ bool mentions(const Expr& e, const std::string& name) {
   for_each_child(e, visit,
                  [&](const Stmt& child) { for_each_child(child, visit); });
   return found;
+}
+
+/// Whether it is a variable that lower_jumps has made.
+bool is_flag(const Expr& e) {
+  const auto* name = as<NameExpr>(e);
+  return name && is_hidden(name->text);
 }
 
 /// Whether a call of `print` shows the name's value, and does nothing else with
@@ -146,6 +153,10 @@ void FunctionCompiler::Body::give(const Operand& value, Span where) {
 
 HostOperand FunctionCompiler::Body::finish(const Expr& e, Use use,
                                            uint32_t place) {
+  if (is_flag(e)) {  // after a loop that ends with a `return` alone
+    emit(jit::bytecode::return_constant_step);
+    return {};
+  }
   if (const auto* branches_of = as<If>(e))
     return branches(*branches_of, use, place);
   if (e.kind == ExprKind::Block) return block(e, use, place);
@@ -156,6 +167,11 @@ HostOperand FunctionCompiler::Body::finish(const Expr& e, Use use,
 
 HostOperand FunctionCompiler::Body::branches(const If& e, Use use,
                                              uint32_t place) {
+  // Where code goes on no jump was taken.
+  if (is_flag(*e.condition)) return block(*e.otherwise, use, place);
+  if (const auto* negated = as<Unary>(*e.condition);
+      negated && is_flag(*negated->operand))
+    return block(*e.then, use, place);
   if (use != Use::nothing && !e.otherwise)
     give_up(e.span, "an `if` without `else`");
   const uint32_t before = top_;
@@ -226,6 +242,7 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
       return for_loop(static_cast<const ForStmt&>(s), nullptr);
     case StmtKind::WhileStmt:
       return while_loop(static_cast<const WhileStmt&>(s));
+    case StmtKind::JumpStmt: return jump(static_cast<const JumpStmt&>(s));
     case StmtKind::DefStmt:
     case StmtKind::TypeStmt:
     case StmtKind::AxisStmt:
@@ -235,7 +252,23 @@ void FunctionCompiler::Body::statement(const Stmt& s) {
   give_up(s.span, "this statement is not known in code");
 }
 
+/// A jump: its flags are for who walks it.
+void FunctionCompiler::Body::jump(const JumpStmt& s) {
+  switch (s.jump) {
+    case JumpStmt::Jump::leave_loop: return jump(*loops_.back().end);
+    case JumpStmt::Jump::next_turn: return jump(*loops_.back().turn);
+    case JumpStmt::Jump::give: break;
+  }
+  if (!unit_.compiled.syntax) give_up(s.span, "a `return` leaves the loop");
+  if (!s.value) give_up(s.span, "a `return` without a value");
+  gives_ = true;
+  const uint32_t before = top_;
+  give(expr(*s.value, reserve()), s.value->span);
+  top_ = before;
+}
+
 void FunctionCompiler::Body::let(const LetStmt& s) {
+  if (!s.value) return;  // a flag, or what a `return` gives
   if (s.pattern.kind == Pattern::Kind::tuple)
     give_up(s.pattern.span, "a pattern");
   const uint32_t place = reserve();
@@ -388,6 +421,7 @@ template <class Turns>
 void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
                                   Turns&& turns) {
   const bool outer = std::exchange(recursive_, false);
+  const bool outer_gives = std::exchange(gives_, false);
   const size_t begin = emit(jit::bytecode::begin_loop_step, looks);
   const bool walkable = std::ranges::none_of(
       locals_, [](const Local& each) { return is_unknown(each.value.kind); });
@@ -401,13 +435,23 @@ void FunctionCompiler::Body::loop(const Stmt& s, uint32_t looks,
   turn.what = Site::What::turn;
   turn.where = s.span;
   unit_.sites[emit(jit::bytecode::walk_step)] = std::move(rest);
-  // It began so late that it is never long.
-  if (recursive_ || !walkable || &s == unit_.loop) {
+  // It began so late that it is never long. (The walk cannot return from the
+  // function for it.)
+  if (recursive_ || gives_ || !walkable || &s == unit_.loop) {
     jit::Step& step = unit_.steps[begin];
     step.function = jit::bytecode::constant_step;
     step.number = std::numeric_limits<int64_t>::max() / 2;
   }
   recursive_ |= outer;
+  gives_ |= outer_gives;
+}
+
+void FunctionCompiler::Body::body_of_loop(const Expr& body, Target& end) {
+  Target turn;
+  loops_.push_back({&end, &turn});
+  block(body, Use::nothing, reserve());
+  loops_.pop_back();
+  bind(turn);
 }
 
 /// The turns of the loop that is the unit.
@@ -455,7 +499,7 @@ void FunctionCompiler::Body::for_loop(const ForStmt& s,
       locals_.push_back(
           {s.pattern.name.text, in(rest.result, number), s.pattern.span});
     }
-    block(*s.body, Use::nothing, reserve());
+    body_of_loop(*s.body, end);
     locals_.resize(names);
     count_turn(s);
     const size_t back =
@@ -473,8 +517,12 @@ void FunctionCompiler::Body::while_loop(const WhileStmt& s) {
   Target end;
   loop(s, looks, [&](Site&) {
     const size_t top = unit_.steps.size();
-    condition(*s.condition, end);
-    block(*s.body, Use::nothing, reserve());
+    // Beside a flag: no turn begins after the loop was left.
+    const Expr& holds = s.left.empty()
+                            ? *s.condition
+                            : *static_cast<const Binary&>(*s.condition).right;
+    condition(holds, end);
+    body_of_loop(*s.body, end);
     count_turn(s);
     const size_t back = emit(jit::bytecode::repeat_step, 0, 0, 0, looks);
     unit_.steps[back].in[0] = static_cast<uint32_t>(top - back);
@@ -593,6 +641,7 @@ std::pair<std::vector<FunctionCode::Local>, uint32_t>
 FunctionCompiler::Body::compile(const LoopStart& start) {
   reserve();  // for what a function would give
   for (const Carry& each : start.variables) {
+    if (is_hidden(each.name)) continue;
     const Binding& binding = each.environment->names.at(each.name);
     const auto kind = host_kind(each.value);
     const bool number =
