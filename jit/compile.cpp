@@ -368,7 +368,7 @@ Result<CachedProgram> Compiler::State::compile(
   if (on_cpus) join_row_sums(plan.steps, generator.lowering().machine());
   join_kernels(plan.steps, !on_cpus);
   if (!options.one_memory) overlap_collectives(plan);
-  MemoryPlan memory = plan_memory(plan, options.donated);
+  MemoryPlan memory = plan_memory(plan, options.donated, on_cpus);
   auto compiled = TRY(
       generator.generate(plan, options.devices, known(options.target), shown));
 

@@ -16,7 +16,10 @@ struct MemoryPlan {
 };
 
 /// `donated`: as in CompileOptions. An output takes a donated input's place
-/// where it is of its size and the input is not read any more.
-MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated = {});
+/// where it is of its size and the input is not read any more. `in_place`:
+/// devices combine what an all_reduce leaves in its operand's place, as the
+/// executors of CPUs do.
+MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated,
+                       bool in_place);
 
 }  // namespace unisono::jit
