@@ -1,8 +1,8 @@
 // Linear scan over the buffers' lifetimes in the order of steps. A buffer that
 // a kernel reads for the last time, element by element where it writes a new
 // one, gives its place to the new one at once. On CPUs what an all_reduce
-// combines lies where its result goes, if nobody needs it behind. Shared buffers
-// have an arena of their own.
+// combines lies where its result goes, if nobody needs it behind. Shared
+// buffers have an arena of their own.
 #include "jit/arrange/memory_plan.h"
 
 #include <algorithm>
@@ -30,9 +30,7 @@ struct Positions {
   int last_list = 0;
 
   /// Position 0 is before all steps: there inputs have their contents.
-  void begin() {
-    add(nullptr, nullptr, 0);
-  }
+  void begin() { add(nullptr, nullptr, 0); }
 
   void add(const Kernel* kernel, const PlanStep* step, int list) {
     kernels.push_back(kernel);
@@ -183,14 +181,30 @@ bool result_place_is_free(const CollectiveStep& step, int position,
   bool free = true;
   for (int p = operand.first; p < position; ++p) {
     const Kernel* kernel = positions.kernels[p];
-    if (p == operand.first && kernel &&
-        overwrites(*kernel, step.to, step.from))
+    if (p == operand.first && kernel && overwrites(*kernel, step.to, step.from))
       continue;
     for_each_buffer(*positions.at[p], [&](BufferId buffer, bool) {
       free = free && buffer != step.to;
     });
   }
   return free;
+}
+
+/// Whether nobody reads the operand behind the all_reduce at `position`. Where
+/// its end stands apart, that names both once more.
+bool operand_ends(const CollectiveStep& step, int position,
+                  const Positions& positions) {
+  const int last = positions.lifetimes[step.from].last;
+  if (last == position) return true;
+  const auto* end = std::get_if<CopyStep>(&positions.at[last]->what);
+  if (!end || end->bytes != 0 || end->from != step.from || end->to != step.to)
+    return false;
+  bool alone = true;
+  for (int p = position + 1; p < last; ++p)
+    for_each_buffer(*positions.at[p], [&](BufferId buffer, bool) {
+      alone = alone && buffer != step.from;
+    });
+  return alone;
 }
 
 /// An all_reduce leaves its result where the operand is.
@@ -219,7 +233,7 @@ InPlace combined_in_place(const Plan& plan, const Positions& positions,
     const PlanBuffer& to = plan.buffers[result];
     const int at = static_cast<int>(position);
     if (operand == result || taken[operand] || from.bytes != to.bytes ||
-        from.shared != to.shared || positions.lifetimes[operand].last != at)
+        from.shared != to.shared || !operand_ends(*step, at, positions))
       continue;
     if (!fixed[result] && positions.lifetimes[result].first == at) {
       found.operands[result] = operand;
@@ -316,7 +330,36 @@ void reuse_inputs(const Plan& plan, const Positions& positions,
   }
 }
 
+bool is_one_place(const Slot& a, const Slot& b) {
+  return a.home == b.home && a.shared == b.shared &&
+         (a.home == Slot::Home::arena ? a.offset == b.offset
+                                      : a.index == b.index);
+}
+
+bool overwrites_operand(const Kernel& kernel, const std::vector<Slot>& slots) {
+  for (const Argument& read : kernel.arguments)
+    for (const Argument& written : kernel.arguments)
+      if (!read.written && written.written &&
+          is_one_place(slots[read.buffer], slots[written.buffer]))
+        return true;
+  return false;
+}
+
 }  // namespace
+
+void mark_overwriting(PlanSteps& steps, const std::vector<Slot>& slots) {
+  for (PlanStep& step : steps) {
+    if (auto* kernel = std::get_if<Kernel>(&step.what)) {
+      kernel->overwrites = overwrites_operand(*kernel, slots);
+    } else if (auto* loop = std::get_if<LoopTask>(&step.what)) {
+      mark_overwriting(*loop->condition, slots);
+      mark_overwriting(*loop->body, slots);
+    } else if (auto* branch = std::get_if<IfTask>(&step.what)) {
+      mark_overwriting(*branch->then_steps, slots);
+      mark_overwriting(*branch->else_steps, slots);
+    }
+  }
+}
 
 MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated,
                        bool in_place) {

@@ -21,5 +21,7 @@ struct MemoryPlan {
 /// executors of CPUs do.
 MemoryPlan plan_memory(const Plan& plan, const std::vector<bool>& donated,
                        bool in_place);
+/// Tells the plan's kernels.
+void mark_overwriting(PlanSteps& steps, const std::vector<Slot>& slots);
 
 }  // namespace unisono::jit
