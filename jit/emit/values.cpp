@@ -478,8 +478,7 @@ Value* NestEmitter::indexed_offset(Value* offset,
 Value* NestEmitter::all_lane_offsets(const Affine& at, Value* offset,
                                      Point& point) {
   Value* all = widened(offset, point);
-  Point still = point;
-  if (Value* irregular = lane_offsets(at, index_constant(0), still))
+  if (Value* irregular = lane_offsets(at, index_constant(0), point))
     all = b_.CreateAdd(all, irregular);
   else if (point.vector_axis >= 0 && at.factors[point.vector_axis])
     all = b_.CreateAdd(
