@@ -467,7 +467,7 @@ bool format_file(const std::string& path, bool check_only,
   if (!source) return false;
   const lang::SourceFile& file =
       sources.add(std::move(source->name), std::move(source->text));
-  const lang::ParseResult parsed = lang::parse(file, diagnostics);
+  const lang::ParseResult parsed = lang::parse_as_written(file, diagnostics);
   if (!parsed.ok) return false;
   std::string formatted;
   try {

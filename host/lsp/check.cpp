@@ -7,6 +7,7 @@
 #include "jit/compile.h"
 #include "lang/context/walk.h"
 #include "lang/source/stdlib.h"
+#include "lang/syntax/parser.h"
 #include "lang/walk/tools.h"
 #include "runtime/execute/program.h"
 #include "runtime/stop.h"
@@ -119,7 +120,9 @@ std::optional<Checked> check(const CheckRequest& request,
   const StopScope scope(stop);
   for (const auto& [path, text] : request.modules)
     lang::provide_module(walk, path, text);
-  walk.check(syntax.program());
+  lang::Diagnostics known;  // from before
+  const lang::ParseResult parsed = lang::parse(*syntax.program().file, known);
+  walk.check(*parsed.program);
   for (const lang::Diagnostic& d : diagnostics.all()) {
     if (d.code == lang::Code::cancelled) return std::nullopt;
     messages.add(d);

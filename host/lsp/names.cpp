@@ -423,6 +423,7 @@ class Indexer {
         out_.words_.push_back(s.span.begin);
         [[fallthrough]];
       case StmtKind::ExprStmt:
+      case StmtKind::JumpStmt:
       case StmtKind::WhileStmt:
         return lang::for_each_child(
             s, [&](const lang::Expr& e) { expression(e, in); });

@@ -11,7 +11,7 @@ namespace unisono::host::lsp {
 Syntax::Syntax(std::string path, std::string text)
     : text_(std::move(text)),
       file_(&sources_.add(std::move(path), text_.str())) {
-  lang::ParseResult parsed = lang::parse(*file_, diagnostics_);
+  lang::ParseResult parsed = lang::parse_as_written(*file_, diagnostics_);
   program_ = std::move(parsed.program);
   ok_ = parsed.ok;
   lang::Diagnostics again;  // what the parser has told

@@ -244,7 +244,8 @@ bool show_syntax(Session& session, std::string path, std::string text,
                  bool tokens, const Output& output) {
   const lang::SourceFile& file =
       session.sources().add(std::move(path), std::move(text));
-  const lang::ParseResult parsed = lang::parse(file, session.diagnostics());
+  const lang::ParseResult parsed =
+      lang::parse_as_written(file, session.diagnostics());
   try {
     output(tokens ? lang::dump_tokens(file) : lang::dump_ast(*parsed.program));
   } catch (const Stopped&) {

@@ -102,6 +102,7 @@ struct TypeName {
   std::string operator()(const ProgressValue& p) const {
     return type_name(*p.over, note);
   }
+  std::string operator()(const UnsetValue&) const { return "nothing yet"; }
 };
 
 }  // namespace

@@ -191,6 +191,8 @@ struct StrValue {
 };
 /// `none`, and the value of a block without a last expression.
 struct NoneValue {};
+/// What a function gives by a `return` in a loop, before there was one.
+struct UnsetValue {};
 
 /// A type as a value: `f32[n, d]`. Sizes left open (`_`, `...`) are not values
 /// and are handled where annotations are matched.
@@ -285,13 +287,12 @@ struct ModuleValue {
 
 /// Any value of the language. Cheap to copy.
 struct Value {
-  using Any =
-      std::variant<NoneValue, ArrayValue, IntValue, BoolValue, StrValue,
-                   TypeValue, std::shared_ptr<const TupleValue>,
-                   std::shared_ptr<const RecordValue>,
-                   std::shared_ptr<const FunctionValue>, RangeValue,
-                   DeviceValue, AxisValue, SplitValue, ModuleValue,
-                   TypeAliasValue, ManyValue, IterableValue, ProgressValue>;
+  using Any = std::variant<
+      NoneValue, ArrayValue, IntValue, BoolValue, StrValue, TypeValue,
+      std::shared_ptr<const TupleValue>, std::shared_ptr<const RecordValue>,
+      std::shared_ptr<const FunctionValue>, RangeValue, DeviceValue, AxisValue,
+      SplitValue, ModuleValue, TypeAliasValue, ManyValue, IterableValue,
+      ProgressValue, UnsetValue>;
   /// In a union, so that what most values hold is copied and dropped without
   /// the call by a table that a variant makes.
   union {

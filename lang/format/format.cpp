@@ -274,6 +274,9 @@ DocPtr Formatter::statement(const Stmt& s) {
     row.add("while ").add(expr(*n->condition));
     if (n->most) row.add(", max=").add(expr(*n->most));
     row.add(" ").add(expr(*n->body));
+  } else if (const auto* n = as<JumpStmt>(s)) {
+    row.add(std::string(word(n->jump)));
+    if (n->value) row.add(" ").add(expr(*n->value));
   } else if (const auto* n = as<ToolStmt>(s)) {
     row.add(fmt::format("{} {} ", word(n->tool), n->name_span.text()));
     row.add(expr(*n->body));

@@ -76,6 +76,7 @@ struct SameForCode {
   Counterparts* counterparts;
 
   bool operator()(const NoneValue&) const { return true; }
+  bool operator()(const UnsetValue&) const { return true; }
   bool operator()(const ArrayValue& a) const {
     return same_array(*a, *other.array());
   }

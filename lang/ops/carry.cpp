@@ -58,6 +58,7 @@ bool grow_dependence(ArrayCell& before, const ArrayCell& after) {
 }  // namespace
 
 bool same_host_value(const Value& a, const Value& b) {
+  if (a.is<UnsetValue>() && b.is<UnsetValue>()) return true;
   if (same_function(a, b)) return true;
   if (const auto *x = a.get_if<AxisValue>(), *y = b.get_if<AxisValue>(); x && y)
     return x->axis == y->axis;
@@ -206,7 +207,15 @@ bool same_carry(Walk& walk, Value& before, const Value& after,
 
 void gather_leaves(Walk& walk, const Value& value, const Value& shape,
                    std::vector<ArrayValue>& out, Span where) {
-  if (const TupleValue* tuple = shape.tuple()) {
+  if (value.is<UnsetValue>()) {
+    for_each_leaf(shape, [&](const Value& leaf) {
+      if (!is_open_leaf(leaf)) return;
+      const ArrayCell& open = *leaf.array();
+      out.push_back(
+          broadcast_to(walk, walk.constant(0, open.type.dtype, false, where),
+                       open.type.shape, where));
+    });
+  } else if (const TupleValue* tuple = shape.tuple()) {
     for (size_t i = 0; i < tuple->items.size(); ++i)
       gather_leaves(walk, value.tuple()->items[i], tuple->items[i], out, where);
   } else if (const RecordValue* record = shape.record()) {

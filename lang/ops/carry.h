@@ -31,7 +31,8 @@ bool same_carry(Walk& walk, Value& before, const Value& after,
                 const AxisSet& extra, bool& grown);
 
 /// The arrays that `value` gives for the open leaves of `shape`, cast to their
-/// types, appended to `out`.
+/// types, appended to `out`. What is not set yet gives zeros, which nobody
+/// reads.
 void gather_leaves(Walk& walk, const Value& value, const Value& shape,
                    std::vector<ArrayValue>& out, Span where);
 /// `shape` with each open leaf replaced by a new parameter of the graph that is

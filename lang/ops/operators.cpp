@@ -172,9 +172,15 @@ std::optional<int64_t> int_bits(BinaryOp op, int64_t a, int64_t b) {
 std::optional<Value> int_arithmetic(Walk& walk, BinaryOp op, const ir::Dim& a,
                                     const ir::Dim& b, Span where) {
   const bool constant = a.is_constant() && b.is_constant();
-  if (op == BinaryOp::add) return checked_int(walk, a + b, where);
-  if (op == BinaryOp::sub) return checked_int(walk, a - b, where);
-  if (op == BinaryOp::mul) return checked_int(walk, a * b, where);
+  // Of what the check does not know, a sum with very many terms is one more.
+  const auto polynomial = [&](ir::Dim value) {
+    if (value.overflowed() && !constant)
+      value = ir::Dim::symbol(walk.new_symbol_id(), "int");
+    return checked_int(walk, std::move(value), where);
+  };
+  if (op == BinaryOp::add) return polynomial(a + b);
+  if (op == BinaryOp::sub) return polynomial(a - b);
+  if (op == BinaryOp::mul) return polynomial(a * b);
   if (op == BinaryOp::floor_div || op == BinaryOp::mod)
     return int_division(walk, op, a, b, where);
   if (op == BinaryOp::div) {

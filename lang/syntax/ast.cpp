@@ -140,6 +140,15 @@ std::string_view word(ToolStmt::Tool tool) {
   __builtin_unreachable();
 }
 
+std::string_view word(JumpStmt::Jump jump) {
+  switch (jump) {
+    case JumpStmt::Jump::leave_loop: return "break";
+    case JumpStmt::Jump::next_turn: return "continue";
+    case JumpStmt::Jump::give: return "return";
+  }
+  __builtin_unreachable();
+}
+
 const Expr* Block::value() const {
   if (statements.empty()) return nullptr;
   const auto* last = as<ExprStmt>(*statements.back());
@@ -176,6 +185,7 @@ void for_each_child(const Stmt& s, const ExprVisitor& f) {
       visit(node<WhileStmt>(s).condition, f);
       visit(node<WhileStmt>(s).most, f);
       return visit(node<WhileStmt>(s).body, f);
+    case StmtKind::JumpStmt: return visit(node<JumpStmt>(s).value, f);
     case StmtKind::ToolStmt: return visit(node<ToolStmt>(s).body, f);
   }
 }

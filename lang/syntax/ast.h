@@ -300,6 +300,9 @@ struct If final : ExprBase<ExprKind::If> {
   ExprPtr condition;
   ExprPtr then;       ///< a Block
   ExprPtr otherwise;  ///< a Block, an If, or null
+  /// lower_jumps made it of a `return` and what follows: its branches are the
+  /// ways out of the function.
+  bool gives = false;
 };
 /// `fn(x) => body`.
 struct FnExpr final : ExprBase<ExprKind::FnExpr> {
@@ -312,8 +315,8 @@ struct FnExpr final : ExprBase<ExprKind::FnExpr> {
 struct LetStmt final : StmtBase<StmtKind::LetStmt> {
   bool is_var = false;
   Pattern pattern;
-  ExprPtr type;  ///< or null
-  ExprPtr value;
+  ExprPtr type;   ///< or null
+  ExprPtr value;  ///< null where lower_jumps declares what `return` gives
 };
 /// `target = value`, `target += value`. The target is a NameExpr, a chain of
 /// Index and Field that ends in one, or, without an operator, a Tuple of
@@ -355,12 +358,24 @@ struct ForStmt final : StmtBase<StmtKind::ForStmt> {
   Pattern pattern;
   ExprPtr iterable;
   ExprPtr body;  ///< a Block
+  /// The flag that says that the loop was left (jumps.h); empty if no jump
+  /// leaves it.
+  std::string left;
 };
 /// `while x > 1 { ... }`, `while x > 1, max=100 { ... }`
 struct WhileStmt final : StmtBase<StmtKind::WhileStmt> {
-  ExprPtr condition;
-  ExprPtr most;  ///< how many turns it may take, or null
-  ExprPtr body;  ///< a Block
+  ExprPtr condition;  ///< with a flag `left`: `not left and condition`
+  ExprPtr most;       ///< how many turns it may take, or null
+  ExprPtr body;       ///< a Block
+  std::string left;   ///< as of a ForStmt
+};
+/// `break`, `continue`, `return`, `return value`.
+struct JumpStmt final : StmtBase<StmtKind::JumpStmt> {
+  enum class Jump : uint8_t { leave_loop, next_turn, give };
+  Jump jump = Jump::leave_loop;
+  ExprPtr value;  ///< of a `return`, or null
+  /// The flags that are set (jumps.h).
+  std::vector<std::string> sets;
 };
 /// `test "name" { ... }`, `bench "name" { ... }`: what a tool runs, and a run
 /// of the program leaves out.
@@ -372,8 +387,9 @@ struct ToolStmt final : StmtBase<StmtKind::ToolStmt> {
   ExprPtr body;  ///< a Block
 };
 
-/// The word that such a block begins with.
+/// The word that such a block, or a jump, begins with.
 std::string_view word(ToolStmt::Tool tool);
+std::string_view word(JumpStmt::Jump jump);
 
 /// A comment, from `#` to the end of its line. A DefStmt has the text of those
 /// that document it.

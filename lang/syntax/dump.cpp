@@ -134,6 +134,7 @@ std::string details(const Stmt& s) {
     if (n->alias) out += " as " + n->alias->text;
   }
   if (const auto* n = as<ForStmt>(s)) out = " " + to_text(n->pattern);
+  if (const auto* n = as<JumpStmt>(s)) return fmt::format(" {}", word(n->jump));
   if (const auto* n = as<ToolStmt>(s))
     out = fmt::format(" {} {}", word(n->tool), quoted(n->name));
   return out;

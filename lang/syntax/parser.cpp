@@ -2,6 +2,7 @@
 // what other languages write in parser_habits.cpp.
 #include "lang/syntax/parser.h"
 
+#include "lang/syntax/jumps.h"
 #include "lang/syntax/parser_impl.h"
 #include "runtime/stop.h"
 
@@ -282,7 +283,7 @@ ExprPtr Parser::interpolation() {
 
 namespace {
 template <class Lex>
-ParseResult parse(ParseState& state, Lex&& lex_all) {
+ParseResult parse(ParseState& state, Lex&& lex_all, bool lowers) {
   const SourceFile& file = state.file;
   Diagnostics& diagnostics = state.diagnostics;
   const size_t first = diagnostics.size();
@@ -293,36 +294,45 @@ ParseResult parse(ParseState& state, Lex&& lex_all) {
     Parser parser(state, lex_all());
     result.program->statements = parser.program();
     result.program->comments = parser.take_comments();
+    check_jumps(*result.program, diagnostics);
     result.incomplete = state.incomplete;
   } catch (const Stopped&) {
     // It is among the diagnostics.
   }
   result.ok = diagnostics.error_count() == state.errors_before;
   diagnostics.sort_by_place(first);
+  if (result.ok && lowers) lower_jumps(*result.program);
   return result;
 }
 
-ParseResult parse(ParseState& state) {
-  return parse(state, [&] { return lex(state.file, state.diagnostics); });
+ParseResult parse(ParseState& state, bool lowers) {
+  return parse(
+      state, [&] { return lex(state.file, state.diagnostics); }, lowers);
 }
 }  // namespace
 
 ParseResult parse_lines(const SourceFile& file, uint32_t begin, uint32_t end,
                         Diagnostics& diagnostics) {
   ParseState state{file, diagnostics, diagnostics.error_count()};
-  return parse(state, [&] { return lex_lines(file, begin, end, diagnostics); });
+  return parse(
+      state, [&] { return lex_lines(file, begin, end, diagnostics); }, true);
 }
 
 ParseResult parse(const SourceFile& file, Diagnostics& diagnostics) {
   ParseState state{file, diagnostics, diagnostics.error_count()};
-  return parse(state);
+  return parse(state, true);
+}
+
+ParseResult parse_as_written(const SourceFile& file, Diagnostics& diagnostics) {
+  ParseState state{file, diagnostics, diagnostics.error_count()};
+  return parse(state, false);
 }
 
 ParseResult parse_declaration(const SourceFile& file,
                               Diagnostics& diagnostics) {
   ParseState state{file, diagnostics, diagnostics.error_count()};
   state.declaration = true;
-  ParseResult result = parse(state);
+  ParseResult result = parse(state, true);
   if (!result.ok) return result;
   const auto& statements = result.program->statements;
   const auto* def =

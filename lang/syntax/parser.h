@@ -20,8 +20,12 @@ struct ParseResult {
 /// What to write instead of a word of another language; empty for all others.
 std::string_view foreign_word_help(std::string_view word);
 
-/// Parses a file, which outlives the program. Mistakes go to `diagnostics`.
+/// Parses a file, which outlives the program. Mistakes go to `diagnostics`. The
+/// tree is one that the walk can run: jumps are lowered (jumps.h).
 ParseResult parse(const SourceFile& file, Diagnostics& diagnostics);
+
+/// The same with the tree as it is written, for who prints it.
+ParseResult parse_as_written(const SourceFile& file, Diagnostics& diagnostics);
 
 /// Parses some of a file's bytes, [begin, end): whole statements.
 ParseResult parse_lines(const SourceFile& file, uint32_t begin, uint32_t end,

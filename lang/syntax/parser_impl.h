@@ -119,6 +119,7 @@ class Parser {
   StmtPtr import_statement();
   StmtPtr for_statement();
   StmtPtr while_statement();
+  StmtPtr jump_statement();
   StmtPtr tool_statement(ToolStmt::Tool tool);
   StmtPtr expression_statement();
   StmtPtr assignment(ExprPtr target, uint32_t begin);

@@ -100,6 +100,8 @@ StmtPtr Parser::statement() {
   if (at(TokenKind::Import)) return import_statement();
   if (at(TokenKind::For)) return for_statement();
   if (at(TokenKind::While)) return while_statement();
+  if (at(TokenKind::Break) || at(TokenKind::Continue) || at(TokenKind::Return))
+    return jump_statement();
   if (arrow_assignment()) return nullptr;
   if (at(TokenKind::Else)) {
     if (Diagnostic* mistake = report(Code::else_on_new_line, here()))
@@ -429,6 +431,28 @@ StmtPtr Parser::while_statement() {
   }
   node->body = block();
   if (!node->body) return nullptr;
+  return finish(std::move(node), begin);
+}
+
+StmtPtr Parser::jump_statement() {
+  using Jump = JumpStmt::Jump;
+  const uint32_t begin = token().begin;
+  auto node = std::make_unique<JumpStmt>();
+  node->jump = at(TokenKind::Break)      ? Jump::leave_loop
+               : at(TokenKind::Continue) ? Jump::next_turn
+                                         : Jump::give;
+  advance();
+  const bool ends = at_statement_end() || at(TokenKind::RightBrace);
+  if (node->jump == Jump::give && !ends) {
+    node->value = expression();
+    if (!node->value) return nullptr;
+    if (at(TokenKind::Comma)) {
+      if (Diagnostic* mistake = report(Code::unexpected_token, here(),
+                                       "the end of the statement", found()))
+        mistake->set_help("several values are a tuple: `return (a, b)`");
+      return nullptr;
+    }
+  }
   return finish(std::move(node), begin);
 }
 

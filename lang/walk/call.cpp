@@ -77,6 +77,7 @@ void append_value(std::string& key, const Value& value);
 struct AppendValue {
   std::string& key;
   void operator()(const NoneValue&) { key += "none"; }
+  void operator()(const UnsetValue&) { key += "unset"; }
   void operator()(const ArrayValue& a) {
     key += unisono::name(a->type.dtype);
     for (const ir::Dim& size : a->type.shape) {

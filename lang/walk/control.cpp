@@ -16,8 +16,10 @@
 #include "lang/ops/range.h"
 #include "lang/ops/text.h"
 #include "lang/source/utf8.h"
+#include "lang/syntax/jumps.h"
 #include "lang/walk/host_loop.h"
 #include "lang/walk/walker.h"
+#include "runtime/check.h"
 #include "runtime/cluster/cluster_device.h"
 
 namespace unisono::lang {
@@ -99,6 +101,16 @@ std::optional<Value> Walker::meet_leaf(const Value& a, const Value& b,
 
 std::optional<Value> Walker::meet(const Value& a, const Value& b,
                                   const Condition& c) {
+  if (a.is<UnsetValue>() || b.is<UnsetValue>()) {
+    const Value& given = a.is<UnsetValue>() ? b : a;
+    if (checking() && !walk_.in_compiled_code()) return given;
+    Value open = carry_shape(walk_, given, c.varies);
+    for_each_leaf(open, [&](const Value& leaf) {
+      if (ArrayCell* array = leaf.array(); array && !c.varies.empty())
+        array->varies_from = c.from();
+    });
+    return open;
+  }
   const TupleValue *s = a.tuple(), *t = b.tuple();
   if (s && t && s->items.size() == t->items.size()) {
     std::vector<Value> items;
@@ -187,6 +199,8 @@ struct Merged {
   Span where;
 };
 
+const std::string its_value = "its value";
+
 std::vector<Merged> merge_changes(const std::vector<Assigned>& one,
                                   const std::vector<Assigned>& other,
                                   const Env& env) {
@@ -230,29 +244,36 @@ Value Walker::if_value(const If& e, const Env& env) {
 }
 
 Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
-  const Condition c = condition(expr(*e.condition, env), e.condition->span);
+  const Span where = e.condition->span;
+  const Condition c = condition(expr(*e.condition, env), where);
   wanted &= e.otherwise != nullptr;
+  return choose({c, where, e.span, e.gives}, env, wanted, [&](bool holds) {
+    return branch(holds ? e.then.get() : e.otherwise.get(), env, wanted);
+  });
+}
+
+Value Walker::choose(const Choice& choice, const Env& env, bool wanted,
+                     const std::function<Value(bool)>& walk_branch) {
+  const Condition& c = choice.condition;
   if (c.known) {
-    const Expr* taken = *c.known ? e.then.get() : e.otherwise.get();
-    const Value value = branch(taken, env, wanted);
+    const Value value = walk_branch(*c.known);
     return wanted ? value : Value(NoneValue{});
   }
   ContextScope context(walk_);
   if (!c.varies.empty())
     context->varying_conditions.push_back(
-        {c.varies, e.condition->span, false, c.from()});
+        {c.varies, choice.condition_span, false, c.from()});
 
   Value values[2];
   std::vector<Assigned> changes[2];
   std::shared_ptr<GraphScope> scopes[2];
-  const Expr* bodies[2] = {e.then.get(), e.otherwise.get()};
   std::optional<Failure> left_out;
   int left_branch = 0;
   for (int i = 0; i < 2; ++i)
     scopes[i] = walk_.with_scope([&] {
       JournalScope journal(*this);
       try {
-        values[i] = branch(bodies[i], env, wanted);
+        values[i] = walk_branch(i == 0);
         changes[i] = journal.finish();
       } catch (const Failure& failure) {
         if (left_out || !is_own_result(failure)) throw;
@@ -276,22 +297,29 @@ Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
     auto met = meet(a, b, c);
     if (!met && type_name(a) == type_name(b))
       walk_.fail(
-          diagnostic(Code::host_value_in_compiled_code, e.condition->span,
+          diagnostic(Code::host_value_in_compiled_code, choice.condition_span,
                      fmt::format("this choice between two values of type "
                                  "{}",
                                  type_name(a))));
     if (!met) {
+      const std::string one = type_name(a), other = type_name(b);
+      const bool by_return = choice.gives && what == its_value;
       Diagnostic differ =
-          diagnostic(Code::branches_differ, e.span, what, type_name(a),
-                     type_name(b))
-              .set_label(fmt::format("{} or {}", type_name(a), type_name(b)));
+          by_return ? diagnostic(Code::results_differ, choice.whole, one, other)
+                    : diagnostic(Code::branches_differ, choice.whole, what, one,
+                                 other);
+      differ.set_label(fmt::format("{} or {}", one, other));
+      if (by_return && (is_unit(a) || is_unit(b)))
+        differ.set_help(
+            "where it reaches its end, the last expression is what it gives: "
+            "end it with one, or with a `return`");
       // Which branch is taken may depend on sizes, which calls know.
       throw Failure{std::move(differ), false,
                     walk_.context().checking_definition && !c.array};
     }
     results.push_back(std::move(*met));
   };
-  add_result(values[0], values[1], "its value");
+  add_result(values[0], values[1], its_value);
   for (const Merged& var : vars)
     add_result(var.one, var.other, fmt::format("`{}`", var.name));
   if (!checking()) {
@@ -300,8 +328,8 @@ Value Walker::if_expr(const If& e, const Env& env, bool wanted) {
       ones.push_back(var.one);
       others.push_back(var.other);
     }
-    results =
-        if_node(c.array, scopes[0], scopes[1], ones, others, results, e.span);
+    results = if_node(c.array, scopes[0], scopes[1], ones, others, results,
+                      choice.whole);
   }
   for (size_t i = 0; i < vars.size(); ++i)
     assign(vars[i].environment, vars[i].name, results[i + 1], vars[i].where);
@@ -332,6 +360,13 @@ void collect_assigned(const Stmt& s, std::vector<std::string>& out) {
   if (s.kind == StmtKind::DefStmt) return;
   if (const auto* assign = as<AssignStmt>(s))
     collect_target(*assign->target, out);
+  if (const auto* jump = as<JumpStmt>(s)) {
+    const auto add = [&](const std::string& name) {
+      if (std::ranges::find(out, name) == out.end()) out.push_back(name);
+    };
+    std::ranges::for_each(jump->sets, add);
+    if (jump->jump == JumpStmt::Jump::give) add(return_value);
+  }
   for_each_child(s, [&](const Expr& child) { collect_assigned(child, out); });
 }
 
@@ -357,9 +392,69 @@ std::vector<Carry> Walker::carries_of(const Stmt& loop, const Env& env) {
     if (!binding || binding->poisoned || !binding->is_var ||
         holder->call != env->call)
       continue;
-    out.push_back({holder->shared_from_this(), name, binding->value});
+    Value value = binding->value;
+    if (value.is<BoolValue>()) value = walk_.to_array(value, loop.span, "");
+    out.push_back({holder->shared_from_this(), name, std::move(value)});
   }
   return out;
+}
+
+// ---- jumps -----------------------------------------------------------------
+
+/// What a flag holds. The host's walk looks at it without arrays.
+Value Walker::flag(bool value, Span where) {
+  if (walk_.mode() == Mode::run) return BoolValue{value};
+  return walk_.to_array(BoolValue{value}, where, "");
+}
+
+void Walker::declare_hidden(const std::string& name, const Env& env,
+                            Span where) {
+  define(env, name,
+         name == return_value ? Value(UnsetValue{}) : flag(false, where), true,
+         where);
+}
+
+void Walker::set_hidden(const std::string& name, Value value, const Env& env,
+                        Span where) {
+  const auto [binding, holder] = env->find(name);
+  CHECK(binding);
+  set_variable(holder->shared_from_this(), name, *binding, std::move(value),
+               where);
+}
+
+void Walker::jump_stmt(const JumpStmt& s, const Env& env) {
+  if (s.jump == JumpStmt::Jump::give) {
+    Value value = s.value ? expr(*s.value, env) : NoneValue{};
+    if (walk_.mode() != Mode::run) {
+      value = as_variable(walk_, value, s.span);
+      value = adopt(walk_, value, env->find(return_value).first->value, s.span);
+    }
+    set_hidden(return_value, std::move(value), env, s.span);
+  }
+  for (const std::string& name : s.sets)
+    set_hidden(name, flag(true, s.span), env, s.span);
+}
+
+Env Walker::loop_scope(const std::string& left, const Env& env, Span where) {
+  if (left.empty()) return env;
+  const Env own = inner(env);
+  declare_hidden(left, own, where);
+  return own;
+}
+
+Walker::Condition Walker::left_loop(const std::string& left, const Env& env,
+                                    Span where) {
+  if (left.empty()) return {false, {}, {}};
+  const Value& value = env->find(left).first->value;
+  if (const auto* array = value.get_if<ArrayValue>();
+      array && (*array)->constant)
+    return {(*array)->constant->at(0) != 0, {}, {}};
+  return condition(value, where);
+}
+
+/// Between the turns of a loop that the host runs.
+bool Walker::is_left(const ForStmt& s, const Env& env) {
+  return *left_loop(s.left, env, s.span).known;
 }
 
 /// An integer that the host needs now (run mode).
@@ -429,6 +524,23 @@ Value rest_of(const KnownRange& range, uint64_t k) {
 }
 }  // namespace
 
+/// A `for` over the items of a tuple, which compiled code unrolls.
+void Walker::tuple_for(const ForStmt& s, const TupleValue& tuple,
+                       const ProgressValue* shown, const Env& env) {
+  HostLoop loop(*this, s, static_cast<int64_t>(tuple.items.size()), shown, env);
+  for (const Value& item : tuple.items) {
+    const Condition left = left_loop(s.left, env, s.iterable->span);
+    if (left.known && *left.known) break;
+    loop.turn();
+    choose({left, s.iterable->span, s.span}, env, false, [&](bool is_left) {
+      if (!is_left)
+        turn(s.pattern, item, *s.body, env, walk_.mode() == Mode::run);
+      return NoneValue{};
+    });
+  }
+  loop.end();
+}
+
 /// A `for` over what is made as it goes. Each type of item is checked.
 void Walker::for_items(const ForStmt& s, const Sequence& iterable,
                        const ProgressValue* shown, const Env& env) {
@@ -463,7 +575,7 @@ void Walker::for_items(const ForStmt& s, const Sequence& iterable,
   const int64_t all = iterable.length().value();
   HostLoop loop(*this, s, all, shown, env);
   const std::unique_ptr<Items> items = iterable.items(walk_, where);
-  for (int64_t i = 0; i < all; ++i) {
+  for (int64_t i = 0; i < all && !is_left(s, env); ++i) {
     loop.turn();
     turn(s.pattern, items->next(walk_, where), *s.body, env, true);
   }
@@ -476,7 +588,7 @@ void Walker::counted_for(const ForStmt& s, const KnownRange& range,
   const Span where = s.iterable->span;
   const uint64_t turns = range.turns();
   HostLoop loop(*this, s, static_cast<int64_t>(turns), shown, env);
-  for (uint64_t k = 0; k < turns; ++k) {
+  for (uint64_t k = 0; k < turns && !is_left(s, env); ++k) {
     if (loop.is_hot()) {
       const auto taken = loop.run(
           [&](int64_t more) { compiled_for(s, rest_of(range, k + more), env); },
@@ -518,14 +630,16 @@ ArrayValue on_home(Walk& walk, const std::vector<uint32_t>& numbers) {
 /// their numbers.
 void Walker::text_for(const ForStmt& s, const Text& text,
                       const ProgressValue* shown, const Env& env) {
-  const Text held = text;  // which the body may assign
+  // The body may assign the variable that has it.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const Text held = text;
   const auto all = characters(*held);
   const auto count = static_cast<int64_t>(all.size());
   HostLoop loop(*this, s, count, shown, env);
   std::optional<ArrayValue> numbers;  // null: there are none
   const bool on_cpu =
       home_device(walk_.machine().runtime->devices()).kind() == DeviceKind::cpu;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count && !is_left(s, env); ++i) {
     if (on_cpu && loop.is_hot()) {
       if (!numbers) {
         const auto points = numbers_of(all);
@@ -547,9 +661,10 @@ void Walker::text_for(const ForStmt& s, const Text& text,
   loop.end();
 }
 
-void Walker::for_stmt(const ForStmt& s, const Env& env) {
+void Walker::for_stmt(const ForStmt& s, const Env& around) {
   const Span where = s.iterable->span;
-  Value over = expr(*s.iterable, env);
+  Value over = expr(*s.iterable, around);
+  const Env env = loop_scope(s.left, around, where);
   std::optional<ProgressValue> asked;
   while (const auto* progress = over.get_if<ProgressValue>()) {
     asked = *progress;
@@ -571,16 +686,8 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
     });
     return;
   }
-  if (const TupleValue* tuple = over.tuple()) {
-    const bool flush_each = walk_.mode() == Mode::run;
-    HostLoop loop(*this, s, static_cast<int64_t>(tuple->items.size()), shown,
-                  env);
-    for (const Value& item : tuple->items) {
-      loop.turn();
-      turn(s.pattern, item, *s.body, env, flush_each);
-    }
-    return loop.end();
-  }
+  if (const TupleValue* tuple = over.tuple())
+    return tuple_for(s, *tuple, shown, env);
   const auto* range = over.get_if<RangeValue>();
   const std::shared_ptr<const Rows> rows = rows_of(over);
   if (!range && !rows) {
@@ -606,7 +713,7 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   const DType dtype =
       count == static_cast<int32_t>(count) ? DType::I32 : DType::I64;
   HostLoop loop(*this, s, count, shown, env);
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count && !is_left(s, env); ++i) {
     if (loop.is_hot()) {
       const auto taken =
           loop.run([&](int64_t more) { compiled_for(s, over, env, i + more); });
@@ -620,7 +727,22 @@ void Walker::for_stmt(const ForStmt& s, const Env& env) {
   loop.end();
 }
 
-void Walker::while_stmt(const WhileStmt& s, const Env& env) {
+/// Nothing is computed for a loop that was left: `not left and condition`, of
+/// which compiled code would compute both sides.
+Value Walker::while_condition(const WhileStmt& s, const Env& env) {
+  if (s.left.empty()) return expr(*s.condition, env);
+  const Span where = s.condition->span;
+  const Expr& holds = *static_cast<const Binary&>(*s.condition).right;
+  if (!walk_.in_compiled_code() || !may_matter(holds))
+    return expr(*s.condition, env);
+  const Condition left = left_loop(s.left, env, where);
+  return choose({left, where, where}, env, true, [&](bool is_left) {
+    return is_left ? flag(false, where) : expr(holds, env);
+  });
+}
+
+void Walker::while_stmt(const WhileStmt& s, const Env& around) {
+  const Env env = loop_scope(s.left, around, s.condition->span);
   if (walk_.mode() != Mode::run) {
     compiled_while(s, env);
     return;
@@ -647,7 +769,7 @@ void Walker::while_stmt(const WhileStmt& s, const Env& env) {
       taken += static_cast<int64_t>(*more);
     }
     loop.turn();
-    const Condition c = condition(expr(*s.condition, env), s.condition->span);
+    const Condition c = condition(while_condition(s, env), s.condition->span);
     if (!*c.known) return loop.end();
     if (taken == most) fail_not_ended(s, *most);
     block(*s.body, env, true, false);

@@ -420,9 +420,6 @@ CallArgument Walker::operand(const Expr& e, const Env& env) {
   return {kept, e.span};
 }
 
-namespace {
-/// Whether it may fail, or do something: then who decides without it must not
-/// walk it.
 bool may_matter(const Expr& e) {
   bool matters = e.kind == ExprKind::Index || e.kind == ExprKind::Call ||
                  e.kind == ExprKind::Cast;
@@ -435,6 +432,7 @@ bool may_matter(const Expr& e) {
   return matters;
 }
 
+namespace {
 /// Whether the node prints, or calls a function of the host.
 bool calls_host(const ir::Node& node) {
   const auto any = [](const std::shared_ptr<const ir::Graph>& graph) {

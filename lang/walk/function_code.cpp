@@ -333,8 +333,9 @@ void Walker::CodeRun::walk_rest(const Site& site, uint64_t* window) {
     const KnownRange range{site.result.dtype, window[site.a.place],
                            window[site.b.place],
                            static_cast<uint64_t>(site.by)};
-    walker_.counted_for(static_cast<const ForStmt&>(*site.statement), range,
-                        nullptr, names);
+    const auto& loop = static_cast<const ForStmt&>(*site.statement);
+    walker_.counted_for(loop, range, nullptr,
+                        walker_.loop_scope(loop.left, names, loop.span));
   } else {
     walker_.statement(*site.statement, names, false);
   }

@@ -219,6 +219,7 @@ struct FunctionCodes {
 //
 //   function_compiler.cpp  functions, statements
 //   function_expr.cpp      conversions, expressions, conditions
+//   function_loop.cpp      loops, jumps
 //
 // What is not known there throws NotCode.
 
@@ -318,6 +319,10 @@ class FunctionCompiler::Body {
   enum class Use : uint8_t { nothing, value, result };
   struct Target {
     std::vector<size_t> jumps;  // which go there
+  };
+  /// Where the jumps of a loop go.
+  struct LoopExits {
+    Target *end, *turn;
   };
 
   // ---- registers and steps
@@ -432,6 +437,7 @@ class FunctionCompiler::Body {
   Operand finish(const Expr& e, Use use, uint32_t place);
   void statement(const Stmt& s);
   void let(const LetStmt& s);
+  void jump(const JumpStmt& s);
   void assign(const AssignStmt& s);
   struct Bounds {
     Operand start, stop;
@@ -441,6 +447,7 @@ class FunctionCompiler::Body {
   void for_loop(const ForStmt& s, const KnownRange* known_range);
   void while_loop(const WhileStmt& s);
   void count_turn(const Stmt& s);
+  void body_of_loop(const Expr& body, Target& end);
   Bounds range_of(const ForStmt& s);
   Operand bound(const Operand& value, DType dtype, const ForStmt& s);
   template <class Turns>
@@ -455,6 +462,8 @@ class FunctionCompiler::Body {
   /// The loop being compiled calls what cannot be traced, so it is code to its
   /// end.
   bool recursive_ = false;
+  bool gives_ = false;  // a `return` stands in the loop
+  std::vector<LoopExits> loops_;
   uint32_t turns_ = 0;  // a register, if the unit is a loop
 };
 

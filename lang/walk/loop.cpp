@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "jit/loops/carried_rows.h"
 #include "lang/context/derivative_facts.h"
@@ -12,6 +13,7 @@
 #include "lang/ops/carry.h"
 #include "lang/ops/operators.h"
 #include "lang/ops/range.h"
+#include "lang/syntax/jumps.h"
 #include "lang/walk/walker.h"
 
 namespace unisono::lang {
@@ -253,6 +255,11 @@ bool Walker::close_turn(std::vector<Carry>& carries,
       if (c.environment == carry.environment && c.name == carry.name)
         change = &c;
     const Value after = change ? change->after : carry.shape;
+    if (carry.shape.is<UnsetValue>() && !after.is<UnsetValue>()) {
+      carry.shape = carry_shape(walk_, after, condition_varies);
+      grown = true;
+      continue;
+    }
     if (checking() && !walk_.in_compiled_code())
       carry.shape = widen_text(carry.shape, after, grown);
     if (same_carry(walk_, carry.shape, after, condition_varies, grown))
@@ -262,7 +269,7 @@ bool Walker::close_turn(std::vector<Carry>& carries,
         "a `var` keeps its type in a loop: start it with the type it gets, or "
         "convert with `cast`";
     if (was == is) {  // a value of the host
-      is = "another " + is;
+      is.insert(0, "another ");
       help =
           "in compiled code arrays change, not text and other values of the "
           "host: `print` in the loop, or loop outside compiled code";
@@ -583,7 +590,7 @@ Env Walker::bounded_while(const WhileStmt& s, const Env& env, int64_t most) {
   const auto goes_on = [&] {
     ContextScope context(walk_);
     context->varying_conditions = outside;
-    const Value value = expr(*s.condition, env);
+    const Value value = while_condition(s, env);
     condition(value, where);  // its type
     return walk_.to_array(value, where, "a condition");
   };
@@ -604,6 +611,7 @@ Env Walker::bounded_while(const WhileStmt& s, const Env& env, int64_t most) {
               op(ir::Op::lt, turn, limit));
   };
   loop_node(carries, turns, where, [&](const ArrayValue& turn) {
+    begin_turn(s.left, env, where);
     block(*s.body, env, false, false);
     assign(own, goes_on_name, goes_on());
     return op(ir::Op::add, turn, one);
@@ -617,12 +625,12 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   if (checking()) {
     while_maximum(s, env);
     // A condition that is known to be false before the first turn skips it.
-    if (const Condition first = condition(expr(*s.condition, env), where);
+    if (const Condition first = condition(while_condition(s, env), where);
         first.known && !*first.known)
       return;
     Linearity by_condition;
     check_loop(carries, {}, where, [&](ContextScope& context) {
-      const Condition c = condition(expr(*s.condition, env), where);
+      const Condition c = condition(while_condition(s, env), where);
       if (c.array) by_condition = c.array->linearity;
       if (!c.varies.empty())
         context->varying_conditions.push_back(
@@ -646,14 +654,20 @@ void Walker::compiled_while(const WhileStmt& s, const Env& env) {
   }
   LoopTurns turns;
   turns.condition = [&](const ArrayValue&) {
-    const Value value = expr(*s.condition, env);
+    const Value value = while_condition(s, env);
     condition(value, where);  // its type
     return walk_.to_array(value, where, "a condition");
   };
   loop_node(carries, turns, where, [&](const ArrayValue&) -> ArrayValue {
+    begin_turn(s.left, env, where);
     block(*s.body, env, false, false);
     return nullptr;
   });
+}
+
+/// In a turn that was begun the loop is not left yet.
+void Walker::begin_turn(const std::string& left, const Env& env, Span where) {
+  if (!left.empty()) set_hidden(left, flag(false, where), env, where);
 }
 
 void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
@@ -680,6 +694,7 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
   for (const ArrayValue& bound : {bounds.start, bounds.stop, bounds.step})
     if (!bound->varies.empty() && !from) from = bound->varies_from;
   auto bind = [&](const ArrayValue& counter) {
+    if (!checking()) begin_turn(s.left, env, where);
     const Env names = inner(env);
     const Value value = rows ? rows->row(walk_, counter, where) : counter;
     bind_pattern(s.pattern, item ? item(value) : value, names, false,
@@ -687,15 +702,22 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
     block(*s.body, names, false, false);
   };
   if (checking()) {
+    Linearity by_jumps;
     check_loop(carries, varies, where, [&](ContextScope& context) {
       if (!varies.empty())
         context->varying_conditions.push_back({varies, where, true, from});
+      const Condition left = left_loop(s.left, env, where);
+      if (!left.varies.empty())
+        context->varying_conditions.push_back(
+            {left.varies, where, true, left.from()});
+      if (left.array) by_jumps = left.array->linearity;
       ArrayValue counter = walk_.unknown_array(bounds.start->type);
       counter->varies = varies;
       counter->varies_from = where;
       bind(counter);
-      return varies;
+      return join(varies, left.varies);
     });
+    set_linearity(carries, by_jumps);
     for (const ArrayValue& bound : {bounds.start, bounds.stop, bounds.step})
       set_linearity(carries, bound->linearity);
     if (has_array_bounds(over)) forbid_reverse(carries, where);
@@ -707,10 +729,21 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
   const auto number = [&](const ArrayValue& turn) {
     return range_number(walk_, bounds, turn, where);
   };
+  // A loop that can be left goes on while it is not.
+  const auto goes_on = [&](const ArrayValue& in_range) {
+    if (s.left.empty()) return in_range;
+    const ArrayValue left =
+        walk_.to_array(env->find(s.left).first->value, where, "");
+    return op(ir::Op::bit_and, in_range,
+              walk_.add(ir::Op::bit_not, {left}, ir::NoAttrs{}, where));
+  };
   LoopTurns turns;
   turns.varies = varies;
-  if (bounds.known && bounds.known->turns() <= INT64_MAX) {
-    turns.count = static_cast<int64_t>(bounds.known->turns());
+  const bool is_counted =
+      bounds.known && bounds.known->turns() <= uint64_t{INT64_MAX};
+  if (is_counted) turns.most = static_cast<int64_t>(bounds.known->turns());
+  if (is_counted && (s.left.empty() || turns.most == 0)) {
+    turns.count = std::exchange(turns.most, -1);
     loop_node(carries, turns, where, [&](const ArrayValue& turn) -> ArrayValue {
       bind(number(turn));
       return nullptr;
@@ -718,11 +751,11 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
     return;
   }
   // Where the counter cannot leave its type it is compared with the end.
-  if (bounds.unit) {
+  if (bounds.unit && !is_counted) {
     const bool up = *bounds.unit > 0;
     turns.counter = bounds.start;
     turns.condition = [&](const ArrayValue& counter) {
-      return op(up ? ir::Op::lt : ir::Op::gt, counter, bounds.stop);
+      return goes_on(op(up ? ir::Op::lt : ir::Op::gt, counter, bounds.stop));
     };
     loop_node(carries, turns, where, [&](const ArrayValue& counter) {
       bind(counter);
@@ -730,11 +763,13 @@ void Walker::compiled_for(const ForStmt& s, const Value& over, const Env& env,
     });
     return;
   }
-  const ArrayValue count = count_turns(walk_, bounds, where);
+  const ArrayValue count =
+      is_counted ? walk_.constant_int(turns.most, DType::I64, false, where)
+                 : count_turns(walk_, bounds, where);
   const ArrayValue one = walk_.constant_int(1, DType::I64, false, where);
   turns.counter = walk_.constant_int(0, DType::I64, false, where);
   turns.condition = [&](const ArrayValue& turn) {
-    return op(ir::Op::lt, turn, count);
+    return goes_on(op(ir::Op::lt, turn, count));
   };
   loop_node(carries, turns, where, [&](const ArrayValue& turn) {
     bind(number(turn));

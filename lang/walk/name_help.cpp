@@ -1,4 +1,5 @@
 #include "lang/walk/name_help.h"
+#include "lang/syntax/jumps.h"
 
 #include <algorithm>
 #include <cctype>
@@ -134,7 +135,7 @@ SimilarName::SimilarName(std::string_view name, bool of_few)
       distance_(limit_ + 1) {}
 
 void SimilarName::consider(const std::string& other) {
-  if (other == name_) return;
+  if (other == name_ || is_hidden(other)) return;
   size_t d = edit_distance(name_, other, std::max<size_t>(limit_, 1));
   const bool prefix =
       name_.size() >= 2 && (other.starts_with(name_) ||

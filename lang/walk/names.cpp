@@ -9,6 +9,7 @@
 #include "lang/ops/carry.h"
 #include "lang/source/foreign_names.h"
 #include "lang/source/stdlib.h"
+#include "lang/syntax/jumps.h"
 #include "lang/syntax/parser.h"
 #include "lang/walk/name_help.h"
 #include "lang/walk/undo.h"
@@ -306,7 +307,7 @@ void Walker::define(const Env& env, const std::string& name, Value value,
                     bool is_var, Span where, const Expr* type) {
   int64_t record = -1;
   if (walk_.keep_types && checking() && s_.main_file &&
-      where.file == s_.main_file) {
+      where.file == s_.main_file && !is_hidden(name)) {
     if (is_var) record = static_cast<int64_t>(s_.types.size());
     s_.types.push_back({where, name, noted_type(value),
                         is_var ? carry_shape(walk_, value, {}) : Value()});
@@ -316,6 +317,15 @@ void Walker::define(const Env& env, const std::string& name, Value value,
   env->names[name] =
       Binding{std::move(value), is_var, false, where, type, record};
   ++env->version;
+}
+
+void Walker::axis_stmt(const AxisStmt& axis, const Env& env) {
+  std::optional<CallArgument> value;
+  if (axis.value) value = argument(*axis.value, env);
+  const std::vector<AxisValue> axes =
+      declare_axes(walk_, axis.names, value ? &*value : nullptr);
+  for (size_t i = 0; i < axes.size(); ++i)
+    define(env, axis.names[i].text, axes[i], false, axis.names[i].span);
 }
 
 std::string Walker::noted_type(const Value& value) {

@@ -219,7 +219,7 @@ class Resolver {
     switch (s.kind) {
       case StmtKind::LetStmt: {
         const auto& let = static_cast<const LetStmt&>(s);
-        expression(*let.value, env);
+        if (let.value) expression(*let.value, env);
         if (let.type) type(*let.type, env, true);
         return define(env, let.pattern);
       }
@@ -247,7 +247,14 @@ class Resolver {
         expression(*loop.iterable, env);
         const Env turn = Walker::inner(env);
         define(turn, loop.pattern);
+        if (!loop.left.empty()) define(turn, {loop.left, loop.span});
         return expression(*loop.body, turn);
+      }
+      case StmtKind::WhileStmt: {
+        const Env turn = Walker::inner(env);
+        const std::string& left = static_cast<const WhileStmt&>(s).left;
+        if (!left.empty()) define(turn, {left, s.span});
+        return for_each_child(s, [&](const Expr& e) { expression(e, turn); });
       }
       case StmtKind::AssignStmt: {
         const auto& change = static_cast<const AssignStmt&>(s);
@@ -255,7 +262,7 @@ class Resolver {
         return expression(*change.value, env);
       }
       case StmtKind::ExprStmt:
-      case StmtKind::WhileStmt:
+      case StmtKind::JumpStmt:
       case StmtKind::ToolStmt:
         return for_each_child(s, [&](const Expr& e) { expression(e, env); });
     }

@@ -728,8 +728,8 @@ std::optional<Value> Walker::walk_statement(const Stmt& stmt, const Env& env,
       return std::nullopt;
     case StmtKind::ExprStmt: {
       const Expr& e = *static_cast<const ExprStmt&>(stmt).expr;
-      if (const auto* branches = as<If>(e))
-        return if_expr(*branches, env, wanted);
+      if (e.kind == ExprKind::If || e.kind == ExprKind::Block)
+        return block(e, env, false, wanted);
       return expr(e, env);
     }
     case StmtKind::DefStmt:
@@ -755,21 +755,15 @@ std::optional<Value> Walker::walk_statement(const Stmt& stmt, const Env& env,
     case StmtKind::WhileStmt:
       while_stmt(static_cast<const WhileStmt&>(stmt), env);
       return std::nullopt;
+    case StmtKind::JumpStmt:
+      jump_stmt(static_cast<const JumpStmt&>(stmt), env);
+      return std::nullopt;
     case StmtKind::ToolStmt:
       if (checking())
         block(*static_cast<const ToolStmt&>(stmt).body, env, false, false);
       return std::nullopt;
   }
   __builtin_unreachable();
-}
-
-void Walker::axis_stmt(const AxisStmt& axis, const Env& env) {
-  std::optional<CallArgument> value;
-  if (axis.value) value = argument(*axis.value, env);
-  const std::vector<AxisValue> axes =
-      declare_axes(walk_, axis.names, value ? &*value : nullptr);
-  for (size_t i = 0; i < axes.size(); ++i)
-    define(env, axis.names[i].text, axes[i], false, axis.names[i].span);
 }
 
 Value Walker::match_declared(const Expr& type, const Value& value,
@@ -782,6 +776,7 @@ Value Walker::match_declared(const Expr& type, const Value& value,
 }
 
 void Walker::let_stmt(const LetStmt& let, const Env& env) {
+  if (!let.value) return declare_hidden(let.pattern.name.text, env, let.span);
   Value value;
   if (const Array* array = as<Array>(*let.value); array && let.type)
     value = array_literal(*array, env, wanted_dtype(*let.type, env));

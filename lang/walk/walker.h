@@ -4,8 +4,7 @@
 //   walker.cpp        entry points, statements, blocks
 //   expr.cpp          expressions
 //   names.cpp         names, what an unknown one may have meant, and arrays
-//   that
-//                     were given away
+//                     that were given away
 //   assign.cpp        assignments
 //   call.cpp          calls of functions, definitions
 //   control.cpp       if, for, while in three modes
@@ -13,11 +12,12 @@
 //   loop.cpp          loops of compiled code
 //   host_loop.cpp     loops on the host, which may go on as code
 //   function_code.cpp functions on the host that run as code;
-//                     function_compiler.cpp makes it
+//                     function_compiler.cpp makes it, function_expr.cpp its
+//                     expressions, function_loop.cpp its loops
 //   types.cpp         annotations; type_sizes.cpp: the sizes in them
 //   pending.cpp       the graph of the current statement
 //   compute.cpp       how that graph is computed
-//   module.cpp        import
+//   module.cpp        import, and what tools ask
 //   resolve.cpp       names in functions that nothing calls
 //   redefined.cpp     inputs of a session
 //   compile_only.cpp  programs that are compiled and not run
@@ -300,6 +300,9 @@ inline constexpr size_t max_leaves = 65'536;
 inline constexpr size_t max_levels = 256;
 /// Whether a function, or a named type, is in it: these hold names.
 bool has_function(const Value& value);
+/// Whether the expression may fail, or do something: then who decides without
+/// it must not walk it.
+bool may_matter(const Expr& e);
 
 class Walker {
  public:
@@ -584,14 +587,36 @@ class Walker {
   std::optional<Value> meet_leaf(const Value& a, const Value& b,
                                  const Condition& condition);
   Value branch(const Expr* body, const Env& env, bool wanted);
+  struct Choice {
+    const Condition& condition;
+    Span condition_span, whole;
+    bool gives = false;  // If::gives
+  };
+  /// `walk_branch` walks the branch that is taken, or, where that is not known,
+  /// both; what they give and assign becomes one value.
+  Value choose(const Choice& choice, const Env& env, bool wanted,
+               const std::function<Value(bool)>& walk_branch);
   Value if_expr(const If& e, const Env& env, bool wanted);
   Value if_value(const If& e, const Env& env);
-  void for_stmt(const ForStmt& s, const Env& env);
+  /// Variables that lower_jumps has made.
+  Value flag(bool value, Span where);
+  void declare_hidden(const std::string& name, const Env& env, Span where);
+  void set_hidden(const std::string& name, Value value, const Env& env,
+                  Span where);
+  void jump_stmt(const JumpStmt& s, const Env& env);
+  /// Where a loop's flag `left` is; without one, `env`.
+  Env loop_scope(const std::string& left, const Env& env, Span where);
+  Condition left_loop(const std::string& left, const Env& env, Span where);
+  bool is_left(const ForStmt& s, const Env& env);
+  void for_stmt(const ForStmt& s, const Env& around);
+  void tuple_for(const ForStmt& s, const TupleValue& tuple,
+                 const ProgressValue* shown, const Env& env);
   void counted_for(const ForStmt& s, const KnownRange& range,
                    const ProgressValue* shown, const Env& env);
   void text_for(const ForStmt& s, const Text& text, const ProgressValue* shown,
                 const Env& env);
-  void while_stmt(const WhileStmt& s, const Env& env);
+  void while_stmt(const WhileStmt& s, const Env& around);
+  Value while_condition(const WhileStmt& s, const Env& env);
   class HostLoop;  // host_loop.h
   void for_items(const ForStmt& s, const Sequence& iterable,
                  const ProgressValue* shown, const Env& env);
@@ -667,6 +692,7 @@ class Walker {
                     int64_t first = 0, const RowValue& item = {});
   std::optional<int64_t> while_maximum(const WhileStmt& s, const Env& env);
   void compiled_while(const WhileStmt& s, const Env& env);
+  void begin_turn(const std::string& left, const Env& env, Span where);
   void forbid_reverse(const std::vector<Carry>& carries, Span where) const;
   /// The loop, traced, with at most so many turns. Gives a scope with one name,
   /// which is assigned where the loop's `var`s are: whether the condition still

@@ -2,8 +2,8 @@ if exists("b:current_syntax")
   finish
 endif
 
-syntax keyword unisonoConditional if else
-syntax keyword unisonoRepeat for in while
+syntax keyword unisonoConditional if else return
+syntax keyword unisonoRepeat for in while break continue
 syntax keyword unisonoKeyword let var as with
 syntax keyword unisonoDefine def fn nextgroup=unisonoFunction skipwhite
 syntax keyword unisonoOperatorWord and or not

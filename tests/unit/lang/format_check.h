@@ -28,13 +28,13 @@ inline std::string tree_of(const Program& program) {
 inline std::string format_fault(const std::string& text) {
   const SourceFile file("a.uni", text);
   Diagnostics diagnostics;
-  const ParseResult first = parse(file, diagnostics);
+  const ParseResult first = parse_as_written(file, diagnostics);
   if (!first.ok) return {};
   const std::string once = format(*first.program);
 
   const SourceFile file_once("b.uni", once);
   Diagnostics diagnostics_once;
-  const ParseResult second = parse(file_once, diagnostics_once);
+  const ParseResult second = parse_as_written(file_once, diagnostics_once);
   if (!second.ok) return "does not parse:\n" + once + render(diagnostics_once);
   if (tree_of(*first.program) != tree_of(*second.program))
     return "has another tree:\n" + once;

@@ -51,6 +51,10 @@ TEST_CASE("spaces") {
   becomes("r  with(b=1)", "r with (b = 1)\n");
   becomes("not  a and(b)", "not a and (b)\n");
   becomes("(a,)", "(a,)\n");
+  becomes("while a{break;}", "while a { break }\n");
+  becomes("def f(x){if x{return  x+1};for i in x{continue}; return}",
+          "def f(x) { if x { return x + 1 }; for i in x { continue }; return "
+          "}\n");
   becomes("(a,b,)", "(a, b)\n");
   becomes("let ((a)) = b", "let ((a,),) = b\n");
 }

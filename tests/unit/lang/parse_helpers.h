@@ -9,7 +9,8 @@ namespace unisono::lang::testing {
 /// A text, parsed, with all that must outlive the tree.
 struct Parsed {
   explicit Parsed(std::string text)
-      : file("t.uni", std::move(text)), result(parse(file, diagnostics)) {}
+      : file("t.uni", std::move(text)),
+        result(parse_as_written(file, diagnostics)) {}
 
   const Program& program() const { return *result.program; }
   /// The numbers of the messages: "U0101 U0103".
