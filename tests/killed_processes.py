@@ -68,7 +68,7 @@ def torn(folder):
         status, out, err = run([*command, "--devices", "cpu:1", "--watchdog", str(round(4 * sanitizers.slow())), program],
                                {"UNISONO_FAULTS": f"tear {which} {message}"})
         named = len(re.findall(rf"process {which} (is gone|did not come)", err)) == 1 and len(re.findall(r"(?m)^error", err)) == 1
-        located = (status == 1 or (status and command is mpi)) and out == "" and named and f"{program}:" in err
+        located = (status == 1 and out == "" or status and command is mpi) and named and f"{program}:" in err
         if located and command is mpi:
             told.append(message)
         by_launcher = command is mpi and status == 9 and "error" not in err
